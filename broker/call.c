@@ -94,6 +94,7 @@ bool leat_call_keep(struct leat_call *call, struct leat_call_kept *kept,
     memcpy(kept->control, frame->control, frame->control_bytes);
     kept->control_bytes = frame->control_bytes;
     kept->seek.on_again = on_again;
+    kept->seek.catch_up.address = leat_peer_asks(call->peer);
     kept->seek.owner = call;
     return true;
 }

@@ -310,6 +310,7 @@ void leat_call_node_change(struct leat_peer *peer, const struct leat_frame *fram
     request->draining = body.what == LEAT_NODE_CHANGE_DRAIN;
     request->from = peer->core->index;
     request->target = change->name;
+    request->asker = leat_peer_asks(peer);
     request->on_done = request->kind == LEAT_COORDINATE_BARRIER ? node_on_barrier : node_on_done;
     request->owner = change;
     leat_coordinate(peer->core->env->post, request);

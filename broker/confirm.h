@@ -14,6 +14,7 @@ struct leat_catch_up {
     struct leat_mail mail;
     struct leat_news news;
     struct leat_core *core;
+    uint64_t address; /* for whom it is asked: leat_peer_asks(). 0: for the node */
     uint32_t at;
     bool second_round;
     /** This core knows of everything that was committed when leat_catch_up() was called. */

@@ -159,6 +159,11 @@ struct leat_peer {
     struct leat_pace_peer pace;
     char name[32]; /* from hello, for the diary */
 };
+/** For whom the coordinator is asked, on behalf of a peer: by address. What other nodes hand on counts as of one. */
+static inline uint64_t leat_peer_asks(const struct leat_peer *peer)
+{
+    return peer->address_number != 0 ? peer->address_number : UINT64_MAX;
+}
 
 /* ---- a log on its core ---- */
 struct leat_hosted {
@@ -538,10 +543,12 @@ struct leat_maker {
     leat_err rc;
     struct leat_error error;
     uint32_t id;
-    uint64_t logs; /* as counted in logs_making */
+    uint64_t address; /* for whom it is asked: leat_peer_asks() */
+    uint64_t logs;    /* as counted in logs_making */
     void (*on_done)(struct leat_maker *maker);
     void *owner;
 };
+/** maker: zeroed, with address, on_done and owner. */
 void leat_maker_start(struct leat_core *core, struct leat_maker *maker, const char *name,
                       size_t name_bytes, const struct leat_stream_settings *settings);
 /* A producer id that was never given before. Caller's storage. */

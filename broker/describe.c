@@ -418,6 +418,7 @@ void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *
     if (!leat_call_name_check(&describe->call, name)) return;
     memcpy(describe->name, name.text, name.bytes);
     describe->seek.on_again = describe_on_again;
+    describe->seek.catch_up.address = leat_peer_asks(describe->call.peer);
     describe->seek.owner = describe;
     describe_begin(describe);
 }
@@ -572,6 +573,7 @@ void leat_call_segments(struct leat_peer *peer, const struct leat_frame *frame)
     if (!leat_call_name_check(&segments->call, name)) return;
     memcpy(segments->name, name.text, name.bytes);
     segments->seek.on_again = segments_on_again;
+    segments->seek.catch_up.address = leat_peer_asks(segments->call.peer);
     segments->seek.owner = segments;
     segments_begin(segments);
 }

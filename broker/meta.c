@@ -57,6 +57,7 @@ void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *fr
         return;
     }
     create->maker.on_done = create_on_done;
+    create->maker.address = leat_peer_asks(peer);
     create->maker.owner = create;
     leat_maker_start(peer->core, &create->maker, name.text, name.bytes, &settings);
 }
@@ -98,6 +99,7 @@ void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *fr
         return;
     }
     delete->deleter.core = peer->core;
+    delete->deleter.address = leat_peer_asks(peer);
     delete->deleter.on_done = delete_on_done;
     delete->deleter.owner = delete;
     leat_deleter_start(&delete->deleter, name.text, name.bytes);
@@ -318,6 +320,7 @@ void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
     seeker->all = count == 0;
     seeker->core = peer->core;
     seeker->sharer = peer->sharer;
+    seeker->address = leat_peer_asks(peer);
     seeker->on_done = metadata_on_sought;
     seeker->owner = meta;
     leat_seeker_start(seeker);

@@ -306,6 +306,7 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
     set->control_bytes = frame->control_bytes;
     set->request.answer_bytes_max = LEAT_SETS_ANSWER_BYTES;
     set->seek.on_again = set_on_again;
+    set->maker.address = set->seek.catch_up.address = leat_peer_asks(peer);
     set->seek.owner = set;
     set_begin(set);
 }

@@ -195,12 +195,14 @@ static void logs_making_end(const struct leat_core *core, uint64_t logs)
 }
 
 static void request_init(struct leat_coordinate *request, const struct leat_core *core,
-                         enum leat_coordinate_kind kind, const char *name, size_t name_bytes)
+                         uint64_t address, enum leat_coordinate_kind kind, const char *name,
+                         size_t name_bytes)
 {
     LEAT_ASSERT_CMP(name_bytes, <=, LEAT_STREAM_NAME_BYTES_MAX);
     memset(request, 0, sizeof *request);
     request->kind = kind;
     request->from = core->index;
+    request->asker = address;
     memcpy(request->name, name, name_bytes);
 }
 
@@ -250,7 +252,8 @@ void leat_maker_start(struct leat_core *core, struct leat_maker *maker, const ch
     maker->core = core;
     maker->logs = logs_of(core, settings);
     logs_making_add(core, maker->logs);
-    request_init(&maker->request, core, LEAT_COORDINATE_STREAM_CREATE, name, name_bytes);
+    request_init(&maker->request, core, maker->address, LEAT_COORDINATE_STREAM_CREATE, name,
+                 name_bytes);
     maker->request.settings = *settings;
     maker->request.cores = core->node->options.cores;
     maker->request.incarnation = core->node->incarnation;
@@ -342,6 +345,7 @@ void leat_seeker_start(struct leat_seeker *seeker)
     seeker->was_there = false;
     memset(seek, 0, sizeof *seek);
     seek->on_again = seeker_on_again;
+    seek->catch_up.address = seeker->maker.address = seeker->address;
     seek->owner = seeker;
     if (!seeker->all || seeker->core->members.links == NULL) {
         seeker_next(seeker);
@@ -385,7 +389,8 @@ static void deleter_on_done(struct leat_coordinate *request)
 void leat_deleter_start(struct leat_deleter *deleter, const char *name, size_t name_bytes)
 {
     struct leat_core *core = deleter->core;
-    request_init(&deleter->request, core, LEAT_COORDINATE_STREAM_DELETE, name, name_bytes);
+    request_init(&deleter->request, core, deleter->address, LEAT_COORDINATE_STREAM_DELETE, name,
+                 name_bytes);
     deleter->request.on_done = deleter_on_done;
     deleter->request.owner = deleter;
     leat_coordinate(core->env->post, &deleter->request);
@@ -416,6 +421,7 @@ static void changer_on_done(struct leat_coordinate *request)
         return;
     }
     leat_stream_desc_unref(request->desc);
+    changer->catch_up.address = changer->address;
     changer->catch_up.on_done = changer_on_caught_up;
     changer->catch_up.owner = changer;
     leat_catch_up(changer->core, &changer->catch_up);
@@ -428,7 +434,8 @@ void leat_changer_start(struct leat_changer *changer, const char *name, size_t n
     uint64_t have = stream != NULL ? stream->logs : 0, logs = logs_of(core, &changer->settings);
     changer->logs = (changer->change & LEAT_CHANGE_STREAMLETS) && logs > have ? logs - have : 0;
     logs_making_add(core, changer->logs);
-    request_init(&changer->request, core, LEAT_COORDINATE_STREAM_CHANGE, name, name_bytes);
+    request_init(&changer->request, core, changer->address, LEAT_COORDINATE_STREAM_CHANGE, name,
+                 name_bytes);
     changer->request.change = changer->change;
     changer->request.settings = changer->settings;
     changer->request.on_done = changer_on_done;

@@ -38,6 +38,7 @@ leat_err leat_stream_enlarge_allowed(const struct leat_core *core,
 struct leat_seeker {
     struct leat_core *core;
     struct leat_sharer *sharer;
+    uint64_t address; /* leat_peer_asks() */
     bool may_create;
     bool all; /* what is asked for has no name: everything that is committed is waited for */
     struct leat_stream_settings settings; /* of what is created; zeros: defaults */
@@ -58,7 +59,8 @@ void leat_seeker_start(struct leat_seeker *seeker);
 /* Delete a stream, and wait until no core serves it. Caller's storage. */
 struct leat_deleter {
     struct leat_core *core;
-    leat_err rc; /* out */
+    uint64_t address; /* leat_peer_asks() */
+    leat_err rc;      /* out */
     struct leat_error error;
     void (*on_done)(struct leat_deleter *deleter);
     void *owner;
@@ -66,13 +68,14 @@ struct leat_deleter {
     struct leat_coordinate request;
     struct leat_stream_wait wait;
 };
-/** core, on_done and owner are set; name: copied. */
+/** core, address, on_done and owner are set; name: copied. */
 void leat_deleter_start(struct leat_deleter *deleter, const char *name, size_t name_bytes);
 
 /* Change a stream, and wait until every core of this node has heard of it. Caller's storage. */
 struct leat_changer {
     struct leat_core *core;
-    uint32_t change; /* enum leat_stream_change, or-ed */
+    uint64_t address; /* leat_peer_asks() */
+    uint32_t change;  /* enum leat_stream_change, or-ed */
     struct leat_stream_settings settings;
     leat_err rc; /* out */
     struct leat_error error;

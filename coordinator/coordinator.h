@@ -294,6 +294,7 @@ struct leat_coordinate {
     struct leat_mail mail;
     enum leat_coordinate_kind kind;
     unsigned from;
+    uint64_t asker; /* the client's address, as a number. 0: the node itself asks */
     char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
     struct leat_stream_settings settings;
     uint32_t change; /* enum leat_stream_change, or-ed */
@@ -399,6 +400,7 @@ enum {
     LEAT_CLUSTER_LOGS_MAX = 1000 * 1000, /* of all streams: the state machine holds a row each */
     LEAT_OPENED_LOGS_MAX = 16384,        /* of one OPENED request */
     LEAT_COORDINATE_QUEUE_MAX = 65536,   /* more waiting requests are refused by LEAT_E_AGAIN */
+    LEAT_COORDINATE_CLIENTS_MAX = 32768, /* of these, what clients asked for: base/shares.h */
     /* A request without an answer for so long ends with LEAT_E_TIMEOUT: whether it takes effect is
      * unknown. NODE_UP and ADOPT wait for ever: a node can't do without. Shorter than what clients wait for an
      * answer (30 s): after that nobody is left to be told why there is none. */

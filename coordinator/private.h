@@ -2,6 +2,7 @@
 #ifndef LEAT_COORDINATOR_PRIVATE_H
 #define LEAT_COORDINATOR_PRIVATE_H
 
+#include "base/shares.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/machine.h"
 #include "coordinator/raft_drive.h"
@@ -163,7 +164,8 @@ struct leat_coordinator {
     uint64_t session, next_sequence;
     struct leat_list queue; /* to be sent */
     size_t queue_count;
-    struct leat_list pending; /* sent, not applied */
+    struct leat_shares shares; /* of those in the queue that clients asked for */
+    struct leat_list pending;  /* sent, not applied */
     struct leat_coordinate *adopting;
     unsigned adopt_tries;
     struct leat_coordinate ready_request, watch_request;

@@ -20,6 +20,7 @@ enum { ADOPT_TRIES_MAX = 64 };
 void co_requests_init(struct leat_coordinator *coordinator)
 {
     leat_list_init(&coordinator->queue);
+    leat_shares_init(&coordinator->shares, coordinator->env->random, LEAT_COORDINATE_CLIENTS_MAX);
     leat_list_init(&coordinator->pending);
     coordinator->session =
         coordinator->env->random->next(coordinator->env->random->ctx) | 1; /* 0 means none */
@@ -108,12 +109,14 @@ static void queue_put(struct leat_coordinator *coordinator, struct leat_coordina
     else
         leat_list_push_back(&coordinator->queue, &request->link);
     coordinator->queue_count++;
+    if (request->asker != 0) leat_shares_add(&coordinator->shares, request->asker);
 }
 
 static void queue_remove(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
     leat_list_remove(&request->link);
     coordinator->queue_count--;
+    if (request->asker != 0) leat_shares_remove(&coordinator->shares, request->asker);
 }
 
 /* SUBTLE: the last node's drain is undone by whoever asked for it, not refused when it is applied: voters of
@@ -211,9 +214,11 @@ void co_requests_fail(struct leat_coordinator *coordinator, leat_err rc, const c
     struct leat_list *link;
     while ((link = leat_list_pop_front(&coordinator->pending)))
         co_request_refuse(coordinator, LEAT_CONTAINER(link, struct leat_coordinate, link), rc, why);
-    while ((link = leat_list_pop_front(&coordinator->queue))) {
-        coordinator->queue_count--;
-        co_request_refuse(coordinator, LEAT_CONTAINER(link, struct leat_coordinate, link), rc, why);
+    while (!leat_list_empty(&coordinator->queue)) {
+        struct leat_coordinate *request =
+            LEAT_CONTAINER(coordinator->queue.next, struct leat_coordinate, link);
+        queue_remove(coordinator, request);
+        co_request_refuse(coordinator, request, rc, why);
     }
 }
 
@@ -517,6 +522,14 @@ void co_request_queue(struct leat_coordinator *coordinator, struct leat_coordina
     queue_put(coordinator, request, false);
 }
 
+/* What clients wait for leaves half of the places to what the node asks for itself. */
+static bool queue_has_room(struct leat_coordinator *coordinator,
+                           const struct leat_coordinate *request)
+{
+    if (coordinator->queue_count >= LEAT_COORDINATE_QUEUE_MAX) return false;
+    return request->asker == 0 || leat_shares_has(&coordinator->shares, request->asker);
+}
+
 static void request_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_coordinator *coordinator = actor;
@@ -527,9 +540,10 @@ static void request_deliver(void *actor, struct leat_mail *mail)
         co_request_refuse(coordinator, request, coordinator->failed, coordinator->failed_why);
     else if (offence)
         co_request_refuse(coordinator, request, LEAT_E_INVALID, offence);
-    else if (coordinator->queue_count >= LEAT_COORDINATE_QUEUE_MAX)
+    else if (!queue_has_room(coordinator, request))
         co_request_refuse(coordinator, request, LEAT_E_AGAIN,
-                          "as many requests wait for the coordinator as may");
+                          "as many requests wait for the coordinator as may, or of those of this "
+                          "address");
     else if (request->kind == LEAT_COORDINATE_TAILS) {
         request->rc = co_tails_answer(coordinator, request);
         co_request_answer(coordinator, request);

@@ -193,6 +193,7 @@ static void alter_commit(struct alter *alter, const struct leat_stream *stream,
     one->alter = alter;
     one->out = out;
     one->changer.core = request->core;
+    one->changer.address = leat_peer_asks(&request->conn->peer);
     one->changer.change = change;
     one->changer.settings = *settings;
     one->changer.on_done = alter_on_changed;

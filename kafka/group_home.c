@@ -206,6 +206,7 @@ static void ask_begin(struct leat_kafka_group_ask *ask)
     }
     ask_leaves(ask);
     ask->maker->on_done = ask_on_made;
+    ask->maker->address = leat_peer_asks(&ask->request->conn->peer);
     ask->maker->owner = ask;
     leat_maker_start(core, ask->maker, LEAT_SETS_STREAM_NAME, strlen(LEAT_SETS_STREAM_NAME),
                      &settings);

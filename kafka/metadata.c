@@ -223,6 +223,7 @@ void leat_kafka_handle_metadata(struct leat_kafka_request *request)
     struct leat_core *core = request->core;
     metadata->seeker.core = core;
     metadata->seeker.sharer = request->conn->peer.sharer;
+    metadata->seeker.address = leat_peer_asks(&request->conn->peer);
     metadata->seeker.may_create =
         body->allow_auto_topic_creation && core->node->options.auto_create && !core->stopping;
     metadata->all = metadata->seeker.all =

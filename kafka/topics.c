@@ -293,6 +293,7 @@ static void create_one(struct topics *topics, int32_t at, enum named named,
     one->topics = topics;
     one->out = out;
     one->maker.on_done = create_on_made;
+    one->maker.address = leat_peer_asks(&request->conn->peer);
     one->maker.owner = one;
     leat_maker_start(request->core, &one->maker, name.text, name.bytes, &settings);
 }
@@ -377,6 +378,7 @@ static void delete_one(struct topics *topics, const struct leat_stream *stream,
     one->topics = topics;
     one->out = out;
     one->deleter.core = request->core;
+    one->deleter.address = leat_peer_asks(&request->conn->peer);
     one->deleter.on_done = delete_on_done;
     one->deleter.owner = one;
     leat_deleter_start(&one->deleter, name.text, name.bytes);
@@ -515,6 +517,7 @@ static void enlarge_one(struct topics *topics,
     one->topics = topics;
     one->out = out;
     one->changer.core = request->core;
+    one->changer.address = leat_peer_asks(&request->conn->peer);
     one->changer.change = LEAT_CHANGE_STREAMLETS;
     one->changer.settings = settings;
     one->changer.on_done = enlarge_on_done;

@@ -218,27 +218,54 @@ static void coordinator_many_requests_share_rounds(void **state)
     fixture_free(f);
 }
 
-/* More than the queue takes are refused at once, and none is lost. */
-static void coordinator_queue_is_bounded(void **state)
+struct flood {
+    struct leat_coordinate *requests;
+    uint64_t address;
+    int from, count, refused;
+};
+
+static void flood_begin(struct fixture *f, struct flood *flood, unsigned *answered)
+{
+    for (int i = flood->from; i < flood->from + flood->count; i++) {
+        struct leat_coordinate *request = &flood->requests[i];
+        *request = (struct leat_coordinate){.kind = LEAT_COORDINATE_BARRIER,
+                                            .asker = flood->address,
+                                            .on_done = done,
+                                            .owner = answered};
+        leat_coordinate(&f->world.post, request);
+    }
+}
+
+/* More than the queue takes are refused at once, and none is lost. Of clients an address has no more than is left free
+ * beside it, and what the node asks for itself has its own half. */
+static void coordinator_queue_is_bounded_by_address(void **state)
 {
     (void)state;
-    enum { COUNT = LEAT_COORDINATE_QUEUE_MAX + 100 };
+    enum { CLIENTS = LEAT_COORDINATE_CLIENTS_MAX, ALL = 2 * LEAT_COORDINATE_QUEUE_MAX };
     struct fixture *f = fixture_new(6);
     assert_int_equal(fixture_open(f, NULL), LEAT_OK);
-    struct leat_coordinate *r = calloc(COUNT, sizeof *r);
+    struct leat_coordinate *r = calloc(ALL, sizeof *r);
     assert_non_null(r);
-    unsigned answered = 0, refused = 0;
-    for (int i = 0; i < COUNT; i++) {
-        r[i].kind = LEAT_COORDINATE_BARRIER;
-        r[i].on_done = done;
-        r[i].owner = &answered;
-        leat_coordinate(&f->world.post, &r[i]);
+    const int own = LEAT_COORDINATE_QUEUE_MAX - CLIENTS / 2 - CLIENTS / 4;
+    struct flood floods[] = {{r, 11, 0, CLIENTS / 2 + 100, 100},
+                             {r, 12, CLIENTS / 2 + 100, CLIENTS / 4 + 1, 1},
+                             {r, 0, CLIENTS, own + 100, 100}};
+    for (int round = 0; round < 2; round++) {
+        unsigned answered = 0;
+        int count = 0;
+        for (int i = 0; i < 3; i++) {
+            flood_begin(f, &floods[i], &answered);
+            count += floods[i].count;
+        }
+        fake_world_settle(&f->world);
+        assert_int_equal(answered, count);
+        for (int i = 0; i < 3; i++) {
+            int refused = 0;
+            for (int n = 0; n < floods[i].count; n++)
+                refused += r[floods[i].from + n].rc == LEAT_E_AGAIN;
+            assert_int_equal(refused, floods[i].refused);
+        }
     }
-    fake_world_settle(&f->world);
-    assert_int_equal(answered, COUNT);
-    for (int i = 0; i < COUNT; i++)
-        refused += r[i].rc == LEAT_E_AGAIN;
-    assert_int_equal(refused, 100);
     free(r);
     fixture_free(f);
 }
@@ -638,7 +665,7 @@ int main(void)
         cmocka_unit_test(coordinator_internal_stream_is_not_deleted),
         cmocka_unit_test(coordinator_producer_ids_come_in_blocks),
         cmocka_unit_test(coordinator_many_requests_share_rounds),
-        cmocka_unit_test(coordinator_queue_is_bounded),
+        cmocka_unit_test(coordinator_queue_is_bounded_by_address),
         cmocka_unit_test(coordinator_full_disk_refuses_by_name_and_recovers),
         cmocka_unit_test(coordinator_log_life_follows_the_rules),
         cmocka_unit_test(coordinator_accepted_loss_jumps_ahead),
