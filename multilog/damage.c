@@ -97,18 +97,31 @@ static uint64_t places_words(struct leat_log *log, char *out, size_t bytes)
     return found;
 }
 
+static uint32_t passed_bytes(const struct leat_segment *seg)
+{
+    return atomic_load_explicit(&seg->passed_bytes, memory_order_relaxed);
+}
+
+static void passed_bytes_set(struct leat_segment *seg, uint32_t bytes)
+{
+    atomic_store_explicit(&seg->passed_bytes, bytes, memory_order_relaxed);
+}
+
 void leat_log_passed_over(struct leat_log *log, struct leat_log_passed *out)
 {
+    bool look = false;
     *out = (struct leat_log_passed){0};
     for (uint32_t i = 0; log->passed_look && i < log->slot_count; i++) {
         const struct leat_segment *seg = log_slot_at(log, i)->seg;
-        if (!log_slot_at(log, i)->closed || seg->passed_bytes == 0) continue;
-        out->bytes += seg->passed_bytes;
+        uint32_t bytes = passed_bytes(seg);
+        look |= bytes > 0; /* of one that is open it is told once that has closed */
+        if (!log_slot_at(log, i)->closed || bytes == 0) continue;
+        out->bytes += bytes;
         out->segments++;
         out->segment = seg->id.v;
         out->next_offset = seg->next_offset;
     }
-    log->passed_look = out->bytes > 0;
+    log->passed_look = look;
 }
 
 /* ---- given up by an operator ---- */
@@ -123,7 +136,13 @@ static void on_given_up(struct leat_keep *keep)
     log->giving_up = false;
     slot->given_up |= keep->rc == LEAT_OK && keep->given_up;
     slot->front_given_up |= keep->rc == LEAT_OK && keep->front_given_up;
-    if (keep->rc != LEAT_OK) log->give_up_failed = true;
+    if (keep->rc != LEAT_OK) {
+        log->give_up_failed = true;
+        /* Nobody has noted that it was seen. */
+        passed_bytes_set(slot->seg, passed_bytes(slot->seg) + log->passed_seen);
+        log->passed_look |= log->passed_seen > 0;
+    }
+    log->passed_seen = 0;
     log_mark_dirty(log);
 }
 
@@ -140,10 +159,11 @@ static bool passed_give_up(struct leat_log *log)
 {
     for (uint32_t i = 0; log->passed_look && i < log->slot_count; i++) {
         struct log_slot *slot = log_slot_at(log, i);
-        if (!slot->closed || slot->changing || slot->dropping || slot->seg->passed_bytes == 0)
-            continue;
+        uint32_t bytes = passed_bytes(slot->seg);
+        if (!slot->closed || slot->changing || slot->dropping || bytes == 0) continue;
         log->give_up.given_up = log->give_up.front_given_up = false;
-        log->give_up.passed_seen = true;
+        log->passed_seen = bytes;
+        passed_bytes_set(slot->seg, 0);
         give_up(log, slot);
         return true;
     }
@@ -163,7 +183,6 @@ bool log_damage_give_up(struct leat_log *log)
         if (log->state == LEAT_LOG_DAMAGED && !last) continue;
         log->give_up.given_up = !damage.missing;
         log->give_up.front_given_up = damage.missing;
-        log->give_up.passed_seen = false;
         give_up(log, slot);
         return true;
     }

@@ -175,6 +175,7 @@ struct leat_log {
     struct leat_keep give_up; /* a range that is forgiven, in its segment's row */
     bool giving_up;           /* in flight */
     bool give_up_failed;
+    uint32_t passed_seen; /* bytes that an operator has seen, on their way to be recorded so */
     uint8_t *warm_buffer;
     struct leat_disk_io warm_io;
     struct leat_list warm_link; /* waits for bytes of options.warmth */

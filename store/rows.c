@@ -46,7 +46,6 @@ static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
     } else if (keep->kind == LEAT_KEEP_GIVE_UP) {
         seg->given_up |= keep->given_up;
         seg->front_given_up |= keep->front_given_up;
-        if (keep->passed_seen) seg->passed_bytes = 0;
         sync = true;
     } else {
         sync = false;
@@ -166,8 +165,8 @@ static void end_keep(struct leat_store *store, struct leat_keep *keep)
         break;
     case LEAT_KEEP_RESUME:
         held->seg.state = LEAT_SEGMENT_OPEN;
-        held->seg.ragged = false; /* its owner knows how long it is */
-        held->seg.passed_bytes = 0;
+        held->seg.ragged = false;   /* its owner knows how long it is */
+        held->seg.passed_bytes = 0; /* what lay there is written over */
         break;
     case LEAT_KEEP_DROP:
         LEAT_ASSERT(!held->mending); /* it would be written into another segment's place */

@@ -61,8 +61,8 @@ struct leat_segment {
     bool ragged;
     /* A start cut it to its valid prefix where one copy alone said where the log ends, and at least
      * so many bytes behind that were no whole write. Until the segment goes, or an operator has seen
-     * it (LEAT_KEEP_GIVE_UP). */
-    uint32_t passed_bytes;
+     * it. Owner core, which has the row written by LEAT_KEEP_GIVE_UP; the store reads it for any row. */
+    _Atomic uint32_t passed_bytes;
     enum leat_durability durability;
     uint32_t capacity;      /* bytes, power of two */
     uint32_t row;           /* in the catalogue */

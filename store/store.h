@@ -40,9 +40,9 @@ enum leat_keep_kind {
                         clears seg->rotten and seg->unwritten. LEAT_E_INVALID: in memory alone, or not
                         these bytes. bytes NULL: those that this node's memory still has of it;
                         LEAT_E_NOT_FOUND: it has not got them whole */
-    LEAT_KEEP_GIVE_UP, /* in: given_up, front_given_up, passed_seen. Recorded durably, beside what is
-                        recorded of that */
-    LEAT_KEEP_EVICT,   /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
+    LEAT_KEEP_GIVE_UP, /* in: given_up, front_given_up. Recorded durably, beside what is recorded of that, and
+                        with seg->passed_bytes as its owner has it by now */
+    LEAT_KEEP_EVICT, /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
                         becomes NULL */
 };
 
@@ -66,7 +66,7 @@ struct leat_keep {
     enum leat_segment_role role;
     uint64_t writer;
     bool incomplete, tentative;
-    bool given_up, front_given_up, passed_seen; /* GIVE_UP */
+    bool given_up, front_given_up; /* GIVE_UP */
     bool leave; /* DROP: somebody may still write into its buffer, which serves nobody again */
     /* COMMIT */
     uint32_t from_bytes, to_bytes;

@@ -288,7 +288,6 @@ static inline void fake_keep_done(struct fake *fake, struct leat_keep *keep)
     case LEAT_KEEP_GIVE_UP:
         seg->given_up |= keep->given_up;
         seg->front_given_up |= keep->front_given_up;
-        if (keep->passed_seen) seg->passed_bytes = 0;
         break;
     case LEAT_KEEP_STAMP:
     case LEAT_KEEP_MOVE:

@@ -113,13 +113,43 @@ static void passed_over_is_named_until_it_was_seen(void **state)
     assert_int_equal(passed.segment, fake->held[2].seg->id.v);
     assert_int_equal(passed.next_offset, fake->held[2].seg->next_offset);
     assert_int_equal(info_of(fake).missing_segments, 0);
+    /* That it was seen can't be noted: so it is told on. */
+    fake->fail_request_at = fake->requests + 2;
+    fake->fail_kinds = 1u << LEAT_KEEP_GIVE_UP;
+    fake->fail_rc = LEAT_E_DISK;
     leat_log_forgive(fake->log, on_forgiven, &told);
     fake_settle(fake);
     assert_int_equal(told, 1);
     leat_log_passed_over(fake->log, &passed);
+    assert_int_equal(passed.bytes, 50);
+    assert_int_equal(fake->held[2].seg->passed_bytes, 50);
+    leat_log_forgive(fake->log, on_forgiven, &told);
+    fake_settle(fake);
+    assert_int_equal(told, 2);
+    leat_log_passed_over(fake->log, &passed);
     assert_int_equal(passed.bytes, 0);
     assert_false(fake->held[1].seg->given_up || fake->held[2].seg->given_up);
     assert_int_equal(read_all(fake, 0, true), fake->log->next_offset);
+    fake_destroy(fake);
+}
+
+/* Goal: a look while the segment is open does not lose it: it is named once that has closed. */
+static void passed_over_of_an_open_segment_is_named_once_it_has_closed(void **state)
+{
+    struct leat_log_passed passed;
+    struct fake *fake = log_of(2);
+    struct leat_segment *head = fake->log->head.seg;
+    (void)state;
+    head->passed_bytes = 9;
+    fake->log->passed_look = true;
+    leat_log_passed_over(fake->log, &passed);
+    assert_int_equal(passed.bytes, 0);
+    while (fake->log->head.seg == head)
+        must_append(fake, 7, 100);
+    fake_settle(fake);
+    leat_log_passed_over(fake->log, &passed);
+    assert_int_equal(passed.bytes, 9);
+    assert_int_equal(passed.segment, head->id.v);
     fake_destroy(fake);
 }
 
@@ -565,6 +595,7 @@ int main(void)
         cmocka_unit_test_prestate(front_given_up_is_no_part_of_the_log_any_more, files),
         cmocka_unit_test(front_given_up_of_a_log_that_stops_ends_the_wait),
         cmocka_unit_test(passed_over_is_named_until_it_was_seen),
+        cmocka_unit_test(passed_over_of_an_open_segment_is_named_once_it_has_closed),
         cmocka_unit_test(application_hears_that_its_table_is_read),
         cmocka_unit_test_prestate(passed_over_is_named_until_it_was_seen, files),
         cmocka_unit_test(begin_that_is_damaged_is_named_and_gives_nothing_up),
