@@ -59,23 +59,32 @@ static uint64_t troubled_find(const struct leat_core *core, struct leat_report *
     return found;
 }
 
-static void passed_find(const struct leat_core *core, struct leat_report *report)
+static void add_passed(struct leat_report *report, const struct leat_hosted *hosted,
+                       const struct leat_log_passed *passed)
+{
+    if (report->sums.passed_count == LEAT_REPORT_LOGS_MAX) return;
+    uint32_t at = report->sums.passed_count++;
+    report->passed[at].log = hosted->ref;
+    report->passed[at].passed = *passed;
+    snprintf(report->passed[at].stream, sizeof report->passed[at].stream, "%s",
+             hosted->stream->desc->name);
+}
+
+/* report: NULL: they are counted only. */
+static uint64_t passed_find(const struct leat_core *core, struct leat_report *report)
 {
     struct leat_log_passed passed;
+    uint64_t found = 0;
     for (uint32_t i = 0; i <= core->hosted_mask; i++) {
         for (struct leat_hosted *hosted = core->hosted[i]; hosted; hosted = hosted->hash_next) {
             if (hosted->log == NULL || hosted->going) continue;
             leat_log_passed_over(hosted->log, &passed);
             if (passed.bytes == 0) continue;
-            report->sums.logs_passed++;
-            if (report->sums.passed_count == LEAT_REPORT_LOGS_MAX) continue;
-            uint32_t at = report->sums.passed_count++;
-            report->passed[at].log = hosted->ref;
-            report->passed[at].passed = passed;
-            snprintf(report->passed[at].stream, sizeof report->passed[at].stream, "%s",
-                     hosted->stream->desc->name);
+            found++;
+            if (report != NULL) add_passed(report, hosted, &passed);
         }
     }
+    return found;
 }
 
 /* Logs of this node that are not made, and are refused by NO_MEMORY: there is nothing of them that says so itself. */
@@ -97,6 +106,11 @@ static void awaits_memory_find(const struct leat_core *core, struct leat_report 
 uint64_t leat_report_logs_troubled(const struct leat_core *core)
 {
     return troubled_find(core, NULL);
+}
+
+uint64_t leat_report_logs_passed(const struct leat_core *core)
+{
+    return passed_find(core, NULL);
 }
 
 static void report_deliver_space(void *actor, struct leat_mail *mail)
@@ -197,7 +211,7 @@ static void report_deliver(void *actor, struct leat_mail *mail)
     struct leat_msg_node_report *sums = &report->sums;
     sums->logs += core->hosted_count;
     sums->logs_troubled += troubled_find(core, report);
-    passed_find(core, report);
+    sums->logs_passed += passed_find(core, report);
     awaits_memory_find(core, report);
     if (core->replicate.primary != NULL) {
         struct leat_primary_status status;

@@ -21,9 +21,11 @@ static const char cluster_help[] =
     "             else every second. Goes on while a server that was asked dies\n"
     "  -b, --brokers HOST:PORT,...\n"
     "\n"
-    "Exit codes: 0 done; 1 something is wrong (a node down or full, a voter missing, copies "
-    "lacking,\n"
-    "records missing or damaged); 2 usage; 3 no server answers.\n";
+    "Exit codes: 0 done; 1 something is wrong (a node down, full or not heard, a voter missing, "
+    "copies\n"
+    "lacking, records missing or damaged, bytes passed over that nobody has seen yet); 2 usage; 3 "
+    "no\n"
+    "server answers.\n";
 
 static const char node_help[] =
     "Usage: leat node COMMAND NAME\n"
@@ -94,16 +96,24 @@ static bool is_alone(const struct cli_cluster *cluster)
     return cluster->node_count == 1 && cluster->nodes[0].node_address.bytes == 0;
 }
 
-/* A node that is down or full, a voter that can't be reached, a log that lacks copies or records: somebody's work. */
+/* Up, and what its logs lack is not known. */
+static bool is_unheard(const struct leat_msg_cluster_node *node)
+{
+    return node->state == 1 && !node->report.known;
+}
+
+/* A node that is down, full or not heard, a voter that can't be reached, a log that lacks copies or records, or of
+ * which records may have been passed over: somebody's work. */
 static bool healthy(const struct cli_cluster *cluster)
 {
     bool well = cluster->head.why.bytes == 0 && cluster->head.leader_address.bytes != 0;
     bool troubled = false;
     for (uint32_t i = 0; i < cluster->node_count; i++) {
         const struct leat_msg_node_report *report = &cluster->nodes[i].report;
-        if (cluster->nodes[i].state == 2) well = false;
+        if (cluster->nodes[i].state == 2 || is_unheard(&cluster->nodes[i])) well = false;
         if (report->logs_under_replicated > 0 || report->logs_below_min > 0) well = false;
-        troubled = troubled || report->logs_troubled > 0 || report->trouble.bytes > 0;
+        troubled = troubled || report->logs_troubled > 0 || report->logs_passed > 0 ||
+                   report->trouble.bytes > 0;
     }
     for (uint32_t i = 0; i < cluster->voter_count; i++)
         if (!cluster->voters[i].reachable) well = false;
@@ -133,7 +143,7 @@ void cli_cluster_logs_json(struct leat_msg_reader reader, uint32_t count)
     putchar(']');
 }
 
-static void passed_json(struct leat_msg_reader reader, uint32_t count)
+void cli_passed_json(struct leat_msg_reader reader, uint32_t count)
 {
     putchar('[');
     for (uint32_t i = 0; i < count; i++) {
@@ -183,7 +193,7 @@ static void print_report_json(const struct leat_msg_node_report *report)
     printf("\"logs_in_trouble\":%" PRIu64 ",\"troubled_logs\":", report->logs_troubled);
     cli_cluster_logs_json(report->troubled, report->troubled_count);
     printf(",\"logs_passed_over\":%" PRIu64 ",\"passed_over\":", report->logs_passed);
-    passed_json(report->passed, report->passed_count);
+    cli_passed_json(report->passed, report->passed_count);
     putchar('}');
 }
 
@@ -276,6 +286,11 @@ static void print_troubled(const struct cli_cluster *cluster)
     uint64_t told = 0, more = 0;
     for (uint32_t i = 0; i < cluster->node_count; i++) {
         const struct leat_msg_cluster_node *node = &cluster->nodes[i];
+        if (is_unheard(node))
+            printf("trouble  node %.*s is up and was not heard, so what its logs lack is not "
+                   "known: %.*s\n",
+                   (int)node->name.bytes, node->name.text, (int)node->report.why.bytes,
+                   node->report.why.text);
         if (node->report.trouble.bytes > 0)
             printf("trouble  node %.*s: %.*s\n", (int)node->name.bytes, node->name.text,
                    (int)node->report.trouble.bytes, node->report.trouble.text);
@@ -313,7 +328,7 @@ void cli_passed_print(const struct leat_msg_passed *passed)
                passed->bytes, passed->offset, passed->segment);
 }
 
-/* Nothing that has to be done, as a rule: so a note, and no trouble. */
+/* As a rule nothing that has to be done but to look: no trouble, and not well before somebody has. */
 static void print_passed(const struct cli_cluster *cluster)
 {
     uint64_t told = 0, more = 0;
@@ -468,9 +483,6 @@ static void print_peers(const struct leat_msg_cluster_node *node)
 {
     const struct leat_msg_node_report *report = &node->report;
     int name_bytes = (int)node->name.bytes;
-    if (!report->known && node->state == 1 && report->why.bytes > 0)
-        printf("%.*s: not heard: %.*s\n", name_bytes, node->name.text, (int)report->why.bytes,
-               report->why.text);
     if (report->known && report->segments_under_replicated > 0)
         printf("%.*s: %" PRIu64
                " segment%s lack%s copies: made again in the background, where nodes are there\n",

@@ -18,6 +18,7 @@ struct cli_cluster {
 int cli_cluster_get(struct cli_cluster *cluster, bool quiet);
 /** An array of the first count rows that the reader stands at: logs, and why. */
 void cli_cluster_logs_json(struct leat_msg_reader reader, uint32_t count);
+void cli_passed_json(struct leat_msg_reader reader, uint32_t count);
 /** What it was that a start has passed over in a log, for people, without the log's name. */
 void cli_passed_print(const struct leat_msg_passed *passed);
 

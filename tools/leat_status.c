@@ -8,7 +8,8 @@ static const char status_help[] =
     "Usage: leat status [--json]\n"
     "\n"
     "The server's version, age, load, memory and what it has taken and given so far; and which of\n"
-    "its logs take no appends or lack records.\n"
+    "its logs take no appends, lack records, or end in front of bytes that a start has passed "
+    "over.\n"
     "\n"
     "  --json  for programs\n"
     "  -b, --brokers HOST:PORT,...\n"
@@ -34,29 +35,35 @@ static const char log_help[] =
 
 enum { STATUS_LOGS_MAX = 10 /* that are named */ };
 
-/* Those that the server itself names, none if it does not answer that. Views into an answer that is kept to the end. */
-static struct leat_msg_reader troubled_get(const struct cli_status *status, uint32_t *out_count)
+/* What the server says of itself; NULL: nothing is wrong with its logs, or it does not answer that. A view into an
+ * answer that is kept to the end. */
+static const struct leat_msg_node_report *report_get(const struct cli_status *status)
 {
     static struct cli_cluster cluster;
-    *out_count = 0;
-    if (status->accounts.logs_troubled == 0 || cli_cluster_get(&cluster, true))
-        return (struct leat_msg_reader){0};
+    if (status->accounts.logs_troubled + status->accounts.logs_passed == 0 ||
+        cli_cluster_get(&cluster, true))
+        return NULL;
     const struct leat_msg_string *own = &cluster.head.node;
     for (uint32_t i = 0; i < cluster.node_count; i++) {
         const struct leat_msg_cluster_node *node = &cluster.nodes[i];
         if (node->name.bytes != own->bytes || memcmp(node->name.text, own->text, own->bytes) != 0)
             continue;
-        uint32_t count = node->report.troubled_count;
-        *out_count = count < STATUS_LOGS_MAX ? count : STATUS_LOGS_MAX;
-        return node->report.troubled;
+        return &node->report;
     }
-    return (struct leat_msg_reader){0};
+    return NULL;
 }
 
-static void print_troubled(const struct cli_status *status, struct leat_msg_reader reader,
-                           uint32_t count)
+static uint32_t named(uint32_t count)
+{
+    return count < STATUS_LOGS_MAX ? count : STATUS_LOGS_MAX;
+}
+
+static void print_troubled(const struct cli_status *status,
+                           const struct leat_msg_node_report *report)
 {
     uint64_t all = status->accounts.logs_troubled;
+    uint32_t count = report ? named(report->troubled_count) : 0;
+    struct leat_msg_reader reader = report ? report->troubled : (struct leat_msg_reader){0};
     if (all == 0) return;
     printf("trouble      %" PRIu64 " log%s of this node take%s no appends or lack%s records%s\n",
            all, cli_s(all), all == 1 ? "s" : "", all == 1 ? "s" : "",
@@ -72,8 +79,30 @@ static void print_troubled(const struct cli_status *status, struct leat_msg_read
     if (count && all > count) printf("             and %" PRIu64 " more\n", all - count);
 }
 
-static void print_json(const struct cli_status *s, struct leat_msg_reader troubled, uint32_t count)
+static void print_passed(const struct cli_status *status, const struct leat_msg_node_report *report)
 {
+    uint64_t all = status->accounts.logs_passed;
+    uint32_t count = report ? named(report->passed_count) : 0;
+    struct leat_msg_reader reader = report ? report->passed : (struct leat_msg_reader){0};
+    if (all == 0) return;
+    printf("note         a start has passed over bytes behind the end%s of %" PRIu64
+           " log%s of this node%s\n",
+           cli_s(all), all, cli_s(all), count ? ":" : ": leat cluster status names them");
+    for (uint32_t i = 0; i < count; i++) {
+        struct leat_msg_passed row;
+        leat_msg_passed_read(&reader, &row);
+        if (reader.failed) return;
+        printf("             stream %.*s streamlet %" PRIu64 " log %" PRIu64 ": ",
+               (int)row.stream.bytes, row.stream.text, row.streamlet, row.log);
+        cli_passed_print(&row);
+    }
+    if (count && all > count) printf("             and %" PRIu64 " more\n", all - count);
+}
+
+static void print_json(const struct cli_status *s, const struct leat_msg_node_report *report)
+{
+    static const struct leat_msg_node_report none;
+    if (!report) report = &none;
     printf("{\"version\":");
     cli_json_string(stdout, s->version, strlen(s->version));
     printf(",\"uptime_ms\":%" PRIu64 ",\"cpu_us\":%" PRIu64 ",\"cores\":%" PRIu64
@@ -86,7 +115,9 @@ static void print_json(const struct cli_status *s, struct leat_msg_reader troubl
            s->appended_records, s->appended_bytes, s->fetched_records, s->fetched_bytes,
            s->connections, s->accounts.own_buffer_bytes, s->accounts.copy_buffer_bytes,
            s->accounts.logs_troubled);
-    cli_cluster_logs_json(troubled, count);
+    cli_cluster_logs_json(report->troubled, named(report->troubled_count));
+    printf(",\"logs_passed_over\":%" PRIu64 ",\"passed_over\":", s->accounts.logs_passed);
+    cli_passed_json(report->passed, named(report->passed_count));
     printf(",\"pool_in_file\":%s}\n", s->accounts.pool_in_file ? "true" : "false");
 }
 
@@ -103,11 +134,10 @@ int leat_status_main(int argc, char **argv)
     struct cli_status s = {0};
     int code = cli_status_get(&s);
     if (code) return code;
-    uint32_t troubled_count;
-    struct leat_msg_reader troubled = troubled_get(&s, &troubled_count);
-    code = s.accounts.logs_troubled > 0 ? CLI_FAILED : CLI_OK;
+    const struct leat_msg_node_report *report = report_get(&s);
+    code = s.accounts.logs_troubled + s.accounts.logs_passed > 0 ? CLI_FAILED : CLI_OK;
     if (json) {
-        print_json(&s, troubled, troubled_count);
+        print_json(&s, report);
         return code;
     }
     char a[32], b[32];
@@ -126,7 +156,8 @@ int leat_status_main(int argc, char **argv)
     printf("fetched      %" PRIu64 " record%s, %s\n", s.fetched_records, cli_s(s.fetched_records),
            cli_bytes_text((double)s.fetched_bytes, a));
     printf("connections  %" PRIu64 "\n", s.connections);
-    print_troubled(&s, troubled, troubled_count);
+    print_troubled(&s, report);
+    print_passed(&s, report);
     return code;
 }
 

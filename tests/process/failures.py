@@ -4,6 +4,7 @@ and comes back by itself when the nodes come back.
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 
@@ -42,6 +43,21 @@ def fully_replicated(cluster, which=()):
     reports = [n['report'] for n in status['nodes'] if n['state'] == 'up']
     return not status['recovery']['waiting'] and all(
         r and r['logs_under_replicated'] == 0 and r['segments_under_replicated'] == 0 for r in reports)
+
+
+def test_a_node_that_is_up_and_not_heard_is_trouble():
+    """What its logs lack nobody knows: that is not well."""
+    cluster = Cluster(suspect_ms='60000', confirm_ms='1000').start()
+    until(lambda: cluster.leat('cluster', 'status', which=[0], code=None).returncode == 0, 'all three are up')
+    cluster.nodes[2].stand_still()
+    shown = cluster.leat('cluster', 'status', which=[0], code=1).stdout.decode()
+    check(re.search(r'^trouble  node n2 is up and was not heard, so what its logs lack is not known: .', shown, re.M), shown)
+    status = cluster.status(which=[0], code=1)
+    node = next(n for n in status['nodes'] if n['name'] == 'n2')
+    equal((status['healthy'], node['state'], node['report']), (False, 'up', None))
+    check(node['report_missing'], node)
+    os.kill(cluster.nodes[2].process.pid, signal.SIGCONT)
+    until(lambda: cluster.leat('cluster', 'status', which=[0], code=None).returncode == 0, 'it is heard again')
 
 
 def test_without_a_majority_healthy_logs_go_on_and_changes_wait():
