@@ -17,7 +17,7 @@ static void seal_finish(struct backup_request *request, leat_err rc)
         backup_refuse(backup, &request->ticket, rc, NULL);
     else
         backup_answer(backup, &request->ticket, rep);
-    if (!rc) backup_confirm(rep);
+    if (!rc) backup_confirm(rep, 0);
     if (!rc && request->body.owner.v > rep->word.v) rep->word = request->body.owner;
     backup_request_put(request);
     backup_idle(rep);
@@ -267,7 +267,7 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
     if (!rc && rep->seg->state < LEAT_SEGMENT_PARKED && !is_ours(rep)) rc = LEAT_E_AGAIN;
     if (!rc && (rep->busy || rep->evicting || rep->move_wanted)) rc = LEAT_E_AGAIN;
     if (!rc && rep->seg->state == LEAT_SEGMENT_CLOSED && same(rep->seg->extent, body.extent)) {
-        backup_confirm(rep);
+        backup_confirm(rep, 0);
         if (body.owner.v > rep->word.v) rep->word = body.owner;
         backup_answer(backup, ticket, rep);
         return;

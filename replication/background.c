@@ -53,11 +53,11 @@ static enum verdict adopt(struct rep_set *set, struct rep_peer *peer, const stru
     return VERDICT_KEEP;
 }
 
-/* All of them again, also those that have an owner's word. */
-static void ask_all(struct rep_peer *peer)
+void rep_audit_all(struct rep_peer *peer)
 {
     peer->audited_us = peer->audit_from = 0;
     peer->audit_all = true;
+    peer->audit_anew = peer->audit_busy;
     rep_arm(peer->primary, REP_TICK_US);
 }
 
@@ -69,8 +69,8 @@ static void on_sealed(struct leat_link_call *call, leat_err rc, const struct lea
     (void)error;
     peer->seal_busy = false;
     peer->primary->accounts.other_rpcs++;
-    if (rc) return; /* told again by a later audit */
-    ask_all(peer);  /* there is one that counts now; perhaps there are more */
+    if (rc) return;      /* told again by a later audit */
+    rep_audit_all(peer); /* there is one that counts now; perhaps there are more */
 }
 
 /* A replica of an old epoch that was still open when its writer was cut off. It may hold more than
@@ -186,7 +186,7 @@ static void on_settled(struct leat_link_call *call, leat_err rc, const struct le
     if (!rc)
         copies_confirm(peer, refused, count);
     else if (peer->attached)
-        ask_all(peer); /* what was not settled is told again */
+        rep_audit_all(peer); /* what was not settled is told again */
     peer->settle_sent = 0;
 }
 
@@ -206,7 +206,7 @@ static void settle_send(struct rep_peer *peer)
     peer->settle_sent = peer->settle_count;
     peer->settle_count = 0;
     peer->settle_busy = net->call(net->ctx, peer->node.number, &peer->settle) == LEAT_OK;
-    if (!peer->settle_busy) ask_all(peer); /* else what was found would stay unconfirmed */
+    if (!peer->settle_busy) rep_audit_all(peer); /* else what was found would stay unconfirmed */
 }
 
 static void rows_judge(struct rep_peer *peer, struct leat_msg_reader *reader)
@@ -225,8 +225,11 @@ static void rows_judge(struct rep_peer *peer, struct leat_msg_reader *reader)
                         : may_land              ? REP_SETTLE_LEAVE
                                                 : REP_SETTLE_DROP;
         const struct leat_primary_log *log = rep_log_find(peer->primary, row.log);
+        const struct rep_set *set = rep_set_find(log, row.segment.v);
+        bool closed = verdict == VERDICT_KEEP && set->closed && set->seg;
         peer->settle_pairs[peer->settle_count++] =
-            (struct rep_pair){row.handle, word + REP_SETTLE_WORDS * (uint64_t)log->options.epoch.v};
+            (struct rep_pair){row.handle, word + REP_SETTLE_WORDS * (uint64_t)log->options.epoch.v,
+                              closed ? 1 + set->seg->passed_bytes : 0};
     }
 }
 
@@ -244,7 +247,9 @@ static void on_audited(struct leat_link_call *call, leat_err rc, const struct le
     peer->audit_from = leat_msg_read_u64(&reader);
     rows_judge(peer, &reader);
     settle_send(peer);
-    if (peer->audit_from) {
+    if (peer->audit_anew) {
+        rep_audit_all(peer); /* what was asked for meanwhile */
+    } else if (peer->audit_from) {
         peer->audited_us = 0; /* there are more */
         rep_arm(peer->primary, REP_TICK_US);
     } else {

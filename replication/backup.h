@@ -184,7 +184,7 @@ void backup_drop(struct replica *rep);
 /* On the word of another than its writer, who may not have stopped writing to it. */
 void backup_drop_for_another(struct replica *rep);
 /* An owner counts on it. */
-void backup_confirm(struct replica *rep);
+void backup_confirm(struct replica *rep, uint32_t passed);
 /** May whoever opened it still write into it? */
 bool backup_is_written(const struct replica *rep);
 /** Something that was under way has ended. */

@@ -48,6 +48,7 @@ static bool ask(struct rep_copy *copy, enum leat_rep_kind kind, struct leat_exte
     if (set->seg) {
         body.next_offset = set->seg->next_offset;
         body.max_timestamp_ms = set->seg->max_timestamp_ms;
+        body.passed_bytes = set->seg->passed_bytes;
     }
     op->primary = primary;
     op->peer = peer;

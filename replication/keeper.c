@@ -104,8 +104,10 @@ static void keeper_request(void *ctx, const struct leat_post *post, struct leat_
         leat_list_remove(&set->link);
         leat_list_push_back(&log->active, &set->link);
         break;
-    case LEAT_KEEP_GIVE_UP: { /* of this node's row alone */
+    case LEAT_KEEP_GIVE_UP: { /* of this node's row; the others hear that what was passed over was seen */
         const struct leat_keeper *store = &log->primary->options.store;
+        for (unsigned i = 0; i < set->copy_count; i++)
+            rep_audit_all(set->copies[i]->peer);
         store->request(store->ctx, post, keep);
         return;
     }

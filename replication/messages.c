@@ -54,8 +54,9 @@ uint32_t rep_body_encode(const struct rep_body *body, uint8_t out[REP_BODY_BYTES
 {
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, out, REP_BODY_BYTES_MAX);
-    leat_msg_row_write(&writer, &body_row, body, 1);
+    leat_msg_row_write(&writer, &body_row, body, 2);
     leat_msg_write_u64(&writer, body->owner.v);
+    leat_msg_write_u64(&writer, body->passed_bytes);
     LEAT_ASSERT(!writer.overflow);
     return writer.used;
 }
@@ -66,7 +67,8 @@ leat_err rep_body_decode(const void *bytes, size_t count, struct rep_body *out)
     leat_msg_reader_init(&reader, bytes, count);
     uint32_t more = leat_msg_row_read(&reader, &body_row, out, 0);
     out->owner.v = more > 0 ? leat_msg_read_u32(&reader) : 0; /* of an earlier version: not told */
-    if (more > 0) leat_msg_skip_n(&reader, more - 1);
+    out->passed_bytes = more > 1 ? leat_msg_read_u32(&reader) : 0;
+    leat_msg_skip_n(&reader, more > 2 ? more - 2 : 0);
     return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
 }
 
@@ -132,8 +134,10 @@ uint32_t rep_pairs_encode(const struct rep_pair *pairs, uint32_t count, uint8_t 
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, out, out_bytes);
     leat_msg_write_array(&writer, count);
-    for (uint32_t i = 0; i < count; i++)
-        leat_msg_row_write(&writer, &pair_row, &pairs[i], 0);
+    for (uint32_t i = 0; i < count; i++) {
+        leat_msg_row_write(&writer, &pair_row, &pairs[i], pairs[i].passed > 0);
+        if (pairs[i].passed > 0) leat_msg_write_u64(&writer, pairs[i].passed);
+    }
     LEAT_ASSERT(!writer.overflow);
     return writer.used;
 }
@@ -145,8 +149,11 @@ leat_err rep_pairs_decode(const void *bytes, size_t count, struct rep_pair *out,
     leat_msg_reader_init(&reader, bytes, count);
     uint32_t rows = leat_msg_read_array(&reader);
     if (rows > LEAT_REP_BATCH_MAX) return LEAT_E_TOO_LARGE;
-    for (uint32_t i = 0; i < rows && !reader.failed; i++)
-        leat_msg_skip_n(&reader, leat_msg_row_read(&reader, &pair_row, &out[i], 0));
+    for (uint32_t i = 0; i < rows && !reader.failed; i++) {
+        uint32_t more = leat_msg_row_read(&reader, &pair_row, &out[i], 0);
+        out[i].passed = more > 0 ? leat_msg_read_u32(&reader) : 0;
+        leat_msg_skip_n(&reader, more > 0 ? more - 1 : 0);
+    }
     *out_count = rows;
     return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
 }

@@ -5,15 +5,16 @@
  * ATTACH  []                           answer [grant bin, load bytes]
  * OPEN, CLOSE, PARK, RESUME, COMPLETE, DROP
  *         [handle, stream, streamlet, log, segment, epoch, version, capacity, durability,
- *          incomplete, bytes, crc, next offset, max timestamp, owner's epoch]
+ *          incomplete, bytes, crc, next offset, max timestamp, owner's epoch, passed over]
  *                                      answer [handle, place, load bytes]
  * RESTAMP [[handle, version]...]       answer [[handle, code]...]
  * FLUSH   [[handle, bytes]...]         answer [[handle, code]...]
- * SETTLE  [[handle, enum rep_settle + 4 * owner's epoch]...]
+ * SETTLE  [[handle, enum rep_settle + 4 * owner's epoch, told with KEEP: 1 + passed over]...]
  *                                      answer [[handle, code]...] of those refused
  * AUDIT   [from, all]                  answer [next or 0, [row...]]
- * PULL    [stream, streamlet, log, segment, bytes, crc, from, count]   answer [bin]
+ * PULL    [stream, streamlet, log, segment, bytes, crc, from, count]   answer [bin, passed over]
  *         row [handle, stream, streamlet, log, segment, epoch, version, state, bytes, crc]
+ * passed over: bytes behind the end of a closed segment, see leat_segment.passed_bytes; at most its capacity
  */
 #ifndef LEAT_REPLICATION_MESSAGES_H
 #define LEAT_REPLICATION_MESSAGES_H
@@ -41,6 +42,7 @@ struct rep_body {
     uint64_t next_offset;
     int64_t max_timestamp_ms;
     struct leat_epoch owner; /* under which its sender owns the log; `epoch` is the segment's */
+    uint32_t passed_bytes;   /* CLOSE: of the segment */
 };
 uint32_t rep_body_encode(const struct rep_body *body, uint8_t out[REP_BODY_BYTES_MAX]);
 leat_err rep_body_decode(const void *bytes, size_t count, struct rep_body *out) LEAT_NODISCARD;
@@ -83,6 +85,7 @@ enum rep_settle {
 
 struct rep_pair {
     uint64_t handle, value;
+    uint32_t passed; /* KEEP of a closed one: 1 + its passed_bytes; 0: not told */
 };
 /** Rows of RESTAMP, FLUSH, SETTLE and their answers. out: count * REP_PAIR_BYTES_MAX + 8. */
 uint32_t rep_pairs_encode(const struct rep_pair *pairs, uint32_t count, uint8_t *out,

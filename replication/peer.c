@@ -234,7 +234,7 @@ static void batch_send(struct rep_batch *batch, uint16_t kind, uint64_t timeout_
         copy->batched = true;
         batch->rows[batch->count] = copy;
         batch->values[batch->count] = value;
-        pairs[batch->count++] = (struct rep_pair){copy->handle, value};
+        pairs[batch->count++] = (struct rep_pair){copy->handle, value, 0};
     }
     size_t room = (size_t)LEAT_REP_BATCH_MAX * REP_PAIR_BYTES_MAX + 8;
     batch->call = (struct leat_link_call){

@@ -181,7 +181,8 @@ struct rep_peer {
     bool seal_busy;
     uint8_t small[16];
     bool attach_busy, audit_busy, settle_busy;
-    bool audit_all; /* the first one of a session: also what has its word */
+    bool audit_all;  /* the first one of a session: also what has its word */
+    bool audit_anew; /* all was asked for while one was under way */
     uint64_t audit_from;
     uint8_t *settle_control;
     struct rep_pair *settle_pairs;
@@ -371,6 +372,8 @@ uint64_t rep_better_next_us(const struct leat_primary *primary, uint64_t now_us)
 
 /* background.c */
 void rep_audit_step(struct rep_peer *peer, uint64_t now_us);
+/** The backup is asked for all of them again, also those that have an owner's word. */
+void rep_audit_all(struct rep_peer *peer);
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us);
 void rep_recopy_forget(struct rep_set *set);
 void rep_recopy_copy_gone(struct rep_copy *copy);

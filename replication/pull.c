@@ -12,6 +12,7 @@ enum {
     PIECE_BYTES = 512 * 1024,
     BLOCK_BYTES = 4096,
     ANSWER_HEAD_BYTES = 16,          /* before the piece */
+    ANSWER_TAIL_BYTES = 5,           /* behind it */
     PIECE_US = 5 * 1000 * 1000,      /* longest wait for one */
     PIECE_SOON_US = 1000 * 1000,     /* ... while another node is left that may have it */
     RATE_BYTES_PER_SECOND = 1 << 20, /* at which a source has to bring the rest, while one is */
@@ -25,8 +26,9 @@ struct backup_serve {
     struct leat_backup *backup;
     struct replica *rep;
     struct leat_link_ticket ticket;
-    uint32_t count, skip; /* skip: what was read before the piece, for the sake of alignment */
-    uint8_t *piece;       /* aligned, within the struct's own block; ANSWER_HEAD_BYTES before it */
+    uint32_t count, skip;  /* skip: what was read before the piece, for the sake of alignment */
+    uint32_t passed_bytes; /* leat_segment.passed_bytes */
+    uint8_t *piece;        /* aligned, within the struct's own block; ANSWER_HEAD_BYTES before it */
 };
 
 static bool same(struct leat_extent a, struct leat_extent b)
@@ -94,12 +96,16 @@ static void serve_end(struct backup_serve *serve, leat_err rc)
         backup_refuse(backup, &serve->ticket, rc, NULL);
     } else {
         uint8_t *from = serve->piece + serve->skip;
-        head[0] = 0x91; /* an array of one: bin 32 */
+        uint8_t *tail = from + serve->count;
+        head[0] = 0x92; /* an array of two: bin 32, uint 32 */
         head[1] = 0xc6;
-        for (unsigned i = 0; i < 4; i++)
+        tail[0] = 0xce;
+        for (unsigned i = 0; i < 4; i++) {
             head[2 + i] = (uint8_t)(serve->count >> (24 - 8 * i));
+            tail[1 + i] = (uint8_t)(serve->passed_bytes >> (24 - 8 * i));
+        }
         memcpy(from - 6, head, 6);
-        net->answer(net->ctx, &serve->ticket, from - 6, serve->count + 6);
+        net->answer(net->ctx, &serve->ticket, from - 6, serve->count + 6 + ANSWER_TAIL_BYTES);
     }
     backup->serves--;
     backup_idle(serve->rep);
@@ -125,6 +131,9 @@ static leat_err serve_start(struct leat_backup *backup, struct replica *rep,
     serve->rep = rep;
     serve->ticket = *ticket;
     serve->count = pull->count;
+    /* Of a longer one that is cut there nothing is passed over: what lies behind is whole. */
+    if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, pull->extent))
+        serve->passed_bytes = seg->passed_bytes;
     serve->piece = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)(serve + 1) + ANSWER_HEAD_BYTES,
                                             (uintptr_t)BLOCK_BYTES);
     backup->serves++;
@@ -328,6 +337,7 @@ static void pull_close(struct leat_backup_pull *pull)
     seg->base_offset = scan.base_offset;
     seg->next_offset = pull->next_offset ? pull->next_offset : scan.next_offset;
     seg->max_timestamp_ms = scan.max_timestamp_ms;
+    seg->passed_bytes = pull->passed_bytes < seg->capacity ? pull->passed_bytes : seg->capacity;
     request->rep = pull->rep;
     request->pull = pull;
     backup_close(request, on_pull_closed);
@@ -415,7 +425,9 @@ static void on_piece(struct leat_link_call *call, leat_err rc, const struct leat
     (void)error;
     if (!rc) {
         leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-        if (leat_msg_read_array(&reader) >= 1) piece = leat_msg_read_string(&reader);
+        uint32_t fields = leat_msg_read_array(&reader);
+        if (fields >= 1) piece = leat_msg_read_string(&reader);
+        pull->passed_bytes = fields >= 2 ? leat_msg_read_u32(&reader) : 0;
         bool right = !reader.failed && piece.bytes == pull->asked;
         if (!right) rc = LEAT_E_INVALID;
     }

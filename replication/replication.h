@@ -308,7 +308,7 @@ struct leat_backup_pull {
     struct leat_link_call call;
     struct replica *rep;
     uint8_t *first; /* piece, until there is a place for it */
-    uint32_t first_bytes, at, asked;
+    uint32_t first_bytes, at, asked, passed_bytes;
     unsigned node_at;
     uint64_t since_us; /* the node at node_at was asked first */
     bool hurried, slow,

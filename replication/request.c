@@ -130,12 +130,18 @@ static bool base_offset_of(const struct leat_segment *seg, uint64_t *out_base_of
     return true;
 }
 
+static uint32_t passed_bounded(const struct leat_segment *seg, uint32_t bytes)
+{
+    return bytes < seg->capacity ? bytes : seg->capacity;
+}
+
 static void close_now(struct backup_request *request, void (*then)(struct leat_keep *keep))
 {
     struct leat_segment *seg = request->rep->seg;
     seg->extent = request->body.extent;
     seg->next_offset = request->body.next_offset;
     seg->max_timestamp_ms = request->body.max_timestamp_ms;
+    seg->passed_bytes = passed_bounded(seg, request->body.passed_bytes);
     backup_close(request, then);
 }
 
@@ -454,15 +460,21 @@ static void on_confirmed(struct leat_keep *keep)
 /* SUBTLE: an owner counts on it, so it is no longer what an attempt of recovery left, and its row says so.
  *  1. An attempt finds X's mark of segment 0, 74 records, and has B make a copy. It is never committed: X dies again.
  *  2. The next one finds C's mark only, 32 records: all that was acked. Others get the offsets from 32 on.
- *  3. All lose their power, but for what B has on its disk; the loss is accepted. B's 74 were what is left. */
-void backup_confirm(struct replica *rep)
+ *  3. All lose their power, but for what B has on its disk; the loss is accepted. B's 74 were what is left.
+ * What a start has passed over behind it is the owner's to say as well, and that an operator has seen it: whoever owns
+ * the log next goes by this row. */
+void backup_confirm(struct replica *rep, uint32_t passed)
 {
+    struct leat_segment *seg = rep->seg;
+    uint32_t bytes = passed ? passed_bounded(seg, passed - 1) : seg->passed_bytes;
+    bool other = seg->state == LEAT_SEGMENT_CLOSED && bytes != seg->passed_bytes;
     rep->settled = true;
-    if (!rep->seg->tentative) return;
+    if (!seg->tentative && !other) return;
     bool able = !rep->busy && !rep->evicting && !rep->drop_wanted;
     struct backup_request *request = able ? backup_request_get(rep->backup) : NULL;
     rep->settled = request != NULL; /* else the next audit asks again */
     if (!request) return;
+    if (other) seg->passed_bytes = bytes;
     request->rep = rep;
     request->keep = (struct leat_keep){
         .version = rep->seg->version, .role = LEAT_SEGMENT_REPLICA, .writer = rep->seg->writer};
@@ -491,7 +503,7 @@ static leat_err settle_one(struct leat_backup *backup, const struct backup_write
         return LEAT_OK;
     }
     rep->word.v = (uint32_t)owner;
-    backup_confirm(rep);
+    backup_confirm(rep, pair->passed);
     return LEAT_OK;
 }
 
@@ -509,7 +521,7 @@ static void settle(struct leat_backup *backup, const struct backup_writer *write
     }
     for (uint32_t i = 0; i < count; i++) {
         leat_err code = settle_one(backup, writer, &pairs[i]);
-        if (code) pairs[refused++] = (struct rep_pair){pairs[i].handle, (uint64_t)code};
+        if (code) pairs[refused++] = (struct rep_pair){pairs[i].handle, (uint64_t)code, 0};
     }
     uint32_t bytes = rep_pairs_encode(pairs, refused, body, sizeof body);
     backup->options.net.answer(backup->options.net.ctx, ticket, body, bytes);

@@ -31,7 +31,8 @@ static void replication_write(void)
                           .extent = {512, 77},
                           .next_offset = 9,
                           .max_timestamp_ms = -1,
-                          .owner = {5}};
+                          .owner = {5},
+                          .passed_bytes = 300};
     node_write(0, "body", body, rep_body_encode(&of, body));
     struct rep_pull pull = {log_ref, {4}, {512, 77}, 0, 512, true};
     node_write(1, "pull", body, rep_pull_encode(&pull, body));
@@ -44,7 +45,7 @@ static void replication_write(void)
                 leat_rmem_grant_add(&attached.grant, LEAT_RMEM_SHM, "a boot, a path", 14));
     node_write(3, "attached", body, rep_attached_encode(&attached, body));
     node_write(14, "grant", attached.grant.data, attached.grant.bytes);
-    struct rep_pair pairs[] = {{7, REP_SETTLE_KEEP + REP_SETTLE_WORDS * 5}, {8, 70000}};
+    struct rep_pair pairs[] = {{7, REP_SETTLE_KEEP + REP_SETTLE_WORDS * 5, 301}, {8, 70000, 0}};
     node_write(4, "pairs", body, rep_pairs_encode(pairs, 2, body, sizeof body));
     struct leat_msg_writer w;
     leat_msg_writer_init(&w, body, sizeof body);

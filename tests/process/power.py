@@ -208,8 +208,24 @@ def test_what_a_node_passes_over_of_a_log_of_one_copy_is_a_note_of_the_cluster()
     node.launch()
     node.ready_wait()
     until(lambda: one_log(cluster)['state'] == 'ok', 'its log is served')
+    # It goes with the log, also where its new owner starts anew, until it was seen; and comes back with nobody.
+    other = cluster.nodes[(cluster.nodes.index(node) + 1) % 3]
+
+    def moved(to):
+        name = f'n{cluster.nodes.index(to)}'
+        until(lambda: cluster.leat('streamlet', 'move', 's', 0, name, code=None).returncode == 0, 'its log moves')
+        until(lambda: (one_log(cluster)['node'], one_log(cluster)['state']) == (name, 'ok'), 'it has moved')
+    moved(other)
+    equal(one_log(cluster)['passed_over'], passed, 'at its new owner')
+    other.stop()
+    other.launch()
+    other.ready_wait()
+    until(lambda: one_log(cluster)['state'] == 'ok', 'its log is served')
+    equal(one_log(cluster)['passed_over'], passed, 'after a start of its new owner')
     until(lambda: cluster.leat('log', 'recover', 's', '--accept-loss', code=None).returncode == 0, 'the note is seen')
     equal(one_log(cluster)['passed_over'], None)
+    moved(node)
+    equal(one_log(cluster)['passed_over'], None, 'where it was first')
     until(lambda: is_well(cluster), 'it is well again')
 
 

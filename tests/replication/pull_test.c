@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "multilog/internal.h"
 #include "tests/replication/world_parts.h"
 
 /* A closed segment that two backups have and the third has not. */
@@ -150,7 +151,7 @@ static const struct replica *pulled_here(struct scene *scene)
 static void owner_counts_on(struct scene *scene, uint64_t handle)
 {
     struct world *world = scene->world;
-    struct rep_pair pair = {handle, REP_SETTLE_KEEP + REP_SETTLE_WORDS * (uint64_t)WORLD_EPOCH};
+    struct rep_pair pair = {handle, REP_SETTLE_KEEP + REP_SETTLE_WORDS * (uint64_t)WORLD_EPOCH, 0};
     uint8_t control[64];
     struct leat_frame frame = {.kind = LEAT_REP_SETTLE, .control = control};
     frame.control_bytes = rep_pairs_encode(&pair, 1, control, sizeof control);
@@ -186,6 +187,72 @@ static void pull_for_an_attempt_is_tentative_until_an_owner_counts_on_it(void **
     struct scene *scene = scene_new(31);
     assert_int_equal(pulled(scene, 2), LEAT_OK); /* for an owner */
     assert_false(pulled_here(scene)->seg->tentative);
+    scene_free(scene);
+}
+
+/* Goal: what a start has passed over behind a segment goes with its bytes, to whoever pulls it, and stays over a
+ * restart. Not more than there can be, whoever says so. */
+static void pull_brings_what_was_passed_over(void **state)
+{
+    (void)state;
+    for (int absurd = 0; absurd < 2; absurd++) {
+        struct scene *scene = scene_new(33);
+        uint32_t capacity = replica_of(scene->world, scene->from[0], 1)->seg->capacity;
+        for (unsigned i = 0; i < 2; i++)
+            replica_of(scene->world, scene->from[i], 1)->seg->passed_bytes = absurd ? ~0u : 70;
+        assert_int_equal(pulled(scene, 2), LEAT_OK);
+        assert_int_equal(pulled_here(scene)->seg->passed_bytes, absurd ? capacity : 70);
+        node_restarts(scene);
+        assert_int_equal(pulled_here(scene)->seg->passed_bytes, absurd ? capacity : 70);
+        scene_free(scene);
+    }
+}
+
+static void on_seen(void *arg, struct leat_log *log)
+{
+    (void)log;
+    *(bool *)arg = true;
+}
+
+/* On how many nodes segment 1 is told to have that many bytes behind it. */
+static unsigned copies_with(struct scene *scene, uint32_t passed_bytes)
+{
+    unsigned count = 0;
+    for (unsigned n = 1; n < 4; n++) {
+        const struct replica *rep = replica_of(scene->world, n, 1);
+        count += rep && rep->seg->state == LEAT_SEGMENT_CLOSED && !rep->seg->incomplete &&
+                 !rep->seg->rotten && rep->seg->passed_bytes == passed_bytes;
+    }
+    return count;
+}
+
+/* Goal: the copies have it as their owner does, those that were there (the next session tells them) and those that are
+ * made anew: whoever owns the log next tells of it. Once an operator has seen it none has. */
+static void passed_over_is_noted_with_all_copies_until_it_was_seen(void **state)
+{
+    (void)state;
+    bool seen = false;
+    struct scene *scene = scene_new(34);
+    struct world *world = scene->world;
+    struct leat_log *log = world->logs[0].log;
+    log_slot_find(log, 1)->seg->passed_bytes = 70;
+    log->passed_look = true;
+    world_link_cut(world, scene->from[0]);
+    struct leat_backup *rots = world->nodes[scene->from[1]].backup;
+    const struct replica *rotten = replica_of(world, scene->from[1], 1);
+    uint64_t handle = rotten->handle;
+    leat_backup_on_damaged(rots, rotten->seg);
+    world_run(world, 100 * 1000 * 1000);
+    assert_true(world_is_whole(world));
+    assert_null(backup_find(rots, handle)); /* there is a new one */
+    assert_int_equal(copies_with(scene, 70), 2);
+    leat_log_forgive(log, on_seen, &seen);
+    world_run(world, 2 * 1000 * 1000);
+    assert_true(seen);
+    assert_int_equal(copies_with(scene, 0), 2);
+    scene->to = scene->from[0];
+    node_restarts(scene);
+    assert_int_equal(pulled_here(scene)->seg->passed_bytes, 0);
     scene_free(scene);
 }
 
@@ -472,6 +539,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pull_brings_exactly_these_bytes),
         cmocka_unit_test(pull_for_an_attempt_is_tentative_until_an_owner_counts_on_it),
+        cmocka_unit_test(pull_brings_what_was_passed_over),
+        cmocka_unit_test(passed_over_is_noted_with_all_copies_until_it_was_seen),
         cmocka_unit_test(pull_into_memory_brings_the_bytes_alone),
         cmocka_unit_test(pull_of_bytes_that_nobody_has_leaves_nothing),
         cmocka_unit_test(pull_of_what_a_node_may_have_that_is_not_there_is_to_be_tried_again),

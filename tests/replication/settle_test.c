@@ -54,7 +54,7 @@ static void request_of(struct world *world, unsigned node, const struct leat_lin
 static void say_of(struct world *world, unsigned node, const struct leat_link_identity *who,
                    uint64_t handle, enum rep_settle word, uint64_t epoch)
 {
-    struct rep_pair pair = {handle, word + REP_SETTLE_WORDS * epoch};
+    struct rep_pair pair = {handle, word + REP_SETTLE_WORDS * epoch, 0};
     uint8_t control[64];
     struct leat_frame frame = {.kind = LEAT_REP_SETTLE, .control = control};
     frame.control_bytes = rep_pairs_encode(&pair, 1, control, sizeof control);
@@ -558,7 +558,7 @@ static void answer_take(void *ctx, const struct leat_link_ticket *ticket, const 
 static leat_err row_of(struct world *world, const struct leat_link_identity *who, uint16_t kind,
                        uint64_t handle, uint64_t value)
 {
-    struct rep_pair pair = {handle, value};
+    struct rep_pair pair = {handle, value, 0};
     uint8_t control[64];
     struct leat_frame frame = {.kind = kind, .control = control};
     frame.control_bytes = rep_pairs_encode(&pair, 1, control, sizeof control);
