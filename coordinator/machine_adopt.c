@@ -29,9 +29,21 @@ static struct adopt_row adopt_row_read(struct leat_msg_reader *reader)
 
 static void staged_drop(struct leat_machine *machine)
 {
+    leat_mem_free(machine->staged);
+    machine->staged = NULL;
     machine->staged_attempt = 0;
     machine->staged_next = 0;
-    machine->staged_bytes = 0;
+    machine->staged_bytes = machine->staged_capacity = 0;
+}
+
+/* SUBTLE: what an attempt has brought is kept on every node until its last entry, in memory of the budget. (1) A node
+ * that lies, or a broken one, begins an adoption, and its rows name nothing that there is. (2) It never sends the
+ * last entry. So there is room for a row of each log of the cluster, of which an adoption that is accepted has no more.
+ * Where streams were deleted meanwhile, an honest one names logs that are gone: it would be refused at its end. */
+static size_t staged_most(const struct leat_machine *machine)
+{
+    uint64_t most = machine->log_count * LEAT_ADOPT_ROW_BYTES_MAX;
+    return most < LEAT_ADOPT_STAGED_BYTES_MAX ? (size_t)most : LEAT_ADOPT_STAGED_BYTES_MAX;
 }
 
 static leat_err staged_add(struct leat_machine *machine, const uint8_t *bytes, size_t count)
@@ -40,7 +52,7 @@ static leat_err staged_add(struct leat_machine *machine, const uint8_t *bytes, s
         size_t capacity = machine->staged_capacity == 0 ? 65536 : machine->staged_capacity;
         while (capacity < machine->staged_bytes + count)
             capacity *= 2;
-        void *staged = leat_mem_realloc(LEAT_MEM_COORDINATOR, machine->staged, capacity, 1);
+        void *staged = leat_mem_realloc(LEAT_MEM_ROWS, machine->staged, capacity, 1);
         if (!staged) return LEAT_E_NO_MEMORY;
         machine->staged = staged;
         machine->staged_capacity = capacity;
@@ -181,7 +193,7 @@ leat_err leat_machine_apply_adopt(struct leat_machine *machine, struct leat_msg_
         machine->staged_attempt = attempt;
     }
     if (machine->staged_attempt != attempt || machine->staged_next != number ||
-        machine->staged_bytes + rows.bytes > LEAT_ADOPT_STAGED_BYTES_MAX) {
+        machine->staged_bytes + rows.bytes > staged_most(machine)) {
         result->rc =
             leat_error_set(&result->error, LEAT_E_AGAIN, "another adoption came in between");
         return LEAT_OK;

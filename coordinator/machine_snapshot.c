@@ -375,7 +375,7 @@ static leat_err staged_read(struct leat_machine *machine, struct leat_msg_reader
     struct leat_msg_string rows = leat_msg_read_string(reader);
     if (reader->failed) return LEAT_E_CORRUPT;
     if (rows.bytes == 0) return LEAT_OK;
-    machine->staged = leat_mem_calloc(LEAT_MEM_COORDINATOR, rows.bytes, 1);
+    machine->staged = leat_mem_calloc(LEAT_MEM_ROWS, rows.bytes, 1);
     if (!machine->staged) return LEAT_E_NO_MEMORY;
     machine->staged_capacity = machine->staged_bytes = rows.bytes;
     memcpy(machine->staged, rows.text, rows.bytes);

@@ -1,4 +1,5 @@
-/* Logs are refused by what nodes said there is memory for, when the entry is applied. */
+/* Logs are refused by what nodes said there is memory for, and rows of an adoption by what logs there are, when the
+ * entry is applied. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -201,6 +202,39 @@ static void room_of_nodes_of_old_is_not_known(void **state)
     rig_end(rig);
 }
 
+static leat_err adopt(struct rig *rig, uint64_t number, size_t bytes)
+{
+    static const uint8_t rows[2 * LEAT_ADOPT_ROW_BYTES_MAX];
+    struct leat_msg_writer *w = begin(rig, LEAT_COMMAND_ADOPT, 6);
+    leat_msg_write_u64(w, 13);
+    leat_msg_write_u64(w, number);
+    leat_msg_write_bool(w, false);
+    leat_msg_write_u64(w, 1);
+    leat_msg_write_u64(w, rig->machine.changes);
+    assert_true(bytes <= sizeof rows);
+    leat_msg_write_bin(w, rows, bytes);
+    return end(rig);
+}
+
+/* Of an adoption that never ends no more is kept than a row of each log there is, and nothing when another begins. */
+static void adoption_has_room_for_a_row_of_each_log(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begin();
+    const struct leat_machine *machine = &rig->machine;
+    assert_int_equal(adopt(rig, 0, 1), LEAT_E_AGAIN);
+    assert_int_equal(machine->staged_bytes, 0);
+    assert_int_equal(create(rig, "s", 1, 2), LEAT_OK);
+    const size_t row = LEAT_ADOPT_ROW_BYTES_MAX;
+    assert_int_equal(adopt(rig, 0, row + 1), LEAT_OK);
+    assert_int_equal(adopt(rig, 1, row), LEAT_E_AGAIN);
+    assert_int_equal(adopt(rig, 1, row - 1), LEAT_OK);
+    assert_int_equal(machine->staged_bytes, 2 * row);
+    assert_int_equal(adopt(rig, 0, 0), LEAT_OK);
+    assert_null(machine->staged);
+    rig_end(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +242,7 @@ int main(void)
         cmocka_unit_test(node_without_room_is_passed_over),
         cmocka_unit_test(room_is_kept_in_snapshots),
         cmocka_unit_test(room_of_nodes_of_old_is_not_known),
+        cmocka_unit_test(adoption_has_room_for_a_row_of_each_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
