@@ -138,6 +138,22 @@ static uint64_t incarnation_of(enum leat_command_kind kind, struct leat_msg_read
     return leat_msg_read_u64(reader);
 }
 
+/* Behind its name: each node shows what it says of itself, on terminals and in answers. Addresses are looked at when it
+ * is applied. These are not, as entries of versions that took anything have to come to what they came to. */
+static bool node_up_is_text(struct leat_msg_reader reader)
+{
+    struct leat_msg_string rack, kafka_address, host;
+    leat_msg_skip_n(&reader, 3); /* address, cores, address for nodes */
+    rack = leat_msg_read_string(&reader);
+    leat_msg_skip_n(&reader, 2); /* id, memory */
+    kafka_address = leat_msg_read_string(&reader);
+    leat_msg_skip_n(&reader, 2); /* boots */
+    host = leat_msg_read_string(&reader);
+    return !reader.failed && leat_diary_is_text(rack.text, rack.bytes) &&
+           leat_diary_is_text(kafka_address.text, kafka_address.bytes) &&
+           leat_diary_is_text(host.text, host.bytes);
+}
+
 static leat_err self_check(struct leat_coordinator *coordinator, const char *name,
                            enum leat_command_kind kind, struct leat_msg_reader *reader,
                            uint32_t fields)
@@ -147,7 +163,8 @@ static leat_err self_check(struct leat_coordinator *coordinator, const char *nam
         struct leat_msg_string said = leat_msg_read_string(reader);
         if (reader->failed) return LEAT_E_INVALID;
         if (!leat_machine_text_equal(name, said.text, said.bytes)) return LEAT_E_DENIED;
-        return fields >= 2 + LEAT_NODE_UP_FIELDS_LEAST ? LEAT_OK : LEAT_E_INVALID;
+        bool all = fields >= 2 + LEAT_NODE_UP_FIELDS_LEAST;
+        return all && node_up_is_text(*reader) ? LEAT_OK : LEAT_E_INVALID;
     }
     uint64_t incarnation = incarnation_of(kind, reader, fields);
     if (reader->failed || incarnation == 0) return LEAT_E_INVALID;

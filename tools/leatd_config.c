@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/address.h"
+#include "base/diary.h"
 #include "tools/nearest.h"
 
 const char leatd_help[] =
@@ -236,6 +237,10 @@ static leat_err text_set(const struct option *option, const char *value, uint8_t
     if (value[0] == '\0' || strlen(value) >= option->bytes)
         return leat_error_set(error, LEAT_E_CONFIG, "%s needs a text of 1 to %zu bytes",
                               option->name, option->bytes - 1);
+    /* Others show it on their terminals. */
+    if (!leat_diary_is_text(value, strlen(value)))
+        return leat_error_set(error, LEAT_E_CONFIG, "%s may have no control characters",
+                              option->name);
     bool off = option->kind == OPTION_DOOR && strcmp(value, "off") == 0;
     struct leat_address_parts parts;
     if (option->kind != OPTION_TEXT && !off && !leat_address_split(value, strlen(value), &parts))

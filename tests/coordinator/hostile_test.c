@@ -341,7 +341,13 @@ static void hostile_commands_in_other_names_are_denied(void **state)
     rig_destroy(rig);
 }
 
-static leat_err up_submit(struct liar *liar, const char *address, uint32_t fields)
+/* What a node says of itself, beside its names and addresses. */
+struct traits {
+    const char *rack, *kafka_address, *host;
+};
+
+static leat_err up_submit_as(struct liar *liar, const char *address, uint32_t fields,
+                             const struct traits *traits)
 {
     uint8_t bytes[LIAR_BYTES];
     static const uint8_t id[16] = {0xbd};
@@ -350,18 +356,24 @@ static leat_err up_submit(struct liar *liar, const char *address, uint32_t field
     leat_msg_write_string(&w, "liar:7700", 9);
     leat_msg_write_u64(&w, 1);
     leat_msg_write_string(&w, address, strlen(address));
-    leat_msg_write_string(&w, "", 0);
+    leat_msg_write_string(&w, traits->rack, strlen(traits->rack));
     leat_msg_write_bin(&w, id, sizeof id);
     leat_msg_write_u64(&w, 0);
     if (fields >= 11) {
-        leat_msg_write_string(&w, "", 0);
+        leat_msg_write_string(&w, traits->kafka_address, strlen(traits->kafka_address));
         NUMBERS(&w, 0, 0);
-        leat_msg_write_string(&w, "", 0);
+        leat_msg_write_string(&w, traits->host, strlen(traits->host));
     }
     if (fields >= 12) leat_msg_write_u64(&w, 0);
     leat_err rc = submit(liar, &w);
     rig_run(liar->rig, RIG_SECOND);
     return rc;
+}
+
+static leat_err up_submit(struct liar *liar, const char *address, uint32_t fields)
+{
+    static const struct traits none = {"", "", ""};
+    return up_submit_as(liar, address, fields, &none);
 }
 
 static struct leat_machine_node *liar_node(struct rig *rig, unsigned at)
@@ -394,6 +406,24 @@ static void hostile_node_takes_nobodys_address(void **state)
     rig_boot(rig, voter);
     assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
     assert_int_equal(rig_node_up(rig, voter), LEAT_OK);
+    liar_destroy(liar);
+    rig_destroy(rig);
+}
+
+/* Whatever a node says of itself is shown by all others: it has no control characters. */
+static void hostile_node_is_shown_as_text(void **state)
+{
+    (void)state;
+    static const struct traits wrong[] = {{"r\33[31m", "", ""}, {"", "k\n:1", ""}, {"", "", "h\r"}};
+    static const struct traits right = {"r", "k:1", "h\xc3\xa4"};
+    struct rig *rig = served(79);
+    unsigned leader = (unsigned)rig_leader(rig);
+    struct liar *liar = liar_create(rig, leader);
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(up_submit_as(liar, "liar:1", 12, &wrong[i]), LEAT_E_INVALID);
+    assert_null(liar_node(rig, leader));
+    assert_int_equal(up_submit_as(liar, "liar:1", 12, &right), LEAT_OK);
+    assert_non_null(liar_node(rig, leader));
     liar_destroy(liar);
     rig_destroy(rig);
 }
@@ -705,6 +735,7 @@ int main(void)
         cmocka_unit_test(hostile_form_is_refused),
         cmocka_unit_test(hostile_commands_in_other_names_are_denied),
         cmocka_unit_test(hostile_node_takes_nobodys_address),
+        cmocka_unit_test(hostile_node_is_shown_as_text),
         cmocka_unit_test(hostile_node_with_a_voters_address_does_not_vote),
         cmocka_unit_test(hostile_node_does_not_lead_who_follows_nobody),
         cmocka_unit_test(hostile_voter_comes_back_at_another_address),

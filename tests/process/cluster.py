@@ -712,7 +712,8 @@ def test_wrong_flags_are_named():
     for words, said in [(('--listen', '127.0.0.1:0'), 'clients can.t be told 127.0.0.1:0.*--advertise'),
                         (('--listen', '127.0.0.1:1', '--advertise', 'broker.example:0'), 'broker.example:0'),
                         (('--listen', '0.0.0.0:1'), 'clients can.t be told 0.0.0.0:1.*every address'),
-                        (('--node-listen', '127.0.0.1:0'), 'other nodes can.t be told.*--node-listen')]:
+                        (('--node-listen', '127.0.0.1:0'), 'other nodes can.t be told.*--node-listen'),
+                        (('--rack', 'r\x1b[31m'), '--rack may have no control characters')]:
         code, text = Server(*node, *words).start_refused()
         equal(code, 2)
         check(re.search(said, text), said, text)
