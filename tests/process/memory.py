@@ -20,6 +20,7 @@ MIB = 1 << 20
 APPEND, CLUSTER_STATUS, SET_COMMIT, SET_FETCH = 8, 18, 14, 15
 PROCESSES = 4
 CONNECTIONS = 10000
+WRITERS = 7  # nodes beside three voters
 # So long all of it goes on at least, from when all of them are there, and until newcomers are served meanwhile.
 ATTACK_S = float(os.environ.get('LEAT_MEMORY_S', '14'))
 
@@ -478,6 +479,35 @@ def test_resident_memory_of_nodes_that_copy_for_each_other():
     cluster.produce('honest', ['last'])
     found = cluster.consume('honest')
     check(set(honest.done + ['last']) <= set(found), 'what was acknowledged is read', honest.done)
+
+
+def test_resident_memory_beside_more_nodes_than_there_is_memory_for_copies_of():
+    """All have the cluster's key, and write copies to each other; then as many of other names come in their place, which nobody
+    has met. A node has memory for copies of two: who comes later is told what helps."""
+    cluster = Cluster(nodes=3 + WRITERS, memory='256M', recovery='yes').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3 + WRITERS, '--logs', 1, '--copies', 3, '--durability', 'memory')
+    voters, ghosts = cluster.nodes[:3], cluster.nodes[3:]
+    watch = Watch(voters)
+    lines = b''.join(b'%0999d\n' % n for n in range(16 * 1024))
+    for streamlet in range(3 + WRITERS):  # where an owner finds too few copies it refuses
+        cluster.leat('produce', 's', '--streamlet', streamlet, '--timeout', '3s', input=lines, code=None)
+    for node in ghosts:
+        node.kill()
+    others = [cluster.node(3 + i, node=f'other{i}') for i in range(WRITERS)]
+    for node in others:
+        node.launch()
+    for node in others:
+        node.ready_wait()
+    told = re.compile(r'node other\d+ cannot be attached: the \d+ MiB for replicas of other nodes are taken')
+    until(lambda: max(watch.peaks) > bound(256) or any(told.search(node.diary()) for node in voters + others),
+          'who finds no memory says so')
+    until(lambda: {n['name'] for n in cluster.status(which=[0])['nodes'] if n['state'] == 'up'} >= {f'other{i}' for i in range(WRITERS)},
+          'all of them are of the cluster')
+    watch.end()
+    print(f'  3 voters of 256 MiB beside {WRITERS} nodes and {WRITERS} others: peaks {[round(p / MIB) for p in watch.peaks]} of '
+          f'{bound(256) // MIB} MiB')
+    for peak in watch.peaks:
+        within(None, 256, peak, 'a node')
 
 
 if __name__ == '__main__':
