@@ -56,36 +56,41 @@ def would_be_kept(cluster):
     return int(told.group(1) or told.group(2))
 
 
-def test_what_was_left_is_there_wherever_the_log_goes():
+def left_wherever_the_log_goes(copies):
     """Nothing names the segment before a jump: a new owner that has none of it asks the others."""
-    for copies in (1, 2):
-        cluster = Cluster(nodes=4, voters=3, recovery='yes', **PATIENT).start()
-        cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', copies,
-                     '--durability', 'disk', '--segment-bytes', '16K')
-        cluster.produce('s', [f'{i:06d} {"x" * 50}' for i in range(5000)], '--batch-bytes', '1K')
-        lost = end_is_lost(cluster, described(cluster)[0])
-        cluster.start()
-        kept = until(lambda: would_be_kept(cluster), 'what would be kept is told')
-        said = cluster.leat('consume', 's', '--until-end', code=4)
-        check('nothing is there' not in said.stderr.decode(), said.stderr)
-        check(said.stdout or re.search('nothing of it can be read now .*leat log recover s --streamlet 0 --log 0',
-                                       said.stderr.decode()), said.stderr)
-        equal(would_be_kept(cluster), kept, 'asking gives nothing up')
-        until(lambda: cluster.leat('log', 'recover', 's', '--accept-loss', code=None).returncode == 0,
-              'the loss is accepted')
-        nothing_waits(cluster)
-        cluster.produce('s', ['more'])
-        left = cluster.consume('s')
-        check(len(left) > 3000 and left[-1] == 'more', len(left), left[-1])
-        equal(len(left) - 1, kept + 1, 'as was told')
-        log = described(cluster)[1]
-        has = {log['node']} | {copy['node'] for segment in log.get('segment_list', []) if segment['segment'] == lost - 1
-                               for copy in segment['copies']}
-        target = next(name for name in ('n0', 'n1', 'n2', 'n3') if name not in has)
-        cluster.leat('streamlet', 'move', 's', 0, target)
-        equal(cluster.consume('s'), left, f'{copies} copies, on {target}, which had none of it')
-        for node in cluster.nodes:
-            node.end()
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', **PATIENT).start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', copies,
+                 '--durability', 'disk', '--segment-bytes', '16K')
+    cluster.produce('s', [f'{i:06d} {"x" * 50}' for i in range(5000)], '--batch-bytes', '1K')
+    lost = end_is_lost(cluster, described(cluster)[0])
+    cluster.start()
+    kept = until(lambda: would_be_kept(cluster), 'what would be kept is told')
+    said = cluster.leat('consume', 's', '--until-end', code=4)
+    check('nothing is there' not in said.stderr.decode(), said.stderr)
+    check(said.stdout or re.search('nothing of it can be read now .*leat log recover s --streamlet 0 --log 0',
+                                   said.stderr.decode()), said.stderr)
+    equal(would_be_kept(cluster), kept, 'asking gives nothing up')
+    until(lambda: cluster.leat('log', 'recover', 's', '--accept-loss', code=None).returncode == 0,
+          'the loss is accepted')
+    nothing_waits(cluster)
+    cluster.produce('s', ['more'])
+    left = cluster.consume('s')
+    check(len(left) > 3000 and left[-1] == 'more', len(left), left[-1])
+    equal(len(left) - 1, kept + 1, 'as was told')
+    log = described(cluster)[1]
+    has = {log['node']} | {copy['node'] for segment in log.get('segment_list', []) if segment['segment'] == lost - 1
+                           for copy in segment['copies']}
+    target = next(name for name in ('n0', 'n1', 'n2', 'n3') if name not in has)
+    cluster.leat('streamlet', 'move', 's', 0, target)
+    equal(cluster.consume('s'), left, f'{copies} copies, on {target}, which had none of it')
+
+
+def test_what_was_left_in_one_copy_is_there_wherever_the_log_goes():
+    left_wherever_the_log_goes(1)
+
+
+def test_what_was_left_in_two_copies_is_there_wherever_the_log_goes():
+    left_wherever_the_log_goes(2)
 
 
 def test_what_was_left_waits_for_nodes_that_are_down():

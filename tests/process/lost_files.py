@@ -265,25 +265,37 @@ def lose_files(node):
         os.unlink(node.path('store', name))
 
 
-def test_what_one_of_three_nodes_lost_comes_from_the_others():
-    for durability in 'disk', 'memory':
-        for which in 'owner', 'copy':
-            cluster, stream, lines, owns = filled_cluster(durability=durability, recovery='no', scrub='0')
-            node = cluster.nodes[(owns + (which == 'copy')) % 3]
-            before = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in closed(node, stream)}
-            for each in cluster.nodes:
-                each.stop()
-            lose_files(node)
-            for start in range(2):
-                cluster.start()
-                until(lambda: is_well(cluster) and all_count(cluster), 'every copy counts')
-                equal(cluster.consume('s'), lines)
-                until(lambda: {r['segment']: node.segment_bytes(r)[:r['extent']] for r in closed(node, stream)}.items()
-                      >= before.items(), 'that node has them again')
-                for each in cluster.nodes:
-                    each.stop()
-            for each in cluster.nodes:
-                each.end()
+def comes_from_the_others(durability, which):
+    cluster, stream, lines, owns = filled_cluster(durability=durability, recovery='no', scrub='0')
+    node = cluster.nodes[(owns + (which == 'copy')) % 3]
+    before = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in closed(node, stream)}
+    for each in cluster.nodes:
+        each.stop()
+    lose_files(node)
+    for start in range(2):
+        cluster.start()
+        until(lambda: is_well(cluster) and all_count(cluster), 'every copy counts')
+        equal(cluster.consume('s'), lines)
+        until(lambda: {r['segment']: node.segment_bytes(r)[:r['extent']] for r in closed(node, stream)}.items()
+              >= before.items(), 'that node has them again')
+        for each in cluster.nodes:
+            each.stop()
+
+
+def test_what_the_owner_of_a_disk_stream_lost_comes_from_the_others():
+    comes_from_the_others('disk', 'owner')
+
+
+def test_what_a_copy_of_a_disk_stream_lost_comes_from_the_others():
+    comes_from_the_others('disk', 'copy')
+
+
+def test_what_the_owner_of_a_memory_stream_lost_comes_from_the_others():
+    comes_from_the_others('memory', 'owner')
+
+
+def test_what_a_copy_of_a_memory_stream_lost_comes_from_the_others():
+    comes_from_the_others('memory', 'copy')
 
 
 def test_what_all_three_lost_is_told_of_at_each_start():
