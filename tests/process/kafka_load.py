@@ -59,6 +59,7 @@ def load(seconds, in_flight, per_batch):
         check(not reader.is_alive(), 'a reader does not come to the end')
         if reader.failure:
             raise reader.failure
+    equal([program.returncode for program in programs], [0, 0], f'ends of the programs, which said {said}\n{server.diary_end()}')
     batches = [int(re.search(r', (\d+) batches\b(?!/s)', line).group(1)) for line in said]
     check(min(batches) > 0, said)
     equal(sum(reader.records for reader in readers), sum(batches) * per_batch, 'records read')
@@ -76,4 +77,4 @@ def test_large_batches_by_both_doors_are_all_there():
 
 
 if __name__ == '__main__':
-    main()
+    main(at_once=1)  # each wants all processors
