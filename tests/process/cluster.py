@@ -23,9 +23,9 @@ TOO_MANY = 38
 # For what does not try this: that a node which stands still for a moment is called dead, and its streamlets go elsewhere.
 # Whoever is killed is missed as fast as ever, since nobody listens at its address.
 PATIENT = {'suspect_ms': '2000', 'confirm_ms': '1000'}
-PORTS, PORT_PARTS = range(10240, 32000), 10
+PORTS, PORT_PARTS = range(10240, 32000), 40  # so many processes with clusters at once; more wait
 # Who has been given one listens there later, or again.
-ports_given = collections.deque(maxlen=1000)
+ports_given = collections.deque(maxlen=len(PORTS) // PORT_PARTS // 2)
 
 
 @functools.cache

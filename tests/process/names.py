@@ -12,6 +12,7 @@ import tempfile
 
 import leftovers
 from cluster import Cluster, free_ports, owned
+from namespaces import INSIDE
 from rig import Server, Skipped, WAIT_S, check, check_in, cluster_key, equal, main, until
 
 NAMES = ['alpha', 'beta', 'gamma', 'delta', 'epsilon']
@@ -168,7 +169,7 @@ def enter():
         except OSError:
             break
         if done.returncode == 0:
-            os.environ['LEAT_NAMES'] = 'inside'
+            os.environ['LEAT_NAMES'] = INSIDE
             os.execvp(inside[0], [*inside, sys.executable, '-B', *sys.argv])
     os.environ['LEAT_NAMES'] = 'refused'
 
@@ -178,7 +179,7 @@ def run():
     leftovers.note(files)
     try:
         for name, text in (('hosts', ''), ('nsswitch.conf', 'hosts: files\n')):
-            if os.environ['LEAT_NAMES'] == 'inside':
+            if os.environ['LEAT_NAMES'] == INSIDE:
                 with open(f'{files}/{name}', 'w') as file:
                     file.write(text)
                 subprocess.run(['mount', '--bind', f'{files}/{name}', f'/etc/{name}'], check=True, timeout=WAIT_S)
@@ -188,6 +189,6 @@ def run():
 
 
 if __name__ == '__main__':
-    if 'LEAT_NAMES' not in os.environ:
+    if os.environ.get('LEAT_NAMES') not in (INSIDE, 'refused'):
         enter()
     run()

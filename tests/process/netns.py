@@ -97,8 +97,8 @@ class FarCluster(Cluster):
     def roles(self, copies=3, **settings):
         """A stream of one log; its owner first, then the others."""
         options = [w for k, v in settings.items() for w in ('--' + k.replace('_', '-'), v)]
-        self.leat('stream', 'create', 's', '--logs', 1, '--copies', copies, '--durability', 'memory',
-                  *options)
+        create = ('stream', 'create', 's', '--logs', 1, '--copies', copies, '--durability', 'memory', *options)
+        until(lambda: self.leat(*create, code=None).returncode == 0, f'{copies} nodes are up')
         until(lambda: sum(owned(self).values()) == 1, 'all nodes know of it')
         owner = next(i for i in range(len(self.nodes)) if owned(self)[f'n{i}'] == 1)
         return owner, *[i for i in range(len(self.nodes)) if i != owner]
@@ -310,4 +310,4 @@ def enter():
 
 if __name__ == '__main__':
     enter()
-    main()
+    main(at_once=3)  # nodes that are missed as soon as they are silent, and elections, want processors now and then

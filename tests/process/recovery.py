@@ -265,4 +265,4 @@ def test_measure():
 
 
 if __name__ == '__main__':
-    main()
+    main(at_once=3)  # as in netns.py

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import select
+import selectors
 import signal
 import socket
 import struct
@@ -25,6 +26,8 @@ import tied
 LEATD = os.environ.get('LEATD', 'leatd')
 LEAT = os.environ.get('LEAT', 'leat')
 WAIT_S = int(os.environ.get('LEAT_WAIT_S', 60))  # for anything; reached only by a failure
+
+AT_ONCE = int(os.environ.get('LEAT_AT_ONCE', 6))  # tests of a file; 1: one after the other, in the file's order
 
 DIARY_LINES = 40  # of each node that a failure shows: more pushes its message out of sight
 
@@ -264,10 +267,11 @@ class Server:
             blob = file.read()
         for number in range((len(blob) - BLOCK_BYTES) // ROW_BYTES):
             at = BLOCK_BYTES + number * ROW_BYTES
+            if not blob[at + ROW_STATE_AT]:
+                continue
             row = dict(zip(names, struct.unpack_from('<IBBBBIIIIQIIIIIIQQqQ', blob, at)))
             row.update(number=number, at=at)
-            if row['state']:
-                found.append(row)
+            found.append(row)
         return found
 
     def segments(self, stream_id, log=None, streamlet=0):
@@ -526,31 +530,64 @@ def reader_that_takes_nothing(server, connection, request, others_are_served):
 
 # ---- running tests ----
 
-def main():
+def main(at_once=AT_ONCE):
+    """Each test, or those named on the command line. As they mostly wait, so many do so beside each other: each in a process of its
+    own, as what it starts, what it leaves behind and what is cleaned up is its process's."""
     frame_of_caller = inspect.currentframe().f_back
-    tests = [(name, value) for name, value in frame_of_caller.f_globals.items()
-             if name.startswith('test_') and callable(value)]
-    wanted = sys.argv[1:]
-    failed = 0
-    for name, function in tests:
-        if wanted and name not in wanted:
-            continue
-        begun = time.monotonic()
-        try:
-            function()
-            result = 'ok'
-        except Skipped as reason:
-            result = f'SKIPPED ({reason})'
-        except Exception as error:
-            failed += 1
-            result = 'NOT OK'
-            if not isinstance(error, Failure):
-                traceback.print_exc(file=sys.stdout)
-            else:
-                where = traceback.extract_tb(error.__traceback__)
-                lines = [f'{os.path.basename(f.filename)}:{f.lineno}' for f in where]
-                print(f'  at {" ".join(lines)}\n  {error}')
-        finally:
-            _clean()
-        print(f'{result} {name} ({time.monotonic() - begun:.1f} s)', flush=True)
+    tests = {name: value for name, value in frame_of_caller.f_globals.items() if name.startswith('test_') and callable(value)}
+    names = [name for name in tests if not sys.argv[1:] or name in sys.argv[1:]]
+    if min(at_once, len(names)) > 1:
+        failed = _run_beside(frame_of_caller.f_code.co_filename, names, at_once)
+    else:
+        failed = sum(not _run(name, tests[name]) for name in names)
     sys.exit(1 if failed else 0)
+
+
+def _run(name, function):
+    begun, passed = time.monotonic(), True
+    try:
+        function()
+        result = 'ok'
+    except Skipped as reason:
+        result = f'SKIPPED ({reason})'
+    except Exception as error:
+        passed, result = False, 'NOT OK'
+        if not isinstance(error, Failure):
+            traceback.print_exc(file=sys.stdout)
+        else:
+            where = traceback.extract_tb(error.__traceback__)
+            lines = [f'{os.path.basename(f.filename)}:{f.lineno}' for f in where]
+            print(f'  at {" ".join(lines)}\n  {error}')
+    finally:
+        _clean()
+    print(f'{result} {name} ({time.monotonic() - begun:.1f} s)', flush=True)
+    return passed
+
+
+def _run_beside(file, names, at_once):
+    """How many failed. What each said is printed when it has ended, as a whole."""
+    waiting, failed, said = list(names), 0, {}
+    with selectors.DefaultSelector() as running:
+        while waiting or said:
+            while waiting and len(said) < at_once:
+                process = tied.start([sys.executable, '-B', file, waiting.pop(0)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                said[process] = []
+                running.register(process.stdout, selectors.EVENT_READ, process)
+            for key, _ in running.select():
+                piece = os.read(key.fd, 1 << 16)
+                said[key.data].append(piece)
+                if not piece:
+                    running.unregister(key.fileobj)
+                    failed += _ended(key.data, b''.join(said.pop(key.data)))
+    return failed
+
+
+def _ended(process, said):
+    """Whether it failed, also without having said so."""
+    process.stdout.close()
+    code = process.wait()
+    print(said.decode(errors='replace'), end='')
+    if code and not re.search(rb'^NOT OK ', said, re.M):
+        print(f'NOT OK {process.args[-1]} (its process ended with {code})')
+    sys.stdout.flush()
+    return bool(code)

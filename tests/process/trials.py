@@ -42,6 +42,7 @@ import time
 import rig
 from busy import StandStill, Teller, whole_diary
 from cluster import Cluster
+import namespaces
 import netns
 from netns import FarCluster, ip
 from rig import LEAT, WAIT_S, Failure, check, equal, process_end, until
@@ -480,7 +481,7 @@ def parts(args, may_cut):
 
 
 def run(args):
-    may_cut = os.environ.get('LEAT_NETNS') == 'inside'
+    may_cut = os.environ.get('LEAT_NETNS') == namespaces.INSIDE
     wanted, dice = parts(args, may_cut)
     results, first = [], 0
     begun = time.monotonic()
