@@ -48,6 +48,12 @@ static void zeros_make(void)
         (void)munmap(at, HUGE_PAGE_BYTES);
 }
 
+const char *leat_os_open_cause(int error)
+{
+    return error == ELOOP ? "it is a symbolic link, which only directories may be"
+                          : strerror(error);
+}
+
 leat_err leat_os_errno(int error)
 {
     switch (error) {
@@ -222,9 +228,7 @@ static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct le
         (void)pthread_mutex_destroy(&file->sync_lock);
         leat_mem_free(file);
         return leat_error_set(error, leat_os_errno(cause), "can't open %.150s: %s", path,
-                              cause == ELOOP
-                                  ? "it is a symbolic link, which only directories may be"
-                                  : strerror(cause));
+                              leat_os_open_cause(cause));
     }
     if (!is_file(file->fd)) {
         (void)close(file->fd);

@@ -154,20 +154,26 @@ leat_err leat_os_lock(const char *data_dir, const char *const *own_files, struct
     snprintf(path, sizeof path, "%s/lock", data_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (fd < 0)
-        return leat_error_set(error, LEAT_E_CONFIG, "can't open %.150s: %s", path, strerror(errno));
+        return leat_error_set(error, LEAT_E_CONFIG, "can't open %.150s: %s", path,
+                              leat_os_open_cause(errno));
     char holder[24];
     if (!lock_take(fd, holder)) {
         (void)close(fd);
-        return leat_error_set(error, LEAT_E_LOCKED,
-                              "the data directory %.120s is in use by process %s", data_dir,
-                              holder);
+        return leat_error_set(
+            error, LEAT_E_LOCKED,
+            "the data directory %.120s is in use by process %s: end that process, or "
+            "name another directory by --data",
+            data_dir, holder);
     }
     char pid[24];
     int length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
     /* The text only serves the message above; the lock itself is the kernel's. */
+    errno = ENOSPC; /* where less is written than was given */
     if (ftruncate(fd, 0) || pwrite(fd, pid, (size_t)length, 0) != length) {
+        int cause = errno;
         (void)close(fd);
-        return leat_error_set(error, LEAT_E_DISK_FULL, "can't write %.150s", path);
+        return leat_error_set(error, LEAT_E_DISK_FULL, "can't write %.150s: %s", path,
+                              strerror(cause));
     }
     return LEAT_OK; /* fd stays open on purpose: the process's end gives the lock back */
 }

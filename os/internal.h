@@ -170,6 +170,8 @@ leat_err leat_os_crew_start(struct leat_os_world *world, enum os_crew_kind kind,
 void leat_os_crews_stop(struct leat_os_world *world);
 void leat_os_crews_fini(struct leat_os_world *world);
 leat_err leat_os_errno(int error); /* a failed file call as leat_err */
+/* Why a file of the data directory can't be opened. Valid until the thread's next call. */
+const char *leat_os_open_cause(int error);
 
 /* disk_together.c */
 /** Run these writes, several at a time where the kernel can; returns when all have ended. */

@@ -96,6 +96,34 @@ static int refuse(leat_err rc, const struct leat_error *error)
     return exit_code_of(rc);
 }
 
+/* The flag of the address that can't be listened on; NULL: the refusal is of something else. */
+static const char *listen_flag(const struct leatd_config *config, const struct leat_error *error)
+{
+    static const char refusal[] = "can't listen on ";
+    const struct {
+        const char *flag, *address;
+    } flags[] = {{"--listen", config->listen},
+                 {"--node-listen", config->node_listen},
+                 {"--kafka", config->kafka}};
+    if (strncmp(error->text, refusal, sizeof refusal - 1) != 0) return NULL;
+    const char *rest = error->text + sizeof refusal - 1;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        size_t bytes = strlen(flags[i].address);
+        if (bytes > 0 && strncmp(rest, flags[i].address, bytes) == 0 && rest[bytes] == ':')
+            return flags[i].flag;
+    }
+    return NULL;
+}
+
+static int refuse_start(const struct leatd_config *config, leat_err rc,
+                        const struct leat_error *error)
+{
+    const char *flag = listen_flag(config, error);
+    if (flag == NULL) return refuse(rc, error);
+    fprintf(stderr, "leatd: %s; name another address by %s\n", error->text, flag);
+    return EXIT_LISTEN;
+}
+
 /* ---- callbacks on core 0 ---- */
 
 static void ring(struct server *server)
@@ -468,7 +496,7 @@ static int run(struct server *server, int signals)
             say_ready(server);
         }
         if (failed && !asked) {
-            (void)refuse(server->rc, &server->error);
+            (void)refuse_start(&server->config, server->rc, &server->error);
             asked = true;
             ask_to_stop(server);
         }
@@ -594,7 +622,7 @@ int main(int argc, char **argv)
     int code;
     rc = directory_take(&server, &code, &error);
     if (rc != LEAT_OK) {
-        (void)refuse(rc, &error);
+        (void)refuse_start(&server.config, rc, &error);
         return code;
     }
 
@@ -615,7 +643,8 @@ int main(int argc, char **argv)
     if (rc == LEAT_OK) rc = make_ports(&server, &error);
     if (rc == LEAT_OK) rc = make_node(&server, &error);
     if (rc == LEAT_OK) rc = start_threads(&server, &error);
-    if (rc != LEAT_OK) return refuse(rc, &error); /* the process ends: so do its threads */
+    if (rc != LEAT_OK)
+        return refuse_start(&server.config, rc, &error); /* the process ends: so do its threads */
     code = run(&server, signals);
     end(&server, code == EXIT_STOPPED);
     return code;

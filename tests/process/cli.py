@@ -185,12 +185,31 @@ def test_a_server_whose_address_is_taken_leaves_nothing():
     code, text = late.start_refused('--listen', other.address)
     equal(code, 4, text)
     check_in(other.address, text)
+    check_in('name another address by --listen', text)
     check(not os.path.exists(late.data), 'a data directory')
+    for flag in '--kafka', '--node-listen':
+        more = ('--coordinators', other.address, '--advertise', other.address) if flag == '--node-listen' else ()
+        code, text = Server().start_refused(flag, other.address, *more)
+        equal(code, 4, text)
+        check_in(f"can't listen on {other.address}: Address already in use; name another address by {flag}", text)
     late.start()
     late.stop()
     code, text = late.start_refused('--listen', other.address)
     equal(code, 4, text)
     late.start()
+
+
+def test_a_lock_that_can_not_be_had_is_told_with_its_cause():
+    server = Server().start()
+    code, text = Server(data=server.data).start_refused()
+    equal(code, 3, text)
+    check_in('is in use by process %d: end that process, or name another directory by --data' % server.process.pid, text)
+    server.stop()
+    os.rename(server.path('lock'), server.path('moved'))
+    os.symlink('moved', server.path('lock'))
+    code, text = server.start_refused()
+    equal(code, 3, text)
+    check_in('lock: it is a symbolic link, which only directories may be', text)
 
 
 def test_segments_without_the_coordinators_files_are_refused_with_what_to_do():
