@@ -137,7 +137,7 @@ static bool up_wait_for_name(struct leat_node *node, leat_err rc)
     if (rc != LEAT_E_EXISTS || node->name_tries == LEAT_NAME_TRIES_MAX || node->stopping)
         return false;
     if (node->name_tries++ == 0)
-        leat_diary_warn("waiting whether the other one has just died: %s",
+        leat_diary_warn("%s. This node waits in case the other node has just died",
                         node->request.error.text);
     node->name_timer.on_expired = up_on_name_timer;
     node->name_timer.owner = node;

@@ -553,6 +553,8 @@ leat_err leat_raft_log_form(struct leat_raft_log *log, const struct leat_raft_en
         log->vote.formed = 1;
         rc = leat_raft_log_mark(log);
     }
-    if (rc != LEAT_OK) return leat_error_set(error, rc, "raft's first files can't be written");
+    if (rc != LEAT_OK)
+        return leat_error_set(error, rc, "raft's first files can't be written: %s",
+                              leat_err_text(rc));
     return LEAT_OK;
 }

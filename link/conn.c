@@ -246,7 +246,7 @@ static void end_explain(struct leat_link *link, leat_err why, struct leat_error 
     /* A listener that finds our proof wrong says nothing, as to any stranger. */
     if (link->state == LINK_HELLO && !link->accepted && why == LEAT_E_CLOSED) {
         static const char text[] = "it closed the connection at this node's proof: the cluster "
-                                   "keys differ (--cluster-key), or it stops";
+                                   "keys differ (--cluster-key), or that node is stopping";
         (void)leat_error_set(error, LEAT_E_WRONG_CLUSTER, "%s: %s", link->address, text);
         leat_link_complain(link, text);
         return;
