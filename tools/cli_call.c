@@ -271,11 +271,11 @@ int cli_refused(const struct cli_answer *answer)
               "nodes are up\n",
               stderr);
     else if (no_server)
-        fputs("      is leatd running there? -b HOST:PORT or LEAT_BROKERS names another. A node of "
-              "a cluster\n"
-              "      that has just started answers once more than half of the coordinators are up: "
-              "it says in\n"
-              "      its own output whom it waits for\n",
+        fputs("      is leatd running there? -b HOST:PORT or LEAT_BROKERS names another server. A "
+              "node of a\n"
+              "      cluster that has just started answers once more than half of the coordinators "
+              "are up (of\n"
+              "      a new cluster: all); its standard error says which of them it waits for\n",
               stderr);
     return answer->rc == LEAT_E_CONFIG ? CLI_USAGE : no_server ? CLI_NO_SERVER : CLI_FAILED;
 }
