@@ -337,6 +337,20 @@ static uint64_t records_of(const struct leat_msg_log_info *log)
     return offsets > log->offsets_lost ? offsets - log->offsets_lost : 0;
 }
 
+/* Every log wants one copy at least, so its owner has told nothing when none is wanted. */
+static bool is_told(const struct leat_msg_log_info *log)
+{
+    return log->copies > 0;
+}
+
+static void cells_not_told(char **row, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++)
+        row[i] = cli_cell("?");
+}
+
+enum { PLACE_COLUMNS = 9, STORE_COLUMNS = 7 };
+
 /* Where a log is and what can be read of it. */
 static void place_cells(const struct leat_msg_log_info *log, const struct owners *owners,
                         uint32_t q, char **row)
@@ -346,6 +360,10 @@ static void place_cells(const struct leat_msg_log_info *log, const struct owners
     row[2] = cli_cell("%u", log->at.log);
     row[3] = cli_cell("%s", owner_name(owners, log->at.owner));
     row[4] = cli_cell("%s", log_state(log));
+    if (!is_told(log)) {
+        cells_not_told(row, 5, PLACE_COLUMNS);
+        return;
+    }
     row[5] = cli_cell("%u/%u", log->copies_now, log->copies);
     row[6] = cli_cell("%" PRIu64, log->first_offset);
     row[7] = cli_cell("%" PRIu64, log->acked_offset);
@@ -358,6 +376,10 @@ static void store_cells(const struct leat_msg_log_info *log, char **row)
     char text[32];
     row[0] = cli_cell("%u", log->at.streamlet);
     row[1] = cli_cell("%u", log->at.log);
+    if (!is_told(log)) {
+        cells_not_told(row, 2, STORE_COLUMNS);
+        return;
+    }
     row[2] = cli_cell("%s", cli_bytes_text((double)log->bytes, text));
     row[3] = span_text(log->first_segment, log->end_segment);
     row[4] = span_text(log->first_group, log->first_group + log->groups);
@@ -412,7 +434,6 @@ static void describe_json(const struct description *told, const char *name, bool
 /* Two tables, for one would be wider than terminals are. */
 static void logs_words(const struct description *told)
 {
-    enum { PLACE_COLUMNS = 9, STORE_COLUMNS = 7 };
     static const char *const place[PLACE_COLUMNS] = {
         "PARTITION", "STREAMLET", "LOG", "NODE", "STATE", "COPIES", "FIRST", "END", "RECORDS"};
     static const char *const store[STORE_COLUMNS] = {
@@ -475,9 +496,10 @@ static void passed_words(const struct description *told)
 static void describe_words(const struct description *told, const char *name, bool segments)
 {
     uint64_t records = 0, bytes = 0;
-    bool replicated = false;
+    bool replicated = false, all_told = true;
     for (uint32_t i = 0; i < told->count; i++) {
         const struct leat_msg_log_info *log = &told->logs[i];
+        all_told = all_told && is_told(log);
         records += records_of(log);
         bytes += log->bytes;
         replicated = replicated || log->copies > 1;
@@ -486,12 +508,13 @@ static void describe_words(const struct description *told, const char *name, boo
                       (int)log->text.bytes, log->text.bytes ? log->text.text : "");
     }
     char text[32];
-    printf("stream %.*s (id %u): %u streamlet%s of %u log%s, durability %s, %" PRIu64
+    printf("stream %.*s (id %u): %u streamlet%s of %u log%s, durability %s, %s%" PRIu64
            " record%s, %s\n",
            (int)told->name.bytes, told->name.text ? told->name.text : "", told->id,
            told->settings.streamlets, cli_s(told->settings.streamlets), told->settings.logs,
-           cli_s(told->settings.logs), cli_durability_name(told->settings.durability), records,
-           cli_s(records), cli_bytes_text((double)bytes, text));
+           cli_s(told->settings.logs), cli_durability_name(told->settings.durability),
+           all_told ? "" : "at least ", records, cli_s(records),
+           cli_bytes_text((double)bytes, text));
     settings_words(&told->settings);
     logs_words(told);
     passed_words(told);
