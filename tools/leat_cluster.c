@@ -516,14 +516,15 @@ static void print_peers(const struct leat_msg_cluster_node *node)
     if (!first) putchar('\n');
 }
 
-/* Its node may be up and its voter keep out: the disk was lost, and what it had promised with it. */
+/* Its node may be up and its voter keep out: the disk was lost, and what it had promised with it. A node that does not
+ * answer may only be called up, since no majority is there to declare it dead: that one keeps its vote. */
 static void print_voter(const struct cli_cluster *cluster, const struct leat_msg_voter *voter)
 {
     printf("%s  %.*s%s", voter->votes ? "voter  " : "spare  ", (int)voter->address.bytes,
            voter->address.text, voter->reachable ? "" : ", not reachable");
     for (uint32_t i = 0; !voter->reachable && i < cluster->node_count; i++) {
         const struct leat_msg_cluster_node *node = &cluster->nodes[i];
-        if (node->state == 1 && same_text(node->node_address, voter->address))
+        if (node->state == 1 && node->report.known && same_text(node->node_address, voter->address))
             printf(
                 ", though node %.*s is up: if its disk was lost for good: leat node replace %.*s",
                 (int)node->name.bytes, node->name.text, (int)node->name.bytes, node->name.text);

@@ -78,6 +78,7 @@ def test_without_a_majority_healthy_logs_go_on_and_changes_wait():
         cluster.produce('s', [f'{streamlet} second'], '--streamlet', streamlet, which=left)
     status = cluster.leat('cluster', 'status', which=left, code=1).stdout.decode()
     check_in('no majority: 1 of 3 voters', status)
+    check('node replace' not in status, 'nobody has lost a disk', status)  # only their processes
     change = cluster.leat_start('stream', 'create', 'later', which=left)
     for streamlet, _ in healthy:
         cluster.produce('s', [f'{streamlet} third'], '--streamlet', streamlet, which=left)
