@@ -88,6 +88,7 @@ static void topic_is_made_with_its_configurations(void **state)
         {"compression.type", "lz4", NULL},
         {"cleanup.policy", "delete", NULL},
         {"leat.durability", "memory", NULL},
+        {"leat.validate", "crc", NULL},
     };
     enum { GIVEN = sizeof given / sizeof *given };
     struct wire_client client;
@@ -179,12 +180,13 @@ static void alter_configs_sets_back_what_it_does_not_name(void **state)
                                           {"message.timestamp.type", "LogAppendTime", NULL},
                                           {"leat.durability", "memory", NULL},
                                           {"segment.bytes", "1000000", NULL},
-                                          {"compression.type", "zstd", NULL}};
+                                          {"compression.type", "zstd", NULL},
+                                          {"leat.validate", "crc", NULL}};
     static const struct config then[] = {
         {"retention.bytes", "5000", NULL},      {"retention.ms", "-1", NULL},
         {"max.message.bytes", "2097152", NULL}, {"message.timestamp.type", "CreateTime", NULL},
         {"leat.durability", "memory", NULL},    {"segment.bytes", "8388608", NULL},
-        {"compression.type", "producer", NULL}};
+        {"compression.type", "producer", NULL}, {"leat.validate", "full", NULL}};
     static const struct config unknown = {"flush.ms", "5", NULL};
     struct wire_client client;
     wire_open(&client, port);
@@ -192,14 +194,14 @@ static void alter_configs_sets_back_what_it_does_not_name(void **state)
         struct leat_kafka_string gone = text("altered");
         struct leat_kafka_delete_topics_request delete = {.topic_names = {&gone, 1},
                                                           .timeout_ms = 1000};
-        assert_int_equal(create(&client, 7, "altered", 1, first, 6, false).error_code,
+        assert_int_equal(create(&client, 7, "altered", 1, first, 7, false).error_code,
                          LEAT_KAFKA_NONE);
         assert_int_equal(alter_all(&client, version, &unknown, false), LEAT_KAFKA_INVALID_CONFIG);
         assert_int_equal(alter_all(&client, version, &then[0], true), LEAT_KAFKA_NONE);
-        for (size_t i = 0; i < 6; i++)
+        for (size_t i = 0; i < 7; i++)
             expect_config(&client, "altered", &first[i]);
         assert_int_equal(alter_all(&client, version, &then[0], false), LEAT_KAFKA_NONE);
-        for (size_t i = 0; i < 7; i++)
+        for (size_t i = 0; i < 8; i++)
             expect_config(&client, "altered", &then[i]);
         (void)wire_call(&client, LEAT_KAFKA_DELETE_TOPICS, 5, &delete);
     }
