@@ -30,11 +30,10 @@ static const char cluster_help[] =
 static const char node_help[] =
     "Usage: leat node COMMAND NAME\n"
     "\n"
-    "  leat node drain NAME      it gets nothing new and gives its streamlets to the others\n"
-    "  leat node undrain NAME    it does again\n"
-    "  leat node add-voter NAME  it takes part in the cluster's decisions from now on\n"
-    "  leat node replace NAME    its voter has lost its data and may begin anew. Only when the "
-    "old\n"
+    "  leat node drain NAME      the node gets nothing new and gives its streamlets to the others\n"
+    "  leat node undrain NAME    the node is taken back into use\n"
+    "  leat node add-voter NAME  the node votes on what is where from now on\n"
+    "  leat node replace NAME    the voter, whose disk is lost, begins anew. Only when the old\n"
     "                            disk is gone for good: a voter that forgets may undo decisions\n"
     "\n"
     "  -b, --brokers HOST:PORT,...\n";
@@ -485,7 +484,9 @@ static void print_peers(const struct leat_msg_cluster_node *node)
     int name_bytes = (int)node->name.bytes;
     if (report->known && report->segments_under_replicated > 0)
         printf("%.*s: %" PRIu64
-               " segment%s lack%s copies: made again in the background, where nodes are there\n",
+               " segment%s lack%s copies: made again in the background, where nodes are there; the "
+               "last segment of a log that is parked: with its next append, or when its streamlet "
+               "moves\n",
                name_bytes, node->name.text, report->segments_under_replicated,
                cli_s(report->segments_under_replicated),
                report->segments_under_replicated == 1 ? "s" : "");

@@ -21,6 +21,7 @@ static const char help[] =
     "\n"
     "Hand one streamlet of a stream to another node. Producers and consumers go on: what is under\n"
     "way is retried at the new owner.\n"
+    "\n"
     "  -b, --brokers HOST:PORT,...\n";
 
 /* Something is on its way already, a leader is being chosen: that passes. So does, where `known` says
