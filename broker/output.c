@@ -39,8 +39,8 @@ void leat_output_init(struct leat_core *core)
 {
     const struct leat_node_options *options = &core->node->options;
     core->output.bytes_max = leat_node_output_bytes(options->memory_bytes, options->cores);
-    leat_line_init(&core->output.lines[0]);
-    leat_line_init(&core->output.lines[1]);
+    for (unsigned line = 0; line < LEAT_OUTPUT_LINES; line++)
+        leat_line_init(&core->output.lines[line]);
     leat_list_init(&core->output.keepers);
     leat_list_init(&core->output.lasts);
 }
@@ -55,6 +55,36 @@ static uint64_t answers_max(const struct leat_core *core)
 static uint64_t last_max(const struct leat_core *core)
 {
     return core->output.bytes_max / 8;
+}
+
+/* Another eighth of answers, and of calls, is what addresses that are late leave free.
+ *
+ * SUBTLE: a connection that takes nothing is closed after LEAT_OUTPUT_OWE_US, and comes again.
+ *  1. Connections of twenty addresses ask for large answers and take none. They hold all the room, and stand in line.
+ *  2. Those that hold it are closed together; the next of the line fill it at once, before the first ones are back.
+ *  3. A client of another address that takes its answers has one turn in twenty, a few in a minute.
+ * So an address that has let answers lie comes after those that have not, and leaves them some room. */
+static uint64_t late_leaves(const struct leat_core *core)
+{
+    return core->output.bytes_max / 8;
+}
+
+static uint32_t now_s(const struct leat_core *core)
+{
+    return (uint32_t)(leat_core_now(core) / 1000000) + 1;
+}
+
+static bool is_late(const struct leat_peer *peer)
+{
+    const struct leat_core *core = peer->core;
+    if (peer == &core->link_peer) return false;
+    uint32_t late_s = core->output.late_s[peer->address];
+    return late_s != 0 && now_s(core) - late_s < LEAT_OUTPUT_LATE_US / 1000000;
+}
+
+static unsigned line_of(const struct leat_peer *peer)
+{
+    return is_late(peer) ? LEAT_OUTPUT_LINE_LATE : LEAT_OUTPUT_LINE;
 }
 
 static uint64_t used(const struct leat_core *core)
@@ -87,27 +117,35 @@ static struct leat_peer *first_of(const struct leat_queue *queue)
     return LEAT_CONTAINER(queue->members.next, struct leat_peer, output.wait);
 }
 
-static bool core_has_room(const struct leat_core *core, bool last, size_t bytes)
+static bool core_has_room(const struct leat_core *core, unsigned line, size_t bytes)
 {
-    if (last) return core->output.last + bytes <= last_max(core);
-    return has_room(used(core), answers_max(core), bytes);
+    if (line == LEAT_OUTPUT_LINE_LAST) return core->output.last + bytes <= last_max(core);
+    const uint64_t leaves = line == LEAT_OUTPUT_LINE_LATE ? late_leaves(core) : 0;
+    return has_room(used(core), answers_max(core) - leaves, bytes);
 }
 
-static bool address_has_room(const struct leat_peer *peer, bool last, size_t bytes)
+static bool address_has_room(const struct leat_peer *peer, unsigned line, size_t bytes)
 {
-    if (last) return peer->sharer->output.last + bytes <= last_max(peer->core) / 2;
+    if (line == LEAT_OUTPUT_LINE_LAST)
+        return peer->sharer->output.last + bytes <= last_max(peer->core) / 2;
     return has_room(used_near(peer), answers_max(peer->core) / 2, bytes);
 }
 
 /* Whose address has its half waits for that, and nobody for it. */
-static bool somebody_is_first(const struct leat_core *core, bool last)
+static bool somebody_waits(const struct leat_core *core, unsigned line)
 {
-    LEAT_LIST_EACH(&core->output.lines[last ? 0 : 1].ring, ring)
+    LEAT_LIST_EACH(&core->output.lines[line].ring, ring)
     {
         const struct leat_peer *peer = first_of(leat_queue_of(ring));
-        if (address_has_room(peer, last, peer->output.wanted)) return true;
+        if (address_has_room(peer, line, peer->output.wanted)) return true;
     }
     return false;
+}
+
+static bool somebody_is_first(const struct leat_core *core, unsigned line)
+{
+    return somebody_waits(core, line) ||
+           (line == LEAT_OUTPUT_LINE_LATE && somebody_waits(core, LEAT_OUTPUT_LINE));
 }
 
 static void keep_end(struct leat_peer *peer)
@@ -159,16 +197,17 @@ static void lasts_look(struct leat_core *core)
 
 static bool last_fits(struct leat_peer *peer, size_t bytes)
 {
+    const unsigned line = LEAT_OUTPUT_LINE_LAST;
     struct leat_core *core = peer->core;
     if (bytes > LEAT_OUTPUT_LAST_BYTES || !owes_nothing(peer)) return false;
     if (peer->output.promised) {
         peer->output.promised = false;
         if (bytes <= peer->output.last) return true;
-    } else if (somebody_is_first(core, true)) {
+    } else if (somebody_is_first(core, line)) {
         return false;
     }
-    if (!core_has_room(core, true, bytes) || !address_has_room(peer, true, bytes)) lasts_look(core);
-    if (!core_has_room(core, true, bytes) || !address_has_room(peer, true, bytes)) return false;
+    if (!core_has_room(core, line, bytes) || !address_has_room(peer, line, bytes)) lasts_look(core);
+    if (!core_has_room(core, line, bytes) || !address_has_room(peer, line, bytes)) return false;
     last_begin(peer, bytes);
     return true;
 }
@@ -178,10 +217,11 @@ bool leat_output_fits(struct leat_peer *peer, size_t bytes)
     struct leat_core *core = peer->core;
     if (bytes <= LEAT_OUTPUT_SMALL_BYTES) return true;
     const bool called = peer->output.kept > 0, promised = peer->output.promised;
+    const unsigned line = line_of(peer);
     if (called) keep_end(peer);
     peer->output.called = false;
-    if ((called || !somebody_is_first(core, false)) && core_has_room(core, false, bytes) &&
-        address_has_room(peer, false, bytes)) {
+    if ((called || !somebody_is_first(core, line)) && core_has_room(core, line, bytes) &&
+        address_has_room(peer, line, bytes)) {
         if (promised) last_end(peer);
         return true;
     }
@@ -213,8 +253,9 @@ bool leat_output_take(struct leat_peer *peer, size_t bytes)
 {
     struct leat_core *core = peer->core;
     const uint64_t most = core->output.bytes_max;
-    if (bytes > LEAT_OUTPUT_CALL_BYTES &&
-        (!has_room(used(core), most, bytes) || !has_room(used_near(peer), most / 2, bytes))) {
+    const uint64_t leaves = is_late(peer) ? late_leaves(core) : 0;
+    if (bytes > LEAT_OUTPUT_CALL_BYTES && (!has_room(used(core), most - leaves, bytes) ||
+                                           !has_room(used_near(peer), most / 2, bytes))) {
         core->output.refused = true;
         return false;
     }
@@ -251,7 +292,8 @@ void leat_output_wait(struct leat_peer *peer, size_t bytes, bool asks_again)
     if (peer->conn == NULL || !leat_list_empty(&output->wait)) return;
     output->wanted = bytes;
     output->asks_again = asks_again;
-    output->line = bytes <= LEAT_OUTPUT_LAST_BYTES && owes_nothing(peer) ? 0 : 1;
+    const bool last = bytes <= LEAT_OUTPUT_LAST_BYTES && owes_nothing(peer);
+    output->line = (uint8_t)(last ? LEAT_OUTPUT_LINE_LAST : line_of(peer));
     if (!output->called) output->waits_since_us = leat_core_now(core);
     leat_line_join(&core->output.lines[output->line], queue_of(peer), &output->wait,
                    output->called);
@@ -270,13 +312,13 @@ void leat_output_leave(struct leat_peer *peer)
     last_end(peer);
 }
 
-static void call(struct leat_peer *peer, bool last)
+static void call(struct leat_peer *peer, unsigned line)
 {
     struct leat_core *core = peer->core;
     struct leat_output_peer *output = &peer->output;
     wait_end(peer);
     output->kept_since_us = leat_core_now(core);
-    if (last) {
+    if (line == LEAT_OUTPUT_LINE_LAST) {
         last_begin(peer, output->wanted);
         output->promised = true;
     } else {
@@ -288,28 +330,29 @@ static void call(struct leat_peer *peer, bool last)
     if (leat_list_empty(&peer->answers)) leat_list_push_back(&core->answer_peers, &peer->answers);
 }
 
-/* An address that has its half is passed over; nobody passes who waits for more than is left. */
-static void line_call(struct leat_core *core, bool last)
+/* An address that has its half is passed over; nobody passes who waits for more than is left: false, somebody does. */
+static bool line_call(struct leat_core *core, unsigned at)
 {
-    struct leat_line *line = &core->output.lines[last ? 0 : 1];
+    struct leat_line *line = &core->output.lines[at];
     LEAT_LIST_EACH(&line->ring, ring)
     {
         struct leat_queue *queue = leat_queue_of(ring);
         struct leat_peer *peer = first_of(queue);
-        if (!address_has_room(peer, last, peer->output.wanted)) continue;
-        if (!core_has_room(core, last, peer->output.wanted)) return;
+        if (!address_has_room(peer, at, peer->output.wanted)) continue;
+        if (!core_has_room(core, at, peer->output.wanted)) return false;
         leat_line_turn(line, queue);
-        call(peer, last);
+        call(peer, at);
     }
+    return true;
 }
 
 void leat_output_resume(struct leat_core *core)
 {
-    if (!leat_line_empty(&core->output.lines[0])) {
+    if (!leat_line_empty(&core->output.lines[LEAT_OUTPUT_LINE_LAST])) {
         lasts_look(core);
-        line_call(core, true);
+        (void)line_call(core, LEAT_OUTPUT_LINE_LAST);
     }
-    line_call(core, false);
+    if (line_call(core, LEAT_OUTPUT_LINE)) (void)line_call(core, LEAT_OUTPUT_LINE_LATE);
 }
 
 static void close_with_words(struct leat_peer *peer, const char *words)
@@ -333,6 +376,15 @@ static uint64_t due_of(uint64_t queued, uint64_t time_us)
     return queued < most ? queued : most;
 }
 
+/* What it should have taken by now. */
+static uint64_t due_by(const struct leat_output_peer *output, uint64_t now_us)
+{
+    uint64_t since_us = now_us - output->owes_since_us;
+    uint64_t left_us = since_us < output->due_us ? output->due_us - since_us : 0;
+    uint64_t left = LEAT_OUTPUT_OWE_RATE * left_us / 1000000;
+    return output->due_bytes > left ? output->due_bytes - left : 0;
+}
+
 /* SUBTLE: a connection that takes one byte a second is not stalled, and eight such connections can hold the whole
  * account. So while other connections find no room, each connection that holds some is given a time. Within that time
  * it has to take all that it owed at its beginning, or LEAT_OUTPUT_OWE_RATE; then it is given as long again. Owing at
@@ -352,8 +404,11 @@ static void owing_tick(struct leat_peer *peer, uint64_t now_us, bool wanted)
         output->owes_since_us = now_us;
         output->due_us = time_of(peer, wanted);
         output->due_bytes = taken + due_of(queued, output->due_us);
-    } else if (now_us - output->owes_since_us >= output->due_us) {
-        close_with_words(peer, "takes its answers too slowly while others have no room for theirs");
+    } else if (taken < due_by(output, now_us)) {
+        peer->core->output.late_s[peer->address] = now_s(peer->core);
+        if (now_us - output->owes_since_us >= output->due_us)
+            close_with_words(peer,
+                             "takes its answers too slowly while others have no room for theirs");
     }
 }
 
@@ -390,7 +445,7 @@ void leat_output_tick(struct leat_core *core)
     bool wanted = leat_stocks_are_wanted(core);
     LEAT_LIST_EACH(&core->owing_peers, link)
     owing_tick(LEAT_CONTAINER(link, struct leat_peer, owing), now_us, wanted);
-    for (unsigned line = 0; line < 2; line++) {
+    for (unsigned line = 0; line < LEAT_OUTPUT_LINES; line++) {
         LEAT_LIST_EACH(&core->output.lines[line].ring, ring)
         queue_tick(leat_queue_of(ring), now_us);
     }

@@ -2,12 +2,14 @@
  * of which each connection has a share, and each address half. Who holds more waits without making others wait: it is
  * not read from. An answer for which there is no room waits in a line (other front doors), or is refused by name while
  * its connection stands in line for it (native calls); small ones always go out. A part of the account is for answers
- * that are not large, of connections that have taken all others. Private to broker/ and other front doors. */
+ * that are not large, of connections that have taken all others, and another for addresses that take what they are given,
+ * which also come first where answers wait. Private to broker/ and other front doors. */
 #ifndef LEAT_BROKER_OUTPUT_H
 #define LEAT_BROKER_OUTPUT_H
 
 #include "base/list.h"
 #include "base/types.h"
+#include "broker/addresses.h"
 #include "broker/line.h"
 
 struct leat_core;
@@ -30,7 +32,10 @@ enum {
         2 * 1000 * 1000, /* ... while others wait for what requests hold: stock.h */
     LEAT_OUTPUT_KEEP_US =
         2 * 1000 * 1000, /* its turn has come, and it does not come for its answer */
+    LEAT_OUTPUT_LATE_US = 10 * 60 * 1000 * 1000, /* so long an address comes after others */
 };
+/* Who waits for room: for the last part; for the rest; likewise, of an address that is late. */
+enum { LEAT_OUTPUT_LINE_LAST, LEAT_OUTPUT_LINE, LEAT_OUTPUT_LINE_LATE, LEAT_OUTPUT_LINES };
 
 /* So many at once, then so many a second. Zero: nobody has asked yet. */
 struct leat_rate {
@@ -52,11 +57,14 @@ struct leat_output {
     uint64_t kept; /* for those whose turn it was, until they come for it */
     uint64_t
         last; /* of the last part, by those that have not taken its answers, or not come for them */
-    struct leat_line lines[2]; /* for room: to have answers of the last part; all others */
-    struct leat_list keepers;  /* struct leat_output_peer.keep, the oldest first */
-    struct leat_list lasts;    /* struct leat_output_peer.lasts */
-    bool full;                 /* there was no room at the last tick, or for somebody before it */
-    bool refused;              /* ... for somebody since the last tick */
+    struct leat_line lines[LEAT_OUTPUT_LINES];
+    struct leat_list keepers; /* struct leat_output_peer.keep, the oldest first */
+    struct leat_list lasts;   /* struct leat_output_peer.lasts */
+    bool full;                /* there was no room at the last tick, or for somebody before it */
+    bool refused;             /* ... for somebody since the last tick */
+    /* When an address last let an answer lie while others found no room, in seconds; 0: never. Its connections may
+     * have been closed for it, and others come. */
+    uint32_t late_s[LEAT_ADDRESS_BUCKETS];
 };
 /* Of a connection. */
 struct leat_output_peer {
@@ -78,7 +86,7 @@ struct leat_output_peer {
 /* Of an address. */
 struct leat_output_sharer {
     uint64_t held, kept, last;
-    struct leat_queue queues[2];
+    struct leat_queue queues[LEAT_OUTPUT_LINES];
 };
 
 /** One core's part of a budget. Thread: any. */
@@ -102,7 +110,9 @@ bool leat_output_holds_share(const struct leat_peer *peer);
 void leat_output_wait(struct leat_peer *peer, size_t bytes, bool asks_again);
 static inline bool leat_output_crowded(const struct leat_output *output)
 {
-    return !leat_line_empty(&output->lines[0]) || !leat_line_empty(&output->lines[1]);
+    for (unsigned line = 0; line < LEAT_OUTPUT_LINES; line++)
+        if (!leat_line_empty(&output->lines[line])) return true;
+    return false;
 }
 /** It goes. */
 void leat_output_leave(struct leat_peer *peer);

@@ -18,8 +18,9 @@ static struct leat_sharer *sharer_create(struct leat_core *core, uint32_t addres
     if (sharer == NULL) return NULL;
     sharer->address = address;
     atomic_fetch_add_explicit(&core->counters.addresses, 1, memory_order_relaxed);
-    for (unsigned line = 0; line < 2; line++) {
+    for (unsigned line = 0; line < LEAT_OUTPUT_LINES; line++)
         leat_queue_init(&sharer->output.queues[line]);
+    for (unsigned line = 0; line < 2; line++) {
         for (unsigned i = 0; i < LEAT_SHARER_STOCKS_MAX; i++)
             leat_queue_init(&sharer->stocks[i].queues[line]);
     }

@@ -338,6 +338,55 @@ static void who_takes_its_answers_stays_while_there_is_no_room(void **state)
     }
 }
 
+/* Goal: addresses that ask for large answers again and again and take none, closed for it or not, leave some room, and
+ * the next turn, to one that takes its own. */
+static void who_takes_its_answers_comes_before_addresses_that_let_theirs_lie(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < 5; i++) {
+        desk->conns[i].copied = 2 * MIB;
+        leat_list_push_back(&desk->core.owing_peers, &desk->peers[i].owing);
+    }
+    for (unsigned i = 0; i <= LEAT_OUTPUT_OWE_US / 1000000; i++) {
+        assert_false(leat_output_fits(&desk->peers[9], MIB));
+        leat_output_tick(&desk->core);
+        desk->now_us += 1000 * 1000;
+    }
+    for (unsigned i = 0; i < 5; i++) { /* other connections of these addresses */
+        assert_true(desk->conns[i].closed);
+        desk->conns[i].copied = 0;
+        leat_list_remove(&desk->peers[i].owing);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        assert_true(leat_output_fits(&desk->peers[i], 2 * MIB));
+        desk->conns[i].copied = 2 * MIB;
+    }
+    assert_false(leat_output_fits(&desk->peers[4], MIB)); /* 8 MiB of 10: the rest is not theirs */
+    leat_output_wait(&desk->peers[4], MIB, false);
+    assert_false(leat_output_take(&desk->peers[4], 7 * MIB));
+    assert_true(leat_output_take(&desk->peers[9], 7 * MIB));
+    leat_output_give(&desk->peers[9], 7 * MIB);
+    assert_true(leat_output_fits(&desk->peers[9], 2 * MIB));
+    desk->conns[9].copied = 2 * MIB;
+    assert_false(leat_output_fits(&desk->peers[8], MIB));
+    leat_output_wait(&desk->peers[8], MIB, false);
+    desk->conns[0].copied = 0; /* now 2 MiB of 10 */
+    leat_output_resume(&desk->core);
+    assert_ptr_equal(desk->core.answer_peers.next, &desk->peers[8].answers);
+    assert_ptr_equal(desk->core.answer_peers.prev, &desk->peers[8].answers);
+    desk->conns[1].copied = desk->conns[9].copied = 0;
+    leat_output_resume(&desk->core);
+    assert_ptr_equal(desk->core.answer_peers.prev, &desk->peers[4].answers);
+    /* They take what they are given, and some time later are as others. */
+    desk->now_us += LEAT_OUTPUT_LATE_US;
+    leat_output_leave(&desk->peers[8]);
+    leat_output_leave(&desk->peers[4]);
+    desk->conns[0].copied = desk->conns[1].copied = 2 * MIB;
+    assert_true(leat_output_fits(&desk->peers[4], 2 * MIB));
+    desk_free(desk);
+}
+
 /* Goal: where there is no room, who has taken all its answers still gets one that is not large, until these alone are
  * too many; then they come before large ones. */
 static void last_part_is_for_small_answers_of_those_who_owe_nothing(void **state)
@@ -616,6 +665,7 @@ int main(void)
         cmocka_unit_test(those_who_hold_go_before_those_who_wait),
         cmocka_unit_test(who_begins_to_owe_has_its_time),
         cmocka_unit_test(who_takes_its_answers_stays_while_there_is_no_room),
+        cmocka_unit_test(who_takes_its_answers_comes_before_addresses_that_let_theirs_lie),
         cmocka_unit_test(last_part_is_for_small_answers_of_those_who_owe_nothing),
         cmocka_unit_test(address_has_half_of_the_last_part),
         cmocka_unit_test(who_does_not_take_an_answer_of_the_last_part_goes_soon),
