@@ -181,6 +181,7 @@ static void host_grow(void *ctx, struct leat_rmem_arena *arena, struct leat_rmem
     struct sim_rmem_host *host = host_of(ctx);
     LEAT_ASSERT(!arena->revoked);
     uint64_t delay_us = sim_rng_between(&host->rng, 100, 5000);
+    if (host->world->rmem_grow_us) delay_us = host->world->rmem_grow_us;
     sim_actor_post(host->actor, delay_us, grown, grow)->b =
         LEAT_CONTAINER(arena, struct region, port);
 }

@@ -165,6 +165,7 @@ struct sim_world {
     struct sim_rmem_host *rmem_hosts;
     struct sim_rmem_aim rmem_aim;
     bool rmem_full;                /* arenas do not grow */
+    uint64_t rmem_grow_us;         /* what a step of one takes; 0: some milliseconds at most */
     uint32_t rmem_error_per_mille; /* of one-sided writes fail */
     uint32_t rmem_slow_per_mille;  /* ... of those over a network take up to half a second */
     uint64_t faults[SIM_FAULTS];
