@@ -443,6 +443,10 @@ static void whole_tell(struct leat_primary *primary, uint64_t now_us)
         "replication: every closed segment of this core's logs has its copies again: %llu KiB "
         "were copied, %llu ms after one was missing",
         (unsigned long long)(copied >> 10), (unsigned long long)ms);
+    /* What is one too many now, a damaged one or that of a node that came back late, goes at once. */
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
+        if (primary->peers[i]) primary->peers[i]->audited_us = 0;
+    rep_arm(primary, REP_TICK_US);
 }
 
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us)
