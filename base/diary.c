@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { DIARY_LINE_BYTES = 1024 };
 
@@ -27,10 +28,11 @@ static bool is_control(unsigned char byte)
 /* SUBTLE: a line is one line, whatever is in it. Names and sentences come from others, and with a newline in one of
  * them others could write lines of their own; with an escape, control the operator's terminal. Of UTF-8, U+0080 to
  * U+009F are controls as well. */
-static void line_clean(char *line)
+void leat_diary_clean(char *text, size_t bytes)
 {
-    for (unsigned char *at = (unsigned char *)line; *at; at++) {
-        bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
+    unsigned char *end = (unsigned char *)text + bytes;
+    for (unsigned char *at = (unsigned char *)text; at < end; at++) {
+        bool is_c1 = at[0] == 0xc2 && at + 1 < end && at[1] >= 0x80 && at[1] < 0xa0;
         if (is_c1) at[1] = '?';
         if (is_c1 || is_control(*at)) *at = '?';
     }
@@ -40,7 +42,7 @@ static void line_write(enum leat_diary_level level, const char *format, va_list 
 {
     char line[DIARY_LINE_BYTES];
     if (vsnprintf(line, sizeof line, format, args) < 0) return;
-    line_clean(line);
+    leat_diary_clean(line, strlen(line));
     sink(sink_ctx, level, line);
 }
 

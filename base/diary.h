@@ -27,6 +27,8 @@ void leat_diary_summed(struct leat_diary_sum *sum, uint64_t now_us, enum leat_di
 void leat_diary_sum_tell(struct leat_diary_sum *sum, uint64_t now_us);
 /** What somebody else calls itself, for lines: cut to capacity - 1, bytes that are no printable ASCII as '?'. */
 void leat_diary_name(char *out, size_t capacity, const char *text, size_t bytes);
+/** Control characters become '?'. */
+void leat_diary_clean(char *text, size_t bytes);
 /** No control bytes? Other bytes are whatever they are. */
 bool leat_diary_is_text(const char *text, size_t bytes);
 

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/diary.h"
 #include "os/os.h"
 
 enum {
@@ -44,11 +45,13 @@ static void call_on_done(struct leat_request *request, leat_err rc, const struct
     struct cli_answer *answer = own->answer;
     answer->rc = rc;
     if (rc) answer->error = *error;
+    leat_diary_clean(answer->error.text, strlen(answer->error.text));
     if (rc == LEAT_OK && frame->control_bytes) {
         answer->bytes = malloc(frame->control_bytes);
         if (!answer->bytes) abort();
         memcpy(answer->bytes, frame->control, frame->control_bytes);
         answer->count = frame->control_bytes;
+        leat_msg_texts_clean(answer->bytes, answer->count); /* it is shown on a terminal */
     }
     own->finished = true;
     leat_event_tell(&own->done);

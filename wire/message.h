@@ -33,6 +33,8 @@ struct leat_msg_string leat_msg_read_string(struct leat_msg_reader *reader); /* 
 /** Skip one value of any kind; nesting deeper than 8 fails. */
 void leat_msg_skip(struct leat_msg_reader *reader);
 void leat_msg_skip_n(struct leat_msg_reader *reader, uint32_t count);
+/** Of all strings in a body, which is the caller's own: control characters become '?'. */
+void leat_msg_texts_clean(uint8_t *body, size_t bytes);
 /** True when nothing failed and everything was consumed. */
 bool leat_msg_read_done(const struct leat_msg_reader *reader);
 

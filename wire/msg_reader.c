@@ -2,6 +2,7 @@
 #include "wire/message.h"
 
 #include "base/bytes.h"
+#include "base/diary.h"
 
 enum { NESTING_MAX = 8 };
 
@@ -198,6 +199,21 @@ void leat_msg_skip_n(struct leat_msg_reader *reader, uint32_t count)
 {
     for (uint32_t i = 0; i < count && !reader->failed; i++)
         leat_msg_skip(reader);
+}
+
+void leat_msg_texts_clean(uint8_t *body, size_t bytes)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, body, bytes);
+    while (!reader.failed && reader.at < reader.end) {
+        uint8_t tag = *reader.at;
+        if ((tag & 0xe0) != 0xa0 && (tag < 0xd9 || tag > 0xdb)) {
+            (void)skip_shallow(&reader);
+            continue;
+        }
+        struct leat_msg_string text = leat_msg_read_string(&reader);
+        if (!reader.failed) leat_diary_clean((char *)(uintptr_t)text.text, text.bytes);
+    }
 }
 
 bool leat_msg_read_done(const struct leat_msg_reader *reader)

@@ -93,6 +93,39 @@ static void cursor_integers_of_every_width_read_back(void **state)
     }
 }
 
+/* Of all strings, at any depth, and of nothing else. What ends in the middle of one is left as it is from there on. */
+static void cursor_texts_are_cleaned(void **state)
+{
+    (void)state;
+    uint8_t bytes[256], longer[40];
+    memset(longer, '\n', sizeof longer);
+    for (int cut = 0; cut < 2; cut++) {
+        struct leat_msg_writer writer;
+        leat_msg_writer_init(&writer, bytes, sizeof bytes);
+        leat_msg_write_array(&writer, 5);
+        leat_msg_write_u64(&writer, 0x1b1b1b1b);
+        leat_msg_write_bin(&writer, "\33[m", 3);
+        leat_msg_write_array(&writer, 1);
+        leat_msg_write_string(&writer, "\33[m\xc2\x9b\xc3\xa4", 7);
+        leat_msg_write_bool(&writer, true);
+        leat_msg_write_string(&writer, (const char *)longer, sizeof longer);
+        assert_false(writer.overflow);
+        leat_msg_texts_clean(bytes, writer.used - (size_t)cut);
+        struct leat_msg_reader reader;
+        leat_msg_reader_init(&reader, bytes, writer.used);
+        assert_int_equal(leat_msg_read_array(&reader), 5);
+        assert_true(leat_msg_read_u64(&reader) == 0x1b1b1b1b);
+        assert_memory_equal(leat_msg_read_string(&reader).text, "\33[m", 3);
+        (void)leat_msg_read_array(&reader);
+        assert_memory_equal(leat_msg_read_string(&reader).text, "?[m??\xc3\xa4", 7);
+        assert_true(leat_msg_read_bool(&reader));
+        const char *last = leat_msg_read_string(&reader).text;
+        for (size_t i = 0; i < sizeof longer; i++)
+            assert_int_equal(last[i], cut ? '\n' : '?');
+        assert_true(leat_msg_read_done(&reader));
+    }
+}
+
 static void cursor_claims_of_more_than_is_there_fail(void **state)
 {
     static const uint8_t wrong[][6] = {
@@ -236,6 +269,7 @@ int main(void)
         cmocka_unit_test(frame_past_limits_is_refused),
         cmocka_unit_test(cursor_integers_of_every_width_read_back),
         cmocka_unit_test(cursor_claims_of_more_than_is_there_fail),
+        cmocka_unit_test(cursor_texts_are_cleaned),
         cmocka_unit_test(message_longer_array_is_accepted_shorter_refused),
         cmocka_unit_test(message_overflow_is_sticky_and_inside),
         cmocka_unit_test(message_lists_read_back),
