@@ -13,6 +13,7 @@ import socket
 import subprocess
 import termios
 import threading
+import time
 from multiprocessing.pool import ThreadPool
 
 from rig import LEAT, LEATD, WAIT_S, Server, check, check_in, directory, equal, line_read, main, on_end, until
@@ -909,8 +910,10 @@ def test_one_of_a_kind_has_no_plural():
 
 
 def test_what_can_not_be_done_is_told_before_anything_is_made_or_waited_for():
+    begun = time.monotonic()
     code, _, err = run(LEAT, 'produce', 's', '--timeout', '1s', '-b', '127.0.0.1:1', stdin=subprocess.DEVNULL)
     equal(code, 3, err)
+    check(time.monotonic() - begun < 8, 'it waits for 1 s and not for the 10 that others wait', time.monotonic() - begun)
     check_in('trying for 1 s more', err)
     server = Server('--cores', '1').start()
     said = server.leat('produce', 's', '/no/such/file', code=1).stderr
