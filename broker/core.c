@@ -57,12 +57,12 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     leat_log_warmth_init(&core->warmth,
                          leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
     struct leat_list *lists[] = {
-        &core->peers,         &core->slow_peers, &core->owing_peers,    &core->wanted_stocks,
-        &core->answer_peers,  &core->cut_peers,  &core->dirty_logs,     &core->opening_logs,
-        &core->care_logs,     &core->idle_logs,  &core->room_waits,     &core->home_logs,
-        &core->stream_awaits, &core->fetches,    &core->ready_fetches,  &core->deferred_fetches,
-        &core->starved_reads, &core->locates,    &core->producer_waits, &core->strangers,
-        &core->idle_peers};
+        &core->peers,         &core->slow_peers, &core->owing_peers,   &core->wanted_stocks,
+        &core->answer_peers,  &core->cut_peers,  &core->dirty_logs,    &core->opening_logs,
+        &core->care_logs,     &core->idle_logs,  &core->room_waits,    &core->home_logs,
+        &core->stream_awaits, &core->fetches,    &core->ready_fetches, &core->deferred_fetches,
+        &core->starved_reads, &core->locates,    &core->locating,      &core->producer_waits,
+        &core->strangers,     &core->idle_peers};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
 

@@ -322,8 +322,10 @@ struct leat_core {
     uint32_t stock_count, wants;    /* these, and other front doors'; looks at who wants some */
     struct leat_list wanted_stocks; /* for which connections wait */
     struct leat_lender lender;
-    struct leat_list locates; /* of logs here: one is looked at in each callback */
+    struct leat_list locates;  /* of logs here: one is looked at in each callback */
+    struct leat_list locating; /* those for which a batch is being uncompressed */
     struct leat_mail locate_mail;
+    bool locate_mailed;
     struct leat_opener *openers;
     uint32_t openers_busy; /* bit each */
     uint8_t *scratch;      /* an answer is built here, then copied to its connection */

@@ -136,13 +136,33 @@ static void locator_hope(const struct leat_hosted *hosted, struct leat_locate_op
         op->rc = leat_hosted_hope(hosted, &op->read);
 }
 
+static void locate_deliver_turn(void *actor, struct leat_mail *mail);
+
+static void mail_myself(struct leat_core *home)
+{
+    if (home->locate_mailed) return;
+    home->locate_mailed = true;
+    leat_core_mail(home, home->index, &home->locate_mail, locate_deliver_turn);
+}
+
+/* The log has said what it can at once. */
+static void locator_looked(struct leat_locator *locator)
+{
+    if (locator->op.unpacker == NULL) {
+        locator_back(locator);
+        return;
+    }
+    leat_list_push_back(&locator->home->locating, &locator->line);
+    mail_myself(locator->home);
+}
+
 static void locator_on_located(struct leat_locate_op *op)
 {
     struct leat_locator *locator = op->owner;
     const struct leat_hosted *hosted =
         leat_hosted_find(locator->home, locator->asked[locator->at].log);
     if (hosted != NULL && hosted->log == op->read.log) locator_hope(hosted, op);
-    locator_back(locator);
+    locator_looked(locator);
 }
 
 /* On the log's core. */
@@ -169,7 +189,7 @@ static void locator_look(struct leat_locator *locator)
         return;
     }
     locator_hope(hosted, op);
-    locator_back(locator);
+    locator_looked(locator);
 }
 
 /* Of an address the one that came first stands in the core's line, the others behind it. */
@@ -200,26 +220,41 @@ static struct leat_locator *line_next(struct leat_core *home)
     return first;
 }
 
+static void locating_step(struct leat_core *home)
+{
+    struct leat_list *link = leat_list_pop_front(&home->locating);
+    struct leat_locator *locator = LEAT_CONTAINER(link, struct leat_locator, line);
+    if (leat_locate_step(&locator->op) == LEAT_E_AGAIN)
+        leat_list_push_back(&home->locating, link);
+    else
+        locator_back(locator);
+}
+
+/* A piece of a batch, or a log. A batch that was begun is uncompressed to its end before the next log is looked at, so
+ * there are no more of them than reads of files that ended meanwhile. */
 static void locate_deliver_turn(void *actor, struct leat_mail *mail)
 {
     struct leat_core *home = actor;
     LEAT_ASSERT(mail == &home->locate_mail);
-    locator_look(line_next(home));
-    if (leat_list_empty(&home->locates)) return;
-    leat_core_mail(home, home->index, mail, locate_deliver_turn);
+    home->locate_mailed = false;
+    if (!leat_list_empty(&home->locating))
+        locating_step(home);
+    else
+        locator_look(line_next(home));
+    if (!leat_list_empty(&home->locating) || !leat_list_empty(&home->locates)) mail_myself(home);
 }
 
 /* SUBTLE: why one at a time, and turns. (1) To find a time in a batch takes milliseconds where it is to be
  * uncompressed. (2) An address has thousands of connections, each of which asks for that. (3) In the order in which
- * they came, a consumer that starts would wait for all of them, seconds. */
+ * they came, a consumer that starts would wait for all of them, seconds. And why in pieces: between two of them a core
+ * looks at its sockets, and appends wait for no more than one. */
 static void locator_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct leat_locator *locator = LEAT_CONTAINER(mail, struct leat_locator, mail);
     struct leat_core *home = actor;
     LEAT_ASSERT(home == locator->home);
-    bool first = leat_list_empty(&home->locates);
     line_join(home, locator);
-    if (first) leat_core_mail(home, home->index, &home->locate_mail, locate_deliver_turn);
+    mail_myself(home);
 }
 
 static uint32_t epoch_of(const struct leat_core *core, struct leat_log_ref ref)

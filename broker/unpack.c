@@ -22,7 +22,7 @@ leat_err leat_unpack_init(struct leat_core *core)
     struct leat_unpack *unpack = &core->unpack;
     leat_turns_init(&unpack->addresses);
     unpack->left = UNPACK_TURN_BYTES;
-    unpack->unpacker = leat_unpacker_create();
+    unpack->unpacker = leat_unpacker_create(LEAT_UNPACKER_BYTES);
     return unpack->unpacker != NULL ? LEAT_OK : LEAT_E_NO_MEMORY;
 }
 

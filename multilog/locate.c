@@ -1,8 +1,8 @@
 /* Where is the earliest, the latest, a time, an offset? Built on reads. */
 #include "base/bytes.h"
-#include "base/mem.h"
 #include "multilog/internal.h"
 #include "wire/message.h"
+#include "wire/unpack.h"
 
 static leat_err locate_end(struct leat_locate_op *op, leat_err rc)
 {
@@ -17,9 +17,9 @@ static leat_err locate_latest(struct leat_log *log, struct leat_locate_op *op)
     return locate_end(op, LEAT_OK);
 }
 
-/* What is uncompressed for one answer, on the log's core: 3 ms of it with gzip, the slowest. No client
- * makes larger batches by default. Batches of more are answered by their first record: a consumer skips
- * a few. */
+/* What is uncompressed for one answer, on the log's core: 3 ms of it with gzip, the slowest, in pieces. No client
+ * makes larger batches by default. Where what is looked for lies behind that, the batch's first record is the answer:
+ * a consumer skips a few. */
 enum { UNCOMPRESSED_BYTES_MAX = 1024 * 1024 };
 
 /* The first record of the batch that is not older, among its uncompressed records. */
@@ -54,12 +54,35 @@ static void locate_record(const struct leat_log *log, struct leat_locate_op *op,
                      batch->byte_count - LEAT_BATCH_HEADER_BYTES);
         return;
     }
-    const uint8_t *records;
-    size_t bytes;
-    uint8_t *out = leat_mem_calloc(LEAT_MEM_LOG, UNCOMPRESSED_BYTES_MAX, 1);
-    if (out && leat_batch_records(batch, out, UNCOMPRESSED_BYTES_MAX, &records, &bytes) == LEAT_OK)
-        locate_among(log, op, batch, records, bytes);
-    leat_mem_free(out);
+    bool gzip = batch->codec == LEAT_CODEC_GZIP;
+    op->unpacker = leat_unpacker_create(gzip ? LEAT_UNPACKER_GZIP_BYTES : LEAT_UNPACKER_BYTES);
+    if (!op->unpacker) return;
+    op->batch = *batch;
+    op->post = log->env->post;
+    leat_unpacker_seek_begin(op->unpacker, batch, op->value,
+                             (uint32_t)(op->offset.v - batch->base_offset), UNCOMPRESSED_BYTES_MAX);
+}
+
+static void read_end(struct leat_read *read, const struct leat_post *post)
+{
+    if (read->pinned) leat_segment_unpin(read->pinned, post);
+    read->pinned = NULL;
+}
+
+leat_err leat_locate_step(struct leat_locate_op *op)
+{
+    uint32_t delta;
+    int64_t time_ms;
+    leat_err rc = leat_unpacker_seek_step(op->unpacker, &op->batch, 1, &delta, &time_ms);
+    if (rc == LEAT_E_AGAIN) return rc;
+    if (rc == LEAT_OK) {
+        op->offset.v = op->batch.base_offset + delta;
+        op->timestamp_ms = time_ms;
+    }
+    leat_unpacker_destroy(op->unpacker);
+    op->unpacker = NULL;
+    read_end(&op->read, op->post);
+    return LEAT_OK;
 }
 
 static struct leat_position first_position(const struct leat_log *log)
@@ -105,8 +128,7 @@ static void locate_take(struct leat_log *log, struct leat_locate_op *op)
     op->rc = read->rc;
     if (op->what == LEAT_LOCATE_POSITION) {
         position_take(log, op);
-        if (read->pinned) leat_segment_unpin(read->pinned, log->env->post);
-        read->pinned = NULL;
+        read_end(read, log->env->post);
         return;
     }
     if (read->rc == LEAT_E_OFFSET_OUT_OF_RANGE && op->what == LEAT_LOCATE_OFFSET)
@@ -125,8 +147,7 @@ static void locate_take(struct leat_log *log, struct leat_locate_op *op)
         op->rc = LEAT_E_DAMAGED;
     else if (op->what == LEAT_LOCATE_TIME)
         locate_record(log, op, &batch);
-    if (read->pinned) leat_segment_unpin(read->pinned, log->env->post);
-    read->pinned = NULL;
+    if (!op->unpacker) read_end(read, log->env->post);
 }
 
 static void on_located(struct leat_read *read)

@@ -117,11 +117,21 @@ static inline bool shape_learn(struct shape *shape, const struct fields *record)
     return true;
 }
 
+static __attribute__((noinline)) void seek_note(struct leat_record_check *check, int64_t time_ms)
+{
+    uint32_t place = check->count - check->left;
+    if (check->found || time_ms < check->sought_ms || place < check->sought_from) return;
+    check->found = true;
+    check->found_ms = time_ms;
+    check->found_at = place;
+}
+
 static inline void time_note(struct leat_record_check *check, int64_t delta)
 {
     int64_t time_ms =
         (int64_t)((uint64_t)check->base_timestamp_ms + ((uint64_t)delta & check->delta_mask));
     if (time_ms > check->max_timestamp_ms) check->max_timestamp_ms = time_ms;
+    if (__builtin_expect(check->seeks, 0)) seek_note(check, time_ms);
 }
 
 /* Its value's length, and no headers. */
@@ -211,9 +221,9 @@ const uint8_t *leat_record_check_take(struct leat_record_check *check, const uin
         check->left--;
         const uint8_t *start = at;
         at = record.end;
-        /* Where the next is of another size, what is learnt is of no use. */
+        /* Where the next is of another size, what is learnt is of no use. Of those that are alike no time is noted. */
         struct shape shape;
-        if (end - at >= at - start && leat_get_le16(at) == leat_get_le16(start) &&
+        if (!check->seeks && end - at >= at - start && leat_get_le16(at) == leat_get_le16(start) &&
             shape_learn(&shape, &record))
             at = alike_take(check, &shape, at, end);
     }

@@ -27,6 +27,10 @@ struct leat_record_check {
     uint64_t delta_mask;      /* 0: the log has set the times, deltas do not count */
     int64_t max_timestamp_ms; /* of the records taken; INT64_MIN: none yet */
     uint32_t count, left;     /* records of the batch, and those that are to come */
+    /* The first record that is not older, from a place on; all zero: none is looked for. */
+    bool seeks, found;
+    int64_t sought_ms, found_ms;
+    uint32_t sought_from, found_at;
     /* Of the record that the last piece has cut. */
     enum leat_record_field field;
     unsigned varint_bytes; /* of a number that is cut, so many have come */

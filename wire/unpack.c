@@ -23,6 +23,8 @@
 enum {
     PIECE_BYTES = 128 * 1024, /* at most, of what a codec hands on at once where it may choose */
     ZSTD_WINDOW_LOG = 23,
+    SEEK_PIECE_BYTES =
+        32 * 1024, /* of a look-up, for which appends wait: 0.1 to 0.2 ms with gzip */
     UNPACKER_ALIGN = 64,
 };
 _Static_assert(1 << ZSTD_WINDOW_LOG == LEAT_UNPACK_WINDOW_BYTES, "one limit");
@@ -34,14 +36,16 @@ struct zlib_memory {
 };
 
 struct leat_unpacker {
-    uint8_t *memory; /* LEAT_UNPACKER_BYTES, aligned; all of it whichever codec's turn it is */
+    uint8_t *memory; /* [bytes], aligned; all of it whichever codec's turn it is */
+    size_t bytes;
     void *block;
     /* Of the check under way. */
     struct leat_record_check check;
     const char *wrong; /* of a record */
     size_t made, made_max;
-    size_t pause_at; /* so much is made when this step ends */
-    size_t taken;    /* of the compressed bytes; 0: the codec has not begun */
+    uint32_t piece_bytes; /* at most PIECE_BYTES */
+    size_t pause_at;      /* so much is made when this step ends */
+    size_t taken;         /* of the compressed bytes; 0: the codec has not begun */
 #ifdef LEAT_HAVE_ZLIB
     z_stream gzip;
     struct zlib_memory gzip_memory;
@@ -51,16 +55,18 @@ struct leat_unpacker {
     struct leat_xxh32 lz4_content;
 };
 
-struct leat_unpacker *leat_unpacker_create(void)
+struct leat_unpacker *leat_unpacker_create(size_t bytes)
 {
+    LEAT_ASSERT_CMP(bytes, >, PIECE_BYTES);
     struct leat_unpacker *unpacker = leat_mem_calloc(LEAT_MEM_WIRE, 1, sizeof *unpacker);
-    void *block = leat_mem_calloc(LEAT_MEM_WIRE, LEAT_UNPACKER_BYTES + UNPACKER_ALIGN, 1);
+    void *block = leat_mem_calloc(LEAT_MEM_WIRE, bytes + UNPACKER_ALIGN, 1);
     if (unpacker == NULL || block == NULL) {
         leat_mem_free(unpacker);
         leat_mem_free(block);
         return NULL;
     }
     unpacker->block = block;
+    unpacker->bytes = bytes;
     unpacker->memory = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)block, (uintptr_t)UNPACKER_ALIGN);
     return unpacker;
 }
@@ -119,7 +125,7 @@ static leat_err gzip_unpack(struct leat_unpacker *unpacker, const uint8_t *in, s
     z_stream *stream = &unpacker->gzip;
     if (unpacker->taken == 0) {
         unpacker->gzip_memory =
-            (struct zlib_memory){unpacker->memory + PIECE_BYTES, LEAT_UNPACKER_BYTES - PIECE_BYTES};
+            (struct zlib_memory){unpacker->memory + PIECE_BYTES, unpacker->bytes - PIECE_BYTES};
         *stream =
             (z_stream){.zalloc = zlib_take, .zfree = zlib_give, .opaque = &unpacker->gzip_memory};
         if (inflateInit2(stream, WINDOW_BITS_GZIP) != Z_OK) return LEAT_E_INTERNAL;
@@ -129,9 +135,10 @@ static leat_err gzip_unpack(struct leat_unpacker *unpacker, const uint8_t *in, s
     stream->avail_in = (uInt)(in_bytes - unpacker->taken);
     for (;;) {
         stream->next_out = unpacker->memory;
-        stream->avail_out = PIECE_BYTES;
+        stream->avail_out = unpacker->piece_bytes;
         int said = inflate(stream, Z_NO_FLUSH);
-        leat_err rc = piece_take(unpacker, unpacker->memory, PIECE_BYTES - stream->avail_out);
+        leat_err rc =
+            piece_take(unpacker, unpacker->memory, unpacker->piece_bytes - stream->avail_out);
         if (rc != LEAT_OK) return rc;
         if (said == Z_STREAM_END) return stream->avail_in == 0 ? LEAT_OK : LEAT_E_CORRUPT;
         /* Without room for output it would have said OK: so input is what it lacks. */
@@ -233,8 +240,8 @@ static leat_err lz4_unpack(struct leat_unpacker *unpacker, const uint8_t *in, si
 static leat_err zstd_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
 {
     if (unpacker->taken == 0) {
-        unpacker->zstd = ZSTD_initStaticDStream(unpacker->memory + PIECE_BYTES,
-                                                LEAT_UNPACKER_BYTES - PIECE_BYTES);
+        unpacker->zstd =
+            ZSTD_initStaticDStream(unpacker->memory + PIECE_BYTES, unpacker->bytes - PIECE_BYTES);
         if (unpacker->zstd == NULL || ZSTD_isError(ZSTD_DCtx_setParameter(
                                           unpacker->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG)))
             return LEAT_E_INTERNAL;
@@ -242,7 +249,7 @@ static leat_err zstd_unpack(struct leat_unpacker *unpacker, const uint8_t *in, s
     ZSTD_inBuffer from = {in, in_bytes, unpacker->taken};
     for (;;) {
         ZSTD_DStream *stream = unpacker->zstd;
-        ZSTD_outBuffer to = {unpacker->memory, PIECE_BYTES, 0};
+        ZSTD_outBuffer to = {unpacker->memory, unpacker->piece_bytes, 0};
         size_t said = ZSTD_decompressStream(stream, &to, &from);
         if (ZSTD_isError(said)) {
             ZSTD_ErrorCode why = ZSTD_getErrorCode(said);
@@ -315,6 +322,7 @@ void leat_unpacker_begin(struct leat_unpacker *unpacker, const struct leat_batch
     LEAT_ASSERT(batch->codec != LEAT_CODEC_NONE);
     uint64_t most = (uint64_t)batch->byte_count * LEAT_UNPACKED_PER_BYTE + LEAT_UNPACKED_BYTES_MIN;
     unpacker->made = unpacker->taken = 0;
+    unpacker->piece_bytes = PIECE_BYTES;
     unpacker->made_max = most < LEAT_UNPACKED_BYTES_MAX ? most : LEAT_UNPACKED_BYTES_MAX;
     unpacker->wrong = NULL;
     leat_record_check_init(&unpacker->check, batch);
@@ -342,4 +350,29 @@ leat_err leat_unpacker_check(struct leat_unpacker *unpacker, struct leat_batch *
 {
     leat_unpacker_begin(unpacker, batch);
     return leat_unpacker_step(unpacker, batch, SIZE_MAX, out_bytes, error);
+}
+
+void leat_unpacker_seek_begin(struct leat_unpacker *unpacker, const struct leat_batch *batch,
+                              int64_t time_ms, uint32_t from, size_t made_max)
+{
+    leat_unpacker_begin(unpacker, batch);
+    if (unpacker->made_max > made_max) unpacker->made_max = made_max;
+    unpacker->piece_bytes = SEEK_PIECE_BYTES;
+    unpacker->check.seeks = true;
+    unpacker->check.sought_ms = time_ms;
+    unpacker->check.sought_from = from;
+}
+
+leat_err leat_unpacker_seek_step(struct leat_unpacker *unpacker, const struct leat_batch *batch,
+                                 size_t most, uint32_t *out_delta, int64_t *out_ms)
+{
+    struct leat_batch whole = *batch;
+    size_t bytes;
+    leat_err rc = leat_unpacker_step(unpacker, &whole, most, &bytes, NULL);
+    if (unpacker->check.found) {
+        *out_delta = unpacker->check.found_at;
+        *out_ms = unpacker->check.found_ms;
+        return LEAT_OK;
+    }
+    return rc == LEAT_E_AGAIN ? rc : LEAT_E_NOT_FOUND;
 }

@@ -14,13 +14,14 @@ enum {
     LEAT_UNPACK_WINDOW_BYTES = 8 * 1024 * 1024,
     /* What an unpacker takes at most. Memory that no batch needs is not touched. */
     LEAT_UNPACKER_BYTES = 8832 * 1024,
+    LEAT_UNPACKER_GZIP_BYTES = 256 * 1024, /* enough for gzip */
 };
 
 /* Memory for one check at a time. */
 struct leat_unpacker;
 
-/** NULL: no memory. It allocates nothing later. */
-struct leat_unpacker *leat_unpacker_create(void);
+/** bytes: LEAT_UNPACKER_BYTES, or what is enough for the codec. NULL: no memory. It allocates nothing later. */
+struct leat_unpacker *leat_unpacker_create(size_t bytes);
 void leat_unpacker_destroy(struct leat_unpacker *unpacker);
 
 /**
@@ -47,5 +48,16 @@ leat_err leat_unpacker_step(struct leat_unpacker *unpacker, struct leat_batch *b
  */
 leat_err leat_unpacker_check(struct leat_unpacker *unpacker, struct leat_batch *batch,
                              size_t *out_bytes, struct leat_error *error) LEAT_NODISCARD;
+
+/**
+ * Look for a compressed batch's first record that is not older than a time, from an offset delta on: in such steps, but
+ * of pieces of 32 KiB, among what comes first of it, made_max bytes at most.
+ *
+ * LEAT_OK: found. LEAT_E_AGAIN: more is to come. LEAT_E_NOT_FOUND: none, or what follows can't be read.
+ */
+void leat_unpacker_seek_begin(struct leat_unpacker *unpacker, const struct leat_batch *batch,
+                              int64_t time_ms, uint32_t from, size_t made_max);
+leat_err leat_unpacker_seek_step(struct leat_unpacker *unpacker, const struct leat_batch *batch,
+                                 size_t most, uint32_t *out_delta, int64_t *out_ms) LEAT_NODISCARD;
 
 #endif

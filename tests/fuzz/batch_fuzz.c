@@ -64,7 +64,7 @@ static bool records_taken(struct leat_batch *batch)
     static struct leat_unpacker *unpacker;
     size_t cost;
     struct leat_error error;
-    if (unpacker == NULL) unpacker = leat_unpacker_create();
+    if (unpacker == NULL) unpacker = leat_unpacker_create(LEAT_UNPACKER_BYTES);
     leat_err rc = leat_unpacker_check(unpacker, batch, &cost, &error);
     LEAT_ASSERT(cost <= LEAT_UNPACKED_BYTES_MAX + LEAT_UNPACK_WINDOW_BYTES);
     return rc == LEAT_OK;

@@ -198,6 +198,60 @@ static void append_of_more_than_five_in_flight_stores_each_once(void **state)
 
 /* ---- places, parking, retention ---- */
 
+/* Record i of the batch: begin + i. */
+static void compressed_append(struct fake *fake, int64_t begin, uint32_t records)
+{
+    static uint8_t plain[LEAT_BATCH_BYTES_MAX], packed[LEAT_BATCH_BYTES_MAX];
+    static uint8_t value[4000];
+    struct leat_batch_builder builder;
+    leat_batch_builder_init(&builder, plain, sizeof plain);
+    for (uint32_t i = 0; i < records; i++)
+        assert_int_equal(
+            leat_batch_builder_add(&builder, begin + i, NULL, 0, value, sizeof value, NULL, 0, 0),
+            LEAT_OK);
+    uint32_t count = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+    assert_int_equal(
+        leat_batch_compress(plain, count, LEAT_CODEC_ZSTD, 1, packed, sizeof packed, &count),
+        LEAT_OK);
+    struct leat_batch batch;
+    struct sent sent = {0};
+    assert_int_equal(leat_batch_check(packed, count, &batch, NULL), LEAT_OK);
+    sent.append.on_acked = on_answer;
+    sent.append.owner = &sent;
+    assert_int_equal(leat_log_append(fake->log, &batch, &sent.append, NULL), LEAT_OK);
+    fake_settle(fake);
+    assert_int_equal(sent.answers, 1);
+    assert_int_equal(sent.rc, LEAT_OK);
+}
+
+/* A time in a compressed batch is found in pieces, between which the log's core does something else: until then its
+ * bytes are kept. What is answered is exact. */
+static void locate_time_in_compressed_batch_goes_on_in_pieces(void **state)
+{
+    (void)state;
+    enum { RECORDS = 200 };
+    struct fake *fake = fake_create(7, LEAT_DURABILITY_MEMORY);
+    fake_open(fake, NULL, 0, NULL);
+    int64_t begin = fake_wall(fake);
+    must_append(fake, 1, 10);
+    compressed_append(fake, begin, RECORDS);
+    struct leat_locate_op op = {.what = LEAT_LOCATE_TIME, .value = begin + RECORDS - 1};
+    assert_int_equal(leat_log_locate(fake->log, &op), LEAT_OK);
+    assert_int_equal(op.offset.v, 1);
+    assert_non_null(op.unpacker);
+    assert_non_null(op.read.pinned);
+    unsigned pieces = 1;
+    while (leat_locate_step(&op) == LEAT_E_AGAIN)
+        pieces++;
+    assert_in_range(pieces, 20, 30); /* 800 KB */
+    assert_null(op.unpacker);
+    assert_null(op.read.pinned);
+    assert_int_equal(op.rc, LEAT_OK);
+    assert_int_equal(op.offset.v, RECORDS);
+    assert_int_equal(op.timestamp_ms, begin + RECORDS - 1);
+    fake_destroy(fake);
+}
+
 static void locate_time_offset_and_ends(void **state)
 {
     (void)state;
@@ -509,6 +563,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(append_first_batch_is_acked_only_after_opened),
+        cmocka_unit_test(locate_time_in_compressed_batch_goes_on_in_pieces),
         cmocka_unit_test_prestate(append_many_rolls_and_reads_back,
                                   (void *)(uintptr_t)LEAT_DURABILITY_MEMORY),
         cmocka_unit_test_prestate(append_many_rolls_and_reads_back,

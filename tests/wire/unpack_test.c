@@ -317,6 +317,64 @@ static void damaged_compression_that_is_taken_can_be_read(void **state)
     assert_true(refused > 1000);
 }
 
+static leat_err seek(struct leat_unpacker *by, const struct leat_batch *batch, int64_t time_ms,
+                     uint32_t from, uint32_t *out_delta, int64_t *out_ms, unsigned *out_steps)
+{
+    leat_err rc;
+    *out_steps = 0;
+    leat_unpacker_seek_begin(by, batch, time_ms, from, LEAT_BATCH_BYTES_MAX);
+    do {
+        rc = leat_unpacker_seek_step(by, batch, 1, out_delta, out_ms);
+        (*out_steps)++;
+    } while (rc == LEAT_E_AGAIN);
+    return rc;
+}
+
+/* Goal: the first record that is not older than a time, and not before a place, is found in pieces as it is among
+ * uncompressed records; gzip does with less memory. */
+static void record_of_a_time_is_found_in_pieces(void **state)
+{
+    (void)state;
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 76);
+    struct leat_unpacker *small = leat_unpacker_create(LEAT_UNPACKER_GZIP_BYTES);
+    assert_non_null(small);
+    unsigned found = 0, steps_most = 0;
+    for (int round = 0; round < 2000; round++) {
+        enum way way = (enum way)(round % WAYS);
+        uint32_t large = round % 50 < 8 ? 60000 : 300;
+        uint32_t plain_bytes = plain_make(&random, 60, large);
+        size_t bytes = pack(way, plain_bytes);
+        if (bytes == 0 || way == WAY_ZSTD_FRAMES || way == WAY_GZIP_MEMBERS) continue;
+        struct leat_batch batch;
+        assert_int_equal(leat_batch_check(packed, bytes, &batch, NULL), LEAT_OK);
+        uint32_t from = (uint32_t)leat_xoshiro_below(&random, batch.record_count);
+        int64_t span = batch.max_timestamp_ms - batch.base_timestamp_ms;
+        int64_t time_ms =
+            batch.max_timestamp_ms + 1 - (int64_t)leat_xoshiro_below(&random, (uint64_t)span + 2);
+        struct leat_record_reader reader;
+        struct leat_record record;
+        leat_record_reader_init(&reader, &batch, plain + LEAT_BATCH_HEADER_BYTES,
+                                plain_bytes - LEAT_BATCH_HEADER_BYTES);
+        leat_err wanted;
+        while ((wanted = leat_record_next(&reader, &record)) == LEAT_OK)
+            if (record.timestamp_ms >= time_ms && record.offset_delta >= from) break;
+        uint32_t delta = 0;
+        int64_t found_ms = 0;
+        unsigned steps;
+        struct leat_unpacker *by = codec_of(way) == LEAT_CODEC_GZIP ? small : unpacker;
+        assert_int_equal(seek(by, &batch, time_ms, from, &delta, &found_ms, &steps), wanted);
+        if (steps > steps_most) steps_most = steps;
+        if (wanted != LEAT_OK) continue;
+        assert_int_equal(delta, record.offset_delta);
+        assert_int_equal(found_ms, record.timestamp_ms);
+        found++;
+    }
+    assert_true(found > 200);
+    assert_true(steps_most > 3);
+    leat_unpacker_destroy(small);
+}
+
 /* Goal: a few bytes that make many, of each codec that can; and a batch that says a million records of nothing. */
 static void bombs_are_refused_by_name(void **state)
 {
@@ -417,10 +475,11 @@ int main(void)
         cmocka_unit_test(compressed_batch_is_judged_by_its_records),
         cmocka_unit_test(records_in_pieces_are_judged_as_in_one),
         cmocka_unit_test(damaged_compression_that_is_taken_can_be_read),
+        cmocka_unit_test(record_of_a_time_is_found_in_pieces),
         cmocka_unit_test(bombs_are_refused_by_name),
         cmocka_unit_test(frames_that_others_cannot_read_are_refused),
     };
-    unpacker = leat_unpacker_create();
+    unpacker = leat_unpacker_create(LEAT_UNPACKER_BYTES);
     int failed = unpacker == NULL || cmocka_run_group_tests(tests, NULL, NULL) != 0;
     leat_unpacker_destroy(unpacker);
     return failed;
