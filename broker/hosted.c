@@ -395,7 +395,8 @@ static void opener_on_done(struct leat_coordinate *request)
         leat_hosted_send_openings(core);
         return;
     }
-    if (request->rc != LEAT_OK)
+    /* Deleted before it had its first append: that it goes is on its way here. */
+    if (request->rc != LEAT_OK && request->rc != LEAT_E_UNKNOWN_STREAM)
         leat_diary_error("the coordinator did not commit the first segments of %u logs: %s",
                          opener->count, request->error.text);
     for (uint32_t i = 0; i < opener->count; i++) {

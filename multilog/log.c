@@ -197,12 +197,17 @@ void leat_log_destroy(struct leat_log **log_pointer)
 
 /* ---- state ---- */
 
-void log_fail(struct leat_log *log, leat_err rc, const char *why)
+static void appends_end(struct leat_log *log, leat_err rc, const char *why)
 {
-    if (log->state == LEAT_LOG_STOPPED) return;
     log->state = LEAT_LOG_STOPPED;
     log->stopped_rc = rc;
     snprintf(log->why, sizeof log->why, "%s", why);
+}
+
+void log_fail(struct leat_log *log, leat_err rc, const char *why)
+{
+    if (log->state == LEAT_LOG_STOPPED) return;
+    appends_end(log, rc, why);
     leat_diary_error("log %u/%u/%u of %s takes no more appends: %s", log->options.ref.stream,
                      log->options.ref.streamlet, log->options.ref.log, log->stream_name, why);
     log_mark_dirty(log);
@@ -238,6 +243,8 @@ void leat_log_opened(struct leat_log *log, leat_err rc)
         log->opened = true;
     else if (leat_err_class(rc) == LEAT_CLASS_RETRY)
         log->opening_paused = true;
+    else if (rc == LEAT_E_UNKNOWN_STREAM && log->state != LEAT_LOG_STOPPED)
+        appends_end(log, rc, "the stream was deleted"); /* leat_log_delete() follows: no fault */
     else
         log_fail(log, rc, "the coordinator did not accept this owner's first segment");
     log_mark_dirty(log);

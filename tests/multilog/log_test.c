@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/diary.h"
 #include "steps.h"
 #include "wire/message.h"
 
@@ -194,6 +195,40 @@ static void append_of_more_than_five_in_flight_stores_each_once(void **state)
     }
     assert_int_equal(leat_log_acked_offset(fake->log), 1 + 5 * BATCHES);
     fake_destroy(fake);
+}
+
+static unsigned error_lines;
+
+static void diary_count(void *ctx, enum leat_diary_level level, const char *line)
+{
+    (void)ctx, (void)line;
+    error_lines += level == LEAT_DIARY_ERROR;
+}
+
+/* A stream that is deleted before its first append is acked is no fault; an owner that is refused is one. */
+static void append_to_a_stream_deleted_before_it_was_opened_writes_no_error(void **state)
+{
+    (void)state;
+    static const leat_err codes[] = {LEAT_E_UNKNOWN_STREAM, LEAT_E_INVALID};
+    for (unsigned i = 0; i < 2; i++) {
+        struct fake *fake = fake_create(1, LEAT_DURABILITY_MEMORY);
+        fake->open_at_once = false;
+        fake_open(fake, NULL, 0, NULL);
+        struct sent sent;
+        assert_int_equal(append(fake, &sent, 3, 100, -1, -1, -1), LEAT_OK);
+        fake_settle(fake);
+        assert_true(fake->opening);
+        fake->opening = false;
+        error_lines = 0;
+        leat_diary_set(diary_count, NULL, LEAT_DIARY_ERROR);
+        leat_log_opened(fake->log, codes[i]);
+        fake_settle(fake);
+        leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+        assert_int_equal(error_lines, i);
+        assert_int_equal(sent.answers, 1);
+        assert_int_equal(sent.rc, codes[i]);
+        fake_destroy(fake);
+    }
 }
 
 /* ---- places, parking, retention ---- */
@@ -563,6 +598,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(append_first_batch_is_acked_only_after_opened),
+        cmocka_unit_test(append_to_a_stream_deleted_before_it_was_opened_writes_no_error),
         cmocka_unit_test(locate_time_in_compressed_batch_goes_on_in_pieces),
         cmocka_unit_test_prestate(append_many_rolls_and_reads_back,
                                   (void *)(uintptr_t)LEAT_DURABILITY_MEMORY),
