@@ -59,32 +59,23 @@ static uint64_t troubled_find(const struct leat_core *core, struct leat_report *
     return found;
 }
 
-static void add_passed(struct leat_report *report, const struct leat_hosted *hosted,
-                       const struct leat_log_passed *passed)
-{
-    if (report->sums.passed_count == LEAT_REPORT_LOGS_MAX) return;
-    uint32_t at = report->sums.passed_count++;
-    report->passed[at].log = hosted->ref;
-    report->passed[at].passed = *passed;
-    snprintf(report->passed[at].stream, sizeof report->passed[at].stream, "%s",
-             hosted->stream->desc->name);
-}
-
-/* report: NULL: they are counted only. */
-static uint64_t passed_find(const struct leat_core *core, struct leat_report *report)
+static void passed_find(const struct leat_core *core, struct leat_report *report)
 {
     struct leat_log_passed passed;
-    uint64_t found = 0;
     for (uint32_t i = 0; i <= core->hosted_mask; i++) {
         for (struct leat_hosted *hosted = core->hosted[i]; hosted; hosted = hosted->hash_next) {
             if (hosted->log == NULL || hosted->going) continue;
             leat_log_passed_over(hosted->log, &passed);
             if (passed.bytes == 0) continue;
-            found++;
-            if (report != NULL) add_passed(report, hosted, &passed);
+            report->sums.logs_passed++;
+            if (report->sums.passed_count == LEAT_REPORT_LOGS_MAX) continue;
+            uint32_t at = report->sums.passed_count++;
+            report->passed[at].log = hosted->ref;
+            report->passed[at].passed = passed;
+            snprintf(report->passed[at].stream, sizeof report->passed[at].stream, "%s",
+                     hosted->stream->desc->name);
         }
     }
-    return found;
 }
 
 /* Logs of this node that are not made, and are refused by NO_MEMORY: there is nothing of them that says so itself. */
@@ -106,11 +97,6 @@ static void awaits_memory_find(const struct leat_core *core, struct leat_report 
 uint64_t leat_report_logs_troubled(const struct leat_core *core)
 {
     return troubled_find(core, NULL);
-}
-
-uint64_t leat_report_logs_passed(const struct leat_core *core)
-{
-    return passed_find(core, NULL);
 }
 
 static void report_deliver_space(void *actor, struct leat_mail *mail)
@@ -142,7 +128,8 @@ static void report_deliver_store(void *actor, struct leat_mail *mail)
         snprintf(report->trouble, sizeof report->trouble,
                  "its disk is full: there is no space for another segment (%llu KiB), so appends "
                  "that need one "
-                 "are refused here, and no further copies are taken",
+                 "are refused here, and no further copies are taken. Make space (there, or by leat "
+                 "stream trim or delete), or move its streamlets to other nodes",
                  (unsigned long long)lacks / 1024);
     mail->deliver = report_deliver_space;
     env->post->send(env->post->ctx, report->core->index, mail);
@@ -211,7 +198,7 @@ static void report_deliver(void *actor, struct leat_mail *mail)
     struct leat_msg_node_report *sums = &report->sums;
     sums->logs += core->hosted_count;
     sums->logs_troubled += troubled_find(core, report);
-    sums->logs_passed += passed_find(core, report);
+    passed_find(core, report);
     awaits_memory_find(core, report);
     if (core->replicate.primary != NULL) {
         struct leat_primary_status status;

@@ -47,8 +47,6 @@ void leat_report_start(struct leat_report *report);
 uint64_t leat_report_disk_lacks(const struct leat_node *node);
 /** How many logs of this core take no appends, or lack records. Thread: core. */
 uint64_t leat_report_logs_troubled(const struct leat_core *core);
-/** ... and of those where a start has passed over bytes that nobody has seen yet. */
-uint64_t leat_report_logs_passed(const struct leat_core *core);
 /** with_peers: also how each other node is reached. */
 void leat_report_write(struct leat_msg_writer *writer, const struct leat_report *report,
                        bool with_peers);

@@ -205,7 +205,6 @@ static void status_deliver_core(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     leat_replicate_accounts(core, &status->accounts);
     status->accounts.logs_troubled += leat_report_logs_troubled(core);
-    status->accounts.logs_passed += leat_report_logs_passed(core);
     bool last = ++status->at == core->node->options.cores;
     leat_core_mail(core, last ? status->call.core->index : status->at, mail,
                    last ? status_deliver_back : status_deliver_core);

@@ -7,14 +7,16 @@
 static const char status_help[] =
     "Usage: leat status [--json]\n"
     "\n"
-    "The server's version, age, load, memory and what it has taken and given so far; and which of\n"
-    "its logs take no appends, lack records, or end in front of bytes that a start has passed "
-    "over.\n"
+    "The server's version, age, load, memory and what it has taken and given so far; what is "
+    "wrong\n"
+    "with it (a full disk); and which of its logs take no appends, lack records, or end in front "
+    "of\n"
+    "bytes that a start has passed over.\n"
     "\n"
     "  --json  for programs\n"
     "  -b, --brokers HOST:PORT,...\n"
     "\n"
-    "Exit codes: 0 done; 1 there are such logs, or the server refused; 2 usage; 3 no server "
+    "Exit codes: 0 done; 1 something is wrong, or the server refused; 2 usage; 3 no server "
     "answers.\n";
 
 static const char log_help[] =
@@ -35,22 +37,22 @@ static const char log_help[] =
 
 enum { STATUS_LOGS_MAX = 10 /* that are named */ };
 
-/* What the server says of itself; NULL: nothing is wrong with its logs, or it does not answer that. A view into an
- * answer that is kept to the end. */
-static const struct leat_msg_node_report *report_get(const struct cli_status *status)
+/* What the server says of itself and of its logs; nothing, if it does not answer that. Views into an answer that is
+ * kept to the end. */
+static struct leat_msg_node_report report_get(void)
 {
-    static struct cli_cluster cluster;
-    if (status->accounts.logs_troubled + status->accounts.logs_passed == 0 ||
-        cli_cluster_get(&cluster, true))
-        return NULL;
-    const struct leat_msg_string *own = &cluster.head.node;
-    for (uint32_t i = 0; i < cluster.node_count; i++) {
-        const struct leat_msg_cluster_node *node = &cluster.nodes[i];
-        if (node->name.bytes != own->bytes || memcmp(node->name.text, own->text, own->bytes) != 0)
-            continue;
-        return &node->report;
-    }
-    return NULL;
+    static struct cli_answer answer;
+    uint8_t bytes[8];
+    struct leat_msg_writer body;
+    struct leat_msg_reader reader;
+    struct leat_msg_node_report report = {0};
+    leat_msg_writer_init(&body, bytes, sizeof bytes);
+    leat_msg_write_array(&body, 1);
+    leat_msg_write_bool(&body, false);
+    if (cli_call(LEAT_KIND_NODE_REPORT, &body, &answer)) return report;
+    leat_msg_reader_init(&reader, answer.bytes, answer.count);
+    leat_msg_node_report_read(&reader, &report);
+    return reader.failed ? (struct leat_msg_node_report){0} : report;
 }
 
 static uint32_t named(uint32_t count)
@@ -62,8 +64,10 @@ static void print_troubled(const struct cli_status *status,
                            const struct leat_msg_node_report *report)
 {
     uint64_t all = status->accounts.logs_troubled;
-    uint32_t count = report ? named(report->troubled_count) : 0;
-    struct leat_msg_reader reader = report ? report->troubled : (struct leat_msg_reader){0};
+    uint32_t count = named(report->troubled_count);
+    struct leat_msg_reader reader = report->troubled;
+    if (report->trouble.bytes > 0)
+        printf("trouble      %.*s\n", (int)report->trouble.bytes, report->trouble.text);
     if (all == 0) return;
     printf("trouble      %" PRIu64 " log%s of this node take%s no appends or lack%s records%s\n",
            all, cli_s(all), all == 1 ? "s" : "", all == 1 ? "s" : "",
@@ -79,11 +83,11 @@ static void print_troubled(const struct cli_status *status,
     if (count && all > count) printf("             and %" PRIu64 " more\n", all - count);
 }
 
-static void print_passed(const struct cli_status *status, const struct leat_msg_node_report *report)
+static void print_passed(const struct leat_msg_node_report *report)
 {
-    uint64_t all = status->accounts.logs_passed;
-    uint32_t count = report ? named(report->passed_count) : 0;
-    struct leat_msg_reader reader = report ? report->passed : (struct leat_msg_reader){0};
+    uint64_t all = report->logs_passed;
+    uint32_t count = named(report->passed_count);
+    struct leat_msg_reader reader = report->passed;
     if (all == 0) return;
     printf("note         a start has passed over bytes behind the end%s of %" PRIu64
            " log%s of this node%s\n",
@@ -101,8 +105,6 @@ static void print_passed(const struct cli_status *status, const struct leat_msg_
 
 static void print_json(const struct cli_status *s, const struct leat_msg_node_report *report)
 {
-    static const struct leat_msg_node_report none;
-    if (!report) report = &none;
     printf("{\"version\":");
     cli_json_string(stdout, s->version, strlen(s->version));
     printf(",\"uptime_ms\":%" PRIu64 ",\"cpu_us\":%" PRIu64 ",\"cores\":%" PRIu64
@@ -116,8 +118,10 @@ static void print_json(const struct cli_status *s, const struct leat_msg_node_re
            s->connections, s->accounts.own_buffer_bytes, s->accounts.copy_buffer_bytes,
            s->accounts.logs_troubled);
     cli_cluster_logs_json(report->troubled, named(report->troubled_count));
-    printf(",\"logs_passed_over\":%" PRIu64 ",\"passed_over\":", s->accounts.logs_passed);
+    printf(",\"logs_passed_over\":%" PRIu64 ",\"passed_over\":", report->logs_passed);
     cli_passed_json(report->passed, named(report->passed_count));
+    printf(",\"trouble\":");
+    cli_json_string(stdout, report->trouble.text, report->trouble.bytes);
     printf(",\"pool_in_file\":%s}\n", s->accounts.pool_in_file ? "true" : "false");
 }
 
@@ -134,10 +138,11 @@ int leat_status_main(int argc, char **argv)
     struct cli_status s = {0};
     int code = cli_status_get(&s);
     if (code) return code;
-    const struct leat_msg_node_report *report = report_get(&s);
-    code = s.accounts.logs_troubled + s.accounts.logs_passed > 0 ? CLI_FAILED : CLI_OK;
+    struct leat_msg_node_report report = report_get();
+    bool wrong = s.accounts.logs_troubled + report.logs_passed + report.trouble.bytes > 0;
+    code = wrong ? CLI_FAILED : CLI_OK;
     if (json) {
-        print_json(&s, report);
+        print_json(&s, &report);
         return code;
     }
     char a[32], b[32];
@@ -156,8 +161,8 @@ int leat_status_main(int argc, char **argv)
     printf("fetched      %" PRIu64 " record%s, %s\n", s.fetched_records, cli_s(s.fetched_records),
            cli_bytes_text((double)s.fetched_bytes, a));
     printf("connections  %" PRIu64 "\n", s.connections);
-    print_troubled(&s, report);
-    print_passed(&s, report);
+    print_troubled(&s, &report);
+    print_passed(&report);
     return code;
 }
 

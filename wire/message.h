@@ -413,8 +413,6 @@ struct leat_msg_accounts {
     uint64_t logs_troubled; /* of its own: they take no appends, or lack records */
     uint64_t
         pool_in_file; /* 1: segments' memory is a file on a disk, which the kernel writes there too */
-    uint64_t
-        logs_passed; /* of its own: a start has passed over bytes there, and nobody has seen it */
 };
 enum { LEAT_MSG_ACCOUNTS = sizeof(struct leat_msg_accounts) / sizeof(uint64_t) };
 struct leat_msg_status {

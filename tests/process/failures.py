@@ -369,6 +369,9 @@ def test_a_node_whose_disk_is_full_is_named():
     check_in('no space left', said)
     check_in('trouble  node n1: its disk is full', cluster.leat('cluster', 'status', code=1).stdout.decode())
     equal([bool(n['report']['trouble']) for n in cluster.status(code=1)['nodes']], [False, True, False])
+    check_in('trouble      its disk is full', cluster.leat('status', which=[1], code=1).stdout.decode())
+    check_in('its disk is full', json.loads(cluster.leat('status', '--json', which=[1], code=1).stdout)['trouble'])
+    cluster.leat('status', which=[0])
     for log in described(cluster, 's'):
         equal((log['state'], log['code']), ('full', 'DISK_FULL') if log['streamlet'] == own else ('ok', 'OK'))
     check_in(f'streamlet {own} log 0: the disk of its node is full', cluster.leat('stream', 'describe', 's').stderr.decode())

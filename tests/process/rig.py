@@ -229,7 +229,7 @@ class Server:
     def status(self):
         done = self.leat('status', '--json', code=None)
         status = json.loads(done.stdout or '{}')
-        wanted = 1 if status.get('logs_in_trouble') or status.get('logs_passed_over') else 0
+        wanted = 1 if any(status.get(key) for key in ('logs_in_trouble', 'logs_passed_over', 'trouble')) else 0
         check(status and done.returncode == wanted, f'leat status: exit code {done.returncode}, not {wanted}', done.stderr,
               f'\n{self.diary_end()}')
         return status
