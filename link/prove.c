@@ -7,6 +7,7 @@
  * The keys come from the cluster's key and the bytes of both NONCE frames, so the first frame with a right tag
  * proves its sender: HELLO the opener, its answer the acceptor. What comes without one is not looked at.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -76,24 +77,37 @@ void leat_link_keys_drop(struct leat_link *link)
     link->said_bytes = 0;
 }
 
+static void nonce_refuse(struct leat_link *link, const struct leat_frame *frame,
+                         const uint8_t *bytes, bool older, bool refused)
+{
+    char text[LEAT_ERROR_TEXT_BYTES];
+    const char *why = "it does not answer as a Leat node of this version does: is this the "
+                      "address that its --node-listen says?";
+    if (refused)
+        why = "that is its port for clients (--listen, 7700): name the one for nodes, its "
+              "--node-listen (7701)";
+    else if (older)
+        why = "it is a node of an older version: upgrade it";
+    else if (link->accepted && leat_speaker_of(bytes, frame->frame_bytes) == LEAT_SPEAKER_CLIENT)
+        why = leat_speaker_text(LEAT_SPEAKER_CLIENT);
+    else if (link->accepted)
+        why = LEAT_LINK_OF_AN_OLDER_VERSION;
+    if (link->accepted || refused) leat_link_complain(link, why);
+    snprintf(text, sizeof text, "%.100s: %s", link->address, why);
+    leat_link_cut(link, older ? LEAT_E_UNSUPPORTED : LEAT_E_INVALID, text);
+}
+
 void leat_link_nonce_take(struct leat_link *link, const struct leat_frame *frame,
                           const uint8_t *bytes)
 {
     bool sent = true;
+    /* No node answers a stranger's nonce by a refusal; who serves clients does. */
+    bool refused = !link->accepted && (frame->flags & LEAT_FRAME_ERROR) != 0;
     /* A nonce's frame is the same in all versions that have one; how the proof is made from it is not. */
-    bool older = frame->kind == LEAT_NODE_KIND_NONCE && frame->version < LEAT_NODE_VERSION_MIN;
-    if (older || !nonce_read(link, frame, bytes)) {
-        const char *why = "it does not answer as a Leat node of this version does: is this the "
-                          "address that its --node-listen says?";
-        if (older)
-            why = "it is a node of an older version: upgrade it";
-        else if (link->accepted &&
-                 leat_speaker_of(bytes, frame->frame_bytes) == LEAT_SPEAKER_CLIENT)
-            why = leat_speaker_text(LEAT_SPEAKER_CLIENT);
-        else if (link->accepted)
-            why = LEAT_LINK_OF_AN_OLDER_VERSION;
-        if (link->accepted) leat_link_complain(link, why);
-        leat_link_cut(link, older ? LEAT_E_UNSUPPORTED : LEAT_E_INVALID, why);
+    bool older =
+        !refused && frame->kind == LEAT_NODE_KIND_NONCE && frame->version < LEAT_NODE_VERSION_MIN;
+    if (refused || older || !nonce_read(link, frame, bytes)) {
+        nonce_refuse(link, frame, bytes, older, refused);
         return;
     }
     if (link->accepted) sent = leat_link_nonce_send(link, frame->request);

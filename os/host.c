@@ -23,8 +23,21 @@
 
 enum { LOCK_WAIT_MS_MAX = 30 * 1000, LOCK_LOOK_EVERY_MS = 10 };
 
-leat_err leat_os_directories_make(const char *path, struct leat_error *error)
+/* Why not, and what whoever started the server can do about it. */
+static leat_err refused(struct leat_error *error, leat_err rc, const char *what, const char *path,
+                        int code, const char *option)
 {
+    const char *first = code == ENOSPC || code == EDQUOT ? "free space there, or "
+                        : code == EACCES || code == EPERM || code == EROFS
+                            ? "allow this account to write there, or "
+                            : "";
+    return leat_error_set(error, rc, "can't %s %.150s: %s: %sname another by %s", what, path,
+                          leat_os_open_cause(code), first, option);
+}
+
+leat_err leat_os_directories_make(const char *path, const char *option, struct leat_error *error)
+{
+    struct stat st;
     char part[LEAT_OS_PATH_BYTES];
     size_t length = strlen(path);
     if (length == 0 || length >= sizeof part)
@@ -34,9 +47,10 @@ leat_err leat_os_directories_make(const char *path, struct leat_error *error)
         if (part[i] != '/' && part[i] != 0) continue;
         char kept = part[i];
         part[i] = 0;
-        if (mkdir(part, 0750) && errno != EEXIST)
-            return leat_error_set(error, LEAT_E_CONFIG, "can't make the directory %.150s: %s", part,
-                                  strerror(errno));
+        int code = mkdir(part, 0750) ? errno : 0;
+        if (code == EEXIST && stat(part, &st) == 0 && !S_ISDIR(st.st_mode)) code = ENOTDIR;
+        if (code != 0 && code != EEXIST)
+            return refused(error, LEAT_E_CONFIG, "make the directory", part, code, option);
         part[i] = kept;
     }
     return LEAT_OK;
@@ -141,7 +155,7 @@ static bool is_foreign(const char *data_dir, const char *const *own_files, char 
 
 leat_err leat_os_lock(const char *data_dir, const char *const *own_files, struct leat_error *error)
 {
-    leat_err rc = leat_os_directories_make(data_dir, error);
+    leat_err rc = leat_os_directories_make(data_dir, "--data", error);
     if (rc) return rc;
     char other[64];
     if (is_foreign(data_dir, own_files, other, sizeof other))
@@ -153,27 +167,23 @@ leat_err leat_os_lock(const char *data_dir, const char *const *own_files, struct
     char path[LEAT_OS_PATH_BYTES + 8];
     snprintf(path, sizeof path, "%s/lock", data_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-    if (fd < 0)
-        return leat_error_set(error, LEAT_E_CONFIG, "can't open %.150s: %s", path,
-                              leat_os_open_cause(errno));
+    if (fd < 0) return refused(error, LEAT_E_CONFIG, "open", path, errno, "--data");
     char holder[24];
     if (!lock_take(fd, holder)) {
         (void)close(fd);
-        return leat_error_set(
-            error, LEAT_E_LOCKED,
-            "the data directory %.120s is in use by process %s: end that process, or "
-            "name another directory by --data",
-            data_dir, holder);
+        return leat_error_set(error, LEAT_E_LOCKED,
+                              "the data directory %.120s is in use by process %s: end that "
+                              "process, or name another directory by --data",
+                              data_dir, holder);
     }
     char pid[24];
     int length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
     /* The text only serves the message above; the lock itself is the kernel's. */
-    errno = ENOSPC; /* where less is written than was given */
+    errno = ENOSPC; /* where it is written in part */
     if (ftruncate(fd, 0) || pwrite(fd, pid, (size_t)length, 0) != length) {
-        int cause = errno;
+        int code = errno;
         (void)close(fd);
-        return leat_error_set(error, LEAT_E_DISK_FULL, "can't write %.150s: %s", path,
-                              strerror(cause));
+        return refused(error, LEAT_E_DISK_FULL, "write", path, code, "--data");
     }
     return LEAT_OK; /* fd stays open on purpose: the process's end gives the lock back */
 }

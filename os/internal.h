@@ -189,7 +189,8 @@ void leat_os_rmem_close(struct os_rmem *rmem);
 void leat_os_arena_stop(struct os_arena *arena);
 void leat_os_arena_close(struct os_arena *arena);
 
-/* Every missing part of a path. */
-leat_err leat_os_directories_make(const char *path, struct leat_error *error) LEAT_NODISCARD;
+/* Every missing part of a path; option: what names it. */
+leat_err leat_os_directories_make(const char *path, const char *option,
+                                  struct leat_error *error) LEAT_NODISCARD;
 
 #endif

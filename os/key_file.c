@@ -136,7 +136,7 @@ leat_err leat_os_key_file(const char *path, bool directories, uint8_t out_key[LE
     const char *slash = strrchr(path, '/');
     if (directories && slash && slash > path) {
         snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
-        rc = leat_os_directories_make(directory, error);
+        rc = leat_os_directories_make(directory, "--cluster-key", error);
         if (rc != LEAT_OK) return rc;
     }
     rc = key_make(path, error);

@@ -268,11 +268,15 @@ void cli_answer_fini(struct cli_answer *answer)
 int cli_refused(const struct cli_answer *answer)
 {
     bool no_server = answer->rc == LEAT_E_CLOSED || answer->rc == LEAT_E_TIMEOUT;
+    /* Somebody is there, and has told which port it is (wire/speaker.h). */
+    bool other_port = no_server && strstr(answer->error.text, "--listen (7700)") != NULL;
     cli_error("%s", answer->error.text[0] ? answer->error.text : leat_err_text(answer->rc));
     if (answer->rc == LEAT_E_TIMEOUT)
         fputs("      leat cluster status tells whether the coordinators have a majority, and which "
               "nodes are up\n",
               stderr);
+    else if (other_port)
+        fputs("      -b HOST:PORT or LEAT_BROKERS names that port\n", stderr);
     else if (no_server)
         fputs("      is leatd running there? -b HOST:PORT or LEAT_BROKERS names another server. A "
               "node of a\n"

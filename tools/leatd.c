@@ -91,8 +91,11 @@ static int exit_code_of(leat_err rc)
 
 static int refuse(leat_err rc, const struct leat_error *error)
 {
-    fprintf(stderr, "leatd: %s\n",
-            error->code != LEAT_OK && error->text[0] != '\0' ? error->text : leat_err_text(rc));
+    const char *text =
+        error->code != LEAT_OK && error->text[0] != '\0' ? error->text : leat_err_text(rc);
+    bool advise = rc == LEAT_E_DISK_FULL && strstr(text, "--data") == NULL;
+    fprintf(stderr, "leatd: %s%s\n", text,
+            advise ? ": free space there, or name another by --data" : "");
     return exit_code_of(rc);
 }
 

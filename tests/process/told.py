@@ -1,11 +1,14 @@
-"""Where an operator is told of damage: every kind of it, in each place that there is to look."""
+"""What an operator is told: every kind of damage, in each place that there is to look; and what to do about a wrong port, a
+data directory that is none, and a full disk."""
 import json
 import os
 import re
 
+from cluster import PATIENT, Cluster, free_ports
 from damage import batches, closed_segments, filled, head, lines, power_off, rows_lost
 from one_copy import appended_and_power_off
-from rig import BATCH, SLOT_UNIT, TRAILER, check, check_in, entries, equal, main
+from limits import mounted
+from rig import BATCH, SLOT_UNIT, TRAILER, Server, check, check_in, directory, entries, equal, main
 
 
 def flip_batch(server, row, batch):
@@ -154,6 +157,53 @@ def test_each_kind_of_damage_is_told_in_each_place():
             failed.append(f'{kind}: {error}')
         server.end()
     check(not failed, '\n'.join(failed))
+
+
+def test_a_data_directory_that_can_not_be_is_refused_with_what_to_do():
+    place, full = directory(), mounted()
+    file = os.path.join(place, 'file')
+    with open(file, 'w') as out:
+        out.write('a letter')
+    with open(os.path.join(full, 'ballast'), 'wb') as out:
+        try:
+            while out.write(bytes(1 << 16)):
+                out.flush()
+        except OSError:
+            pass
+    for data, said in ((file, f"can't make the directory {file}: Not a directory: name another by --data"),
+                       (os.path.join(file, 'below'), f"can't make the directory {file}: Not a directory: name another by --data"),
+                       (os.path.join(full, 'new'), ': free space there, or name another by --data')):
+        code, text = Server(data=data).start_refused()
+        equal(code, 3, text)
+        check_in(said, text)
+        if data.startswith(full):
+            check(re.search('no space left', text, re.I), text)
+    with open(file) as left:
+        equal(left.read(), 'a letter')
+
+
+def test_a_client_at_another_port_is_told_of_the_right_one_and_not_asked_whether_a_server_runs():
+    ports = free_ports(2)
+    server = Server('--listen', f'127.0.0.1:{ports[0]}', '--kafka', f'127.0.0.1:{ports[1]}').start()
+    told = server.leat('status', '-b', f'127.0.0.1:{ports[1]}', code=3).stderr
+    check_in('this port is for clients of Kafka; that of Leat\'s own protocol is the one of --listen (7700)', told)
+    check_in('-b HOST:PORT or LEAT_BROKERS names that port', told)
+    check('is leatd running there?' not in told, told)
+    told = server.leat('status', '-b', f'127.0.0.1:{free_ports(1)[0]}', code=3).stderr
+    check_in('is leatd running there?', told)
+
+
+def test_a_node_that_is_sent_to_the_port_of_clients_is_told_so():
+    cluster = Cluster(**PATIENT).start()
+    ports, wrong = free_ports(2), cluster.client_ports[0]
+    lost = cluster.node(0, **{'node': 'lost', 'listen': f'127.0.0.1:{ports[0]}', 'node-listen': f'127.0.0.1:{ports[1]}',
+                              'coordinators': f'127.0.0.1:{wrong}'})
+    lost.launch()
+    said = r'that is its port for clients \(--listen, 7700\): name the one for nodes, its --node-listen \(7701\)'
+    lost.diary_wait(rf'link: 127.0.0.1:{wrong} does not let this node in: {said}')
+    lost.diary_wait(rf'not ready.* not met: 127.0.0.1:{wrong}: {said}')
+    check('older version' not in lost.diary(), lost.diary())
+    cluster.nodes[0].diary_wait(r'it speaks as a node of a cluster, whose port is that of --node-listen \(7701\)')
 
 
 if __name__ == '__main__':
