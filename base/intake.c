@@ -30,15 +30,23 @@ static struct leat_intake_address *address_join(struct leat_intake *intake, cons
         if (!address) return NULL;
         memcpy(address->key, key, sizeof address->key);
         queue_init(&address->clients);
+        leat_list_init(&address->blame);
         *at = address;
     }
     address->members++;
     return address;
 }
 
+static bool is_blamed(const struct leat_intake_address *address)
+{
+    return address && !leat_list_empty(&address->blame);
+}
+
+/* One that is blamed is remembered without members, too. */
 static void address_leave(struct leat_intake *intake, struct leat_intake_address *address)
 {
-    if (!address || --address->members) return;
+    if (address && address->members) address->members--;
+    if (!address || address->members || is_blamed(address)) return;
     LEAT_ASSERT(leat_list_empty(&address->clients.ring));
     *address_at(intake, address->key) = address->next;
     leat_mem_free(address);
@@ -98,11 +106,23 @@ static bool may_grow(struct leat_intake *intake, const struct leat_intake_member
     return true;
 }
 
-bool leat_intake_admits(struct leat_intake *intake, const struct leat_intake_member *member,
-                        size_t bytes)
+/* Does somebody who never lost a place wait for what others hold? Whose address has its half waits for that alone. */
+static bool is_wanted(struct leat_intake *intake, const struct leat_intake_account *account)
 {
-    LEAT_ASSERT_CMP(member->bytes, ==, 0);
-    return bytes <= LEAT_INTAKE_SMALL_BYTES || may_grow(intake, member, bytes);
+    LEAT_LIST_EACH(&account->ring, link)
+    {
+        const struct leat_intake_queue *queue =
+            LEAT_CONTAINER(link, struct leat_intake_queue, ring);
+        if (queue_held(intake, account, queue) < share(account, queue)) return true;
+    }
+    return false;
+}
+
+static bool is_late(struct leat_intake *intake, const struct leat_intake_member *member)
+{
+    const struct leat_intake_account *account = account_of(intake, member);
+    return member->account == LEAT_NET_CLIENTS && is_blamed(member->address) &&
+           account->over != member && is_wanted(intake, account);
 }
 
 bool leat_intake_full(struct leat_intake *intake, const struct leat_intake_member *member)
@@ -110,7 +130,7 @@ bool leat_intake_full(struct leat_intake *intake, const struct leat_intake_membe
     const struct leat_intake_account *account = account_of(intake, member);
     const struct leat_intake_queue *queue = queue_of(intake, member);
     return held(account) >= account->bytes_max ||
-           queue_held(intake, account, queue) >= share(account, queue);
+           queue_held(intake, account, queue) >= share(account, queue) || is_late(intake, member);
 }
 
 /* ---- waiting ---- */
@@ -123,20 +143,28 @@ static void wait_end(struct leat_intake *intake, struct leat_intake_member *memb
     if (leat_list_empty(&queue->grows)) leat_list_remove(&queue->ring);
 }
 
+static struct leat_list *ring_of(struct leat_intake *intake,
+                                 const struct leat_intake_member *member)
+{
+    struct leat_intake_account *account = account_of(intake, member);
+    bool late = member->account == LEAT_NET_CLIENTS && is_blamed(member->address);
+    return late ? &account->late : &account->ring;
+}
+
 static void wait_begin(struct leat_intake *intake, struct leat_intake_member *member)
 {
     if (leat_intake_waits(member)) return;
     struct leat_intake_queue *queue = queue_of(intake, member);
     leat_list_push_back(&queue->grows, &member->wait);
-    if (leat_list_empty(&queue->ring))
-        leat_list_push_back(&account_of(intake, member)->ring, &queue->ring);
+    if (leat_list_empty(&queue->ring)) leat_list_push_back(ring_of(intake, member), &queue->ring);
 }
 
 bool leat_intake_grow(struct leat_intake *intake, struct leat_intake_member *member, size_t bytes)
 {
     LEAT_ASSERT_CMP(member->bytes, >, 0);
     LEAT_ASSERT_CMP(bytes, >=, member->bytes);
-    if (member->account == LEAT_NET_STRANGERS || may_grow(intake, member, bytes)) {
+    if (member->account == LEAT_NET_STRANGERS ||
+        (!is_late(intake, member) && may_grow(intake, member, bytes))) {
         wait_end(intake, member);
         return true;
     }
@@ -146,20 +174,27 @@ bool leat_intake_grow(struct leat_intake *intake, struct leat_intake_member *mem
 }
 
 /* One address after the other. */
-static struct leat_intake_member *account_next(struct leat_intake *intake,
-                                               struct leat_intake_account *account)
+static struct leat_intake_member *ring_next(struct leat_intake *intake, struct leat_list *ring)
 {
-    LEAT_LIST_EACH(&account->ring, link)
+    LEAT_LIST_EACH(ring, link)
     {
         struct leat_intake_queue *queue = LEAT_CONTAINER(link, struct leat_intake_queue, ring);
         struct leat_intake_member *member =
             LEAT_CONTAINER(queue->grows.next, struct leat_intake_member, wait);
         if (!may_grow(intake, member, member->wanted)) continue;
         leat_list_remove(&queue->ring);
-        leat_list_push_back(&account->ring, &queue->ring);
+        leat_list_push_back(ring, &queue->ring);
         return member;
     }
     return NULL;
+}
+
+static struct leat_intake_member *account_next(struct leat_intake *intake,
+                                               struct leat_intake_account *account)
+{
+    struct leat_intake_member *member = ring_next(intake, &account->ring);
+    if (member || is_wanted(intake, account)) return member;
+    return ring_next(intake, &account->late);
 }
 
 struct leat_intake_member *leat_intake_next(struct leat_intake *intake)
@@ -175,7 +210,8 @@ struct leat_intake_member *leat_intake_next(struct leat_intake *intake)
 
 bool leat_intake_crowded(const struct leat_intake *intake, enum leat_net_account account)
 {
-    return !leat_list_empty(&intake->accounts[account].ring);
+    return !leat_list_empty(&intake->accounts[account].ring) ||
+           !leat_list_empty(&intake->accounts[account].late);
 }
 
 struct leat_intake_member *leat_intake_surplus(const struct leat_intake *intake,
@@ -194,7 +230,141 @@ struct leat_intake_member *leat_intake_surplus(const struct leat_intake *intake,
     return LEAT_CONTAINER(account->smalls.next, struct leat_intake_member, hold);
 }
 
+/* ---- who keeps others waiting ---- */
+
+static void ring_change(struct leat_intake_account *account, struct leat_intake_address *address)
+{
+    struct leat_list *link = &address->clients.ring;
+    if (leat_list_empty(link)) return;
+    leat_list_remove(link);
+    leat_list_push_back(is_blamed(address) ? &account->late : &account->ring, link);
+}
+
+static void forgive(struct leat_intake *intake, struct leat_intake_address *address)
+{
+    leat_list_remove(&address->blame);
+    intake->blamed_count--;
+    ring_change(&intake->accounts[LEAT_NET_CLIENTS], address);
+    address_leave(intake, address->members ? NULL : address);
+}
+
+static struct leat_intake_address *blamed_first(const struct leat_intake *intake)
+{
+    return LEAT_CONTAINER(intake->blamed.next, struct leat_intake_address, blame);
+}
+
+static void blame(struct leat_intake *intake, struct leat_intake_address *address, uint64_t now_ms)
+{
+    if (!address) return;
+    if (!is_blamed(address)) intake->blamed_count++;
+    leat_list_remove(&address->blame);
+    leat_list_push_back(&intake->blamed, &address->blame);
+    address->blamed_ms = now_ms;
+    ring_change(&intake->accounts[LEAT_NET_CLIENTS], address);
+    if (intake->blamed_count > LEAT_INTAKE_BLAMED_MAX) forgive(intake, blamed_first(intake));
+}
+
+void leat_intake_heard(struct leat_intake_member *member, size_t bytes, uint64_t now_ms)
+{
+    member->heard_ms = now_ms;
+    member->window_bytes += bytes;
+}
+
+/* SUBTLE: who goes in the middle of a request while others wait for its place is blamed, too. Else (1) it holds its
+ * place for less than a second; (2) it closes, and comes back; (3) it is never blamed, and with many addresses it has
+ * as many turns as those who wait. Who waits itself, and gives up, held up nobody. */
+void leat_intake_ended(struct leat_intake *intake, const struct leat_intake_member *member,
+                       uint64_t now_ms)
+{
+    if (member->account != LEAT_NET_CLIENTS || member->bytes <= LEAT_INTAKE_SMALL_BYTES) return;
+    if (leat_intake_waits(member) || !is_wanted(intake, account_of(intake, member))) return;
+    blame(intake, member->address, now_ms);
+}
+
+static void window_look(struct leat_list *members, bool begin,
+                        bool (*idle)(const struct leat_intake_member *member),
+                        void (*lost)(struct leat_intake_member *member))
+{
+    LEAT_LIST_EACH(members, hold)
+    {
+        struct leat_intake_member *member = LEAT_CONTAINER(hold, struct leat_intake_member, hold);
+        if (!begin) {
+            const uint64_t least = (uint64_t)LEAT_INTAKE_RATE_MIN * LEAT_INTAKE_STALL_MS / 1000;
+            if (member->watched && !leat_intake_waits(member) && member->window_bytes < least &&
+                idle(member))
+                lost(member);
+        } else {
+            member->watched = true;
+            member->window_bytes = 0;
+        }
+    }
+}
+
+void leat_intake_watch_begin(struct leat_intake *intake, uint64_t now_ms)
+{
+    intake->window_ms = now_ms;
+    for (unsigned i = 0; i < LEAT_NET_ACCOUNTS; i++) {
+        window_look(&intake->accounts[i].smalls, true, NULL, NULL);
+        window_look(&intake->accounts[i].larges, true, NULL, NULL);
+    }
+}
+
+static void silent_look(struct leat_intake *intake, uint64_t now_ms,
+                        bool (*idle)(const struct leat_intake_member *member),
+                        void (*lost)(struct leat_intake_member *member))
+{
+    const struct leat_intake_account *account = &intake->accounts[LEAT_NET_CLIENTS];
+    LEAT_LIST_EACH(&account->larges, hold)
+    {
+        struct leat_intake_member *member = LEAT_CONTAINER(hold, struct leat_intake_member, hold);
+        uint64_t most_ms =
+            member == account->over ? LEAT_INTAKE_OVER_SILENT_MS : LEAT_INTAKE_SILENT_MS;
+        if (leat_intake_waits(member) || now_ms < member->heard_ms + most_ms || !idle(member))
+            continue;
+        blame(intake, member->address, now_ms);
+        lost(member);
+    }
+}
+
+bool leat_intake_admits(struct leat_intake *intake, const struct leat_intake_member *member,
+                        size_t bytes, uint64_t now_ms,
+                        bool (*idle)(const struct leat_intake_member *member),
+                        void (*lost)(struct leat_intake_member *member))
+{
+    LEAT_ASSERT_CMP(member->bytes, ==, 0);
+    if (bytes <= LEAT_INTAKE_SMALL_BYTES || may_grow(intake, member, bytes)) return true;
+    if (member->account != LEAT_NET_CLIENTS) return false;
+    silent_look(intake, now_ms, idle, lost);
+    return may_grow(intake, member, bytes);
+}
+
+bool leat_intake_watch(struct leat_intake *intake, uint64_t now_ms,
+                       bool (*idle)(const struct leat_intake_member *member),
+                       void (*lost)(struct leat_intake_member *member))
+{
+    bool any = false;
+    while (!leat_list_empty(&intake->blamed) &&
+           now_ms >= blamed_first(intake)->blamed_ms + LEAT_INTAKE_BLAME_MS)
+        forgive(intake, blamed_first(intake));
+    if (is_wanted(intake, &intake->accounts[LEAT_NET_CLIENTS]))
+        silent_look(intake, now_ms, idle, lost);
+    if (now_ms < intake->window_ms + LEAT_INTAKE_STALL_MS) return true;
+    for (unsigned i = 0; i < LEAT_NET_ACCOUNTS; i++) {
+        if (!leat_intake_crowded(intake, (enum leat_net_account)i)) continue;
+        any = true;
+        window_look(&intake->accounts[i].smalls, false, idle, lost);
+        window_look(&intake->accounts[i].larges, false, idle, lost);
+    }
+    if (any) leat_intake_watch_begin(intake, now_ms);
+    return any;
+}
+
 /* ---- members ---- */
+
+static bool is_small(const struct leat_intake_member *member, size_t bytes)
+{
+    return bytes <= LEAT_INTAKE_SMALL_BYTES || member->account == LEAT_NET_STRANGERS;
+}
 
 void leat_intake_hold(struct leat_intake *intake, struct leat_intake_member *member, size_t bytes)
 {
@@ -202,13 +372,13 @@ void leat_intake_hold(struct leat_intake *intake, struct leat_intake_member *mem
     LEAT_ASSERT_CMP(account->bytes, >=, member->bytes);
     account->bytes += bytes - member->bytes;
     queue_of(intake, member)->bytes += bytes - member->bytes;
-    bool small = bytes <= LEAT_INTAKE_SMALL_BYTES || member->account == LEAT_NET_STRANGERS;
-    if (!leat_list_empty(&member->hold)) account->small_bytes -= member->bytes;
+    bool was_small = is_small(member, member->bytes), small = is_small(member, bytes);
+    if (was_small) account->small_bytes -= member->bytes;
     if (small) account->small_bytes += bytes;
-    if (bytes == 0 || !small)
-        leat_list_remove(&member->hold);
-    else if (leat_list_empty(&member->hold))
-        leat_list_push_back(&account->smalls, &member->hold);
+    if (bytes == 0 || small != was_small) leat_list_remove(&member->hold);
+    if (member->bytes == 0) member->watched = false;
+    if (bytes > 0 && leat_list_empty(&member->hold))
+        leat_list_push_back(small ? &account->smalls : &account->larges, &member->hold);
     if (bytes == 0) {
         wait_end(intake, member);
         if (account->over == member) account->over = NULL;
@@ -245,6 +415,8 @@ void leat_intake_join(struct leat_intake *intake, struct leat_intake_member *mem
     leat_list_init(&member->hold);
     member->account = account;
     member->bytes = member->wanted = member->copied = 0;
+    member->heard_ms = member->window_bytes = 0;
+    member->watched = false;
     member->address = address_join(intake, key);
 }
 
@@ -261,11 +433,14 @@ void leat_intake_init(struct leat_intake *intake, const struct leat_random *rand
 {
     memset(intake, 0, sizeof *intake);
     leat_key_hash_init(&intake->hash, random);
+    leat_list_init(&intake->blamed);
     for (unsigned i = 0; i < LEAT_NET_ACCOUNTS; i++) {
         struct leat_intake_account *account = &intake->accounts[i];
         queue_init(&account->rest);
         leat_list_init(&account->ring);
+        leat_list_init(&account->late);
         leat_list_init(&account->smalls);
+        leat_list_init(&account->larges);
         account->bytes_max =
             i == LEAT_NET_STRANGERS ? LEAT_INTAKE_STRANGERS_BYTES : LEAT_INTAKE_BYTES;
     }
@@ -273,6 +448,8 @@ void leat_intake_init(struct leat_intake *intake, const struct leat_random *rand
 
 void leat_intake_fini(struct leat_intake *intake)
 {
+    while (!leat_list_empty(&intake->blamed))
+        forgive(intake, blamed_first(intake));
     for (unsigned i = 0; i < LEAT_INTAKE_BUCKETS; i++)
         LEAT_ASSERT(!intake->buckets[i]);
 }

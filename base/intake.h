@@ -10,6 +10,11 @@
  * limit of their own, and past it the connection with the oldest beginning is closed (leat_intake_surplus()). Frames of
  * strangers are small, so the same limit is the only one that strangers have.
  * An account exceeds its limit by one frame, one read and the small ones.
+ *
+ * Who holds a part and brings no more of it keeps others waiting. While somebody waits such a connection loses its
+ * place and is closed: of those that hold much when it brings nothing for a second (a quarter in the turn of one that
+ * exceeds the limit), of all when it brings too little in five. An address that has lost a place so stands behind those
+ * that never did, for a minute: else it would come back at once, and have its turn with its next connection.
  */
 #ifndef LEAT_BASE_INTAKE_H
 #define LEAT_BASE_INTAKE_H
@@ -24,6 +29,14 @@ enum {
     LEAT_INTAKE_BYTES = 64 * 1024 * 1024,      /* of each other account, likewise */
     LEAT_INTAKE_SMALL_BYTES = 4096,
     LEAT_INTAKE_SMALLS_BYTES = 1024 * 1024, /* of all clients that hold no more than that each */
+    LEAT_INTAKE_LOOK_MS = 250,              /* so often who holds is looked at while others wait */
+    LEAT_INTAKE_SILENT_MS = 1000,           /* of clients, without a byte */
+    LEAT_INTAKE_OVER_SILENT_MS = 250, /* of one that exceeds the limit, as no other may meanwhile */
+    /* Of all others, too, less than that rate for so long: else a few that dribble would stop everyone. */
+    LEAT_INTAKE_STALL_MS = 5000,
+    LEAT_INTAKE_RATE_MIN = 16 * 1024, /* bytes a second */
+    LEAT_INTAKE_BLAME_MS = 60 * 1000,
+    LEAT_INTAKE_BLAMED_MAX = 1024, /* addresses; beyond that the oldest blame is forgotten */
 };
 
 /* Who waits, of one address or of an account without shares. */
@@ -39,6 +52,8 @@ struct leat_intake_address {
     uint32_t members;
     size_t copied; /* of its members: leat_intake_copied() */
     struct leat_intake_queue clients;
+    struct leat_list blame; /* in the intake's, while it stands behind others */
+    uint64_t blamed_ms;
 };
 
 struct leat_intake_member {
@@ -46,26 +61,33 @@ struct leat_intake_member {
     struct leat_intake_address
         *address; /* NULL: no memory for one; then it has no share of its own */
     enum leat_net_account account;
-    size_t bytes, wanted; /* held; in all, while it waits to grow */
-    size_t copied;        /* in the other direction, for whom the address is counted here, too */
+    size_t bytes, wanted;  /* held; in all, while it waits to grow */
+    size_t copied;         /* in the other direction, for whom the address is counted here, too */
+    uint64_t heard_ms;     /* it brought bytes, or was read from again */
+    uint64_t window_bytes; /* brought since the window began */
+    bool watched;          /* has held bytes all that time */
 };
 
 struct leat_intake {
     struct leat_intake_account {
         uint64_t bytes, bytes_max;
         struct leat_intake_queue rest; /* of those whose address has no share */
-        struct leat_list ring;
+        struct leat_list ring, late;   /* who waits; late: addresses that are blamed */
         /* Members that hold LEAT_INTAKE_SMALL_BYTES at most, oldest first; of strangers all that hold bytes. */
         struct leat_list smalls;
-        uint64_t small_bytes;                  /* of these */
+        struct leat_list larges;               /* all others that hold bytes */
+        uint64_t small_bytes;                  /* of `smalls` */
         const struct leat_intake_member *over; /* may exceed the limit, until it holds nothing */
     } accounts[LEAT_NET_ACCOUNTS];
     struct leat_key_hash hash;
     struct leat_intake_address *buckets[LEAT_INTAKE_BUCKETS];
+    struct leat_list blamed; /* addresses, who was blamed first comes first */
+    uint32_t blamed_count;
+    uint64_t window_ms; /* when it began */
 };
 
 void leat_intake_init(struct leat_intake *intake, const struct leat_random *random);
-/** No member may be left. */
+/** No member may be left. Forgets who was blamed. */
 void leat_intake_fini(struct leat_intake *intake);
 /** A connection from that address, which holds nothing. */
 void leat_intake_join(struct leat_intake *intake, struct leat_intake_member *member,
@@ -81,9 +103,12 @@ bool leat_intake_full(struct leat_intake *intake, const struct leat_intake_membe
 /** Is there room for that many bytes of it in all? */
 bool leat_intake_fits(struct leat_intake *intake, const struct leat_intake_member *member,
                       size_t bytes);
-/** It brings so many bytes from another actor: may it hold them here? false: it has to go. */
+/** It brings so many bytes from another actor: may it hold them here? false: it has to go. Who is silent makes room for
+ * it at once: leat_intake_watch(). */
 bool leat_intake_admits(struct leat_intake *intake, const struct leat_intake_member *member,
-                        size_t bytes);
+                        size_t bytes, uint64_t now_ms,
+                        bool (*idle)(const struct leat_intake_member *member),
+                        void (*lost)(struct leat_intake_member *member));
 /** It holds something: may it hold that many in all? false: it waits. */
 bool leat_intake_grow(struct leat_intake *intake, struct leat_intake_member *member, size_t bytes);
 static inline bool leat_intake_waits(const struct leat_intake_member *member)
@@ -96,8 +121,20 @@ struct leat_intake_member *leat_intake_next(struct leat_intake *intake);
 void leat_intake_copied(struct leat_intake_member *member, size_t more, size_t less);
 /** What all of its address have. */
 size_t leat_intake_copied_near(const struct leat_intake_member *member);
-/** Does anybody of that account wait? Then those that bring nothing lose their place. */
+/** Does anybody of that account wait? */
 bool leat_intake_crowded(const struct leat_intake *intake, enum leat_net_account account);
+/** It has brought so many bytes. 0: from now on it is read from, and may bring some. */
+void leat_intake_heard(struct leat_intake_member *member, size_t bytes, uint64_t now_ms);
+/** Somebody waits from now on; leat_intake_watch() is called every LEAT_INTAKE_LOOK_MS, until it returns false. */
+void leat_intake_watch_begin(struct leat_intake *intake, uint64_t now_ms);
+/** Calls lost() for each connection that has lost its place; what it holds may be given back there. idle: it is read
+ * from, and nothing of it lies unread. */
+bool leat_intake_watch(struct leat_intake *intake, uint64_t now_ms,
+                       bool (*idle)(const struct leat_intake_member *member),
+                       void (*lost)(struct leat_intake_member *member));
+/** A connection that was read from has ended by itself: its place is lost if it had one. */
+void leat_intake_ended(struct leat_intake *intake, const struct leat_intake_member *member,
+                       uint64_t now_ms);
 /** Of that account one that has to go, as too much is held by those that hold little; NULL: none. */
 struct leat_intake_member *leat_intake_surplus(const struct leat_intake *intake,
                                                enum leat_net_account account);

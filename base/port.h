@@ -102,7 +102,7 @@ struct leat_conn_handler {
      * more have come; it calls only when at least *want_bytes lie there (0 = any; at most
      * LEAT_WANT_BYTES_MAX), so a large frame is not looked at again for each packet. What the port
      * keeps room for grows with what has come, whatever is wanted; where its account is full the
-     * connection waits, and those that bring next to nothing meanwhile are closed (TIMEOUT). May call
+     * connection waits, and those that bring nothing or little meanwhile are closed (TIMEOUT). May call
      * close(), pause() or move(); after close() or move() the returned count still counts.
      */
     size_t (*on_bytes)(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
@@ -182,7 +182,7 @@ struct leat_net {
     void (*limit)(void *ctx, enum leat_net_account account, size_t bytes);
     /** "203.0.113.7:51234", for messages. Valid as long as the conn. */
     const char *(*peer)(const struct leat_conn *conn);
-    /** LEAT_NET_KEY_BYTES: what is one address to limits. Of IPv6 it is a /64, as who has one address of a
+    /** LEAT_NET_KEY_BYTES: what is one address to limits. Of IPv6 it is a /56, as who has one address of a
      * network has them all. Likewise. */
     const uint8_t *(*key)(const struct leat_conn *conn);
     /** Of an accepted connection; of one that connect() made LEAT_ORIGIN_NETWORK. */

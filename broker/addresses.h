@@ -13,7 +13,7 @@ enum {
     LEAT_ADDRESS_CONNECTIONS = 16384, /* of one address, unless the operator says otherwise */
 };
 
-/* Counts by a hash of the address (of IPv6 a /64: leat_net's key()), by numbers that are drawn anew at each start: two
+/* Counts by a hash of the address (of IPv6 a /56: leat_net's key()), by numbers that are drawn anew at each start: two
  * addresses that share a bucket share its limit, which one pair in LEAT_ADDRESS_BUCKETS does, and nobody can tell
  * which (base/key_hash.h). Any core counts. */
 struct leat_addresses {

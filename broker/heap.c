@@ -13,7 +13,7 @@ enum {
     /* What the network has of a connection, its handle, its address there; another front door; its file's entries in
      * the tables of eight event loops. */
     PEER_BESIDE_BYTES =
-        448 + 168 + sizeof(struct leat_intake_address) + 32 + 4 * BLOCK_BYTES + 8 * 8,
+        480 + 168 + sizeof(struct leat_intake_address) + 32 + 4 * BLOCK_BYTES + 8 * 8,
 };
 _Static_assert(sizeof(struct leat_peer) + PEER_BESIDE_BYTES <= LEAT_HEAP_PEER_BYTES,
                "a connection takes more than it counts for");

@@ -20,7 +20,7 @@ enum {
      * such segments of other nodes' may have half of it. */
     LEAT_HEAP_SPARE_BYTES = 3 * 1024 * 1024,
     LEAT_HEAP_SLAB_BYTES = 256 * 1024, /* descriptors and rows are made so many at a time */
-    /* Of a connection, with what the network has of it and of its address; and what one address, of IPv6 a /64, has on
+    /* Of a connection, with what the network has of it and of its address; and what one address, of IPv6 a /56, has on
      * one core beside these. Both are counted together: as many addresses as connections have a place for fewer. */
     LEAT_HEAP_PEER_BYTES = 1664,
     LEAT_HEAP_ADDRESS_BYTES = 3072,

@@ -90,7 +90,7 @@ struct leat_link_fence {
 
 /* An address that strangers come from. */
 struct leat_link_origin {
-    uint8_t key[LEAT_NET_KEY_BYTES]; /* of IPv6 a /64 */
+    uint8_t key[LEAT_NET_KEY_BYTES]; /* of IPv6 a /56 */
     uint32_t count;
 };
 

@@ -119,55 +119,37 @@ void leat_os_conn_unwatch(struct leat_conn *conn)
     uv_close((uv_handle_t *)&poll->uv, poll_freed);
 }
 
-static void on_stall(uv_timer_t *timer);
-
-static void stall_watch(struct os_net *net)
+/* What a paused connection holds is its handler's doing, and bytes that lie unread it has brought. */
+static bool is_idle(const struct leat_intake_member *member)
 {
-    LEAT_LIST_EACH(&net->conns, link)
-    {
-        struct leat_conn *conn = LEAT_CONTAINER(link, struct leat_conn, all);
-        conn->watched = conn->kept_bytes > 0;
-        conn->window_bytes = 0;
-    }
-    (void)uv_timer_start(&net->stall_timer, on_stall, LEAT_NET_STALL_MS, 0);
+    const struct leat_conn *conn = LEAT_CONTAINER(member, struct leat_conn, intake);
+    int unread = 0;
+    return reading_wanted(conn) && ioctl(conn->fd, FIONREAD, &unread) == 0 && unread == 0;
 }
 
-static bool is_too_slow(const struct leat_conn *conn)
+static void place_lost(struct leat_intake_member *member)
 {
-    const struct leat_intake *intake = &conn->actor->net.intake;
-    if (!conn->watched || conn->kept_bytes == 0) return false;
-    /* What a paused connection holds is its handler's doing, and who waits for room is not read from. */
-    if (conn->paused || leat_intake_waits(&conn->intake)) return false;
-    return leat_intake_crowded(intake, conn->intake.account) &&
-           conn->window_bytes < (uint64_t)LEAT_NET_RATE_MIN * LEAT_NET_STALL_MS / 1000;
-}
-
-static bool is_crowded(const struct os_net *net)
-{
-    for (unsigned i = 0; i < LEAT_NET_ACCOUNTS; i++)
-        if (leat_intake_crowded(&net->intake, (enum leat_net_account)i)) return true;
-    return false;
+    struct leat_conn *conn = LEAT_CONTAINER(member, struct leat_conn, intake);
+    leat_os_conn_kept_drop(conn);
+    leat_os_conn_fail(conn, LEAT_E_TIMEOUT);
 }
 
 static void on_stall(uv_timer_t *timer)
 {
     struct os_actor *actor = timer->data;
-    struct os_net *net = &actor->net;
-    if (!is_crowded(net)) return;
-    LEAT_LIST_EACH(&net->conns, link)
-    {
-        struct leat_conn *conn = LEAT_CONTAINER(link, struct leat_conn, all);
-        if (is_too_slow(conn)) leat_os_conn_fail(conn, LEAT_E_TIMEOUT);
-    }
-    stall_watch(net);
+    if (leat_intake_watch(&actor->net.intake, uv_now(&actor->loop), is_idle, place_lost))
+        (void)uv_timer_start(timer, on_stall, LEAT_INTAKE_LOOK_MS, 0);
 }
 
 bool leat_os_conn_has_room(struct leat_conn *conn, size_t capacity)
 {
     struct os_net *net = &conn->actor->net;
+    uint64_t now_ms = uv_now(&conn->actor->loop);
     bool has = leat_intake_grow(&net->intake, &conn->intake, capacity);
-    if (!has && !uv_is_active((uv_handle_t *)&net->stall_timer)) stall_watch(net);
-    return has;
+    if (has || uv_is_active((uv_handle_t *)&net->stall_timer)) return has;
+    leat_intake_watch_begin(&net->intake, now_ms);
+    (void)uv_timer_start(&net->stall_timer, on_stall, LEAT_INTAKE_LOOK_MS, 0);
+    return false;
 }
 
 void leat_os_conn_events(struct leat_conn *conn)
@@ -231,8 +213,10 @@ static void conn_link(struct leat_conn *conn)
     struct os_net *net = &conn->actor->net;
     leat_list_push_back(&net->conns, &conn->all);
     leat_intake_join(&net->intake, &conn->intake, conn->key, conn->intake.account);
+    leat_intake_heard(&conn->intake, 0, uv_now(&conn->actor->loop));
     /* A whole frame may wait here for its log: were all let in that have one, they would hold what they want. */
-    if (!leat_intake_admits(&net->intake, &conn->intake, conn->kept_capacity))
+    if (!leat_intake_admits(&net->intake, &conn->intake, conn->kept_capacity,
+                            uv_now(&conn->actor->loop), is_idle, place_lost))
         conn->move_failed = LEAT_E_TOO_MANY;
     leat_intake_hold(&net->intake, &conn->intake, conn->kept_capacity);
 }
@@ -262,6 +246,8 @@ void leat_os_conn_fail(struct leat_conn *conn, leat_err why)
         conn->move_failed = why;
         return;
     }
+    if (why == LEAT_E_CLOSED && !conn->paused)
+        leat_intake_ended(&conn->actor->net.intake, &conn->intake, uv_now(&conn->actor->loop));
     conn->state = OS_CONN_CLOSING;
     conn->why = why;
     leat_os_conn_events(conn);
@@ -299,6 +285,7 @@ static void net_resume(struct leat_conn *conn)
 {
     if (!conn->paused) return;
     conn->paused = false;
+    leat_intake_heard(&conn->intake, 0, uv_now(&conn->actor->loop));
     if (conn->state != OS_CONN_OPEN) return;
     /* Inside on_bytes what will be kept is not known yet; it is looked at when its turn comes. */
     if (conn->in_bytes || (conn->kept_bytes > 0 && conn->kept_bytes >= conn->want_bytes)) {
@@ -454,8 +441,10 @@ bool leat_os_net_deliver(struct os_actor *actor)
     struct os_net *net = &actor->net;
     bool any = sends_deliver(net);
     struct leat_intake_member *member;
-    while ((member = leat_intake_next(&net->intake)) != NULL)
+    while ((member = leat_intake_next(&net->intake)) != NULL) {
+        leat_intake_heard(member, 0, uv_now(&actor->loop));
         leat_os_conn_events(LEAT_CONTAINER(member, struct leat_conn, intake));
+    }
     /* Only what is there now: what these callbacks make ready belongs to a later callback. */
     struct leat_list now;
     leat_list_init(&now);

@@ -33,10 +33,6 @@ enum {
     /* Room for a cut frame is so many times what has come of it, at most, before it is rounded up to a power of two.
      * Fewer would be copied more often: a frame of 1 MiB whose first read brings an eighth of it is not copied. */
     LEAT_NET_KEPT_GROWTH = 8,
-    /* While others wait for room, a connection that holds a cut frame and brings less than that rate of its rest
-     * for so long is closed: else a few that dribble would stop everyone. */
-    LEAT_NET_STALL_MS = 5000,
-    LEAT_NET_RATE_MIN = 16 * 1024, /* bytes a second */
     /* A connection that is not read from, and whose other side has closed, has so long for the bytes before that. */
     LEAT_NET_END_MS = 1000,
     LEAT_NET_END_LOOK_MS = 250,
@@ -70,8 +66,6 @@ struct leat_conn {
     enum os_conn_state state;
     leat_err why;
     bool paused, present, in_bytes, blocked; /* blocked: the socket takes no more for now */
-    bool watched;          /* held bytes when the stall timer began, and has held some since */
-    uint64_t window_bytes; /* read since then */
     const struct leat_conn_handler *handler;
     void *user;
     struct leat_list all, ready, dirty;

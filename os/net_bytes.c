@@ -257,7 +257,7 @@ void leat_os_conn_read(struct leat_conn *conn)
             leat_os_conn_fail(conn, LEAT_E_CLOSED);
             break;
         }
-        conn->window_bytes += (size_t)n;
+        leat_intake_heard(&conn->intake, (size_t)n, uv_now(&conn->actor->loop));
         if (conn_left(conn)) break;
         /* A read that did not fill the buffer has emptied the socket; epoll tells of more. */
         if ((size_t)n < most) break;

@@ -45,20 +45,20 @@ static void peer_set(struct leat_conn *conn, const struct sockaddr *address, soc
     address_text(address, bytes, conn->peer, sizeof conn->peer);
 }
 
-/* What is one address to limits: of version 6 a network, as who has one address of it has them all. */
+/* What is one address to limits: of version 6 a /56, which one subscriber has, and so all addresses of it. */
 static void address_key(const struct sockaddr *address, uint8_t out_key[LEAT_NET_KEY_BYTES])
 {
-    enum { NETWORK_BYTES = 8 };
+    enum { NETWORK_BYTES = 7, IPV4_AT = 8 };
     memset(out_key, 0, LEAT_NET_KEY_BYTES);
     if (address->sa_family == AF_INET) {
         struct sockaddr_in in;
         memcpy(&in, address, sizeof in);
-        memcpy(out_key + NETWORK_BYTES, &in.sin_addr, sizeof in.sin_addr);
+        memcpy(out_key + IPV4_AT, &in.sin_addr, sizeof in.sin_addr);
     } else if (address->sa_family == AF_INET6) {
         struct sockaddr_in6 in6;
         memcpy(&in6, address, sizeof in6);
         if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr))
-            memcpy(out_key + NETWORK_BYTES, in6.sin6_addr.s6_addr + 12, 4);
+            memcpy(out_key + IPV4_AT, in6.sin6_addr.s6_addr + 12, 4);
         else
             memcpy(out_key, &in6.sin6_addr, NETWORK_BYTES);
     }

@@ -122,6 +122,26 @@ static void one_that_exceeds_takes_no_room_from_others(void **state)
     rig_end(&rig, sizeof addresses);
 }
 
+static bool is_idle(const struct leat_intake_member *member)
+{
+    (void)member;
+    return true;
+}
+
+static struct leat_intake *losing; /* the intake of a test */
+static unsigned lost_count;
+static void lost(struct leat_intake_member *member)
+{
+    leat_intake_hold(losing, member, 0);
+    lost_count++;
+}
+
+static bool admits(struct rig *rig, unsigned index, size_t bytes)
+{
+    losing = &rig->intake;
+    return leat_intake_admits(&rig->intake, &rig->members[index], bytes, 0, is_idle, lost);
+}
+
 /* Those that come from another actor with a whole frame, which waits for its log here. */
 static void account_that_is_full_admits_one_large_member_more(void **state)
 {
@@ -131,13 +151,13 @@ static void account_that_is_full_admits_one_large_member_more(void **state)
     for (unsigned i = 0; i < 6; i++)
         (void)join(&rig, i, (uint8_t)i, LEAT_NET_CLIENTS);
     for (unsigned i = 0; i < 3; i++) { /* two halves, and one beside them */
-        assert_true(leat_intake_admits(&rig.intake, &rig.members[i], HALF));
+        assert_true(admits(&rig, i, HALF));
         leat_intake_hold(&rig.intake, &rig.members[i], HALF);
     }
-    assert_false(leat_intake_admits(&rig.intake, &rig.members[3], HALF));
-    assert_true(leat_intake_admits(&rig.intake, &rig.members[4], LEAT_INTAKE_SMALL_BYTES));
+    assert_false(admits(&rig, 3, HALF));
+    assert_true(admits(&rig, 4, LEAT_INTAKE_SMALL_BYTES));
     leat_intake_hold(&rig.intake, &rig.members[2], 0);
-    assert_true(leat_intake_admits(&rig.intake, &rig.members[5], HALF));
+    assert_true(admits(&rig, 5, HALF));
     rig_end(&rig, 6);
 }
 
@@ -164,6 +184,99 @@ static void addresses_that_wait_go_on_in_turn(void **state)
         assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[order[i]]);
     assert_null(leat_intake_next(&rig.intake));
     rig_end(&rig, sizeof addresses);
+}
+
+/* Who holds and brings nothing loses its place to one that waits, and comes back behind all that never lost one. */
+static void who_brings_nothing_loses_its_place_and_stands_behind(void **state)
+{
+    enum { NOW = LEAT_INTAKE_SILENT_MS, LATER = NOW + 2 * LEAT_INTAKE_LOOK_MS };
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    losing = &rig.intake;
+    lost_count = 0;
+    for (unsigned i = 0; i < 6; i++) {
+        (void)join(&rig, i, (uint8_t)i, LEAT_NET_CLIENTS);
+        leat_intake_hold(&rig.intake, &rig.members[i], i < 3 ? HALF : LITTLE);
+    }
+    leat_intake_heard(&rig.members[1], 1, NOW - 1); /* one of them brings something */
+    rig.intake.accounts[LEAT_NET_CLIENTS].over = &rig.members[2];
+    leat_intake_watch_begin(&rig.intake, 0);
+    assert_true(leat_intake_watch(&rig.intake, NOW, is_idle, lost)); /* nobody waits */
+    assert_int_equal(lost_count, 0);
+    assert_false(leat_intake_grow(&rig.intake, &rig.members[3], HALF));
+    assert_true(leat_intake_watch(&rig.intake, NOW, is_idle, lost));
+    assert_int_equal(lost_count, 2);
+    assert_int_equal(rig.members[1].bytes, HALF);
+    assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[3]);
+    leat_intake_hold(&rig.intake, &rig.members[3], HALF);
+    rig.intake.accounts[LEAT_NET_CLIENTS].over = &rig.members[1];
+    leat_intake_hold(&rig.intake, &rig.members[1], ROOM);
+    leat_intake_hold(&rig.intake, &rig.members[4], HALF);
+
+    leat_intake_hold(&rig.intake, &rig.members[0], LITTLE); /* back, and first */
+    assert_false(leat_intake_grow(&rig.intake, &rig.members[0], HALF));
+    assert_false(leat_intake_grow(&rig.intake, &rig.members[5], HALF - LITTLE));
+    leat_intake_hold(&rig.intake, &rig.members[4], 0);
+    assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[5]);
+    assert_true(leat_intake_crowded(&rig.intake, LEAT_NET_CLIENTS));
+    /* Beside others that wait it is read by little, though there is room, and without them like anybody. */
+    leat_intake_leave(&rig.intake, &rig.members[0]);
+    (void)join(&rig, 0, 0, LEAT_NET_CLIENTS); /* remembered */
+    assert_false(leat_intake_full(&rig.intake, &rig.members[0]));
+    leat_intake_hold(&rig.intake, &rig.members[5], HALF);
+    leat_intake_hold(&rig.intake, &rig.members[4], LITTLE);
+    assert_false(leat_intake_grow(&rig.intake, &rig.members[4], HALF));
+    leat_intake_hold(&rig.intake, &rig.members[5], HALF - LEAT_INTAKE_SMALL_BYTES);
+    assert_true(leat_intake_full(&rig.intake, &rig.members[0]));
+    (void)leat_intake_watch(&rig.intake, LATER + LEAT_INTAKE_BLAME_MS, is_idle, lost);
+    assert_false(leat_intake_full(&rig.intake, &rig.members[0])); /* forgiven */
+    rig_end(&rig, 6);
+}
+
+/* Who goes by itself while others wait for its place is no better. */
+static void who_leaves_its_place_while_others_wait_stands_behind(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    for (unsigned i = 0; i < 4; i++) {
+        (void)join(&rig, i, (uint8_t)i, LEAT_NET_CLIENTS);
+        leat_intake_hold(&rig.intake, &rig.members[i], i < 2 ? HALF : LITTLE);
+    }
+    rig.intake.accounts[LEAT_NET_CLIENTS].over = &rig.members[3];
+    leat_intake_ended(&rig.intake, &rig.members[1], 0);
+    assert_int_equal(rig.intake.blamed_count, 0); /* nobody waits */
+    assert_false(leat_intake_grow(&rig.intake, &rig.members[2], HALF));
+    leat_intake_ended(&rig.intake, &rig.members[2], 0);
+    assert_int_equal(rig.intake.blamed_count, 0); /* it waits itself */
+    leat_intake_ended(&rig.intake, &rig.members[0], 0);
+    assert_int_equal(rig.intake.blamed_count, 1);
+    rig_end(&rig, 4);
+}
+
+/* However many addresses are blamed, so many are remembered. */
+static void blamed_addresses_are_bounded(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    for (unsigned i = 0; i < 2; i++)
+        leat_intake_hold(&rig.intake, join(&rig, i, (uint8_t)i, LEAT_NET_CLIENTS),
+                         i ? LITTLE : HALF);
+    leat_intake_hold(&rig.intake, join(&rig, 2, 2, LEAT_NET_CLIENTS), HALF);
+    rig.intake.accounts[LEAT_NET_CLIENTS].over = &rig.members[2];
+    leat_intake_hold(&rig.intake, join(&rig, 3, 3, LEAT_NET_CLIENTS), HALF);
+    assert_false(leat_intake_grow(&rig.intake, &rig.members[1], HALF));
+    for (unsigned i = 0; i < 2 * LEAT_INTAKE_BLAMED_MAX; i++) {
+        const uint8_t key[LEAT_NET_KEY_BYTES] = {7, (uint8_t)i, (uint8_t)(i >> 8)};
+        leat_intake_join(&rig.intake, &rig.members[4], key, LEAT_NET_CLIENTS);
+        leat_intake_hold(&rig.intake, &rig.members[4], HALF);
+        leat_intake_ended(&rig.intake, &rig.members[4], i);
+        leat_intake_leave(&rig.intake, &rig.members[4]);
+    }
+    assert_int_equal(rig.intake.blamed_count, LEAT_INTAKE_BLAMED_MAX);
+    rig_end(&rig, 4);
 }
 
 static void beginnings_past_their_limit_cost_the_oldest(void **state)
@@ -267,7 +380,7 @@ static void aimed_make(uint8_t (*keys)[LEAT_NET_KEY_BYTES])
     uint32_t base = leat_crc32c(0, zeros, sizeof zeros), rows[PAIRS];
     uint8_t basis[PAIRS][LEAT_NET_KEY_BYTES] = {{0}}, null[PAIRS][LEAT_NET_KEY_BYTES];
     unsigned nulls = 0;
-    for (unsigned i = 0; i < PAIRS; i++) { /* of a /64: what its owner may choose */
+    for (unsigned i = 0; i < PAIRS; i++) { /* of 64 bits: what its owner may choose */
         basis[i][i / 8] = (uint8_t)(1 << i % 8);
         rows[i] = leat_crc32c(0, basis[i], LEAT_NET_KEY_BYTES) ^ base;
     }
@@ -318,6 +431,9 @@ int main(void)
         cmocka_unit_test(beginnings_past_their_limit_cost_the_oldest),
         cmocka_unit_test(one_that_exceeds_drives_no_beginnings_out),
         cmocka_unit_test(large_ones_beyond_the_limit_drive_no_beginnings_out),
+        cmocka_unit_test(who_brings_nothing_loses_its_place_and_stands_behind),
+        cmocka_unit_test(who_leaves_its_place_while_others_wait_stands_behind),
+        cmocka_unit_test(blamed_addresses_are_bounded),
         cmocka_unit_test(strangers_do_not_wait_and_the_oldest_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ import zlib
 from cluster import free_ports
 from kafka_wire import DELETE_TOPICS, FETCH_RECORDS, NONE, Connection, In, Out, batches_fetch, produce, topic_create
 from rawbatch import batch_of, compressed
-from rig import (FETCH, HELLO, LOCATE, METADATA, PING, WAIT_S, Raw, Server, check, check_in, crc32c, equal, frame, main,
+from rig import (FETCH, HELLO, LOCATE, METADATA, PING, WAIT_S, Failure, Raw, Server, check, check_in, crc32c, equal, frame, main,
                  on_end, until)
 
 ANSWERED_WITHIN_S = 5
@@ -297,6 +297,63 @@ def test_cut_frames_of_clients_silence_nobody():
         crowd.end()
         gone(server, before)
     check(server.memory_bytes() < 256 * MIB, 'budget', server.memory_bytes())
+
+
+class Stopped(Crowd):
+    """Each of an address of its own stops in the middle of an append of a megabyte, and is back when it is closed."""
+
+    def __init__(self, port, count):
+        self.owed, self.addresses = {}, iter(range(count))
+        self.whole = API_VERSIONS + struct.pack('>Ihhih', 1000000, 0, 3, 1, -1) + bytes(400000)
+        super().__init__(port, count, b'')
+
+    def connect(self, port, address=None):
+        one = socket.create_connection(('127.0.0.1', port), WAIT_S, (address or f'127.0.1.{next(self.addresses) + 1}', 0))
+        one.setblocking(False)
+        self.owed[one] = self.whole
+        return one
+
+    def dribble(self, port):
+        while not self.over.wait(0.02):
+            for i, one in enumerate(self.sockets):
+                try:
+                    self.owed[one] = self.owed[one][one.send(self.owed[one]):]
+                    if one.recv(1 << 16):
+                        continue
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    pass
+                address = one.getsockname()[0]
+                del self.owed[one]
+                one.close()
+                self.sockets[i] = self.connect(port, address)
+
+
+def test_who_stops_in_the_middle_loses_its_place():
+    """A client whose append finds no room on a core is closed, and tries again as Kafka's clients do."""
+    server = Server('--kafka', '127.0.0.1:0').start()
+    server.leat('stream', 'create', 'honest', '--logs', 2)
+    port = kafka_port(server)
+    blob = batch_of([(1, None, b'x' * 900000)])
+    Stopped(port, 12)
+    time.sleep(2)  # all places are taken
+    took = []
+    for i in range(10):
+        began = time.monotonic()
+        while True:
+            check(time.monotonic() < began + WAIT_S, 'no append of a megabyte came through')
+            client = Connection('127.0.0.1', port)
+            try:
+                equal(produce(client, 'honest', blob, i % 2)[0], NONE)
+                break
+            except (OSError, EOFError, Failure):
+                time.sleep(0.1)
+            finally:
+                client.socket.close()
+        took.append(time.monotonic() - began)
+    took.sort()
+    check(took[len(took) // 2] < 3 and took[-1] < 8, 'appends of a megabyte waited for', took)
 
 
 def test_slow_producers_are_all_answered():

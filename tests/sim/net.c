@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "tests/sim/net_cuts.h"
 
-enum { STALL_US = 5000 * 1000, STALL_BYTES = 5 * 16 * 1024 }; /* as the real port has it */
+enum { LOOK_US = LEAT_INTAKE_LOOK_MS * 1000, END_US = 1000 * 1000 };
 enum { WINDOW_BYTES_MIN = 4096, WINDOW_BYTES_MAX = 512 * 1024, READ_BYTES_MAX = 256 * 1024 };
 
 struct out { /* one queued piece */
@@ -54,8 +54,6 @@ struct leat_conn {
     struct leat_intake_member intake;
     bool joined; /* its actor's intake */
     uint8_t key[LEAT_NET_KEY_BYTES];
-    bool watched; /* held bytes when its actor began to look who brings none */
-    uint64_t window_bytes;
     void *(*on_moved)(void *, struct leat_conn *, void *, const struct leat_conn_handler **);
     void *baggage;
     bool moving;
@@ -166,6 +164,7 @@ static void intake_join(struct leat_conn *conn)
     if (conn->peer && conn->peer->actor)
         memcpy(conn->key, conn->peer->actor->process->name, sizeof conn->key);
     leat_intake_join(&conn->actor->intake, &conn->intake, conn->key, conn->intake.account);
+    leat_intake_heard(&conn->intake, 0, conn->actor->world->now_us / 1000);
     leat_intake_hold(&conn->actor->intake, &conn->intake, conn->kept_bytes);
     conn->joined = true;
 }
@@ -173,8 +172,10 @@ static void intake_join(struct leat_conn *conn)
 static void intake_go_on(struct sim_actor *actor)
 {
     struct leat_intake_member *member;
-    while ((member = leat_intake_next(&actor->intake)) != NULL)
+    while ((member = leat_intake_next(&actor->intake)) != NULL) {
+        leat_intake_heard(member, 0, actor->world->now_us / 1000);
         read_post(LEAT_CONTAINER(member, struct leat_conn, intake));
+    }
 }
 
 static void intake_leave(struct leat_conn *conn)
@@ -204,35 +205,25 @@ static void intake_hold(struct leat_conn *conn)
     intake_go_on(conn->actor);
 }
 
-static void stall_look(struct sim_world *world, struct sim_event *event);
-static void stall_watch(struct sim_actor *actor)
+static bool is_idle(const struct leat_intake_member *member)
 {
-    struct sim_world *world = actor->world;
-    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
-        conn->watched = conn->actor == actor && conn->kept_bytes > 0;
-        conn->window_bytes = 0;
-    }
-    actor->stall_watched = true;
-    sim_actor_post(actor, STALL_US, stall_look, actor);
+    const struct leat_conn *conn = LEAT_CONTAINER(member, struct leat_conn, intake);
+    return conn->state == CONN_OPEN && !conn->moving && !conn->paused && !conn->socket_bytes;
+}
+
+static void place_lost(struct leat_intake_member *member)
+{
+    struct leat_conn *conn = LEAT_CONTAINER(member, struct leat_conn, intake);
+    end_send(conn);
+    conn_end(conn, LEAT_E_TIMEOUT);
 }
 
 static void stall_look(struct sim_world *world, struct sim_event *event)
 {
     struct sim_actor *actor = event->a;
-    bool crowded[LEAT_NET_ACCOUNTS], any = false;
-    for (unsigned i = 0; i < LEAT_NET_ACCOUNTS; i++)
-        any |= crowded[i] = leat_intake_crowded(&actor->intake, (enum leat_net_account)i);
-    actor->stall_watched = false;
-    for (struct leat_conn *conn = conn_after(world, NULL); any && conn;
-         conn = conn_after(world, conn)) {
-        if (conn->actor != actor || conn->state != CONN_OPEN || conn->moving) continue;
-        if (!conn->watched || !conn->kept_bytes || conn->paused || !crowded[conn->intake.account] ||
-            leat_intake_waits(&conn->intake) || conn->window_bytes >= STALL_BYTES)
-            continue;
-        end_send(conn);
-        conn_end(conn, LEAT_E_TIMEOUT);
-    }
-    if (any) stall_watch(actor);
+    actor->stall_watched =
+        leat_intake_watch(&actor->intake, world->now_us / 1000, is_idle, place_lost);
+    if (actor->stall_watched) sim_actor_post(actor, LOOK_US, stall_look, actor);
 }
 
 /* How many of so many bytes may be read now. */
@@ -246,7 +237,10 @@ static size_t intake_room(struct leat_conn *conn, size_t bytes)
         return bytes > most && (little || leat_intake_full(intake, &conn->intake)) ? most : bytes;
     }
     if (leat_intake_grow(intake, &conn->intake, kept + bytes)) return bytes;
-    if (!conn->actor->stall_watched) stall_watch(conn->actor);
+    if (conn->actor->stall_watched) return 0;
+    conn->actor->stall_watched = true;
+    leat_intake_watch_begin(intake, conn->actor->world->now_us / 1000);
+    sim_actor_post(conn->actor, LOOK_US, stall_look, conn->actor);
     return 0;
 }
 
@@ -295,6 +289,8 @@ static void receive_drop(struct leat_conn *conn)
 static void conn_end(struct leat_conn *conn, leat_err why)
 {
     if (conn->state == CONN_CLOSED) return;
+    if (why == LEAT_E_CLOSED && conn->joined && !conn->paused)
+        leat_intake_ended(&conn->actor->intake, &conn->intake, conn->actor->world->now_us / 1000);
     conn->state = CONN_CLOSED;
     queue_drop(conn, true);
     receive_drop(conn);
@@ -550,7 +546,7 @@ static void end_look(struct sim_world *world, struct sim_event *event)
     if (late || (!conn->socket_bytes && !whole))
         conn_end(conn, LEAT_E_CLOSED);
     else
-        sim_actor_post(conn->actor, 1000 * 1000, end_look, conn)->n = true;
+        sim_actor_post(conn->actor, END_US, end_look, conn)->n = true;
     (void)world;
 }
 
@@ -584,7 +580,7 @@ static void conn_read(struct sim_world *world, struct sim_event *event)
     size_t take = conn->socket_bytes < most ? conn->socket_bytes : most;
     if (take) take = intake_room(conn, take); /* what is there already may be presented */
     bool fresh = take != 0;
-    conn->window_bytes += take;
+    if (fresh) leat_intake_heard(&conn->intake, take, world->now_us / 1000);
     buffer_append(&conn->kept, &conn->kept_bytes, &conn->kept_capacity, conn->socket, take);
     if (fresh) memmove(conn->socket, conn->socket + take, conn->socket_bytes - take);
     conn->socket_bytes -= take;
@@ -629,6 +625,7 @@ static void net_resume(struct leat_conn *conn)
     sim_port_called(conn->actor);
     if (!conn->paused) return;
     conn->paused = false;
+    leat_intake_heard(&conn->intake, 0, conn->actor->world->now_us / 1000);
     conn->present_again = conn->kept_bytes != 0;
     read_post(conn);
 }
