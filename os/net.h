@@ -106,6 +106,7 @@ struct os_listener {
     void *acceptor;
     struct os_actor *actor;
     uint64_t told_ms; /* 0: never */
+    bool loopback;    /* tuned for that, as are the sockets that it accepts */
     char unix_address
         [LEAT_NET_PEER_BYTES]; /* of a Unix socket, which is removed with it; "": none */
 };

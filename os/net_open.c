@@ -124,6 +124,7 @@ static void silence_tune(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
+/* Of a socket that listens: the connections that it accepts have all of it, too, so that one more costs few calls. */
 static void socket_tune(int fd, const struct sockaddr *peer)
 {
     /* A turn's writes go out together already; Nagle would only hold back their last packet. */
@@ -173,7 +174,7 @@ static bool conn_admit(struct os_listener *listener, struct leat_conn *conn, int
                        const struct sockaddr *from, socklen_t from_bytes)
 {
     if (!listener->unix_address[0]) {
-        socket_tune(fd, from);
+        if (!listener->loopback) loopback_tune(fd, from);
         peer_set(conn, from, from_bytes);
         conn->origin = is_own(fd, from) ? LEAT_ORIGIN_MACHINE : LEAT_ORIGIN_NETWORK;
         return true;
@@ -287,7 +288,7 @@ static int socket_listen(const struct addrinfo *at)
     if (fd < 0) return -1;
     int on = 1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    loopback_tune(fd, at->ai_addr);
+    socket_tune(fd, at->ai_addr);
     if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, LEAT_NET_BACKLOG) == 0) return fd;
     int cause = errno;
     (void)close(fd);
@@ -351,10 +352,11 @@ leat_err leat_os_net_listen(void *ctx, const char *address, leat_accept_fn on_ac
     (void)uv_poll_start(&listener->uv, UV_READABLE, on_listener);
     struct sockaddr_storage bound;
     socklen_t bound_bytes = sizeof bound;
+    if (!local && getsockname(fd, (struct sockaddr *)&bound, &bound_bytes) == 0)
+        listener->loopback = is_loopback((struct sockaddr *)&bound);
     if (out_address && local) {
         snprintf(out_address, 128, "%s", address);
     } else if (out_address) {
-        (void)getsockname(fd, (struct sockaddr *)&bound, &bound_bytes);
         address_text((struct sockaddr *)&bound, bound_bytes, out_address, 128);
     }
     return LEAT_OK;
