@@ -109,11 +109,23 @@ static void peer_detach(struct leat_peer *peer)
     atomic_fetch_sub_explicit(&core->counters.connections, 1, memory_order_relaxed);
 }
 
+/* Peers come and go, and whose fault it was is theirs to say. Why this side ended one is its own. */
+static void closed_tell(struct leat_peer *peer, leat_err why)
+{
+    const char *text = why == LEAT_E_TIMEOUT ? "it sends too slowly, and others need the memory"
+                       : why == LEAT_E_TOO_MANY
+                           ? "what it has sent finds no room on the core that it goes to"
+                           : NULL;
+    if (!text) return;
+    leat_diary_summed(&peer->core->closed_sum, leat_core_now(peer->core), LEAT_DIARY_INFO,
+                      "%s (%s) closed: %s", peer->core->net->peer(peer->conn), peer->name, text);
+}
+
 static void peer_on_closed(void *user, struct leat_conn *conn, leat_err why)
 {
     struct leat_peer *peer = user;
     LEAT_ASSERT(peer->conn == conn);
-    (void)why; /* peers come and go; whose fault it was is theirs to say */
+    closed_tell(peer, why);
     peer->conn = NULL;
     leat_addresses_leave(&peer->core->node->addresses, peer->address);
     leat_peer_begin(peer);

@@ -5,7 +5,9 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/key_hash.h"
 #include "base/mem.h"
@@ -245,6 +247,39 @@ static void closed_connection_counts_until_its_requests_have_ended(void **state)
     free(desk);
 }
 
+static void last_line(void *ctx, enum leat_diary_level level, const char *line)
+{
+    (void)level;
+    snprintf(ctx, 256, "%s", line);
+}
+
+/* Goal: why this side ends a connection is said; that the other side does is not. */
+static void connection_that_a_limit_ends_is_told_with_it(void **state)
+{
+    (void)state;
+    const leat_err whys[] = {LEAT_OK, LEAT_E_CLOSED, LEAT_E_TIMEOUT, LEAT_E_TOO_MANY};
+    const char *const said[] = {"", "", "sends too slowly", "finds no room on the core"};
+    for (size_t i = 0; i < sizeof whys / sizeof *whys; i++) {
+        struct desk *desk = desk_new();
+        const struct leat_random random = {NULL, draw, NULL};
+        const struct leat_protocol protocol = {.on_closed = closed_ignore};
+        const struct leat_conn_handler *handler = NULL;
+        char line[256] = "";
+        leat_list_init(&desk->core.peers);
+        leat_addresses_init(&desk->node.addresses, &random, 2);
+        desk->node.cores = &desk->core;
+        struct leat_peer *peer = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *peer);
+        assert_non_null(peer);
+        assert_true(leat_peer_open(&desk->core, peer, &desk->conns[0], &protocol, &handler));
+        leat_diary_set(last_line, line, LEAT_DIARY_INFO);
+        handler->on_closed(peer, &desk->conns[0], whys[i]);
+        leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+        assert_non_null(strstr(line, said[i]));
+        assert_int_equal(line[0] == '\0', said[i][0] == '\0');
+        free(desk);
+    }
+}
+
 /* Goal: so many may not have said who they are; who has said so is none of them. */
 static void of_too_many_strangers_the_oldest_goes(void **state)
 {
@@ -379,6 +414,7 @@ int main(void)
         cmocka_unit_test(who_is_not_known_is_counted_apart),
         cmocka_unit_test(who_has_many_requests_under_way_is_not_read_from),
         cmocka_unit_test(closed_connection_counts_until_its_requests_have_ended),
+        cmocka_unit_test(connection_that_a_limit_ends_is_told_with_it),
         cmocka_unit_test(of_too_many_strangers_the_oldest_goes),
         cmocka_unit_test(who_says_nothing_is_closed),
         cmocka_unit_test(frame_that_is_not_finished_ends_the_connection),
