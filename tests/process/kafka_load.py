@@ -39,7 +39,8 @@ class Reader(threading.Thread):
 
 
 def load(seconds, in_flight, per_batch):
-    server = Server('--kafka', '127.0.0.1:0').start()
+    # The programs don't connect again: each core has room for what comes of them from other cores at once.
+    server = Server('--kafka', '127.0.0.1:0', '--memory', '1G').start()
     port = int(server.diary_wait(r'clients of Kafka: listening on \S+:(\d+)').group(1))
     server.leat('stream', 'create', 'load', '--streamlets', 2, '--logs', 2, '--durability', 'memory')
     over = threading.Event()
