@@ -82,6 +82,7 @@ def on_end(function):
 
 
 def _clean():
+    _launched.clear()
     while _cleanups:
         try:
             _cleanups.pop()()
@@ -90,6 +91,14 @@ def _clean():
 
 
 # ---- processes ----
+
+_launched = {}  # in the order of their first starts
+
+
+def _others_say(server):
+    """What a node waits for may be said by others."""
+    return '\n'.join(f'---- {other.flags[:4]}\n{other.diary_end()}' for other in _launched if other is not server)
+
 
 class Server:
     """One leatd. start() and stop() as often as wanted; the directory stays."""
@@ -118,12 +127,16 @@ class Server:
 
     def launch(self, *extra):
         check(self.process is None, 'the server runs')
+        _launched[self] = None
         with open(self.diary_path, 'ab') as diary:
             self.diary_from = diary.tell()
             self.process = tied.start(self.command(extra), stdout=subprocess.PIPE, stderr=diary)
 
     def ready_wait(self):
-        self.ready = line_read(self.process.stdout)
+        try:
+            self.ready = line_read(self.process.stdout)
+        except Failure as failure:
+            raise Failure(f'{failure}\n{self.diary_end()}\n{_others_say(self)}') from None
         match = re.search(r'listening on ([^ ,]+):(\d+)', self.ready)
         if not match:
             code = self.process.wait(WAIT_S)
