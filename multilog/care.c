@@ -249,6 +249,14 @@ static bool head_lies_badly(const struct leat_log *log)
            !log->roll_wanted && keeper->roll_wanted(keeper->ctx, log->head.seg);
 }
 
+/* A copy is made of an open head alone: a parked one would wait for an append to get it. */
+static bool head_lacks_copy(const struct leat_log *log)
+{
+    const struct leat_keeper *keeper = &log->keeper;
+    return keeper->copy_wanted && log->head.seg && !log->old.seg && log->opened && !log->parking &&
+           !log->resuming && keeper->copy_wanted(keeper->ctx, log->head.seg);
+}
+
 /* An idle head is parked instead, which takes no other segment. */
 static bool head_is_in_the_way(const struct leat_log *log, bool idle, uint64_t now_us)
 {
@@ -302,7 +310,7 @@ static void on_resumed(struct leat_keep *keep)
 {
     struct leat_log *log = keep->owner;
     struct log_slot *slot = log_slot_find(log, keep->seg->id.v);
-    log->resuming = false;
+    log->resuming = log->copy_wanted = false;
     slot->changing = false;
     if (keep->rc == LEAT_OK) {
         log->parked = false;
@@ -318,7 +326,7 @@ static void on_resumed(struct leat_keep *keep)
 
 void log_step_resume(struct leat_log *log)
 {
-    bool wanted = log->room_wanted || log->roll_wanted;
+    bool wanted = log->room_wanted || log->roll_wanted || log->copy_wanted;
     if (!log->parked || log->resuming || !wanted || log->state != LEAT_LOG_SERVING) return;
     if (log->deleting || log->stopping || log_now(log) < log->reserve_not_before_us) return;
     struct log_slot *slot = log_slot_find(log, log->head.seg->id.v);
@@ -361,7 +369,9 @@ void leat_log_care(struct leat_log *log)
             log->rolling_fast = false;
             log_drop_next(log);
         }
-        if (idle && !log->parked && !log_trim_is_pending(log) && is_settled(log))
+        bool lacks = idle && head_lacks_copy(log);
+        log->copy_wanted = lacks && log->parked;
+        if (idle && !lacks && !log->parked && !log_trim_is_pending(log) && is_settled(log))
             (void)park_start(log); /* its row says how long it is */
         else if (now_us - log->gathered_us >= LOG_RUN_CLOSE_US)
             log_run_close(log);

@@ -390,6 +390,35 @@ static bool is_unreadable(const struct rep_set *set)
     return set->seg->rotten && !set->seg->buffer;
 }
 
+/* Logs are cared for once a second, all together: a second's worth at once, and no more than that. */
+static bool wake_take(struct leat_primary *primary, uint32_t bytes)
+{
+    uint64_t now_us = rep_now(primary), bytes_us = 0;
+    bytes_us = (uint64_t)bytes * 1000 * 1000 / primary->options.recopy_bytes_per_second;
+    if (primary->wakes_at_us < now_us) primary->wakes_at_us = now_us;
+    if (primary->wakes_at_us >= now_us + REP_WAKES_AHEAD_US) return false;
+    primary->wakes_at_us += bytes_us > REP_WAKE_US ? bytes_us : REP_WAKE_US;
+    return true;
+}
+
+bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segment *head)
+{
+    struct rep_set *set = head->copies_pointer;
+    struct leat_primary *primary = log->primary;
+    if (!set || !set->started || set->closed || set->dropping || log->releasing || log->fenced)
+        return false;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        if (copy->state == REP_COPY_OPENING || copy->incomplete) return true;
+    }
+    if (set->copy_count >= rep_wanted(log)) return false;
+    if (!set->want_parked) return rep_place_choose(set) != NULL;
+    /* Asked seldom: who refused it then may have room now. */
+    memset(set->refused, 0, sizeof set->refused);
+    return rep_now(primary) >= set->lost_us + grace(primary) && rep_place_choose(set) &&
+           wake_take(primary, set->target);
+}
+
 static void recopy_choose(struct leat_primary *primary, uint64_t now_us)
 {
     if (leat_list_empty(&primary->deficit)) return;

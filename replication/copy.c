@@ -260,7 +260,7 @@ void rep_copy_lost(struct rep_copy *copy)
         if (copy->stamp_sent + 1 > log->need) log->need = copy->stamp_sent + 1;
         if (log->need > log->version) log->version = log->need;
     }
-    if (set->closed) set->lost_us = rep_now(log->primary);
+    if (set->closed || set->want_parked) set->lost_us = rep_now(log->primary);
     memset(set->refused, 0, sizeof set->refused);
     rep_copy_remove(copy);
     if (set->closed && !set->dropping) rep_set_settle(set);

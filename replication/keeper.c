@@ -133,6 +133,11 @@ static bool keeper_roll_wanted(void *ctx, const struct leat_segment *head)
     return rep_better_roll(ctx, head);
 }
 
+static bool keeper_copy_wanted(void *ctx, const struct leat_segment *head)
+{
+    return rep_head_copy_wanted(ctx, head);
+}
+
 static bool keeper_in_the_way(void *ctx, const struct leat_segment *head)
 {
     const struct leat_primary_log *log = ctx;
@@ -155,5 +160,6 @@ struct leat_keeper leat_primary_keeper(struct leat_primary_log *rep)
                                 .refusal = keeper_refusal,
                                 .ahead = keeper_ahead,
                                 .roll_wanted = keeper_roll_wanted,
+                                .copy_wanted = keeper_copy_wanted,
                                 .in_the_way = keeper_in_the_way};
 }

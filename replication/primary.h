@@ -35,6 +35,10 @@ enum {
     REP_ROLLS_AHEAD_US = 1000 * 1000,
     REP_ROLLS_MAX = 3,
     REP_CROWDED_LOOKS = 16,
+    /* Parked heads of a core that are resumed to be copied again, at most: as heads that are rolled, and no more
+     * bytes than of closed segments. */
+    REP_WAKE_US = 50 * 1000,
+    REP_WAKES_AHEAD_US = 1000 * 1000,
     REP_CROWDED_AGAIN_US = 2 * 1000 * 1000,
 };
 
@@ -235,6 +239,7 @@ struct leat_primary {
     struct rep_copy *read_copy;
     bool reading, read_failed;
     uint64_t recopy_bytes, recopy_us; /* allowance */
+    uint64_t wakes_at_us;             /* the next parked head is resumed for a copy then */
     /* Since when closed segments lack copies, and what had been copied then; 0: none does. */
     uint64_t lacks_since_us, lacks_bytes;
     struct leat_rep_accounts accounts;
@@ -377,6 +382,8 @@ void rep_audit_all(struct rep_peer *peer);
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us);
 void rep_recopy_forget(struct rep_set *set);
 void rep_recopy_copy_gone(struct rep_copy *copy);
+/** Does a head that nobody appends to lack a copy that can be made now? A parked one whose turn it is: once. */
+bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segment *head);
 /** What this node's file has of a closed segment is not what it should be. */
 void rep_own_damaged(struct rep_set *set);
 

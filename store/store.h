@@ -133,6 +133,11 @@ struct leat_keeper {
      */
     bool (*roll_wanted)(void *ctx, const struct leat_segment *head);
     /**
+     * Should this head have a buffer, though nobody appends: does it lack a copy that can be made now? Asked
+     * now and then. A parked one that should is resumed, one that should is not parked. NULL: never.
+     */
+    bool (*copy_wanted)(void *ctx, const struct leat_segment *head);
+    /**
      * Does this head, which has a buffer, keep memory that is to be given back, while there is room for its
      * successor elsewhere? Asked now and then. NULL: never.
      */

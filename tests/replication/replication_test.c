@@ -552,6 +552,38 @@ static void parked_log_repairs_before_its_next_ack(void **state)
     world_free(world);
 }
 
+/* Goal: one that nobody appends to again has all its copies again, and is parked again: one copy after the other
+ * may be lost, and an acked record is still there. It is not resumed while there is nowhere for a copy to go. */
+static void parked_log_that_lost_a_copy_is_copied_again(void **state)
+{
+    (void)state;
+    for (int disk = 0; disk < 2; disk++) {
+        struct world *world = ready(9, 3, 3, disk ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY);
+        struct world_log *log = &world->logs[0];
+        const struct rep_set *set = rep_set_find(log->rep, leat_log_head_segment(log->log));
+        uint64_t acked = leat_log_acked_offset(log->log);
+        for (unsigned lost = 1; lost < 3; lost++) {
+            leat_log_park_after_set(log->log, 100 * 1000);
+            world_run(world, 3 * 1000 * 1000);
+            assert_true(set->parked && set->copy_count == 2);
+            uint64_t resumed = status_of(world).accounts.resume_rpcs;
+            world_node_kill(world, lost, true);
+            world_run(world, 3 * 1000 * 1000);
+            assert_true(set->parked && set->copy_count == 1);
+            assert_int_equal(status_of(world).segments_under_replicated, 1);
+            assert_int_equal(status_of(world).accounts.resume_rpcs, resumed);
+            world_node_start(world, lost);
+            world_run(world, 5 * 1000 * 1000);
+            assert_true(set->parked && set->copy_count == 2);
+            assert_int_equal(status_of(world).segments_under_replicated, 0);
+        }
+        assert_int_equal(leat_log_acked_offset(log->log), acked);
+        assert_int_equal(log->version, 3); /* who lost it may come back with it: twice */
+        world_check_after_death(world);
+        world_free(world);
+    }
+}
+
 /* Goal: closed copies of a node that was away for less than the grace time count again; nothing is
  * copied. */
 static void returned_nodes_closed_copies_count_again(void **state)
@@ -876,6 +908,7 @@ int main(void)
         cmocka_unit_test(late_writes_are_no_silence),
         cmocka_unit_test(stop_without_the_others_ends_when_it_is_abandoned),
         cmocka_unit_test(parked_log_repairs_before_its_next_ack),
+        cmocka_unit_test(parked_log_that_lost_a_copy_is_copied_again),
         cmocka_unit_test(returned_nodes_closed_copies_count_again),
         cmocka_unit_test(lost_closed_copies_wait_for_who_may_bring_them_back),
         cmocka_unit_test(segment_given_back_damaged_is_not_adopted_again),

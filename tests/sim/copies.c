@@ -407,6 +407,59 @@ void sim_copies_check(struct scenario *scenario)
     }
 }
 
+/* ---- nobody does anything: every segment gets its copies again, the last one of each log too ---- */
+
+static bool set_is_whole(const struct leat_hosted *hosted, const struct rep_set *set)
+{
+    if (!set->reserved || set->dropping) return true;
+    if (set->seg && set->seg->rotten) return true; /* fetched from another node first: closed.c */
+    unsigned count = 1;
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (set->copies[i]->state != REP_COPY_OPENING && !set->copies[i]->incomplete) count++;
+    return count >= hosted->copies->options.copies;
+}
+
+static bool log_is_whole(struct scenario *scenario, const struct sim_server *server,
+                         const struct leat_hosted *hosted)
+{
+    static char told[160];
+    const struct leat_list *lists[2] = {&hosted->copies->active, &hosted->copies->settled};
+    struct leat_log_info info;
+    leat_log_info(hosted->log, &info);
+    if (hosted->going || info.state != LEAT_LOG_SERVING) return true;
+    for (unsigned i = 0; i < 2; i++)
+        for (const struct leat_list *it = lists[i]->next; it != lists[i]; it = it->next) {
+            const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+            if (set_is_whole(hosted, set)) continue;
+            snprintf(
+                told, sizeof told, "%u of %u copies of segment %llu%s of log id %u/%u/%u of %s",
+                set->copy_count + 1, hosted->copies->options.copies, (unsigned long long)set->id.v,
+                set->parked   ? ", parked,"
+                : set->closed ? ", closed,"
+                              : "",
+                info.ref.stream, info.ref.streamlet, info.ref.log, server->name);
+            scenario->waits_for = told;
+            return false;
+        }
+    return true;
+}
+
+bool sim_copies_are_whole(struct scenario *scenario)
+{
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        if (!backup_of(server)) return false;
+        for (uint32_t c = 0; c < scenario->cores; c++) {
+            const struct leat_core *core = &server->node->cores[c];
+            for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
+                for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
+                    if (at->copies && at->log && !log_is_whole(scenario, server, at)) return false;
+        }
+    }
+    scenario->waits_for = NULL;
+    return true;
+}
+
 static void look_again(struct sim_world *world, struct sim_event *event)
 {
     struct scenario *scenario = event->a;

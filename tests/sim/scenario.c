@@ -15,6 +15,8 @@ enum {
     AUDIT_US_MAX = 60 * 1000 * 1000,
     LEFT_COMES_US = 5 * 1000 * 1000,
     LOOK_US_MAX = 60 * 1000 * 1000,
+    /* Until every segment has its copies: grace and care take a minute each. */
+    WHOLE_US_MAX = 180 * 1000 * 1000,
     LEFT_US_MAX = 60 * 1000 * 1000, /* until nothing is left of a stream that was deleted */
     RECORDS = 3600,
     SLOW_READERS = 4,         /* more than a core has buffers for bytes that have left memory */
@@ -449,6 +451,10 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     sim_closed_judge(scenario);
     sim_closed_strike(scenario, SIM_CLOSED_LAST);
     if (world->failure[0] || !last_trims(scenario)) return;
+    phase(scenario, "copies");
+    if (!sim_run_until(scenario, sim_copies_are_whole, WHOLE_US_MAX))
+        sim_stuck(scenario, "a segment lacks copies, with all nodes there and nobody who appends");
+    if (world->failure[0]) return;
     phase(scenario, "the end of all nodes");
     sim_rows_strike(scenario);
     sim_nodes_die(scenario);

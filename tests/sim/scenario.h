@@ -373,6 +373,8 @@ void sim_closed_judge(struct scenario *scenario);
 /** Check all copies now and then from now on. */
 void sim_copies_watch(struct scenario *scenario);
 void sim_copies_check(struct scenario *scenario);
+/** Has each segment of each log as many copies as its stream asks for? */
+bool sim_copies_are_whole(struct scenario *scenario);
 /** A record of this log was acked: does every copy that counts have it? */
 void sim_copies_acked(struct scenario *scenario, struct leat_log_ref log);
 /** Does its node own that log, as its own coordinator has it? */
