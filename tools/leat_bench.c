@@ -105,6 +105,7 @@ static void json_print(FILE *out, const struct bench_report *r)
             r->what, r->records, r->seconds, (double)r->records / r->seconds, r->bytes,
             (double)r->bytes / r->seconds, r->failed, r->server_cpu_seconds, r->client_cpu_seconds,
             (double)r->records / server);
+    if (r->warming) fprintf(out, ",\"warming_records\":%" PRIu64, r->warming);
     if (r->latency)
         fprintf(out,
                 ",\"latency_kind\":\"%s\",\"latency_us\":{\"p50\":%" PRIu64 ",\"p90\":%" PRIu64
@@ -143,6 +144,9 @@ int bench_print(const struct bench_report *r, const char *json_path)
            r->seconds);
     printf("  throughput  %s/s, %s/s\n", count_text((double)r->records / r->seconds, count),
            cli_bytes_text((double)r->bytes / r->seconds, rate));
+    if (r->warming)
+        printf("  besides     %" PRIu64 " record%s to open the logs, before the time began\n",
+               r->warming, cli_s(r->warming));
     if (r->failed) printf("  failed      %" PRIu64 " record%s\n", r->failed, cli_s(r->failed));
     printf("  server CPU  %.2f s, %s per CPU second\n", r->server_cpu_seconds,
            count_text((double)r->records / server, count));

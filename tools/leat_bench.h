@@ -40,6 +40,7 @@ void bench_nodes_print(const struct bench_nodes *nodes);
 struct bench_report {
     const char *what; /* "append", "pull" */
     uint64_t records, bytes, failed;
+    uint64_t warming; /* records in the stream that came before the figures */
     double seconds, server_cpu_seconds, client_cpu_seconds;
     const struct bench_histogram *latency; /* NULL: none */
     bool closed_loop;

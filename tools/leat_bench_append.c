@@ -60,7 +60,8 @@ static int report(struct append_source *sources, const struct append_options *o,
     for (uint64_t i = 0; i < o->producers; i++) {
         leat_producer_stats stats;
         leat_producer_stats_get(sources[i].producer, &stats);
-        r.records += stats.records_acked - o->has.streamlets; /* without the warming ones */
+        r.records += stats.records_acked - o->has.streamlets;
+        r.warming += o->has.streamlets;
         r.failed += stats.records_failed;
         bench_merge(all, &sources[i].latency);
         if (sources[i].refused || stats.records_failed) {

@@ -317,6 +317,19 @@ def test_bench_reports_the_stream_as_it_is():
     equal(settings('--durability', 'disk', '--logs', 2, '--fresh', '--stream', 'bench'), ('bench', 1, 2, 'disk', 1))
 
 
+def test_bench_tells_of_all_that_it_appended():
+    """Who pulls finds what append told of, and no more: else records would seem to be there twice."""
+    server = Server().start()
+    told = 0
+    for words in ('--seconds 300ms --producers 8', '--records 1234 --producers 3', '--records 2 --producers 3'):
+        done = json.loads(server.leat('bench', 'append', '--stream', 'b', '--streamlets', 2, *words.split(), '--json', '-').stdout)
+        equal(done['warming_records'], 2 * int(words.split()[-1]), 'one of each producer for each streamlet')
+        told += done['records'] + done['warming_records']
+    found = json.loads(server.leat('bench', 'pull', '--stream', 'b', '--verify', '--json', '-').stdout)
+    equal((found['records'], found['settings']['wrong_records']), (told, 0))
+    check_in('3 records to open the logs', server.leat('bench', 'append', '--records', 10, '--producers', 3).stdout)
+
+
 def test_bytes_come_back():
     server = Server().start()
     place = directory()
