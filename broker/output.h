@@ -2,8 +2,8 @@
  * of which each connection has a share, and each address half. Who holds more waits without making others wait: it is
  * not read from. An answer for which there is no room waits in a line (other front doors), or is refused by name while
  * its connection stands in line for it (native calls); small ones always go out. A part of the account is for answers
- * that are not large, of connections that have taken all others, and another for addresses that take what they are given,
- * which also come first where answers wait. Private to broker/ and other front doors. */
+ * that are not large, of connections that have taken all others, and another for addresses that take what they are
+ * given, which also come first where answers wait. Private to broker/ and other front doors. */
 #ifndef LEAT_BROKER_OUTPUT_H
 #define LEAT_BROKER_OUTPUT_H
 

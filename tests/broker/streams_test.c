@@ -505,9 +505,17 @@ static void streams_that_come_at_once_are_made_over_many_turns(void **state)
     desk_free(desk);
 }
 
+static uint64_t number_next(void *ctx)
+{
+    (void)ctx;
+    return 1;
+}
+
 /* As many sets as they may have. */
 static void homes_fill(struct desk *desk, struct leat_hosted *homes, unsigned count)
 {
+    static const struct leat_random random = {.next = number_next};
+    desk->env.random = &random;
     const struct leat_sets_options options = {.env = &desk->env, .timers = &desk->core.timers};
     for (unsigned i = 0; i < count; i++) {
         homes[i].ref.stream = 99;
