@@ -146,8 +146,9 @@ struct leat_slots {
     bool look_ahead; /* some was taken since it was last looked at */
     bool no_more;    /* the end is near: begin nothing */
     bool lacks_file; /* the last file that was wanted could not be made; the diary has it */
-    uint32_t
-        full_bytes; /* for so much the diary says that there is no space, 0: for all there is */
+    /* For so much the diary says that there is no space, until so much is taken or free again; 0: for all
+     * there is. */
+    uint32_t full_bytes;
     /* The piece being written: no part of the above any more. */
     struct leat_store_file *zeroing; /* NULL: none */
     uint32_t zero_from, zero_units;

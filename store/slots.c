@@ -424,8 +424,14 @@ static leat_err slot_take(struct leat_slots *slots, uint32_t capacity,
     return rc;
 }
 
-/* What told of the end of the space is taken back by what needs as much: a smaller segment may still fit, and that
- * says nothing. */
+static void space_again(struct leat_slots *slots)
+{
+    leat_diary_info("the data directory has space for segments again");
+    slots->full_bytes = 0;
+}
+
+/* What told of the end of the space is taken back by what needs as much, or gives as much back: a smaller segment
+ * may still fit, and that says nothing. */
 leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
                          enum leat_durability durability, struct leat_slot *out_slot)
 {
@@ -437,14 +443,19 @@ leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
             capacity / 1024);
         slots->full_bytes = capacity;
     } else if (rc == LEAT_OK && slots->full_bytes && capacity >= slots->full_bytes) {
-        leat_diary_info("the data directory has space for segments again");
-        slots->full_bytes = 0;
+        space_again(slots);
     }
     return rc;
 }
 
 void leat_slots_give(struct leat_slots *slots, struct leat_slot slot, uint32_t capacity)
 {
-    (void)slots;
-    leat_buddy_give(&slot.file->buddy, slot.unit, leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES));
+    struct leat_store_file *file = slot.file;
+    leat_buddy_give(&file->buddy, slot.unit, leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES));
+    if (!slots->full_bytes || file->failed || lacks_end(file)) return;
+    /* What it was merged with counts: nobody may ask for a segment for a long time. */
+    unsigned order = leat_buddy_order(slots->full_bytes, LEAT_SLOT_UNIT_BYTES);
+    while (order < LEAT_BUDDY_ORDERS && file->buddy.free_count[order] == 0)
+        order++;
+    if (order < LEAT_BUDDY_ORDERS) space_again(slots);
 }

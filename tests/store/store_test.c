@@ -522,6 +522,46 @@ static void store_disk_full_refuses_reservations_only(void **state)
     bench_free(bench);
 }
 
+/* Goal: what is given back is told as space as soon as it is there, though nobody asks for a segment; not where it is
+ * less than what was refused. */
+static void store_disk_is_not_full_after_segments_have_gone(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(6);
+    struct mine *small[4], *held[200], *refused = NULL;
+    struct full_told told = {0};
+    struct leat_store_usage usage;
+    unsigned count = 0;
+    for (unsigned i = 0; i < 4; i++)
+        small[i] = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
+    fake_settle(&bench->world);
+    bench->world.space_bytes = 1;
+    leat_diary_set(on_diary, &told, LEAT_DIARY_INFO);
+    while (!refused && count < 200) {
+        struct mine *more = reserve(bench, LEAT_DURABILITY_DISK, 1, 65536);
+        fake_settle(&bench->world);
+        if (more->rc)
+            refused = more;
+        else
+            held[count++] = more;
+    }
+    assert_non_null(refused);
+    assert_true(count > 1);
+    assert_int_equal(told.full, 1);
+    leat_store_usage(bench->store, &usage);
+    assert_int_equal(usage.disk_lacks_bytes, 65536);
+    assert_int_equal(do_now(bench, small[1], LEAT_KEEP_DROP), LEAT_OK);
+    leat_store_usage(bench->store, &usage);
+    assert_int_equal(usage.disk_lacks_bytes, 65536);
+    assert_int_equal(do_now(bench, held[0], LEAT_KEEP_DROP), LEAT_OK);
+    fake_settle(&bench->world);
+    leat_store_usage(bench->store, &usage);
+    assert_int_equal(usage.disk_lacks_bytes, 0);
+    assert_int_equal(told.again, 1);
+    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    bench_free(bench);
+}
+
 static void on_lack(void *ctx, enum leat_diary_level level, const char *line)
 {
     int *told = ctx;
@@ -686,6 +726,7 @@ int main(void)
         cmocka_unit_test(store_flush_behind_lets_commits_pass),
         cmocka_unit_test(store_large_reservation_is_not_starved_by_small_ones),
         cmocka_unit_test(store_disk_full_refuses_reservations_only),
+        cmocka_unit_test(store_disk_is_not_full_after_segments_have_gone),
         cmocka_unit_test(store_file_that_can_not_be_opened_is_tried_again),
         cmocka_unit_test(store_space_of_disk_segments_is_written_ahead),
         cmocka_unit_test(store_zeros_that_fail_refuse_no_reservation),
