@@ -116,13 +116,18 @@ static void waits_tell(struct leat_node *node, struct leat_hosted *hosted, const
                        desc->name, ref.streamlet, ref.log, why, desc->name, ref.streamlet, ref.log);
 }
 
-/* The store names segments, without a stream's name; this is what an operator goes by. */
-static void damage_tell(struct leat_core *core, struct leat_hosted *hosted)
+/* The store names segments, without a stream's name; this is what an operator goes by. Whether some are missing in
+ * front is known when what the log begins with has been read. */
+void leat_adopt_damage_tell(struct leat_core *core, struct leat_hosted *hosted)
 {
     const struct leat_log_ref *ref = &hosted->ref;
     const char *name = hosted->stream->desc->name;
     char why[256];
-    if (leat_log_trouble(hosted->log, why, sizeof why) == LEAT_OK) return;
+    if (leat_log_trouble(hosted->log, why, sizeof why) == LEAT_OK) {
+        hosted->damage_untold = !leat_log_front_known(hosted->log);
+        return;
+    }
+    hosted->damage_untold = false;
     core->damaged_sum.what = "logs have segments that are missing or damaged (leat cluster status)";
     leat_diary_summed(
         &core->damaged_sum, leat_core_now(core), LEAT_DIARY_ERROR,
@@ -148,7 +153,7 @@ static leat_err log_make(struct leat_node *node, struct leat_core *core, struct 
     hosted->highest_segment = here->highest_segment;
     hosted->highest_offset = here->highest_offset;
     if (decision->kind == LEAT_DECIDED_TAIL) {
-        damage_tell(core, hosted);
+        leat_adopt_damage_tell(core, hosted);
         return LEAT_OK;
     }
     hosted->segs = here->segs; /* it has them now */

@@ -186,6 +186,7 @@ struct leat_hosted {
     struct recover_call
         *recover; /* an operator gives up what its end has lost; NULL: nobody does */
     struct leat_move_part *moving; /* it is drained, to be handed over; NULL: it is not */
+    bool damage_untold;            /* whether its front is damaged was not known when it was made */
     bool older_follow;             /* while it is made: older segments come later */
     bool older_asked; /* some were on no node: they are looked for again now and then */
     bool older_away;  /* ... and a node was down then: it may have them */
@@ -704,6 +705,8 @@ leat_err leat_found_cut(struct leat_node *node) LEAT_NODISCARD;
  * over like one that has just come to this node. */
 bool leat_adopt_awaits_tail(const struct leat_node *node, const struct leat_stream *stream,
                             struct leat_log_ref ref);
+/** What is damaged of it goes to the diary. Nothing is, and its front is not known: this is to be called again. */
+void leat_adopt_damage_tell(struct leat_core *core, struct leat_hosted *hosted);
 /** Make this core's logs from decisions and what was found. */
 leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,
                             struct leat_error *error) LEAT_NODISCARD;

@@ -473,6 +473,18 @@ static void care_while_stopping(struct leat_core *core)
     }
 }
 
+/* Of one that has stopped meanwhile is said why it has. */
+static void front_damage_tell(struct leat_core *core, struct leat_hosted *hosted)
+{
+    struct leat_log_info info;
+    if (!hosted->damage_untold) return;
+    leat_log_info(hosted->log, &info);
+    if (info.state == LEAT_LOG_SERVING)
+        leat_adopt_damage_tell(core, hosted);
+    else
+        hosted->damage_untold = false;
+}
+
 void leat_hosted_care(struct leat_core *core)
 {
     if (core->stopping) {
@@ -491,6 +503,7 @@ void leat_hosted_care(struct leat_core *core)
         if (hosted->going) continue;
         leat_log_park_after_set(hosted->log, park_us);
         leat_log_care(hosted->log);
+        front_damage_tell(core, hosted);
         if (hosted->older_asked && ++hosted->older_ticks % LEAT_OLDER_TICKS == 0)
             leat_takeover_older(hosted);
         leat_log_info(hosted->log, &info);
@@ -511,6 +524,8 @@ void leat_hosted_care(struct leat_core *core)
         struct leat_hosted *hosted =
             LEAT_CONTAINER(leat_list_pop_front(&core->idle_logs), struct leat_hosted, care);
         leat_list_push_back(&core->idle_logs, &hosted->care);
-        if (!hosted->going) leat_log_care(hosted->log);
+        if (hosted->going) continue;
+        leat_log_care(hosted->log);
+        front_damage_tell(core, hosted);
     }
 }

@@ -155,4 +155,5 @@ void leat_peer_tick(struct leat_core *core)
     idle_tick(core, now_us);
     leat_diary_sum_tell(&core->closed_sum, now_us);
     leat_diary_sum_tell(&core->wait_sum, now_us);
+    leat_diary_sum_tell(&core->damaged_sum, now_us);
 }

@@ -4,10 +4,11 @@ import json
 import os
 import re
 import shutil
+import struct
 
 from damage import batches, closed_segments, lines, named, power_off
 from one_copy import closed_in_memory
-from rig import RESERVED, SLOT_UNIT, Server, check, check_in, equal, main, until
+from rig import RESERVED, ROW_BYTES, ROW_FILE_AT, SLOT_UNIT, Server, check, check_in, crc32c, equal, main, until
 from rotten import all_count, closed, filled as filled_cluster, is_well
 
 STARTS = 3
@@ -82,6 +83,29 @@ def test_a_lost_file_of_many_segments_is_summed_and_names_the_stream_and_the_com
     said = server.diary()
     equal(len(re.findall(r'error store: segment \d+ of log', said)), 10, said)
     check(re.search(r'[.]{3} and [0-9]+ more segments are missing or damaged', said), said)
+
+
+def second_file(server, rows):
+    """As if these segments had been written to another store file, as they are under load."""
+    shutil.copy(server.path('store', '0'), server.path('store', '1'))
+    with open(server.path('catalogue'), 'r+b') as file:
+        for row in rows:
+            file.seek(row['at'])
+            said = bytearray(file.read(ROW_BYTES))
+            struct.pack_into('<I', said, ROW_FILE_AT, 1)
+            struct.pack_into('<I', said, 0, crc32c(struct.pack('<I', row['number']) + said[4:]))
+            file.seek(row['at'])
+            file.write(said)
+
+
+def test_a_lost_file_with_the_front_of_a_log_names_the_stream_and_the_command():
+    """Whether a front is missing is known when what follows has been read, after the start."""
+    server, rows = closed_segments()
+    second_file(server, [row for row in server.segments(server.hurt_id) if row['segment'] > 5])
+    os.unlink(server.path('store', '0'))
+    server.start()
+    server.diary_wait(r'stream "hurt", streamlet 0, log 0: segment 0 .*leat log recover hurt --streamlet 0 --log 0 --accept-loss')
+    equal(server.diary().count('--accept-loss'), 1, 'said once')
 
 
 def power_off_if_any(server):
