@@ -589,7 +589,18 @@ static leat_err key_take(struct server *server, struct leat_error *error)
     return LEAT_OK;
 }
 
-/* Who is refused for its address leaves neither a new data directory nor a pool. One that is there is locked first: a
+/* All that have to be had: of Kafka's only one that somebody named. */
+static leat_err addresses_try(const struct leatd_config *config, struct leat_error *error)
+{
+    bool kafka = !config->kafka_by_default && strcmp(config->kafka, "off") != 0;
+    leat_err rc = leat_os_address_try(config->listen, error);
+    if (rc == LEAT_OK && config->voter_count > 0)
+        rc = leat_os_address_try(config->node_listen, error);
+    if (rc == LEAT_OK && kafka) rc = leat_os_address_try(config->kafka, error);
+    return rc;
+}
+
+/* Who is refused for an address leaves neither a new data directory nor a pool. One that is there is locked first: a
  * process that is still ending there has the address, too, and is waited for. */
 static leat_err directory_take(struct server *server, int *out_code, struct leat_error *error)
 {
@@ -597,13 +608,13 @@ static leat_err directory_take(struct server *server, int *out_code, struct leat
     const char *own_files[] = {config->cluster_key, config->file, NULL};
     bool is_new = access(config->data, F_OK) != 0;
     *out_code = EXIT_LISTEN;
-    leat_err rc = is_new ? leat_os_address_try(config->listen, error) : LEAT_OK;
+    leat_err rc = is_new ? addresses_try(config, error) : LEAT_OK;
     if (rc != LEAT_OK) return rc;
     *out_code = EXIT_DATA;
     rc = leat_os_lock(config->data, own_files, error);
     if (rc != LEAT_OK || is_new) return rc;
     *out_code = EXIT_LISTEN;
-    return leat_os_address_try(config->listen, error);
+    return addresses_try(config, error);
 }
 
 int main(int argc, char **argv)

@@ -17,6 +17,7 @@ import time
 from multiprocessing.pool import ThreadPool
 
 from rig import LEAT, LEATD, WAIT_S, Server, check, check_in, directory, equal, line_read, main, on_end, until
+import leftovers
 import tied
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -190,8 +191,11 @@ def test_a_server_whose_address_is_taken_leaves_nothing():
     check(not os.path.exists(late.data), 'a data directory')
     for flag in '--kafka', '--node-listen':
         more = ('--coordinators', other.address, '--advertise', other.address) if flag == '--node-listen' else ()
-        code, text = Server().start_refused(flag, other.address, *more)
+        refused = Server()
+        code, text = refused.start_refused(flag, other.address, *more)
         equal(code, 4, text)
+        check(not os.path.exists(refused.data), flag, 'left a data directory')
+        equal(list(leftovers.pools(refused.home)), [], flag)
         check_in(f"can't listen on {other.address}: Address already in use; name another address by {flag}", text)
     late.start()
     late.stop()
