@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import time
 
 import leftovers
 from cluster import PATIENT, Cluster, free_ports
@@ -229,6 +230,29 @@ def test_a_voter_with_an_older_state_of_its_disk_is_refused_by_name():
     until(lambda: cluster.leat('node', 'replace', f'n{victim}', which=left, code=None).returncode == 0, 'it is replaced')
     node.ready_wait()
     equal(sorted(cluster.consume('t')), lines)
+
+
+def test_a_log_that_nobody_appends_to_has_its_copies_again():
+    """Its last segment, too: of three copies two go, one after the other, and then the owner; what was acknowledged is there."""
+    cluster = Cluster(recovery='yes', memory='256M', park_after='1', **PATIENT).start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 3, '--durability', 'disk')
+    lines = [f'{i:05d}' for i in range(100)]
+    cluster.produce('s', lines)
+    owner = described(cluster, 's')[0]['node']
+    others = [node for node in range(3) if f'n{node}' != owner]
+    for victim in others:
+        node = cluster.nodes[victim]
+        time.sleep(3)  # all are parked
+        node.kill()
+        shutil.rmtree(node.data)
+        node.launch()
+        node.diary_wait('replace')
+        left = [i for i in range(3) if i != victim]
+        until(lambda: cluster.leat('node', 'replace', f'n{victim}', which=left, code=None).returncode == 0, 'it is replaced')
+        node.ready_wait()
+        until(lambda: fully_replicated(cluster), 'the last segment has its copies again')
+    cluster.nodes[int(owner[1:])].kill()
+    equal(cluster.consume('s', which=others), lines)
 
 
 def test_a_node_with_an_older_state_of_its_disk_is_refused_by_name():
