@@ -148,7 +148,7 @@ static void mail_myself(struct leat_core *home)
 /* The log has said what it can at once. */
 static void locator_looked(struct leat_locator *locator)
 {
-    if (locator->op.unpacker == NULL) {
+    if (!locator->op.seeks) {
         locator_back(locator);
         return;
     }
@@ -225,13 +225,13 @@ static void locating_step(struct leat_core *home)
     struct leat_list *link = leat_list_pop_front(&home->locating);
     struct leat_locator *locator = LEAT_CONTAINER(link, struct leat_locator, line);
     if (leat_locate_step(&locator->op) == LEAT_E_AGAIN)
-        leat_list_push_back(&home->locating, link);
+        leat_list_push_front(&home->locating, link);
     else
         locator_back(locator);
 }
 
-/* A piece of a batch, or a log. A batch that was begun is uncompressed to its end before the next log is looked at, so
- * there are no more of them than reads of files that ended meanwhile. */
+/* A piece of a batch, or a log. A batch that was begun is uncompressed to its end before the next one, or the next log,
+ * is looked at: a core has one unpacker for this, however many reads have ended at once. */
 static void locate_deliver_turn(void *actor, struct leat_mail *mail)
 {
     struct leat_core *home = actor;

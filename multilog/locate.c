@@ -54,13 +54,23 @@ static void locate_record(const struct leat_log *log, struct leat_locate_op *op,
                      batch->byte_count - LEAT_BATCH_HEADER_BYTES);
         return;
     }
-    bool gzip = batch->codec == LEAT_CODEC_GZIP;
-    op->unpacker = leat_unpacker_create(gzip ? LEAT_UNPACKER_GZIP_BYTES : LEAT_UNPACKER_BYTES);
-    if (!op->unpacker) return;
+    op->seeks = true;
     op->batch = *batch;
     op->post = log->env->post;
+}
+
+/* SUBTLE: its memory is taken when it is its turn. (1) Thousands of look-ups wait for a log whose front is not known.
+ * (2) It becomes known, and all of them find their batch in one callback. (3) Were each given an unpacker at once, they
+ * would take gigabytes. */
+static bool seek_begin(struct leat_locate_op *op)
+{
+    const struct leat_batch *batch = &op->batch;
+    bool gzip = batch->codec == LEAT_CODEC_GZIP;
+    op->unpacker = leat_unpacker_create(gzip ? LEAT_UNPACKER_GZIP_BYTES : LEAT_UNPACKER_BYTES);
+    if (!op->unpacker) return false;
     leat_unpacker_seek_begin(op->unpacker, batch, op->value,
                              (uint32_t)(op->offset.v - batch->base_offset), UNCOMPRESSED_BYTES_MAX);
+    return true;
 }
 
 static void read_end(struct leat_read *read, const struct leat_post *post)
@@ -73,7 +83,9 @@ leat_err leat_locate_step(struct leat_locate_op *op)
 {
     uint32_t delta;
     int64_t time_ms;
-    leat_err rc = leat_unpacker_seek_step(op->unpacker, &op->batch, 1, &delta, &time_ms);
+    leat_err rc = LEAT_E_NO_MEMORY; /* then the batch's first record is the answer */
+    if (op->unpacker || seek_begin(op))
+        rc = leat_unpacker_seek_step(op->unpacker, &op->batch, 1, &delta, &time_ms);
     if (rc == LEAT_E_AGAIN) return rc;
     if (rc == LEAT_OK) {
         op->offset.v = op->batch.base_offset + delta;
@@ -81,6 +93,7 @@ leat_err leat_locate_step(struct leat_locate_op *op)
     }
     leat_unpacker_destroy(op->unpacker);
     op->unpacker = NULL;
+    op->seeks = false;
     read_end(&op->read, op->post);
     return LEAT_OK;
 }
@@ -147,7 +160,7 @@ static void locate_take(struct leat_log *log, struct leat_locate_op *op)
         op->rc = LEAT_E_DAMAGED;
     else if (op->what == LEAT_LOCATE_TIME)
         locate_record(log, op, &batch);
-    if (!op->unpacker) read_end(read, log->env->post);
+    if (!op->seeks) read_end(read, log->env->post);
 }
 
 static void on_located(struct leat_read *read)

@@ -215,12 +215,13 @@ struct leat_locate_op { /* caller's */
     void (*on_done)(struct leat_locate_op *op);
     void *owner;
     struct leat_read read; /* the log's; caller fills disk_buffer, disk_buffer_bytes */
-    /* The log's. Not NULL after leat_log_locate() or in on_done: leat_locate_step() follows. */
-    struct leat_unpacker *unpacker;
-    struct leat_batch batch; /* which lies where the read has it */
+    /* The log's. True after leat_log_locate() or in on_done: leat_locate_step() follows. */
+    bool seeks;
+    struct leat_unpacker *unpacker; /* from the first step to the last */
+    struct leat_batch batch;        /* which lies where the read has it */
     const struct leat_post *post;
 };
-/** As leat_log_read(): LEAT_OK done now, but for op->unpacker; LEAT_E_AGAIN later. op: zeroed but for what is asked. */
+/** As leat_log_read(): LEAT_OK done now, but for op->seeks; LEAT_E_AGAIN later. op: zeroed but for what is asked. */
 leat_err leat_log_locate(struct leat_log *log, struct leat_locate_op *op) LEAT_NODISCARD;
 /** A time is looked for among the records of a compressed batch, which takes milliseconds: a piece of it, 32 KiB that
  * are uncompressed (of lz4 and snappy a block). LEAT_E_AGAIN: more is to come; LEAT_OK: done. The log may have gone

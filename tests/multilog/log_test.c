@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/diary.h"
+#include "base/mem.h"
 #include "steps.h"
 #include "wire/message.h"
 
@@ -270,16 +271,19 @@ static void locate_time_in_compressed_batch_goes_on_in_pieces(void **state)
     int64_t begin = fake_wall(fake);
     must_append(fake, 1, 10);
     compressed_append(fake, begin, RECORDS);
+    size_t wire_bytes = leat_mem_bytes(LEAT_MEM_WIRE);
     struct leat_locate_op op = {.what = LEAT_LOCATE_TIME, .value = begin + RECORDS - 1};
     assert_int_equal(leat_log_locate(fake->log, &op), LEAT_OK);
     assert_int_equal(op.offset.v, 1);
-    assert_non_null(op.unpacker);
+    assert_true(op.seeks);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_WIRE), wire_bytes); /* it is not its turn */
     assert_non_null(op.read.pinned);
     unsigned pieces = 1;
     while (leat_locate_step(&op) == LEAT_E_AGAIN)
         pieces++;
     assert_in_range(pieces, 20, 30); /* 800 KB */
-    assert_null(op.unpacker);
+    assert_false(op.seeks);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_WIRE), wire_bytes);
     assert_null(op.read.pinned);
     assert_int_equal(op.rc, LEAT_OK);
     assert_int_equal(op.offset.v, RECORDS);

@@ -90,7 +90,7 @@ static inline leat_err locate(struct fake *fake, struct leat_locate_op *op, void
     if (rc == LEAT_E_AGAIN) fake_turn_end(fake);
     while (rc == LEAT_E_AGAIN && !done)
         assert_true(fake_deliver(fake));
-    while (op->unpacker && leat_locate_step(op) == LEAT_E_AGAIN)
+    while (op->seeks && leat_locate_step(op) == LEAT_E_AGAIN)
         continue;
     return op->rc;
 }
