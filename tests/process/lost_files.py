@@ -274,7 +274,7 @@ def test_a_missing_file_comes_from_the_memory_that_outlived_the_server():
         server.kill()
         os.unlink(server.path('store', '0'))
         server.start()
-        for row in rows:
+        for row in (row for row in rows if row['file'] == 0):  # under load the last may lie in a second file
             server.diary_wait(rf'the file of segment {row["segment"]} was damaged, and is written anew')
         for _ in range(2):
             server.leat('cluster', 'status')
