@@ -407,6 +407,24 @@ def test_a_node_whose_disk_is_full_is_named():
     cluster.leat('produce', 's', '--streamlet', own, input=b'more\n')
 
 
+def test_a_disk_is_not_full_any_more_when_a_stream_is_deleted():
+    """Its space is free inside the store's files: the file system has none more."""
+    cluster, ballast = on_a_small_disk()
+    for stream in 's', 't':
+        cluster.leat('stream', 'create', stream, '--streamlets', 3, '--logs', 1, '--durability', 'disk', '--segment-bytes', '64K')
+    own, given = (next(log['streamlet'] for log in described(cluster, stream) if log['node'] == 'n1') for stream in 'st')
+    lines = b''.join(b'%0400d\n' % i for i in range(40000))
+    cluster.leat('produce', 't', '--streamlet', given, input=lines[:500000])
+    cluster.leat('produce', 's', '--streamlet', own, input=b'first\n')
+    fill(ballast)
+    cluster.leat('produce', 's', '--streamlet', own, '--timeout', '3s', input=lines, code=1)
+    check_in('trouble  node n1: its disk is full', cluster.leat('cluster', 'status', code=1).stdout.decode())
+    cluster.leat('stream', 'delete', 't')
+    until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'it has space again')
+    equal({log['state'] for log in described(cluster, 's')}, {'ok'}, 'nobody has asked for a segment since')
+    cluster.leat('produce', 's', '--streamlet', own, input=b'more\n')
+
+
 def test_a_node_whose_disk_is_too_full_for_copies_is_named():
     """It owns nothing that is written to: appends go on with the copies that there are, and it is named."""
     cluster, ballast = on_a_small_disk()
