@@ -434,8 +434,12 @@ bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
         return leat_sets_answer(request, LEAT_E_BAD_NAME,
                                 "a set's name has 1 to 249 bytes, none of them control characters");
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
-    /* An address that is connected to many cores and nodes comes to one home by all of them. */
-    if (!leat_shares_has(&sets->shares, request->address))
+    /* An address that is connected to many cores and nodes comes to one home by all of them. Heartbeats don't wait:
+     * refused with what does, they would cost members of large groups their sessions, and others theirs when many
+     * addresses have all places. */
+    bool beat = request->kind == LEAT_SETS_HEARTBEAT || request->kind == LEAT_SETS_GROUP_HEARTBEAT;
+    bool may_wait = !beat || sets->life != LIFE_AWAKE;
+    if (may_wait && !leat_shares_has(&sets->shares, request->address))
         return leat_sets_answer(request, LEAT_E_AGAIN,
                                 "as many requests wait at this home as may, or of those of this "
                                 "address");
@@ -452,7 +456,6 @@ bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
         }
         leat_sets_append_try(sets);
     }
-    bool beat = request->kind == LEAT_SETS_HEARTBEAT || request->kind == LEAT_SETS_GROUP_HEARTBEAT;
     if (!beat || !answered) leat_sets_timer_arm(sets);
     return answered;
 }

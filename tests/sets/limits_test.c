@@ -574,6 +574,41 @@ static void address_with_its_share_of_waiting_requests_leaves_room_to_others(voi
     home_free(home);
 }
 
+/* Those who wait take no places of what is answered at once: a member keeps its session. */
+static void heartbeat_is_answered_while_its_address_has_its_share(void **state)
+{
+    (void)state;
+    const uint32_t stream = STREAM_SMALL;
+    struct home *home = home_new(false);
+    assert_int_equal(home_open(home), LEAT_OK);
+    struct call member = join_call(&stream, LEAT_SETS_ORDERED), other = member;
+    member.request.address = 11;
+    assert_int_equal(call_do(home, &member, "mine"), LEAT_OK);
+    assert_int_equal(call_do(home, &other, "two"), LEAT_OK);
+    assert_int_equal(leave(home, &other, "two"), LEAT_OK);
+    home_step(home);
+    home_step(home);
+    struct call delete = {.request = {.kind = LEAT_SETS_DELETE}};
+    assert_false(call_begin(home, &delete, "two")); /* so that what comes next waits for an ack */
+    struct call *calls = calloc(LEAT_SETS_WAITING_MAX, sizeof *calls);
+    assert_non_null(calls);
+    unsigned waiting = waiting_fill(home, 11, calls);
+    struct call beat = {.request = {.kind = LEAT_SETS_HEARTBEAT,
+                                    .address = 11,
+                                    .generation = member.request.generation}};
+    memcpy(beat.request.member, member.request.member, sizeof beat.request.member);
+    assert_true(call_begin(home, &beat, "mine"));
+    assert_int_equal(beat.request.rc, LEAT_OK);
+    for (int s = 0; s < STEPS_MAX && info(home).waiting > 0; s++)
+        home_step(home);
+    for (unsigned i = 0; i < waiting; i++)
+        assert_int_equal(calls[i].told, 1);
+    leat_mem_free(member.request.assigned);
+    leat_mem_free(other.request.assigned);
+    free(calls);
+    home_free(home);
+}
+
 /* ---- lack of memory ---- */
 
 struct story {
@@ -739,6 +774,7 @@ int main(void)
         cmocka_unit_test(many_members_of_many_logs_are_told_in_slices),
         cmocka_unit_test(sets_that_fill_the_table_together_the_later_is_refused),
         cmocka_unit_test(address_with_its_share_of_waiting_requests_leaves_room_to_others),
+        cmocka_unit_test(heartbeat_is_answered_while_its_address_has_its_share),
         cmocka_unit_test(allocations_fail_one_by_one_no_commit_is_lost),
         cmocka_unit_test(join_without_memory_leaves_no_set),
     };
