@@ -543,6 +543,12 @@ leat_err leat_stream_seek(struct leat_core *core, struct leat_stream_seek *seek,
         leat_catch_up(core, &seek->catch_up);
         return LEAT_E_AGAIN;
     }
+    /* Not LEAT_E_AGAIN, which is an answer to come. */
+    if (seek->rc == LEAT_E_AGAIN)
+        return leat_error_set(error, LEAT_E_TIMEOUT,
+                              "no stream \"%.*s\" is known here, and the coordinators can't be "
+                              "asked for it now: %s",
+                              shown, name, seek->catch_up.request.error.text);
     if (seek->rc != LEAT_OK)
         return leat_error_set(error, LEAT_E_TIMEOUT,
                               "no stream \"%.*s\" is known here, and no leader among the "

@@ -208,6 +208,22 @@ static void seeker_name_that_is_never_found_ends_with_why(void **state)
     desk_free(desk);
 }
 
+/* A place among those that wait for the coordinators is what it lacked: not a leader. */
+static void stream_that_the_coordinators_can_not_be_asked_for_is_refused_with_why(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_stream *stream;
+    struct leat_error error;
+    struct leat_stream_seek seek = {.caught_up = true, .rc = LEAT_E_AGAIN};
+    leat_error_set(&seek.catch_up.request.error, LEAT_E_AGAIN, "its address has its share");
+    assert_int_equal(leat_stream_seek(&desk->core, &seek, "one", 3, &stream, &error),
+                     LEAT_E_TIMEOUT);
+    assert_non_null(strstr(error.text, "its address has its share"));
+    assert_null(strstr(error.text, "no leader"));
+    desk_free(desk);
+}
+
 /* Somebody names a stream, and may make it. The coordinator makes what it is asked to; made: it was asked. */
 static leat_err seek(struct desk *desk, const char *name, bool *out_made)
 {
@@ -624,6 +640,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seeker_names_that_others_make_meanwhile_are_all_found),
         cmocka_unit_test(seeker_name_that_is_never_found_ends_with_why),
+        cmocka_unit_test(stream_that_the_coordinators_can_not_be_asked_for_is_refused_with_why),
         cmocka_unit_test(name_beyond_the_rate_is_made_at_a_later_asking),
         cmocka_unit_test(logs_made_on_purpose_beyond_their_rate_are_to_be_asked_for_again),
         cmocka_unit_test(streams_that_one_address_names_leave_half_of_the_rate_to_others),
