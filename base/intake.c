@@ -281,22 +281,13 @@ void leat_intake_ended(struct leat_intake *intake, const struct leat_intake_memb
     blame(intake, member->address, now_ms);
 }
 
-static void window_look(struct leat_list *members, bool begin,
-                        bool (*idle)(const struct leat_intake_member *member),
-                        void (*lost)(struct leat_intake_member *member))
+static void window_begin(struct leat_list *members)
 {
     LEAT_LIST_EACH(members, hold)
     {
         struct leat_intake_member *member = LEAT_CONTAINER(hold, struct leat_intake_member, hold);
-        if (!begin) {
-            const uint64_t least = (uint64_t)LEAT_INTAKE_RATE_MIN * LEAT_INTAKE_STALL_MS / 1000;
-            if (member->watched && !leat_intake_waits(member) && member->window_bytes < least &&
-                idle(member))
-                lost(member);
-        } else {
-            member->watched = true;
-            member->window_bytes = 0;
-        }
+        member->watched = true;
+        member->window_bytes = 0;
     }
 }
 
@@ -304,8 +295,8 @@ void leat_intake_watch_begin(struct leat_intake *intake, uint64_t now_ms)
 {
     intake->window_ms = now_ms;
     for (unsigned i = 0; i < LEAT_NET_ACCOUNTS; i++) {
-        window_look(&intake->accounts[i].smalls, true, NULL, NULL);
-        window_look(&intake->accounts[i].larges, true, NULL, NULL);
+        window_begin(&intake->accounts[i].smalls);
+        window_begin(&intake->accounts[i].larges);
     }
 }
 
@@ -322,6 +313,24 @@ static void silent_look(struct leat_intake *intake, uint64_t now_ms,
         if (leat_intake_waits(member) || now_ms < member->heard_ms + most_ms || !idle(member))
             continue;
         blame(intake, member->address, now_ms);
+        lost(member);
+    }
+}
+
+/* SUBTLE: who brings too little is blamed as who brings nothing is. Else (1) it brings a byte now and then; (2) after
+ * five seconds it is closed, and comes back; (3) it has as many turns as those who wait, and each takes as long. */
+static void window_look(struct leat_intake *intake, struct leat_list *members, uint64_t now_ms,
+                        bool (*idle)(const struct leat_intake_member *member),
+                        void (*lost)(struct leat_intake_member *member))
+{
+    const uint64_t least = (uint64_t)LEAT_INTAKE_RATE_MIN * LEAT_INTAKE_STALL_MS / 1000;
+    LEAT_LIST_EACH(members, hold)
+    {
+        struct leat_intake_member *member = LEAT_CONTAINER(hold, struct leat_intake_member, hold);
+        if (!member->watched || leat_intake_waits(member) || member->window_bytes >= least ||
+            !idle(member))
+            continue;
+        leat_intake_ended(intake, member, now_ms);
         lost(member);
     }
 }
@@ -352,8 +361,8 @@ bool leat_intake_watch(struct leat_intake *intake, uint64_t now_ms,
     for (unsigned i = 0; i < LEAT_NET_ACCOUNTS; i++) {
         if (!leat_intake_crowded(intake, (enum leat_net_account)i)) continue;
         any = true;
-        window_look(&intake->accounts[i].smalls, false, idle, lost);
-        window_look(&intake->accounts[i].larges, false, idle, lost);
+        window_look(intake, &intake->accounts[i].smalls, now_ms, idle, lost);
+        window_look(intake, &intake->accounts[i].larges, now_ms, idle, lost);
     }
     if (any) leat_intake_watch_begin(intake, now_ms);
     return any;

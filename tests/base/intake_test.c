@@ -234,6 +234,41 @@ static void who_brings_nothing_loses_its_place_and_stands_behind(void **state)
     rig_end(&rig, 6);
 }
 
+/* Who brings a byte now and then keeps its place for longer, and is no better. */
+static void who_brings_too_little_loses_its_place_and_stands_behind(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    losing = &rig.intake;
+    lost_count = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        (void)join(&rig, i, (uint8_t)i, LEAT_NET_CLIENTS);
+        leat_intake_hold(&rig.intake, &rig.members[i], i < 3 ? HALF : LITTLE);
+    }
+    rig.intake.accounts[LEAT_NET_CLIENTS].over = &rig.members[2];
+    leat_intake_watch_begin(&rig.intake, 0);
+    assert_false(leat_intake_grow(&rig.intake, &rig.members[3], HALF));
+    uint64_t now_ms = 0;
+    while (lost_count == 0 && now_ms < 2 * LEAT_INTAKE_STALL_MS) {
+        now_ms += LEAT_INTAKE_OVER_SILENT_MS / 2;
+        for (unsigned i = 0; i < 3; i++)
+            leat_intake_heard(&rig.members[i], 1, now_ms);
+        (void)leat_intake_watch(&rig.intake, now_ms, is_idle, lost);
+    }
+    assert_int_equal(now_ms, LEAT_INTAKE_STALL_MS);
+    assert_int_equal(lost_count, 3);
+    assert_int_equal(rig.intake.blamed_count, 3);
+    leat_intake_hold(&rig.intake, &rig.members[0], LITTLE); /* back, and first */
+    leat_intake_hold(&rig.intake, join(&rig, 4, 4, LEAT_NET_CLIENTS), HALF);
+    leat_intake_hold(&rig.intake, &rig.members[1], HALF);
+    rig.intake.accounts[LEAT_NET_CLIENTS].over = &rig.members[4];
+    assert_false(leat_intake_grow(&rig.intake, &rig.members[0], HALF));
+    leat_intake_hold(&rig.intake, &rig.members[4], 0);
+    assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[3]);
+    rig_end(&rig, 5);
+}
+
 /* Who goes by itself while others wait for its place is no better. */
 static void who_leaves_its_place_while_others_wait_stands_behind(void **state)
 {
@@ -432,6 +467,7 @@ int main(void)
         cmocka_unit_test(one_that_exceeds_drives_no_beginnings_out),
         cmocka_unit_test(large_ones_beyond_the_limit_drive_no_beginnings_out),
         cmocka_unit_test(who_brings_nothing_loses_its_place_and_stands_behind),
+        cmocka_unit_test(who_brings_too_little_loses_its_place_and_stands_behind),
         cmocka_unit_test(who_leaves_its_place_while_others_wait_stands_behind),
         cmocka_unit_test(blamed_addresses_are_bounded),
         cmocka_unit_test(strangers_do_not_wait_and_the_oldest_goes),
