@@ -14,7 +14,8 @@
  * Who holds a part and brings no more of it keeps others waiting. While somebody waits such a connection loses its
  * place and is closed: of those that hold much when it brings nothing for a second (a quarter in the turn of one that
  * exceeds the limit), of all when it brings too little in five. An address that has lost a place so, in either way,
- * stands behind those that never did, for a minute: else it would come back at once, and have its turn with its next connection.
+ * stands behind those that never did, for a minute: else it would come back at once, and have its turn with its next
+ * connection.
  */
 #ifndef LEAT_BASE_INTAKE_H
 #define LEAT_BASE_INTAKE_H
