@@ -264,10 +264,14 @@ static void blame(struct leat_intake *intake, struct leat_intake_address *addres
     if (intake->blamed_count > LEAT_INTAKE_BLAMED_MAX) forgive(intake, blamed_first(intake));
 }
 
+/* A byte now and then is silence. */
 void leat_intake_heard(struct leat_intake_member *member, size_t bytes, uint64_t now_ms)
 {
-    member->heard_ms = now_ms;
     member->window_bytes += bytes;
+    member->heard_bytes += bytes;
+    if (bytes > 0 && member->heard_bytes < LEAT_INTAKE_HEARD_BYTES) return;
+    member->heard_bytes = 0;
+    member->heard_ms = now_ms;
 }
 
 /* SUBTLE: who goes in the middle of a request while others wait for its place is blamed, too. Else (1) it holds its
@@ -424,7 +428,7 @@ void leat_intake_join(struct leat_intake *intake, struct leat_intake_member *mem
     leat_list_init(&member->hold);
     member->account = account;
     member->bytes = member->wanted = member->copied = 0;
-    member->heard_ms = member->window_bytes = 0;
+    member->heard_ms = member->heard_bytes = member->window_bytes = 0;
     member->watched = false;
     member->address = address_join(intake, key);
 }

@@ -12,10 +12,10 @@
  * An account exceeds its limit by one frame, one read and the small ones.
  *
  * Who holds a part and brings no more of it keeps others waiting. While somebody waits such a connection loses its
- * place and is closed: of those that hold much when it brings nothing for a second (a quarter in the turn of one that
- * exceeds the limit), of all when it brings too little in five. An address that has lost a place so, in either way,
- * stands behind those that never did, for a minute: else it would come back at once, and have its turn with its next
- * connection.
+ * place and is closed: of those that hold much when it brings next to nothing for a second (a quarter in the turn of
+ * one that exceeds the limit), of all when it brings too little in five. An address that has lost a place so, in
+ * either way, stands behind those that never did, for a minute: else it would come back at once, and have its turn
+ * with its next connection.
  */
 #ifndef LEAT_BASE_INTAKE_H
 #define LEAT_BASE_INTAKE_H
@@ -31,7 +31,8 @@ enum {
     LEAT_INTAKE_SMALL_BYTES = 4096,
     LEAT_INTAKE_SMALLS_BYTES = 1024 * 1024, /* of all clients that hold no more than that each */
     LEAT_INTAKE_LOOK_MS = 250,              /* so often who holds is looked at while others wait */
-    LEAT_INTAKE_SILENT_MS = 1000,           /* of clients, without a byte */
+    LEAT_INTAKE_SILENT_MS = 1000,           /* of clients, without so many bytes: */
+    LEAT_INTAKE_HEARD_BYTES = 2048,
     LEAT_INTAKE_OVER_SILENT_MS = 250, /* of one that exceeds the limit, as no other may meanwhile */
     /* Of all others, too, less than that rate for so long: else a few that dribble would stop everyone. */
     LEAT_INTAKE_STALL_MS = 5000,
@@ -64,7 +65,8 @@ struct leat_intake_member {
     enum leat_net_account account;
     size_t bytes, wanted;  /* held; in all, while it waits to grow */
     size_t copied;         /* in the other direction, for whom the address is counted here, too */
-    uint64_t heard_ms;     /* it brought bytes, or was read from again */
+    uint64_t heard_ms;     /* it brought LEAT_INTAKE_HEARD_BYTES, or was read from again */
+    uint64_t heard_bytes;  /* since then */
     uint64_t window_bytes; /* brought since the window began */
     bool watched;          /* has held bytes all that time */
 };

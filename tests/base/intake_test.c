@@ -199,7 +199,8 @@ static void who_brings_nothing_loses_its_place_and_stands_behind(void **state)
         (void)join(&rig, i, (uint8_t)i, LEAT_NET_CLIENTS);
         leat_intake_hold(&rig.intake, &rig.members[i], i < 3 ? HALF : LITTLE);
     }
-    leat_intake_heard(&rig.members[1], 1, NOW - 1); /* one of them brings something */
+    leat_intake_heard(&rig.members[0], LEAT_INTAKE_HEARD_BYTES - 1, NOW - 1);
+    leat_intake_heard(&rig.members[1], LEAT_INTAKE_HEARD_BYTES, NOW - 1); /* one brings something */
     rig.intake.accounts[LEAT_NET_CLIENTS].over = &rig.members[2];
     leat_intake_watch_begin(&rig.intake, 0);
     assert_true(leat_intake_watch(&rig.intake, NOW, is_idle, lost)); /* nobody waits */
@@ -234,7 +235,7 @@ static void who_brings_nothing_loses_its_place_and_stands_behind(void **state)
     rig_end(&rig, 6);
 }
 
-/* Who brings a byte now and then keeps its place for longer, and is no better. */
+/* Who brings something now and then keeps its place for longer, and is no better. */
 static void who_brings_too_little_loses_its_place_and_stands_behind(void **state)
 {
     struct rig rig;
@@ -251,9 +252,9 @@ static void who_brings_too_little_loses_its_place_and_stands_behind(void **state
     assert_false(leat_intake_grow(&rig.intake, &rig.members[3], HALF));
     uint64_t now_ms = 0;
     while (lost_count == 0 && now_ms < 2 * LEAT_INTAKE_STALL_MS) {
-        now_ms += LEAT_INTAKE_OVER_SILENT_MS / 2;
+        now_ms += LEAT_INTAKE_OVER_SILENT_MS / 2; /* 8 KiB/s */
         for (unsigned i = 0; i < 3; i++)
-            leat_intake_heard(&rig.members[i], 1, now_ms);
+            leat_intake_heard(&rig.members[i], LEAT_INTAKE_HEARD_BYTES / 2, now_ms);
         (void)leat_intake_watch(&rig.intake, now_ms, is_idle, lost);
     }
     assert_int_equal(now_ms, LEAT_INTAKE_STALL_MS);

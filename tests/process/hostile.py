@@ -300,10 +300,11 @@ def test_cut_frames_of_clients_silence_nobody():
 
 
 class Stopped(Crowd):
-    """Each of an address of its own stops in the middle of an append of a megabyte, and is back when it is closed."""
+    """Each of an address of its own stops in the middle of an append of a megabyte, but for some bytes five times a
+    second, and is back when it is closed."""
 
-    def __init__(self, port, count):
-        self.owed, self.addresses = {}, iter(range(count))
+    def __init__(self, port, count, drip=b''):
+        self.owed, self.addresses, self.drip = {}, iter(range(count)), drip
         self.whole = API_VERSIONS + struct.pack('>Ihhih', 1000000, 0, 3, 1, -1) + bytes(400000)
         super().__init__(port, count, b'')
 
@@ -314,9 +315,14 @@ class Stopped(Crowd):
         return one
 
     def dribble(self, port):
+        dripped = 0
         while not self.over.wait(0.02):
+            drips = time.monotonic() - dripped > 0.2
+            dripped = time.monotonic() if drips else dripped
             for i, one in enumerate(self.sockets):
                 try:
+                    if drips and not self.owed[one]:
+                        one.send(self.drip)
                     self.owed[one] = self.owed[one][one.send(self.owed[one]):]
                     if one.recv(1 << 16):
                         continue
@@ -330,13 +336,13 @@ class Stopped(Crowd):
                 self.sockets[i] = self.connect(port, address)
 
 
-def test_who_stops_in_the_middle_loses_its_place():
+def appends_beside_stopped(drip):
     """A client whose append finds no room on a core is closed, and tries again as Kafka's clients do."""
     server = Server('--kafka', '127.0.0.1:0').start()
     server.leat('stream', 'create', 'honest', '--logs', 2)
     port = kafka_port(server)
     blob = batch_of([(1, None, b'x' * 900000)])
-    Stopped(port, 12)
+    Stopped(port, 12, drip)
     time.sleep(2)  # all places are taken
     took = []
     for i in range(10):
@@ -354,6 +360,14 @@ def test_who_stops_in_the_middle_loses_its_place():
         took.append(time.monotonic() - began)
     took.sort()
     check(took[len(took) // 2] < 3 and took[-1] < 8, 'appends of a megabyte waited for', took)
+
+
+def test_who_stops_in_the_middle_loses_its_place():
+    appends_beside_stopped(b'')
+
+
+def test_who_brings_next_to_nothing_loses_its_place():
+    appends_beside_stopped(b'\0')
 
 
 def test_slow_producers_are_all_answered():
