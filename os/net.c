@@ -29,7 +29,7 @@ static bool reading_wanted(const struct leat_conn *conn)
 /* SUBTLE: bytes before an end are taken, but not waited for. (1) A client asks for more than it may have under way, of
  * what waits for a minute, and closes. (2) Its connection is not read from before half of that is answered. (3) So long
  * it would keep what requests hold, and nobody is there to be answered. Who sends appends without waiting for acks and
- * closes is read from within that second, as nothing that appends do waits for long. */
+ * closes is read from within that second, unless a disk or a backup stands still: what was never acked may go then. */
 static void on_end_look(uv_timer_t *timer)
 {
     struct os_actor *actor = timer->data;
