@@ -305,6 +305,11 @@ static void set_look(struct scenario *scenario, const struct sim_server *owner,
         if (!rep || !rep->seg || rep->damaged || rep->dropping || rep->drop_wanted) continue;
         if (set->parked || set->want_parked || set->resume)
             continue; /* a buffer that is read into */
+        if (!leat_log_ref_equal(rep->seg->log, set->seg->log)) {
+            sim_fail(scenario->world, "the copy of segment %llu at %s is of another log",
+                     (unsigned long long)set->id.v, server->name);
+            continue;
+        }
         open_compare(scenario, server, set, rep->seg);
         if (copy->incomplete) continue;
         stamp_check(scenario, set, server->name, rep->seg);
