@@ -327,10 +327,12 @@ static void window_look(struct leat_intake *intake, struct leat_list *members, u
                         bool (*idle)(const struct leat_intake_member *member),
                         void (*lost)(struct leat_intake_member *member))
 {
-    const uint64_t least = (uint64_t)LEAT_INTAKE_RATE_MIN * LEAT_INTAKE_STALL_MS / 1000;
     LEAT_LIST_EACH(members, hold)
     {
         struct leat_intake_member *member = LEAT_CONTAINER(hold, struct leat_intake_member, hold);
+        uint64_t least = (uint64_t)LEAT_INTAKE_RATE_MIN * LEAT_INTAKE_STALL_MS / 1000;
+        if (member->account == LEAT_NET_CLIENTS && member->bytes / LEAT_INTAKE_STALL_PART > least)
+            least = member->bytes / LEAT_INTAKE_STALL_PART;
         if (!member->watched || leat_intake_waits(member) || member->window_bytes >= least ||
             !idle(member))
             continue;

@@ -37,6 +37,7 @@ enum {
     /* Of all others, too, less than that rate for so long: else a few that dribble would stop everyone. */
     LEAT_INTAKE_STALL_MS = 5000,
     LEAT_INTAKE_RATE_MIN = 16 * 1024, /* bytes a second */
+    LEAT_INTAKE_STALL_PART = 4,       /* ... and of clients such a part of what they hold */
     LEAT_INTAKE_BLAME_MS = 60 * 1000,
     LEAT_INTAKE_BLAMED_MAX = 1024, /* addresses; beyond that the oldest blame is forgotten */
 };

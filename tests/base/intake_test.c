@@ -291,6 +291,33 @@ static void who_leaves_its_place_while_others_wait_stands_behind(void **state)
     rig_end(&rig, 4);
 }
 
+/* What is little for a megabyte is enough for what is smaller. */
+static void who_holds_more_has_to_bring_more(void **state)
+{
+    enum { BROUGHT = HALF / LEAT_INTAKE_STALL_PART - 1 };
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    losing = &rig.intake;
+    lost_count = 0;
+    for (unsigned i = 0; i < 4; i++)
+        (void)join(&rig, i, (uint8_t)i, LEAT_NET_CLIENTS);
+    leat_intake_hold(&rig.intake, &rig.members[0], HALF);
+    leat_intake_hold(&rig.intake, &rig.members[1], HALF / 2);
+    leat_intake_hold(&rig.intake, &rig.members[2], LITTLE);
+    leat_intake_hold(&rig.intake, &rig.members[3], HALF);
+    rig.intake.accounts[LEAT_NET_CLIENTS].over = &rig.members[3];
+    leat_intake_watch_begin(&rig.intake, 0);
+    leat_intake_heard(&rig.members[0], BROUGHT, LEAT_INTAKE_STALL_MS);
+    leat_intake_heard(&rig.members[1], BROUGHT, LEAT_INTAKE_STALL_MS);
+    leat_intake_heard(&rig.members[3], BROUGHT + 1, LEAT_INTAKE_STALL_MS);
+    assert_false(leat_intake_grow(&rig.intake, &rig.members[2], HALF));
+    assert_true(leat_intake_watch(&rig.intake, LEAT_INTAKE_STALL_MS, is_idle, lost));
+    assert_int_equal(lost_count, 1);
+    assert_int_equal(rig.members[0].bytes, 0);
+    rig_end(&rig, 4);
+}
+
 /* However many addresses are blamed, so many are remembered. */
 static void blamed_addresses_are_bounded(void **state)
 {
@@ -470,6 +497,7 @@ int main(void)
         cmocka_unit_test(who_brings_nothing_loses_its_place_and_stands_behind),
         cmocka_unit_test(who_brings_too_little_loses_its_place_and_stands_behind),
         cmocka_unit_test(who_leaves_its_place_while_others_wait_stands_behind),
+        cmocka_unit_test(who_holds_more_has_to_bring_more),
         cmocka_unit_test(blamed_addresses_are_bounded),
         cmocka_unit_test(strangers_do_not_wait_and_the_oldest_goes),
     };
