@@ -86,13 +86,22 @@ static uint64_t queue_held(struct leat_intake *intake, const struct leat_intake_
     return queue->bytes - (over ? account->over->bytes : 0);
 }
 
+/* SUBTLE: else addresses that are blamed take all places as often as nobody waits, and who comes then waits for as long
+ * as they may hold them, again and again. */
+static uint64_t most_of(const struct leat_intake_account *account,
+                        const struct leat_intake_member *member)
+{
+    bool late = member->account == LEAT_NET_CLIENTS && is_blamed(member->address);
+    return account->bytes_max - (late ? account->bytes_max / LEAT_INTAKE_BLAMED_LEAVE : 0);
+}
+
 bool leat_intake_fits(struct leat_intake *intake, const struct leat_intake_member *member,
                       size_t bytes)
 {
     const struct leat_intake_account *account = account_of(intake, member);
     const struct leat_intake_queue *queue = queue_of(intake, member);
     size_t more = bytes - member->bytes;
-    return held(account) + more <= account->bytes_max &&
+    return held(account) + more <= most_of(account, member) &&
            queue_held(intake, account, queue) + more <= share(account, queue);
 }
 
@@ -129,7 +138,7 @@ bool leat_intake_full(struct leat_intake *intake, const struct leat_intake_membe
 {
     const struct leat_intake_account *account = account_of(intake, member);
     const struct leat_intake_queue *queue = queue_of(intake, member);
-    return held(account) >= account->bytes_max ||
+    return held(account) >= most_of(account, member) ||
            queue_held(intake, account, queue) >= share(account, queue) || is_late(intake, member);
 }
 

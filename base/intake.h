@@ -39,6 +39,7 @@ enum {
     LEAT_INTAKE_RATE_MIN = 16 * 1024, /* bytes a second */
     LEAT_INTAKE_STALL_PART = 4,       /* ... and of clients such a part of what they hold */
     LEAT_INTAKE_BLAME_MS = 60 * 1000,
+    LEAT_INTAKE_BLAMED_LEAVE = 4,  /* such a part of the account is for others than these */
     LEAT_INTAKE_BLAMED_MAX = 1024, /* addresses; beyond that the oldest blame is forgotten */
 };
 

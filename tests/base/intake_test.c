@@ -318,6 +318,35 @@ static void who_holds_more_has_to_bring_more(void **state)
     rig_end(&rig, 4);
 }
 
+/* Also while nobody waits: who comes then finds some room. */
+static void blamed_addresses_leave_a_part_to_others(void **state)
+{
+    enum { THEIRS = ROOM - ROOM / LEAT_INTAKE_BLAMED_LEAVE };
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    for (unsigned i = 0; i < 4; i++)
+        (void)join(&rig, i, (uint8_t)i, LEAT_NET_CLIENTS);
+    leat_intake_hold(&rig.intake, &rig.members[0], HALF);
+    leat_intake_hold(&rig.intake, &rig.members[1], HALF);
+    rig.intake.accounts[LEAT_NET_CLIENTS].over = &rig.members[1];
+    leat_intake_hold(&rig.intake, &rig.members[2], HALF);
+    leat_intake_hold(&rig.intake, &rig.members[3], LITTLE);
+    assert_false(leat_intake_grow(&rig.intake, &rig.members[3], HALF));
+    leat_intake_ended(&rig.intake, &rig.members[0], 0);
+    assert_int_equal(rig.intake.blamed_count, 1);
+    for (unsigned i = 0; i < 4; i++)
+        leat_intake_hold(&rig.intake, &rig.members[i], 0);
+    leat_intake_hold(&rig.intake, &rig.members[1], HALF);
+    leat_intake_hold(&rig.intake, &rig.members[0], LITTLE);
+    assert_true(leat_intake_fits(&rig.intake, &rig.members[0], THEIRS - HALF));
+    assert_false(leat_intake_fits(&rig.intake, &rig.members[0], THEIRS - HALF + 1));
+    leat_intake_hold(&rig.intake, &rig.members[0], THEIRS - HALF);
+    assert_true(leat_intake_full(&rig.intake, &rig.members[0]));
+    assert_true(leat_intake_fits(&rig.intake, &rig.members[2], ROOM - THEIRS));
+    rig_end(&rig, 4);
+}
+
 /* However many addresses are blamed, so many are remembered. */
 static void blamed_addresses_are_bounded(void **state)
 {
@@ -498,6 +527,7 @@ int main(void)
         cmocka_unit_test(who_brings_too_little_loses_its_place_and_stands_behind),
         cmocka_unit_test(who_leaves_its_place_while_others_wait_stands_behind),
         cmocka_unit_test(who_holds_more_has_to_bring_more),
+        cmocka_unit_test(blamed_addresses_leave_a_part_to_others),
         cmocka_unit_test(blamed_addresses_are_bounded),
         cmocka_unit_test(strangers_do_not_wait_and_the_oldest_goes),
     };
