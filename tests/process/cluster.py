@@ -477,7 +477,13 @@ def test_a_stopped_process_whose_name_was_taken_over_is_not_heard():
     # With recovery it would be told that it was declared crashed, and start itself anew.
     cluster = Cluster(nodes=4, voters=3, recovery='no').start()
     stopped = cluster.nodes[3]
-    until(lambda: len(cluster.status(which=[3])['nodes']) == 4, 'it knows all others')
+
+    def connected():
+        # Whom it has never met it does not ask again once it wakes.
+        nodes = cluster.status(which=[3], code=None)['nodes']
+        return len(nodes) == 4 and all(
+            node['report'] and sum(peer['up'] for peer in node['report']['peers']) == 3 for node in nodes)
+    until(connected, 'all nodes have met')
     os.kill(stopped.process.pid, signal.SIGSTOP)
     until(lambda: {n['name']: n['state'] for n in cluster.status(which=[0])['nodes']}['n3'] == 'down',
           'it is missed')

@@ -244,7 +244,8 @@ def test_a_backup_whose_disk_is_full_is_passed_over():
     equal([text[:7] for text in seen], [f'{p}{i:06d}' for p in range(4) for i in range(50000)])
     disk = os.statvfs(cluster.nodes[small].data)
     check(disk.f_bavail * disk.f_frsize < 8 << 20, 'the disk was not filled', disk)
-    cluster.leat('status', which=[small])  # it lives and answers
+    done = cluster.leat('status', which=[small], code=1)  # it lives and answers, and says so
+    check_in('its disk is full', (done.stdout + done.stderr).decode())
     cluster.nodes[small].stop()
     cluster.nodes[small].start()  # and comes back, full as it is
     equal(len(cluster.consume('s', which=[owner])), 200000)
