@@ -88,9 +88,14 @@ static void group_out_of_range(struct leat_consumer_engine *engine, struct leat_
     log->locate_value = 0;
 }
 
+/* SUBTLE: a later group begins where this one ends, or behind that. (1) The last record fills the last segment of a
+ * group. (2) The next group's first segment is open, and empty. (3) No record says where the reader stands in it, so it
+ * would never be at the end. */
 static void group_next(struct leat_consumer_engine *engine, struct leat_consumer_log *log)
 {
+    uint64_t next = log->next;
     leat_consumer_group_enter(engine, log, log->group + log->group_step);
+    if (log->next < next) log->next = next;
 }
 
 /* Where the log begins, asked because the group could not be read. */
