@@ -1,0 +1,102 @@
+"""One build of the whole project in which every rule of some folders can be broken, and what is there to run."""
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+
+import sites
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+
+class Build:
+    def __init__(self, out, folders):
+        self.out, self.source, self.build = out, os.path.join(out, 'source'), os.path.join(out, 'build')
+        self.folders, self.mutants, self.functions, self.unbroken = folders, [], {}, {}
+
+    def rewrite_all(self):
+        plain = os.path.join(self.out, 'plain')
+        if not os.path.exists(os.path.join(plain, 'build.ninja')):
+            subprocess.run(['meson', 'setup', plain, ROOT, '--buildtype=release'], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(['ninja', '-C', plain, 'include/leat/version.h'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(os.path.join(plain, 'compile_commands.json'), encoding='utf-8') as file:
+            commands = json.load(file)
+        for entry in commands:
+            path = os.path.realpath(os.path.join(entry['directory'], entry['file']))
+            name = os.path.relpath(path, ROOT)
+            folder = name.split('/')[0]
+            if folder in self.folders and name not in self.functions:
+                self.rewrite(path, name, shlex.split(entry['command']), entry['directory'])
+
+    def compile(self):
+        self.copy()
+        if not os.path.exists(os.path.join(self.build, 'build.ninja')):
+            # Speed is not what is measured, and what a broken rule leaves undone is not to be warned of.
+            subprocess.run(['meson', 'setup', self.build, self.source, '--buildtype=release', '-Doptimization=1',
+                            f'-Dc_args=-include {HERE}/switch.h -w'], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(['ninja', '-C', self.build], check=True, stdout=subprocess.DEVNULL)
+
+    def copy(self):
+        names = subprocess.run(['git', '-C', ROOT, 'ls-files', '-co', '--exclude-standard'], check=True, capture_output=True,
+                               text=True).stdout.splitlines()
+        for name in names:
+            if name not in self.functions:
+                put(os.path.join(self.source, name), os.path.join(ROOT, name))
+
+    def rewrite(self, path, name, command, directory):
+        source = sites.Source(path, name, command, directory)
+        for mutant in source.mutants:
+            self.mutants.append(mutant)
+            mutant.number = len(self.mutants)
+        self.functions[name] = source.functions
+        there = os.path.join(self.source, name)
+        text = source.rewritten()
+        if not os.path.exists(there) or open(there, encoding='utf-8').read() != text:
+            os.makedirs(os.path.dirname(there), exist_ok=True)
+            with open(there, 'w', encoding='utf-8') as file:
+                file.write(text)
+
+    def equivalent(self, mutant):
+        """Does the compiler make the same of it as of what is not broken?"""
+        return self.assembly(mutant.file, mutant.number) == self.assembly(mutant.file, 0)
+
+    def assembly(self, name, number):
+        if number == 0 and name in self.unbroken:
+            return self.unbroken[name]
+        with open(os.path.join(self.build, 'compile_commands.json'), encoding='utf-8') as file:
+            entry = next(e for e in json.load(file) if e['file'].endswith('/source/' + name))
+        command = shlex.split(entry['command'])
+        command = command[:command.index('-MD')] + [f'-DLEAT_MUTANT_FIXED={number}', '-O2', '-S', '-o', '-', entry['file']]
+        out = subprocess.run(command, cwd=entry['directory'], check=True, capture_output=True).stdout
+        digest = hashlib.sha256(out).digest()
+        if number == 0:
+            self.unbroken[name] = digest
+        return digest
+
+    def unit_tests(self):
+        """name: (command, environment, folder) of what runs without other processes."""
+        out = subprocess.run(['meson', 'introspect', '--tests', self.build], check=True, capture_output=True, text=True).stdout
+        tests = {}
+        for test in json.loads(out):
+            suites = {suite.split(':')[-1] for suite in test['suite']}
+            if not suites & {'process', 'cluster', 'sim', 'bench', 'clients', 'vm'}:
+                tests[test['name']] = (test['cmd'], test['env'], test['workdir'] or self.build)
+        return tests
+
+    @property
+    def simulator(self):
+        return os.path.join(self.build, 'tests/sim/leat-sim')
+
+
+def put(there, here):
+    """A copy that keeps its time, so that what has not changed is not compiled again."""
+    try:
+        if os.path.islink(here) or os.stat(there).st_mtime == os.stat(here).st_mtime:
+            return
+    except FileNotFoundError:
+        pass
+    os.makedirs(os.path.dirname(there), exist_ok=True)
+    shutil.copy2(here, there)

@@ -1,0 +1,43 @@
+/* Which mutant runs: included before every source of a build with mutants (tools/mutate), and nowhere else.
+ *
+ * LEAT_MUTANT=N chooses one. LEAT_MUTANTS_SEEN=FILE notes which places a run came to: one byte for each mutant. */
+#ifndef LEAT_MUTANTS_SWITCH_H
+#define LEAT_MUTANTS_SWITCH_H
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { LEAT_MUTANTS_MAX = 1 << 18 };
+
+__attribute__((weak)) unsigned leat_mutant_chosen;
+__attribute__((weak)) unsigned char *leat_mutants_seen;
+
+#ifdef LEAT_MUTANT_FIXED /* one of them alone, to see what the compiler makes of it */
+static inline int leat_mutant(unsigned number)
+{
+    return number == LEAT_MUTANT_FIXED;
+}
+#else
+static inline int leat_mutant(unsigned number)
+{
+    if (__builtin_expect(leat_mutants_seen != NULL, 0)) leat_mutants_seen[number] = 1;
+    return __builtin_expect(leat_mutant_chosen == number, 0);
+}
+
+#endif
+
+static __attribute__((constructor, unused)) void leat_mutants_begin(void)
+{
+    const char *number = getenv("LEAT_MUTANT"), *seen = getenv("LEAT_MUTANTS_SEEN");
+    if (number != NULL) leat_mutant_chosen = (unsigned)strtoul(number, NULL, 10);
+    if (seen == NULL || leat_mutants_seen != NULL) return;
+    int file = open(seen, O_RDWR | O_CREAT, 0600);
+    if (file < 0 || ftruncate(file, LEAT_MUTANTS_MAX) != 0) return;
+    void *bytes = mmap(NULL, LEAT_MUTANTS_MAX, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (bytes != MAP_FAILED) leat_mutants_seen = bytes;
+    close(file);
+}
+
+#endif
