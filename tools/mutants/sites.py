@@ -85,8 +85,8 @@ class Source:
         if place is None:
             return
         self.function = node['name']
-        self.functions[self.function] = hashlib.sha256(re.sub(rb'/\*.*?\*/|\s+', b' ', self.bytes[place[0]:place[1]],
-                                                              flags=re.S)).hexdigest()[:12]
+        words = re.sub(rb'/\*.*?\*/|//[^\n]*', b' ', self.bytes[place[0]:place[1]], flags=re.S).split()
+        self.functions[self.function] = hashlib.sha256(b' '.join(words)).hexdigest()[:12]
         self.returns = node['type']['qualType'].split('(')[0].strip()
         body = node['inner'][-1]
         self.last = body['inner'][-1] if body.get('inner') else None
@@ -146,8 +146,10 @@ class Source:
         if op in ('&&', '||'):
             for part, place in ((left, a), (right, b)):
                 if bare(part).get('opcode') != op:
-                    word = '||' if op == '&&' else '&& !'
-                    self.edit('clause', place, lambda on, text_of, _, p=place, w=word: f'(({text_of(*p)}) {w}{on})')
+                    # The switch comes first, so that it is come to whatever the operand is.
+                    first, then = ('', '||') if op == '&&' else ('!', '&&')
+                    self.edit('clause', place,
+                              lambda on, text_of, _, p=place, f=first, t=then: f'({f}{on} {t} ({text_of(*p)}))')
         elif op in ('==', '!='):
             self.edit('compare', whole, lambda on, text_of, _: f'((({text_of(*a)}) {op} ({text_of(*b)})) != {on})')
         elif op in FLIPPED:
