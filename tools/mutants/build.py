@@ -21,7 +21,6 @@ class Build:
         plain = os.path.join(self.out, 'plain')
         if not os.path.exists(os.path.join(plain, 'build.ninja')):
             subprocess.run(['meson', 'setup', plain, ROOT, '--buildtype=release'], check=True, stdout=subprocess.DEVNULL)
-            subprocess.run(['ninja', '-C', plain, 'include/leat/version.h'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with open(os.path.join(plain, 'compile_commands.json'), encoding='utf-8') as file:
             commands = json.load(file)
         for entry in commands:
