@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The tool that breaks rules, on a source where every broken rule shows in what the program prints."""
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -62,7 +63,7 @@ def test_every_broken_rule_shows(folder):
 
     def said(number, **more):
         done = subprocess.run([program], env={**os.environ, 'LEAT_MUTANT': str(number), **more}, capture_output=True, text=True,
-                              timeout=20)
+                              timeout=5)
         return done.returncode, done.stdout
 
     plain = os.path.join(folder, 'plain')
@@ -74,14 +75,16 @@ def test_every_broken_rule_shows(folder):
     said(0, LEAT_MUTANTS_SEEN=seen)
     with open(seen, 'rb') as file:
         came = file.read()
-    quiet = []
     for mutant in source.mutants:
         assert came[mutant.number] == 1, f'{mutant} was not come to'
+
+    def shows(mutant):
         try:
-            if said(mutant.number) == said(0):
-                quiet.append(str(mutant))
+            return said(mutant.number) != (0, whole.stdout)
         except subprocess.TimeoutExpired:
-            pass  # that shows, too
+            return True
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:  # a loop without an end waits
+        quiet = [str(mutant) for mutant, shown in zip(source.mutants, pool.map(shows, source.mutants)) if not shown]
     assert not quiet, quiet
     kinds = Counter(mutant.kind for mutant in source.mutants)
     missing = {'negate', 'clause', 'compare', 'constant', 'operands', 'leave', 'return', 'swallow', 'result'} - set(kinds)
