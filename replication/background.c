@@ -472,7 +472,7 @@ static void whole_tell(struct leat_primary *primary, uint64_t now_us)
         "replication: every closed segment of this core's logs has its copies again: %llu KiB "
         "were copied, %llu ms after one was missing",
         (unsigned long long)(copied >> 10), (unsigned long long)ms);
-    /* What is one too many now, a damaged one or that of a node that came back late, goes at once. */
+    /* A damaged copy, or one of a node that came back late, was kept while others lacked: now each audit drops it. */
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
         if (primary->peers[i]) primary->peers[i]->audited_us = 0;
     rep_arm(primary, REP_TICK_US);

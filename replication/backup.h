@@ -223,4 +223,10 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
 void backup_handle(struct leat_backup *backup, struct backup_writer *writer,
                    const struct leat_frame *frame, const struct leat_link_ticket *ticket);
 
+/** What another node says of leat_segment.passed_bytes: never more than the segment can have. */
+static inline uint32_t backup_passed_bounded(const struct leat_segment *seg, uint32_t bytes)
+{
+    return bytes < seg->capacity ? bytes : seg->capacity;
+}
+
 #endif

@@ -337,7 +337,7 @@ static void pull_close(struct leat_backup_pull *pull)
     seg->base_offset = scan.base_offset;
     seg->next_offset = pull->next_offset ? pull->next_offset : scan.next_offset;
     seg->max_timestamp_ms = scan.max_timestamp_ms;
-    seg->passed_bytes = pull->passed_bytes < seg->capacity ? pull->passed_bytes : seg->capacity;
+    seg->passed_bytes = backup_passed_bounded(seg, pull->passed_bytes);
     request->rep = pull->rep;
     request->pull = pull;
     backup_close(request, on_pull_closed);

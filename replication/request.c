@@ -130,18 +130,13 @@ static bool base_offset_of(const struct leat_segment *seg, uint64_t *out_base_of
     return true;
 }
 
-static uint32_t passed_bounded(const struct leat_segment *seg, uint32_t bytes)
-{
-    return bytes < seg->capacity ? bytes : seg->capacity;
-}
-
 static void close_now(struct backup_request *request, void (*then)(struct leat_keep *keep))
 {
     struct leat_segment *seg = request->rep->seg;
     seg->extent = request->body.extent;
     seg->next_offset = request->body.next_offset;
     seg->max_timestamp_ms = request->body.max_timestamp_ms;
-    seg->passed_bytes = passed_bounded(seg, request->body.passed_bytes);
+    seg->passed_bytes = backup_passed_bounded(seg, request->body.passed_bytes);
     backup_close(request, then);
 }
 
@@ -466,7 +461,7 @@ static void on_confirmed(struct leat_keep *keep)
 void backup_confirm(struct replica *rep, uint32_t passed)
 {
     struct leat_segment *seg = rep->seg;
-    uint32_t bytes = passed ? passed_bounded(seg, passed - 1) : seg->passed_bytes;
+    uint32_t bytes = passed ? backup_passed_bounded(seg, passed - 1) : seg->passed_bytes;
     bool other = seg->state == LEAT_SEGMENT_CLOSED && bytes != seg->passed_bytes;
     rep->settled = true;
     if (!seg->tentative && !other) return;

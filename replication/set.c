@@ -303,7 +303,8 @@ static void resume_step(struct rep_set *set)
         if (set->copies[i]->state == REP_COPY_PARKED) return;
     set->local_done = false;
     answer(&set->resume, LEAT_OK);
-    rep_mark_dirty(set->log); /* what it lacks is asked for now, also where nobody appends */
+    rep_mark_dirty(
+        set->log); /* appends do so too, but a log that is woken for a lost copy has none */
 }
 
 /* All copies first, then the local one: whoever answers for the segment knows it longest. */

@@ -430,8 +430,8 @@ static void space_again(struct leat_slots *slots)
     slots->full_bytes = 0;
 }
 
-/* What told of the end of the space is taken back by what needs as much, or gives as much back: a smaller segment
- * may still fit, and that says nothing. */
+/* The disk is called full until a segment as large as the refused one fits again: that a smaller one fits says
+ * nothing. */
 leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
                          enum leat_durability durability, struct leat_slot *out_slot)
 {

@@ -484,9 +484,7 @@ static void print_peers(const struct leat_msg_cluster_node *node)
     int name_bytes = (int)node->name.bytes;
     if (report->known && report->segments_under_replicated > 0)
         printf("%.*s: %" PRIu64
-               " segment%s lack%s copies: made again in the background, where nodes are there; the "
-               "last segment of a log that is parked: with its next append, or when its streamlet "
-               "moves\n",
+               " segment%s lack%s copies: made again in the background, where nodes are there\n",
                name_bytes, node->name.text, report->segments_under_replicated,
                cli_s(report->segments_under_replicated),
                report->segments_under_replicated == 1 ? "s" : "");

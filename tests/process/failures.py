@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import time
 
 import leftovers
 from cluster import PATIENT, Cluster, free_ports
@@ -232,6 +231,11 @@ def test_a_voter_with_an_older_state_of_its_disk_is_refused_by_name():
     equal(sorted(cluster.consume('t')), lines)
 
 
+def parked(cluster, stream):
+    last = [log['segment_list'][-1] for log in described(cluster, stream)]
+    return all(len(segment['copies']) == 2 and all(copy['parked'] for copy in segment['copies']) for segment in last)
+
+
 def test_a_log_that_nobody_appends_to_has_its_copies_again():
     """Its last segment, too: of three copies two go, one after the other, and then the owner; what was acknowledged is there."""
     cluster = Cluster(recovery='yes', memory='256M', park_after='1', **PATIENT).start()
@@ -242,7 +246,7 @@ def test_a_log_that_nobody_appends_to_has_its_copies_again():
     others = [node for node in range(3) if f'n{node}' != owner]
     for victim in others:
         node = cluster.nodes[victim]
-        time.sleep(3)  # all are parked
+        until(lambda: parked(cluster, 's'), 'its copies are parked')
         node.kill()
         shutil.rmtree(node.data)
         node.launch()

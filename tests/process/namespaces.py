@@ -6,7 +6,7 @@ import sys
 from rig import Skipped, WAIT_S
 
 
-# Whoever is in namespaces of its own keeps its process id when it runs itself again. A test that it starts makes its own.
+# A program that runs itself again keeps its process id, so this marks it alone: tests that it starts make namespaces of their own.
 INSIDE = f'inside {os.getpid()}'
 
 
