@@ -20,8 +20,8 @@ enum {
     REP_CPU_EVERY = 16,        /* posts, of which one is measured */
     REP_RETRY_US = 200 * 1000, /* after failed attachments, AGAIN, and refusals at most */
     REP_REFUSAL_TELL_US = 30 * 1000 * 1000, /* between two lines of the same cause for it */
-    REP_COMING_US =
-        5 * 1000 * 1000,       /* a node that is met for the first time is not called missing */
+    /* A node that is met for the first time, and has refused nothing, is not called missing for so long. */
+    REP_COMING_US = 30 * 1000 * 1000,
     REP_REFUSED_US = 2 * 1000, /* all have refused a copy: then so long, doubling with each time */
     REP_LAST_COPY_US = 60 * 1000, /* enough copies are there: the others are waited for so long */
     REP_VERSION_ROWS_MAX = 16384,

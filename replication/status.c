@@ -4,14 +4,22 @@
 #include "replication/primary.h"
 
 /* Met, and never attached yet: in a cluster that has just formed, or whose node has just come, this is the way that
- * things go, and passes. */
+ * things go, and passes. How long depends on the machine: the other node makes the memory for the copies before it
+ * answers. */
+static bool is_coming(const struct rep_peer *peer, uint64_t now_us)
+{
+    bool refused = peer->refused != LEAT_OK && peer->refused != LEAT_E_STARTING &&
+                   peer->refused != LEAT_E_AGAIN && peer->refused != LEAT_E_TIMEOUT;
+    return peer->up && peer->session == 0 && !refused && now_us < peer->met_us + REP_COMING_US;
+}
+
 static unsigned nodes_coming(const struct leat_primary *primary)
 {
     uint64_t now_us = rep_now(primary);
     unsigned count = 0;
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
         const struct rep_peer *peer = primary->peers[i];
-        count += peer && peer->up && peer->session == 0 && now_us < peer->met_us + REP_COMING_US;
+        count += peer && is_coming(peer, now_us);
     }
     return count;
 }

@@ -221,9 +221,41 @@ static void full_heap_sends_copies_elsewhere(void **state)
     world_free(world);
 }
 
+static void expect_below_min(const struct world *world, unsigned logs)
+{
+    struct leat_keeper keeper = leat_primary_keeper(world->logs[0].rep);
+    assert_int_equal(keeper.refusal(keeper.ctx), LEAT_E_TOO_FEW_COPIES);
+    assert_int_equal(status_of(world).logs_below_min, logs);
+}
+
+/* Goal: a log whose other nodes have never been attached is starting, however long they make their memory (that takes
+ * seconds on a machine that has much to do); once that has lasted, a node of them is missing, and is said to be. */
+static void nodes_that_are_still_coming_are_not_called_missing(void **state)
+{
+    (void)state;
+    struct world *world = world_new(27, 3, 3, 1, LEAT_DURABILITY_MEMORY, 0);
+    for (unsigned node = 1; node < 3; node++)
+        world->nodes[node].mute = true;
+    run(world, 25 * 1000 * 1000); /* the requests have ended, unanswered */
+    expect_below_min(world, 0);
+    run(world, 6 * 1000 * 1000);
+    expect_below_min(world, 1);
+    for (unsigned node = 1; node < 3; node++)
+        world->nodes[node].mute = false;
+    run(world, 1000 * 1000);
+    assert_int_equal(status_of(world).logs_below_min, 0);
+    append_all(world, 5);
+    world_node_kill(world, 1, false); /* one that was attached is missing at once */
+    world_node_kill(world, 2, false);
+    run(world, 200 * 1000);
+    expect_below_min(world, 1);
+    world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_that_are_still_coming_are_not_called_missing),
         cmocka_unit_test(full_heap_sends_copies_elsewhere),
         cmocka_unit_test(better_place_is_taken_by_heads_and_closed_segments),
         cmocka_unit_test(no_better_place_leaves_all_as_it_is),
