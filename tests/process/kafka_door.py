@@ -1,5 +1,6 @@
 """Kafka's front door: its flags, topics made by asking for them or not, and a reader that reads nothing."""
 import gzip
+import os
 import select
 import socket
 import struct
@@ -187,7 +188,8 @@ def test_batches_that_nobody_could_read_are_refused():
 
 
 def test_many_who_send_bombs_keep_nobody_waiting():
-    """64 connections send batches of 15 KB that uncompress to 15 MiB, each to a log of its own, as fast as they are taken."""
+    """64 connections send batches of 15 KB that uncompress to 15 MiB, each to a log of its own, as fast as they are taken. How long
+    somebody else waits is counted in what the server does meanwhile, as the machine may have more to do."""
     server = Server('--kafka', '127.0.0.1:0', '--cores', '1').start()
     client = Client(server)
     server.leat('stream', 'create', 'many', '--logs', 64)
@@ -205,11 +207,11 @@ def test_many_who_send_bombs_keep_nobody_waiting():
     for number in range(20):
         honest = Client(server) if number % 4 == 0 else honest
         for what, blob in ('compressed', packed), ('plain', good):
-            began = time.monotonic()
+            began = server.cpu_ticks()
             equal(produce(honest, 't', blob), (NONE, 20 * number + (10 if what == 'plain' else 0)))
-            worst[what] = max(worst.get(what, 0), time.monotonic() - began)
+            worst[what] = max(worst.get(what, 0), (server.cpu_ticks() - began) / os.sysconf('SC_CLK_TCK'))
     print('  beside 64 connections: ' + ', '.join(f'{what} {s:.2f} s' for what, s in worst.items()))
-    check(max(worst.values()) < 2, worst)
+    check(max(worst.values()) < 1.5, 'of the server\'s time went by before an answer:', worst)
     check(len(server.values('t')) == 400)
     answered = sum(bool(select.select([a.socket], [], [], 0)[0]) for a in attackers)
     print(f'  {answered} of them had an answer by then')
