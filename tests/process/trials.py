@@ -11,22 +11,15 @@ were told reads everything back.
 --calm-s: so long before each trial nothing happens. Nodes forget within some ten seconds how long others were
 silent of late, and are given longer until then: 12 shows what the first fault of a quiet cluster costs.
 
-Kinds:
-  kill    kill -9 of a streamlet's owner, started again later
-  leader  kill -9 of the node that leads the coordinators
-  pair    kill -9 of an owner and, moments later, of another node (while it recovers the first, often)
-  stop    SIGSTOP of an owner, SIGCONT later: it wakes up as one that was declared dead
-  cut     an owner's cable is cut (both ways, nobody is told), and mended later
-  oneway  an owner can send nothing to one other node, but hears it: some logs move, or none
-  parted  an owner and one other node can send each other nothing
-
-Cuts need network namespaces; where they are refused those kinds are left out. Trials come in rounds:
+Kinds: those of blows.py. Where network namespaces are refused those that need them are left out. Trials come in rounds:
 each round has streams of its own, and at its end everything is read back.
 
 What is checked, of each partition: every acked record is there once, at the offset that was told with its
-ack, in the order in which it was handed over; nothing else is there; offsets are dense. A reader that
-follows while all that happens sees the same. Members of a set that come and go leave nothing out, and
-what was committed stays so. And each pause ends: nobody waits longer than 60 s for anything.
+ack, in the order in which it was handed over; nothing else is there; offsets are dense. Readers that
+follow while all that happens, and never begin anew, see the same; so no offset ever has two contents.
+The end that a client is told never goes back, and is never below what was acked before it asked.
+Members of a set that come and go leave nothing out, and what was committed stays so. And each pause
+ends: nobody waits longer than 60 s for anything once all is healed.
 """
 import argparse
 import array
@@ -40,17 +33,16 @@ import threading
 import time
 
 import rig
+from blows import FAR_KINDS, LASTS_S, MAY_WAIT, NEAR_KINDS, WITH_ANOTHER, Blow, address, small_disk
 from busy import StandStill, Teller, whole_diary
 from cluster import Cluster
 import namespaces
 import netns
-from netns import FarCluster, ip
+from netns import FarCluster
 from rig import LEAT, WAIT_S, Failure, check, equal, process_end, until
 import tied
 
-NEAR_KINDS = ('kill', 'leader', 'pair', 'stop')
-FAR_KINDS = ('cut', 'oneway', 'parted')
-STREAMS = {'m': (4, 'memory'), 'd': (2, 'disk')}  # streamlets, level
+STREAMS = {'m': (4, 'memory', '256K'), 'd': (2, 'disk', '64K')}  # streamlets, level, a segment's bytes
 LINES, EVERY_S = 10, 0.01                         # what a producer hands over, how often
 
 
@@ -155,6 +147,53 @@ class Tail:
         self.process.wait(WAIT_S)
         self.thread.join(WAIT_S)
         return [row.decode().rstrip('\n') for row in self.rows]
+
+
+class Ends:
+    """Somebody who asks again and again where the logs of a stream end, by way of any node. An owner of before that does not know
+    yet that others have its logs may answer what it knew: only what it says under the last epoch of a log has to hold."""
+
+    def __init__(self, cluster, stream, feeds):
+        self.cluster, self.stream = cluster, stream
+        self.feeds = {f.streamlet: f for f in feeds if f.stream == stream}
+        self.ends = dict.fromkeys(self.feeds, 0)
+        self.short = []  # (streamlet, epoch, what was wrong)
+        self.epochs = dict.fromkeys(self.feeds, 0)
+        self.asked, self.failed = 0, None
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def ask(self):
+        acked = {streamlet: len(feed.offsets) for streamlet, feed in self.feeds.items()}
+        told = self.cluster.leat('stream', 'describe', self.stream, '--json', code=None)
+        for log in json.loads(told.stdout)['log_list'] if told.stdout else ():
+            if log['state'] != 'ok':
+                continue
+            self.asked += 1
+            streamlet, end = log['streamlet'], log['end_offset']
+            if end < max(self.ends[streamlet], acked[streamlet]):
+                self.short.append((streamlet, log['epoch'], f'{self.stream} partition {streamlet} ends at {end}, though '
+                                   f'{acked[streamlet]} records were acked and it ended at {self.ends[streamlet]} before: {log}'))
+            self.ends[streamlet] = max(self.ends[streamlet], end)
+            self.epochs[streamlet] = max(self.epochs[streamlet], log['epoch'])
+
+    def run(self):
+        try:
+            while not self.over.wait(0.1):  # between two questions
+                self.ask()
+        except Exception as error:
+            self.failed = error
+
+    def end(self):
+        self.over.set()
+        self.thread.join(WAIT_S)
+        if self.failed:
+            raise self.failed
+        self.ask()
+        check(self.asked > len(self.feeds), f'nobody was told where {self.stream} ends')
+        for streamlet, epoch, what in self.short:
+            check(epoch < self.epochs[streamlet], what)
 
 
 class Members:
@@ -266,11 +305,12 @@ class Round:
         self.cluster, self.number = cluster, number
         self.names = {f'{kind}{number}': kind for kind in STREAMS}
         for name, kind in self.names.items():
-            streamlets, level = STREAMS[kind]
+            streamlets, level, segment_bytes = STREAMS[kind]
             cluster.leat('stream', 'create', name, '--streamlets', streamlets, '--logs', 1, '--copies', 3,
-                         '--durability', level, '--segment-bytes', '1M')
+                         '--durability', level, '--segment-bytes', segment_bytes)
         self.feeds = [Feed(cluster, name, s) for name, kind in self.names.items() for s in range(STREAMS[kind][0])]
-        self.tail = Tail(cluster, f'm{number}')
+        self.tails = {name: Tail(cluster, name) for name in self.names}
+        self.ends = [Ends(cluster, name, self.feeds) for name in self.names]
         self.members = Members(cluster, f'd{number}', dice)
 
     def owners(self):
@@ -287,12 +327,13 @@ class Round:
         self.members.stop()
         for feed in self.feeds:
             feed.end()
+        for ends in self.ends:
+            ends.end()
         for name, kind in self.names.items():
             feeds = [f for f in self.feeds if f.stream == name]
             verify(feeds, self.cluster.consume(name, '--format', '%p %o %v'), 'read back')
-            if kind == 'm':
-                verify(feeds, self.tail.end(sum(f.count for f in feeds), f'the reader of {name}'), 'followed')
-            else:
+            verify(feeds, self.tails[name].end(sum(f.count for f in feeds), f'the reader of {name}'), 'followed')
+            if kind == 'd':
                 verify_members(feeds, self.members.end(sum(f.count for f in feeds)))
                 if self.members.gave_up:
                     print(f'{self.members.gave_up} of {len(self.members.runs)} members of the set gave up', flush=True)
@@ -321,8 +362,12 @@ class Trials:
     def __init__(self, cluster, transport, dice, args):
         self.cluster, self.transport, self.dice, self.args = cluster, transport, dice, args
         self.results = []
-        self.round = None
-        self.stopped = None  # the process that a trial has stopped
+        self.round = self.blow = None
+
+    @property
+    def stopped(self):
+        """The process that the trial of now has stopped."""
+        return self.blow and self.blow.stopped
 
     def names(self):
         return [f'n{i}' for i in range(len(self.cluster.nodes))]
@@ -337,43 +382,6 @@ class Trials:
             return until(lambda: [i for i in [self.leader()] if i is not None], 'somebody leads')[0]
         return int(self.dice.choice(sorted(owners))[1:])
 
-    def strike(self, kind, victim, second):
-        node = self.cluster.nodes[victim]
-        if kind in ('kill', 'leader', 'pair'):
-            node.process.kill()
-            if kind == 'pair':
-                time.sleep(self.dice.choice((0, 0.01, 0.03, 0.06, 0.1)))  # how far apart is what is tried
-                self.cluster.nodes[second].process.kill()
-        elif kind == 'stop':
-            self.stopped = node.process
-            os.kill(node.process.pid, signal.SIGSTOP)
-        elif kind == 'cut':
-            self.cluster.cut(victim)
-        else:
-            self.routes('add', victim, second, both=kind == 'parted')
-
-    def heal(self, kind, victim, second):
-        nodes = [self.cluster.nodes[victim]] + ([self.cluster.nodes[second]] if kind == 'pair' else [])
-        if kind in ('kill', 'leader', 'pair'):
-            for node in nodes:
-                node.kill()  # waits for its end, notes it
-                node.launch()
-            for node in nodes:
-                node.ready_wait()
-        elif kind == 'stop':
-            self.stopped = None
-            os.kill(nodes[0].process.pid, signal.SIGCONT)
-        elif kind == 'cut':
-            self.cluster.mend(victim)
-        else:
-            self.routes('del', victim, second, both=kind == 'parted')
-
-    @staticmethod
-    def routes(change, victim, second, both):
-        ip('-n', f'n{victim}', 'route', change, 'blackhole', f'10.77.0.{second + 1}/32')
-        if both:
-            ip('-n', f'n{second}', 'route', change, 'blackhole', f'10.77.0.{victim + 1}/32')
-
     def second(self, kind, victim):
         """Two of three voters must live."""
         others = [i for i in range(4) if i != victim and (kind != 'pair' or victim > 2 or i > 2)]
@@ -385,28 +393,26 @@ class Trials:
         owners = until(lambda: (o := self.round.owners()) and set(o) <= set(self.names()) and o, 'all have owners')
         victim = self.victim(kind, owners)
         second = self.second(kind, victim)
-        struck = owners.get(f'n{victim}', [])
-        two = kind in ('pair', 'oneway', 'parted')
-        if two:
-            struck = struck + owners.get(f'n{second}', [])
-        led = self.leader() in ((victim, second) if two else (victim,))
+        self.blow = blow = Blow(self.cluster, kind, victim, second, self.dice)
+        struck = [feed for node in blow.struck for feed in owners.get(f'n{node}', [])]
+        led = self.leader() in blow.struck
         waits = [feed.expect() for feed in self.round.feeds]
         at = time.time()
-        self.strike(kind, victim, second)
+        blow.strike()
         going = lambda: all(w[2] is not None for w in waits)
-        if kind == 'pair':  # both may have had what is needed
+        if kind in MAY_WAIT:
             late = time.monotonic() + 3
             until(lambda: going() or time.monotonic() > late, 'three seconds are over')
         else:
             until(going, f'trial {number} ({kind} of n{victim}): all go on')
         longest = max(feed.longest for feed in self.round.feeds)
-        time.sleep(self.dice.choice((0, 0, 0.1, 0.5, 1, 2)))  # how long it is away is what is tried
-        self.heal(kind, victim, second)
+        time.sleep(self.dice.choice(LASTS_S.get(kind, (0, 0, 0.1, 0.5, 1, 2))))  # how long it is away is what is tried
+        blow.heal()
         until(going, f'trial {number} ({kind} of n{victim}): all go on once all are back')
         ms = [round(w[2] * 1000, 1) for feed, w in zip(self.round.feeds, waits) if feed in struck]
         others = [round(w[2] * 1000, 1) for feed, w in zip(self.round.feeds, waits) if feed not in struck]
         result = {'trial': number, 'kind': kind, 'transport': self.transport, 'victim': f'n{victim}',
-                  'second': f'n{second}' if two else None, 'led': led,
+                  'second': f'n{second}' if kind in WITH_ANOTHER else None, 'led': led,
                   'at': at, 'struck_ms': ms, 'others_ms': others, 'longest_ms': round(longest * 1000, 1)}
         self.results.append(result)
         if self.args.json:
@@ -462,7 +468,12 @@ class NearCluster(Cluster):
 
 class ApartCluster(FarCluster):
     def node_address(self, i):
-        return f'10.77.0.{i + 1}:7701'
+        return f'{address(i)}:7701'
+
+    def node(self, i, **other):
+        node = super().node(i, **other)
+        node.data = small_disk(node)
+        return node
 
 
 def parts(args, may_cut):
