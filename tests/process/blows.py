@@ -6,10 +6,18 @@ Kinds:
   pair    kill -9 of an owner and, moments later, of another node (while it recovers the first, often)
   stop    SIGSTOP of an owner, SIGCONT later: it wakes up as one that was declared dead
   stuff   an owner's memory is stuffed: somebody appends to a stream of its own there as fast as it takes
+  stale   kill -9 of a node with copies; while that one is away the head rolls; then kill -9 of the owner and a third node, and the
+          one that was away comes back first, with what it had (its copies are too old to count)
+  remake  kill -9 of a node with copies, and of the owner while those copies are made anew elsewhere
+  chain   kill -9 of an owner, of the leader amid the recovery, and of a third node when the first one is back
+  room    kill -9 of all nodes at once; they come back one by one, in any order
   cut     an owner's cable is cut (both ways, nobody is told), and mended later
   oneway  an owner can send nothing to one other node, but hears it: some logs move, or none
   parted  an owner and one other node can send each other nothing
   split   an owner and one other node can send nothing to the other two, nor hear them
+  unled   an owner and the coordinators' leader can send each other nothing; it reaches all its backups but that one
+  late    kill -9 of a node with copies, which comes back while it can't hear the leader: it does not know who else has gone
+  lag     another node's cable takes 16 KB/s when an owner dies: copies there are behind, or not made yet
   slow    an owner's cable takes 16 KB/s
   full    an owner's disk has no space left
 
@@ -24,12 +32,12 @@ import time
 from netns import ip, tc
 from rig import WAIT_S, equal, on_end, process_end, until
 
-NEAR_KINDS = ('kill', 'leader', 'pair', 'stop', 'stuff')
-FAR_KINDS = ('cut', 'oneway', 'parted', 'split', 'slow', 'full')
-WITH_ANOTHER = ('pair', 'oneway', 'parted', 'split')
+NEAR_KINDS = ('kill', 'leader', 'pair', 'stop', 'stuff', 'stale', 'remake', 'chain', 'room')
+FAR_KINDS = ('cut', 'oneway', 'parted', 'split', 'unled', 'late', 'lag', 'slow', 'full')
+WITH_ANOTHER = ('pair', 'oneway', 'parted', 'split', 'stale', 'remake', 'chain', 'late', 'lag')
 # Nobody else can serve what those hold, or need: appends may wait until all are back.
 LASTS_S = {'slow': (1, 4), 'full': (3, 6)}  # what takes its time to be felt
-MAY_WAIT = ('pair', 'split', 'slow', 'full', 'stuff')
+MAY_WAIT = ('pair', 'split', 'slow', 'full', 'stuff', 'stale', 'remake', 'chain', 'room', 'late', 'lag')
 DISK_BYTES = 1 << 30  # of a node, in a cluster of namespaces
 STUFF_RECORDS = 12000  # three copies take more than the nodes' memory for segments, and less than their disks
 
@@ -45,11 +53,12 @@ def blackhole(change, sender, receiver):
 class Blow:
     """One trial's. struck: the nodes that the blow hits."""
 
-    def __init__(self, cluster, kind, victim, second, dice):
-        self.cluster, self.kind, self.victim, self.second, self.dice = cluster, kind, victim, second, dice
+    def __init__(self, cluster, kind, victim, second, leader, dice):
+        self.cluster, self.kind, self.dice = cluster, kind, dice
+        self.victim, self.second, self.leader = victim, second, leader
         self.stopped = None  # the process that stands still
         self.stuffing = None
-        self.struck = (victim, second) if kind in WITH_ANOTHER else (victim,)
+        self.struck = (victim, second) if kind in WITH_ANOTHER else tuple(self.all()) if kind == 'room' else (victim,)
 
     def strike(self):
         getattr(self, {'leader': 'kill', 'parted': 'oneway'}.get(self.kind, self.kind))(True)
@@ -57,24 +66,79 @@ class Blow:
     def heal(self):
         getattr(self, {'leader': 'kill', 'parted': 'oneway'}.get(self.kind, self.kind))(False)
 
-    def nodes(self):
-        return [self.cluster.nodes[i] for i in self.struck]
+    def all(self):
+        return range(len(self.cluster.nodes))
+
+    def die(self, *which):
+        for i in which:
+            self.cluster.nodes[i].process.kill()
+
+    def back(self, *which):
+        for i in which:
+            self.cluster.nodes[i].kill()  # waits for its end, notes it
+            self.cluster.nodes[i].launch()
+
+    def ready(self, *which):
+        for i in which:
+            self.cluster.nodes[i].ready_wait()
 
     def kill(self, on):
         if on:
-            self.cluster.nodes[self.victim].process.kill()
-            return
-        for node in self.nodes():
-            node.kill()  # waits for its end, notes it
-            node.launch()
-        for node in self.nodes():
-            node.ready_wait()
+            self.die(self.victim)
+        else:
+            self.back(*self.struck)
+            self.ready(*self.struck)
 
     def pair(self, on):
         self.kill(on)
         if on:
             time.sleep(self.dice.choice((0, 0.01, 0.03, 0.06, 0.1)))  # how far apart is what is tried
-            self.cluster.nodes[self.second].process.kill()
+            self.die(self.second)
+
+    def stale(self, on):
+        third = next(i for i in self.all() if i not in self.struck)
+        if on:
+            self.die(self.second)
+            time.sleep(self.dice.uniform(0.5, 3))  # how far the head has gone on is what is tried
+            self.die(self.victim, third)
+        else:
+            self.back(self.second)
+            time.sleep(self.dice.uniform(0, 1))  # for how long it is the first is what is tried
+            self.back(self.victim, third)
+            self.ready(self.second, self.victim, third)
+
+    def remake(self, on):
+        if on:
+            self.die(self.second)
+            time.sleep(self.dice.uniform(0.1, 1.5))  # how many copies are made by then is what is tried
+            self.die(self.victim)
+        else:
+            self.kill(False)
+
+    def chain(self, on):
+        if on:
+            self.die(self.victim)
+            time.sleep(self.dice.uniform(0.02, 0.4))  # how far the recovery is is what is tried
+            if self.leader != self.victim:
+                self.die(self.leader)
+            return
+        gone = {self.victim, self.leader}
+        self.back(*gone)
+        self.ready(*gone)
+        self.die(self.second)
+        self.back(self.second)
+        self.ready(self.second)
+
+    def room(self, on):
+        if on:
+            self.die(*self.all())
+            return
+        order = list(self.all())
+        self.dice.shuffle(order)
+        for i in order:
+            self.back(i)
+            time.sleep(self.dice.choice((0, 0.1, 0.5)))  # how far apart is what is tried
+        self.ready(*order)
 
     def stop(self, on):
         process = self.cluster.nodes[self.victim].process
@@ -99,6 +163,37 @@ class Blow:
         if self.kind == 'parted':
             blackhole(change, self.second, self.victim)
 
+    def apart(self, on, one, other):
+        if one != other:
+            blackhole('add' if on else 'del', one, other)
+            blackhole('add' if on else 'del', other, one)
+
+    def unled(self, on):
+        self.apart(on, self.victim, self.leader)
+
+    def late(self, on):
+        if on:
+            self.die(self.second)
+            self.apart(True, self.second, self.leader)
+            self.back(self.second)
+            time.sleep(self.dice.uniform(0, 0.5))  # what it has heard by then is what is tried
+            if self.victim != self.second:
+                self.die(self.victim)
+        else:
+            self.apart(False, self.second, self.leader)
+            self.back(self.victim)
+            self.ready(self.second, self.victim)
+
+    def lag(self, on):
+        if on:
+            self.thin(True, self.second)
+            time.sleep(self.dice.uniform(0, 2))  # how far that node is behind is what is tried
+            self.die(self.victim)
+        else:
+            self.thin(False, self.second)
+            self.back(self.victim)
+            self.ready(self.victim)
+
     def split(self, on):
         for here in self.struck:
             for there in set(range(len(self.cluster.nodes))) - set(self.struck):
@@ -106,14 +201,14 @@ class Blow:
                 blackhole('add' if on else 'del', there, here)
 
     def slow(self, on):
-        cable = f'cable{self.victim}'
-        inside = ('-n', f'n{self.victim}')
-        if on:
-            tc('qdisc', 'add', 'dev', cable, 'root', 'tbf', 'rate', '128kbit', 'burst', '16k', 'latency', '500ms')
-            tc(*inside, 'qdisc', 'add', 'dev', 'eth0', 'root', 'tbf', 'rate', '128kbit', 'burst', '16k', 'latency', '500ms')
-        else:
-            tc('qdisc', 'del', 'dev', cable, 'root')
-            tc(*inside, 'qdisc', 'del', 'dev', 'eth0', 'root')
+        self.thin(on, self.victim)
+
+    @staticmethod
+    def thin(on, node):
+        limit = ('tbf', 'rate', '128kbit', 'burst', '16k', 'latency', '500ms') if on else ()
+        for device in (('dev', f'cable{node}'), ('-n', f'n{node}', 'dev', 'eth0')):
+            inside, device = device[:-2], device[-2:]
+            tc(*inside, 'qdisc', 'add' if on else 'del', *device, 'root', *limit)
 
     def full(self, on):
         ballast = os.path.join(os.path.dirname(self.cluster.nodes[self.victim].data), 'ballast')

@@ -393,9 +393,10 @@ class Trials:
         owners = until(lambda: (o := self.round.owners()) and set(o) <= set(self.names()) and o, 'all have owners')
         victim = self.victim(kind, owners)
         second = self.second(kind, victim)
-        self.blow = blow = Blow(self.cluster, kind, victim, second, self.dice)
+        leader = self.leader()
+        self.blow = blow = Blow(self.cluster, kind, victim, second, leader, self.dice)
         struck = [feed for node in blow.struck for feed in owners.get(f'n{node}', [])]
-        led = self.leader() in blow.struck
+        led = leader in blow.struck
         waits = [feed.expect() for feed in self.round.feeds]
         at = time.time()
         blow.strike()
