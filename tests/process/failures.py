@@ -403,7 +403,7 @@ def test_a_node_whose_disk_is_full_is_named():
     check_in('its disk is full', json.loads(cluster.leat('status', '--json', which=[1], code=1).stdout)['trouble'])
     cluster.leat('status', which=[0])
     for log in described(cluster, 's'):
-        equal((log['state'], log['code']), ('full', 'DISK_FULL') if log['streamlet'] == own else ('ok', 'OK'))
+        equal((log['state'], log['code']), ('full', 'DISK_FULL') if log['streamlet'] == own else ('ok', 'OK'), log)
     check_in(f'streamlet {own} log 0: the disk of its node is full', cluster.leat('stream', 'describe', 's').stderr.decode())
     os.unlink(ballast)
     until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'it has space again')
