@@ -910,6 +910,31 @@ unsigned sim_net_half_open(struct sim_process *process, uint32_t per_mille, uint
     return count;
 }
 
+/* Both ends are open, or one has been told that the other is gone. */
+static void late_end(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_conn *conn = event->a;
+    if (!conn->actor || !conn->actor->process->alive || conn->state != CONN_OPEN || conn->moving)
+        return;
+    if (conn->under_way) sim_fault_struck(world, SIM_FAULT_LATE_BYTES);
+    end_send(conn);
+    conn->silent = true;
+    conn->silent_until_us = event->n;
+    conn_end(conn, LEAT_E_CLOSED);
+}
+
+void sim_net_late(struct sim_process *process, uint32_t per_mille, uint64_t until_us)
+{
+    struct sim_world *world = process->world;
+    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
+        if (!conn->actor || conn->actor->process != process || conn->state != CONN_OPEN) continue;
+        if (!conn->peer || conn->moving || !sim_rng_chance(&world->net, per_mille)) continue;
+        if (conn->last_arrival_us < until_us) conn->last_arrival_us = until_us;
+        uint64_t end_us = world->now_us + sim_rng_below(&world->net, until_us - world->now_us);
+        sim_world_at(world, end_us, late_end, conn)->n = until_us;
+    }
+}
+
 /* An orderly end of the process: every connection is closed, and told so. */
 void sim_net_close_all(struct sim_process *process)
 {

@@ -19,6 +19,7 @@ enum kind {
     PARTED,
     ALONE,
     HALF_OPEN,
+    LATE_BYTES,
     RESET,
     REFUSE,
     DELAY,
@@ -316,6 +317,9 @@ static void on_one(struct scenario *scenario, enum kind kind)
     case HALF_OPEN:
         (void)sim_net_half_open(process, 500, for_a_while(scenario));
         break;
+    case LATE_BYTES:
+        sim_net_late(process, 300, for_a_while(scenario));
+        break;
     case RESET:
         (void)sim_net_reset(process, 500);
         break;
@@ -398,20 +402,35 @@ static void fault_due(struct sim_world *world, struct sim_event *event)
 static void weights_draw(struct scenario *scenario)
 {
     const uint32_t usual[KINDS] = {
-        [KILL] = 12,        [KILL_IN_CALL] = 8,
-        [POWER] = 8,        [POWER_AT_DISK] = 6,
-        [LEADER] = 5,       [SEVERAL] = 4,
-        [ROOM] = 2,         [RESTART] = 4,
-        [PAUSE] = 10,       [CLOCK] = 3,
-        [CUT] = 8,          [PARTED] = 8,
-        [ALONE] = 6,        [HALF_OPEN] = 6,
-        [RESET] = 8,        [REFUSE] = 3,
-        [DELAY] = 3,        [CLIENT_CUT] = 4,
-        [CLIENT_PAUSE] = 3, [STALL] = 5,
-        [FULL] = 4,         [NO_FILES] = 3,
-        [DISK_ERROR] = 4,   [RMEM_ERRORS] = 8,
-        [RMEM_FULL] = 3,    [WRITING] = 8,
-        [WRITTEN_TO] = 6,   [DAMAGE] = scenario->victim ? 8 : 0,
+        [KILL] = 12,
+        [KILL_IN_CALL] = 8,
+        [POWER] = 8,
+        [POWER_AT_DISK] = 6,
+        [LEADER] = 5,
+        [SEVERAL] = 4,
+        [ROOM] = 2,
+        [RESTART] = 4,
+        [PAUSE] = 10,
+        [CLOCK] = 3,
+        [CUT] = 8,
+        [PARTED] = 8,
+        [ALONE] = 6,
+        [HALF_OPEN] = 6,
+        [LATE_BYTES] = 4,
+        [RESET] = 8,
+        [REFUSE] = 3,
+        [DELAY] = 3,
+        [CLIENT_CUT] = 4,
+        [CLIENT_PAUSE] = 3,
+        [STALL] = 5,
+        [FULL] = 4,
+        [NO_FILES] = 3,
+        [DISK_ERROR] = 4,
+        [RMEM_ERRORS] = 8,
+        [RMEM_FULL] = 3,
+        [WRITING] = 8,
+        [WRITTEN_TO] = 6,
+        [DAMAGE] = scenario->victim ? 8 : 0,
     };
     bool some = false;
     while (!some) {

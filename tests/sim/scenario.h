@@ -20,7 +20,7 @@ enum {
     SIM_REBOOTS_MAX = 400,
     SIM_SERVERS_MAX = 5,
     SIM_VOTERS_MAX = 3,
-    SIM_CLUSTER_FAULTS = 28,
+    SIM_CLUSTER_FAULTS = 29,
     SIM_ROTS_MAX = 256,
     SIM_CLOSED_LAST = 6,
     SIM_SCRUB_BYTES_PER_SECOND = 4 * 1024 * 1024, /* as leatd has it */
@@ -58,6 +58,7 @@ struct sim_server {
     struct sim_arena *arena;
     struct sim_rmem_host *rmem_host; /* NULL: alone */
     uint64_t powered_us;             /* when its power came back */
+    int32_t clock_ppm;               /* its clock's rate: sim.h */
     uint64_t ready_us;               /* when it said so, by its own clock */
     struct sim_process *process;
     struct leat_node *node;

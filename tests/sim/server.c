@@ -8,6 +8,8 @@
 
 #include "base/assert.h"
 
+enum { CLOCK_PPM_MAX = 20000 };
+
 static uint64_t cpu_us(void *ctx)
 {
     (void)ctx;
@@ -213,6 +215,21 @@ static void on_death(struct sim_process *process, enum sim_death death)
     sim_server_boot_later(server, sim_rng_between(&scenario->world->fault, 500, away_us_max));
 }
 
+/* In one seed of four each machine's clock has a rate of its own. Two percent are more than a clock of a machine has:
+ * what adds up in hours there shows within a seed. Nodes of one machine have one clock. */
+static void clocks_draw(struct scenario *scenario, bool shared_machines)
+{
+    struct sim_rng rates;
+    int32_t ppm[SIM_SERVERS_MAX];
+    sim_rng_init(&rates, scenario->world->seed, "rates of clocks");
+    if (!sim_rng_chance(&rates, 250)) return;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        ppm[i] = (int32_t)sim_rng_below(&rates, 2 * CLOCK_PPM_MAX + 1) - CLOCK_PPM_MAX;
+        scenario->servers[i].clock_ppm = ppm[shared_machines ? i % 2 : i];
+    }
+    sim_fault_struck(scenario->world, SIM_FAULT_DRIFT);
+}
+
 void sim_servers_init(struct scenario *scenario, unsigned count)
 {
     LEAT_ASSERT(count >= 1 && count <= SIM_SERVERS_MAX);
@@ -246,6 +263,7 @@ void sim_servers_init(struct scenario *scenario, unsigned count)
         /* Each disk tears in its own way. */
         sim_disk_reseed(server->disk, scenario->world->seed * SIM_SERVERS_MAX + i);
     }
+    if (count > 1) clocks_draw(scenario, shared_machines);
 }
 
 /* Core 0 has the memory that others write into; every core writes into others'. */
@@ -290,6 +308,7 @@ void sim_server_boot(struct sim_server *server)
     process->on_death = on_death;
     process->wall_jump_ms = wall_jump_ms;
     process->clock_offset_us = -(int64_t)server->powered_us;
+    process->clock_ppm = server->clock_ppm;
     if (server->process) sim_process_memory_drop(server->process);
     server->process = process;
     server->ready = false;

@@ -73,19 +73,21 @@ enum sim_fault {
     SIM_FAULT_NODE_PARTED,                     /* two machines did not reach each other */
     SIM_FAULT_NODE_ALONE,                      /* one reached none of the others */
     SIM_FAULT_HALF_OPEN,                       /* one end of a connection went, unheard */
-    SIM_FAULT_DELAY,                           /* bytes between two machines were slow */
-    SIM_FAULT_LEADER,                          /* the coordinators' leader was killed */
-    SIM_FAULT_SEVERAL,                         /* several machines died at once */
-    SIM_FAULT_ROOM,                            /* all of them did */
-    SIM_FAULT_MOVE,                            /* no fault: a streamlet was moved */
-    SIM_FAULT_AWAY,                            /* a machine was away for seconds */
-    SIM_FAULT_TRUNCATED,                       /* a file lost its end */
-    SIM_FAULT_CLOSED_OWN,                      /* a closed segment rotted on its owner's disk */
-    SIM_FAULT_CLOSED_COPY,                     /* ... on that of a node with a copy */
-    SIM_FAULT_CLOSED_CUT,                      /* ... as its file lost its end */
-    SIM_FAULT_MEND_ERROR,                      /* the disk refused a write or a flush of a mend */
-    SIM_FAULT_MEND_POWER,                      /* the power went amid a mend's write or flush */
-    SIM_FAULT_MEND_KILL,                       /* ... or its process was killed there */
+    SIM_FAULT_LATE_BYTES,    /* a connection's bytes came after its end was known */
+    SIM_FAULT_DRIFT,         /* no fault: a machine's clock runs faster or slower */
+    SIM_FAULT_DELAY,         /* bytes between two machines were slow */
+    SIM_FAULT_LEADER,        /* the coordinators' leader was killed */
+    SIM_FAULT_SEVERAL,       /* several machines died at once */
+    SIM_FAULT_ROOM,          /* all of them did */
+    SIM_FAULT_MOVE,          /* no fault: a streamlet was moved */
+    SIM_FAULT_AWAY,          /* a machine was away for seconds */
+    SIM_FAULT_TRUNCATED,     /* a file lost its end */
+    SIM_FAULT_CLOSED_OWN,    /* a closed segment rotted on its owner's disk */
+    SIM_FAULT_CLOSED_COPY,   /* ... on that of a node with a copy */
+    SIM_FAULT_CLOSED_CUT,    /* ... as its file lost its end */
+    SIM_FAULT_MEND_ERROR,    /* the disk refused a write or a flush of a mend */
+    SIM_FAULT_MEND_POWER,    /* the power went amid a mend's write or flush */
+    SIM_FAULT_MEND_KILL,     /* ... or its process was killed there */
     SIM_FAULT_ROW,           /* the row of a closed segment rotted, between others */
     SIM_FAULT_FILLED,        /* no fault: its owner has it again */
     SIM_FAULT_MENDED,        /* no fault: it was written anew */
@@ -202,6 +204,7 @@ struct sim_process {
     enum sim_death death;
     uint64_t die_in_calls;   /* 0: no; else die at that port call from now */
     int64_t clock_offset_us; /* monotonic clock of this boot */
+    int32_t clock_ppm;       /* how much faster than the world's it runs, in millionths */
     int64_t wall_jump_ms;
     uint64_t paused_until_us, cut_off_until_us;
     struct sim_disk *disk;
@@ -286,6 +289,9 @@ void sim_net_close_all(struct sim_process *process);
 /** One end of some connections goes, and the other learns of it only when it sends something after
  * that time. Returns how many. */
 unsigned sim_net_half_open(struct sim_process *process, uint32_t per_mille, uint64_t until_us);
+/** What goes over some connections of a process from now on arrives at that time, and its own end goes before: it may
+ * have connected anew, and said the same again, when the other end hears of what was said first. */
+void sim_net_late(struct sim_process *process, uint32_t per_mille, uint64_t until_us);
 /** What one process has queued for another (NULL: for all), on connections open at its own end. */
 struct sim_owed {
     unsigned open;

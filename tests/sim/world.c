@@ -61,6 +61,8 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_NODE_PARTED] = "nodes_parted",
     [SIM_FAULT_NODE_ALONE] = "node_alone",
     [SIM_FAULT_HALF_OPEN] = "half_open",
+    [SIM_FAULT_LATE_BYTES] = "late_bytes",
+    [SIM_FAULT_DRIFT] = "clock_drift",
     [SIM_FAULT_DELAY] = "slow_link",
     [SIM_FAULT_LEADER] = "leader_kill",
     [SIM_FAULT_SEVERAL] = "several_at_once",
@@ -346,7 +348,9 @@ static void wake_schedule(struct sim_actor *actor)
     if (actor->wake_at_us == UINT64_MAX || actor->wake_scheduled_us <= actor->wake_at_us) return;
     uint64_t now_us = sim_process_now_us(actor->process);
     uint64_t delay_us = actor->wake_at_us > now_us ? actor->wake_at_us - now_us : 0;
-    /* Real timers are late, never early. */
+    /* Real timers are late, never early; so are those of a slow clock. */
+    if (actor->process->clock_ppm < 0)
+        delay_us = delay_us * 1000000 / (uint64_t)(1000000 + actor->process->clock_ppm) + 1;
     delay_us += sim_rng_below(&actor->world->schedule, 200);
     struct sim_event *event = sim_actor_post(actor, delay_us, wake_due, NULL);
     event->n = actor->wake_at_us;
@@ -500,7 +504,8 @@ void sim_port_called(struct sim_actor *actor)
 
 uint64_t sim_process_now_us(const struct sim_process *process)
 {
-    return process->world->now_us + (uint64_t)process->clock_offset_us;
+    int64_t up_us = (int64_t)process->world->now_us + process->clock_offset_us;
+    return (uint64_t)(up_us + up_us * process->clock_ppm / 1000000);
 }
 
 static uint64_t clock_now_us(void *ctx)
