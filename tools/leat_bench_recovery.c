@@ -98,14 +98,15 @@ static int store(const struct recovery_options *o, const char *brokers)
 
 /* ---- asking ---- */
 
-static struct cli_cluster cluster; /* large */
+static struct leat_cluster_told cluster; /* large */
+static struct cli_answer cluster_answer;
 
 /* Of all but one; the answer is to be given back. */
 static bool ask(struct bench_servers *servers, uint32_t without)
 {
     cli_disconnect(); /* the one that was asked last may be the one that died */
     cli_brokers = bench_servers_brokers(servers, without);
-    return cli_cluster_get(&cluster, true) == CLI_OK;
+    return cli_cluster_get(&cluster, &cluster_answer, true) == CLI_OK;
 }
 
 /* All but one are up, nothing is being recovered; out_lacking: segments and logs that lack a copy. */
@@ -135,7 +136,7 @@ static bool well_wait(struct bench_servers *servers, uint32_t without, bool whol
         uint64_t lacking = 0;
         if (ask(servers, without)) {
             well = is_well(servers, without, &lacking) && (!whole || lacking == 0);
-            cli_answer_fini(&cluster.answer);
+            cli_answer_fini(&cluster_answer);
         }
         if (well) return true;
         (void)poll(NULL, 0, whole ? 10 * POLL_MS : POLL_MS);
@@ -153,7 +154,7 @@ static bool copies_wait(struct bench_servers *servers, uint32_t without, struct 
         uint64_t lacking = 0;
         if (ask(servers, without)) {
             well = is_well(servers, without, &lacking);
-            cli_answer_fini(&cluster.answer);
+            cli_answer_fini(&cluster_answer);
         }
         if (well && lacking == 0) return true;
         if (lacking > most) most = lacking;
@@ -178,7 +179,7 @@ static void roles(struct bench_servers *servers, int *out_owner, int *out_leader
                    node->node_address.bytes) == 0)
             *out_leader = server;
     }
-    cli_answer_fini(&cluster.answer);
+    cli_answer_fini(&cluster_answer);
 }
 
 static int move_to(const struct bench_server *server)

@@ -49,36 +49,25 @@ static int by_name(const void *a, const void *b)
     return order != 0 ? order : (one->bytes > other->bytes) - (one->bytes < other->bytes);
 }
 
-int cli_cluster_get(struct cli_cluster *cluster, bool quiet)
+int cli_cluster_get(struct leat_cluster_told *cluster, struct cli_answer *answer, bool quiet)
 {
     uint8_t bytes[8];
     struct leat_msg_writer body;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
     leat_msg_write_array(&body, 0);
-    if (cli_call(LEAT_KIND_CLUSTER_STATUS, &body, &cluster->answer)) {
-        if (!quiet) return cli_refused(&cluster->answer);
-        cli_answer_fini(&cluster->answer);
+    if (cli_call(LEAT_KIND_CLUSTER_STATUS, &body, answer)) {
+        if (!quiet) return cli_refused(answer);
+        cli_answer_fini(answer);
         return CLI_FAILED;
     }
     struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, cluster->answer.bytes, cluster->answer.count);
-    leat_msg_cluster_read(&reader, &cluster->head);
-    cluster->voter_count = leat_msg_read_array(&reader);
-    if (cluster->voter_count > CLI_CLUSTER_VOTERS_MAX) reader.failed = true;
-    for (uint32_t i = 0; !reader.failed && i < cluster->voter_count; i++)
-        leat_msg_voter_read(&reader, &cluster->voters[i]);
-    cluster->node_count = leat_msg_read_array(&reader);
-    if (cluster->node_count > CLI_CLUSTER_NODES_MAX) reader.failed = true;
-    for (uint32_t i = 0; !reader.failed && i < cluster->node_count; i++)
-        leat_msg_cluster_node_read(&reader, &cluster->nodes[i]);
-    memset(&cluster->recovery, 0, sizeof cluster->recovery);
-    if (cluster->head.has_recovery) leat_msg_recovery_read(&reader, &cluster->recovery);
-    if (!reader.failed) {
+    leat_msg_reader_init(&reader, answer->bytes, answer->count);
+    if (leat_cluster_told_read(&reader, cluster)) {
         qsort(cluster->nodes, cluster->node_count, sizeof *cluster->nodes, by_name);
         return CLI_OK;
     }
     if (!quiet) cli_error("the server's answer can't be read: it is of another version");
-    cli_answer_fini(&cluster->answer);
+    cli_answer_fini(answer);
     return CLI_FAILED;
 }
 
@@ -87,37 +76,6 @@ static const char *state_name(const struct leat_msg_cluster_node *node)
     static const char *const names[] = {"?", "up", "down", "gone"};
     if (node->state == 1 && node->draining) return "draining";
     return names[node->state < 4 ? node->state : 0];
-}
-
-/* Not started with --coordinators: it has no address for others. */
-static bool is_alone(const struct cli_cluster *cluster)
-{
-    return cluster->node_count == 1 && cluster->nodes[0].node_address.bytes == 0;
-}
-
-/* Up, and what its logs lack is not known. */
-static bool is_unheard(const struct leat_msg_cluster_node *node)
-{
-    return node->state == 1 && !node->report.known;
-}
-
-/* A node that is down, full or not heard, a voter that can't be reached, a log that lacks copies or records, or of
- * which records may have been passed over: somebody's work. */
-static bool healthy(const struct cli_cluster *cluster)
-{
-    bool well = cluster->head.why.bytes == 0 && cluster->head.leader_address.bytes != 0;
-    bool troubled = false;
-    for (uint32_t i = 0; i < cluster->node_count; i++) {
-        const struct leat_msg_node_report *report = &cluster->nodes[i].report;
-        if (cluster->nodes[i].state == 2 || is_unheard(&cluster->nodes[i])) well = false;
-        if (report->logs_under_replicated > 0 || report->logs_below_min > 0) well = false;
-        troubled = troubled || report->logs_troubled > 0 || report->logs_passed > 0 ||
-                   report->trouble.bytes > 0;
-    }
-    for (uint32_t i = 0; i < cluster->voter_count; i++)
-        if (!cluster->voters[i].reachable) well = false;
-    if (cluster->recovery.waiting > 0 || cluster->recovery.phase != 0) well = false;
-    return (well || is_alone(cluster)) && !troubled;
 }
 
 static void print_text(const char *key, struct leat_msg_string text, const char *end)
@@ -217,14 +175,14 @@ static void print_recovery_json(const struct leat_msg_recovery *recovery)
     printf("},");
 }
 
-static bool node_is_down(const struct cli_cluster *cluster)
+static bool node_is_down(const struct leat_cluster_told *cluster)
 {
     for (uint32_t i = 0; i < cluster->node_count; i++)
         if (cluster->nodes[i].state == 2 && !cluster->nodes[i].draining) return true;
     return false;
 }
 
-static void print_recovery(const struct cli_cluster *cluster)
+static void print_recovery(const struct leat_cluster_told *cluster)
 {
     const struct leat_msg_recovery *recovery = &cluster->recovery;
     if (recovery->phase != 0)
@@ -280,12 +238,12 @@ static bool waits_too(const struct leat_msg_recovery *recovery,
 }
 
 /* What owners say of logs that are theirs. Those that recovery names were told with the reason that it has. */
-static void print_troubled(const struct cli_cluster *cluster)
+static void print_troubled(const struct leat_cluster_told *cluster)
 {
     uint64_t told = 0, more = 0;
     for (uint32_t i = 0; i < cluster->node_count; i++) {
         const struct leat_msg_cluster_node *node = &cluster->nodes[i];
-        if (is_unheard(node))
+        if (leat_node_told_unheard(node))
             printf("trouble  node %.*s is up and was not heard, so what its logs lack is not "
                    "known: %.*s\n",
                    (int)node->name.bytes, node->name.text, (int)node->report.why.bytes,
@@ -328,7 +286,7 @@ void cli_passed_print(const struct leat_msg_passed *passed)
 }
 
 /* As a rule nothing that has to be done but to look: no trouble, and not well before somebody has. */
-static void print_passed(const struct cli_cluster *cluster)
+static void print_passed(const struct leat_cluster_told *cluster)
 {
     uint64_t told = 0, more = 0;
     for (uint32_t i = 0; i < cluster->node_count; i++) {
@@ -359,7 +317,7 @@ static bool same_text(struct leat_msg_string a, struct leat_msg_string b)
 }
 
 /* Of the coordinators, which are known by their node addresses. */
-static const char *role_name(const struct cli_cluster *cluster,
+static const char *role_name(const struct leat_cluster_told *cluster,
                              const struct leat_msg_cluster_node *node)
 {
     if (node->node_address.bytes == 0) return cluster->voter_count ? "voter" : "-";
@@ -370,7 +328,7 @@ static const char *role_name(const struct cli_cluster *cluster,
     return "-";
 }
 
-static void print_json(const struct cli_cluster *cluster)
+static void print_json(const struct leat_cluster_told *cluster)
 {
     const struct leat_msg_cluster *head = &cluster->head;
     printf("{\"cluster_id\":\"");
@@ -384,7 +342,7 @@ static void print_json(const struct cli_cluster *cluster)
     printf("\"term\":%" PRIu64 ",\"applied_index\":%" PRIu64 ",\"streams\":%" PRIu64
            ",\"logs\":%" PRIu64 ",\"healthy\":%s,",
            head->term, head->applied_index, head->streams, head->logs,
-           healthy(cluster) ? "true" : "false");
+           leat_cluster_told_well(cluster) ? "true" : "false");
     print_recovery_json(&cluster->recovery);
     printf("\"voters\":[");
     for (uint32_t i = 0; i < cluster->voter_count; i++) {
@@ -425,7 +383,7 @@ static char *used_cell(uint64_t used, uint64_t limit)
 }
 
 /* Who they are. */
-static void print_nodes(const struct cli_cluster *cluster)
+static void print_nodes(const struct leat_cluster_told *cluster)
 {
     enum { COLUMNS = 8 };
     static const char *const columns[COLUMNS] = {"node",    "state", "role", "incarnation",
@@ -449,7 +407,7 @@ static void print_nodes(const struct cli_cluster *cluster)
 }
 
 /* What they have. */
-static void print_loads(const struct cli_cluster *cluster)
+static void print_loads(const struct leat_cluster_told *cluster)
 {
     enum { COLUMNS = 7 };
     static const char *const columns[COLUMNS] = {
@@ -517,7 +475,7 @@ static void print_peers(const struct leat_msg_cluster_node *node)
 
 /* Its node may be up and its voter keep out: the disk was lost, and what it had promised with it. A node that does not
  * answer may only be called up, since no majority is there to declare it dead: that one keeps its vote. */
-static void print_voter(const struct cli_cluster *cluster, const struct leat_msg_voter *voter)
+static void print_voter(const struct leat_cluster_told *cluster, const struct leat_msg_voter *voter)
 {
     printf("%s  %.*s%s", voter->votes ? "voter  " : "spare  ", (int)voter->address.bytes,
            voter->address.text, voter->reachable ? "" : ", not reachable");
@@ -531,7 +489,7 @@ static void print_voter(const struct cli_cluster *cluster, const struct leat_msg
     putchar('\n');
 }
 
-static void print_people(const struct cli_cluster *cluster)
+static void print_people(const struct leat_cluster_told *cluster)
 {
     const struct leat_msg_cluster *head = &cluster->head;
     printf("cluster  ");
@@ -539,7 +497,7 @@ static void print_people(const struct cli_cluster *cluster)
         printf("%02x", head->cluster_id[i]);
     printf(", %" PRIu64 " stream%s, %" PRIu64 " log%s\n", head->streams,
            head->streams == 1 ? "" : "s", head->logs, head->logs == 1 ? "" : "s");
-    if (is_alone(cluster)) {
+    if (leat_cluster_told_alone(cluster)) {
         puts("a server alone");
         print_recovery(cluster);
         print_troubled(cluster);
@@ -586,12 +544,13 @@ static int status(int argc, char **argv)
         if (n > 0) cli_error("cluster status takes no operands");
         return CLI_USAGE;
     }
-    static struct cli_cluster cluster;
+    static struct leat_cluster_told cluster;
+    struct cli_answer answer;
     if (watch) cli_catch_signals(); /* asked once, it ends at once */
     int code;
     bool screen = watch && !json && isatty(STDOUT_FILENO);
     do {
-        code = cli_cluster_get(&cluster, watch);
+        code = cli_cluster_get(&cluster, &answer, watch);
         if (code != CLI_OK && !watch) return code;
         if (screen) fputs("\033[H\033[J", stdout); /* in place of what was there */
         if (watch && !json) print_time();
@@ -608,8 +567,8 @@ static int status(int argc, char **argv)
         else
             print_people(&cluster);
         fflush(stdout);
-        code = healthy(&cluster) ? CLI_OK : CLI_FAILED;
-        cli_answer_fini(&cluster.answer);
+        code = leat_cluster_told_well(&cluster) ? CLI_OK : CLI_FAILED;
+        cli_answer_fini(&answer);
         if (!watch || cli_interrupted()) break;
         if (!json && !screen) putchar('\n');
         (void)poll(NULL, 0, screen ? WATCH_MS : WATCH_FILE_MS); /* a signal ends it early */

@@ -28,7 +28,7 @@ struct consume_ends {
     uint64_t streamlet, log; /* CLI_NONE: all */
     struct consume_end *ends;
     uint32_t count;
-    const struct cli_cluster *cluster; /* while those without an end are named */
+    const struct leat_cluster_told *cluster; /* while those without an end are named */
     bool known;
     uint64_t not_before_us, unknown_since_us;
 };
@@ -161,15 +161,16 @@ static void missing_tell(struct consume_ends *ends, const struct cli_answer *ans
 {
     struct consume_end *rows;
     uint32_t count;
-    struct cli_cluster *cluster = calloc(1, sizeof *cluster);
+    struct leat_cluster_told *cluster = calloc(1, sizeof *cluster);
     if (!cluster) abort();
-    bool told = cli_cluster_get(cluster, true) == CLI_OK;
+    struct cli_answer status;
+    bool told = cli_cluster_get(cluster, &status, true) == CLI_OK;
     cli_disconnect();
     if (!told) cluster->recovery.row_count = 0;
     ends->cluster = cluster;
     int missing = ends_read(ends, answer, true, &rows, &count);
     ends->cluster = NULL;
-    if (told) cli_answer_fini(&cluster->answer);
+    if (told) cli_answer_fini(&status);
     free(cluster);
     if (missing < 0) return;
     free(rows);

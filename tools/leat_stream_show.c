@@ -146,24 +146,6 @@ static void owners_read(struct owners *owners, struct leat_msg_reader *reader)
     }
 }
 
-static const char *log_state(const struct leat_msg_log_info *log)
-{
-    static const char *const states[] = {"ok", "waiting", "damaged", "stopped"};
-    enum leat_err_class class = leat_err_class(log->code);
-    if (log->state == 0 && log->code == LEAT_E_DISK_FULL) return "full";  /* its node's disk */
-    if (log->state == 0 && log->code == LEAT_E_DAMAGED) return "damaged"; /* and takes appends */
-    if (log->state == 0 && (class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE))
-        return "unknown"; /* it is not served yet, or its owner was not heard */
-    return states[log->state > 3 ? 3 : log->state];
-}
-
-/* As far as anything is known that would refuse them. */
-static bool takes_appends(const struct leat_msg_log_info *log)
-{
-    return log->state == 0 && !log->below_min &&
-           (log->code == LEAT_OK || log->code == LEAT_E_DAMAGED);
-}
-
 /* ---- where the copies lie ---- */
 
 struct copies_print {
@@ -302,7 +284,8 @@ static void log_json(const struct leat_msg_log_info *log, const struct owners *o
            ",\"first_group\":%" PRIu64 ",\"groups\":%" PRIu64 ",\"producers\":%" PRIu64
            ",\"memory_bytes\":%" PRIu64 ",\"code\":\"%s\",\"text\":",
            first ? "" : ",", log->at.streamlet, log->at.log, log->at.owner, log->at.epoch,
-           log->at.lane, log_state(log), takes_appends(log) ? "true" : "false", log->first_offset,
+           log->at.lane, leat_log_told_state(log),
+           leat_log_told_takes_appends(log) ? "true" : "false", log->first_offset,
            log->acked_offset, log->offsets_lost, log->bytes, log->first_segment, log->segments,
            log->end_segment, log->first_group, log->groups, log->producers, log->memory_bytes,
            leat_err_name(log->code));
@@ -359,7 +342,7 @@ static void place_cells(const struct leat_msg_log_info *log, const struct owners
     row[1] = cli_cell("%u", log->at.streamlet);
     row[2] = cli_cell("%u", log->at.log);
     row[3] = cli_cell("%s", owner_name(owners, log->at.owner));
-    row[4] = cli_cell("%s", log_state(log));
+    row[4] = cli_cell("%s", leat_log_told_state(log));
     if (!is_told(log)) {
         cells_not_told(row, 5, PLACE_COLUMNS);
         return;
