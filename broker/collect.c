@@ -5,6 +5,7 @@
  * write into, whatever the transport, and has what is open moved into private copies. What is told
  * here holds therefore every byte that was or will ever be acked by them. */
 #include "broker/collect.h"
+#include "base/bug.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +19,13 @@
 #include "broker/core.h"
 #include "broker/thin.h"
 
-enum { BLOCK_BYTES = 4096, ROWS_FIRST = 64, LOOK_TRIES = 100, LOOK_AGAIN_US = 10 * 1000 };
+enum {
+    BLOCK_BYTES = 4096,
+    ROWS_FIRST = 64,
+    LOOK_TRIES = 100,
+    LOOK_AGAIN_US = 10 * 1000,
+    FENCE_LATE_US = 20 * 1000
+};
 
 /* ---- collecting ---- */
 
@@ -306,14 +313,41 @@ static void starts_read(struct collecting *it)
     disk->submit(disk->ctx, &it->io);
 }
 
+static void look(struct collecting *it)
+{
+    leat_backup_collect(it->node->cores[0].replicate.backup, collect_wanted, collect_see, it);
+}
+
 static void on_fenced(void *arg)
 {
     struct collecting *it = arg;
     if (--it->fences > 0) return;
     it->fenced_us = leat_core_now(&it->node->cores[0]);
-    if (it->rc == LEAT_OK)
-        leat_backup_collect(it->node->cores[0].replicate.backup, collect_wanted, collect_see, it);
+    if (it->rc == LEAT_OK && !LEAT_BUG(FENCE_AFTER_LOOK)) look(it);
     starts_read(it);
+}
+
+static void fences_start(struct collecting *it)
+{
+    const struct leat_collect *collect = it->collect;
+    struct leat_core *core = &it->node->cores[0];
+    it->fences = 1;
+    for (size_t i = 0; i < collect->crashed_count; i++) {
+        const struct leat_crashed_node *crashed = &collect->crashed[i];
+        if (strcmp(crashed->name, core->node->name) == 0) continue;
+        leat_err rc = leat_backup_fence(core->replicate.backup, crashed->name, crashed->incarnation,
+                                        on_fenced, it);
+        if (rc == LEAT_OK)
+            it->fences++;
+        else
+            it->rc = rc;
+    }
+    on_fenced(it);
+}
+
+static void on_fence_timer(struct leat_timer *timer)
+{
+    fences_start(timer->owner);
 }
 
 static void collect_begin(struct leat_core *core, struct leat_collect *collect)
@@ -333,18 +367,13 @@ static void collect_begin(struct leat_core *core, struct leat_collect *collect)
     for (size_t i = 0; i < collect->log_count; i++)
         it->logs[i] = &collect->logs[i];
     qsort(it->logs, collect->log_count, sizeof *it->logs, log_order);
-    it->fences = 1;
-    for (size_t i = 0; i < collect->crashed_count; i++) {
-        const struct leat_crashed_node *crashed = &collect->crashed[i];
-        if (strcmp(crashed->name, core->node->name) == 0) continue;
-        leat_err rc = leat_backup_fence(core->replicate.backup, crashed->name, crashed->incarnation,
-                                        on_fenced, it);
-        if (rc == LEAT_OK)
-            it->fences++;
-        else
-            it->rc = rc;
+    if (LEAT_BUG(FENCE_AFTER_LOOK)) {
+        look(it);
+        it->timer = (struct leat_timer){.on_expired = on_fence_timer, .owner = it};
+        leat_timer_start(&core->timers, &it->timer, FENCE_LATE_US);
+        return;
     }
-    on_fenced(it);
+    fences_start(it);
 }
 
 static struct leat_node *node_of(void *actor)
@@ -461,7 +490,7 @@ static void pulling_step(struct pulling *it)
                                                 .extent = pull->extent,
                                                 .next_offset = pull->next_offset,
                                                 .version = pull->version,
-                                                .tentative = true,
+                                                .tentative = !LEAT_BUG(TENTATIVE_COUNTS),
                                                 .on_done = pulling_on_pulled,
                                                 .owner = it};
     sources_fill(it);

@@ -1,6 +1,7 @@
 /* Locate: where is the earliest, the latest record, or the one of a time or an offset? Logs are
  * asked one after the other, each on its own core. */
 #include "broker/locate.h"
+#include "base/bug.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -115,7 +116,8 @@ static void locator_deliver_back(void *actor, struct leat_mail *mail)
         return;
     }
     locator_buffer_give(locator);
-    if (locator->op.rc == LEAT_E_OFFSET_OUT_OF_RANGE && leat_confirm_needed(locator->core)) {
+    if (locator->op.rc == LEAT_E_OFFSET_OUT_OF_RANGE && leat_confirm_needed(locator->core) &&
+        !LEAT_BUG(END_UNCONFIRMED)) {
         locator->confirm.on_done = locator_on_confirmed;
         locator->confirm.owner = locator;
         leat_confirm_ask(locator->core, &locator->confirm);

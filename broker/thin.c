@@ -1,5 +1,6 @@
 /* What a node tells a recovery of: see thin.h. */
 #include "broker/thin.h"
+#include "base/bug.h"
 
 /* It says nothing of its log but that the segment before it was closed: that one is asked for next. */
 static bool has_no_records(const struct leat_replica_row *row)
@@ -16,7 +17,9 @@ static bool is_before_one_without_records(const struct leat_replica_row *rows, s
 {
     uint64_t next = rows[at].segment + 1;
     for (size_t i = at + 1; i < count && rows[i].segment <= next; i++)
-        if (rows[i].segment == next && has_no_records(&rows[i])) return true;
+        if (rows[i].segment == next && has_no_records(&rows[i]))
+            return !LEAT_BUG(ONE_WITHOUT_RECORDS) || i + 1 == count ||
+                   !has_no_records(&rows[i + 1]);
     return false;
 }
 

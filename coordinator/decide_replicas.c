@@ -130,7 +130,7 @@ static bool is_sure(const struct leat_log_record *record, uint64_t segment,
     uint32_t nodes = 0;
     for (size_t i = 0; i < count; i++) {
         if (!is_mark(record, rows[i]) || rows[i]->segment != segment) continue;
-        if (!rows[i]->ragged) return true;
+        if (!rows[i]->ragged || LEAT_BUG(RAGGED_COUNTS)) return true;
         bool again = false;
         for (size_t k = 0; k < i; k++)
             again |= heard->nodes[k] == heard->nodes[i] && rows[k]->segment == segment &&

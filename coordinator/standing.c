@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/diary.h"
 #include "coordinator/rights.h"
 
@@ -185,7 +186,7 @@ static void crash_take(struct leat_coordinator *coordinator, const struct co_pee
         return;
     if (leads)
         co_standing_set(coordinator, LEAT_STANDING_CRASHED);
-    else if (co_peer_votes(coordinator, peer))
+    else if (co_peer_votes(coordinator, peer) && !LEAT_BUG(CRASH_UNHEEDED))
         co_standing_set(coordinator, LEAT_STANDING_ALONE);
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "multilog/internal.h"
@@ -205,7 +206,8 @@ void log_trim_to(struct leat_log *log, uint32_t count)
  *  3. The log begins with 2, and what was acked in 0 is dropped on every node. */
 void log_retain(struct leat_log *log)
 {
-    if (log->front_unknown || log_trim_is_pending(log) || log->old.seg) return;
+    if (log->front_unknown && !LEAT_BUG(FRONT_GIVEN_UP)) return;
+    if (log_trim_is_pending(log) || log->old.seg) return;
     int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
     /* SUBTLE: what is not acked may be gone after a crash; counted here, it would have let go of as many
      * bytes of what is acked beyond what was to be kept. */

@@ -2,6 +2,7 @@
  * §4.6), and copying closed segments that have lost copies, at a bounded rate (§4.5.1). */
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/diary.h"
 #include "replication/primary.h"
 
@@ -32,7 +33,7 @@ static bool is_adequate(const struct rep_set *set)
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (copy->state == REP_COPY_OPENING || copy->incomplete || copy->found) return false;
-        if (rep_copy_leaves(copy)) return false;
+        if (rep_copy_leaves(copy) && !LEAT_BUG(LEAVING_COUNTS)) return false;
         if (set->closed && copy->state != REP_COPY_CLOSED) return false;
     }
     return true;
@@ -122,7 +123,8 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
     if (!set && log->options.older_follow && !LEAT_BUG(DROP_UNKNOWN)) return VERDICT_LATER;
     if (!set && leat_segment_range_has(&log->options.unsure, row->segment.v)) return VERDICT_LATER;
     if (!set) return VERDICT_DROP; /* trimmed, or never became part of the log */
-    if (set->dropping || is_busy_elsewhere(peer, row->handle)) return VERDICT_LATER;
+    if (set->dropping || (is_busy_elsewhere(peer, row->handle) && !LEAT_BUG(PLACE_AMID_WRITES)))
+        return VERDICT_LATER;
     struct rep_copy *copy = copy_at(set, peer);
     if (copy && copy->state == REP_COPY_OPENING) return VERDICT_LATER;
     if (copy && copy->handle == row->handle && copy->state == REP_COPY_CLOSED &&
@@ -220,7 +222,8 @@ static void rows_judge(struct rep_peer *peer, struct leat_msg_reader *reader)
         enum verdict verdict = judge(peer, &row);
         if (verdict == VERDICT_LATER) continue;
         /* Only what was closed or parked is known to have no writes on their way. */
-        bool may_land = peer->cut && row.state < LEAT_SEGMENT_PARKED;
+        bool may_land =
+            peer->cut && row.state < LEAT_SEGMENT_PARKED && !LEAT_BUG(PLACE_AMID_WRITES);
         unsigned word = verdict == VERDICT_KEEP ? REP_SETTLE_KEEP
                         : may_land              ? REP_SETTLE_LEAVE
                                                 : REP_SETTLE_DROP;

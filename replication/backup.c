@@ -1,6 +1,7 @@
 /* The backup: the table of replicas, and what the store and the node tell it. */
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/diary.h"
 #include "replication/backup.h"
 
@@ -286,7 +287,7 @@ void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg
  * So the place comes back with X's arena only. */
 void backup_drop_for_another(struct replica *rep)
 {
-    rep->leave |= backup_is_written(rep);
+    rep->leave |= backup_is_written(rep) && !LEAT_BUG(FOREIGN_WORD_FREES);
     backup_drop(rep);
 }
 

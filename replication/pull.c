@@ -6,6 +6,7 @@
  * part of it pass for the whole. */
 #include <string.h>
 
+#include "base/bug.h"
 #include "replication/backup.h"
 
 enum {
@@ -42,9 +43,9 @@ static bool may_serve(const struct replica *rep, struct leat_extent extent, bool
     const struct leat_segment *seg = rep->seg;
     struct leat_entry trailer;
     if (LEAT_BUG(MEND_UNCHECKED) && !extent.crc) return seg->file && !rep->dropping;
-    if (rep->damaged || rep->drop_wanted || rep->dropping || rep->adopting || seg->incomplete ||
-        seg->rotten)
+    if (rep->damaged || rep->drop_wanted || rep->dropping || seg->incomplete || seg->rotten)
         return false;
+    if (rep->adopting && !LEAT_BUG(SERVED_AMID_ADOPTION)) return false;
     if (extent.bytes < sizeof trailer || extent.bytes > seg->capacity) return false;
     if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
     if (!whole && backup_begins(rep, extent)) return true;
@@ -80,7 +81,7 @@ static struct replica *replica_with(const struct leat_backup *backup, struct lea
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (!rep->seg || rep->seg->id.v != segment.v) continue;
         if (!leat_log_ref_equal(rep->seg->log, log) || !may_serve(rep, extent, whole)) continue;
-        if (first && holds(first, extent)) return first;
+        if (LEAT_BUG(TORN_HIDES) || (first && holds(first, extent))) return first ? first : rep;
         if (first && holds(rep, extent)) return rep;
         first = rep;
     }
@@ -266,7 +267,8 @@ static int hope(leat_err rc)
 
 static void reason_note(struct leat_backup_pull *pull, leat_err rc)
 {
-    if (!pull->rc || hope(rc) > hope(pull->rc)) pull->rc = rc;
+    bool more = hope(rc) > hope(pull->rc) && !LEAT_BUG(FIRST_REASON);
+    if (!pull->rc || pull->rc == LEAT_E_NOT_FOUND || more) pull->rc = rc;
 }
 
 /* The next one that may have it; where none is left, the reason that leaves most hope is told. */

@@ -170,6 +170,17 @@ static void on_closed_before_whole(struct leat_keep *keep)
     stamp(request, request->body.version, false, on_done);
 }
 
+static void on_whole_before_closed(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    if (keep->rc) {
+        on_done(keep);
+        return;
+    }
+    request->rep->busy--;
+    close_now(request, on_done);
+}
+
 /* The trailer that ends the prefix, and this segment's own header before it. */
 static bool ends_with(const struct leat_segment *seg, struct leat_extent extent)
 {
@@ -203,7 +214,10 @@ static leat_err start_close(struct backup_request *request)
         return LEAT_OK;
     }
     if (!scans_as(seg, request->body.extent, &scan)) return LEAT_E_DAMAGED;
-    close_now(request, on_closed_before_whole);
+    if (LEAT_BUG(WHOLE_BEFORE_CLOSED))
+        stamp(request, request->body.version, false, on_whole_before_closed);
+    else
+        close_now(request, on_closed_before_whole);
     return LEAT_OK;
 }
 
@@ -490,8 +504,9 @@ static leat_err settle_one(struct leat_backup *backup, const struct backup_write
     uint64_t owner = pair->value / REP_SETTLE_WORDS;
     if (!rep || !rep->seg || rep->drop_wanted || rep->dropping)
         return word == REP_SETTLE_KEEP ? LEAT_E_NOT_FOUND : LEAT_OK;
-    if (owner < rep->word.v) return LEAT_E_STALE_EPOCH;
-    if (rep->adopting) return LEAT_E_AGAIN; /* it is about to be another: leat_backup_adopt() */
+    if (owner < rep->word.v && !LEAT_BUG(PAST_OWNER_DROPS)) return LEAT_E_STALE_EPOCH;
+    if (rep->adopting && !LEAT_BUG(ADOPTED_FOR_THE_PAST))
+        return LEAT_E_AGAIN; /* it is about to be another: leat_backup_adopt() */
     rep->leave |= word == REP_SETTLE_LEAVE;
     if (word != REP_SETTLE_KEEP) {
         drop_for(rep, writer);
