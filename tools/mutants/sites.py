@@ -13,6 +13,7 @@ Mutants (their kind is the first word of a row):
   operands   a + b becomes a - b; a - b becomes b - a, of pointers a + b
   leave      a call or an assignment is left out
   return     an early return is left out
+  jump       a continue, or a break out of a loop, is left out
   swallow    an error that is returned becomes LEAT_OK
   result     a truth value that is returned is negated
 
@@ -204,6 +205,16 @@ class Source:
                       f'__extension__({{ leat_err e{n}_ = ({text_of(*at)}); {on} ? LEAT_OK : e{n}_; }})')
         elif self.returns in ('bool', '_Bool') and bare(value).get('opcode') not in ('==', '!=', '&&', '||'):
             self.edit('result', at, lambda on, text_of, _: f'(({text_of(*at)}) ? !{on} : {on})')
+
+    def see_ContinueStmt(self, node, parents):
+        place = self.place(node)
+        if place is not None:
+            self.edit('jump', place, lambda on, text_of, _: f'__extension__({{ if (!{on}) {self.text(*place)}; }})')
+
+    def see_BreakStmt(self, node, parents):
+        inner = [p['kind'] for p in parents if p['kind'] in ('ForStmt', 'WhileStmt', 'DoStmt', 'SwitchStmt')]
+        if inner and inner[-1] != 'SwitchStmt':
+            self.see_ContinueStmt(node, parents)
 
     def statement(self, node):
         kind = node.get('kind')
