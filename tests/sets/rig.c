@@ -36,11 +36,12 @@ static leat_err home_append(void *ctx, const struct leat_batch *batch, struct le
 {
     struct home *home = ctx;
     assert_null(home->append);
-    if (leat_xoshiro_below(&home->rng, 8) == 0) {
+    if (!home->calm && leat_xoshiro_below(&home->rng, 8) == 0) {
         home->refusals++;
         return LEAT_E_AGAIN;
     }
-    if (leat_xoshiro_below(&home->rng, 10) == 0 || home->batch_count == BATCHES_MAX)
+    if (home->batch_count == BATCHES_MAX ||
+        (!home->calm && leat_xoshiro_below(&home->rng, 10) == 0))
         home_roll(home);
     struct stored *stored = &home->batches[home->batch_count++];
     stored->count = batch->byte_count;
@@ -73,8 +74,8 @@ static void home_open(struct home *home)
     struct leat_sets_options options = {
         .env = &home->env,
         .timers = &home->timers,
-        .settle_us = 1000,
-        .group_settle_us = 3000,
+        .settle_us = home->settle_us ? home->settle_us : 1000,
+        .group_settle_us = home->group_settle_us ? home->group_settle_us : 3000,
         .retention_us = home->retention_us,
         .followed = home->followed,
         .room = home->room,
@@ -124,7 +125,7 @@ void home_run(struct home *home, uint64_t us)
             query->first_group = home->first_group;
             query->on_done(query);
         }
-        if (home->append && !home->mute && leat_xoshiro_below(&home->rng, 2)) {
+        if (home->append && !home->mute && (home->calm || leat_xoshiro_below(&home->rng, 2))) {
             struct leat_append *append = home->append;
             home->append = NULL;
             home->acked_count = home->batch_count;

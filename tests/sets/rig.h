@@ -47,12 +47,14 @@ struct home {
     bool parallel;
     uint64_t first_group; /* retained, of every log */
     unsigned refusals;
-    uint64_t retention_us;       /* from the next restart on */
-    bool followed;               /* the same */
-    struct leat_sets_room *room; /* the same; NULL: none */
-    uint64_t group_bytes_max;    /* the same; 0: the default */
-    bool unread;                 /* the same: its table was not read yet when others are */
-    bool mute;                   /* appends are taken, and not acked */
+    uint64_t retention_us;               /* from the next restart on */
+    bool followed;                       /* the same */
+    struct leat_sets_room *room;         /* the same; NULL: none */
+    uint64_t group_bytes_max;            /* the same; 0: the default */
+    bool unread;                         /* the same: its table was not read yet when others are */
+    bool mute;                           /* appends are taken, and not acked */
+    bool calm;                           /* appends are taken and acked at once, nothing rolls */
+    uint64_t settle_us, group_settle_us; /* from the next restart on; 0: 1 ms, 3 ms */
 };
 
 struct home *home_new(uint64_t seed, bool parallel);
