@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/net_cuts.h"
+#include "tests/sim/net_parts.h"
 
 enum { LOOK_US = LEAT_INTAKE_LOOK_MS * 1000, END_US = 1000 * 1000 };
 enum { WINDOW_BYTES_MIN = 4096, WINDOW_BYTES_MAX = 512 * 1024, READ_BYTES_MAX = 256 * 1024 };
@@ -27,40 +28,6 @@ struct chunk { /* bytes under way; bytes 0 = the end */
     uint8_t data[];
 };
 
-enum conn_state { CONN_CONNECTING, CONN_OPEN, CONN_CLOSED };
-
-struct leat_conn {
-    struct leat_conn *next_in_world, *next_dirty, *peer;
-    struct sim_actor *actor; /* NULL while it moves */
-    const struct leat_conn_handler *handler;
-    void *user;
-    enum conn_state state;
-    char peer_name[32];
-    struct out *out_first, *out_last;
-    size_t queued, under_way, window;
-    unsigned sends_out; /* whose on_sent has not run */
-    uint64_t last_arrival_us;
-    uint64_t taken;    /* by the network, in all */
-    uint64_t taken_us; /* when it last took some, or something came to wait */
-    bool dirty, end_sent;
-    bool silent; /* this end is gone; the other is told when it sends after silent_until_us */
-    uint64_t silent_until_us;
-    /* receiving */
-    uint8_t *socket;
-    size_t socket_bytes, socket_capacity;
-    uint8_t *kept;
-    size_t kept_bytes, kept_capacity, want_bytes;
-    bool paused, read_posted, present_again, ended;
-    struct leat_intake_member intake;
-    bool joined; /* its actor's intake */
-    uint8_t key[LEAT_NET_KEY_BYTES];
-    void *(*on_moved)(void *, struct leat_conn *, void *, const struct leat_conn_handler **);
-    void *baggage;
-    bool moving;
-    bool over; /* closed, told so, with nothing that it holds */
-    uint64_t id;
-};
-
 struct sim_listener {
     struct sim_listener *next;
     struct sim_actor *actor;
@@ -71,12 +38,10 @@ struct sim_listener {
 
 static void conn_read(struct sim_world *world, struct sim_event *event);
 static void read_post(struct leat_conn *conn);
-static void conn_end(struct leat_conn *conn, leat_err why);
-static void end_send(struct leat_conn *conn);
 
 /* The connections of living processes, beginning with `from`, which is looked at already. Those that
  * have ended and hold nothing any more leave the list: thousands end in a seed. */
-static struct leat_conn *conn_after(struct sim_world *world, struct leat_conn *from)
+struct leat_conn *sim_conn_after(struct sim_world *world, struct leat_conn *from)
 {
     struct leat_conn **at = from ? &from->next_in_world : &world->conns;
     while (*at && (*at)->over) {
@@ -194,8 +159,8 @@ static void intake_hold(struct leat_conn *conn)
     while ((member = leat_intake_surplus(intake, conn->intake.account)) != NULL) {
         struct leat_conn *oldest = LEAT_CONTAINER(member, struct leat_conn, intake);
         leat_intake_hold(intake, member, 0);
-        end_send(oldest);
-        conn_end(oldest, LEAT_E_TOO_MANY);
+        sim_conn_end_send(oldest);
+        sim_conn_end(oldest, LEAT_E_TOO_MANY);
     }
     const struct leat_intake_account *account = &intake->accounts[conn->intake.account];
     if (account->bytes >
@@ -214,8 +179,8 @@ static bool is_idle(const struct leat_intake_member *member)
 static void place_lost(struct leat_intake_member *member)
 {
     struct leat_conn *conn = LEAT_CONTAINER(member, struct leat_conn, intake);
-    end_send(conn);
-    conn_end(conn, LEAT_E_TIMEOUT);
+    sim_conn_end_send(conn);
+    sim_conn_end(conn, LEAT_E_TIMEOUT);
 }
 
 static void stall_look(struct sim_world *world, struct sim_event *event)
@@ -285,8 +250,15 @@ static void receive_drop(struct leat_conn *conn)
     conn->socket_bytes = conn->socket_capacity = 0;
 }
 
+void sim_conn_drop(struct leat_conn *conn)
+{
+    queue_drop(conn, false);
+    receive_drop(conn);
+    kept_drop(conn);
+}
+
 /* No more callbacks but on_sent(CLOSED)..., on_closed(why). */
-static void conn_end(struct leat_conn *conn, leat_err why)
+void sim_conn_end(struct leat_conn *conn, leat_err why)
 {
     if (conn->state == CONN_CLOSED) return;
     if (why == LEAT_E_CLOSED && conn->joined && !conn->paused)
@@ -328,7 +300,7 @@ static void chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes
     sim_world_at(world, at_us, chunk_arrived, chunk)->n = bytes;
 }
 
-static void end_send(struct leat_conn *conn)
+void sim_conn_end_send(struct leat_conn *conn)
 {
     if (conn->end_sent || !conn->peer) return;
     conn->end_sent = true;
@@ -517,14 +489,13 @@ static size_t net_copied_bytes_all(void *ctx)
 
 /* ---- receiving ---- */
 
-static void reset_end(struct sim_world *world, struct sim_event *event);
-
 /* Something came for an end that is not there any more. */
 static void silence_broken(struct sim_world *world, const struct leat_conn *conn)
 {
     uint64_t at_us = conn->silent_until_us > world->now_us ? conn->silent_until_us : world->now_us;
     if (conn->peer)
-        sim_world_at(world, at_us + sim_rng_between(&world->net, 10, 5000), reset_end, conn->peer);
+        sim_world_at(world, at_us + sim_rng_between(&world->net, 10, 5000), sim_conn_reset_end,
+                     conn->peer);
 }
 
 static void read_post(struct leat_conn *conn)
@@ -544,7 +515,7 @@ static void end_look(struct sim_world *world, struct sim_event *event)
     bool late = event->n && (conn->paused || leat_intake_waits(&conn->intake));
     if (conn->actor != event->actor || conn->moving || conn->state != CONN_OPEN) return;
     if (late || (!conn->socket_bytes && !whole))
-        conn_end(conn, LEAT_E_CLOSED);
+        sim_conn_end(conn, LEAT_E_CLOSED);
     else
         sim_actor_post(conn->actor, END_US, end_look, conn)->n = true;
     (void)world;
@@ -555,7 +526,7 @@ static void chunk_arrived(struct sim_world *world, struct sim_event *event)
     struct chunk *chunk = event->a;
     struct leat_conn *conn = chunk->to;
     if (conn->state == CONN_CONNECTING && !chunk->bytes) {
-        conn_end(conn, LEAT_E_CLOSED); /* the listener died before it answered */
+        sim_conn_end(conn, LEAT_E_CLOSED); /* the listener died before it answered */
     } else if (conn->silent) {
         silence_broken(world, conn);
     } else if (conn->state != CONN_CLOSED) {
@@ -608,7 +579,7 @@ static void conn_read(struct sim_world *world, struct sim_event *event)
     if (conn->kept_bytes > LEAT_WANT_BYTES_MAX + READ_BYTES_MAX)
         sim_fail(world, "A11 assert: a handler keeps %zu bytes unread", conn->kept_bytes);
     if (conn->ended && !conn->socket_bytes && !conn->paused) {
-        conn_end(conn, LEAT_E_CLOSED);
+        sim_conn_end(conn, LEAT_E_CLOSED);
         return;
     }
     read_post(conn);
@@ -638,8 +609,8 @@ static void net_close(struct leat_conn *conn)
     if (conn->state == CONN_CLOSED || conn->moving) return;
     /* Whether what was queued in this turn still leaves is not promised. */
     if (sim_rng_chance(&conn->actor->world->net, 500)) conn_flush(conn);
-    if (conn->state == CONN_OPEN) end_send(conn);
-    conn_end(conn, LEAT_OK);
+    if (conn->state == CONN_OPEN) sim_conn_end_send(conn);
+    sim_conn_end(conn, LEAT_OK);
 }
 
 static void moved(struct sim_world *world, struct sim_event *event)
@@ -649,7 +620,7 @@ static void moved(struct sim_world *world, struct sim_event *event)
     intake_join(conn);
     conn->user = conn->on_moved(event->actor->self, conn, conn->baggage, &conn->handler);
     if (!conn->user) {
-        end_send(conn);
+        sim_conn_end_send(conn);
         conn->state = CONN_CLOSED;
         intake_leave(conn);
         receive_drop(conn);
@@ -752,7 +723,7 @@ static void opened(struct sim_world *world, struct sim_event *event)
 
 static void refused(struct sim_world *world, struct sim_event *event)
 {
-    conn_end(event->a, LEAT_E_CLOSED);
+    sim_conn_end(event->a, LEAT_E_CLOSED);
     (void)world;
 }
 
@@ -840,127 +811,6 @@ static leat_err net_connect(void *ctx, const char *address, const struct leat_co
     sim_world_at(actor->world, actor->world->now_us + delay_us, connecting, conn)->b = copy;
     *out_conn = conn;
     return LEAT_OK;
-}
-
-/* ---- faults ---- */
-
-/* Bytes taken by the kernel of a killed process still leave; those of a machine without power do
- * not, and nobody says that it is gone until it answers again. */
-void sim_net_process_died(struct sim_process *process, enum sim_death death)
-{
-    struct sim_world *world = process->world;
-    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
-        if (!conn->actor || conn->actor->process != process) continue;
-        if (conn->state != CONN_CLOSED && conn->peer) {
-            conn->silent =
-                death == SIM_DEATH_POWER && world->silent_power && sim_rng_chance(&world->net, 500);
-            conn->silent_until_us = world->now_us + sim_rng_below(&world->net, 8000000);
-            if (conn->silent)
-                conn->end_sent = true;
-            else if (death == SIM_DEATH_POWER)
-                conn->last_arrival_us = world->now_us + sim_rng_below(&world->net, 400000);
-            end_send(conn);
-        }
-        conn->state = CONN_CLOSED;
-        conn->dirty = false;
-        queue_drop(conn, false);
-        receive_drop(conn);
-        kept_drop(conn);
-        conn->over = true;
-    }
-}
-
-/* Both ends learn of it at different times; what is under way arrives or not. */
-static void reset_end(struct sim_world *world, struct sim_event *event)
-{
-    struct leat_conn *conn = event->a;
-    if (conn->actor && conn->actor->process->alive && conn->state != CONN_CLOSED && conn->handler)
-        conn_end(conn, LEAT_E_CLOSED);
-    (void)world;
-}
-
-unsigned sim_net_reset(struct sim_process *process, uint32_t per_mille)
-{
-    struct sim_world *world = process->world;
-    unsigned count = 0;
-    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
-        if (!conn->actor || conn->actor->process != process || conn->state != CONN_OPEN) continue;
-        if (!conn->peer || !sim_rng_chance(&world->net, per_mille)) continue;
-        sim_world_at(world, world->now_us + sim_rng_below(&world->net, 300), reset_end, conn);
-        sim_world_at(world, world->now_us + sim_rng_below(&world->net, 300), reset_end, conn->peer);
-        sim_fault_struck(world, SIM_FAULT_RESET);
-        count++;
-    }
-    return count;
-}
-
-unsigned sim_net_half_open(struct sim_process *process, uint32_t per_mille, uint64_t until_us)
-{
-    struct sim_world *world = process->world;
-    unsigned count = 0;
-    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
-        if (!conn->actor || conn->actor->process != process || conn->state != CONN_OPEN) continue;
-        if (!conn->peer || conn->moving || !sim_rng_chance(&world->net, per_mille)) continue;
-        conn->silent = conn->end_sent = true;
-        conn->silent_until_us = until_us;
-        conn_end(conn, LEAT_E_CLOSED);
-        count++;
-    }
-    if (count) sim_fault_struck(world, SIM_FAULT_HALF_OPEN);
-    return count;
-}
-
-/* Both ends are open, or one has been told that the other is gone. */
-static void late_end(struct sim_world *world, struct sim_event *event)
-{
-    struct leat_conn *conn = event->a;
-    if (!conn->actor || !conn->actor->process->alive || conn->state != CONN_OPEN || conn->moving)
-        return;
-    if (conn->under_way) sim_fault_struck(world, SIM_FAULT_LATE_BYTES);
-    end_send(conn);
-    conn->silent = true;
-    conn->silent_until_us = event->n;
-    conn_end(conn, LEAT_E_CLOSED);
-}
-
-void sim_net_late(struct sim_process *process, uint32_t per_mille, uint64_t until_us)
-{
-    struct sim_world *world = process->world;
-    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
-        if (!conn->actor || conn->actor->process != process || conn->state != CONN_OPEN) continue;
-        if (!conn->peer || conn->moving || !sim_rng_chance(&world->net, per_mille)) continue;
-        if (conn->last_arrival_us < until_us) conn->last_arrival_us = until_us;
-        uint64_t end_us = world->now_us + sim_rng_below(&world->net, until_us - world->now_us);
-        sim_world_at(world, end_us, late_end, conn)->n = until_us;
-    }
-}
-
-/* An orderly end of the process: every connection is closed, and told so. */
-void sim_net_close_all(struct sim_process *process)
-{
-    struct sim_world *world = process->world;
-    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
-        if (!conn->actor || conn->actor->process != process || conn->state == CONN_CLOSED) continue;
-        if (conn->state == CONN_OPEN) end_send(conn);
-        conn_end(conn, LEAT_E_CLOSED);
-    }
-}
-
-struct sim_owed sim_net_owed(const struct sim_process *from, const struct sim_process *to)
-{
-    struct sim_world *world = from->world;
-    struct sim_owed owed = {.since_us = world->now_us};
-    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
-        if (conn->state != CONN_OPEN || !conn->actor || conn->actor->process != from) continue;
-        if (!conn->peer || !conn->peer->actor) continue;
-        if (to && conn->peer->actor->process != to) continue;
-        owed.open++;
-        owed.waiting_bytes += conn->queued;
-        if (!conn->queued || conn->taken_us >= owed.since_us) continue;
-        owed.since_us = conn->taken_us;
-        owed.longest = conn->peer->actor->process;
-    }
-    return owed;
 }
 
 static void conns_destroy(struct leat_conn *conn)

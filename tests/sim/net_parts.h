@@ -1,0 +1,52 @@
+/* A connection of the simulated network, for what goes on over it (net.c) and what breaks it (net_faults.c). */
+#ifndef LEAT_TESTS_SIM_NET_PARTS_H
+#define LEAT_TESTS_SIM_NET_PARTS_H
+
+#include "tests/sim/sim.h"
+
+enum conn_state { CONN_CONNECTING, CONN_OPEN, CONN_CLOSED };
+
+struct leat_conn {
+    struct leat_conn *next_in_world, *next_dirty, *peer;
+    struct sim_actor *actor; /* NULL while it moves */
+    const struct leat_conn_handler *handler;
+    void *user;
+    enum conn_state state;
+    char peer_name[32];
+    struct out *out_first, *out_last;
+    size_t queued, under_way, window;
+    unsigned sends_out; /* whose on_sent has not run */
+    uint64_t last_arrival_us;
+    uint64_t taken;    /* by the network, in all */
+    uint64_t taken_us; /* when it last took some, or something came to wait */
+    bool dirty, end_sent;
+    bool silent; /* this end is gone; the other is told when it sends after silent_until_us */
+    uint64_t silent_until_us;
+    /* receiving */
+    uint8_t *socket;
+    size_t socket_bytes, socket_capacity;
+    uint8_t *kept;
+    size_t kept_bytes, kept_capacity, want_bytes;
+    bool paused, read_posted, present_again, ended;
+    struct leat_intake_member intake;
+    bool joined; /* its actor's intake */
+    uint8_t key[LEAT_NET_KEY_BYTES];
+    void *(*on_moved)(void *, struct leat_conn *, void *, const struct leat_conn_handler **);
+    void *baggage;
+    bool moving;
+    bool over; /* closed, told so, with nothing that it holds */
+    uint64_t id;
+};
+
+/** The connections of living processes, beginning with `from` (NULL: the first), which is looked at already. */
+struct leat_conn *sim_conn_after(struct sim_world *world, struct leat_conn *from);
+/** No more callbacks but on_sent(CLOSED)..., on_closed(why). */
+void sim_conn_end(struct leat_conn *conn, leat_err why);
+/** The other end hears of this one's end, behind all that was sent before. Once. */
+void sim_conn_end_send(struct leat_conn *conn);
+/** All that it holds: its process is dead. */
+void sim_conn_drop(struct leat_conn *conn);
+/** An event whose `a` is a connection: this end learns that it was reset. */
+void sim_conn_reset_end(struct sim_world *world, struct sim_event *event);
+
+#endif
