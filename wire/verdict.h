@@ -25,8 +25,8 @@ bool leat_node_told_unheard(const struct leat_msg_cluster_node *node);
  * lacks copies or records, or has records that may have been passed over. */
 bool leat_cluster_told_well(const struct leat_cluster_told *told);
 
-/** A row of STREAM_DESCRIBE in a word: "ok", "waiting", "damaged", "stopped", "full" (the disk of its node) or "unknown"
- * (it is not served yet, or its owner was not heard). */
+/** A row of STREAM_DESCRIBE in a word: "ok", "waiting", "damaged", "stopped", "full" (the disk of its node) or
+ * "unknown" (it is not served yet, or its owner was not heard). */
 const char *leat_log_told_state(const struct leat_msg_log_info *log);
 /** As far as anything is known that would refuse appends. */
 bool leat_log_told_takes_appends(const struct leat_msg_log_info *log);
