@@ -191,12 +191,17 @@ static void plain_update(plain_reg s[8][1], plain_reg m[2][1])
 /* ---- which ---- */
 
 #if defined(__x86_64__)
-/* Compilers know no name for it yet that all of them take. */
-static bool vaes_there(void)
+static bool vaes_there;
+
+/* Compilers know no name for it yet that all of them take. Asked once, not for each connection: in a virtual
+ * machine the question goes to the host, which takes tens of microseconds. */
+__attribute__((constructor)) static void processor_ask(void)
 {
+    enum { FEATURES = 7, VAES_BIT = 1 << 9 };
     unsigned a, b, c, d;
-    return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
-           (c & 1u << 9);
+    __builtin_cpu_init(); /* constructors are in no order */
+    vaes_there = __builtin_cpu_supports("avx2") && __get_cpuid_count(FEATURES, 0, &a, &b, &c, &d) &&
+                 (c & VAES_BIT);
 }
 #endif
 
@@ -204,7 +209,7 @@ void leat_aegis_paths(struct leat_aegis_path out[LEAT_AEGIS_PATHS_MAX])
 {
     unsigned count = 0;
 #if defined(__x86_64__)
-    out[count++] = (struct leat_aegis_path){"vaes", vaes_tag, vaes_there()};
+    out[count++] = (struct leat_aegis_path){"vaes", vaes_tag, vaes_there};
     out[count++] =
         (struct leat_aegis_path){"aes-ni", aesni_tag, __builtin_cpu_supports("aes") != 0};
 #elif defined(__aarch64__)
