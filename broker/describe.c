@@ -191,11 +191,6 @@ static void describe_ask_others(struct describe_call *describe)
 
 /* ---- logs of this node ---- */
 
-static void count_lacking(void *arg, const struct leat_rep_segment_status *status)
-{
-    if (status->count < status->wanted) ++*(uint64_t *)arg;
-}
-
 static void fill_copies(struct leat_msg_log_info *row, const struct leat_hosted *hosted)
 {
     if (hosted->copies == NULL) {
@@ -209,7 +204,7 @@ static void fill_copies(struct leat_msg_log_info *row, const struct leat_hosted 
     row->copies_now = status.copies_now;
     row->suspended = status.suspended;
     row->below_min = status.below_min;
-    leat_primary_log_each(hosted->copies, count_lacking, &row->segments_lacking);
+    row->segments_lacking = status.segments_lacking;
 }
 
 /* Others than these have room in their last segment, or had when they asked last. */

@@ -42,11 +42,9 @@ static void look_here(const struct leat_core *core, const struct leat_stream_des
         if (leat_core_of_log(core->node, ref, per_streamlet) != core->index) continue;
         const struct leat_hosted *hosted = leat_hosted_find(core, ref);
         if (hosted == NULL || hosted->log == NULL || hosted->going) continue;
-        logs[i].known = true;
-        if (hosted->copies != NULL)
-            leat_primary_log_places(hosted->copies, &logs[i].others);
-        else
-            logs[i].others = (struct leat_rep_places){0};
+        logs[i].others = (struct leat_rep_places){0};
+        logs[i].known =
+            hosted->copies == NULL || leat_primary_log_places(hosted->copies, &logs[i].others);
     }
 }
 
@@ -82,7 +80,8 @@ struct places_part {
     uint8_t control[16];
 };
 
-/* [[number of those that are whole, numbers of nodes...]...], nothing of logs that are not its own. */
+/* [[number of those that are whole, numbers of nodes...]...], nothing of logs that are not its own or of which no
+ * segment has begun. */
 static void part_read(const struct places_part *part, const struct leat_frame *answer)
 {
     const struct places *places = part->places;

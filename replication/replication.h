@@ -454,13 +454,14 @@ struct leat_rep_places {
     uint8_t count, whole;
     uint8_t nodes[LEAT_COPIES_MAX - 1];
 };
-/** None while no segment has begun. Thread: owner. */
-void leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep_places *out);
+/** false: no segment has begun, so nobody lacks anything. Thread: owner. */
+bool leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep_places *out);
 struct leat_primary_log_status {
     uint32_t copies, min_copies, version;
     uint32_t
-        copies_now; /* of the head, the owner's included; of the last segment if there is none */
-    bool suspended; /* acks wait: a lost copy is being replaced */
+        copies_now; /* whole ones of the head, the owner's included; of the last segment if there is none */
+    uint64_t segments_lacking; /* with fewer whole copies than there should be */
+    bool suspended;            /* acks wait: a lost copy is being replaced */
     bool below_min;
 };
 void leat_primary_log_status(const struct leat_primary_log *rep,

@@ -32,6 +32,15 @@ static bool is_below_min(const struct leat_primary_log *log)
     return up < least && up + nodes_coming(log->primary) < least;
 }
 
+/* A copy that is still being made is none: were its source lost now, so were what it lacks. */
+static unsigned whole_copies(const struct rep_set *set)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < set->copy_count; i++)
+        count += set->copies[i]->state != REP_COPY_OPENING && !set->copies[i]->incomplete;
+    return count;
+}
+
 static void count_sets(const struct leat_primary_log *log, const struct leat_list *head,
                        struct leat_primary_status *out, bool *out_lacks)
 {
@@ -40,7 +49,7 @@ static void count_sets(const struct leat_primary_log *log, const struct leat_lis
         if (set->misplaced) out->segments_misplaced++;
         bool own_damaged = set->seg && set->seg->rotten;
         if (!set->reserved || set->dropping) continue;
-        if (set->copy_count >= rep_wanted(log) && !own_damaged) continue;
+        if (whole_copies(set) >= rep_wanted(log) && !own_damaged) continue;
         out->segments_under_replicated++;
         *out_lacks = true;
     }
@@ -139,7 +148,7 @@ static const struct rep_set *newest_begun(const struct leat_list *head)
     return NULL;
 }
 
-void leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep_places *out)
+bool leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep_places *out)
 {
     static_assert(LEAT_REP_NODES_MAX <= UINT8_MAX + 1, "a node's number is kept in a byte");
     const struct rep_set *set = newest_begun(&rep->active);
@@ -156,19 +165,25 @@ void leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep
         }
         out->nodes[at] = node;
     }
+    return set != NULL;
 }
 
 void leat_primary_log_status(const struct leat_primary_log *rep,
                              struct leat_primary_log_status *out)
 {
     const struct leat_list *head = leat_list_empty(&rep->active) ? &rep->settled : &rep->active;
+    struct leat_primary_status sets = {0};
+    bool lacks = false;
+    count_sets(rep, &rep->active, &sets, &lacks);
+    count_sets(rep, &rep->settled, &sets, &lacks);
     *out = (struct leat_primary_log_status){.copies = rep->options.copies,
+                                            .segments_lacking = sets.segments_under_replicated,
                                             .min_copies = rep->options.min_copies,
                                             .version = rep->version,
                                             .suspended = rep_is_held(rep),
                                             .below_min = is_below_min(rep)};
     if (!leat_list_empty(head)) {
         const struct rep_set *last = LEAT_CONTAINER(head->prev, const struct rep_set, link);
-        out->copies_now = last->copy_count + 1;
+        out->copies_now = whole_copies(last) + 1;
     }
 }
