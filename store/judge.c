@@ -353,6 +353,13 @@ static bool take_from_memory(struct leat_opening *op, struct leat_held *held,
     return true;
 }
 
+static leat_err cannot_be_read(struct leat_opening *op, struct leat_held *held,
+                               const struct leat_row *row, leat_err rc)
+{
+    return leat_judge_lost(op, held, LEAT_SEGMENT_OPEN, NULL, "cannot be read from store/%u: %s",
+                           row->slot_file, leat_err_text(rc));
+}
+
 leat_err leat_judge_unclosed(struct leat_opening *op, struct leat_held *held,
                              const struct leat_row *row)
 {
@@ -367,16 +374,14 @@ leat_err leat_judge_unclosed(struct leat_opening *op, struct leat_held *held,
         return open_bytes(op, held, row, held->seg.buffer, false);
     size_t done;
     leat_err rc = slot_read(op, held, row->capacity, &done);
-    if (rc)
-        return leat_judge_lost(op, held, LEAT_SEGMENT_OPEN, NULL,
-                               "cannot be read from store/%u: %s", row->slot_file,
-                               leat_err_text(rc));
+    if (rc) return cannot_be_read(op, held, row, rc);
     op->file_scanned[row->slot_file] = true;
     if (row->durability == LEAT_DURABILITY_DISK && replica) return open_replica(op, held, row);
     if (row->durability == LEAT_DURABILITY_DISK) {
-        if (!take_from_memory(op, held, row))
-            (void)slot_read(op, held, row->capacity,
-                            &done); /* a write that failed may have begun */
+        /* A write that failed may have begun. What can't be read again is not known: zeros in its place would call
+         * what was committed and acked, its row not yet written, a reservation that nothing came of. */
+        if (!take_from_memory(op, held, row)) rc = slot_read(op, held, row->capacity, &done);
+        if (rc) return cannot_be_read(op, held, row, rc);
         return open_bytes(op, held, row, store->scratch, true);
     }
     /* A `memory` segment whose memory is gone. The file has it whole if it was closed and flushed

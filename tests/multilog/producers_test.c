@@ -62,6 +62,39 @@ static void check_repeats_and_gaps_are_told_apart(void **state)
     leat_producers_fini(&producers);
 }
 
+static void is_repeated(const struct leat_producers *producers, int16_t epoch, int32_t sequence,
+                        uint32_t count, uint64_t at)
+{
+    struct leat_batch batch = batch_of(1, epoch, sequence, count);
+    uint64_t offset = UINT64_MAX;
+    int64_t expected;
+    assert_int_equal(leat_producers_check(producers, &batch, &offset, &expected),
+                     LEAT_PRODUCER_DUPLICATE);
+    assert_int_equal(offset, at);
+}
+
+/* Goal: each of the last five batches, when it comes again, is told the offset that it got; those of a new epoch are
+ * known as well as those of the first, from the first of them on, and of the old one nothing is. */
+static void repeated_batch_is_told_its_own_offset(void **state)
+{
+    (void)state;
+    struct leat_producers producers;
+    assert_int_equal(leat_producers_init(&producers, 100, NUMBER), LEAT_OK);
+    for (int16_t epoch = 0; epoch < 3; epoch++) {
+        uint64_t base = 1000 * ((uint64_t)epoch + 1);
+        for (int32_t last = 0; last < 8; last++) {
+            record(&producers, 1, epoch, last, 1, base + 10 * (uint64_t)last);
+            for (int32_t at = last < 5 ? 0 : last - 4; at <= last; at++)
+                is_repeated(&producers, epoch, at, 1, base + 10 * (uint64_t)at);
+            for (int32_t at = 0; at < last - 4; at++)
+                assert_int_equal(check(&producers, 1, epoch, at, 1), LEAT_PRODUCER_OLDER);
+            assert_int_equal(check(&producers, 1, epoch, last + 1, 1), LEAT_PRODUCER_NEW);
+            assert_int_equal(check(&producers, 1, epoch, last + 2, 1), LEAT_PRODUCER_GAP);
+        }
+    }
+    leat_producers_fini(&producers);
+}
+
 /* A log that has forgotten somebody takes producers in the middle; what came before their first
  * sequence here was never appended, and is not called so (docs/stories.md 18 b). */
 static void check_before_first_sequence_is_a_gap(void **state)
@@ -351,6 +384,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_repeats_and_gaps_are_told_apart),
+        cmocka_unit_test(repeated_batch_is_told_its_own_offset),
         cmocka_unit_test(check_before_first_sequence_is_a_gap),
         cmocka_unit_test(check_sequence_wraps_to_zero),
         cmocka_unit_test(table_full_and_crowded_are_refused),

@@ -365,6 +365,34 @@ static void start_tells_a_torn_first_write_from_a_damaged_header(void **state)
     side_fini(&side);
 }
 
+/* Goal: an open replica of which acked bytes are damaged in memory is no shorter one: what lies in front of the damage
+ * is never its log's end. */
+static void start_calls_no_damaged_replica_a_shorter_one(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(12);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    struct mine *mine = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
+    uint32_t before = last_extent(mine).bytes;
+    assert_true(write_some(mine, 20));
+    mine->committed_bytes = last_extent(mine).bytes;
+    assert_true(write_some(mine, 20)); /* its trailer says that what was before is acked */
+    mine->seg->buffer[before + LEAT_ENTRY_HEADER_BYTES] ^= 1;
+    struct leat_scan scan;
+    leat_scan_segment(mine->seg->buffer, mine->seg->capacity, &scan);
+    assert_true(scan.damaged && scan.bytes == before);
+    for (int start = 0; start < 2; start++) { /* nor when it starts again */
+        reopen_with(bench, &side);
+        size_t count;
+        const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
+        assert_int_equal(count, 1);
+        assert_int_equal(found->kind, LEAT_FOUND_LOST);
+    }
+    side_fini(&side);
+}
+
 /* Goal: memory that is gone (another arena) makes a `memory` replica LOST, never shorter. */
 static void start_without_the_arena_calls_open_replicas_lost(void **state)
 {
@@ -561,6 +589,7 @@ int main(void)
         cmocka_unit_test(start_parks_open_replicas_from_a_private_copy),
         cmocka_unit_test(start_frees_incomplete_replicas_and_reservations),
         cmocka_unit_test(start_tells_a_torn_first_write_from_a_damaged_header),
+        cmocka_unit_test(start_calls_no_damaged_replica_a_shorter_one),
         cmocka_unit_test(start_without_the_arena_calls_open_replicas_lost),
         cmocka_unit_test(arena_retired_is_over_when_its_last_buffer_has_gone),
         cmocka_unit_test(closed_replicas_wait_until_half_of_the_arena_is_used),

@@ -1,0 +1,103 @@
+/* What a start tells of segments: in which order, and that it holds. */
+#include "tests/store/store_bench.h"
+
+/* A segment of that log that was open when the process ended. */
+static struct mine *segment_of(struct bench *bench, uint32_t log, uint64_t id, uint32_t epoch)
+{
+    assert_true(bench->count < SEGS_MAX);
+    struct mine *mine = &bench->mine[bench->count++];
+    *mine = (struct mine){.log = {1, 0, log},
+                          .id = {id},
+                          .epoch = {epoch},
+                          .durability = LEAT_DURABILITY_MEMORY,
+                          .asked = true};
+    mine->keep.capacity = 16384;
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESERVE), LEAT_OK);
+    write_header(mine);
+    write_start(mine);
+    return mine;
+}
+
+/* Goal: segments are told of log by log, as their ids go, and where two have one id by their epochs, whichever rows
+ * they got: who takes them for a log goes from each to the next. */
+static void start_tells_of_segments_in_their_order(void **state)
+{
+    (void)state;
+    enum { LOGS = 3, IDS = 4, EPOCHS = 2, COUNT = LOGS * IDS * EPOCHS };
+    struct bench *bench = bench_ready(21);
+    uint32_t order[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++)
+        order[i] = COUNT - 1 - i;
+    for (uint32_t i = 0; i < COUNT; i += 5) { /* neither up nor down */
+        uint32_t j = (i * 7 + 3) % COUNT, was = order[i];
+        order[i] = order[j];
+        order[j] = was;
+    }
+    for (uint32_t i = 0; i < COUNT; i++)
+        (void)segment_of(bench, order[i] / (IDS * EPOCHS), order[i] / EPOCHS % IDS,
+                         1 + order[i] % EPOCHS);
+    reopen(bench, false);
+    size_t count;
+    const struct leat_found *found = leat_store_found(bench->store, &count);
+    assert_int_equal(count, COUNT);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_int_equal(found[i].seg->log.log, i / (IDS * EPOCHS));
+        assert_int_equal(found[i].seg->id.v, i / EPOCHS % IDS);
+        assert_int_equal(found[i].seg->epoch.v, 1 + i % EPOCHS);
+    }
+    bench_free(bench);
+}
+
+/* How far it is a mark; 0: it is called lost. */
+static uint32_t mark_bytes(struct bench *bench, const struct mine *mine)
+{
+    const struct leat_found *found = found_of(bench, mine);
+    assert_non_null(found);
+    assert_true(found->kind == LEAT_FOUND_MARK || found->kind == LEAT_FOUND_LOST);
+    return found->kind == LEAT_FOUND_MARK ? found->scan.bytes : 0;
+}
+
+/* Goal: what a start tells is there after a power cut, too, though a process that was killed had not flushed it:
+ * where the disk refuses something, the start is refused, or tells what is sure. */
+static void start_tells_nothing_that_the_power_may_take(void **state)
+{
+    (void)state;
+    unsigned refused = 0, opened_again = 0, longer = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct bench *bench = bench_ready(seed);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        uint32_t committed = mine->committed_bytes;
+        assert_true(write_some(mine, 100));
+        ask(bench, mine, LEAT_KEEP_COMMIT); /* on its way: written, perhaps, and not flushed */
+        for (uint64_t steps = fake_below(&bench->world, 6); steps > 0 && mine->busy; steps--)
+            (void)fake_step(&bench->world);
+        fake_kill(&bench->world);
+        bench->world.arena.inherited_bytes = 0; /* so the file says what there is */
+        bench_drop_store(bench);
+        bench->world.fail_at = bench->world.op_count + 1 + fake_below(&bench->world, 24);
+        leat_err rc = bench_open(bench, NULL);
+        refused += rc != LEAT_OK;
+        if (rc == LEAT_OK) {
+            uint32_t told = mark_bytes(bench, mine);
+            assert_true(told == 0 || told >= committed);
+            opened_again += told != 0;
+            longer += told > committed;
+            bench->world.fail_at = 0;
+            fake_power_cut(&bench->world);
+            open_again(bench);
+            assert_true(mark_bytes(bench, mine) >= told);
+        }
+        bench_free(bench);
+    }
+    assert_true(refused > 10 && opened_again > 10 && longer > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(start_tells_of_segments_in_their_order),
+        cmocka_unit_test(start_tells_nothing_that_the_power_may_take),
+    };
+    return cmocka_run_group_tests_name("store start", tests, NULL, NULL);
+}
