@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "tests/replication/world.h"
+#include "tests/replication/asks.h"
 
 static struct world *closed_segments(uint64_t seed, unsigned nodes, unsigned copies)
 {
@@ -40,14 +40,6 @@ static struct rep_copy *copy_on(const struct world *world, unsigned node)
             if (set->copies[i]->peer->node.number == node) return set->copies[i];
     }
     return NULL;
-}
-
-static void request_of(struct world *world, unsigned node, const struct leat_link_identity *who,
-                       const struct leat_frame *frame)
-{
-    struct leat_link_ticket ticket = {.connection = UINT64_MAX, .kind = frame->kind};
-    leat_backup_request(world->nodes[node].backup, who, frame, &ticket);
-    world_run(world, 200 * 1000);
 }
 
 /* `who` says that. Its answer goes nowhere. */
@@ -410,30 +402,6 @@ static void replica_that_missed_its_deletion_goes(void **state)
     world_free(world);
 }
 
-static bool is_open_of(const struct replica *rep, struct leat_log_ref ref)
-{
-    return rep->seg && leat_log_ref_equal(rep->seg->log, ref) && rep->seg->buffer &&
-           rep->seg->state < LEAT_SEGMENT_PARKED;
-}
-
-/* The log's head there, with records in it. */
-static struct replica *open_copy(const struct world *world, unsigned node, unsigned log)
-{
-    const struct rep_set *head = NULL;
-    LEAT_LIST_EACH(&world->logs[log].rep->active, it)
-    {
-        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
-        if (set->started && !set->closed) head = set;
-    }
-    assert_non_null(head);
-    LEAT_LIST_EACH(&world->nodes[node].backup->replicas, it)
-    {
-        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
-        if (is_open_of(rep, world->logs[log].ref) && rep->seg->id.v == head->id.v) return rep;
-    }
-    return NULL;
-}
-
 static bool lies_within(const struct world *world, unsigned node, unsigned log,
                         const uint8_t *place, uint32_t bytes)
 {
@@ -445,16 +413,6 @@ static bool lies_within(const struct world *world, unsigned node, unsigned log,
         if (other < place + bytes && place < other + rep->seg->capacity) return true;
     }
     return false;
-}
-
-static void append_some(struct world *world, unsigned log, unsigned batches)
-{
-    for (unsigned i = 0; i < batches; i++)
-        for (unsigned tries = 0; !world_append(&world->logs[log], 3000) && tries < 200000;
-             tries++) {
-            world_step(world);
-            world_care(world);
-        }
 }
 
 /* Two logs of two nodes, whose heads are open, and the stream of the first has been deleted: so the second node has

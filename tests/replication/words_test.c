@@ -1,0 +1,272 @@
+/* Who may have what done to a replica, and what becomes of it where that is refused. On the world of world.h. */
+#include "tests/replication/asks.h"
+
+#include <string.h>
+
+/* What was answered to requests that this test makes. */
+static struct {
+    struct leat_rep_net net; /* of the backup, for everybody else's */
+    leat_err rc;
+    unsigned count;
+} said;
+
+static void answer_take(void *ctx, const struct leat_link_ticket *ticket, const void *control,
+                        uint32_t control_bytes)
+{
+    if (ticket->connection != UINT64_MAX) {
+        said.net.answer(ctx, ticket, control, control_bytes);
+        return;
+    }
+    said.rc = LEAT_OK;
+    said.count++;
+}
+
+static void refusal_take(void *ctx, const struct leat_link_ticket *ticket, leat_err rc,
+                         const char *text)
+{
+    if (ticket->connection != UINT64_MAX) {
+        said.net.refuse(ctx, ticket, rc, text);
+        return;
+    }
+    said.rc = rc;
+    said.count++;
+}
+
+/* A log's head, open on the owner and on node 1, whose answers are taken. */
+static struct world *world_of(uint64_t seed, enum leat_durability durability,
+                              struct replica **out_rep)
+{
+    struct world *world = world_new(seed, 2, 2, 1, durability, 0);
+    append_some(world, 0, 10);
+    world_run(world, 1000 * 1000);
+    *out_rep = open_copy(world, 1, 0);
+    assert_non_null(*out_rep);
+    struct leat_backup *backup = world->nodes[1].backup;
+    said.net = backup->options.net;
+    backup->options.net.answer = answer_take;
+    backup->options.net.refuse = refusal_take;
+    return world;
+}
+
+static struct leat_link_identity owner_of(const struct world *world)
+{
+    return (struct leat_link_identity){
+        .node = "n0", .incarnation = world->nodes[0].incarnation, .cores = 1};
+}
+
+static const struct leat_link_identity another = {.node = "n7", .incarnation = 777, .cores = 1};
+
+static void attach_another(struct world *world)
+{
+    const struct leat_frame attach = {.kind = LEAT_REP_ATTACH};
+    request_of(world, 1, &another, &attach);
+}
+
+static struct rep_body body_of(const struct replica *rep)
+{
+    const struct leat_segment *seg = rep->seg;
+    struct leat_scan scan;
+    leat_scan_segment(seg->buffer, seg->capacity, &scan);
+    return (struct rep_body){.handle = rep->handle,
+                             .log = seg->log,
+                             .segment = seg->id,
+                             .epoch = seg->epoch,
+                             .version = seg->version,
+                             .extent = {scan.bytes, scan.crc},
+                             .next_offset = scan.next_offset,
+                             .max_timestamp_ms = scan.max_timestamp_ms,
+                             .owner = {WORLD_EPOCH}};
+}
+
+static leat_err ask(struct world *world, const struct leat_link_identity *who,
+                    enum leat_rep_kind kind, const struct rep_body *body)
+{
+    uint8_t control[REP_BODY_BYTES_MAX];
+    struct leat_frame frame = {.kind = (uint16_t)kind, .control = control};
+    frame.control_bytes = rep_body_encode(body, control);
+    unsigned before = said.count;
+    request_of(world, 1, who, &frame);
+    assert_int_equal(said.count, before + 1); /* once */
+    return said.rc;
+}
+
+struct wrong {
+    struct rep_body body;
+    leat_err rc;
+    bool of_bytes; /* DROP does not look at them */
+};
+
+enum { WRONGS = 12 };
+
+/* Each says one thing that is not so. */
+static void wrongs_of(const struct rep_body *good, struct wrong out[WRONGS])
+{
+    for (unsigned i = 0; i < WRONGS; i++)
+        out[i] = (struct wrong){.body = *good, .rc = LEAT_E_NOT_FOUND, .of_bytes = i >= 9};
+    out[0].body.handle ^= UINT64_C(1) << 40;
+    out[1].body.log.stream++;
+    out[2].body.log.streamlet++;
+    out[3].body.log.log++;
+    out[4].body.segment.v++;
+    out[5].body.epoch.v++;
+    out[6].body.epoch.v--;
+    out[7].body.owner.v = WORLD_EPOCH + 1; /* an owner of the past: see below */
+    out[8].body.version--;
+    for (unsigned i = 5; i <= 8; i++)
+        out[i].rc = LEAT_E_STALE_EPOCH;
+    out[9].body.extent.crc ^= 1;
+    out[10].body.extent.bytes -= 8;
+    out[11].body.extent.bytes = UINT32_MAX - 7;
+    for (unsigned i = 9; i < WRONGS; i++)
+        out[i].rc = LEAT_E_DAMAGED;
+}
+
+static void is_as_it_was(const struct world *world, uint64_t handle,
+                         const struct leat_segment *before)
+{
+    const struct replica *rep = backup_find(world->nodes[1].backup, handle);
+    assert_non_null(rep);
+    assert_int_equal(rep->busy, 0);
+    assert_int_equal(rep->seg->state, before->state);
+    assert_int_equal(rep->seg->version, before->version);
+    assert_int_equal(rep->seg->extent.bytes, before->extent.bytes);
+    assert_int_equal(rep->seg->incomplete, before->incomplete);
+}
+
+/* Goal: nothing is done to a replica for whoever did not open it, for an owner of the past, under another name, epoch
+ * or version than it has, or at an end that it does not have; and nothing that its state does not allow. */
+static void word_that_is_not_so_changes_nothing(void **state)
+{
+    (void)state;
+    static const enum leat_rep_kind kinds[] = {LEAT_REP_CLOSE, LEAT_REP_PARK, LEAT_REP_COMPLETE,
+                                               LEAT_REP_DROP};
+    struct replica *rep;
+    struct world *world = world_of(51, LEAT_DURABILITY_MEMORY, &rep);
+    const struct leat_link_identity own = owner_of(world);
+    attach_another(world);
+    struct rep_body good = body_of(rep);
+    uint64_t handle = rep->handle;
+    good.version++;
+    assert_int_equal(ask(world, &own, LEAT_REP_COMPLETE, &good), LEAT_OK); /* it has that now */
+    rep->word.v = good.owner.v = WORLD_EPOCH + 2;
+    const struct leat_segment before = *rep->seg;
+    assert_int_equal(before.version, good.version);
+    struct wrong wrongs[WRONGS];
+    wrongs_of(&good, wrongs);
+    for (unsigned k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        bool drop = kinds[k] == LEAT_REP_DROP;
+        for (unsigned i = 0; i < WRONGS; i++) {
+            if (drop && (wrongs[i].of_bytes || i == 8)) continue;
+            leat_err rc = ask(world, &own, kinds[k], &wrongs[i].body);
+            assert_int_equal(rc, wrongs[i].rc);
+            is_as_it_was(world, handle, &before);
+        }
+        if (!drop) assert_int_equal(ask(world, &another, kinds[k], &good), LEAT_E_STALE_EPOCH);
+        is_as_it_was(world, handle, &before);
+    }
+    assert_int_equal(ask(world, &own, LEAT_REP_RESUME, &good), LEAT_E_INVALID); /* not parked */
+    assert_int_equal(ask(world, &own, LEAT_REP_CLOSE, &good), LEAT_OK);
+    assert_int_equal(rep->seg->state, LEAT_SEGMENT_CLOSED);
+    const struct leat_segment closed = *rep->seg;
+    for (unsigned k = 0; k < sizeof kinds / sizeof *kinds - 1; k++)
+        assert_int_equal(ask(world, &own, kinds[k], &good), LEAT_E_INVALID);
+    assert_int_equal(ask(world, &own, LEAT_REP_RESUME, &good), LEAT_E_INVALID);
+    is_as_it_was(world, handle, &closed);
+    assert_int_equal(ask(world, &own, LEAT_REP_DROP, &good), LEAT_OK);
+    assert_null(backup_find(world->nodes[1].backup, handle));
+    world_free(world);
+}
+
+/* Goal: a parked copy is resumed by its writer and nobody else, with the version that it is to have, and has the same
+ * bytes again; and nothing else is done to it meanwhile. */
+static void parked_copy_is_resumed_for_its_writer_alone(void **state)
+{
+    (void)state;
+    static const enum leat_rep_kind others[] = {LEAT_REP_CLOSE, LEAT_REP_PARK, LEAT_REP_COMPLETE};
+    struct replica *rep;
+    struct world *world = world_of(54, LEAT_DURABILITY_MEMORY, &rep);
+    const struct leat_link_identity own = owner_of(world);
+    attach_another(world);
+    struct rep_body good = body_of(rep);
+    good.version++;
+    assert_int_equal(ask(world, &own, LEAT_REP_COMPLETE, &good), LEAT_OK);
+    rep->word.v = good.owner.v = WORLD_EPOCH + 2;
+    assert_int_equal(ask(world, &own, LEAT_REP_PARK, &good), LEAT_OK);
+    assert_int_equal(rep->seg->state, LEAT_SEGMENT_PARKED);
+    assert_null(rep->seg->buffer);
+    const struct leat_segment parked = *rep->seg;
+    struct wrong wrongs[WRONGS];
+    wrongs_of(&good, wrongs);
+    for (unsigned i = 0; i < WRONGS; i++) {
+        if (wrongs[i].of_bytes) continue;
+        assert_int_equal(ask(world, &own, LEAT_REP_RESUME, &wrongs[i].body), wrongs[i].rc);
+        is_as_it_was(world, rep->handle, &parked);
+    }
+    assert_int_equal(ask(world, &another, LEAT_REP_RESUME, &good), LEAT_E_STALE_EPOCH);
+    for (unsigned k = 0; k < sizeof others / sizeof *others; k++)
+        assert_int_equal(ask(world, &own, others[k], &good), LEAT_E_INVALID);
+    is_as_it_was(world, rep->handle, &parked);
+    struct rep_body resume = good;
+    resume.version++;
+    assert_int_equal(ask(world, &own, LEAT_REP_RESUME, &resume), LEAT_OK);
+    assert_int_equal(rep->seg->state, LEAT_SEGMENT_OPEN);
+    assert_int_equal(rep->seg->version, resume.version);
+    struct rep_body again = body_of(rep);
+    assert_int_equal(again.extent.bytes, good.extent.bytes);
+    assert_int_equal(again.extent.crc, good.extent.crc);
+    world_free(world);
+}
+
+/* Goal: a stranger that has attached nothing, and whoever was declared gone, are heard in nothing. */
+static void word_of_a_stranger_or_of_the_gone_is_not_heard(void **state)
+{
+    (void)state;
+    struct replica *rep;
+    struct world *world = world_of(52, LEAT_DURABILITY_MEMORY, &rep);
+    struct rep_body good = body_of(rep);
+    const struct leat_segment before = *rep->seg;
+    struct leat_link_identity gone = owner_of(world);
+    for (unsigned kind = LEAT_REP_CLOSE; kind <= LEAT_REP_DROP; kind++)
+        assert_int_equal(ask(world, &another, (enum leat_rep_kind)kind, &good), LEAT_E_CLOSED);
+    gone.incarnation--; /* as if the one before were fenced: it never attached here */
+    assert_int_equal(ask(world, &gone, LEAT_REP_CLOSE, &good), LEAT_E_CLOSED);
+    is_as_it_was(world, rep->handle, &before);
+    world_free(world);
+}
+
+/* Goal: a copy whose close, or park, the disk refused is open as before, and its owner hears of it: called closed it would be
+ * taken for as good as others, which are on their disks. */
+static void close_or_park_that_the_disk_refuses_is_none(void **state)
+{
+    (void)state;
+    for (int level = LEAT_DURABILITY_MEMORY; level <= LEAT_DURABILITY_DISK; level++)
+        for (unsigned way = 0; way < 3; way++) {
+            bool incomplete = way == 1, park = way == 2;
+            struct replica *rep;
+            struct world *world = world_of(53, (enum leat_durability)level, &rep);
+            const struct leat_link_identity own = owner_of(world);
+            struct rep_body good = body_of(rep);
+            rep->seg->incomplete = incomplete;
+            const struct leat_segment before = *rep->seg;
+            struct fake_world *disk = &world->nodes[1].disk;
+            disk->fail_at = disk->op_count + 1;
+            assert_int_equal(ask(world, &own, park ? LEAT_REP_PARK : LEAT_REP_CLOSE, &good),
+                             LEAT_E_DISK);
+            assert_int_equal(rep->seg->state, before.state);
+            assert_int_equal(rep->seg->incomplete, before.incomplete);
+            assert_false(leat_backup_holds(world->nodes[1].backup, rep->seg->log, rep->seg->id,
+                                           good.extent));
+            world_free(world);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(word_that_is_not_so_changes_nothing),
+        cmocka_unit_test(parked_copy_is_resumed_for_its_writer_alone),
+        cmocka_unit_test(word_of_a_stranger_or_of_the_gone_is_not_heard),
+        cmocka_unit_test(close_or_park_that_the_disk_refuses_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
