@@ -169,13 +169,15 @@ static const struct leat_replica_row *all_there_is(const struct leat_log_record 
                                                    size_t count)
 {
     const struct leat_replica_row *best = lowest;
-    for (size_t i = 0; i < count; i++) {
-        if (!is_mark(record, rows[i]) || rows[i]->segment < best->segment) continue;
-        bool longer =
-            rows[i]->segment == best->segment && rows[i]->extent.bytes > best->extent.bytes;
-        if (longer || (rows[i]->segment > best->segment && closed_before(rows[i], rows, count)))
+    for (size_t i = 0; i < count; i++)
+        if (is_mark(record, rows[i]) && rows[i]->segment > best->segment &&
+            closed_before(rows[i], rows, count))
             best = rows[i];
-    }
+    /* The one that shows that the log went on there may have no more than its start, which needs less to show it. */
+    for (size_t i = 0; i < count; i++)
+        if (is_mark(record, rows[i]) && rows[i]->segment == best->segment &&
+            rows[i]->extent.bytes > best->extent.bytes)
+            best = rows[i];
     return best;
 }
 

@@ -368,6 +368,26 @@ static void decide_replicas_goes_past_a_ragged_end_that_was_closed_elsewhere(voi
     assert_int_equal(decide_heard(&known).tail.segment, 5);
 }
 
+/* Of the segment that the log went on in one node has all that was acked and another no more than its start, which is
+ * what shows that there is one in front: the longer one is the end, in whatever order they answer. */
+static void decide_replicas_takes_the_longest_where_a_start_shows_the_way(void **state)
+{
+    (void)state;
+    struct leat_replica_row before = replica(5, 3, 1, 900, 130), whole = replica(6, 3, 1, 300, 140),
+                            start = replica(6, 3, 1, 64, 130);
+    before.ragged = start.ragged = start.only_start = true; /* the close entry of 5 was hit */
+    whole.previous = start.previous = before.extent;
+    whole.base_offset = start.base_offset = 130;
+    struct heard_rows orders[] = {{{&before, &whole, &start}, {0, 1, 2}, 3, true},
+                                  {{&before, &start, &whole}, {0, 2, 1}, 3, true},
+                                  {{&whole, &start, &before}, {1, 2, 0}, 3, true}};
+    for (unsigned i = 0; i < 3; i++) {
+        struct leat_log_decision d = decide_heard(&orders[i]);
+        assert_int_equal(d.tail.segment, 6);
+        assert_int_equal(d.tail.extent.bytes, 300);
+    }
+}
+
 /* ---- every small case of an older segment that is damaged on one node ---- */
 
 enum { CASE_NODES = 3, CASE_STATES = 3 };
@@ -670,6 +690,7 @@ int main(void)
         cmocka_unit_test(decide_replicas_needs_the_predecessor_anywhere),
         cmocka_unit_test(decide_replicas_waits_for_more_than_one_ragged_end),
         cmocka_unit_test(decide_replicas_goes_past_a_ragged_end_that_was_closed_elsewhere),
+        cmocka_unit_test(decide_replicas_takes_the_longest_where_a_start_shows_the_way),
         cmocka_unit_test(decide_replicas_of_a_damaged_older_segment_ends_behind_the_head),
         cmocka_unit_test(decide_replicas_that_differ_wait),
         cmocka_unit_test(decide_replicas_finds_a_standing_tail),
