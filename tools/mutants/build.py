@@ -14,6 +14,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 
 # Of these folders, only the sources that data's safety hangs on: what is flushed, fenced, mapped and written into by others.
 ONLY = {'os': ['arena.c', 'disk.c', 'disk_queue.c', 'disk_together.c', 'pools.c', 'rmem.c', 'rmem_host.c', 'rmem_shm.c', 'step.c']}
+# Numbers of each file: a change of one file leaves those of all others, and what is compiled of them, as they are.
+NUMBERS = 1024
 
 
 class Build:
@@ -27,12 +29,22 @@ class Build:
             subprocess.run(['meson', 'setup', plain, ROOT, '--buildtype=release'], check=True, stdout=subprocess.DEVNULL)
         with open(os.path.join(plain, 'compile_commands.json'), encoding='utf-8') as file:
             commands = json.load(file)
-        for entry in commands:
+        everywhere = self.everywhere()
+        for entry in sorted(commands, key=lambda e: e['file']):
             path = os.path.realpath(os.path.join(entry['directory'], entry['file']))
             name = os.path.relpath(path, ROOT)
             folder, file = name.split('/')[0], name.split('/')[-1]
             if folder in self.folders and file in ONLY.get(folder, [file]) and name not in self.functions:
-                self.rewrite(path, name, shlex.split(entry['command']), entry['directory'])
+                self.rewrite(path, name, entry, everywhere)
+
+    def everywhere(self):
+        """A digest of what a source is rewritten by besides itself: the headers, and the programs that do it."""
+        names = subprocess.run(['git', '-C', ROOT, 'ls-files', '-co', '--exclude-standard', '*.h', '*.def', ':!tests',
+                                'tools/mutants/sites.py'], check=True, capture_output=True, text=True).stdout.splitlines()
+        whole = hashlib.sha256()
+        for name in sorted(names):
+            whole.update(read(os.path.join(ROOT, name)))
+        return whole.digest()
 
     def compile(self):
         self.copy()
@@ -40,7 +52,10 @@ class Build:
             # Speed is not what is measured, and what a broken rule leaves undone is not to be warned of.
             subprocess.run(['meson', 'setup', self.build, self.source, '--buildtype=release', '-Doptimization=1',
                             f'-Dc_args=-include {HERE}/switch.h -w'], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run(['ninja', '-C', self.build], check=True, stdout=subprocess.DEVNULL)
+        programs = {word for command, *_ in self.unit_tests().values() for word in command}
+        programs = [self.simulator] + [word for word in programs if word.startswith(self.build + '/') and '/../' not in word]
+        subprocess.run(['ninja', '-C', self.build, *sorted(os.path.relpath(p, self.build) for p in programs)], check=True,
+                       stdout=subprocess.DEVNULL)
 
     def copy(self):
         names = subprocess.run(['git', '-C', ROOT, 'ls-files', '-co', '--exclude-standard'], check=True, capture_output=True,
@@ -49,18 +64,22 @@ class Build:
             if name not in self.functions:
                 put(os.path.join(self.source, name), os.path.join(ROOT, name))
 
-    def rewrite(self, path, name, command, directory):
-        source = sites.Source(path, name, command, directory)
-        for mutant in source.mutants:
-            self.mutants.append(mutant)
-            mutant.number = len(self.mutants)
-        self.functions[name] = source.functions
-        there = os.path.join(self.source, name)
-        text = source.rewritten()
-        if not os.path.exists(there) or open(there, encoding='utf-8').read() != text:
-            os.makedirs(os.path.dirname(there), exist_ok=True)
-            with open(there, 'w', encoding='utf-8') as file:
-                file.write(text)
+    def rewrite(self, path, name, entry, everywhere):
+        first = 1 + NUMBERS * len(self.functions)
+        digest = hashlib.sha256(everywhere + read(path) + f'{entry["command"]} {first}'.encode()).hexdigest()
+        there, kept = os.path.join(self.source, name), os.path.join(self.out, 'kept', name + '.json')
+        if not (os.path.exists(there) and os.path.exists(kept) and json.loads(read(kept))['digest'] == digest):
+            source = sites.Source(path, name, shlex.split(entry['command']), entry['directory'])
+            if len(source.mutants) > NUMBERS:
+                raise ValueError(f'{name} has {len(source.mutants)} mutants')
+            for number, mutant in enumerate(source.mutants, first):
+                mutant.number = number
+            write(there, source.rewritten().encode())
+            write(kept, json.dumps({'digest': digest, 'functions': source.functions,
+                                    'mutants': [vars(m) for m in source.mutants]}).encode())
+        saved = json.loads(read(kept))
+        self.functions[name] = saved['functions']
+        self.mutants += [sites.Mutant.again(row) for row in saved['mutants']]
 
     def equivalent(self, mutant):
         """Does the compiler make the same of it as of what is not broken?"""
@@ -80,13 +99,13 @@ class Build:
         return digest
 
     def unit_tests(self):
-        """name: (command, environment, folder) of what runs without other processes."""
+        """name: (command, environment, folder to run in, suites) of what runs without other processes."""
         out = subprocess.run(['meson', 'introspect', '--tests', self.build], check=True, capture_output=True, text=True).stdout
         tests = {}
         for test in json.loads(out):
             suites = {suite.split(':')[-1] for suite in test['suite']}
             if not suites & {'process', 'cluster', 'sim', 'bench', 'clients', 'vm'}:
-                tests[test['name']] = (test['cmd'], test['env'], test['workdir'] or self.build)
+                tests[test['name']] = (test['cmd'], test['env'], test['workdir'] or self.build, suites)
         return tests
 
     @property
@@ -103,3 +122,17 @@ def put(there, here):
         pass
     os.makedirs(os.path.dirname(there), exist_ok=True)
     shutil.copy2(here, there)
+
+
+def read(path):
+    with open(path, 'rb') as file:
+        return file.read()
+
+
+def write(path, text):
+    """What is there already keeps its time."""
+    if os.path.exists(path) and read(path) == text:
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'wb') as file:
+        file.write(text)

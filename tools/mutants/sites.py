@@ -40,6 +40,12 @@ class Mutant:
         self.number = self.ordinal = 0
         self.file = self.digest = None
 
+    @classmethod
+    def again(cls, row):
+        mutant = cls.__new__(cls)
+        vars(mutant).update(row)
+        return mutant
+
     def key(self):
         return f'{self.file}:{self.function}:{self.kind}:{self.ordinal}'
 
