@@ -10,6 +10,7 @@
 
 enum {
     BUG_SEEDS = 1000, /* within which each is to be found */
+    NIGHT_EVENTS = 1000 * 1000 * 1000,
     TWICE_EVERY = 50, /* seeds that are run twice, to see that they replay */
     JOBS_USUAL = 2,
     SUBSETS = 20,
@@ -21,8 +22,8 @@ static void usage(FILE *to)
     fputs("usage: leat-sim --seed S [--trace]            replay one seed\n"
           "       leat-sim --seeds N [--from S] [--jobs J]  run many; each line of a failure "
           "replays it\n"
-          "           [--seconds S] [--least N]             none is begun after S seconds, once N "
-          "were\n"
+          "       leat-sim --night [--events N] [--seconds S] [--from S] [--jobs J]\n"
+          "           all kinds of worlds in turn, for a billion events; what was visited\n"
           "       --nodes N: a cluster of N machines that form, die and come back\n"
           "       --hard: blow upon blow, more to lose; deliberate bugs always have it\n"
           "       --deletes: streams are deleted in every seed, not in one of twenty\n"
@@ -45,7 +46,7 @@ static void usage(FILE *to)
 
 /* Set by getopt_long(). */
 static struct {
-    int trace, sweep, errors, allocations, bugs, no_recovery, hard, deletes, twice;
+    int trace, sweep, errors, allocations, bugs, no_recovery, hard, deletes, twice, night;
 } flags;
 
 static const struct option option_names[] = {
@@ -54,7 +55,7 @@ static const struct option option_names[] = {
     {"from", 1, NULL, 'f'},
     {"jobs", 1, NULL, 'j'},
     {"seconds", 1, NULL, 'm'},
-    {"least", 1, NULL, 'l'},
+    {"events", 1, NULL, 'e'},
     {"nodes", 1, NULL, 'N'},
     {"step", 1, NULL, 'k'},
     {"subsets", 1, NULL, 'u'},
@@ -72,11 +73,12 @@ static const struct option option_names[] = {
     {"hard", 0, &flags.hard, 1},
     {"deletes", 0, &flags.deletes, 1},
     {"twice", 0, &flags.twice, 1},
+    {"night", 0, &flags.night, 1},
     {0},
 };
 
 struct asked {
-    uint64_t seed, seeds, from, seconds, least, op, subset;
+    uint64_t seed, seeds, from, seconds, events, op, subset;
     uint32_t nodes;
     unsigned jobs, step, subsets, bug;
 };
@@ -106,8 +108,8 @@ static bool value_take(struct asked *asked, int option, const char *text)
     case 'm':
         asked->seconds = number;
         return true;
-    case 'l':
-        asked->least = number;
+    case 'e':
+        asked->events = number;
         return true;
     case 'N':
         asked->nodes = (uint32_t)number;
@@ -165,10 +167,17 @@ static int run_seeds(const struct asked *asked, const struct sim_setting *settin
                                         .from = asked->from,
                                         .count = asked->seeds,
                                         .twice_every = flags.twice ? 1 : TWICE_EVERY,
-                                        .seconds = asked->seconds,
-                                        .least = asked->least,
                                         .jobs = asked->jobs};
     return sim_seeds_run(&options);
+}
+
+static int run_night(const struct asked *asked)
+{
+    struct sim_night_options options = {.from = asked->from,
+                                        .events = asked->events ? asked->events : NIGHT_EVENTS,
+                                        .seconds = asked->seconds,
+                                        .jobs = asked->jobs};
+    return sim_night_run(&options);
 }
 
 static int run_allocations(const struct asked *asked)
@@ -220,6 +229,11 @@ int main(int argc, char **argv)
                                   .hard = flags.hard || asked.bug,
                                   .deletes = flags.deletes,
                                   .bug = asked.bug};
+    if (flags.night) return run_night(&asked);
+    if (asked.seconds || asked.events) {
+        fprintf(stderr, "leat-sim: --seconds and --events are for --night; --seeds N runs all\n");
+        return 2;
+    }
     if (flags.allocations) return run_allocations(&asked);
     if (flags.bugs)
         return sim_bugs_run(asked.bug, setting.recovery, asked.seeds ? asked.seeds : BUG_SEEDS,

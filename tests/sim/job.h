@@ -48,12 +48,31 @@ void sim_job_next(struct sim_job *job);
 struct sim_seeds_options {
     struct sim_setting setting;
     uint64_t from, count;
-    uint64_t twice_every;    /* so many seeds one is run twice */
-    uint64_t seconds, least; /* then none is begun, if so many were. 0: no limit */
+    uint64_t twice_every; /* so many seeds one is run twice; 0: none */
     unsigned jobs;
 };
+/* What many seeds came to together. Zeros: none yet. */
+struct sim_totals {
+    uint64_t seeds, failed, twice, events, virtual_us;
+    uint64_t batches, batches_min, records, compared, marks;
+    uint64_t faults[SIM_FAULTS], seeds_with[SIM_FAULTS]; /* how often; in how many of the seeds */
+};
+/** Run many, print a line for each that fails, and add them to `totals`. */
+void sim_seeds_add(const struct sim_seeds_options *asked, struct sim_totals *totals);
+/** A kind of fault that struck in none of so many seeds that some would have had it. */
+bool sim_fault_missing(const struct sim_setting *setting, const struct sim_totals *totals,
+                       int fault);
 /** Run many, and count what went wrong in them. Returns the exit code. */
 int sim_seeds_run(const struct sim_seeds_options *asked);
+
+/* ---- night.c ---- */
+struct sim_night_options {
+    uint64_t from;            /* the first seed */
+    uint64_t events, seconds; /* nothing is begun after either; 0 seconds: as long as it takes */
+    unsigned jobs;
+};
+/** Run all kinds of worlds in turn, and report what was visited. Returns the exit code. */
+int sim_night_run(const struct sim_night_options *asked);
 
 /* ---- bugs.c ---- */
 /** As --bug takes it. */

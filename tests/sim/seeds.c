@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "tests/sim/job.h"
 
 enum {
@@ -17,17 +18,13 @@ enum {
     JOBS_USUAL = 2,
 };
 
-struct totals {
-    uint64_t seeds, failed, batches, batches_min, records, faults[SIM_FAULTS], twice, compared,
-        marks;
-};
-
 struct many {
     const struct sim_seeds_options *asked;
-    uint64_t end;         /* behind the last one that will be begun */
+    uint64_t end;         /* behind the last one */
     uint64_t next, again; /* to be given out; for a second time */
     uint64_t *hashes;     /* of the traces of first runs, from asked->from on */
-    struct totals totals;
+    struct sim_totals *totals;
+    uint64_t seeds; /* that have ended */
 };
 
 static double now_s(void)
@@ -39,17 +36,21 @@ static double now_s(void)
 
 /* ---- a seed's end ---- */
 
-static void totals_add(struct totals *totals, const struct scenario_result *result, bool passed)
+static void totals_add(struct sim_totals *totals, const struct scenario_result *result, bool passed)
 {
-    totals->seeds++;
+    if (!totals->seeds++) totals->batches_min = UINT64_MAX;
+    totals->events += result->events;
+    totals->virtual_us += result->virtual_us;
     totals->batches += result->acked_batches;
     totals->records += result->acked_records;
     totals->compared += result->compared;
     totals->marks += result->marks;
     if (passed && result->acked_batches < totals->batches_min)
         totals->batches_min = result->acked_batches;
-    for (int i = 0; i < SIM_FAULTS; i++)
+    for (int i = 0; i < SIM_FAULTS; i++) {
         totals->faults[i] += result->faults[i];
+        totals->seeds_with[i] += result->faults[i] != 0;
+    }
 }
 
 static void failure_print(const struct sim_job *job, const char *verdict)
@@ -69,7 +70,7 @@ static void failure_print(const struct sim_job *job, const char *verdict)
 static void seed_end(struct many *many, struct sim_job *job)
 {
     char verdict[SIM_VERDICT_BYTES];
-    struct totals *totals = &many->totals;
+    struct sim_totals *totals = many->totals;
     uint64_t *hash = &many->hashes[job->seed - many->asked->from];
     sim_job_verdict(job, verdict, sizeof verdict);
     if (!verdict[0] && job->second && *hash != job->result.trace_hash)
@@ -80,6 +81,7 @@ static void seed_end(struct many *many, struct sim_job *job)
         totals->twice++;
     } else {
         *hash = job->result.trace_hash;
+        many->seeds++;
         totals_add(totals, &job->result, !verdict[0]);
     }
     if (verdict[0]) {
@@ -104,7 +106,7 @@ static void seeds_give(struct many *many, struct sim_job *job)
         return;
     }
     /* Of a seed that still runs there is nothing to compare with. */
-    if (many->totals.seeds != many->end - asked->from) return;
+    if (many->seeds != asked->count || !asked->twice_every) return;
     while (many->again < many->end && !many->hashes[many->again - asked->from]) /* it died */
         many->again += asked->twice_every;
     if (many->again >= many->end) return;
@@ -141,21 +143,28 @@ static uint64_t seeds_for(const struct sim_setting *setting, int fault)
     }
 }
 
-/* Returns how many kinds never struck in as many seeds as are enough for them. */
-static int faults_print(const struct sim_setting *setting, const struct totals *totals)
+bool sim_fault_missing(const struct sim_setting *setting, const struct sim_totals *totals,
+                       int fault)
+{
+    return counts(setting, fault) && totals->faults[fault] == 0 &&
+           totals->seeds >= seeds_for(setting, fault);
+}
+
+/* Returns how many kinds are missing. */
+static int faults_print(const struct sim_setting *setting, const struct sim_totals *totals)
 {
     int zero = 0;
     printf("faults:");
     for (int i = 0; i < SIM_FAULTS; i++) {
         if (!counts(setting, i) && totals->faults[i] == 0) continue;
         printf(" %s %" PRIu64, sim_fault_name((enum sim_fault)i), totals->faults[i]);
-        zero += totals->faults[i] == 0 && totals->seeds >= seeds_for(setting, i);
+        zero += sim_fault_missing(setting, totals, i);
     }
     printf("\n");
     return zero;
 }
 
-static int totals_print(const struct sim_setting *setting, const struct totals *totals,
+static int totals_print(const struct sim_setting *setting, const struct sim_totals *totals,
                         double seconds)
 {
     printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " run twice, %.1f s; %" PRIu64
@@ -174,14 +183,7 @@ static int totals_print(const struct sim_setting *setting, const struct totals *
     return totals->failed ? 1 : 0;
 }
 
-static bool time_is_up(const struct many *many, double start_s)
-{
-    const struct sim_seeds_options *asked = many->asked;
-    return asked->seconds && many->next - asked->from >= asked->least &&
-           now_s() >= start_s + (double)asked->seconds;
-}
-
-int sim_seeds_run(const struct sim_seeds_options *asked)
+void sim_seeds_add(const struct sim_seeds_options *asked, struct sim_totals *totals)
 {
     static struct sim_job jobs[SIM_JOBS_MAX];
     struct many many = {.asked = asked,
@@ -189,11 +191,9 @@ int sim_seeds_run(const struct sim_seeds_options *asked)
                         .next = asked->from,
                         .again = asked->from,
                         .hashes = calloc(asked->count, sizeof(uint64_t)),
-                        .totals.batches_min = UINT64_MAX};
-    double start_s = now_s();
-    if (!many.hashes) return 3;
+                        .totals = totals};
+    LEAT_ASSERT(many.hashes != NULL);
     for (;;) {
-        if (many.next < many.end && time_is_up(&many, start_s)) many.end = many.next;
         for (unsigned i = 0; i < asked->jobs; i++)
             if (!jobs[i].pid) seeds_give(&many, &jobs[i]);
         if (!sim_jobs_wait(jobs, asked->jobs)) break;
@@ -201,10 +201,12 @@ int sim_seeds_run(const struct sim_seeds_options *asked)
             if (jobs[i].ready) seed_end(&many, &jobs[i]);
     }
     free(many.hashes);
-    int code = totals_print(&asked->setting, &many.totals, now_s() - start_s);
-    uint64_t seeds = many.end - asked->from;
-    if (seeds < asked->count)
-        printf("%" PRIu64 " of %" PRIu64 " seeds: their %" PRIu64 " s are over\n", seeds,
-               asked->count, asked->seconds);
-    return code;
+}
+
+int sim_seeds_run(const struct sim_seeds_options *asked)
+{
+    struct sim_totals totals = {0};
+    double start_s = now_s();
+    sim_seeds_add(asked, &totals);
+    return totals_print(&asked->setting, &totals, now_s() - start_s);
 }
