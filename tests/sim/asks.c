@@ -91,6 +91,23 @@ size_t sim_ask_hello(uint8_t *out, const char *name, int64_t lane, uint32_t numb
     return writer_end(&writer, out, LEAT_KIND_HELLO, number);
 }
 
+size_t sim_ask_status(uint8_t *out, uint32_t number)
+{
+    struct leat_msg_writer writer;
+    writer_begin(&writer, out);
+    leat_msg_write_array(&writer, 0);
+    return writer_end(&writer, out, LEAT_KIND_CLUSTER_STATUS, number);
+}
+
+size_t sim_ask_describe(uint8_t *out, const char *stream, uint32_t number)
+{
+    struct leat_msg_writer writer;
+    writer_begin(&writer, out);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_string(&writer, stream, strlen(stream));
+    return writer_end(&writer, out, LEAT_KIND_STREAM_DESCRIBE, number);
+}
+
 size_t sim_ask_fetch(uint8_t *out, const struct sim_place *place, uint64_t offset, uint32_t number)
 {
     struct leat_msg_writer writer;

@@ -22,6 +22,9 @@ bool sim_place_find(const struct sim_server *server, uint32_t stream, unsigned n
 
 /* Each returns how many bytes of `out`, which has room for SIM_ASK_BYTES_MAX, it has written. */
 size_t sim_ask_hello(uint8_t *out, const char *name, int64_t lane, uint32_t number);
+/** The cluster's status, and the description of a stream: what an operator asks. */
+size_t sim_ask_status(uint8_t *out, uint32_t number);
+size_t sim_ask_describe(uint8_t *out, const char *stream, uint32_t number);
 size_t sim_ask_fetch(uint8_t *out, const struct sim_place *place, uint64_t offset, uint32_t number);
 size_t sim_ask_locate(uint8_t *out, const struct sim_place *place, enum leat_locate what,
                       uint32_t number);

@@ -11,6 +11,7 @@
  *   A8 nonmonotonic-send     one producer's records are reordered in a log
  *   A10 stuck                producers do not finish or consumers do not reach the end
  *   A11 assert               the server failed an assertion (the process dies) or refuses to start
+ *   A13 told                 operators or clients are told something else than is true of a node or a log (told.c)
  *   two-readers              two members of a set read one log in one generation
  *   vanished                 a record was shown to a consumer and is gone later
  *   untrimmed                a record that was given up, and that was answered, is read, or told of

@@ -308,6 +308,7 @@ static void describe_done(struct control *control, leat_err rc, const struct lea
         snprintf(why, sizeof why, "state %u, %s: %.*s", info.state, leat_err_name(info.code),
                  (int)(info.text.bytes < 80 ? info.text.bytes : 80), info.text.text);
         sim_trace(scenario->world, "log %u/%u/%u: %s", log.stream, log.streamlet, log.log, why);
+        if (scenario->loss_held) continue;
         if (info.state == 3) continue; /* stopped by a disk error: until the restart */
         if (scenario->victim && scenario->victim->rotten) { /* others have it */
             sim_damage_named(scenario->victim);

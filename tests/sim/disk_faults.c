@@ -43,6 +43,11 @@ void sim_disk_set_full(struct sim_disk *disk, bool full)
     disk->full = full;
 }
 
+bool sim_disk_is_full(const struct sim_disk *disk)
+{
+    return disk->full;
+}
+
 void sim_disk_set_no_files(struct sim_disk *disk, bool none)
 {
     disk->no_files = none;

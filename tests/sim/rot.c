@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tests/sim/told.h"
 #include "wire/entry.h"
 
 enum {
@@ -220,6 +221,16 @@ static void log_judge(struct scenario *scenario, struct leat_log_ref log)
                  log.log, missing, suspected ? "and nobody names it" : "but is not what was hit");
 }
 
+static void log_told(struct scenario *scenario, struct leat_log_ref log)
+{
+    char missing[CHECK_BEHIND_BYTES];
+    scenario->behind[0] = '\0';
+    if (!check_log_whole(scenario->check, log, missing) &&
+        !scenario->status_names[log.stream][log.streamlet][log.log])
+        sim_fail(scenario->world, "A13 told: log %u/%u/%u lacks %s, and status does not name it",
+                 log.stream, log.streamlet, log.log, missing);
+}
+
 /* A reader for each log, so that what ends one leaves the others alone. */
 static void logs_read_and_judge(struct scenario *scenario)
 {
@@ -229,6 +240,9 @@ static void logs_read_and_judge(struct scenario *scenario)
     if (!sim_run_until(scenario, logs_read, READ_US_MAX))
         sim_stuck(scenario, "logs are not read to their end after a bit was flipped");
     each_log(scenario, log_judge);
+    /* Readers have been refused: that is what an operator is to be told now. */
+    sim_told_look(scenario, "when readers have met damage");
+    each_log(scenario, log_told);
     while (scenario->client_count > scenario->rot_first)
         sim_client_kill(scenario->clients[--scenario->client_count]);
 }

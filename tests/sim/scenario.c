@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/diary.h"
+#include "tests/sim/told.h"
 
 enum {
     RUN_US_MAX = 400 * 1000 * 1000, /* virtual: faults stop then, whatever is left */
@@ -405,6 +406,15 @@ static bool copies_come(struct scenario *scenario)
     return false;
 }
 
+/* What was lost is not given up before it has been told. */
+static void told_look(struct scenario *scenario, const char *when)
+{
+    phase(scenario, "told");
+    scenario->loss_held = true;
+    sim_told_look(scenario, when);
+    scenario->loss_held = false;
+}
+
 static void cluster_body(struct scenario *scenario, const struct scenario_options *options)
 {
     struct sim_world *world = scenario->world;
@@ -438,6 +448,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         sim_stuck(scenario, "a node does not come back");
         return;
     }
+    told_look(scenario, "after the healing");
     phase(scenario, "answering");
     if (!sim_run_until(scenario, all_answered, HEAL_US_MAX)) {
         sim_stuck(scenario, "producers do not finish");
@@ -462,11 +473,14 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     sim_closed_strike(scenario, SIM_CLOSED_LAST);
     if (world->failure[0] || !last_trims(scenario)) return;
     if (!copies_come(scenario)) return;
+    sim_quiet_run(scenario);
+    if (world->failure[0]) return;
     phase(scenario, "the end of all nodes");
     sim_rows_strike(scenario);
     sim_nodes_die(scenario);
     sim_deletes_start_anew(scenario);
     if (sim_nodes_ready(scenario, HEAL_US_MAX)) {
+        told_look(scenario, "after the end of all nodes");
         if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX))
             sim_stuck(scenario, "what is in front can't be given up");
         operator_look(scenario);
@@ -513,7 +527,9 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
     }
     strangers_end(scenario);
     audit(scenario);
+    told_look(scenario, "after the audit");
     if (world->failure[0] || !last_trims(scenario) || !last_death(scenario)) return;
+    told_look(scenario, "after the last death");
     if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX))
         sim_stuck(scenario, "what is in front can't be given up");
     /* What was stored before the last start lies in files; now some ask for it who read nothing. */
@@ -636,7 +652,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     out_result->faults[SIM_FAULT_FLIP] = world->faults[SIM_FAULT_FLIP];
     if (scenario->server_count == 1)
         out_result->faults[SIM_FAULT_LOST_FILE] = world->faults[SIM_FAULT_LOST_FILE];
-    for (int i = SIM_FAULT_CLOSED_OWN; i <= SIM_FAULT_MENDED; i++)
+    for (int i = SIM_FAULT_CLOSED_OWN; i <= SIM_FAULT_TOLD_FULL; i++)
         out_result->faults[i] = world->faults[i];
     out_result->faults[SIM_FAULT_DEAF] = world->faults[SIM_FAULT_DEAF];
     out_result->trace_hash = world->trace_hash;

@@ -164,6 +164,8 @@ struct scenario {
     struct sim_rng heap;
     struct sim_server *cord; /* the power of no other machine goes; NULL: of any */
     bool streams_made, faults_over, power_cuts, calm, recovery, with_kafka, with_trims;
+    bool loss_held;                  /* no operator accepts loss for the moment */
+    struct sim_server *quiet_server; /* in trouble, and nobody else: quiet.c */
     bool slow_readers; /* at the end some ask for what lies in files, and read nothing */
     struct sim_rng kafka;
     struct sim_client *trimmer; /* NULL: none in this seed */
@@ -210,8 +212,11 @@ struct scenario {
     bool suspects[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool named[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool told[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX]; /* named, by a start itself */
-    bool told_in_sum;                                             /* ... more logs than it names */
-    const char *waits_for;                                        /* whom the verdict names */
+    /* By the last answer about the cluster, as one that waits or is damaged, or as one of so many that not all of
+     * them are named: told.c. */
+    bool status_names[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+    bool told_in_sum;      /* ... more logs than it names */
+    const char *waits_for; /* whom the verdict names */
     char behind[CHECK_BEHIND_BYTES];
 };
 

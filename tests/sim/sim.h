@@ -91,6 +91,10 @@ enum sim_fault {
     SIM_FAULT_ROW,           /* the row of a closed segment rotted, between others */
     SIM_FAULT_FILLED,        /* no fault: its owner has it again */
     SIM_FAULT_MENDED,        /* no fault: it was written anew */
+    SIM_FAULT_TOLD_TROUBLE,  /* no fault: at a look of told.c a log waited or was damaged */
+    SIM_FAULT_TOLD_LACKING,  /* ... of a log that lacks copies */
+    SIM_FAULT_TOLD_AWAY,     /* ... of a node that is away */
+    SIM_FAULT_TOLD_FULL,     /* ... of a full disk */
     SIM_FAULT_RUNNING_DISK,  /* ... or a bit flipped, while its node ran */
     SIM_FAULT_STALE_DISK,    /* a machine's disk was put back to what it was */
     SIM_FAULT_EMPTY_DISK,    /* a machine came back with an empty disk */
@@ -326,6 +330,7 @@ void sim_disk_amid(struct sim_disk *disk, sim_amid_fn amid, void *arg);
 uint64_t sim_disk_ops_count(const struct sim_disk *disk);
 void sim_disk_reseed(struct sim_disk *disk, uint64_t seed);
 void sim_disk_set_full(struct sim_disk *disk, bool full);
+bool sim_disk_is_full(const struct sim_disk *disk);
 /** Nothing is opened, and no directory synced: the process has as many files open as it may. */
 void sim_disk_set_no_files(struct sim_disk *disk, bool none);
 void sim_disk_stall(struct sim_disk *disk, uint64_t until_us);

@@ -1,0 +1,12 @@
+/* What operators and clients are told. Private to the simulator. */
+#ifndef LEAT_TESTS_SIM_TOLD_H
+#define LEAT_TESTS_SIM_TOLD_H
+
+#include "tests/sim/scenario.h"
+
+/** It is quiet: each node that serves has to tell how things are, in the end; else the seed fails (A13). */
+void sim_told_look(struct scenario *scenario, const char *when);
+/** quiet.c: in some seeds a node is away, or a disk full, with nothing else going on; each node has to tell. */
+void sim_quiet_run(struct scenario *scenario);
+
+#endif

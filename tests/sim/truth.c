@@ -1,0 +1,155 @@
+/* How each log is, seen from inside: see truth.h.
+ *
+ * Nothing that reports, counts or keeps for reports is asked, but what the node itself acts by: the coordinators' tables,
+ * the state of a log, its table of segments, and the copies of each. */
+#include "tests/sim/truth.h"
+
+#include <string.h>
+
+#include "broker/core.h"
+#include "coordinator/private.h"
+#include "multilog/internal.h"
+#include "replication/primary.h"
+#include "tests/sim/asks.h"
+
+static struct leat_machine *machine_any(struct scenario *scenario)
+{
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        if (sim_serves(server) && server->node->coordinator)
+            return &server->node->coordinator->machine;
+    }
+    return NULL;
+}
+
+static const struct sim_server *server_named(struct scenario *scenario, const char *name)
+{
+    if (scenario->server_count == 1) return &scenario->servers[0];
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        if (strcmp(scenario->servers[i].name, name) == 0) return &scenario->servers[i];
+    return NULL;
+}
+
+static const struct leat_hosted *hosted_on(const struct sim_server *server, struct leat_log_ref ref)
+{
+    for (uint32_t c = 0; c < server->scenario->cores; c++) {
+        const struct leat_core *core = &server->node->cores[c];
+        const struct leat_hosted *hosted = core->hosted ? leat_hosted_find(core, ref) : NULL;
+        if (hosted && hosted->log && !hosted->going) return hosted;
+    }
+    return NULL;
+}
+
+/* What is being copied is no copy yet. */
+static bool is_whole(const struct rep_copy *copy)
+{
+    return copy->state != REP_COPY_OPENING && !copy->incomplete;
+}
+
+static uint32_t whole_copies(const struct rep_set *set)
+{
+    uint32_t count = 1;
+    for (unsigned i = 0; i < set->copy_count; i++)
+        count += is_whole(set->copies[i]);
+    return count;
+}
+
+static uint32_t in_sync(struct scenario *scenario, const struct rep_set *set)
+{
+    uint32_t count = 1;
+    for (unsigned i = 0; i < set->copy_count; i++)
+        for (unsigned s = 0; s < scenario->server_count && is_whole(set->copies[i]); s++)
+            count +=
+                sim_serves(&scenario->servers[s]) &&
+                scenario->servers[s].node->incarnation == set->copies[i]->peer->node.incarnation;
+    return count;
+}
+
+static void copies_look(struct scenario *scenario, const struct leat_primary_log *rep,
+                        unsigned nodes_up, struct truth_log *out)
+{
+    const struct leat_list *lists[2] = {&rep->settled, &rep->active};
+    out->copies = rep->options.copies;
+    out->whole = 0;
+    for (unsigned i = 0; i < 2; i++)
+        for (const struct leat_list *it = lists[i]->next; it != lists[i]; it = it->next) {
+            const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+            if (set->started && !set->dropping) out->in_sync = in_sync(scenario, set);
+            if (!set->reserved || set->dropping) continue;
+            out->whole = whole_copies(set);
+            bool own_rotten = set->seg && set->seg->rotten;
+            out->lacking += out->whole < out->copies || own_rotten;
+        }
+    out->below_min = nodes_up < rep->options.min_copies;
+}
+
+static void hosted_look(struct scenario *scenario, const struct leat_hosted *hosted,
+                        unsigned nodes_up, struct truth_log *out)
+{
+    struct leat_log *log = hosted->log;
+    struct leat_log_info info;
+    struct leat_log_damage damage;
+    uint64_t at = 0;
+    leat_log_info(log, &info);
+    out->served = true;
+    out->state = info.state;
+    out->first = info.first_offset;
+    out->end = info.acked_offset;
+    out->damaged = leat_log_damage_find(log, &at, &damage);
+    out->full = log->reserve_rc == LEAT_E_DISK_FULL && sim_disk_is_full(out->owner->disk);
+    for (uint32_t i = 0; i < log->slot_count; i++) {
+        const struct log_slot *slot = log_slot_at(log, i);
+        out->passed |= slot->closed && slot->seg->passed_bytes > 0;
+    }
+    out->copies = out->whole = 1;
+    if (hosted->copies) copies_look(scenario, hosted->copies, nodes_up, out);
+}
+
+static void log_look(struct scenario *scenario, struct leat_machine *machine,
+                     const struct leat_machine_stream *stream, struct leat_log_ref ref,
+                     struct truth_log *out)
+{
+    uint16_t owner = stream->owners[ref.streamlet];
+    unsigned up = 0;
+    *out = (struct truth_log){.ref = ref, .stream = stream->desc->name};
+    if (owner == LEAT_OWNER_NONE) return;
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        up += sim_serves(&scenario->servers[i]);
+    out->owner = server_named(scenario, machine->nodes[owner].info.name);
+    if (!out->owner || !sim_serves(out->owner)) return;
+    const struct leat_hosted *hosted = hosted_on(out->owner, ref);
+    if (hosted) hosted_look(scenario, hosted, up, out);
+}
+
+bool truth_each(struct scenario *scenario, void (*each)(void *arg, const struct truth_log *log),
+                void *arg)
+{
+    struct leat_machine *machine = machine_any(scenario);
+    if (!machine) return false;
+    for (uint32_t i = 0; i < machine->stream_count; i++) {
+        const struct leat_machine_stream *stream = &machine->streams[i];
+        uint32_t logs = stream->desc->settings.logs;
+        for (uint32_t n = 0; n < stream->desc->streamlet_count * logs; n++) {
+            struct truth_log log;
+            log_look(scenario, machine, stream,
+                     (struct leat_log_ref){stream->id, n / logs, n % logs}, &log);
+            each(arg, &log);
+        }
+    }
+    return true;
+}
+
+bool truth_find(struct scenario *scenario, struct leat_log_ref ref, struct truth_log *out)
+{
+    struct leat_machine *machine = machine_any(scenario);
+    struct leat_machine_stream *stream;
+    if (!machine || !leat_machine_log_find(machine, ref, &stream)) return false;
+    log_look(scenario, machine, stream, ref, out);
+    return true;
+}
+
+bool truth_is_troubled(const struct truth_log *log)
+{
+    if (!log->owner) return true;
+    return log->served && (log->state != LEAT_LOG_SERVING || log->damaged);
+}
