@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/sim/job.h"
+#include "tests/sim/explore.h"
 
 enum {
     BUG_SEEDS = 1000, /* within which each is to be found */
@@ -40,13 +40,18 @@ static void usage(FILE *to)
           "           every K-th allocation of the server fails, each in a run of its own\n"
           "       leat-sim --bugs [--bug NAME] [--nodes N] [--seeds N] [--jobs J]\n"
           "           (-Dbugs=true) break one rule after the other until a seed fails\n"
-          "       leat-sim --allocations [--seed S] --op N [--trace]  only that one\n",
+          "       leat-sim --allocations [--seed S] --op N [--trace]  only that one\n"
+          "       leat-sim --explore --nodes N --seconds S [--from S] [--keep DIR] [--bug NAME]\n"
+          "           runs that go on with other dice where seeds seldom come; a file for each "
+          "failure,\n"
+          "           with --keep also for what was new\n"
+          "       leat-sim --replay FILE [--trace]          such a file\n",
           to);
 }
 
 /* Set by getopt_long(). */
 static struct {
-    int trace, sweep, errors, allocations, bugs, no_recovery, hard, deletes, twice, night;
+    int trace, sweep, errors, allocations, bugs, explore, no_recovery, hard, deletes, twice, night;
 } flags;
 
 static const struct option option_names[] = {
@@ -62,12 +67,15 @@ static const struct option option_names[] = {
     {"op", 1, NULL, 'o'},
     {"subset", 1, NULL, 'b'},
     {"bug", 1, NULL, 'B'},
+    {"keep", 1, NULL, 'K'},
+    {"replay", 1, NULL, 'R'},
     {"help", 0, NULL, 'h'},
     {"trace", 0, &flags.trace, 1},
     {"sweep", 0, &flags.sweep, 1},
     {"errors", 0, &flags.errors, 1},
     {"allocations", 0, &flags.allocations, 1},
     {"bugs", 0, &flags.bugs, 1},
+    {"explore", 0, &flags.explore, 1},
     {"recovery", 0, &flags.no_recovery, 0}, /* the default */
     {"no-recovery", 0, &flags.no_recovery, 1},
     {"hard", 0, &flags.hard, 1},
@@ -81,6 +89,7 @@ struct asked {
     uint64_t seed, seeds, from, seconds, events, op, subset;
     uint32_t nodes;
     unsigned jobs, step, subsets, bug;
+    const char *keep, *replay;
 };
 
 static unsigned at_least_one(uint64_t number)
@@ -128,6 +137,12 @@ static bool value_take(struct asked *asked, int option, const char *text)
     case 'b':
         asked->subset = number;
         return true;
+    case 'K':
+        asked->keep = text;
+        return true;
+    case 'R':
+        asked->replay = text;
+        return true;
     case 'B':
         asked->bug = sim_bug_find(text);
         if (asked->bug) return true;
@@ -141,11 +156,13 @@ static bool value_take(struct asked *asked, int option, const char *text)
 /* ---- what is run ---- */
 
 /* One seed, in this process. */
-static int run_seed(const struct sim_setting *setting, uint64_t seed)
+static int run_seed(const struct sim_setting *setting, uint64_t seed,
+                    const struct sim_dice_plan *dice)
 {
     struct scenario_options options = sim_setting_options(setting, seed);
     struct scenario_result result;
     options.tracing = flags.trace;
+    options.dice = dice;
     sim_bug_set(setting->bug);
     scenario_run(&options, &result);
     printf("seed %" PRIu64 ": %s; %" PRIu64 " batches, %" PRIu64 " records acked, %" PRIu64
@@ -158,7 +175,27 @@ static int run_seed(const struct sim_setting *setting, uint64_t seed)
         if (result.faults[i])
             printf(" %s %" PRIu64, sim_fault_name((enum sim_fault)i), result.faults[i]);
     printf("\n");
+    if (setting->nodes > 1) sim_visits_print(&result.visited, false);
     return result.failure[0] ? 1 : 0;
+}
+
+static int run_replay(const char *path)
+{
+    struct sim_replay replay;
+    if (!sim_replay_read(path, &replay)) return 2;
+    return run_seed(&replay.setting, replay.seed, &replay.dice);
+}
+
+static int run_explore(const struct asked *asked, const struct sim_setting *setting)
+{
+    struct sim_explore_options options = {.setting = *setting,
+                                          .from = asked->from,
+                                          .seconds = asked->seconds,
+                                          .jobs = asked->jobs,
+                                          .keep = asked->keep};
+    if (setting->nodes > 1 && asked->seconds) return sim_explore_run(&options);
+    fprintf(stderr, "leat-sim: --explore takes --nodes, more than one, and --seconds\n");
+    return 2;
 }
 
 static int run_seeds(const struct asked *asked, const struct sim_setting *setting)
@@ -229,9 +266,12 @@ int main(int argc, char **argv)
                                   .hard = flags.hard || asked.bug,
                                   .deletes = flags.deletes,
                                   .bug = asked.bug};
+    if (asked.replay) return run_replay(asked.replay);
+    if (flags.explore) return run_explore(&asked, &setting);
     if (flags.night) return run_night(&asked);
     if (asked.seconds || asked.events) {
-        fprintf(stderr, "leat-sim: --seconds and --events are for --night; --seeds N runs all\n");
+        fprintf(stderr, "leat-sim: --seconds is for --night and --explore, --events for --night; "
+                        "--seeds N runs all\n");
         return 2;
     }
     if (flags.allocations) return run_allocations(&asked);
@@ -244,7 +284,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (asked.seeds) return run_seeds(&asked, &setting);
-    if (asked.seed) return run_seed(&setting, asked.seed);
+    if (asked.seed) return run_seed(&setting, asked.seed, NULL);
     usage(stderr);
     return 2;
 }

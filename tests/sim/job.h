@@ -56,6 +56,7 @@ struct sim_totals {
     uint64_t seeds, failed, twice, events, virtual_us;
     uint64_t batches, batches_min, records, compared, marks;
     uint64_t faults[SIM_FAULTS], seeds_with[SIM_FAULTS]; /* how often; in how many of the seeds */
+    struct sim_visited visited;
 };
 /** Run many, print a line for each that fails, and add them to `totals`. */
 void sim_seeds_add(const struct sim_seeds_options *asked, struct sim_totals *totals);

@@ -148,7 +148,9 @@ bool sim_run_until(struct scenario *scenario, bool (*holds)(struct scenario *), 
     uint64_t end_us = world->now_us + limit_us;
     while (world->now_us < end_us && !world->failure[0]) {
         if (holds(scenario)) return true;
-        sim_world_run(world, world->now_us + 5000, NULL);
+        uint64_t next_us = world->now_us + 5000;
+        sim_visits_look(scenario, next_us);
+        sim_world_run(world, next_us, NULL);
     }
     return !world->failure[0] && holds(scenario);
 }
@@ -432,6 +434,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     phase(scenario, "work");
     consumers_start(scenario);
     sim_copies_watch(scenario);
+    sim_visits_start(scenario);
     if (scenario->home_trapped) {
         sim_trap_home_start(scenario);
     } else if (!options->calm && !scenario->deletes_trapped) {
@@ -600,6 +603,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     LEAT_ASSERT(scenario != NULL);
     struct sim_world *world = sim_world_create(options->seed, options->tracing);
     scenario->world = world;
+    if (options->dice) sim_dice_start(world, options->dice);
     scenario->check = check_create(on_violation, world);
     /* Now and then one machine more, which is no voter. */
     bool one_more = options->nodes == SIM_VOTERS_MAX && sim_rng_chance(&world->work, 125);
@@ -661,6 +665,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     out_result->acked_batches = scenario->acked_all;
     out_result->compared = scenario->compared;
     out_result->marks = scenario->marks;
+    out_result->visited = scenario->visited;
     out_result->events = world->event_count;
     out_result->virtual_us = world->now_us;
     out_result->disk_ops = sim_disk_ops_count(scenario->servers[0].disk);

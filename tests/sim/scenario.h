@@ -7,7 +7,9 @@
 #include "consumer/engine.h"
 #include "producer/engine.h"
 #include "tests/sim/check.h"
+#include "tests/sim/dice.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/visits.h"
 
 #define SIM_ADDRESS       "127.0.0.1:7700"
 #define SIM_KAFKA_ADDRESS "127.0.0.1:9092"
@@ -218,6 +220,7 @@ struct scenario {
     bool told_in_sum;      /* ... more logs than it names */
     const char *waits_for; /* whom the verdict names */
     char behind[CHECK_BEHIND_BYTES];
+    struct sim_visited visited;
 };
 
 struct scenario_options {
@@ -229,6 +232,7 @@ struct scenario_options {
     bool recovery;    /* of a cluster: streamlets of a node that dies go to others */
     uint32_t nodes;   /* 0, 1: a server alone */
     uint32_t records; /* of all producers together; 0: what a seed usually has */
+    const struct sim_dice_plan *dice; /* NULL: the seed's own, to the end */
     /* The sweep: asked at every disk operation whether the power is to be cut there. It is given
      * the scenario, to choose which unflushed writes survive, or what else the disk does. */
     bool (*sweep)(struct scenario *scenario, uint64_t op, enum sim_cut_phase phase);
@@ -241,6 +245,7 @@ struct scenario_result {
     uint64_t faults[SIM_FAULTS];
     uint64_t trace_hash, acked_records, acked_batches, events, virtual_us, disk_ops;
     uint64_t compared, marks;
+    struct sim_visited visited;
 };
 void scenario_run(const struct scenario_options *options, struct scenario_result *out_result);
 /** Run until a condition holds or the time is over. */

@@ -45,6 +45,7 @@ static void totals_add(struct sim_totals *totals, const struct scenario_result *
     totals->records += result->acked_records;
     totals->compared += result->compared;
     totals->marks += result->marks;
+    sim_visited_add(&totals->visited, &result->visited);
     if (passed && result->acked_batches < totals->batches_min)
         totals->batches_min = result->acked_batches;
     for (int i = 0; i < SIM_FAULTS; i++) {
@@ -176,10 +177,9 @@ static int totals_print(const struct sim_setting *setting, const struct sim_tota
                " closed ones compared\n",
                totals->marks, totals->compared);
     int zero = faults_print(setting, totals);
-    if (zero) {
-        printf("leat-sim: %d kinds of faults never struck\n", zero);
-        return 1;
-    }
+    if (zero) printf("leat-sim: %d kinds of faults never struck\n", zero);
+    if (setting->nodes > 1) sim_visits_print(&totals->visited, true);
+    if (zero) return 1;
     return totals->failed ? 1 : 0;
 }
 

@@ -197,6 +197,7 @@ static void on_death(struct sim_process *process, enum sim_death death)
     if (scenario->server_count > 1) {
         sim_copies_death(scenario, server);
         sim_amid_count(server);
+        sim_visits_death(server, death);
         sim_damage_on_death(server);
     }
     /* A file whose flush failed may lose what the cache had, the catalogue's rows too: what a log

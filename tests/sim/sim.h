@@ -26,6 +26,8 @@ struct sim_rng {
 /** Two purposes never share a sequence: adding a fault does not move the workload. */
 void sim_rng_init(struct sim_rng *rng, uint64_t seed, const char *purpose);
 uint64_t sim_rng_next(struct sim_rng *rng);
+/** All generators go on otherwise from now on; 0: as their seed has it. */
+void sim_dice_throw(uint64_t value);
 uint64_t sim_rng_below(struct sim_rng *rng, uint64_t limit);                /* [0, limit) */
 uint64_t sim_rng_between(struct sim_rng *rng, uint64_t low, uint64_t high); /* [low, high] */
 bool sim_rng_chance(struct sim_rng *rng, uint32_t per_mille);
@@ -152,6 +154,8 @@ struct sim_world {
     struct sim_due *heap;
     size_t heap_count, heap_capacity;
     uint64_t next_order, event_count;
+    uint64_t dice_turn; /* on_dice is called when event_count comes to that; 0: not */
+    void (*on_dice)(struct sim_world *world);
     struct sim_event *line_first, *line_last; /* due now, behind those of the heap that are, too */
     struct sim_event *free_events;
     struct sim_event_block *event_blocks;

@@ -129,9 +129,16 @@ void sim_rng_init(struct sim_rng *rng, uint64_t seed, const char *purpose)
     rng->state ^= seed * 0x9e3779b97f4a7c15ull;
 }
 
+static uint64_t thrown;
+
+void sim_dice_throw(uint64_t value)
+{
+    thrown = value;
+}
+
 uint64_t sim_rng_next(struct sim_rng *rng)
 {
-    uint64_t z = rng->state += 0x9e3779b97f4a7c15ull;
+    uint64_t z = (rng->state += 0x9e3779b97f4a7c15ull) ^ thrown;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
@@ -479,7 +486,7 @@ void sim_world_run(struct sim_world *world, uint64_t until_us, const bool *stop)
         if (!event) break;
         LEAT_ASSERT(event->at_us >= world->now_us);
         world->now_us = event->at_us;
-        world->event_count++;
+        if (++world->event_count == world->dice_turn) world->on_dice(world);
         sim_hash(world, event->at_us);
         if (!event->actor) {
             sim_hash(world, event->n);

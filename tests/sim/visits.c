@@ -1,0 +1,364 @@
+/* What a cluster seed has visited. All nodes are looked at every little while, in the lists that they walk
+ * themselves, and once more when one dies. What was under way at the last look is not counted again. */
+#include "tests/sim/visits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/core.h"
+#include "coordinator/private.h"
+#include "coordinator/recovery.h"
+#include "multilog/internal.h"
+#include "replication/backup.h"
+#include "replication/primary.h"
+#include "tests/sim/scenario.h"
+
+enum {
+    LOOK_US = 1250,
+    DEEP_EVERY = 2, /* calls, 5 ms apart */
+    AFTER_RECOVER_US = 20 * 1000,
+};
+
+/* Those that a look at what is kept of others tells. */
+#define BIT(id) (1ull << SIM_VISIT_##id)
+static const uint64_t DEEP = BIT(FRONT_UNKNOWN) | BIT(READ_AMID_DROP) | BIT(READ_AMID_ADOPTION) |
+                             BIT(FENCE_AMID_ADOPTION) | BIT(TWO_OF_ONE) | BIT(PLACE_LEFT) |
+                             BIT(RAGGED_ALONE) | BIT(VERSION_AMID_FENCE) | BIT(FENCED_LIVES) |
+                             BIT(FENCED_WRITES) | BIT(FENCED_UNLED);
+
+static const char *const names[] = {
+#define SIM_VISIT_ROW(id, name, text) [SIM_VISIT_##id] = name,
+#include "tests/sim/visits.def"
+#undef SIM_VISIT_ROW
+};
+
+/* Of one node, just now. */
+struct seen {
+    uint64_t visits; /* bits */
+    bool version, roll, park, fill, drop, move, takeover, fence, adoption, tentative;
+    bool recovers, commits;
+};
+
+static struct {
+    bool looking;
+    unsigned calls;
+    uint64_t before[SIM_SERVERS_MAX];
+    bool committed[SIM_SERVERS_MAX]; /* it was about to have a recovery's entry committed */
+    uint64_t recovered_us;
+} visits; /* of the one scenario of a process */
+
+const char *sim_visit_name(enum sim_visit visit)
+{
+    return names[visit];
+}
+
+void sim_visited_add(struct sim_visited *to, const struct sim_visited *from)
+{
+    for (int i = 0; i < SIM_VISITS; i++)
+        to->count[i] += from->count[i];
+}
+
+void sim_visits_print(const struct sim_visited *visited, bool zeros)
+{
+    printf("visits:");
+    for (int i = 0; i < SIM_VISITS; i++)
+        if (zeros || visited->count[i]) printf(" %s %" PRIu64, names[i], visited->count[i]);
+    printf("\n");
+}
+
+static void met(struct scenario *scenario, enum sim_visit visit)
+{
+    struct sim_visited *visited = &scenario->visited;
+    if (visited->count[visit]++ == 0) visited->first[visit] = scenario->world->event_count;
+    sim_trace(scenario->world, "visit: %s", names[visit]);
+}
+
+static bool lives(const struct sim_server *server)
+{
+    return server->process && server->process->alive && server->node && server->node->cores;
+}
+
+static void note(struct seen *seen, enum sim_visit visit, bool is)
+{
+    if (is) seen->visits |= 1ull << visit;
+}
+
+/* ---- an owner's logs ---- */
+
+struct log_seen {
+    unsigned open; /* sets that bytes may lie in, and that are not closed */
+    bool roll, park, resume, fill, drop, leave, drop_amid_writes, leave_amid_fill;
+};
+
+static void set_see(const struct rep_set *set, struct log_seen *out)
+{
+    bool leave = false, fill = false, writes = false;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        leave |= rep_copy_leaves(copy);
+        fill |= copy->incomplete && copy->writes != 0;
+        writes |= copy->writes != 0;
+    }
+    out->open += set->started && !set->closed && !set->dropping && !set->parked;
+    out->roll |= set->close != NULL || out->open > 1;
+    out->park |= set->park != NULL;
+    out->resume |= set->resume != NULL;
+    out->drop |= set->dropping;
+    out->leave |= leave;
+    out->fill |= fill;
+    out->drop_amid_writes |= set->dropping && writes;
+    out->leave_amid_fill |= leave && fill;
+}
+
+static void log_see(const struct leat_primary_log *log, struct seen *seen)
+{
+    struct log_seen it = {0};
+    bool version = rep_is_held(log), moves = log->silent;
+    if (leat_list_empty(&log->active)) return;
+    for (const struct leat_list *at = log->active.next; at != &log->active; at = at->next)
+        set_see(LEAT_CONTAINER(at, const struct rep_set, link), &it);
+    note(seen, SIM_VISIT_DROP_AMID_WRITES, it.drop_amid_writes);
+    note(seen, SIM_VISIT_LEAVE_AMID_FILL, it.leave_amid_fill);
+    note(seen, SIM_VISIT_ROLL_AMID_VERSION, version && it.roll);
+    note(seen, SIM_VISIT_PARK_AMID_VERSION, version && it.park);
+    note(seen, SIM_VISIT_RESUME_AMID_VERSION, version && it.resume);
+    note(seen, SIM_VISIT_FILL_AMID_VERSION, version && it.fill);
+    note(seen, SIM_VISIT_FILL_AMID_ROLL, it.roll && it.fill);
+    note(seen, SIM_VISIT_MOVE_AMID_VERSION, version && moves);
+    note(seen, SIM_VISIT_MOVE_AMID_ROLL, it.roll && moves);
+    seen->version |= version;
+    seen->roll |= it.roll;
+    seen->park |= it.park;
+    seen->fill |= it.fill;
+    seen->drop |= it.drop;
+}
+
+static bool front_is_unknown(const struct leat_log *log)
+{
+    if (!log || !log->front_unknown || log->slot_count < 2) return false;
+    const struct leat_segment *first = log_slot_at(log, 0)->seg;
+    return first && first->next_offset == first->base_offset;
+}
+
+static void logs_see(const struct leat_core *core, struct seen *seen)
+{
+    const struct leat_primary *primary = core->replicate.primary;
+    if (!primary) return;
+    for (const struct leat_list *it = primary->logs.next; it != &primary->logs; it = it->next)
+        log_see(LEAT_CONTAINER(it, const struct leat_primary_log, link), seen);
+}
+
+static void fronts_see(const struct leat_core *core, struct seen *seen)
+{
+    for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
+        for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
+            note(seen, SIM_VISIT_FRONT_UNKNOWN, front_is_unknown(at->log));
+}
+
+/* ---- what it keeps of others' ---- */
+
+static bool has_another(const struct leat_backup *backup, const struct replica *rep)
+{
+    const struct leat_list *head = backup_bucket(backup, rep->seg->log);
+    for (const struct leat_list *it = head->next; it != head; it = it->next) {
+        const struct replica *other = LEAT_CONTAINER(it, const struct replica, by_log);
+        if (other != rep && other->seg && other->seg->id.v == rep->seg->id.v &&
+            leat_log_ref_equal(other->seg->log, rep->seg->log))
+            return true;
+    }
+    return false;
+}
+
+static void replica_see(const struct replica *rep, bool others_down, struct seen *seen)
+{
+    const struct leat_backup *backup = rep->backup;
+    const struct leat_segment *seg = rep->seg;
+    bool written = backup_is_written(rep);
+    bool leaves = rep->leave || (rep->drop_wanted && written);
+    note(seen, SIM_VISIT_READ_AMID_DROP, rep->drop_wanted && !rep->dropping && backup->serves);
+    note(seen, SIM_VISIT_READ_AMID_ADOPTION, rep->adopting && backup->serves);
+    note(seen, SIM_VISIT_FENCE_AMID_ADOPTION, rep->adopting && rep->move_wanted);
+    note(seen, SIM_VISIT_TWO_OF_ONE, written && has_another(backup, rep));
+    note(seen, SIM_VISIT_PLACE_LEFT, leaves && rep->writer && !rep->writer->fenced);
+    note(seen, SIM_VISIT_RAGGED_ALONE, seg->ragged && others_down);
+    seen->adoption |= rep->adopting;
+    seen->tentative |= seg->tentative;
+}
+
+static void backup_see(const struct leat_backup *backup, bool others_down, struct seen *seen)
+{
+    seen->fence |= backup->moves != 0;
+    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
+         it = it->next) {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        if (rep->seg) replica_see(rep, others_down, seen);
+    }
+}
+
+/* ---- who is fenced, and lives ---- */
+
+static bool reaches(const struct sim_server *from, const struct sim_server *to)
+{
+    return sim_net_cut_until(from->process, to->process) == 0;
+}
+
+static bool writes_to(const struct sim_server *server, const char *name)
+{
+    const struct scenario *scenario = server->scenario;
+    for (uint32_t c = 0; c < scenario->cores; c++) {
+        const struct leat_primary *primary = server->node->cores[c].replicate.primary;
+        for (unsigned p = 0; primary && p < LEAT_REP_NODES_MAX; p++) {
+            const struct rep_peer *peer = primary->peers[p];
+            if (peer && strcmp(peer->node.name, name) == 0 && !leat_list_empty(&peer->writes))
+                return true;
+        }
+    }
+    return false;
+}
+
+static const struct sim_server *leader_of(const struct scenario *scenario)
+{
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        const struct leat_coordinator *it = lives(server) ? server->node->coordinator : NULL;
+        if (it && it->recovery && co_leads(it)) return server;
+    }
+    return NULL;
+}
+
+static void fenced_see(const struct sim_server *server, const struct leat_backup *backup,
+                       struct seen *seen)
+{
+    const struct scenario *scenario = server->scenario;
+    for (const struct leat_list *it = backup->writers.next; it != &backup->writers; it = it->next) {
+        const struct backup_writer *writer = LEAT_CONTAINER(it, const struct backup_writer, link);
+        for (unsigned i = 0; i < scenario->server_count && writer->fenced; i++) {
+            const struct sim_server *other = &scenario->servers[i];
+            if (!lives(other) || strcmp(other->node->name, writer->node) != 0 ||
+                !other->node->coordinator ||
+                other->node->coordinator->incarnation != writer->incarnation)
+                continue;
+            const struct sim_server *leader = leader_of(scenario);
+            note(seen, SIM_VISIT_FENCED_LIVES, true);
+            note(seen, SIM_VISIT_FENCED_WRITES, writes_to(other, server->node->name));
+            note(seen, SIM_VISIT_FENCED_UNLED,
+                 leader && leader != server && reaches(other, server) && !reaches(other, leader));
+        }
+    }
+}
+
+/* ---- a node ---- */
+
+static void kept_see(const struct sim_server *server, bool others_down, struct seen *seen)
+{
+    const struct leat_node *node = server->node;
+    const struct leat_backup *backup = node->cores[0].replicate.backup;
+    for (uint32_t c = 0; c < server->scenario->cores; c++)
+        fronts_see(&node->cores[c], seen);
+    if (!backup) return;
+    backup_see(backup, others_down, seen);
+    fenced_see(server, backup, seen);
+}
+
+static void server_see(const struct sim_server *server, struct seen *seen)
+{
+    const struct leat_node *node = server->node;
+    *seen = (struct seen){0};
+    for (uint32_t c = 0; c < server->scenario->cores; c++)
+        logs_see(&node->cores[c], seen);
+    seen->move = node->cores[0].movers.count > 0;
+    seen->takeover = node->cores[0].takeovers.all.next != NULL &&
+                     !leat_list_empty(&node->cores[0].takeovers.all);
+    const struct leat_coordinator *coordinator = node->coordinator;
+    if (!coordinator || !coordinator->recovery) return;
+    seen->recovers = coordinator->recovery->phase != LEAT_RECOVERY_NONE;
+    seen->commits = coordinator->recovery->phase == LEAT_RECOVERY_COMMIT;
+}
+
+static bool another_is_down(const struct scenario *scenario, unsigned than)
+{
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        if (i != than && !lives(&scenario->servers[i])) return true;
+    return false;
+}
+
+/* ---- all of them ---- */
+
+/* deep: also at what nodes keep of others', which is much and changes seldom. */
+static void look(struct scenario *scenario, bool deep)
+{
+    struct seen seen[SIM_SERVERS_MAX];
+    struct seen any = {0};
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        seen[i] = (struct seen){0};
+        if (lives(server)) server_see(server, &seen[i]);
+        if (lives(server) && deep) kept_see(server, another_is_down(scenario, i), &seen[i]);
+        if (visits.committed[i] && !seen[i].commits && lives(server))
+            visits.recovered_us = scenario->world->now_us;
+        visits.committed[i] = seen[i].commits;
+        any.version |= seen[i].version;
+        any.recovers |= seen[i].recovers;
+    }
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        note(&seen[i], SIM_VISIT_VERSION_AMID_FENCE, seen[i].fence && any.version);
+        note(&seen[i], SIM_VISIT_MOVE_AMID_RECOVERY, seen[i].move && any.recovers);
+        for (uint64_t left = seen[i].visits & ~visits.before[i]; left; left &= left - 1)
+            met(scenario, (enum sim_visit)__builtin_ctzll(left));
+        visits.before[i] = seen[i].visits | (deep ? 0 : visits.before[i] & DEEP);
+    }
+}
+
+void sim_visits_start(struct scenario *scenario)
+{
+    memset(&visits, 0, sizeof visits);
+    visits.looking = true;
+    (void)scenario;
+}
+
+void sim_visits_look(struct scenario *scenario, uint64_t until_us)
+{
+    struct sim_world *world = scenario->world;
+    if (!visits.looking || scenario->faults_over) return;
+    look(scenario, visits.calls++ % DEEP_EVERY == 0);
+    while (world->now_us + LOOK_US < until_us && !world->failure[0]) {
+        sim_world_run(world, world->now_us + LOOK_US, NULL);
+        look(scenario, false);
+    }
+}
+
+static bool another_has_tentative(const struct sim_server *than)
+{
+    struct scenario *scenario = than->scenario;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        struct seen seen;
+        if (server == than || !lives(server)) continue;
+        seen = (struct seen){0};
+        kept_see(server, false, &seen);
+        if (seen.tentative) return true;
+    }
+    return false;
+}
+
+void sim_visits_death(struct sim_server *server, enum sim_death death)
+{
+    struct scenario *scenario = server->scenario;
+    struct seen seen;
+    if (!server->node || !server->node->cores) return;
+    server_see(server, &seen);
+    kept_see(server, false, &seen);
+    if (seen.roll) met(scenario, SIM_VISIT_DEATH_AMID_ROLL);
+    if (seen.park) met(scenario, SIM_VISIT_DEATH_AMID_PARK);
+    if (seen.fill) met(scenario, SIM_VISIT_DEATH_AMID_FILL);
+    if (seen.drop) met(scenario, SIM_VISIT_DEATH_AMID_DROP);
+    if (seen.takeover) met(scenario, SIM_VISIT_DEATH_AMID_TAKEOVER);
+    if (seen.fence) met(scenario, SIM_VISIT_DEATH_AMID_FENCE);
+    if (seen.adoption) met(scenario, SIM_VISIT_DEATH_AMID_ADOPTION);
+    visits.before[server->number] = 0;
+    if (death != SIM_DEATH_POWER) return;
+    if (another_has_tentative(server)) met(scenario, SIM_VISIT_POWER_AMID_TENTATIVE);
+    if (visits.recovered_us && scenario->world->now_us < visits.recovered_us + AFTER_RECOVER_US)
+        met(scenario, SIM_VISIT_POWER_AFTER_RECOVER);
+}
