@@ -165,6 +165,15 @@ static int faults_print(const struct sim_setting *setting, const struct sim_tota
     return zero;
 }
 
+/* Returns how many pairs are too rare: of three nodes that recover, where nobody asks for one kind of seeds. */
+static int visits_told(const struct sim_setting *setting, const struct sim_totals *totals)
+{
+    sim_visits_print(&totals->visited, true);
+    if (setting->nodes != 3 || !setting->recovery) return 0;
+    if (setting->hard || setting->deletes || setting->bug) return 0;
+    return sim_visits_rare(&totals->visited, totals->seeds);
+}
+
 static int totals_print(const struct sim_setting *setting, const struct sim_totals *totals,
                         double seconds)
 {
@@ -178,8 +187,8 @@ static int totals_print(const struct sim_setting *setting, const struct sim_tota
                totals->marks, totals->compared);
     int zero = faults_print(setting, totals);
     if (zero) printf("leat-sim: %d kinds of faults never struck\n", zero);
-    if (setting->nodes > 1) sim_visits_print(&totals->visited, true);
-    if (zero) return 1;
+    int rare = setting->nodes > 1 ? visits_told(setting, totals) : 0;
+    if (zero || rare) return 1;
     return totals->failed ? 1 : 0;
 }
 

@@ -15,6 +15,8 @@
 #include "tests/sim/scenario.h"
 
 enum {
+    VISITS_LEAST = 50,
+    VISITS_SEEDS = 20000,
     LOOK_US = 1250,
     DEEP_EVERY = 2, /* calls, 5 ms apart */
     AFTER_RECOVER_US = 20 * 1000,
@@ -27,8 +29,14 @@ static const uint64_t DEEP = BIT(FRONT_UNKNOWN) | BIT(READ_AMID_DROP) | BIT(READ
                              BIT(RAGGED_ALONE) | BIT(VERSION_AMID_FENCE) | BIT(FENCED_LIVES) |
                              BIT(FENCED_WRITES) | BIT(FENCED_UNLED);
 
+enum { RARE, WANTED };
+static const bool wanted[] = {
+#define SIM_VISIT_ROW(id, name, wanted, text) [SIM_VISIT_##id] = wanted,
+#include "tests/sim/visits.def"
+#undef SIM_VISIT_ROW
+};
 static const char *const names[] = {
-#define SIM_VISIT_ROW(id, name, text) [SIM_VISIT_##id] = name,
+#define SIM_VISIT_ROW(id, name, wanted, text) [SIM_VISIT_##id] = name,
 #include "tests/sim/visits.def"
 #undef SIM_VISIT_ROW
 };
@@ -65,6 +73,21 @@ void sim_visits_print(const struct sim_visited *visited, bool zeros)
     for (int i = 0; i < SIM_VISITS; i++)
         if (zeros || visited->count[i]) printf(" %s %" PRIu64, names[i], visited->count[i]);
     printf("\n");
+}
+
+/* 50 times in 20,000 seeds; where they are fewer, half of that share: chance brings less now and then. */
+int sim_visits_rare(const struct sim_visited *visited, uint64_t seeds)
+{
+    uint64_t least = seeds * VISITS_LEAST / VISITS_SEEDS;
+    int rare = 0;
+    if (seeds < VISITS_SEEDS) least /= 2;
+    for (int i = 0; i < SIM_VISITS; i++)
+        if (wanted[i] && visited->count[i] < least) {
+            printf("leat-sim: %s was met %" PRIu64 " times, and at least %" PRIu64 " are wanted\n",
+                   names[i], visited->count[i], least);
+            rare++;
+        }
+    return rare;
 }
 
 static void met(struct scenario *scenario, enum sim_visit visit)

@@ -7,7 +7,7 @@
 #include "tests/sim/sim.h"
 
 enum sim_visit {
-#define SIM_VISIT_ROW(id, name, text) SIM_VISIT_##id,
+#define SIM_VISIT_ROW(id, name, wanted, text) SIM_VISIT_##id,
 #include "tests/sim/visits.def"
 #undef SIM_VISIT_ROW
     SIM_VISITS,
@@ -26,6 +26,8 @@ const char *sim_visit_name(enum sim_visit visit);
 void sim_visited_add(struct sim_visited *to, const struct sim_visited *from);
 /** A line of them; zeros: also those that were never met. */
 void sim_visits_print(const struct sim_visited *visited, bool zeros);
+/** How many were met less often than so many seeds are to meet each. */
+int sim_visits_rare(const struct sim_visited *visited, uint64_t seeds);
 /** From now on, while anything goes wrong. */
 void sim_visits_start(struct scenario *scenario);
 /** Run the world until then, and look on the way. Draws nothing and schedules nothing: a seed goes as it would without.
