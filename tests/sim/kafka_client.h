@@ -78,6 +78,8 @@ void sim_kafka_trim(struct sim_kafka *kafka, uint32_t partition, uint64_t before
 /* ---- kafka_produce.c, kafka_pull.c ---- */
 void sim_kafka_producer_start(struct sim_client *client);
 void sim_kafka_puller_start(struct sim_client *client);
+/** A reader takes the node there for the leader of all partitions, as if it had been told long ago; NULL: it asks. */
+void sim_kafka_lead(struct sim_client *client, const char *address);
 bool sim_kafka_at_end(const struct sim_client *client);
 
 #endif

@@ -654,6 +654,18 @@ void sim_kafka_puller_start(struct sim_client *client)
     later(puller, 1000);
 }
 
+void sim_kafka_lead(struct sim_client *client, const char *address)
+{
+    struct puller *puller = client->state;
+    puller->refresh |= address == NULL;
+    for (unsigned i = 0; address && i < puller->kafka.link_count; i++)
+        for (uint32_t p = 0; p < puller->part_count; p++)
+            if (strcmp(puller->kafka.links[i].address, address) == 0)
+                puller->kafka.topics[stream_of(puller)].leaders[p].node =
+                    puller->kafka.links[i].node;
+    (void)sim_net_reset(client->process, 1000); /* what it waits for is lost */
+}
+
 bool sim_kafka_at_end(const struct sim_client *client)
 {
     const struct puller *puller = client->state;

@@ -50,7 +50,9 @@ static void streams_choose(struct scenario *scenario)
             if (copies == 1) copies = 2;
             if (scenario->power_cuts) memory = false;
         }
-        if ((scenario->cord || scenario->deletes_trapped || scenario->home_trapped) && copies == 1)
+        if ((scenario->cord || scenario->deletes_trapped || scenario->home_trapped ||
+             scenario->reader_trapped) &&
+            copies == 1)
             copies = 2;
         /* Of clusters some have few logs: their segments fill up. */
         bool few = scenario->closed_rot || scenario->rows_rot || scenario->deletes_trapped ||
@@ -90,9 +92,10 @@ static void clients_start(struct scenario *scenario, uint32_t records)
         scenario->producers_running++;
     }
     if (scenario->server_count > 1)
-        scenario->batches_min = SIM_BATCHES * (scenario->deletes_trapped ? 8
-                                               : scenario->home_trapped  ? 4
-                                                                         : 1);
+        scenario->batches_min = SIM_BATCHES * (scenario->deletes_trapped  ? 8
+                                               : scenario->home_trapped   ? 4
+                                               : scenario->reader_trapped ? 4
+                                                                          : 1);
     (void)sim_client_start(scenario, SIM_CLIENT_RAW, 0, RAW_PRODUCER);
     for (unsigned i = 0, count = kafka_count(scenario, 2); i < count; i++) {
         struct sim_client *client =
@@ -435,7 +438,9 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     consumers_start(scenario);
     sim_copies_watch(scenario);
     sim_visits_start(scenario);
-    if (scenario->home_trapped) {
+    if (scenario->reader_trapped) {
+        sim_trap_reader_start(scenario);
+    } else if (scenario->home_trapped) {
         sim_trap_home_start(scenario);
     } else if (!options->calm && !scenario->deletes_trapped) {
         sim_nodes_faults_start(scenario);
@@ -607,6 +612,8 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->check = check_create(on_violation, world);
     /* Now and then one machine more, which is no voter. */
     bool one_more = options->nodes == SIM_VOTERS_MAX && sim_rng_chance(&world->work, 125);
+    scenario->reader_trapped = sim_trap_reader_choose(options);
+    one_more |= scenario->reader_trapped;
     sim_servers_init(scenario, options->nodes > 1 ? options->nodes + one_more : 1);
     scenario->cores = (uint32_t)sim_rng_between(&world->work, 1, SIM_CORES_MAX);
     scenario->memory_bytes = 512ull * 1024 * 1024;
@@ -625,6 +632,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     for (size_t i = 0; i < sizeof scenario->key; i++)
         scenario->key.bytes[i] = (uint8_t)sim_rng_next(&keys);
     scenario->with_kafka = options->records == 0 && sim_rng_chance(&scenario->kafka, 500);
+    scenario->with_kafka |= scenario->reader_trapped;
     struct sim_rng trims;
     sim_rng_init(&trims, options->seed, "trims");
     scenario->with_trims = sim_rng_chance(&trims, 500);

@@ -191,6 +191,7 @@ struct scenario {
     bool deletes;    /* streams are made and deleted */
     bool deletes_trapped; /* ... and traps are set for that: traps_deleted.c */
     bool home_trapped;    /* a set's home is followed unheard: traps_home.c */
+    bool reader_trapped;  /* an owner is followed unheard: traps_reader.c */
     bool scrubs;          /* its nodes look for damage by themselves */
     uint64_t audit_us;    /* ... and owners ask as often for copies that are damaged; 0: as usual */
     bool mends_struck;    /* something goes wrong while one is made good */
@@ -347,6 +348,10 @@ void sim_aims_start(struct scenario *scenario);
 void sim_traps_start(struct scenario *scenario);
 /* ---- traps_home.c ---- */
 /** Has the seed that? After all other choices, before streams are chosen. */
+/* traps_reader.c */
+bool sim_trap_reader_choose(const struct scenario_options *options);
+/** Of one that was chosen. */
+void sim_trap_reader_start(struct scenario *scenario);
 void sim_trap_home_choose(struct scenario *scenario);
 /** A member asks a home that was followed, now and then, from now on. */
 void sim_trap_home_start(struct scenario *scenario);
