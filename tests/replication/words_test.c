@@ -234,8 +234,8 @@ static void word_of_a_stranger_or_of_the_gone_is_not_heard(void **state)
     world_free(world);
 }
 
-/* Goal: a copy whose close, or park, the disk refused is open as before, and its owner hears of it: called closed it would be
- * taken for as good as others, which are on their disks. */
+/* Goal: a copy whose close, or park, the disk refused is open as before, and its owner hears of it: called closed it
+ * would be taken for as good as others, which are on their disks. */
 static void close_or_park_that_the_disk_refuses_is_none(void **state)
 {
     (void)state;
