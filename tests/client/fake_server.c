@@ -339,6 +339,10 @@ static void on_append(struct fake_conn *conn, const struct leat_frame *frame)
         leat_msg_write_u64(&body, offsets[i]);
     }
     if (failed) leat_msg_write_string(&body, "by the script", 13);
+    if (world->faults.garble && chance(world, world->faults.garble)) {
+        world->garbled++;
+        body.used = (uint32_t)leat_xoshiro_below(&world->dice, body.used);
+    }
     answer(conn, frame, &body, 0, NULL, 0);
 }
 

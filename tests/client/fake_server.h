@@ -44,7 +44,8 @@ struct fake_log {
 
 /* Chances per request, in 1/1000. */
 struct fake_faults {
-    unsigned drop_before, drop_after, refuse_again, refuse_owner, refuse_hard, slow, twice, forget;
+    unsigned drop_before, drop_after, refuse_again, refuse_owner, refuse_hard, slow, twice, forget,
+        garble; /* the answer to an append ends too early */
 };
 
 struct fake_conn;
@@ -76,7 +77,7 @@ struct fake_world {
     struct fake_faults faults;
     /* What happened. */
     uint32_t fetch_min_bytes; /* of the last fetch */
-    uint64_t connects, hellos, appends, metadatas, dropped, refused, duplicates, gaps, epochs,
+    uint64_t garbled, connects, hellos, appends, metadatas, dropped, refused, duplicates, gaps, epochs,
         too_large;
     const char *silent; /* nothing answers at this address, not even "refused" */
     bool mute;          /* never answer anything but hello */

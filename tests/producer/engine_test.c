@@ -214,6 +214,28 @@ static void producer_faulty_network_exactly_once(void **state)
     assert_true(dropped > 1000 && duplicates > 200 && refused > 500);
 }
 
+/* Goal: an answer that can't be read says nothing: what it was about is sent again, with the same sequences, and is
+ * neither twice in its log nor called refused. Method: answers end too early, some of appends of which a part was
+ * refused. */
+static void producer_answers_that_can_not_be_read_say_nothing(void **state)
+{
+    (void)state;
+    uint64_t garbled = 0, duplicates = 0, failed = 0;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct rig *rig = rig_make(seed, 60000000, 600);
+        rig->world.faults = (struct fake_faults){
+            .garble = 150, .refuse_hard = seed % 2 ? 30 : 0, .slow = 50, .twice = 20};
+        assert_true(fake_run(&rig->world, rig->world.now_us + 60000000, all_ended));
+        if (seed % 2 == 0) assert_int_equal(rig->acked, 600);
+        logs_check(rig);
+        garbled += rig->world.garbled;
+        duplicates += rig->world.duplicates;
+        failed += rig->ended - rig->acked;
+        rig_end(rig);
+    }
+    assert_true(garbled > 300 && duplicates > 200 && failed > 50);
+}
+
 /* Goal: a producer that has more to send than the window holds has at most five batches of a log
  * under way, and does use all five. Method: batches of one record, answers that are late. */
 static void producer_full_window_is_five_batches(void **state)
@@ -289,6 +311,11 @@ static void producer_stalled_streamlet_leaves_room_for_the_other(void **state)
     add_in_turn(rig, PAIRS);
     (void)fake_run(&rig->world, rig->world.now_us + 100000, NULL);
     assert_int_equal(rig->ended, 2 + PAIRS);
+    static const int32_t none[] = {2, 3, INT32_MAX}; /* there are 0 and 1 */
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(leat_producer_engine_add(rig->engine, "s", none[i], 0, NULL, 0, "v", 1,
+                                                  on_produced, NULL),
+                         LEAT_E_UNKNOWN_LOG);
     rig->world.mute_streamlet = 0;
     assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, all_ended));
     assert_int_equal(rig->acked, rig->wanted);
@@ -757,6 +784,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(producer_quiet_server_acks_all),
         cmocka_unit_test(producer_faulty_network_exactly_once),
+        cmocka_unit_test(producer_answers_that_can_not_be_read_say_nothing),
         cmocka_unit_test(producer_full_window_is_five_batches),
         cmocka_unit_test(producer_stream_takes_small_batches_sends_small_ones),
         cmocka_unit_test(producer_stalled_streamlet_leaves_room_for_the_other),

@@ -85,8 +85,8 @@ static void versions_without_an_answer_are_asked_for_again(void **state)
     world_free(world);
 }
 
-/* Goal: where one log of several is refused, each is asked for alone: the one that is another node's by now acks nothing
- * any more, and the others go on. */
+/* Goal: where one log of several is refused, each is asked for alone: the one that is another node's by now acks
+ * nothing any more, and the others go on. */
 static void version_that_is_refused_stops_its_log_alone(void **state)
 {
     (void)state;
