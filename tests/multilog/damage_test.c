@@ -98,6 +98,8 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
     assert_int_equal(mends_asked, 1);
     assert_true(held->seg->rotten);
+    leat_log_on_damaged(fake->log, held->seg, true); /* who finds it again asks nobody again */
+    assert_int_equal(mends_asked, 1);
     waits.max_bytes = 1024;
     waits.on_done = on_read;
     waits.owner = &done;

@@ -95,21 +95,16 @@ static void place_leads_to_its_batch_for_good(void **state)
     places_end(&places);
 }
 
-/* Goal: whatever bit flips in the offset or the length of a batch in front, a place is never said to be none. */
-static void place_behind_a_flipped_bit_is_no_lie(void **state)
+/* Whatever bit flips in the offset or the length of a batch, the place of the next one is not said to be none. */
+static void flipped_in_front(struct places *places, unsigned before)
 {
-    (void)state;
-    struct places places = places_make();
-    unsigned found = 0, before = 0;
-    while (places.at[before].segment == 0 ||
-           places.at[before].segment != places.at[before + 1].segment)
-        before++; /* of a closed segment */
-    evict_all(places.fake);
-    struct fake_held *held = &places.fake->held[0];
-    while (held->seg == NULL || held->seg->id.v != places.at[before].segment)
+    unsigned found = 0;
+    struct fake_held *held = &places->fake->held[0];
+    while (held->seg == NULL || held->seg->id.v != places->at[before].segment)
         held++;
+    assert_null(held->seg->buffer);
     struct leat_entry *entry =
-        (struct leat_entry *)(void *)(held->file + places.at[before].position);
+        (struct leat_entry *)(void *)(held->file + places->at[before].position);
     for (unsigned bit = 0; bit < 64 + 32; bit++) {
         uint64_t offset = entry->base_offset;
         uint32_t length = entry->payload_bytes;
@@ -117,7 +112,7 @@ static void place_behind_a_flipped_bit_is_no_lie(void **state)
             entry->base_offset ^= UINT64_C(1) << bit;
         else
             entry->payload_bytes ^= UINT32_C(1) << (bit - 64);
-        struct leat_locate_op op = what_is_at(&places, places.at[before + 1]);
+        struct leat_locate_op op = what_is_at(places, places->at[before + 1]);
         assert_true(op.rc == LEAT_E_DAMAGED || op.rc == LEAT_OK);
         if (op.rc == LEAT_OK) assert_int_equal(op.offset.v, RECORDS * (uint64_t)(before + 1));
         found += op.rc == LEAT_E_DAMAGED;
@@ -125,6 +120,24 @@ static void place_behind_a_flipped_bit_is_no_lie(void **state)
         entry->payload_bytes = length;
     }
     assert_true(found > 32);
+}
+
+/* Goal: so it is in a segment in the middle, and in the last one, behind which nothing is acked. */
+static void place_behind_a_flipped_bit_is_no_lie(void **state)
+{
+    (void)state;
+    struct places places = places_make();
+    unsigned before = 0;
+    while (places.at[before].segment == 0 ||
+           places.at[before].segment != places.at[before + 1].segment)
+        before++; /* of a closed segment */
+    evict_all(places.fake);
+    flipped_in_front(&places, before);
+    before = places.count - 2;
+    while (places.at[before].segment != places.at[before + 1].segment)
+        before--;
+    reopen(places.fake, 0, 0, true);
+    flipped_in_front(&places, before);
     places_end(&places);
 }
 

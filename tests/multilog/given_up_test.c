@@ -1,0 +1,167 @@
+/* Segments whose damage was given up: what is whole of them is read, and nothing else. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "steps.h"
+
+enum { RECORDS = 100, BATCHES_MAX = 64, BUFFER_BYTES = LEAT_BATCH_BYTES_MAX + 64 * 1024 };
+
+/* A closed segment in its file alone, and where its batches lie. */
+struct scene {
+    struct fake *fake;
+    struct fake_held *held;
+    struct {
+        uint32_t at;
+        uint64_t base;
+    } batches[BATCHES_MAX];
+    unsigned count;
+    void *buffer;
+};
+
+static struct scene scene_make(uint32_t record_bytes)
+{
+    struct scene scene = {.fake = fake_create(11, LEAT_DURABILITY_MEMORY)};
+    struct fake *fake = scene.fake;
+    fake->options.settings.segment_bytes_max = record_bytes * 4096; /* forty batches, about */
+    fake_open(fake, NULL, 0, NULL);
+    for (int i = 0; i < 160; i++)
+        must_append(fake, RECORDS, record_bytes);
+    evict_all(fake);
+    scene.buffer = aligned_alloc(4096, BUFFER_BYTES);
+    for (unsigned i = 0; i < fake->held_count; i++) /* the largest */
+        if (fake->held[i].closed_row &&
+            (!scene.held || fake->held[i].seg->extent.bytes > scene.held->seg->extent.bytes))
+            scene.held = &fake->held[i];
+    assert_true(scene.held->closed_row && scene.held->seg->buffer == NULL);
+    const struct leat_entry *entry;
+    uint32_t end = scene.held->seg->extent.bytes;
+    for (uint32_t at = 0; (entry = leat_entry_at(scene.held->file, end, at)) != NULL;
+         at += leat_entry_bytes(entry->payload_bytes)) {
+        if (entry->type != LEAT_ENTRY_BATCH) continue;
+        assert_true(scene.count < BATCHES_MAX);
+        scene.batches[scene.count].at = at;
+        scene.batches[scene.count++].base = entry->base_offset;
+    }
+    assert_true(scene.count > 10);
+    log_slot_find(fake->log, scene.held->seg->id.v)->given_up = true;
+    return scene;
+}
+
+static void scene_end(struct scene *scene)
+{
+    free(scene->buffer);
+    fake_destroy(scene->fake);
+}
+
+/* A bit of those batches' records, each. Their headers are whole. */
+static void damage(const struct scene *scene, uint64_t batches)
+{
+    for (unsigned i = 0; i < scene->count; i++)
+        if (batches >> i & 1)
+            scene->held->file[scene->batches[i].at + LEAT_ENTRY_HEADER_BYTES + 200] ^= 4;
+}
+
+/* Which batches of the segment a reader gets who begins at that offset, until it is behind it. */
+static uint64_t batches_read(const struct scene *scene, uint64_t from)
+{
+    uint64_t got = 0, next = from;
+    for (unsigned reads = 0; next < scene->held->seg->next_offset; reads++) {
+        assert_true(reads < 2 * BATCHES_MAX);
+        struct leat_read read = {.from = {next}};
+        assert_int_equal(read_once(scene->fake, &read, scene->buffer), LEAT_OK);
+        uint64_t expected = 0;
+        for (unsigned i = 0; i < read.iov_count; i++) {
+            struct leat_batch batch;
+            assert_int_equal(leat_batch_check(read.iovs[i].base, read.iovs[i].bytes, &batch, NULL),
+                             LEAT_OK);
+            assert_true(i == 0 || batch.base_offset == expected); /* no gap within an answer */
+            assert_true(batch.base_offset + batch.record_count > next);
+            expected = batch.base_offset + batch.record_count;
+            for (unsigned b = 0; b < scene->count; b++)
+                if (scene->batches[b].base == batch.base_offset) got |= UINT64_C(1) << b;
+        }
+        if (read.iov_count) assert_int_equal(read.next.v, expected);
+        assert_true(read.next.v > next);
+        next = read.next.v;
+    }
+    return got;
+}
+
+static void whole_is_read(uint32_t record_bytes)
+{
+    struct scene scene = scene_make(record_bytes);
+    const uint64_t all = (UINT64_C(1) << scene.count) - 1, last = UINT64_C(1) << (scene.count - 1);
+    const uint64_t damaged[] = {
+        1, 2, 4 | 8, 1 | 16, 32, last, last | 1, last | last >> 1, all & 0x5a5a5a, all - 4, all};
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        damage(&scene, damaged[i]);
+        for (unsigned b = 0; b < scene.count; b++)
+            for (unsigned into = 0; into < RECORDS; into += RECORDS - 1) {
+                uint64_t from_here = all & ~((UINT64_C(1) << b) - 1);
+                assert_int_equal(batches_read(&scene, scene.batches[b].base + into),
+                                 from_here & ~damaged[i]);
+            }
+        damage(&scene, damaged[i]);
+    }
+    scene_end(&scene);
+}
+
+/* Goal: whichever batches are damaged, the first, the last, one alone or several in a row, a reader gets all others,
+ * from wherever it begins, the middle of one that is damaged included, and goes on behind the segment. Of a segment
+ * that is read at once, and of one that takes several reads. */
+static void what_is_whole_of_it_is_read(void **state)
+{
+    (void)state;
+    whole_is_read(64);
+    whole_is_read(1024);
+}
+
+/* Goal: what was not given up is named, and nothing of it is passed over. */
+static void what_was_not_given_up_is_named(void **state)
+{
+    (void)state;
+    struct scene scene = scene_make(64);
+    log_slot_find(scene.fake->log, scene.held->seg->id.v)->given_up = false;
+    damage(&scene, 4);
+    struct leat_read read = {.from = {scene.batches[2].base + 1}};
+    assert_int_equal(read_once(scene.fake, &read, scene.buffer), LEAT_E_DAMAGED);
+    assert_int_equal(read.next_position.position, scene.batches[2].at);
+    scene_end(&scene);
+}
+
+/* Goal: a damaged batch whose header leads elsewhere is not believed: what comes next
+ * has to follow it, where both are read at once. */
+static void header_that_leads_elsewhere_passes_over_nothing(void **state)
+{
+    (void)state;
+    struct scene scene = scene_make(64);
+    struct leat_entry *entry =
+        (struct leat_entry *)(void *)(scene.held->file + scene.batches[2].at);
+    static const uint32_t counts[] = {1, RECORDS - 1, RECORDS + 1, 2 * RECORDS};
+    damage(&scene, 4);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        uint32_t was = entry->record_count;
+        entry->record_count = counts[i];
+        struct leat_read read = {.from = {scene.batches[2].base}};
+        leat_err rc = read_once(scene.fake, &read, scene.buffer);
+        /* Nothing of the segment is shown as if it followed: the reader goes on behind all of it. */
+        assert_int_equal(rc, LEAT_OK);
+        assert_true(read.iov_count == 0 || read.first.v >= scene.held->seg->next_offset);
+        entry->record_count = was;
+    }
+    scene_end(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_whole_of_it_is_read),
+        cmocka_unit_test(what_was_not_given_up_is_named),
+        cmocka_unit_test(header_that_leads_elsewhere_passes_over_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
