@@ -93,6 +93,22 @@ static void longer_copy_of_other_bytes_is_not_served(void **state)
     world_free(scene.world);
 }
 
+/* Goal: who pulls believes nothing: of bytes that another node calls those that are wanted, and that are valid and as
+ * long, and others, no copy is made. */
+static void pulled_bytes_that_are_others_make_no_copy(void **state)
+{
+    (void)state;
+    struct scene scene = parked(76);
+    struct leat_extent others = {scene.whole.bytes, scene.whole.crc ^ 1};
+    replica(&scene)->seg->extent = others;
+    assert_int_equal(pull(&scene, others), LEAT_E_DAMAGED);
+    world_run(scene.world, 200 * 1000); /* what was begun goes */
+    assert_null(replica_of(scene.world, scene.without, scene.id.v));
+    replica(&scene)->seg->extent = scene.whole;
+    assert_int_equal(pull(&scene, scene.whole), LEAT_OK);
+    world_free(scene.world);
+}
+
 /* Goal: no more of them are read at one time than is said. */
 static void longer_copies_are_looked_at_a_few_at_a_time(void **state)
 {
@@ -304,6 +320,10 @@ static void longer_copy_is_sealed_at_the_end(void **state)
         assert_true(same(replica(&scene)->seg->extent, scene.whole));
         say_sealed(&scene); /* again, as owners do: it has been looked at */
         assert_true(leat_backup_holds(backup(&scene), scene.log, scene.id, scene.end));
+        assert_int_equal(replica(&scene)->word.v, newest.v); /* nobody before that has a say */
+        replica(&scene)->word.v = 1;
+        say_sealed(&scene); /* it ends there already */
+        assert_int_equal(replica(&scene)->word.v, newest.v);
         world_node_kill(scene.world, scene.at, true);
         world_node_start(scene.world, scene.at);
         assert_int_equal(replica(&scene)->seg->state, LEAT_SEGMENT_CLOSED);
@@ -318,6 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(longer_copy_is_served_up_to_the_end),
         cmocka_unit_test(longer_copy_of_other_bytes_is_not_served),
+        cmocka_unit_test(pulled_bytes_that_are_others_make_no_copy),
         cmocka_unit_test(longer_copies_are_looked_at_a_few_at_a_time),
         cmocka_unit_test(longer_copy_counts_for_a_recovery),
         cmocka_unit_test(longer_copy_is_remembered_for_two_who_ask),

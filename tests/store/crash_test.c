@@ -272,9 +272,42 @@ static void store_allocation_failure_at_any_point_loses_nothing_answered(void **
     assert_true(n > 10);
 }
 
+/* Goal: once the catalogue could not be written, each request that needs a row is answered, by that name, and none
+ * waits; what is held is read and committed as before. */
+static void store_catalogue_that_failed_answers_every_request(void **state)
+{
+    (void)state;
+    static const enum leat_keep_kind kinds[] = {LEAT_KEEP_PARK,    LEAT_KEEP_CLOSE, LEAT_KEEP_STAMP,
+                                                LEAT_KEEP_GIVE_UP, LEAT_KEEP_MOVE,  LEAT_KEEP_DROP};
+    for (unsigned first = 0; first < sizeof kinds / sizeof *kinds; first++) {
+        struct bench *bench = bench_ready(31 + first);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+        struct mine *other = opened(bench, LEAT_DURABILITY_MEMORY);
+        struct mine *parked = opened(bench, LEAT_DURABILITY_DISK);
+        struct mine *on_disk = opened(bench, LEAT_DURABILITY_DISK);
+        assert_int_equal(do_now(bench, parked, LEAT_KEEP_PARK), LEAT_OK);
+        struct leat_file *file = fake_file(&bench->world, "catalogue");
+        file->sync_failed = true; /* as after a flush that failed */
+        (void)do_now(bench, mine, kinds[first]);
+        assert_true(bench->store->cat.failed || mine->rc == LEAT_OK);
+        for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            assert_int_equal(do_now(bench, other, kinds[i]), LEAT_E_DISK);
+        assert_true(bench->store->cat.failed);
+        assert_int_equal(do_now(bench, parked, LEAT_KEEP_RESUME), LEAT_E_DISK);
+        assert_int_equal(do_now(bench, parked, LEAT_KEEP_DROP), LEAT_E_DISK);
+        struct mine *more = reserve(bench, LEAT_DURABILITY_DISK, 0, 16384);
+        fake_settle(&bench->world);
+        assert_false(more->busy);
+        assert_int_equal(more->rc, LEAT_E_DISK);
+        assert_int_equal(do_now(bench, on_disk, LEAT_KEEP_COMMIT), LEAT_OK);
+        bench_free(bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(store_catalogue_that_failed_answers_every_request),
         cmocka_unit_test(store_crash_at_any_point_keeps_what_was_answered),
         cmocka_unit_test(store_disk_failure_at_any_operation_loses_nothing_answered),
         cmocka_unit_test(store_allocation_failure_at_any_point_loses_nothing_answered),
