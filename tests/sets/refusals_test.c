@@ -283,6 +283,15 @@ static void commit_of_too_many_rows_is_refused(void **state)
                      LEAT_E_TOO_MANY);
     assert_int_equal(commit_rows(home, r.member, 1, rows, LEAT_SETS_COMMIT_ROWS_PARALLEL_MAX),
                      LEAT_OK);
+    struct leat_sets_request ordered = {.set = "ordered"};
+    assert_int_equal(native_join(home, LEAT_SETS_ORDERED, STREAM, 1, 2000, &ordered), LEAT_OK);
+    leat_mem_free(ordered.assigned);
+    for (uint32_t i = 0; i <= LEAT_SETS_COMMIT_ROWS_MAX; i++)
+        rows[i].group = -1;
+    ordered.kind = LEAT_SETS_COMMIT;
+    ordered.commits = rows;
+    ordered.commit_count = LEAT_SETS_COMMIT_ROWS_MAX + 1;
+    assert_int_equal(ask(home, &ordered), LEAT_E_TOO_MANY);
     struct leat_log_ref log = {STREAM, 0, 0};
     r.kind = LEAT_SETS_LEAVE;
     assert_int_equal(ask(home, &r), LEAT_OK);
@@ -291,6 +300,110 @@ static void commit_of_too_many_rows_is_refused(void **state)
     assert_int_equal(ask(home, &d), LEAT_E_OTHER_PROTOCOL);
     free(rows);
     home_free(home);
+}
+
+/* A generation that has no room beside what its batch has already comes with the next one. */
+static void generation_without_room_in_its_batch_comes_with_the_next(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    const uint32_t stream = LARGE_STREAM;
+    enum { ROWS = LARGE_STREAMLETS * LOGS, MOST = 40 };
+    struct leat_sets_offset *rows = calloc(ROWS, sizeof *rows);
+    struct leat_sets_request *r = calloc(MOST + 1, sizeof *r);
+    bool answered[MOST + 1] = {false};
+    assert_true(rows && r);
+    for (uint32_t i = 0; i < ROWS; i++)
+        rows[i] = (struct leat_sets_offset){
+            .log = {stream, i / LOGS, i % LOGS}, .group = -1, .offset = UINT64_MAX / 2};
+    struct leat_sets_request other = {.set = "other"};
+    assert_int_equal(native_join(home, LEAT_SETS_ORDERED, STREAM, 1, 2000, &other), LEAT_OK);
+    leat_mem_free(other.assigned);
+    other.kind = LEAT_SETS_LEAVE;
+    assert_int_equal(ask(home, &other), LEAT_OK);
+    home_run(home, 10 * MS);
+    home->mute = true;
+    unsigned count = 0;
+    size_t some = 1; /* the first is on its way, all others gather behind it */
+    for (; some > 0 && count < MOST; count++) {
+        r[count] = (struct leat_sets_request){.kind = LEAT_SETS_COMMIT,
+                                              .set = "other",
+                                              .commits = rows,
+                                              .commit_count = some,
+                                              .on_done = home_done,
+                                              .owner = &answered[count]};
+        answered[count] = leat_sets_do(home->sets, &r[count]);
+        if (answered[count]) assert_int_equal(r[count].rc, LEAT_E_AGAIN);
+        some = count == 0 ? ROWS : answered[count] ? some / 2 : some;
+    }
+    r[MOST] = (struct leat_sets_request){.kind = LEAT_SETS_JOIN,
+                                         .set = "readers",
+                                         .answer_bytes_max = SIZE_MAX,
+                                         .session_ms = 30000,
+                                         .streams = &stream,
+                                         .stream_count = 1,
+                                         .on_done = home_done,
+                                         .owner = &answered[MOST]};
+    assert_false(leat_sets_do(home->sets, &r[MOST]));
+    home_run(home, 50 * MS);
+    home->mute = false;
+    home_run(home, 200 * MS);
+    for (unsigned i = 0; i <= MOST; i++)
+        assert_true(answered[i] || (i >= count && i < MOST));
+    assert_int_equal(r[MOST].rc, LEAT_OK);
+    assert_int_equal(r[MOST].assigned_count, ROWS);
+    leat_mem_free(r[MOST].assigned);
+    free(rows);
+    free(r);
+    home_free(home);
+}
+
+/* The home log refuses for good: whoever asked is told by what, and whoever asks later. */
+static void home_log_that_fails_is_told_to_who_asks(void **state)
+{
+    (void)state;
+    const enum leat_sets_kind kinds[] = {LEAT_SETS_COMMIT,         LEAT_SETS_DELETE,
+                                         LEAT_SETS_OFFSETS_DELETE, LEAT_SETS_FETCH,
+                                         LEAT_SETS_GROUP_JOIN,     LEAT_SETS_GROUP_SYNC};
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct home *home = calm_home();
+        home->followed = true;
+        home_restart(home);
+        char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+        struct leat_sets_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
+        struct ask_group *a = kinds[i] == LEAT_SETS_GROUP_JOIN
+                                  ? join_new("", "cellar", "m")
+                                  : ask_new(kinds[i], "", LEAT_GROUP_GENERATION_NONE);
+        assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 5, ""), LEAT_OK);
+        struct ask_group *leader = NULL;
+        if (kinds[i] == LEAT_SETS_GROUP_JOIN) (void)lone(home, "cellar", member);
+        if (kinds[i] == LEAT_SETS_GROUP_SYNC) {
+            leader = join_new("", "", "m");
+            leader->call.needs_id = false;
+            start(home, leader);
+            await(home, leader);
+            memcpy(a->r.member, leader->r.member, sizeof a->r.member);
+            a->r.generation = leader->r.generation;
+            share_out(a, &leader->call);
+        }
+        home_run(home, 10 * MS);
+        a->r.commits = &row;
+        a->r.commit_count = 1;
+        a->r.logs = &row.log;
+        a->r.log_count = 1;
+        home->append_rc = LEAT_E_DISK;
+        start(home, a);
+        if (!a->answered) fail_msg("kind %u waits", i);
+        assert_int_equal(a->r.rc, LEAT_E_DISK);
+        assert_non_null(leat_sets_broken(home->sets));
+        struct leat_sets_info info;
+        leat_sets_info(home->sets, &info);
+        assert_int_equal(info.waiting, 0);
+        ask_free(a);
+        if (leader) ask_free(leader);
+        home->append_rc = LEAT_OK;
+        home_free(home);
+    }
 }
 
 /* ---- groups ---- */
@@ -387,6 +500,15 @@ static void group_sync_or_join_asked_again_ends_the_earlier_one(void **state)
     await(home, again);
     assert_int_equal(again->r.generation, 1);
     assert_int_equal(rc_of(again), LEAT_OK);
+    /* A new process of a static member fences the one before, that waits. */
+    for (unsigned i = 0; i < 2; i++) {
+        syncs[i] = join_new("", "cellar", "m");
+        start(home, syncs[i]);
+    }
+    assert_true(syncs[0]->answered);
+    assert_int_equal(rc_of(syncs[0]), LEAT_E_MEMBER_FENCED);
+    leat_sets_cancel(home->sets, &syncs[1]->r);
+    ask_free(syncs[1]);
     ask_free(joins[0]);
     ask_free(joins[1]);
     home_free(home);
@@ -560,6 +682,8 @@ int main(void)
         cmocka_unit_test(commit_from_outside_is_of_logs_that_there_are),
         cmocka_unit_test(commit_of_what_is_anothers_is_refused),
         cmocka_unit_test(commit_of_too_many_rows_is_refused),
+        cmocka_unit_test(generation_without_room_in_its_batch_comes_with_the_next),
+        cmocka_unit_test(home_log_that_fails_is_told_to_who_asks),
         cmocka_unit_test(group_sync_of_another_protocol_is_refused),
         cmocka_unit_test(group_instance_is_one_members),
         cmocka_unit_test(group_sync_or_join_asked_again_ends_the_earlier_one),

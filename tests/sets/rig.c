@@ -1,4 +1,5 @@
 #include "rig.h"
+#include "wire/message.h"
 
 static uint64_t clock_now(void *ctx)
 {
@@ -32,10 +33,30 @@ void home_roll(struct home *home)
     home->batch_count = home->acked_count = 0;
 }
 
+/* No producer's, and each record one value that reads whole. */
+static void batch_check(const struct leat_batch *batch)
+{
+    struct leat_record_reader records;
+    struct leat_record record;
+    assert_int_equal(batch->producer_id, -1);
+    assert_int_equal(batch->producer_epoch, -1);
+    assert_int_equal(batch->base_sequence, -1);
+    leat_record_reader_init(&records, batch, batch->bytes + LEAT_BATCH_HEADER_BYTES,
+                            batch->byte_count - LEAT_BATCH_HEADER_BYTES);
+    while (leat_record_next(&records, &record) == LEAT_OK) {
+        struct leat_msg_reader reader;
+        leat_msg_reader_init(&reader, record.value, record.value_bytes);
+        leat_msg_skip_n(&reader, leat_msg_read_array(&reader));
+        assert_true(leat_msg_read_done(&reader));
+    }
+}
+
 static leat_err home_append(void *ctx, const struct leat_batch *batch, struct leat_append *append)
 {
     struct home *home = ctx;
     assert_null(home->append);
+    batch_check(batch);
+    if (home->append_rc != LEAT_OK) return home->append_rc;
     if (!home->calm && leat_xoshiro_below(&home->rng, 8) == 0) {
         home->refusals++;
         return LEAT_E_AGAIN;
@@ -172,9 +193,13 @@ leat_err ask(struct home *home, struct leat_sets_request *request)
     if (!request->set[0]) snprintf(request->set, sizeof request->set, "readers");
     request->on_done = home_done;
     request->owner = &answered;
-    if (leat_sets_do(home->sets, request)) return request->rc;
+    if (leat_sets_do(home->sets, request)) answered = true;
     for (int i = 0; i < 20000 && !answered; i++)
         home_run(home, 2000);
     assert_true(answered);
+    if (request->rc != LEAT_OK) { /* by name */
+        assert_int_equal(request->error.code, request->rc);
+        assert_true(request->error.text[0] != '\0');
+    }
     return request->rc;
 }

@@ -54,6 +54,7 @@ struct home {
     bool unread;                         /* the same: its table was not read yet when others are */
     bool mute;                           /* appends are taken, and not acked */
     bool calm;                           /* appends are taken and acked at once, nothing rolls */
+    leat_err append_rc;                  /* not LEAT_OK: what appends are refused by */
     uint64_t settle_us, group_settle_us; /* from the next restart on; 0: 1 ms, 3 ms */
 };
 

@@ -637,7 +637,7 @@ static void table_stored_group_that_cannot_be_is_refused(void **state)
 
 /* A set of one member and one log, and what is written of it. */
 struct stored_set {
-    uint32_t fields, mode, name_bytes, id_bytes, streams, log_fields, numbers, next_serial;
+    uint32_t fields, mode, name_bytes, id_bytes, streams, log_fields, numbers, next_serial, more;
 };
 
 static bool set_reads(struct stored_set stored)
@@ -651,13 +651,14 @@ static bool set_reads(struct stored_set stored)
     leat_msg_write_u64(&writer, stored.next_serial);
     leat_msg_write_u64(&writer, stored.mode);
     leat_msg_write_array(&writer, 1);
-    leat_msg_write_array(&writer, 4);
+    leat_msg_write_array(&writer, 4 + stored.more);
     leat_msg_write_string(&writer, text, stored.id_bytes);
     leat_msg_write_u64(&writer, 1);
     leat_msg_write_u64(&writer, 1000);
     leat_msg_write_array(&writer, stored.streams);
     for (uint32_t i = 0; i < stored.streams; i++)
         leat_msg_write_u64(&writer, i);
+    if (stored.more) leat_msg_write_u64(&writer, 0);
     leat_msg_write_array(&writer, 1);
     leat_msg_write_array(&writer, stored.log_fields);
     for (unsigned i = 0; i < 4; i++)
@@ -691,22 +692,49 @@ static void table_stored_set_that_cannot_be_is_refused(void **state)
 {
     (void)state;
     enum { MOST = 2 * (LEAT_SETS_GROUPS_AHEAD_MAX + 1) };
-    const struct stored_set fine[] = {{6, 0, 5, 5, 1, 9, 0, 2},
-                                      {7, 1, 249, 63, 16, 9, MOST, 2},
-                                      {7, 0, 5, 5, 0, 11, 0, 2},
-                                      {7, 2, 5, 5, 1, 9, 0, 2},
-                                      {8, 2, 5, 5, 1, 11, 2, 2}},
-                            wrong[] = {{5, 0, 5, 5, 1, 9, 0, 2},        {8, 0, 5, 5, 1, 9, 0, 2},
-                                       {6, 2, 5, 5, 1, 9, 0, 2},        {9, 2, 5, 5, 1, 9, 0, 2},
-                                       {6, 3, 5, 5, 1, 9, 0, 2},        {6, 0, 250, 5, 1, 9, 0, 2},
-                                       {6, 0, 5, 64, 1, 9, 0, 2},       {6, 0, 5, 5, 17, 9, 0, 2},
-                                       {6, 0, 5, 5, 1, 8, 0, 2},        {6, 0, 5, 5, 1, 10, 0, 2},
-                                       {6, 0, 5, 5, 1, 12, 0, 2},       {6, 0, 5, 5, 1, 9, 3, 2},
-                                       {6, 0, 5, 5, 1, 9, MOST + 2, 2}, {6, 0, 5, 5, 1, 9, 0, 1}};
+    const struct stored_set fine[] = {{6, 0, 5, 5, 1, 9, 0, 2, 0},
+                                      {7, 1, 249, 63, 16, 9, MOST, 2, 0},
+                                      {7, 0, 5, 5, 0, 11, 0, 2, 0},
+                                      {7, 2, 5, 5, 1, 9, 0, 2, 0},
+                                      {8, 2, 5, 5, 1, 11, 2, 2, 0}},
+                            wrong[] = {
+                                {5, 0, 5, 5, 1, 9, 0, 2, 0},        {8, 0, 5, 5, 1, 9, 0, 2, 0},
+                                {6, 2, 5, 5, 1, 9, 0, 2, 0},        {9, 2, 5, 5, 1, 9, 0, 2, 0},
+                                {6, 3, 5, 5, 1, 9, 0, 2, 0},        {6, 0, 250, 5, 1, 9, 0, 2, 0},
+                                {6, 0, 5, 64, 1, 9, 0, 2, 0},       {6, 0, 5, 5, 17, 9, 0, 2, 0},
+                                {6, 0, 5, 5, 1, 8, 0, 2, 0},        {6, 0, 5, 5, 1, 10, 0, 2, 0},
+                                {6, 0, 5, 5, 1, 12, 0, 2, 0},       {6, 0, 5, 5, 1, 9, 3, 2, 0},
+                                {6, 0, 5, 5, 1, 9, MOST + 2, 2, 0}, {6, 0, 5, 5, 1, 9, 0, 1, 0},
+                                {6, 0, 5, 5, 1, 9, 0, 2, 1}};
     for (unsigned i = 0; i < sizeof fine / sizeof *fine; i++)
         if (!set_reads(fine[i])) fail_msg("fine %u does not read", i);
     for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++)
         if (set_reads(wrong[i])) fail_msg("wrong %u reads", i);
+}
+
+/* The stored form is what earlier versions wrote and later ones read: byte for byte. */
+static void table_stored_form_is_what_it_was(void **state)
+{
+    (void)state;
+    static const uint8_t expected[] =
+        "\x97\xa1r\x05\x02\x00\x91\x94\xa1m\x01\xcd\x03\xe8\x91\x07\x92"
+        "\x99\x07\x00\x01\x01\xc3\x2a\x00\x00\x90"
+        "\x9b\x07\x01\x00\x01\xc3\x2b\x00\x00\x90\x06\xc4\x01n\x09";
+    struct leat_set *set = leat_set_create("r", LEAT_SETS_ORDERED);
+    struct leat_set_member *member = leat_set_member_add(set);
+    *member = (struct leat_set_member){
+        .id = "m", .serial = 1, .session_ms = 1000, .streams = {7}, .stream_count = 1};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct leat_set_log *log = leat_set_log_add(set, (struct leat_log_ref){7, i, 1 - i});
+        assert_int_equal(leat_set_commit(set, log, -1, 42 + i, false), LEAT_OK);
+        if (i) assert_int_equal(leat_set_offset_note(log, 6, "n", 1), LEAT_OK);
+    }
+    set->generation = 5;
+    set->maker = 9;
+    leat_set_assign(set);
+    assert_int_equal(encode(set, bytes), sizeof expected - 1);
+    assert_memory_equal(bytes, expected, sizeof expected - 1);
+    leat_set_destroy(&set);
 }
 
 /* ---- what a group shares out by ---- */
@@ -775,6 +803,7 @@ int main(void)
         cmocka_unit_test(table_spoilt_bytes_are_refused_or_stored_again),
         cmocka_unit_test(table_stored_group_that_cannot_be_is_refused),
         cmocka_unit_test(table_stored_set_that_cannot_be_is_refused),
+        cmocka_unit_test(table_stored_form_is_what_it_was),
         cmocka_unit_test(group_shares_out_by_the_protocol_that_most_prefer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -462,6 +462,8 @@ static void id_that_nobody_joins_under_goes_after_a_session_and_disturbs_nobody(
     ask_free(rows);
     home_run(home, REBALANCE_MS * MS); /* the leader has not shared out, and goes */
     assert_int_equal(members(home), 1);
+    home_run(home, REBALANCE_MS * MS); /* a generation without members does not end it */
+    assert_int_equal(members(home), 1);
     assert_int_equal(beat(home, a->r.member, "", 2), LEAT_E_UNKNOWN_MEMBER);
     ask_free(id);
     ask_free(a);
@@ -527,9 +529,9 @@ static void member_that_does_not_ask_for_its_share_is_dropped(void **state)
     (void)state;
     struct home *home = calm_home();
     struct ask_group *a = member_start(home, "", 10 * SESSION_MS, REBALANCE_MS);
-    struct ask_group *b = member_start(home, "", 10 * SESSION_MS, SESSION_MS);
+    struct ask_group *b = member_start(home, "", SESSION_MS, SESSION_MS);
     group_answered_after(home, a, GROUP_SETTLE_MS, LEAT_OK);
-    struct ask_group *sync = sync_new(b->r.member, 1);
+    struct ask_group *sync = sync_new(b->r.member, 1); /* while it waits its session does not end */
     start(home, sync);
     home_run(home, (REBALANCE_MS - 1) * MS);
     assert_false(sync->answered);
@@ -538,9 +540,43 @@ static void member_that_does_not_ask_for_its_share_is_dropped(void **state)
     assert_true(sync->answered);
     assert_int_equal(rc_of(sync), LEAT_E_REBALANCING);
     assert_int_equal(members(home), 1);
+    home_run(home, (SESSION_MS - 1) * MS); /* and begins anew */
     assert_int_equal(beat(home, b->r.member, "", 1), LEAT_E_REBALANCING);
     ask_free(a);
     ask_free(b);
+    home_free(home);
+}
+
+/* A member falls silent in the very moment in which an id goes that nobody joined under: the others are told. */
+static void silence_of_a_member_is_told_whatever_else_is_silent(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct ask_group *c = member_start(home, "", 20 * SESSION_MS, REBALANCE_MS);
+    group_answered_after(home, c, GROUP_SETTLE_MS, LEAT_OK);
+    shared_out(home, c);
+    struct ask_group *id = join_new("", "", "m");
+    id->r.session_ms = 10000;
+    start(home, id);
+    assert_int_equal(rc_of(id), LEAT_E_MEMBER_ID_REQUIRED);
+    uint64_t told_us = home->now_us;
+    struct ask_group *a = member_start(home, "", SESSION_MS, REBALANCE_MS);
+    member_rejoins(home, c);
+    group_answered_after(home, a, REBALANCE_MS, LEAT_OK); /* the id may still join */
+    assert_int_equal(c->call.member_count, 2);
+    shared_out(home, c);
+    for (unsigned ms = 5000; ms <= 8000; ms += 1000) {
+        home_run(home, told_us + ms * MS - home->now_us);
+        assert_int_equal(beat(home, a->r.member, "", 2), LEAT_OK);
+    }
+    home_run(home, (SESSION_MS - 1) * MS);
+    assert_int_equal(members(home), 3);
+    assert_int_equal(beat(home, c->r.member, "", 2), LEAT_OK);
+    home_run(home, MS);
+    assert_int_equal(members(home), 1);
+    assert_int_equal(beat(home, c->r.member, "", 2), LEAT_E_REBALANCING);
+    ask_free(a);
+    ask_free(c);
     home_free(home);
 }
 
@@ -627,6 +663,7 @@ int main(void)
         cmocka_unit_test(group_waits_for_who_has_not_joined_again),
         cmocka_unit_test(group_of_static_members_that_are_away_waits_for_them),
         cmocka_unit_test(member_that_does_not_ask_for_its_share_is_dropped),
+        cmocka_unit_test(silence_of_a_member_is_told_whatever_else_is_silent),
         cmocka_unit_test(members_of_a_group_are_waited_for_one_session_after_a_restart),
         cmocka_unit_test(join_to_a_group_that_is_cancelled_ends_a_member_without_a_name),
     };
