@@ -1,0 +1,663 @@
+/* Links on a port that does what the test says: it refuses, keeps what it was given for longer, brings answers before it
+ * has let go of the question. All memory comes back, and each allocation fails once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "link/link.h"
+
+enum { CONNS_MAX = 256, SENDS_MAX = 64, MS = 1000, KIND = 400, KIND_HOLD = 401, KIND_ERROR = 402 };
+
+struct leat_conn {
+    struct leat_conn *peer; /* NULL: it is gone */
+    const struct leat_conn_handler *handler;
+    void *user;
+    uint8_t *in;
+    size_t in_bytes, want;
+    struct leat_send *sends[SENDS_MAX];
+    unsigned send_count, delivered; /* of these, so many have reached the peer */
+    bool open_due, closing, paused, fresh, dead;
+};
+
+struct end {
+    struct leat_timers timers;
+    struct leat_post post;
+    struct leat_env env;
+    struct leat_links *links;
+    struct leat_link_hub hub;
+    struct leat_link_handler handler;
+    struct leat_link *link; /* opened */
+    unsigned ups, downs, unborn, requests;
+    struct leat_error last;
+    struct leat_link_ticket held[16];
+    unsigned held_count;
+    bool close_on_up, close_on_down;
+};
+
+static struct leat_conn conns[CONNS_MAX];
+static unsigned conn_count;
+static uint64_t now_us;
+static leat_err connect_rc;
+static bool keep_sends; /* delivered, and not told so */
+static bool stall;      /* nothing leaves */
+static struct end ends[2];
+static struct leat_xoshiro rng;
+
+/* ---- the port ---- */
+
+static uint64_t clock_now(void *ctx)
+{
+    (void)ctx;
+    return now_us;
+}
+static int64_t clock_wall(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+static void clock_wake(void *ctx, uint64_t at)
+{
+    (void)ctx;
+    (void)at;
+}
+static uint64_t random_next(void *ctx)
+{
+    (void)ctx;
+    return leat_xoshiro_next(&rng);
+}
+static void random_secret(void *ctx, void *out, size_t bytes)
+{
+    (void)ctx;
+    for (size_t i = 0; i < bytes; i++)
+        ((uint8_t *)out)[i] = (uint8_t)leat_xoshiro_next(&rng);
+}
+
+static void bytes_add(struct leat_conn *to, const void *bytes, size_t count)
+{
+    if (!to || to->closing || to->dead) return;
+    to->in = realloc(to->in, to->in_bytes + count);
+    memcpy(to->in + to->in_bytes, bytes, count);
+    to->in_bytes += count;
+    to->fresh = true;
+}
+
+static leat_err port_connect(void *ctx, const char *address,
+                             const struct leat_conn_handler *handler, void *user,
+                             struct leat_conn **out)
+{
+    (void)ctx;
+    (void)address;
+    if (connect_rc != LEAT_OK) return connect_rc;
+    assert_true(conn_count + 2 <= CONNS_MAX);
+    struct leat_conn *a = &conns[conn_count++], *b = &conns[conn_count++];
+    *a = (struct leat_conn){.handler = handler, .user = user, .peer = b, .open_due = true};
+    *b = (struct leat_conn){.peer = a};
+    b->user = leat_link_accept(ends[1].links, b, &b->handler);
+    if (!b->user) {
+        b->dead = true;
+        a->peer = NULL;
+    }
+    *out = a;
+    return LEAT_OK;
+}
+static void port_send(struct leat_conn *conn, struct leat_send *send)
+{
+    assert_true(conn->send_count < SENDS_MAX);
+    conn->sends[conn->send_count++] = send;
+}
+static leat_err port_copy(struct leat_conn *conn, const void *bytes, size_t count)
+{
+    bytes_add(conn->peer, bytes, count);
+    return LEAT_OK;
+}
+static void port_pause(struct leat_conn *conn)
+{
+    conn->paused = true;
+}
+static void port_resume(struct leat_conn *conn)
+{
+    conn->paused = false;
+    conn->fresh = true;
+}
+static void port_close(struct leat_conn *conn)
+{
+    conn->closing = true;
+}
+static void port_account(struct leat_conn *conn, enum leat_net_account account)
+{
+    (void)conn;
+    (void)account;
+}
+static const char *port_peer(const struct leat_conn *conn)
+{
+    (void)conn;
+    return "left:1";
+}
+static const uint8_t *port_key(const struct leat_conn *conn)
+{
+    static const uint8_t key[LEAT_NET_KEY_BYTES];
+    (void)conn;
+    return key;
+}
+
+static void deliver(struct leat_conn *conn)
+{
+    if (stall) return;
+    for (; conn->delivered < conn->send_count; conn->delivered++) {
+        const struct leat_send *send = conn->sends[conn->delivered];
+        for (unsigned i = 0; i < send->iov_count; i++)
+            bytes_add(conn->peer, send->iovs[i].base, send->iovs[i].bytes);
+    }
+    while (!keep_sends && conn->delivered > 0) {
+        struct leat_send *send = conn->sends[0];
+        memmove(conn->sends, conn->sends + 1, --conn->send_count * sizeof *conn->sends);
+        conn->delivered--;
+        send->on_sent(send, LEAT_OK);
+    }
+}
+
+static void end_conn(struct leat_conn *conn, leat_err why)
+{
+    struct leat_conn *peer = conn->peer;
+    conn->dead = true;
+    while (conn->send_count > 0) {
+        struct leat_send *send = conn->sends[0];
+        memmove(conn->sends, conn->sends + 1, --conn->send_count * sizeof *conn->sends);
+        send->on_sent(send, LEAT_E_CLOSED);
+    }
+    free(conn->in);
+    conn->in = NULL;
+    if (peer) peer->peer = NULL;
+    conn->handler->on_closed(conn->user, conn, why);
+}
+
+static void conn_step(struct leat_conn *conn)
+{
+    if (conn->dead) return;
+    if (conn->open_due && !conn->closing && conn->peer) {
+        conn->open_due = false;
+        conn->handler->on_open(conn->user, conn);
+    }
+    deliver(conn);
+    if (!conn->closing && conn->fresh && !conn->paused && conn->in_bytes >= conn->want) {
+        conn->fresh = false;
+        conn->want = 0;
+        size_t used =
+            conn->handler->on_bytes(conn->user, conn, conn->in, conn->in_bytes, &conn->want);
+        if (conn->dead) return;
+        conn->in_bytes -= used;
+        memmove(conn->in, conn->in + used, conn->in_bytes);
+    }
+    if (conn->closing)
+        end_conn(conn, LEAT_OK);
+    else if (!conn->peer && !conn->fresh)
+        end_conn(conn, LEAT_E_CLOSED);
+}
+
+static void run_ms(unsigned ms)
+{
+    for (unsigned i = 0; i < ms; i++) {
+        now_us += MS;
+        for (unsigned e = 0; e < 2; e++)
+            leat_timers_run(&ends[e].timers);
+        for (unsigned turn = 0; turn < 6; turn++)
+            for (unsigned c = 0; c < conn_count; c++)
+                conn_step(&conns[c]);
+    }
+}
+
+/* ---- two ends ---- */
+
+static void on_up(void *owner, struct leat_link *link)
+{
+    struct end *end = owner;
+    end->ups++;
+    if (end->close_on_up) {
+        assert_ptr_equal(link, end->link);
+        leat_link_close(&end->link);
+    }
+}
+static void on_down(void *owner, struct leat_link *link, bool was_up,
+                    const struct leat_error *error)
+{
+    struct end *end = owner;
+    if (was_up)
+        end->downs++;
+    else
+        end->unborn++;
+    end->last = *error;
+    if (end->close_on_down) {
+        assert_ptr_equal(link, end->link);
+        leat_link_close(&end->link);
+    }
+}
+static void on_request(void *owner, struct leat_link *link, const struct leat_frame *frame,
+                       const struct leat_link_ticket *ticket)
+{
+    struct end *end = owner;
+    end->requests++;
+    if (frame->kind == KIND_HOLD)
+        end->held[end->held_count++ % 16] = *ticket;
+    else if (frame->kind == KIND_ERROR)
+        leat_link_answer_error(leat_link_links(link), ticket, LEAT_E_DISK, "the disk is full");
+    else if (ticket->request != 0)
+        leat_link_answer(leat_link_links(link), ticket, frame->control, frame->control_bytes);
+}
+
+static const struct leat_clock port_clock = {NULL, clock_now, clock_wall, clock_wake};
+static const struct leat_random port_random = {
+    .ctx = NULL, .next = random_next, .secret = random_secret};
+static const struct leat_net port = {.connect = port_connect,
+                                     .send = port_send,
+                                     .send_copy = port_copy,
+                                     .pause = port_pause,
+                                     .resume = port_resume,
+                                     .close = port_close,
+                                     .account = port_account,
+                                     .peer = port_peer,
+                                     .key = port_key};
+static const struct leat_key key = {{"the cluster's key, of 32 bytes."}};
+
+/* LEAT_E_NO_MEMORY, or both are there. */
+static leat_err ends_make(uint64_t queued_bytes_max)
+{
+    memset(ends, 0, sizeof ends);
+    memset(conns, 0, sizeof conns);
+    conn_count = 0;
+    connect_rc = LEAT_OK;
+    keep_sends = stall = false;
+    leat_xoshiro_seed(&rng, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        struct end *end = &ends[i];
+        end->env = (struct leat_env){
+            .clock = &port_clock, .random = &port_random, .post = &end->post, .net = &port};
+        end->handler = (struct leat_link_handler){on_up, on_down, on_request, end};
+        leat_err rc = leat_timers_init(&end->timers, &port_clock, LEAT_LINKS_TIMERS);
+        if (rc != LEAT_OK) return rc;
+        struct leat_links_options options = {.env = &end->env,
+                                             .timers = &end->timers,
+                                             .hub = &end->hub,
+                                             .key = &key,
+                                             .queued_bytes_max = queued_bytes_max};
+        memset(options.identity.cluster_id, 7, 16);
+        snprintf(options.identity.node, sizeof options.identity.node, "%s", i ? "right" : "left");
+        options.identity.incarnation = 11 + i;
+        options.identity.cores = 1;
+        options.services[LEAT_LINK_SERVE].handler = &end->handler;
+        rc = leat_links_create(&options, &end->links, NULL);
+        if (rc != LEAT_OK) return rc;
+    }
+    return LEAT_OK;
+}
+
+static leat_err open_link(void)
+{
+    struct leat_link_options options = {.address = "right:1",
+                                        .purpose = LEAT_LINK_SERVE,
+                                        .handler = &ends[0].handler,
+                                        .expect_node = "right"};
+    return leat_link_open(ends[0].links, &options, &ends[0].link, NULL);
+}
+
+static void ends_free(void)
+{
+    keep_sends = stall = false;
+    for (unsigned i = 0; i < 2; i++)
+        leat_links_destroy(&ends[i].links);
+    for (unsigned turn = 0; turn < 10; turn++)
+        for (unsigned c = 0; c < conn_count; c++)
+            conn_step(&conns[c]);
+    for (unsigned c = 0; c < conn_count; c++)
+        assert_true(conns[c].dead);
+    for (unsigned i = 0; i < 2; i++)
+        leat_timers_fini(&ends[i].timers);
+}
+
+static size_t memory_before;
+static int begin(void **state)
+{
+    (void)state;
+    now_us = 1000000;
+    memory_before = leat_mem_bytes(LEAT_MEM_NET);
+    assert_int_equal(ends_make(0), LEAT_OK);
+    return 0;
+}
+static int finish(void **state)
+{
+    (void)state;
+    ends_free();
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_NET), memory_before);
+    return 0;
+}
+
+struct caller {
+    struct leat_link_call call;
+    unsigned done;
+    leat_err rc;
+    struct leat_error error;
+    bool matched, close;
+};
+static void on_done(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
+                    const struct leat_error *error)
+{
+    struct caller *caller = call->owner;
+    caller->done++;
+    caller->rc = rc;
+    caller->error = *error;
+    assert_int_equal(rc == LEAT_OK && !call->one_way, answer != NULL);
+    assert_null(call->link);
+    caller->matched = answer && answer->control_bytes == call->control_bytes &&
+                      memcmp(answer->control, call->control, call->control_bytes) == 0;
+    if (caller->close) leat_link_close(&ends[0].link);
+}
+static leat_err ask(struct caller *caller, uint16_t kind, uint32_t bytes)
+{
+    static uint8_t control[LEAT_CONTROL_BYTES_MAX + 1];
+    caller->call.kind = kind;
+    caller->call.control = control;
+    caller->call.control_bytes = bytes;
+    caller->call.on_done = on_done;
+    caller->call.owner = caller;
+    return leat_link_call(ends[0].link, &caller->call);
+}
+
+static void up(void)
+{
+    assert_int_equal(open_link(), LEAT_OK);
+    run_ms(5);
+    assert_int_equal(ends[0].ups, 1);
+    assert_int_equal(ends[1].ups, 1);
+}
+
+/* ---- tests ---- */
+
+static void port_that_refuses_is_told_and_tried_again(void **state)
+{
+    (void)state;
+    connect_rc = LEAT_E_UNREACHABLE;
+    assert_int_equal(open_link(), LEAT_OK);
+    assert_int_equal(ends[0].unborn, 0); /* nothing is told inside */
+    run_ms(1);
+    assert_int_equal(ends[0].unborn, 1);
+    assert_int_equal(ends[0].last.code, LEAT_E_UNREACHABLE);
+    run_ms(3000);
+    unsigned unborn = ends[0].unborn;
+    assert_in_range(unborn, 7, 14); /* 20 ms that double to a second */
+    connect_rc = LEAT_OK;
+    run_ms(1001);
+    assert_int_equal(ends[0].ups, 1);
+    /* It was up: the next pause is the shortest again. */
+    connect_rc = LEAT_E_UNREACHABLE;
+    for (unsigned c = 1; c < conn_count; c += 2)
+        conns[c].closing = true;
+    run_ms(1);
+    assert_int_equal(ends[0].downs, 1);
+    assert_int_equal(ends[0].last.code, LEAT_E_CLOSED);
+    run_ms(21);
+    assert_int_equal(ends[0].unborn, unborn + 1);
+}
+
+/* The answer is there before the port has let go of the question: its caller is told when both are so. */
+static void port_that_keeps_a_question_has_its_answer_wait(void **state)
+{
+    (void)state;
+    up();
+    struct caller calls[3] = {0};
+    keep_sends = true;
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(ask(&calls[i], KIND, 10 + i), LEAT_OK);
+    struct caller tell = {.call = {.one_way = true}};
+    assert_int_equal(ask(&tell, KIND, 5), LEAT_OK);
+    run_ms(50);
+    assert_int_equal(ends[1].requests, 4);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(calls[i].done, 0);
+    assert_int_equal(tell.done, 0);
+    assert_true(leat_link_queued_bytes(ends[0].link) > 0);
+    keep_sends = false;
+    run_ms(5);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(calls[i].done, 1);
+        assert_true(calls[i].matched);
+    }
+    assert_int_equal(tell.done, 1);
+    assert_int_equal(tell.rc, LEAT_OK);
+    assert_int_equal(leat_link_queued_bytes(ends[0].link), 0);
+    run_ms(5000);
+    assert_int_equal(ends[0].downs, 0);
+}
+
+static void call_of_which_half_may_have_left_takes_the_link_with_it(void **state)
+{
+    (void)state;
+    up();
+    struct caller held = {0}, late = {.call = {.timeout_us = 100 * MS}}, other = {0};
+    assert_int_equal(ask(&held, KIND_HOLD, 10), LEAT_OK);
+    run_ms(5);
+    stall = true;
+    assert_int_equal(ask(&late, KIND, 10), LEAT_OK);
+    assert_int_equal(ask(&other, KIND, 10), LEAT_OK);
+    run_ms(99);
+    assert_int_equal(late.done, 0);
+    run_ms(2);
+    assert_int_equal(late.rc, LEAT_E_TIMEOUT);
+    assert_int_equal(other.rc, LEAT_E_CLOSED);
+    assert_int_equal(held.rc, LEAT_E_CLOSED);
+    assert_int_equal(late.done + other.done + held.done, 3);
+    assert_int_equal(ends[0].last.code, LEAT_E_TIMEOUT);
+}
+
+struct answer {
+    struct leat_link_answer answer;
+    unsigned sent;
+    leat_err rc;
+};
+static void answer_on_sent(struct leat_link_answer *answer, leat_err rc)
+{
+    struct answer *it = answer->owner;
+    it->sent++;
+    it->rc = rc;
+}
+
+static void answer_with_payload_is_let_go_of_once(void **state)
+{
+    (void)state;
+    up();
+    struct caller calls[2] = {0};
+    static const uint8_t payload[100];
+    struct leat_iov iov = {payload, sizeof payload};
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(ask(&calls[i], KIND_HOLD, 10), LEAT_OK);
+    run_ms(5);
+    assert_int_equal(ends[1].held_count, 2);
+    struct answer answers[2];
+    for (unsigned i = 0; i < 2; i++) {
+        answers[i] = (struct answer){.answer = {.control = payload,
+                                                .control_bytes = 10,
+                                                .payload = &iov,
+                                                .payload_count = 1,
+                                                .on_sent = answer_on_sent}};
+        answers[i].answer.owner = &answers[i];
+        keep_sends = i == 1;
+        assert_int_equal(leat_link_answer_send(ends[1].links, &ends[1].held[i], &answers[i].answer),
+                         LEAT_OK);
+        assert_int_equal(answers[i].sent, 0);
+        run_ms(2);
+        assert_int_equal(answers[i].sent, 1 - i);
+        assert_true(calls[i].matched);
+    }
+    leat_link_close(&ends[0].link);
+    assert_null(ends[0].link);
+    run_ms(2);
+    assert_int_equal(answers[0].rc, LEAT_OK);
+    assert_int_equal(answers[1].sent, 1);
+    assert_int_equal(answers[1].rc, LEAT_E_CLOSED);
+    assert_int_equal(leat_link_answer_send(ends[1].links, &ends[1].held[0], &answers[0].answer),
+                     LEAT_E_CLOSED);
+    assert_int_equal(answers[0].sent, 1);
+}
+
+static void refusal_of_a_call_has_its_code_and_words(void **state)
+{
+    (void)state;
+    up();
+    struct caller call = {0};
+    assert_int_equal(ask(&call, KIND_ERROR, 10), LEAT_OK);
+    run_ms(2);
+    assert_int_equal(call.rc, LEAT_E_DISK);
+    assert_int_equal(call.error.code, LEAT_E_DISK);
+    assert_string_equal(call.error.text, "the disk is full");
+}
+
+static void calls_are_taken_up_to_their_limits(void **state)
+{
+    (void)state;
+    up();
+    struct caller large = {0}, most = {0}, many = {0};
+    static const uint8_t byte;
+    struct leat_iov pieces[LEAT_LINK_PAYLOADS_MAX + 1];
+    for (unsigned i = 0; i <= LEAT_LINK_PAYLOADS_MAX; i++)
+        pieces[i] = (struct leat_iov){&byte, 1};
+    assert_int_equal(ask(&large, KIND, LEAT_CONTROL_BYTES_MAX + 1), LEAT_E_TOO_LARGE);
+    assert_int_equal(ask(&most, KIND, LEAT_CONTROL_BYTES_MAX), LEAT_OK);
+    many.call.payload = pieces;
+    many.call.payload_count = LEAT_LINK_PAYLOADS_MAX + 1;
+    assert_int_equal(ask(&many, KIND, 1), LEAT_E_TOO_LARGE);
+    many.call.payload_count = LEAT_LINK_PAYLOADS_MAX;
+    assert_int_equal(ask(&many, KIND, 1), LEAT_OK);
+    run_ms(10);
+    assert_true(most.matched && many.matched);
+    ends_free();
+    /* As many bytes under way as may be, and not one more. */
+    const uint64_t frame = LEAT_FRAME_HEADER_BYTES + 100 + LEAT_TAG_BYTES;
+    assert_int_equal(ends_make(3 * frame), LEAT_OK);
+    up();
+    struct caller calls[4] = {0};
+    keep_sends = true;
+    assert_int_equal(ask(&calls[0], KIND, 100), LEAT_OK);
+    assert_int_equal(ask(&calls[1], KIND, 100), LEAT_OK);
+    assert_int_equal(leat_link_queued_bytes(ends[0].link), 2 * frame);
+    assert_int_equal(ask(&calls[2], KIND, 101), LEAT_E_AGAIN);
+    assert_int_equal(ask(&calls[2], KIND, 100), LEAT_OK);
+    assert_int_equal(ask(&calls[3], KIND, 1), LEAT_E_AGAIN);
+    keep_sends = false;
+    run_ms(5);
+    assert_int_equal(ask(&calls[3], KIND, 1), LEAT_OK);
+    run_ms(5);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(calls[i].done == 1 && calls[i].rc == LEAT_OK);
+}
+
+/* This end itself stood still: that says nothing of the other. */
+static void link_stays_when_its_own_actor_ran_late(void **state)
+{
+    (void)state;
+    up();
+    run_ms(1000);
+    now_us += 10000 * MS;
+    leat_timers_run(&ends[0].timers);
+    run_ms(1000);
+    assert_int_equal(ends[0].downs, 0);
+    stall = true; /* silence of the other, while this one runs, is its end */
+    run_ms(2600);
+    assert_int_equal(ends[0].downs, 1);
+    assert_int_equal(ends[0].last.code, LEAT_E_TIMEOUT);
+}
+
+/* Whoever is told may close what it was told of. */
+static void link_may_be_closed_by_who_is_told(void **state)
+{
+    (void)state;
+    ends[0].close_on_up = true;
+    assert_int_equal(open_link(), LEAT_OK);
+    run_ms(5);
+    assert_int_equal(ends[0].ups, 1);
+    assert_null(ends[0].link);
+    assert_int_equal(ends[1].downs, 1);
+    ends[0].close_on_up = false;
+    ends[0].close_on_down = true;
+    connect_rc = LEAT_E_UNREACHABLE;
+    assert_int_equal(open_link(), LEAT_OK);
+    run_ms(50);
+    assert_null(ends[0].link);
+    assert_int_equal(ends[0].unborn, 1);
+    connect_rc = LEAT_OK;
+    assert_int_equal(open_link(), LEAT_OK);
+    run_ms(5);
+    struct caller calls[2] = {0};
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(ask(&calls[i], KIND_HOLD, 10), LEAT_OK);
+    calls[0].close = true;
+    run_ms(5);
+    leat_link_answer(ends[1].links, &ends[1].held[0], "ten bytes.", 10);
+    run_ms(5);
+    assert_null(ends[0].link);
+    assert_int_equal(calls[0].rc, LEAT_OK);
+    assert_int_equal(calls[1].rc, LEAT_E_CANCELLED);
+    assert_int_equal(calls[1].done, 1);
+}
+
+/* Two links, a fence, a call with a large body, a refusal. */
+static void story(void)
+{
+    struct caller small = {0}, large = {0}, refused = {0};
+    if (open_link() != LEAT_OK) return;
+    for (unsigned i = 0; i < 40 && !leat_link_is_up(ends[0].link); i++)
+        run_ms(100);
+    if (ask(&small, KIND, 10) != LEAT_OK) small.done = 1;
+    if (ask(&large, KIND, 2000) != LEAT_OK) large.done = 1;
+    if (ask(&refused, KIND_ERROR, 10) != LEAT_OK) refused.done = 1;
+    leat_err fenced = leat_links_fence(ends[1].links, "somebody", 5);
+    assert_true(fenced == LEAT_OK || fenced == LEAT_E_NO_MEMORY);
+    run_ms(2500); /* what was not answered for lack of memory took its link with it */
+    for (unsigned i = 0; i < 20; i++)
+        run_ms(100);
+    leat_link_close(&ends[0].link);
+    run_ms(5);
+    assert_int_equal(small.done, 1);
+    assert_int_equal(large.done, 1);
+    assert_int_equal(refused.done, 1);
+}
+
+static void allocations_fail_one_by_one_and_nothing_stays_behind(void **state)
+{
+    (void)state;
+    ends_free();
+    bool survived = false;
+    for (uint64_t at = 1; !survived; at++) {
+        leat_mem_fail_at(at);
+        leat_err rc = ends_make(0);
+        if (rc == LEAT_OK) story();
+        survived = leat_mem_calls() < at;
+        leat_mem_fail_at(0);
+        if (rc == LEAT_OK) assert_true(ends[0].ups > 0 || !survived);
+        ends_free();
+        assert_int_equal(leat_mem_bytes(LEAT_MEM_NET), memory_before);
+        assert_true(!survived || at > 10);
+    }
+    assert_int_equal(ends_make(0), LEAT_OK);
+}
+
+int main(void)
+{
+#define PORT_TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
+    const struct CMUnitTest tests[] = {
+        PORT_TEST(port_that_refuses_is_told_and_tried_again),
+        PORT_TEST(port_that_keeps_a_question_has_its_answer_wait),
+        PORT_TEST(call_of_which_half_may_have_left_takes_the_link_with_it),
+        PORT_TEST(answer_with_payload_is_let_go_of_once),
+        PORT_TEST(refusal_of_a_call_has_its_code_and_words),
+        PORT_TEST(calls_are_taken_up_to_their_limits),
+        PORT_TEST(link_stays_when_its_own_actor_ran_late),
+        PORT_TEST(link_may_be_closed_by_who_is_told),
+        PORT_TEST(allocations_fail_one_by_one_and_nothing_stays_behind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
