@@ -1,5 +1,5 @@
-/* Links on a port that does what the test says: it refuses, keeps what it was given for longer, brings answers before it
- * has let go of the question. All memory comes back, and each allocation fails once. */
+/* Links on a port that does what the test says: it refuses, keeps what it was given for longer, brings answers before
+ * it has let go of the question. All memory comes back, and each allocation fails once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
