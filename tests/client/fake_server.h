@@ -77,8 +77,8 @@ struct fake_world {
     struct fake_faults faults;
     /* What happened. */
     uint32_t fetch_min_bytes; /* of the last fetch */
-    uint64_t garbled, connects, hellos, appends, metadatas, dropped, refused, duplicates, gaps, epochs,
-        too_large;
+    uint64_t garbled, connects, hellos, appends, metadatas, dropped, refused, duplicates, gaps,
+        epochs, too_large;
     const char *silent; /* nothing answers at this address, not even "refused" */
     bool mute;          /* never answer anything but hello */
     const char *frozen; /* what is sent to this address vanishes: a stopped node, a cut cable */
