@@ -1,5 +1,5 @@
-/* Trouble on purpose while nothing else happens, so that there is something to be told (told.c): a node that is away, or
- * one whose disk is full while somebody appends. In one cluster seed of seven, after the first audit. */
+/* Trouble on purpose while nothing else happens, so that there is something to be told (told.c): a node that is away,
+ * or one whose disk is full while somebody appends. In one cluster seed of seven, after the first audit. */
 #include "broker/core.h"
 #include "store/private.h"
 #include "tests/sim/asks.h"

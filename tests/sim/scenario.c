@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/diary.h"
+#include "tests/sim/swift.h"
 #include "tests/sim/told.h"
 
 enum {
@@ -436,6 +437,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     }
     phase(scenario, "work");
     consumers_start(scenario);
+    if (!options->on_built && !options->calm) sim_swift_start(scenario);
     sim_copies_watch(scenario);
     sim_visits_start(scenario);
     if (scenario->reader_trapped) {
@@ -516,6 +518,7 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
         return;
     }
     consumers_start(scenario);
+    if (!options->on_built && !options->sweep && !options->calm) sim_swift_start(scenario);
     (void)sim_run_until(scenario, all_sent, RUN_US_MAX);
     sim_faults_heal(scenario);
     if (sim_rng_chance(&world->work, 150)) deaf_start(scenario);
@@ -549,6 +552,7 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
     if (world->failure[0] || !sim_rng_chance(&world->work, 200)) return;
     for (unsigned i = 0; i < scenario->client_count; i++)
         if (scenario->clients[i]->process->alive) sim_client_kill(scenario->clients[i]);
+    sim_swift_end();
     sim_rot_run(scenario);
     if (!world->failure[0]) audit(scenario);
     if (!world->failure[0]) sim_lost_run(scenario);

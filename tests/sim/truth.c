@@ -1,7 +1,7 @@
 /* How each log is, seen from inside: see truth.h.
  *
- * Nothing that reports, counts or keeps for reports is asked, but what the node itself acts by: the coordinators' tables,
- * the state of a log, its table of segments, and the copies of each. */
+ * Nothing that reports, counts or keeps for reports is asked, but what the node itself acts by: the coordinators'
+ * tables, the state of a log, its table of segments, and the copies of each. */
 #include "tests/sim/truth.h"
 
 #include <string.h>

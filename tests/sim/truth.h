@@ -28,7 +28,7 @@ struct truth_log {
 bool truth_each(struct scenario *scenario, void (*each)(void *arg, const struct truth_log *log),
                 void *arg);
 bool truth_find(struct scenario *scenario, struct leat_log_ref ref, struct truth_log *out);
-/** It waits, is damaged, has stopped, or nobody has it though nobody is down who should: operators have to hear of it. */
+/** It waits, is damaged, has stopped, or is nobody's: operators have to hear of it. */
 bool truth_is_troubled(const struct truth_log *log);
 
 #endif
