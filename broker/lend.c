@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "broker/fetch.h"
@@ -218,7 +219,7 @@ static struct leat_fetch_read *oldest(const struct leat_list *lent)
 /* Its time to be taken is over. */
 static bool is_due(const struct leat_fetch_read *read, uint64_t now_us)
 {
-    return read != NULL && now_us >= read->lent_us + LEAT_LEND_US;
+    return read != NULL && now_us >= read->lent_us + LEAT_LEND_US && !LEAT_BUG(LENT_STAYS);
 }
 
 /* The store wants the memory of these segments for what is appended. */

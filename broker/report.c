@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 
 static void add_peers(struct leat_report *report, const struct leat_core *core)
 {
@@ -49,9 +50,9 @@ static uint64_t troubled_find(const struct leat_core *core, struct leat_report *
     uint64_t found = 0;
     for (uint32_t i = 0; i <= core->hosted_mask; i++) {
         for (struct leat_hosted *hosted = core->hosted[i]; hosted; hosted = hosted->hash_next) {
-            if (hosted->log == NULL || hosted->going ||
-                leat_log_trouble(hosted->log, why, sizeof why) == LEAT_OK)
-                continue;
+            if (hosted->log == NULL || hosted->going) continue;
+            leat_err rc = leat_log_trouble(hosted->log, why, sizeof why);
+            if (rc == LEAT_OK || (rc == LEAT_E_LOG_INCOMPLETE && LEAT_BUG(WAITS_UNTOLD))) continue;
             found++;
             if (report != NULL) add_troubled(report, hosted, why);
         }
@@ -113,7 +114,7 @@ uint64_t leat_report_disk_lacks(const struct leat_node *node)
     struct leat_store_usage usage;
     uint64_t space = 0;
     leat_store_usage(node->store, &usage);
-    bool lacks = usage.disk_lacks_bytes > 0 &&
+    bool lacks = usage.disk_lacks_bytes > 0 && !LEAT_BUG(FULL_UNTOLD) &&
                  (disk->space(disk->ctx, &space) != LEAT_OK || space < 2 * usage.disk_lacks_bytes);
     return lacks ? usage.disk_lacks_bytes : 0;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 #include "coordinator/recovery.h"
 
@@ -175,6 +176,7 @@ void co_report_fill(struct leat_coordinator *coordinator, struct leat_recovery_r
         const struct co_peer *leader = co_peer_leader(coordinator);
         if (leader && leader->state.voter_id == it->heard_from) *out = it->heard;
     }
+    if (LEAT_BUG(WAITS_UNTOLD)) out->waiting_count = out->waiting_rows = 0;
     for (uint32_t i = 0; i < out->waiting_rows; i++) {
         struct leat_recovery_waiting *row = &out->waiting[i];
         const struct leat_machine_stream *stream =

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "broker/places.h"
 
@@ -188,7 +189,8 @@ bool leat_kafka_partition_tell(struct leat_kafka_request *request, const struct 
     for (uint32_t i = 0; i < whole; i++)
         told_add(core, places->others.nodes[i], LEAT_NODE_UP, most, out);
     /* Nothing has begun, or nobody has said: then nobody lacks anything. A segment that has no other copy lacks all. */
-    if (places == NULL) told_add_next(core, LEAT_NODE_UP, most, out);
+    if (places == NULL || (LEAT_BUG(AWAY_COUNTS) && places->others.count == 0))
+        told_add_next(core, LEAT_NODE_UP, most, out);
     out->in_sync = out->count;
     for (unsigned s = 0; s < 2; s++) {
         int32_t before = out->count;

@@ -85,7 +85,7 @@ static uint64_t places_words(struct leat_log *log, char *out, size_t bytes)
     struct leat_log_damage damage;
     uint64_t at = 0, found = 0;
     size_t used = 0;
-    if (!log->damage_look) return 0;
+    if (!log->damage_look || LEAT_BUG(DAMAGE_UNTOLD)) return 0;
     while (leat_log_damage_find(log, &at, &damage)) {
         if (++found > PLACES_TOLD) continue;
         used += place_words(&damage, found > 1 ? ", " : "", out + used, bytes - used);
