@@ -1,4 +1,4 @@
-/* Traps: faults of several parts that are set for one moment each, in one cluster seed of nine. They have a
+/* Traps: faults of several parts that are set for one moment each, in one cluster seed of six. They have a
  * generator of their own, so that all other seeds stay what they were.
  *
  * LATE_WORD: a node is killed and is back at once, so that all voters are there; the leader is cut off from
@@ -23,8 +23,8 @@
 #include "tests/sim/scenario.h"
 
 enum {
-    SEEDS_PER_MILLE = 100,
-    DAMAGED_SEEDS_PER_MILLE = 300, /* of those that may have DAMAGED_END, which are few */
+    SEEDS_PER_MILLE =
+        100, /* of those that can't have DAMAGED_END: these are few, and all have it */
     GAP_US_MAX = 1000 * 1000,
     LOOK_US = 150,
     LOOK_US_MAX = 2000 * 1000,
@@ -35,8 +35,8 @@ enum {
     STALL_US = 20 * 1000,
     AWAY_US_MAX = 6000 * 1000,
     ENDS_MAX = 256,
-    FLIPS_MAX = 6,
-    END_BYTES = 700,
+    FLIPS_MAX = 16,
+    END_BYTES = 200,
     CLIENTS_MAX = 60, /* where there have been so many, members are not started anew any more */
 };
 
@@ -322,7 +322,8 @@ void sim_traps_start(struct scenario *scenario)
     traps = (struct sim_traps){.scenario = scenario};
     sim_rng_init(&traps.rng, scenario->world->seed, "traps");
     bool damages = scenario->victim && scenario->power_cuts && !scenario->closed_rot;
-    if (!sim_rng_chance(&traps.rng, damages ? DAMAGED_SEEDS_PER_MILLE : SEEDS_PER_MILLE)) return;
+    bool chosen = sim_rng_chance(&traps.rng, SEEDS_PER_MILLE);
+    if (!damages && !chosen) return;
     traps.kind = damages ? DAMAGED_END : LATE_WORD;
     bool commit = sim_rng_chance(&traps.rng, 500);
     if (!damages && scenario->power_cuts && commit) traps.kind = COMMIT_LOST;
