@@ -19,10 +19,10 @@
 
 enum {
     PREFIXES_MAX = 4096,
-    CHILDREN = 8,  /* of a fork */
-    TRIES_MAX = 6, /* as often a prefix is chosen */
-    FRESH_PER_MILLE = 250,
-    BEFORE_TURNS = 3000, /* a fork is so much before what was met, at most */
+    CHILDREN = 8,          /* of a fork */
+    TRIES_MAX = 6,         /* as often a prefix is chosen */
+    FRESH_PER_MILLE = 850, /* of choices, so that two runs of five are new seeds */
+    BEFORE_TURNS = 3000,   /* a fork is so much before what was met, at most */
     DIED = 1,
     ENDED = 2,
 };
