@@ -212,9 +212,16 @@ static void move_send(struct control *control)
     struct sim_rng *rng = &control->client->rng;
     const struct sim_stream *stream = &scenario->streams[sim_rng_below(rng, SIM_STREAMS)];
     const struct sim_server *to = &scenario->servers[sim_rng_below(rng, scenario->server_count)];
+    uint32_t streamlet = (uint32_t)sim_rng_below(rng, stream->settings.streamlets);
+    if (scenario->wish.to) {
+        stream = &scenario->streams[scenario->wish.stream];
+        streamlet = scenario->wish.streamlet;
+        to = scenario->wish.to;
+        scenario->wish.to = NULL;
+    }
     struct leat_msg_streamlet_move move = {
         .stream = {stream->name, (uint32_t)strlen(stream->name)},
-        .streamlet = (uint32_t)sim_rng_below(rng, stream->settings.streamlets),
+        .streamlet = streamlet,
         .node = {to->name, (uint32_t)strlen(to->name)},
     };
     struct leat_msg_writer writer;
@@ -245,7 +252,8 @@ static void watch_next(struct control *control)
         replace_send(control, victim);
         return;
     }
-    if (!scenario->faults_over && sim_rng_chance(&control->client->rng, scenario->move_per_mille)) {
+    if (!scenario->faults_over &&
+        (sim_rng_chance(&control->client->rng, scenario->move_per_mille) || scenario->wish.to)) {
         move_send(control);
         return;
     }

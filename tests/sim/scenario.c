@@ -448,6 +448,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         sim_nodes_faults_start(scenario);
         sim_closed_start(scenario);
         sim_aims_start(scenario);
+        sim_aim_adopt_start(scenario);
         sim_traps_start(scenario);
     }
     sim_deletes_start(scenario);

@@ -135,6 +135,12 @@ struct sim_client {
     void *state;
 };
 
+/* Where an aim wants a streamlet to go, next; to NULL: nowhere. */
+struct sim_wish {
+    uint32_t stream, streamlet; /* stream: the scenario's */
+    struct sim_server *to;
+};
+
 /* What the coordinators hold of a log: which of its marks count. */
 struct sim_stamp {
     uint32_t epoch; /* of the owner */
@@ -170,6 +176,7 @@ struct scenario {
     struct sim_server *quiet_server; /* in trouble, and nobody else: quiet.c */
     bool slow_readers; /* at the end some ask for what lies in files, and read nothing */
     struct sim_rng kafka;
+    struct sim_wish wish;
     struct sim_client *trimmer; /* NULL: none in this seed */
     uint64_t trims;
     unsigned producers_running; /* that have records left to send */
@@ -348,6 +355,8 @@ void sim_aims_start(struct scenario *scenario);
 void sim_traps_start(struct scenario *scenario);
 /* ---- traps_home.c ---- */
 /** Has the seed that? After all other choices, before streams are chosen. */
+/* aims_adopt.c */
+void sim_aim_adopt_start(struct scenario *scenario);
 /* traps_reader.c */
 bool sim_trap_reader_choose(const struct scenario_options *options);
 /** Of one that was chosen. */

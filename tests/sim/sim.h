@@ -113,9 +113,10 @@ enum sim_fault {
     SIM_FAULT_DELETED_MOVE,  /* ... while a streamlet of it was moved */
     SIM_FAULT_DELETED_AWAY,  /* ... while a node was away */
     SIM_FAULT_DELETED_UNHEARD, /* ... and an owner of it did not hear of that at once */
-    SIM_FAULT_OLD_HOME,  /* a set's home was followed unheard, and a member asked the old one */
-    SIM_FAULT_OLD_OWNER, /* ... an owner, and a reader by offset */
-    SIM_FAULT_IMPOSTOR,  /* a stranger without the key was at a node's door */
+    SIM_FAULT_OLD_HOME,      /* a set's home was followed unheard, and a member asked the old one */
+    SIM_FAULT_AMID_ADOPTION, /* no fault: the disk stood still while a replica became a log's */
+    SIM_FAULT_OLD_OWNER,     /* ... an owner, and a reader by offset */
+    SIM_FAULT_IMPOSTOR,      /* a stranger without the key was at a node's door */
     SIM_FAULT_HEAP,   /* no fault: what a node's heap takes grew or shrank, and its pool with it */
     SIM_FAULT_SHRUNK, /* ... a step of its memory went back to the kernel */
     SIM_FAULT_LOGS_WAIT, /* ... logs waited for one */

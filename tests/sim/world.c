@@ -100,6 +100,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_DELETED_AWAY] = "deleted_while_away",
     [SIM_FAULT_DELETED_UNHEARD] = "deleted_unheard",
     [SIM_FAULT_OLD_HOME] = "old_home",
+    [SIM_FAULT_AMID_ADOPTION] = "amid_adoption",
     [SIM_FAULT_OLD_OWNER] = "old_owner",
     [SIM_FAULT_IMPOSTOR] = "impostor",
     [SIM_FAULT_HEAP] = "heap_changed",
