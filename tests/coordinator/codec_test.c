@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -14,7 +15,7 @@
 #include "coordinator/recovery.h"
 
 static struct leat_xoshiro rng;
-static uint8_t control[4096], payload[65536];
+static uint8_t control[4096], payload[LEAT_RAFT_ENTRY_BYTES_MAX + 4096];
 
 static uint64_t any(uint64_t most)
 {
@@ -78,6 +79,10 @@ static struct leat_frame encoded(const struct raft_message *m, uint64_t from)
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, control, sizeof control);
     co_message_encode(&writer, from, m);
+    struct leat_msg_reader whole; /* one array of as many values as it says */
+    leat_msg_reader_init(&whole, control, writer.used);
+    leat_msg_skip_n(&whole, leat_msg_read_array(&whole));
+    assert_true(leat_msg_read_done(&whole));
     struct leat_frame frame = {
         .control = control, .control_bytes = writer.used, .payload = payload};
     frame.payload_bytes = (uint32_t)co_message_payload_bytes(m);
@@ -121,7 +126,7 @@ static void codec_every_field_comes_back(void **state)
                 entries[i] = (struct raft_entry){
                     .term = any(UINT64_MAX),
                     .type = leat_xoshiro_below(&rng, 2) ? RAFT_COMMAND : RAFT_BARRIER,
-                    .buf = {(void *)"some bytes of an entry", leat_xoshiro_below(&rng, 22)}};
+                    .buf = {(void *)&"some bytes of an entry"[i], leat_xoshiro_below(&rng, 18)}};
         }
         uint64_t from = 1 + any(UINT64_MAX - 1), to = 0;
         struct leat_frame frame = encoded(&m, from);
@@ -206,6 +211,29 @@ static leat_err one_entry(uint32_t length, uint32_t type)
     leat_put_le32(payload, length);
     leat_put_le32(payload + 4, type);
     return decoded(&frame);
+}
+
+static void codec_entry_is_taken_up_to_its_limit(void **state)
+{
+    (void)state;
+    for (size_t bytes = LEAT_RAFT_ENTRY_BYTES_MAX; bytes <= LEAT_RAFT_ENTRY_BYTES_MAX + 1;
+         bytes++) {
+        void *body = calloc(1, bytes);
+        assert_non_null(body);
+        struct raft_entry entry = {.type = RAFT_COMMAND, .term = 1, .buf = {body, bytes}};
+        struct raft_message m;
+        fill(&m, RAFT_APPEND_ENTRIES);
+        m.append_entries.entries = &entry;
+        m.append_entries.n_entries = 1;
+        struct leat_frame frame = encoded(&m, 3);
+        assert_int_equal(decoded(&frame),
+                         bytes == LEAT_RAFT_ENTRY_BYTES_MAX ? LEAT_OK : LEAT_E_INVALID);
+        free(body);
+    }
+    /* Of other messages a payload is none of ours. */
+    struct raft_message vote;
+    fill(&vote, RAFT_REQUEST_VOTE);
+    assert_int_equal(co_message_payload_bytes(&vote), 0);
 }
 
 static void codec_entry_that_cannot_be_is_refused(void **state)
@@ -312,6 +340,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codec_every_field_comes_back),
         cmocka_unit_test(codec_message_that_cannot_be_is_refused),
+        cmocka_unit_test(codec_entry_is_taken_up_to_its_limit),
         cmocka_unit_test(codec_entry_that_cannot_be_is_refused),
         cmocka_unit_test(codec_rows_of_what_a_node_holds_come_back),
     };

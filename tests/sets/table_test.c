@@ -618,9 +618,41 @@ static bool group_reads(struct stored_group stored)
     return whole;
 }
 
+/* So many members, each with a name and nothing else. */
+static bool crowd_reads(uint32_t members)
+{
+    static uint8_t crowd[64 * 1024];
+    struct leat_msg_writer writer;
+    struct leat_msg_reader reader;
+    leat_msg_writer_init(&writer, crowd, sizeof crowd);
+    leat_msg_write_array(&writer, 5);
+    for (unsigned i = 0; i < 3; i++)
+        leat_msg_write_bin(&writer, "x", 1);
+    leat_msg_write_u64(&writer, LEAT_GROUP_STABLE);
+    leat_msg_write_array(&writer, members);
+    for (uint32_t m = 0; m < members; m++) {
+        leat_msg_write_array(&writer, 8);
+        leat_msg_write_bin(&writer, "member", 6);
+        leat_msg_write_u64(&writer, 1000);
+        leat_msg_write_u64(&writer, 2000);
+        for (unsigned i = 0; i < 3; i++)
+            leat_msg_write_bin(&writer, "", 0);
+        leat_msg_write_array(&writer, 0);
+        leat_msg_write_bin(&writer, "", 0);
+    }
+    assert_false(writer.overflow);
+    leat_msg_reader_init(&reader, crowd, writer.used);
+    struct leat_group *group = leat_group_decode(&reader);
+    bool whole = group && group->member_count == members && leat_msg_read_done(&reader);
+    leat_group_destroy(&group);
+    return whole;
+}
+
 static void table_stored_group_that_cannot_be_is_refused(void **state)
 {
     (void)state;
+    assert_true(crowd_reads(LEAT_SETS_MEMBERS_MAX));
+    assert_false(crowd_reads(LEAT_SETS_MEMBERS_MAX + 1));
     const struct stored_group fine[] = {{5, 3, 8, 2, 5},
                                         {5, 0, 9, 0, 5},
                                         {5, 3, 9, 2, 0},
