@@ -404,6 +404,57 @@ static void port_that_refuses_is_told_and_tried_again(void **state)
     assert_int_equal(ends[0].unborn, unborn + 1);
 }
 
+/* Word of the peer ends the pause, and the next is the shortest again. */
+static void pause_ends_when_the_peer_is_said_to_be_up(void **state)
+{
+    (void)state;
+    connect_rc = LEAT_E_UNREACHABLE;
+    assert_int_equal(open_link(), LEAT_OK);
+    for (unsigned unborn = 0; ends[0].unborn < 10; unborn = ends[0].unborn)
+        while (ends[0].unborn == unborn)
+            run_ms(1);
+    run_ms(100); /* of half a second at least */
+    unsigned unborn = ends[0].unborn;
+    leat_link_retry(ends[0].link);
+    assert_int_equal(ends[0].unborn, unborn);
+    run_ms(1);
+    assert_int_equal(ends[0].unborn, unborn + 1);
+    run_ms(21);
+    assert_int_equal(ends[0].unborn, unborn + 2);
+}
+
+static void links_end_with_one_that_was_just_closed(void **state)
+{
+    (void)state;
+    up();
+    struct caller held = {0};
+    assert_int_equal(ask(&held, KIND_HOLD, 10), LEAT_OK);
+    leat_link_close(&ends[0].link);
+    assert_int_equal(held.done, 0); /* and destroyed, before the port has said that it is closed */
+    leat_links_destroy(&ends[0].links);
+    run_ms(2);
+    assert_int_equal(held.done, 1);
+    assert_int_equal(held.rc, LEAT_E_CANCELLED);
+}
+
+/* One alone: no other's word sets reading going again. */
+static void question_that_was_kept_is_answered_when_it_is_let_go_of(void **state)
+{
+    (void)state;
+    up();
+    struct caller call = {0}, next = {0};
+    keep_sends = true;
+    assert_int_equal(ask(&call, KIND, 10), LEAT_OK);
+    run_ms(5);
+    assert_int_equal(call.done, 0);
+    keep_sends = false;
+    run_ms(1);
+    assert_int_equal(call.done, 1);
+    assert_int_equal(ask(&next, KIND, 10), LEAT_OK);
+    run_ms(1);
+    assert_true(next.matched);
+}
+
 /* The answer is there before the port has let go of the question: its caller is told when both are so. */
 static void port_that_keeps_a_question_has_its_answer_wait(void **state)
 {
@@ -650,6 +701,9 @@ int main(void)
 #define PORT_TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
     const struct CMUnitTest tests[] = {
         PORT_TEST(port_that_refuses_is_told_and_tried_again),
+        PORT_TEST(pause_ends_when_the_peer_is_said_to_be_up),
+        PORT_TEST(links_end_with_one_that_was_just_closed),
+        PORT_TEST(question_that_was_kept_is_answered_when_it_is_let_go_of),
         PORT_TEST(port_that_keeps_a_question_has_its_answer_wait),
         PORT_TEST(call_of_which_half_may_have_left_takes_the_link_with_it),
         PORT_TEST(answer_with_payload_is_let_go_of_once),

@@ -83,6 +83,28 @@ static void link_opened_to_somebody_else_does_not_come_up(void **state)
     }
 }
 
+/* They are written into the diary. */
+static void link_names_of_nodes_are_checked(void **state)
+{
+    (void)state;
+    const struct {
+        const char *name;
+        bool up;
+    } names[] = {{"n", true},      {"a b", true},     {"", false},       {"\x01n", false},
+                 {"n\x1f", false}, {"n\x7fn", false}, {"\xc3\xbc", true}};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        world_again();
+        left = node_make((struct setup){
+            .name = names[i].name, .address = "left:1", .cluster = 7, .incarnation = 11});
+        right = node_make(
+            (struct setup){.name = "right", .address = "right:1", .cluster = 7, .incarnation = 12});
+        open_with(left, 0, (struct leat_link_options){.address = "right:1"});
+        run(SECOND / 4);
+        assert_int_equal(left->ends[0].ups, names[i].up);
+        if (!names[i].up) assert_int_equal(left->ends[0].last_down.code, LEAT_E_INVALID);
+    }
+}
+
 static leat_err opened;
 static void open_only(void *arg)
 {
@@ -367,6 +389,7 @@ int main(void)
 #define WORLD_TEST(name) cmocka_unit_test_setup_teardown(name, setup_world, teardown_world)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(link_lets_in_whom_both_sides_let_in),
+        WORLD_TEST(link_names_of_nodes_are_checked),
         WORLD_TEST(link_opened_to_somebody_else_does_not_come_up),
         WORLD_TEST(link_is_opened_for_a_purpose_at_an_address),
         WORLD_TEST(link_comes_to_the_core_that_it_is_for),

@@ -569,6 +569,50 @@ static void phases_of_native_sets_and_groups_are_told(void **state)
     home_free(home);
 }
 
+/* ---- lack of memory ---- */
+
+static leat_err without_memory(struct home *home, struct ask_group *a)
+{
+    leat_mem_fail_at(1);
+    start(home, a);
+    leat_mem_fail_at(0);
+    assert_true(a->answered);
+    assert_null(a->call.memory);
+    return rc_of(a);
+}
+
+/* By name, and asked again it is there. */
+static void answers_without_memory_are_refused(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    (void)lone(home, "", member);
+    home_run(home, 10 * MS);
+    assert_int_equal(without_memory(home, sync_new(member, 1)), LEAT_E_NO_MEMORY);
+    assert_int_equal(sync_of(home, member, "", ""), LEAT_OK);
+    assert_int_equal(without_memory(home, ask_new(LEAT_SETS_DESCRIBE, "", 0)), LEAT_E_NO_MEMORY);
+    assert_int_equal(without_memory(home, ask_new(LEAT_SETS_LIST, "", 0)), LEAT_E_NO_MEMORY);
+    assert_int_equal(without_memory(home, ask_new(LEAT_SETS_FETCH, "", 0)), LEAT_E_NO_MEMORY);
+    assert_int_equal(without_memory(home, join_new(member, "", "other")), LEAT_E_NO_MEMORY);
+    assert_int_equal(without_memory(home, join_new("", "", "m")), LEAT_E_NO_MEMORY);
+    assert_int_equal(beat(home, member, "", 1), LEAT_OK);
+    /* A native set that can't become a group stays what it is. */
+    struct leat_sets_request native = {.set = "native"};
+    assert_int_equal(native_join(home, LEAT_SETS_ORDERED, STREAM, 1, 2000, &native), LEAT_OK);
+    leat_mem_free(native.assigned);
+    native.kind = LEAT_SETS_LEAVE;
+    assert_int_equal(ask(home, &native), LEAT_OK);
+    struct ask_group *join = join_new("", "", "m");
+    snprintf(join->r.set, sizeof join->r.set, "native");
+    assert_int_equal(without_memory(home, join), LEAT_E_NO_MEMORY);
+    phase_is(home, "native", LEAT_GROUP_EMPTY, LEAT_GROUP_EMPTY);
+    native = (struct leat_sets_request){.set = "native"};
+    assert_int_equal(native_join(home, LEAT_SETS_ORDERED, STREAM, 1, 2000, &native), LEAT_OK);
+    leat_mem_free(native.assigned);
+    home_free(home);
+}
+
 /* ---- while tables of other homes are not read ---- */
 
 /* Only what brings more waits; behind it what would pass it. */
@@ -687,6 +731,7 @@ int main(void)
         cmocka_unit_test(group_sync_of_another_protocol_is_refused),
         cmocka_unit_test(group_instance_is_one_members),
         cmocka_unit_test(group_sync_or_join_asked_again_ends_the_earlier_one),
+        cmocka_unit_test(answers_without_memory_are_refused),
         cmocka_unit_test(phases_of_native_sets_and_groups_are_told),
         cmocka_unit_test(requests_that_bring_nothing_do_not_wait_for_other_homes),
         cmocka_unit_test(empty_table_is_read_as_one),

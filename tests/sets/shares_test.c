@@ -431,8 +431,7 @@ static void idle_groups_of_others_make_way_for_who_has_none(void **state)
     struct home *home = home_new(24, false);
     for (unsigned n = 0; n < 2; n++) {
         char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
-        assert_int_equal(join(home, HONEST, name("idle", n), member, "m"),
-                         LEAT_E_MEMBER_ID_REQUIRED);
+        assert_int_equal(join(home, 7, name("idle", n), member, "m"), LEAT_E_MEMBER_ID_REQUIRED);
         leave(home, name("idle", n), member);
     }
     assert_int_equal(commit(home, HOSTILE, "hostile", 0, 0), LEAT_OK);
