@@ -96,9 +96,12 @@ static void link_names_of_nodes_are_checked(void **state)
         world_again();
         left = node_make((struct setup){
             .name = names[i].name, .address = "left:1", .cluster = 7, .incarnation = 11});
-        right = node_make(
-            (struct setup){.name = "right", .address = "right:1", .cluster = 7, .incarnation = 12});
-        open_with(left, 0, (struct leat_link_options){.address = "right:1"});
+        right = node_make((struct setup){.name = "right",
+                                         .address = "right:1",
+                                         .cluster = 7,
+                                         .incarnation = 12,
+                                         .strangers = true});
+        open_with(left, 0, (struct leat_link_options){.address = "right:1", .stranger = true});
         run(SECOND / 4);
         assert_int_equal(left->ends[0].ups, names[i].up);
         if (!names[i].up) assert_int_equal(left->ends[0].last_down.code, LEAT_E_INVALID);
