@@ -127,6 +127,19 @@ static unsigned faults_print(const struct night *night)
     return missing;
 }
 
+/* How often each pair of visits.def was met, a line for each kind of cluster. Returns how many are too rare: that is
+ * known of the worlds that ask for nothing. */
+static int visits_told(const struct night *night)
+{
+    printf("\n");
+    for (unsigned i = 0; i < WORLDS; i++) {
+        if (worlds[i].setting.nodes == 1) continue;
+        printf("%s, ", worlds[i].name);
+        sim_visits_print(&night->totals[i].visited, true);
+    }
+    return sim_visits_rare(&night->totals[0].visited, night->totals[0].seeds);
+}
+
 int sim_night_run(const struct sim_night_options *asked)
 {
     static struct night night;
@@ -137,13 +150,14 @@ int sim_night_run(const struct sim_night_options *asked)
                 slice_run(&night, world);
     worlds_print(&night);
     unsigned missing = faults_print(&night);
+    int rare = visits_told(&night);
     uint64_t seeds = 0, failed = 0;
     for (unsigned i = 0; i < WORLDS; i++) {
         seeds += night.totals[i].seeds;
         failed += night.totals[i].failed;
     }
     printf("\n%" PRIu64 " events, %" PRIu64 " seeds from %" PRIu64 " on, %" PRIu64
-           " failed, %u kinds of faults are missing, %" PRIu64 " s\n",
-           events_run(&night), seeds, asked->from, failed, missing, seconds_gone(&night));
-    return failed || missing ? 1 : 0;
+           " failed, %u kinds of faults are missing, %d pairs too rare, %" PRIu64 " s\n",
+           events_run(&night), seeds, asked->from, failed, missing, rare, seconds_gone(&night));
+    return failed || missing || rare ? 1 : 0;
 }
