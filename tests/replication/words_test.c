@@ -260,12 +260,152 @@ static void close_or_park_that_the_disk_refuses_is_none(void **state)
         }
 }
 
+static struct replica *opening_one(const struct leat_backup *backup)
+{
+    for (uint32_t i = 0; i < backup->slot_count; i++)
+        if (backup->slots[i] && !backup->slots[i]->seg) return backup->slots[i];
+    return NULL;
+}
+
+static void info_count(void *arg, const struct leat_replica_info *info)
+{
+    (void)info;
+    ++*(unsigned *)arg;
+}
+
+static unsigned count_of(struct leat_backup *backup)
+{
+    unsigned count = 0;
+    leat_backup_each(backup, NULL, true, info_count, &count);
+    return count;
+}
+
+static void hear(struct world *world, const struct leat_link_identity *who, enum leat_rep_kind kind,
+                 const uint8_t *control, uint32_t bytes)
+{
+    struct leat_frame frame = {.kind = (uint16_t)kind, .control = control, .control_bytes = bytes};
+    struct leat_link_ticket ticket = {.connection = UINT64_MAX, .kind = frame.kind};
+    leat_backup_request(world->nodes[1].backup, who, &frame, &ticket);
+}
+
+/* Everything that may be said or asked of replicas while one is still being opened. */
+static void all_is_heard(struct world *world, const struct leat_link_identity *own,
+                         struct rep_body *body)
+{
+    struct leat_backup *backup = world->nodes[1].backup;
+    uint8_t control[REP_BODY_BYTES_MAX + 64];
+    body->handle = opening_one(backup)->handle;
+    for (unsigned kind = LEAT_REP_CLOSE; kind <= LEAT_REP_DROP; kind++) {
+        hear(world, own, (enum leat_rep_kind)kind, control, rep_body_encode(body, control));
+        assert_int_equal(said.rc, LEAT_E_NOT_FOUND);
+    }
+    hear(world, own, LEAT_REP_SEAL, control, rep_body_encode(body, control));
+    assert_int_not_equal(said.rc, LEAT_OK);
+    for (unsigned word = REP_SETTLE_DROP; word <= REP_SETTLE_LEAVE; word++) {
+        struct rep_pair pair = {body->handle, word + (uint64_t)REP_SETTLE_WORDS * WORLD_EPOCH, 0};
+        hear(world, own, LEAT_REP_SETTLE, control,
+             rep_pairs_encode(&pair, 1, control, sizeof control));
+    }
+    const enum leat_rep_kind rows[] = {LEAT_REP_RESTAMP, LEAT_REP_FLUSH};
+    for (unsigned i = 0; i < 2; i++) {
+        struct rep_pair pair = {body->handle, 64, 0};
+        hear(world, own, rows[i], control, rep_pairs_encode(&pair, 1, control, sizeof control));
+    }
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, control, sizeof control);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_u64(&writer, 0);
+    leat_msg_write_bool(&writer, true);
+    hear(world, own, LEAT_REP_AUDIT, control, writer.used);
+    leat_backup_stream_deleted(backup, body->log.stream + 77);
+    assert_false(leat_backup_holds(backup, body->log, body->segment, body->extent));
+    assert_int_equal(leat_backup_look_any(backup, body->log, body->segment, body->extent),
+                     LEAT_E_NOT_FOUND);
+}
+
+/* Goal: a replica that is being opened is nothing yet: nobody finds it, by its handle or its log, and whatever is said
+ * of it meanwhile it is opened, and is one. */
+static void replica_that_is_being_opened_is_nothing_yet(void **state)
+{
+    (void)state;
+    struct replica *rep;
+    struct world *world = world_of(55, LEAT_DURABILITY_MEMORY, &rep);
+    const struct leat_link_identity own = owner_of(world);
+    struct leat_backup *backup = world->nodes[1].backup;
+    struct rep_body body = body_of(rep);
+    uint8_t control[REP_BODY_BYTES_MAX];
+    unsigned before = count_of(backup), answers = said.count;
+    body.segment.v += 1000;
+    body.capacity = rep->seg->capacity;
+    body.durability = LEAT_DURABILITY_MEMORY;
+    assert_null(opening_one(backup));
+    hear(world, &own, LEAT_REP_OPEN, control, rep_body_encode(&body, control));
+    assert_non_null(opening_one(backup));
+    assert_int_equal(said.count, answers); /* not before it is there */
+    assert_int_equal(count_of(backup), before);
+    all_is_heard(world, &own, &body);
+    world_run(world, 200 * 1000);
+    assert_null(opening_one(backup));
+    const struct replica *opened = backup_find(backup, body.handle);
+    assert_non_null(opened);
+    assert_int_equal(opened->seg->id.v, body.segment.v);
+    assert_int_equal(count_of(backup), before + 1);
+    world_free(world);
+}
+
+static void on_fenced(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* Goal: what can't be is not opened; and what was being opened when its writer was fenced is none: it is refused, and
+ * goes. */
+static void open_that_can_not_be_or_comes_with_a_fence_opens_nothing(void **state)
+{
+    (void)state;
+    struct replica *rep;
+    struct world *world = world_of(56, LEAT_DURABILITY_MEMORY, &rep);
+    const struct leat_link_identity own = owner_of(world);
+    struct leat_backup *backup = world->nodes[1].backup;
+    struct rep_body good = body_of(rep);
+    uint8_t control[REP_BODY_BYTES_MAX];
+    good.segment.v += 1000;
+    good.capacity = rep->seg->capacity;
+    good.durability = LEAT_DURABILITY_MEMORY;
+    for (unsigned i = 0; i < 6; i++) {
+        struct rep_body bad = good;
+        if (i == 0) bad.capacity = 0;
+        if (i == 1) bad.capacity = LEAT_SEGMENT_BYTES_MIN / 2;
+        if (i == 2) bad.capacity = LEAT_SEGMENT_BYTES_MAX * 2u;
+        if (i == 3) bad.capacity += 4096;
+        if (i == 4) bad.durability = 0;
+        if (i == 5) bad.durability = LEAT_DURABILITY_DISK + 1;
+        assert_int_equal(ask(world, &own, LEAT_REP_OPEN, &bad), LEAT_E_INVALID);
+        assert_null(opening_one(backup));
+    }
+    unsigned before = count_of(backup), answers = said.count;
+    bool fenced = false;
+    hear(world, &own, LEAT_REP_OPEN, control, rep_body_encode(&good, control));
+    const uint64_t handle = opening_one(backup)->handle;
+    assert_int_equal(leat_backup_fence(backup, "n0", own.incarnation, on_fenced, &fenced), LEAT_OK);
+    world_run(world, 500 * 1000);
+    assert_true(fenced);
+    assert_int_equal(said.count, answers + 1);
+    assert_int_equal(said.rc, LEAT_E_STALE_EPOCH);
+    assert_null(backup_find(backup, handle));
+    assert_int_equal(count_of(backup), before);
+    assert_int_equal(ask(world, &own, LEAT_REP_OPEN, &good), LEAT_E_STALE_EPOCH);
+    world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(word_that_is_not_so_changes_nothing),
         cmocka_unit_test(parked_copy_is_resumed_for_its_writer_alone),
         cmocka_unit_test(word_of_a_stranger_or_of_the_gone_is_not_heard),
+        cmocka_unit_test(replica_that_is_being_opened_is_nothing_yet),
+        cmocka_unit_test(open_that_can_not_be_or_comes_with_a_fence_opens_nothing),
         cmocka_unit_test(close_or_park_that_the_disk_refuses_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
