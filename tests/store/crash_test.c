@@ -272,6 +272,55 @@ static void store_allocation_failure_at_any_point_loses_nothing_answered(void **
     assert_true(n > 10);
 }
 
+static void commit_ask(struct bench *bench, struct mine *mine, uint32_t from, uint32_t to)
+{
+    mine->busy = true;
+    mine->keep = (struct leat_keep){.kind = LEAT_KEEP_COMMIT,
+                                    .seg = mine->seg,
+                                    .from_bytes = from,
+                                    .to_bytes = to,
+                                    .on_done = on_keep_done,
+                                    .owner = mine};
+    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mine->keep);
+}
+
+/* Goal: where several commits of a segment wait for one round, it writes all that they are answered for, in whichever
+ * order they were asked, whether one begins where the other ends or within it: a power cut takes nothing of it. */
+static void store_commits_of_one_round_are_written_as_far_as_they_reach(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 4; way++) {
+        bool larger_first = way & 1, overlap = way & 2;
+        struct bench *bench = bench_ready(41 + way);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        struct mine *before = opened(bench, LEAT_DURABILITY_DISK);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        uint32_t from = mine->committed_bytes;
+        ask(bench, before, LEAT_KEEP_COMMIT);
+        while (fake_event_step(&bench->world)) {
+        } /* its round begins; what comes now waits */
+        assert_true(write_some(mine, 180));
+        uint32_t middle = last_extent(mine).bytes;
+        assert_true(write_some(mine, 120));
+        struct leat_extent end = last_extent(mine);
+        assert_true(middle - from > LEAT_BLOCK_BYTES && end.bytes - middle > LEAT_BLOCK_BYTES);
+        struct mine first = *mine, second = *mine;
+        if (larger_first) commit_ask(bench, &second, overlap ? from : middle, end.bytes);
+        commit_ask(bench, &first, from, middle);
+        if (!larger_first) commit_ask(bench, &second, overlap ? from : middle, end.bytes);
+        fake_settle(&bench->world);
+        assert_true(!first.busy && !second.busy && !before->busy);
+        assert_true(first.rc == LEAT_OK && second.rc == LEAT_OK);
+        reopen(bench, true);
+        const struct leat_found *found = found_of(bench, mine);
+        assert_non_null(found);
+        assert_int_equal(found->kind, LEAT_FOUND_MARK);
+        assert_int_equal(found->scan.bytes, end.bytes);
+        assert_int_equal(found->scan.crc, end.crc);
+        bench_free(bench);
+    }
+}
+
 /* Goal: once the catalogue could not be written, each request that needs a row is answered, by that name, and none
  * waits; what is held is read and committed as before. */
 static void store_catalogue_that_failed_answers_every_request(void **state)
@@ -307,6 +356,7 @@ static void store_catalogue_that_failed_answers_every_request(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(store_commits_of_one_round_are_written_as_far_as_they_reach),
         cmocka_unit_test(store_catalogue_that_failed_answers_every_request),
         cmocka_unit_test(store_crash_at_any_point_keeps_what_was_answered),
         cmocka_unit_test(store_disk_failure_at_any_operation_loses_nothing_answered),
