@@ -101,13 +101,14 @@ static void store_open_row_that_cannot_be_is_damaged(void **state)
     struct leat_row good, bad;
     memcpy(&good, fake_file(&bench->world, "catalogue")->now + at, sizeof good);
     assert_true(good.flags & LEAT_ROW_IN_POOL);
-    for (unsigned i = 0; i < 5; i++) {
+    for (unsigned i = 0; i < 6; i++) {
         bad = good;
+        if (i == 5) bad.slot_file = LEAT_STORE_FILES_MAX;
         if (i == 0) bad.durability = LEAT_DURABILITY_DISK + 1;
         if (i == 1) bad.capacity = 2 * LEAT_SLOT_UNIT_BYTES;
         if (i == 1) bad.slot_unit = LEAT_STORE_FILE_BYTES / LEAT_SLOT_UNIT_BYTES - 1;
         if (i == 2) bad.slot_unit = LEAT_STORE_FILE_BYTES / LEAT_SLOT_UNIT_BYTES;
-        if (i >= 3) bad.pool_at = UINT64_MAX - LEAT_SLOT_UNIT_BYTES + 1;
+        if (i == 3 || i == 4) bad.pool_at = UINT64_MAX - LEAT_SLOT_UNIT_BYTES + 1;
         if (i == 4) bad.flags |= LEAT_ROW_REPLICA; /* which is copied from there before all else */
         leat_row_seal(&bad, number);
         memcpy(fake_file(&bench->world, "catalogue")->now + at, &bad, sizeof bad);
@@ -684,6 +685,7 @@ static void store_open_memory_of_another_segment_is_not_taken_for_one(void **sta
         const struct leat_found *found = found_of(bench, mine);
         assert_non_null(found);
         assert_int_equal(found->kind, row == 0 ? LEAT_FOUND_CLOSED : LEAT_FOUND_LOST);
+        if (row == 2) assert_int_equal(found->scan.bytes, 0); /* nothing of it is there */
         assert_int_equal(found->seg->rotten, row != 0);
         bench_free(bench);
     }

@@ -93,10 +93,71 @@ static void start_tells_nothing_that_the_power_may_take(void **state)
     assert_true(refused > 10 && opened_again > 10 && longer > 10);
 }
 
+enum { HELD = 80 };
+
+struct told {
+    enum leat_found_kind kind;
+    enum leat_segment_state state;
+    uint32_t bytes;
+};
+
+/* What a start tells, in its order. */
+static void take_told(struct bench *bench, struct told out[HELD])
+{
+    size_t count;
+    const struct leat_found *found = leat_store_found(bench->store, &count);
+    assert_int_equal(count, HELD);
+    for (size_t i = 0; i < HELD; i++)
+        out[i] = (struct told){found[i].kind, found[i].seg->state, found[i].scan.bytes};
+}
+
+/* Goal: a start that lacks memory is refused, or tells of every segment, of each the same as it would else; and a
+ * refused one changes nothing of what the next one tells. */
+static void start_without_memory_is_refused_or_tells_all(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(61);
+    for (unsigned i = 0; i < HELD; i++) {
+        struct mine *mine = opened(bench, i % 2 ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY);
+        assert_true(write_some(mine, 1 + i));
+        if (i % 2) assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        if (i % 5 == 1) assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+        if (i % 5 < 3 && i % 5 != 1) {
+            write_close(mine);
+            assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        }
+        if (i == HELD / 2) fake_pass(&bench->world, 1000000); /* those so far are in files */
+    }
+    struct told whole[HELD], now[HELD];
+    reopen(bench, false);
+    take_told(bench, whole);
+    unsigned refused = 0, told = 0;
+    bool reached = true;
+    for (uint64_t n = 1; reached; n++) {
+        fake_kill(&bench->world);
+        bench_drop_store(bench);
+        leat_mem_fail_at(n);
+        leat_err rc = bench_open(bench, NULL);
+        reached = leat_mem_calls() >= n;
+        leat_mem_fail_at(0);
+        assert_true(rc == LEAT_OK || rc == LEAT_E_NO_MEMORY);
+        refused += rc != LEAT_OK;
+        if (rc) continue;
+        told++;
+        take_told(bench, now);
+        for (unsigned i = 0; i < HELD; i++)
+            assert_true(now[i].kind == whole[i].kind && now[i].state == whole[i].state &&
+                        now[i].bytes == whole[i].bytes);
+    }
+    assert_true(refused > 10 && told > 0);
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(start_tells_of_segments_in_their_order),
+        cmocka_unit_test(start_without_memory_is_refused_or_tells_all),
         cmocka_unit_test(start_tells_nothing_that_the_power_may_take),
     };
     return cmocka_run_group_tests_name("store start", tests, NULL, NULL);
