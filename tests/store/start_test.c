@@ -93,6 +93,34 @@ static void start_tells_nothing_that_the_power_may_take(void **state)
     assert_true(refused > 10 && opened_again > 10 && longer > 10);
 }
 
+/* Goal: where another segment's bytes lie in an open one's place, whole and valid, nothing of that is called its own. */
+static void start_takes_no_other_segments_bytes(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(71);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
+    struct mine *third = opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_true(write_some(other, 50));
+    assert_int_equal(do_now(bench, other, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, third, LEAT_KEEP_PARK),
+                     LEAT_OK); /* and the rows of the others */
+    uint8_t *bytes = fake_file(&bench->world, "store/0")->now;
+    assert_ptr_equal(mine->seg->file, fake_file(&bench->world, "store/0"));
+    memcpy(bytes + mine->seg->file_offset, bytes + other->seg->file_offset, mine->seg->capacity);
+    uint32_t whole = last_extent(other).bytes;
+    reopen_without_memory(bench);
+    const struct leat_found *found = found_of(bench, mine);
+    assert_non_null(found);
+    assert_int_equal(found->kind, LEAT_FOUND_LOST);
+    assert_int_equal(found->scan.bytes, 0);
+    assert_int_equal(found->seg->extent.bytes, 0);
+    assert_int_equal(found_of(bench, other)->kind, LEAT_FOUND_MARK);
+    assert_int_equal(found_of(bench, other)->scan.bytes, whole);
+    bench_free(bench);
+}
+
 enum { HELD = 80 };
 
 struct told {
@@ -157,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(start_tells_of_segments_in_their_order),
+        cmocka_unit_test(start_takes_no_other_segments_bytes),
         cmocka_unit_test(start_without_memory_is_refused_or_tells_all),
         cmocka_unit_test(start_tells_nothing_that_the_power_may_take),
     };
