@@ -1,4 +1,4 @@
-/* Segments whose damage was given up: what is whole of them is read, and nothing else. */
+/* What was given up of a log: what is whole is read, and nothing else, and nothing of it is named any more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "steps.h"
+#include "reopen.h"
 
-enum { RECORDS = 100, BATCHES_MAX = 64, BUFFER_BYTES = LEAT_BATCH_BYTES_MAX + 64 * 1024 };
+enum { RECORDS = 100, BATCHES_MAX = 64 };
 
 /* A closed segment in its file alone, and where its batches lie. */
 struct scene {
@@ -156,11 +156,70 @@ static void header_that_leads_elsewhere_passes_over_nothing(void **state)
     scene_end(&scene);
 }
 
+static void on_forgiven(void *arg, struct leat_log *log)
+{
+    (void)log;
+    ++*(unsigned *)arg;
+}
+
+static unsigned places_damaged(const struct fake *fake)
+{
+    struct leat_log_damage damage;
+    uint64_t at = 0;
+    unsigned count = 0;
+    while (leat_log_damage_find(fake->log, &at, &damage))
+        count++;
+    return count;
+}
+
+/* Goal: an operator gives up all that is damaged or missing at once, between others and at the end: each is noted, the
+ * log names nothing any more, and a reader goes over all of it, after the next start too. Where a note is refused that
+ * one is named on. */
+static void all_damage_is_given_up_at_once(void **state)
+{
+    (void)state;
+    uint64_t bases[SEGMENTS_MAX];
+    unsigned told = 0;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(9);
+    bases_of(fake, bases);
+    fake->holes = true;
+    reopen(fake, 1 << 3 | 1 << 6, 0, true); /* two are missing, each between others */
+    fake_settle(fake);
+    assert_int_equal(places_damaged(fake), 2);
+    struct leat_read read = {.from = {bases[3]}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    fake->fail_request_at = fake->requests + 1;
+    fake->fail_kinds = 1u << LEAT_KEEP_GIVE_UP;
+    fake->fail_rc = LEAT_E_DISK;
+    leat_log_forgive(fake->log, on_forgiven, &told);
+    fake_settle(fake);
+    assert_int_equal(told, 1);
+    assert_int_equal(places_damaged(fake), 2);
+    leat_log_forgive(fake->log, on_forgiven, &told);
+    fake_settle(fake);
+    assert_int_equal(told, 2);
+    for (int start = 0; start < 2; start++) {
+        assert_int_equal(places_damaged(fake), 0);
+        for (unsigned gone = 3; gone <= 6; gone += 3) {
+            read = (struct leat_read){.from = {bases[gone]}};
+            assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+            assert_true(read.iov_count > 0);
+            assert_int_equal(read.first.v, bases[gone + 1]);
+        }
+        reopen(fake, 0, 0, true);
+        fake_settle(fake);
+    }
+    free(buffer);
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_whole_of_it_is_read),
         cmocka_unit_test(what_was_not_given_up_is_named),
+        cmocka_unit_test(all_damage_is_given_up_at_once),
         cmocka_unit_test(header_that_leads_elsewhere_passes_over_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

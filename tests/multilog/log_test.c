@@ -598,9 +598,57 @@ static void producers_of_a_full_table_expire_sooner(void **state)
     fake_destroy(fake);
 }
 
+/* Where the first group ends, if that is told. amid: the roll out of it is under way. */
+static uint64_t group_end_check(const struct fake *fake, unsigned *amid)
+{
+    const struct leat_log *log = fake->log;
+    uint64_t first, end;
+    bool next = log->head.seg && log->head.seg->id.v == LEAT_SEGMENTS_PER_GROUP;
+    assert_int_equal(leat_log_group(log, 0, &first, &end), LEAT_OK);
+    assert_int_equal(first, 0);
+    assert_int_equal(end, next && !log->old.seg ? log->head.seg->base_offset : UINT64_MAX);
+    *amid += next && log->old.seg;
+    return end;
+}
+
+/* Goal: where a group of segments ends is told once the next one's beginning can't move any more, which a crash amid
+ * the roll might do; never too early, and then for good. */
+static void group_ends_once_the_roll_out_of_it_is_over(void **state)
+{
+    (void)state;
+    unsigned amid = 0; /* of level `memory` the roll is over at once here */
+    for (unsigned level = LEAT_DURABILITY_MEMORY; level <= LEAT_DURABILITY_DISK; level++) {
+        struct fake *fake = fake_create(17, level);
+        fake->options.settings.segment_bytes_max = 64 * 1024;
+        fake_open(fake, NULL, 0, NULL);
+        uint64_t end = UINT64_MAX, first, now;
+        while (end == UINT64_MAX) {
+            struct sent sent;
+            while (append_try(fake, &sent, 50, 100, -1, -1, -1) == LEAT_E_AGAIN) {
+                fake_turn_end(fake);
+                (void)group_end_check(fake, &amid);
+                assert_true(fake_deliver(fake));
+            }
+            fake_turn_end(fake);
+            do
+                end = group_end_check(fake, &amid);
+            while (fake_deliver(fake));
+            assert_int_equal(sent.answers, 1);
+        }
+        for (int i = 0; i < 20; i++) {
+            must_append(fake, 50, 100);
+            assert_int_equal(leat_log_group(fake->log, 0, &first, &now), LEAT_OK);
+            assert_int_equal(now, end);
+        }
+        fake_destroy(fake);
+    }
+    assert_true(amid > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(group_ends_once_the_roll_out_of_it_is_over),
         cmocka_unit_test(append_first_batch_is_acked_only_after_opened),
         cmocka_unit_test(append_to_a_stream_deleted_before_it_was_opened_writes_no_error),
         cmocka_unit_test(locate_time_in_compressed_batch_goes_on_in_pieces),

@@ -93,7 +93,8 @@ static void start_tells_nothing_that_the_power_may_take(void **state)
     assert_true(refused > 10 && opened_again > 10 && longer > 10);
 }
 
-/* Goal: where another segment's bytes lie in an open one's place, whole and valid, nothing of that is called its own. */
+/* Goal: where another segment's bytes lie in an open one's place, whole and valid, nothing of that is called its
+ * own. */
 static void start_takes_no_other_segments_bytes(void **state)
 {
     (void)state;
