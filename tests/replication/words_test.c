@@ -398,6 +398,59 @@ static void open_that_can_not_be_or_comes_with_a_fence_opens_nothing(void **stat
     world_free(world);
 }
 
+static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
+{
+    assert_int_equal(rc, LEAT_OK);
+    *(struct leat_segment **)arg = seg;
+}
+
+static void adopt_head(bool fence)
+{
+    bool fenced = false;
+    struct replica *rep;
+    struct world *world = world_of(57, LEAT_DURABILITY_MEMORY, &rep);
+    append_some(world, 0, 200);
+    world_run(world, 1000 * 1000);
+    rep = open_copy(world, 1, 0);
+    assert_non_null(rep);
+    struct leat_scan scan;
+    leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &scan);
+    assert_true(scan.base_offset > 0 && scan.next_offset > scan.base_offset);
+    struct leat_segment *seg = NULL;
+    world->coordinator_down = true;
+    struct leat_backup *backup = world->nodes[1].backup;
+    if (fence) {
+        assert_int_equal(
+            leat_backup_fence(backup, "n0", world->nodes[0].incarnation, on_fenced, &fenced),
+            LEAT_OK);
+        world_run(world, 500 * 1000);
+        assert_true(fenced && rep->seg->state < LEAT_SEGMENT_PARKED);
+    }
+    assert_int_equal(leat_backup_adopt(backup, rep->seg->log, (struct leat_epoch){UINT32_MAX},
+                                       rep->seg->id, (struct leat_extent){scan.bytes, scan.crc}, 0,
+                                       INT64_MIN, 0, on_adopted, &seg),
+                     LEAT_OK);
+    world_run(world, 500 * 1000);
+    assert_non_null(seg);
+    assert_int_equal(seg->role, LEAT_SEGMENT_OWN);
+    assert_int_equal(seg->state, LEAT_SEGMENT_CLOSED);
+    assert_int_equal(seg->base_offset, scan.base_offset);
+    assert_int_equal(seg->next_offset, scan.next_offset);
+    assert_int_equal(seg->max_timestamp_ms, scan.max_timestamp_ms);
+    assert_int_equal(seg->extent.bytes, scan.bytes);
+    assert_int_equal(seg->extent.crc, scan.crc);
+    world_free(world);
+}
+
+/* Goal: an open copy that becomes the node's own begins and ends where its bytes say, whatever its row said while it
+ * was open: the offsets of its log's next records follow from that. */
+static void adopted_head_begins_and_ends_where_its_bytes_say(void **state)
+{
+    (void)state;
+    adopt_head(false); /* parked first: its writer may still write */
+    adopt_head(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +459,7 @@ int main(void)
         cmocka_unit_test(word_of_a_stranger_or_of_the_gone_is_not_heard),
         cmocka_unit_test(replica_that_is_being_opened_is_nothing_yet),
         cmocka_unit_test(open_that_can_not_be_or_comes_with_a_fence_opens_nothing),
+        cmocka_unit_test(adopted_head_begins_and_ends_where_its_bytes_say),
         cmocka_unit_test(close_or_park_that_the_disk_refuses_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
