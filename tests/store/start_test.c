@@ -122,6 +122,45 @@ static void start_takes_no_other_segments_bytes(void **state)
     bench_free(bench);
 }
 
+/* Goal: of a segment whose file was lost each start tells, though an earlier one ended anywhere, after it had made the
+ * file again: what was missing is written down before that. */
+static void start_that_ends_anywhere_forgets_no_lost_file(void **state)
+{
+    (void)state;
+    unsigned ended = 0;
+    bool reached = true;
+    for (uint64_t n = 1; reached; n++)
+        for (unsigned power = 0; power < 2; power++) {
+            struct bench *bench = bench_ready(81);
+            struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+            assert_true(write_some(mine, 40));
+            write_close(mine);
+            assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+            fake_pass(&bench->world, 10000000);
+            struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
+            assert_int_equal(do_now(bench, other, LEAT_KEEP_PARK), LEAT_OK); /* its row is synced */
+            struct leat_file *file = fake_file(&bench->world, "store/0");
+            memset(file->now + mine->seg->file_offset, 0, mine->seg->capacity);
+            memset(file->durable + mine->seg->file_offset, 0, mine->seg->capacity);
+            file->bytes = file->durable_bytes = 0;
+            fake_kill(&bench->world);
+            bench->world.arena.inherited_bytes = 0;
+            bench_drop_store(bench);
+            bench->world.fail_at = bench->world.op_count + n;
+            leat_err rc = bench_open(bench, NULL);
+            reached = bench->world.op_count >= bench->world.fail_at;
+            bench->world.fail_at = 0;
+            ended += rc != LEAT_OK;
+            if (power) fake_power_cut(&bench->world);
+            reopen_without_memory(bench);
+            const struct leat_found *found = found_of(bench, mine);
+            assert_non_null(found);
+            assert_true(found->seg->rotten || found->kind == LEAT_FOUND_LOST);
+            bench_free(bench);
+        }
+    assert_true(ended > 4);
+}
+
 enum { HELD = 80 };
 
 struct told {
@@ -187,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(start_tells_of_segments_in_their_order),
         cmocka_unit_test(start_takes_no_other_segments_bytes),
+        cmocka_unit_test(start_that_ends_anywhere_forgets_no_lost_file),
         cmocka_unit_test(start_without_memory_is_refused_or_tells_all),
         cmocka_unit_test(start_tells_nothing_that_the_power_may_take),
     };
