@@ -111,8 +111,8 @@ void co_report_tell(struct leat_coordinator *coordinator)
     uint64_t now_us = co_now(coordinator);
     bool same = it->told.attempt == it->attempt && it->told.ended == it->attempts &&
                 it->told.phase == it->phase && it->told.waits == it->waiting_count;
-    bool idle = it->attempts == 0 && it->phase == LEAT_RECOVERY_NONE;
-    if (same && (idle || now_us < it->told.us + TELL_AGAIN_US)) return;
+    /* Also by who has had none yet: others may have heard of logs that wait from an earlier run of this node. */
+    if (same && now_us < it->told.us + TELL_AGAIN_US) return;
     it->told.attempt = it->attempt;
     it->told.ended = it->attempts;
     it->told.phase = it->phase;
