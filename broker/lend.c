@@ -219,7 +219,7 @@ static struct leat_fetch_read *oldest(const struct leat_list *lent)
 /* Its time to be taken is over. */
 static bool is_due(const struct leat_fetch_read *read, uint64_t now_us)
 {
-    return read != NULL && now_us >= read->lent_us + LEAT_LEND_US && !LEAT_BUG(LENT_STAYS);
+    return read != NULL && now_us >= read->lent_us + LEAT_LEND_US;
 }
 
 /* The store wants the memory of these segments for what is appended. */
@@ -262,6 +262,7 @@ static void sooner(uint64_t *at_us, const struct leat_fetch_read *read)
 void leat_lend_turn_end(struct leat_core *core)
 {
     struct leat_lender *lender = &core->lender;
+    if (LEAT_BUG(LENT_STAYS)) return;
     if (leat_list_empty(&lender->buffers) && leat_list_empty(&lender->segments)) return;
     uint64_t now_us = leat_core_now(core), at_us = now_us + LEAT_LEND_LOOK_US;
     while (!leat_list_empty(&lender->line) && is_due(oldest(&lender->buffers), now_us))
