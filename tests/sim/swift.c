@@ -205,6 +205,8 @@ static void late_look(struct swift *it)
     struct sim_world *world = it->scenario->world;
     /* What was to be late is late, also where all is healed before: pauses and stalls last HEALED_US at most. */
     if (it->scenario->faults_over && !it->healed) it->stalled_until_us = world->now_us + HEALED_US;
+    /* And a connection may carry bytes that come later still. */
+    if (it->scenario->faults_over && !it->healed && it->conn) it->actor->net.close(it->conn);
     it->healed = it->scenario->faults_over;
     if (it->server && it->server->disk->stall_until_us > it->stalled_until_us)
         it->stalled_until_us = it->server->disk->stall_until_us;
