@@ -32,15 +32,6 @@ static bool is_below_min(const struct leat_primary_log *log)
     return up < least && up + nodes_coming(log->primary) < least;
 }
 
-/* A copy that is still being made is none: were its source lost now, so were what it lacks. */
-static unsigned whole_copies(const struct rep_set *set)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < set->copy_count; i++)
-        count += set->copies[i]->state != REP_COPY_OPENING && !set->copies[i]->incomplete;
-    return count;
-}
-
 static void count_sets(const struct leat_primary_log *log, const struct leat_list *head,
                        struct leat_primary_status *out, bool *out_lacks)
 {
@@ -49,7 +40,8 @@ static void count_sets(const struct leat_primary_log *log, const struct leat_lis
         if (set->misplaced) out->segments_misplaced++;
         bool own_damaged = set->seg && set->seg->rotten;
         if (!set->reserved || set->dropping) continue;
-        if (whole_copies(set) >= rep_wanted(log) && !own_damaged) continue;
+        /* A copy that is still being made is none: were its source lost now, so were what it lacks. */
+        if (rep_set_whole_count(set) > rep_wanted(log) && !own_damaged) continue;
         out->segments_under_replicated++;
         *out_lacks = true;
     }
@@ -168,10 +160,20 @@ bool leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep
     return set != NULL;
 }
 
+/* One that is being opened has no copies yet, and one that goes needs none. */
+static const struct rep_set *newest_told(const struct leat_list *head)
+{
+    for (const struct leat_list *it = head->prev; it != head; it = it->prev) {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        if (set->reserved && !set->dropping) return set;
+    }
+    return NULL;
+}
+
 void leat_primary_log_status(const struct leat_primary_log *rep,
                              struct leat_primary_log_status *out)
 {
-    const struct leat_list *head = leat_list_empty(&rep->active) ? &rep->settled : &rep->active;
+    const struct rep_set *last = newest_told(&rep->active);
     struct leat_primary_status sets = {0};
     bool lacks = false;
     count_sets(rep, &rep->active, &sets, &lacks);
@@ -182,8 +184,6 @@ void leat_primary_log_status(const struct leat_primary_log *rep,
                                             .version = rep->version,
                                             .suspended = rep_is_held(rep),
                                             .below_min = is_below_min(rep)};
-    if (!leat_list_empty(head)) {
-        const struct rep_set *last = LEAT_CONTAINER(head->prev, const struct rep_set, link);
-        out->copies_now = whole_copies(last) + 1;
-    }
+    if (last == NULL) last = newest_told(&rep->settled);
+    if (last != NULL) out->copies_now = rep_set_whole_count(last);
 }

@@ -1,4 +1,4 @@
-/* Where a log ends, by the rule told a second time, over sets instead of rows in their order: a million small worlds of
+/* Where a log ends, by the rule told a second time, over sets instead of rows in their order: half a million worlds of
  * marks, closed segments, lost ones, ragged ends and differing bytes. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@ Kinds:
   leader  kill -9 of the node that leads the coordinators
   pair    kill -9 of an owner and, moments later, of another node (while it recovers the first, often)
   stop    SIGSTOP of an owner, SIGCONT later: it wakes up as one that was declared dead
-  stuff   an owner's memory is stuffed: somebody appends to a stream of its own there as fast as it takes
+  stuff   somebody appends to a stream on all nodes as fast as they take it: memory for segments is short
   stale   kill -9 of a node with copies; while that one is away the head rolls; then kill -9 of the owner and a third node, and the
           one that was away comes back first, with what it had (its copies are too old to count)
   remake  kill -9 of a node with copies, and of the owner while those copies are made anew elsewhere
@@ -35,10 +35,11 @@ from rig import WAIT_S, equal, on_end, process_end, until
 NEAR_KINDS = ('kill', 'leader', 'pair', 'stop', 'stuff', 'stale', 'remake', 'chain', 'room')
 FAR_KINDS = ('cut', 'oneway', 'parted', 'split', 'unled', 'late', 'lag', 'slow', 'full')
 WITH_ANOTHER = ('pair', 'oneway', 'parted', 'split', 'stale', 'remake', 'chain', 'late', 'lag')
+LASTS_S = {'slow': (1, 4), 'full': (3, 6), 'stuff': (1, 3)}  # what takes its time to be felt
 # Nobody else can serve what those hold, or need: appends may wait until all are back.
-LASTS_S = {'slow': (1, 4), 'full': (3, 6)}  # what takes its time to be felt
 MAY_WAIT = ('pair', 'split', 'slow', 'full', 'stuff', 'stale', 'remake', 'chain', 'room', 'late', 'lag')
-DISK_BYTES = 1 << 30  # of a node, in a cluster of namespaces
+BESIDE_LEADER = ('unled', 'late')  # the leader is cut off from somebody: that is another node
+DISK_BYTES = 512 << 20  # of a node, in a cluster of namespaces
 STUFF_RECORDS = 12000  # three copies take more than the nodes' memory for segments, and less than their disks
 
 
@@ -153,6 +154,7 @@ class Blow:
         self.stuffing = self.cluster.leat_start('bench', 'append', '--stream', 'stuff', '--fresh', '--streamlets', 4, '--copies', 3,
                                                 '--record-bytes', '16K', '--batch-records', 10, '--records', STUFF_RECORDS,
                                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until(lambda: self.cluster.leat('stream', 'describe', 'stuff', code=None).returncode == 0, 'the stuffing has begun')
 
     def cut(self, on):
         (self.cluster.cut if on else self.cluster.mend)(self.victim)
@@ -177,8 +179,7 @@ class Blow:
             self.apart(True, self.second, self.leader)
             self.back(self.second)
             time.sleep(self.dice.uniform(0, 0.5))  # what it has heard by then is what is tried
-            if self.victim != self.second:
-                self.die(self.victim)
+            self.die(self.victim)
         else:
             self.apart(False, self.second, self.leader)
             self.back(self.victim)

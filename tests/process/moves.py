@@ -89,7 +89,7 @@ def test_a_consumer_goes_on_through_moves():
     equal(len(seen), 30000)
     equal(len(set(seen)), 30000, 'each once')
     equal(sorted(cluster.consume('s')), lines)
-    # A move is no news for who reads; one that takes long on a busy machine may be told of, once.
+    # A move is no news for who reads; each of the six may be told of once, on a busy machine.
     check(error.decode().count('ask for metadata again') <= 6, error.decode())
 
 

@@ -33,7 +33,7 @@ import threading
 import time
 
 import rig
-from blows import FAR_KINDS, LASTS_S, MAY_WAIT, NEAR_KINDS, WITH_ANOTHER, Blow, address, small_disk
+from blows import BESIDE_LEADER, FAR_KINDS, LASTS_S, MAY_WAIT, NEAR_KINDS, WITH_ANOTHER, Blow, address, small_disk
 from busy import StandStill, Teller, whole_diary
 from cluster import Cluster
 import namespaces
@@ -373,27 +373,29 @@ class Trials:
         return [f'n{i}' for i in range(len(self.cluster.nodes))]
 
     def leader(self):
-        address = until(lambda: well(self.cluster), 'somebody says who leads')['leader_address']
-        found = [i for i in range(len(self.cluster.nodes)) if self.cluster.node_address(i) == address]
-        return found[0] if found else None
+        def found():
+            address = well(self.cluster)
+            return address and [i for i in range(len(self.cluster.nodes)) if self.cluster.node_address(i) == address['leader_address']]
+        return until(found, 'somebody says who leads')[0]
 
-    def victim(self, kind, owners):
+    def victim(self, kind, owners, leader):
         if kind == 'leader':
-            return until(lambda: [i for i in [self.leader()] if i is not None], 'somebody leads')[0]
-        return int(self.dice.choice(sorted(owners))[1:])
+            return leader
+        served = [int(name[1:]) for name in sorted(owners)]
+        return self.dice.choice([i for i in served if i != leader or kind not in BESIDE_LEADER] or served)
 
-    def second(self, kind, victim):
+    def second(self, kind, victim, leader):
         """Two of three voters must live."""
         others = [i for i in range(4) if i != victim and (kind != 'pair' or victim > 2 or i > 2)]
-        return self.dice.choice(others)
+        return self.dice.choice([i for i in others if i != leader or kind not in BESIDE_LEADER])
 
     def trial(self, number, kind):
         self.well_wait('all is well before a trial')
         time.sleep(self.args.calm_s)  # nothing is waited for: calm is a part of the trial (--calm-s)
         owners = until(lambda: (o := self.round.owners()) and set(o) <= set(self.names()) and o, 'all have owners')
-        victim = self.victim(kind, owners)
-        second = self.second(kind, victim)
         leader = self.leader()
+        victim = self.victim(kind, owners, leader)
+        second = self.second(kind, victim, leader)
         self.blow = blow = Blow(self.cluster, kind, victim, second, leader, self.dice)
         struck = [feed for node in blow.struck for feed in owners.get(f'n{node}', [])]
         led = leader in blow.struck
@@ -483,10 +485,11 @@ def parts(args, may_cut):
     check(kinds, 'no network namespaces here, and nothing else is wanted')
     dice = random.Random(args.seed)
     transports = args.transports.split(',')
-    wanted = []
+    wanted, done = [], 0
     for t, transport in enumerate(transports):
         count = args.trials // len(transports) + (t < args.trials % len(transports))
-        mine = [kinds[(i + t) % len(kinds)] for i in range(count)]
+        mine = [kinds[(done + i) % len(kinds)] for i in range(count)]
+        done += count
         dice.shuffle(mine)
         wanted.append((transport, mine))
     return wanted, dice

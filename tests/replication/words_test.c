@@ -296,9 +296,11 @@ static void all_is_heard(struct world *world, const struct leat_link_identity *o
     uint8_t control[REP_BODY_BYTES_MAX + 64];
     body->handle = opening_one(backup)->handle;
     for (unsigned kind = LEAT_REP_CLOSE; kind <= LEAT_REP_DROP; kind++) {
+        said.rc = LEAT_OK;
         hear(world, own, (enum leat_rep_kind)kind, control, rep_body_encode(body, control));
         assert_int_equal(said.rc, LEAT_E_NOT_FOUND);
     }
+    said.rc = LEAT_OK;
     hear(world, own, LEAT_REP_SEAL, control, rep_body_encode(body, control));
     assert_int_not_equal(said.rc, LEAT_OK);
     for (unsigned word = REP_SETTLE_DROP; word <= REP_SETTLE_LEAVE; word++) {

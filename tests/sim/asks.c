@@ -37,6 +37,11 @@ static const struct leat_hosted *hosted_find(const struct sim_server *server,
     return NULL;
 }
 
+bool sim_log_epoch(const struct sim_server *server, struct leat_log_ref ref, uint32_t *out_epoch)
+{
+    return sim_serves(server) && hosted_find(server, ref, out_epoch) != NULL;
+}
+
 bool sim_place_find(const struct sim_server *server, uint32_t stream, unsigned nth,
                     struct sim_place *out_place)
 {

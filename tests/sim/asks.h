@@ -16,6 +16,8 @@ struct sim_place {
 };
 /** The server is up, and says so. */
 bool sim_serves(const struct sim_server *server);
+/** Under which epoch that node has a log; false: it has none, or does not serve. */
+bool sim_log_epoch(const struct sim_server *server, struct leat_log_ref ref, uint32_t *out_epoch);
 /** One of the logs of a stream that a server has; nth: modulo how many it has. false: it has none. */
 bool sim_place_find(const struct sim_server *server, uint32_t stream, unsigned nth,
                     struct sim_place *out_place);

@@ -124,6 +124,8 @@ static void outcome_take(const struct sim_replay *replay, const struct outcome *
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
         snprintf(why, sizeof why, "A10 stuck: no end within %d s of real time",
                  SIM_SECONDS_PER_SEED);
+    else if (outcome->state == DIED)
+        snprintf(why, sizeof why, "ended before its end: a replay tells how");
     else
         snprintf(why, sizeof why, "A11 assert: ended by %s %d",
                  WIFSIGNALED(status) ? "signal" : "code",

@@ -69,7 +69,7 @@ static bool line_read(struct sim_replay *replay, const char *word, char *values)
 bool sim_replay_read(const char *path, struct sim_replay *out_replay)
 {
     FILE *file = fopen(path, "r");
-    char line[300], word[32];
+    char line[SIM_VERDICT_BYTES + 16], word[32];
     int at = 0;
     bool good = true;
     if (!file) {

@@ -355,15 +355,17 @@ void sim_aims_start(struct scenario *scenario);
 void sim_traps_start(struct scenario *scenario);
 /* ---- traps_home.c ---- */
 /** Has the seed that? After all other choices, before streams are chosen. */
-/* aims_adopt.c */
-void sim_aim_adopt_start(struct scenario *scenario);
-/* traps_reader.c */
-bool sim_trap_reader_choose(const struct scenario_options *options);
-/** Of one that was chosen. */
-void sim_trap_reader_start(struct scenario *scenario);
 void sim_trap_home_choose(struct scenario *scenario);
 /** A member asks a home that was followed, now and then, from now on. */
 void sim_trap_home_start(struct scenario *scenario);
+/* ---- aims_adopt.c ---- */
+/** Replicas that become a log's are struck, now and then, from now on. */
+void sim_aim_adopt_start(struct scenario *scenario);
+/* ---- traps_reader.c ---- */
+/** Has the seed that? Before its machines are made, as it needs one more. */
+bool sim_trap_reader_choose(const struct scenario_options *options);
+/** Of a seed that has it. */
+void sim_trap_reader_start(struct scenario *scenario);
 
 /* ---- damage.c ---- */
 /** Whose disk may be damaged in this seed? */

@@ -62,6 +62,7 @@ enum sim_fault {
     SIM_FAULT_FLIP,       /* a bit of a stored byte was flipped */
     SIM_FAULT_LOST_FILE,  /* a store file is gone, or has lost its end */
     SIM_FAULT_TRIM,       /* no fault: a log begins later by request */
+    SIM_FAULT_SWIFT,      /* no fault: a stream that nobody troubles was answered in time */
     SIM_FAULTS_ONE_NODE,  /* from here on: of worlds with several nodes */
     SIM_FAULT_RMEM_TORN = SIM_FAULTS_ONE_NODE, /* a one-sided write arrived in part */
     SIM_FAULT_RMEM_ERROR,                      /* a one-sided write failed */
@@ -97,7 +98,7 @@ enum sim_fault {
     SIM_FAULT_TOLD_LACKING,  /* ... of a log that lacks copies */
     SIM_FAULT_TOLD_AWAY,     /* ... of a node that is away */
     SIM_FAULT_TOLD_FULL,     /* ... of a full disk */
-    SIM_FAULT_RUNNING_DISK,  /* ... or a bit flipped, while its node ran */
+    SIM_FAULT_RUNNING_DISK,  /* a disk's bit flipped, or a file lost its end, while its node ran */
     SIM_FAULT_STALE_DISK,    /* a machine's disk was put back to what it was */
     SIM_FAULT_EMPTY_DISK,    /* a machine came back with an empty disk */
     SIM_FAULT_EMPTY_VOTER,   /* ... and is one of the coordinators */
@@ -115,8 +116,8 @@ enum sim_fault {
     SIM_FAULT_DELETED_UNHEARD, /* ... and an owner of it did not hear of that at once */
     SIM_FAULT_OLD_HOME,      /* a set's home was followed unheard, and a member asked the old one */
     SIM_FAULT_AMID_ADOPTION, /* no fault: the disk stood still while a replica became a log's */
-    SIM_FAULT_OLD_OWNER,     /* ... an owner, and a reader by offset */
-    SIM_FAULT_IMPOSTOR,      /* a stranger without the key was at a node's door */
+    SIM_FAULT_OLD_OWNER, /* a reader by offset asked an owner of before, which others had followed unheard */
+    SIM_FAULT_IMPOSTOR, /* a stranger without the key was at a node's door */
     SIM_FAULT_HEAP,   /* no fault: what a node's heap takes grew or shrank, and its pool with it */
     SIM_FAULT_SHRUNK, /* ... a step of its memory went back to the kernel */
     SIM_FAULT_LOGS_WAIT, /* ... logs waited for one */

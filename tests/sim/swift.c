@@ -4,6 +4,7 @@
  * stood still, was cut off, or had a disk that refused or stood still. */
 #include "tests/sim/swift.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ enum {
     VALUE_BYTES = 700,
     REQUEST_BYTES = 2048,
     SEGMENT_BYTES = 16 * 1024,
+    NAME_BYTES = 24,
 };
 
 enum ask { ASK_APPEND, ASK_FIRST, ASK_LAST, ASK_END, ASKS };
@@ -37,7 +39,8 @@ struct swift {
     struct sim_actor *actor;
     struct leat_conn *conn;
     const struct sim_server *server; /* who is asked */
-    unsigned boots, rounds;
+    unsigned boots, rounds,
+        names;       /* names: that were asked for; whether one was made may be unknown */
     uint32_t stream; /* 0: not made yet */
     uint32_t epoch;
     uint64_t end; /* records that are acked */
@@ -61,9 +64,11 @@ static size_t frame_end(const struct leat_msg_writer *writer, uint8_t *out, enum
     return LEAT_FRAME_HEADER_BYTES + writer->used;
 }
 
-static size_t create_make(uint8_t *out)
+static size_t create_make(struct swift *it, uint8_t *out)
 {
     struct leat_msg_writer writer;
+    char name[NAME_BYTES];
+    int bytes = snprintf(name, sizeof name, "swift-%u", ++it->names);
     struct leat_stream_settings settings = {.streamlets = 1,
                                             .logs = 1,
                                             .copies = 1,
@@ -73,7 +78,7 @@ static size_t create_make(uint8_t *out)
                                             .retention_bytes = -1};
     leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, REQUEST_BYTES / 2);
     leat_msg_write_array(&writer, 2);
-    leat_msg_write_string(&writer, "swift", 5);
+    leat_msg_write_string(&writer, name, (uint32_t)bytes);
     leat_msg_settings_write(&writer, &settings);
     return frame_end(&writer, out, LEAT_KIND_STREAM_CREATE, 0);
 }
@@ -99,7 +104,7 @@ static size_t append_make(const struct swift *it, uint8_t *out)
 static size_t request_make(struct swift *it, uint8_t *out)
 {
     struct sim_place place = {.log = {it->stream, 0, 0}, .epoch = it->epoch};
-    if (it->stream == 0) return create_make(out);
+    if (it->stream == 0) return create_make(it, out);
     it->ask = (enum ask)(it->rounds++ % ASKS);
     if (it->end == 0) it->ask = ASK_APPEND;
     if (it->ask == ASK_APPEND) return append_make(it, out);
@@ -123,6 +128,8 @@ static void answered(struct swift *it, const struct leat_frame *frame)
         it->calm_us = UINT64_MAX;
         return;
     }
+    if (it->stream != 0 && it->calm_us != UINT64_MAX) /* one that was watched */
+        sim_fault_struck(it->scenario->world, SIM_FAULT_SWIFT);
     if (it->stream == 0) {
         (void)leat_msg_read_array(&reader);
         it->stream = leat_msg_read_u32(&reader);
@@ -228,6 +235,8 @@ static void ask(struct swift *it)
 {
     uint8_t request[2 * REQUEST_BYTES];
     if (it->asked_us || !it->open || it->answers_left) return;
+    struct leat_log_ref ref = {it->stream, 0, 0};
+    if (it->stream != 0 && !sim_log_epoch(it->server, ref, &it->epoch)) return;
     size_t bytes = request_make(it, request);
     it->asked_us = it->scenario->world->now_us;
     it->answers_left = 1;

@@ -49,6 +49,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_FLIP] = "flipped_bit",
     [SIM_FAULT_LOST_FILE] = "lost_file",
     [SIM_FAULT_TRIM] = "trim",
+    [SIM_FAULT_SWIFT] = "swift_answer",
     [SIM_FAULT_RMEM_TORN] = "torn_rmem_write",
     [SIM_FAULT_RMEM_ERROR] = "failed_rmem_write",
     [SIM_FAULT_RMEM_MIXED] = "mixed_rmem_write",
