@@ -27,6 +27,7 @@ static void usage(FILE *to)
           "       --nodes N: a cluster of N machines that form, die and come back\n"
           "       --hard: blow upon blow, more to lose; deliberate bugs always have it\n"
           "       --deletes: streams are deleted in every seed, not in one of twenty\n"
+          "       --hasty: what nodes that have gone had is copied elsewhere at once\n"
           "       --twice: every seed is run twice, to see that it replays, not one of 50\n"
           "       --no-recovery: the streamlets of one that dies wait for it\n"
           "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
@@ -51,7 +52,8 @@ static void usage(FILE *to)
 
 /* Set by getopt_long(). */
 static struct {
-    int trace, sweep, errors, allocations, bugs, explore, no_recovery, hard, deletes, twice, night;
+    int trace, sweep, errors, allocations, bugs, explore, no_recovery, hard, deletes, hasty, twice,
+        night;
 } flags;
 
 static const struct option option_names[] = {
@@ -80,6 +82,7 @@ static const struct option option_names[] = {
     {"no-recovery", 0, &flags.no_recovery, 1},
     {"hard", 0, &flags.hard, 1},
     {"deletes", 0, &flags.deletes, 1},
+    {"hasty", 0, &flags.hasty, 1},
     {"twice", 0, &flags.twice, 1},
     {"night", 0, &flags.night, 1},
     {0},
@@ -265,6 +268,7 @@ int main(int argc, char **argv)
                                   .recovery = !flags.no_recovery,
                                   .hard = flags.hard || asked.bug,
                                   .deletes = flags.deletes,
+                                  .hasty = flags.hasty,
                                   .bug = asked.bug};
     if (asked.replay) return run_replay(asked.replay);
     if (flags.explore) return run_explore(&asked, &setting);

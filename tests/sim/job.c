@@ -34,7 +34,8 @@ struct scenario_options sim_setting_options(const struct sim_setting *setting, u
                                      .nodes = setting->nodes,
                                      .recovery = setting->recovery,
                                      .hard = setting->hard,
-                                     .deletes = setting->deletes};
+                                     .deletes = setting->deletes,
+                                     .hasty = setting->hasty};
 }
 
 /* ---- in the child ---- */

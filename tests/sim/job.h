@@ -17,6 +17,7 @@ struct sim_setting {
     uint32_t nodes;
     bool recovery, hard; /* in a cluster */
     bool deletes;        /* in a cluster; else in those that choose it */
+    bool hasty;          /* in a cluster: copies are made anew at once */
     unsigned bug;        /* enum leat_bug: the rule that is broken */
 };
 struct scenario_options sim_setting_options(const struct sim_setting *setting, uint64_t seed);

@@ -18,6 +18,7 @@ static const struct {
     {"three nodes", {.nodes = 3, .recovery = true}, 4},
     {"--hard", {.nodes = 3, .recovery = true, .hard = true}, 2},
     {"--deletes", {.nodes = 3, .recovery = true, .deletes = true}, 1},
+    {"--hard --hasty", {.nodes = 3, .recovery = true, .hard = true, .hasty = true}, 1},
     {"--no-recovery", {.nodes = 3}, 1},
     {"one node", {.nodes = 1, .recovery = true}, 1},
 };

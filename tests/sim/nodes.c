@@ -1,5 +1,28 @@
 /* A cluster: machines that form it in any order, and end together. */
+#include "broker/core.h"
+#include "replication/primary.h"
 #include "tests/sim/scenario.h"
+
+enum { GRACE_US_MIN = 30 * 1000, GRACE_US_MAX = 1500 * 1000 };
+
+/* With --hasty what a node that has gone had is copied elsewhere within a second or so, not 20 s later, which is longer
+ * than faults last: so nodes come back while that is under way, or with copies of which others have been made. */
+void sim_nodes_grace_choose(struct scenario *scenario)
+{
+    struct sim_rng rng;
+    sim_rng_init(&rng, scenario->world->seed, "grace");
+    scenario->grace_us = sim_rng_between(&rng, GRACE_US_MIN, GRACE_US_MAX);
+}
+
+void sim_nodes_grace_set(const struct sim_server *server)
+{
+    const struct scenario *scenario = server->scenario;
+    for (uint32_t c = 0; scenario->grace_us && c < scenario->cores; c++) {
+        struct leat_primary_options *options = &server->node->cores[c].replicate.primary->options;
+        options->grace_us = 4 * scenario->grace_us;
+        options->grace_none_us = options->grace_crashed_us = scenario->grace_us;
+    }
+}
 
 bool sim_nodes_are_ready(struct scenario *scenario)
 {

@@ -18,6 +18,7 @@ bool sim_replay_write(const char *path, const struct sim_replay *replay, const c
     if (!setting->recovery) fprintf(file, "no-recovery 1\n");
     if (setting->hard) fprintf(file, "hard 1\n");
     if (setting->deletes) fprintf(file, "deletes 1\n");
+    if (setting->hasty) fprintf(file, "hasty 1\n");
     if (setting->bug) fprintf(file, "bug %s\n", sim_bug_name(setting->bug));
     for (unsigned i = 0; i < replay->dice.count; i++)
         fprintf(file, "dice %" PRIu64 " %" PRIu64 "\n", replay->dice.at[i].turn,
@@ -61,6 +62,8 @@ static bool line_read(struct sim_replay *replay, const char *word, char *values)
         setting->hard = number != 0;
     else if (strcmp(word, "deletes") == 0)
         setting->deletes = number != 0;
+    else if (strcmp(word, "hasty") == 0)
+        setting->hasty = number != 0;
     else
         return false;
     return true;

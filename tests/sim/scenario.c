@@ -648,6 +648,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     if (scenario->server_count > 1) cluster_choose(scenario);
     if (scenario->server_count > 1) sim_deletes_choose(scenario, options->deletes);
     if (scenario->server_count > 1) sim_trap_home_choose(scenario);
+    if (scenario->server_count > 1 && options->hasty) sim_nodes_grace_choose(scenario);
     world->somebody_waits = somebody_waits;
     world->waits_arg = scenario;
     if (!options->on_built)

@@ -161,6 +161,7 @@ struct scenario {
     unsigned client_count;
     uint32_t cores;
     uint64_t memory_bytes, park_after_us, flush_delay_us;
+    uint64_t grace_us; /* until copies are made anew; 0: as usual */
     uint64_t raft_segment_bytes, raft_snapshot_bytes_min; /* 0: as a server has it */
     enum leat_rmem_kind transport;                        /* of a cluster; NONE: what each finds */
     unsigned rmem_kinds;                                  /* that its machines have, bits */
@@ -237,6 +238,7 @@ struct scenario_options {
     bool calm;        /* no scheduled faults */
     bool hard;        /* of a cluster: blow upon blow */
     bool deletes;     /* of a cluster: streams are deleted, whatever the seed's choice is */
+    bool hasty;       /* of a cluster: nodes.c */
     bool recovery;    /* of a cluster: streamlets of a node that dies go to others */
     uint32_t nodes;   /* 0, 1: a server alone */
     uint32_t records; /* of all producers together; 0: what a seed usually has */
@@ -339,6 +341,9 @@ bool sim_nodes_form(struct scenario *scenario, uint64_t limit_us);
 /** Every node dies at once. */
 void sim_nodes_die(struct scenario *scenario);
 bool sim_nodes_ready(struct scenario *scenario, uint64_t limit_us);
+/** How soon copies are made anew in this seed; and so at that node, which has just started. */
+void sim_nodes_grace_choose(struct scenario *scenario);
+void sim_nodes_grace_set(const struct sim_server *server);
 bool sim_nodes_are_ready(struct scenario *scenario);
 
 /* ---- nodes_faults.c ---- */

@@ -62,6 +62,7 @@ static void failure_print(const struct sim_job *job, const char *verdict)
     if (setting->nodes > 1 && !setting->recovery) printf(" --no-recovery");
     if (setting->hard) printf(" --hard");
     if (setting->deletes) printf(" --deletes");
+    if (setting->hasty) printf(" --hasty");
     if (setting->bug) printf(" --bug %s", sim_bug_name(setting->bug));
     printf(": %s\n", verdict);
     sim_job_text_print(job);
@@ -173,7 +174,7 @@ static int visits_told(const struct sim_setting *setting, const struct sim_total
 {
     sim_visits_print(&totals->visited, true);
     if (setting->nodes != 3 || !setting->recovery) return 0;
-    if (setting->hard || setting->deletes || setting->bug) return 0;
+    if (setting->hard || setting->deletes || setting->hasty || setting->bug) return 0;
     return sim_visits_rare(&totals->visited, totals->seeds);
 }
 

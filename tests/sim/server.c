@@ -88,6 +88,7 @@ static void on_ready(void *owner, leat_err rc, const struct leat_error *error, c
     server->ready_us = sim_process_now_us(server->process);
     server->failed_boots = 0;
     leat_node_complaints(server->node, complaint, server);
+    sim_nodes_grace_set(server);
 }
 
 static void exit_now(struct sim_world *world, struct sim_event *event)
