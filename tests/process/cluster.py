@@ -115,11 +115,11 @@ class Cluster:
 def test_three_nodes_form_a_cluster_in_any_order():
     cluster = Cluster(**PATIENT).start(order=[2, 0, 1])
     for i in range(3):
-        status = cluster.status(which=[i])
+        # On a busy machine the leader may be followed by another one just then.
+        status = until(lambda: (told := cluster.status(which=[i]))['leader_address'] and told, 'somebody leads')
         equal(sorted(n['name'] for n in status['nodes']), ['n0', 'n1', 'n2'])
         equal({n['state'] for n in status['nodes']}, {'up'})
         equal(len(status['voters']), 3)
-        check(status['leader_address'], status)
     equal(len({cluster.status(which=[i])['cluster_id'] for i in range(3)}), 1, 'cluster ids')
 
 
