@@ -461,6 +461,9 @@ void log_step_end(struct leat_log *log)
                                  : stop_goes_on(log);
     if (!over) return;
     void (*on_end)(void *arg, struct leat_log *ended) = log->on_end;
+    /* SUBTLE: its copies are released next, which takes turns. A trim entry that was due in one of them was committed,
+     * and the log was destroyed with that under way. */
+    log->resting |= log->releasing;
     log->on_end = NULL;
     on_end(log->on_end_arg, log);
 }

@@ -417,6 +417,29 @@ static void retention_of_a_log_that_is_deleted_asks_for_nothing(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: a log that was released, and whose copies are being released, does nothing more, though retention wants a trim
+ * entry just then: whoever had it released destroys it when the copies are idle. */
+static void retention_of_a_log_that_was_released_asks_for_nothing(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(4);
+    leat_log_release(fake->log, fake_on_end, fake);
+    fake_settle(fake);
+    assert_true(fake->ended);
+    uint64_t requests = fake->requests;
+    fake->log->trim_segment = fake->log->first_segment + 1; /* what is in front is heard of late */
+    assert_true(log_trim_is_due(fake->log));
+    for (unsigned turn = 0; turn < 20; turn++)
+        leat_log_turn_end(fake->log);
+    assert_int_equal(fake->requests, requests);
+    assert_true(log_is_quiet(fake->log));
+    fake->ended = false;
+    while (leat_log_segment_pop(fake->log) != NULL) {
+    }
+    leat_log_destroy(&fake->log);
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     static int files;
@@ -437,6 +460,7 @@ int main(void)
         cmocka_unit_test(retention_by_size_drops_with_each_close),
         cmocka_unit_test(retention_by_size_counts_what_is_acked),
         cmocka_unit_test(retention_of_a_log_that_is_deleted_asks_for_nothing),
+        cmocka_unit_test(retention_of_a_log_that_was_released_asks_for_nothing),
         cmocka_unit_test(trim_moves_the_ends_of_groups),
         cmocka_unit_test(trim_is_forgotten_while_the_last_segment_is_damaged),
     };
