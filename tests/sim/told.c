@@ -21,7 +21,8 @@
 
 enum {
     TOLD_US_MAX = 20 * 1000 * 1000,
-    AGAIN_US = 50 * 1000, /* doubled so often at most: */
+    ANSWER_US = 4 * 1000 * 1000, /* who has lost its power says nothing, nor that it is gone */
+    AGAIN_US = 50 * 1000,        /* doubled so often at most: */
     TRIES_SLOWER = 5,
     WRONG_BYTES = 400,
     NUMBER_HELLO = 1,
@@ -41,8 +42,8 @@ struct line {
     bool kafka, right; /* right: all that was told agrees with the truth */
     bool agreed[SIM_STREAMS][SIM_KAFKA_PARTITIONS_MAX]; /* Kafka's: once, with the truth of then */
     unsigned tries;
-    unsigned left; /* answers */
-    unsigned wrongs;
+    unsigned left;           /* answers */
+    unsigned wrongs, asked;  /* asked: times */
     char wrong[WRONG_BYTES]; /* the first of an answer */
 };
 struct told {
@@ -495,6 +496,14 @@ static void line_on_closed(void *user, struct leat_conn *conn, leat_err why)
 
 static const struct leat_conn_handler line_handler = {line_on_open, line_on_bytes, line_on_closed};
 
+static void line_late(struct sim_world *world, struct sim_event *event)
+{
+    struct line *line = event->a;
+    (void)world;
+    if (line->told != told_of_seed || !line->conn || event->n != line->asked) return;
+    line->told->actor->net.close(line->conn);
+}
+
 static void line_begin(struct sim_world *world, struct sim_event *event)
 {
     struct line *line = event->a;
@@ -502,6 +511,7 @@ static void line_begin(struct sim_world *world, struct sim_event *event)
     (void)world;
     if (line->told != told_of_seed) return; /* nobody waits for it any more */
     line->wrong[0] = '\0';
+    sim_actor_post(line->told->actor, ANSWER_US, line_late, line)->n = ++line->asked;
     line->left = 1; /* until the connection is open: nothing was answered */
     if (net->connect(net->ctx, line->kafka ? line->server->kafka_address : line->server->address,
                      &line_handler, line, &line->conn) != LEAT_OK)
