@@ -44,6 +44,7 @@ struct sim_deletes {
     bool sure;
     bool
         making; /* one was asked for, and the answer is not here: the other client may see it before */
+    uint32_t remade; /* by a producer, under the old name; 0: none */
     struct sim_thrown_record records[SIM_THROWN_RECORDS_MAX];
     uint32_t record_count, acked;
     char left[200];    /* what is still there */

@@ -226,7 +226,8 @@ static void client_fault(struct scenario *scenario, bool cut)
 static void heal_disk(struct sim_world *world, struct sim_event *event)
 {
     struct sim_server *server = event->a;
-    if (server->scenario->faults_over) return; /* all was healed then; what is full now others have filled (quiet.c) */
+    if (server->scenario->faults_over)
+        return; /* all was healed then; what is full now others have filled (quiet.c) */
     sim_disk_set_full(server->disk, false);
     sim_disk_set_no_files(server->disk, false);
     (void)world;
