@@ -97,7 +97,7 @@ static void placed(struct sim_client *client, void *owner, uint64_t n, const voi
         }
         part->placed = true;
         part->position = (uint64_t)row->offset;
-        /* An owner of before, which a trap has it ask, names the front as it was before a trim that it has not heard of. */
+        /* An owner of before, which a trap has it ask, names the front of before a trim, too. */
         struct leat_log_ref log =
             sim_kafka_log(client->scenario, client->stream, (uint32_t)row->partition);
         uint64_t processed = client->processed[log.streamlet][log.log];
