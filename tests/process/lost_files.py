@@ -86,13 +86,14 @@ def test_a_lost_file_of_many_segments_is_summed_and_names_the_stream_and_the_com
 
 
 def second_file(server, rows):
-    """As if these segments had been written to another store file, as they are under load."""
-    shutil.copy(server.path('store', '0'), server.path('store', '1'))
+    """As if these segments had been written to another store file, as some of them are under load."""
+    number = next(n for n in range(1, 9) if not os.path.exists(server.path('store', str(n))))
+    shutil.copy(server.path('store', '0'), server.path('store', str(number)))
     with open(server.path('catalogue'), 'r+b') as file:
-        for row in rows:
+        for row in (row for row in rows if row['file'] == 0):
             file.seek(row['at'])
             said = bytearray(file.read(ROW_BYTES))
-            struct.pack_into('<I', said, ROW_FILE_AT, 1)
+            struct.pack_into('<I', said, ROW_FILE_AT, number)
             struct.pack_into('<I', said, 0, crc32c(struct.pack('<I', row['number']) + said[4:]))
             file.seek(row['at'])
             file.write(said)
