@@ -190,7 +190,7 @@ struct leat_log {
 
     bool dirty, in_step, clocks_read;
     bool stopping, deleting, releasing;
-    bool resting;      /* it does nothing any more: leat_log_rest() */
+    bool resting;      /* it does nothing any more: leat_log_rest(), or it was released */
     bool older_follow; /* of its leat_log_tail, until they have */
     bool older_told;   /* that some are on no node */
     bool holes;        /* of its leat_log_tail, until they have ended */

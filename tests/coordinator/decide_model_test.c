@@ -324,7 +324,7 @@ static void decide_own_marks_is_the_model(void **state)
     }
 }
 
-/* What operators are told of a log that waits names what was found. */
+/* The reason why a log waits names the replicas that were found. */
 static void decide_tells_how_many_of_what_there_are(void **state)
 {
     (void)state;

@@ -191,7 +191,7 @@ static void node_of_an_older_directory_is_refused(void **state)
     assert_int_equal(
         up((struct node){.name = "a", .address = "h:1", .id = 1, .boot = 11, .boot_before = 10}),
         LEAT_OK);
-    /* The start of before, though a later one came up. */
+    /* An earlier start of the node, though a later start came up. */
     assert_int_equal(
         up((struct node){.name = "a", .address = "h:1", .id = 1, .boot = 12, .boot_before = 10}),
         LEAT_E_DAMAGED);
@@ -236,7 +236,7 @@ static void drained_node_without_streamlets_is_gone_when_it_is_down(void **state
     assert_false(leat_machine_drains_last(machine, "a", 1));
     /* Down first, then drained: it has nothing, and is gone at once. */
     assert_int_equal(state_of("b", 2, LEAT_NODE_DOWN), LEAT_OK);
-    assert_int_equal(state_of("b", 1, LEAT_NODE_UP), LEAT_E_STALE_EPOCH); /* of before */
+    assert_int_equal(state_of("b", 1, LEAT_NODE_UP), LEAT_E_STALE_EPOCH); /* earlier */
     assert_int_equal(info("b")->state, LEAT_NODE_DOWN);
     assert_int_equal(drain("b", true), LEAT_OK);
     assert_false(result.drained_last);

@@ -622,7 +622,7 @@ static void link_stays_when_its_own_actor_ran_late(void **state)
     assert_int_equal(ends[0].last.code, LEAT_E_TIMEOUT);
 }
 
-/* Whoever is told may close what it was told of. */
+/* A callback may close the link that it was called for. */
 static void link_may_be_closed_by_who_is_told(void **state)
 {
     (void)state;

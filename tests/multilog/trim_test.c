@@ -417,8 +417,8 @@ static void retention_of_a_log_that_is_deleted_asks_for_nothing(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: a log that was released, and whose copies are being released, does nothing more, though retention wants a trim
- * entry just then: whoever had it released destroys it when the copies are idle. */
+/* Goal: a released log does nothing more while its copies are being released, though a trim entry is due: the broker
+ * destroys the log when the copies are idle. */
 static void retention_of_a_log_that_was_released_asks_for_nothing(void **state)
 {
     (void)state;

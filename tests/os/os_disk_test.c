@@ -1,4 +1,4 @@
-/* The disk port: what is told of operations, one by one, and what the system refuses. */
+/* The disk port: the outcome of each kind of operation, and operations that the system refuses. */
 #include "tests/os/real_rig.h"
 
 #include <errno.h>
