@@ -161,9 +161,10 @@ void sim_job_verdict(struct sim_job *job, char *out, size_t bytes)
         job->pid = 0;
     } else if (job->result.failure[0]) {
         snprintf(out, bytes, "%s", job->result.failure);
-    } else if (job->result.acked_batches < SIM_BATCHES) {
-        snprintf(out, bytes, "only %llu batches were acked, %d are wanted",
-                 (unsigned long long)job->result.acked_batches, SIM_BATCHES);
+    } else if (job->result.acked_batches < job->result.batches_wanted) {
+        snprintf(out, bytes, "only %llu batches were acked, %u are wanted",
+                 (unsigned long long)job->result.acked_batches,
+                 (unsigned)job->result.batches_wanted);
     }
 }
 

@@ -34,8 +34,9 @@ bool sim_nodes_are_ready(struct scenario *scenario)
 bool sim_nodes_form(struct scenario *scenario, uint64_t limit_us)
 {
     for (unsigned i = 0; i < scenario->server_count; i++)
-        sim_server_boot_later(&scenario->servers[i],
-                              sim_rng_between(&scenario->world->work, 1, 2000000));
+        sim_server_boot_later(
+            &scenario->servers[i],
+            sim_rng_between(&scenario->world->work, 1, scenario->brief ? 200000 : 2000000));
     return sim_run_until(scenario, sim_nodes_are_ready, limit_us);
 }
 

@@ -74,7 +74,8 @@ static void die(struct sim_server *server, enum sim_death death)
     if (!lives(server)) return;
     death = sim_death_of(server, death);
     if (sim_rng_chance(&world->fault, 250)) {
-        server->away_us_max = sim_rng_between(&world->fault, 500000, 8000000);
+        server->away_us_max =
+            sim_rng_between(&world->fault, 500000, scenario->brief ? 2000000 : 8000000);
         sim_fault_struck(world, SIM_FAULT_AWAY);
     }
     if (!server->ready) sim_fault_struck(world, SIM_FAULT_CUT_START);

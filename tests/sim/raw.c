@@ -170,32 +170,44 @@ static void batch_poison(struct raw *raw)
     leat_batch_set_producer(batch->bytes, batch->byte_count, raw->id, raw->epoch, batch->sequence);
 }
 
-/* A header and some hundred bytes of zstd that make more zeros than a batch may: more, too, than is uncompressed in a
- * turn, so others wait. */
+/* A block of a frame of zstd: as it is, or one byte again and again (RFC 8878, 3.1.1.2). */
+static uint8_t *zstd_block(uint8_t *at, unsigned kind, uint32_t bytes, bool last)
+{
+    uint32_t head = (uint32_t)last | kind << 1 | bytes << 3;
+    for (unsigned i = 0; i < 3; i++)
+        *at++ = (uint8_t)(head >> (8 * i));
+    return at;
+}
+
+/* Some hundred bytes of zstd that make more zeros than a batch may; more, too, than is uncompressed in a turn, so others
+ * wait. By hand: to compress 9 MiB takes as long as a tenth of a seed. One record, whose value goes on and on. */
+static uint32_t bomb_make(uint8_t *out)
+{
+    enum { RAW = 0, RLE = 1, BLOCK_BYTES = 128 * 1024, WINDOW_OF_128_KIB = 7 << 3 };
+    static const uint8_t record[] = {0xf0, 0xff, 0xff, 0x26, 0, 0, 0, 1, 0xd0, 0xff, 0xff, 0x26};
+    static const uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0, WINDOW_OF_128_KIB};
+    uint8_t *at = out;
+    memcpy(at, frame, sizeof frame);
+    at = zstd_block(at + sizeof frame, RAW, sizeof record, false);
+    memcpy(at, record, sizeof record);
+    at += sizeof record;
+    for (uint32_t made = 0; made <= LEAT_UNPACKED_BYTES_MAX; made += BLOCK_BYTES) {
+        at = zstd_block(at, RLE, BLOCK_BYTES, made + BLOCK_BYTES > LEAT_UNPACKED_BYTES_MAX);
+        *at++ = 0;
+    }
+    return (uint32_t)(at - out);
+}
+
 static void batch_bomb(struct raw *raw)
 {
-    static uint8_t bomb[RAW_BATCH_BYTES];
-    static uint32_t bomb_bytes;
-    if (bomb_bytes == 0) {
-        uint32_t bytes = LEAT_UNPACKED_BYTES_MAX + 1024 * 1024;
-        uint8_t *zeros = calloc(1, bytes);
-        LEAT_ASSERT(zeros != NULL);
-        /* One record, whose value goes on and on. */
-        static const uint8_t start[] = {0xf0, 0xff, 0xff, 0x26, 0, 0, 0, 1, 0xd0, 0xff, 0xff, 0x26};
-        memcpy(zeros + LEAT_BATCH_HEADER_BYTES, start, sizeof start);
-        leat_err rc =
-            leat_batch_compress(zeros, bytes, LEAT_CODEC_ZSTD, 1, bomb, sizeof bomb, &bomb_bytes);
-        LEAT_ASSERT_CMP(rc, ==, LEAT_OK);
-        free(zeros);
-    }
-    batch_build(raw, raw->next_sequence, raw->epoch);
     struct sent_batch *batch = &raw->now;
-    memcpy(batch->bytes + LEAT_BATCH_HEADER_BYTES, bomb + LEAT_BATCH_HEADER_BYTES,
-           bomb_bytes - LEAT_BATCH_HEADER_BYTES);
-    batch->byte_count = bomb_bytes;
+    batch_build(raw, raw->next_sequence, raw->epoch);
+    batch->byte_count = LEAT_BATCH_HEADER_BYTES + bomb_make(batch->bytes + LEAT_BATCH_HEADER_BYTES);
+    LEAT_ASSERT_CMP(batch->byte_count, <=, sizeof batch->bytes);
     batch->bytes[LEAT_BATCH_CRC_FROM + 1] |= LEAT_CODEC_ZSTD;
-    leat_put_be32(batch->bytes + LEAT_BATCH_LENGTH_AT, bomb_bytes - LEAT_BATCH_LENGTH_AT - 4);
-    leat_batch_set_producer(batch->bytes, bomb_bytes, raw->id, raw->epoch, batch->sequence);
+    leat_put_be32(batch->bytes + LEAT_BATCH_LENGTH_AT,
+                  (uint32_t)batch->byte_count - LEAT_BATCH_LENGTH_AT - 4);
+    leat_batch_set_producer(batch->bytes, batch->byte_count, raw->id, raw->epoch, batch->sequence);
 }
 
 static void batch_refused(struct raw *raw, leat_err rc, leat_err wanted)

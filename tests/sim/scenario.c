@@ -13,6 +13,7 @@
 enum {
     RUN_US_MAX = 400 * 1000 * 1000, /* virtual: faults stop then, whatever is left */
     CLUSTER_RUN_US_MAX = 15 * 1000 * 1000,
+    BRIEF_RUN_US_MAX = 4 * 1000 * 1000,
     HEAL_US_MAX = 120 * 1000 * 1000, /* progress must resume and end within */
     AUDIT_US_MAX = 60 * 1000 * 1000,
     LEFT_COMES_US = 5 * 1000 * 1000,
@@ -21,7 +22,8 @@ enum {
     WHOLE_US_MAX = 180 * 1000 * 1000,
     LEFT_US_MAX = 60 * 1000 * 1000, /* until nothing is left of a stream that was deleted */
     RECORDS = 3600,
-    SLOW_READERS = 4,         /* more than a core has buffers for bytes that have left memory */
+    SLOW_READERS = 4, /* more than a core has buffers for bytes that have left memory */
+    RECORDS_BRIEF = 240,
     RECORDS_OF_CLUSTER = 960, /* few: what matters are the faults */
     FIRST_PRODUCER = 1,
     RAW_PRODUCER = 20,
@@ -57,6 +59,7 @@ static void streams_choose(struct scenario *scenario)
             copies = 2;
         /* Of clusters some have few logs: their segments fill up. */
         bool few = scenario->closed_rot || scenario->rows_rot || scenario->deletes_trapped ||
+                   (scenario->brief && sim_rng_chance(rng, 600)) ||
                    (scenario->hard && sim_rng_chance(rng, 500));
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
         stream->trims = i == 2;
@@ -78,21 +81,24 @@ static void streams_choose(struct scenario *scenario)
 /* In half of the seeds others come by Kafka's protocol, to the same streams. */
 static unsigned kafka_count(struct scenario *scenario, unsigned most)
 {
-    return scenario->with_kafka ? (unsigned)sim_rng_between(&scenario->kafka, 1, most) : 0;
+    if (!scenario->with_kafka) return 0;
+    return scenario->brief ? 1 : (unsigned)sim_rng_between(&scenario->kafka, 1, most);
 }
 
 static void clients_start(struct scenario *scenario, uint32_t records)
 {
     struct sim_rng *rng = &scenario->world->work;
     (void)sim_client_start(scenario, SIM_CLIENT_CONTROL, 0, 0);
-    unsigned producers = (unsigned)sim_rng_between(rng, 2, 5);
+    unsigned producers = (unsigned)sim_rng_between(rng, 2, scenario->brief ? 3 : 5);
     for (unsigned i = 0; i < producers; i++) {
         struct sim_client *client =
             sim_client_start(scenario, SIM_CLIENT_PRODUCER, 0, FIRST_PRODUCER + i);
         client->quota = records / producers;
         scenario->producers_running++;
     }
-    if (scenario->server_count > 1)
+    if (scenario->brief)
+        scenario->batches_min = SIM_BATCHES_BRIEF;
+    else if (scenario->server_count > 1)
         scenario->batches_min = SIM_BATCHES * (scenario->deletes_trapped  ? 8
                                                : scenario->home_trapped   ? 4
                                                : scenario->reader_trapped ? 4
@@ -130,19 +136,19 @@ static void consumers_start(struct scenario *scenario)
     struct sim_rng *rng = &scenario->world->work;
     for (uint32_t i = 0; i < SIM_STREAMS; i++)
         (void)sim_client_start(scenario, SIM_CLIENT_READER, i, 0);
-    unsigned members = (unsigned)sim_rng_between(rng, 1, 3);
+    unsigned members = (unsigned)sim_rng_between(rng, 1, scenario->brief ? 2 : 3);
     for (unsigned i = 0; i < members; i++)
         (void)sim_client_start(scenario, SIM_CLIENT_MEMBER, 0, i);
-    if (sim_rng_chance(rng, 500))
+    if (sim_rng_chance(rng, scenario->brief ? 150 : 500))
         for (unsigned i = 0; i < 2; i++)
             (void)sim_client_start(scenario, SIM_CLIENT_SHARER, 3, i);
-    if (sim_rng_chance(rng, 150)) deaf_start(scenario);
+    if (sim_rng_chance(rng, 150) && !scenario->brief) deaf_start(scenario);
     if (scenario->with_kafka)
         (void)sim_client_start(scenario, SIM_CLIENT_KAFKA_READER,
                                (uint32_t)sim_rng_below(&scenario->kafka, SIM_STREAMS), 0);
     for (unsigned i = 0, count = kafka_count(scenario, 3); i < count; i++)
         (void)sim_client_start(scenario, SIM_CLIENT_KAFKA_MEMBER, 0, i);
-    strangers_start(scenario);
+    if (!scenario->brief) strangers_start(scenario);
     sim_deaf_watch(scenario);
 }
 
@@ -405,7 +411,7 @@ static void deleted_is_gone(struct scenario *scenario)
 /* In the other seeds all end with copies still under way. */
 static bool copies_come(struct scenario *scenario)
 {
-    if (!sim_rng_chance(&scenario->look, 500)) return true;
+    if (!sim_rng_chance(&scenario->look, scenario->brief ? 200 : 500)) return true;
     phase(scenario, "copies");
     if (sim_run_until(scenario, sim_copies_are_whole, WHOLE_US_MAX)) return true;
     sim_stuck(scenario, "a segment lacks copies, with all nodes there and nobody who appends");
@@ -415,6 +421,7 @@ static bool copies_come(struct scenario *scenario)
 /* What was lost is not given up before it has been told. */
 static void told_look(struct scenario *scenario, const char *when)
 {
+    if (scenario->brief && !scenario->brief_told) return;
     phase(scenario, "told");
     scenario->loss_held = true;
     sim_told_look(scenario, when);
@@ -430,7 +437,8 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         return;
     }
     phase(scenario, "streams");
-    clients_start(scenario, options->records ? options->records : RECORDS_OF_CLUSTER);
+    uint32_t usual = scenario->brief ? RECORDS_BRIEF : RECORDS_OF_CLUSTER;
+    clients_start(scenario, options->records ? options->records : usual);
     if (!sim_run_until(scenario, streams_made, RUN_US_MAX)) {
         sim_stuck(scenario, "streams are not made");
         return;
@@ -452,7 +460,8 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         sim_traps_start(scenario);
     }
     sim_deletes_start(scenario);
-    (void)sim_run_until(scenario, all_sent, CLUSTER_RUN_US_MAX);
+    (void)sim_run_until(scenario, all_sent,
+                        scenario->brief ? BRIEF_RUN_US_MAX : CLUSTER_RUN_US_MAX);
     phase(scenario, "healing");
     sim_nodes_heal(scenario);
     if (!sim_nodes_ready(scenario, HEAL_US_MAX)) {
@@ -649,6 +658,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     if (scenario->server_count > 1) sim_deletes_choose(scenario, options->deletes);
     if (scenario->server_count > 1) sim_trap_home_choose(scenario);
     if (scenario->server_count > 1 && options->hasty) sim_nodes_grace_choose(scenario);
+    if (scenario->server_count > 1) sim_brief_choose(scenario, options);
     world->somebody_waits = somebody_waits;
     world->waits_arg = scenario;
     if (!options->on_built)
@@ -677,6 +687,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     out_result->acked_records = check_acked_count(scenario->check);
     /* What was given up no auditor has seen. */
     out_result->acked_batches = scenario->acked_all;
+    out_result->batches_wanted = scenario->brief ? SIM_BATCHES_BRIEF : SIM_BATCHES;
     out_result->compared = scenario->compared;
     out_result->marks = scenario->marks;
     out_result->visited = scenario->visited;

@@ -26,6 +26,7 @@ enum {
     SIM_ROTS_MAX = 256,
     SIM_CLOSED_LAST = 6,
     SIM_SCRUB_BYTES_PER_SECOND = 4 * 1024 * 1024, /* as leatd has it */
+    SIM_BATCHES_BRIEF = 100,                      /* of a brief one */
     SIM_BATCHES = 500,                            /* acked in a seed, at least */
 };
 
@@ -184,6 +185,8 @@ struct scenario {
     uint64_t acked_batches;     /* of the raw producer and of Kafka's */
     uint64_t acked_all;         /* when all was answered */
     uint64_t recoveries;
+    bool brief;           /* less of everything: brief.c */
+    bool brief_told;      /* of these: an operator looks, all the same */
     uint64_t batches_min; /* until as many are acked producers go on */
     struct sim_stamp stamps[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     unsigned operator_rounds; /* that it has looked at every log */
@@ -253,7 +256,7 @@ struct scenario_options {
 struct scenario_result {
     char failure[SIM_FAIL_TEXT_BYTES];
     uint64_t faults[SIM_FAULTS];
-    uint64_t trace_hash, acked_records, acked_batches, events, virtual_us, disk_ops;
+    uint64_t trace_hash, acked_records, acked_batches, batches_wanted, events, virtual_us, disk_ops;
     uint64_t compared, marks;
     struct sim_visited visited;
 };
@@ -342,6 +345,8 @@ bool sim_nodes_form(struct scenario *scenario, uint64_t limit_us);
 void sim_nodes_die(struct scenario *scenario);
 bool sim_nodes_ready(struct scenario *scenario, uint64_t limit_us);
 /** How soon copies are made anew in this seed; and so at that node, which has just started. */
+/* Whether a cluster's seed is a brief one: behind everything else that is chosen. brief.c */
+void sim_brief_choose(struct scenario *scenario, const struct scenario_options *options);
 void sim_nodes_grace_choose(struct scenario *scenario);
 void sim_nodes_grace_set(const struct sim_server *server);
 bool sim_nodes_are_ready(struct scenario *scenario);
