@@ -1,0 +1,365 @@
+/* What follows from the loss of a copy, message by message, at each point of its life: a primary alone, whose whole
+ * world is the trace. */
+#include "tests/replication/primary_rig.h"
+
+/* Its head is on nodes 1 and 2, and begun there up to 128. The log is opened. */
+static struct rig *rig_begun(enum leat_durability durability, unsigned nodes)
+{
+    struct rig *rig = rig_new(nodes);
+    rig_log_new(rig, durability, 3);
+    rig_reserve(rig, 0);
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
+    rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
+    rig_commit(rig, 0, 0, 128);
+    rig_wrote(rig, 1, LEAT_OK);
+    rig_wrote(rig, 2, LEAT_OK);
+    if (durability == LEAT_DURABILITY_DISK) {
+        rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+        rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
+        rig_answer_rows(rig, 2, LEAT_REP_FLUSH, LEAT_OK);
+    }
+    assert_int_equal(leat_primary_opening(rig->log), 1);
+    leat_primary_opened(rig->log, LEAT_OK);
+    rig_pass(rig, 100 * 1000);
+    trace_begin();
+    return rig;
+}
+
+/* As said. `disk`: with flushes. */
+static void replaced(enum leat_durability durability)
+{
+    bool disk = durability == LEAT_DURABILITY_DISK;
+    struct rig *rig = rig_begun(durability, 3);
+    rig_commit(rig, 0, 128, 192);
+    rig_wrote(rig, 1, LEAT_OK);
+    if (disk) rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
+    if (disk) rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    trace_begin();
+    leat_primary_peer_down(rig->primary, 2);
+    rig_mails(rig);
+    if (disk)
+        TRACE_IS("detach n2\n"
+                 "n3 OPEN s0 h0 v2 d2 part, 2 s\n"
+                 "store STAMP s0 v2 role0 writer100\n"
+                 "n1 RESTAMP h10=2, 2 s\n");
+    else
+        TRACE_IS("detach n2\n"
+                 "n3 OPEN s0 h0 v2 d1 part, 2 s\n"
+                 "store STAMP s0 v2 role0 writer100\n"
+                 "n1 RESTAMP h10=2, 2 s\n");
+    rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 0x10000);
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    TRACE_IS("n3 write @65536+192 from s0+0\n");
+    assert_false(rig->log->lacking);
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    TRACE_IS("");
+    rig_wrote(rig, 3, LEAT_OK);
+    if (disk) {
+        TRACE_IS("n3 FLUSH h30=192, 10 s\n");
+        rig_answer_rows(rig, 3, LEAT_REP_FLUSH, LEAT_OK);
+        TRACE_IS("n3 COMPLETE s0 h30 v2 d2 part 192:192, 10 s\n");
+    } else {
+        TRACE_IS("n3 COMPLETE s0 h30 v2 d1 part 192:192, 10 s\n");
+    }
+    assert_int_equal(rep_set_whole_count(rep_set_find(rig->log, 0)), 2);
+    rig_answer(rig, 3, LEAT_REP_COMPLETE);
+    TRACE_IS("versions 1/2/3=e5v2\n");
+    assert_int_equal(rep_set_whole_count(rep_set_find(rig->log, 0)), 3);
+    rig_pass(rig, 1000 * 1000); /* nothing without its answer */
+    TRACE_IS("");
+    leat_primary_versions_done(rig->primary, LEAT_OK);
+    rig_mails(rig);
+    TRACE_IS("log COMMIT s0: OK\n");
+    assert_int_equal(rig->log->known, 2);
+    assert_int_equal(rig->primary->accounts.replaced_copies, 1);
+    assert_int_equal(rig->primary->accounts.versions, 1);
+    assert_int_equal(rig->primary->accounts.lost_backups, 1);
+    rig_free(rig);
+}
+
+/* Goal: after a loss acks are held; the others are restamped, a replacement counts before it is called whole, then the
+ * coordinator is told, and then acks go on. At both levels. */
+static void lost_copy_is_replaced_then_told_then_acks_go_on(void **state)
+{
+    (void)state;
+    replaced(LEAT_DURABILITY_MEMORY);
+    replaced(LEAT_DURABILITY_DISK);
+}
+
+/* Goal: a replacement that is lost on its way is nothing that anybody counted on: no version is raised for it, but where
+ * it was to be called whole it may be a mark. */
+static void lost_replacement_raises_the_version_only_where_it_may_be_whole(void **state)
+{
+    (void)state;
+    for (unsigned at = 0; at < 3; at++) {
+        struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 3);
+        leat_primary_peer_down(rig->primary, 2);
+        rig_mails(rig);
+        rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        if (at > 0) rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 0x10000); /* else it is being opened */
+        if (at > 1) rig_wrote(rig, 3, LEAT_OK);                        /* COMPLETE is asked */
+        trace_begin();
+        rig_target_failed(rig, 3);
+        rig_pass(rig, 1000);
+        if (at < 2)
+            TRACE_IS("detach n3\n"
+                     "versions 1/2/3=e5v2\n");
+        else
+            TRACE_IS("detach n3\n"
+                     "store STAMP s0 v3 role0 writer100\n"
+                     "n1 RESTAMP h10=3, 2 s\n");
+        assert_int_equal(rig->log->need, at < 2 ? 2 : 3);
+        assert_int_equal(rig->log->version, rig->log->need);
+        rig_free(rig);
+    }
+}
+
+/* Goal: with no other node the log goes on with those that are left, after it has been told; with too few it does not. */
+static void log_goes_on_without_a_copy_that_nobody_can_have(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
+    leat_primary_peer_down(rig->primary, 2);
+    rig_mails(rig);
+    TRACE_IS("detach n2\n"
+             "store STAMP s0 v2 role0 writer100\n"
+             "n1 RESTAMP h10=2, 2 s\n");
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    TRACE_IS("versions 1/2/3=e5v2\n");
+    rig_commit(rig, 0, 128, 192);
+    rig_wrote(rig, 1, LEAT_OK);
+    TRACE_IS("n1 write @4224+64 from s0+128\n");
+    leat_primary_versions_done(rig->primary, LEAT_OK);
+    rig_mails(rig);
+    TRACE_IS("log COMMIT s0: OK\n");
+    assert_int_equal(rig->keeper.refusal(rig->keeper.ctx), LEAT_OK);
+    leat_primary_peer_down(rig->primary, 1);
+    rig_mails(rig);
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_commit(rig, 0, 192, 256);
+    rig_pass(rig, 10 * 1000 * 1000);
+    TRACE_IS("detach n1\n"
+             "store STAMP s0 v3 role0 writer100\n");
+    assert_int_equal(rig->keeper.refusal(rig->keeper.ctx), LEAT_E_TOO_FEW_COPIES);
+    rig_node_up(rig, 2);
+    TRACE_IS("n2 ATTACH, 10 s\n"
+             "attach n2 grant2\n"
+             "room\n"
+             "n2 OPEN s0 h0 v3 d1 part, 2 s\n");
+    assert_int_equal(rig->keeper.refusal(rig->keeper.ctx), LEAT_OK);
+    rig_free(rig);
+}
+
+/* Goal: a log that another one owns by now has its commits refused, and asks for nothing. */
+static void commit_of_a_log_that_is_anothers_is_refused(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
+    leat_primary_peer_down(rig->primary, 2);
+    rig_mails(rig);
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    rig_commit(rig, 0, 128, 192);
+    trace_begin();
+    leat_primary_versions_done(rig->primary, LEAT_E_STALE_EPOCH);
+    rig_mails(rig);
+    TRACE_IS("log COMMIT s0: STALE_EPOCH\n");
+    rig_wrote(rig, 1, LEAT_OK);
+    rig_pass(rig, 3 * 1000 * 1000);
+    TRACE_IS("");
+    assert_int_equal(rig->keeper.refusal(rig->keeper.ctx), LEAT_E_STALE_EPOCH);
+    rig_free(rig);
+    rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
+    rig_commit(rig, 0, 128, 192);
+    leat_primary_log_abandon(rig->log);
+    TRACE_IS("n1 write @4224+64 from s0+128\n"
+             "n2 write @8320+64 from s0+128\n");
+    rig_mails(rig);
+    TRACE_IS("log COMMIT s0: STALE_EPOCH\n");
+    rig_free(rig);
+}
+
+/* Goal: a backup that refuses a step, or a row, or does not answer, has lost that copy: nobody knows what it is like. */
+static void copy_whose_backup_refuses_a_step_is_lost(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_DISK, 2);
+    rig_commit(rig, 0, 128, 192);
+    rig_wrote(rig, 1, LEAT_OK);
+    rig_wrote(rig, 2, LEAT_OK);
+    trace_begin();
+    rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_E_DISK);
+    TRACE_IS("n1 OPEN s0 h0 v2 d2 part, 2 s\n"
+             "store STAMP s0 v2 role0 writer100\n");
+    rig_refuse(rig, 2, LEAT_REP_FLUSH, LEAT_E_TIMEOUT);
+    TRACE_IS("n2 OPEN s0 h0 v2 d2 part, 2 s\n");
+    assert_int_equal(rep_set_find(rig->log, 0)->copy_count, 2); /* being opened anew */
+    rig_free(rig);
+    rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
+    rig_end(rig, LEAT_KEEP_PARK, 0, 128);
+    trace_begin();
+    rig_refuse(rig, 1, LEAT_REP_PARK, LEAT_E_DISK);
+    TRACE_IS("");
+    rig_answer(rig, 2, LEAT_REP_PARK);
+    rig_stored(rig, LEAT_KEEP_PARK, LEAT_OK);
+    TRACE_IS("log PARK s0: OK\n");
+    assert_int_equal(rig->log->need, 2);
+    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_RESUME, .seg = &rig->segs[0]});
+    TRACE_IS("n2 RESUME s0 h20 v2 d1 128:128 to 1000/2000, 10 s\n"
+             "store RESUME s0\n");
+    rig_refuse(rig, 2, LEAT_REP_RESUME, LEAT_E_NO_MEMORY);
+    rig_stored(rig, LEAT_KEEP_RESUME, LEAT_OK);
+    TRACE_IS("log RESUME s0: OK\n"
+             "n1 OPEN s0 h0 v3 d1 part to 1000/2000, 2 s\n"
+             "n2 OPEN s0 h0 v3 d1 part to 1000/2000, 2 s\n"
+             "store STAMP s0 v3 role0 writer100\n");
+    rig_free(rig);
+}
+
+/* Goal: a copy that was being closed, and is refused, is made anew in the background; it has no part in the log's end. */
+static void copy_whose_close_is_refused_is_made_anew(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
+    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_answer(rig, 2, LEAT_REP_CLOSE);
+    trace_begin();
+    rig_refuse(rig, 1, LEAT_REP_CLOSE, LEAT_E_DISK);
+    TRACE_IS("");
+    assert_int_equal(rig->log->need, 0);
+    rig_pass(rig, 990 * 1000);
+    TRACE_IS("");
+    rig_pass(rig, 60 * 1000);
+    TRACE_IS("n1 OPEN s0 h0 v1 d1 part to 1000/2000, 2 s\n");
+    rig_answer_at(rig, 1, LEAT_REP_OPEN, 11, 4096);
+    rig_pass(rig, 20 * 1000);
+    TRACE_IS("n1 write @4096+128 from staging\n");
+    rig_wrote(rig, 1, LEAT_OK);
+    TRACE_IS("n1 CLOSE s0 h11 v1 d1 part 128:128 to 1000/2000, 2 s\n");
+    rig_answer(rig, 1, LEAT_REP_CLOSE);
+    rig_pass(rig, 20 * 1000);
+    TRACE_IS("");
+    assert_int_equal(rig->primary->accounts.segments, 1);
+    assert_int_equal(rig->primary->accounts.recopied_bytes, 128);
+    assert_null(rig->primary->recopy);
+    rig_free(rig);
+}
+
+/* Goal: own row that can't be written is tried again after 200 ms; until then nothing is told nor acked. */
+static void stamp_that_the_store_refuses_is_tried_again(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
+    leat_primary_peer_down(rig->primary, 2);
+    rig_mails(rig);
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    trace_begin();
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_E_DISK);
+    rig_pass(rig, 199 * 1000);
+    TRACE_IS("");
+    rig_pass(rig, 21 * 1000);
+    TRACE_IS("store STAMP s0 v2 role0 writer100\n");
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    TRACE_IS("versions 1/2/3=e5v2\n");
+    rig_free(rig);
+}
+
+/* Goal: a second loss while the coordinator is asked raises the version again; what was told before does not let acks
+ * go on. */
+static void second_loss_is_told_by_itself(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 4);
+    leat_primary_log_min_copies_set(rig->log, 1);
+    leat_primary_peer_down(rig->primary, 2);
+    rig_mails(rig);
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 0x10000);
+    rig_wrote(rig, 3, LEAT_OK);
+    rig_answer(rig, 3, LEAT_REP_COMPLETE);
+    trace_begin();
+    leat_primary_peer_down(rig->primary, 1);
+    rig_mails(rig);
+    TRACE_IS("detach n1\n"
+             "n4 OPEN s0 h0 v3 d1 part, 2 s\n"
+             "store STAMP s0 v3 role0 writer100\n"
+             "n3 RESTAMP h30=3, 2 s\n");
+    rig_commit(rig, 0, 128, 192);
+    leat_primary_versions_done(rig->primary, LEAT_OK);
+    rig_mails(rig);
+    TRACE_IS("n3 write @65664+64 from s0+128\n");
+    assert_int_equal(rig->log->known, 2);
+    rig_wrote(rig, 3, LEAT_OK);
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_answer_rows(rig, 3, LEAT_REP_RESTAMP, LEAT_OK);
+    rig_pass(rig, 1000 * 1000); /* a replacement first, while there is somewhere for it to go */
+    TRACE_IS("");
+    while (!rig->primary->versions_busy) {
+        rig_refuse(rig, 4, LEAT_REP_OPEN, LEAT_E_AGAIN);
+        if (!rig->primary->versions_busy) rig_pass(rig, 20 * 1000);
+    }
+    TRACE_IS("n4 OPEN s0 h0 v3 d1 part, 2 s\n"
+             "n4 OPEN s0 h0 v3 d1 part, 2 s\n"
+             "n4 OPEN s0 h0 v3 d1 part, 2 s\n"
+             "n4 OPEN s0 h0 v3 d1 part, 2 s\n"
+             "n4 OPEN s0 h0 v3 d1 part, 2 s\n"
+             "versions 1/2/3=e5v3\n");
+    leat_primary_versions_done(rig->primary, LEAT_OK);
+    rig_mails(rig);
+    TRACE_IS("log COMMIT s0: OK\n");
+    rig_free(rig);
+}
+
+/* Goal: before it is opened a log needs no version: what is opened says what all its copies carry. */
+static void loss_before_opened_is_part_of_what_is_opened(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
+    rig_reserve(rig, 0);
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
+    rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
+    rig_commit(rig, 0, 0, 128);
+    rig_wrote(rig, 1, LEAT_OK);
+    trace_begin();
+    leat_primary_peer_down(rig->primary, 2);
+    rig_mails(rig);
+    TRACE_IS("detach n2\n"
+             "store STAMP s0 v2 role0 writer100\n"
+             "n1 RESTAMP h10=2, 2 s\n");
+    assert_int_equal(leat_primary_opening(rig->log), 1); /* not all carry 2 yet */
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    assert_int_equal(leat_primary_opening(rig->log), 1);
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    TRACE_IS("");
+    assert_int_equal(leat_primary_opening(rig->log), 2);
+    leat_primary_opened(rig->log, LEAT_E_TIMEOUT);
+    assert_true(rig->log->opening && !rig->log->opened && !rig->log->fenced);
+    rig_mails(rig);
+    TRACE_IS("log COMMIT s0: OK\n");
+    leat_primary_opened(rig->log, LEAT_E_STALE_EPOCH);
+    assert_true(!rig->log->opened && rig->log->fenced);
+    rig_free(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lost_copy_is_replaced_then_told_then_acks_go_on),
+        cmocka_unit_test(lost_replacement_raises_the_version_only_where_it_may_be_whole),
+        cmocka_unit_test(log_goes_on_without_a_copy_that_nobody_can_have),
+        cmocka_unit_test(commit_of_a_log_that_is_anothers_is_refused),
+        cmocka_unit_test(copy_whose_backup_refuses_a_step_is_lost),
+        cmocka_unit_test(copy_whose_close_is_refused_is_made_anew),
+        cmocka_unit_test(stamp_that_the_store_refuses_is_tried_again),
+        cmocka_unit_test(second_loss_is_told_by_itself),
+        cmocka_unit_test(loss_before_opened_is_part_of_what_is_opened),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,655 @@
+/* A primary alone: all that it does to the world goes into the trace, and nothing is answered but by hand. Nodes 1, 2, ...
+ * are backups, each on a host of its own; logs are held by hand, as a log would. For one test program only. */
+#ifndef LEAT_TESTS_REPLICATION_PRIMARY_RIG_H
+#define LEAT_TESTS_REPLICATION_PRIMARY_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "replication/primary.h"
+#include "tests/trace.h"
+
+enum {
+    RIG_WAITING_MAX = 64, /* of each kind of thing that is not answered yet */
+    RIG_SEGMENTS_MAX = 16,
+    RIG_CAPACITY = 64 * 1024,
+    RIG_EPOCH = 5,
+};
+
+struct rig_call {
+    struct leat_link_call *call;
+    unsigned node;
+};
+
+struct rig_target {
+    struct leat_rmem_target target; /* first */
+    const struct leat_rmem_target_handler *handler;
+    void *user;
+    unsigned node;
+};
+
+struct rig_write {
+    struct leat_rmem_write *write;
+    struct rig_target *target;
+};
+
+struct rig {
+    uint64_t now_us, wake_us;
+    uint64_t random, random_step; /* the next one, and how much more the one after it */
+    struct leat_clock clock;
+    struct leat_random random_port;
+    struct leat_post post;
+    struct leat_disk disk;
+    struct leat_env env;
+    struct leat_timers timers;
+    struct leat_rmem rmem;
+    enum leat_rmem_kind kind; /* of targets to come */
+    struct leat_primary *primary;
+    struct leat_primary_log *log;
+    struct leat_keeper keeper; /* the log's */
+    struct leat_mail *mails[RIG_WAITING_MAX];
+    unsigned mail_count;
+    struct rig_call calls[RIG_WAITING_MAX];
+    unsigned call_count;
+    struct rig_write writes[RIG_WAITING_MAX];
+    unsigned write_count;
+    struct leat_keep *keeps[RIG_WAITING_MAX]; /* at the store */
+    unsigned keep_count;
+    struct leat_disk_io *ios[RIG_WAITING_MAX];
+    unsigned io_count;
+    struct rig_target targets[RIG_WAITING_MAX];
+    unsigned target_count;
+    struct leat_segment segs[RIG_SEGMENTS_MAX];
+    uint8_t *buffers[RIG_SEGMENTS_MAX];
+    leat_err call_rc, attach_rc, write_rc; /* what the ports say at once */
+    bool quiet;                            /* nothing goes into the trace */
+};
+
+#define RIG_TRACE(rig, ...)                                                                        \
+    do {                                                                                           \
+        if (!(rig)->quiet) trace(__VA_ARGS__);                                                     \
+    } while (0)
+
+/* ---- ports ---- */
+static inline uint64_t rig_now(void *ctx)
+{
+    return ((struct rig *)ctx)->now_us;
+}
+
+static inline int64_t rig_wall(void *ctx)
+{
+    return (int64_t)(((struct rig *)ctx)->now_us / 1000);
+}
+
+static inline void rig_wake_at(void *ctx, uint64_t at_us)
+{
+    ((struct rig *)ctx)->wake_us = at_us;
+}
+
+static inline uint64_t rig_random(void *ctx)
+{
+    struct rig *rig = ctx;
+    return (rig->random += rig->random_step) - rig->random_step;
+}
+
+static inline void rig_send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    struct rig *rig = ctx;
+    assert_int_equal(to, rig->post.self);
+    assert_true(rig->mail_count < RIG_WAITING_MAX);
+    rig->mails[rig->mail_count++] = mail;
+}
+
+static inline void rig_submit(void *ctx, struct leat_disk_io *io)
+{
+    struct rig *rig = ctx;
+    RIG_TRACE(rig, "read %llu+%zu\n", (unsigned long long)io->offset, (size_t)io->bytes);
+    assert_int_equal(io->kind, LEAT_DISK_READ);
+    rig->ios[rig->io_count++] = io;
+}
+
+static inline const char *rig_kind_name(unsigned kind)
+{
+    static const char *const names[] = {"ATTACH",   "OPEN", "CLOSE",   "PARK",  "RESUME",
+                                        "COMPLETE", "DROP", "RESTAMP", "FLUSH", "AUDIT",
+                                        "SETTLE",   "PULL", "SEAL",    "ASK"};
+    return names[kind - LEAT_REP_ATTACH];
+}
+
+static inline const char *rig_keep_name(enum leat_keep_kind kind)
+{
+    switch (kind) {
+    case LEAT_KEEP_RESERVE:
+        return "RESERVE";
+    case LEAT_KEEP_COMMIT:
+        return "COMMIT";
+    case LEAT_KEEP_CLOSE:
+        return "CLOSE";
+    case LEAT_KEEP_PARK:
+        return "PARK";
+    case LEAT_KEEP_RESUME:
+        return "RESUME";
+    case LEAT_KEEP_DROP:
+        return "DROP";
+    case LEAT_KEEP_EVICT:
+        return "EVICT";
+    case LEAT_KEEP_STAMP:
+        return "STAMP";
+    case LEAT_KEEP_GIVE_UP:
+        return "GIVE_UP";
+    default:
+        return "?";
+    }
+}
+
+/* What is as always here is left out. */
+static inline void rig_body_trace(const struct rep_body *body)
+{
+    static const struct leat_log_ref usual = {1, 2, 3};
+    trace(" s%llu h%llu v%u d%u", (unsigned long long)body->segment.v,
+          (unsigned long long)body->handle, body->version, body->durability);
+    if (body->incomplete) trace(" part");
+    if (body->extent.bytes || body->extent.crc)
+        trace(" %u:%u", body->extent.bytes, body->extent.crc);
+    if (body->next_offset || body->max_timestamp_ms)
+        trace(" to %llu/%lld", (unsigned long long)body->next_offset,
+              (long long)body->max_timestamp_ms);
+    if (body->passed_bytes) trace(" passed %u", body->passed_bytes);
+    if (!leat_log_ref_equal(body->log, usual) || body->capacity != RIG_CAPACITY)
+        trace(" %u/%u/%u cap %u", body->log.stream, body->log.streamlet, body->log.log,
+              body->capacity);
+    if (body->epoch.v != RIG_EPOCH || body->owner.v != RIG_EPOCH)
+        trace(" e%u/%u", body->epoch.v, body->owner.v);
+}
+
+static inline void rig_pairs_trace(unsigned kind, const struct leat_link_call *call)
+{
+    static const char *const words[] = {"DROP", "KEEP", "LEAVE", "?"};
+    static struct rep_pair pairs[LEAT_REP_BATCH_MAX];
+    uint32_t count;
+    assert_int_equal(rep_pairs_decode(call->control, call->control_bytes, pairs, &count), LEAT_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        unsigned long long handle = pairs[i].handle, value = pairs[i].value;
+        if (kind == LEAT_REP_SETTLE)
+            trace(" h%llu=%s/e%llu/p%u", handle, words[value % REP_SETTLE_WORDS],
+                  value / REP_SETTLE_WORDS, pairs[i].passed);
+        else
+            trace(" h%llu=%llu", handle, value);
+    }
+}
+
+static inline void rig_call_trace(unsigned node, const struct leat_link_call *call)
+{
+    struct rep_body body;
+    struct leat_msg_reader reader;
+    trace("n%u %s", node, rig_kind_name(call->kind));
+    switch (call->kind) {
+    case LEAT_REP_ATTACH:
+    case LEAT_REP_ASK:
+        break;
+    case LEAT_REP_AUDIT:
+        leat_msg_reader_init(&reader, call->control, call->control_bytes);
+        assert_int_equal(leat_msg_read_array(&reader), 2);
+        trace(" from%llu", (unsigned long long)leat_msg_read_u64(&reader));
+        trace("%s", leat_msg_read_bool(&reader) ? " all" : "");
+        assert_true(leat_msg_read_done(&reader));
+        break;
+    case LEAT_REP_RESTAMP:
+    case LEAT_REP_FLUSH:
+    case LEAT_REP_SETTLE:
+        rig_pairs_trace(call->kind, call);
+        break;
+    default:
+        assert_int_equal(rep_body_decode(call->control, call->control_bytes, &body), LEAT_OK);
+        rig_body_trace(&body);
+        break;
+    }
+    trace(", %llu s\n", (unsigned long long)call->timeout_us / 1000 / 1000);
+}
+
+static inline leat_err rig_net_call(void *ctx, unsigned node, struct leat_link_call *call)
+{
+    struct rig *rig = ctx;
+    if (rig->call_rc) return rig->call_rc;
+    if (!rig->quiet) rig_call_trace(node, call);
+    assert_true(rig->call_count < RIG_WAITING_MAX);
+    rig->calls[rig->call_count++] = (struct rig_call){call, node};
+    return LEAT_OK;
+}
+
+static inline void rig_net_cut(void *ctx, unsigned node)
+{
+    struct rig *rig = ctx;
+    RIG_TRACE(rig, "cut n%u\n", node);
+}
+
+static inline void rig_store(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+{
+    struct rig *rig = ctx;
+    assert_ptr_equal(post, &rig->post);
+    if (!rig->quiet) {
+        unsigned long long id = keep->seg ? keep->seg->id.v : keep->id.v;
+        trace("store %s s%llu", rig_keep_name(keep->kind), id);
+        if (keep->kind == LEAT_KEEP_RESERVE)
+            trace(" %u/%u/%u e%u v%u cap%u d%u", keep->log.stream, keep->log.streamlet,
+                  keep->log.log, keep->epoch.v, keep->version, keep->capacity,
+                  (unsigned)keep->durability);
+        if (keep->kind == LEAT_KEEP_COMMIT) trace(" %u..%u", keep->from_bytes, keep->to_bytes);
+        if (keep->kind == LEAT_KEEP_STAMP)
+            trace(" v%u role%u writer%llu%s", keep->version, (unsigned)keep->role,
+                  (unsigned long long)keep->writer, keep->incomplete ? " incomplete" : "");
+        trace("\n");
+    }
+    assert_true(rig->keep_count < RIG_WAITING_MAX);
+    rig->keeps[rig->keep_count++] = keep;
+}
+
+static inline bool rig_safe(void *ctx, const struct leat_segment *seg)
+{
+    (void)ctx, (void)seg;
+    return true;
+}
+
+static inline leat_err rig_attach(void *ctx, unsigned node, const struct leat_rmem_grant *grant,
+                                  const struct leat_rmem_target_handler *handler, void *user,
+                                  struct leat_rmem_target **out_target, struct leat_error *error)
+{
+    struct rig *rig = ctx;
+    RIG_TRACE(rig, "attach n%u grant%.*s\n", node, (int)grant->bytes, (const char *)grant->data);
+    snprintf(error->text, sizeof error->text, "no");
+    if (rig->attach_rc) return rig->attach_rc;
+    assert_true(rig->target_count < RIG_WAITING_MAX);
+    struct rig_target *target = &rig->targets[rig->target_count++];
+    *target = (struct rig_target){.target = {.port = &rig->rmem, .kind = rig->kind},
+                                  .handler = handler,
+                                  .user = user,
+                                  .node = node};
+    *out_target = &target->target;
+    return LEAT_OK;
+}
+
+static inline int rig_segment_of(const struct rig *rig, const void *at)
+{
+    for (int i = 0; i < RIG_SEGMENTS_MAX; i++)
+        if (rig->buffers[i] && (const uint8_t *)at >= rig->buffers[i] &&
+            (const uint8_t *)at < rig->buffers[i] + RIG_CAPACITY)
+            return i;
+    return -1;
+}
+
+static inline leat_err rig_write(struct leat_rmem_target *base, struct leat_rmem_write *write)
+{
+    struct rig_target *target = (struct rig_target *)(void *)base;
+    struct rig *rig = base->port->ctx;
+    if (rig->write_rc) return rig->write_rc;
+    assert_int_equal(write->iov_count, 1);
+    if (!rig->quiet) {
+        int i = rig_segment_of(rig, write->iovs[0].base);
+        trace("n%u write @%llu+%zu from ", target->node, (unsigned long long)write->offset,
+              write->iovs[0].bytes);
+        if (i >= 0)
+            trace("s%d+%td\n", i, (const uint8_t *)write->iovs[0].base - rig->buffers[i]);
+        else
+            trace("staging\n");
+    }
+    assert_true(rig->write_count < RIG_WAITING_MAX);
+    rig->writes[rig->write_count++] = (struct rig_write){write, target};
+    return LEAT_OK;
+}
+
+static inline void rig_detach(struct leat_rmem_target *base)
+{
+    const struct rig_target *target = (const struct rig_target *)(const void *)base;
+    RIG_TRACE((struct rig *)base->port->ctx, "detach n%u\n", target->node);
+}
+
+static inline void rig_on_versions(void *owner, struct leat_primary *primary,
+                                   const struct leat_rep_version *rows, size_t count)
+{
+    struct rig *rig = owner;
+    (void)primary;
+    RIG_TRACE(rig, "versions");
+    for (size_t i = 0; i < count; i++)
+        RIG_TRACE(rig, " %u/%u/%u=e%uv%u", rows[i].log.stream, rows[i].log.streamlet,
+                  rows[i].log.log, rows[i].epoch.v, rows[i].version);
+    RIG_TRACE(rig, "\n");
+}
+
+static inline void rig_on_room(void *owner, struct leat_primary_log *rep)
+{
+    (void)rep;
+    RIG_TRACE((struct rig *)owner, "room\n");
+}
+
+static inline void rig_on_damaged(void *owner, struct leat_primary_log *rep,
+                                  struct leat_segment *seg)
+{
+    (void)rep;
+    RIG_TRACE((struct rig *)owner, "damaged s%llu\n", (unsigned long long)seg->id.v);
+}
+
+/* ---- what happens to it ---- */
+static inline void rig_mails(struct rig *rig)
+{
+    while (rig->mail_count) {
+        struct leat_mail *mail = rig->mails[0];
+        rig->mail_count--;
+        memmove(&rig->mails[0], &rig->mails[1], rig->mail_count * sizeof rig->mails[0]);
+        mail->deliver(rig, mail);
+    }
+}
+
+static inline void rig_pass(struct rig *rig, uint64_t us)
+{
+    uint64_t end_us = rig->now_us + us;
+    rig_mails(rig);
+    while (rig->wake_us <= end_us) {
+        if (rig->wake_us > rig->now_us) rig->now_us = rig->wake_us;
+        rig->wake_us = UINT64_MAX;
+        leat_timers_run(&rig->timers);
+        rig_mails(rig);
+    }
+    rig->now_us = end_us;
+}
+
+static inline struct leat_link_call *rig_call_take(struct rig *rig, unsigned node, unsigned kind)
+{
+    for (unsigned i = 0; i < rig->call_count; i++) {
+        struct leat_link_call *call = rig->calls[i].call;
+        if (rig->calls[i].node != node || call->kind != kind) continue;
+        rig->call_count--;
+        memmove(&rig->calls[i], &rig->calls[i + 1], (rig->call_count - i) * sizeof rig->calls[0]);
+        return call;
+    }
+    fail_msg("node %u was not asked: %s", node, rig_kind_name(kind));
+    return NULL;
+}
+
+static inline void rig_answer_bytes(struct rig *rig, unsigned node, unsigned kind, leat_err rc,
+                                    const uint8_t *control, uint32_t bytes)
+{
+    struct leat_link_call *call = rig_call_take(rig, node, kind);
+    struct leat_frame frame = {.kind = (uint16_t)kind, .control = control, .control_bytes = bytes};
+    struct leat_error error = {rc, ""};
+    call->on_done(call, rc, rc ? NULL : &frame, &error);
+    rig_mails(rig);
+}
+
+static inline void rig_refuse(struct rig *rig, unsigned node, unsigned kind, leat_err rc)
+{
+    rig_answer_bytes(rig, node, kind, rc, NULL, 0);
+}
+
+/* About one replica. */
+static inline void rig_answer_at(struct rig *rig, unsigned node, unsigned kind, uint64_t handle,
+                                 uint64_t place)
+{
+    uint8_t control[REP_BODY_BYTES_MAX];
+    struct rep_answer answer = {.handle = handle, .place = place};
+    rig_answer_bytes(rig, node, kind, LEAT_OK, control, rep_answer_encode(&answer, control));
+}
+
+static inline void rig_answer(struct rig *rig, unsigned node, unsigned kind)
+{
+    rig_answer_at(rig, node, kind, 0, 0);
+}
+
+/* With rows, as many as were asked for, all of that code. */
+static inline void rig_answer_rows(struct rig *rig, unsigned node, unsigned kind, leat_err rc)
+{
+    static struct rep_pair pairs[LEAT_REP_BATCH_MAX];
+    static uint8_t control[LEAT_REP_BATCH_MAX * REP_PAIR_BYTES_MAX + 8];
+    uint32_t count = 0;
+    for (unsigned i = 0; i < rig->call_count; i++) {
+        const struct leat_link_call *call = rig->calls[i].call;
+        if (rig->calls[i].node != node || call->kind != kind) continue;
+        assert_int_equal(rep_pairs_decode(call->control, call->control_bytes, pairs, &count),
+                         LEAT_OK);
+        break;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        pairs[i].value = (uint64_t)rc;
+    rig_answer_bytes(rig, node, kind, LEAT_OK, control,
+                     rep_pairs_encode(pairs, count, control, sizeof control));
+}
+
+/* The oldest write to that node has ended. */
+static inline void rig_wrote(struct rig *rig, unsigned node, leat_err rc)
+{
+    for (unsigned i = 0; i < rig->write_count; i++) {
+        struct leat_rmem_write *write = rig->writes[i].write;
+        if (rig->writes[i].target->node != node) continue;
+        rig->write_count--;
+        memmove(&rig->writes[i], &rig->writes[i + 1],
+                (rig->write_count - i) * sizeof rig->writes[0]);
+        write->on_done(write, rc);
+        rig_mails(rig);
+        return;
+    }
+    fail_msg("nothing is written to node %u", node);
+}
+
+static inline void rig_grant(struct rig *rig, unsigned node)
+{
+    uint8_t control[REP_ATTACHED_BYTES_MAX];
+    struct rep_attached attached = {.grant = {.bytes = 1, .data = {(uint8_t)('0' + node)}}};
+    rig_answer_bytes(rig, node, LEAT_REP_ATTACH, LEAT_OK, control,
+                     rep_attached_encode(&attached, control));
+}
+
+static inline struct rig_target *rig_target_of(struct rig *rig, unsigned node)
+{
+    struct rig_target *found = NULL;
+    for (unsigned i = 0; i < rig->target_count; i++)
+        if (rig->targets[i].node == node) found = &rig->targets[i];
+    assert_non_null(found);
+    return found;
+}
+
+static inline void rig_attached(struct rig *rig, unsigned node)
+{
+    struct rig_target *target = rig_target_of(rig, node);
+    target->target.attached = true;
+    target->handler->on_attached(target->user, &target->target);
+    rig_mails(rig);
+}
+
+static inline void rig_target_failed(struct rig *rig, unsigned node)
+{
+    struct rig_target *target = rig_target_of(rig, node);
+    struct leat_error error = {LEAT_E_CLOSED, "gone"};
+    target->handler->on_failed(target->user, &target->target, &error);
+    rig_mails(rig);
+}
+
+static inline struct leat_rep_node rig_node(unsigned number)
+{
+    struct leat_rep_node node = {.number = number, .incarnation = 100 + number};
+    snprintf(node.name, sizeof node.name, "n%u", number);
+    snprintf(node.host, sizeof node.host, "h%u", number);
+    return node;
+}
+
+static inline void rig_node_up(struct rig *rig, unsigned number)
+{
+    struct leat_rep_node node = rig_node(number);
+    leat_primary_node_set(rig->primary, &node);
+    leat_primary_peer_up(rig->primary, number);
+    rig_grant(rig, number);
+    rig_attached(rig, number);
+}
+
+/* Whoever is asked what it has says: nothing that has nobody's word. */
+static inline void rig_audits_answer(struct rig *rig)
+{
+    static const uint8_t nothing[] = {0x92, 0x00, 0x90};
+    for (unsigned i = 0; i < rig->call_count;) {
+        if (rig->calls[i].call->kind != LEAT_REP_AUDIT) {
+            i++;
+            continue;
+        }
+        rig_answer_bytes(rig, rig->calls[i].node, LEAT_REP_AUDIT, LEAT_OK, nothing, sizeof nothing);
+        i = 0;
+    }
+}
+
+static inline struct rig *rig_new(unsigned nodes)
+{
+    struct rig *rig = calloc(1, sizeof *rig);
+    rig->quiet = true;
+    rig->now_us = 1000 * 1000;
+    rig->wake_us = UINT64_MAX;
+    rig->kind = LEAT_RMEM_SHM;
+    rig->clock = (struct leat_clock){rig, rig_now, rig_wall, rig_wake_at};
+    rig->random_port = (struct leat_random){.ctx = rig, .next = rig_random};
+    rig->post = (struct leat_post){rig, rig_send, 0};
+    rig->disk = (struct leat_disk){.ctx = rig, .submit = rig_submit};
+    rig->env = (struct leat_env){
+        .clock = &rig->clock, .random = &rig->random_port, .post = &rig->post, .disk = &rig->disk};
+    rig->rmem = (struct leat_rmem){
+        .ctx = rig, .attach = rig_attach, .write = rig_write, .detach = rig_detach};
+    assert_int_equal(leat_timers_init(&rig->timers, &rig->clock, LEAT_PRIMARY_TIMERS), LEAT_OK);
+    struct leat_primary_options options = {
+        .env = &rig->env,
+        .timers = &rig->timers,
+        .store = {.ctx = rig, .request = rig_store, .safe_in_memory = rig_safe},
+        .net = {.ctx = rig, .call = rig_net_call, .cut = rig_net_cut},
+        .rmem = &rig->rmem,
+        .self = rig_node(0),
+        .events = {.on_versions = rig_on_versions,
+                   .on_room = rig_on_room,
+                   .on_damaged = rig_on_damaged},
+        .owner = rig,
+    };
+    assert_int_equal(leat_primary_create(&options, &rig->primary), LEAT_OK);
+    for (unsigned i = 1; i <= nodes; i++)
+        rig_node_up(rig, i);
+    rig_pass(rig, 1000);
+    rig_audits_answer(rig);
+    rig->quiet = false;
+    return rig;
+}
+
+static inline struct leat_primary_log_options rig_log_options(enum leat_durability durability,
+                                                              uint32_t copies)
+{
+    return (struct leat_primary_log_options){.ref = {1, 2, 3},
+                                             .epoch = {RIG_EPOCH},
+                                             .copies = copies,
+                                             .min_copies = copies - 1,
+                                             .durability = durability,
+                                             .version = 1};
+}
+
+static inline void rig_log_new(struct rig *rig, enum leat_durability durability, uint32_t copies)
+{
+    struct leat_primary_log_options options = rig_log_options(durability, copies);
+    assert_int_equal(leat_primary_log_create(rig->primary, &options, NULL, 0, &rig->log), LEAT_OK);
+    rig->keeper = leat_primary_keeper(rig->log);
+}
+
+/* ---- the log ---- */
+static inline void rig_on_keep(struct leat_keep *keep)
+{
+    trace("log %s s%llu: %s\n", rig_keep_name(keep->kind), (unsigned long long)keep->id.v,
+          leat_err_name(keep->rc));
+    free(keep);
+}
+
+static inline void rig_ask(struct rig *rig, struct leat_keep keep)
+{
+    struct leat_keep *asked = malloc(sizeof *asked);
+    keep.on_done = rig_on_keep;
+    if (keep.seg) keep.id = keep.seg->id;
+    *asked = keep;
+    rig->keeper.request(rig->keeper.ctx, &rig->post, asked);
+    rig_mails(rig);
+}
+
+static inline void rig_reserve(struct rig *rig, uint64_t id)
+{
+    rig_ask(rig,
+            (struct leat_keep){.kind = LEAT_KEEP_RESERVE, .id = {id}, .capacity = RIG_CAPACITY});
+}
+
+/* The store's answer to the oldest request of that kind: it has what it needs then, as the store would give. */
+static inline void rig_stored(struct rig *rig, enum leat_keep_kind kind, leat_err rc)
+{
+    for (unsigned i = 0; i < rig->keep_count; i++) {
+        struct leat_keep *keep = rig->keeps[i];
+        if (keep->kind != kind) continue;
+        rig->keep_count--;
+        memmove(&rig->keeps[i], &rig->keeps[i + 1], (rig->keep_count - i) * sizeof rig->keeps[0]);
+        keep->rc = rc;
+        if (!rc && kind == LEAT_KEEP_RESERVE) {
+            struct leat_segment *seg = keep->seg = &rig->segs[keep->id.v];
+            rig->buffers[keep->id.v] = calloc(1, RIG_CAPACITY);
+            *seg = (struct leat_segment){.log = keep->log,
+                                         .id = keep->id,
+                                         .epoch = keep->epoch,
+                                         .version = keep->version,
+                                         .capacity = keep->capacity,
+                                         .writer = 100,
+                                         .state = LEAT_SEGMENT_RESERVED,
+                                         .buffer = rig->buffers[keep->id.v],
+                                         .file_offset = 65536 * (1 + keep->id.v)};
+        }
+        if (!rc && kind == LEAT_KEEP_STAMP) keep->seg->version = keep->version;
+        if (!rc && kind == LEAT_KEEP_PARK) keep->seg->state = LEAT_SEGMENT_PARKED;
+        if (!rc && kind == LEAT_KEEP_RESUME) keep->seg->state = LEAT_SEGMENT_OPEN;
+        if (!rc && (kind == LEAT_KEEP_PARK || kind == LEAT_KEEP_EVICT)) keep->seg->buffer = NULL;
+        if (!rc && kind == LEAT_KEEP_RESUME) keep->seg->buffer = rig->buffers[keep->seg->id.v];
+        keep->on_done(keep);
+        rig_mails(rig);
+        return;
+    }
+    fail_msg("the store was not asked: %s", rig_keep_name(kind));
+}
+
+/* As if batches and their trailer were there: its CRC is the length. */
+static inline void rig_sealed(struct rig *rig, uint64_t id, uint32_t bytes)
+{
+    struct leat_entry trailer = {.type = LEAT_ENTRY_TRAILER, .crc = bytes};
+    memcpy(rig->buffers[id] + bytes - sizeof trailer, &trailer, sizeof trailer);
+}
+
+static inline void rig_commit(struct rig *rig, uint64_t id, uint32_t from, uint32_t to)
+{
+    rig_sealed(rig, id, to);
+    rig->segs[id].state = LEAT_SEGMENT_OPEN;
+    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_COMMIT,
+                                    .seg = &rig->segs[id],
+                                    .from_bytes = from,
+                                    .to_bytes = to});
+}
+
+/* CLOSE or PARK at that length. */
+static inline void rig_end(struct rig *rig, enum leat_keep_kind kind, uint64_t id, uint32_t bytes)
+{
+    struct leat_segment *seg = &rig->segs[id];
+    if (kind == LEAT_KEEP_CLOSE) seg->state = LEAT_SEGMENT_CLOSED;
+    seg->extent = (struct leat_extent){bytes, bytes};
+    seg->next_offset = 1000 + id;
+    seg->max_timestamp_ms = 2000 + (int64_t)id;
+    rig_ask(rig, (struct leat_keep){.kind = kind, .seg = seg});
+}
+
+static inline void rig_free(struct rig *rig)
+{
+    rig->quiet = true;
+    while (rig->keep_count) /* the store works on nothing of it then */
+        rig_stored(rig, rig->keeps[0]->kind, LEAT_OK);
+    if (rig->log) leat_primary_log_destroy(&rig->log);
+    leat_primary_destroy(&rig->primary);
+    leat_timers_fini(&rig->timers);
+    for (unsigned i = 0; i < RIG_SEGMENTS_MAX; i++)
+        free(rig->buffers[i]);
+    free(rig);
+}
+
+#endif
