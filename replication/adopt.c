@@ -261,9 +261,11 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
     struct replica *rep = NULL;
     leat_err rc = rep_body_decode(frame->control, frame->control_bytes, &body);
     if (!rc) rep = backup_find(backup, body.handle);
-    if (!rc && (!rep || !rep->seg || rep->seg->id.v != body.segment.v ||
-                !leat_log_ref_equal(rep->seg->log, body.log) || !may_hold(rep, body.extent) ||
-                rep->seg->rotten))
+    bool its = rep && rep->seg && rep->seg->id.v == body.segment.v &&
+               leat_log_ref_equal(rep->seg->log, body.log);
+    /* An owner of the past has no say over it: settle_one() has the story. */
+    if (!rc && its && body.owner.v && body.owner.v < rep->word.v) rc = LEAT_E_STALE_EPOCH;
+    if (!rc && (!its || !may_hold(rep, body.extent) || rep->seg->rotten))
         rc = leat_backup_look_any(backup, body.log, body.segment, body.extent);
     /* Its writer would go on behind the cut. */
     if (!rc && rep->seg->state < LEAT_SEGMENT_PARKED && !is_ours(rep)) rc = LEAT_E_AGAIN;
