@@ -14,6 +14,16 @@ static inline void trace_begin(void)
     trace_text[trace_used = 0] = '\0';
 }
 
+/* Of each test: what is left of the one before is none of it. */
+static inline int trace_setup(void **state)
+{
+    (void)state;
+    trace_begin();
+    return 0;
+}
+
+#define TRACE_TEST(name) cmocka_unit_test_setup(name, trace_setup)
+
 /* A line, or the beginning of one: it ends with "\n" then. */
 __attribute__((format(printf, 1, 2))) static inline void trace(const char *format, ...)
 {

@@ -87,8 +87,8 @@ static void lost_copy_is_replaced_then_told_then_acks_go_on(void **state)
     replaced(LEAT_DURABILITY_DISK);
 }
 
-/* Goal: a replacement that is lost on its way is nothing that anybody counted on: no version is raised for it, but where
- * it was to be called whole it may be a mark. */
+/* Goal: a replacement that is lost on its way is nothing that anybody counted on: no version is raised for it, but
+ * where it was to be called whole it may be a mark. */
 static void lost_replacement_raises_the_version_only_where_it_may_be_whole(void **state)
 {
     (void)state;
@@ -116,7 +116,8 @@ static void lost_replacement_raises_the_version_only_where_it_may_be_whole(void 
     }
 }
 
-/* Goal: with no other node the log goes on with those that are left, after it has been told; with too few it does not. */
+/* Goal: with no other node the log goes on with those that are left, after it has been told; with too few it does
+ * not. */
 static void log_goes_on_without_a_copy_that_nobody_can_have(void **state)
 {
     (void)state;
@@ -182,7 +183,8 @@ static void commit_of_a_log_that_is_anothers_is_refused(void **state)
     rig_free(rig);
 }
 
-/* Goal: a backup that refuses a step, or a row, or does not answer, has lost that copy: nobody knows what it is like. */
+/* Goal: a backup that refuses a step, or a row, or does not answer, has lost that copy: nobody knows what it is
+ * like. */
 static void copy_whose_backup_refuses_a_step_is_lost(void **state)
 {
     (void)state;
@@ -219,7 +221,8 @@ static void copy_whose_backup_refuses_a_step_is_lost(void **state)
     rig_free(rig);
 }
 
-/* Goal: a copy that was being closed, and is refused, is made anew in the background; it has no part in the log's end. */
+/* Goal: a copy that was being closed, and is refused, is made anew in the background; it has no part in the log's
+ * end. */
 static void copy_whose_close_is_refused_is_made_anew(void **state)
 {
     (void)state;
@@ -351,15 +354,15 @@ static void loss_before_opened_is_part_of_what_is_opened(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lost_copy_is_replaced_then_told_then_acks_go_on),
-        cmocka_unit_test(lost_replacement_raises_the_version_only_where_it_may_be_whole),
-        cmocka_unit_test(log_goes_on_without_a_copy_that_nobody_can_have),
-        cmocka_unit_test(commit_of_a_log_that_is_anothers_is_refused),
-        cmocka_unit_test(copy_whose_backup_refuses_a_step_is_lost),
-        cmocka_unit_test(copy_whose_close_is_refused_is_made_anew),
-        cmocka_unit_test(stamp_that_the_store_refuses_is_tried_again),
-        cmocka_unit_test(second_loss_is_told_by_itself),
-        cmocka_unit_test(loss_before_opened_is_part_of_what_is_opened),
+        TRACE_TEST(lost_copy_is_replaced_then_told_then_acks_go_on),
+        TRACE_TEST(lost_replacement_raises_the_version_only_where_it_may_be_whole),
+        TRACE_TEST(log_goes_on_without_a_copy_that_nobody_can_have),
+        TRACE_TEST(commit_of_a_log_that_is_anothers_is_refused),
+        TRACE_TEST(copy_whose_backup_refuses_a_step_is_lost),
+        TRACE_TEST(copy_whose_close_is_refused_is_made_anew),
+        TRACE_TEST(stamp_that_the_store_refuses_is_tried_again),
+        TRACE_TEST(second_loss_is_told_by_itself),
+        TRACE_TEST(loss_before_opened_is_part_of_what_is_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,8 +177,8 @@ static void commit_on_disk_is_done_when_each_copy_is_flushed(void **state)
     rig_free(rig);
 }
 
-/* Goal: a log that rolls has two segments; the first is closed here and there, and its buffer is given back when nothing
- * is written from it; the second goes on. A dropped one goes from the backups first. */
+/* Goal: a log that rolls has two segments; the first is closed here and there, and its buffer is given back when
+ * nothing is written from it; the second goes on. A dropped one goes from the backups first. */
 static void segment_is_closed_evicted_and_dropped(void **state)
 {
     (void)state;
@@ -507,20 +507,20 @@ static void first_segment_of_a_new_owner_does_not_wait_for_its_last_copy(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(segment_is_reserved_everywhere_at_once),
-        cmocka_unit_test(commit_in_memory_is_done_when_each_copy_has_its_bytes),
-        cmocka_unit_test(writes_of_a_copy_keep_to_the_window),
-        cmocka_unit_test(commit_on_disk_is_done_when_each_copy_is_flushed),
-        cmocka_unit_test(segment_is_closed_evicted_and_dropped),
-        cmocka_unit_test(store_that_refuses_is_believed),
-        cmocka_unit_test(head_is_parked_and_resumed),
-        cmocka_unit_test(park_or_resume_that_is_refused_is_none),
-        cmocka_unit_test(buffer_stays_while_writes_come_from_it),
-        cmocka_unit_test(given_up_is_told_to_the_store_and_to_each_backup),
-        cmocka_unit_test(open_that_is_refused_goes_to_another_node),
-        cmocka_unit_test(segment_without_enough_copies_is_refused_in_time),
-        cmocka_unit_test(segment_that_the_store_refuses_is_given_back),
-        cmocka_unit_test(first_segment_of_a_new_owner_does_not_wait_for_its_last_copy),
+        TRACE_TEST(segment_is_reserved_everywhere_at_once),
+        TRACE_TEST(commit_in_memory_is_done_when_each_copy_has_its_bytes),
+        TRACE_TEST(writes_of_a_copy_keep_to_the_window),
+        TRACE_TEST(commit_on_disk_is_done_when_each_copy_is_flushed),
+        TRACE_TEST(segment_is_closed_evicted_and_dropped),
+        TRACE_TEST(store_that_refuses_is_believed),
+        TRACE_TEST(head_is_parked_and_resumed),
+        TRACE_TEST(park_or_resume_that_is_refused_is_none),
+        TRACE_TEST(buffer_stays_while_writes_come_from_it),
+        TRACE_TEST(given_up_is_told_to_the_store_and_to_each_backup),
+        TRACE_TEST(open_that_is_refused_goes_to_another_node),
+        TRACE_TEST(segment_without_enough_copies_is_refused_in_time),
+        TRACE_TEST(segment_that_the_store_refuses_is_given_back),
+        TRACE_TEST(first_segment_of_a_new_owner_does_not_wait_for_its_last_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

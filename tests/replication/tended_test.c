@@ -437,16 +437,16 @@ static void copy_is_waited_for_as_long_as_who_has_it_may_come(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copy_that_is_found_counts_when_its_backup_has_heard_it),
-        cmocka_unit_test(row_is_judged_by_what_the_log_has),
-        cmocka_unit_test(other_replica_of_a_segment_goes_when_there_are_enough),
-        cmocka_unit_test(replica_that_was_cut_is_asked_about_again),
-        cmocka_unit_test(owner_that_does_not_know_lets_nothing_go),
-        cmocka_unit_test(audit_goes_on_to_its_end),
-        cmocka_unit_test(copy_that_is_damaged_there_is_lost),
-        cmocka_unit_test(closed_segment_is_copied_from_its_file),
-        cmocka_unit_test(segment_that_can_not_be_read_is_told_of),
-        cmocka_unit_test(copy_is_waited_for_as_long_as_who_has_it_may_come),
+        TRACE_TEST(copy_that_is_found_counts_when_its_backup_has_heard_it),
+        TRACE_TEST(row_is_judged_by_what_the_log_has),
+        TRACE_TEST(other_replica_of_a_segment_goes_when_there_are_enough),
+        TRACE_TEST(replica_that_was_cut_is_asked_about_again),
+        TRACE_TEST(owner_that_does_not_know_lets_nothing_go),
+        TRACE_TEST(audit_goes_on_to_its_end),
+        TRACE_TEST(copy_that_is_damaged_there_is_lost),
+        TRACE_TEST(closed_segment_is_copied_from_its_file),
+        TRACE_TEST(segment_that_can_not_be_read_is_told_of),
+        TRACE_TEST(copy_is_waited_for_as_long_as_who_has_it_may_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
