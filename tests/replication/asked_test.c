@@ -1,8 +1,8 @@
 /* What a backup does for whoever asks it, message by message: a backup alone, whose store answers by hand. */
 #include "tests/replication/backup_rig.h"
 
-/* Goal: OPEN reserves what was asked for, in its writer's memory, and is answered with its place; what the store refuses
- * is refused, and nothing is left. */
+/* Goal: OPEN reserves what was asked for, in its writer's memory, and is answered with its place; what the store
+ * refuses is refused, and nothing is left. */
 static void open_reserves_what_was_asked_for(void **state)
 {
     (void)state;
@@ -107,7 +107,8 @@ static void close_of_a_whole_one_is_one_row(void **state)
     }
 }
 
-/* Goal: CLOSE of one that was a part is two rows: closed, and then whole; where either fails it is no more than before. */
+/* Goal: CLOSE of one that was a part is two rows: closed, and then whole; where either fails it is no more than
+ * before. */
 static void close_of_a_part_makes_it_whole_after_that(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* What a backup does with replicas whose owner or writer has gone, message by message: cut to the end of their log, made
- * the node's own, moved out of a fenced writer's memory, served to others. A backup alone, whose store answers by hand. */
+/* What a backup does with replicas whose owner or writer has gone, message by message: cut to the end of their log,
+ * made the node's own, moved out of a fenced writer's memory, served to others. A backup alone, whose store answers
+ * by hand. */
 #include "tests/replication/backup_rig.h"
 
 /* As if its bytes had been read and found to begin with that end. */
@@ -20,7 +21,8 @@ static void unfile(struct rig *rig)
 
 /* ---- SEAL ---- */
 
-/* Goal: the owner's word cuts a replica to the end of its log, each way that it may be there, and counts from then on. */
+/* Goal: the owner's word cuts a replica to the end of its log, each way that it may be there, and counts from then
+ * on. */
 static void seal_cuts_to_the_end(void **state)
 {
     (void)state;
@@ -332,8 +334,8 @@ static void adoption_that_can_not_be_is_refused(void **state)
     rig_free(rig);
 }
 
-/* Goal: of several that may be, the one that is furthest on its way is taken: whole before damaged, as long before one to
- * be cut, closed before parked before open, and of open ones that of which most is on the disk. */
+/* Goal: of several that may be, the one that is furthest on its way is taken: whole before damaged, as long before
+ * one to be cut, closed before parked before open, and of open ones that of which most is on the disk. */
 static void adoption_takes_the_one_that_is_furthest(void **state)
 {
     (void)state;
@@ -443,8 +445,8 @@ static void on_fenced(void *arg)
     trace("fenced\n");
 }
 
-/* Goal: a fence is over when each open replica of that writer has left its memory; what is under way with it ends first;
- * what is asked in its name from then on is refused. */
+/* Goal: a fence is over when each open replica of that writer has left its memory; what is under way with it ends
+ * first; what is asked in its name from then on is refused. */
 static void fence_moves_what_is_open(void **state)
 {
     (void)state;
