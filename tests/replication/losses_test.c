@@ -75,6 +75,14 @@ static void replaced(enum leat_durability durability)
     assert_int_equal(rig->primary->accounts.replaced_copies, 1);
     assert_int_equal(rig->primary->accounts.versions, 1);
     assert_int_equal(rig->primary->accounts.lost_backups, 1);
+    trace_begin();
+    rig_accounts(rig);
+    if (disk)
+        TRACE_IS("512 bytes in 4 writes, 0 segments; control 3 open 3 park 0 resume 0 flush 4 "
+                 "other 8; refused 0 lost 1 replaced 1 recopied 0 versions 1\n");
+    else
+        TRACE_IS("512 bytes in 4 writes, 0 segments; control 3 open 3 park 0 resume 0 flush 0 "
+                 "other 8; refused 0 lost 1 replaced 1 recopied 0 versions 1\n");
     rig_free(rig);
 }
 
@@ -218,6 +226,10 @@ static void copy_whose_backup_refuses_a_step_is_lost(void **state)
              "n1 OPEN s0 h0 v3 d1 part to 1000/2000, 2 s\n"
              "n2 OPEN s0 h0 v3 d1 part to 1000/2000, 2 s\n"
              "store STAMP s0 v3 role0 writer100\n");
+    trace_begin();
+    rig_accounts(rig);
+    TRACE_IS("256 bytes in 2 writes, 0 segments; control 2 open 2 park 1 resume 0 flush 0 other 4; "
+             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -249,6 +261,10 @@ static void copy_whose_close_is_refused_is_made_anew(void **state)
     assert_int_equal(rig->primary->accounts.segments, 1);
     assert_int_equal(rig->primary->accounts.recopied_bytes, 128);
     assert_null(rig->primary->recopy);
+    trace_begin();
+    rig_accounts(rig);
+    TRACE_IS("384 bytes in 3 writes, 1 segments; control 5 open 3 park 0 resume 0 flush 0 other 4; "
+             "refused 0 lost 0 replaced 0 recopied 128 versions 0\n");
     rig_free(rig);
 }
 
@@ -315,6 +331,10 @@ static void second_loss_is_told_by_itself(void **state)
     leat_primary_versions_done(rig->primary, LEAT_OK);
     rig_mails(rig);
     TRACE_IS("log COMMIT s0: OK\n");
+    trace_begin();
+    rig_accounts(rig);
+    TRACE_IS("448 bytes in 4 writes, 0 segments; control 3 open 3 park 0 resume 0 flush 0 other "
+             "11; refused 6 lost 2 replaced 1 recopied 0 versions 2\n");
     rig_free(rig);
 }
 

@@ -639,6 +639,21 @@ static inline void rig_end(struct rig *rig, enum leat_keep_kind kind, uint64_t i
     rig_ask(rig, (struct leat_keep){.kind = kind, .seg = seg});
 }
 
+static inline void rig_accounts(const struct rig *rig)
+{
+    const struct leat_rep_accounts *a = leat_primary_accounts(rig->primary);
+    trace("%llu bytes in %llu writes, %llu segments; control %llu open %llu park %llu resume %llu "
+          "flush %llu "
+          "other %llu; refused %llu lost %llu replaced %llu recopied %llu versions %llu\n",
+          (unsigned long long)a->replicated_bytes, (unsigned long long)a->writes,
+          (unsigned long long)a->segments, (unsigned long long)a->control_rpcs,
+          (unsigned long long)a->open_rpcs, (unsigned long long)a->park_rpcs,
+          (unsigned long long)a->resume_rpcs, (unsigned long long)a->flush_rpcs,
+          (unsigned long long)a->other_rpcs, (unsigned long long)a->refused_opens,
+          (unsigned long long)a->lost_backups, (unsigned long long)a->replaced_copies,
+          (unsigned long long)a->recopied_bytes, (unsigned long long)a->versions);
+}
+
 static inline void rig_free(struct rig *rig)
 {
     rig->quiet = true;

@@ -93,6 +93,10 @@ static void commit_in_memory_is_done_when_each_copy_has_its_bytes(void **state)
     TRACE_IS("log COMMIT s0: OK\n");
     rig_pass(rig, 1000 * 1000);
     TRACE_IS("");
+    trace_begin();
+    rig_accounts(rig);
+    TRACE_IS("384 bytes in 4 writes, 0 segments; control 2 open 2 park 0 resume 0 flush 0 other 6; "
+             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -174,6 +178,10 @@ static void commit_on_disk_is_done_when_each_copy_is_flushed(void **state)
              "n1 write @4288+64 from s0+192\n"
              "n2 write @8384+64 from s0+192\n"
              "log COMMIT s0: DISK\n");
+    trace_begin();
+    rig_accounts(rig);
+    TRACE_IS("384 bytes in 4 writes, 0 segments; control 2 open 2 park 0 resume 0 flush 4 other 6; "
+             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -213,6 +221,10 @@ static void segment_is_closed_evicted_and_dropped(void **state)
     assert_null(rep_set_find(rig->log, 0));
     rig_pass(rig, 1000 * 1000);
     TRACE_IS("");
+    trace_begin();
+    rig_accounts(rig);
+    TRACE_IS("768 bytes in 4 writes, 1 segments; control 6 open 4 park 0 resume 0 flush 0 other 5; "
+             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -282,6 +294,14 @@ static void head_is_parked_and_resumed(void **state)
             TRACE_IS("store COMMIT s0 128..192\n"
                      "n1 write @65664+64 from s0+128\n"
                      "n2 write @131200+64 from s0+128\n");
+        trace_begin();
+        rig_accounts(rig);
+        if (level == LEAT_DURABILITY_MEMORY)
+            TRACE_IS("256 bytes in 2 writes, 0 segments; control 2 open 2 park 2 resume 2 flush 0 "
+                     "other 4; refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
+        else
+            TRACE_IS("256 bytes in 2 writes, 0 segments; control 2 open 2 park 2 resume 2 flush 2 "
+                     "other 4; refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
         rig_free(rig);
     }
 }
@@ -426,6 +446,10 @@ static void open_that_is_refused_goes_to_another_node(void **state)
              "after 200 ms\n"
              "n3 OPEN s0 h0 v1 d1, 2 s\n");
     assert_int_equal(rig->primary->accounts.refused_opens, 20);
+    trace_begin();
+    rig_accounts(rig);
+    TRACE_IS("0 bytes in 0 writes, 0 segments; control 1 open 1 park 0 resume 0 flush 0 other 6; "
+             "refused 20 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 

@@ -90,6 +90,10 @@ static void copy_that_is_found_counts_when_its_backup_has_heard_it(void **state)
     TRACE_IS("");
     rig_pass(rig, 29 * 1000 * 1000);
     TRACE_IS("n2 OPEN s2 h0 v1 d1 part to 1002/2002 passed 7 e3/5, 2 s\n");
+    trace_begin();
+    rig_accounts(rig);
+    TRACE_IS("0 bytes in 0 writes, 1 segments; control 0 open 0 park 0 resume 0 flush 0 other 8; "
+             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -258,6 +262,10 @@ static void replica_that_was_cut_is_asked_about_again(void **state)
     rig_refuse(rig, 1, LEAT_REP_SEAL, LEAT_E_AGAIN);
     rig_pass(rig, 100 * 1000);
     TRACE_IS("n1 SEAL s2 h12 v1 d1 5000:77 to 1002/2002 e3/5, 10 s\n");
+    trace_begin();
+    rig_accounts(rig);
+    TRACE_IS("0 bytes in 0 writes, 0 segments; control 0 open 0 park 0 resume 0 flush 0 other 6; "
+             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -309,6 +317,10 @@ static void audit_goes_on_to_its_end(void **state)
     TRACE_IS("n1 OPEN s2 h0 v1 d1 part to 1002/2002 e3/5, 2 s\n");
     rig_pass(rig, 200 * 1000);
     TRACE_IS("n1 AUDIT from0, 10 s\n");
+    trace_begin();
+    rig_accounts(rig);
+    TRACE_IS("0 bytes in 0 writes, 0 segments; control 0 open 0 park 0 resume 0 flush 0 other 5; "
+             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -360,6 +372,10 @@ static void closed_segment_is_copied_from_its_file(void **state)
     TRACE_IS("n1 AUDIT from0, 10 s\n");
     assert_int_equal(rig->primary->accounts.recopied_bytes, 5000);
     assert_null(rig->primary->recopy);
+    trace_begin();
+    rig_accounts(rig);
+    TRACE_IS("5000 bytes in 1 writes, 1 segments; control 2 open 1 park 0 resume 0 flush 0 other "
+             "3; refused 0 lost 0 replaced 0 recopied 5000 versions 0\n");
     rig_free(rig);
 }
 

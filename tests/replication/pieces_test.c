@@ -1,0 +1,551 @@
+/* Segments that go from one backup to another in pieces, message by message: serving them, pulling them, and looking at
+ * longer ones. A backup alone, whose store, disk and other nodes answer by hand. */
+#include "tests/replication/backup_rig.h"
+
+static struct {
+    struct leat_env env;
+    struct leat_disk disk;
+    struct leat_post post;
+    const struct leat_env *real;
+    struct leat_mail *mail; /* to itself */
+    struct leat_disk_io *io;
+    struct leat_link_call *call;
+    leat_err call_rc;
+} ports;
+
+static void disk_submit(void *ctx, struct leat_disk_io *io)
+{
+    (void)ctx;
+    assert_null(ports.io);
+    trace("read %llu+%zu\n", (unsigned long long)io->offset, (size_t)io->bytes);
+    ports.io = io;
+}
+
+static void post_send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    (void)ctx;
+    assert_int_equal(to, ports.post.self);
+    assert_null(ports.mail);
+    ports.mail = mail;
+}
+
+static leat_err net_call(void *ctx, unsigned node, struct leat_link_call *call)
+{
+    struct rep_pull pull;
+    (void)ctx;
+    if (ports.call_rc) return ports.call_rc;
+    assert_int_equal(call->kind, LEAT_REP_PULL);
+    assert_int_equal(rep_pull_decode(call->control, call->control_bytes, &pull), LEAT_OK);
+    trace("n%u PULL %u/%u/%u s%llu %u:%d from %u count %u%s in %llu ms\n", node, pull.log.stream,
+          pull.log.streamlet, pull.log.log, (unsigned long long)pull.segment.v, pull.extent.bytes,
+          pull.extent.crc != 0, pull.from, pull.count, pull.whole ? " whole" : "",
+          (unsigned long long)call->timeout_us / 1000);
+    assert_null(ports.call);
+    ports.call = call;
+    return LEAT_OK;
+}
+
+static struct rig *rig_ports(void)
+{
+    struct rig *rig = rig_new();
+    memset(&ports, 0, sizeof ports);
+    ports.real = rig->backup->options.env;
+    ports.env = *ports.real;
+    ports.disk = (struct leat_disk){.submit = disk_submit};
+    ports.post = (struct leat_post){NULL, post_send, ports.real->post->self};
+    ports.env.disk = &ports.disk;
+    ports.env.post = &ports.post;
+    rig->backup->options.env = &ports.env;
+    rig->backup->options.net.call = net_call;
+    return rig;
+}
+
+static void rig_end(struct rig *rig)
+{
+    rig->backup->options.env = ports.real;
+    for (unsigned i = 0; i < rig->seg_count; i++)
+        rig->segs[i].file = NULL;
+    rig_free(rig);
+}
+
+static void filed(struct replica *rep)
+{
+    rep->seg->file = (struct leat_file *)(void *)&rep->seg->file_offset;
+}
+
+/* The disk's answer: the image, from that place of the segment on. */
+static void disk_read(const struct rig *rig, leat_err rc, size_t bytes)
+{
+    struct leat_disk_io *io = ports.io;
+    ports.io = NULL;
+    io->rc = rc;
+    io->done_bytes = bytes;
+    memcpy(io->buffer, rig->image + (io->offset - 4096), bytes);
+    io->on_done(io);
+}
+
+static void pull_as(struct rig *rig, uint64_t id, struct leat_extent extent, uint32_t from,
+                    uint32_t count, bool whole)
+{
+    uint8_t control[REP_PULL_BYTES_MAX];
+    struct rep_pull pull = {.log = rig_log,
+                            .segment = {id},
+                            .extent = extent,
+                            .from = from,
+                            .count = count,
+                            .whole = whole};
+    rig_hear(rig, &rig_w2, LEAT_REP_PULL, control, rep_pull_encode(&pull, control));
+}
+
+/* ---- serving ---- */
+
+/* Goal: a piece comes out of memory, or out of the file, from where it was asked for; not one that does not lie within
+ * what the segment is said to be. */
+static void piece_is_served_from_memory_or_file(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_ports();
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
+    struct leat_extent all = rig->ends[3];
+    rep->seg->passed_bytes = 9;
+    filed(rep);
+    pull_as(rig, 7, all, 0, all.bytes, true);
+    assert_int_equal(rep->busy, 1);
+    disk_read(rig, LEAT_OK, all.bytes);
+    pull_as(rig, 7, all, 100, 50, true);
+    disk_read(rig, LEAT_OK, 150);
+    pull_as(rig, 7, all, 100, 50, true);
+    disk_read(rig, LEAT_OK, 149);
+    pull_as(rig, 7, all, 100, 50, true);
+    disk_read(rig, LEAT_E_DISK, 0);
+    assert_int_equal(rep->busy, 0);
+    assert_int_equal(rig->backup->serves, 0);
+    TRACE_IS("read 4096+4096\n"
+             "1: answer piece 752, begins 0100, passed 9\n"
+             "read 4096+4096\n"
+             "2: answer piece 50, begins 0100, passed 9\n"
+             "read 4096+4096\n"
+             "3: DAMAGED\n"
+             "read 4096+4096\n"
+             "4: DISK\n");
+    static const uint32_t wrong[][2] = {{0, 0}, {0, 753}, {752, 1}, {753, 1}, {700, 53}};
+    for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        pull_as(rig, 7, all, wrong[i][0], wrong[i][1], true);
+    rig_hear(rig, &rig_w2, LEAT_REP_PULL, (const uint8_t *)"\x90", 1);
+    rig->backup->serves = BACKUP_SERVES_MAX;
+    pull_as(rig, 7, all, 0, 50, true);
+    rig->backup->serves--;
+    pull_as(rig, 7, all, 700, 52, true);
+    disk_read(rig, LEAT_OK, 752);
+    rig->backup->serves = 0;
+    leat_mem_fail_at(1);
+    pull_as(rig, 7, all, 700, 52, true);
+    leat_mem_fail_at(0);
+    TRACE_IS("1: INVALID\n"
+             "2: INVALID\n"
+             "3: INVALID\n"
+             "4: INVALID\n"
+             "5: INVALID\n"
+             "6: INVALID\n"
+             "7: AGAIN\n"
+             "read 4096+4096\n"
+             "8: answer piece 52, begins 0000, passed 9\n"
+             "9: NO_MEMORY\n");
+    struct replica *open = rig_open(rig, 8, LEAT_DURABILITY_MEMORY, false);
+    open->seg->passed_bytes = 9; /* of a closed one only */
+    pull_as(rig, 8, rig->ends[1], 144, 50, true);
+    TRACE_IS("1: answer piece 50, begins 0200, passed 0\n");
+    rig_end(rig);
+}
+
+/* Goal: who may serve what: each thing that speaks against it, by itself. */
+static void replica_serves_what_it_may(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_ports();
+    for (unsigned open = 0; open < 2; open++) {
+        struct replica *rep = open ? rig_open(rig, 8, LEAT_DURABILITY_MEMORY, false)
+                                   : rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
+        const uint64_t id = 7 + open;
+        if (!open) filed(rep);
+        for (unsigned i = 0; i < 14; i++) {
+            struct leat_extent extent = rig->ends[3];
+            rep->damaged = i == 1;
+            rep->drop_wanted = i == 2;
+            rep->dropping = i == 3;
+            rep->seg->incomplete = i == 4;
+            rep->seg->rotten = i == 5;
+            rep->adopting = i == 6;
+            rep->move_wanted = open && i == 7;
+            if (i == 8) extent.crc++;
+            if (i == 9) extent = rig->ends[2];
+            if (i == 10) extent.bytes = RIG_CAPACITY + 1;
+            if (i == 11) extent.bytes = 31;
+            trace("%u ", i);
+            pull_as(rig, i == 12 ? 9 : id, extent, 0, 16, i != 13);
+            if (ports.io) disk_read(rig, LEAT_OK, 16);
+        }
+        rep->move_wanted = rep->adopting = false;
+        if (open)
+            TRACE_IS("0 2: answer piece 16, begins 0100, passed 0\n"
+                     "1 3: NOT_FOUND\n"
+                     "2 4: NOT_FOUND\n"
+                     "3 5: NOT_FOUND\n"
+                     "4 6: NOT_FOUND\n"
+                     "5 7: NOT_FOUND\n"
+                     "6 8: NOT_FOUND\n"
+                     "7 9: NOT_FOUND\n"
+                     "8 10: NOT_FOUND\n"
+                     "9 11: answer piece 16, begins 0100, passed 0\n"
+                     "10 12: NOT_FOUND\n"
+                     "11 13: NOT_FOUND\n"
+                     "12 14: NOT_FOUND\n"
+                     "13 15: answer piece 16, begins 0100, passed 0\n");
+        else
+            TRACE_IS("0 read 4096+4096\n"
+                     "3: answer piece 16, begins 0100, passed 0\n"
+                     "1 4: NOT_FOUND\n"
+                     "2 5: NOT_FOUND\n"
+                     "3 6: NOT_FOUND\n"
+                     "4 7: NOT_FOUND\n"
+                     "5 8: NOT_FOUND\n"
+                     "6 9: NOT_FOUND\n"
+                     "7 read 4096+4096\n"
+                     "10: answer piece 16, begins 0100, passed 0\n"
+                     "8 11: NOT_FOUND\n"
+                     "9 12: NOT_FOUND\n"
+                     "10 13: NOT_FOUND\n"
+                     "11 14: NOT_FOUND\n"
+                     "12 15: NOT_FOUND\n"
+                     "13 read 4096+4096\n"
+                     "16: answer piece 16, begins 0100, passed 0\n");
+    }
+    rig_end(rig);
+}
+
+/* Goal: where two claim to have it the bytes say which one does. */
+static void of_two_that_claim_it_the_one_that_has_it_serves(void **state)
+{
+    (void)state;
+    for (unsigned torn = 0; torn < 4; torn++) {
+        struct rig *rig = rig_ports();
+        struct replica *reps[2];
+        for (unsigned i = 0; i < 2; i++) {
+            reps[i] = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
+            if (torn >> i & 1) reps[i]->seg->buffer[300] ^= 1;
+        }
+        int serves = -1;
+        leat_err rc = leat_backup_flush(rig->backup, rig_log, (struct leat_segment_id){7},
+                                        rig->ends[2], NULL, NULL); /* says which by being busy */
+        assert_int_equal(rc, LEAT_OK);
+        for (int i = 0; i < 2; i++)
+            if (reps[i]->busy) serves = i;
+        trace("torn %u: %d\n", torn, serves);
+        rig->keep_count = 0;
+        rig_end(rig);
+    }
+    TRACE_IS("store STAMP s7 v1 role 1 writer 11\n"
+             "torn 0: 0\n"
+             "store STAMP s7 v1 role 1 writer 11\n"
+             "torn 1: 1\n"
+             "store STAMP s7 v1 role 1 writer 11\n"
+             "torn 2: 0\n"
+             "store STAMP s7 v1 role 1 writer 11\n"
+             "torn 3: 1\n");
+}
+
+/* Goal: a longer one is looked at before it is served up to there, once for each end. */
+static void longer_one_is_looked_at_first(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_ports();
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+    filed(rep);
+    struct leat_extent other = {rig->ends[1].bytes, rig->ends[1].crc ^ 1};
+    pull_as(rig, 7, rig->ends[1], 0, 16, true); /* not who wants one that ends there */
+    pull_as(rig, 7, rig->ends[1], 0, 16, false);
+    pull_as(rig, 7, rig->ends[1], 0, 16, false); /* while it is looked at */
+    TRACE_IS("1: NOT_FOUND\n"
+             "read 4096+4096\n"
+             "3: AGAIN\n");
+    disk_read(rig, LEAT_OK, rig->ends[1].bytes);
+    disk_read(rig, LEAT_OK, 16);
+    TRACE_IS("read 4096+4096\n"
+             "2: answer piece 16, begins 0100, passed 0\n");
+    pull_as(rig, 7, other, 0, 16, false);
+    disk_read(rig, LEAT_OK, other.bytes);
+    pull_as(rig, 7, other, 0, 16, false);
+    pull_as(rig, 7, rig->ends[1], 0, 16, false);
+    disk_read(rig, LEAT_OK, 16);
+    TRACE_IS("read 4096+4096\n"
+             "1: NOT_FOUND\n"
+             "2: NOT_FOUND\n"
+             "read 4096+4096\n"
+             "3: answer piece 16, begins 0100, passed 0\n");
+    pull_as(rig, 7, rig->ends[0], 0, 16, false); /* the first of the two is forgotten for a third */
+    disk_read(rig, LEAT_OK, rig->ends[0].bytes - 1);
+    TRACE_IS("read 4096+4096\n"
+             "1: NOT_FOUND\n");
+    assert_int_equal(rep->looked[0].extent.bytes, rig->ends[0].bytes);
+    assert_false(rep->looked[0].begins);
+    assert_int_equal(rep->looked[1].extent.crc, other.crc);
+    assert_int_equal(rep->busy + rig->backup->looks, 0);
+    rig_end(rig);
+}
+
+/* ---- pulling ---- */
+
+static void on_pulled(struct leat_backup_pull *pull, leat_err rc)
+{
+    (void)pull;
+    trace("pulled: %s\n", leat_err_name(rc));
+}
+
+static void pull_start(struct rig *rig, struct leat_backup_pull *pull)
+{
+    struct leat_mail *mail;
+    leat_err rc = leat_backup_pull(rig->backup, pull);
+    if (rc) trace("%s\n", leat_err_name(rc));
+    if (rc) return;
+    mail = ports.mail;
+    ports.mail = NULL;
+    mail->deliver(NULL, mail);
+}
+
+/* That node's answer: the image, from there on. */
+static void piece(const struct rig *rig, leat_err rc, uint32_t from, uint32_t bytes,
+                  uint32_t passed)
+{
+    static uint8_t control[RIG_CAPACITY + 64];
+    struct leat_msg_writer writer;
+    struct leat_link_call *call = ports.call;
+    ports.call = NULL;
+    leat_msg_writer_init(&writer, control, sizeof control);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_bin(&writer, rig->image + from, bytes);
+    leat_msg_write_u64(&writer, passed);
+    struct leat_frame frame = {
+        .kind = LEAT_REP_PULL, .control = control, .control_bytes = writer.used};
+    struct leat_error error = {rc, ""};
+    call->on_done(call, rc, rc ? NULL : &frame, &error);
+}
+
+static struct leat_backup_pull pull_of(const struct rig *rig)
+{
+    return (struct leat_backup_pull){.log = rig_log,
+                                     .segment = {7},
+                                     .extent = rig->ends[3],
+                                     .version = 4,
+                                     .nodes = {2, 3},
+                                     .node_count = 2,
+                                     .whole = true,
+                                     .tentative = true,
+                                     .on_done = on_pulled};
+}
+
+/* Goal: what is pulled is a part until it is closed, and then what its row says. */
+static void pulled_segment_is_closed_and_then_whole(void **state)
+{
+    (void)state;
+    for (unsigned fails = 0; fails < 4; fails++) {
+        struct rig *rig = rig_ports();
+        rig_image(rig, 7);
+        struct leat_backup_pull pull = pull_of(rig);
+        trace("step %u fails\n", fails);
+        pull_start(rig, &pull);
+        piece(rig, LEAT_OK, 0, pull.extent.bytes, 9);
+        rig_stored(rig, LEAT_KEEP_RESERVE, fails == 1 ? LEAT_E_DISK_FULL : LEAT_OK);
+        if (fails != 1) rig_stored(rig, LEAT_KEEP_CLOSE, fails == 2 ? LEAT_E_DISK : LEAT_OK);
+        if (fails != 1 && fails != 2)
+            rig_stored(rig, LEAT_KEEP_STAMP, fails == 3 ? LEAT_E_DISK : LEAT_OK);
+        if (rig->keep_count) rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+        assert_int_equal(rig->backup->pulls, 0);
+        assert_int_equal(rig->backup->replica_count, fails == 0);
+        if (fails == 0) {
+            const struct replica *rep = rig_replica(rig, 7);
+            assert_int_equal(rep->busy, 0);
+            assert_true(leat_backup_holds(rig->backup, rig_log, pull.segment, pull.extent));
+            assert_true(rep->seg->tentative && !rep->seg->incomplete);
+        }
+        rig_end(rig);
+    }
+    TRACE_IS("step 0 fails\n"
+             "n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
+             "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
+             "store CLOSE s7 752:1 from 100 to 102/5002 passed 9 state 4\n"
+             "store STAMP s7 v4 role 1 writer 11 tentative\n"
+             "pulled: OK\n"
+             "step 1 fails\n"
+             "n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
+             "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
+             "pulled: DISK_FULL\n"
+             "step 2 fails\n"
+             "n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
+             "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
+             "store CLOSE s7 752:1 from 100 to 102/5002 passed 9 state 4\n"
+             "store DROP s7\n"
+             "pulled: DISK\n"
+             "step 3 fails\n"
+             "n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
+             "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
+             "store CLOSE s7 752:1 from 100 to 102/5002 passed 9 state 4\n"
+             "store STAMP s7 v4 role 1 writer 11 tentative\n"
+             "store DROP s7\n"
+             "pulled: DISK\n");
+}
+
+/* Goal: what is not what was asked for is not taken, and the next node is asked; the reason that leaves most hope is
+ * told. */
+static void pulled_bytes_that_are_not_right_are_asked_of_the_next(void **state)
+{
+    (void)state;
+    static const leat_err reasons[] = {LEAT_E_NOT_FOUND, LEAT_E_DAMAGED, LEAT_E_AGAIN,
+                                       LEAT_E_TIMEOUT};
+    struct rig *rig = rig_ports();
+    rig_image(rig, 7);
+    struct leat_backup_pull pull = pull_of(rig);
+    for (unsigned a = 0; a < 4; a++)
+        for (unsigned b = 0; b < 4; b++) {
+            size_t used = trace_used;
+            pull_start(rig, &pull);
+            piece(rig, reasons[a], 0, 0, 0);
+            piece(rig, reasons[b], 0, 0, 0);
+            while (ports.call) /* once more, where one was slow */
+                piece(rig, LEAT_E_NOT_FOUND, 0, 0, 0);
+            const char *line = strstr(trace_text + used, "pulled: ") + 8;
+            char told[32];
+            snprintf(told, sizeof told, "%s", line);
+            trace_text[trace_used = used] = '\0';
+            trace("%s, %s: %s", leat_err_name(reasons[a]), leat_err_name(reasons[b]), told);
+        }
+    TRACE_IS("NOT_FOUND, NOT_FOUND: NOT_FOUND\n"
+             "NOT_FOUND, DAMAGED: DAMAGED\n"
+             "NOT_FOUND, AGAIN: AGAIN\n"
+             "NOT_FOUND, TIMEOUT: TIMEOUT\n"
+             "DAMAGED, NOT_FOUND: DAMAGED\n"
+             "DAMAGED, DAMAGED: DAMAGED\n"
+             "DAMAGED, AGAIN: AGAIN\n"
+             "DAMAGED, TIMEOUT: TIMEOUT\n"
+             "AGAIN, NOT_FOUND: AGAIN\n"
+             "AGAIN, DAMAGED: AGAIN\n"
+             "AGAIN, AGAIN: AGAIN\n"
+             "AGAIN, TIMEOUT: AGAIN\n"
+             "TIMEOUT, NOT_FOUND: TIMEOUT\n"
+             "TIMEOUT, DAMAGED: TIMEOUT\n"
+             "TIMEOUT, AGAIN: TIMEOUT\n"
+             "TIMEOUT, TIMEOUT: TIMEOUT\n");
+    pull_start(rig, &pull);
+    piece(rig, LEAT_OK, 0, pull.extent.bytes - 1, 0); /* too short */
+    rig_image(rig, 8);
+    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0); /* of another segment */
+    TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
+             "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
+             "pulled: INVALID\n");
+    rig_image(rig, 7);
+    rig->image[300] ^= 1;
+    pull_start(rig, &pull);
+    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0); /* damaged: shows when all is there */
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
+             "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
+             "store DROP s7\n"
+             "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n");
+    rig->image[300] ^= 1;
+    rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    TRACE_IS("store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
+             "store CLOSE s7 752:1 from 100 to 102/5002 passed 0 state 4\n");
+    rig->keep_count = 0;
+    rig_end(rig);
+}
+
+/* Goal: each source has a second, and the last one five; where all were slow they are asked once more, patiently. */
+static void slow_source_is_left_for_the_next(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_ports();
+    rig_image(rig, 7);
+    struct leat_backup_pull pull = pull_of(rig);
+    pull_start(rig, &pull);
+    piece(rig, LEAT_E_TIMEOUT, 0, 0, 0);
+    piece(rig, LEAT_E_TIMEOUT, 0, 0, 0);
+    piece(rig, LEAT_E_TIMEOUT, 0, 0, 0);
+    piece(rig, LEAT_E_TIMEOUT, 0, 0, 0);
+    TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
+             "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
+             "n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
+             "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
+             "pulled: TIMEOUT\n");
+    ports.call_rc = LEAT_E_CLOSED;
+    pull_start(rig, &pull);
+    ports.call_rc = LEAT_OK;
+    TRACE_IS("pulled: CLOSED\n");
+    uint8_t into[1024];
+    pull.into = into; /* the bytes alone are wanted */
+    pull_start(rig, &pull);
+    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+    TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
+             "pulled: OK\n");
+    assert_memory_equal(into, rig->image, pull.extent.bytes);
+    pull.extent.bytes = LEAT_ENTRY_HEADER_BYTES - 1;
+    pull_start(rig, &pull);
+    pull.extent.bytes = LEAT_SEGMENT_BYTES_MAX + 1;
+    pull_start(rig, &pull);
+    rig->backup->pulls = LEAT_BACKUP_PULLS_MAX;
+    pull_start(rig, &pull);
+    rig->backup->pulls = 0;
+    TRACE_IS("INVALID\n"
+             "INVALID\n"
+             "AGAIN\n");
+    rig_end(rig);
+}
+
+/* Goal: what is here is made durable where the stream's acks are and it is not yet; else the answer only comes
+ * later. */
+static void flush_writes_what_is_not_on_the_disk(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_ports();
+    struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_DISK, false);
+    for (unsigned i = 0; i < 6; i++) {
+        rep->flushed = i == 0 ? 0 : i == 1 ? 100 : rig->ends[2].bytes;
+        rep->busy = i == 3;
+        rep->evicting = i == 4;
+        rep->move_wanted = i == 5;
+        leat_err rc = leat_backup_flush(rig->backup, rig_log, (struct leat_segment_id){7},
+                                        rig->ends[2], NULL, NULL);
+        trace("%s\n", leat_err_name(rc));
+        if (rc) continue;
+        struct backup_request *request = rig->keeps[0]->owner;
+        backup_request_put(request);
+        rep->busy = 0;
+        rig->keep_count = 0;
+    }
+    rep->move_wanted = false;
+    TRACE_IS("store COMMIT s7 0..656\n"
+             "OK\n"
+             "store COMMIT s7 100..656\n"
+             "OK\n"
+             "store STAMP s7 v1 role 1 writer 11\n"
+             "OK\n"
+             "AGAIN\n"
+             "AGAIN\n"
+             "NOT_FOUND\n");
+    rig_end(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(piece_is_served_from_memory_or_file),
+        TRACE_TEST(replica_serves_what_it_may),
+        TRACE_TEST(of_two_that_claim_it_the_one_that_has_it_serves),
+        TRACE_TEST(longer_one_is_looked_at_first),
+        TRACE_TEST(pulled_segment_is_closed_and_then_whole),
+        TRACE_TEST(pulled_bytes_that_are_not_right_are_asked_of_the_next),
+        TRACE_TEST(slow_source_is_left_for_the_next),
+        TRACE_TEST(flush_writes_what_is_not_on_the_disk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
