@@ -263,7 +263,7 @@ static bool directory_allowed(const struct leat_machine_node *node,
                               const struct leat_machine_node *bearer, const struct node_up *up,
                               struct leat_machine_result *result)
 {
-    if (bearer && bearer != node && bearer->info.state == LEAT_NODE_UP && !bearer->info.crashed)
+    if (bearer && bearer != node && bearer->info.state == LEAT_NODE_UP)
         result->rc = leat_error_set(&result->error, LEAT_E_EXISTS,
                                     "its data directory is node '%.100s''s, or a copy of it, and "
                                     "that node is up at %s: start with an empty directory",
@@ -296,7 +296,7 @@ static bool address_allowed(struct leat_machine *machine, const struct node_up *
     if (up->node_address.bytes == 0) return true;
     for (uint32_t i = 0; i < machine->node_count && !whose; i++) {
         const struct leat_node_info *info = &machine->nodes[i].info;
-        if (info->state == LEAT_NODE_UP && !info->crashed &&
+        if (info->state == LEAT_NODE_UP &&
             leat_machine_text_equal(info->node_address, up->node_address.text,
                                     up->node_address.bytes) &&
             !leat_machine_text_equal(info->name, up->name.text, up->name.bytes))

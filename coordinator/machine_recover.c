@@ -89,7 +89,7 @@ static bool may_answer_for(const struct leat_machine *machine,
     return machine->nodes[from].info.draining;
 }
 
-/* Reads the rows in any case. */
+/* Reads the rows in any case: they decode (entry_decodes()). */
 static bool streamlet_check(struct leat_machine *machine, const struct recover_head *head,
                             struct leat_msg_reader *reader)
 {
@@ -105,9 +105,9 @@ static bool streamlet_check(struct leat_machine *machine, const struct recover_h
     if (!owner || owner->info.crashed || owner->info.state != LEAT_NODE_UP) holds = false;
     /* Never from who lives: only a move, which its owner asks for itself, does that. */
     if (takes && leat_machine_incarnation_lives(machine, head->seen_owner)) holds = false;
-    for (uint32_t q = 0; q < head->logs && !reader->failed; q++) {
+    for (uint32_t q = 0; q < head->logs; q++) {
         struct recover_row row;
-        if (!row_read(reader, &row)) return false;
+        LEAT_ASSERT(row_read(reader, &row));
         if (!holds) continue;
         const struct leat_machine_log *log = &stream->logs[head->streamlet * head->logs + q];
         if (!takes && row.decision != LEAT_RECOVER_TAIL) { /* served, or it waits on */
@@ -118,7 +118,7 @@ static bool streamlet_check(struct leat_machine *machine, const struct recover_h
         if (row.decision != LEAT_RECOVER_WAITS) gives = true;
     }
     if (holds && takes && !gives) tells = may_answer_for(machine, stream, head->streamlet, owner);
-    return holds && (gives || tells) && !reader->failed;
+    return holds && (gives || tells);
 }
 
 static void streamlet_commit(struct leat_machine *machine, struct leat_machine_stream *stream,

@@ -437,12 +437,12 @@ static leat_err machine_read(struct leat_machine *machine, struct leat_msg_reade
     leat_err rc = staged_read(machine, reader);
     if (rc == LEAT_OK && version > LEAT_SNAPSHOT_VERSION_OLDEST)
         rc = requests_read(machine, reader);
+    if (rc != LEAT_OK) return rc; /* also where memory lacks: what follows was not come to */
     if (version > LEAT_SNAPSHOT_VERSION_OLDEST)
         machine->unowned_changes = leat_msg_read_u64(reader);
     if (version >= 5 && !gone_read(machine, reader)) return LEAT_E_CORRUPT;
     if (version >= 7 && !voters_read(machine, reader)) return LEAT_E_CORRUPT;
-    if (rc == LEAT_OK && !leat_msg_read_done(reader)) rc = LEAT_E_CORRUPT;
-    return rc;
+    return leat_msg_read_done(reader) ? LEAT_OK : LEAT_E_CORRUPT;
 }
 
 leat_err leat_machine_restore(struct leat_machine *machine, const uint8_t *bytes, size_t count)

@@ -1,0 +1,358 @@
+/* What an entry does never changes: voters of different versions apply the same log, and each start applies it
+ * again. So what walks of entries of all kinds came to is written down here, as a digest of every answer, of
+ * everything that was told, and of the tables: a version in which another one comes out makes voters differ.
+ * Whoever means to change what an entry does gives it another form (more fields, another kind), and applies those
+ * of old as before.
+ *
+ * APPLIED_DIARY=1 prints a line for each entry. Those of two versions, compared, say where they part. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "tests/coordinator/applied.h"
+#include "tests/coordinator/owners.h"
+
+static uint32_t digest;
+static struct leat_machine *machine, *other;
+static struct applied_entry entry;
+static unsigned outcomes[32][2]; /* of each kind: taken, refused */
+
+static void mix(uint64_t value)
+{
+    digest = leat_crc32c(digest, &value, sizeof value);
+}
+static void mix_text(const char *text)
+{
+    digest = leat_crc32c(digest, text, strlen(text) + 1);
+}
+
+/* ---- what is told, and what is answered ---- */
+
+static void mix_desc(const struct leat_stream_desc *desc)
+{
+    const struct leat_stream_settings *it = &desc->settings;
+    const uint64_t values[] = {desc->id,
+                               desc->internal,
+                               desc->remade,
+                               desc->streamlet_count,
+                               it->streamlets,
+                               it->logs,
+                               it->copies,
+                               it->min_copies,
+                               it->durability,
+                               it->segment_bytes_max,
+                               (uint64_t)it->retention_ms,
+                               (uint64_t)it->retention_bytes,
+                               it->batch_bytes_max,
+                               it->append_time,
+                               it->segment_bytes_asked,
+                               it->compression_asked,
+                               it->validate};
+    mix_text(desc->name);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        mix(values[i]);
+    for (uint32_t i = 0; i < desc->streamlet_count; i++) {
+        mix(desc->streamlets[i].owner);
+        mix(desc->streamlets[i].epoch.v);
+    }
+}
+
+static void on_stream(void *owner, struct leat_stream_desc *desc)
+{
+    assert_ptr_equal(owner, &digest);
+    mix_text("stream");
+    mix_desc(desc);
+}
+static void on_stream_deleted(void *owner, uint32_t stream_id)
+{
+    assert_ptr_equal(owner, &digest);
+    mix_text("deleted");
+    mix(stream_id);
+}
+static void on_node(void *owner, const struct leat_node_info *node)
+{
+    assert_ptr_equal(owner, &digest);
+    mix_text("node");
+    mix_text(node->name);
+    mix(node->incarnation);
+    mix(node->state);
+    mix(node->crashed);
+    mix(node->draining);
+    mix(node->streamlets);
+}
+
+static void mix_result(const struct leat_machine_result *result)
+{
+    const uint64_t values[] = {
+        (uint64_t)result->rc, result->stream_id,   (uint64_t)result->first_id,
+        result->id_count,     result->incarnation, result->epoch.v,
+        result->session,      result->sequence,    result->malformed,
+        result->drained_last};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        mix(values[i]);
+    assert_int_equal(result->rc != LEAT_OK, result->error.text[0] != '\0');
+    if (result->desc) mix_desc(result->desc);
+}
+
+/* ---- the tables, and what they answer ---- */
+
+static void mix_node(struct applied_dice *dice, struct leat_machine_node *node)
+{
+    struct leat_machine_result result = {0};
+    mix(leat_machine_seen(machine, node));
+    mix(node->logs);
+    mix(node->adopted);
+    mix(leat_machine_node_has_room(node, applied_below(dice, 30)));
+    mix(leat_machine_drains_last(machine, node->info.name, strlen(node->info.name)));
+    mix(leat_machine_incarnation_lives(machine, node->info.incarnation));
+    assert_ptr_equal(leat_machine_incarnation_find(machine, node->info.incarnation), node);
+    mix(leat_machine_has_room(machine, applied_below(dice, 100), &result));
+    mix((uint64_t)result.rc);
+    for (uint32_t s = 0; s < machine->stream_count; s++)
+        for (uint32_t i = 0; i < machine->streams[s].desc->streamlet_count; i++)
+            mix(leat_machine_adoptable(machine, &machine->streams[s], i, node));
+}
+
+static void mix_tables(struct applied_dice *dice)
+{
+    uint8_t *bytes;
+    size_t count;
+    assert_int_equal(leat_machine_snapshot(machine, &bytes, &count), LEAT_OK);
+    digest = leat_crc32c(digest, bytes, count);
+    assert_true(owners_are_counted(machine));
+    mix(machine->log_count);
+    mix(machine->node_changes);
+    mix(leat_machine_nodes_up(machine));
+    mix(leat_machine_hosts_up(machine));
+    for (uint32_t i = 0; i < machine->node_count; i++)
+        mix_node(dice, &machine->nodes[i]);
+    for (uint32_t s = 0; s < machine->stream_count; s++) {
+        const char *name = machine->streams[s].desc->name;
+        assert_ptr_equal(leat_machine_name_find(machine, name, strlen(name)), &machine->streams[s]);
+        assert_ptr_equal(leat_machine_stream_find(machine, machine->streams[s].id),
+                         &machine->streams[s]);
+    }
+    struct leat_machine_result result = {0};
+    uint64_t session = 1 + applied_below(dice, dice->sessions), sequence = applied_below(dice, 300);
+    mix(leat_machine_outcome(machine, session, sequence, &result));
+    mix_result(&result);
+    leat_mem_free(bytes);
+}
+
+static void listen(struct leat_machine *it)
+{
+    it->on_stream = on_stream;
+    it->on_stream_deleted = on_stream_deleted;
+    it->on_node = on_node;
+    it->owner = &digest;
+}
+
+/* The tables go on as what a snapshot makes of them. */
+static void restart(void)
+{
+    uint8_t *bytes;
+    size_t count;
+    assert_int_equal(leat_machine_snapshot(machine, &bytes, &count), LEAT_OK);
+    listen(other);
+    assert_int_equal(leat_machine_restore(other, bytes, count), LEAT_OK);
+    leat_mem_free(bytes);
+    struct leat_machine *was = machine;
+    machine = other;
+    other = was;
+}
+
+/* An allocation that fails stops this voter: it goes on from what is on the disk, as if it had never come to the
+ * entry. */
+static void fail_each_allocation(void)
+{
+    uint8_t *bytes;
+    size_t count;
+    struct leat_machine_result result;
+    assert_int_equal(leat_machine_snapshot(machine, &bytes, &count), LEAT_OK);
+    for (uint64_t n = 1, calls = n; calls >= n; n++) {
+        leat_mem_fail_at(n);
+        leat_err rc = leat_machine_restore(other, bytes, count);
+        calls = leat_mem_calls();
+        leat_mem_fail_at(0);
+        assert_int_equal(rc, calls >= n ? LEAT_E_NO_MEMORY : LEAT_OK);
+        assert_true(rc == LEAT_OK || (other->stream_count == 0 && other->node_count == 0));
+    }
+    other->on_stream = NULL;
+    other->on_stream_deleted = NULL;
+    other->on_node = NULL;
+    for (uint64_t n = 1, calls = n; calls >= n; n++) {
+        assert_int_equal(leat_machine_restore(other, bytes, count), LEAT_OK);
+        leat_mem_fail_at(n);
+        leat_err rc = leat_machine_apply(other, entry.bytes, entry.count, &result);
+        calls = leat_mem_calls();
+        leat_mem_fail_at(0);
+        assert_int_equal(rc == LEAT_E_NO_MEMORY, calls >= n);
+    }
+    uint8_t *again;
+    size_t again_count;
+    leat_mem_fail_at(1);
+    assert_int_equal(leat_machine_snapshot(machine, &again, &again_count), LEAT_E_NO_MEMORY);
+    leat_mem_fail_at(0);
+    leat_mem_free(bytes);
+}
+
+/* ---- walks ---- */
+
+static unsigned kind_of(const uint8_t *bytes, size_t count)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, bytes, count);
+    (void)leat_msg_read_array(&reader);
+    (void)leat_msg_read_u64(&reader);
+    uint64_t kind = leat_msg_read_u64(&reader);
+    if (kind == LEAT_COMMAND_REQUEST) {
+        (void)leat_msg_read_u64(&reader);
+        (void)leat_msg_read_u64(&reader);
+        struct leat_msg_string inner = leat_msg_read_string(&reader);
+        return reader.failed ? 0 : kind_of((const uint8_t *)inner.text, inner.bytes);
+    }
+    return reader.failed || kind > 31 ? 0 : (unsigned)kind;
+}
+
+enum {
+    EPOCHS_END = 1,
+    IDS_END = 2,
+    MANY_LOGS = 4,
+    NO_MEMORY = 8,
+    VOTERS = 16,
+    MANY_NODES = 32,
+    MANY_REQUESTS = 64,
+    MANY_NAMES = 128
+};
+
+static void prepare(struct applied_dice *dice, unsigned how)
+{
+    leat_machine_init(machine, 2);
+    leat_machine_init(other, 2);
+    listen(machine);
+    if (how & EPOCHS_END) machine->next_epoch = LEAT_EPOCH_MAX - 40;
+    if (how & IDS_END) {
+        machine->next_producer_id = INT64_MAX - 9000;
+        machine->next_stream_id = UINT32_MAX - 9;
+    }
+    if (how & MANY_LOGS) machine->log_count = LEAT_CLUSTER_LOGS_MAX - 9;
+    if (how & VOTERS) {
+        machine->voter_count = 3; /* the last is of old: unnamed */
+        for (unsigned i = 0; i < 3; i++) {
+            struct leat_machine_voter *voter = &machine->voters[i];
+            snprintf(voter->address, sizeof voter->address, "host%u:0", i);
+            if (i < 2) snprintf(voter->name, sizeof voter->name, "n%u", i);
+        }
+    }
+    if (how & MANY_NODES) {
+        dice->nodes = 60;
+        machine->node_count = LEAT_NODES_MAX - 20;
+        for (uint32_t i = 0; i < machine->node_count; i++) {
+            struct leat_node_info *info = &machine->nodes[i].info;
+            snprintf(info->name, sizeof info->name, "m%u", i);
+            info->state = i % 2 ? LEAT_NODE_GONE : LEAT_NODE_UP;
+            info->incarnation = machine->next_incarnation++;
+        }
+    }
+    if (how & MANY_REQUESTS) {
+        dice->wrapped = 100;
+        dice->sessions = LEAT_SESSIONS_MAX + 90;
+    }
+    if (how & MANY_NAMES) {
+        dice->streams = 90;
+        machine->gone_count = machine->gone_next = LEAT_GONE_NAMES_MAX - 20;
+    }
+}
+
+static uint32_t walk(uint64_t seed, unsigned steps, unsigned how)
+{
+    const bool diary = getenv("APPLIED_DIARY") != NULL;
+    struct applied_dice dice;
+    struct leat_machine_result result;
+    applied_dice_init(&dice, seed);
+    digest = 0;
+    prepare(&dice, how);
+    for (unsigned i = 0; i < steps; i++) {
+        applied_draw(&dice, machine, &entry);
+        if ((how & NO_MEMORY) && i % 4 == 0) fail_each_allocation();
+        mix(leat_machine_command_known(entry.bytes, entry.count));
+        leat_err rc = leat_machine_apply(machine, entry.bytes, entry.count, &result);
+        mix((uint64_t)rc);
+        mix_result(&result);
+        outcomes[kind_of(entry.bytes, entry.count)][rc != LEAT_OK || result.rc != LEAT_OK]++;
+        if (i % (steps > 1000 ? 300 : 12) == 0) mix_tables(&dice);
+        if (diary)
+            printf("%llu %u kind %u: %d, %d: %08x %s\n", (unsigned long long)seed, i,
+                   kind_of(entry.bytes, entry.count), rc, result.rc, digest, result.error.text);
+        /* Rows of logs that are not there would not go into a snapshot. */
+        if (i % 64 == 63 && !(how & MANY_LOGS)) restart();
+    }
+    mix_tables(&dice);
+    leat_machine_fini(machine);
+    leat_machine_fini(other);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_ROWS) + leat_mem_bytes(LEAT_MEM_COORDINATOR), 0);
+    return digest;
+}
+
+static const struct {
+    uint64_t seed;
+    unsigned steps, how;
+    uint32_t digest;
+} walks[] = {
+    {1, 700, 0, 0x4a9635b6},     {2, 700, 0, 0x4cc87636},    {3, 700, 0, 0x256415b0},
+    {4, 700, 0, 0x151c3320},     {5, 700, 0, 0xddb949bd},    {6, 700, 0, 0x7bc83679},
+    {7, 700, 0, 0x5e42c84c},     {8, 700, 0, 0x996f208c},    {9, 700, 0, 0xbe293695},
+    {10, 700, 0, 0x19179ca6},    {11, 700, 0, 0x016c6005},   {12, 700, 0, 0x290c5625},
+    {13, 700, 0, 0x9a07a197},    {14, 700, 0, 0x7e91e67c},   {15, 700, 0, 0x1b220025},
+    {16, 700, 0, 0xd5e4905b},    {17, 700, 0, 0x6a9e47d5},   {18, 700, 0, 0x39f09088},
+    {19, 700, 0, 0xc83d1a51},    {20, 700, 0, 0xc5a2513e},   {21, 700, 0, 0x97b3d7e5},
+    {22, 700, 0, 0x965352ad},    {23, 700, 0, 0x6ce93b63},   {24, 700, 0, 0xb82ad8f4},
+    {25, 700, 16, 0x7a3a2e0e},   {26, 700, 16, 0xb5b49c65},  {27, 700, 16, 0x76f15f50},
+    {28, 700, 16, 0x31aa0218},   {29, 700, 16, 0x56a1fb00},  {30, 700, 16, 0x63d61681},
+    {31, 700, 1, 0xae98f1cc},    {32, 700, 1, 0x45245bae},   {33, 700, 2, 0x0ce0253d},
+    {34, 700, 2, 0x26edff30},    {35, 700, 4, 0x69ed68af},   {36, 700, 4, 0x3669687f},
+    {37, 700, 4, 0x53f630aa},    {38, 700, 4, 0x5c7d735b},   {39, 700, 4, 0xb285be78},
+    {40, 700, 4, 0x624b70a5},    {41, 700, 4, 0x8cf4a766},   {42, 700, 4, 0x9fff790a},
+    {43, 300, 8, 0x64a71c3d},    {44, 300, 8, 0xefc955dc},   {45, 300, 8, 0x1c0f581f},
+    {46, 300, 24, 0xdd2bb3dc},   {60, 1500, 32, 0x7ae929ba}, {61, 4400, 64, 0x123e5807},
+    {62, 1500, 128, 0xad526dcc},
+};
+
+static void entries_are_applied_as_ever(void **state)
+{
+    (void)state;
+    unsigned differ = 0;
+    machine = calloc(1, sizeof *machine);
+    other = calloc(1, sizeof *other);
+    assert_true(machine && other);
+    for (size_t i = 0; i < sizeof walks / sizeof *walks; i++) {
+        uint32_t came = walk(walks[i].seed, walks[i].steps, walks[i].how);
+        if (came == walks[i].digest) continue;
+        print_message("{%llu, %u, %u, 0x%08x},\n", (unsigned long long)walks[i].seed,
+                      walks[i].steps, walks[i].how, came);
+        differ++;
+    }
+    free(machine);
+    free(other);
+    assert_int_equal(differ, 0);
+    for (unsigned kind = LEAT_COMMAND_FORM; kind <= LEAT_COMMAND_STREAM_CHANGE; kind++) {
+        if (kind > LEAT_COMMAND_RECOVER && kind < LEAT_COMMAND_STREAM_CHANGE) continue;
+        if (kind != LEAT_COMMAND_REQUEST && (outcomes[kind][0] < 10 || outcomes[kind][1] < 10))
+            fail_msg("kind %u: %u taken, %u refused", kind, outcomes[kind][0], outcomes[kind][1]);
+        if (getenv("APPLIED_DIARY"))
+            printf("kind %u: %u taken, %u refused\n", kind, outcomes[kind][0], outcomes[kind][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(entries_are_applied_as_ever)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
