@@ -389,12 +389,11 @@ leat_err leat_raft_log_mark(struct leat_raft_log *log)
 static leat_err segments_remove(struct leat_raft_log *log, uint32_t count)
 {
     leat_err rc = LEAT_OK;
-    for (uint32_t i = 0; i < count && rc == LEAT_OK; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         char path[64];
         leat_raft_path(path, "log", log->segments[i].number);
         log->disk->close(log->disk->ctx, log->segments[i].file);
-        log->segments[i].file = NULL;
-        rc = log->disk->remove(log->disk->ctx, path);
+        if (rc == LEAT_OK) rc = log->disk->remove(log->disk->ctx, path);
     }
     log->segment_count -= count;
     memmove(log->segments, log->segments + count, log->segment_count * sizeof *log->segments);
@@ -447,7 +446,7 @@ void leat_raft_log_close(struct leat_raft_log *log)
         leat_raft_log_mark(log) != LEAT_OK)
         leat_diary_warn("coordinator: raft's durable mark was not noted on the way out");
     for (uint32_t i = 0; i < log->segment_count; i++)
-        if (log->segments[i].file) log->disk->close(log->disk->ctx, log->segments[i].file);
+        log->disk->close(log->disk->ctx, log->segments[i].file);
     if (log->vote_file) log->disk->close(log->disk->ctx, log->vote_file);
     if (log->save_file) log->disk->close(log->disk->ctx, log->save_file);
     if (log->entry_count > 0) leat_raft_entries_cut(log, 0);

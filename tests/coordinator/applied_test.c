@@ -281,7 +281,7 @@ static uint32_t walk(uint64_t seed, unsigned steps, unsigned how)
     prepare(&dice, how);
     for (unsigned i = 0; i < steps; i++) {
         applied_draw(&dice, machine, &entry);
-        if ((how & NO_MEMORY) && i % 4 == 0) fail_each_allocation();
+        if ((how & NO_MEMORY) && i % 2 == 0) fail_each_allocation();
         mix(leat_machine_command_known(entry.bytes, entry.count));
         leat_err rc = leat_machine_apply(machine, entry.bytes, entry.count, &result);
         mix((uint64_t)rc);
@@ -320,8 +320,8 @@ static const struct {
     {34, 700, 2, 0x26edff30},    {35, 700, 4, 0x69ed68af},   {36, 700, 4, 0x3669687f},
     {37, 700, 4, 0x53f630aa},    {38, 700, 4, 0x5c7d735b},   {39, 700, 4, 0xb285be78},
     {40, 700, 4, 0x624b70a5},    {41, 700, 4, 0x8cf4a766},   {42, 700, 4, 0x9fff790a},
-    {43, 300, 8, 0x64a71c3d},    {44, 300, 8, 0xefc955dc},   {45, 300, 8, 0x1c0f581f},
-    {46, 300, 24, 0xdd2bb3dc},   {60, 1500, 32, 0x7ae929ba}, {61, 4400, 64, 0x123e5807},
+    {43, 400, 8, 0x480738a5},    {44, 400, 8, 0x550fd148},   {45, 400, 8, 0x4d8a912f},
+    {46, 400, 24, 0xcc683f98},   {60, 1500, 32, 0x7ae929ba}, {61, 4400, 64, 0x123e5807},
     {62, 1500, 128, 0xad526dcc},
 };
 
