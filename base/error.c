@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 struct error_row {
     uint16_t number;
@@ -64,10 +65,12 @@ const char *leat_err_text(leat_err code)
 leat_err leat_error_set(struct leat_error *error, leat_err code, const char *format, ...)
 {
     if (!error) return code;
-    error->code = code;
+    char text[sizeof error->text]; /* what is in *error may be among the arguments */
     va_list args;
     va_start(args, format);
-    if (vsnprintf(error->text, sizeof error->text, format, args) < 0) error->text[0] = 0;
+    if (vsnprintf(text, sizeof text, format, args) < 0) text[0] = 0;
     va_end(args);
+    error->code = code;
+    memcpy(error->text, text, strlen(text) + 1);
     return code;
 }

@@ -40,8 +40,8 @@ const char *leat_err_name(leat_err code);
 /** The general sentence of a code. Thread: any. */
 const char *leat_err_text(leat_err code);
 
-/** Fill *error (may be NULL) with code and a formatted sentence; returns code. Truncates. Thread:
- * any. */
+/** Fill *error (may be NULL) with code and a formatted sentence; returns code. Truncates. What *error
+ * says may be among the arguments. Thread: any. */
 leat_err leat_error_set(struct leat_error *error, leat_err code, const char *format, ...)
     LEAT_PRINTF(3, 4);
 

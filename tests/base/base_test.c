@@ -52,6 +52,12 @@ static void error_long_sentence_is_truncated(void **state)
     assert_int_equal(leat_error_set(&error, LEAT_E_INVALID, "%s", text), LEAT_E_INVALID);
     assert_int_equal(strlen(error.text), LEAT_ERROR_TEXT_BYTES - 1);
     assert_int_equal(leat_error_set(NULL, LEAT_E_DISK, "%d", 1), LEAT_E_DISK);
+    leat_error_set(&error, LEAT_E_DISK, "the disk");
+    leat_error_set(&error, LEAT_E_AGAIN, "%s", error.text); /* told on as it is */
+    assert_int_equal(error.code, LEAT_E_AGAIN);
+    assert_string_equal(error.text, "the disk");
+    leat_error_set(&error, LEAT_E_AGAIN, "log %u: %s", 1, error.text);
+    assert_string_equal(error.text, "log 1: the disk");
 }
 
 static void crc_check_value_is_standard(void **state)
