@@ -1,0 +1,57 @@
+/* One source of broker/ by itself. Whatever it calls is the test's, which says what was called, with what, and in which
+ * order; a test compares that with what should have been called. Nothing runs but what the test lets run. */
+#ifndef LEAT_TESTS_BROKER_ALONE_H
+#define LEAT_TESTS_BROKER_ALONE_H
+
+#include "broker/core.h"
+
+enum {
+    ALONE_MAILS = 64,
+    ALONE_CORES = 2,
+    ALONE_SELF = 100, /* incarnation of the node */
+    ALONE_STREAM = 7, /* the one stream that there is, "orders" */
+    ALONE_STREAMLETS = 2,
+    ALONE_LOGS = 2, /* of a streamlet: log q is on core q */
+};
+
+struct alone {
+    struct leat_node node; /* "n1" */
+    struct leat_core cores[ALONE_CORES];
+    struct leat_env env;
+    struct leat_clock clock;
+    struct leat_post post;
+    struct leat_disk disk;
+    uint64_t now_us;
+    struct leat_mail *mails[ALONE_MAILS];
+    unsigned to[ALONE_MAILS], mail_count;
+    struct leat_disk_io *io; /* what was submitted last */
+    struct leat_stream stream;
+    struct leat_stream_desc *desc;
+    bool no_stream; /* leat_stream_find() finds none */
+};
+
+/** A node with nothing under way; leat_stream_find() and leat_core_owns() answer by it. */
+extern struct alone alone;
+void alone_begin(void);
+void alone_end(void);
+
+/** One call: a line. Lines of the diary come by themselves, without what follows their first colon. */
+void said(const char *format, ...) LEAT_PRINTF(1, 2);
+/** What was said since the last time: each line with its line feed. */
+#define assert_said(expected) assert_said_at(expected, __FILE__, __LINE__)
+void assert_said_at(const char *expected, const char *file, int line);
+/** Forget it. */
+void said_enough(void);
+
+/** The first mail that is on its way comes to its core. false: there is none. */
+bool alone_deliver(void);
+void alone_deliver_all(void);
+/** The read that was submitted ends. */
+void alone_io_done(leat_err rc, size_t bytes);
+
+/** "7/0/1", of an extent "100:a", of a tail record "segment 4 100:a next 50"; for said(). A few at one time. */
+const char *ref_text(struct leat_log_ref ref);
+const char *extent_text(struct leat_extent extent);
+const char *tail_text(const struct leat_tail_record *tail);
+
+#endif
