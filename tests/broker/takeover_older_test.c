@@ -1,0 +1,317 @@
+/* A log that serves, and lacks segments in front or between others: where they are looked for, and what is known of those
+ * that are not here. takeover*.c alone. */
+#include "tests/broker/takeover_rig.h"
+
+/* ---- which places ---- */
+
+static void holes_are_seen(void **state)
+{
+    (void)state;
+    struct leat_segment a = {.id = {3}}, b = {.id = {4}}, c = {.id = {6}};
+    struct leat_segment *none[] = {&a, &b}, *one[] = {&a, &b, &c}, *first[] = {&a, &c};
+    assert_false(leat_takeover_has_holes(NULL, 0));
+    assert_false(leat_takeover_has_holes(none, 1));
+    assert_false(leat_takeover_has_holes(none, 2));
+    assert_true(leat_takeover_has_holes(one, 3));
+    assert_true(leat_takeover_has_holes(first, 2));
+}
+
+/* Goal: where rows are damaged, what is missing between segments and in front of a jump may be the log's own. */
+static void unsure_is_all_that_is_missing(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t ids[4];
+        size_t count;
+        uint64_t next;
+        bool jumped;
+        uint64_t first, end;
+    } rows[] = {
+        {{3, 4, 5}, 3, 6, false, 0, 0},  {{3, 4, 5}, 3, 6, true, 0, 0},
+        {{3, 5, 9}, 3, 10, false, 4, 9}, {{3, 4, 9}, 3, 12, false, 5, 9},
+        {{3, 4, 9}, 3, 12, true, 5, 12}, {{3, 4}, 2, 12, true, 5, 12},
+        {{3, 4}, 2, 12, false, 0, 0},    {{0}, 0, 12, true, 0, 12},
+        {{0}, 0, 12, false, 0, 0},       {{0}, 0, 0, true, 0, 0},
+    };
+    begin();
+    for (unsigned copies = 1; copies <= 2; copies++) {
+        for (unsigned i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+            struct leat_segment segs[4];
+            struct leat_segment *list[4];
+            bool damaged = i & 1;
+            for (size_t k = 0; k < 4; k++) {
+                list[k] = &segs[k];
+                segs[k].id.v = rows[i / 2].ids[k];
+            }
+            it.rows_damaged = damaged;
+            alone.desc->settings.copies = copies;
+            struct leat_log_tail tail = {.next_segment = rows[i / 2].next,
+                                         .jumped = rows[i / 2].jumped};
+            struct leat_segment_range range =
+                leat_takeover_unsure(&it.hosted, list, rows[i / 2].count, &tail);
+            assert_int_equal(range.first, damaged ? rows[i / 2].first : 0);
+            assert_int_equal(range.end, damaged ? rows[i / 2].end : 0);
+            assert_said(damaged && rows[i / 2].end > 0 && copies > 1 ? "diary warn: log 7/1/1\n"
+                                                                     : "");
+        }
+    }
+    ends();
+}
+
+/* A log that serves and was looked through last up to `hole_below`. */
+static void lacks(uint64_t retained, uint64_t first, uint64_t hole_behind)
+{
+    begin();
+    it.there = true;
+    it.retained = retained;
+    it.first = (struct leat_segment){
+        .id = {first}, .base_offset = 40, .file_offset = 8192, .extent = {700, 9}};
+    it.first_held = &it.first;
+    it.behind = it.first;
+    it.behind.id.v = hole_behind;
+    it.behind.base_offset = 90;
+    it.behind.file_offset = 16384;
+    it.hosted.holes = hole_behind != 0;
+    if (hole_behind != 0) it.hole = (struct leat_log_hole){&it.behind, hole_behind - 2};
+    it.hosted.hole_below = UINT64_MAX;
+    it.hosted.older_asked = true;
+    it.hosted.older_ticks = 5;
+    it.start.base_offset = hole_behind != 0 ? 90 : 40;
+}
+
+static void looks(void)
+{
+    leat_takeover_older(&it.hosted);
+}
+
+static void next_place_is_between_others_then_in_front(void **state)
+{
+    (void)state;
+    lacks(2, 4, 9);
+    assert_true(leat_takeover_goes_on(&it.hosted));
+    looks();
+    assert_said("read 4096 bytes at 16384\n");
+    it.held = &it.behind;
+    alone_io_done(LEAT_OK, 4096);
+    said_enough();
+    alone_deliver_all();
+    struct leat_takeover *takeover =
+        LEAT_CONTAINER(alone.cores[0].takeovers.all.next, struct leat_takeover, link);
+    assert_int_equal(takeover->hole_behind, 9);
+    assert_int_equal(takeover->first_retained, 7);
+    assert_int_equal(takeover->segment, 8);
+    assert_int_equal(takeover->next_offset, 90);
+    assert_string_equal(extent_text(takeover->extent), "900:3");
+    assert_true(takeover->again);
+    assert_int_equal(takeover->phase, PHASE_OLDER);
+    assert_false(it.hosted.older_asked);
+    assert_said("mail to 0\n"
+                "adopt 7/1/1 segment 8 900:3 next 90, epoch 9\n");
+    ends();
+    lacks(2, 4, 9);
+    it.hosted.hole_below = 9; /* that one was looked at */
+    assert_true(leat_takeover_goes_on(&it.hosted));
+    looks();
+    assert_said("read 4096 bytes at 8192\n");
+    it.held = &it.first;
+    it.start.base_offset = 40;
+    alone_io_done(LEAT_OK, 4096);
+    alone_deliver_all();
+    takeover = LEAT_CONTAINER(alone.cores[0].takeovers.all.next, struct leat_takeover, link);
+    assert_int_equal(takeover->hole_behind, 0);
+    assert_int_equal(takeover->first_retained, 2);
+    assert_int_equal(takeover->segment, 3);
+    assert_int_equal(takeover->next_offset, 40);
+    ends();
+}
+
+/* Goal: a log that lacks nothing is whole. */
+static void log_that_lacks_nothing_is_whole(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5; i++) {
+        lacks(i == 1 ? 5 : 4, 4, 9);
+        it.hosted.holes = false; /* not one that is known of counts */
+        if (i == 2) it.first_held = NULL;
+        if (i == 3) it.hosted.copies = NULL;
+        if (i == 4) it.first.id.v = it.retained = 0, it.front_known = false;
+        assert_false(leat_takeover_goes_on(&it.hosted));
+        looks();
+        assert_said(i == 3 ? "older ones done\nno holes\n"
+                           : "older ones done\nno holes\ncopies: whole\n");
+        assert_false(it.hosted.older_asked);
+        ends();
+    }
+}
+
+/* Goal: where its front is not known yet it is asked again with the next tick. */
+static void log_whose_front_is_not_known_waits(void **state)
+{
+    (void)state;
+    lacks(0, 1, 0);
+    it.front_known = false;
+    looks();
+    assert_said("");
+    assert_int_equal(it.hosted.older_ticks, 4);
+    assert_true(it.hosted.older_asked);
+    ends();
+}
+
+/* Goal: the one behind has to be mended first: what it names is not known. In memory it is known. */
+static void segment_that_its_file_never_got_comes_first(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        lacks(2, 4, 0);
+        it.first.unwritten = i & 1;
+        if (i & 2) it.first.buffer = (uint8_t *)"";
+        it.start.base_offset = 40;
+        looks();
+        static const char *const expected[] = {
+            "read 4096 bytes at 8192\n", "segment 4 is damaged\n",
+            "start entry in 700 bytes\nmail to 0\n", "start entry in 700 bytes\nmail to 0\n"};
+        assert_said(expected[i]);
+        assert_int_equal(it.hosted.older_asked, i == 1);
+        if (i == 0) it.there = false, alone_io_done(LEAT_OK, 4096);
+        alone_deliver_all();
+        ends();
+    }
+}
+
+static void no_memory_leaves_the_question(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; n <= 2; n++) {
+        lacks(2, 4, 0);
+        leat_mem_fail_at(n);
+        looks();
+        leat_mem_fail_at(0);
+        assert_said("");
+        assert_true(it.hosted.older_asked);
+        ends();
+    }
+}
+
+/* ---- what the one behind says ---- */
+
+static void asks_later(bool there)
+{
+    assert_int_equal(takeovers(), 0);
+    assert_int_equal(it.hosted.older_asked, there);
+    assert_int_equal(it.hosted.older_ticks, there ? LEAT_OLDER_TICKS - 1 : 5);
+}
+
+/* Goal: it is read whole, where it is still there. */
+static void start_of_the_one_behind_is_read_whole(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 6; i++) {
+        lacks(2, 4, 0);
+        looks();
+        said_enough();
+        struct leat_segment other = it.first;
+        it.held = &it.first;
+        it.start_end = 4097;
+        if (i == 1) it.there = false;
+        if (i == 2) it.held = NULL;
+        if (i == 3) it.held = &other, other.file_offset++;
+        if (i == 4) it.held = &other, other.file = (void *)&it;
+        if (i == 5) leat_mem_fail_at(1);
+        if (i != 0) it.start_found = false; /* what was read is only a part */
+        alone_io_done(LEAT_OK, 4096);
+        leat_mem_fail_at(0);
+        if (i == 0) {
+            assert_said("where does the start of 700 bytes end, by 4096?\n"
+                        "read 8192 bytes at 8192\n");
+            it.start_end = 0;
+            alone_io_done(LEAT_OK, 8192);
+            assert_said("where does the start of 700 bytes end, by 8192?\n"
+                        "start entry in 8192 bytes\n"
+                        "mail to 0\n");
+        } else {
+            asks_later(i != 1);
+        }
+        alone_deliver_all();
+        ends();
+    }
+}
+
+/* Goal: one that is damaged is mended, and nothing that it says counts; where it begins elsewhere it is another one. */
+static void start_of_the_one_behind_is_damaged(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5; i++) {
+        lacks(2, 4, 0);
+        looks();
+        said_enough();
+        struct leat_segment other = it.first;
+        it.held = &it.first;
+        if (i != 1) it.start_found = false;
+        if (i == 1) it.start.base_offset = 41;
+        if (i == 2) it.held = NULL; /* it was trimmed */
+        if (i == 3) it.there = false;
+        if (i == 4) other.buffer = (uint8_t *)"", it.held = &other; /* memory has it */
+        it.hosted.older_ticks = 5;
+        alone_io_done(i == 0 ? LEAT_E_DISK : LEAT_OK, 4096);
+        char expected[256];
+        snprintf(expected, sizeof expected,
+                 "where does the start of 700 bytes end, by %u?\nstart entry in %u bytes\n%s%s",
+                 i == 0 ? 0 : 4096, i == 0 ? 0 : 4096, i < 2 ? "segment 4 is damaged\n" : "",
+                 i != 3 ? "older ones done\n" : "");
+        assert_said(expected);
+        asks_later(i != 3);
+        ends();
+    }
+}
+
+/* Goal: a segment behind a hole that names none begins behind a jump: what was given up is not asked for. In front of
+ * all others somebody may have one all the same. */
+static void hole_in_front_of_a_jump_is_none(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        lacks(2, 4, 9);
+        looks();
+        said_enough();
+        it.held = &it.behind;
+        it.start.previous = (struct leat_extent){0, 0};
+        if (i == 1) it.there = false;
+        alone_io_done(LEAT_OK, 4096);
+        assert_said(i == 0 ? "where does the start of 700 bytes end, by 4096?\n"
+                             "start entry in 4096 bytes\nhole in front of 9 is a jump\n"
+                           : "where does the start of 700 bytes end, by 4096?\n"
+                             "start entry in 4096 bytes\n");
+        asks_later(i == 0);
+        ends();
+    }
+    lacks(2, 4, 0);
+    looks();
+    it.held = &it.first;
+    it.start.previous = (struct leat_extent){0, 0};
+    said_enough();
+    alone_io_done(LEAT_OK, 4096);
+    alone_deliver_all();
+    assert_said("where does the start of 700 bytes end, by 4096?\n"
+                "start entry in 4096 bytes\n"
+                "mail to 0\n"
+                "mail to 0\n"
+                "newest of 7/1/1 up to segment 3?\n");
+    ends();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(holes_are_seen),
+        cmocka_unit_test(unsure_is_all_that_is_missing),
+        cmocka_unit_test(next_place_is_between_others_then_in_front),
+        cmocka_unit_test(log_that_lacks_nothing_is_whole),
+        cmocka_unit_test(log_whose_front_is_not_known_waits),
+        cmocka_unit_test(segment_that_its_file_never_got_comes_first),
+        cmocka_unit_test(no_memory_leaves_the_question),
+        cmocka_unit_test(start_of_the_one_behind_is_read_whole),
+        cmocka_unit_test(start_of_the_one_behind_is_damaged),
+        cmocka_unit_test(hole_in_front_of_a_jump_is_none),
+    };
+    return cmocka_run_group_tests_name("broker takeover_older", tests, NULL, NULL);
+}

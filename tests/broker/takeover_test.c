@@ -1,0 +1,478 @@
+/* Logs that come, by takeover*.c alone: the last segment, the log that is made of it, and the older ones; who waits for
+ * whom; what is pulled, and what happens where it can't be had. */
+#include "tests/broker/takeover_rig.h"
+
+/* ---- step by step ---- */
+
+static void log_comes_step_by_step(void **state)
+{
+    (void)state;
+    begin();
+    it.seg.file_offset = 8192;
+    leat_takeover_ask(&alone.cores[HOME], begun(), ALONE_LOGS);
+    assert_said("mail to 0\n");
+    assert_true(alone_deliver());
+    assert_true(leat_takeover_is_under_way(&alone.cores[0], LOG));
+    assert_false(leat_takeover_is_under_way(&alone.cores[0], (struct leat_log_ref){7, 1, 0}));
+    assert_said("mail to 0\n");
+    alone_deliver();
+    assert_said("adopt 7/1/1 segment 4 1000:4 next 50, epoch 9\n");
+    assert_non_null(it.timer);
+    tick(); /* it is busy */
+    assert_said("");
+    adopted(LEAT_OK);
+    assert_said("read 4096 bytes at 8192\n");
+    alone_io_done(LEAT_OK, 4096);
+    assert_said("where does the start of 1000 bytes end, by 4096?\n"
+                "start entry in 4096 bytes\n"
+                "mail to 1\n");
+    alone.now_us += 5000;
+    alone_deliver();
+    assert_said("make 7/1/1, epoch 9, of 1 segments, next 5 at 50, behind 1000:4, older follow\n"
+                "mail to 0\n");
+    alone_deliver();
+    assert_said("mail to 0\n"
+                "diary info: log 7/1/1 is served here under epoch 9, 5 ms after that was told\n");
+    alone_deliver();
+    assert_said(
+        "adopt 7/1/1 segment 3 900:3 next 40, epoch 9\n"); /* the one before, as the start entry names it */
+    it.seg.buffer = (uint8_t *)"";
+    it.start.previous = (struct leat_extent){800, 2};
+    it.start.base_offset = 30;
+    adopted(LEAT_OK); /* its bytes are in memory */
+    assert_said("start entry in 900 bytes\n"
+                "mail to 1\n");
+    alone_deliver();
+    assert_said("add segment\n"
+                "look after its copies\n"
+                "mail to 0\n");
+    alone_deliver();
+    assert_said("mail to 0\n");
+    alone_deliver();
+    assert_said("adopt 7/1/1 segment 2 800:2 next 30, epoch 9\n");
+    adopted(LEAT_OK);
+    alone_deliver();
+    said_enough();
+    it.hosted.unsure = (struct leat_segment_range){5, 6};
+    alone_deliver();
+    assert_said("mail to 0\n"); /* 2 is the first that is retained */
+    alone_deliver();
+    assert_said("mail to 1\n");
+    alone_deliver();
+    assert_said("older ones done\n"
+                "no holes\n"
+                "copies: whole\n"
+                "mail to 0\n");
+    alone_deliver();
+    assert_said("mail to 0\n"
+                "drop what is left of 7/1/1, epoch 9, but 5 to 6\n");
+    assert_int_equal(takeovers(), 0);
+    it.timer = NULL;
+    alone_deliver();
+    assert_said("");
+    assert_null(it.timer); /* nothing is left to be looked at */
+    end();
+}
+
+/* Goal: a log that has no segments is made of none, and nothing more of it comes. */
+static void log_without_segments_is_made(void **state)
+{
+    (void)state;
+    begin();
+    begun()->record.tail = (struct leat_tail_record){.segment = UINT64_MAX, .next_offset = 7};
+    ask();
+    assert_true(it.there);
+    assert_int_equal(takeovers(), 0);
+    begun()->epoch.v = EPOCH + 1;
+    it.there = false;
+    leat_takeover_ask(&alone.cores[HOME], begun(), ALONE_LOGS);
+    alone_deliver_all();
+    assert_said("mail to 0\n"
+                "mail to 0\n"
+                "mail to 1\n"
+                "make 7/1/1, epoch 10, of 0 segments, next 0 at 7, behind 0:0\n"
+                "mail to 0\n"
+                "mail to 0\n"
+                "diary info: log 7/1/1 is served here under epoch 10, 0 ms after that was told\n");
+    end();
+}
+
+/* Goal: behind a jump of offsets the chain begins anew. */
+static void log_behind_a_jump_names_no_predecessor(void **state)
+{
+    (void)state;
+    begin();
+    begun()->record.tail.jumped = true;
+    begun()->record.tail.next_offset = 1000;
+    leat_takeover_ask(&alone.cores[HOME], begun(), ALONE_LOGS);
+    alone_deliver_all();
+    assert_said("mail to 0\n"
+                "mail to 0\n"
+                "adopt 7/1/1 segment 4 1000:4 next 0, epoch 9\n");
+    it.seg.buffer = (uint8_t *)"";
+    adopted(LEAT_OK);
+    alone_deliver();
+    assert_said(
+        "start entry in 1000 bytes\n"
+        "mail to 1\n"
+        "make 7/1/1, epoch 9, of 1 segments, next 5 at 1000, behind 0:0, jumped, older follow\n"
+        "mail to 0\n");
+    it.there = false;
+    alone.cores[HOME].stopping = true;
+    alone_deliver_all();
+    adopted(LEAT_OK);
+    alone_deliver_all();
+    end();
+}
+
+/* Goal: where the first segment is the last one nothing older follows. */
+static void log_of_one_segment_has_nothing_older(void **state)
+{
+    (void)state;
+    begin();
+    begun()->record.tail.segment = 0;
+    it.seg.buffer = (uint8_t *)"";
+    ask();
+    adopted(LEAT_OK);
+    alone_deliver();
+    assert_said("start entry in 1000 bytes\n"
+                "mail to 1\n"
+                "make 7/1/1, epoch 9, of 1 segments, next 1 at 50, behind 1000:4\n"
+                "mail to 0\n");
+    alone_deliver_all();
+    assert_said("mail to 0\n"
+                "diary info: log 7/1/1 is served here under epoch 9, 0 ms after that was told\n"
+                "mail to 1\n"
+                "older ones done\n"
+                "no holes\n"
+                "copies: whole\n"
+                "mail to 0\n"
+                "mail to 0\n"
+                "drop what is left of 7/1/1, epoch 9, but 0 to 0\n");
+    end();
+}
+
+/* ---- who is next ---- */
+
+static struct leat_takeover *ask_epoch(uint32_t epoch, enum takeover_phase phase)
+{
+    struct leat_takeover *takeover =
+        takeover_create(&alone.cores[HOME], LOG, (struct leat_epoch){epoch});
+    assert_non_null(takeover);
+    takeover->phase = phase;
+    takeover->segment = 4;
+    takeover->tail.segment = 4;
+    takeover->extent = (struct leat_extent){1000, 4};
+    takeover_send(takeover);
+    return takeover;
+}
+
+static void takeover_is_made_for_its_home(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_takeover *takeover = ask_epoch(3, PHASE_TAIL);
+    assert_ptr_equal(takeover->node, &alone.node);
+    assert_int_equal(takeover->home, HOME);
+    assert_int_equal(takeover->epoch.v, 3);
+    assert_true(leat_log_ref_equal(takeover->ref, LOG));
+    alone.now_us = 77;
+    alone_deliver();
+    assert_int_equal(takeover->since_us, 77);
+    alone_deliver();
+    leat_takeovers_fini(&alone.cores[0]);
+    leat_mem_fail_at(1);
+    assert_null(takeover_create(&alone.cores[HOME], LOG, (struct leat_epoch){3}));
+    leat_mem_fail_at(0);
+    end();
+}
+
+/* Goal: the same question twice is one; a later epoch's stands behind, and has its turn when the first has ended, which it
+ * does at once, but for what is under way. An earlier one's ends no other. */
+static void takeovers_of_one_log_stand_in_order(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_takeover *first = ask_epoch(5, PHASE_TAIL);
+    alone_deliver_all();
+    (void)ask_epoch(5, PHASE_TAIL);
+    alone_deliver_all();
+    assert_int_equal(takeovers(), 1);
+    struct leat_takeover *second = ask_epoch(6, PHASE_TAIL);
+    struct leat_takeover *third = ask_epoch(4, PHASE_TAIL);
+    alone_deliver_all();
+    assert_int_equal(takeovers(), 3);
+    assert_true(first->over && !second->over && !third->over);
+    assert_true(!first->behind && second->behind && third->behind);
+    said_enough();
+    tick();
+    assert_said("");
+    it.adopt = LEAT_OK;
+    adopted(LEAT_E_DAMAGED); /* back, and nothing of it is wanted any more */
+    tick();
+    assert_int_equal(takeovers(), 2);
+    assert_false(second->behind);
+    assert_true(third->behind);
+    assert_said("adopt 7/1/1 segment 4 1000:4 next 0, epoch 6\n");
+    leat_takeovers_fini(&alone.cores[0]);
+    end();
+}
+
+/* Goal: who asks for a last segment has no log: of the same epoch it ends who fetches older ones, and no one else does. */
+static void last_segment_asked_for_anew_ends_the_older_ones(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        begin();
+        enum takeover_phase before = i & 1 ? PHASE_TAIL : PHASE_OLDER,
+                            then = i & 2 ? PHASE_TAIL : PHASE_OLDER;
+        struct leat_takeover *first = ask_epoch(5, before);
+        alone_deliver_all();
+        (void)ask_epoch(5, then);
+        alone_deliver_all();
+        bool ends = before == PHASE_OLDER && then == PHASE_TAIL;
+        assert_int_equal(takeovers(), ends ? 2 : 1);
+        assert_int_equal(first->over, ends);
+        leat_takeovers_fini(&alone.cores[0]);
+        end();
+    }
+}
+
+/* Goal: another log's stands beside it. */
+static void takeovers_of_other_logs_go_on(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_takeover *takeover = ask_epoch(5, PHASE_TAIL);
+    alone_deliver_all();
+    said_enough();
+    struct leat_takeover *other =
+        takeover_create(&alone.cores[HOME], (struct leat_log_ref){7, 0, 1}, (struct leat_epoch){6});
+    other->tail.segment = UINT64_MAX;
+    takeover_send(other);
+    alone_deliver(), alone_deliver();
+    assert_said("mail to 0\n"
+                "mail to 0\n"
+                "mail to 1\n");
+    assert_false(takeover->over || other->behind);
+    alone.mail_count = 0;
+    leat_takeovers_fini(&alone.cores[0]);
+    end();
+}
+
+/* Goal: older segments of so many logs come at one time; last ones of any number. */
+static void older_segments_of_few_logs_come_at_one_time(void **state)
+{
+    (void)state;
+    for (unsigned last = 0; last < 2; last++) {
+        begin();
+        for (uint32_t i = 0; i < LEAT_TAKEOVER_OLDER_MAX + 2; i++) {
+            struct leat_takeover *takeover = takeover_create(
+                &alone.cores[HOME], (struct leat_log_ref){7, i, 1}, (struct leat_epoch){6});
+            takeover->phase = last ? PHASE_TAIL : PHASE_OLDER;
+            takeover->extent.bytes = 1;
+            takeover_send(takeover);
+        }
+        alone_deliver_all();
+        unsigned busy = 0;
+        LEAT_LIST_EACH(&alone.cores[0].takeovers.all, each)
+        busy += LEAT_CONTAINER(each, struct leat_takeover, link)->busy;
+        assert_int_equal(busy, LEAT_TAKEOVER_OLDER_MAX + (last ? 2 : 0));
+        leat_takeovers_fini(&alone.cores[0]);
+        end();
+    }
+}
+
+/* Goal: nothing is done by a core that stops, before replicas are there, or in a pause; the tick goes on. */
+static void takeover_waits_until_it_may(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        begin();
+        struct leat_core *core = &alone.cores[0];
+        if (i == 0) core->stopping = true;
+        if (i == 1) core->replicate.backup = NULL;
+        struct leat_takeover *takeover = ask_epoch(5, PHASE_TAIL);
+        alone_deliver();
+        if (i == 2) takeover_pause(takeover, 100);
+        alone_deliver();
+        assert_said("mail to 0\n"
+                    "mail to 0\n");
+        if (i == 2) alone.now_us += 99;
+        tick();
+        takeover->over = i < 2;
+        tick();
+        assert_said("");
+        assert_int_equal(takeovers(), 1);
+        takeover->over = false;
+        core->stopping = false;
+        core->replicate.backup = (void *)&it;
+        alone.now_us += 1;
+        tick();
+        assert_said("adopt 7/1/1 segment 4 1000:4 next 0, epoch 5\n");
+        leat_takeovers_fini(core);
+        end();
+    }
+}
+
+/* Goal: one kick is under way at a time. */
+static void kicks_come_one_at_a_time(void **state)
+{
+    (void)state;
+    begin();
+    takeover_kick(&alone.cores[0]);
+    takeover_kick(&alone.cores[0]);
+    assert_said("mail to 0\n");
+    alone_deliver();
+    takeover_kick(&alone.cores[0]);
+    assert_said("mail to 0\n");
+    alone_deliver();
+    end();
+}
+
+/* Goal: what is over gives its segment back, and is tried again as long as there is no memory for that. */
+static void takeover_that_is_over_gives_its_segment_back(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_takeover *takeover = ask_epoch(5, PHASE_TAIL);
+    alone_deliver_all();
+    adopted(LEAT_OK);
+    alone.io = NULL;
+    takeover->busy = false;
+    (void)ask_epoch(6, PHASE_TAIL);
+    it.take = LEAT_E_NO_MEMORY;
+    said_enough();
+    alone_deliver_all();
+    assert_said("mail to 0\n"
+                "take back segment 4\n");
+    it.take = LEAT_OK;
+    tick();
+    assert_said("take back segment 4\n"
+                "adopt 7/1/1 segment 4 1000:4 next 0, epoch 6\n");
+    assert_int_equal(takeovers(), 1);
+    leat_takeovers_fini(&alone.cores[0]);
+    end();
+}
+
+/* Goal: one that waits for another, and is over itself, ends with its turn. */
+static void takeover_behind_another_does_not_end_before_it(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_takeover *first = ask_epoch(5, PHASE_TAIL);
+    alone_deliver_all();
+    struct leat_takeover *second = ask_epoch(6, PHASE_TAIL);
+    alone_deliver_all();
+    second->over = true;
+    first->over = false;
+    tick();
+    assert_int_equal(takeovers(), 2);
+    first->over = true, first->busy = false;
+    tick();
+    assert_int_equal(takeovers(), 0);
+    said_enough();
+    end();
+}
+
+/* ---- what is asked for, and by whom ---- */
+
+/* Goal: whose end is not decided stands in, where its core has no log; whose end is, is asked for by where it ends. */
+static void log_whose_end_nobody_has_stands_in(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_log_record *record = &begun()->record;
+    record->opened = true;
+    record->stamp_epoch.v = 4;
+    record->stamp_version = 3;
+    record->heard = 1;
+    it.there = true;
+    leat_takeover_ask(&alone.cores[HOME], begun(), ALONE_LOGS);
+    assert_said("");
+    it.there = false;
+    leat_takeover_ask(&alone.cores[HOME], begun(), ALONE_LOGS);
+    assert_said("make 7/1/1, epoch 9, of 0 segments, next 5 at 50, behind 1000:4, stands in\n"
+                "it waits: its end, of epoch 4 and version 3, is on no node that is up (leat "
+                "cluster status)\n"
+                "diary error: stream \"orders\", streamlet 1, log 1 waits\n");
+    assert_true(it.hosted.tail_away);
+    assert_int_equal(it.hosted.highest_segment, 4);
+    assert_int_equal(it.hosted.highest_offset, 50);
+    assert_string_equal(extent_text(it.hosted.highest_extent), "1000:4");
+    assert_int_equal(takeovers(), 0);
+    end();
+}
+
+static void log_stands_in_only_where_all_were_heard(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5; i++) {
+        begin();
+        struct leat_log_record *record = &begun()->record;
+        record->opened = true;
+        record->heard = i == 0 ? 0 : 1;
+        record->stamp_epoch.v = i == 1 ? EPOCH : EPOCH - 1;
+        record->tail.segment = UINT64_MAX;
+        if (i == 2) alone.no_stream = true;
+        if (i == 3) alone.cores[HOME].stopping = true;
+        if (i == 4) it.create = LEAT_E_NO_MEMORY;
+        takeover_stand_in(&alone.cores[HOME], begun());
+        if (i == 4)
+            assert_said(
+                "make 7/1/1, epoch 9, of 0 segments, next 0 at 50, behind 1000:4, stands in\n");
+        else
+            assert_said("");
+        assert_int_equal(alone.stream.logs_missing, i == 4);
+        assert_int_equal(alone.cores[HOME].logs_missing, i == 4);
+        end();
+    }
+}
+
+static void hosted_that_stands_in_hears_what_is_known_now(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5; i++) {
+        begin();
+        it.there = true;
+        it.hosted.tail_away = i != 0;
+        it.hosted.going = i == 1;
+        it.hosted.epoch.v = i == 3 ? EPOCH : EPOCH - 1;
+        begun()->record.opened = i == 4;
+        leat_takeover_look(&it.hosted, begun(), ALONE_LOGS);
+        if (i == 2)
+            assert_said("mail to 0\n"); /* asked for */
+        else
+            assert_said("");
+        assert_int_equal(it.hosted.highest_segment, i == 4 ? 4 : 0);
+        assert_int_equal(it.hosted.highest_offset, i == 4 ? 50 : 0);
+        assert_int_equal(it.hosted.highest_extent.bytes, i == 4 ? 1000 : 0);
+        alone_deliver_all();
+        leat_takeovers_fini(&alone.cores[0]);
+        said_enough();
+        end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(log_comes_step_by_step),
+        cmocka_unit_test(log_without_segments_is_made),
+        cmocka_unit_test(log_behind_a_jump_names_no_predecessor),
+        cmocka_unit_test(log_of_one_segment_has_nothing_older),
+        cmocka_unit_test(takeover_is_made_for_its_home),
+        cmocka_unit_test(takeovers_of_one_log_stand_in_order),
+        cmocka_unit_test(last_segment_asked_for_anew_ends_the_older_ones),
+        cmocka_unit_test(takeovers_of_other_logs_go_on),
+        cmocka_unit_test(older_segments_of_few_logs_come_at_one_time),
+        cmocka_unit_test(takeover_waits_until_it_may),
+        cmocka_unit_test(kicks_come_one_at_a_time),
+        cmocka_unit_test(takeover_that_is_over_gives_its_segment_back),
+        cmocka_unit_test(takeover_behind_another_does_not_end_before_it),
+        cmocka_unit_test(log_whose_end_nobody_has_stands_in),
+        cmocka_unit_test(log_stands_in_only_where_all_were_heard),
+        cmocka_unit_test(hosted_that_stands_in_hears_what_is_known_now),
+    };
+    return cmocka_run_group_tests_name("broker takeover", tests, NULL, NULL);
+}
