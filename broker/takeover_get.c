@@ -199,7 +199,7 @@ static void below_start(struct leat_core *core, struct leat_takeover *takeover)
  *  2. It comes back here in epoch 36. That takeover stands behind the first one, and the log is never made. */
 void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
 {
-    if (takeover->phase == PHASE_TAIL && takeover->tail.segment == UINT64_MAX) {
+    if (takeover->tail.segment == UINT64_MAX) {
         takeover_to_home(takeover); /* it has no segments */
         return;
     }

@@ -49,6 +49,12 @@ void assert_said_at(const char *expected, const char *file, int line)
     said_enough();
 }
 
+void assert_said_first_at(const char *expected, const char *file, int line)
+{
+    if (strlen(lines) > strlen(expected)) lines[strlen(expected)] = '\0';
+    assert_said_at(expected, file, line);
+}
+
 static const char *text(const char *format, ...) LEAT_PRINTF(1, 2);
 static const char *text(const char *format, ...)
 {

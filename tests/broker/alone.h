@@ -40,6 +40,9 @@ void said(const char *format, ...) LEAT_PRINTF(1, 2);
 /** What was said since the last time: each line with its line feed. */
 #define assert_said(expected) assert_said_at(expected, __FILE__, __LINE__)
 void assert_said_at(const char *expected, const char *file, int line);
+/** The same of how it begins. */
+#define assert_said_first(expected) assert_said_first_at(expected, __FILE__, __LINE__)
+void assert_said_first_at(const char *expected, const char *file, int line);
 /** Forget it. */
 void said_enough(void);
 

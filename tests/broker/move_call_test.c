@@ -198,6 +198,8 @@ static void drained_node_pauses_after_a_refusal(void **state)
         struct leat_stream *by_id[2];
         drains(by_id);
         struct leat_core *core = &alone.cores[0];
+        by_id[i] = &alone.stream; /* wherever it is in the table */
+        by_id[1 - i] = NULL;
         leat_movers_tick(core);
         if (i == 0) it.absent[0] = true;
         if (i == 1) it.logs[1].info.state = LEAT_LOG_DAMAGED;

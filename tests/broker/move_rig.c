@@ -186,8 +186,11 @@ void begin(void)
         members->rows[members->count++] = &it.target;
         leat_movers_init(&alone.cores[i]);
     }
-    it.mover = (struct leat_mover){
-        .stream = ALONE_STREAM, .streamlet = 1, .target = "n2", .on_done = on_done};
+    memset(&it.mover, 0xa5, sizeof it.mover); /* what is its own is whatever it was */
+    it.mover.stream = ALONE_STREAM;
+    it.mover.streamlet = 1;
+    snprintf(it.mover.target, sizeof it.mover.target, "n2");
+    it.mover.on_done = on_done;
     alone.desc->streamlets[1].epoch.v = 9;
 }
 

@@ -1,5 +1,5 @@
-/* How a segment of a log that comes becomes this node's own, by takeover*.c alone: what is adopted, looked at, pulled and
- * read; where nothing names it; and what follows where nobody has it. */
+/* How a segment of a log that comes becomes this node's own, by takeover*.c alone: what is adopted, looked at and
+ * pulled; where nothing names it; and what follows where nobody has it. */
 #include "tests/broker/takeover_rig.h"
 
 /* ---- here, or pulled ---- */
@@ -174,7 +174,7 @@ static void last_segment_is_looked_for_for_some_time(void **state)
     }
 }
 
-/* Goal: then the log is made as one that waits, and is looked for all the same; what stands in goes before it is made. */
+/* Goal: then the log is made as one that waits, and is looked for all the same; what stands in goes first. */
 static void log_whose_last_segment_is_nowhere_waits(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void log_that_goes_already_is_waited_for(void **state)
     alone_deliver();
     assert_pauses(takeover, TICK);
     alone_deliver();
-    it.hosted.tail_away = false;
+    it.hosted.tail_away = it.hosted.going = false;
     it.hosted.epoch.v = EPOCH - 1; /* an earlier one */
     later(TICK);
     alone_deliver();

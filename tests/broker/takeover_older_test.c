@@ -1,5 +1,5 @@
-/* A log that serves, and lacks segments in front or between others: where they are looked for, and what is known of those
- * that are not here. takeover*.c alone. */
+/* A log that serves, and lacks segments in front or between others: where they are looked for, and what is known of
+ * those that are not here. takeover*.c alone. */
 #include "tests/broker/takeover_rig.h"
 
 /* ---- which places ---- */

@@ -125,6 +125,24 @@ static void log_behind_a_jump_names_no_predecessor(void **state)
     end();
 }
 
+/* Goal: one is enough to follow. */
+static void log_of_two_segments_has_an_older_one(void **state)
+{
+    (void)state;
+    begin();
+    begun()->record.tail.segment = 1;
+    it.seg.buffer = (uint8_t *)"";
+    ask();
+    adopted(LEAT_OK);
+    said_enough();
+    alone_deliver();
+    assert_said("make 7/1/1, epoch 9, of 1 segments, next 2 at 50, behind 1000:4, older follow\n"
+                "mail to 0\n");
+    alone.mail_count = 0;
+    leat_takeovers_fini(&alone.cores[0]);
+    end();
+}
+
 /* Goal: where the first segment is the last one nothing older follows. */
 static void log_of_one_segment_has_nothing_older(void **state)
 {
@@ -187,8 +205,8 @@ static void takeover_is_made_for_its_home(void **state)
     end();
 }
 
-/* Goal: the same question twice is one; a later epoch's stands behind, and has its turn when the first has ended, which it
- * does at once, but for what is under way. An earlier one's ends no other. */
+/* Goal: the same question twice is one; a later epoch's stands behind, and has its turn when the first has ended,
+ * which it does at once, but for what is under way. An earlier one's ends no other. */
 static void takeovers_of_one_log_stand_in_order(void **state)
 {
     (void)state;
@@ -218,7 +236,7 @@ static void takeovers_of_one_log_stand_in_order(void **state)
     end();
 }
 
-/* Goal: who asks for a last segment has no log: of the same epoch it ends who fetches older ones, and no one else does. */
+/* Goal: who asks for a last segment has no log: of the same epoch it ends who fetches older ones, and nobody else. */
 static void last_segment_asked_for_anew_ends_the_older_ones(void **state)
 {
     (void)state;
@@ -460,6 +478,7 @@ int main(void)
         cmocka_unit_test(log_comes_step_by_step),
         cmocka_unit_test(log_without_segments_is_made),
         cmocka_unit_test(log_behind_a_jump_names_no_predecessor),
+        cmocka_unit_test(log_of_two_segments_has_an_older_one),
         cmocka_unit_test(log_of_one_segment_has_nothing_older),
         cmocka_unit_test(takeover_is_made_for_its_home),
         cmocka_unit_test(takeovers_of_one_log_stand_in_order),
