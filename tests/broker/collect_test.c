@@ -1,0 +1,527 @@
+/* What a node does for a recovery, by collect.c alone: whom it fences, what it tells of its replicas, which of them it
+ * reads first, and that it tells nothing rather than a part. */
+#include "tests/broker/collect_rig.h"
+
+static void asks(void)
+{
+    leat_node_on_collect(&alone.node, &it.collect);
+    assert_said("mail to 0\n");
+    alone_deliver();
+}
+
+static void crashed(const char *name, uint64_t incarnation)
+{
+    struct leat_crashed_node *node = &it.crashed[it.collect.crashed_count++];
+    snprintf(node->name, sizeof node->name, "%s", name);
+    node->incarnation = incarnation;
+}
+
+/* A whole closed replica of that log, and whatever it is otherwise. */
+static struct leat_replica_info *replica(uint32_t log, uint64_t segment)
+{
+    struct leat_segment *seg = &it.segs[it.replica_count];
+    struct leat_replica_info *info = &it.replicas[it.replica_count++];
+    *info = (struct leat_replica_info){.log = it.logs[log].log,
+                                       .segment = {segment},
+                                       .epoch = {3},
+                                       .version = 2,
+                                       .state = LEAT_SEGMENT_CLOSED,
+                                       .extent = {900, 9},
+                                       .previous = {800, 8},
+                                       .base_offset = 30,
+                                       .next_offset = 40,
+                                       .max_timestamp_ms = 1234,
+                                       .handle = 500 + it.replica_count,
+                                       .seg = seg};
+    return info;
+}
+
+static const struct leat_replica_row *row(size_t at)
+{
+    assert_in_range(at, 0, it.collect.row_count - 1);
+    return &it.collect.rows[at];
+}
+
+/* ---- fences ---- */
+
+static void nothing_is_looked_at_before_all_fences_stand(void **state)
+{
+    (void)state;
+    begin();
+    crashed("n2", 200), crashed("n1", 90), crashed("n3", 300);
+    (void)replica(0, 7);
+    alone.now_us = 5000;
+    asks();
+    assert_said("fence n2 200\nfence n3 300\n"); /* not itself */
+    alone.now_us = 5700;
+    it.on_fenced(it.fence_arg);
+    assert_said("");
+    it.on_fenced(it.fence_arg);
+    assert_said("look\n"
+                "thin 7/1/0, whose end is 4: 7\n"
+                "diary info: recovery 00000abc\n"
+                "collected OK, 1 rows\n");
+    end();
+}
+
+static void nothing_to_be_fenced_is_looked_at_at_once(void **state)
+{
+    (void)state;
+    begin();
+    (void)replica(0, 7);
+    asks();
+    assert_said("look\n"
+                "thin 7/1/0, whose end is 4: 7\n"
+                "diary info: recovery 00000abc\n"
+                "collected OK, 1 rows\n");
+    end();
+}
+
+/* Goal: where one can't be fenced nothing is told. */
+static void fence_that_fails_tells_nothing(void **state)
+{
+    (void)state;
+    begin();
+    crashed("n2", 200);
+    (void)replica(0, 4);
+    it.fence = LEAT_E_NO_MEMORY;
+    asks();
+    assert_said("fence n2 200\n"
+                "diary info: recovery 00000abc\n"
+                "collected NO_MEMORY, 0 rows\n");
+    assert_null(it.collect.rows);
+    end();
+}
+
+static void node_that_is_not_up_tells_nothing(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        begin();
+        if (i == 0) alone.node.up = false;
+        if (i == 1) alone.cores[0].replicate.backup = NULL;
+        if (i == 2) alone.cores[0].stopping = true;
+        asks();
+        assert_said("collected STARTING, 0 rows\n");
+        end();
+    }
+}
+
+static void no_memory_tells_nothing(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; n <= 4; n++) {
+        begin();
+        (void)replica(0, 7);
+        leat_mem_fail_at(n);
+        asks();
+        leat_mem_fail_at(0);
+        if (n <= 2)
+            assert_said("collected NO_MEMORY, 0 rows\n");
+        else
+            assert_said_first("look\ndiary info: recovery 00000abc");
+        assert_int_equal(it.collect.rc, LEAT_E_NO_MEMORY);
+        assert_int_equal(it.collect.row_count, 0);
+        end();
+    }
+}
+
+/* ---- what is told ---- */
+
+/* Goal: what is no copy, or not of these logs, is not told of; a damaged one only as lost. */
+static void only_whole_replicas_of_these_logs_are_told_of(void **state)
+{
+    (void)state;
+    begin();
+    replica(0, 1)->incomplete = true;
+    replica(0, 2)->state = LEAT_SEGMENT_PARKED; /* neither a mark nor closed */
+    replica(0, 3)->log.log = 77;
+    struct leat_replica_info *info = replica(0, 5);
+    info->state = LEAT_SEGMENT_OPEN;
+    info->mark = true;
+    info->ragged = true;
+    info->next_offset = 99;
+    info = replica(0, 6);
+    info->damaged = true;
+    info->state = LEAT_SEGMENT_OPEN;
+    info = replica(0, 9);
+    info->durable = info->tentative = true;
+    info->only_start = info->ragged = true; /* of marks alone */
+    asks();
+    assert_said("look\n"
+                "thin 7/1/0, whose end is 4: 5 6 9\n"
+                "diary info: recovery 00000abc\n"
+                "collected OK, 3 rows\n");
+    assert_int_equal(row(0)->kind, LEAT_REPLICA_MARK);
+    assert_int_equal(row(0)->segment, 5);
+    assert_int_equal(row(0)->epoch.v, 3);
+    assert_int_equal(row(0)->version, 2);
+    assert_string_equal(extent_text(row(0)->extent), "900:9");
+    assert_string_equal(extent_text(row(0)->previous), "800:8");
+    assert_int_equal(row(0)->base_offset, 30);
+    assert_int_equal(row(0)->next_offset, 99);
+    assert_int_equal(row(0)->max_timestamp_ms, 1234);
+    assert_true(row(0)->ragged && !row(0)->only_start && !row(0)->durable && !row(0)->tentative);
+    assert_int_equal(row(1)->kind, LEAT_REPLICA_LOST);
+    assert_int_equal(row(1)->segment, 6);
+    assert_int_equal(row(1)->epoch.v, 3);
+    assert_int_equal(row(1)->version, 2);
+    assert_int_equal(row(1)->extent.bytes, 0);
+    assert_int_equal(row(2)->kind, LEAT_REPLICA_CLOSED);
+    assert_int_equal(row(2)->segment, 9);
+    assert_true(row(2)->durable && row(2)->tentative && !row(2)->ragged && !row(2)->only_start);
+    assert_true(leat_log_ref_equal(row(2)->log, it.logs[0].log));
+    end();
+}
+
+/* Goal: each log's are thinned together, by its own record, whatever order they were found in; many have room. */
+static void rows_of_each_log_are_thinned_together(void **state)
+{
+    (void)state;
+    begin();
+    static const struct {
+        uint32_t log;
+        uint64_t segment;
+    } rows[] = {{2, 9}, {0, 3}, {1, 66}, {2, 7}, {0, 66}, {1, 15}, {0, 2}, {2, 66}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        (void)replica(rows[i].log, rows[i].segment);
+    asks();
+    assert_said("look\n"
+                "thin 7/0/1, whose end is 5: 15 66\n"
+                "thin 7/0/2, whose end is 6: 7 9 66\n"
+                "thin 7/1/0, whose end is 4: 2 3 66\n"
+                "diary info: recovery 00000abc\n"
+                "collected OK, 5 rows\n");
+    static const uint64_t kept[] = {15, 7, 9, 2, 3};
+    static const uint32_t logs[] = {1, 2, 2, 0, 0};
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(row(i)->segment, kept[i]);
+        assert_true(leat_log_ref_equal(row(i)->log, it.logs[logs[i]].log));
+    }
+    end();
+}
+
+static void many_rows_have_room(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n <= 3; n++) {
+        begin();
+        for (unsigned i = 0; i < 200; i++)
+            (void)replica(i % LOGS, 100 + i);
+        leat_mem_fail_at(n == 0 ? 0
+                                : n + 4); /* the second time that there is no room, and the third */
+        asks();
+        leat_mem_fail_at(0);
+        said_enough();
+        assert_int_equal(it.collect.rc, n == 0 ? LEAT_OK : LEAT_E_NO_MEMORY);
+        assert_int_equal(it.collect.row_count, n == 0 ? 200 : 0);
+        end();
+    }
+}
+
+/* Goal: a question that was answered like that before is not told of again. */
+static void question_asked_again_is_told_of_once(void **state)
+{
+    (void)state;
+    static const char info[] =
+        "look\nthin 7/1/0, whose end is 4: 7\ndiary info: recovery 00000abc\n",
+                      debug[] =
+                          "look\nthin 7/1/0, whose end is 4: 7\ndiary debug: recovery 00000abc\n";
+    begin();
+    (void)replica(0, 7);
+    for (unsigned i = 0; i < 8; i++) {
+        if (i == 2) crashed("n1", 90); /* itself: no fence */
+        if (i == 4) it.crashed[0].incarnation++;
+        if (i == 6) it.collect.log_count--;
+        asks();
+        assert_said_first(i % 2 == 0 ? info : debug);
+        leat_mem_free(it.collect.rows);
+        it.collect.rows = NULL;
+    }
+    it.collect.log_count++;
+    (void)replica(0, 8);
+    asks();
+    assert_said_first("look\nthin 7/1/0, whose end is 4: 7 8\ndiary info: recovery 00000abc\n");
+    end();
+}
+
+/* ---- where its log ends ---- */
+
+/* Goal: of a log whose end is decided the copies that begin with that are told of as such: known by their extent, by what
+ * was found before, or by their bytes in memory; others are looked at. */
+static void copies_that_begin_with_the_end_are_known(void **state)
+{
+    (void)state;
+    enum {
+        SAME,
+        BEGINS,
+        BEGINS_LAST,
+        BYTES,
+        OTHER_BYTES,
+        NOT_STARTED,
+        SHORT,
+        OTHER_LENGTH,
+        OPENED,
+        OTHER_SEGMENT,
+        NO_END,
+        CASES
+    };
+    for (unsigned i = 0; i < CASES; i++) {
+        begin();
+        struct leat_replica_info *info = replica(0, i == OTHER_SEGMENT ? 5 : 4);
+        info->extent = (struct leat_extent){1500, 9};
+        it.scan = (struct leat_scan){.started = true, .bytes = 1000, .crc = 4};
+        if (i == SAME) info->extent = (struct leat_extent){1000, 4};
+        if (i == BEGINS) info->begins[0] = (struct leat_extent){1000, 4};
+        if (i == BEGINS_LAST) info->begins[LEAT_BEGINS_MAX - 1] = (struct leat_extent){1000, 4};
+        if (i >= BYTES && i <= OTHER_LENGTH) it.segs[0].buffer = (uint8_t *)"";
+        if (i == OTHER_BYTES) it.scan.crc = 5;
+        if (i == NOT_STARTED) it.scan.started = false;
+        if (i == SHORT) info->extent.bytes = 999;
+        if (i == OTHER_LENGTH) it.scan.bytes = 999;
+        if (i == OPENED) it.logs[0].record.opened = true;
+        if (i == NO_END) it.logs[0].record.tail.extent = (struct leat_extent){0, 0};
+        it.look = LEAT_E_NOT_FOUND;
+        asks();
+        bool scanned = i >= BYTES && i <= OTHER_LENGTH && i != SHORT;
+        bool looked = i >= OTHER_BYTES && i <= OTHER_LENGTH;
+        char expected[256];
+        snprintf(expected, sizeof expected, "look\n%s%sthin", scanned ? "scan 1000 bytes\n" : "",
+                 looked ? "look at 501 for 1000:4\n" : "");
+        assert_said_first(expected);
+        assert_int_equal(row(0)->holds_tail, i <= BYTES);
+        end();
+    }
+}
+
+/* Goal: of several extents only bytes and checksum together say that it begins so. */
+static void end_is_known_by_bytes_and_checksum(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        begin();
+        struct leat_replica_info *info = replica(0, 4);
+        info->extent = (struct leat_extent){1500, 9};
+        if (i == 0) info->extent = (struct leat_extent){1000, 5};
+        if (i == 1) info->extent = (struct leat_extent){1001, 4};
+        if (i == 2) info->begins[0] = (struct leat_extent){1000, 5};
+        if (i == 3) info->begins[0] = (struct leat_extent){1001, 4};
+        it.look = LEAT_E_NOT_FOUND;
+        asks();
+        assert_false(row(0)->holds_tail);
+        said_enough();
+        end();
+    }
+}
+
+/* Goal: whether it begins so is told, and then the next one is looked at. */
+static void copies_are_looked_at_one_after_the_other(void **state)
+{
+    (void)state;
+    for (unsigned begins = 0; begins < 2; begins++) {
+        begin();
+        (void)replica(0, 4), (void)replica(0, 5), (void)replica(1, 5);
+        asks();
+        assert_said("look\nlook at 501 for 1000:4\n");
+        it.on_looked(it.look_arg, begins);
+        assert_said("look at 503 for 1000:5\n");
+        it.on_looked(it.look_arg, !begins);
+        assert_said("thin 7/0/1, whose end is 5: 5\n"
+                    "thin 7/1/0, whose end is 4: 4 5\n"
+                    "diary info: recovery 00000abc\n"
+                    "collected OK, 3 rows\n");
+        assert_int_equal(row(0)->holds_tail, !begins);
+        assert_int_equal(row(1)->holds_tail, begins);
+        assert_false(row(2)->holds_tail);
+        end();
+    }
+}
+
+/* Goal: while it can't be looked at the recovery waits; where that takes too long nothing is told rather than a part. */
+static void copy_that_is_in_use_is_waited_for(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        begin();
+        (void)replica(0, 4);
+        it.look = i == 0 ? LEAT_E_AGAIN : LEAT_E_NO_MEMORY;
+        asks();
+        assert_said("look\nlook at 501 for 1000:4\ntimer 10000\n");
+        for (unsigned tries = 1; tries < 99; tries++) {
+            expire();
+            assert_said("look at 501 for 1000:4\ntimer 10000\n");
+        }
+        expire();
+        assert_said_first("look at 501 for 1000:4\ndiary info: recovery 00000abc");
+        assert_int_equal(it.collect.rc, it.look);
+        assert_int_equal(it.collect.row_count, 0);
+        end();
+    }
+    begin();
+    (void)replica(0, 4);
+    it.look = LEAT_E_AGAIN;
+    asks();
+    alone.cores[0].stopping = true;
+    expire();
+    said_enough();
+    assert_int_equal(it.collect.rc, LEAT_E_AGAIN);
+    end();
+}
+
+/* ---- parked without a batch: what it follows is in the file ---- */
+
+static struct leat_replica_info *parked(uint64_t segment, uint32_t bytes)
+{
+    struct leat_replica_info *info = replica(0, segment);
+    info->state = LEAT_SEGMENT_PARKED;
+    info->mark = info->only_start = true;
+    info->extent = (struct leat_extent){bytes, 9};
+    it.segs[it.replica_count - 1].file = (void *)&it;
+    it.segs[it.replica_count - 1].file_offset = 4096 * segment;
+    return info;
+}
+
+/* Goal: of those alone, and all of them, each by as many whole blocks as it has. */
+static void starts_of_parked_ones_are_read(void **state)
+{
+    (void)state;
+    begin();
+    (void)parked(7, 100);
+    parked(8, 100)->only_start = false;
+    parked(9, 100)->state = LEAT_SEGMENT_CLOSED;
+    (void)parked(10, 4097);
+    it.scan = (struct leat_scan){.started = true,
+                                 .bytes = 100,
+                                 .crc = 9,
+                                 .previous = {600, 6},
+                                 .base_offset = 70,
+                                 .next_offset = 70};
+    asks();
+    assert_said("look\nread 4096 bytes at 28672\n");
+    assert_ptr_equal(alone.io->file, &it);
+    alone_io_done(LEAT_OK, 100);
+    assert_said("scan 100 bytes\nread 8192 bytes at 40960\n");
+    it.scan.bytes = 4097;
+    it.scan.next_offset = 71;
+    alone_io_done(LEAT_OK, 8192);
+    assert_said("scan 4097 bytes\n"
+                "thin 7/1/0, whose end is 4: 7 8 9 10\n"
+                "diary info: recovery 00000abc\n"
+                "collected OK, 4 rows\n");
+    assert_string_equal(extent_text(row(0)->previous), "600:6");
+    assert_int_equal(row(0)->base_offset, 70);
+    assert_true(row(0)->only_start);
+    assert_int_equal(row(0)->kind, LEAT_REPLICA_MARK);
+    assert_string_equal(extent_text(row(1)->previous), "800:8");
+    assert_false(row(3)->only_start); /* it says more than that it has begun */
+    end();
+}
+
+/* Goal: one that can't be read, or has other bytes, is no mark. */
+static void start_that_cant_be_read_is_not_told_of(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 6; i++) {
+        begin();
+        (void)parked(7, 100);
+        it.scan =
+            (struct leat_scan){.started = i != 2, .bytes = 100 + (i == 3), .crc = 9 + (i == 4)};
+        asks();
+        said_enough();
+        alone_io_done(i == 0 ? LEAT_E_DISK : LEAT_OK, i == 1 ? 99 : 100);
+        assert_said_first(i < 2 ? "thin" : "scan 100 bytes\nthin");
+        assert_int_equal(row(0)->kind, i == 5 ? LEAT_REPLICA_MARK : LEAT_REPLICA_CLOSED);
+        assert_int_equal(row(0)->extent.bytes, i == 5 ? 100 : 0);
+        assert_int_equal(row(0)->extent.crc, i == 5 ? 9 : 0);
+        end();
+    }
+}
+
+/* Goal: memory for it is kept, and made larger; without it nothing is told. */
+static void memory_to_read_starts_fails(void **state)
+{
+    (void)state;
+    for (unsigned n = 5; n <= 6; n++) {
+        begin();
+        (void)parked(7, 100), (void)parked(8, 4096), (void)parked(9, 4097);
+        leat_mem_fail_at(n);
+        asks();
+        if (n == 6) alone_io_done(LEAT_OK, 100), alone_io_done(LEAT_OK, 4096);
+        leat_mem_fail_at(0);
+        said_enough();
+        assert_int_equal(it.collect.rc, LEAT_E_NO_MEMORY);
+        assert_null(alone.io);
+        end();
+    }
+}
+
+/* Goal: one that may begin with its log's end is looked at before it is read. */
+static void parked_one_is_looked_at_and_read(void **state)
+{
+    (void)state;
+    begin();
+    (void)parked(4, 1500);
+    asks();
+    assert_said("look\nlook at 501 for 1000:4\n");
+    it.on_looked(it.look_arg, true);
+    assert_said("read 4096 bytes at 16384\n");
+    alone_io_done(LEAT_OK, 1500);
+    assert_true(row(0)->holds_tail);
+    said_enough();
+    end();
+}
+
+/* ---- how this node stands ---- */
+
+static void standing_is_kept_and_told(void **state)
+{
+    (void)state;
+    begin();
+    leat_node_on_standing(&alone.node, LEAT_STANDING_CONFIRMED);
+    assert_said("");
+    assert_int_equal(atomic_load(&alone.node.standing), LEAT_STANDING_CONFIRMED);
+    leat_node_on_standing(&alone.node, LEAT_STANDING_ALONE);
+    assert_said_first("diary warn: no other node is heard, this process was stopped for a while");
+    leat_node_on_standing(&alone.node, LEAT_STANDING_CONFIRMED);
+    assert_said("diary info: the cluster confirms that this node is up\n");
+    leat_node_on_standing(&alone.node, LEAT_STANDING_CRASHED);
+    assert_said("diary error: this node was declared crashed\nmail to 0\n");
+    assert_int_equal(it.crashes, 0);
+    alone_deliver();
+    assert_int_equal(it.crashes, 1);
+    leat_node_on_standing(&alone.node, LEAT_STANDING_CONFIRMED); /* it is for good */
+    assert_said("");
+    assert_int_equal(atomic_load(&alone.node.standing), LEAT_STANDING_CRASHED);
+    alone.node.options.on_crashed = NULL;
+    alone.node.standing = LEAT_STANDING_CONFIRMED;
+    leat_node_on_standing(&alone.node, LEAT_STANDING_CRASHED);
+    alone_deliver();
+    assert_int_equal(it.crashes, 1);
+    said_enough();
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_looked_at_before_all_fences_stand),
+        cmocka_unit_test(nothing_to_be_fenced_is_looked_at_at_once),
+        cmocka_unit_test(fence_that_fails_tells_nothing),
+        cmocka_unit_test(node_that_is_not_up_tells_nothing),
+        cmocka_unit_test(no_memory_tells_nothing),
+        cmocka_unit_test(only_whole_replicas_of_these_logs_are_told_of),
+        cmocka_unit_test(rows_of_each_log_are_thinned_together),
+        cmocka_unit_test(many_rows_have_room),
+        cmocka_unit_test(question_asked_again_is_told_of_once),
+        cmocka_unit_test(copies_that_begin_with_the_end_are_known),
+        cmocka_unit_test(end_is_known_by_bytes_and_checksum),
+        cmocka_unit_test(copies_are_looked_at_one_after_the_other),
+        cmocka_unit_test(copy_that_is_in_use_is_waited_for),
+        cmocka_unit_test(starts_of_parked_ones_are_read),
+        cmocka_unit_test(start_that_cant_be_read_is_not_told_of),
+        cmocka_unit_test(memory_to_read_starts_fails),
+        cmocka_unit_test(parked_one_is_looked_at_and_read),
+        cmocka_unit_test(standing_is_kept_and_told),
+    };
+    return cmocka_run_group_tests_name("broker collect", tests, NULL, NULL);
+}
