@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,7 @@ void alone_io_done(leat_err rc, size_t bytes)
 void alone_begin(void)
 {
     memset(&alone, 0, sizeof alone);
+    mallopt(M_PERTURB, 0x5a); /* what was freed, or never written, is seen */
     alone.now_us = 1000 * 1000;
     alone.clock = (struct leat_clock){.ctx = &alone, .now_us = clock_now, .wake_at = clock_wake_at};
     alone.post = (struct leat_post){.ctx = &alone, .send = post_send};

@@ -1,5 +1,5 @@
-/* Copies that a recovery wants here, by collect.c alone: what is here is flushed, what is not is pulled and tried again for
- * a while. */
+/* Copies that a recovery wants here, by collect.c alone: what is here is flushed, what is not is pulled and tried again
+ * for a while. */
 #include "tests/broker/collect_rig.h"
 
 static void asks(void)

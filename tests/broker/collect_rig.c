@@ -152,7 +152,7 @@ void begin(void)
                                    .next_offset = 50,
                                    .version = 3,
                                    .source_count = 2,
-                                   .sources = {{.node = "n3"}, {.node = "n0"}}};
+                                   .sources = {{.node = "n3"}, {.node = "n0"}, {.node = "n2"}}};
 }
 
 void end(void)

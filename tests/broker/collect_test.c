@@ -247,8 +247,8 @@ static void question_asked_again_is_told_of_once(void **state)
 
 /* ---- where its log ends ---- */
 
-/* Goal: of a log whose end is decided the copies that begin with that are told of as such: known by their extent, by what
- * was found before, or by their bytes in memory; others are looked at. */
+/* Goal: of a log whose end is decided the copies that begin with that are told of as such: known by their extent, by
+ * what was found before, or by their bytes in memory; others are looked at. */
 static void copies_that_begin_with_the_end_are_known(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static void copies_are_looked_at_one_after_the_other(void **state)
     }
 }
 
-/* Goal: while it can't be looked at the recovery waits; where that takes too long nothing is told rather than a part. */
+/* Goal: while it can't be looked at the recovery waits; where that takes too long nothing is told, and no part. */
 static void copy_that_is_in_use_is_waited_for(void **state)
 {
     (void)state;
