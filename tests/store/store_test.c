@@ -3,66 +3,6 @@
 #include "tests/store/store_bench.h"
 
 /* ---- small ones ---- */
-static void buddy_random_take_and_give_never_overlaps(void **state)
-{
-    (void)state;
-    struct leat_buddy buddy;
-    assert_int_equal(leat_buddy_init(&buddy, 4096), LEAT_OK);
-    leat_buddy_add(&buddy, 0, 1000);
-    leat_buddy_add(&buddy, 1000, 3096);
-    assert_int_equal(buddy.free_units, 4096);
-    static uint8_t used[4096];
-    struct {
-        uint32_t unit;
-        unsigned order;
-    } held[512];
-    unsigned count = 0;
-    struct fake_world world = {.seed = 7};
-    memset(used, 0, sizeof used);
-    for (int i = 0; i < 20000; i++) {
-        if (count < 512 && fake_below(&world, 2)) {
-            unsigned order = (unsigned)fake_below(&world, LEAT_BUDDY_ORDERS);
-            uint32_t unit;
-            if (!leat_buddy_take(&buddy, order, &unit)) continue;
-            for (uint32_t j = unit; j < unit + (1u << order); j++)
-                assert_int_equal(used[j]++, 0);
-            held[count].unit = unit;
-            held[count++].order = order;
-        } else if (count) {
-            unsigned pick = (unsigned)fake_below(&world, count);
-            leat_buddy_give(&buddy, held[pick].unit, held[pick].order);
-            memset(used + held[pick].unit, 0, (size_t)1 << held[pick].order);
-            held[pick] = held[--count];
-        }
-    }
-    while (count--)
-        leat_buddy_give(&buddy, held[count].unit, held[count].order);
-    assert_int_equal(buddy.free_units, 4096);
-    assert_int_equal(buddy.free_count[LEAT_BUDDY_ORDERS - 1], 8);
-    assert_true(leat_buddy_claim(&buddy, 77, 0));
-    assert_false(leat_buddy_claim(&buddy, 64, 4));
-    assert_true(leat_buddy_claim(&buddy, 80, 4));
-    leat_buddy_give(&buddy, 77, 0);
-    leat_buddy_give(&buddy, 80, 4);
-
-    /* What is kept for one is not given to others, and grows together while they take and give. */
-    uint32_t unit;
-    assert_true(leat_buddy_claim(&buddy, 517, 0));
-    leat_buddy_keep(&buddy, 512, 9);
-    assert_int_equal(leat_buddy_free_in(&buddy, 512, 9), 511);
-    for (int i = 0; i < 4096 - 512; i++) {
-        assert_true(leat_buddy_take(&buddy, 0, &unit));
-        assert_true(unit < 512 || unit >= 1024);
-    }
-    assert_false(leat_buddy_take(&buddy, 0, &unit));
-    assert_false(leat_buddy_claim(&buddy, 512, 9));
-    leat_buddy_give(&buddy, 517, 0);
-    assert_false(leat_buddy_take(&buddy, 0, &unit));
-    assert_true(leat_buddy_claim(&buddy, 512, 9));
-    leat_buddy_keep_none(&buddy);
-    leat_buddy_fini(&buddy);
-}
-
 static unsigned unpinned_count;
 static void on_unpinned(void *actor, struct leat_mail *mail)
 {
@@ -713,7 +653,6 @@ static void store_flush_all_makes_closed_segments_survive_a_power_cut(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buddy_random_take_and_give_never_overlaps),
         cmocka_unit_test(segment_last_pin_given_back_sends_one_mail),
         cmocka_unit_test(store_whole_life_of_a_segment_keeps_its_bytes),
         cmocka_unit_test(store_reservation_never_started_is_freed),
