@@ -92,7 +92,7 @@ static void header_seal(struct leat_catalogue_header *header)
                               sizeof *header - sizeof header->crc);
 }
 
-/* Goal: a header that is not this store's, this format's or whole is refused by its own code, and nothing is written. */
+/* Goal: a header that is not this store's, this format's or whole is refused by its own code; nothing is written. */
 static void catalogue_headers_are_told_apart(void **state)
 {
     (void)state;
