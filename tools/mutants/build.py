@@ -52,6 +52,8 @@ class Build:
             # Speed is not what is measured, and what a broken rule leaves undone is not to be warned of.
             subprocess.run(['meson', 'setup', self.build, self.source, '--buildtype=release', '-Doptimization=1',
                             f'-Dc_args=-include {HERE}/switch.h -w'], check=True, stdout=subprocess.DEVNULL)
+        # First what tests there are: a new one is none of those that it knew.
+        subprocess.run(['ninja', '-C', self.build, 'build.ninja'], check=True, stdout=subprocess.DEVNULL)
         programs = {word for command, *_ in self.unit_tests().values() for word in command}
         programs = [self.simulator] + [word for word in programs if word.startswith(self.build + '/') and '/../' not in word]
         subprocess.run(['ninja', '-C', self.build, *sorted(os.path.relpath(p, self.build) for p in programs)], check=True,
