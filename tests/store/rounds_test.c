@@ -1,64 +1,17 @@
 /* Rounds of files: which bytes are written where, with which sync, on whose thread, and who is answered what then. */
-#include "tests/store/store_bench.h"
+#include "tests/store/trace.h"
 
-enum { CAPACITY = 65536, OPS = 512 };
+enum { CAPACITY = 65536 };
 
-/* ---- what the disk was asked ---- */
-static struct {
-    struct leat_disk_io io;
-    const struct leat_disk_io *at;
-    char file[40];
-} ops[OPS];
-static unsigned op_count;
-static void (*submit)(void *ctx, struct leat_disk_io *io);
-
-static void on_submit(void *ctx, struct leat_disk_io *io)
-{
-    for (const struct leat_disk_io *it = io; it; it = it->beside ? it->then : NULL) {
-        assert_true(op_count < OPS);
-        ops[op_count].io = *it;
-        ops[op_count].at = it;
-        snprintf(ops[op_count++].file, sizeof ops[0].file, "%s", it->file->name);
-    }
-    submit(ctx, io);
-}
-
+/* ---- requests ---- */
 static struct leat_keep keeps[64];
 static unsigned answered[64], answer_count; /* numbers, in order */
 
 static struct bench *begin(uint64_t seed)
 {
-    struct bench *bench = bench_ready(seed);
-    submit = bench->world.disk.submit;
-    bench->world.disk.submit = on_submit;
-    op_count = answer_count = 0;
-    return bench;
+    answer_count = 0;
+    return trace_begin(bench_ready(seed));
 }
-
-/* The n-th one was this write. */
-static void wrote(unsigned n, const struct leat_segment *seg, uint32_t from, uint32_t to,
-                  bool beside)
-{
-    assert_true(n < op_count);
-    const struct leat_disk_io *io = &ops[n].io;
-    assert_int_equal(io->kind, LEAT_DISK_WRITE);
-    assert_ptr_equal(io->file, seg->file);
-    assert_int_equal(io->offset, seg->file_offset + from);
-    assert_int_equal(io->bytes, to - from);
-    assert_ptr_equal(io->buffer, seg->buffer + from);
-    assert_int_equal(io->beside, beside);
-    assert_int_equal(io->together, !beside);
-}
-
-static void synced(unsigned n, const char *file, bool beside)
-{
-    assert_true(n < op_count);
-    assert_int_equal(ops[n].io.kind, LEAT_DISK_SYNC);
-    assert_string_equal(ops[n].file, file);
-    assert_int_equal(ops[n].io.beside, beside);
-}
-
-/* ---- requests ---- */
 
 static void on_answer(struct leat_keep *keep)
 {
