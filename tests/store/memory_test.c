@@ -1,0 +1,396 @@
+/* Memory: who gets a buffer when, who is asked for one, and what becomes of those who get none. */
+#include "tests/store/store_bench.h"
+
+enum { MIB = 1024 * 1024, PLACE = LEAT_SEGMENT_BYTES_MAX, PLACES = MEMORY / PLACE };
+
+/* ---- how much the pool may have ---- */
+static uint64_t less;
+static unsigned asked_less;
+static uint64_t less_bytes(void *owner)
+{
+    (void)owner;
+    asked_less++;
+    return less;
+}
+
+/* Goal: the pool is made smaller by whole steps, never below one, at once; larger only with a quarter of a step to
+ * spare, or to all of it where nothing is to be left. */
+static void memory_limit_goes_down_at_once_and_up_with_room_to_spare(void **state)
+{
+    (void)state;
+    enum { QUARTER = LEAT_ARENA_STEP_BYTES / 4 };
+    static const struct {
+        unsigned limit; /* steps, of 8 */
+        uint64_t less;  /* quarters of a step, and a byte more */
+        bool more;
+        unsigned want;
+    } rows[] = {
+        {8, 0, false, 8},  {8, 0, true, 7},   {8, 4, false, 7},  {8, 4, true, 6},
+        {8, 28, false, 1}, {8, 31, false, 1}, {8, 32, false, 1}, {8, 99, false, 1},
+        {4, 0, false, 8},  {4, 0, true, 7},   {4, 4, false, 6},  {6, 7, false, 6},
+        {5, 7, false, 6},  {5, 7, true, 5},   {5, 8, false, 5},  {5, 12, false, 5},
+        {5, 12, true, 4},  {1, 28, false, 1}, {1, 27, false, 1}, {1, 23, false, 2},
+        {1, 24, false, 1}, {7, 1, false, 7},  {7, 0, false, 8},  {2, 3, false, 7},
+        {2, 4, false, 6},
+    };
+    const uint64_t full = 8ull * LEAT_ARENA_STEP_BYTES;
+    struct fake_world *world = calloc(1, sizeof *world);
+    struct leat_store *store;
+    struct leat_store_options options = options_of();
+    fake_world_init(world, 1, full);
+    options.memory_bytes = full;
+    assert_int_equal(leat_store_open(&world->env, &options, &store, NULL), LEAT_OK);
+    leat_store_found_done(store);
+    store->options.less_bytes = less_bytes;
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        leat_pool_limit_set(&store->pool, rows[i].limit * (uint64_t)LEAT_ARENA_STEP_BYTES);
+        struct leat_keep favoured;
+        store->favoured = &favoured;
+        leat_buddy_keep(&store->pool.buddy, 512, 9);
+        store->pool.grow_failed = true; /* so that it is asked once */
+        store->pool.grown_us = world->now_us;
+        less = rows[i].less * QUARTER + rows[i].more;
+        store->look_us = world->now_us;
+        asked_less = 0;
+        leat_memory_step(store, world->now_us);
+        assert_int_equal(store->pool.limit_bytes, rows[i].want * (uint64_t)LEAT_ARENA_STEP_BYTES);
+        assert_int_equal(asked_less, 1);
+        /* The place that was kept may lie past it; nobody waits here, so it is dropped in any case. */
+        assert_null(store->favoured);
+        assert_int_equal(store->pool.buddy.kept_end, 0);
+    }
+    leat_store_close(&store);
+    fake_world_fini(world);
+    free(world);
+}
+
+/* Goal: what the pool may have is looked at every second, ten times as often while something lies past its limit, and
+ * before each step that it grows by. */
+static void memory_limit_is_looked_at_in_time(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(2);
+    struct leat_store *store = bench->store;
+    store->options.less_bytes = less_bytes;
+    less = 0;
+    store->pool.grow_failed = true; /* none is asked for to grow */
+    store->pool.grown_us = UINT64_MAX / 2;
+    store->look_us = 0;
+    uint64_t now = 5000000;
+    asked_less = 0;
+    leat_memory_step(store, now);
+    assert_int_equal(asked_less, 1);
+    assert_int_equal(store->look_us, now + 1000000);
+    assert_int_equal(leat_memory_next_us(store), now + 1000000);
+    leat_memory_step(store, now + 999999);
+    assert_int_equal(asked_less, 1);
+    leat_memory_step(store, now + 1000000);
+    assert_int_equal(asked_less, 2);
+    bench_free(bench);
+
+    bench = bench_ready(2);
+    store = bench->store;
+    for (unsigned i = 0; i < 9; i++) { /* more than a step */
+        struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+        fake_settle(&bench->world);
+        assert_int_equal(mine->rc, LEAT_OK);
+    }
+    assert_int_equal(leat_memory_next_us(store), UINT64_MAX); /* nothing is waited for */
+    store->options.less_bytes = less_bytes;
+    less = LEAT_ARENA_STEP_BYTES;
+    store->look_us = 0;
+    leat_memory_step(store, now);
+    assert_int_equal(store->pool.limit_bytes, LEAT_ARENA_STEP_BYTES);
+    assert_int_equal(store->look_us, now + 100000);
+    less = 0;
+    leat_memory_step(store, now + 100000);
+    assert_int_equal(store->pool.limit_bytes, 2 * LEAT_ARENA_STEP_BYTES);
+    bench_free(bench);
+
+    bench = bench_ready(3); /* before it grows */
+    store = bench->store;
+    store->options.less_bytes = less_bytes;
+    less = asked_less = 0;
+    store->look_us = UINT64_MAX;
+    assert_true(leat_pool_can_grow(&store->pool));
+    leat_memory_step(store, now);
+    assert_int_equal(asked_less, 1);
+    bench_free(bench);
+}
+
+/* ---- who is asked ---- */
+
+static struct mine *open_one(struct bench *bench, uint32_t capacity)
+{
+    struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, capacity);
+    fake_settle(&bench->world);
+    fake_pass(&bench->world, 30000);
+    assert_false(mine->busy);
+    assert_int_equal(mine->rc, LEAT_OK);
+    return mine;
+}
+
+/* Goal: an eighth of the pool is kept free, and where a step of flushed segments is there, a step: so many owners are
+ * asked, the oldest segments first, each once. */
+static void memory_asks_owners_for_as_much_as_it_lacks(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned open, flushed, asked;
+    } rows[] = {{12, 2, 0}, {13, 2, 1}, {12, 3, 1}, {13, 3, 2}, {14, 2, 2}, {15, 1, 1},
+                {7, 7, 0},  {6, 8, 6},  {5, 9, 6},  {8, 8, 8},  {4, 8, 4},  {1, 8, 1}};
+    for (unsigned r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        struct bench *bench = bench_ready(10 + r);
+        struct mine *mine[PLACES];
+        unsigned count = rows[r].open + rows[r].flushed;
+        for (unsigned i = 0; i < count; i++) {
+            mine[i] = open_one(bench, PLACE);
+            bench->store->started = false; /* nobody is asked until all are there */
+        }
+        bench->store->started = true;
+        for (unsigned i = 0; i < rows[r].flushed; i++) {
+            mine[i]->extent_count = 1;
+            mine[i]->extents[0] = (struct leat_extent){100, 99};
+            ask(bench, mine[i], LEAT_KEEP_CLOSE);
+        }
+        fake_settle(&bench->world);
+        fake_pass(&bench->world, 60000);
+        unsigned asked = 0;
+        for (unsigned i = 0; i < count; i++) {
+            if (!mine[i]->evict_wanted) continue;
+            asked++;
+            assert_true(i < rows[r].flushed);
+            assert_int_equal(leat_held_of(mine[i]->seg)->where, LEAT_HELD_ASKED);
+        }
+        assert_int_equal(asked, rows[r].asked);
+        assert_int_equal(bench->store->asked_bytes, asked * (uint64_t)PLACE);
+        for (unsigned i = 0; i < asked; i++)
+            assert_true(mine[i]->evict_wanted); /* the oldest */
+        bench_free(bench);
+    }
+}
+
+/* Goal: a segment that nobody has since the start goes without asking. */
+static void memory_takes_what_nobody_has(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(30);
+    struct mine *mine[PLACES];
+    for (unsigned i = 0; i < PLACES; i++)
+        mine[i] = open_one(bench, PLACE);
+    mine[3]->seg->owner_actor = LEAT_ACTORS;
+    mine[3]->extent_count = 1;
+    mine[3]->extents[0] = (struct leat_extent){100, 99};
+    assert_int_equal(do_now(bench, mine[3], LEAT_KEEP_CLOSE), LEAT_OK);
+    fake_pass(&bench->world, 60000);
+    assert_true(mine[3]->seg->flushed);
+    assert_null(mine[3]->seg->buffer);
+    assert_false(mine[3]->evict_wanted);
+    assert_int_equal(leat_held_of(mine[3]->seg)->where, LEAT_HELD_NOWHERE);
+    bench_free(bench);
+}
+
+/* ---- who waits ---- */
+
+/* Goal: who finds no memory waits for 10 s, and is refused then, leaving nothing behind; who is served before that gets
+ * what came free, in the order of asking for each size. */
+static void memory_lets_wait_and_refuses_in_time(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(31);
+    struct mine *all[PLACES];
+    for (unsigned i = 0; i < PLACES; i++)
+        all[i] = open_one(bench, PLACE);
+    struct leat_store *store = bench->store;
+    struct leat_store_usage before, after;
+    fake_pass(&bench->world, 1000);
+    leat_store_usage(store, &before);
+    uint64_t asked = bench->world.now_us;
+    struct mine *first = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+    struct mine *second = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+    struct mine *little = reserve(bench, LEAT_DURABILITY_DISK, 0, 16384);
+    fake_settle(&bench->world);
+    assert_int_equal(store->memory_wait_count, 3);
+    assert_int_equal(store->memory_wait_bytes, 2 * PLACE + 16384);
+    assert_int_equal(bench->world.wake_at_us, asked + 20000); /* it looks again soon */
+    fake_pass(&bench->world, 9999999);
+    assert_true(first->busy && second->busy && little->busy);
+    assert_int_equal(bench->world.wake_at_us, asked + 10000000);
+    fake_pass(&bench->world, 1);
+    assert_false(first->busy || second->busy || little->busy);
+    assert_int_equal(first->rc, LEAT_E_NO_MEMORY);
+    assert_int_equal(little->rc, LEAT_E_NO_MEMORY);
+    assert_null(first->keep.seg);
+    assert_int_equal(store->memory_wait_count, 0);
+    assert_int_equal(store->memory_wait_bytes, 0);
+    leat_store_usage(store, &after);
+    assert_int_equal(after.segments, before.segments);
+    struct leat_store_file *file = store->slots.files[0];
+    assert_true(file->buddy.free_units >= 2 * 512); /* their places */
+    /* Now one after the other, as memory comes free. */
+    first = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+    second = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+    fake_settle(&bench->world);
+    uint8_t *place = all[4]->seg->buffer;
+    assert_int_equal(do_now(bench, all[4], LEAT_KEEP_DROP), LEAT_OK);
+    assert_false(first->busy);
+    assert_true(second->busy);
+    assert_int_equal(first->rc, LEAT_OK);
+    assert_ptr_equal(first->seg->buffer, place);
+    fake_pass(&bench->world, 9999000);
+    assert_true(second->busy);
+    assert_int_equal(do_now(bench, all[5], LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(second->rc, LEAT_OK);
+    assert_int_equal(store->memory_wait_bytes, 0);
+    bench_free(bench);
+}
+
+/* Goal: a parked segment that gets no memory stays parked; and one of which the file has other bytes than its record
+ * says, fewer, or that can't be read, is refused by what it is, and its buffer serves others. */
+static void memory_resumes_what_is_whole(void **state)
+{
+    (void)state;
+    static const leat_err want[] = {LEAT_OK, LEAT_E_DAMAGED, LEAT_E_DAMAGED, LEAT_E_DISK};
+    for (unsigned what = 0; what < 4; what++) {
+        struct bench *bench = bench_ready(32);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+        assert_true(write_some(mine, 5));
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+        struct leat_file *file = fake_file(&bench->world, "store/0");
+        memset(file->now + mine->seg->file_offset + mine->seg->extent.bytes, 0x66,
+               mine->seg->capacity - mine->seg->extent.bytes); /* of whoever was there before */
+        if (what == 1) file->now[mine->seg->file_offset + mine->seg->extent.bytes - 1] ^= 1;
+        if (what == 2) file->bytes = mine->seg->file_offset + mine->seg->extent.bytes - 1;
+        if (what == 3) bench->world.fail_at = bench->world.op_count + 1;
+        uint64_t used = leat_pool_used(&bench->store->pool);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESUME), want[what]);
+        assert_int_equal(mine->seg->state, what ? LEAT_SEGMENT_PARKED : LEAT_SEGMENT_OPEN);
+        assert_int_equal(mine->seg->buffer != NULL, what == 0);
+        assert_int_equal(leat_pool_used(&bench->store->pool), used + (what ? 0 : 16384));
+        assert_int_equal(bench->store->complaint_count, what == 1);
+        for (uint32_t i = mine->seg->extent.bytes; !what && i < mine->seg->capacity; i++)
+            assert_int_equal(mine->seg->buffer[i], 0);
+        bench_free(bench);
+    }
+    /* A file that ends with the record has all of it. */
+    struct bench *bench = bench_ready(33);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    fake_file(&bench->world, "store/0")->bytes = mine->seg->file_offset + mine->seg->extent.bytes;
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESUME), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    /* And no memory. */
+    for (unsigned i = 0; i < PLACES; i++)
+        (void)open_one(bench, PLACE);
+    ask(bench, mine, LEAT_KEEP_RESUME);
+    fake_pass(&bench->world, 9999999);
+    assert_true(mine->busy);
+    fake_pass(&bench->world, 1);
+    assert_int_equal(mine->rc, LEAT_E_NO_MEMORY);
+    assert_int_equal(mine->seg->state, LEAT_SEGMENT_PARKED);
+    assert_non_null(mine->keep.seg);
+    bench_free(bench);
+}
+
+/* Goal: where the catalogue failed nothing that needs a row is begun; where a segment's file did it is not resumed. A
+ * move of what lies in the pool already is done at once. */
+static void memory_refuses_what_can_not_be_noted(void **state)
+{
+    (void)state;
+    for (unsigned what = 0; what < 4; what++) {
+        struct bench *bench = bench_ready(34);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+        struct mine *other = opened(bench, LEAT_DURABILITY_MEMORY);
+        uint8_t *at = other->seg->buffer;
+        assert_int_equal(do_now(bench, other, LEAT_KEEP_MOVE), LEAT_OK);
+        assert_ptr_equal(other->seg->buffer, at);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+        struct leat_held *held = leat_held_of(mine->seg);
+        if (what == 1) bench->store->cat.failed = true;
+        if (what == 2) held->failed = true;
+        if (what == 3) held->slot.file->failed = true;
+        uint64_t ops = bench->world.op_count;
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESUME), what ? LEAT_E_DISK : LEAT_OK);
+        if (what) assert_int_equal(bench->world.op_count, ops);
+        assert_int_equal(do_now(bench, other, LEAT_KEEP_MOVE), what == 1 ? LEAT_E_DISK : LEAT_OK);
+        struct mine *next = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 16384);
+        fake_settle(&bench->world);
+        assert_int_equal(next->rc, what == 1 ? LEAT_E_DISK : LEAT_OK);
+        if (what == 1) assert_null(next->keep.seg);
+        bench_free(bench);
+    }
+}
+
+/* Goal: one that has waited for 50 ms gets the place of which most is free or can be given back: of it what is flushed is
+ * asked for, what is not yet counts as well, and nobody else gets a part of it. */
+static void memory_favours_who_has_waited(void **state)
+{
+    (void)state;
+    enum { HALF = PLACE / 2, BEST = 9, GOOD = 5 };
+    for (unsigned what = 0; what < 3; what++) {
+        struct bench *bench = bench_ready(40 + what);
+        struct mine *half[PLACES][2];
+        for (unsigned i = 0; i < PLACES; i++)
+            for (unsigned j = 0; j < 2; j++) {
+                half[i][j] = open_one(bench, HALF);
+                assert_ptr_equal(half[i][j]->seg->buffer, bench->world.arena.base +
+                                                              i * (uint64_t)PLACE +
+                                                              j * (uint64_t)HALF);
+            }
+        bench->store->options.flush_delay_us = 3600 * UINT64_C(1000000);
+        bench->store->started = false; /* nobody is asked, nothing is flushed yet */
+        struct mine *closed[3] = {half[GOOD][0], half[BEST][0],
+                                  what ? half[BEST][1] : half[GOOD + 1][0]};
+        for (unsigned i = 0; i < 3; i++) {
+            closed[i]->extent_count = 1;
+            closed[i]->extents[0] = (struct leat_extent){100, 99};
+            if (what == 2 && i == 2)
+                assert_int_equal(do_now(bench, closed[i], LEAT_KEEP_DROP), LEAT_OK); /* free */
+            else
+                assert_int_equal(do_now(bench, closed[i], LEAT_KEEP_CLOSE), LEAT_OK);
+        }
+        struct mine *large = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+        fake_settle(&bench->world);
+        uint64_t now = bench->world.now_us;
+        leat_memory_step(bench->store, now + 49999);
+        assert_null(bench->store->favoured);
+        leat_memory_step(bench->store, now + 50000);
+        assert_ptr_equal(bench->store->favoured, &large->keep);
+        assert_int_equal(bench->store->favoured_at_us, now + 50000);
+        unsigned best = what ? BEST : GOOD; /* the first of equals */
+        assert_int_equal(bench->store->pool.buddy.kept_from, best * 512);
+        assert_int_equal(bench->store->pool.buddy.kept_end, (best + 1) * 512);
+        if (what == 0) {
+            bench_free(bench);
+            continue;
+        }
+        bench->store->started = true; /* now all goes on: flushed, asked for, given */
+        bench->world.now_us += 50000;
+        for (unsigned i = 0; i < 40 && large->busy; i++) {
+            fake_pass(&bench->world, 20000);
+            for (unsigned j = 0; j < 3; j++)
+                if (closed[j]->evict_wanted && !closed[j]->busy && closed[j]->seg->buffer)
+                    assert_int_equal(do_now(bench, closed[j], LEAT_KEEP_EVICT), LEAT_OK);
+        }
+        assert_int_equal(large->rc, LEAT_OK);
+        assert_ptr_equal(large->seg->buffer, bench->world.arena.base + BEST * (uint64_t)PLACE);
+        assert_null(bench->store->favoured);
+        assert_int_equal(bench->store->pool.buddy.kept_end, 0);
+        bench_free(bench);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_limit_goes_down_at_once_and_up_with_room_to_spare),
+        cmocka_unit_test(memory_limit_is_looked_at_in_time),
+        cmocka_unit_test(memory_asks_owners_for_as_much_as_it_lacks),
+        cmocka_unit_test(memory_takes_what_nobody_has),
+        cmocka_unit_test(memory_lets_wait_and_refuses_in_time),
+        cmocka_unit_test(memory_resumes_what_is_whole),
+        cmocka_unit_test(memory_refuses_what_can_not_be_noted),
+        cmocka_unit_test(memory_favours_who_has_waited),
+    };
+    return cmocka_run_group_tests_name("store memory", tests, NULL, NULL);
+}
