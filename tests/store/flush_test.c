@@ -116,8 +116,8 @@ static void commit(struct bench *bench, struct leat_segment *seg)
     bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &small);
 }
 
-/* Goal: while commits come, and for 10 ms after the last, pieces are of 256 KiB, one at a time, and one goes between two
- * rounds that carry requests. */
+/* Goal: while commits come, and for 10 ms after the last, pieces are of 256 KiB, one at a time, and one goes between
+ * two rounds that carry requests. */
 static void flush_leaves_the_disk_to_commits(void **state)
 {
     (void)state;
@@ -275,7 +275,8 @@ static void on_all(void *arg, leat_err rc)
     all_rc = rc;
 }
 
-/* Goal: flushing all does not wait for the delay, ends when all is down and not sooner, once, and says whether it is. */
+/* Goal: flushing all does not wait for the delay, ends when all is down and not sooner, once, and says whether it
+ * is. */
 static void flush_of_all_ends_when_all_is_down(void **state)
 {
     (void)state;
@@ -442,8 +443,8 @@ static void scrub_reads_what_is_closed_at_its_rate(void **state)
     bench_free(bench);
 }
 
-/* Goal: what reads as other bytes than recorded, shorter, or not at all is told to its owner with each pass, named once,
- * and noted in its row, durably; not where its memory has it. */
+/* Goal: what reads as other bytes than recorded, shorter, or not at all is told to its owner with each pass, named
+ * once, and noted in its row, durably; not where its memory has it. */
 static void scrub_tells_what_is_damaged(void **state)
 {
     (void)state;

@@ -321,8 +321,8 @@ static void memory_refuses_what_can_not_be_noted(void **state)
     }
 }
 
-/* Goal: one that has waited for 50 ms gets the place of which most is free or can be given back: of it what is flushed is
- * asked for, what is not yet counts as well, and nobody else gets a part of it. */
+/* Goal: one that has waited for 50 ms gets the place of which most is free or can be given back: of it what is flushed
+ * is asked for, what is not yet counts as well, and nobody else gets a part of it. */
 static void memory_favours_who_has_waited(void **state)
 {
     (void)state;

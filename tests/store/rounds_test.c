@@ -15,6 +15,7 @@ static struct bench *begin(uint64_t seed)
 
 static void on_answer(struct leat_keep *keep)
 {
+    assert_true(answer_count < 64);
     answered[answer_count++] = (unsigned)(keep - keeps);
 }
 
@@ -226,7 +227,7 @@ static void rounds_of_two_files_run_beside(void **state)
     assert_ptr_equal(ops[2].io.then, ops[3].at); /* one behind the other */
     assert_int_equal(bench->store->crowded, 64);
     for (unsigned i = 0; i < 66; i++) {
-        op_count = 0;
+        op_count = answer_count = 0;
         commit(bench, 0, a, 0, 100, false);
         fake_settle(&bench->world);
         wrote(0, a, 0, 4096, i < 63);
