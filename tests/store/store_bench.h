@@ -48,6 +48,7 @@ struct bench {
     unsigned count;
     uint32_t epoch;
     unsigned answers, errors;
+    size_t bytes_before; /* of the heap */
 };
 
 static inline struct leat_segment_header header_of(const struct mine *mine, uint32_t capacity)
@@ -173,9 +174,15 @@ static inline leat_err bench_open(struct bench *bench, struct leat_error *error)
     return rc;
 }
 
+static inline size_t heap_bytes(void)
+{
+    return leat_mem_bytes(LEAT_MEM_STORE) + leat_mem_bytes(LEAT_MEM_ROWS);
+}
+
 static inline struct bench *bench_new(uint64_t seed)
 {
     struct bench *bench = calloc(1, sizeof *bench);
+    bench->bytes_before = heap_bytes();
     fake_world_init(&bench->world, seed, MEMORY);
     bench->world.core = bench;
     bench->epoch = 1;
@@ -197,6 +204,7 @@ static inline void bench_drop_store(struct bench *bench)
 static inline void bench_free(struct bench *bench)
 {
     bench_drop_store(bench);
+    assert_int_equal(heap_bytes(), bench->bytes_before);
     fake_world_fini(&bench->world);
     free(bench);
 }

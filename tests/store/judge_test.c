@@ -1,0 +1,548 @@
+/* What a start finds each segment to be, by its row, its memory and its file: README's table, row by row, with what
+ * spoils each of them. */
+#include "tests/store/store_bench.h"
+
+#include "store/row.h"
+
+enum made { RESERVED, COMMITTED, PARKED, CLOSED, FLUSHED };
+enum { CAPACITY = 32768, NOTHING = 99, ALL = 98 };
+
+struct subject {
+    struct bench *bench;
+    struct mine *mine;
+    uint64_t file_at, pool_at;
+    uint32_t row;
+    uint32_t committed; /* bytes */
+};
+
+static struct leat_file *store_file(const struct subject *it)
+{
+    return fake_file(&it->bench->world, "store/0");
+}
+static uint8_t *in_file(const struct subject *it)
+{
+    return store_file(it)->now + it->file_at;
+}
+static uint8_t *in_memory(const struct subject *it)
+{
+    return it->bench->world.arena.base + it->pool_at;
+}
+static struct leat_row *row_in_file(const struct subject *it)
+{
+    return (void *)(fake_file(&it->bench->world, "catalogue")->now + LEAT_BLOCK_BYTES +
+                    it->row * 128ull);
+}
+
+/* A segment with that header: begun, written to, and as far as `made` says. */
+static struct subject make(uint64_t seed, enum leat_durability durability, enum made made,
+                           void (*change)(struct leat_segment_header *header))
+{
+    struct subject it = {.bench = bench_ready(seed)};
+    struct bench *bench = it.bench;
+    struct mine *mine = it.mine = reserve(bench, durability, 3, CAPACITY);
+    fake_settle(&bench->world);
+    assert_int_equal(mine->rc, LEAT_OK);
+    struct leat_segment_header header = header_of(mine, CAPACITY);
+    if (change) change(&header);
+    leat_entry_writer_init(&mine->writer, mine->seg->buffer, CAPACITY);
+    put(mine, LEAT_ENTRY_SEGMENT, &header, sizeof header);
+    write_start(mine);
+    assert_true(write_some(mine, 3));
+    it.file_at = mine->seg->file_offset;
+    it.pool_at = (uint64_t)(mine->seg->buffer - bench->world.arena.base);
+    it.row = mine->seg->row;
+    if (made >= COMMITTED && made != CLOSED && made != FLUSHED) {
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        it.committed = mine->committed_bytes;
+        struct mine *other =
+            reserve(bench, LEAT_DURABILITY_DISK, 4, 16384); /* its row takes ours along */
+        fake_settle(&bench->world);
+        assert_int_equal(other->rc, LEAT_OK);
+    }
+    if (made == PARKED) assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    if (made == CLOSED || made == FLUSHED) {
+        write_close(mine);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        if (made == FLUSHED) fake_pass(&bench->world, 100000);
+    }
+    return it;
+}
+
+static void start_again(struct subject *it, bool memory)
+{
+    fake_kill(&it->bench->world);
+    if (!memory) it->bench->world.arena.inherited_bytes = 0;
+    open_again(it->bench);
+}
+
+/* What was found; bytes: NOTHING: it is no part of any log; else the number of a sealed prefix, ALL: the last. */
+static const struct leat_found *found_is(struct subject *it, enum leat_found_kind kind,
+                                         enum leat_segment_state state, unsigned prefix,
+                                         const char *why)
+{
+    const struct leat_found *found = found_of(it->bench, it->mine);
+    if (prefix == NOTHING && !why) {
+        assert_null(found);
+        assert_int_equal(row_in_file(it)->state, LEAT_SEGMENT_FREE);
+        return NULL;
+    }
+    assert_non_null(found);
+    if (found->kind != kind) print_message("%s\n", found->why);
+    assert_int_equal(found->kind, kind);
+    assert_int_equal(found->seg->state, state);
+    struct leat_extent none = {0}, want = prefix == NOTHING ? none
+                                          : prefix == ALL   ? last_extent(it->mine)
+                                                            : it->mine->extents[prefix];
+    assert_int_equal(found->scan.bytes, want.bytes);
+    assert_int_equal(found->scan.crc, want.crc);
+    if (kind != LEAT_FOUND_LOST) {
+        assert_int_equal(found->seg->extent.bytes, want.bytes);
+        assert_int_equal(found->seg->extent.crc, want.crc);
+        assert_int_equal(found->seg->base_offset, it->mine->id.v * 1000);
+        assert_string_equal(found->why, "");
+    } else {
+        if (!strstr(found->why, why)) print_message("%s\n", found->why);
+        assert_non_null(strstr(found->why, why));
+        assert_true(it->bench->store->complaint_count > 0);
+        if (state == LEAT_SEGMENT_OPEN) assert_int_equal(found->seg->extent.bytes, want.bytes);
+    }
+    return found;
+}
+
+/* ---- nothing is spoilt ---- */
+
+/* Goal: README's table, of segments of both levels, after a kill and after another boot. */
+static void judge_takes_what_is_whole(void **state)
+{
+    (void)state;
+    static const struct {
+        enum leat_durability durability;
+        enum made made;
+        bool memory;
+        enum leat_found_kind kind;
+        enum leat_segment_state state;
+        unsigned prefix;
+        const char *why;
+        bool buffer, flushed, rotten, unwritten;
+    } rows[] = {
+#define MEM  LEAT_DURABILITY_MEMORY
+#define DISK LEAT_DURABILITY_DISK
+        {MEM, RESERVED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, ALL, NULL, true, false, false,
+         false},
+        {MEM, RESERVED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING,
+         "its memory did not survive", false, false, false, false},
+        {MEM, COMMITTED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, ALL, NULL, true, false, false,
+         false},
+        {MEM, COMMITTED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, ALL,
+         "its memory did not survive", false, false, false, false},
+        {MEM, PARKED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED, ALL, NULL, false, false, false,
+         false},
+        {MEM, PARKED, false, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED, ALL, NULL, false, false, false,
+         false},
+        {MEM, CLOSED, true, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, ALL, NULL, true, false, false,
+         false},
+        {MEM, CLOSED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_CLOSED, NOTHING,
+         "before it was flushed; 0 of", false, false, true, true},
+        {MEM, FLUSHED, true, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, ALL, NULL, false, true, false,
+         false},
+        {MEM, FLUSHED, false, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, ALL, NULL, false, true, false,
+         false},
+        {DISK, RESERVED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, ALL, NULL, false, false, false,
+         false},
+        {DISK, RESERVED, false, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, NOTHING, NULL, false, false,
+         false, false},
+        {DISK, COMMITTED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, ALL, NULL, false, false, false,
+         false},
+        {DISK, COMMITTED, false, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, ALL, NULL, false, false, false,
+         false},
+        {DISK, PARKED, false, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED, ALL, NULL, false, false, false,
+         false},
+        {DISK, CLOSED, true, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, ALL, NULL, false, true, false,
+         false},
+        {DISK, CLOSED, false, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, ALL, NULL, false, true, false,
+         false},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct subject it = make(i + 1, rows[i].durability, rows[i].made, NULL);
+        start_again(&it, rows[i].memory);
+        const struct leat_found *found =
+            found_is(&it, rows[i].kind, rows[i].state, rows[i].prefix, rows[i].why);
+        if (found) {
+            const struct leat_segment *seg = found->seg;
+            assert_int_equal(seg->buffer != NULL, rows[i].buffer);
+            if (seg->buffer) assert_ptr_equal(seg->buffer, in_memory(&it));
+            assert_int_equal(seg->flushed, rows[i].flushed);
+            assert_int_equal(seg->rotten, rows[i].rotten);
+            assert_int_equal(seg->unwritten, rows[i].unwritten);
+            assert_false(seg->ragged || seg->damaged);
+            uint32_t there = leat_held_of(found->seg)->in_file_bytes;
+            bool file =
+                rows[i].durability == DISK || rows[i].made == PARKED || rows[i].made == FLUSHED;
+            assert_int_equal(there, file ? last_extent(it.mine).bytes : 0);
+            assert_int_equal(it.bench->store->complaint_count, rows[i].kind == LEAT_FOUND_LOST);
+        }
+        bench_free(it.bench);
+    }
+}
+
+/* ---- another one's bytes ---- */
+
+static unsigned changed;
+static void change_one(struct leat_segment_header *header)
+{
+    switch (changed) {
+    case 0:
+        header->stream++;
+        break;
+    case 1:
+        header->streamlet++;
+        break;
+    case 2:
+        header->log++;
+        break;
+    case 3:
+        header->epoch++;
+        break;
+    case 4:
+        header->segment++;
+        break;
+    case 5:
+        header->capacity *= 2;
+        break;
+    case 6:
+        header->magic++;
+        break;
+    case 7:
+        header->cluster_id[15]++;
+        break;
+    case 8:
+        header->created_ms++; /* of that nobody asks */
+        break;
+    }
+}
+
+/* Goal: whole bytes whose header differs in any of what names a segment are not this one's: lost where it had begun; of
+ * a reservation nothing, where the ids are others', and lost where they are its own. */
+static void judge_takes_no_others_bytes(void **state)
+{
+    (void)state;
+    for (changed = 0; changed <= 8; changed++) {
+        bool ids = changed < 5, ours = changed == 8;
+        struct subject it = make(200 + changed, DISK, COMMITTED, change_one);
+        start_again(&it, false);
+        (void)found_is(&it, ours ? LEAT_FOUND_MARK : LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN,
+                       ours ? ALL : NOTHING, "its header does not match");
+        bench_free(it.bench);
+
+        it = make(220 + changed, MEM, RESERVED, change_one);
+        start_again(&it, true);
+        (void)found_is(&it, ours ? LEAT_FOUND_MARK : LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN,
+                       ours ? ALL : NOTHING, ids ? NULL : "its header does not match");
+        bench_free(it.bench);
+
+        if (changed == 5 || changed == 6)
+            continue; /* no segment at all: it is neither parked nor closed so */
+        it = make(240 + changed, MEM, PARKED, change_one);
+        start_again(&it, true);
+        if (ours)
+            (void)found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED, ALL, NULL);
+        else
+            (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING, "only 0 of");
+        bench_free(it.bench);
+
+        it = make(260 + changed, MEM, CLOSED,
+                  change_one); /* its end and its ids are asked of memory, no more */
+        start_again(&it, true);
+        if (ids)
+            (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_CLOSED, NOTHING, "0 of");
+        else
+            (void)found_is(&it, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, ALL, NULL);
+        bench_free(it.bench);
+    }
+    /* The place of the first entry is cleared, and behind it are its own ids: given back, and reserved again. */
+    for (unsigned file = 0; file < 2; file++) {
+        struct subject it = make(280 + file, file ? DISK : MEM, RESERVED, NULL);
+        if (file) {
+            memcpy(in_file(&it), in_memory(&it), 4096);
+            memset(in_file(&it), 0, LEAT_ENTRY_HEADER_BYTES);
+        }
+        memset(in_memory(&it), 0, LEAT_ENTRY_HEADER_BYTES);
+        start_again(&it, true);
+        (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING,
+                       file ? "its header does not match" : NULL);
+        bench_free(it.bench);
+    }
+}
+
+/* ---- memory that a row names ---- */
+
+/* Goal: memory is a row's where it names this pool and a place that survived, whole; and two rows can't have one. */
+static void judge_believes_rows_of_memory_that_survived(void **state)
+{
+    (void)state;
+    for (unsigned what = 0; what < 7; what++) {
+        struct subject it = make(300 + what, MEM, RESERVED, NULL);
+        struct leat_arena *arena = &it.bench->world.arena;
+        fake_kill(&it.bench->world);
+        struct leat_row *row = row_in_file(&it);
+        if (what == 1) row->flags &= (uint8_t)~LEAT_ROW_IN_POOL;
+        if (what == 2) row->pool_id[15]++;
+        if (what == 3) row->pool_at += 8;
+        if (what == 4) row->pool_at = arena->grown_bytes + 16384;
+        leat_row_seal(row, it.row);
+        if (what == 5) arena->inherited_bytes = it.pool_at + CAPACITY;
+        if (what == 6) arena->inherited_bytes = it.pool_at + CAPACITY - 16384;
+        open_again(it.bench);
+        bool good = what == 0 || what == 5;
+        (void)found_is(&it, good ? LEAT_FOUND_MARK : LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN,
+                       good ? ALL : NOTHING, "its memory did not survive");
+        bench_free(it.bench);
+    }
+    struct subject it = make(310, MEM, RESERVED, NULL);
+    struct mine *other = opened(it.bench, MEM);
+    fake_kill(&it.bench->world);
+    struct leat_row *row = (void *)(fake_file(&it.bench->world, "catalogue")->now +
+                                    LEAT_BLOCK_BYTES + other->seg->row * 128ull);
+    row->pool_at = it.pool_at;
+    leat_row_seal(row, other->seg->row);
+    open_again(it.bench);
+    (void)found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, ALL, NULL);
+    assert_int_equal(found_of(it.bench, other)->kind, LEAT_FOUND_LOST);
+    assert_non_null(strstr(it.bench->store->complaints[0], "claim the same memory"));
+    bench_free(it.bench);
+}
+
+/* ---- damage ---- */
+
+/* Goal: what was durable and reads otherwise is damage, wherever it is, and never a shorter segment; where the memory of
+ * the killed process has it, it is taken from there and put into the file. */
+static void judge_calls_damage_by_its_name(void **state)
+{
+    (void)state;
+    for (unsigned memory = 0; memory < 2; memory++)
+        for (unsigned what = 0; what < 4; what++) {
+            struct subject it = make(400 + what, DISK, COMMITTED, NULL);
+            static const uint32_t at[] = {20, 200, 260,
+                                          400}; /* header's entry, start, trailer, a trim */
+            uint8_t was[CAPACITY];
+            memcpy(was, in_file(&it), CAPACITY);
+            in_file(&it)[at[what]] ^= 0x40;
+            start_again(&it, memory);
+            const struct leat_found *found;
+            if (memory) {
+                found = found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, ALL, NULL);
+                assert_memory_equal(store_file(&it)->durable + it.file_at, was, it.committed);
+            } else {
+                found = found_of(it.bench, it.mine);
+                assert_int_equal(found->kind, LEAT_FOUND_LOST);
+                assert_true(found->scan.bytes < it.committed);
+                if (what) assert_true(found->scan.damaged);
+                if (what) assert_int_equal(found->scan.acked_bytes, it.committed);
+            }
+            bench_free(it.bench);
+        }
+    struct subject it = make(410, MEM, PARKED, NULL);
+    in_file(&it)[400] ^= 1;
+    start_again(&it, true);
+    const struct leat_found *found = found_of(it.bench, it.mine);
+    assert_int_equal(found->kind, LEAT_FOUND_LOST);
+    assert_int_equal(found->seg->state, LEAT_SEGMENT_OPEN);
+    assert_int_equal(found->scan.acked_bytes, it.committed);
+    assert_true(found->scan.damaged && found->scan.bytes < it.committed);
+    bench_free(it.bench);
+}
+
+/* Goal: an end behind which anything lies is ragged, and how much lies there is told; zeros are none. What the memory of
+ * the killed process has is taken for it where it is longer and whole. */
+static void judge_tells_a_ragged_end(void **state)
+{
+    (void)state;
+    for (unsigned what = 0; what < 5; what++) {
+        struct subject it = make(420 + what, DISK, COMMITTED, NULL);
+        uint8_t *end = in_file(&it) + it.committed;
+        uint32_t behind = 0;
+        if (what == 1) end[0] = 1, behind = 8;
+        if (what == 2) end[31] = 1, behind = 32;
+        if (what == 3) end[32] = 1; /* behind the place of an entry */
+        if (what == 4) {
+            write_some(it.mine, 2); /* a whole write, then a flipped bit in its trailer */
+            memcpy(end, in_memory(&it) + it.committed, last_extent(it.mine).bytes - it.committed);
+            end[last_extent(it.mine).bytes - it.committed - 1] ^= 1;
+            behind = last_extent(it.mine).bytes - it.committed;
+        }
+        start_again(&it, false);
+        const struct leat_found *found = found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, 1, NULL);
+        assert_int_equal(found->seg->ragged, behind != 0);
+        if (what != 1 && what != 2) assert_int_equal(found->behind_bytes, behind);
+        if (what < 4) assert_true(found->behind_bytes <= 40);
+        bench_free(it.bench);
+        if (what != 4) continue;
+        it = make(430, DISK, COMMITTED, NULL);
+        write_some(it.mine, 2);
+        memset(in_file(&it) + it.committed, 1, 100);
+        start_again(&it, true);
+        found = found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, 2, NULL);
+        assert_false(found->seg->ragged);
+        assert_int_equal(leat_held_of(found->seg)->in_file_bytes, last_extent(it.mine).bytes);
+        for (uint32_t i = last_extent(it.mine).bytes; i < 4096; i++)
+            assert_int_equal(in_file(&it)[i], 0);
+        bench_free(it.bench);
+    }
+}
+
+/* Goal: a segment that its bytes close is closed, and its row follows, though it was not told. */
+static void judge_closes_what_its_bytes_close(void **state)
+{
+    (void)state;
+    for (unsigned what = 0; what < 3;
+         what++) { /* in memory; in the file; in the file, without its memory */
+        struct subject it = make(440 + what, what == 1 ? DISK : MEM, COMMITTED, NULL);
+        write_close(it.mine);
+        if (what) assert_int_equal(do_now(it.bench, it.mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        start_again(&it, what == 0);
+        const struct leat_found *found =
+            found_is(&it, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, ALL, NULL);
+        assert_int_equal(found->seg->flushed, what != 0);
+        assert_int_equal(found->seg->buffer != NULL, what == 0);
+        assert_true(found->scan.closed);
+        assert_int_equal(found->seg->next_offset, it.mine->next_offset);
+        assert_int_equal(row_in_file(&it)->state, LEAT_SEGMENT_CLOSED);
+        assert_int_equal(row_in_file(&it)->flags, what ? LEAT_ROW_FLUSHED : LEAT_ROW_IN_POOL);
+        assert_int_equal(row_in_file(&it)->extent_bytes, last_extent(it.mine).bytes);
+        bench_free(it.bench);
+    }
+}
+
+/* ---- a file that is missing, or has lost its end ---- */
+
+/* Goal: where a file has lost a segment's place, whole or in part, that is told by what the segment was; its place is
+ * there again, and its row says that it was not. What is in memory that survived is none the worse. */
+static void judge_tells_of_places_that_are_gone(void **state)
+{
+    (void)state;
+    static const struct {
+        enum leat_durability durability;
+        enum made made;
+        bool memory;
+        enum leat_found_kind kind;
+        enum leat_segment_state state;
+        bool nothing, rotten, unwritten, noted;
+    } rows[] = {
+        {MEM, RESERVED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, false, false, false, false},
+        {MEM, RESERVED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, false, false, false, false},
+        {MEM, CLOSED, true, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, false, false, false, false},
+        {MEM, CLOSED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_CLOSED, false, true, true, false},
+        {MEM, PARKED, true, LEAT_FOUND_LOST, LEAT_SEGMENT_PARKED, false, false, false, false},
+        {MEM, FLUSHED, true, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, false, true, false, true},
+        {DISK, RESERVED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, true, false, false, false},
+        {DISK, COMMITTED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, false, false, false, false},
+        {DISK, CLOSED, false, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, false, true, false, true},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        for (unsigned part = 0; part < 2; part++) {
+            struct subject it = make(500 + i, rows[i].durability, rows[i].made, NULL);
+            struct leat_file *file = store_file(&it);
+            uint64_t had = file->bytes;
+            file->bytes = part ? it.file_at + CAPACITY - 16384 : 0;
+            memset(file->now + file->bytes, 0, had - file->bytes);
+            start_again(&it, rows[i].memory);
+            const struct leat_found *found = found_of(it.bench, it.mine);
+            if (rows[i].nothing) {
+                assert_null(found);
+            } else {
+                assert_non_null(found);
+                assert_int_equal(found->kind, rows[i].kind);
+                assert_int_equal(found->seg->state, rows[i].state);
+                /* The part that is gone may have had none of its bytes: it was looked at. */
+                bool noted = rows[i].noted && !part;
+                assert_int_equal(found->seg->rotten, rows[i].noted ? noted : rows[i].rotten);
+                assert_int_equal(found->seg->unwritten, rows[i].unwritten);
+                assert_int_equal(row_in_file(&it)->more, noted ? LEAT_ROW_DAMAGED : 0);
+                if (rows[i].kind == LEAT_FOUND_LOST)
+                    assert_non_null(strstr(found->why, "missing or truncated"));
+                assert_true(file->bytes >= it.file_at + CAPACITY);
+                struct leat_store_file *claimed = leat_held_of(found->seg)->slot.file;
+                assert_int_equal(
+                    leat_buddy_free_in(&claimed->buddy, leat_held_of(found->seg)->slot.unit, 1), 0);
+            }
+            bench_free(it.bench);
+        }
+    /* The end of a file just behind a place is none of its concern. */
+    struct subject it = make(520, DISK, FLUSHED, NULL);
+    store_file(&it)->bytes = it.file_at + CAPACITY;
+    start_again(&it, false);
+    (void)found_is(&it, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, ALL, NULL);
+    assert_int_equal(it.bench->store->complaint_count, 0);
+    bench_free(it.bench);
+}
+
+/* Goal: a reservation of level `disk` whose place the file must have had is lost where it is gone, since something may
+ * have been acked there: where what lies behind it had been synced. */
+static void judge_knows_what_a_file_must_have_had(void **state)
+{
+    (void)state;
+    for (unsigned behind = 0; behind < 3; behind++) {
+        struct subject it = make(530 + behind, DISK, RESERVED, NULL);
+        struct mine *other = NULL;
+        while (!other || other->seg->file_offset < it.file_at)
+            other = opened(it.bench, DISK);
+        write_close(other);
+        assert_int_equal(do_now(it.bench, other, behind == 1 ? LEAT_KEEP_PARK : LEAT_KEEP_COMMIT),
+                         LEAT_OK);
+        if (behind == 2) {
+            assert_int_equal(do_now(it.bench, other, LEAT_KEEP_CLOSE), LEAT_OK);
+            fake_pass(&it.bench->world, 1000);
+        }
+        struct leat_file *file = store_file(&it);
+        memset(file->now, 0, file->bytes);
+        file->bytes = 0;
+        start_again(&it, false);
+        /* Of one that is open, and whose row does not say so yet, nobody knows. */
+        (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING,
+                       behind ? "missing or truncated" : NULL);
+        if (behind) assert_int_equal(row_in_file(&it)->more, LEAT_ROW_DAMAGED);
+        bench_free(it.bench);
+    }
+}
+
+/* Goal: two rows that claim one place: the first has it, the other is told of, and gives it to nobody when it goes. */
+static void judge_gives_one_place_to_one_row(void **state)
+{
+    (void)state;
+    struct subject it = make(540, DISK, FLUSHED, NULL);
+    struct mine *other = opened(it.bench, DISK);
+    write_close(other);
+    assert_int_equal(do_now(it.bench, other, LEAT_KEEP_CLOSE), LEAT_OK);
+    fake_kill(&it.bench->world);
+    struct leat_row *row = (void *)(fake_file(&it.bench->world, "catalogue")->now +
+                                    LEAT_BLOCK_BYTES + other->seg->row * 128ull);
+    row->slot_unit = row_in_file(&it)->slot_unit;
+    leat_row_seal(row, other->seg->row);
+    open_again(it.bench);
+    assert_non_null(strstr(it.bench->store->complaints[0], "claim the same place in store/0"));
+    struct leat_held *first = leat_held_of(found_of(it.bench, it.mine)->seg);
+    struct leat_held *second = leat_held_of(found_of(it.bench, other)->seg);
+    assert_false(first->slot_shared);
+    assert_true(second->slot_shared);
+    leat_store_found_done(it.bench->store);
+    other->seg = &second->seg;
+    assert_int_equal(do_now(it.bench, other, LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(leat_buddy_free_in(&first->slot.file->buddy, first->slot.unit, 1), 0);
+    bench_free(it.bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(judge_takes_what_is_whole),
+        cmocka_unit_test(judge_takes_no_others_bytes),
+        cmocka_unit_test(judge_believes_rows_of_memory_that_survived),
+        cmocka_unit_test(judge_calls_damage_by_its_name),
+        cmocka_unit_test(judge_tells_a_ragged_end),
+        cmocka_unit_test(judge_closes_what_its_bytes_close),
+        cmocka_unit_test(judge_tells_of_places_that_are_gone),
+        cmocka_unit_test(judge_knows_what_a_file_must_have_had),
+        cmocka_unit_test(judge_gives_one_place_to_one_row),
+    };
+    return cmocka_run_group_tests_name("store judge", tests, NULL, NULL);
+}
