@@ -314,8 +314,8 @@ static void judge_believes_rows_of_memory_that_survived(void **state)
 
 /* ---- damage ---- */
 
-/* Goal: what was durable and reads otherwise is damage, wherever it is, and never a shorter segment; where the memory of
- * the killed process has it, it is taken from there and put into the file. */
+/* Goal: what was durable and reads otherwise is damage, wherever it is, and never a shorter segment; where the memory
+ * of the killed process has it, it is taken from there and put into the file. */
 static void judge_calls_damage_by_its_name(void **state)
 {
     (void)state;
@@ -352,8 +352,8 @@ static void judge_calls_damage_by_its_name(void **state)
     bench_free(it.bench);
 }
 
-/* Goal: an end behind which anything lies is ragged, and how much lies there is told; zeros are none. What the memory of
- * the killed process has is taken for it where it is longer and whole. */
+/* Goal: an end behind which anything lies is ragged, and how much lies there is told; zeros are none. What the memory
+ * of the killed process has is taken for it where it is longer and whole. */
 static void judge_tells_a_ragged_end(void **state)
 {
     (void)state;
