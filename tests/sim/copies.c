@@ -469,6 +469,7 @@ static void look_again(struct sim_world *world, struct sim_event *event)
 {
     struct scenario *scenario = event->a;
     sim_copies_check(scenario);
+    sim_kept_check(scenario);
     sim_world_at(world, world->now_us + COMPARE_EVERY_US, look_again, scenario);
 }
 

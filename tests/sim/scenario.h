@@ -428,6 +428,12 @@ void sim_copies_note(struct scenario *scenario, const struct sim_server *server)
 /** It dies in this moment: what its memory holds of logs that roll. */
 void sim_copies_death(struct scenario *scenario, const struct sim_server *server);
 
+/* ---- kept.c ---- */
+/** Copies that are counted on are there. After sim_copies_check(), which notes who owns what. */
+void sim_kept_check(struct scenario *scenario);
+/** Fences, and nodes that were called dead, are looked at now and then from now on. */
+void sim_kept_watch(struct scenario *scenario);
+
 /* ---- alloc_sweep.c ---- */
 struct alloc_sweep_options {
     uint64_t seed, only; /* only: fail this allocation alone; 0: every step-th */

@@ -1,0 +1,220 @@
+/* What nodes keep of others' logs, and what they are told of themselves, looked at from outside:
+ * - A copy that an owner counts on, and of which its backup knows that, is there: an owner of before has no say over
+ *   it, and it does not become anything else. Else the segment has fewer copies than its owner believes.
+ * - A fence waits for replicas that are to leave their writer's memory, and for no others: else nobody is ever told
+ *   that the writer is cut off, and what recoveries ask this node stays without an answer.
+ * - Whoever has a voter's answer that was given when that voter knew of its crash serves no reads: others may own its
+ *   logs, and what it has is of the past. */
+#include <string.h>
+
+#include "broker/core.h"
+#include "coordinator/private.h"
+#include "coordinator/rights.h"
+#include "replication/backup.h"
+#include "replication/primary.h"
+#include "tests/sim/scenario.h"
+
+enum {
+    LOOK_US = 50 * 1000,
+    /* A new leader that has not applied the crash yet may confirm it for so long. */
+    CONFIRMED_US_MAX = 500 * 1000,
+};
+
+static struct {
+    struct sim_told {    /* of a node, by a voter */
+        uint64_t to, by; /* incarnations */
+        uint64_t number; /* answers to its pings from this one on know of the crash */
+    } told[SIM_SERVERS_MAX][SIM_SERVERS_MAX];
+    /* Since when it serves reads though it was told; 0: it does not. */
+    uint64_t serves_us[SIM_SERVERS_MAX];
+} kept; /* of the one scenario of a process */
+
+static const struct leat_backup *backup_of(const struct sim_server *server)
+{
+    bool lives = server->process && server->process->alive && server->node && server->node->cores;
+    return lives ? server->node->cores[0].replicate.backup : NULL;
+}
+
+static const struct sim_server *server_of(const struct scenario *scenario, uint64_t incarnation)
+{
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        if (backup_of(server) && server->node->incarnation == incarnation) return server;
+    }
+    return NULL;
+}
+
+/* ---- copies that are counted on ---- */
+
+/* Has it told the backup so, and not yet called it one too many? */
+static bool is_counted_on(const struct rep_copy *copy)
+{
+    return rep_copy_lives(copy) && copy->state == REP_COPY_CLOSED && !copy->found &&
+           !copy->incomplete && !rep_copy_leaves(copy);
+}
+
+static void set_check(struct scenario *scenario, const struct sim_server *owner,
+                      const struct rep_set *set)
+{
+    if (!set->closed || set->dropping) return;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        if (!is_counted_on(copy)) continue;
+        const struct sim_server *server = server_of(scenario, copy->peer->node.incarnation);
+        if (!server) continue;
+        const struct replica *rep = backup_find(backup_of(server), copy->handle);
+        if (rep && rep->seg && !rep->dropping && !rep->drop_wanted && rep->seg->id.v == set->id.v &&
+            leat_log_ref_equal(rep->seg->log, set->log->options.ref))
+            continue;
+        const struct leat_log_ref *ref = &set->log->options.ref;
+        sim_fail(scenario->world,
+                 "A1 lost-write: %s owns log id %u/%u/%u in epoch %u and counts on a copy of "
+                 "segment %llu at %s, which %s there",
+                 owner->name, ref->stream, ref->streamlet, ref->log, set->log->options.epoch.v,
+                 (unsigned long long)set->id.v, server->name, rep ? "goes" : "is not");
+    }
+}
+
+/* By the newest that any node has applied it is the owner's. */
+static bool is_owned(struct scenario *scenario, const struct leat_primary_log *log)
+{
+    uint32_t stream;
+    struct leat_log_ref ref = log->options.ref;
+    if (log->fenced || log->silent || log->releasing) return false;
+    if (!sim_stream_of(scenario, ref.stream, &stream)) return false;
+    return scenario->stamps[stream][ref.streamlet][ref.log].epoch == log->options.epoch.v;
+}
+
+static void core_check(struct scenario *scenario, const struct sim_server *owner,
+                       const struct leat_primary *primary)
+{
+    for (const struct leat_list *it = primary->logs.next; it != &primary->logs; it = it->next) {
+        const struct leat_primary_log *log =
+            LEAT_CONTAINER(it, const struct leat_primary_log, link);
+        if (!is_owned(scenario, log)) continue;
+        for (const struct leat_list *at = log->settled.next; at != &log->settled; at = at->next)
+            set_check(scenario, owner, LEAT_CONTAINER(at, const struct rep_set, link));
+    }
+}
+
+/* ---- fences ---- */
+
+static void fence_check(struct scenario *scenario, const struct sim_server *server,
+                        const struct leat_backup *backup, const struct backup_writer *writer)
+{
+    unsigned leaving = 0;
+    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
+         it = it->next) {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        leaving += rep->writer == writer && (rep->move_wanted || rep->busy);
+    }
+    if (writer->moves <= leaving) return;
+    sim_fail(scenario->world,
+             "A10 stuck: at %s the fence of %s, incarnation %llu, waits for %u replicas, and %u "
+             "are leaving",
+             server->name, writer->node, (unsigned long long)writer->incarnation, writer->moves,
+             leaving);
+}
+
+static void fences_check(struct scenario *scenario, const struct sim_server *server)
+{
+    const struct leat_backup *backup = backup_of(server);
+    for (const struct leat_list *it = backup->writers.next; it != &backup->writers; it = it->next) {
+        const struct backup_writer *writer = LEAT_CONTAINER(it, const struct backup_writer, link);
+        if (writer->fenced && writer->moves) fence_check(scenario, server, backup, writer);
+    }
+}
+
+/* ---- nodes that were called dead ---- */
+
+static bool knows_of_crash(const struct sim_server *voter, const struct sim_server *of)
+{
+    const struct leat_machine_node *node = leat_machine_node_find(
+        &voter->node->coordinator->machine, of->node->name, strlen(of->node->name));
+    uint64_t incarnation = of->node->coordinator->incarnation;
+    return node && (node->info.incarnation > incarnation ||
+                    (node->info.incarnation == incarnation && node->info.crashed));
+}
+
+/* Its last answer, by whichever connection; 0: none. */
+static uint64_t answer_of(const struct sim_server *server, const struct sim_server *voter)
+{
+    const struct leat_coordinator *coordinator = server->node->coordinator;
+    uint64_t number = 0;
+    for (const struct leat_list *it = coordinator->peers.next; it != &coordinator->peers;
+         it = it->next) {
+        const struct co_peer *peer = LEAT_CONTAINER(it, const struct co_peer, list);
+        if (peer->state.known && strcmp(peer->state.node, voter->node->name) == 0 &&
+            peer->state.incarnation == voter->node->coordinator->incarnation &&
+            co_peer_votes(coordinator, peer) && peer->pong_number > number)
+            number = peer->pong_number;
+    }
+    return number;
+}
+
+static bool was_told(const struct sim_server *server, const struct sim_server *voter)
+{
+    struct sim_told *told = &kept.told[server->number][voter->number];
+    const struct leat_coordinator *of = server->node->coordinator;
+    uint64_t by = voter->node->coordinator->incarnation;
+    if (of->incarnation == 0 || by == 0 || !knows_of_crash(voter, server)) return false;
+    if (told->to != of->incarnation || told->by != by)
+        *told = (struct sim_told){of->incarnation, by, of->detect.number + 1};
+    return answer_of(server, voter) >= told->number;
+}
+
+static void told_check(struct scenario *scenario, const struct sim_server *server)
+{
+    const struct sim_server *by = NULL;
+    uint64_t now_us = scenario->world->now_us, *since_us = &kept.serves_us[server->number];
+    for (unsigned i = 0; i < scenario->server_count && server->ready; i++) {
+        const struct sim_server *voter = &scenario->servers[i];
+        if (voter != server && backup_of(voter) && voter->node->coordinator &&
+            server->node->coordinator && was_told(server, voter))
+            by = voter;
+    }
+    bool stands_still = server->process->paused_until_us > now_us;
+    if (!by || stands_still || leat_node_stands(server->node, NULL) != LEAT_OK) {
+        *since_us = 0;
+        return;
+    }
+    if (*since_us == 0) *since_us = now_us;
+    if (now_us < *since_us + CONFIRMED_US_MAX) return;
+    sim_fail(scenario->world,
+             "A7 nonmonotonic-poll: %s was called dead, %s has told it so, and it has served reads "
+             "for %llu ms since",
+             server->name, by->name, (unsigned long long)(now_us - *since_us) / 1000);
+}
+
+/* ---- when ---- */
+
+void sim_kept_check(struct scenario *scenario)
+{
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        for (uint32_t c = 0; backup_of(server) && c < scenario->cores; c++)
+            if (server->node->cores[c].replicate.primary)
+                core_check(scenario, server, server->node->cores[c].replicate.primary);
+    }
+}
+
+static void look(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        if (!backup_of(server)) {
+            kept.serves_us[i] = 0;
+            continue;
+        }
+        fences_check(scenario, server);
+        told_check(scenario, server);
+    }
+    sim_world_at(world, world->now_us + LOOK_US, look, scenario);
+}
+
+void sim_kept_watch(struct scenario *scenario)
+{
+    memset(&kept, 0, sizeof kept);
+    sim_world_at(scenario->world, scenario->world->now_us + LOOK_US, look, scenario);
+}
