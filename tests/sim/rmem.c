@@ -67,7 +67,7 @@ struct flight {
     struct sim_rmem *rmem;
     struct region *region;
     struct leat_rmem_write *write;
-    uint64_t offset;
+    uint64_t offset, place;
     uint32_t bytes, piece_count, arrived;
     uint32_t *order;      /* of pieces; NULL: by address */
     bool dropped, errors; /* errors: the transport will say that it failed */
@@ -310,6 +310,22 @@ static bool flight_lands(struct flight *flight)
     return !region->port.revoked && host_lives(region->host);
 }
 
+/* What a host that is not there, or has revoked the region, does with the memory is its own business. */
+static void follow(const struct flight *flight, bool posted)
+{
+    const struct region *region = flight->region;
+    struct sim_world *world = flight->actor->world;
+    if (!world->on_rmem_reach || !flight->place) return;
+    if (region->port.revoked || !host_lives(region->host)) return;
+    world->on_rmem_reach(&(struct sim_rmem_reach){.from = flight->actor->process,
+                                                  .to = region->host->actor->process,
+                                                  .arena = &region->port,
+                                                  .offset = flight->offset,
+                                                  .bytes = flight->bytes,
+                                                  .place = flight->place,
+                                                  .posted = posted});
+}
+
 static void pieces_land(struct flight *flight, uint32_t upto)
 {
     uint32_t head = (uint32_t)(flight->offset % PIECE);
@@ -358,10 +374,12 @@ static void flight_land(struct sim_world *world, struct sim_event *event)
     bool late = !process->alive || flight->region->port.revoked;
     if (late && flight_lands(flight) && flight->arrived < event->n)
         sim_fault_struck(world, SIM_FAULT_RMEM_LATE);
-    if (flight_lands(flight))
+    if (flight_lands(flight)) {
+        if (flight->arrived < event->n) follow(flight, false);
         pieces_land(flight, (uint32_t)event->n);
-    else
+    } else {
         flight->dropped = true;
+    }
     half_way(world, flight);
     flight_leave(flight);
 }
@@ -511,6 +529,8 @@ static void fly(struct target *target, struct leat_rmem_write *write)
         sim_world_at(world, at_us, flight_land, flight)->n = upto;
     }
     flight->refs = landings + 2;
+    if (world->rmem_place) flight->place = world->rmem_place(write);
+    if (!flight->dropped) follow(flight, true);
     if (end_us < target->last_end_us) end_us = target->last_end_us;
     target->last_end_us = end_us;
     sim_world_at(world, end_us, flight_end, flight);

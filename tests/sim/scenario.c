@@ -448,6 +448,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     if (!options->on_built && !options->calm) sim_swift_start(scenario);
     sim_copies_watch(scenario);
     sim_kept_watch(scenario);
+    sim_places_watch(scenario);
     sim_visits_start(scenario);
     if (scenario->reader_trapped) {
         sim_trap_reader_start(scenario);

@@ -406,6 +406,10 @@ void sim_rows_choose(struct scenario *scenario);
 /** All was read: how many of them are again as they were? Where nodes scrub, every copy is, in the end. */
 void sim_closed_judge(struct scenario *scenario);
 
+/* ---- places.c ---- */
+/** Look where one-sided writes go, from now on. */
+void sim_places_watch(struct scenario *scenario);
+
 /* ---- copies.c ---- */
 /** Check all copies now and then from now on. */
 void sim_copies_watch(struct scenario *scenario);

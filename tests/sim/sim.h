@@ -11,6 +11,7 @@
 
 #include "base/intake.h"
 #include "base/port.h"
+#include "base/rmem.h"
 
 struct sim_world;
 struct sim_process;
@@ -150,6 +151,16 @@ struct sim_rmem_aim {
     void *arg;
 };
 
+/* Where a one-sided write goes, when it is posted and when bytes of it arrive. */
+struct sim_rmem_reach {
+    const struct sim_process *from, *to;
+    const struct leat_rmem_arena *arena;
+    uint64_t offset;
+    uint32_t bytes;
+    uint64_t place; /* what rmem_place() said */
+    bool posted;
+};
+
 struct sim_world {
     uint64_t seed, now_us;
     int64_t wall_base_ms;
@@ -181,6 +192,9 @@ struct sim_world {
     uint64_t rmem_grow_us;         /* what a step of one takes; 0: some milliseconds at most */
     uint32_t rmem_error_per_mille; /* of one-sided writes fail */
     uint32_t rmem_slow_per_mille;  /* ... of those over a network take up to half a second */
+    /* Who follows one-sided writes, NULL: nobody. Which place does its writer mean, and where does one go? */
+    uint64_t (*rmem_place)(const struct leat_rmem_write *write);
+    void (*on_rmem_reach)(const struct sim_rmem_reach *reach);
     uint64_t faults[SIM_FAULTS];
     /* The same, of those that struck while somebody waited for something; NULL: always. */
     uint64_t counted[SIM_FAULTS];

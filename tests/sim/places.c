@@ -1,0 +1,87 @@
+/* Places in the memory that a node has for others' replicas, looked at while one-sided writes go there.
+ *
+ * No place comes back to its arena, nor serves another segment, while a write may still reach it: neither one that is
+ * under way nor one of a writer that has not heard that the place is its no more (docs/replication.md). Each write is
+ * followed from its posting until its last bytes arrive, by the handle of the replica that its writer means. As long
+ * as the arena is not revoked, where it arrives that replica has to lie, or what lay there has to be kept for
+ * nobody. It does not matter whether anybody reads those bytes later. */
+#include <stdio.h>
+
+#include "broker/core.h"
+#include "replication/backup.h"
+#include "replication/primary.h"
+#include "store/private.h"
+#include "tests/sim/scenario.h"
+
+static bool has(const struct leat_segment *seg, const uint8_t *from, uint32_t bytes)
+{
+    return seg->buffer && from >= seg->buffer && from + bytes <= seg->buffer + seg->capacity;
+}
+
+/* Replication alone writes there, and the transports pass its writes on as they are. */
+static uint64_t place_of(const struct leat_rmem_write *write)
+{
+    const struct rep_write *of = (const struct rep_write *)(const void *)write;
+    return of->copy->handle;
+}
+
+static const struct backup_writer *writer_of(const struct leat_backup *backup,
+                                             const struct leat_rmem_arena *arena)
+{
+    for (const struct leat_list *it = backup->writers.next; it != &backup->writers; it = it->next) {
+        const struct backup_writer *writer = LEAT_CONTAINER(it, const struct backup_writer, link);
+        if (writer->rmem == arena) return writer;
+    }
+    return NULL;
+}
+
+static const struct replica *replica_at(const struct leat_backup *backup, const uint8_t *from,
+                                        uint32_t bytes)
+{
+    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
+         it = it->next) {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        if (rep->seg && !rep->dropping && has(rep->seg, from, bytes)) return rep;
+    }
+    return NULL;
+}
+
+static bool is_free(const struct backup_writer *writer, uint64_t offset, uint32_t bytes)
+{
+    const struct leat_buddy *buddy = &writer->at_store->pool.buddy;
+    uint32_t last = (uint32_t)((offset + bytes - 1) / LEAT_SLOT_UNIT_BYTES);
+    for (uint32_t unit = (uint32_t)(offset / LEAT_SLOT_UNIT_BYTES); unit <= last; unit++)
+        if (leat_buddy_free_in(buddy, unit, 0)) return true;
+    return false;
+}
+
+static void place_check(const struct sim_rmem_reach *reach)
+{
+    const struct sim_server *server = reach->to->owner;
+    const struct leat_node *node = server->node;
+    if (!node || !node->cores || !node->cores[0].replicate.backup) return;
+    const struct leat_backup *backup = node->cores[0].replicate.backup;
+    const struct replica *rep = backup_find(backup, reach->place);
+    const uint8_t *from = reach->arena->base + reach->offset;
+    if (rep && rep->seg && !rep->dropping && has(rep->seg, from, reach->bytes)) return;
+    const struct backup_writer *writer = writer_of(backup, reach->arena);
+    if (!writer || !writer->at_store) return;
+    const struct replica *other = replica_at(backup, from, reach->bytes);
+    char where[80] = "that the next segment may have";
+    if (other && other->writer == writer)
+        snprintf(where, sizeof where, "of segment %llu of log id %u/%u/%u",
+                 (unsigned long long)other->seg->id.v, other->seg->log.stream,
+                 other->seg->log.streamlet, other->seg->log.log);
+    else if (other || !is_free(writer, reach->offset, reach->bytes))
+        return; /* kept for nobody */
+    sim_fail(server->scenario->world,
+             "A1 lost-write: %u bytes that %s wrote to replica %llx at %s %s in a place %s",
+             reach->bytes, reach->from->name, (unsigned long long)reach->place, server->name,
+             reach->posted ? "are to arrive" : "arrive", where);
+}
+
+void sim_places_watch(struct scenario *scenario)
+{
+    scenario->world->rmem_place = place_of;
+    scenario->world->on_rmem_reach = place_check;
+}
