@@ -71,6 +71,7 @@ struct flight {
     uint32_t bytes, piece_count, arrived;
     uint32_t *order;      /* of pieces; NULL: by address */
     bool dropped, errors; /* errors: the transport will say that it failed */
+    bool torn;            /* its first piece never arrives: sim_rmem_tear() */
     bool whole;           /* all of it arrived before the region was revoked */
     bool known;           /* the transport knows that it did, and will say so */
     unsigned refs;        /* events that name it, and the target's list */
@@ -439,7 +440,7 @@ static void flight_end(struct sim_world *world, struct sim_event *event)
         sim_actor_post(flight->actor, delay_us, write_ok, flight); /* has this event's */
         return;
     }
-    bool told = flight->region->port.revoked && !flight->region->lost;
+    bool told = flight->torn || (flight->region->port.revoked && !flight->region->lost);
     break_later(target,
                 told ? sim_rng_between(&flight->rmem->rng, 10, 500)
                      : sim_rng_between(&flight->rmem->rng, TIMEOUT_US_MIN, TIMEOUT_US_MAX),
@@ -507,6 +508,32 @@ static uint64_t arrival_us(struct target *target, struct flight *flight)
     return cut_us + sim_rng_below(rng, 1000);
 }
 
+void sim_rmem_tear(struct sim_world *world, const char *from_host, const char *to_host)
+{
+    snprintf(world->rmem_tear.from, sizeof world->rmem_tear.from, "%s", from_host);
+    snprintf(world->rmem_tear.to, sizeof world->rmem_tear.to, "%s", to_host);
+    world->rmem_tear.at = NULL;
+}
+
+/* Is it the one that is to be torn? All of it arrives but its first piece. */
+static bool is_torn(struct flight *flight)
+{
+    struct sim_world *world = flight->actor->world;
+    const struct sim_actor *there = flight->region->host->actor;
+    if (!world->rmem_tear.from[0] || !there || flight->piece_count < 2 || flight->dropped ||
+        strcmp(flight->actor->process->host, world->rmem_tear.from) != 0 ||
+        strcmp(there->process->host, world->rmem_tear.to) != 0)
+        return false;
+    if (!flight->order) flight->order = malloc(flight->piece_count * sizeof *flight->order);
+    LEAT_ASSERT(flight->order != NULL);
+    for (uint32_t i = 0; i < flight->piece_count; i++)
+        flight->order[i] = flight->piece_count - 1 - i;
+    flight->errors = flight->torn = true;
+    world->rmem_tear.from[0] = '\0';
+    world->rmem_tear.at = flight->region->port.base + flight->offset;
+    return true;
+}
+
 static void fly(struct target *target, struct leat_rmem_write *write)
 {
     struct sim_world *world = target->rmem->actor->world;
@@ -520,12 +547,12 @@ static void fly(struct target *target, struct leat_rmem_write *write)
         flight->errors = true; /* the bytes may be there all the same */
         flight->dropped |= sim_rng_chance(rng, 300);
     }
+    uint32_t arrive = flight->piece_count - is_torn(flight);
     unsigned landings = (unsigned)sim_rng_between(rng, 1, LANDINGS_MAX);
     uint64_t at_us = world->now_us;
     for (unsigned i = 1; i <= landings; i++) {
         at_us = i == landings ? end_us : sim_rng_between(rng, at_us, end_us);
-        uint64_t upto =
-            i == landings ? flight->piece_count : sim_rng_below(rng, flight->piece_count + 1ull);
+        uint64_t upto = i == landings ? arrive : sim_rng_below(rng, arrive + 1ull);
         sim_world_at(world, at_us, flight_land, flight)->n = upto;
     }
     flight->refs = landings + 2;

@@ -460,6 +460,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         sim_aims_start(scenario);
         sim_aim_adopt_start(scenario);
         sim_traps_start(scenario);
+        sim_trap_torn_start(scenario);
     }
     sim_deletes_start(scenario);
     (void)sim_run_until(scenario, all_sent,

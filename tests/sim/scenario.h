@@ -371,6 +371,9 @@ void sim_trap_home_start(struct scenario *scenario);
 /* ---- aims_adopt.c ---- */
 /** Replicas that become a log's are struck, now and then, from now on. */
 void sim_aim_adopt_start(struct scenario *scenario);
+/* ---- traps_torn.c ---- */
+/** A torn copy beside a whole one is waited for, and its owner killed, in a few seeds, now and then, from now on. */
+void sim_trap_torn_start(struct scenario *scenario);
 /* ---- traps_reader.c ---- */
 /** Has the seed that? Before its machines are made, as it needs one more. */
 bool sim_trap_reader_choose(const struct scenario_options *options);
@@ -437,6 +440,9 @@ void sim_copies_death(struct scenario *scenario, const struct sim_server *server
 void sim_kept_check(struct scenario *scenario);
 /** Fences, and nodes that were called dead, are looked at now and then from now on. */
 void sim_kept_watch(struct scenario *scenario);
+/* ---- attempts.c ---- */
+/** It has just started: what it does as a leader to recover logs is held against what nodes have. */
+void sim_attempts_watch(struct sim_server *server);
 
 /* ---- alloc_sweep.c ---- */
 struct alloc_sweep_options {

@@ -126,7 +126,8 @@ static bool counts(const struct sim_setting *setting, int fault)
     if (fault == SIM_FAULT_LOGS_WAIT) return false; /* few seeds make logs just then */
     if (fault == SIM_FAULT_OLD_OWNER || fault == SIM_FAULT_OLD_HOME)
         return setting->recovery && !setting->deletes;
-    if (fault == SIM_FAULT_AMID_ADOPTION) return setting->recovery;
+    if (fault == SIM_FAULT_AMID_ADOPTION || fault == SIM_FAULT_TORN_BESIDE)
+        return setting->recovery;
     return setting->hard || fault != SIM_FAULT_RMEM_SLOW;
 }
 

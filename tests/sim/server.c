@@ -332,6 +332,7 @@ void sim_server_boot(struct sim_server *server)
     sim_actor_register(server->store, leat_node_store(server->node), &leat_store_actor);
     sim_actor_register(server->coordinator, leat_node_coordinator(server->node),
                        &leat_coordinator_actor);
+    if (scenario->server_count > 1) sim_attempts_watch(server);
     sim_actor_post(server->cores[0], 0, start_node, server->node);
 }
 

@@ -118,7 +118,8 @@ enum sim_fault {
     SIM_FAULT_OLD_HOME,      /* a set's home was followed unheard, and a member asked the old one */
     SIM_FAULT_AMID_ADOPTION, /* no fault: the disk stood still while a replica became a log's */
     SIM_FAULT_OLD_OWNER, /* a reader by offset asked an owner of before, which others had followed unheard */
-    SIM_FAULT_IMPOSTOR, /* a stranger without the key was at a node's door */
+    SIM_FAULT_TORN_BESIDE, /* an owner was killed whose backup had a torn copy beside a whole one */
+    SIM_FAULT_IMPOSTOR,    /* a stranger without the key was at a node's door */
     SIM_FAULT_HEAP,   /* no fault: what a node's heap takes grew or shrank, and its pool with it */
     SIM_FAULT_SHRUNK, /* ... a step of its memory went back to the kernel */
     SIM_FAULT_LOGS_WAIT, /* ... logs waited for one */
@@ -188,6 +189,10 @@ struct sim_world {
     struct sim_cut *cuts;
     struct sim_rmem_host *rmem_hosts;
     struct sim_rmem_aim rmem_aim;
+    struct {
+        char from[24], to[24]; /* machines; "": none is to be torn */
+        const uint8_t *at;     /* where one was */
+    } rmem_tear;
     bool rmem_full;                /* arenas do not grow */
     uint64_t rmem_grow_us;         /* what a step of one takes; 0: some milliseconds at most */
     uint32_t rmem_error_per_mille; /* of one-sided writes fail */
@@ -248,6 +253,7 @@ struct sim_actor {
     unsigned number;
     void *self;
     const struct leat_actor_ops *ops;
+    void (*after_turn)(struct sim_actor *actor); /* somebody who only looks; NULL: nobody */
     struct sim_event *inbox_first, *inbox_last;
     bool turn_scheduled;
     uint64_t turn;       /* number of the one that is scheduled */

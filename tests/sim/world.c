@@ -103,6 +103,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_OLD_HOME] = "old_home",
     [SIM_FAULT_AMID_ADOPTION] = "amid_adoption",
     [SIM_FAULT_OLD_OWNER] = "old_owner",
+    [SIM_FAULT_TORN_BESIDE] = "torn_beside_whole",
     [SIM_FAULT_IMPOSTOR] = "impostor",
     [SIM_FAULT_HEAP] = "heap_changed",
     [SIM_FAULT_SHRUNK] = "pool_shrunk",
@@ -444,6 +445,7 @@ static void turn_run(struct sim_world *world, struct sim_event *event)
         sim_process_die(actor->process, actor->process->death);
         return;
     }
+    if (actor->after_turn) actor->after_turn(actor);
     uint64_t busy_us = sim_rng_between(&world->schedule, 1, 20);
     if (sim_rng_chance(&world->schedule, 20)) busy_us += sim_rng_below(&world->schedule, 3000);
     actor->free_at_us = world->now_us + busy_us;

@@ -1,0 +1,263 @@
+/* Attempts of recovery, held against what the nodes have at that moment. The leader's turns are looked at, so that no
+ * step of an attempt passes unseen.
+ *
+ * Told enough: a log that an attempt leaves waiting would wait, too, had each node that answered told of every closed
+ * copy that it has.
+ * Nothing counts before its time: what an attempt has nodes copy is nobody's before the entry is committed. Each of
+ * these copies says so (tentative): another attempt may end the log elsewhere, and then it is nothing that is left.
+ * What is there is given: where no copy could be made because all bytes were damaged, no node that was asked for
+ * them has a whole copy beside the damaged one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/core.h"
+#include "coordinator/private.h"
+#include "coordinator/recovery.h"
+#include "replication/backup.h"
+#include "tests/sim/scenario.h"
+
+enum { TASKS_MAX = 256, ROWS_MAX = 256 };
+
+/* Of each node, as a leader. */
+static struct {
+    uint64_t attempt;
+    enum leat_recovery_phase phase;
+    uint8_t counted[TASKS_MAX]; /* copies that counted when the attempt asked for one more */
+} seen[SIM_SERVERS_MAX];
+
+/* The node that answered, if it is still the same. */
+static const struct sim_server *server_at(const struct scenario *scenario,
+                                          const struct leat_coordinator *coordinator, uint32_t node)
+{
+    uint64_t incarnation = coordinator->machine.nodes[node].info.incarnation;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        bool lives = server->process && server->process->alive && server->node &&
+                     server->node->cores && server->node->cores[0].replicate.backup;
+        if (lives && server->node->incarnation == incarnation) return server;
+    }
+    return NULL;
+}
+
+static struct leat_backup *backup_of(const struct sim_server *server)
+{
+    return server->node->cores[0].replicate.backup;
+}
+
+/* ---- nothing counts before its time ---- */
+
+struct copies {
+    uint64_t segment;
+    struct leat_extent extent;
+    unsigned counted;
+};
+
+static void copy_count(void *arg, const struct leat_replica_info *info)
+{
+    struct copies *copies = arg;
+    bool same = info->segment.v == copies->segment && info->extent.bytes == copies->extent.bytes &&
+                info->extent.crc == copies->extent.crc;
+    copies->counted += same && info->state == LEAT_SEGMENT_CLOSED && !info->incomplete &&
+                       !info->damaged && !info->tentative;
+}
+
+static struct copies wanted_of(const struct co_recovery *it, const struct co_task *task)
+{
+    const struct co_recover_log *log = &it->logs[task->log];
+    return (struct copies){.segment = log->tail.segment - task->before,
+                           .extent = task->before ? log->before : log->tail.extent};
+}
+
+static void tasks_see(struct scenario *scenario, unsigned leader,
+                      const struct leat_coordinator *coordinator, bool done)
+{
+    const struct co_recovery *it = coordinator->recovery;
+    for (uint32_t t = 0; t < it->task_count && t < TASKS_MAX; t++) {
+        const struct co_task *task = &it->tasks[t];
+        const struct sim_server *server = server_at(scenario, coordinator, task->node);
+        const struct co_recover_log *log = &it->logs[task->log];
+        struct copies copies = wanted_of(it, task);
+        if (!server) continue;
+        leat_backup_each(backup_of(server), &log->ref, false, copy_count, &copies);
+        if (!done) seen[leader].counted[t] = (uint8_t)copies.counted;
+        if (done && copies.counted > seen[leader].counted[t])
+            sim_fail(scenario->world,
+                     "A1 lost-write: %s has segment %llu of log id %u/%u/%u, %u bytes, for an "
+                     "attempt of recovery that is not committed, and counts it as part of the log",
+                     server->name, (unsigned long long)copies.segment, log->ref.stream,
+                     log->ref.streamlet, log->ref.log, copies.extent.bytes);
+    }
+}
+
+/* ---- told enough ---- */
+
+struct told {
+    const struct co_recovery *it;
+    const struct co_recover_log *log;
+    uint32_t node; /* whose replicas are looked at */
+    const struct leat_replica_row *rows[ROWS_MAX];
+    struct leat_replica_row untold[ROWS_MAX];
+    uint32_t nodes[ROWS_MAX];
+    uint32_t count, more;
+};
+
+static bool was_told(const struct told *told, uint64_t segment, struct leat_extent extent)
+{
+    for (uint32_t i = 0; i < told->count; i++)
+        if (told->nodes[i] == told->node && told->rows[i]->segment == segment &&
+            told->rows[i]->extent.bytes == extent.bytes && told->rows[i]->extent.crc == extent.crc)
+            return true;
+    return false;
+}
+
+static void untold_add(void *arg, const struct leat_replica_info *info)
+{
+    struct told *told = arg;
+    if (info->state != LEAT_SEGMENT_CLOSED || info->mark || info->incomplete || info->damaged)
+        return;
+    if (told->count == ROWS_MAX || was_told(told, info->segment.v, info->extent)) return;
+    told->untold[told->more] = (struct leat_replica_row){.log = info->log,
+                                                         .segment = info->segment.v,
+                                                         .kind = LEAT_REPLICA_CLOSED,
+                                                         .epoch = info->epoch,
+                                                         .version = info->version,
+                                                         .extent = info->extent,
+                                                         .base_offset = info->base_offset,
+                                                         .next_offset = info->next_offset,
+                                                         .tentative = info->tentative};
+    told->nodes[told->count] = told->node;
+    told->rows[told->count++] = &told->untold[told->more++];
+}
+
+static void log_see(struct scenario *scenario, const struct leat_coordinator *coordinator,
+                    const struct co_recover_log *log)
+{
+    const struct co_recovery *it = coordinator->recovery;
+    struct told told = {.it = it, .log = log};
+    struct leat_log_decision decision;
+    bool holds[ROWS_MAX];
+    for (uint32_t i = 0; i < log->row_count && told.count < ROWS_MAX; i++) {
+        const struct co_row *row = &it->rows[log->row_first + i];
+        if (!server_at(scenario, coordinator, row->node)) continue;
+        told.nodes[told.count] = row->node;
+        told.rows[told.count++] = &row->row;
+    }
+    for (told.node = 0; told.node < coordinator->machine.node_count; told.node++) {
+        const struct sim_server *server = server_at(scenario, coordinator, told.node);
+        if (it->nodes[told.node].good && server)
+            leat_backup_each(backup_of(server), &log->ref, false, untold_add, &told);
+    }
+    const struct leat_machine_stream *stream =
+        leat_machine_stream_find((struct leat_machine *)&coordinator->machine, log->ref.stream);
+    if (told.more == 0 || !stream) return;
+    struct co_hearing heard = {.nodes = told.nodes,
+                               .enough = stream->desc->settings.copies / 2 + 1,
+                               .all = co_recovery_all_heard(coordinator, 0)};
+    co_decide_replicas(log->ref, &log->seen, told.rows, told.count, &heard, &decision, holds);
+    if (decision.kind == LEAT_DECIDED_WAIT) return;
+    sim_fail(scenario->world,
+             "A10 stuck: an attempt of recovery leaves log id %u/%u/%u waiting, which would end "
+             "with segment %llu had it been told of all %u closed copies that those who answered "
+             "have",
+             log->ref.stream, log->ref.streamlet, log->ref.log,
+             (unsigned long long)decision.tail.segment, told.more);
+}
+
+static void logs_see(struct scenario *scenario, const struct leat_coordinator *coordinator)
+{
+    const struct co_recovery *it = coordinator->recovery;
+    for (uint32_t s = 0; s < it->streamlet_count; s++)
+        for (uint32_t q = 0; q < it->streamlets[s].logs; q++) {
+            const struct co_recover_log *log = &it->logs[it->streamlets[s].first + q];
+            if (log->undecided && log->seen.opened) log_see(scenario, coordinator, log);
+        }
+}
+
+/* ---- what is there is given ---- */
+
+static bool is_whole(const struct replica *rep, struct leat_extent extent)
+{
+    const struct leat_segment *seg = rep->seg;
+    struct leat_scan scan;
+    if (rep->damaged || rep->dropping || rep->drop_wanted || rep->move_wanted || rep->adopting ||
+        seg->incomplete || !seg->buffer || seg->capacity < extent.bytes)
+        return false;
+    leat_scan_segment(seg->buffer, extent.bytes, &scan);
+    return scan.started && scan.bytes == extent.bytes && scan.crc == extent.crc;
+}
+
+static void damaged_see(struct scenario *scenario, const struct leat_coordinator *coordinator,
+                        const struct co_recover_log *log, const struct co_row *row)
+{
+    const struct sim_server *server = server_at(scenario, coordinator, row->node);
+    unsigned whole = 0, others = 0;
+    if (!server) return;
+    LEAT_LIST_EACH(&backup_of(server)->replicas, at)
+    {
+        const struct replica *rep = LEAT_CONTAINER(at, const struct replica, link);
+        if (!rep->seg || rep->seg->id.v != log->tail.segment ||
+            !leat_log_ref_equal(rep->seg->log, log->ref))
+            continue;
+        if (is_whole(rep, log->tail.extent))
+            whole++;
+        else
+            others++;
+    }
+    if (whole > 0 && others > 0)
+        sim_fail(scenario->world,
+                 "A10 stuck: log id %u/%u/%u waits because what nodes gave of its segment %llu is "
+                 "damaged, and %s has it whole beside a copy that is torn",
+                 log->ref.stream, log->ref.streamlet, log->ref.log,
+                 (unsigned long long)log->tail.segment, server->name);
+}
+
+static bool waits_for_damage(const struct co_recovery *it, struct leat_log_ref log)
+{
+    for (uint32_t i = 0; i < it->waiting_count && i < LEAT_RECOVERY_WAITING_MAX; i++)
+        if (leat_log_ref_equal(it->waiting[i].log, log) &&
+            strstr(it->waiting[i].why, leat_err_text(LEAT_E_DAMAGED)))
+            return true;
+    return false;
+}
+
+static void failed_see(struct scenario *scenario, const struct leat_coordinator *coordinator)
+{
+    const struct co_recovery *it = coordinator->recovery;
+    for (uint32_t t = 0; t < it->task_count; t++) {
+        const struct co_recover_log *log = &it->logs[it->tasks[t].log];
+        if (it->tasks[t].before || log->decision != LEAT_RECOVER_WAITS || log->undecided ||
+            !waits_for_damage(it, log->ref))
+            continue;
+        for (uint32_t i = 0; i < log->row_count; i++)
+            if (it->rows[log->row_first + i].holds)
+                damaged_see(scenario, coordinator, log, &it->rows[log->row_first + i]);
+    }
+}
+
+/* ---- when ---- */
+
+static void after_turn(struct sim_actor *actor)
+{
+    const struct sim_server *server = actor->process->owner;
+    struct scenario *scenario = server->scenario;
+    const struct leat_coordinator *coordinator = server->node ? server->node->coordinator : NULL;
+    const struct co_recovery *it = coordinator ? coordinator->recovery : NULL;
+    unsigned leader = server->number;
+    if (!it || (seen[leader].attempt == it->attempt && seen[leader].phase == it->phase)) return;
+    if (it->phase == LEAT_RECOVERY_PREPARE) {
+        logs_see(scenario, coordinator);
+        tasks_see(scenario, leader, coordinator, false);
+    }
+    if (it->phase == LEAT_RECOVERY_COMMIT && seen[leader].phase == LEAT_RECOVERY_PREPARE) {
+        tasks_see(scenario, leader, coordinator, true);
+        failed_see(scenario, coordinator);
+    }
+    seen[leader].attempt = it->attempt;
+    seen[leader].phase = it->phase;
+}
+
+void sim_attempts_watch(struct sim_server *server)
+{
+    memset(&seen[server->number], 0, sizeof seen[server->number]);
+    server->coordinator->after_turn = after_turn;
+}
