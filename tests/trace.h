@@ -30,10 +30,10 @@ __attribute__((format(printf, 1, 2))) static inline void trace(const char *forma
     va_list args;
     va_start(args, format);
     size_t room = sizeof trace_text - trace_used;
-    int bytes = vsnprintf(trace_text + trace_used, room, format, args);
+    int more = vsnprintf(trace_text + trace_used, room, format, args);
     va_end(args);
-    assert_true(bytes >= 0 && (size_t)bytes < room);
-    trace_used += (size_t)bytes;
+    assert_true(more >= 0 && (size_t)more < room);
+    trace_used += (size_t)more;
 }
 
 /* Since the last time. */

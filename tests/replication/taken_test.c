@@ -188,105 +188,106 @@ static void replica_trace(const struct rig *rig, const struct replica *rep)
           backups ? "the backup's" : "nobody's");
 }
 
+enum way { OPEN, FENCED, PARKED, LONGER, CLOSED };
+
+/* Each of its steps fails in turn; at first none does. */
+static void adoptions(enum way way)
+{
+    static const unsigned steps[] = {3, 2, 2, 2, 1};
+    for (unsigned fails = 0; fails <= steps[way]; fails++) {
+        struct rig *rig = rig_new();
+        enum leat_segment_state found = way == PARKED ? LEAT_SEGMENT_PARKED : LEAT_SEGMENT_CLOSED;
+        struct replica *rep = way <= FENCED ? rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false)
+                                            : rig_found(rig, 7, found, way == LONGER ? 3 : 1);
+        if (way == FENCED) rep->writer->fenced = true;
+        if (way == LONGER) looked(rig, rep, 1);
+        trace("%u fails\n", fails);
+        assert_int_equal(adopt(rig, 6, 7, rig->ends[1]), LEAT_OK);
+        assert_true(rep->adopting);
+        for (unsigned step = 1; rig->keep_count; step++)
+            rig_stored(rig, rig->keeps[0]->kind, step == fails ? LEAT_E_DISK : LEAT_OK);
+        if (rig->backup->replica_count) replica_trace(rig, rep);
+        if (way == FENCED) backup_writer_find(rig->backup, "w1", 11)->fenced = false;
+        unfile(rig);
+        rig_free(rig);
+    }
+}
+
 /* Goal: each step is a row before the next; where one fails it is a replica as before. */
 static void adoption_takes_the_steps_that_are_left(void **state)
 {
     (void)state;
-    for (unsigned way = 0; way < 5; way++) {
-        static const char *const ways[] = {"open, its writer may write on", "open, fenced",
-                                           "parked", "closed, longer", "closed"};
-        static const unsigned steps[] = {3, 2, 2, 2, 1};
-        trace_begin();
-        for (unsigned fails = 0; fails <= steps[way]; fails++) {
-            struct rig *rig = rig_new();
-            struct replica *rep = way < 2 ? rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false)
-                                  : way == 2
-                                      ? rig_found(rig, 7, LEAT_SEGMENT_PARKED, 1)
-                                      : rig_found(rig, 7, LEAT_SEGMENT_CLOSED, way == 3 ? 3 : 1);
-            if (way == 1) rep->writer->fenced = true;
-            if (way == 3) looked(rig, rep, 1);
-            trace("%s, step %u fails\n", ways[way], fails);
-            assert_int_equal(adopt(rig, 6, 7, rig->ends[1]), LEAT_OK);
-            assert_true(rep->adopting);
-            for (unsigned step = 1; rig->keep_count; step++)
-                rig_stored(rig, rig->keeps[0]->kind, step == fails ? LEAT_E_DISK : LEAT_OK);
-            if (rig->backup->replica_count) replica_trace(rig, rep);
-            if (way == 1) backup_writer_find(rig->backup, "w1", 11)->fenced = false;
-            unfile(rig);
-            rig_free(rig);
-        }
-        if (way == 0)
-            TRACE_IS("open, its writer may write on, step 0 fails\n"
-                     "store PARK s7 456:1\n"
-                     "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
-                     "store STAMP s7 v1 role 0 writer 0\n"
-                     "adopted: OK s7 from 100 to 101/5001 actor 9\n"
-                     "open, its writer may write on, step 1 fails\n"
-                     "store PARK s7 456:1\n"
-                     "adopted: DISK\n"
-                     "state 1 456 role 1, stays, busy 0, the backup's\n"
-                     "open, its writer may write on, step 2 fails\n"
-                     "store PARK s7 456:1\n"
-                     "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
-                     "adopted: DISK\n"
-                     "state 3 456 role 1, stays, busy 0, the backup's\n"
-                     "open, its writer may write on, step 3 fails\n"
-                     "store PARK s7 456:1\n"
-                     "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
-                     "store STAMP s7 v1 role 0 writer 0\n"
-                     "adopted: DISK\n"
-                     "state 4 456 role 1, stays, busy 0, the backup's\n");
-        else if (way == 1)
-            TRACE_IS("open, fenced, step 0 fails\n"
-                     "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
-                     "store STAMP s7 v1 role 0 writer 0\n"
-                     "adopted: OK s7 from 100 to 101/5001 actor 9\n"
-                     "open, fenced, step 1 fails\n"
-                     "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
-                     "adopted: DISK\n"
-                     "state 1 456 role 1, stays, busy 0, the backup's\n"
-                     "open, fenced, step 2 fails\n"
-                     "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
-                     "store STAMP s7 v1 role 0 writer 0\n"
-                     "adopted: DISK\n"
-                     "state 4 456 role 1, stays, busy 0, the backup's\n");
-        else if (way == 2)
-            TRACE_IS("parked, step 0 fails\n"
-                     "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
-                     "store STAMP s7 v1 role 0 writer 0\n"
-                     "adopted: OK s7 from 100 to 101/5001 actor 9\n"
-                     "parked, step 1 fails\n"
-                     "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
-                     "adopted: DISK\n"
-                     "state 3 456 role 1, stays, busy 0, the backup's\n"
-                     "parked, step 2 fails\n"
-                     "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
-                     "store STAMP s7 v1 role 0 writer 0\n"
-                     "adopted: DISK\n"
-                     "state 4 456 role 1, stays, busy 0, the backup's\n");
-        else if (way == 3)
-            TRACE_IS("closed, longer, step 0 fails\n"
-                     "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
-                     "store STAMP s7 v1 role 0 writer 0\n"
-                     "adopted: OK s7 from 100 to 101/5001 actor 9\n"
-                     "closed, longer, step 1 fails\n"
-                     "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
-                     "adopted: DISK\n"
-                     "state 4 752 role 1, stays, busy 0, the backup's\n"
-                     "closed, longer, step 2 fails\n"
-                     "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
-                     "store STAMP s7 v1 role 0 writer 0\n"
-                     "adopted: DISK\n"
-                     "state 4 456 role 1, stays, busy 0, the backup's\n");
-        else
-            TRACE_IS("closed, step 0 fails\n"
-                     "store STAMP s7 v1 role 0 writer 0\n"
-                     "adopted: OK s7 from 100 to 101/5001 actor 9\n"
-                     "closed, step 1 fails\n"
-                     "store STAMP s7 v1 role 0 writer 0\n"
-                     "adopted: DISK\n"
-                     "state 4 456 role 1, stays, busy 0, the backup's\n");
-    }
+    adoptions(OPEN); /* its writer may write on */
+    TRACE_IS("0 fails\n"
+             "store PARK s7 456:1\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "store STAMP s7 v1 role 0 writer 0\n"
+             "adopted: OK s7 from 100 to 101/5001 actor 9\n"
+             "1 fails\n"
+             "store PARK s7 456:1\n"
+             "adopted: DISK\n"
+             "state 1 456 role 1, stays, busy 0, the backup's\n"
+             "2 fails\n"
+             "store PARK s7 456:1\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "adopted: DISK\n"
+             "state 3 456 role 1, stays, busy 0, the backup's\n"
+             "3 fails\n"
+             "store PARK s7 456:1\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "store STAMP s7 v1 role 0 writer 0\n"
+             "adopted: DISK\n"
+             "state 4 456 role 1, stays, busy 0, the backup's\n");
+    adoptions(FENCED);
+    TRACE_IS("0 fails\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "store STAMP s7 v1 role 0 writer 0\n"
+             "adopted: OK s7 from 100 to 101/5001 actor 9\n"
+             "1 fails\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "adopted: DISK\n"
+             "state 1 456 role 1, stays, busy 0, the backup's\n"
+             "2 fails\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "store STAMP s7 v1 role 0 writer 0\n"
+             "adopted: DISK\n"
+             "state 4 456 role 1, stays, busy 0, the backup's\n");
+    adoptions(PARKED);
+    TRACE_IS("0 fails\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "store STAMP s7 v1 role 0 writer 0\n"
+             "adopted: OK s7 from 100 to 101/5001 actor 9\n"
+             "1 fails\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "adopted: DISK\n"
+             "state 3 456 role 1, stays, busy 0, the backup's\n"
+             "2 fails\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "store STAMP s7 v1 role 0 writer 0\n"
+             "adopted: DISK\n"
+             "state 4 456 role 1, stays, busy 0, the backup's\n");
+    adoptions(LONGER);
+    TRACE_IS("0 fails\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "store STAMP s7 v1 role 0 writer 0\n"
+             "adopted: OK s7 from 100 to 101/5001 actor 9\n"
+             "1 fails\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "adopted: DISK\n"
+             "state 4 752 role 1, stays, busy 0, the backup's\n"
+             "2 fails\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "store STAMP s7 v1 role 0 writer 0\n"
+             "adopted: DISK\n"
+             "state 4 456 role 1, stays, busy 0, the backup's\n");
+    adoptions(CLOSED);
+    TRACE_IS("0 fails\n"
+             "store STAMP s7 v1 role 0 writer 0\n"
+             "adopted: OK s7 from 100 to 101/5001 actor 9\n"
+             "1 fails\n"
+             "store STAMP s7 v1 role 0 writer 0\n"
+             "adopted: DISK\n"
+             "state 4 456 role 1, stays, busy 0, the backup's\n");
 }
 
 /* Goal: what can't be adopted is refused by name, and changes nothing. */
@@ -538,12 +539,8 @@ static bool any_log(void *arg, struct leat_log_ref log)
     return log.stream == *(const uint32_t *)arg;
 }
 
-/* Goal: what recovery is told of each replica. */
-static void replicas_are_told_of_as_they_are(void **state)
+static void one_of_each(struct rig *rig)
 {
-    (void)state;
-    struct rig *rig = rig_new();
-    uint32_t stream = rig_log.stream;
     struct replica *open = rig_open(rig, 1, LEAT_DURABILITY_DISK, false);
     struct replica *torn = rig_open(rig, 2, LEAT_DURABILITY_DISK, false);
     struct replica *start = rig_open(rig, 3, LEAT_DURABILITY_MEMORY, false);
@@ -571,6 +568,15 @@ static void replicas_are_told_of_as_they_are(void **state)
     looked(rig, flushed, 1);
     flushed->looked[1] = flushed->looked[0];
     flushed->looked[1].extent = rig->ends[0];
+}
+
+/* Goal: what recovery is told of each replica. */
+static void replicas_are_told_of_as_they_are(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    uint32_t stream = rig_log.stream;
+    one_of_each(rig);
     trace_begin();
     leat_backup_each(rig->backup, NULL, true, info_trace, NULL);
     TRACE_IS(
@@ -600,7 +606,8 @@ static void replicas_are_told_of_as_they_are(void **state)
     other.streamlet++;
     leat_backup_each(rig->backup, &other, false, info_trace, NULL);
     TRACE_IS("");
-    start->dropping = part->drop_wanted = parked->move_wanted = true;
+    rig_replica(rig, 3)->dropping = rig_replica(rig, 4)->drop_wanted = true;
+    rig_replica(rig, 5)->move_wanted = true;
     leat_backup_collect(rig->backup, any_log, info_trace, &stream);
     TRACE_IS("s1 e5 v1 state 2 456:1 from 100 to 101/5001 writer 11 mark durable begins 0 0\n"
              "s2 e5 v1 state 2 656:1 from 100 to 102/5002 writer 11 mark begins 0 0\n"
@@ -612,7 +619,7 @@ static void replicas_are_told_of_as_they_are(void **state)
     stream++;
     leat_backup_collect(rig->backup, any_log, info_trace, &stream);
     TRACE_IS("");
-    parked->move_wanted = false;
+    rig_replica(rig, 5)->move_wanted = false;
     struct leat_backup_status status;
     leat_backup_status(rig->backup, &status);
     trace("%u replicas, %u open, %u parked, %u unsettled, %u writers\n", status.replicas,
