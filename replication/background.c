@@ -249,7 +249,6 @@ static void on_audited(struct leat_link_call *call, leat_err rc, const struct le
     if (leat_msg_read_array(&reader) < 2) return;
     peer->audit_from = leat_msg_read_u64(&reader);
     rows_judge(peer, &reader);
-    settle_send(peer);
     if (peer->audit_anew) {
         rep_audit_all(peer); /* what was asked for meanwhile */
     } else if (peer->audit_from) {
@@ -258,6 +257,7 @@ static void on_audited(struct leat_link_call *call, leat_err rc, const struct le
     } else {
         peer->audit_all = false;
     }
+    settle_send(peer); /* last: where it can't leave, all is to be asked for again */
 }
 
 void rep_audit_step(struct rep_peer *peer, uint64_t now_us)

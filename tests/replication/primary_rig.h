@@ -19,7 +19,19 @@ enum {
     RIG_SEGMENTS_MAX = 16,
     RIG_CAPACITY = 64 * 1024,
     RIG_EPOCH = 5,
+    RIG_SELF = 9, /* the primary's own number */
 };
+
+/* The numbers that nodes 1, 2, ... have: the first and the last that there can be among them. */
+static inline unsigned rig_number(unsigned node)
+{
+    return node == 4 ? LEAT_REP_NODES_MAX - 1 : node - 1;
+}
+
+static inline unsigned rig_node_of(unsigned number)
+{
+    return number == LEAT_REP_NODES_MAX - 1 ? 4 : number + 1;
+}
 
 struct rig_call {
     struct leat_link_call *call;
@@ -215,6 +227,7 @@ static inline void rig_call_trace(unsigned node, const struct leat_link_call *ca
 static inline leat_err rig_net_call(void *ctx, unsigned node, struct leat_link_call *call)
 {
     struct rig *rig = ctx;
+    node = rig_node_of(node);
     if (rig->call_rc) return rig->call_rc;
     if (!rig->quiet) rig_call_trace(node, call);
     assert_true(rig->call_count < RIG_WAITING_MAX);
@@ -225,7 +238,7 @@ static inline leat_err rig_net_call(void *ctx, unsigned node, struct leat_link_c
 static inline void rig_net_cut(void *ctx, unsigned node)
 {
     struct rig *rig = ctx;
-    RIG_TRACE(rig, "cut n%u\n", node);
+    RIG_TRACE(rig, "cut n%u\n", rig_node_of(node));
 }
 
 static inline void rig_store(void *ctx, const struct leat_post *post, struct leat_keep *keep)
@@ -260,6 +273,7 @@ static inline leat_err rig_attach(void *ctx, unsigned node, const struct leat_rm
                                   struct leat_rmem_target **out_target, struct leat_error *error)
 {
     struct rig *rig = ctx;
+    node = rig_node_of(node);
     RIG_TRACE(rig, "attach n%u grant%.*s\n", node, (int)grant->bytes, (const char *)grant->data);
     snprintf(error->text, sizeof error->text, "no");
     if (rig->attach_rc) return rig->attach_rc;
@@ -469,17 +483,33 @@ static inline void rig_target_failed(struct rig *rig, unsigned node)
 
 static inline struct leat_rep_node rig_node(unsigned number)
 {
-    struct leat_rep_node node = {.number = number, .incarnation = 100 + number};
+    struct leat_rep_node node = {.number = rig_number(number), .incarnation = 100 + number};
     snprintf(node.name, sizeof node.name, "n%u", number);
     snprintf(node.host, sizeof node.host, "h%u", number);
     return node;
+}
+
+static inline struct rep_peer *rig_peer(const struct rig *rig, unsigned node)
+{
+    return rig->primary->peers[rig_number(node)];
+}
+
+static inline void rig_peer_up(struct rig *rig, unsigned node)
+{
+    leat_primary_peer_up(rig->primary, rig_number(node));
+}
+
+static inline void rig_peer_down(struct rig *rig, unsigned node)
+{
+    leat_primary_peer_down(rig->primary, rig_number(node));
+    rig_mails(rig);
 }
 
 static inline void rig_node_up(struct rig *rig, unsigned number)
 {
     struct leat_rep_node node = rig_node(number);
     leat_primary_node_set(rig->primary, &node);
-    leat_primary_peer_up(rig->primary, number);
+    rig_peer_up(rig, number);
     rig_grant(rig, number);
     rig_attached(rig, number);
 }
@@ -520,7 +550,7 @@ static inline struct rig *rig_new(unsigned nodes)
         .store = {.ctx = rig, .request = rig_store, .safe_in_memory = rig_safe},
         .net = {.ctx = rig, .call = rig_net_call, .cut = rig_net_cut},
         .rmem = &rig->rmem,
-        .self = rig_node(0),
+        .self = {.number = RIG_SELF, .incarnation = 100, .name = "self", .host = "h0"},
         .events = {.on_versions = rig_on_versions,
                    .on_room = rig_on_room,
                    .on_damaged = rig_on_damaged},

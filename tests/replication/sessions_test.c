@@ -7,7 +7,7 @@ static void peer_trace(const struct rig *rig, unsigned node)
     struct leat_rep_peer_status rows[8];
     size_t count = leat_primary_peers(rig->primary, rows, 8);
     for (size_t i = 0; i < count; i++) {
-        if (rows[i].node != node) continue;
+        if (rows[i].node != rig_number(node)) continue;
         trace("n%u:%s%s%s \"%s\" load %llu open %u\n", node, rows[i].up ? " up" : "",
               rows[i].attached ? " attached" : "", rows[i].says_gone ? " says gone" : "",
               rows[i].transport, (unsigned long long)rows[i].load_bytes, rows[i].replicas);
@@ -21,11 +21,11 @@ static void session_begins_with_a_grant(void **state)
     (void)state;
     struct rig *rig = rig_new(0);
     struct leat_rep_node node = rig_node(1);
-    leat_primary_peer_up(rig->primary, 1); /* not heard of */
+    rig_peer_up(rig, 1); /* not heard of */
     leat_primary_node_set(rig->primary, &node);
     peer_trace(rig, 1);
-    leat_primary_peer_up(rig->primary, 1);
-    leat_primary_peer_up(rig->primary, 1);
+    rig_peer_up(rig, 1);
+    rig_peer_up(rig, 1);
     peer_trace(rig, 1);
     TRACE_IS("n1: \"\" load 0 open 0\n"
              "n1 ATTACH, 10 s\n"
@@ -69,7 +69,7 @@ static void call_that_can_not_leave_is_made_again(void **state)
     struct leat_rep_node node = rig_node(2);
     leat_primary_node_set(rig->primary, &node);
     rig->call_rc = LEAT_E_AGAIN;
-    leat_primary_peer_up(rig->primary, 2);
+    rig_peer_up(rig, 2);
     rig_log_new(rig, LEAT_DURABILITY_DISK, 2);
     rig_reserve(rig, 0);
     rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
@@ -105,8 +105,7 @@ static void session_that_ends_takes_its_requests_along(void **state)
     rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
     rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
     trace_begin();
-    leat_primary_peer_down(rig->primary, 1);
-    rig_mails(rig);
+    rig_peer_down(rig, 1);
     peer_trace(rig, 1);
     TRACE_IS("detach n1\n"
              "log RESERVE s0: OK\n"
@@ -126,16 +125,88 @@ static void session_that_ends_takes_its_requests_along(void **state)
     TRACE_IS("detach n1\n");
     rig_pass(rig, 220 * 1000);
     TRACE_IS("n1 ATTACH, 10 s\n");
-    leat_primary_peer_down(rig->primary, 1);
+    rig_peer_down(rig, 1);
     rig_grant(rig, 1); /* the answer to a session that is over */
     rig_pass(rig, 1000 * 1000);
     TRACE_IS("");
-    leat_primary_peer_refused(rig->primary, 1, LEAT_E_STALE_EPOCH);
+    leat_primary_peer_refused(rig->primary, rig_number(1), LEAT_E_STALE_EPOCH);
     peer_trace(rig, 1);
-    leat_primary_peer_refused(rig->primary, 7, LEAT_E_STALE_EPOCH);
-    leat_primary_peer_down(rig->primary, 7);
+    leat_primary_peer_refused(rig->primary, rig_number(7), LEAT_E_STALE_EPOCH);
+    rig_peer_down(rig, 7);
     TRACE_IS("n1: says gone \"\" load 0 open 0\n");
     rig_free(rig);
+}
+
+/* Goal: an audit's answer to a session that is over says nothing; one that was asked for in it is asked anew. */
+static void answer_of_a_session_that_is_over_says_nothing(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig_log_new(rig, LEAT_DURABILITY_MEMORY, 2);
+    struct rep_row row = {
+        .handle = 7, .log = {1, 2, 3}, .segment = {9}, .epoch = {3}, .state = LEAT_SEGMENT_CLOSED};
+    uint8_t control[128];
+    struct leat_msg_writer writer;
+    for (unsigned over = 0; over < 2; over++) {
+        rep_audit_all(rig_peer(rig, 1));
+        rig_pass(rig, 20 * 1000);
+        trace_begin();
+        if (over) rig_peer_down(rig, 1);
+        leat_msg_writer_init(&writer, control, sizeof control);
+        leat_msg_write_array(&writer, 2);
+        leat_msg_write_u64(&writer, 0);
+        leat_msg_write_array(&writer, 1);
+        rep_row_write(&writer, &row);
+        rig_answer_bytes(rig, 1, LEAT_REP_AUDIT, LEAT_OK, control, writer.used);
+        if (over)
+            TRACE_IS("detach n1\n");
+        else
+            TRACE_IS("n1 SETTLE h7=DROP/e5/p0, 10 s\n");
+        if (!over) rig_answer_bytes(rig, 1, LEAT_REP_SETTLE, LEAT_OK, (const uint8_t *)"\x90", 1);
+    }
+    rig_free(rig);
+}
+
+/* Goal: a settlement that did not arrive, or could not leave, is told again: all is asked for once more. */
+static void settlement_that_is_lost_is_made_again(void **state)
+{
+    (void)state;
+    static const uint8_t rubbish[] = {0xc1};
+    for (unsigned way = 0; way < 3; way++) {
+        struct rig *rig = rig_new(1);
+        rig_log_new(rig, LEAT_DURABILITY_MEMORY, 2);
+        struct rep_row row = {.handle = 7,
+                              .log = {1, 2, 3},
+                              .segment = {9},
+                              .epoch = {3},
+                              .state = LEAT_SEGMENT_OPEN};
+        uint8_t control[128];
+        struct leat_msg_writer writer;
+        rep_audit_all(rig_peer(rig, 1));
+        rig_pass(rig, 20 * 1000);
+        leat_msg_writer_init(&writer, control, sizeof control);
+        leat_msg_write_array(&writer, 2);
+        leat_msg_write_u64(&writer, 0);
+        leat_msg_write_array(&writer, 1);
+        rep_row_write(&writer, &row);
+        rig_peer(rig, 1)->cut = way == 1; /* what was written in a session before may land */
+        if (way == 2) rig->call_rc = LEAT_E_AGAIN;
+        trace_begin();
+        rig_answer_bytes(rig, 1, LEAT_REP_AUDIT, LEAT_OK, control, writer.used);
+        rig->call_rc = LEAT_OK;
+        if (way == 0) rig_refuse(rig, 1, LEAT_REP_SETTLE, LEAT_E_TIMEOUT);
+        if (way == 1) rig_answer_bytes(rig, 1, LEAT_REP_SETTLE, LEAT_OK, rubbish, 1);
+        rig_pass(rig, 20 * 1000);
+        if (way == 0)
+            TRACE_IS("n1 SETTLE h7=DROP/e5/p0, 10 s\n"
+                     "n1 AUDIT from0 all, 10 s\n");
+        else if (way == 1)
+            TRACE_IS("n1 SETTLE h7=LEAVE/e5/p0, 10 s\n"
+                     "n1 AUDIT from0 all, 10 s\n");
+        else
+            TRACE_IS("n1 AUDIT from0 all, 10 s\n");
+        rig_free(rig);
+    }
 }
 
 /* ---- silent ones ---- */
@@ -191,11 +262,11 @@ static void backup_that_is_silent_while_others_answer_is_left(void **state)
              "n3 ASK, 2 s\n"
              "n2 ASK, 2 s\n"
              "n3 ASK, 2 s\n");
-    assert_int_equal(rig->primary->peers[1]->missed, 3);
+    assert_int_equal(rig_peer(rig, 1)->missed, 3);
     rig_pass(rig, 100 * 1000); /* long enough, and too few rounds */
     TRACE_IS("");
     asks_answer(rig, 2);
-    assert_int_equal(rig->primary->peers[1]->missed, 4);
+    assert_int_equal(rig_peer(rig, 1)->missed, 4);
     rig_pass(rig, 20 * 1000);
     TRACE_IS("cut n1\n"
              "detach n1\n"
@@ -203,6 +274,16 @@ static void backup_that_is_silent_while_others_answer_is_left(void **state)
              "store STAMP s0 v2 role0 writer100\n"
              "n2 RESTAMP h20=2, 2 s\n"
              "n3 RESTAMP h30=2, 2 s\n");
+    /* Who comes back at once was there all the time, and is given longer: what it was silent for. */
+    uint64_t silent_us = rig_peer(rig, 1)->left_after_us;
+    assert_in_range(silent_us, 100 * 1000, 400 * 1000);
+    rig_pass(rig, 300 * 1000);
+    rig_grant(rig, 1);
+    rig_attached(rig, 1);
+    assert_int_equal(rig_peer(rig, 1)->took_us, silent_us);
+    assert_int_equal(rig_peer(rig, 1)->heard_us, rig->now_us);
+    assert_int_equal(rig_peer(rig, 1)->missed, 0);
+    assert_int_equal(rig_peer(rig, 1)->left_us, 0);
     rig_free(rig);
 }
 
@@ -217,15 +298,15 @@ static void backup_that_answers_is_not_left(void **state)
              "n2 ASK, 2 s\n");
     rig_refuse(rig, 2, LEAT_REP_ASK, LEAT_E_TIMEOUT);     /* none at all */
     rig_refuse(rig, 1, LEAT_REP_ASK, LEAT_E_UNSUPPORTED); /* one as any other */
-    assert_int_equal(rig->primary->peers[1]->missed, 0);
+    assert_int_equal(rig_peer(rig, 1)->missed, 0);
     rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
-    assert_int_equal(rig->primary->peers[2]->missed, 0); /* both were asked at that time */
+    assert_int_equal(rig_peer(rig, 2)->missed, 0); /* both were asked at that time */
     for (unsigned i = 0; i < 10; i++) {
         rig_pass(rig, 20 * 1000);
         asks_answer(rig, 1);
     }
-    assert_false(rig->primary->peers[2]->attached); /* it alone has said nothing */
-    assert_true(rig->primary->peers[1]->attached);
+    assert_false(rig_peer(rig, 2)->attached); /* it alone has said nothing */
+    assert_true(rig_peer(rig, 1)->attached);
     rig_free(rig);
     rig = rig_written(2, 100 * 1000);
     rig_pass(rig, 300 * 1000);
@@ -240,7 +321,7 @@ static void backup_that_answers_is_not_left(void **state)
     asks_answer(rig, 1);
     asks_answer(rig, 2);
     unsigned ms = 0;
-    for (; rig->primary->peers[1]->attached && ms < 3000; ms += 20) {
+    for (; rig_peer(rig, 1)->attached && ms < 3000; ms += 20) {
         rig_pass(rig, 20 * 1000);
         asks_answer(rig, 2);
     }
@@ -279,6 +360,8 @@ int main(void)
         TRACE_TEST(session_begins_with_a_grant),
         TRACE_TEST(call_that_can_not_leave_is_made_again),
         TRACE_TEST(session_that_ends_takes_its_requests_along),
+        TRACE_TEST(answer_of_a_session_that_is_over_says_nothing),
+        TRACE_TEST(settlement_that_is_lost_is_made_again),
         TRACE_TEST(backup_that_is_silent_while_others_answer_is_left),
         TRACE_TEST(backup_that_answers_is_not_left),
         TRACE_TEST(backup_that_takes_no_writes_is_left),

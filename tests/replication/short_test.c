@@ -35,7 +35,7 @@ static void node_without_memory_is_told_again(void **state)
     struct rig *rig = rig_new(0);
     struct leat_rep_node node = rig_node(1);
     unsigned fails = 0;
-    for (; !rig->primary->peers[1]; fails++) {
+    for (; !rig_peer(rig, 1); fails++) {
         leat_mem_fail_at(fails + 1);
         leat_primary_node_set(rig->primary, &node);
         leat_mem_fail_at(0);
@@ -44,12 +44,12 @@ static void node_without_memory_is_told_again(void **state)
     node = rig_node(2);
     node.name[0] = '\0'; /* for people its number stands for it */
     leat_primary_node_set(rig->primary, &node);
-    assert_string_equal(rig->primary->peers[2]->node.name, "2");
-    assert_string_equal(rig->primary->peers[1]->node.name, "n1");
-    node = rig_node(0);
+    assert_string_equal(rig_peer(rig, 2)->node.name, "1");
+    assert_string_equal(rig_peer(rig, 1)->node.name, "n1");
+    node = rig->primary->options.self;
     node.draining = true;
     leat_primary_node_set(rig->primary, &node); /* this one */
-    assert_null(rig->primary->peers[0]);
+    assert_null(rig->primary->peers[RIG_SELF]);
     assert_true(rig->primary->options.self.draining);
     rig_free(rig);
 }
@@ -158,11 +158,11 @@ static void answer_that_can_not_be_read_is_none(void **state)
     } audits[] = {{{0x90}, 1}, {{0x91, 0x00}, 2}, {{0x92, 0x00}, 2}, {{0x92, 0x00, 0x91, 0x90}, 4}};
     struct rig *rig = rig_new(2);
     for (unsigned i = 0; i < 4; i++) {
-        rep_audit_all(rig->primary->peers[1]);
+        rep_audit_all(rig_peer(rig, 1));
         rig_pass(rig, 20 * 1000);
         rig_answer_bytes(rig, 1, LEAT_REP_AUDIT, LEAT_OK, audits[i].bytes, audits[i].count);
-        trace("audit %u: %s, %s\n", i, rig->primary->peers[1]->audit_busy ? "busy" : "over",
-              rig->primary->peers[1]->audit_all ? "all" : "told");
+        trace("audit %u: %s, %s\n", i, rig_peer(rig, 1)->audit_busy ? "busy" : "over",
+              rig_peer(rig, 1)->audit_all ? "all" : "told");
     }
     TRACE_IS("n1 AUDIT from0 all, 10 s\n"
              "audit 0: over, all\n"

@@ -132,7 +132,7 @@ static void row_is_judged_by_what_the_log_has(void **state)
                                .version = 1,
                                .state = cases[i].state,
                                .extent = {(uint32_t)cases[i].bytes, cases[i].crc}};
-        rep_audit_all(rig->primary->peers[1]);
+        rep_audit_all(rig_peer(rig, 1));
         rig_pass(rig, 20 * 1000);
         trace("%s\n", cases[i].what);
         row_answer(rig, 1, &row, 1, 0);
@@ -308,7 +308,7 @@ static void audit_goes_on_to_its_end(void **state)
     row_answer(rig, 1, NULL, 0, 256);
     rig_pass(rig, 20 * 1000);
     TRACE_IS("n1 AUDIT from256 all, 10 s\n");
-    rep_audit_all(rig->primary->peers[1]);
+    rep_audit_all(rig_peer(rig, 1));
     row_answer(rig, 1, NULL, 0, 0);
     rig_pass(rig, 20 * 1000);
     TRACE_IS("n1 AUDIT from0 all, 10 s\n");
@@ -335,7 +335,7 @@ static void copy_that_is_damaged_there_is_lost(void **state)
     rig_answer_bytes(rig, 1, LEAT_REP_SETTLE, LEAT_OK, none, 1);
     row_answer(rig, 2, NULL, 0, 0);
     row.state = LEAT_SEGMENT_RESERVED;
-    rep_audit_all(rig->primary->peers[1]);
+    rep_audit_all(rig_peer(rig, 1));
     rig_pass(rig, 20 * 1000);
     trace_begin();
     row_answer(rig, 1, &row, 1, 0);
@@ -429,7 +429,7 @@ static void copy_is_waited_for_as_long_as_who_has_it_may_come(void **state)
         away.crashed = way == 1;
         away.gone = way == 2;
         leat_primary_node_set(rig->primary, &away);
-        if (way == 4) leat_primary_peer_up(rig->primary, 3);
+        if (way == 4) rig_peer_up(rig, 3);
         if (way == 4) rig_grant(rig, 3);
         if (way == 4) rig_attached(rig, 3); /* here, and has not told what it has */
         uint64_t from_us = rig->now_us;

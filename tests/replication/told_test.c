@@ -9,9 +9,9 @@ static void segment_trace(void *arg, const struct leat_rep_segment_status *statu
           status->closed ? " closed" : "", status->misplaced ? " misplaced" : "", status->count,
           status->wanted);
     for (unsigned i = 0; i < status->count; i++)
-        trace(" n%u%s%s%s %u", status->copies[i].node, status->copies[i].closed ? " closed" : "",
-              status->copies[i].parked ? " parked" : "", status->copies[i].complete ? "" : " part",
-              status->copies[i].bytes);
+        trace(" n%u%s%s%s %u", rig_node_of(status->copies[i].node),
+              status->copies[i].closed ? " closed" : "", status->copies[i].parked ? " parked" : "",
+              status->copies[i].complete ? "" : " part", status->copies[i].bytes);
     trace("\n");
 }
 
@@ -33,7 +33,7 @@ static void told(const struct rig *rig, const char *when)
     bool any = leat_primary_log_places(rig->log, &places);
     trace("  places %s:", any ? "yes" : "no");
     for (unsigned i = 0; i < places.count; i++)
-        trace(" n%u%s", places.nodes[i], i < places.whole ? "" : " part");
+        trace(" n%u%s", rig_node_of(places.nodes[i]), i < places.whole ? "" : " part");
     trace("\n");
     leat_primary_log_each(rig->log, segment_trace, NULL);
 }
@@ -125,12 +125,21 @@ static void each_step_of_a_log_is_told(void **state)
     rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_DROP, .seg = &rig->segs[0]});
     trace_begin();
     told(rig, "one being dropped");
+    rig_reserve(rig, 2);
+    told(rig, "one being reserved");
     TRACE_IS("one being dropped\n"
              "  logs 1 lacking 0 below 0 held 0, segments lacking 0 misplaced 0\n"
              "  v1 3 of 3, at least 2, lacking 0\n"
              "  places yes: n1 n2\n"
              "  s1 2 of 2: n1 parked 128 n2 128\n"
-             "  s0 closed 2 of 2: n1 closed 128 n2 closed 128\n");
+             "  s0 closed 2 of 2: n1 closed 128 n2 closed 128\n"
+             "one being reserved\n"
+             "  logs 1 lacking 0 below 0 held 0, segments lacking 0 misplaced 0\n"
+             "  v1 3 of 3, at least 2, lacking 0\n"
+             "  places yes: n1 n2\n"
+             "  s1 2 of 2: n1 parked 128 n2 128\n"
+             "  s0 closed 2 of 2: n1 closed 128 n2 closed 128\n"
+             "  s2 0 of 2:\n");
     rig_free(rig);
 }
 
@@ -143,8 +152,7 @@ static void loss_is_told_until_it_is_made_good(void **state)
     begun(rig, 0);
     (void)leat_primary_opening(rig->log);
     leat_primary_opened(rig->log, LEAT_OK);
-    leat_primary_peer_down(rig->primary, 1);
-    rig_mails(rig);
+    rig_peer_down(rig, 1);
     trace_begin();
     told(rig, "lost");
     rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 4096);
@@ -185,13 +193,12 @@ static void loss_is_told_until_it_is_made_good(void **state)
              "  v2 3 of 3, at least 2, lacking 1\n"
              "  places yes: n2 n3\n"
              "  s0 2 of 2: n2 128 n3 128\n");
-    leat_primary_peer_down(rig->primary, 2);
-    leat_primary_peer_down(rig->primary, 3);
-    rig_mails(rig);
+    rig_peer_down(rig, 2);
+    rig_peer_down(rig, 3);
     told(rig, "alone");
     TRACE_IS("alone\n"
              "  logs 1 lacking 1 below 1 held 1, segments lacking 1 misplaced 0\n"
-             "  v3 1 of 3, at least 2, lacking 1 suspended below\n"
+             "  v4 1 of 3, at least 2, lacking 1 suspended below\n"
              "  places yes:\n"
              "  s0 0 of 2:\n");
     rig_free(rig);
@@ -212,7 +219,7 @@ static void nodes_that_are_coming_are_not_missing(void **state)
         leat_primary_node_set(rig->primary, &node);
         leat_primary_log_status(rig->log, &status);
         assert_true(status.below_min); /* not up */
-        leat_primary_peer_up(rig->primary, 1);
+        rig_peer_up(rig, 1);
         if (i) rig_refuse(rig, 1, LEAT_REP_ATTACH, reasons[i]);
         leat_primary_log_status(rig->log, &status);
         trace("%s: %d", leat_err_name(reasons[i]), status.below_min);
@@ -233,10 +240,64 @@ static void nodes_that_are_coming_are_not_missing(void **state)
     struct rig *rig = rig_logged(1);
     leat_primary_log_status(rig->log, &status);
     assert_false(status.below_min);
-    leat_primary_peer_down(rig->primary, 1);
-    leat_primary_peer_up(rig->primary, 1);
+    rig_peer_down(rig, 1);
+    rig_peer_up(rig, 1);
     leat_primary_log_status(rig->log, &status);
     assert_true(status.below_min); /* it was there before */
+    rig_free(rig);
+    rig = rig_logged(0);
+    struct leat_rep_node node = rig_node(1);
+    leat_primary_node_set(rig->primary, &node);
+    rig_peer_up(rig, 1);
+    rig_peer_down(rig, 1);
+    rig_peer_up(rig, 1);
+    leat_primary_log_status(rig->log, &status);
+    assert_true(status.below_min); /* its link has been lost before */
+    rig_free(rig);
+}
+
+/* Goal: whole copies are told of before those that are being made, in whatever order they are. */
+static void whole_copies_are_told_of_first(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(4);
+    rig->quiet = true;
+    rig_log_new(rig, LEAT_DURABILITY_MEMORY, 5);
+    rig_reserve(rig, 0);
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    for (unsigned i = 1; i <= 4; i++)
+        rig_answer_at(rig, i, LEAT_REP_OPEN, 10 * i, 4096);
+    rig_commit(rig, 0, 0, 128);
+    struct rep_set *set = rep_set_find(rig->log, 0);
+    trace_begin();
+    for (unsigned parts = 0; parts < 16; parts++) {
+        struct leat_rep_places places;
+        for (unsigned i = 0; i < 4; i++)
+            set->copies[i]->incomplete = parts >> i & 1;
+        assert_true(leat_primary_log_places(rig->log, &places));
+        trace("%u of %u:", places.whole, places.count);
+        for (unsigned i = 0; i < places.count; i++)
+            trace(" n%u", rig_node_of(places.nodes[i]));
+        trace("\n");
+    }
+    TRACE_IS("4 of 4: n1 n2 n3 n4\n"
+             "3 of 4: n2 n3 n4 n1\n"
+             "3 of 4: n1 n3 n4 n2\n"
+             "2 of 4: n3 n4 n1 n2\n"
+             "3 of 4: n1 n2 n4 n3\n"
+             "2 of 4: n2 n4 n3 n1\n"
+             "2 of 4: n1 n4 n3 n2\n"
+             "1 of 4: n4 n2 n3 n1\n"
+             "3 of 4: n1 n2 n3 n4\n"
+             "2 of 4: n2 n3 n1 n4\n"
+             "2 of 4: n1 n3 n2 n4\n"
+             "1 of 4: n3 n2 n1 n4\n"
+             "2 of 4: n1 n2 n3 n4\n"
+             "1 of 4: n2 n1 n3 n4\n"
+             "1 of 4: n1 n2 n3 n4\n"
+             "0 of 4: n1 n2 n3 n4\n");
+    for (unsigned i = 0; i < 4; i++)
+        set->copies[i]->incomplete = false;
     rig_free(rig);
 }
 
@@ -330,6 +391,96 @@ static void better_place_that_refuses_is_asked_again(void **state)
     rig_free(rig);
 }
 
+/* Goal: heads of one log are rolled three times for better places until the nodes change again; of all logs as many as
+ * twenty in a second. */
+static void heads_are_rolled_a_few_times(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_logged(2);
+    host_set(rig, 1, "h0");
+    begun(rig, 0);
+    rig_node_up(rig, 3);
+    struct rep_set *set = rep_set_find(rig->log, 0);
+    for (unsigned change = 0; change < 2; change++) {
+        unsigned rolls = 0;
+        while (rolls < 10) {
+            set->rolled_places = set->places = 0; /* as if it were the next head */
+            if (!rep_better_roll(rig->log, &rig->segs[0])) break;
+            rolls++;
+        }
+        assert_int_equal(rolls, REP_ROLLS_MAX);
+        rep_better_nodes_changed(rig->primary);
+    }
+    rig->now_us += 10 * 1000 * 1000;
+    for (unsigned second = 0; second < 2; second++) {
+        unsigned rolls = 0;
+        while (rolls < 100) {
+            set->rolled_places = set->places = rig->log->rolls = 0;
+            if (!rep_better_roll(rig->log, &rig->segs[0])) break;
+            rolls++;
+        }
+        assert_int_equal(rolls, REP_ROLLS_AHEAD_US / REP_ROLL_US);
+        rig->now_us += REP_ROLLS_AHEAD_US;
+    }
+    for (unsigned i = 0; i < 6; i++) {
+        set->rolled_places = set->places = rig->log->rolls = 0;
+        set->misplaced = i != 0;
+        set->closed = i == 1;
+        set->dropping = i == 2;
+        rig->log->releasing = i == 3;
+        if (i == 4) set->rolled_places = rig->primary->places;
+        if (i == 5) set->places = rig->primary->places;
+        assert_false(rep_better_roll(rig->log, &rig->segs[0]));
+    }
+    set->rolled_places = set->places = 0;
+    set->closed = set->dropping = rig->log->releasing = false;
+    assert_true(rep_better_roll(rig->log, &rig->segs[0]));
+    trace_begin();
+    rig_free(rig);
+}
+
+/* Goal: a closed segment's copy that lies badly goes only when nothing at all is under way with the segment. */
+static void surplus_waits_until_a_segment_is_still(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_logged(2);
+    host_set(rig, 1, "h0");
+    begun(rig, 0);
+    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_answer(rig, 1, LEAT_REP_CLOSE);
+    rig_answer(rig, 2, LEAT_REP_CLOSE);
+    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    struct rep_set *set = rep_set_find(rig->log, 0);
+    struct leat_keep any;
+    rig->log->options.copies = rig->log->options.min_copies = 2; /* one is too many now */
+    rig->quiet = false;
+    for (unsigned i = 0; i <= 10; i++)
+        for (unsigned k = 0; k < 2; k++) {
+            struct rep_copy *copy = set->copies[k];
+            trace_begin();
+            set->closed = i != 0;
+            set->dropping = i == 1;
+            set->close = i == 2 ? &any : NULL;
+            set->evict = i == 3 ? &any : NULL;
+            rig->segs[0].rotten = i == 4;
+            copy->state = i == 5 ? REP_COPY_OPEN : REP_COPY_CLOSED;
+            copy->incomplete = i == 6;
+            copy->found = i == 7;
+            copy->writes = i == 8;
+            copy->batched = i == 9;
+            if (i == 10 && k == 0) continue;
+            rep_better_surplus(set);
+            copy->state = REP_COPY_CLOSED;
+            copy->incomplete = copy->found = copy->batched = false;
+            copy->writes = 0;
+            if (i < 10)
+                TRACE_IS("");
+            else
+                TRACE_IS("n1 DROP s0 h10 v1 d1 to 1000/2000, 2 s\n");
+        }
+    rig_free(rig);
+}
+
 /* Goal: how much two nodes share. */
 static void what_nodes_share_is_their_host_or_rack(void **state)
 {
@@ -365,28 +516,27 @@ static void place_of_a_copy_is_the_least_loaded_of_the_best(void **state)
 {
     (void)state;
     struct rig *rig = rig_logged(6);
-    struct rep_peer **peers = rig->primary->peers;
     rig->random_step = 1;
     struct rep_set *set = rep_set_new(rig->log, (struct leat_segment_id){9}, RIG_CAPACITY);
     for (unsigned i = 1; i <= 6; i++)
-        peers[i]->load_bytes = 1000 * 1000 * i;
+        rig_peer(rig, i)->load_bytes = 1000 * 1000 * i;
     host_set(rig, 1, "h0");
-    snprintf(peers[2]->node.rack, sizeof peers[2]->node.rack, "r");
+    snprintf(rig_peer(rig, 2)->node.rack, sizeof rig_peer(rig, 2)->node.rack, "r");
     snprintf(rig->primary->options.self.rack, sizeof rig->primary->options.self.rack, "r");
-    trace("n%u", rep_place_choose(set)->node.number);
-    peers[3]->open_count = 100;
-    trace(" n%u", rep_place_choose(set)->node.number);
-    peers[4]->node.draining = true;
-    trace(" n%u", rep_place_choose(set)->node.number);
-    set->refused[0] |= 1u << 5;
-    trace(" n%u", rep_place_choose(set)->node.number);
-    leat_primary_peer_down(rig->primary, 6);
-    trace(" n%u", rep_place_choose(set)->node.number);
-    set->refused[0] |= 1u << 3;
-    trace(" n%u", rep_place_choose(set)->node.number);
-    assert_non_null(rep_copy_new(set, peers[2]));
-    trace(" n%u", rep_place_choose(set)->node.number);
-    leat_primary_peer_down(rig->primary, 1);
+    trace("n%u", rig_node_of(rep_place_choose(set)->node.number));
+    rig_peer(rig, 3)->open_count = 100;
+    trace(" n%u", rig_node_of(rep_place_choose(set)->node.number));
+    rig_peer(rig, 4)->node.draining = true;
+    trace(" n%u", rig_node_of(rep_place_choose(set)->node.number));
+    set->refused[0] |= 1u << rig_number(5);
+    trace(" n%u", rig_node_of(rep_place_choose(set)->node.number));
+    rig_peer_down(rig, 6);
+    trace(" n%u", rig_node_of(rep_place_choose(set)->node.number));
+    set->refused[0] |= 1u << rig_number(3);
+    trace(" n%u", rig_node_of(rep_place_choose(set)->node.number));
+    assert_non_null(rep_copy_new(set, rig_peer(rig, 2)));
+    trace(" n%u", rig_node_of(rep_place_choose(set)->node.number));
+    rig_peer_down(rig, 1);
     trace(" %d\n", rep_place_choose(set) != NULL);
     TRACE_IS("n3 n4 n3 n3 n3 n2 n1 0\n");
     rep_place_judge(set);
@@ -395,7 +545,7 @@ static void place_of_a_copy_is_the_least_loaded_of_the_best(void **state)
     rep_place_judge(set);
     assert_false(set->misplaced);
     assert_false(rep_place_may_come(rig->primary));
-    leat_primary_peer_up(rig->primary, 1);
+    rig_peer_up(rig, 1);
     assert_true(rep_place_may_come(rig->primary));
     rig_free(rig);
 }
@@ -406,8 +556,11 @@ int main(void)
         TRACE_TEST(each_step_of_a_log_is_told),
         TRACE_TEST(loss_is_told_until_it_is_made_good),
         TRACE_TEST(nodes_that_are_coming_are_not_missing),
+        TRACE_TEST(whole_copies_are_told_of_first),
         TRACE_TEST(copy_that_lies_badly_moves_when_a_node_comes),
         TRACE_TEST(better_place_that_refuses_is_asked_again),
+        TRACE_TEST(heads_are_rolled_a_few_times),
+        TRACE_TEST(surplus_waits_until_a_segment_is_still),
         TRACE_TEST(what_nodes_share_is_their_host_or_rack),
         TRACE_TEST(place_of_a_copy_is_the_least_loaded_of_the_best),
     };
