@@ -77,7 +77,7 @@ static void first_batch_waits_for_each_step_of_opening(void **state)
                 "append 1: OK at 0\n"
                 "  state 0 0..3 acked 3, s0..1 1 held, groups 0+1, 720 bytes 16384 memory, 3 "
                 "records\n");
-        fake_destroy(fake);
+        watch_end(fake);
     }
 }
 
@@ -114,7 +114,7 @@ static void copies_are_asked_for_and_sent_ahead(void **state)
         "  state 0 0..3 acked 3, s0..1 1 held, groups 0+1, 984 bytes 16384 memory, 3 records\n"
         "nothing\n"
         "  state 0 0..3 acked 3, s0..1 1 held, groups 0+1, 984 bytes 16384 memory, 3 records\n");
-    fake_destroy(fake);
+    watch_end(fake);
 }
 
 /* Goal: at level `disk` as many commits are under way as the keeper takes, and the one behind takes along what
@@ -164,7 +164,7 @@ static void commits_on_disk_follow_each_other(void **state)
                      "append 4: OK at 3\n"
                      "  state 0 0..4 acked 4, s0..1 1 held, groups 0+1, 1224 bytes 16384 memory, 4 "
                      "records\n");
-        fake_destroy(fake);
+        watch_end(fake);
     }
 }
 
@@ -219,7 +219,7 @@ static void roll_goes_step_by_step(void **state)
                      "append 3: OK at 1\n"
                      "  state 0 0..2 acked 2, s0..2 2 held, groups 0+1, 21000 bytes 49152 memory, "
                      "2 records\n");
-        fake_destroy(fake);
+        watch_end(fake);
     }
 }
 
@@ -256,7 +256,7 @@ static void pace_of_rolling_sizes_segments(void **state)
              "900 ms: 131072 fast, next 1048576\n"
              "900 ms: 1048576 fast, next 524288\n"
              "900 ms: 524288 fast, next 4194304\n");
-    fake_destroy(fake);
+    watch_end(fake);
 }
 
 /* ---- care ---- */
@@ -317,7 +317,7 @@ static void idle_head_is_parked_and_resumed(void **state)
                      "append 3: OK at 1\n"
                      "  state 0 0..2 acked 2, s0..1 1 held, groups 0+1, 776 bytes 16384 memory, 2 "
                      "records\n");
-        fake_destroy(fake);
+        watch_end(fake);
     }
 }
 
@@ -352,7 +352,7 @@ static void head_with_something_to_do_is_not_parked(void **state)
         leat_log_care(log);
         fake_settle(fake);
         assert_true(log->parked);
-        fake_destroy(fake);
+        watch_end(fake);
         trace_begin();
     }
 }
@@ -432,7 +432,7 @@ static void keeper_is_asked_about_the_head(void **state)
                      "RESUME s0 cap 16384\n"
                      "  state 0 0..1 acked 1, s0..1 1 held, groups 0+1, 504 bytes 16384 memory, 1 "
                      "records\n");
-        fake_destroy(fake);
+        watch_end(fake);
     }
 }
 
@@ -484,7 +484,7 @@ static void stop_ends_with_a_parked_head(void **state)
     TRACE_IS("PARK s0 984 from 0 to 3\n"
              "ended\n");
     fake->ended = false;
-    fake_destroy(fake);
+    watch_end(fake);
 }
 
 /* Goal: a deleted log fails what waits, drops all of its segments and its reservation, and is gone. */
@@ -514,7 +514,7 @@ static void deleted_log_drops_everything(void **state)
              "  state 0 0..2 acked 2, s0..0 0 held, groups 0+0, 0 bytes 0 memory, 2 records\n");
     assert_int_equal(fake->held_count, 0);
     leat_log_destroy(&fake->log);
-    fake_destroy(fake);
+    watch_end(fake);
 }
 
 /* Goal: a released log gives its segments up, newest first, once nobody holds them. */
@@ -553,7 +553,7 @@ static void released_log_gives_its_segments_up(void **state)
              "s1 state 2, the log's: 0\n"
              "s0 state 4, the log's: 0\n");
     leat_log_destroy(&fake->log);
-    fake_destroy(fake);
+    watch_end(fake);
 }
 
 /* ---- what fails ---- */
@@ -589,9 +589,7 @@ static void fails(enum leat_keep_kind kind, leat_err rc)
     (void)put(fake, 1, 20000);
     fake_settle(fake);
     state_trace(fake);
-    size_t used = trace_used;
-    fake_destroy(fake);
-    trace_text[trace_used = used] = '\0';
+    watch_end(fake);
 }
 
 /* Goal: a segment that can't be had is a pause of a second where that may change, and the end where not. */
