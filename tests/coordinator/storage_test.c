@@ -10,12 +10,11 @@
 #include <cmocka.h>
 #include <raft.h>
 
-#include "base/bytes.h"
-#include "base/crc32c.h"
 #include "base/mem.h"
 #include "coordinator/raft_log.h"
 #include "tests/coordinator/fake.h"
 #include "tests/coordinator/journal.h"
+#include "tests/coordinator/raft_bytes.h"
 
 enum { SEGMENT = 4096 };
 #define VOTE_WRITTEN "write vote 0+4096, sync vote, write vote 4096+4096, sync vote"
@@ -27,9 +26,6 @@ static struct leat_error error;
 static uint64_t durable_index;
 static unsigned durable_calls, saved_calls;
 static leat_err durable_rc, saved_rc;
-
-/* u8 1, u64 1 server: id 1, address "1", a voter. */
-static const uint8_t conf[] = {1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, '1', 0, 1};
 
 static void on_durable(void *owner, uint64_t index, leat_err rc)
 {
@@ -76,7 +72,7 @@ static int finish(void **state)
 static void form(void)
 {
     bool is_new = false;
-    const struct leat_raft_entry first = {1, RAFT_CHANGE, sizeof conf, (uint8_t *)conf};
+    const struct leat_raft_entry first = {1, RAFT_CHANGE, sizeof one_voter, (uint8_t *)one_voter};
     assert_int_equal(log_open(SEGMENT, &is_new), LEAT_OK);
     assert_true(is_new);
     assert_int_equal(leat_raft_log_form(&raft_log, &first, 1, &error), LEAT_OK);
@@ -108,7 +104,7 @@ static void forming_makes_all_of_it_durable_in_order(void **state)
 {
     (void)state;
     bool is_new = false;
-    const struct leat_raft_entry first = {1, RAFT_CHANGE, sizeof conf, (uint8_t *)conf};
+    const struct leat_raft_entry first = {1, RAFT_CHANGE, sizeof one_voter, (uint8_t *)one_voter};
     assert_int_equal(log_open(SEGMENT, &is_new), LEAT_OK);
     assert_true(is_new);
     expect_calls("make raft/, list raft/");
@@ -186,7 +182,7 @@ static void forming_that_was_cut_off_is_begun_anew(void **state)
     assert_true(is_new);
     expect_calls("make raft/, list raft/, open vote, read vote 0+4096, read vote 4096+4096, sync "
                  "vote, remove log-1, sync raft/");
-    const struct leat_raft_entry first = {1, RAFT_CHANGE, sizeof conf, (uint8_t *)conf};
+    const struct leat_raft_entry first = {1, RAFT_CHANGE, sizeof one_voter, (uint8_t *)one_voter};
     assert_int_equal(leat_raft_log_form(&raft_log, &first, 1, &error), LEAT_OK);
     expect_calls(
         VOTE_WRITTEN
@@ -268,67 +264,6 @@ static void entry_cut_in_flight_is_not_told_durable(void **state)
 
 /* ---- which bytes ---- */
 
-static void put32(uint8_t **at, uint32_t value)
-{
-    leat_put_le32(*at, value);
-    *at += 4;
-}
-static void put64(uint8_t **at, uint64_t value)
-{
-    leat_put_le64(*at, value);
-    *at += 8;
-}
-static void seal(uint8_t *header, size_t bytes)
-{
-    leat_put_le32(header + 4, leat_crc32c(0, header + 8, bytes - 8));
-}
-
-static uint8_t *segment_put(uint8_t *at, uint64_t number, uint64_t previous_end)
-{
-    uint8_t *header = at;
-    memset(at, 0, 64);
-    put32(&at, 0x4746524c);
-    at += 4;
-    put32(&at, 1);
-    put32(&at, 0);
-    put64(&at, number);
-    put64(&at, previous_end);
-    seal(header, 64);
-    return header + 64;
-}
-
-static uint8_t *frame_put(uint8_t *at, uint64_t index, uint64_t term, uint32_t type,
-                          const void *data, uint32_t bytes)
-{
-    uint8_t *header = at;
-    memset(at, 0, 32 + LEAT_ALIGN_UP((size_t)bytes, 8));
-    put32(&at, bytes);
-    at += 4;
-    put64(&at, term);
-    put64(&at, index);
-    put32(&at, type);
-    put32(&at, 0);
-    if (bytes) memcpy(at, data, bytes);
-    uint32_t crc = leat_crc32c(leat_crc32c(0, header, 4), header + 8, 24 + bytes);
-    leat_put_le32(header + 4, crc);
-    return at + LEAT_ALIGN_UP((size_t)bytes, 8);
-}
-
-static void round_seal(uint8_t *header, uint64_t segment, uint64_t place, const uint8_t *end,
-                       uint32_t count, uint64_t first)
-{
-    uint8_t *at = header;
-    memset(at, 0, 48);
-    put32(&at, 0x4446524c);
-    at += 4;
-    put64(&at, segment);
-    put64(&at, place);
-    put32(&at, (uint32_t)(end - header - 48));
-    put32(&at, count);
-    put64(&at, first);
-    seal(header, 48);
-}
-
 static void log_is_written_byte_for_byte(void **state)
 {
     (void)state;
@@ -340,7 +275,7 @@ static void log_is_written_byte_for_byte(void **state)
     leat_raft_log_flush(&raft_log);
     settle();
     uint8_t *first = segment_put(bytes, 1, 0);
-    uint8_t *at = frame_put(first + 48, 1, 1, RAFT_CHANGE, conf, sizeof conf);
+    uint8_t *at = frame_put(first + 48, 1, 1, RAFT_CHANGE, one_voter, sizeof one_voter);
     round_seal(first, 1, 64, at, 1, 1);
     uint8_t *second = at;
     at = frame_put(second + 48, 2, 1, RAFT_COMMAND, "sevenby", 7);
@@ -354,16 +289,14 @@ static void log_is_written_byte_for_byte(void **state)
     for (size_t i = (size_t)(at - bytes); i < SEGMENT; i++)
         assert_int_equal(file->now[i], 0);
     assert_int_equal(leat_raft_log_vote(&raft_log, 6, 9), LEAT_OK);
-    uint8_t vote[4096] = {0}, *v = vote;
-    put32(&v, 0x5646524c);
-    v += 4;
-    put32(&v, 1);
-    put32(&v, 0);
-    const uint64_t are[] = {3, 6,   9, 1,
-                            1, 168, 1}; /* sequence, term, voted for, first, durable, formed */
-    for (unsigned i = 0; i < 7; i++)
-        put64(&v, are[i]);
-    seal(vote, (size_t)(v - vote));
+    uint8_t vote[4096];
+    vote_put(vote, &(struct leat_raft_vote_state){.sequence = 3,
+                                                  .term = 6,
+                                                  .voted_for = 9,
+                                                  .first_segment = 1,
+                                                  .durable_segment = 1,
+                                                  .durable_end = 168,
+                                                  .formed = 1});
     file = fake_world_file(world, "raft/vote");
     assert_int_equal(file->bytes, 8192);
     assert_memory_equal(file->now, vote, 4096);
@@ -433,9 +366,12 @@ static void round_takes_what_fits_its_segment(void **state)
 
 static void snapshot(uint64_t index, uint64_t term)
 {
-    struct leat_raft_snapshot it = {
-        .index = index, .term = term, .conf_index = 1, .conf_bytes = sizeof conf, .data_bytes = 5};
-    it.conf = leat_mem_copy(LEAT_MEM_COORDINATOR, conf, sizeof conf);
+    struct leat_raft_snapshot it = {.index = index,
+                                    .term = term,
+                                    .conf_index = 1,
+                                    .conf_bytes = sizeof one_voter,
+                                    .data_bytes = 5};
+    it.conf = leat_mem_copy(LEAT_MEM_COORDINATOR, one_voter, sizeof one_voter);
     it.data = leat_mem_copy(LEAT_MEM_COORDINATOR, "table", 5);
     assert_true(it.conf && it.data);
     leat_raft_log_snapshot_save(&raft_log, &it);
@@ -460,17 +396,8 @@ static void snapshot_counts_once_it_is_whole(void **state)
     assert_int_equal(saved_calls, 1);
     assert_int_equal(saved_rc, LEAT_OK);
     assert_int_equal(raft_log.snapshot.index, 1);
-    uint8_t bytes[128] = {0}, *at = bytes;
-    put32(&at, 0x5346524c);
-    at += 4;
-    put32(&at, 1);
-    put32(&at, leat_crc32c(leat_crc32c(0, conf, sizeof conf), "table", 5));
-    const uint64_t are[] = {1, 1, 1, sizeof conf, 5}; /* index, term, configuration's, bytes */
-    for (unsigned i = 0; i < 5; i++)
-        put64(&at, are[i]);
-    seal(bytes, 56);
-    memcpy(at, conf, sizeof conf);
-    memcpy(at + sizeof conf, "table", 5);
+    uint8_t bytes[128];
+    assert_int_equal(snapshot_put(bytes, 1, 1, 1, "table", 5), 81);
     const struct fake_inode *file = fake_world_file(world, "raft/snapshot-00000000000000000001");
     assert_non_null(file);
     assert_int_equal(file->bytes, 81);
@@ -496,8 +423,8 @@ static void snapshot_counts_once_it_is_whole(void **state)
                  "log-1, read log-1 0+8388608, sync log-1");
     const struct leat_raft_snapshot *it = &raft_log.snapshot;
     assert_true(it->index == 2 && it->term == 1 && it->conf_index == 1 &&
-                it->conf_bytes == sizeof conf && it->data_bytes == 5);
-    assert_memory_equal(it->conf, conf, sizeof conf);
+                it->conf_bytes == sizeof one_voter && it->data_bytes == 5);
+    assert_memory_equal(it->conf, one_voter, sizeof one_voter);
     assert_memory_equal(it->data, "table", 5);
     leat_raft_log_close(&raft_log);
 }
@@ -714,7 +641,7 @@ static void failure_of_a_snapshot_leaves_the_one_before(void **state)
 static void forming_that_fails_forms_nothing(void **state)
 {
     (void)state;
-    const struct leat_raft_entry first = {1, RAFT_CHANGE, sizeof conf, (uint8_t *)conf};
+    const struct leat_raft_entry first = {1, RAFT_CHANGE, sizeof one_voter, (uint8_t *)one_voter};
     for (unsigned n = 1;; n++) {
         bool is_new = false;
         if (n > 1) assert_int_equal(begin(NULL), 0);
