@@ -1,0 +1,248 @@
+/* Attempts of recovery, from copies to the end: what fails and is left to the next one, entries, and when that
+ * next one is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/coordinator/attempts_rig.h"
+
+/* ---- copies ---- */
+
+/* n1 alone has the tails of both streamlets: the other node has to copy them. */
+static void prepare_begin(void)
+{
+    stream_make(2, 1);
+    crash(0);
+    away[3] = true;
+    machine->nodes[3].info.state = LEAT_NODE_GONE;
+    advance(0);
+    answer(1, 2, 100, LEAT_OK);
+    answer(2, 0, 0, LEAT_OK);
+    calls[0] = '\0';
+    advance(5);
+    assert_int_equal(it->phase, LEAT_RECOVERY_PREPARE);
+    assert_int_equal(it->phase_us, now_us);
+    expect_calls("pull n2");
+    assert_int_equal(it->task_count, 2);
+    assert_int_equal(it->tasks_open, 2);
+}
+
+static void copies_that_fail_leave_their_logs_to_the_next_attempt(void **state)
+{
+    (void)state;
+    for (unsigned c = 0; c < 4; c++) { /* none fails, the second, both, the second is not told of */
+        if (c) assert_int_equal(begin(NULL), 0);
+        prepare_begin();
+        const leat_err codes[] = {c == 2 ? LEAT_E_DISK : LEAT_OK,
+                                  c == 1 || c == 2 ? LEAT_E_DISK : LEAT_OK};
+        co_recovery_pulled(coordinator, 12, ATTEMPT + 2, codes, 2);
+        co_recovery_pulled(coordinator, 11, ATTEMPT, codes, 2);
+        co_recovery_pulled(coordinator, 99, ATTEMPT, codes, 2);
+        assert_int_equal(it->tasks_open, 2);
+        co_recovery_pulled(coordinator, 12, ATTEMPT, codes, c == 3 ? 1 : 2);
+        assert_int_equal(it->tasks_open, 0);
+        assert_int_equal(it->pulls[2].in_flight, 0);
+        assert_int_equal(it->pulls[2].next, 2);
+        co_recovery_pulled(coordinator, 12, ATTEMPT, codes, 2); /* again */
+        assert_int_equal(it->tasks_open, 0);
+        assert_int_equal(it->waits, c == 0 ? 0 : c == 2 ? 2 : 1);
+        assert_int_equal(it->logs[0].decision, c == 2 ? LEAT_RECOVER_WAITS : LEAT_RECOVER_TAIL);
+        assert_int_equal(it->logs[1].decision, c ? LEAT_RECOVER_WAITS : LEAT_RECOVER_TAIL);
+        if (c == 1) {
+            char why[240];
+            snprintf(why, sizeof why, "node n2 could not copy its last segment, 5: %s",
+                     leat_err_text(LEAT_E_DISK));
+            assert_string_equal(it->waiting[0].why, why);
+            assert_int_equal(it->waiting[0].log.streamlet, 1);
+        }
+        struct leat_recovery_status status = co_recovery_status(coordinator);
+        assert_int_equal(status.decided, 2 - it->waits);
+        assert_int_equal(status.pulls, 2);
+        assert_int_equal(status.pulls_open, 0);
+        advance(7);
+        assert_int_equal(it->prepared_us, 7);
+        assert_int_equal(it->phase, c == 2 ? LEAT_RECOVERY_NONE : LEAT_RECOVERY_COMMIT);
+        if (c < 3) finish(NULL);
+    }
+}
+
+static void copies_are_given_up_when_their_node_dies_or_takes_too_long(void **state)
+{
+    (void)state;
+    static const char late[] = "a copy of its last segment took too long",
+                      died[] = "a node died that was to copy its last segment";
+    for (unsigned c = 0; c < 5; c++) {
+        if (c) assert_int_equal(begin(NULL), 0);
+        prepare_begin();
+        if (c == 2) machine->nodes[2].info.crashed = true;
+        if (c == 3) machine->nodes[2].info.incarnation = 22;
+        if (c == 4) machine->nodes[1].info.crashed = true; /* nothing was asked of that one */
+        advance(c == 0 ? CO_PULL_US_MAX - 1 : c == 1 ? CO_PULL_US_MAX : 1);
+        const bool gives_up = c >= 1 && c <= 3;
+        assert_int_equal(it->phase, gives_up ? LEAT_RECOVERY_NONE : LEAT_RECOVERY_PREPARE);
+        if (gives_up) assert_int_equal(it->waiting_count, 2);
+        if (gives_up) assert_string_equal(it->waiting[1].why, c == 1 ? late : died);
+        if (!gives_up) assert_int_equal(it->tasks_open, 2);
+        if (c < 4) finish(NULL);
+    }
+}
+
+/* ---- committing ---- */
+
+static void entries_are_committed_one_behind_the_other(void **state)
+{
+    (void)state;
+    stream_make(2, 1);
+    crash(0);
+    advance(0);
+    const uint64_t lost_us = now_us;
+    for (uint32_t n = 1; n < NODES; n++)
+        answer(n, 2, 100, LEAT_OK);
+    advance(10);
+    advance(0); /* there is nothing to prepare */
+    assert_int_equal(it->phase, LEAT_RECOVERY_COMMIT);
+    assert_true(it->committing);
+    assert_int_equal(queued->kind, LEAT_COORDINATE_RECOVER);
+    assert_int_equal(queued->attempt, ATTEMPT);
+    assert_ptr_equal(queued->owner, coordinator);
+    assert_true(it->command_bytes > 0);
+    advance(5);
+    assert_int_equal(it->phase, LEAT_RECOVERY_COMMIT); /* it is waited for */
+    commit_done(LEAT_OK, 2);
+    assert_false(it->committing);
+    assert_int_equal(it->recovered, 2);
+    advance(6);
+    assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+    assert_null(queued);
+    assert_int_equal(it->attempts, 1);
+    assert_int_equal(it->fruitful, 1);
+    assert_true(it->last.recovered == 2 && it->last.commit_us == 11 && it->last.collect_us == 10 &&
+                it->last.crash_to_commit_us == now_us - lost_us && it->last.streamlets == 2 &&
+                it->last.phase == LEAT_RECOVERY_NONE && it->last.nodes_answered == 3 &&
+                it->last.age_us == 21 && it->last.decided == 2);
+    assert_int_equal(it->lost_us, 0);
+    assert_int_equal(it->again_us, now_us + CO_RECOVER_NEXT_US);
+    /* What is not taken counts for nothing; nor does the answer to an attempt that is over. */
+    advance(CO_RECOVER_NEXT_US);
+    for (uint32_t n = 1; n < NODES; n++)
+        answer(n, 2, 100, LEAT_OK);
+    advance(0);
+    advance(0);
+    commit_done(LEAT_E_AGAIN, 2);
+    assert_int_equal(it->recovered, 0);
+    advance(0);
+    assert_int_equal(it->attempts, 2);
+    assert_int_equal(it->fruitful, 1);
+    advance(CO_RECOVER_NEXT_US);
+    for (uint32_t n = 1; n < NODES; n++)
+        answer(n, 2, 100, LEAT_OK);
+    advance(0);
+    advance(0);
+    leads = false;
+    advance(0);
+    assert_true(it->committing);
+    commit_done(LEAT_OK, 2);
+    assert_false(it->committing);
+    assert_int_equal(it->recovered, 0);
+}
+
+/* ---- again ---- */
+
+static void attempt_in_vain(void)
+{
+    assert_int_equal(it->phase, LEAT_RECOVERY_COLLECT);
+    for (uint32_t n = 1; n < NODES; n++)
+        answer(n, 0, 0, LEAT_OK);
+    advance(0);
+    advance(0);
+    assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+}
+
+static void what_waits_is_looked_for_less_and_less_often(void **state)
+{
+    (void)state;
+    const uint64_t first = CO_RECOVER_AGAIN_US, most = CO_RECOVER_AGAIN_US_MAX;
+    struct leat_machine_stream *stream = stream_make(3, 1);
+    crash(0);
+    advance(0);
+    const uint64_t lost_us = it->lost_us, pace[] = {first, 2 * first, 4 * first, most, most};
+    for (unsigned i = 0; i < 5; i++) {
+        attempt_in_vain();
+        assert_int_equal(it->again_us, now_us + pace[i]);
+        assert_int_equal(it->waiting_count, 3);
+        assert_int_equal(it->lost_us, lost_us);
+        advance(pace[i] - 1);
+        assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+        advance(1);
+    }
+    machine->node_changes++; /* somebody came or went */
+    attempt_in_vain();
+    assert_int_equal(it->again_us, now_us + first);
+    advance(first);
+    attempt_in_vain();
+    assert_int_equal(it->again_us, now_us + 2 * first);
+    advance(2 * first);
+    stream->logs[2].record = (struct leat_log_record){.tail.segment = UINT64_MAX};
+    it->logs[2].seen = stream->logs[2].record; /* two wait, and one goes to another owner */
+    for (uint32_t n = 1; n < NODES; n++)
+        answer(n, 0, 0, LEAT_OK);
+    advance(0);
+    advance(0);
+    commit_done(LEAT_OK, 1);
+    advance(0);
+    assert_int_equal(it->again_us, now_us + first);
+    assert_true(it->last.recovered == 1 && it->lost_us == lost_us);
+    advance(first);
+    it->nodes[1].asked = true;
+    answer(1, 0, 0, LEAT_E_TIMEOUT); /* somebody has no answer */
+    it->streamlet_count = it->log_count = 2;
+    answer(2, 0, 0, LEAT_OK);
+    answer(3, 0, 0, LEAT_OK);
+    advance(0);
+    advance(0);
+    assert_int_equal(it->again_us, now_us + first);
+    /* None waits any more. */
+    stream->owners[0] = stream->owners[1] = stream->owners[2] = 1;
+    for (uint32_t i = 0; i < 3; i++)
+        stream->desc->streamlets[i].owner = 11;
+    advance(first);
+    assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+    assert_int_equal(it->waiting_count, 0);
+    assert_int_equal(it->lost_us, 0);
+    assert_true(it->again_us == UINT64_MAX);
+}
+
+static void logs_that_wait_are_listed_as_many_as_there_is_room_for(void **state)
+{
+    (void)state;
+    const uint32_t count = LEAT_RECOVERY_WAITING_MAX + 3;
+    stream_make(count, 1);
+    crash(0);
+    advance(0);
+    attempt_in_vain();
+    assert_int_equal(it->waiting_count, count);
+    for (uint32_t i = 0; i < LEAT_RECOVERY_WAITING_MAX; i++) {
+        assert_int_equal(it->waiting[i].log.streamlet, i);
+        assert_true(it->waiting[i].why[0] != '\0');
+    }
+    advance(CO_RECOVER_AGAIN_US);
+    attempt_in_vain();
+    assert_int_equal(it->waiting_count, count); /* of this round alone */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ATTEMPT_TEST(copies_that_fail_leave_their_logs_to_the_next_attempt),
+        ATTEMPT_TEST(copies_are_given_up_when_their_node_dies_or_takes_too_long),
+        ATTEMPT_TEST(entries_are_committed_one_behind_the_other),
+        ATTEMPT_TEST(what_waits_is_looked_for_less_and_less_often),
+        ATTEMPT_TEST(logs_that_wait_are_listed_as_many_as_there_is_room_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,420 @@
+/* Attempts of recovery, from the tables to what nodes have answered: what is looked for, who is asked, whose
+ * answers count, and when it goes on without the rest. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/coordinator/attempts_rig.h"
+
+/* ---- who recovers ---- */
+
+static void only_leaders_whose_tables_are_whole_recover(void **state)
+{
+    (void)state;
+    stream_make(1, 1);
+    crash(0);
+    for (unsigned c = 0; c < 4; c++) {
+        leads = c & 1;
+        coordinator->ready = c & 2;
+        advance(1);
+        assert_int_equal(it->phase, c == 3 ? LEAT_RECOVERY_COLLECT : LEAT_RECOVERY_NONE);
+    }
+    assert_int_equal(it->attempt, ATTEMPT);
+    assert_int_equal(it->lost_us, now_us);
+    leads = false;
+    advance(1);
+    assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+    assert_int_equal(it->attempt + it->lost_us + it->streamlet_count + it->log_count + it->asked +
+                         it->crashed_count,
+                     0);
+    assert_false(it->looked);
+    assert_null(it->streamlets);
+    assert_int_equal(it->now_us, now_us);
+    leads = true;
+    advance(0); /* it leads again, and looks at once */
+    assert_int_equal(it->phase, LEAT_RECOVERY_COLLECT);
+}
+
+static void node_that_does_not_recover_has_no_memory_for_it(void **state)
+{
+    (void)state;
+    co_recovery_fini(coordinator);
+    coordinator->options.on_collect = NULL;
+    assert_int_equal(co_recovery_init(coordinator), LEAT_OK);
+    assert_null(coordinator->recovery);
+    co_recovery_advance(coordinator);
+    struct leat_collect collect = {.attempt = 0};
+    co_recovery_rows(coordinator, 10, &collect);
+    co_recovery_pulled(coordinator, 10, 0, NULL, 0);
+    coordinator->options.on_collect = on_collect;
+    coordinator->clustered = false;
+    assert_int_equal(co_recovery_init(coordinator), LEAT_OK);
+    assert_null(coordinator->recovery);
+    coordinator->clustered = true;
+    leat_mem_fail_at(1);
+    assert_int_equal(co_recovery_init(coordinator), LEAT_E_NO_MEMORY);
+    leat_mem_fail_at(0);
+}
+
+/* ---- what is looked for ---- */
+
+enum found { NOTHING, LATER, TAKEN, WAITS };
+
+/* Of one streamlet: nobody's; its owner has crashed; its owner came up anew and has not adopted it, for so long;
+ * it waits. */
+static void streamlet_is_looked_for_when_nobody_serves_it(void **state)
+{
+    (void)state;
+    static const struct {
+        bool nobody, crashed, down, older, adopted, waits;
+        int64_t age; /* of what is known of its node, beside CO_ADOPT_GRACE_US */
+        enum found found;
+    } cases[] = {
+        {.found = NOTHING},
+        {.nobody = true, .found = TAKEN},
+        {.crashed = true, .down = true, .found = TAKEN},
+        {.down = true, .found = NOTHING}, /* it is not heard of: it was not declared crashed yet */
+        {.older = true, .age = -1, .found = LATER},
+        {.older = true, .age = 0, .found = TAKEN},
+        {.older = true, .age = 1, .found = TAKEN},
+        {.older = true, .age = -1, .adopted = true, .found = TAKEN},
+        {.older = true, .age = -1, .down = true, .found = TAKEN},
+        {.older = true, .age = -1, .crashed = true, .down = true, .found = TAKEN},
+        {.waits = true, .found = WAITS},
+        {.waits = true, .older = true, .age = -1, .found = LATER},
+        {.waits = true, .crashed = true, .down = true, .found = TAKEN},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        if (c) assert_int_equal(begin(NULL), 0);
+        struct leat_machine_stream *stream = stream_make(1, 2);
+        struct leat_machine_node *node = &machine->nodes[0];
+        if (cases[c].nobody) stream->owners[0] = LEAT_OWNER_NONE;
+        node->info.crashed = cases[c].crashed;
+        node->info.state = cases[c].down ? LEAT_NODE_DOWN : LEAT_NODE_UP;
+        if (cases[c].older) stream->desc->streamlets[0].owner = 9;
+        node->adopted = cases[c].adopted ? 10 : 9;
+        if (cases[c].waits) stream->logs[1].epoch.v = 4;
+        it->seen[0].incarnation = 10;
+        it->seen[0].since_us = now_us - CO_ADOPT_GRACE_US - (uint64_t)cases[c].age;
+        advance(0);
+        const bool begun = cases[c].found == TAKEN || cases[c].found == WAITS;
+        if ((it->phase == LEAT_RECOVERY_COLLECT) != begun) fail_msg("case %zu", c);
+        assert_int_equal(it->again_us == now_us + CO_TICK_US, cases[c].found == LATER);
+        assert_int_equal(it->again_us == UINT64_MAX, cases[c].found != LATER);
+        assert_int_equal(it->lost_us, begun ? now_us : 0);
+        if (begun) {
+            const struct co_recover_streamlet *found = &it->streamlets[0];
+            assert_int_equal(it->streamlet_count, 1);
+            assert_int_equal(it->log_count, 2);
+            assert_int_equal(found->takes, cases[c].found == TAKEN);
+            assert_true(found->ref.stream == 1 && found->ref.streamlet == 0 && found->first == 0 &&
+                        found->logs == 2);
+            assert_int_equal(found->seen_owner, cases[c].older ? 9 : 10);
+            assert_int_equal(found->seen_epoch.v, 3);
+            assert_int_equal(it->logs[1].seen_epoch.v, cases[c].waits ? 4 : 3);
+            assert_true(it->logs[1].ref.log == 1 && it->logs[1].seen.opened &&
+                        it->logs[1].seen.stamp_epoch.v == 3);
+            bool named = found->takes && !cases[c].nobody; /* whose writes are fenced */
+            assert_int_equal(it->crashed_count, named);
+            if (named) assert_string_equal(it->crashed[0].name, "n0");
+            if (named) assert_int_equal(it->crashed[0].incarnation, found->seen_owner);
+        }
+        if (c + 1 < sizeof cases / sizeof *cases) finish(NULL);
+    }
+}
+
+/* When nothing is to be had it is not looked at again before a node changes, or the time has come. */
+static void tables_are_looked_at_when_something_may_be_new(void **state)
+{
+    (void)state;
+    struct leat_machine_stream *stream = stream_make(1, 1);
+    advance(0);
+    assert_true(it->looked && it->phase == LEAT_RECOVERY_NONE);
+    stream->owners[0] = LEAT_OWNER_NONE; /* no entry does that by itself */
+    advance(1000000000);
+    assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+    it->again_us = now_us + 10;
+    advance(9);
+    assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+    advance(1);
+    assert_int_equal(it->phase, LEAT_RECOVERY_COLLECT);
+    leads = false;
+    advance(0);
+    leads = true;
+    stream->owners[0] = 0;
+    advance(0);
+    assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+    stream->owners[0] = LEAT_OWNER_NONE;
+    machine->node_changes++;
+    it->committing = true; /* the entry of an attempt that was given up is on its way yet */
+    advance(0);
+    assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+    it->committing = false;
+    advance(0);
+    assert_int_equal(it->phase, LEAT_RECOVERY_COLLECT);
+}
+
+/* Those in use first; as many as an attempt holds; the next goes on behind, and the round ends with the last. */
+static void attempt_takes_what_it_holds_and_the_next_goes_on(void **state)
+{
+    (void)state;
+    const uint32_t half = CO_COLLECT_LOGS_MAX / 2;
+    struct leat_machine_stream *idle = stream_make(2, 1);
+    for (uint32_t i = 0; i < 2; i++)
+        idle->logs[i].record = (struct leat_log_record){.tail.segment = UINT64_MAX};
+    stream_make(half / 256, 256);
+    stream_make(half / 256, 256);
+    stream_make(1, 3);
+    crash(0);
+    away[2] = away[3] = true;
+    advance(0);
+    assert_int_equal(it->log_count, CO_COLLECT_LOGS_MAX);
+    assert_int_equal(it->streamlets[0].ref.stream, 2);
+    assert_int_equal(it->streamlets[it->streamlet_count - 1].ref.stream, 3);
+    assert_int_equal(it->streamlets[it->streamlet_count - 1].first, CO_COLLECT_LOGS_MAX - 256);
+    assert_true(it->cursor.pass == 0 && it->cursor.stream == 4 && it->cursor.streamlet == 0);
+    expect_calls("ask n1");
+    answer(1, 0, 0, LEAT_E_TIMEOUT);
+    advance(1); /* all wait: of none an entry */
+    assert_int_equal(it->round_waits, 0);
+    advance(1);
+    assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+    assert_int_equal(it->round_waits, CO_COLLECT_LOGS_MAX);
+    assert_int_equal(it->again_us, now_us + CO_RECOVER_NEXT_US);
+    advance(CO_RECOVER_NEXT_US - 1);
+    assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+    advance(1);
+    assert_int_equal(it->log_count, 5);
+    assert_int_equal(it->streamlets[0].ref.stream, 4);
+    assert_int_equal(it->streamlets[1].ref.stream, 1);
+    assert_int_equal(it->streamlets[2].ref.streamlet, 1);
+    assert_true(it->cursor.pass == 0 && it->cursor.stream == 0 && it->cursor.streamlet == 0);
+    assert_int_equal(it->round_waits, CO_COLLECT_LOGS_MAX);
+    answer(1, 0, 0, LEAT_E_TIMEOUT);
+    advance(1);
+    advance(1);
+    assert_int_equal(it->round_waits,
+                     CO_COLLECT_LOGS_MAX + 3 +
+                         2); /* of those never opened nobody is there to own them */
+    assert_int_equal(it->again_us, now_us + CO_RECOVER_AGAIN_US);
+}
+
+/* The newest incarnation of each node that is lost, once; and nobody whose log only waits. */
+static void lost_incarnations_are_named_once(void **state)
+{
+    (void)state;
+    struct leat_machine_stream *stream = stream_make(5, 1);
+    const uint64_t owners[] = {9, 10, 8, 12, 13};
+    const uint16_t nodes[] = {0, 0, 0, 2, 3};
+    for (uint32_t i = 0; i < 5; i++) {
+        stream->owners[i] = nodes[i];
+        stream->desc->streamlets[i].owner = owners[i];
+    }
+    stream->logs[4].epoch.v = 4; /* of n3, which lives */
+    crash(0);
+    crash(2);
+    advance(0);
+    assert_int_equal(it->streamlet_count, 5);
+    assert_int_equal(it->crashed_count, 2);
+    assert_string_equal(it->crashed[0].name, "n0");
+    assert_int_equal(it->crashed[0].incarnation, 10);
+    assert_string_equal(it->crashed[1].name, "n2");
+    assert_int_equal(it->crashed[1].incarnation, 12);
+}
+
+static void lack_of_memory_begins_the_attempt_later(void **state)
+{
+    (void)state;
+    stream_make(2, 2);
+    crash(0);
+    for (unsigned n = 1; n <= 3; n++) {
+        leat_mem_fail_at(n);
+        advance(CO_RECOVER_AGAIN_US);
+        leat_mem_fail_at(0);
+        assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+        assert_int_equal(it->again_us, now_us + CO_RECOVER_AGAIN_US);
+        assert_null(it->streamlets);
+        assert_null(it->logs);
+        expect_calls("");
+    }
+    advance(CO_RECOVER_AGAIN_US);
+    assert_int_equal(it->phase, LEAT_RECOVERY_COLLECT);
+}
+
+/* ---- collecting ---- */
+
+/* Who is up and can be reached; this node itself needs no link. */
+static void nodes_that_can_answer_are_asked(void **state)
+{
+    (void)state;
+    stream_make(1, 1);
+    crash(0);
+    away[2] = true;
+    machine->nodes[3].info.node_address[0] = '\0';
+    advance(0);
+    expect_calls("ask n1");
+    assert_int_equal(it->asked, 1);
+    assert_int_equal(it->index, 42);
+    finish(NULL);
+    begin(NULL);
+    stream_make(1, 1);
+    crash(0);
+    advance(0);
+    expect_calls("ask n1, ask n2, ask n3");
+    assert_int_equal(it->asked, 3);
+    assert_int_equal(it->begun_us, now_us);
+    struct leat_recovery_status status = co_recovery_status(coordinator);
+    assert_true(status.attempt == ATTEMPT && status.phase == LEAT_RECOVERY_COLLECT &&
+                status.streamlets == 1 && status.logs == 1 && status.nodes_asked == 3 &&
+                status.nodes_answered == 0 && status.decided == 0);
+}
+
+static void answers_count_once_and_for_their_attempt(void **state)
+{
+    (void)state;
+    stream_make(1, 1);
+    crash(0);
+    away[3] = true;
+    advance(0);
+    struct leat_replica_row row = {.log = {1, 0, 0}};
+    struct leat_collect collect = {.attempt = ATTEMPT + 2, .rows = &row, .row_count = 1};
+    co_recovery_rows(coordinator, 11, &collect); /* another's */
+    collect.attempt = ATTEMPT;
+    co_recovery_rows(coordinator, 99, &collect); /* nobody's */
+    co_recovery_rows(coordinator, 13, &collect); /* who was not asked */
+    assert_int_equal(it->answered + it->row_count, 0);
+    co_recovery_rows(coordinator, 12, &collect);
+    co_recovery_rows(coordinator, 12, &collect); /* again */
+    assert_int_equal(it->answered, 1);
+    assert_int_equal(it->good, 1);
+    assert_int_equal(it->row_count, 1);
+    assert_int_equal(it->rows[0].node, 2);
+    assert_true(it->nodes[2].good && !it->nodes[1].answered);
+    collect.rc = LEAT_E_TIMEOUT;
+    co_recovery_rows(coordinator, 11, &collect); /* it has none */
+    assert_int_equal(it->answered, 2);
+    assert_int_equal(it->good, 1);
+    assert_int_equal(it->row_count, 1);
+    advance(0);
+    assert_true(it->phase != LEAT_RECOVERY_COLLECT);
+    collect.rc = LEAT_OK;
+    co_recovery_rows(coordinator, 11, &collect); /* too late */
+    assert_int_equal(it->row_count, 1);
+}
+
+/* Many rows, of several answers; one for which memory lacks is no answer. */
+static void rows_of_all_answers_are_kept(void **state)
+{
+    (void)state;
+    stream_make(1, 1);
+    crash(0);
+    advance(0);
+    const size_t counts[] = {256, 1, 700};
+    size_t before = 0;
+    for (uint32_t n = 1; n < NODES; n++) {
+        struct leat_replica_row rows[700] = {0};
+        for (uint32_t i = 0; i < 700; i++)
+            rows[i].segment = 1000 * n + i;
+        struct leat_collect collect = {
+            .attempt = ATTEMPT, .rows = rows, .row_count = counts[n - 1]};
+        if (n == 2) leat_mem_fail_at(1);
+        co_recovery_rows(coordinator, 10 + n, &collect);
+        leat_mem_fail_at(0);
+        assert_int_equal(it->nodes[n].good, n != 2);
+        assert_int_equal(collect.rc, n == 2 ? LEAT_E_NO_MEMORY : LEAT_OK);
+        if (n == 2) continue;
+        assert_int_equal(it->row_count, before + counts[n - 1]);
+        for (size_t i = before; i < it->row_count; i++)
+            assert_true(it->rows[i].row.segment == 1000 * n + (i - before) &&
+                        it->rows[i].node == n);
+        before = it->row_count;
+    }
+    assert_true(it->row_capacity >= it->row_count);
+    assert_int_equal(it->good, 2);
+}
+
+/* All have answered; or enough of them, after a while; or the time is up. Whoever dies meanwhile is not waited
+ * for. */
+static void collecting_ends_as_soon_as_it_may(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned answers; /* of 3 */
+        uint32_t rows;    /* of each: else nothing is decided */
+        uint64_t after_us;
+        unsigned die;
+        bool goes_on;
+    } cases[] = {
+        {3, 1, 0, 0, true},
+        {3, 0, 0, 0, true},
+        {2, 1, 0, 0, false},
+        {2, 1, CO_COLLECT_WAIT_US - 1, 0, false},
+        {2, 1, CO_COLLECT_WAIT_US, 0, true},
+        {2, 0, CO_COLLECT_WAIT_US, 0, false},
+        {0, 0, CO_COLLECT_WAIT_US, 0, false},
+        {2, 0, CO_COLLECT_WAIT_US_MAX - 1, 0, false},
+        {2, 0, CO_COLLECT_WAIT_US_MAX, 0, true},
+        {0, 0, CO_COLLECT_WAIT_US_MAX, 0, true},
+        {2, 0, 0, 1, true},
+        {1, 0, 0, 1, false},
+        {2, 0, 0, 2, true},
+        {2, 0, 0, 3, true},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        if (c) assert_int_equal(begin(NULL), 0);
+        stream_make(1, 1);
+        crash(0);
+        advance(0);
+        for (uint32_t n = 1; n <= cases[c].answers; n++)
+            answer(n, cases[c].rows, 100, LEAT_OK);
+        if (cases[c].die == 1) machine->nodes[3].info.crashed = true;
+        if (cases[c].die == 2) machine->nodes[3].info.state = LEAT_NODE_DOWN;
+        if (cases[c].die == 3) machine->nodes[3].info.incarnation = 23;
+        advance(cases[c].after_us);
+        if ((it->phase != LEAT_RECOVERY_COLLECT) != cases[c].goes_on) fail_msg("case %zu", c);
+        if (cases[c].goes_on) assert_int_equal(it->collected_us, cases[c].after_us);
+        if (c + 1 < sizeof cases / sizeof *cases) finish(NULL);
+    }
+}
+
+/* What was tried in vain is tried again with the next answer, not each turn. */
+static void deciding_early_waits_for_another_answer(void **state)
+{
+    (void)state;
+    stream_make(2, 1);
+    crash(0);
+    advance(0);
+    answer(1, 1, 100, LEAT_OK);
+    advance(CO_COLLECT_WAIT_US);
+    assert_true(it->sorted && it->phase == LEAT_RECOVERY_COLLECT);
+    advance(1);
+    assert_int_equal(it->phase, LEAT_RECOVERY_COLLECT);
+    answer(2, 2, 100, LEAT_OK);
+    assert_false(it->sorted);
+    advance(1);
+    assert_int_equal(it->phase, LEAT_RECOVERY_PREPARE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ATTEMPT_TEST(only_leaders_whose_tables_are_whole_recover),
+        ATTEMPT_TEST(node_that_does_not_recover_has_no_memory_for_it),
+        ATTEMPT_TEST(streamlet_is_looked_for_when_nobody_serves_it),
+        ATTEMPT_TEST(tables_are_looked_at_when_something_may_be_new),
+        ATTEMPT_TEST(attempt_takes_what_it_holds_and_the_next_goes_on),
+        ATTEMPT_TEST(lost_incarnations_are_named_once),
+        ATTEMPT_TEST(lack_of_memory_begins_the_attempt_later),
+        ATTEMPT_TEST(nodes_that_can_answer_are_asked),
+        ATTEMPT_TEST(answers_count_once_and_for_their_attempt),
+        ATTEMPT_TEST(rows_of_all_answers_are_kept),
+        ATTEMPT_TEST(collecting_ends_as_soon_as_it_may),
+        ATTEMPT_TEST(deciding_early_waits_for_another_answer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
