@@ -176,24 +176,26 @@ static void fail_each_allocation(void)
     size_t count;
     struct leat_machine_result result;
     assert_int_equal(leat_machine_snapshot(machine, &bytes, &count), LEAT_OK);
-    for (uint64_t n = 1, calls = n; calls >= n; n++) {
+    bool lacks = true;
+    for (uint64_t n = 1; lacks; n++) {
         leat_mem_fail_at(n);
         leat_err rc = leat_machine_restore(other, bytes, count);
-        calls = leat_mem_calls();
+        lacks = leat_mem_calls() >= n;
         leat_mem_fail_at(0);
-        assert_int_equal(rc, calls >= n ? LEAT_E_NO_MEMORY : LEAT_OK);
+        assert_int_equal(rc, lacks ? LEAT_E_NO_MEMORY : LEAT_OK);
         assert_true(rc == LEAT_OK || (other->stream_count == 0 && other->node_count == 0));
     }
     other->on_stream = NULL;
     other->on_stream_deleted = NULL;
     other->on_node = NULL;
-    for (uint64_t n = 1, calls = n; calls >= n; n++) {
+    lacks = true;
+    for (uint64_t n = 1; lacks; n++) {
         assert_int_equal(leat_machine_restore(other, bytes, count), LEAT_OK);
         leat_mem_fail_at(n);
         leat_err rc = leat_machine_apply(other, entry.bytes, entry.count, &result);
-        calls = leat_mem_calls();
+        lacks = leat_mem_calls() >= n;
         leat_mem_fail_at(0);
-        assert_int_equal(rc == LEAT_E_NO_MEMORY, calls >= n);
+        assert_int_equal(rc == LEAT_E_NO_MEMORY, lacks);
     }
     uint8_t *again;
     size_t again_count;

@@ -66,6 +66,7 @@ static int finish(void **state)
     (void)state;
     fake_world_fini(world);
     free(world);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_COORDINATOR), 0);
     return 0;
 }
 
