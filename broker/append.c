@@ -145,7 +145,7 @@ static struct leat_append_request *append_take_structs(struct leat_peer *peer, b
 static struct leat_append_request *append_begin(struct leat_peer *peer,
                                                 const struct leat_frame *frame)
 {
-    struct leat_msg_append body = {.batch_count = 1};
+    struct leat_msg_append body;
     leat_err rc = leat_msg_append_decode(frame->control, frame->control_bytes, &body);
     struct leat_append_request *request =
         append_take_structs(peer, peer->requests == 0, rc == LEAT_OK ? body.batch_count : 1);
@@ -326,9 +326,14 @@ static void append_refuse_rest(struct leat_append_request *request, leat_err rc,
     LEAT_ASSERT(rc != LEAT_OK && !request->refused);
     request->refused = true;
     request->rc = rc;
-    if (request->text == NULL && error != NULL && error->code != LEAT_OK && error->text[0] != '\0')
-        request->text = leat_mem_strdup(LEAT_MEM_BROKER, error->text);
     struct leat_append_part *part = request->last;
+    /* What the check of a later batch has found is none of this one's. */
+    if (rc == LEAT_E_AGAIN || part->unpacked != rc) {
+        leat_mem_free(request->text);
+        request->text = NULL;
+    }
+    if (request->text == NULL && error != NULL && error->text[0] != '\0')
+        request->text = leat_mem_strdup(LEAT_MEM_BROKER, error->text);
     for (uint32_t i = request->begun; i < request->batch_count; i++, part = part->next) {
         part->rc = i == request->begun ? rc : LEAT_E_CANCELLED;
         part->append.first_offset = 0;

@@ -88,6 +88,28 @@ static void bytes_between_cores_have_limits(void **state)
 
 /* ---- room ---- */
 
+/* Goal: it comes back when all of it is acked, and not while a part waits for room. */
+static void forwarded_request_comes_back_whole(void **state)
+{
+    (void)state;
+    begin();
+    static const struct batch batches[] = {{10, PLAIN, 0, 2}, {20, PLAIN, 0, 3}};
+    it.appends[1] = LEAT_E_AGAIN;
+    assert_int_equal(frame(5, 1, batches, 2, 2), LEAT_HANDLED);
+    alone_deliver();
+    said_enough();
+    acked(0, LEAT_OK);
+    assert_said("");
+    leat_append_on_room(&it.hosted[1]);
+    said_enough();
+    acked(1, LEAT_OK);
+    assert_said("mail to 0\n");
+    alone_deliver();
+    answers();
+    assert_said("answer 5: OK 100 OK 110\n");
+    end();
+}
+
 /* Goal: requests for one log keep their order: who comes while others wait stands behind them. */
 static void forwarded_requests_wait_in_line(void **state)
 {
@@ -211,6 +233,37 @@ static void compressed_batch_that_is_wrong_is_refused_there(void **state)
         answers();
         assert_said(i == 0 ? "answer 5: OK 100 CORRUPT 0 CANCELLED 0 bad records\n"
                            : "answer 5: OK 100 INVALID 0 CANCELLED 0 it is wrong\n");
+        end();
+    }
+}
+
+/* Goal: what was found to be wrong with a batch is not told of one in front of it, which was refused otherwise. */
+static void refusal_has_its_own_words(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        begin();
+        static const struct batch batches[] = {{10, PLAIN, 0, 2}, {20, PACKED, 0, 3}};
+        it.unpacks[0] = LEAT_E_CORRUPT;
+        if (i == 0) it.appends[0] = LEAT_E_SEQUENCE_GAP;
+        if (i == 1) it.gone = true, it.absent = LEAT_E_STARTING;
+        if (i == 2) it.appends[0] = LEAT_E_AGAIN;
+        assert_int_equal(frame(5, 1, batches, 2, 2), LEAT_HANDLED);
+        alone_deliver();
+        if (i == 2) {
+            alone.now_us += LEAT_APPEND_ROOM_US;
+            leat_append_expire(&alone.cores[1]);
+        }
+        alone_deliver_all();
+        answers();
+        char expected[256];
+        snprintf(expected, sizeof expected, "answer 5: %s\n",
+                 i == 0 ? "SEQUENCE_GAP 0 CANCELLED 0 the log says no"
+                 : i == 1
+                     ? "STARTING 0 CANCELLED 0 the server is starting or stopping"
+                     : "AGAIN 0 CANCELLED 0 no room in the log for 15 s: memory or disk can't keep "
+                       "up; send it again");
+        assert_said(expected);
         end();
     }
 }
@@ -364,11 +417,13 @@ int main(void)
         cmocka_unit_test(append_goes_to_its_logs_core_and_back),
         cmocka_unit_test(refusal_of_another_core_comes_back),
         cmocka_unit_test(bytes_between_cores_have_limits),
+        cmocka_unit_test(forwarded_request_comes_back_whole),
         cmocka_unit_test(forwarded_requests_wait_in_line),
         cmocka_unit_test(room_is_for_all_that_wait),
         cmocka_unit_test(forwarded_request_expires),
         cmocka_unit_test(compressed_batches_are_checked_before_they_go),
         cmocka_unit_test(compressed_batch_that_is_wrong_is_refused_there),
+        cmocka_unit_test(refusal_has_its_own_words),
         cmocka_unit_test(nothing_is_checked_without_need),
         cmocka_unit_test(turn_that_does_not_come_ends_it_here),
         cmocka_unit_test(append_of_another_door_is_told),

@@ -1,4 +1,5 @@
-/* Appends to logs of the connection's own core, by append.c alone: what is appended, refused and answered, in which order. */
+/* Appends to logs of the connection's own core, by append.c alone: what is appended, refused and answered, and in which
+ * order. */
 #include "tests/broker/append_rig.h"
 
 /* ---- acks and answers ---- */
@@ -39,6 +40,7 @@ static void answers_keep_the_order_of_requests(void **state)
             for (size_t used = 0; answered < 3 && done[answered]; answered++)
                 used += (size_t)snprintf(expected + used, sizeof expected - used,
                                          "answer %u: OK %u\n", answered, 100 + 10 * answered);
+            assert_int_equal(leat_list_empty(&it.peer.answers), expected[0] == '\0');
             answers();
             assert_said(expected);
         }
@@ -46,7 +48,7 @@ static void answers_keep_the_order_of_requests(void **state)
     }
 }
 
-/* Goal: a batch that was appended before counts once, one that was not acked not at all; each is answered as it went. */
+/* Goal: a batch that was appended before counts once, one that was not acked does not; each is answered as it went. */
 static void batches_are_answered_one_by_one(void **state)
 {
     (void)state;
@@ -284,6 +286,28 @@ static void append_waits_for_room(void **state)
     end();
 }
 
+/* Goal: it stands in line once, however often its frame comes. */
+static void append_stands_in_line_once(void **state)
+{
+    (void)state;
+    begin();
+    it.appends[0] = it.appends[1] = LEAT_E_AGAIN;
+    assert_int_equal(frame_plain(5, 0), LEAT_HELD);
+    assert_int_equal(frame_plain(5, 0), LEAT_HELD);
+    const struct leat_list *blocked = &it.hosted[0].blocked, *waits = &alone.cores[0].room_waits;
+    assert_ptr_equal(blocked->next, &it.peer.room.by_log);
+    assert_ptr_equal(blocked->next->next, blocked);
+    assert_ptr_equal(waits->next, &it.peer.room.by_time);
+    assert_ptr_equal(waits->next->next, waits);
+    assert_int_equal(frame_plain(5, 0), LEAT_HANDLED);
+    leat_list_remove(&it.peer.room.by_log);
+    leat_list_remove(&it.peer.room.by_time);
+    acked(0, LEAT_OK);
+    answers();
+    said_enough();
+    end();
+}
+
 /* Goal: after so long what was not taken is refused; what was, is waited for. */
 static void room_that_does_not_come_refuses_the_rest(void **state)
 {
@@ -460,6 +484,7 @@ int main(void)
         cmocka_unit_test(structs_are_taken_at_once),
         cmocka_unit_test(parts_are_taken_up_to_the_limit),
         cmocka_unit_test(append_waits_for_room),
+        cmocka_unit_test(append_stands_in_line_once),
         cmocka_unit_test(room_that_does_not_come_refuses_the_rest),
         cmocka_unit_test(turn_that_does_not_come_refuses_the_rest),
         cmocka_unit_test(compressed_batch_is_checked_once),
