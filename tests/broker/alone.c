@@ -41,6 +41,15 @@ void said_enough(void)
     lines[0] = '\0';
 }
 
+bool said_one(const char *begins)
+{
+    if (strncmp(lines, begins, strlen(begins)) != 0) return false;
+    const char *rest = strchr(lines, '\n') + 1;
+    lines_bytes -= (size_t)(rest - lines);
+    memmove(lines, rest, lines_bytes + 1);
+    return true;
+}
+
 void assert_said_at(const char *expected, const char *file, int line)
 {
     if (strcmp(lines, expected) != 0) {

@@ -43,6 +43,8 @@ void assert_said_at(const char *expected, const char *file, int line);
 /** The same of how it begins. */
 #define assert_said_first(expected) assert_said_first_at(expected, __FILE__, __LINE__)
 void assert_said_first_at(const char *expected, const char *file, int line);
+/** The first line, if it begins so, is taken away. */
+bool said_one(const char *begins);
 /** Forget it. */
 void said_enough(void);
 

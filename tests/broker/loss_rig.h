@@ -1,5 +1,5 @@
-/* recover.c by itself: the log, its copies, the tables and the coordinators are the test's. The log is 7/1/0, on core 0;
- * calls come on core 1. */
+/* recover.c by itself: the log, its copies, the tables and the coordinators are the test's. The log is 7/1/0, on
+ * core 0; calls come on core 1. */
 #ifndef LEAT_TESTS_BROKER_LOSS_RIG_H
 #define LEAT_TESTS_BROKER_LOSS_RIG_H
 

@@ -293,7 +293,7 @@ static void loss_that_is_refused_leaves_the_log(void **state)
     }
 }
 
-/* Goal: a log that is another's by then, or has gone, is none of this call's; one that stands in has nothing: it goes. */
+/* Goal: a log that is another's by then, or has gone, is none of this call's; one that stands in goes. */
 static void loss_committed_late_leaves_what_is_there(void **state)
 {
     (void)state;

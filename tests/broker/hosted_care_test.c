@@ -1,0 +1,398 @@
+/* "Opened" commits of a core's logs, and their regular care, by hosted.c alone. */
+#include "tests/broker/hosted_rig.h"
+
+/* ---- "opened", many logs in one ---- */
+
+static void opens(struct leat_hosted *hosted)
+{
+    hosted->log->options.events.on_opening(hosted, hosted->log);
+}
+
+static void coordinators_say(unsigned at, leat_err rc)
+{
+    struct leat_coordinate *request = it.requests[at];
+    assert_non_null(request);
+    it.requests[at] = NULL;
+    request->rc = leat_error_set(&request->error, rc, "as they say");
+    said_enough();
+    request->on_done(request);
+}
+
+static void one_version(void)
+{
+    it.no_copies = true; /* each is of version 1 */
+}
+
+/* Goal: many logs are in one commit; each hears of it. */
+static void logs_are_opened_together(void **state)
+{
+    (void)state;
+    begin();
+    one_version();
+    struct leat_hosted *first = make(0), *second = make(1);
+    opens(first), opens(first), opens(second);
+    said_enough();
+    leat_hosted_send_openings(core_of_all());
+    assert_said("coordinate opened, from 0, epoch 9, version 1, of 2: 7/1/0\n");
+    assert_true(leat_list_empty(&core_of_all()->opening_logs));
+    assert_int_equal(core_of_all()->openers_busy, 1);
+    coordinators_say(0, LEAT_OK);
+    assert_said("7/1/0 opened OK\n"
+                "7/1/1 opened OK\n");
+    assert_int_equal(core_of_all()->openers_busy, 0);
+    leat_hosted_send_openings(core_of_all());
+    assert_said("");
+    end();
+}
+
+/* Goal: a commit is of one epoch and one version; what comes meanwhile goes with the next. */
+static void logs_of_other_epochs_or_versions_are_opened_apart(void **state)
+{
+    (void)state;
+    begin();
+    it.version = 3; /* and one more of each */
+    struct leat_hosted *a = make(0), *b = make(1), *c = make(2);
+    c->epoch.v = 10;
+    opens(a), opens(b), opens(c);
+    said_enough();
+    leat_hosted_send_openings(core_of_all());
+    assert_said("coordinate opened, from 0, epoch 9, version 3, of 1: 7/1/0\n"
+                "coordinate opened, from 0, epoch 9, version 5, of 1: 7/1/1\n"
+                "coordinate opened, from 0, epoch 10, version 6, of 1: 7/1/2\n");
+    assert_int_equal(core_of_all()->openers_busy, 7);
+    coordinators_say(1, LEAT_OK);
+    assert_said("copies opened OK\n"
+                "7/1/1 opened OK\n");
+    assert_int_equal(core_of_all()->openers_busy, 5);
+    coordinators_say(0, LEAT_OK), coordinators_say(2, LEAT_OK);
+    assert_int_equal(core_of_all()->openers_busy, 0);
+    end();
+}
+
+/* Goal: so many commits are under way; the rest waits for one to end. */
+static void few_commits_are_under_way(void **state)
+{
+    (void)state;
+    begin();
+    for (uint32_t i = 0; i <= LEAT_OPENERS_MAX; i++) {
+        struct leat_hosted *hosted = make(i);
+        hosted->epoch.v = 20 + i;
+        opens(hosted);
+    }
+    leat_hosted_send_openings(core_of_all());
+    assert_int_equal(it.request_count, LEAT_OPENERS_MAX);
+    assert_false(leat_list_empty(&core_of_all()->opening_logs));
+    coordinators_say(3, LEAT_OK);
+    assert_int_equal(it.request_count, LEAT_OPENERS_MAX + 1);
+    assert_true(leat_list_empty(&core_of_all()->opening_logs));
+    assert_int_equal(it.requests[LEAT_OPENERS_MAX]->epoch.v, 20 + LEAT_OPENERS_MAX);
+    end();
+}
+
+static void so_many_logs_are_in_one_commit(void **state)
+{
+    (void)state;
+    begin();
+    one_version();
+    for (uint32_t i = 0; i < LEAT_OPENER_LOGS_MAX + 1; i++)
+        opens(make(i));
+    leat_hosted_send_openings(core_of_all());
+    assert_int_equal(it.request_count, 2);
+    assert_int_equal(it.requests[0]->log_count, LEAT_OPENER_LOGS_MAX);
+    assert_int_equal(it.requests[1]->log_count, 1);
+    assert_ptr_equal(it.requests[0]->logs, core_of_all()->openers[0].refs);
+    end();
+}
+
+/* Goal: refused for one of them, each is asked for alone; and alone it hears what is said. */
+static void logs_refused_together_are_opened_alone(void **state)
+{
+    (void)state;
+    begin();
+    one_version();
+    struct leat_hosted *first = make(0), *second = make(1), *third = make(2);
+    opens(first), opens(second), opens(third);
+    leat_hosted_send_openings(core_of_all());
+    leat_hosted_destroy(third); /* it has gone meanwhile */
+    coordinators_say(0, LEAT_E_UNKNOWN_STREAM);
+    assert_said("coordinate opened, from 0, epoch 9, version 1, of 1: 7/1/0\n"
+                "coordinate opened, from 0, epoch 9, version 1, of 1: 7/1/1\n");
+    assert_true(first->opens_alone && second->opens_alone);
+    coordinators_say(2, LEAT_E_UNKNOWN_STREAM);
+    assert_said("7/1/1 opened UNKNOWN_STREAM\n");
+    assert_false(second->opens_alone);
+    coordinators_say(1, LEAT_E_NOT_OWNER);
+    assert_said("diary error: the coordinator did not commit the first segments of 1 logs\n"
+                "7/1/0 opened NOT_OWNER\n");
+    end();
+}
+
+/* Goal: one that is asked for alone goes with no other, in front or behind. */
+static void log_opened_alone_is_with_no_other(void **state)
+{
+    (void)state;
+    for (unsigned alone_at = 0; alone_at < 2; alone_at++) {
+        begin();
+        one_version();
+        struct leat_hosted *a = make(0), *b = make(1), *c = make(2);
+        (alone_at == 0 ? a : b)->opens_alone = true;
+        opens(a), opens(b), opens(c);
+        leat_hosted_send_openings(core_of_all());
+        assert_int_equal(it.request_count, 2);
+        assert_int_equal(it.requests[0]->log_count, alone_at == 0 ? 1 : 2);
+        assert_int_equal(it.requests[1]->log_count, alone_at == 0 ? 2 : 1);
+        end();
+    }
+}
+
+/* Goal: what is nobody's fault, what is of one log, and what comes as the core stops is told as it is. */
+static void refusal_is_told(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        begin();
+        struct leat_hosted *first = make(0), *second = i == 2 ? NULL : make(1);
+        first->copies = NULL;
+        if (second != NULL) it.version = 1;
+        opens(first);
+        if (second != NULL) opens(second);
+        leat_hosted_send_openings(core_of_all());
+        assert_int_equal(it.request_count, 1);
+        if (i == 1) core_of_all()->stopping = true;
+        coordinators_say(0, i == 0 ? LEAT_E_AGAIN : i == 3 ? LEAT_E_AGAIN : LEAT_E_NOT_OWNER);
+        const char *code = i == 0 || i == 3 ? "AGAIN" : "NOT_OWNER";
+        char expected[512];
+        snprintf(expected, sizeof expected,
+                 "diary error: the coordinator did not commit the first segments of %d logs\n"
+                 "7/1/0 opened %s\n%s%s%s",
+                 second != NULL ? 2 : 1, code, second != NULL ? "copies opened " : "",
+                 second != NULL ? code : "", second != NULL ? "\n" : "");
+        assert_said_first(expected);
+        end();
+    }
+}
+
+/* ---- care ---- */
+
+static void care(void)
+{
+    said_enough();
+    leat_hosted_care(core_of_all());
+}
+
+/* Goal: logs with memory are looked at each second; the others now and then, in turn. */
+static void idle_logs_are_cared_for_in_turn(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_hosted *busy = make(0), *idle = make(1), *third = make(2);
+    idle->log->info.memory_bytes = third->log->info.memory_bytes = 0;
+    care();
+    assert_said("care for 7/1/0\n"
+                "care for 7/1/1\n"
+                "care for 7/1/2\n"
+                "care for 7/1/1\n"); /* and one of those that have become idle, once more */
+    assert_int_equal(idle->care_index, 1);
+    assert_int_equal(busy->care_index, 0);
+    care();
+    assert_said("care for 7/1/0\ncare for 7/1/2\n");
+    care();
+    assert_said("care for 7/1/0\ncare for 7/1/1\n");
+    idle->going = true;
+    third->going = true;
+    care();
+    assert_said("care for 7/1/0\n");
+    leat_hosted_watch(idle);
+    assert_int_equal(idle->care_index, 0);
+    assert_ptr_equal(core_of_all()->care_logs.prev, &idle->care);
+    leat_hosted_watch(idle);
+    end();
+}
+
+/* Goal: a slice of the idle ones that comes round once a minute. */
+static void idle_logs_come_round_in_a_minute(void **state)
+{
+    (void)state;
+    static const uint32_t rows[][2] = {{1, 1}, {59, 1}, {60, 2}, {119, 2}, {120, 3}};
+    for (unsigned i = 0; i < 5; i++) {
+        begin();
+        for (uint32_t k = 0; k < rows[i][0]; k++)
+            make(k)->log->info.memory_bytes = 0;
+        care();
+        care();
+        unsigned lines = 0;
+        while (said_one("care for 7/1/"))
+            lines++;
+        assert_int_equal(lines, rows[i][1]);
+        end();
+    }
+}
+
+/* Goal: one that is moved is cared for, and nothing else is done with what goes. */
+static void log_that_goes_is_left_but_for_a_move(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        begin();
+        struct leat_hosted *hosted = make(0);
+        hosted->going = i & 1;
+        hosted->moving = i & 2 ? (void *)&it : NULL;
+        hosted->older_asked = true;
+        hosted->older_ticks = LEAT_OLDER_TICKS - 1;
+        care();
+        char expected[256];
+        snprintf(expected, sizeof expected, "%s%s", i & 2 ? "care for 7/1/0\n" : "",
+                 i & 1 ? "" : "care for 7/1/0\nolder of 7/1/0\n");
+        assert_said(expected);
+        end();
+    }
+}
+
+/* Goal: older segments are looked for every so many ticks, and reads that wait for them not for ever. */
+static void older_segments_are_looked_for_now_and_then(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_hosted *hosted = make(0);
+    hosted->log->info.memory_bytes = 0;
+    hosted->older_asked = true;
+    for (unsigned tick = 1; tick <= 2 * LEAT_OLDER_TICKS; tick++) {
+        care();
+        assert_said(tick % LEAT_OLDER_TICKS == 0 ? "care for 7/1/0\nolder of 7/1/0\n"
+                                                 : "care for 7/1/0\n");
+        assert_int_equal(hosted->care_index, 0); /* it is not idle */
+    }
+    hosted->older_asked = false;
+    hosted->log->reads_wait = true;
+    for (unsigned tick = 1; tick <= 2 * (LEAT_OLDER_READ_TICKS + 1); tick++) {
+        care();
+        assert_said(tick % (LEAT_OLDER_READ_TICKS + 1) == 0
+                        ? "care for 7/1/0\nreads of 7/1/0 expire\n"
+                        : "care for 7/1/0\n");
+        assert_int_equal(hosted->care_index, 0);
+    }
+    care();
+    hosted->log->reads_wait = false;
+    care();
+    assert_int_equal(hosted->reads_ticks, 0);
+    assert_int_equal(hosted->care_index, 1);
+    end();
+}
+
+/* Goal: damage in front that was not known at the start is told once it is; of one that stopped is said why. */
+static void damage_in_front_is_told_later(void **state)
+{
+    (void)state;
+    for (unsigned idle = 0; idle < 2; idle++) {
+        begin();
+        struct leat_hosted *hosted = make(0);
+        if (idle) hosted->log->info.memory_bytes = 0;
+        care();
+        if (idle) care();
+        assert_said(idle ? "care for 7/1/0\n" : "care for 7/1/0\n");
+        hosted->damage_untold = true;
+        care();
+        assert_said("care for 7/1/0\ntell the damage of 7/1/0\n");
+        assert_true(hosted->damage_untold); /* that says whether it is known */
+        hosted->log->info.state = LEAT_LOG_STOPPED;
+        care();
+        assert_said("care for 7/1/0\n");
+        assert_false(hosted->damage_untold);
+        end();
+    }
+}
+
+/* Goal: heads that are idle go sooner where somebody has no room, on any core, or the pool is to give memory back. */
+static void heads_are_parked_sooner_where_room_is_short(void **state)
+{
+    (void)state;
+    static struct leat_room_wait room;
+    for (unsigned i = 0; i < 8; i++) {
+        begin();
+        uint64_t usual = i == 6 ? 500 * 1000 : LEAT_NODE_PARK_AFTER_US;
+        if (i == 6) alone.node.options.park_after_us = usual; /* sooner than that anyway */
+        alone.now_us = 100 * 1000 * 1000;
+        leat_list_init(&room.by_time);
+        room.deadline_us = alone.now_us + LEAT_APPEND_ROOM_US - LEAT_NODE_PRESSED_US;
+        if (i == 1 || i == 6) leat_list_push_back(&core_of_all()->room_waits, &room.by_time);
+        if (i == 2)
+            leat_list_push_back(&core_of_all()->room_waits, &room.by_time), room.deadline_us++;
+        if (i == 3) it.pressed = true;
+        if (i == 4) atomic_store(&alone.node.room_short_us, alone.now_us - LEAT_NODE_SHORT_US + 1);
+        if (i == 5) atomic_store(&alone.node.room_short_us, alone.now_us - LEAT_NODE_SHORT_US);
+        if (i == 7) alone.node.options.park_after_us = usual = 90 * 1000 * 1000;
+        (void)make(0);
+        bool soon = i == 1 || i == 3 || i == 4;
+        assert_true(it.park_us == (soon ? LEAT_NODE_PARK_PRESSED_US : usual));
+        it.park_us = 0;
+        care();
+        assert_true(it.park_us == (soon ? LEAT_NODE_PARK_PRESSED_US : usual));
+        assert_true(atomic_load(&alone.node.room_short_us) ==
+                    (i == 1 || i == 6 ? alone.now_us
+                     : i == 4         ? alone.now_us - LEAT_NODE_SHORT_US + 1
+                     : i == 5         ? alone.now_us - LEAT_NODE_SHORT_US
+                                      : 0));
+        leat_list_remove(&room.by_time);
+        end();
+    }
+}
+
+/* ---- while the core stops ---- */
+
+/* Goal: those that stop are cared for; after so many ticks they are left as they are, in a cluster. */
+static void core_that_stops_does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    for (unsigned links = 0; links < 2; links++) {
+        begin();
+        struct leat_core *core = core_of_all();
+        struct leat_hosted *a = make(0), *b = make(1), *c = make(2), *d = make(3), *e = make(4);
+        a->going = b->going = c->going = e->going = true;
+        b->drained = true;
+        c->give_up = (void *)&it;
+        (void)d;
+        e->copies = NULL;
+        core->stopping = true;
+        core->logs_to_stop = 2;
+        core->members.links = links ? (void *)&it : NULL;
+        for (unsigned tick = 1; tick < LEAT_STOP_TICKS; tick++) {
+            care();
+            assert_said("care for 7/1/0\ncare for 7/1/4\n");
+        }
+        care();
+        assert_said(
+            links ? "complain: 2 logs of core 0 wait for other nodes, and are left as they are: "
+                    "the next start treats them as after a crash\n"
+                    "care for 7/1/0\nabandon its copies\nabandon 7/1/0\n"
+                    "care for 7/1/4\nabandon 7/1/4\n"
+                  : "care for 7/1/0\ncare for 7/1/4\n");
+        care();
+        assert_said("care for 7/1/0\ncare for 7/1/4\n");
+        core->stopped = true;
+        core->stop_ticks = LEAT_STOP_TICKS - 1;
+        care();
+        assert_said("");
+        end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logs_are_opened_together),
+        cmocka_unit_test(logs_of_other_epochs_or_versions_are_opened_apart),
+        cmocka_unit_test(few_commits_are_under_way),
+        cmocka_unit_test(so_many_logs_are_in_one_commit),
+        cmocka_unit_test(logs_refused_together_are_opened_alone),
+        cmocka_unit_test(log_opened_alone_is_with_no_other),
+        cmocka_unit_test(refusal_is_told),
+        cmocka_unit_test(idle_logs_are_cared_for_in_turn),
+        cmocka_unit_test(idle_logs_come_round_in_a_minute),
+        cmocka_unit_test(log_that_goes_is_left_but_for_a_move),
+        cmocka_unit_test(older_segments_are_looked_for_now_and_then),
+        cmocka_unit_test(damage_in_front_is_told_later),
+        cmocka_unit_test(heads_are_parked_sooner_where_room_is_short),
+        cmocka_unit_test(core_that_stops_does_not_wait_for_ever),
+    };
+    return cmocka_run_group_tests_name("broker hosted_care", tests, NULL, NULL);
+}

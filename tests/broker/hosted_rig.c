@@ -1,0 +1,270 @@
+#include "tests/broker/hosted_rig.h"
+
+#include "broker/append.h"
+#include "broker/fetch.h"
+
+struct hosted_rig it;
+static size_t bytes_before, rows_before;
+
+/* ---- what it calls ---- */
+
+leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *const *segs,
+                               size_t seg_count, struct leat_keeper *out_keeper)
+{
+    (void)segs;
+    said("attach, %zu segments%s%s", seg_count, hosted->older_follow ? ", older follow" : "",
+         hosted->holes ? ", holes" : "");
+    *out_keeper = (struct leat_keeper){0};
+    if (it.attach == LEAT_OK && !it.no_copies) hosted->copies = (void *)&it;
+    return it.attach;
+}
+void leat_replicate_detach(struct leat_hosted *hosted)
+{
+    said("detach");
+    hosted->copies = NULL;
+}
+enum leat_durability leat_replicate_durability(const struct leat_stream_settings *settings)
+{
+    assert_ptr_equal(settings, &alone.desc->settings);
+    return LEAT_DURABILITY_DISK;
+}
+leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *options)
+{
+    assert_non_null(options);
+    said("attach sets");
+    hosted->sets = (void *)&it;
+    return it.sets;
+}
+void leat_sets_log_made(struct leat_hosted *hosted)
+{
+    assert_non_null(hosted->log);
+    said("sets: the log is made");
+}
+void leat_sets_destroy(struct leat_sets **sets)
+{
+    if (*sets != NULL) said("destroy sets");
+    *sets = NULL;
+}
+void leat_sets_on_room(struct leat_sets *sets)
+{
+    assert_ptr_equal(sets, &it);
+    said("sets: room");
+}
+leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *keeper,
+                         struct leat_timers *timers, const struct leat_log_options *options,
+                         struct leat_segment *const *segs, size_t seg_count,
+                         const struct leat_log_tail *tail, struct leat_log **out_log)
+{
+    (void)keeper, (void)segs, (void)seg_count;
+    assert_ptr_equal(env, &alone.env);
+    assert_ptr_equal(timers, &alone.cores[0].timers);
+    said("create the log, next %llu", (unsigned long long)tail->next_segment);
+    it.park_us = options->park_after_us;
+    if (it.create != LEAT_OK) return it.create;
+    struct leat_log *log = calloc(1, sizeof *log);
+    assert_non_null(log);
+    log->ref = options->ref;
+    log->options = *options;
+    log->info.memory_bytes = 1;
+    *out_log = log;
+    return LEAT_OK;
+}
+void leat_log_destroy(struct leat_log **log)
+{
+    said("destroy the log");
+    free(*log);
+    *log = NULL;
+}
+struct leat_segment_range leat_takeover_unsure(const struct leat_hosted *hosted,
+                                               struct leat_segment *const *segs, size_t count,
+                                               const struct leat_log_tail *tail)
+{
+    (void)hosted, (void)segs, (void)tail;
+    return (struct leat_segment_range){count, count + 3};
+}
+void leat_append_on_room(struct leat_hosted *hosted)
+{
+    said("room in %s", ref_text(hosted->ref));
+}
+void leat_fetch_on_acked(struct leat_hosted *hosted)
+{
+    said("acked in %s", ref_text(hosted->ref));
+}
+void leat_move_part_gone(struct leat_move_part *part)
+{
+    assert_ptr_equal(part, &it);
+    said("its move is told that it has gone");
+}
+bool leat_node_heap_is_full(const struct leat_node *node, uint64_t left_bytes, uint64_t bytes)
+{
+    assert_ptr_equal(node, &alone.node);
+    said("is the heap full, by %llu, with %llu left?", (unsigned long long)bytes,
+         (unsigned long long)left_bytes);
+    return it.heap_full;
+}
+bool leat_node_heap_refuses(const struct leat_node *node, uint64_t now_us)
+{
+    assert_ptr_equal(node, &alone.node);
+    assert_int_equal(now_us, alone.now_us);
+    return it.heap_refuses;
+}
+bool leat_node_pool_pressed(const struct leat_node *node, uint64_t now_us)
+{
+    assert_ptr_equal(node, &alone.node);
+    assert_int_equal(now_us, alone.now_us);
+    return it.pressed;
+}
+const struct leat_begun_log *leat_begun_find(const struct leat_begun *begun,
+                                             struct leat_log_ref ref)
+{
+    (void)begun, (void)ref;
+    return it.row;
+}
+void leat_member_words(const struct leat_core *core, uint64_t incarnation, char *out,
+                       size_t capacity)
+{
+    assert_ptr_equal(core, &alone.cores[0]);
+    snprintf(out, capacity, "node %llu", (unsigned long long)incarnation);
+}
+leat_err leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segment *seg)
+{
+    said("mend %llu of %s", (unsigned long long)seg->id.v, ref_text(hosted->ref));
+    return LEAT_E_NO_MEMORY;
+}
+void leat_adopt_damage_tell(struct leat_core *core, struct leat_hosted *hosted)
+{
+    assert_ptr_equal(core, &alone.cores[0]);
+    said("tell the damage of %s", ref_text(hosted->ref));
+}
+void leat_takeover_older(struct leat_hosted *hosted)
+{
+    said("older of %s", ref_text(hosted->ref));
+}
+void leat_coordinate(const struct leat_post *post, struct leat_coordinate *request)
+{
+    assert_ptr_equal(post, &alone.post);
+    assert_int_equal(request->kind, LEAT_COORDINATE_OPENED);
+    assert_int_equal(request->incarnation, ALONE_SELF);
+    said("coordinate opened, from %u, epoch %u, version %u, of %zu: %s", request->from,
+         request->epoch.v, request->version, request->log_count, ref_text(request->logs[0]));
+    it.requests[it.request_count++] = request;
+}
+uint32_t leat_primary_opening(struct leat_primary_log *rep)
+{
+    assert_ptr_equal(rep, &it);
+    return it.version++;
+}
+void leat_primary_opened(struct leat_primary_log *rep, leat_err rc)
+{
+    assert_ptr_equal(rep, &it);
+    said("copies opened %s", leat_err_name(rc));
+}
+void leat_log_opened(struct leat_log *log, leat_err rc)
+{
+    said("%s opened %s", ref_text(log->ref), leat_err_name(rc));
+}
+void leat_log_care(struct leat_log *log)
+{
+    said("care for %s", ref_text(log->ref));
+}
+void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us)
+{
+    (void)log;
+    it.park_us = park_after_us;
+}
+void leat_log_abandon(struct leat_log *log)
+{
+    said("abandon %s", ref_text(log->ref));
+}
+void leat_primary_log_abandon(struct leat_primary_log *rep)
+{
+    assert_ptr_equal(rep, &it);
+    said("abandon its copies");
+}
+void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
+{
+    *out_info = log->info;
+}
+bool leat_log_reads_wait(const struct leat_log *log)
+{
+    return log->reads_wait;
+}
+void leat_log_reads_expire(struct leat_log *log)
+{
+    said("reads of %s expire", ref_text(log->ref));
+}
+const struct leat_segment *leat_log_first_held(const struct leat_log *log)
+{
+    return log->first;
+}
+const struct leat_segment *leat_log_held(const struct leat_log *log, uint64_t segment)
+{
+    assert_int_equal(segment, 5);
+    return log->held;
+}
+void leat_node_complain(struct leat_node *node, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    assert_ptr_equal(node, &alone.node);
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    said("complain: %s", line);
+}
+
+/* ---- the tests' own ---- */
+
+struct leat_core *core_of_all(void)
+{
+    return &alone.cores[0];
+}
+
+void begin(void)
+{
+    alone_begin();
+    bytes_before = leat_mem_bytes(LEAT_MEM_BROKER);
+    rows_before = leat_mem_bytes(LEAT_MEM_ROWS);
+    memset(&it, 0, sizeof it);
+    it.version = 1;
+    struct leat_core *core = &alone.cores[0];
+    core->hosted = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *core->hosted);
+    core->openers = calloc(LEAT_OPENERS_MAX, sizeof *core->openers);
+    assert_non_null(core->openers);
+    leat_list_init(&core->care_logs);
+    leat_list_init(&core->idle_logs);
+    leat_list_init(&core->dirty_logs);
+    leat_list_init(&core->opening_logs);
+    leat_list_init(&core->room_waits);
+}
+
+void end(void)
+{
+    struct leat_core *core = &alone.cores[0];
+    for (uint32_t i = 0; i <= core->hosted_mask; i++)
+        while (core->hosted[i] != NULL) {
+            core->hosted[i]->moving = NULL;
+            leat_hosted_destroy(core->hosted[i]);
+        }
+    assert_int_equal(core->hosted_count, 0);
+    assert_int_equal(atomic_load(&alone.node.logs_hosted), 0);
+    assert_true(leat_list_empty(&core->care_logs) && leat_list_empty(&core->idle_logs));
+    assert_true(leat_list_empty(&core->dirty_logs) && leat_list_empty(&core->opening_logs));
+    leat_mem_free(core->hosted);
+    free(core->openers);
+    said_enough();
+    alone_end();
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), bytes_before);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_ROWS), rows_before);
+}
+
+struct leat_hosted *make(uint32_t number)
+{
+    struct leat_hosted *hosted;
+    const struct leat_log_tail tail = {.next_segment = 3};
+    assert_int_equal(leat_hosted_create(&alone.cores[0], &alone.stream,
+                                        (struct leat_log_ref){ALONE_STREAM, 1, number},
+                                        (struct leat_epoch){9}, NULL, 0, &tail, &hosted),
+                     LEAT_OK);
+    return hosted;
+}
