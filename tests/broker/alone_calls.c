@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 struct alone_calls calls;
 
 void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, size_t bytes)
@@ -46,6 +48,11 @@ bool leat_call_log_find(struct leat_call *call, struct leat_call_kept *kept,
     *out_log = calls.log;
     *out_home = calls.log.log % ALONE_CORES;
     return true;
+}
+void *leat_call_memory(struct leat_call *call, size_t count, size_t bytes)
+{
+    assert_non_null(call);
+    return leat_mem_calloc(LEAT_MEM_BROKER, count, bytes);
 }
 void leat_call_writer(struct leat_core *core, struct leat_msg_writer *out_writer)
 {

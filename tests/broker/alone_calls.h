@@ -10,7 +10,7 @@ struct alone_calls {
     bool no_log;             /* leat_call_log_find(): it is refused, or on its way */
     struct leat_log_ref log; /* what that finds */
     struct leat_stream_seek *seek;
-    uint8_t answer[4096];
+    uint8_t answer[64 * 1024];
     uint32_t answer_bytes;
     unsigned open; /* calls that are not answered */
 };
