@@ -33,7 +33,7 @@ static void logs_are_opened_together(void **state)
     opens(first), opens(first), opens(second);
     said_enough();
     leat_hosted_send_openings(core_of_all());
-    assert_said("coordinate opened, from 0, epoch 9, version 1, of 2: 7/1/0\n");
+    assert_said("coordinate opened, from 3, epoch 9, version 1, of 2: 7/1/0\n");
     assert_true(leat_list_empty(&core_of_all()->opening_logs));
     assert_int_equal(core_of_all()->openers_busy, 1);
     coordinators_say(0, LEAT_OK);
@@ -56,9 +56,9 @@ static void logs_of_other_epochs_or_versions_are_opened_apart(void **state)
     opens(a), opens(b), opens(c);
     said_enough();
     leat_hosted_send_openings(core_of_all());
-    assert_said("coordinate opened, from 0, epoch 9, version 3, of 1: 7/1/0\n"
-                "coordinate opened, from 0, epoch 9, version 5, of 1: 7/1/1\n"
-                "coordinate opened, from 0, epoch 10, version 6, of 1: 7/1/2\n");
+    assert_said("coordinate opened, from 3, epoch 9, version 3, of 1: 7/1/0\n"
+                "coordinate opened, from 3, epoch 9, version 5, of 1: 7/1/1\n"
+                "coordinate opened, from 3, epoch 10, version 6, of 1: 7/1/2\n");
     assert_int_equal(core_of_all()->openers_busy, 7);
     coordinators_say(1, LEAT_OK);
     assert_said("copies opened OK\n"
@@ -86,6 +86,7 @@ static void few_commits_are_under_way(void **state)
     assert_int_equal(it.request_count, LEAT_OPENERS_MAX + 1);
     assert_true(leat_list_empty(&core_of_all()->opening_logs));
     assert_int_equal(it.requests[LEAT_OPENERS_MAX]->epoch.v, 20 + LEAT_OPENERS_MAX);
+    assert_ptr_equal(it.requests[LEAT_OPENERS_MAX], &core_of_all()->openers[3].request);
     end();
 }
 
@@ -115,8 +116,8 @@ static void logs_refused_together_are_opened_alone(void **state)
     leat_hosted_send_openings(core_of_all());
     leat_hosted_destroy(third); /* it has gone meanwhile */
     coordinators_say(0, LEAT_E_UNKNOWN_STREAM);
-    assert_said("coordinate opened, from 0, epoch 9, version 1, of 1: 7/1/0\n"
-                "coordinate opened, from 0, epoch 9, version 1, of 1: 7/1/1\n");
+    assert_said("coordinate opened, from 3, epoch 9, version 1, of 1: 7/1/0\n"
+                "coordinate opened, from 3, epoch 9, version 1, of 1: 7/1/1\n");
     assert_true(first->opens_alone && second->opens_alone);
     coordinators_say(2, LEAT_E_UNKNOWN_STREAM);
     assert_said("7/1/1 opened UNKNOWN_STREAM\n");
@@ -141,8 +142,38 @@ static void log_opened_alone_is_with_no_other(void **state)
         assert_int_equal(it.request_count, 2);
         assert_int_equal(it.requests[0]->log_count, alone_at == 0 ? 1 : 2);
         assert_int_equal(it.requests[1]->log_count, alone_at == 0 ? 2 : 1);
+        assert_int_equal(it.requests[alone_at]->logs[0].log, alone_at); /* it */
         end();
     }
+}
+
+/* Goal: a commit is of its own logs, not of those that one before it was of; one without a log, as it is made anew, is
+ * not told. */
+static void commit_is_of_its_own_logs(void **state)
+{
+    (void)state;
+    begin();
+    one_version();
+    struct leat_hosted *logs[3];
+    for (uint32_t i = 0; i < 3; i++)
+        opens(logs[i] = make(i));
+    leat_hosted_send_openings(core_of_all());
+    coordinators_say(0, LEAT_OK);
+    opens(logs[0]), opens(logs[1]);
+    leat_hosted_send_openings(core_of_all());
+    struct leat_log *log = logs[1]->log;
+    logs[1]->log = NULL;
+    coordinators_say(1, LEAT_E_NOT_OWNER);
+    assert_said("coordinate opened, from 3, epoch 9, version 1, of 1: 7/1/0\n");
+    assert_false(logs[1]->opens_alone || logs[2]->opens_alone);
+    logs[1]->log = log;
+    opens(logs[1]);
+    leat_hosted_send_openings(core_of_all());
+    logs[1]->log = NULL;
+    coordinators_say(3, LEAT_OK);
+    assert_said("");
+    logs[1]->log = log;
+    end();
 }
 
 /* Goal: what is nobody's fault, what is of one log, and what comes as the core stops is told as it is. */
@@ -205,7 +236,8 @@ static void idle_logs_are_cared_for_in_turn(void **state)
     leat_hosted_watch(idle);
     assert_int_equal(idle->care_index, 0);
     assert_ptr_equal(core_of_all()->care_logs.prev, &idle->care);
-    leat_hosted_watch(idle);
+    leat_hosted_watch(busy); /* it is: its place stays */
+    assert_ptr_equal(core_of_all()->care_logs.next, &busy->care);
     end();
 }
 
@@ -361,7 +393,7 @@ static void core_that_stops_does_not_wait_for_ever(void **state)
         }
         care();
         assert_said(
-            links ? "complain: 2 logs of core 0 wait for other nodes, and are left as they are: "
+            links ? "complain: 2 logs of core 3 wait for other nodes, and are left as they are: "
                     "the next start treats them as after a crash\n"
                     "care for 7/1/0\nabandon its copies\nabandon 7/1/0\n"
                     "care for 7/1/4\nabandon 7/1/4\n"
@@ -385,6 +417,7 @@ int main(void)
         cmocka_unit_test(so_many_logs_are_in_one_commit),
         cmocka_unit_test(logs_refused_together_are_opened_alone),
         cmocka_unit_test(log_opened_alone_is_with_no_other),
+        cmocka_unit_test(commit_is_of_its_own_logs),
         cmocka_unit_test(refusal_is_told),
         cmocka_unit_test(idle_logs_are_cared_for_in_turn),
         cmocka_unit_test(idle_logs_come_round_in_a_minute),

@@ -228,6 +228,7 @@ void begin(void)
     memset(&it, 0, sizeof it);
     it.version = 1;
     struct leat_core *core = &alone.cores[0];
+    core->index = 3;
     core->hosted = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *core->hosted);
     core->openers = calloc(LEAT_OPENERS_MAX, sizeof *core->openers);
     assert_non_null(core->openers);

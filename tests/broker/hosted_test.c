@@ -18,7 +18,12 @@ static void any_number_of_logs_is_found(void **state)
             assert_int_equal(core->hosted_count, i + 1);
             assert_int_equal(atomic_load(&alone.node.logs_hosted), i + 1);
         }
-        assert_in_range(core->hosted_mask, MANY / 2, 2 * MANY); /* so chains are short */
+        assert_in_range(core->hosted_mask, MANY / 2, 2 * MANY);
+        for (uint32_t i = 0; i <= core->hosted_mask; i++) {
+            unsigned chain = 0;
+            for (const struct leat_hosted *at = core->hosted[i]; at != NULL; at = at->hash_next)
+                assert_in_range(++chain, 1, 6);
+        }
         for (uint32_t i = 0; i < MANY; i += 2)
             leat_hosted_destroy(made[i]);
         for (uint32_t i = 0; i < MANY; i++) {
@@ -49,6 +54,24 @@ static void table_without_memory_has_longer_chains(void **state)
     (void)make(3);
     for (uint32_t i = 0; i < 4; i++)
         assert_non_null(leat_hosted_find(core, (struct leat_log_ref){ALONE_STREAM, 1, i}));
+    end();
+}
+
+/* Goal: it is in no list of its core any more. */
+static void log_that_goes_is_nowhere(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_core *core = core_of_all();
+    struct leat_hosted *hosted = make(0);
+    struct leat_list homes;
+    leat_list_init(&homes);
+    leat_list_push_back(&homes, &hosted->home);
+    hosted->log->options.events.on_opening(hosted, hosted->log);
+    hosted->log->options.events.on_dirty(hosted, hosted->log);
+    leat_hosted_destroy(hosted);
+    assert_true(leat_list_empty(&homes));
+    assert_true(leat_list_empty(&core->opening_logs) && leat_list_empty(&core->dirty_logs));
     end();
 }
 
@@ -420,6 +443,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_logs_is_found),
         cmocka_unit_test(table_without_memory_has_longer_chains),
+        cmocka_unit_test(log_that_goes_is_nowhere),
         cmocka_unit_test(so_many_logs_are_made_and_no_more),
         cmocka_unit_test(log_is_made_with_what_its_stream_says),
         cmocka_unit_test(log_that_stands_in_is_not_whole),
