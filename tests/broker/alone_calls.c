@@ -61,6 +61,7 @@ void leat_call_writer(struct leat_core *core, struct leat_msg_writer *out_writer
 }
 static void call_end(struct leat_call *call)
 {
+    assert_non_null(call);
     assert_in_range(calls.open, 1, 1000);
     calls.open--;
     free(call);

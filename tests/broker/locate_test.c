@@ -193,9 +193,11 @@ static void connection_has_one_at_work(void **state)
                 "mail to 0\nmail to 0\nlocate 3 200 5 in 7/1/0\nmail to 0\ndone 2\n");
     end();
     begin();
-    (void)locates(0, LOCATORS, 0, 1), (void)locates(1, LOCATORS, 0, 1);
+    struct locator *one = locates(0, LOCATORS, 0, 1), *other = locates(1, LOCATORS, 0, 1);
     assert_said("mail to 0\nmail to 0\n");
     alone_deliver_all();
+    assert_int_equal(one->found[0].offset, 1000); /* without a connection of its own */
+    assert_int_equal(other->found[0].offset, 1100);
     assert_true(leat_list_empty(&alone.cores[0].link_peer.locators));
     said_enough();
     end();

@@ -1,0 +1,181 @@
+/* Buffers and structs that the reads of a fetch hold, by fetch_read.c alone: who waits for them, when they go back. */
+#include "tests/broker/fetch_read_rig.h"
+
+/* ---- buffers ---- */
+
+/* Goal: bytes that have left memory are read again with a buffer, which goes back once they lie in a segment. */
+static void run_that_has_left_memory_is_read_with_a_buffer(void **state)
+{
+    (void)state;
+    for (unsigned pins = 0; pins < 2; pins++) {
+        begin(1, 0);
+        it.rc = LEAT_E_NO_MEMORY;
+        assert_true(leat_fetch_read_at(&it.fetch));
+        assert_ptr_equal(it.fetch.at, &it.items[0]);
+        assert_int_equal(it.reads, 0);
+        it.rc = LEAT_OK;
+        it.pins = pins;
+        run();
+        assert_said(
+            pins ? "read 7/1/0 from 40, 600 bytes\nread 7/1/0 from 40, 600 bytes, with a buffer\n"
+                   "give a buffer\n"
+                 : "read 7/1/0 from 40, 600 bytes\nread 7/1/0 from 40, 600 bytes, with a "
+                   "buffer\n");
+        assert_null(it.fetch.buffer);
+        assert_int_equal(it.items[0].result.bytes, 200);
+        leat_fetch_drop_reads(&it.fetch);
+        assert_said(pins ? "unpin\n" : "give a buffer\n");
+        end();
+    }
+}
+
+static void buffer_is_waited_for(void **state)
+{
+    (void)state;
+    begin(1, 0);
+    it.rc = LEAT_E_NO_MEMORY;
+    it.no_buffer = true;
+    assert_false(leat_fetch_read_at(&it.fetch));
+    assert_said("read 7/1/0 from 40, 600 bytes\nwait for a buffer\n");
+    it.no_buffer = false;
+    leat_fetch_on_buffer(&it.fetch.buffer_wait, leat_buffer_try(&alone.cores[0]));
+    assert_ptr_equal(alone.cores[0].ready_fetches.next, &it.fetch.link);
+    it.rc = LEAT_OK;
+    run();
+    assert_said("read 7/1/0 from 40, 600 bytes, with a buffer\n");
+    end();
+}
+
+/* Goal: one that nobody wants any more ends; one that has something goes out with it; with a buffer there is no more
+ * to be had. */
+static void run_without_memory_is_left(void **state)
+{
+    (void)state;
+    begin(2, 0);
+    it.fetch.peer = NULL;
+    it.rc = LEAT_E_NO_MEMORY;
+    assert_true(leat_fetch_read_at(&it.fetch));
+    assert_null(it.fetch.at);
+    end();
+    begin(1, 0);
+    it.fetch.bytes = 10;
+    it.rc = LEAT_E_NO_MEMORY;
+    it.bytes = 0;
+    assert_true(leat_fetch_read_at(&it.fetch));
+    assert_null(it.fetch.at);
+    assert_false(it.fetch.refused);
+    assert_int_equal(it.items[0].result.code, LEAT_OK);
+    assert_int_equal(it.items[0].result.next.segment, 0);
+    assert_int_equal(it.items[0].result.resume, 0);
+    assert_int_equal(it.items[0].result.acked_offset, 60);
+    end();
+    begin(1, 0);
+    it.fetch.buffer = leat_buffer_try(&alone.cores[0]);
+    it.rc = LEAT_E_NO_MEMORY;
+    assert_true(leat_fetch_read_at(&it.fetch));
+    assert_int_equal(it.items[0].result.code, LEAT_E_NO_MEMORY);
+    end();
+    begin(1, 0); /* the log's own refusal, not its read's */
+    it.gone = true;
+    it.absent = LEAT_E_NO_MEMORY;
+    assert_true(leat_fetch_read_at(&it.fetch));
+    assert_int_equal(it.items[0].result.code, LEAT_E_NO_MEMORY);
+    end();
+}
+
+/* ---- structs ---- */
+
+static void fetch_without_a_struct_stands_in_line(void **state)
+{
+    (void)state;
+    enum { NONE, OTHERS, CALLED, HOLDS, RESTS, CASES };
+    for (unsigned i = 0; i < CASES; i++) {
+        struct leat_list other;
+        leat_list_init(&other);
+        begin(1, 0);
+        struct leat_core *core = &alone.cores[0];
+        it.fetch.buffer = leat_buffer_try(core);
+        if (i == NONE) it.no_read = true;
+        if (i == OTHERS || i == CALLED) leat_list_push_back(&core->starved_reads, &other);
+        if (i == CALLED) it.fetch.called = true;
+        if (i == HOLDS) it.peer.reads = core->read_pool.left = 3;
+        if (i == RESTS) it.peer.borrowed.rest_bytes = 1;
+        bool done = leat_fetch_read_at(&it.fetch);
+        assert_int_equal(done, i == CALLED);
+        if (i != CALLED) {
+            assert_said("give a buffer\n");
+            assert_null(it.fetch.buffer);
+            const struct leat_list *line = i >= HOLDS ? &it.peer.limited : &core->starved_reads;
+            assert_ptr_equal(line->prev, &it.fetch.link);
+            assert_int_equal(it.fetch.at == &it.items[0], 1);
+        }
+        leat_list_remove(&other);
+        leat_list_remove(&it.fetch.link);
+        it.fetch.at = NULL;
+        end();
+    }
+}
+
+/* Goal: one that was called and found none stands in line as others do. */
+static void call_is_good_for_one_try(void **state)
+{
+    (void)state;
+    begin(1, 0);
+    it.fetch.called = it.no_read = true;
+    assert_false(leat_fetch_read_at(&it.fetch));
+    assert_false(it.fetch.called);
+    leat_list_remove(&it.fetch.link);
+    it.fetch.at = NULL;
+    end();
+}
+
+static void connection_holds_no_more_than_are_left(void **state)
+{
+    (void)state;
+    begin(1, 0);
+    static const struct {
+        uint32_t reads, left;
+        uint64_t rest;
+        bool enough;
+    } rows[] = {{0, 0, 0, false}, {1, 0, 0, true}, {2, 3, 0, false},
+                {3, 3, 0, true},  {4, 3, 0, true}, {0, 3, 1, true}};
+    for (unsigned i = 0; i < 6; i++) {
+        it.peer.reads = rows[i].reads;
+        alone.cores[0].read_pool.left = rows[i].left;
+        it.peer.borrowed.rest_bytes = rows[i].rest;
+        assert_int_equal(leat_fetch_peer_holds_enough(&it.peer), rows[i].enough);
+    }
+    it.fetch.at = NULL;
+    end();
+}
+
+/* Goal: what has something waits for no struct; the ends of the other logs are looked at all the same. */
+static void ends_are_looked_at_without_a_struct(void **state)
+{
+    (void)state;
+    begin(1, 0);
+    it.fetch.bytes = 10;
+    it.no_read = true;
+    run();
+    assert_null(it.fetch.at);
+    assert_said("");
+    assert_int_equal(it.items[0].result.first_offset, 5);
+    assert_int_equal(it.items[0].result.acked_offset, 60);
+    assert_int_equal(it.items[0].result.bytes, 0);
+    assert_true(leat_list_empty(&it.fetch.link));
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run_that_has_left_memory_is_read_with_a_buffer),
+        cmocka_unit_test(buffer_is_waited_for),
+        cmocka_unit_test(run_without_memory_is_left),
+        cmocka_unit_test(fetch_without_a_struct_stands_in_line),
+        cmocka_unit_test(call_is_good_for_one_try),
+        cmocka_unit_test(connection_holds_no_more_than_are_left),
+        cmocka_unit_test(ends_are_looked_at_without_a_struct),
+    };
+    return cmocka_run_group_tests_name("broker fetch_hold", tests, NULL, NULL);
+}
