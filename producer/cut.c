@@ -90,6 +90,10 @@ static bool cut_record(struct cut *cut, const struct leat_record *record)
         struct leat_batch_builder after = cut->now->builder;
         cut->now->builder = before; /* its number is the record's place */
         bool noted = cut_calls(cut);
+        /* SUBTLE: its memory is for the most that its first record could have taken. Filled up to there with small
+         * ones it would be more than the stream takes, be refused, and be cut into the same batch again. */
+        if (after.capacity > cut->limit)
+            after.capacity = after.used > cut->limit ? after.used : cut->limit;
         cut->now->builder = after;
         cut->record++;
         return noted;

@@ -1,0 +1,460 @@
+/* What a producer's log does with each answer, step by step: what is told, what is sent again and under which sequence
+ * and epoch. README's table of failures, row by row, with an earlier attempt of unknown fate and without. */
+#include "tests/producer/steps_rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Records 1, 2 and 3 are under way in one append, and 4 comes behind them. */
+static void three_under_way(void)
+{
+    steps_ready(1, 1);
+    for (uint32_t n = 1; n <= 3; n++)
+        assert_int_equal(steps_add(n, -1), LEAT_OK);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+1#1 100.3+2#2 100.3+3#3;");
+    assert_int_equal(steps_add(4, -1), LEAT_OK);
+    steps_turn(1);
+    steps_did(""); /* one at a time, unless the window is full */
+}
+
+static void answer_all(leat_err code, const char *text)
+{
+    leat_err codes[] = {code, code, code, code, code};
+    steps_answer(codes, 10, text);
+}
+
+/* Goal: what is acked is told in order, with its place, and the next goes. */
+static void steps_acks_are_told_in_order(void **state)
+{
+    (void)state;
+    three_under_way();
+    answer_all(LEAT_OK, NULL);
+    steps_did("#1 at 10;#2 at 11;#3 at 12;");
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+4#4;");
+    steps_answer((const leat_err[]){LEAT_E_ALREADY_APPENDED}, 10, NULL);
+    steps_did("#4 there;");
+    const struct leat_producer_engine_stats *stats = leat_producer_engine_stats(steps.engine);
+    assert_int_equal(stats->records_acked, 5);
+    assert_int_equal(stats->batches_acked, 5);
+    assert_int_equal(stats->appends_sent, 3);
+    assert_int_equal(stats->records_failed + stats->retries, 0);
+    assert_int_equal(stats->last_error, LEAT_OK);
+    assert_int_equal(leat_producer_engine_open_records(steps.engine), 1); /* until the turn's end */
+    steps_turn(1);
+    assert_int_equal(leat_producer_engine_open_records(steps.engine), 0);
+    steps_end();
+}
+
+/* Goal: of five batches of a log all may be under way, in two frames when the second fills the window; a sixth waits. */
+static void steps_window_is_five(void **state)
+{
+    (void)state;
+    steps_ready(1, 1);
+    assert_int_equal(steps_add(1, -1), LEAT_OK);
+    steps_turn(1);
+    for (uint32_t n = 2; n <= 4; n++)
+        assert_int_equal(steps_add(n, -1), LEAT_OK);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+1#1;");
+    assert_int_equal(steps_add(5, -1), LEAT_OK);
+    assert_int_equal(steps_add(6, -1), LEAT_OK);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+2#2 100.3+3#3 100.3+4#4 100.3+5#5;");
+    steps_turn(1);
+    steps_did("");
+    answer_all(LEAT_OK, NULL);
+    steps_turn(1);
+    steps_did("#1 at 10;append 5/0/0@40: 100.3+6#6;"); /* which fills it again */
+    answer_all(LEAT_OK, NULL);
+    answer_all(LEAT_OK, NULL);
+    steps_did("#2 at 10;#3 at 11;#4 at 12;#5 at 13;#6 at 10;");
+    steps_end();
+}
+
+/* Answers that don't say whether it is there: the same bytes again, after the pause, which grows. */
+static void steps_unknown_is_sent_again_as_it_was(void **state)
+{
+    (void)state;
+    static const struct {
+        leat_err rc;
+        bool answered, lookup;
+    } rows[] = {{LEAT_E_AGAIN, true, false},          {LEAT_E_TIMEOUT, true, true},
+                {LEAT_E_TOO_FEW_COPIES, true, false}, {LEAT_E_NO_MEMORY, false, false},
+                {LEAT_E_CLOSED, false, true},         {LEAT_E_TIMEOUT, false, true},
+                {LEAT_E_NOT_OWNER, true, true},       {LEAT_E_STALE_EPOCH, true, true},
+                {LEAT_E_NOT_OWNER, false, true}};
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        three_under_way();
+        for (unsigned attempt = 0; attempt < 3; attempt++) {
+            if (rows[i].answered)
+                answer_all(rows[i].rc, "as the script says");
+            else
+                steps_append_fails(rows[i].rc, "as the script says");
+            steps_did("");
+            assert_int_equal(steps.engine->stats.last_error, rows[i].rc);
+            assert_string_equal(steps.engine->stats.last_text, "as the script says");
+            assert_int_equal(steps.engine->stats.retries, attempt);
+            steps_turn(999 + attempt * 1000);
+            steps_did("");
+            steps_turn(1);
+            if (rows[i].lookup) {
+                steps_did("lookup s;");
+                steps_known(5, 1, 0);
+                steps_turn(1);
+            }
+            steps_did("append 5/0/0@40: 100.3+1#1 100.3+2#2 100.3+3#3 100.3+4#4;");
+        }
+        answer_all(LEAT_OK, NULL);
+        steps_did("#1 at 10;#2 at 11;#3 at 12;#4 at 13;");
+        assert_int_equal(steps.engine->stats.retries, 3);
+        steps_end();
+    }
+}
+
+/* Goal: refused for good and known not to be there: that one fails by its name, those behind it go on in order under the
+ * next epoch from 0, and nothing goes before that is there. */
+static void steps_refusal_lets_the_others_go_on(void **state)
+{
+    (void)state;
+    static const leat_err codes[] = {LEAT_E_INVALID, LEAT_E_TOO_MANY_PRODUCERS, LEAT_E_UNSUPPORTED,
+                                     LEAT_E_CORRUPT};
+    for (unsigned i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        three_under_way();
+        answer_all(codes[i], "so it is");
+        steps_did("");
+        steps_turn(1000);
+        char want[100];
+        snprintf(want, sizeof want, "#1 %s 'so it is';id? 100.3;", leat_err_name(codes[i]));
+        steps_did(want);
+        steps_turn(1000);
+        steps_did("");
+        steps_id(100, 7);
+        steps_turn(1);
+        steps_did("append 5/0/0@40: 100.7+0#2 100.7+1#3 100.7+2#4;");
+        answer_all(LEAT_OK, NULL);
+        steps_did("#2 at 10;#3 at 11;#4 at 12;");
+        steps_end();
+    }
+    /* One in the middle; those before it are acked. */
+    three_under_way();
+    steps_answer((const leat_err[]){LEAT_OK, LEAT_E_INVALID, LEAT_E_INVALID}, 10, NULL);
+    steps_did("#1 at 10;");
+    steps_turn(1000);
+    steps_did("#2 INVALID 'malformed request';id? 100.3;");
+    steps_id(100, 4);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.4+0#3 100.4+1#4;");
+    steps_end();
+    /* What is acked behind it is told as that. */
+    three_under_way();
+    steps_answer((const leat_err[]){LEAT_E_INVALID, LEAT_OK, LEAT_E_ALREADY_APPENDED}, 10, NULL);
+    steps_did("");
+    steps_turn(1000);
+    steps_did("#1 INVALID 'malformed request';#2 at 11;#3 there;id? 100.3;");
+    steps_end();
+}
+
+/* Goal: a refusal that comes when an earlier attempt may be there promises nothing: it is told as unknown, and so are
+ * those behind it, whose earlier attempt may be there, too; what was never sent goes on. */
+static void steps_refusal_after_an_unknown_attempt_is_unknown(void **state)
+{
+    (void)state;
+    static const leat_err codes[] = {LEAT_E_INVALID, LEAT_E_SEQUENCE_GAP, LEAT_E_UNKNOWN_PRODUCER,
+                                     LEAT_E_PRODUCER_FENCED};
+    for (unsigned i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        for (unsigned unsent = 0; unsent < 2; unsent++) {
+            three_under_way();
+            steps.unsent = unsent;
+            steps_append_fails(LEAT_E_CLOSED, "it broke");
+            steps.unsent = false;
+            steps_turn(1000);
+            steps_known(5, 1, 0);
+            steps_turn(1);
+            steps_did("lookup s;append 5/0/0@40: 100.3+1#1 100.3+2#2 100.3+3#3 100.3+4#4;");
+            answer_all(codes[i], "so it is");
+            steps_turn(2000);
+            char want[800];
+            const char *name = leat_err_name(codes[i]);
+            if (unsent && i == 0) /* it had not left: the refusal is definite */
+                snprintf(want, sizeof want, "#1 %s 'so it is';id? 100.3;", name);
+            else if (unsent)
+                snprintf(want, sizeof want, "id? 100.3;");
+            else
+                snprintf(want, sizeof want,
+                         "#1 TIMEOUT 'whether it was appended is unknown: so it is';"
+                         "#2 TIMEOUT 'whether it was appended is unknown: so it is';"
+                         "#3 TIMEOUT 'whether it was appended is unknown: so it is';id? 100.3;");
+            steps_did(want);
+            steps_id(100, 4);
+            steps_turn(1);
+            steps_did(!unsent  ? "append 5/0/0@40: 100.4+0#4;"
+                      : i == 0 ? "append 5/0/0@40: 100.4+0#2 100.4+1#3 100.4+2#4;"
+                               : "append 5/0/0@40: 100.4+0#1 100.4+1#2 100.4+2#3 100.4+3#4;");
+            steps_end();
+        }
+}
+
+/* Goal: a log that does not know what a batch would follow gets all again under the next epoch, if none of it may be
+ * there. */
+static void steps_gap_sends_all_again_under_the_next_epoch(void **state)
+{
+    (void)state;
+    static const leat_err codes[] = {LEAT_E_SEQUENCE_GAP, LEAT_E_UNKNOWN_PRODUCER,
+                                     LEAT_E_PRODUCER_FENCED};
+    for (unsigned i = 0; i < 3; i++) {
+        three_under_way();
+        answer_all(codes[i], NULL);
+        steps_turn(1000);
+        steps_did("id? 100.3;");
+        steps_id(100, 4);
+        steps_turn(1);
+        steps_did("append 5/0/0@40: 100.4+0#1 100.4+1#2 100.4+2#3 100.4+3#4;");
+        answer_all(LEAT_OK, NULL);
+        steps_did("#1 at 10;#2 at 11;#3 at 12;#4 at 13;");
+        steps_end();
+    }
+}
+
+/* Goal: what no retry can mend is told by its name, of all that may be there, whatever their own last answer was. */
+static void steps_fatal_refusal_is_told_by_its_name(void **state)
+{
+    (void)state;
+    three_under_way();
+    steps_answer((const leat_err[]){LEAT_E_DISK, LEAT_E_AGAIN, LEAT_E_AGAIN}, 10, "gone for good");
+    steps_turn(1000);
+    steps_did("#1 DISK 'gone for good';#2 DISK 'gone for good';#3 DISK 'gone for good';id? 100.3;");
+    steps_id(100, 4);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.4+0#4;");
+    steps_end();
+}
+
+/* Goal: an answer that can't be read says nothing, wherever it ends; one that can says what it does, with more fields
+ * than are known. */
+static void steps_answer_that_can_not_be_read_says_nothing(void **state)
+{
+    (void)state;
+    static const uint8_t ok[] = {0x93, 0x92, 0, 1, 0x92, 0, 2, 0x92, 0, 3},
+                         few[] = {0x92, 0x92, 0, 1, 0x92, 0, 2},
+                         thin[] = {0x93, 0x91, 0, 0x92, 0, 2, 0x92, 0, 3},
+                         text[] = {0x94, 0x92, 0, 1, 0x92, 0, 2, 0x92, 0, 3, 7},
+                         wide[] = {0x93, 0x93, 0, 1, 9, 0x92, 0, 2, 0x94, 0, 3, 0xa1, 'x', 9};
+    static const struct {
+        const uint8_t *bytes;
+        uint32_t count;
+        bool good;
+    } rows[] = {{ok, 10, true},   {wide, 14, true},  {few, 7, false},
+                {thin, 9, false}, {text, 11, false}, {ok, 0, false},
+                {ok, 1, false},   {ok, 3, false},    {ok, 9, false}};
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        three_under_way();
+        steps_answer_bytes(rows[i].bytes, rows[i].count);
+        steps_did(rows[i].good ? "#1 at 1;#2 at 2;#3 at 3;" : "");
+        if (!rows[i].good) {
+            assert_string_equal(steps.engine->stats.last_text,
+                                "the server's answer could not be read");
+            steps_turn(1000);
+            steps_known(5, 1, 0);
+            steps_turn(1);
+            steps_did("lookup s;append 5/0/0@40: 100.3+1#1 100.3+2#2 100.3+3#3 100.3+4#4;");
+            answer_all(LEAT_E_SEQUENCE_GAP, NULL); /* and so it may be there */
+            steps_turn(2000);
+            assert_non_null(strstr(steps.did, "#1 TIMEOUT 'whether it was appended is unknown"));
+        }
+        steps_end();
+    }
+}
+
+/* Goal: a send that is refused at once is no attempt: nothing is unknown by it, and it is tried again. */
+static void steps_send_that_is_refused_is_tried_again(void **state)
+{
+    (void)state;
+    static const leat_err codes[] = {LEAT_E_NOT_OWNER, LEAT_E_UNKNOWN_STREAM, LEAT_E_NO_MEMORY};
+    for (unsigned i = 0; i < 3; i++) {
+        steps_ready(1, 1);
+        assert_int_equal(steps_add(1, -1), LEAT_OK);
+        steps.send_rc = codes[i];
+        steps_turn(1);
+        steps_did("no;");
+        assert_int_equal(steps.engine->stats.last_error, codes[i]);
+        assert_string_equal(steps.engine->stats.last_text, "the script's why");
+        assert_int_equal(steps.engine->requests_out, 0);
+        steps_turn(999);
+        steps_did("");
+        steps_turn(1);
+        if (i < 2) {
+            steps_did("lookup s;");
+            steps_known(5, 1, 0);
+            steps_turn(1);
+        }
+        steps_did("append 5/0/0@40: 100.3+1#1;");
+        answer_all(LEAT_E_SEQUENCE_GAP, NULL);
+        steps_turn(2000);
+        steps_did("id? 100.3;"); /* it can't be there */
+        steps_end();
+    }
+}
+
+/* Goal: a record that is not acked in its time is told so: one that was never sent is taken out, one with a sequence
+ * keeps its place until all of them are told, then the epoch is left. */
+static void steps_time_that_is_over_is_told(void **state)
+{
+    (void)state;
+    three_under_way();
+    uint64_t added = steps.now_us - 1;
+    steps_append_fails(LEAT_E_CLOSED, "it broke");
+    steps_turn(1000);
+    steps_did("lookup s;"); /* which nobody answers */
+    steps_turn(added + STEPS_TIMEOUT_US - 2 - steps.now_us);
+    leat_producer_log_expire(steps.engine->streams[0]->own[0], added - 1 + STEPS_TIMEOUT_US - 1);
+    steps_did("");
+    leat_producer_log_expire(steps.engine->streams[0]->own[0], added - 1 + STEPS_TIMEOUT_US);
+    steps_did("#1 TIMEOUT 'not acked within 500 ms: it broke';#2 TIMEOUT 'not acked within 500 ms: "
+              "it broke';"
+              "#3 TIMEOUT 'not acked within 500 ms: it broke';");
+    leat_producer_log_expire(steps.engine->streams[0]->own[0], added + 1 + STEPS_TIMEOUT_US);
+    steps_did("#4 TIMEOUT 'could not be sent within 500 ms: it broke';");
+    assert_int_equal(steps.engine->stats.records_failed, 4);
+    steps_known(5, 1, 0);
+    assert_int_equal(steps_add(5, -1), LEAT_OK);
+    steps_turn(10000);
+    steps_did("id? 100.3;"); /* nothing follows under an epoch whose sequences nobody fills */
+    steps_id(100, 4);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.4+0#5;");
+    steps_end();
+    /* While an append is under way its sequences stay, and what it brings counts no more. */
+    three_under_way();
+    added = steps.now_us - 1;
+    leat_producer_log_expire(steps.engine->streams[0]->own[0], added - 1 + STEPS_TIMEOUT_US);
+    steps_did("#1 TIMEOUT 'not acked within 500 ms';#2 TIMEOUT 'not acked within 500 ms';"
+              "#3 TIMEOUT 'not acked within 500 ms';");
+    assert_int_equal(steps.engine->streams[0]->own[0]->sequenced, 3);
+    answer_all(LEAT_OK, NULL);
+    steps_did("");
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+4#4;");
+    answer_all(LEAT_OK, NULL);
+    steps_did("#4 at 10;");
+    assert_int_equal(steps.engine->stats.records_acked, 2);
+    assert_int_equal(steps.engine->stats.records_failed, 3);
+    steps_end();
+}
+
+/* Goal: a batch that is larger than its stream takes by now is cut before it is sent again, all under the next epoch; one
+ * of a single record fails by its name. */
+static void steps_too_large_is_cut(void **state)
+{
+    (void)state;
+    steps_ready(4, 1);
+    for (uint32_t n = 1; n <= 5; n++)
+        assert_int_equal(steps_add(n, -1), LEAT_OK);
+    leat_producer_engine_flush(steps.engine);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+1#1,2,3,4 100.3+5#5;");
+    answer_all(LEAT_E_TOO_LARGE, "too much");
+    steps_turn(1000);
+    steps_did("lookup s;");
+    steps_known(5, 1, 61 + 2 * 11);
+    steps_turn(1);
+    steps_did("id? 100.3;");
+    steps_id(100, 4);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.4+0#1,2 100.4+2#3,4 100.4+4#5;");
+    answer_all(LEAT_OK, NULL);
+    steps_did("#1 at 10;#2 at 11;#3 at 11;#4 at 12;#5 at 12;");
+    steps_turn(1);
+    assert_int_equal(steps.engine->gather->big_bytes, 0);
+    steps_end();
+
+    three_under_way();
+    answer_all(LEAT_E_TOO_LARGE, "too much");
+    steps_turn(1000);
+    steps_known(5, 1, 20);
+    steps_turn(1);
+    steps_did("lookup s;#1 TOO_LARGE 'too much';id? 100.3;");
+    steps_end();
+}
+
+/* Goal: no batch of several records is larger than its stream takes, however close to that its first one comes: one that
+ * is would be cut into itself, refused, and cut again, until its time is over. Method: first records of all sizes about
+ * the limit, each followed by small ones, gathered before the stream was known and after. */
+static void steps_no_batch_is_larger_than_its_stream_takes(void **state)
+{
+    (void)state;
+    enum { LIMIT = 400 };
+    for (uint32_t bytes = LIMIT - 110; bytes <= LIMIT; bytes++)
+        for (unsigned known = 0; known < 2; known++) {
+            steps_begin(0);
+            if (known) {
+                assert_int_equal(steps_add(STEPS_RECORDS - 1, -1), LEAT_OK);
+                leat_producer_engine_flush(steps.engine);
+                steps_turn(1);
+                steps_known(5, 1, LIMIT);
+            }
+            assert_int_equal(steps_add_sized(0, -1, bytes), LEAT_OK);
+            for (uint32_t n = 1; n < 6; n++)
+                assert_int_equal(steps_add(n, -1), LEAT_OK);
+            leat_producer_engine_flush(steps.engine);
+            steps_turn(1);
+            if (!known) steps_known(5, 1, LIMIT);
+            steps_turn(1);
+            steps_id(100, 3);
+            for (unsigned i = 0; i < 4; i++) {
+                steps_turn(1);
+                if (steps.append_count) answer_all(LEAT_OK, NULL);
+            }
+            for (uint32_t n = 0; n < 6; n++)
+                assert_int_equal(steps.told[n], 1);
+            assert_int_equal(steps.engine->stats.records_acked, 6 + known);
+            steps_end();
+        }
+}
+
+/* Goal: what ends amid all that is told as cancelled, once, and what is under way is taken back. */
+static void steps_stop_takes_everything_back(void **state)
+{
+    (void)state;
+    three_under_way();
+    steps.withdraws = false;
+    assert_false(leat_producer_engine_stop(steps.engine));
+    steps_did("not withdrawn;");
+    steps_append_fails(LEAT_E_CLOSED, "");
+    assert_true(leat_producer_engine_stop(steps.engine));
+    steps_did("");
+    steps_end();
+    const char *why = "CANCELLED 'the producer was closed; whether it was appended is unknown'";
+    char want[512];
+    snprintf(want, sizeof want, "#1 %s;#2 %s;#3 %s;#4 %s;", why, why, why, why);
+    steps_did(want);
+
+    three_under_way();
+    steps.withdraws = true;
+    assert_true(leat_producer_engine_stop(steps.engine));
+    steps_did("withdrawn;");
+    assert_int_equal(steps.engine->requests_out, 0);
+    steps_end();
+    steps_did(want);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_acks_are_told_in_order),
+        cmocka_unit_test(steps_window_is_five),
+        cmocka_unit_test(steps_unknown_is_sent_again_as_it_was),
+        cmocka_unit_test(steps_refusal_lets_the_others_go_on),
+        cmocka_unit_test(steps_refusal_after_an_unknown_attempt_is_unknown),
+        cmocka_unit_test(steps_gap_sends_all_again_under_the_next_epoch),
+        cmocka_unit_test(steps_fatal_refusal_is_told_by_its_name),
+        cmocka_unit_test(steps_answer_that_can_not_be_read_says_nothing),
+        cmocka_unit_test(steps_send_that_is_refused_is_tried_again),
+        cmocka_unit_test(steps_time_that_is_over_is_told),
+        cmocka_unit_test(steps_too_large_is_cut),
+        cmocka_unit_test(steps_no_batch_is_larger_than_its_stream_takes),
+        cmocka_unit_test(steps_stop_takes_everything_back),
+    };
+    return cmocka_run_group_tests_name("producer steps", tests, NULL, NULL);
+}
