@@ -261,12 +261,10 @@ void leat_producer_streams_turn(struct leat_producer_engine *engine, uint32_t co
             if (stream->refused_at_us && now - stream->refused_at_us < PRODUCER_REFUSED_US)
                 continue;
             if (stream->refused_at_us) {
-                /* Asked anew only when somebody adds again. */
                 stream->refused_at_us = 0;
                 leat_producer_gather_lock(engine);
                 stream->gathered->refused = LEAT_OK;
                 leat_producer_gather_unlock(engine);
-                if (leat_list_empty(&stream->waiting)) continue;
             }
             if (stream->known_once && leat_list_empty(&stream->waiting) && own_idle(stream))
                 continue;
