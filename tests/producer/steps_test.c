@@ -47,7 +47,8 @@ static void steps_acks_are_told_in_order(void **state)
     steps_end();
 }
 
-/* Goal: of five batches of a log all may be under way, in two frames when the second fills the window; a sixth waits. */
+/* Goal: of five batches of a log all may be under way, in two frames when the second fills the window; a sixth
+ * waits. */
 static void steps_window_is_five(void **state)
 {
     (void)state;
@@ -113,8 +114,8 @@ static void steps_unknown_is_sent_again_as_it_was(void **state)
     }
 }
 
-/* Goal: refused for good and known not to be there: that one fails by its name, those behind it go on in order under the
- * next epoch from 0, and nothing goes before that is there. */
+/* Goal: refused for good and known not to be there: that one fails by its name, those behind it go on in order under
+ * the next epoch from 0, and nothing goes before that is there. */
 static void steps_refusal_lets_the_others_go_on(void **state)
 {
     (void)state;
@@ -343,8 +344,8 @@ static void steps_time_that_is_over_is_told(void **state)
     steps_end();
 }
 
-/* Goal: a batch that is larger than its stream takes by now is cut before it is sent again, all under the next epoch; one
- * of a single record fails by its name. */
+/* Goal: a batch that is larger than its stream takes by now is cut before it is sent again, all under the next epoch;
+ * one of a single record fails by its name. */
 static void steps_too_large_is_cut(void **state)
 {
     (void)state;
@@ -378,9 +379,9 @@ static void steps_too_large_is_cut(void **state)
     steps_end();
 }
 
-/* Goal: no batch of several records is larger than its stream takes, however close to that its first one comes: one that
- * is would be cut into itself, refused, and cut again, until its time is over. Method: first records of all sizes about
- * the limit, each followed by small ones, gathered before the stream was known and after. */
+/* Goal: no batch of several records is larger than its stream takes, however close to that its first one comes: one
+ * that is would be cut into itself, refused, and cut again, until its time is over. Method: first records of all sizes
+ * about the limit, each followed by small ones, gathered before the stream was known and after. */
 static void steps_no_batch_is_larger_than_its_stream_takes(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* A producer's streams and identity, step by step: what is looked up when, where batches go, what becomes of what waits,
- * and when the engine comes round by itself. */
+/* A producer's streams and identity, step by step: what is looked up when, where batches go, what becomes of what
+ * waits, and when the engine comes round by itself. */
 #include "tests/producer/steps_rig.h"
 
 #include <stdio.h>
@@ -198,8 +198,8 @@ static void streams_that_change_are_adopted(void **state)
     steps_end();
 }
 
-/* Goal: an id that is refused, or can't be read, is asked for again after its pause, which grows; the engine comes round
- * for that. */
+/* Goal: an id that is refused, or can't be read, is asked for again after its pause, which grows; the engine comes
+ * round for that. */
 static void streams_id_is_asked_for_until_it_is_there(void **state)
 {
     (void)state;
