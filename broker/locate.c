@@ -89,6 +89,8 @@ static void locator_take(struct leat_locator *locator, leat_err rc)
     locator->at++;
     found->code = rc;
     found->offset = op->offset.v;
+    if (op->what == LEAT_LOCATE_LATEST && LEAT_BUG(ANOTHERS_END))
+        found->offset = locator->found[0].offset;
     found->timestamp_ms = op->timestamp_ms;
     found->position = op->position;
     locator_next(locator);

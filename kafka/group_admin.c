@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/bug.h"
 #include "kafka/cluster.h"
 #include "kafka/group.h"
 
@@ -62,6 +63,7 @@ static bool group_describe(struct leat_kafka_request *request,
     out->members.at = LEAT_KAFKA_MAKE(request, describe_groups_response_member, call->member_count);
     if (out->members.at == NULL) return false;
     out->members.count = (int32_t)call->member_count;
+    if (LEAT_BUG(MEMBER_UNTOLD) && call->member_count > 1) out->members.count--;
     for (uint32_t i = 0; i < call->member_count; i++) {
         const struct leat_group_row *row = &call->members[i];
         struct leat_kafka_describe_groups_response_member *member = &out->members.at[i];

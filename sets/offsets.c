@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 
 /* For the record of a group that is new, and what frames a batch. */
@@ -439,6 +440,10 @@ bool leat_sets_do_delete(struct leat_sets *sets, struct leat_sets_request *reque
     if (!leat_sets_record_fits(sets, RECORD_HEAD_BYTES))
         return leat_sets_answer(request, LEAT_E_AGAIN,
                                 "the home log has as much to take as it may");
+    if (LEAT_BUG(DELETION_UNWRITTEN)) {
+        leat_sets_set_remove(sets, request->set);
+        return leat_sets_answer(request, LEAT_OK, NULL);
+    }
     leat_sets_set_forget(sets, set);
     leat_sets_append_try(sets);
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
@@ -477,9 +482,10 @@ bool leat_sets_do_offsets_delete(struct leat_sets *sets, struct leat_sets_reques
         struct leat_sets_offset row = {
             .log = log->log, .group = LEAT_SETS_GROUP_NONE, .offset = LEAT_SETS_GROUP_DONE};
         row_write(&writer, &row);
+        count--;
+        if (LEAT_BUG(FORGOTTEN_TOLD)) continue;
         leat_err rc = leat_set_commit(set, log, row.group, row.offset, true);
         LEAT_ASSERT(rc == LEAT_OK); /* it gives memory back */
-        count--;
     }
     for (; count > 0; count--) /* a log that is named twice */
         row_write(&writer, &(struct leat_sets_offset){.log = request->logs[0],

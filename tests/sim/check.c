@@ -504,6 +504,12 @@ void check_committed(struct check *check, uint32_t set, struct leat_log_ref ref,
     if (offset > log->committed[set]) log->committed[set] = offset;
 }
 
+uint64_t check_committed_to(const struct check *check, uint32_t set, struct leat_log_ref ref)
+{
+    LEAT_ASSERT(set < CHECK_SETS_MAX);
+    return check->streams[ref.stream].at[ref.streamlet][ref.log].committed[set];
+}
+
 void check_power_cut(struct check *check)
 {
     for (unsigned i = 0; i < CHECK_STREAMS_MAX; i++) {

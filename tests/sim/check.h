@@ -85,6 +85,8 @@ void check_owned(struct check *check, uint32_t set, struct leat_log_ref log, uin
                  uint32_t member);
 /** A set's commit of `offset` was answered with success. */
 void check_committed(struct check *check, uint32_t set, struct leat_log_ref log, uint64_t offset);
+/** The highest that was; 0: none. */
+uint64_t check_committed_to(const struct check *check, uint32_t set, struct leat_log_ref log);
 
 /** Somebody asks to give up what is before an offset; UINT64_MAX: all that is acked when the request
  * arrives. From now on the log may begin there. */

@@ -680,3 +680,9 @@ bool sim_kafka_at_end(const struct sim_client *client)
     }
     return puller != NULL;
 }
+
+const char *sim_kafka_member(const struct sim_client *client)
+{
+    const struct puller *puller = client->state;
+    return puller && puller->member && puller->stage == STAGE_READ ? puller->id : NULL;
+}

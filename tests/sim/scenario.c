@@ -683,7 +683,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     out_result->faults[SIM_FAULT_FLIP] = world->faults[SIM_FAULT_FLIP];
     if (scenario->server_count == 1)
         out_result->faults[SIM_FAULT_LOST_FILE] = world->faults[SIM_FAULT_LOST_FILE];
-    for (int i = SIM_FAULT_CLOSED_OWN; i <= SIM_FAULT_TOLD_FULL; i++)
+    for (int i = SIM_FAULT_CLOSED_OWN; i <= SIM_FAULT_TOLD_GROUPS; i++)
         out_result->faults[i] = world->faults[i];
     out_result->faults[SIM_FAULT_DEAF] = world->faults[SIM_FAULT_DEAF];
     out_result->trace_hash = world->trace_hash;

@@ -15,6 +15,7 @@
 #include "tests/sim/asks.h"
 #include "tests/sim/kafka_client.h"
 #include "tests/sim/stranger.h"
+#include "tests/sim/told_groups.h"
 #include "tests/sim/truth.h"
 #include "wire/frame.h"
 #include "wire/verdict.h"
@@ -27,7 +28,8 @@ enum {
     WRONG_BYTES = 400,
     NUMBER_HELLO = 1,
     NUMBER_STATUS = 2,
-    NUMBER_STREAM = 3, /* and on: one for each stream */
+    NUMBER_STREAM = 3,                           /* and on: one for each stream */
+    NUMBER_GROUPS = NUMBER_STREAM + SIM_STREAMS, /* and on: told_groups_native.c */
     NODE_UP = 1,
     NODE_DOWN = 2,
     NODE_GONE = 3,
@@ -42,9 +44,10 @@ struct line {
     bool kafka, right; /* right: all that was told agrees with the truth */
     bool agreed[SIM_STREAMS][SIM_KAFKA_PARTITIONS_MAX]; /* Kafka's: once, with the truth of then */
     unsigned tries;
-    unsigned left;           /* answers */
-    unsigned wrongs, asked;  /* asked: times */
-    char wrong[WRONG_BYTES]; /* the first of an answer */
+    unsigned left;                 /* answers */
+    unsigned wrongs, asked;        /* asked: times */
+    char wrong[WRONG_BYTES];       /* the first of an answer */
+    struct sim_groups_seen groups; /* when it was asked */
 };
 struct told {
     struct scenario *scenario;
@@ -419,7 +422,7 @@ static void metadata_send(struct line *line)
 static void line_on_open(void *user, struct leat_conn *conn)
 {
     struct line *line = user;
-    uint8_t bytes[SIM_ASK_BYTES_MAX * (2 + SIM_STREAMS)];
+    uint8_t bytes[SIM_ASK_BYTES_MAX * (2 + SIM_STREAMS) + SIM_GROUPS_NATIVE_BYTES];
     uint8_t *at = bytes;
     if (line->kafka) {
         metadata_send(line);
@@ -429,20 +432,27 @@ static void line_on_open(void *user, struct leat_conn *conn)
     at += sim_ask_status(at, NUMBER_STATUS);
     for (uint32_t i = 0; i < SIM_STREAMS; i++)
         at += sim_ask_describe(at, line->told->scenario->streams[i].name, NUMBER_STREAM + i);
-    line->left = 2 + SIM_STREAMS;
+    sim_groups_see(line->told->scenario, &line->groups);
+    at += sim_groups_native_ask(line->told->scenario, at, NUMBER_GROUPS);
+    line->left = 2 + SIM_STREAMS + SIM_GROUPS_NATIVE;
     (void)line->told->actor->net.send_copy(conn, bytes, (size_t)(at - bytes));
 }
 
 static void frame_take(struct line *line, const struct leat_frame *frame)
 {
     struct leat_msg_reader reader;
+    struct sim_wrong of_groups = {""};
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    if (frame->flags & LEAT_FRAME_ERROR)
+    if (frame->request >= NUMBER_GROUPS)
+        sim_groups_native_judge(line->told->scenario, line->server, &line->groups,
+                                frame->request - NUMBER_GROUPS, frame, &of_groups);
+    else if (frame->flags & LEAT_FRAME_ERROR)
         wrong(line, "request %u is refused", frame->request);
     else if (frame->request == NUMBER_STATUS)
         status_judge(line, &reader);
     else if (frame->request >= NUMBER_STREAM)
         stream_judge(line, frame->request - NUMBER_STREAM, &reader);
+    if (of_groups.text[0]) wrong(line, "%s", of_groups.text);
 }
 
 /* How many bytes the answer at the front had; 0: it is not all there. */
@@ -552,4 +562,5 @@ void sim_told_look(struct scenario *scenario, const char *when)
     scenario->world->faults[SIM_FAULT_TOLD_LACKING] += told->lacking;
     told_of_seed = NULL;
     sim_process_die(told->actor->process, SIM_DEATH_KILL);
+    sim_groups_look(scenario, when);
 }

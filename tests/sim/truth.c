@@ -10,6 +10,7 @@
 #include "coordinator/private.h"
 #include "multilog/internal.h"
 #include "replication/primary.h"
+#include "sets/internal.h"
 #include "tests/sim/asks.h"
 
 static struct leat_machine *machine_any(struct scenario *scenario)
@@ -152,4 +153,29 @@ bool truth_is_troubled(const struct truth_log *log)
 {
     if (!log->owner) return true;
     return log->served && (log->state != LEAT_LOG_SERVING || log->damaged);
+}
+
+void truth_home_find(struct scenario *scenario, const char *set, struct truth_home *out)
+{
+    struct leat_machine *machine = machine_any(scenario);
+    *out = (struct truth_home){.known = false};
+    for (uint32_t i = 0; machine && i < machine->stream_count; i++) {
+        const struct leat_machine_stream *stream = &machine->streams[i];
+        if (strcmp(stream->desc->name, LEAT_SETS_STREAM_NAME) != 0) continue;
+        struct leat_log_ref ref = leat_sets_home_log(stream->id, stream->desc->settings.logs,
+                                                     leat_sets_home(set, strlen(set)));
+        struct truth_log log;
+        log_look(scenario, machine, stream, ref, &log);
+        out->known = true;
+        out->owner = log.owner;
+        if (!log.served || log.state != LEAT_LOG_SERVING || log.damaged) return;
+        out->sets = hosted_on(log.owner, ref)->sets;
+    }
+}
+
+struct leat_set *truth_set_find(struct scenario *scenario, const char *set)
+{
+    struct truth_home home;
+    truth_home_find(scenario, set, &home);
+    return home.sets ? leat_sets_set_find(home.sets, set) : NULL;
 }

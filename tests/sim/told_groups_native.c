@@ -1,0 +1,118 @@
+/* What is told of groups by the native protocol: what sets have committed (SET_FETCH, which a node hands on to the
+ * set's home), and where logs end (LOCATE). told.c asks it beside the rest. */
+#include "tests/sim/told_groups.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "tests/sim/truth.h"
+#include "wire/frame.h"
+#include "wire/message.h"
+
+/* Sets that commit offsets of logs; one request for each, then one for each stream. */
+static const enum sim_group sets[] = {SIM_GROUP_MEMBERS, SIM_GROUP_KEPT, SIM_GROUP_GONE};
+enum { SETS = sizeof sets / sizeof *sets };
+_Static_assert(SETS + SIM_STREAMS == SIM_GROUPS_NATIVE, "an answer for each request");
+
+static size_t frame_end(const struct leat_msg_writer *writer, uint8_t *out, enum leat_kind kind,
+                        uint32_t number)
+{
+    LEAT_ASSERT(!writer->overflow);
+    leat_frame_encode(out, kind, LEAT_PROTOCOL_VERSION_MAX, 0, number, (uint32_t)writer->used, 0);
+    return LEAT_FRAME_HEADER_BYTES + writer->used;
+}
+
+static size_t fetch_ask(const char *set, uint8_t *out, uint32_t number)
+{
+    struct leat_msg_writer writer;
+    struct leat_msg_set_fetch body = {.set = {set, (uint32_t)strlen(set)}};
+    leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, SIM_GROUPS_NATIVE_BYTES / 8);
+    leat_msg_set_fetch_write(&writer, &body);
+    return frame_end(&writer, out, LEAT_KIND_SET_FETCH, number);
+}
+
+static size_t ends_ask(struct scenario *scenario, uint32_t stream, uint8_t *out, uint32_t number)
+{
+    struct leat_msg_writer writer;
+    uint32_t count = sim_kafka_partitions(scenario, stream);
+    leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, SIM_GROUPS_NATIVE_BYTES / 8);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_array(&writer, count);
+    for (uint32_t p = 0; p < count; p++) {
+        struct leat_msg_locate row = {.log = sim_kafka_log(scenario, stream, p),
+                                      .what = LEAT_LOCATE_LATEST};
+        row.log.stream = scenario->streams[stream].id;
+        leat_msg_locate_write(&writer, &row);
+    }
+    return frame_end(&writer, out, LEAT_KIND_LOCATE, number);
+}
+
+size_t sim_groups_native_ask(struct scenario *scenario, uint8_t *out, uint32_t number)
+{
+    uint8_t *at = out;
+    for (unsigned i = 0; i < SETS; i++)
+        at += fetch_ask(sim_group_name(sets[i]), at, number + i);
+    for (uint32_t i = 0; i < SIM_STREAMS; i++)
+        at += ends_ask(scenario, i, at, number + SETS + i);
+    return (size_t)(at - out);
+}
+
+static void committed_judge(struct scenario *scenario, const struct sim_groups_seen *before,
+                            enum sim_group group, struct leat_msg_reader *reader,
+                            struct sim_wrong *wrong)
+{
+    struct leat_msg_set_fetched body;
+    int64_t told[SIM_STREAMS][SIM_KAFKA_PARTITIONS_MAX];
+    memset(told, 0xff, sizeof told); /* nothing */
+    leat_msg_set_fetched_read(reader, &body);
+    for (uint32_t i = 0; i < body.offset_count && !reader->failed; i++) {
+        struct leat_msg_set_offset row;
+        uint32_t stream;
+        leat_msg_set_offset_read(reader, &row);
+        if (!sim_stream_of(scenario, row.log.stream, &stream)) continue;
+        uint32_t at = row.log.streamlet * scenario->streams[stream].settings.logs + row.log.log;
+        told[stream][at] = (int64_t)row.offset;
+    }
+    if (reader->failed) sim_wrong(wrong, "what a set has committed can't be read");
+    for (uint32_t i = 0; i < SIM_STREAMS; i++)
+        for (uint32_t p = 0; p < sim_kafka_partitions(scenario, i); p++)
+            sim_groups_committed_judge(scenario, before, group, i, p, told[i][p], wrong);
+}
+
+/* [[code, offset, ...]...] */
+static void ends_judge(struct scenario *scenario, const struct sim_server *server,
+                       const struct sim_groups_seen *before, uint32_t stream,
+                       struct leat_msg_reader *reader, struct sim_wrong *wrong)
+{
+    uint32_t count = leat_msg_read_array(reader);
+    if (count != sim_kafka_partitions(scenario, stream))
+        sim_wrong(wrong, "ends of %u logs are told", count);
+    for (uint32_t p = 0; p < count && !wrong->text[0]; p++) {
+        struct leat_msg_located row;
+        leat_msg_located_read(reader, &row);
+        sim_groups_end_judge(scenario, server, before, stream, p, row.code != LEAT_OK, row.offset,
+                             wrong);
+    }
+}
+
+void sim_groups_native_judge(struct scenario *scenario, const struct sim_server *server,
+                             const struct sim_groups_seen *before, uint32_t nth,
+                             const struct leat_frame *frame, struct sim_wrong *wrong)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    if (nth >= SETS) {
+        if (frame->flags & LEAT_FRAME_ERROR)
+            sim_wrong(wrong, "ends of logs are not told");
+        else
+            ends_judge(scenario, server, before, nth - SETS, &reader, wrong);
+        return;
+    }
+    struct truth_home home;
+    truth_home_find(scenario, sim_group_name(sets[nth]), &home);
+    if (home.known && !home.sets) return; /* its home is away: whatever is told */
+    if (frame->flags & LEAT_FRAME_ERROR)
+        sim_wrong(wrong, "what set %s has committed is not told", sim_group_name(sets[nth]));
+    else
+        committed_judge(scenario, before, sets[nth], &reader, wrong);
+}
