@@ -9,7 +9,8 @@
 #include "base/assert.h"
 #include "wire/message_cluster.h"
 
-enum { ROUND_US = 60000, CLUSTER_ROUND_US = 150000 }; /* between two looks at everything */
+/* Between two looks at everything. */
+enum { ROUND_US = 60000, CLUSTER_ROUND_US = 150000, HURRIED_ROUND_US = 5000 };
 
 struct control {
     struct sim_client *client;
@@ -265,7 +266,9 @@ static void watch_next(struct control *control)
     control->streamlet = 0;
     control->stream = (control->stream + 1) % SIM_STREAMS;
     if (control->stream == 0) control->client->scenario->operator_rounds++;
-    later(control, control->stream ? 100 : in_cluster(control) ? CLUSTER_ROUND_US : ROUND_US);
+    uint64_t round_us = in_cluster(control) ? CLUSTER_ROUND_US : ROUND_US;
+    if (scenario->hurried) round_us = HURRIED_ROUND_US;
+    later(control, control->stream ? 100 : round_us);
 }
 
 /* Nobody has answered for it yet: whoever was asked had no word of its owner. */

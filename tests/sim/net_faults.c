@@ -35,6 +35,14 @@ void sim_conn_reset_end(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
+static void both_ends_reset(struct sim_world *world, struct leat_conn *conn)
+{
+    sim_world_at(world, world->now_us + sim_rng_below(&world->net, 300), sim_conn_reset_end, conn);
+    sim_world_at(world, world->now_us + sim_rng_below(&world->net, 300), sim_conn_reset_end,
+                 conn->peer);
+    sim_fault_struck(world, SIM_FAULT_RESET);
+}
+
 unsigned sim_net_reset(struct sim_process *process, uint32_t per_mille)
 {
     struct sim_world *world = process->world;
@@ -43,14 +51,21 @@ unsigned sim_net_reset(struct sim_process *process, uint32_t per_mille)
          conn = sim_conn_after(world, conn)) {
         if (!conn->actor || conn->actor->process != process || conn->state != CONN_OPEN) continue;
         if (!conn->peer || !sim_rng_chance(&world->net, per_mille)) continue;
-        sim_world_at(world, world->now_us + sim_rng_below(&world->net, 300), sim_conn_reset_end,
-                     conn);
-        sim_world_at(world, world->now_us + sim_rng_below(&world->net, 300), sim_conn_reset_end,
-                     conn->peer);
-        sim_fault_struck(world, SIM_FAULT_RESET);
+        both_ends_reset(world, conn);
         count++;
     }
     return count;
+}
+
+void sim_net_reset_between(struct sim_process *one, struct sim_process *other)
+{
+    struct sim_world *world = one->world;
+    for (struct leat_conn *conn = sim_conn_after(world, NULL); conn;
+         conn = sim_conn_after(world, conn)) {
+        if (!conn->actor || conn->actor->process != one || conn->state != CONN_OPEN) continue;
+        if (conn->peer && conn->peer->actor && conn->peer->actor->process == other)
+            both_ends_reset(world, conn);
+    }
 }
 
 unsigned sim_net_half_open(struct sim_process *process, uint32_t per_mille, uint64_t until_us)

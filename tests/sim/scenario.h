@@ -179,6 +179,7 @@ struct scenario {
     bool slow_readers; /* at the end some ask for what lies in files, and read nothing */
     struct sim_rng kafka;
     struct sim_wish wish;
+    bool hurried; /* the operator looks much more often, so that what is wished is soon done */
     struct sim_client *trimmer; /* NULL: none in this seed */
     uint64_t trims;
     unsigned producers_running; /* that have records left to send */
@@ -202,6 +203,7 @@ struct scenario {
     bool deletes;    /* streams are made and deleted */
     bool deletes_trapped; /* ... and traps are set for that: traps_deleted.c */
     bool home_trapped;    /* a set's home is followed unheard: traps_home.c */
+    bool move_trapped;    /* streamlets move all the time: traps_moved.c */
     bool reader_trapped;  /* an owner is followed unheard: traps_reader.c */
     bool scrubs;          /* its nodes look for damage by themselves */
     uint64_t audit_us;    /* ... and owners ask as often for copies that are damaged; 0: as usual */
@@ -374,6 +376,11 @@ void sim_aim_adopt_start(struct scenario *scenario);
 /* ---- traps_torn.c ---- */
 /** A torn copy beside a whole one is waited for, and its owner killed, in a few seeds, now and then, from now on. */
 void sim_trap_torn_start(struct scenario *scenario);
+/* ---- traps_moved.c ---- */
+/** Has the seed that? After all other choices, before streams are chosen. */
+void sim_trap_moved_choose(struct scenario *scenario);
+/** Streamlets move, and what is said of their copies comes late, from now on. */
+void sim_trap_moved_start(struct scenario *scenario);
 /* ---- traps_reader.c ---- */
 /** Has the seed that? Before its machines are made, as it needs one more. */
 bool sim_trap_reader_choose(const struct scenario_options *options);

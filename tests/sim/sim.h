@@ -118,6 +118,7 @@ enum sim_fault {
     SIM_FAULT_DELETED_UNHEARD, /* ... and an owner of it did not hear of that at once */
     SIM_FAULT_OLD_HOME,      /* a set's home was followed unheard, and a member asked the old one */
     SIM_FAULT_AMID_ADOPTION, /* no fault: the disk stood still while a replica became a log's */
+    SIM_FAULT_LATE_DROP, /* an owner's word that a copy is one too many was late, and its log went on */
     SIM_FAULT_OLD_OWNER, /* a reader by offset asked an owner of before, which others had followed unheard */
     SIM_FAULT_TORN_BESIDE, /* an owner was killed whose backup had a torn copy beside a whole one */
     SIM_FAULT_IMPOSTOR,    /* a stranger without the key was at a node's door */
@@ -308,6 +309,8 @@ void sim_net_actor_flush(struct sim_actor *actor);
 void sim_net_process_died(struct sim_process *process, enum sim_death death);
 /** Reset all connections between the process and others; returns how many. */
 unsigned sim_net_reset(struct sim_process *process, uint32_t per_mille);
+/** All between these two. */
+void sim_net_reset_between(struct sim_process *one, struct sim_process *other);
 /** Nothing goes from one machine to the other until then; the way back is a cut of its own. Bytes and
  * connects wait for it. 0: healed. */
 void sim_net_cut(struct sim_world *world, const char *from_host, const char *to_host,

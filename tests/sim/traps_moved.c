@@ -1,0 +1,190 @@
+/* Two traps (traps.c) around streamlets that move, in a few of the cluster seeds, where they take the place of the
+ * scheduled faults. All streams have two copies there, and somebody moves their streamlets all the time.
+ *
+ * LATE_DROP: whoever gets a streamlet has, as a rule, a copy of each older segment more than it needs, and tells the
+ * backup so. That word is late, by 60 to 140 ms, and meanwhile the log goes on to a third node, which counts on that
+ * very copy: it is not to be dropped any more. */
+#include "broker/core.h"
+#include "coordinator/private.h"
+#include "replication/backup.h"
+#include "replication/primary.h"
+#include "tests/sim/scenario.h"
+
+enum {
+    SEEDS_PER_MILLE = 30,
+    GAP_US_LEAST = 20 * 1000,
+    GAP_US_MAX = 200 * 1000,
+    LOOK_US = 200,
+    CUT_US_LEAST = 60 * 1000,
+    CUT_US_MAX = 140 * 1000, /* who is not heard for longer is called dead */
+    RESET_US = 50 * 1000,    /* within it a session is there again */
+    VALUE_BYTES = 1600,      /* of records: many segments are closed */
+};
+
+static struct trap_moved {
+    struct scenario *scenario;
+    struct sim_rng rng;
+    uint64_t cut_until_us, reset_us; /* reset: from when on connections may be broken again */
+} trap;                              /* of the one scenario of a process */
+
+static bool lives(const struct sim_server *server)
+{
+    return server->ready && server->process && server->process->alive && server->node &&
+           server->node->cores && server->node->coordinator &&
+           server->node->cores[0].replicate.backup;
+}
+
+static struct sim_server *server_of(uint64_t incarnation)
+{
+    for (unsigned i = 0; i < trap.scenario->server_count; i++) {
+        struct sim_server *server = &trap.scenario->servers[i];
+        if (lives(server) && server->node->incarnation == incarnation) return server;
+    }
+    return NULL;
+}
+
+static struct sim_server *third(const struct sim_server *one, const struct sim_server *other)
+{
+    for (unsigned i = 0; i < trap.scenario->server_count; i++) {
+        struct sim_server *server = &trap.scenario->servers[i];
+        if (server != one && server != other && lives(server)) return server;
+    }
+    return NULL;
+}
+
+/* ---- LATE_DROP ---- */
+
+/* It has as many copies as it should, none of them at that node, and all know that they are counted on. */
+static bool does_without(const struct rep_set *set, const struct rep_peer *peer)
+{
+    if (!set->closed || set->dropping || set->copy_count < rep_wanted(set->log)) return false;
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (set->copies[i]->peer == peer || set->copies[i]->state != REP_COPY_CLOSED ||
+            set->copies[i]->found)
+            return false;
+    return true;
+}
+
+/* One there that this owner has no use for. */
+static const struct replica *surplus(const struct leat_primary *primary,
+                                     const struct rep_peer *peer, const struct leat_backup *backup)
+{
+    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
+         it = it->next) {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        if (!rep->seg || rep->busy || rep->drop_wanted || rep->seg->state != LEAT_SEGMENT_CLOSED)
+            continue;
+        const struct leat_primary_log *log = rep_log_find(primary, rep->seg->log);
+        const struct rep_set *set = log && !log->silent ? rep_set_find(log, rep->seg->id.v) : NULL;
+        if (set && does_without(set, peer)) return rep;
+    }
+    return NULL;
+}
+
+/* What is appended to the streamlet does not wait for that node: the move has to end before the word comes. */
+static bool goes_without(const struct leat_segment *seg, const struct rep_peer *peer)
+{
+    for (const struct leat_list *it = peer->copies.next; it != &peer->copies; it = it->next) {
+        const struct rep_copy *copy = LEAT_CONTAINER(it, const struct rep_copy, by_peer);
+        if (!copy->set || copy->state == REP_COPY_CLOSED) continue;
+        const struct leat_log_ref *ref = &copy->set->log->options.ref;
+        if (ref->stream == seg->log.stream && ref->streamlet == seg->log.streamlet) return false;
+    }
+    return true;
+}
+
+static bool leads(const struct sim_server *server)
+{
+    return server->node->coordinator->recovery && co_leads(server->node->coordinator);
+}
+
+/* An owner asks a backup what it holds when their session begins. */
+static bool dropped_late(struct sim_server *owner, const struct rep_peer *peer)
+{
+    struct scenario *scenario = trap.scenario;
+    struct sim_world *world = scenario->world;
+    struct sim_server *server = server_of(peer->node.incarnation);
+    if (!server || leads(server)) return false; /* the move is asked for there */
+    const struct replica *rep =
+        surplus(peer->primary, peer, server->node->cores[0].replicate.backup);
+    struct sim_server *to = rep ? third(owner, server) : NULL;
+    uint32_t stream;
+    if (!to || !sim_stream_of(scenario, rep->seg->log.stream, &stream)) return false;
+    if (!peer->audit_busy) {
+        if (world->now_us < trap.reset_us) return false;
+        trap.reset_us = world->now_us + RESET_US;
+        sim_net_reset_between(owner->process, server->process);
+        return true;
+    }
+    if (!goes_without(rep->seg, peer)) return false;
+    trap.cut_until_us = world->now_us + sim_rng_between(&trap.rng, CUT_US_LEAST, CUT_US_MAX);
+    sim_net_cut(world, owner->name, server->name, trap.cut_until_us);
+    scenario->wish =
+        (struct sim_wish){.stream = stream, .streamlet = rep->seg->log.streamlet, .to = to};
+    sim_fault_struck(world, SIM_FAULT_LATE_DROP);
+    sim_trace(world,
+              "trap: %s is late at %s with its word about segment %llu of %u/%u/%u until %llu",
+              owner->name, server->name, (unsigned long long)rep->seg->id.v, stream,
+              rep->seg->log.streamlet, rep->seg->log.log, (unsigned long long)trap.cut_until_us);
+    return true;
+}
+
+static bool struck(struct sim_server *server)
+{
+    uint32_t nodes = server->node->coordinator->machine.node_count;
+    for (uint32_t c = 0; c < trap.scenario->cores; c++) {
+        const struct leat_primary *primary = server->node->cores[c].replicate.primary;
+        for (uint32_t p = 0; primary && p < nodes; p++) {
+            const struct rep_peer *peer = primary->peers[p];
+            if (peer && peer->attached && dropped_late(server, peer)) return true;
+        }
+    }
+    return false;
+}
+
+/* ---- when ---- */
+
+static void look(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    scenario->hurried = !scenario->faults_over;
+    if (scenario->faults_over) return;
+    for (unsigned i = 0; i < scenario->server_count && world->now_us >= trap.cut_until_us; i++)
+        if (lives(&scenario->servers[i]) && struck(&scenario->servers[i])) break;
+    uint64_t next_us = world->now_us + LOOK_US;
+    sim_world_at(world, next_us > trap.cut_until_us ? next_us : trap.cut_until_us, look, scenario);
+}
+
+static void due(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    if (scenario->faults_over) return;
+    uint32_t stream = (uint32_t)sim_rng_below(&trap.rng, SIM_STREAMS);
+    uint32_t streamlets = scenario->streams[stream].settings.streamlets;
+    unsigned to = (unsigned)sim_rng_below(&trap.rng, scenario->server_count);
+    uint32_t streamlet = (uint32_t)sim_rng_below(&trap.rng, streamlets);
+    if (world->now_us >= trap.cut_until_us)
+        scenario->wish = (struct sim_wish){
+            .stream = stream, .streamlet = streamlet, .to = &scenario->servers[to]};
+    sim_world_at(world, world->now_us + sim_rng_between(&trap.rng, GAP_US_LEAST, GAP_US_MAX), due,
+                 scenario);
+}
+
+void sim_trap_moved_choose(struct scenario *scenario)
+{
+    trap = (struct trap_moved){.scenario = scenario};
+    sim_rng_init(&trap.rng, scenario->world->seed, "trap-moved");
+    bool chosen = sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
+    scenario->move_trapped = chosen && scenario->server_count > 2 && scenario->recovery &&
+                             !scenario->calm && !scenario->deletes && !scenario->closed_rot &&
+                             !scenario->rows_rot && !scenario->home_trapped &&
+                             !scenario->reader_trapped;
+    if (scenario->move_trapped) scenario->value_bytes = VALUE_BYTES;
+}
+
+void sim_trap_moved_start(struct scenario *scenario)
+{
+    sim_world_at(scenario->world, scenario->world->now_us + LOOK_US, look, scenario);
+    sim_world_at(scenario->world, scenario->world->now_us + sim_rng_below(&trap.rng, GAP_US_MAX),
+                 due, scenario);
+}
