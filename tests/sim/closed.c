@@ -117,7 +117,7 @@ static void flip(struct sim_server *server, const char *path, uint64_t at, unsig
 }
 
 /* Its own memory may have the bytes where its buffer was, until others get that place. */
-static void memory_forgets(struct leat_store *store, const struct leat_held *held)
+void sim_closed_forget(struct leat_store *store, const struct leat_held *held)
 {
     uint32_t unit = (uint32_t)(held->pool_at / LEAT_SLOT_UNIT_BYTES);
     unsigned order = leat_buddy_order(held->seg.capacity, LEAT_SLOT_UNIT_BYTES);
@@ -214,7 +214,7 @@ void sim_closed_strike(struct scenario *scenario, unsigned wanted)
     }
     for (; wanted > 0 && count > 0; wanted--) {
         const struct leat_held *held = found[sim_rng_below(&scenario->closed, count)];
-        if (forgotten) memory_forgets(server->node->store, held);
+        if (forgotten) sim_closed_forget(server->node->store, held);
         rot_two(scenario, held);
     }
 }

@@ -62,6 +62,13 @@ static void streams_choose(struct scenario *scenario)
         bool few = scenario->closed_rot || scenario->rows_rot || scenario->deletes_trapped ||
                    scenario->move_trapped || (scenario->brief && sim_rng_chance(rng, 600)) ||
                    (scenario->hard && sim_rng_chance(rng, 500));
+        if (scenario->unasked_trapped) {
+            copies = 3;
+            memory = false;
+        }
+        /* Of clusters some have few logs: their segments fill up. */
+        bool few = scenario->closed_rot || scenario->rows_rot || scenario->deletes_trapped ||
+                   scenario->unasked_trapped || (scenario->hard && sim_rng_chance(rng, 500));
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
         stream->trims = i == 2;
         stream->settings = (struct leat_stream_settings){
@@ -105,6 +112,12 @@ static void clients_start(struct scenario *scenario, uint32_t records)
                                                : scenario->reader_trapped ? 4
                                                : scenario->move_trapped   ? 4
                                                                           : 1);
+    if (scenario->server_count > 1)
+        scenario->batches_min = SIM_BATCHES * (scenario->deletes_trapped   ? 8
+                                               : scenario->home_trapped    ? 4
+                                               : scenario->reader_trapped  ? 4
+                                               : scenario->unasked_trapped ? 4
+                                                                           : 1);
     (void)sim_client_start(scenario, SIM_CLIENT_RAW, 0, RAW_PRODUCER);
     for (unsigned i = 0, count = kafka_count(scenario, 2); i < count; i++) {
         struct sim_client *client =
@@ -458,6 +471,8 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         sim_trap_home_start(scenario);
     } else if (scenario->move_trapped) {
         sim_trap_moved_start(scenario);
+    } else if (scenario->unasked_trapped) {
+        sim_trap_unasked_start(scenario);
     } else if (!options->calm && !scenario->deletes_trapped) {
         sim_nodes_faults_start(scenario);
         sim_closed_start(scenario);
@@ -665,6 +680,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     if (scenario->server_count > 1) sim_deletes_choose(scenario, options->deletes);
     if (scenario->server_count > 1) sim_trap_home_choose(scenario);
     if (scenario->server_count > 1) sim_trap_moved_choose(scenario);
+    if (scenario->server_count > 1) sim_trap_unasked_choose(scenario);
     if (scenario->server_count > 1 && options->hasty) sim_nodes_grace_choose(scenario);
     if (scenario->server_count > 1) sim_brief_choose(scenario, options);
     world->somebody_waits = somebody_waits;

@@ -11,6 +11,8 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/visits.h"
 
+struct leat_held; /* of a store */
+
 #define SIM_ADDRESS       "127.0.0.1:7700"
 #define SIM_KAFKA_ADDRESS "127.0.0.1:9092"
 
@@ -204,6 +206,7 @@ struct scenario {
     bool deletes_trapped; /* ... and traps are set for that: traps_deleted.c */
     bool home_trapped;    /* a set's home is followed unheard: traps_home.c */
     bool move_trapped;    /* streamlets move all the time: traps_moved.c */
+    bool unasked_trapped; /* who has whole what is damaged can't be asked: traps_unasked.c */
     bool reader_trapped;  /* an owner is followed unheard: traps_reader.c */
     bool scrubs;          /* its nodes look for damage by themselves */
     uint64_t audit_us;    /* ... and owners ask as often for copies that are damaged; 0: as usual */
@@ -373,6 +376,11 @@ void sim_trap_home_start(struct scenario *scenario);
 /* ---- aims_adopt.c ---- */
 /** Replicas that become a log's are struck, now and then, from now on. */
 void sim_aim_adopt_start(struct scenario *scenario);
+/* ---- traps_unasked.c ---- */
+/** Has the seed that? After all other choices, before streams are chosen. */
+void sim_trap_unasked_choose(struct scenario *scenario);
+/** Of a seed that has it. */
+void sim_trap_unasked_start(struct scenario *scenario);
 /* ---- traps_torn.c ---- */
 /** A torn copy beside a whole one is waited for, and its owner killed, in a few seeds, now and then, from now on. */
 void sim_trap_torn_start(struct scenario *scenario);
@@ -419,6 +427,8 @@ void sim_closed_judge(struct scenario *scenario);
 /* ---- places.c ---- */
 /** Look where one-sided writes go, from now on. */
 void sim_places_watch(struct scenario *scenario);
+/** What is left of a closed segment in the memory of its machine is not there any more. */
+void sim_closed_forget(struct leat_store *store, const struct leat_held *held);
 
 /* ---- copies.c ---- */
 /** Check all copies now and then from now on. */

@@ -1,0 +1,248 @@
+/* A trap (traps.c) for damage that another node could make good if it could be asked, in some cluster seeds in which
+ * nothing else goes wrong. Every stream has three copies. Of a closed segment that its owner serves from its file a bit
+ * flips there, and on the leader's disk; the third node has it whole, and it and the owner do not hear each other for
+ * as long as it takes an owner to call a segment lost. All that while it is up, for the leader hears both. A reader
+ * comes by: it is to wait, and to be given every record. Where nothing is closed and out of memory yet a node dies, so
+ * that its logs go to who has them in files. */
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/core.h"
+#include "coordinator/private.h"
+#include "store/private.h"
+#include "tests/sim/scenario.h"
+
+enum {
+    SEEDS_PER_MILLE = 25,
+    GAP_US_MAX = 800 * 1000,
+    CUT_US = 4500 * 1000, /* an owner looks for 3 s before it calls a segment lost */
+    MEND_US = 30 * 1000 * 1000,
+    LOOK_US = 10 * 1000,
+    AWAY_US_MAX = 50 * 1000,
+    READERS_FIRST = 50, /* their numbers */
+    STRIKES_MAX = 3,
+};
+
+struct place {
+    struct sim_server *server;
+    char path[32];
+    uint64_t offset;
+    unsigned bit;
+    uint8_t byte; /* as it was */
+};
+
+static struct {
+    struct scenario *scenario;
+    struct sim_rng rng;
+    enum { IDLE, CUT, MENDING } step;
+    struct place owner, other;
+    const struct sim_server *third;
+    struct sim_client *reader;
+    uint64_t until_us;
+    unsigned strikes;
+} trap; /* of the one scenario of a process */
+
+static bool lives(const struct sim_server *server)
+{
+    return server->ready && server->process && server->process->alive && server->node &&
+           server->node->coordinator && server->node->cores && server->node->store;
+}
+
+/* ---- a segment that is so ---- */
+
+static uint32_t row_count(const struct leat_store *store)
+{
+    return store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK;
+}
+
+/* Closed, and in its file alone. */
+static const struct leat_held *closed_at(const struct leat_store *store, uint32_t row)
+{
+    const struct leat_held *held = *leat_catalogue_held(&store->cat, row);
+    const struct leat_row *says = leat_catalogue_row(&store->cat, row);
+    if (!held || says->state != LEAT_SEGMENT_CLOSED || !(says->flags & LEAT_ROW_FLUSHED) ||
+        held->seg.state != LEAT_SEGMENT_CLOSED || held->seg.incomplete || held->seg.damaged ||
+        held->seg.rotten || held->seg.buffer || held->slot_shared || held->drop)
+        return NULL;
+    return held;
+}
+
+static const struct leat_held *copy_at(const struct sim_server *server,
+                                       const struct leat_segment *seg)
+{
+    const struct leat_store *store = server->node->store;
+    for (uint32_t row = 0; row < row_count(store); row++) {
+        const struct leat_held *held = closed_at(store, row);
+        if (held && held->seg.role == LEAT_SEGMENT_REPLICA && held->seg.id.v == seg->id.v &&
+            leat_log_ref_equal(held->seg.log, seg->log) &&
+            held->seg.extent.bytes == seg->extent.bytes && held->seg.extent.crc == seg->extent.crc)
+            return held;
+    }
+    return NULL;
+}
+
+/* Whom an owner asks first. */
+static bool is_before(const struct sim_server *owner, const struct sim_server *one,
+                      const struct sim_server *other)
+{
+    const struct leat_core *core = &owner->node->cores[0];
+    for (uint32_t i = 0; i < core->members.count; i++) {
+        if (strcmp(core->members.rows[i]->info.name, one->name) == 0) return true;
+        if (strcmp(core->members.rows[i]->info.name, other->name) == 0) return false;
+    }
+    return false;
+}
+
+static struct place place_of(struct sim_server *server, const struct leat_held *held, uint32_t at)
+{
+    struct place place = {.server = server,
+                          .offset = held->seg.file_offset + at,
+                          .bit = (unsigned)sim_rng_below(&trap.rng, 8)};
+    snprintf(place.path, sizeof place.path, "store/%u", held->slot.file->number);
+    (void)sim_disk_peek(server->disk, place.path, place.offset, &place.byte, 1);
+    return place;
+}
+
+static void flip(const struct place *place)
+{
+    (void)sim_disk_flip(place->server->disk, place->path, place->offset, place->bit);
+}
+
+static bool is_right(const struct place *place)
+{
+    uint8_t byte = 0;
+    (void)sim_disk_peek(place->server->disk, place->path, place->offset, &byte, 1);
+    return byte == place->byte;
+}
+
+/* ---- when ---- */
+
+static void cut_until(uint64_t until_us)
+{
+    struct sim_world *world = trap.scenario->world;
+    sim_net_cut(world, trap.owner.server->name, trap.third->name, until_us);
+    sim_net_cut(world, trap.third->name, trap.owner.server->name, until_us);
+}
+
+static void strike(struct sim_server *owner, struct sim_server *leader, struct sim_server *third,
+                   const struct leat_held *own, const struct leat_held *other, uint32_t stream)
+{
+    struct sim_world *world = trap.scenario->world;
+    uint32_t at = (uint32_t)sim_rng_below(&trap.rng, own->seg.extent.bytes);
+    trap.owner = place_of(owner, own, at);
+    trap.other = place_of(leader, other, at);
+    trap.third = third;
+    sim_closed_forget(owner->node->store, own);
+    flip(&trap.owner);
+    flip(&trap.other);
+    owner->rotten = leader->rotten = true;
+    trap.until_us = world->now_us + CUT_US;
+    cut_until(trap.until_us);
+    (void)sim_net_reset(third->process, 1000);
+    trap.reader =
+        sim_client_start(trap.scenario, SIM_CLIENT_READER, stream, READERS_FIRST + trap.strikes++);
+    trap.step = CUT;
+    sim_fault_struck(world, SIM_FAULT_UNASKED);
+    sim_trace(world,
+              "trap: byte %u of segment %llu of log id %u/%u/%u rots at %s and %s; %s has it", at,
+              (unsigned long long)own->seg.id.v, own->seg.log.stream, own->seg.log.streamlet,
+              own->seg.log.log, owner->name, leader->name, third->name);
+}
+
+static bool strike_at(struct sim_server *owner, struct sim_server *leader, struct sim_server *third)
+{
+    const struct leat_store *store = owner->node->store;
+    uint32_t stream;
+    if (!is_before(owner, leader, third)) return false;
+    for (uint32_t row = 0; row < row_count(store); row++) {
+        const struct leat_held *own = closed_at(store, row);
+        if (!own || own->seg.role == LEAT_SEGMENT_REPLICA ||
+            !sim_stream_of(trap.scenario, own->seg.log.stream, &stream) ||
+            trap.scenario->streams[stream].trims)
+            continue;
+        const struct leat_held *other = copy_at(leader, &own->seg);
+        if (!other || !copy_at(third, &own->seg)) continue;
+        strike(owner, leader, third, own, other, stream);
+        return true;
+    }
+    return false;
+}
+
+static void begin(void)
+{
+    struct scenario *scenario = trap.scenario;
+    struct sim_server *leader = NULL;
+    unsigned count = scenario->server_count;
+    for (unsigned i = 0; i < count; i++) {
+        if (!lives(&scenario->servers[i])) return;
+        if (co_leads(scenario->servers[i].node->coordinator)) leader = &scenario->servers[i];
+    }
+    for (unsigned i = 0; leader && i < count * count; i++) {
+        struct sim_server *owner = &scenario->servers[i / count];
+        struct sim_server *third = &scenario->servers[i % count];
+        if (owner == third || owner == leader || third == leader) continue;
+        if (strike_at(owner, leader, third)) return;
+    }
+    struct sim_server *server = &scenario->servers[sim_rng_below(&trap.rng, count)];
+    server->away_us_max = AWAY_US_MAX;
+    sim_fault_struck(scenario->world, SIM_FAULT_KILL);
+    sim_process_die(server->process, SIM_DEATH_KILL);
+}
+
+static void end(void)
+{
+    if (!is_right(&trap.owner)) flip(&trap.owner);
+    trap.owner.server->rotten = trap.other.server->rotten = false;
+    trap.step = IDLE;
+}
+
+static void look(struct sim_world *world, struct sim_event *event)
+{
+    bool over = trap.scenario->faults_over || world->now_us >= trap.until_us;
+    if (trap.step == CUT && over) {
+        cut_until(0);
+        if (!is_right(&trap.other)) flip(&trap.other);
+        trap.step = MENDING;
+        trap.until_us = world->now_us + MEND_US;
+        over = false;
+    }
+    if (trap.step == MENDING && (over || is_right(&trap.owner))) {
+        end();
+        return;
+    }
+    sim_world_at(world, world->now_us + LOOK_US, look, event->a);
+}
+
+static void due(struct sim_world *world, struct sim_event *event)
+{
+    if (trap.scenario->faults_over || trap.strikes == STRIKES_MAX) return;
+    if (trap.step == IDLE) {
+        begin();
+        if (trap.step != IDLE) sim_world_at(world, world->now_us + LOOK_US, look, event->a);
+    }
+    sim_world_at(world, world->now_us + sim_rng_between(&trap.rng, 300000, GAP_US_MAX), due,
+                 event->a);
+}
+
+void sim_trap_unasked_choose(struct scenario *scenario)
+{
+    memset(&trap, 0, sizeof trap);
+    trap.scenario = scenario;
+    sim_rng_init(&trap.rng, scenario->world->seed, "trap-unasked");
+    bool chosen = sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
+    scenario->unasked_trapped = chosen && scenario->server_count == 3 && scenario->recovery &&
+                                !scenario->calm && !scenario->deletes && !scenario->victim &&
+                                !scenario->rows_rot && !scenario->home_trapped &&
+                                !scenario->reader_trapped;
+    if (!scenario->unasked_trapped) return;
+    scenario->value_bytes = 1600;
+    /* No segment's place serves another before the bits are as they were. */
+    scenario->move_per_mille = 0;
+    scenario->with_trims = false;
+}
+
+void sim_trap_unasked_start(struct scenario *scenario)
+{
+    sim_world_at(scenario->world, scenario->world->now_us + sim_rng_below(&trap.rng, GAP_US_MAX),
+                 due, scenario);
+}
