@@ -2,7 +2,7 @@
  * step of an attempt passes unseen.
  *
  * Told enough: a log that an attempt leaves waiting would wait, too, had each node that answered told of every closed
- * copy that it has.
+ * copy that it has; nor would it for any copy that a node which is to come back may have.
  * Nothing counts before its time: what an attempt has nodes copy is nobody's before the entry is committed. Each of
  * these copies says so (tentative): another attempt may end the log elsewhere, and then it is nothing that is left.
  * What is there is given: where no copy could be made because all bytes were damaged, no node that was asked for
@@ -49,16 +49,32 @@ static struct leat_backup *backup_of(const struct sim_server *server)
 struct copies {
     uint64_t segment;
     struct leat_extent extent;
-    unsigned counted;
 };
 
-static void copy_count(void *arg, const struct leat_replica_info *info)
+static bool is_closed(const struct replica *rep)
 {
-    struct copies *copies = arg;
-    bool same = info->segment.v == copies->segment && info->extent.bytes == copies->extent.bytes &&
-                info->extent.crc == copies->extent.crc;
-    copies->counted += same && info->state == LEAT_SEGMENT_CLOSED && !info->incomplete &&
-                       !info->damaged && !info->tentative;
+    const struct leat_segment *seg = rep->seg;
+    return seg && seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete && !rep->damaged &&
+           !rep->dropping && !rep->drop_wanted && !rep->move_wanted;
+}
+
+static bool same(struct leat_extent a, struct leat_extent b)
+{
+    return a.bytes == b.bytes && a.crc == b.crc;
+}
+
+static unsigned counted(const struct leat_backup *backup, struct leat_log_ref log,
+                        const struct copies *copies)
+{
+    const struct leat_list *head = backup_bucket(backup, log);
+    unsigned count = 0;
+    for (const struct leat_list *at = head->next; at != head; at = at->next) {
+        const struct replica *rep = LEAT_CONTAINER(at, const struct replica, by_log);
+        count += is_closed(rep) && leat_log_ref_equal(rep->seg->log, log) &&
+                 rep->seg->id.v == copies->segment && same(rep->seg->extent, copies->extent) &&
+                 !rep->seg->tentative;
+    }
+    return count;
 }
 
 static struct copies wanted_of(const struct co_recovery *it, const struct co_task *task)
@@ -78,9 +94,9 @@ static void tasks_see(struct scenario *scenario, unsigned leader,
         const struct co_recover_log *log = &it->logs[task->log];
         struct copies copies = wanted_of(it, task);
         if (!server) continue;
-        leat_backup_each(backup_of(server), &log->ref, false, copy_count, &copies);
-        if (!done) seen[leader].counted[t] = (uint8_t)copies.counted;
-        if (done && copies.counted > seen[leader].counted[t])
+        unsigned count = counted(backup_of(server), log->ref, &copies);
+        if (!done) seen[leader].counted[t] = (uint8_t)count;
+        if (done && count > seen[leader].counted[t])
             sim_fail(scenario->world,
                      "A1 lost-write: %s has segment %llu of log id %u/%u/%u, %u bytes, for an "
                      "attempt of recovery that is not committed, and counts it as part of the log",
@@ -92,84 +108,133 @@ static void tasks_see(struct scenario *scenario, unsigned leader,
 /* ---- told enough ---- */
 
 struct told {
-    const struct co_recovery *it;
     const struct co_recover_log *log;
-    uint32_t node; /* whose replicas are looked at */
     const struct leat_replica_row *rows[ROWS_MAX];
     struct leat_replica_row untold[ROWS_MAX];
     uint32_t nodes[ROWS_MAX];
-    uint32_t count, more;
+    uint32_t first, count; /* first: of what was not told */
 };
 
-static bool was_told(const struct told *told, uint64_t segment, struct leat_extent extent)
+static bool was_told(const struct told *told, uint32_t node, const struct leat_segment *seg)
 {
-    for (uint32_t i = 0; i < told->count; i++)
-        if (told->nodes[i] == told->node && told->rows[i]->segment == segment &&
-            told->rows[i]->extent.bytes == extent.bytes && told->rows[i]->extent.crc == extent.crc)
+    for (uint32_t i = 0; i < told->first; i++)
+        if (told->nodes[i] == node && told->rows[i]->segment == seg->id.v &&
+            same(told->rows[i]->extent, seg->extent))
             return true;
     return false;
 }
 
-static void untold_add(void *arg, const struct leat_replica_info *info)
+static void untold_add(struct told *told, uint32_t node, const struct leat_segment *seg)
 {
-    struct told *told = arg;
-    if (info->state != LEAT_SEGMENT_CLOSED || info->mark || info->incomplete || info->damaged)
-        return;
-    if (told->count == ROWS_MAX || was_told(told, info->segment.v, info->extent)) return;
-    told->untold[told->more] = (struct leat_replica_row){.log = info->log,
-                                                         .segment = info->segment.v,
-                                                         .kind = LEAT_REPLICA_CLOSED,
-                                                         .epoch = info->epoch,
-                                                         .version = info->version,
-                                                         .extent = info->extent,
-                                                         .base_offset = info->base_offset,
-                                                         .next_offset = info->next_offset,
-                                                         .tentative = info->tentative};
-    told->nodes[told->count] = told->node;
-    told->rows[told->count++] = &told->untold[told->more++];
+    if (told->count == ROWS_MAX || was_told(told, node, seg)) return;
+    struct leat_replica_row *row = &told->untold[told->count];
+    *row = (struct leat_replica_row){.log = seg->log,
+                                     .segment = seg->id.v,
+                                     .kind = LEAT_REPLICA_CLOSED,
+                                     .epoch = seg->epoch,
+                                     .version = seg->version,
+                                     .extent = seg->extent,
+                                     .base_offset = seg->base_offset,
+                                     .next_offset = seg->next_offset,
+                                     .tentative = seg->tentative};
+    told->nodes[told->count] = node;
+    told->rows[told->count++] = row;
 }
 
-static void log_see(struct scenario *scenario, const struct leat_coordinator *coordinator,
-                    const struct co_recover_log *log)
+static void told_fill(struct told *told, const struct scenario *scenario,
+                      const struct leat_coordinator *coordinator)
 {
     const struct co_recovery *it = coordinator->recovery;
-    struct told told = {.it = it, .log = log};
-    struct leat_log_decision decision;
-    bool holds[ROWS_MAX];
-    for (uint32_t i = 0; i < log->row_count && told.count < ROWS_MAX; i++) {
+    const struct co_recover_log *log = told->log;
+    for (uint32_t i = 0; i < log->row_count && told->count < ROWS_MAX; i++) {
         const struct co_row *row = &it->rows[log->row_first + i];
         if (!server_at(scenario, coordinator, row->node)) continue;
-        told.nodes[told.count] = row->node;
-        told.rows[told.count++] = &row->row;
+        told->nodes[told->count] = row->node;
+        told->rows[told->count++] = &row->row;
     }
-    for (told.node = 0; told.node < coordinator->machine.node_count; told.node++) {
-        const struct sim_server *server = server_at(scenario, coordinator, told.node);
-        if (it->nodes[told.node].good && server)
-            leat_backup_each(backup_of(server), &log->ref, false, untold_add, &told);
+    told->first = told->count;
+    for (uint32_t node = 0; node < coordinator->machine.node_count; node++) {
+        const struct sim_server *server = server_at(scenario, coordinator, node);
+        if (!it->nodes[node].good || !server) continue;
+        const struct leat_list *head = backup_bucket(backup_of(server), log->ref);
+        for (const struct leat_list *at = head->next; at != head; at = at->next) {
+            const struct replica *rep = LEAT_CONTAINER(at, const struct replica, by_log);
+            if (is_closed(rep) && leat_log_ref_equal(rep->seg->log, log->ref))
+                untold_add(told, node, rep->seg);
+        }
     }
+}
+
+static void waits_see(struct scenario *scenario, const struct leat_coordinator *coordinator,
+                      const struct told *told)
+{
+    const struct co_recover_log *log = told->log;
+    struct leat_log_decision decision;
+    bool holds[ROWS_MAX];
     const struct leat_machine_stream *stream =
         leat_machine_stream_find((struct leat_machine *)&coordinator->machine, log->ref.stream);
-    if (told.more == 0 || !stream) return;
-    struct co_hearing heard = {.nodes = told.nodes,
+    if (!stream) return;
+    struct co_hearing heard = {.nodes = told->nodes,
                                .enough = stream->desc->settings.copies / 2 + 1,
                                .all = co_recovery_all_heard(coordinator, 0)};
-    co_decide_replicas(log->ref, &log->seen, told.rows, told.count, &heard, &decision, holds);
+    co_decide_replicas(log->ref, &log->seen, told->rows, told->count, &heard, &decision, holds);
     if (decision.kind == LEAT_DECIDED_WAIT) return;
     sim_fail(scenario->world,
              "A10 stuck: an attempt of recovery leaves log id %u/%u/%u waiting, which would end "
-             "with segment %llu had it been told of all %u closed copies that those who answered "
-             "have",
+             "with segment %llu had it been told of all closed copies that those who answered have",
              log->ref.stream, log->ref.streamlet, log->ref.log,
-             (unsigned long long)decision.tail.segment, told.more);
+             (unsigned long long)decision.tail.segment);
+}
+
+static bool has_no_records(const struct told *told, uint64_t segment)
+{
+    for (uint32_t i = 0; i < told->count; i++)
+        if (told->rows[i]->segment == segment && told->rows[i]->kind == LEAT_REPLICA_CLOSED &&
+            told->rows[i]->epoch.v == told->log->seen.stamp_epoch.v &&
+            told->rows[i]->base_offset == told->rows[i]->next_offset)
+            return true;
+    return false;
+}
+
+static bool any_told(const struct told *told, const struct leat_replica_row *row)
+{
+    for (uint32_t i = 0; i < told->first; i++)
+        if (told->rows[i]->segment == row->segment && same(told->rows[i]->extent, row->extent))
+            return true;
+    return false;
+}
+
+/* A segment is started on all its copies before it is closed on any (R1): a node that is to come back may have one open
+ * that was closed without a record, and ask for the one in front. */
+static void front_see(struct scenario *scenario, const struct told *told)
+{
+    const struct co_recover_log *log = told->log;
+    for (uint32_t i = told->first; i < told->count; i++) {
+        const struct leat_replica_row *row = told->rows[i];
+        if (row->tentative || !has_no_records(told, row->segment + 1) || any_told(told, row))
+            continue;
+        sim_fail(scenario->world,
+                 "A10 stuck: log id %u/%u/%u would wait for its segment %llu if a node came back "
+                 "with the next one, which has no records, still open: those who have it do not "
+                 "tell of it",
+                 log->ref.stream, log->ref.streamlet, log->ref.log,
+                 (unsigned long long)row->segment);
+    }
 }
 
 static void logs_see(struct scenario *scenario, const struct leat_coordinator *coordinator)
 {
+    static struct told told;
     const struct co_recovery *it = coordinator->recovery;
     for (uint32_t s = 0; s < it->streamlet_count; s++)
         for (uint32_t q = 0; q < it->streamlets[s].logs; q++) {
-            const struct co_recover_log *log = &it->logs[it->streamlets[s].first + q];
-            if (log->undecided && log->seen.opened) log_see(scenario, coordinator, log);
+            told.log = &it->logs[it->streamlets[s].first + q];
+            told.count = 0;
+            if (!told.log->seen.opened || told.log->row_count == 0) continue;
+            told_fill(&told, scenario, coordinator);
+            if (told.count == told.first) continue;
+            if (told.log->undecided) waits_see(scenario, coordinator, &told);
+            front_see(scenario, &told);
         }
 }
 
