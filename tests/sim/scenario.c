@@ -58,17 +58,15 @@ static void streams_choose(struct scenario *scenario)
             copies == 1)
             copies = 2;
         if (scenario->move_trapped) copies = 2;
-        /* Of clusters some have few logs: their segments fill up. */
-        bool few = scenario->closed_rot || scenario->rows_rot || scenario->deletes_trapped ||
-                   scenario->move_trapped || (scenario->brief && sim_rng_chance(rng, 600)) ||
-                   (scenario->hard && sim_rng_chance(rng, 500));
         if (scenario->unasked_trapped) {
             copies = 3;
             memory = false;
         }
         /* Of clusters some have few logs: their segments fill up. */
         bool few = scenario->closed_rot || scenario->rows_rot || scenario->deletes_trapped ||
-                   scenario->unasked_trapped || (scenario->hard && sim_rng_chance(rng, 500));
+                   scenario->move_trapped || scenario->unasked_trapped ||
+                   (scenario->brief && sim_rng_chance(rng, 600)) ||
+                   (scenario->hard && sim_rng_chance(rng, 500));
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
         stream->trims = i == 2;
         stream->settings = (struct leat_stream_settings){
@@ -104,20 +102,12 @@ static void clients_start(struct scenario *scenario, uint32_t records)
         client->quota = records / producers;
         scenario->producers_running++;
     }
+    bool trapped = scenario->home_trapped || scenario->reader_trapped || scenario->move_trapped ||
+                   scenario->unasked_trapped;
     if (scenario->brief)
         scenario->batches_min = SIM_BATCHES_BRIEF;
     else if (scenario->server_count > 1)
-        scenario->batches_min = SIM_BATCHES * (scenario->deletes_trapped  ? 8
-                                               : scenario->home_trapped   ? 4
-                                               : scenario->reader_trapped ? 4
-                                               : scenario->move_trapped   ? 4
-                                                                          : 1);
-    if (scenario->server_count > 1)
-        scenario->batches_min = SIM_BATCHES * (scenario->deletes_trapped   ? 8
-                                               : scenario->home_trapped    ? 4
-                                               : scenario->reader_trapped  ? 4
-                                               : scenario->unasked_trapped ? 4
-                                                                           : 1);
+        scenario->batches_min = SIM_BATCHES * (scenario->deletes_trapped ? 8 : trapped ? 4 : 1);
     (void)sim_client_start(scenario, SIM_CLIENT_RAW, 0, RAW_PRODUCER);
     for (unsigned i = 0, count = kafka_count(scenario, 2); i < count; i++) {
         struct sim_client *client =

@@ -233,7 +233,7 @@ void sim_trap_unasked_choose(struct scenario *scenario)
     scenario->unasked_trapped = chosen && scenario->server_count == 3 && scenario->recovery &&
                                 !scenario->calm && !scenario->deletes && !scenario->victim &&
                                 !scenario->rows_rot && !scenario->home_trapped &&
-                                !scenario->reader_trapped;
+                                !scenario->reader_trapped && !scenario->move_trapped;
     if (!scenario->unasked_trapped) return;
     scenario->value_bytes = 1600;
     /* No segment's place serves another before the bits are as they were. */
