@@ -178,6 +178,8 @@ struct scenario {
     bool streams_made, faults_over, power_cuts, calm, recovery, with_kafka, with_trims;
     bool loss_held;                  /* no operator accepts loss for the moment */
     struct sim_server *quiet_server; /* in trouble, and nobody else: quiet.c */
+    bool
+        quiet_full; /* its disk is: who asks for a set's commits waits until those under way are acked */
     bool slow_readers; /* at the end some ask for what lies in files, and read nothing */
     struct sim_rng kafka;
     struct sim_wish wish;

@@ -432,9 +432,12 @@ static void line_on_open(void *user, struct leat_conn *conn)
     at += sim_ask_status(at, NUMBER_STATUS);
     for (uint32_t i = 0; i < SIM_STREAMS; i++)
         at += sim_ask_describe(at, line->told->scenario->streams[i].name, NUMBER_STREAM + i);
-    sim_groups_see(line->told->scenario, &line->groups);
-    at += sim_groups_native_ask(line->told->scenario, at, NUMBER_GROUPS);
-    line->left = 2 + SIM_STREAMS + SIM_GROUPS_NATIVE;
+    line->left = 2 + SIM_STREAMS;
+    if (!line->told->scenario->quiet_full) {
+        sim_groups_see(line->told->scenario, &line->groups);
+        at += sim_groups_native_ask(line->told->scenario, at, NUMBER_GROUPS);
+        line->left += SIM_GROUPS_NATIVE;
+    }
     (void)line->told->actor->net.send_copy(conn, bytes, (size_t)(at - bytes));
 }
 
