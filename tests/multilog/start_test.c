@@ -1,0 +1,407 @@
+/* What the last segment's start entry, and what follows it, says of a log that is opened: where the log begins, what
+ * is missing in front, who its producers are; and what a log is whose start entry says nonsense. The segment is made
+ * up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/crc32c.h"
+#include "watch.h"
+
+enum {
+    CAPACITY = 65536,
+    FIRST = 6,
+    LAST = 8
+}; /* segments 6, 7, 8 are held, of ten records each from 60 on */
+
+/* What the last one says. */
+struct says {
+    const char *what;
+    uint64_t first_segment, first_offset; /* of the start entry */
+    uint64_t trim_segment, trim_offset;   /* of a trim entry behind it; 0: none */
+    uint32_t producers, producers_told;   /* states that are there; as many as it says */
+    uint32_t app_bytes;                   /* as many as it says, which are not there */
+    bool no_start, short_start, short_trim, bad_producer, bad_batch, expired;
+};
+
+static void entry_add(struct leat_entry_writer *writer, enum leat_entry_type type, uint64_t offset,
+                      uint32_t count, const void *payload, uint32_t bytes_count)
+{
+    (void)leat_entry_append(writer, type, offset, count, payload, bytes_count,
+                            leat_crc32c(0, payload, bytes_count));
+}
+
+static struct leat_extent segment_write(uint8_t *out, const struct says *says)
+{
+    struct leat_entry_writer writer;
+    static uint8_t payload[8192];
+    struct leat_segment_header header = {.magic = LEAT_SEGMENT_MAGIC,
+                                         .format_version = LEAT_FORMAT_VERSION,
+                                         .stream = 1,
+                                         .segment = LAST,
+                                         .epoch = 7,
+                                         .capacity = CAPACITY};
+    struct leat_start start = {.base_offset = 80,
+                               .first_segment = says->first_segment,
+                               .first_offset = says->first_offset,
+                               .producer_count = says->producers_told,
+                               .app_bytes = says->app_bytes,
+                               .producers_expired = says->expired};
+    struct leat_trim trim = {says->trim_segment, says->trim_offset};
+    leat_entry_writer_init(&writer, out, CAPACITY);
+    entry_add(&writer, LEAT_ENTRY_SEGMENT, 0, 0, &header, sizeof header);
+    memset(payload, 0, sizeof payload);
+    memcpy(payload, &start, sizeof start);
+    for (uint32_t i = 0; i < says->producers; i++) {
+        struct leat_producer_state state = {.producer_id =
+                                                says->bad_producer ? -1 : (int64_t)(10 + i),
+                                            .batch_count = 1,
+                                            .batches = {{0, 4, 70 + i}}};
+        memcpy(payload + sizeof start + i * sizeof state, &state, sizeof state);
+    }
+    uint32_t start_bytes =
+        (uint32_t)(sizeof start + says->producers * sizeof(struct leat_producer_state));
+    if (says->short_start) start_bytes = sizeof start - 1;
+    if (!says->no_start) entry_add(&writer, LEAT_ENTRY_START, 0, 0, payload, start_bytes);
+    (void)leat_entry_seal(&writer, 0);
+    uint32_t batch = fake_batch(payload, sizeof payload, 10, 20, 7000, 77, 0, 5);
+    leat_batch_stamp(payload, 80, 7);
+    if (says->bad_batch) batch -= 20;
+    entry_add(&writer, LEAT_ENTRY_BATCH, 80, 10, payload, batch);
+    if (says->trim_segment || says->trim_offset)
+        entry_add(&writer, LEAT_ENTRY_TRIM, 0, 0, &trim, sizeof trim - (says->short_trim ? 8 : 0));
+    return leat_entry_seal(&writer, 0);
+}
+
+static void log_trace(const struct fake *fake, const char *when)
+{
+    const struct leat_log *log = fake->log;
+    struct leat_log_info i = info_of(fake);
+    trace("  %s: state %u%s%s, from %llu/%llu, told %llu, missing %llu to %llu, %u producers%s%s\n",
+          when, (unsigned)i.state, i.cold ? " cold" : "",
+          log->front_unknown ? " front unknown" : "", (unsigned long long)i.first_segment,
+          (unsigned long long)i.first_offset, (unsigned long long)log->begin_told,
+          (unsigned long long)i.missing_segments, (unsigned long long)i.missing_end, i.producers,
+          log->producers.expired ? " expired" : "", log->producers.lost ? " lost" : "");
+}
+
+/* A log with that last segment in its file, opened; then its first append. */
+static void opened(const struct says *says, bool jumped, bool in_memory)
+{
+    struct fake *fake = watch(LEAT_DURABILITY_MEMORY);
+    struct leat_segment *segs[3];
+    fake->open_at_once = true;
+    for (uint64_t id = FIRST; id <= LAST; id++) {
+        struct leat_segment *seg = segs[id - FIRST] = calloc(1, sizeof *seg);
+        struct fake_held *held = &fake->held[fake->held_count++];
+        *held = (struct fake_held){.seg = seg, .file = fake_buffer(CAPACITY), .closed_row = true};
+        *seg = (struct leat_segment){.id = {id},
+                                     .state = LEAT_SEGMENT_CLOSED,
+                                     .capacity = CAPACITY,
+                                     .flushed = true,
+                                     .base_offset = 10 * id,
+                                     .next_offset = 10 * id + 10,
+                                     .extent = {100, 1},
+                                     .file = (struct leat_file *)(void *)held->file};
+        if (id == LAST) seg->extent = segment_write(held->file, says);
+        if (id == LAST && in_memory) {
+            seg->buffer = fake_buffer(CAPACITY);
+            memcpy(seg->buffer, held->file, CAPACITY);
+        }
+    }
+    struct leat_log_tail tail = {.next_segment = LAST + 1,
+                                 .next_offset = 90,
+                                 .jumped = jumped,
+                                 .older_follow = fake->older_follow};
+    trace("%s%s%s\n", says->what, jumped ? ", jumped" : "", in_memory ? ", in memory" : "");
+    size_t used = trace_used;
+    fake_open(fake, segs, 3, &tail);
+    fake_settle(fake);
+    trace_text[trace_used = used] = '\0';
+    log_trace(fake, "opened");
+    used = trace_used;
+    (void)put(fake, 1, 100);
+    fake_settle(fake);
+    trace_text[trace_used = used] = '\0';
+    log_trace(fake, "woken");
+    if (fake->log->state != LEAT_LOG_SERVING) trace("  %s\n", fake->log->why);
+    watch_end(fake);
+}
+
+static const struct says begins[] = {
+    {.what = "all of it", .first_segment = 6, .first_offset = 60},
+    {.what = "within the first", .first_segment = 6, .first_offset = 65},
+    {.what = "later", .first_segment = 7, .first_offset = 72},
+    {.what = "one is missing", .first_segment = 5, .first_offset = 50},
+    {.what = "all before it are missing", .first_segment = 0, .first_offset = 0},
+    {.what = "missing, and trimmed",
+     .first_segment = 5,
+     .first_offset = 50,
+     .trim_segment = 7,
+     .trim_offset = 70},
+    {.what = "missing, and trimmed to less",
+     .first_segment = 3,
+     .first_offset = 30,
+     .trim_segment = 5,
+     .trim_offset = 50},
+    {.what = "trimmed by a shorter entry",
+     .first_segment = 5,
+     .first_offset = 50,
+     .trim_segment = 7,
+     .trim_offset = 70,
+     .short_trim = true},
+    {.what = "trimmed before",
+     .first_segment = 5,
+     .first_offset = 55,
+     .trim_segment = 4,
+     .trim_offset = 40},
+    {.what = "trimmed in what is held",
+     .first_segment = 6,
+     .first_offset = 60,
+     .trim_segment = 8,
+     .trim_offset = 80},
+    {.what = "at its end", .first_segment = 9, .first_offset = 90},
+    {.what = "past its end", .first_segment = 10, .first_offset = 91},
+};
+
+static const struct says nonsense[] = {
+    {.what = "three producers",
+     .first_segment = 6,
+     .first_offset = 60,
+     .producers = 3,
+     .producers_told = 3},
+    {.what = "some were forgotten",
+     .first_segment = 6,
+     .first_offset = 60,
+     .producers = 3,
+     .producers_told = 3,
+     .expired = true},
+    {.what = "fewer than there are",
+     .first_segment = 6,
+     .first_offset = 60,
+     .producers = 3,
+     .producers_told = 2},
+    {.what = "more than there are",
+     .first_segment = 6,
+     .first_offset = 60,
+     .producers = 3,
+     .producers_told = 4},
+    {.what = "many more", .first_segment = 6, .first_offset = 60, .producers_told = UINT32_MAX},
+    {.what = "state of others that is not there",
+     .first_segment = 6,
+     .first_offset = 60,
+     .app_bytes = 1},
+    {.what = "state of others",
+     .first_segment = 6,
+     .first_offset = 60,
+     .producers = 3,
+     .producers_told = 2,
+     .app_bytes = sizeof(struct leat_producer_state)},
+    {.what = "a byte more of it",
+     .first_segment = 6,
+     .first_offset = 60,
+     .producers = 3,
+     .producers_told = 2,
+     .app_bytes = sizeof(struct leat_producer_state) + 1},
+    {.what = "a producer of no id",
+     .first_segment = 6,
+     .first_offset = 60,
+     .producers = 1,
+     .producers_told = 1,
+     .bad_producer = true},
+    {.what = "more than a block of them",
+     .first_segment = 6,
+     .first_offset = 60,
+     .producers = 60,
+     .producers_told = 60},
+    {.what = "a batch that is none", .first_segment = 6, .first_offset = 60, .bad_batch = true},
+    {.what = "too short", .short_start = true},
+    {.what = "not there", .no_start = true},
+};
+
+/* Goal: the log begins where its last start entry, or a later trim entry, says; what should be there in front of what
+ * is held is missing, and what is past its end is not believed. */
+static void log_begins_where_its_last_segment_says(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < sizeof begins / sizeof *begins; i++)
+        opened(&begins[i], false, i % 2 == 1);
+    TRACE_IS("all of it\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n"
+             "within the first, in memory\n"
+             "  opened: state 0 cold, from 6/65, told 65, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/65, told 65, missing 0 to 0, 1 producers\n"
+             "later\n"
+             "  opened: state 0 cold, from 6/72, told 72, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 7/72, told 72, missing 0 to 0, 1 producers\n"
+             "one is missing, in memory\n"
+             "  opened: state 0 cold, from 5/50, told 50, missing 1 to 60, 0 producers\n"
+             "  woken: state 0, from 5/50, told 50, missing 1 to 60, 1 producers\n"
+             "all before it are missing\n"
+             "  opened: state 0 cold, from 0/0, told 0, missing 6 to 60, 0 producers\n"
+             "  woken: state 0, from 0/0, told 0, missing 6 to 60, 1 producers\n"
+             "missing, and trimmed, in memory\n"
+             "  opened: state 0 cold, from 6/70, told 50, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 7/70, told 70, missing 0 to 0, 1 producers\n"
+             "missing, and trimmed to less\n"
+             "  opened: state 0 cold, from 5/50, told 30, missing 1 to 60, 0 producers\n"
+             "  woken: state 0, from 5/50, told 50, missing 1 to 60, 1 producers\n"
+             "trimmed by a shorter entry, in memory\n"
+             "  opened: state 2, from 6/60, told 0, missing 0 to 0, 0 producers\n"
+             "  woken: state 2, from 6/60, told 0, missing 0 to 0, 0 producers\n"
+             "  segment 8 is damaged: its bytes do not match the recorded length and checksum\n"
+             "trimmed before\n"
+             "  opened: state 0 cold, from 5/55, told 55, missing 1 to 60, 0 producers\n"
+             "  woken: state 0, from 5/55, told 55, missing 1 to 60, 1 producers\n"
+             "trimmed in what is held, in memory\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 8/80, told 80, missing 0 to 0, 1 producers\n"
+             "at its end\n"
+             "  opened: state 0 cold, from 6/90, told 90, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 9/90, told 90, missing 0 to 0, 1 producers\n"
+             "past its end, in memory\n"
+             "  opened: state 0 cold, from 6/60, told 0, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n");
+}
+
+/* Goal: likewise where what is missing was given up. */
+static void log_that_jumped_begins_with_what_is_held(void **state)
+{
+    (void)state;
+    opened(&begins[3], true, false);
+    opened(&begins[3], false, true);
+    opened(&begins[5], true, true);
+    TRACE_IS("one is missing, jumped\n"
+             "  opened: state 0 cold, from 6/60, told 50, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n"
+             "one is missing, in memory\n"
+             "  opened: state 0 cold, from 5/50, told 50, missing 1 to 60, 0 producers\n"
+             "  woken: state 0, from 5/50, told 50, missing 1 to 60, 1 producers\n"
+             "missing, and trimmed, jumped, in memory\n"
+             "  opened: state 0 cold, from 6/60, told 50, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 7/70, told 70, missing 0 to 0, 1 producers\n");
+}
+
+/* Goal: producers of the start entry and those of the batches behind it are known; what can't be understood is damage,
+ * and the log takes no appends. */
+static void start_entry_that_is_nonsense_is_damage(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 7; i++)
+        opened(&nonsense[i], false, i % 2 == 1);
+    TRACE_IS("three producers\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 4 producers\n"
+             "some were forgotten, in memory\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 4 producers expired\n"
+             "fewer than there are\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 2, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  segment 8 is damaged: its bytes do not match the recorded length and checksum\n"
+             "more than there are, in memory\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 2, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  segment 8 is damaged: its bytes do not match the recorded length and checksum\n"
+             "many more\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 2, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  segment 8 is damaged: its bytes do not match the recorded length and checksum\n"
+             "state of others that is not there, in memory\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 2, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  segment 8 is damaged: its bytes do not match the recorded length and checksum\n"
+             "state of others\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 3 producers\n");
+}
+
+/* Goal: likewise what is wrong in other ways; and a log whose end was given up goes on, and knows nobody. */
+static void start_entry_that_is_wrong_is_damage(void **state)
+{
+    (void)state;
+    for (unsigned i = 7; i < sizeof nonsense / sizeof *nonsense; i++)
+        opened(&nonsense[i], false, i % 2 == 1);
+    TRACE_IS("a byte more of it, in memory\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 2, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  segment 8 is damaged: its bytes do not match the recorded length and checksum\n"
+             "a producer of no id\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 2, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  segment 8 is damaged: its start entry can't be understood\n"
+             "more than a block of them, in memory\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 61 producers\n"
+             "a batch that is none\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 2, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  segment 8 is damaged: its bytes do not match the recorded length and checksum\n"
+             "too short, in memory\n"
+             "  opened: state 2, from 6/60, told 0, missing 0 to 0, 0 producers\n"
+             "  woken: state 2, from 6/60, told 0, missing 0 to 0, 0 producers\n"
+             "  segment 8 is damaged: its bytes do not match the recorded length and checksum\n"
+             "not there\n"
+             "  opened: state 2, from 6/60, told 0, missing 0 to 0, 0 producers\n"
+             "  woken: state 2, from 6/60, told 0, missing 0 to 0, 0 producers\n"
+             "  segment 8 is damaged: its bytes do not match the recorded length and checksum\n");
+    opened(&nonsense[3], true, false);
+    opened(&nonsense[10], true, false);
+    TRACE_IS("more than there are, jumped\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 0 producers lost\n"
+             "a batch that is none, jumped\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 0 producers lost\n");
+}
+
+/* Goal: what is told of the start entry alone, from as many of the first bytes as there are. */
+static void start_entry_is_found_in_the_first_bytes(void **state)
+{
+    (void)state;
+    static uint8_t segment[CAPACITY];
+    struct leat_start start;
+    struct says says = {
+        .first_segment = 6, .first_offset = 60, .producers = 2, .producers_told = 2};
+    struct leat_extent extent = segment_write(segment, &says);
+    uint32_t end = leat_log_start_end(segment, extent.bytes, extent.bytes);
+    uint32_t known = 0, found = 0; /* from so many bytes on */
+    for (uint32_t count = 0; count <= extent.bytes; count++) {
+        uint32_t one = leat_log_start_end(segment, count, extent.bytes);
+        assert_true(one == 0 || one == end);
+        if (one && !known) known = count;
+        assert_true(!known || one);
+        bool is = leat_log_start_find(segment, count, &start);
+        if (is && !found) found = count;
+        assert_int_equal(is, found != 0);
+    }
+    assert_int_equal(start.first_offset, 60);
+    trace("ends at %u, known from %u on, found from %u on\n", end, known, found);
+    assert_int_equal(leat_log_start_end(segment, extent.bytes, end), end);
+    assert_int_equal(leat_log_start_end(segment, extent.bytes, end - 1), 0);
+    segment[end - 1] ^= 1; /* its checksum covers all of it */
+    assert_false(leat_log_start_find(segment, extent.bytes, &start));
+    TRACE_IS("ends at 432, known from 224 on, found from 432 on\n");
+    const struct says none[] = {{.no_start = true}, {.short_start = true}};
+    for (unsigned i = 0; i < 2; i++) {
+        extent = segment_write(segment, &none[i]);
+        assert_int_equal(leat_log_start_end(segment, extent.bytes, extent.bytes), 0);
+        assert_false(leat_log_start_find(segment, extent.bytes, &start));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(log_begins_where_its_last_segment_says),
+        TRACE_TEST(log_that_jumped_begins_with_what_is_held),
+        TRACE_TEST(start_entry_that_is_nonsense_is_damage),
+        TRACE_TEST(start_entry_that_is_wrong_is_damage),
+        TRACE_TEST(start_entry_is_found_in_the_first_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
