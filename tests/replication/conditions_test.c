@@ -1,0 +1,215 @@
+/* Each condition by itself: which replica may be looked at, dropped, or taken as it is, and what becomes of it where
+ * memory is short. A backup alone, whose store answers by hand. */
+#include "tests/replication/backup_rig.h"
+
+static void requests_forget(struct rig *rig)
+{
+    while (!leat_list_empty(&rig->backup->requests_free))
+        leat_mem_free(LEAT_CONTAINER(leat_list_pop_front(&rig->backup->requests_free),
+                                     struct backup_request, link));
+}
+
+static void on_looked(void *arg, bool begins)
+{
+    (void)arg, (void)begins;
+}
+
+/* Goal: looked at is what is whole, parked or closed, in its file alone, and longer than what is asked for; nobody has
+ * looked for that yet, and nothing is under way with it. */
+static void replica_is_looked_at_where_that_says_something(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+    struct leat_segment *seg = rep->seg;
+    struct leat_extent end = rig->ends[1];
+    uint8_t buffer[8];
+    for (unsigned i = 1; i < 20; i++) {
+        struct leat_extent asked = end;
+        seg->file = i == 1 ? NULL : (struct leat_file *)(void *)&seg->file_offset;
+        seg->buffer = i == 2 ? buffer : NULL;
+        seg->state = i == 3 ? LEAT_SEGMENT_OPEN : LEAT_SEGMENT_PARKED;
+        if (i == 4) asked = seg->extent; /* as long */
+        if (i == 5) asked.bytes = LEAT_ENTRY_HEADER_BYTES - 1;
+        rep->looked[1] = (struct replica_looked){.extent = i == 6 ? end : (struct leat_extent){0}};
+        rep->damaged = i == 7;
+        rep->drop_wanted = i == 8;
+        rep->dropping = i == 9;
+        rep->adopting = i == 10;
+        seg->incomplete = i == 11;
+        seg->rotten = i == 12;
+        rep->busy = i == 13;
+        rep->evicting = i == 14;
+        rep->move_wanted = i == 15;
+        rig->backup->looks = i == 16 ? BACKUP_LOOKS_MAX : 0;
+        if (i == 17) leat_mem_fail_at(1);
+        leat_err rc =
+            leat_backup_look(rig->backup, rep->handle + (i == 18), asked, on_looked, NULL);
+        leat_mem_fail_at(0);
+        if (i < 19) trace("%u: %s\n", i, leat_err_name(rc));
+        if (i < 19) assert_int_equal(rep->busy, i == 13);
+        if (i == 19) assert_int_equal(rc, LEAT_OK);
+    }
+    TRACE_IS("1: NOT_FOUND\n"
+             "2: NOT_FOUND\n"
+             "3: NOT_FOUND\n"
+             "4: NOT_FOUND\n"
+             "5: NOT_FOUND\n"
+             "6: NOT_FOUND\n"
+             "7: NOT_FOUND\n"
+             "8: NOT_FOUND\n"
+             "9: NOT_FOUND\n"
+             "10: NOT_FOUND\n"
+             "11: NOT_FOUND\n"
+             "12: NOT_FOUND\n"
+             "13: AGAIN\n"
+             "14: AGAIN\n"
+             "15: AGAIN\n"
+             "16: AGAIN\n"
+             "17: NO_MEMORY\n"
+             "18: NOT_FOUND\n");
+    assert_int_equal(rep->busy, 1);
+    seg->file = NULL;
+    rep->busy = 0;
+    rig->world->nodes[1].disk.disk_first = NULL; /* nobody reads it */
+    rig->world->nodes[1].disk.disk_last = &rig->world->nodes[1].disk.disk_first;
+    rig_free(rig);
+}
+
+/* Goal: of any of a segment's replicas that which may is looked at. */
+static void any_replica_of_its_segment_is_looked_at(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct leat_log_ref other = rig_log;
+    other.streamlet++;
+    (void)rig_found(rig, 7, LEAT_SEGMENT_PARKED, 1);
+    struct leat_extent end = rig->ends[0];
+    trace("%s\n", leat_err_name(leat_backup_look_any(rig->backup, rig_log,
+                                                     (struct leat_segment_id){8}, end)));
+    trace("%s\n", leat_err_name(
+                      leat_backup_look_any(rig->backup, other, (struct leat_segment_id){7}, end)));
+    trace("%s\n", leat_err_name(leat_backup_look_any(rig->backup, rig_log,
+                                                     (struct leat_segment_id){7}, end)));
+    TRACE_IS("NOT_FOUND\n"
+             "NOT_FOUND\n"
+             "NOT_FOUND\n");
+}
+
+/* Goal: without memory for the request nothing is begun, and it is asked for again. */
+static void request_without_memory_begins_nothing(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 1);
+    struct rep_body body = rig_body(rig, rep->handle, 7, 1);
+    requests_forget(rig);
+    leat_mem_fail_at(1);
+    rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
+    leat_mem_fail_at(1);
+    backup_drop(rep); /* an audit's owner says so again */
+    leat_mem_fail_at(0);
+    TRACE_IS("1: NO_MEMORY\n");
+    assert_true(rep->drop_wanted && !rep->dropping);
+    assert_int_equal(rep->busy, 0);
+    backup_drop(rep);
+    TRACE_IS("store DROP s7\n");
+    rep->busy++; /* something else is under way as well */
+    rig_stored(rig, LEAT_KEEP_DROP, LEAT_E_DISK);
+    assert_int_equal(rep->busy, 1);
+    backup_drop(rep);
+    TRACE_IS("");
+    backup_idle(rep);
+    TRACE_IS("store DROP s7\n");
+    rep = rig_open(rig, 9, LEAT_DURABILITY_MEMORY, false);
+    rep->seg->tentative = true;
+    requests_forget(rig);
+    leat_mem_fail_at(1);
+    backup_confirm(rep, 0);
+    leat_mem_fail_at(0);
+    assert_false(rep->settled); /* the next audit asks again */
+    rig->keep_count = 0;
+    rig_free(rig);
+}
+
+/* Goal: an open one found at a start is nobody's to write to: it is closed as it is. One that is fenced, and has left
+ * its writer's memory, too; one that has not is told to be asked for again. */
+static void open_replica_is_taken_as_it_is_where_nobody_writes(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 4; way++) {
+        struct rig *rig = rig_new();
+        struct replica *rep = way == 0 ? rig_found(rig, 7, LEAT_SEGMENT_OPEN, 1)
+                                       : rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
+        static _Alignas(8) uint8_t bytes[RIG_CAPACITY];
+        if (way == 0) memcpy(rep->seg->buffer = bytes, rig->image, RIG_CAPACITY);
+        if (way > 1) rep->writer->fenced = true;
+        if (way == 3) rep->move_wanted = true;
+        trace("%u written %d\n", way, backup_is_written(rep));
+        struct rep_body body = rig_body(rig, rep->handle, 7, 1);
+        rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
+        if (rig->keep_count) rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+        rep->move_wanted = false;
+        if (rep->writer) rep->writer->fenced = false;
+        rig_free(rig);
+    }
+    TRACE_IS("0 written 0\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "3: answer h1\n"
+             "1 written 1\n"
+             "7: AGAIN\n"
+             "2 written 0\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "11: answer h1 @65536\n"
+             "3 written 0\n"
+             "15: AGAIN\n");
+}
+
+/* Goal: who waits for memory when it is declared gone is told so. */
+static void fence_refuses_who_waits_for_memory(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct backup_writer *writer = backup_writer_find(rig->backup, "w1", 11);
+    writer->ready = false;
+    rig_hear(rig, &rig_w1, LEAT_REP_ATTACH, (const uint8_t *)"\x90", 1);
+    TRACE_IS("");
+    leat_backup_release(rig->backup, "w1", 11);
+    TRACE_IS("1: STALE_EPOCH\n");
+    rig_free(rig);
+}
+
+/* Goal: a damaged closed copy is told of once; one that is open, or known to be damaged, is not. */
+static void damage_of_a_closed_copy_is_noted(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *open = rig_open(rig, 1, LEAT_DURABILITY_MEMORY, false);
+    struct replica *closed = rig_found(rig, 2, LEAT_SEGMENT_CLOSED, 3);
+    open->settled = closed->settled = true;
+    leat_backup_on_damaged(rig->backup, open->seg);
+    leat_backup_on_damaged(rig->backup, closed->seg);
+    assert_true(open->settled && !open->seg->rotten);
+    assert_true(!closed->settled && closed->seg->rotten);
+    closed->settled = true;
+    leat_backup_on_damaged(rig->backup, closed->seg);
+    assert_true(closed->settled);
+    assert_false(leat_backup_holds(rig->backup, rig_log, closed->seg->id, closed->seg->extent));
+    rig_free(rig);
+    struct leat_backup *none = NULL;
+    leat_backup_destroy(&none);
+    trace_begin();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(replica_is_looked_at_where_that_says_something),
+        TRACE_TEST(any_replica_of_its_segment_is_looked_at),
+        TRACE_TEST(request_without_memory_begins_nothing),
+        TRACE_TEST(open_replica_is_taken_as_it_is_where_nobody_writes),
+        TRACE_TEST(fence_refuses_who_waits_for_memory),
+        TRACE_TEST(damage_of_a_closed_copy_is_noted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
