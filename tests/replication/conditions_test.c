@@ -32,6 +32,7 @@ static void replica_is_looked_at_where_that_says_something(void **state)
         if (i == 4) asked = seg->extent; /* as long */
         if (i == 5) asked.bytes = LEAT_ENTRY_HEADER_BYTES - 1;
         rep->looked[1] = (struct replica_looked){.extent = i == 6 ? end : (struct leat_extent){0}};
+        rep->looked[0] = (struct replica_looked){.extent = {end.bytes - 8, end.crc}}; /* others */
         rep->damaged = i == 7;
         rep->drop_wanted = i == 8;
         rep->dropping = i == 9;
@@ -201,6 +202,71 @@ static void damage_of_a_closed_copy_is_noted(void **state)
     trace_begin();
 }
 
+/* Goal: written to is what its writer may still write into: an open one, and a parked one that is being resumed. */
+static void replica_is_written_to_while_its_writer_may(void **state)
+{
+    (void)state;
+    static const enum leat_segment_state states[] = {LEAT_SEGMENT_RESERVED, LEAT_SEGMENT_OPEN,
+                                                     LEAT_SEGMENT_PARKED, LEAT_SEGMENT_CLOSED};
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
+    struct backup_writer *writer = rep->writer;
+    for (unsigned i = 0; i < 4; i++)
+        for (unsigned busy = 0; busy < 2; busy++) {
+            rep->seg->state = states[i];
+            rep->busy = busy;
+            bool is = backup_is_written(rep);
+            writer->fenced = true;
+            assert_false(backup_is_written(rep));
+            writer->fenced = false;
+            rep->writer = NULL;
+            assert_false(backup_is_written(rep));
+            rep->writer = writer;
+            trace("%u%s: %d\n", (unsigned)states[i], busy ? " busy" : "", is);
+        }
+    TRACE_IS("1: 1\n"
+             "1 busy: 1\n"
+             "2: 1\n"
+             "2 busy: 1\n"
+             "3: 0\n"
+             "3 busy: 1\n"
+             "4: 0\n"
+             "4 busy: 0\n");
+    rep->busy = 0;
+    rig_free(rig);
+}
+
+/* Goal: what a request took is used again by the next one: no allocation but for its rows. */
+static void requests_are_used_again(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
+    for (unsigned round = 0; round < 2; round++) {
+        struct rep_pair pair = {rep->handle, 64, 0};
+        leat_mem_fail_at(0);
+        rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
+        rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+        rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, &pair, 1);
+        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        struct rep_body body = rig_body(rig, rep->handle, 7, 1);
+        body.version = 64;
+        rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
+        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+        rig_stored(rig, LEAT_KEEP_PARK, LEAT_OK);
+        rig_ask(rig, &rig_w1, LEAT_REP_RESUME, &body);
+        rig_stored(rig, LEAT_KEEP_RESUME, LEAT_OK);
+        memcpy(rep->seg->buffer, rig->image, RIG_CAPACITY);
+        rep->seg->tentative = true;
+        backup_confirm(rep, 0);
+        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        assert_int_equal(leat_mem_calls(), 2);
+    }
+    trace_begin();
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +275,8 @@ int main(void)
         TRACE_TEST(request_without_memory_begins_nothing),
         TRACE_TEST(open_replica_is_taken_as_it_is_where_nobody_writes),
         TRACE_TEST(fence_refuses_who_waits_for_memory),
+        TRACE_TEST(replica_is_written_to_while_its_writer_may),
+        TRACE_TEST(requests_are_used_again),
         TRACE_TEST(damage_of_a_closed_copy_is_noted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,6 +122,25 @@ static void lost_replacement_raises_the_version_only_where_it_may_be_whole(void 
     }
 }
 
+/* Goal: a replacement is called whole when it has all bytes, not when none is under way. */
+static void replacement_without_its_bytes_is_not_called_whole(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 3);
+    rig_peer_down(rig, 2);
+    rig->write_rc = LEAT_E_CLOSED; /* no way to it just now */
+    trace_begin();
+    rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 0x10000);
+    rig_pass(rig, 100 * 1000);
+    TRACE_IS("");
+    rig->write_rc = LEAT_OK;
+    rig_pass(rig, 20 * 1000);
+    TRACE_IS("n3 write @65536+128 from s0+0\n");
+    rig_wrote(rig, 3, LEAT_OK);
+    TRACE_IS("n3 COMPLETE s0 h30 v2 d1 part 128:128, 10 s\n");
+    rig_free(rig);
+}
+
 /* Goal: with no other node the log goes on with those that are left, after it has been told; with too few it does
  * not. */
 static void log_goes_on_without_a_copy_that_nobody_can_have(void **state)
@@ -368,6 +387,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(lost_copy_is_replaced_then_told_then_acks_go_on),
         TRACE_TEST(lost_replacement_raises_the_version_only_where_it_may_be_whole),
+        TRACE_TEST(replacement_without_its_bytes_is_not_called_whole),
         TRACE_TEST(log_goes_on_without_a_copy_that_nobody_can_have),
         TRACE_TEST(commit_of_a_log_that_is_anothers_is_refused),
         TRACE_TEST(copy_whose_backup_refuses_a_step_is_lost),

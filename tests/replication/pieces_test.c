@@ -153,6 +153,7 @@ static void piece_is_served_from_memory_or_file(void **state)
              "9: NO_MEMORY\n");
     struct replica *open = rig_open(rig, 8, LEAT_DURABILITY_MEMORY, false);
     open->seg->passed_bytes = 9; /* of a closed one only */
+    open->seg->extent = rig->ends[1];
     pull_as(rig, 8, rig->ends[1], 144, 50, true);
     TRACE_IS("1: answer piece 50, begins 0200, passed 0\n");
     rig_end(rig);
@@ -186,6 +187,13 @@ static void replica_serves_what_it_may(void **state)
             if (ports.io) disk_read(rig, LEAT_OK, 16);
         }
         rep->move_wanted = rep->adopting = false;
+        if (open) { /* what lies behind its place is another's, whatever it looks like */
+            struct leat_extent behind = {RIG_CAPACITY + 8, 77};
+            struct leat_entry trailer = {.type = LEAT_ENTRY_TRAILER, .crc = 77};
+            memcpy(rep->seg->buffer + behind.bytes - sizeof trailer, &trailer, sizeof trailer);
+            trace("behind ");
+            pull_as(rig, id, behind, 0, 16, true);
+        }
         if (open)
             TRACE_IS("0 2: answer piece 16, begins 0100, passed 0\n"
                      "1 3: NOT_FOUND\n"
@@ -200,7 +208,8 @@ static void replica_serves_what_it_may(void **state)
                      "10 12: NOT_FOUND\n"
                      "11 13: NOT_FOUND\n"
                      "12 14: NOT_FOUND\n"
-                     "13 15: answer piece 16, begins 0100, passed 0\n");
+                     "13 15: answer piece 16, begins 0100, passed 0\n"
+                     "behind 16: NOT_FOUND\n");
         else
             TRACE_IS("0 read 4096+4096\n"
                      "3: answer piece 16, begins 0100, passed 0\n"
@@ -501,6 +510,102 @@ static void slow_source_is_left_for_the_next(void **state)
     rig_end(rig);
 }
 
+/* Goal: what a pull took is used again by the next one: no allocation but of its first piece and its replica. */
+static void pull_uses_its_request_again(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_ports();
+    rig_image(rig, 7);
+    for (unsigned round = 0; round < 3; round++) {
+        struct leat_backup_pull pull = pull_of(rig);
+        pull.version = 0; /* of one that has none: 1 */
+        leat_mem_fail_at(0);
+        pull_start(rig, &pull);
+        piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+        rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+        assert_int_equal(rig_replica(rig, 7)->seg->version, 1);
+        rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        if (round) assert_int_equal(leat_mem_calls(), 2);
+    }
+    trace_begin();
+    rig_end(rig);
+}
+
+/* Goal: a source that has brought some has until then what that is worth, and never less than a moment: none would be
+ * for ever. One that can't be asked any more is left, and the next begins anew. */
+static void time_of_a_source_grows_with_what_it_brings(void **state)
+{
+    (void)state;
+    enum { PIECE = 512 * 1024, BYTES = 2 * PIECE + 100 };
+    static uint8_t into[BYTES], bytes[PIECE + 64];
+    struct rig *rig = rig_ports();
+    struct leat_backup_pull pull = pull_of(rig);
+    pull.extent.bytes = BYTES;
+    pull.into = into;
+    static const int64_t spent_us[] = {0, 1499999, 1500000, 1500001, 5000000, 1000000};
+    for (unsigned i = 0; i < 7; i++) {
+        struct leat_msg_writer writer;
+        pull_start(rig, &pull);
+        trace("%llu us\n", (unsigned long long)ports.call->timeout_us);
+        rig->world->now_us = pull.since_us + (uint64_t)(i < 6 ? spent_us[i] : 0);
+        leat_msg_writer_init(&writer, bytes, sizeof bytes);
+        leat_msg_write_array(&writer, 2);
+        leat_msg_write_bin(&writer, into, PIECE);
+        leat_msg_write_u64(&writer, 0);
+        struct leat_frame frame = {
+            .kind = LEAT_REP_PULL, .control = bytes, .control_bytes = writer.used};
+        struct leat_link_call *call = ports.call;
+        ports.call = NULL;
+        if (i == 6) ports.call_rc = LEAT_E_CLOSED;
+        call->on_done(call, LEAT_OK, &frame, NULL);
+        ports.call_rc = LEAT_OK;
+        if (ports.call) trace("then %llu us\n", (unsigned long long)ports.call->timeout_us);
+        while (ports.call)
+            piece(rig, LEAT_E_NOT_FOUND, 0, 0, 0);
+    }
+    TRACE_IS("n2 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 1000 ms\n"
+             "1000000 us\n"
+             "n2 PULL 1/2/3 s7 1048676:1 from 524288 count 524288 whole in 1000 ms\n"
+             "then 1000000 us\n"
+             "n3 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 5000 ms\n"
+             "pulled: NOT_FOUND\n"
+             "n2 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 1000 ms\n"
+             "1000000 us\n"
+             "n2 PULL 1/2/3 s7 1048676:1 from 524288 count 524288 whole in 0 ms\n"
+             "then 1 us\n"
+             "n3 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 5000 ms\n"
+             "pulled: NOT_FOUND\n"
+             "n2 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 1000 ms\n"
+             "1000000 us\n"
+             "n2 PULL 1/2/3 s7 1048676:1 from 524288 count 524288 whole in 0 ms\n"
+             "then 1 us\n"
+             "n3 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 5000 ms\n"
+             "pulled: NOT_FOUND\n"
+             "n2 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 1000 ms\n"
+             "1000000 us\n"
+             "n2 PULL 1/2/3 s7 1048676:1 from 524288 count 524288 whole in 0 ms\n"
+             "then 1 us\n"
+             "n3 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 5000 ms\n"
+             "pulled: NOT_FOUND\n"
+             "n2 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 1000 ms\n"
+             "1000000 us\n"
+             "n2 PULL 1/2/3 s7 1048676:1 from 524288 count 524288 whole in 0 ms\n"
+             "then 1 us\n"
+             "n3 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 5000 ms\n"
+             "pulled: NOT_FOUND\n"
+             "n2 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 1000 ms\n"
+             "1000000 us\n"
+             "n2 PULL 1/2/3 s7 1048676:1 from 524288 count 524288 whole in 500 ms\n"
+             "then 500000 us\n"
+             "n3 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 5000 ms\n"
+             "pulled: NOT_FOUND\n"
+             "n2 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 1000 ms\n"
+             "1000000 us\n"
+             "pulled: CLOSED\n");
+    rig_end(rig);
+}
+
 /* Goal: what is here is made durable where the stream's acks are and it is not yet; else the answer only comes
  * later. */
 static void flush_writes_what_is_not_on_the_disk(void **state)
@@ -545,6 +650,8 @@ int main(void)
         TRACE_TEST(pulled_segment_is_closed_and_then_whole),
         TRACE_TEST(pulled_bytes_that_are_not_right_are_asked_of_the_next),
         TRACE_TEST(slow_source_is_left_for_the_next),
+        TRACE_TEST(pull_uses_its_request_again),
+        TRACE_TEST(time_of_a_source_grows_with_what_it_brings),
         TRACE_TEST(flush_writes_what_is_not_on_the_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,9 @@ static void session_begins_with_a_grant(void **state)
              "attach n1 grant1\n"
              "n1: up attached \"shm\" load 0 open 0\n"
              "n1 AUDIT from0 all, 10 s\n");
+    leat_primary_peer_refused(rig->primary, rig_number(1), LEAT_E_STALE_EPOCH);
+    peer_trace(rig, 1); /* it is here all the same */
+    TRACE_IS("n1: up attached \"shm\" load 0 open 0\n");
     assert_int_equal(rig->primary->accounts.other_rpcs, 2);
     assert_int_equal(leat_primary_transports(rig->primary), 1u << LEAT_RMEM_SHM);
     rig_free(rig);

@@ -46,6 +46,9 @@ static void node_without_memory_is_told_again(void **state)
     leat_primary_node_set(rig->primary, &node);
     assert_string_equal(rig_peer(rig, 2)->node.name, "1");
     assert_string_equal(rig_peer(rig, 1)->node.name, "n1");
+    node.number = rig_number(1);
+    leat_primary_node_set(rig->primary, &node);
+    assert_string_equal(rig_peer(rig, 1)->node.name, "0"); /* also of one that was told of before */
     node = rig->primary->options.self;
     node.draining = true;
     leat_primary_node_set(rig->primary, &node); /* this one */

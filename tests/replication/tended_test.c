@@ -415,6 +415,70 @@ static void segment_that_can_not_be_read_is_told_of(void **state)
     }
 }
 
+/* Goal: of a segment that is damaged here a copy is made out of memory alone; else its bytes are fetched first. */
+static void damaged_segment_is_copied_out_of_memory_alone(void **state)
+{
+    (void)state;
+    for (unsigned in_memory = 0; in_memory < 2; in_memory++) {
+        struct rig *rig = taken_over(1, 2, in_memory);
+        row_answer(rig, 1, NULL, 0, 0);
+        rig->segs[2].rotten = true;
+        trace_begin();
+        rig_pass(rig, 2000 * 1000);
+        if (in_memory)
+            TRACE_IS("n1 OPEN s2 h0 v1 d1 part to 1002/2002 e3/5, 2 s\n");
+        else
+            TRACE_IS("");
+        rig_free(rig);
+    }
+}
+
+/* Goal: what is copied again keeps to its rate: a second's worth of it takes a second, also after a pause. */
+static void closed_segments_are_copied_at_their_rate(void **state)
+{
+    (void)state;
+    struct rig *rig = taken_over(1, 2, false);
+    rig->primary->options.recopy_bytes_per_second = 1024 * 1024;
+    rig->segs[2].capacity = 2 * 1024 * 1024;
+    rig->segs[2].extent.bytes = rep_set_find(rig->log, 2)->target = 5 * 256 * 1024;
+    row_answer(rig, 1, NULL, 0, 0);
+    rig->quiet = true;
+    while (rig->call_count == 0 || rig->calls[0].call->kind != LEAT_REP_OPEN)
+        rig_pass(rig, 1000);
+    rig_pass(rig, 5 * 1000 * 1000); /* what was saved up is no more than one piece */
+    rig_answer_at(rig, 1, LEAT_REP_OPEN, 12, 0x10000);
+    rig->quiet = false;
+    trace_begin();
+    uint64_t from_us = rig->now_us;
+    for (unsigned i = 0; i < 5; i++) {
+        while (rig->io_count == 0)
+            rig_pass(rig, 1000);
+        trace("after %llu ms\n", (unsigned long long)(rig->now_us - from_us) / 50000 * 50);
+        struct leat_disk_io *io = rig->ios[--rig->io_count];
+        io->rc = LEAT_OK;
+        io->done_bytes = io->bytes;
+        io->on_done(io);
+        rig_wrote(rig, 1, LEAT_OK);
+    }
+    TRACE_IS("read 196608+262144\n"
+             "after 0 ms\n"
+             "n1 write @65536+262144 from staging\n"
+             "read 458752+262144\n"
+             "after 250 ms\n"
+             "n1 write @327680+262144 from staging\n"
+             "read 720896+262144\n"
+             "after 500 ms\n"
+             "n1 write @589824+262144 from staging\n"
+             "read 983040+262144\n"
+             "after 750 ms\n"
+             "n1 write @851968+262144 from staging\n"
+             "read 1245184+262144\n"
+             "after 1000 ms\n"
+             "n1 write @1114112+262144 from staging\n"
+             "n1 CLOSE s2 h12 v1 d1 part 1310720:77 to 1002/2002 e3/5, 2 s\n");
+    rig_free(rig);
+}
+
 /* Goal: how long a copy is waited for follows from who is away. */
 static void copy_is_waited_for_as_long_as_who_has_it_may_come(void **state)
 {
@@ -462,6 +526,8 @@ int main(void)
         TRACE_TEST(copy_that_is_damaged_there_is_lost),
         TRACE_TEST(closed_segment_is_copied_from_its_file),
         TRACE_TEST(segment_that_can_not_be_read_is_told_of),
+        TRACE_TEST(damaged_segment_is_copied_out_of_memory_alone),
+        TRACE_TEST(closed_segments_are_copied_at_their_rate),
         TRACE_TEST(copy_is_waited_for_as_long_as_who_has_it_may_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

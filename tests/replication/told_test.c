@@ -362,6 +362,33 @@ static void copy_that_lies_badly_moves_when_a_node_comes(void **state)
     rig_free(rig);
 }
 
+static void place_set(struct rig *rig, unsigned number, const char *host, const char *rack)
+{
+    struct leat_rep_node node = rig_node(number);
+    snprintf(node.host, sizeof node.host, "%s", host);
+    snprintf(node.rack, sizeof node.rack, "%s", rack);
+    leat_primary_node_set(rig->primary, &node);
+}
+
+/* Goal: what a node would share with the copy that it takes the place of is no reason against it. */
+static void better_node_may_share_with_the_copy_that_goes(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_logged(2);
+    snprintf(rig->primary->options.self.rack, sizeof rig->primary->options.self.rack, "r");
+    place_set(rig, 1, "h1", "r"); /* in the owner's rack */
+    begun(rig, 0);
+    rig_node_up(rig, 3);
+    place_set(rig, 3, "h1", "q");
+    rep_place_judge(rep_set_find(rig->log, 0));
+    assert_true(rig->keeper.roll_wanted(rig->keeper.ctx, &rig->segs[0]));
+    place_set(rig, 3, "h2", "q"); /* with the other copy it may not */
+    rep_set_find(rig->log, 0)->rolled_places = 0;
+    assert_false(rig->keeper.roll_wanted(rig->keeper.ctx, &rig->segs[0]));
+    trace_begin();
+    rig_free(rig);
+}
+
 /* Goal: where all that would be better refuse, they are asked again after four seconds. */
 static void better_place_that_refuses_is_asked_again(void **state)
 {
@@ -558,6 +585,7 @@ int main(void)
         TRACE_TEST(nodes_that_are_coming_are_not_missing),
         TRACE_TEST(whole_copies_are_told_of_first),
         TRACE_TEST(copy_that_lies_badly_moves_when_a_node_comes),
+        TRACE_TEST(better_node_may_share_with_the_copy_that_goes),
         TRACE_TEST(better_place_that_refuses_is_asked_again),
         TRACE_TEST(heads_are_rolled_a_few_times),
         TRACE_TEST(surplus_waits_until_a_segment_is_still),
