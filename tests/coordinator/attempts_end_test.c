@@ -235,6 +235,80 @@ static void logs_that_wait_are_listed_as_many_as_there_is_room_for(void **state)
     assert_int_equal(it->waiting_count, count); /* of this round alone */
 }
 
+/* Of a log that two nodes shall copy: it waits once, though both fail, and what one that has died still says means
+ * nothing. */
+static void node_that_died_has_no_say_in_what_it_was_to_copy(void **state)
+{
+    (void)state;
+    const leat_err failed[] = {LEAT_E_DISK, LEAT_E_DISK};
+    for (unsigned c = 0; c < 2; c++) {
+        if (c) assert_int_equal(begin(NULL), 0);
+        struct leat_machine_stream *stream = stream_make(2, 1);
+        stream->desc->settings.copies = stream->desc->settings.min_copies = 3;
+        crash(0);
+        advance(0);
+        answer(1, 2, 100, LEAT_OK);
+        answer(2, 0, 0, LEAT_OK);
+        answer(3, 0, 0, LEAT_OK);
+        calls[0] = '\0';
+        advance(0);
+        expect_calls("pull n2, pull n3");
+        assert_int_equal(it->tasks_open, 4);
+        if (c == 0) machine->nodes[2].info.crashed = true;
+        if (c == 0) advance(0);
+        if (c == 1) co_recovery_pulled(coordinator, 12, it->attempt, failed, 2);
+        assert_int_equal(it->tasks_open, 2);
+        assert_int_equal(it->waits, 2);
+        co_recovery_pulled(coordinator, 12, it->attempt, failed, 2);
+        assert_int_equal(it->tasks_open, 2);
+        advance(0);
+        assert_int_equal(it->tasks_open, 2);
+        co_recovery_pulled(coordinator, 13, it->attempt, failed, 2);
+        assert_int_equal(it->tasks_open, 0);
+        assert_int_equal(it->waits, 2);
+        assert_int_equal(it->waiting_count, 2);
+        if (c == 0) finish(NULL);
+    }
+}
+
+static void lack_of_memory_for_copies_ends_the_attempt(void **state)
+{
+    (void)state;
+    stream_make(2, 1);
+    crash(0);
+    away[3] = true;
+    advance(0);
+    answer(1, 2, 100, LEAT_OK);
+    answer(2, 0, 0, LEAT_OK);
+    calls[0] = '\0';
+    leat_mem_fail_at(1);
+    advance(3);
+    leat_mem_fail_at(0);
+    expect_calls("");
+    assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+    assert_int_equal(it->attempt, 0);
+    assert_int_equal(it->again_us, now_us + CO_RECOVER_AGAIN_US);
+}
+
+/* More, or fewer, wait than before: somebody may have what is lacking soon. */
+static void pace_begins_anew_when_another_number_waits(void **state)
+{
+    (void)state;
+    struct leat_machine_stream *stream = stream_make(3, 1);
+    crash(0);
+    advance(0);
+    attempt_in_vain();
+    advance(CO_RECOVER_AGAIN_US);
+    attempt_in_vain();
+    assert_int_equal(it->again_us, now_us + 2 * CO_RECOVER_AGAIN_US);
+    stream->owners[2] = 1;
+    stream->desc->streamlets[2].owner = 11;
+    advance(2 * CO_RECOVER_AGAIN_US);
+    assert_int_equal(it->log_count, 2);
+    attempt_in_vain();
+    assert_int_equal(it->again_us, now_us + CO_RECOVER_AGAIN_US);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +317,9 @@ int main(void)
         ATTEMPT_TEST(entries_are_committed_one_behind_the_other),
         ATTEMPT_TEST(what_waits_is_looked_for_less_and_less_often),
         ATTEMPT_TEST(logs_that_wait_are_listed_as_many_as_there_is_room_for),
+        ATTEMPT_TEST(node_that_died_has_no_say_in_what_it_was_to_copy),
+        ATTEMPT_TEST(lack_of_memory_for_copies_ends_the_attempt),
+        ATTEMPT_TEST(pace_begins_anew_when_another_number_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

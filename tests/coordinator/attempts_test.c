@@ -378,6 +378,10 @@ static void collecting_ends_as_soon_as_it_may(void **state)
         advance(cases[c].after_us);
         if ((it->phase != LEAT_RECOVERY_COLLECT) != cases[c].goes_on) fail_msg("case %zu", c);
         if (cases[c].goes_on) assert_int_equal(it->collected_us, cases[c].after_us);
+        if (!cases[c].goes_on && cases[c].after_us == 0) { /* nor does it in the next turn */
+            advance(0);
+            assert_int_equal(it->phase, LEAT_RECOVERY_COLLECT);
+        }
         if (c + 1 < sizeof cases / sizeof *cases) finish(NULL);
     }
 }
@@ -400,6 +404,61 @@ static void deciding_early_waits_for_another_answer(void **state)
     assert_int_equal(it->phase, LEAT_RECOVERY_PREPARE);
 }
 
+/* A stream that no attempt holds whole is gone on with in its middle. */
+static void attempt_goes_on_in_the_middle_of_a_stream(void **state)
+{
+    (void)state;
+    const uint32_t held = CO_COLLECT_LOGS_MAX / 256;
+    stream_make(held + 8, 256);
+    stream_make(2, 256);
+    crash(0);
+    advance(0);
+    assert_int_equal(it->streamlet_count, held);
+    assert_true(it->cursor.pass == 0 && it->cursor.stream == 1 && it->cursor.streamlet == held);
+    for (uint32_t n = 1; n < NODES; n++)
+        answer(n, 0, 0, LEAT_E_TIMEOUT);
+    advance(0);
+    advance(0);
+    advance(CO_RECOVER_NEXT_US);
+    assert_int_equal(it->streamlet_count, 10);
+    assert_true(it->streamlets[0].ref.stream == 1 && it->streamlets[0].ref.streamlet == held);
+    assert_true(it->streamlets[8].ref.stream == 2 && it->streamlets[8].ref.streamlet == 0);
+}
+
+/* The first node in the tables is one like the others. */
+static void first_node_is_asked_answers_and_dies_like_others(void **state)
+{
+    (void)state;
+    struct leat_machine_stream *stream = stream_make(1, 1);
+    stream->owners[0] = 3;
+    stream->desc->streamlets[0].owner = 13;
+    crash(3);
+    advance(0);
+    expect_calls("ask n0, ask n1, ask n2");
+    answer(1, 1, 100, LEAT_OK);
+    answer(2, 0, 0, LEAT_OK);
+    machine->nodes[0].info.crashed = true;
+    machine->nodes[0].info.state = LEAT_NODE_DOWN;
+    advance(0);
+    assert_int_equal(it->phase, LEAT_RECOVERY_PREPARE);
+    finish(NULL);
+    begin(NULL);
+    stream = stream_make(1, 1);
+    stream->owners[0] = 3;
+    stream->desc->streamlets[0].owner = 13;
+    crash(3);
+    away[2] = true;
+    advance(0);
+    answer(0, 0, 0, LEAT_OK);
+    assert_int_equal(it->good, 1);
+    answer(1, 1, 100, LEAT_OK);
+    calls[0] = '\0';
+    advance(0);
+    expect_calls("pull n0");
+    co_recovery_pulled(coordinator, 10, it->attempt, (leat_err[]){LEAT_OK}, 1);
+    assert_int_equal(it->tasks_open, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -415,6 +474,8 @@ int main(void)
         ATTEMPT_TEST(rows_of_all_answers_are_kept),
         ATTEMPT_TEST(collecting_ends_as_soon_as_it_may),
         ATTEMPT_TEST(deciding_early_waits_for_another_answer),
+        ATTEMPT_TEST(attempt_goes_on_in_the_middle_of_a_stream),
+        ATTEMPT_TEST(first_node_is_asked_answers_and_dies_like_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
