@@ -1,0 +1,241 @@
+/* Copies that the leader of recovery asks a node to make, and what that says came of them, both ways. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/coordinator/calls_rig.h"
+
+/* ---- pulling ---- */
+
+/* Each log is held by n2 (twice) and n3, and by n4, which has crashed; a task for the tail and one for the segment
+ * before. */
+static void tasks_make(uint32_t count)
+{
+    it->logs = leat_mem_calloc(LEAT_MEM_COORDINATOR, count, sizeof *it->logs);
+    it->rows = leat_mem_calloc(LEAT_MEM_COORDINATOR, 4 * (size_t)count, sizeof *it->rows);
+    it->tasks = leat_mem_calloc(LEAT_MEM_COORDINATOR, count, sizeof *it->tasks);
+    assert_true(it->logs && it->rows && it->tasks);
+    for (uint32_t i = 0; i < count; i++) {
+        it->logs[i] = (struct co_recover_log){
+            .ref = {1 + i % 4, i / 2 % 2, i % 2},
+            .seen = {.opened = true, .stamp_epoch = {50 + i}, .stamp_version = 60 + i},
+            .tail = {.segment = 70 + i, .extent = {80 + i, 90 + i}, .next_offset = 100 + i},
+            .before = {110 + i, 120 + i},
+            .before_next_offset = 130 + i,
+            .row_first = 4 * i,
+            .row_count = 4};
+        const uint32_t nodes[] = {2, 2, 3, 4};
+        for (uint32_t k = 0; k < 4; k++)
+            it->rows[4 * i + k] = (struct co_row){
+                .node = nodes[k], .holds = i % 2 == 0 || k == 2, .before = i % 2 == 1 && k != 2};
+        it->tasks[i] = (struct co_task){i, 1, i % 2 == 1};
+    }
+    it->task_count = it->tasks_open = count;
+    it->pulls[1].end = count;
+}
+
+/* For task i: the tail from n2 and n3, or the segment before it from n2. */
+static void expect_pull(const struct leat_pull *pull, uint32_t i)
+{
+    const bool before = i % 2 == 1;
+    assert_int_equal(pull->attempt, ATTEMPT);
+    assert_true(leat_log_ref_equal(pull->log, (struct leat_log_ref){1 + i % 4, i / 2 % 2, i % 2}));
+    assert_int_equal(pull->segment, before ? 69 + i : 70 + i);
+    assert_int_equal(pull->extent.bytes, before ? 110 + i : 80 + i);
+    assert_int_equal(pull->extent.crc, before ? 120 + i : 90 + i);
+    assert_int_equal(pull->next_offset, before ? 130 + i : 100 + i);
+    assert_int_equal(pull->epoch.v, 50 + i);
+    assert_int_equal(pull->version, 60 + i);
+    assert_int_equal(pull->durability, i % 4 == 0
+                                           ? LEAT_DURABILITY_MEMORY
+                                           : LEAT_DURABILITY_DISK); /* also of one that is gone */
+    assert_int_equal(pull->source_count, before ? 1 : 2);
+    for (uint32_t k = 0; k < pull->source_count; k++) {
+        char name[8], address[16];
+        snprintf(name, sizeof name, "n%u", 2 + k);
+        snprintf(address, sizeof address, "host%u:%u", 2 + k, 2 + k);
+        assert_string_equal(pull->sources[k].node, name);
+        assert_string_equal(pull->sources[k].node_address, address);
+        assert_int_equal(pull->sources[k].incarnation, 12 + k);
+    }
+}
+
+static void node_is_asked_for_copies_and_says_what_came_of_them(void **state)
+{
+    (void)state;
+    static uint8_t payload[65536];
+    tasks_make(LOGS);
+    it->pulls[1].next = 2;
+    for (unsigned local = 0; local < 2; local++) {
+        struct leat_coordinator *asked = local ? leader : node;
+        leader->incarnation = local ? NODE : LEADER; /* then the leader is the one to make them */
+        it->pulls[1].in_flight = 0;
+        co_recovery_pull(leader, 1);
+        assert_int_equal(it->pulls[1].in_flight, LOGS - 2);
+        co_recovery_pull(leader, 1); /* one message at a time */
+        assert_int_equal(call != NULL, !local);
+        if (!local) {
+            struct leat_frame frame = frame_of(payload);
+            assert_int_equal(call->kind, CO_KIND_PULL);
+            assert_int_equal(call->timeout_us, CO_PULL_US_MAX);
+            co_pull_take(node, &frame, &ticket);
+        }
+        assert_int_equal(pull_count, LOGS - 2);
+        for (uint32_t i = 0; i < LOGS - 2; i++)
+            expect_pull(pulls[i], i + 2);
+        given.calls = 0;
+        for (uint32_t i = LOGS - 2; i-- > 0;) {
+            pulls[i]->rc = i % 3 ? LEAT_OK : LEAT_E_DISK;
+            snprintf(pulls[i]->error.text, sizeof pulls[i]->error.text, "copy %u", i);
+            leat_pulled(&post, pulls[i]);
+            if (i == 0) assert_int_equal(asked->pulling_count, 1);
+            mails_deliver(asked);
+        }
+        assert_int_equal(asked->pulling_count, 0);
+        assert_true(leat_list_empty(&asked->pullings));
+        if (!local) {
+            struct leat_msg_reader reader;
+            leat_msg_reader_init(&reader, answer_control, answer_control_bytes);
+            (void)leat_msg_read_array(&reader);
+            struct leat_msg_string text = leat_msg_read_string(&reader);
+            assert_memory_equal(text.text, "copy 0", 6); /* the first that failed */
+            answer_arrives(LEAT_OK);
+        }
+        assert_int_equal(given.calls, 1);
+        assert_true(given.incarnation == NODE && given.attempt == ATTEMPT &&
+                    given.count == LOGS - 2);
+        for (uint32_t i = 0; i < LOGS - 2; i++)
+            assert_int_equal(given.codes[i], i % 3 ? LEAT_OK : LEAT_E_DISK);
+        pull_count = 0;
+    }
+}
+
+static void copies_are_asked_for_in_messages_that_hold_them(void **state)
+{
+    (void)state;
+    static uint8_t payload[1 << 20];
+    tasks_make(CO_PULLS_MAX + 3);
+    co_recovery_pull(leader, 2);
+    assert_null(call); /* nothing is to be made there */
+    co_recovery_pull(leader, 1);
+    struct leat_frame frame = frame_of(payload);
+    co_pull_take(node, &frame, &ticket);
+    assert_int_equal(pull_count, CO_PULLS_MAX);
+    answer_arrives(LEAT_E_CANCELLED);
+    assert_int_equal(given.calls, 0);
+    it->pulls[1].in_flight = 0;
+    it->pulls[1].next = CO_PULLS_MAX;
+    co_recovery_pull(leader, 1);
+    frame = frame_of(payload);
+    co_pull_take(node, &frame, &ticket);
+    assert_int_equal(pull_count, CO_PULLS_MAX + 3);
+    expect_pull(pulls[CO_PULLS_MAX + 2], CO_PULLS_MAX + 2);
+    answer_arrives(LEAT_E_CANCELLED);
+}
+
+static void expect_all_failed(leat_err rc, unsigned calls)
+{
+    assert_int_equal(given.calls, calls);
+    assert_true(given.incarnation == NODE && given.attempt == ATTEMPT && given.count == LOGS);
+    for (uint32_t i = 0; i < LOGS; i++)
+        assert_int_equal(given.codes[i], rc);
+    it->pulls[1].in_flight = 0;
+}
+
+static void node_that_cannot_be_asked_for_copies_made_none(void **state)
+{
+    (void)state;
+    tasks_make(LOGS);
+    link_rc = LEAT_E_AGAIN;
+    co_recovery_pull(leader, 1);
+    expect_all_failed(LEAT_E_AGAIN, 1);
+    link_rc = LEAT_OK;
+    no_peer = true;
+    co_recovery_pull(leader, 1);
+    expect_all_failed(LEAT_E_CLOSED, 2);
+    no_peer = false;
+    for (unsigned f = 1; f <= 2; f++) {
+        leat_mem_fail_at(f);
+        co_recovery_pull(leader, 1);
+        leat_mem_fail_at(0);
+        expect_all_failed(LEAT_E_NO_MEMORY, 2 + f);
+    }
+    co_recovery_pull(leader, 1);
+    answer_arrives(LEAT_E_TIMEOUT);
+    expect_all_failed(LEAT_E_TIMEOUT, 5);
+}
+
+static void answer_about_copies_that_is_malformed_is_none(void **state)
+{
+    (void)state;
+    tasks_make(LOGS);
+    for (unsigned c = 0; c < 4; c++) { /* right; one code less, one more; cut off */
+        const uint32_t count = LOGS + (c == 2) - (c == 1);
+        struct leat_msg_writer w;
+        leat_msg_writer_init(&w, answer_control, sizeof answer_control);
+        leat_msg_write_array(&w, 2);
+        leat_msg_write_string(&w, "", 0);
+        leat_msg_write_array(&w, count);
+        for (uint32_t i = 0; i < count; i++)
+            leat_msg_write_u64(&w, LEAT_E_DISK);
+        answer_control_bytes = w.used - (c == 3);
+        answer_payload_bytes = 0;
+        co_recovery_pull(leader, 1);
+        answer_arrives(LEAT_OK);
+        expect_all_failed(c == 0 ? LEAT_E_DISK : LEAT_E_INVALID, c + 1);
+    }
+}
+
+static void copies_that_are_malformed_or_too_many_are_refused(void **state)
+{
+    (void)state;
+    static uint8_t payload[65536];
+    tasks_make(LOGS);
+    co_recovery_pull(leader, 1);
+    struct leat_frame frame = frame_of(payload), cut = frame;
+    for (cut.payload_bytes = 0; cut.payload_bytes <= frame.payload_bytes + 1; cut.payload_bytes++) {
+        if (cut.payload_bytes == frame.payload_bytes) continue;
+        answer_rc = (leat_err)-1;
+        co_pull_take(node, &cut, &ticket);
+        assert_int_equal(answer_rc, LEAT_E_INVALID);
+    }
+    cut = frame;
+    cut.control_bytes = 0;
+    answer_rc = (leat_err)-1;
+    co_pull_take(node, &cut, &ticket);
+    assert_int_equal(answer_rc, LEAT_E_INVALID);
+    for (unsigned f = 1; f <= 2; f++) {
+        leat_mem_fail_at(f);
+        co_pull_take(node, &frame, &ticket);
+        leat_mem_fail_at(0);
+        assert_int_equal(answer_rc, LEAT_E_NO_MEMORY);
+    }
+    assert_int_equal(pull_count + node->pulling_count, 0);
+    for (unsigned i = 0; i < CO_PULLINGS_MAX; i++)
+        co_pull_take(node, &frame, &ticket);
+    assert_int_equal(answer_rc, LEAT_E_NO_MEMORY); /* none since */
+    assert_int_equal(node->pulling_count, CO_PULLINGS_MAX);
+    co_pull_take(node, &frame, &ticket);
+    assert_int_equal(answer_rc, LEAT_E_AGAIN);
+    node->options.on_pull = NULL;
+    co_pull_take(node, &frame, &ticket);
+    assert_int_equal(answer_rc, LEAT_E_UNSUPPORTED);
+    answer_arrives(LEAT_E_CANCELLED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CALLS_TEST(node_is_asked_for_copies_and_says_what_came_of_them),
+        CALLS_TEST(copies_are_asked_for_in_messages_that_hold_them),
+        CALLS_TEST(node_that_cannot_be_asked_for_copies_made_none),
+        CALLS_TEST(answer_about_copies_that_is_malformed_is_none),
+        CALLS_TEST(copies_that_are_malformed_or_too_many_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
