@@ -292,6 +292,43 @@ static void new_leader_watches_all_anew(void **state)
     }
 }
 
+/* The first voter's word counts like any; it is told, and tried, like any. */
+static void first_voter_is_told_heard_and_tried_like_others(void **state)
+{
+    (void)state;
+    be_the_last_voter();
+    follow(2);
+    it->leader = 2;
+    peers[1].up = false;
+    peers[0].peer.lost = (struct co_lost){
+        .term = TERM, .leader = 2, .last_index = 5, .last_term = 4, .since_us = now_us};
+    co_detect_deaf(coordinator, &peers[1].peer);
+    expect_calls("lost 5.2 5.5 to n0, take over"); /* at once */
+    assert_false(it->lost);
+    finish(NULL);
+    begin(NULL);
+    be_the_last_voter();
+    peers[0].gone = true;
+    coordinator->watch[1].incarnation = 11;
+    co_detect_leads(coordinator);
+    expect_calls("probe h0:1 10 0");
+    assert_false(coordinator->watch[1].lost);
+    co_detect_refused(coordinator, 10, 0);
+    expect_calls("crash n0 10");
+    finish(NULL);
+    begin(NULL);
+    be_the_last_voter();
+    follow(1);
+    it->leader = 1;
+    peers[0].heard_us = now_us;
+    it->leader_term = TERM;
+    it->leader_watch = (struct co_watch){.heard_us = now_us};
+    round_in_time(now_us + SUSPECT_US + CONFIRM_US + 1);
+    assert_true(it->lost && it->lost_leader == 1 && coordinator->watch[0].lost &&
+                !coordinator->watch[1].lost);
+    calls[0] = '\0';
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +340,7 @@ int main(void)
         DETECT_TEST(node_that_refuses_is_dead),
         DETECT_TEST(address_of_who_has_gone_is_tried),
         DETECT_TEST(new_leader_watches_all_anew),
+        DETECT_TEST(first_voter_is_told_heard_and_tried_like_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,14 +95,16 @@ void leat_link_cut(struct leat_link *link, leat_err rc, const char *why)
 struct co_peer *co_peer_of_incarnation(struct leat_coordinator *asked, uint64_t incarnation)
 {
     (void)asked;
-    return incarnation > OWN && incarnation < OWN + NODES && !peers[incarnation - OWN].gone
-               ? &peers[incarnation - OWN].peer
-               : NULL;
+    const uint64_t i = incarnation - OWN;
+    return incarnation != coordinator->incarnation && i < NODES && !peers[i].gone ? &peers[i].peer
+                                                                                  : NULL;
 }
 struct co_peer *co_peer_of_voter(struct leat_coordinator *asked, uint64_t id)
 {
     (void)asked;
-    return id > 1 && id <= NODES && !peers[id - 1].gone ? &peers[id - 1].peer : NULL;
+    return id != coordinator->voter_id && id >= 1 && id <= NODES && !peers[id - 1].gone
+               ? &peers[id - 1].peer
+               : NULL;
 }
 struct co_peer *co_peer_leader(struct leat_coordinator *asked)
 {
@@ -306,6 +308,15 @@ static inline void answers(uint64_t at_us, unsigned but)
         if (i != but)
             peers[i].peer.pong_us = coordinator->watch[i].heard_us =
                 at_us; /* and the round before read it */
+}
+
+/* This node is n2, voter 3, and n0 is one of the others. */
+static inline void be_the_last_voter(void)
+{
+    coordinator->incarnation = OWN + 2;
+    coordinator->voter_id = 3;
+    leat_list_remove(&peers[2].peer.list);
+    leat_list_push_front(&coordinator->peers, &peers[0].peer.list);
 }
 
 #define DETECT_TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)

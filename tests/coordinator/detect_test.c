@@ -114,7 +114,6 @@ static void answers_are_what_is_heard(void **state)
     struct co_watch *watch = &coordinator->watch[3];
     const uint64_t begun = now_us;
     watch->dead = watch->lost = true;
-    coordinator->machine.nodes[3].info.crashed = true;
     peers[3].peer.pong_us = begun + 70000;
     answers(begun + 70000, 3);
     round_in_time(begun + 80000);
@@ -122,6 +121,7 @@ static void answers_are_what_is_heard(void **state)
     assert_int_equal(watch->heard_us, begun + 70000);
     assert_int_equal(watch->said_us, begun + 70000);
     assert_int_equal(watch->gap_us, 0); /* the first word: how long it took says nothing */
+    coordinator->machine.nodes[3].info.crashed = true;
     peers[3].peer.pong_us = begun + 150000;
     round_in_time(begun + 150000);
     assert_int_equal(watch->gap_us, 0); /* it has crashed */
@@ -167,14 +167,20 @@ static void round_asks_those_it_has_to(void **state)
     it->leader = 2;
     it->leader_term = TERM;
     const uint64_t begun = now_us;
-    for (unsigned c = 0; c < 4; c++) {
+    for (unsigned c = 0; c < 5; c++) {
         it->leader_watch.heard_us = begun;
         peers[1].heard_us = 0;
         it->standing = c == 2 ? LEAT_STANDING_ALONE : LEAT_STANDING_CONFIRMED;
         if (c == 3) it->leader = leader = 0;
-        round_in_time(begun + (c == 0 ? 0 : c == 1 ? SUSPECT_US / 2 + 1 : 10));
+        if (c == 4) it->leader = leader = 2;
+        round_in_time(begun + (c == 0   ? 0
+                               : c == 1 ? SUSPECT_US / 2 + 1
+                               : c == 4 ? SUSPECT_US / 2
+                                        : 10));
         if (c == 0)
             expect_calls("");
+        else if (c == 4)
+            expect_calls("ping n1"); /* it alone */
         else if (c == 1)
             expect_calls(
                 "ping n1, ping n3, ping n1"); /* the leader once more: it is silent for more than a round */
@@ -230,6 +236,7 @@ static void round_that_comes_late_judges_nobody_for_it(void **state)
         assert_int_equal(coordinator->watch[2].heard_us,
                          late ? begun + 9999 + late_us : begun + 9999);
         assert_int_equal(coordinator->watch[3].heard_us, 0);
+        assert_int_equal(it->leader_watch.heard_us, late ? begun + late_us : begun);
         assert_int_equal(coordinator->watch[1].gap_us, late ? late_us - (late_us + 255) / 256 : 0);
         assert_int_equal(it->heard_us, late ? begun - 5000 + late_us : begun - 5000);
         assert_int_equal(strstr(calls, "stands 2") != NULL, c == 3);
@@ -270,6 +277,34 @@ static void leader_that_hears_no_majority_is_deaf(void **state)
     }
 }
 
+/* The first node in the tables is one like the others: watched, heard, late for, and of the majority. */
+static void first_node_is_watched_like_others(void **state)
+{
+    (void)state;
+    be_the_last_voter();
+    const uint64_t begun = now_us, at_us = begun + SUSPECT_US + CONFIRM_US + 1;
+    coordinator->watch[1].heard_us = coordinator->watch[3].heard_us = peers[1].peer.pong_us = at_us;
+    round_in_time(at_us);
+    expect_calls("ping n0, ping n1, ping n3, crash n0 10");
+    finish(NULL);
+    begin(NULL);
+    be_the_last_voter();
+    coordinator->watch[0].heard_us = at_us; /* n0 alone makes the majority */
+    peers[0].peer.pong_us = at_us;
+    coordinator->watch[1].heard_us = begun + 5;
+    coordinator->watch[3].heard_us = begun;
+    round_in_time(at_us);
+    expect_calls("ping n0, ping n1, ping n3, crash n3 13");
+    assert_false(it->deaf);
+    finish(NULL);
+    begin(NULL);
+    be_the_last_voter();
+    it->expected_us = begun;
+    round_at(begun + PING_US + 5);
+    assert_int_equal(coordinator->watch[0].heard_us, begun + PING_US + 5);
+    calls[0] = '\0';
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +316,7 @@ int main(void)
         DETECT_TEST(round_takes_longer_with_many_nodes),
         DETECT_TEST(round_that_comes_late_judges_nobody_for_it),
         DETECT_TEST(leader_that_hears_no_majority_is_deaf),
+        DETECT_TEST(first_node_is_watched_like_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
