@@ -208,7 +208,9 @@ void alone_end(void)
     alone.desc = NULL;
 }
 
-struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
+/* A rig with tables of its own has another. */
+__attribute__((weak)) struct leat_stream *leat_stream_find(const struct leat_core *core,
+                                                           uint32_t id)
 {
     (void)core;
     return id == ALONE_STREAM && !alone.no_stream ? &alone.stream : NULL;
