@@ -1,0 +1,434 @@
+/* Closed segments that are damaged here, by mend.c alone: memory first, then other nodes, what is written where, how
+ * often it is tried, and when reads are told that nobody has it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/handover.h"
+#include "tests/broker/alone.h"
+
+enum { HOME = 1, BYTES = 5000, TICK = LEAT_TAKEOVER_TICK_US };
+static const struct leat_log_ref LOG = {ALONE_STREAM, 1, 1};
+
+static struct {
+    struct leat_hosted hosted;
+    bool there, unwanted, all_up;
+    struct leat_segment seg;
+    struct leat_member member;
+    struct leat_keep *keep;
+    struct leat_backup_pull *pulling;
+    leat_err pull;
+    bool over; /* what leat_log_mend_end() says */
+    struct leat_timer *timer;
+} it;
+
+/* ---- what it calls ---- */
+
+struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+{
+    assert_int_equal(core->index, HOME);
+    assert_true(leat_log_ref_equal(ref, LOG));
+    return it.there ? &it.hosted : NULL;
+}
+bool leat_all_nodes_up(const struct leat_core *core)
+{
+    assert_int_equal(core->index, 0);
+    return it.all_up;
+}
+void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull)
+{
+    assert_int_equal(core->index, 0);
+    pull->nodes[0] = 10;
+    pull->nodes[1] = 12;
+    pull->node_count = 2;
+}
+leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *pull)
+{
+    assert_ptr_equal(backup, &it);
+    assert_int_equal((uintptr_t)pull->into % 4096, 0);
+    memset(pull->into, 7, BYTES);
+    for (unsigned i = BYTES; i < 8192; i++) /* up to the end of its last block */
+        assert_int_equal(pull->into[i], 0);
+    said("pull %s segment %llu %s of %u nodes", ref_text(pull->log),
+         (unsigned long long)pull->segment.v, extent_text(pull->extent), pull->node_count);
+    if (it.pull == LEAT_OK) it.pulling = pull;
+    return it.pull;
+}
+struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segment_id segment,
+                                         struct leat_extent extent)
+{
+    assert_ptr_equal(log, &it);
+    said("begin with %llu %s", (unsigned long long)segment.v, extent_text(extent));
+    return it.unwanted ? NULL : &it.seg;
+}
+bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, leat_err rc)
+{
+    assert_ptr_equal(log, &it);
+    said("end of %llu %s", (unsigned long long)segment.v, leat_err_name(rc));
+    return it.over;
+}
+void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment)
+{
+    assert_ptr_equal(log, &it);
+    said("give up %llu", (unsigned long long)segment.v);
+}
+void leat_timer_start(struct leat_timers *timers, struct leat_timer *timer, uint64_t delay_us)
+{
+    assert_ptr_equal(timers, &alone.cores[0].timers);
+    assert_int_equal(delay_us, TICK);
+    it.timer = timer;
+}
+static void keep_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+{
+    assert_ptr_equal(ctx, &it);
+    assert_ptr_equal(post, &alone.post);
+    assert_int_equal(keep->kind, LEAT_KEEP_MEND);
+    assert_ptr_equal(keep->seg, &it.seg);
+    said(keep->bytes == NULL ? "store: mend from memory" : "store: mend with these bytes");
+    if (keep->bytes != NULL) assert_int_equal(keep->bytes[BYTES - 1], 7);
+    it.keep = keep;
+}
+
+/* ---- the tests' own ---- */
+
+static void begin(void)
+{
+    alone_begin();
+    memset(&it, 0, sizeof it);
+    it.there = it.all_up = true;
+    it.hosted = (struct leat_hosted){.ref = LOG,
+                                     .core = &alone.cores[HOME],
+                                     .log = (void *)&it,
+                                     .copies = (void *)&it.seg,
+                                     .epoch = {9}};
+    it.seg = (struct leat_segment){.log = LOG, .id = {4}, .extent = {BYTES, 7}};
+    it.member.number = 12;
+    snprintf(it.member.info.name, sizeof it.member.info.name, "n3");
+    alone.cores[0].members.rows[alone.cores[0].members.count++] = &it.member;
+    alone.cores[0].replicate.backup = (void *)&it;
+    alone.node.keeper = (struct leat_keeper){.ctx = &it, .request = keep_request};
+    leat_mends_init(&alone.cores[0]);
+}
+
+static void end(void)
+{
+    leat_mends_fini(&alone.cores[0]);
+    said_enough();
+    alone_end();
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), 0);
+}
+
+static void asks(void)
+{
+    assert_int_equal(leat_mend_ask(&it.hosted, &it.seg), LEAT_OK);
+    alone_deliver();
+}
+
+static void store_says(leat_err rc, bool over)
+{
+    struct leat_keep *keep = it.keep;
+    assert_non_null(keep);
+    it.keep = NULL;
+    it.over = over;
+    keep->rc = rc;
+    said_enough();
+    keep->on_done(keep);
+}
+
+/* Up to where another node's copy is pulled. */
+static void to_pull(void)
+{
+    begin();
+    asks();
+    store_says(LEAT_E_NOT_FOUND, false);
+    alone_deliver_all();
+    said_enough();
+}
+
+static void pulled(leat_err rc)
+{
+    struct leat_backup_pull *pull = it.pulling;
+    assert_non_null(pull);
+    it.pulling = NULL;
+    pull->node_at = 1;
+    pull->on_done(pull, rc);
+}
+
+/* The timer of core 0, after so long. */
+static void later(uint64_t us)
+{
+    struct leat_timer *timer = it.timer;
+    assert_non_null(timer);
+    it.timer = NULL;
+    alone.now_us += us;
+    said_enough();
+    timer->on_expired(timer);
+}
+
+static unsigned mends(void)
+{
+    unsigned count = 0;
+    LEAT_LIST_EACH(&alone.cores[0].mends.all, each)
+    count++;
+    return count;
+}
+
+/* ---- memory first ---- */
+
+static void what_memory_has_is_written_anew(void **state)
+{
+    (void)state;
+    begin();
+    assert_int_equal(leat_mend_ask(&it.hosted, &it.seg), LEAT_OK);
+    assert_said("mail to 1\n"); /* the log may be in the middle of being made */
+    alone_deliver();
+    assert_said("begin with 4 5000:7\nstore: mend from memory\n");
+    store_says(LEAT_OK, true);
+    assert_said("end of 4 OK\ndiary warn: log 7/1/1\n");
+    assert_int_equal(alone.mail_count, 0);
+    end();
+}
+
+/* Goal: what memory has not, or the disk does not take of it, other nodes are asked for, where there are any. */
+static void other_nodes_are_asked_where_memory_has_it_not(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        bool fatal = i & 1, one_copy = i & 2;
+        begin();
+        if (one_copy) it.hosted.copies = NULL;
+        asks();
+        store_says(fatal ? LEAT_E_DISK : LEAT_E_NOT_FOUND, false);
+        char expected[256];
+        snprintf(expected, sizeof expected, "end of 4 NOT_FOUND\n%s%s",
+                 fatal ? "diary error: log 7/1/1\n" : "",
+                 one_copy ? "give up 4\n" : "diary warn: log 7/1/1\nmail to 0\n");
+        assert_said(expected);
+        alone_deliver_all();
+        assert_int_equal(mends(), !one_copy);
+        if (!one_copy) {
+            assert_said("pull 7/1/1 segment 4 5000:7 of 2 nodes\n");
+            assert_non_null(it.timer);
+        }
+        end();
+    }
+}
+
+/* Goal: nothing is done for a log that goes, or that has no use for it. */
+static void log_that_goes_is_not_mended(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        begin();
+        assert_int_equal(leat_mend_ask(&it.hosted, &it.seg), LEAT_OK);
+        said_enough();
+        if (i == 0) it.there = false;
+        if (i == 1) it.hosted.give_up = (void *)&it;
+        if (i == 2) it.hosted.epoch.v = 10;
+        if (i == 3) it.unwanted = true;
+        alone_deliver();
+        assert_said(i == 3 ? "begin with 4 5000:7\n" : "");
+        end();
+    }
+    begin();
+    leat_mem_fail_at(1);
+    assert_int_equal(leat_mend_ask(&it.hosted, &it.seg), LEAT_E_NO_MEMORY);
+    leat_mem_fail_at(0);
+    assert_said("");
+    end();
+}
+
+/* ---- another node's copy ---- */
+
+static void copy_is_written_over_it(void **state)
+{
+    (void)state;
+    to_pull();
+    pulled(LEAT_OK);
+    assert_said("mail to 1\n");
+    alone_deliver();
+    assert_said("begin with 4 5000:7\nstore: mend with these bytes\n");
+    store_says(LEAT_OK, true);
+    assert_said("end of 4 OK\ndiary info: log 7/1/1\nmail to 0\n");
+    alone_deliver();
+    assert_int_equal(mends(), 0);
+    assert_null(alone.cores[0].mends.going);
+    assert_true(alone.cores[0].mends.next_us ==
+                alone.now_us + (uint64_t)BYTES * 1000 * 1000 / LEAT_MEND_BYTES_PER_SECOND);
+    end();
+}
+
+/* Goal: a log that has gone meanwhile, or has no use for it any more, ends it. */
+static void copy_for_a_log_that_has_gone_is_not_written(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        to_pull();
+        pulled(i == 2 ? LEAT_E_NOT_FOUND : LEAT_OK);
+        if (i != 1) it.there = false;
+        if (i == 1) it.unwanted = true;
+        said_enough();
+        alone_deliver();
+        assert_said(i == 1 ? "begin with 4 5000:7\nmail to 0\n" : "mail to 0\n");
+        alone_deliver();
+        assert_int_equal(mends(), 0);
+        end();
+    }
+}
+
+/* Goal: a disk that refuses loses nothing: it is told of once, and tried again after a while. */
+static void disk_that_refuses_is_tried_again(void **state)
+{
+    (void)state;
+    to_pull();
+    for (unsigned i = 0; i < 3; i++) {
+        pulled(LEAT_OK);
+        alone_deliver();
+        store_says(i == 1 ? LEAT_E_DISK_FULL : LEAT_E_DISK, false);
+        assert_said(i == 0   ? "end of 4 DISK\ndiary error: log 7/1/1\nmail to 0\n"
+                    : i == 1 ? "end of 4 DISK_FULL\nmail to 0\n"
+                             : "end of 4 DISK\nmail to 0\n");
+        alone_deliver();
+        assert_int_equal(mends(), 1);
+        later(LEAT_MEND_REFUSED_US - 1);
+        assert_said("");
+        later(1);
+        assert_said("pull 7/1/1 segment 4 5000:7 of 2 nodes\n");
+    }
+    pulled(LEAT_OK);
+    alone_deliver();
+    store_says(LEAT_E_INVALID, true); /* it has no place of its own for them */
+    assert_said("end of 4 INVALID\ndiary error: log 7/1/1\nmail to 0\n");
+    alone_deliver();
+    assert_int_equal(mends(), 0);
+    end();
+}
+
+/* ---- nobody has it ---- */
+
+/* Goal: only when all have said so for a while, and none is away. */
+static void segment_that_nobody_has_is_given_up_after_a_while(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        bool away = i & 1, early = i & 2;
+        to_pull();
+        pulled(LEAT_E_NOT_FOUND);
+        alone_deliver();
+        assert_said("mail to 1\nmail to 0\n");
+        alone_deliver();
+        it.all_up = !away;
+        later(LEAT_TAKEOVER_MISSING_US - early);
+        pulled(LEAT_E_DAMAGED); /* who has it damaged has not got it */
+        said_enough();
+        alone_deliver();
+        bool gives_up = !away && !early;
+        assert_said(gives_up ? "diary error: log 7/1/1\ngive up 4\nmail to 0\n" : "mail to 0\n");
+        alone_deliver();
+        assert_int_equal(mends(), !gives_up);
+        if (!gives_up) {
+            later((away ? LEAT_MEND_AWAY_US : LEAT_MEND_AGAIN_US) - 1);
+            assert_said("");
+            later(1);
+            assert_said("pull 7/1/1 segment 4 5000:7 of 2 nodes\n");
+        }
+        end();
+    }
+}
+
+/* Goal: one that could not be asked begins the time anew. */
+static void nobody_has_it_only_where_all_could_be_asked(void **state)
+{
+    (void)state;
+    static const leat_err said_rcs[] = {LEAT_E_NOT_FOUND, LEAT_E_CLOSED, LEAT_E_NOT_FOUND,
+                                        LEAT_E_NOT_FOUND};
+    to_pull();
+    for (unsigned i = 0; i < 4; i++) {
+        pulled(said_rcs[i]);
+        said_enough();
+        alone_deliver(), alone_deliver();
+        assert_int_equal(mends(), i < 3);
+        if (i < 3) later(LEAT_TAKEOVER_MISSING_US);
+    }
+    end();
+}
+
+/* ---- one at a time ---- */
+
+static void segments_are_mended_one_after_the_other(void **state)
+{
+    (void)state;
+    to_pull();
+    asks();
+    store_says(LEAT_E_NOT_FOUND, false);
+    alone_deliver_all();
+    assert_int_equal(mends(), 2);
+    later(TICK);
+    assert_said(""); /* one is under way */
+    pulled(LEAT_OK);
+    alone_deliver();
+    store_says(LEAT_OK, true);
+    alone_deliver();
+    assert_int_equal(mends(), 1);
+    assert_null(it.pulling); /* at a bounded rate */
+    alone.now_us = alone.cores[0].mends.next_us - 1;
+    later(0);
+    assert_said("");
+    later(1);
+    assert_said("pull 7/1/1 segment 4 5000:7 of 2 nodes\n");
+    end();
+}
+
+static void nothing_is_fetched_before_it_may(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        begin();
+        if (i == 0) alone.cores[0].stopping = true;
+        if (i == 1) alone.cores[0].replicate.backup = NULL;
+        if (i == 2) it.pull = LEAT_E_AGAIN;
+        asks();
+        store_says(LEAT_E_NOT_FOUND, false);
+        said_enough();
+        if (i == 3) leat_mem_fail_at(1);
+        alone_deliver();
+        leat_mem_fail_at(0);
+        assert_said(i == 2 ? "pull 7/1/1 segment 4 5000:7 of 2 nodes\n" : "");
+        assert_null(alone.cores[0].mends.going);
+        assert_int_equal(mends(), 1);
+        alone.cores[0].stopping = false;
+        alone.cores[0].replicate.backup = (void *)&it;
+        it.pull = LEAT_OK;
+        if (i >= 2) {
+            later(LEAT_MEND_AGAIN_US - 1);
+            assert_said("");
+        }
+        later(1);
+        assert_said("pull 7/1/1 segment 4 5000:7 of 2 nodes\n");
+        end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_memory_has_is_written_anew),
+        cmocka_unit_test(other_nodes_are_asked_where_memory_has_it_not),
+        cmocka_unit_test(log_that_goes_is_not_mended),
+        cmocka_unit_test(copy_is_written_over_it),
+        cmocka_unit_test(copy_for_a_log_that_has_gone_is_not_written),
+        cmocka_unit_test(disk_that_refuses_is_tried_again),
+        cmocka_unit_test(segment_that_nobody_has_is_given_up_after_a_while),
+        cmocka_unit_test(nobody_has_it_only_where_all_could_be_asked),
+        cmocka_unit_test(segments_are_mended_one_after_the_other),
+        cmocka_unit_test(nothing_is_fetched_before_it_may),
+    };
+    return cmocka_run_group_tests_name("broker mend", tests, NULL, NULL);
+}
