@@ -1,0 +1,239 @@
+/* A node that stops, by stop.c alone: core after core, each log once, the flush behind all of them, and logs that still
+ * give memory back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/fetch.h"
+#include "tests/broker/alone.h"
+
+enum { LOGS = 3 };
+
+static struct {
+    struct leat_hosted logs[ALONE_CORES][LOGS];
+    struct leat_hosted *buckets[ALONE_CORES][2];
+    struct leat_mail *to_store;
+    struct leat_env store_env;
+    void (*on_stopped[ALONE_CORES][LOGS])(void *arg, struct leat_log *log);
+    void *arg[ALONE_CORES];
+    void (*on_flushed)(void *arg, leat_err rc);
+    void *flush_arg;
+    unsigned restless; /* log that has not come to rest, of core 0; LOGS: none */
+    leat_err stopped;
+} it;
+
+void leat_fetch_stop(struct leat_core *core)
+{
+    assert_true(core->stopping);
+    said("core %u: fetches end", core->index);
+}
+void leat_hosted_wake(struct leat_hosted *hosted)
+{
+    assert_true(hosted->going);
+    said("wake %u/%u", hosted->core->index, hosted->ref.log);
+}
+void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
+                   void *arg)
+{
+    const struct leat_hosted *hosted = (void *)log;
+    said("stop %u/%u", hosted->core->index, hosted->ref.log);
+    it.on_stopped[hosted->core->index][hosted->ref.log] = on_stopped;
+    it.arg[hosted->core->index] = arg;
+}
+bool leat_log_rest(struct leat_log *log)
+{
+    const struct leat_hosted *hosted = (void *)log;
+    return hosted->core->index != 0 || hosted->ref.log != it.restless;
+}
+void leat_peer_close_all(struct leat_core *core)
+{
+    said("core %u: close connections", core->index);
+}
+void leat_timer_stop(struct leat_timers *timers, struct leat_timer *timer)
+{
+    (void)timers;
+    for (unsigned q = 0; q < ALONE_CORES; q++)
+        if (timer == &alone.cores[q].tick) said("core %u: no more ticks", q);
+}
+void leat_store_flush_all(struct leat_store *store, void (*on_done)(void *arg, leat_err rc),
+                          void *arg)
+{
+    assert_ptr_equal(store, &it);
+    said("flush all");
+    it.on_flushed = on_done;
+    it.flush_arg = arg;
+}
+
+static void send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    if (to == LEAT_ACTOR_STORE) {
+        said("mail to the store");
+        it.to_store = mail;
+        return;
+    }
+    said("mail to %u", to);
+    alone.to[alone.mail_count] = to;
+    alone.mails[alone.mail_count++] = mail;
+    (void)ctx;
+}
+
+static void on_stopped(void *owner, leat_err rc)
+{
+    assert_ptr_equal(owner, &it);
+    it.stopped = rc;
+    said("stopped %s", leat_err_name(rc));
+}
+
+static void begin(void)
+{
+    alone_begin();
+    memset(&it, 0, sizeof it);
+    alone.post.send = send;
+    it.store_env.post = &alone.post;
+    it.restless = LOGS;
+    alone.node.store = (void *)&it;
+    alone.node.up = true;
+    alone.node.walk_core = 77;
+    alone.node.options.store_env = &it.store_env;
+    alone.node.options.on_stopped = on_stopped;
+    alone.node.options.owner = &it;
+    for (uint32_t q = 0; q < ALONE_CORES; q++) {
+        struct leat_core *core = &alone.cores[q];
+        core->hosted = it.buckets[q];
+        core->hosted_mask = 1;
+        for (uint32_t i = 0; i < LOGS; i++) {
+            it.logs[q][i] = (struct leat_hosted){
+                .ref = {ALONE_STREAM, 1, i}, .core = core, .log = (void *)&it.logs[q][i]};
+            it.logs[q][i].hash_next = core->hosted[i % 2]; /* two in the first */
+            core->hosted[i % 2] = &it.logs[q][i];
+        }
+    }
+}
+
+static void end(void)
+{
+    said_enough();
+    alone_end();
+}
+
+static void log_stops(unsigned core, unsigned log)
+{
+    it.on_stopped[core][log](it.arg[core], (void *)&it.logs[core][log]);
+}
+
+static void node_stops_step_by_step(void **state)
+{
+    (void)state;
+    begin();
+    leat_node_stop(&alone.node);
+    assert_said("mail to 0\n");
+    leat_node_stop(&alone.node); /* once */
+    assert_said("");
+    alone_deliver();
+    assert_said(
+        "core 0: fetches end\nwake 0/2\nstop 0/2\nwake 0/0\nstop 0/0\nwake 0/1\nstop 0/1\n");
+    assert_int_equal(alone.cores[0].logs_to_stop, 3);
+    log_stops(0, 1), log_stops(0, 0);
+    assert_said("");
+    assert_false(alone.cores[0].stopped);
+    log_stops(0, 2);
+    assert_said("core 0: no more ticks\ncore 0: close connections\nmail to 1\n");
+    assert_true(alone.cores[0].stopped);
+    alone_deliver();
+    for (unsigned i = 0; i < LOGS; i++)
+        log_stops(1, i);
+    said_enough();
+    it.to_store->deliver(NULL, it.to_store);
+    assert_said("flush all\n");
+    it.on_flushed(it.flush_arg, LEAT_OK);
+    assert_said("mail to 0\n");
+    alone_deliver();
+    assert_true(alone.cores[0].ending);
+    it.restless = 1; /* it still gives memory back */
+    leat_core_ending(&alone.cores[0]);
+    assert_said("");
+    assert_true(alone.cores[0].ending);
+    it.logs[0][1].log = NULL; /* one without a log rests */
+    leat_core_ending(&alone.cores[0]);
+    assert_said("mail to 1\n");
+    assert_false(alone.cores[0].ending);
+    alone_deliver();
+    leat_core_ending(&alone.cores[1]);
+    assert_said("mail to 0\n");
+    alone_deliver();
+    assert_said("stopped OK\n");
+    end();
+}
+
+/* Goal: each log that goes otherwise is counted, and tells by itself; one that is stopped for a move is not. */
+static void logs_that_go_already_are_waited_for(void **state)
+{
+    (void)state;
+    begin();
+    it.logs[0][0].going = true;
+    it.logs[0][1].drained = it.logs[0][1].going = true;
+    it.logs[0][2].drained = it.logs[0][2].going = true;
+    it.logs[0][2].give_up = (void *)&it;
+    leat_node_stop(&alone.node);
+    alone_deliver();
+    assert_said("mail to 0\ncore 0: fetches end\n");
+    assert_int_equal(alone.cores[0].logs_to_stop, 2);
+    leat_core_log_stopped(&alone.cores[0]);
+    assert_said("");
+    leat_core_log_stopped(&alone.cores[0]);
+    assert_said("core 0: no more ticks\ncore 0: close connections\nmail to 1\n");
+    alone.mail_count = 0;
+    end();
+}
+
+static void core_without_logs_stops_at_once(void **state)
+{
+    (void)state;
+    begin();
+    it.buckets[0][0] = it.buckets[0][1] = NULL;
+    leat_node_stop(&alone.node);
+    alone_deliver();
+    assert_said("mail to 0\ncore 0: fetches end\ncore 0: no more ticks\ncore 0: close connections\n"
+                "mail to 1\n");
+    alone.mail_count = 0;
+    end();
+}
+
+/* Goal: not up, it has nothing to be parked; a flush that fails is told. */
+static void node_that_is_not_up_only_flushes(void **state)
+{
+    (void)state;
+    begin();
+    alone.node.up = false;
+    leat_node_stop(&alone.node);
+    assert_said("mail to the store\n");
+    assert_true(alone.cores[0].stopped && alone.cores[1].stopped);
+    it.to_store->deliver(NULL, it.to_store);
+    it.on_flushed(it.flush_arg, LEAT_E_DISK);
+    said_enough();
+    for (unsigned i = 0; i < 2; i++) {
+        alone_deliver();
+        alone.cores[i].hosted = NULL; /* never made */
+        leat_core_ending(&alone.cores[i]);
+    }
+    alone_deliver();
+    assert_said("mail to 1\nmail to 0\ndiary error: the last flush failed\nstopped DISK\n");
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(node_stops_step_by_step),
+        cmocka_unit_test(logs_that_go_already_are_waited_for),
+        cmocka_unit_test(core_without_logs_stops_at_once),
+        cmocka_unit_test(node_that_is_not_up_only_flushes),
+    };
+    return cmocka_run_group_tests_name("broker stop", tests, NULL, NULL);
+}
