@@ -319,7 +319,6 @@ static void logs_give_up(struct leat_core *core, const struct leat_stream *strea
                          const struct leat_stream_desc *before)
 {
     const struct leat_stream_desc *desc = stream->desc;
-    if (core->stopping) return;
     for (uint32_t s = 0; s < desc->streamlet_count; s++) {
         if (s >= before->streamlet_count ||
             (desc->streamlets[s].owner == before->streamlets[s].owner &&

@@ -267,6 +267,9 @@ static void claims_are_kept_within_bounds(void **state)
     leat_below_add(&found, 4, 1, (struct leat_extent){1000, 2}); /* one more node has it */
     assert_int_equal(found.candidates[2].nodes, 2);
     assert_int_equal(leat_below_best(&found).crc, 2);
+    found.candidates[3].extent.bytes = 9000; /* longer, and fewer have it */
+    assert_int_equal(leat_below_best(&found).crc, 2);
+    found.candidates[3].extent.bytes = 1000;
     assert_true(leat_below_pass(&found));
     assert_int_equal(found.count, LEAT_BELOW_CANDIDATES_MAX - 1);
     for (uint32_t i = 0; i < found.count; i++)

@@ -417,17 +417,20 @@ static void version_that_is_refused_ends_them(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         begin();
-        static const struct leat_rep_version rows[] = {{{7, 1, 0}, {9}, 2}, {{7, 1, 2}, {9}, 3}};
+        static const struct leat_rep_version rows[] = {
+            {{7, 1, 0}, {9}, 2}, {{7, 1, 2}, {9}, 3}, {{7, 1, 4}, {9}, 3}};
         assert_int_equal(comes_up(0), LEAT_OK);
-        versions_come(rows, 2);
+        versions_come(rows, 3);
         said_enough();
         if (i == 1) coordinators_say(LEAT_OK);
         said_enough();
         coordinators_say(LEAT_E_NOT_OWNER);
-        assert_said(i == 0 ? "diary error: the coordinator did not commit version 2 of log 7/1/0\n"
-                             "versions done NOT_OWNER\n"
-                           : "diary error: the coordinator did not commit version 3 of log 7/1/2\n"
-                             "versions done NOT_OWNER\n");
+        assert_said(
+            i == 0
+                ? "diary error: the coordinator did not commit version 2 of log 7/1/0\n"
+                  "versions done NOT_OWNER\n"
+                : "diary error: the coordinator did not commit version 3 of log 7/1/2 and 1 more\n"
+                  "versions done NOT_OWNER\n");
         versions_come(rows, 1); /* another time */
         said_enough();
         coordinators_say(LEAT_OK);

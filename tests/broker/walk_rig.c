@@ -7,20 +7,20 @@ static size_t bytes_before;
 
 struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
 {
-    return id == ALONE_STREAM ? core->streams_by_id[1] : NULL;
+    return id == ALONE_STREAM ? core->streams_by_id[0] : NULL;
 }
 struct leat_stream *leat_stream_find_name(const struct leat_core *core, const char *name,
                                           size_t bytes)
 {
-    return bytes == 6 && memcmp(name, "orders", 6) == 0 ? core->streams_by_id[1] : NULL;
+    return bytes == 6 && memcmp(name, "orders", 6) == 0 ? core->streams_by_id[0] : NULL;
 }
 leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
                          struct leat_stream **out_stream)
 {
     struct leat_stream *stream = &it.streams[core->index];
     said("core %u: put", core->index);
-    if (core->streams_by_id[1] == NULL) leat_list_init(&stream->waiters);
-    core->streams_by_id[1] = stream;
+    if (core->streams_by_id[0] == NULL) leat_list_init(&stream->waiters);
+    core->streams_by_id[0] = stream;
     stream->desc = desc;
     *out_stream = stream;
     return LEAT_OK;
@@ -34,7 +34,7 @@ void leat_stream_remove(struct leat_core *core, struct leat_stream *stream)
 {
     assert_ptr_equal(stream, &it.streams[core->index]);
     said("core %u: remove", core->index);
-    core->streams_by_id[1] = NULL;
+    core->streams_by_id[0] = NULL;
 }
 void leat_stream_desc_ref(struct leat_stream_desc *desc)
 {
@@ -220,7 +220,7 @@ void is_there(void)
         it.streams[q].desc = alone.desc;
         it.streams[q].published = true;
         leat_list_init(&it.streams[q].waiters);
-        it.by_id[q][1] = &it.streams[q];
+        it.by_id[q][0] = &it.streams[q];
         for (uint32_t s = 0; s < ALONE_STREAMLETS; s++)
             it.there[q][s] = true;
     }

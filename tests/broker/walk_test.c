@@ -114,9 +114,32 @@ static void core_that_stops_makes_none(void **state)
     (void)state;
     begin();
     alone.cores[0].stopping = true;
+    it.streams[0].logs_missing = true; /* as it was */
     leat_node_on_stream(&alone.node, alone.desc);
     alone_deliver();
     assert_said("mail to 0\ncore 0: put\nmail to 1\n");
+    assert_true(it.streams[0].logs_missing);
+    carried();
+    said_enough();
+    leat_walk_on_adopted(&alone.cores[0]);
+    assert_said("");
+    assert_true(it.streams[0].logs_missing);
+    end();
+}
+
+/* Goal: that some are missing is told once, not with each change. */
+static void stream_whose_logs_were_missing_is_not_told_of_again(void **state)
+{
+    (void)state;
+    begin();
+    it.create = LEAT_E_DISK;
+    it.streams[0].logs_missing = true;
+    leat_node_on_stream(&alone.node, alone.desc);
+    alone_deliver();
+    assert_said("mail to 0\ncore 0: put\ncore 0: make 7/0/0, epoch 5\ncore 0: make 7/1/0, epoch 5\n"
+                "mail to 1\n");
+    assert_true(it.streams[0].logs_missing);
+    it.create = LEAT_OK;
     carried();
     said_enough();
     end();
@@ -165,19 +188,20 @@ static void log_that_cant_be_made_is_made_later(void **state)
 static void missing_logs_are_made_where_they_may_be(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         begin();
         is_there();
         struct leat_core *core = &alone.cores[0];
         it.there[0][0] = it.there[0][1] = false;
         it.streams[0].logs_missing = core->logs_missing = true;
+        if (i == 4) it.streams[0].logs_missing = false; /* another stream's */
         if (i == 1) it.streams[0].published = false;
         if (i == 2) core->stopping = true;
         if (i == 3) core->missing.under_way = true;
         leat_walk_make_missing(core);
         assert_said(i == 0 ? "core 0: make 7/0/0, epoch 5\ncore 0: make 7/1/0, epoch 5\n" : "");
-        assert_int_equal(core->logs_missing, i != 0);
-        assert_int_equal(it.streams[0].logs_missing, i != 0);
+        assert_int_equal(core->logs_missing, i != 0 && i != 4);
+        assert_int_equal(it.streams[0].logs_missing, i != 0 && i != 4);
         end();
     }
 }
@@ -337,8 +361,8 @@ static void stream_goes_over_all_cores_twice(void **state)
     assert_said("wake 7/1/1\n"
                 "delete 7/1/1\n"
                 "core 1: remove\n");
-    assert_null(it.by_id[0][1]);
-    assert_null(it.by_id[1][1]);
+    assert_null(it.by_id[0][0]);
+    assert_null(it.by_id[1][0]);
     end();
 }
 
@@ -401,6 +425,20 @@ static void news_are_carried_in_pieces(void **state)
     alone_deliver();
     assert_said("core 0: make 7/1/0, epoch 5\nmail to 1\n");
     assert_int_equal(alone.cores[0].stream_seen, 50);
+    carried();
+    said_enough();
+    end();
+}
+
+/* Goal: a stream counts, and so does each of the news. */
+static void news_cost_what_they_are(void **state)
+{
+    (void)state;
+    begin();
+    alone.cores[0].news.left = LEAT_NEWS_STREAM_COST + 1;
+    leat_node_on_stream(&alone.node, alone.desc);
+    alone_deliver();
+    assert_said("mail to 0\ncore 0: put\nmail to 0\n"); /* and nothing is left for a log */
     carried();
     said_enough();
     end();
@@ -489,10 +527,12 @@ static void catching_up_goes_behind_the_news(void **state)
     alone_deliver();
     assert_said("mail to 0\nbarrier from core 0, for 44, within 2000000 us\n");
     it.request->rc = LEAT_E_AGAIN;
+    alone.cores[0].news.left = 0; /* core 0 has had its share in this turn */
     it.request->on_done(it.request);
-    assert_said("mail to 1\n");
+    assert_said("mail to 0\n");
+    leat_news_turn_end(&alone.cores[0]);
     carried();
-    assert_said("mail to 0\nmail to 1\nmail to 1\ncaught up\n");
+    assert_said("mail to 1\nmail to 0\nmail to 1\nmail to 1\ncaught up\n");
     assert_int_equal(caught, LEAT_E_AGAIN);
     end();
 }
@@ -561,6 +601,7 @@ int main(void)
         cmocka_unit_test(core_that_comes_up_makes_them_later),
         cmocka_unit_test(logs_that_have_begun_are_asked_for),
         cmocka_unit_test(core_that_stops_makes_none),
+        cmocka_unit_test(stream_whose_logs_were_missing_is_not_told_of_again),
         cmocka_unit_test(log_that_cant_be_made_is_made_later),
         cmocka_unit_test(missing_logs_are_made_where_they_may_be),
         cmocka_unit_test(stream_that_changes_is_told_to_its_logs),
@@ -571,6 +612,7 @@ int main(void)
         cmocka_unit_test(stream_that_is_not_here_goes),
         cmocka_unit_test(log_is_deleted_unless_it_goes_otherwise),
         cmocka_unit_test(news_are_carried_in_pieces),
+        cmocka_unit_test(news_cost_what_they_are),
         cmocka_unit_test(core_that_stops_carries_them_at_once),
         cmocka_unit_test(missing_logs_are_made_in_pieces),
         cmocka_unit_test(highest_id_is_remembered),
