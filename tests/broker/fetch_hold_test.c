@@ -154,7 +154,7 @@ static void ends_are_looked_at_without_a_struct(void **state)
 {
     (void)state;
     begin(1, 0);
-    it.fetch.bytes = 10;
+    it.fetch.bytes = 1;
     it.no_read = true;
     run();
     assert_null(it.fetch.at);

@@ -169,10 +169,29 @@ static void log_that_is_refused_is_told(void **state)
         bool asked = i >= DAMAGED;
         assert_int_equal(result->first_offset, asked ? 5 : 0);
         assert_int_equal(result->acked_offset, asked ? 60 : 0);
+        assert_int_equal(result->next.segment, 0); /* the place stays */
         assert_null(it.fetch.reads);
         it.fetch.at = NULL;
         end();
     }
+}
+
+/* Goal: behind batches nothing is said of what was given up: the next request hears it. */
+static void empty_run_behind_batches_says_nothing(void **state)
+{
+    (void)state;
+    begin(1, 0);
+    it.acked = 500;
+    assert_true(leat_fetch_read_at(&it.fetch));
+    it.bytes = 0;
+    it.next = 90;
+    it.group = 3;
+    assert_true(leat_fetch_read_at(&it.fetch));
+    assert_null(it.fetch.at);
+    assert_int_equal(it.items[0].result.resume, 0);
+    assert_int_equal(it.items[0].result.next.group, 1);
+    assert_int_equal(it.items[0].result.bytes, 200);
+    end();
 }
 
 /* Goal: what was read before that goes out, and the next request is told. */
@@ -321,6 +340,7 @@ int main(void)
         cmocka_unit_test(full_answer_takes_no_more),
         cmocka_unit_test(empty_run_moves_the_place),
         cmocka_unit_test(log_that_is_refused_is_told),
+        cmocka_unit_test(empty_run_behind_batches_says_nothing),
         cmocka_unit_test(refusal_behind_batches_is_left_to_the_next_request),
         cmocka_unit_test(run_that_ends_later_goes_on),
         cmocka_unit_test(damage_that_is_found_later_is_hoped_for),

@@ -487,6 +487,13 @@ static void move_is_asked_again_where_its_outcome_is_unknown(void **state)
 static void mover_is_freed_with_its_core(void **state)
 {
     (void)state;
+    begin(); /* before it has asked anybody */
+    start();
+    leat_movers_fini(&alone.cores[0]);
+    alone.mail_count = 0;
+    alone.cores[0].movers.count = 0;
+    said_enough();
+    end();
     to_ask(); /* and its answer comes after it */
     leat_movers_fini(&alone.cores[0]);
     assert_true(leat_list_empty(&alone.cores[0].movers.all));
