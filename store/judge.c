@@ -239,7 +239,6 @@ static leat_err open_bytes(struct leat_opening *op, struct leat_held *held,
         return LEAT_OK;
     }
     /* Closed by its bytes: the row catches up. */
-    seg->state = LEAT_SEGMENT_CLOSED;
     seg->flushed = in_file;
     leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED,
                       in_file ? LEAT_ROW_FLUSHED : LEAT_ROW_IN_POOL);

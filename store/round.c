@@ -61,7 +61,7 @@ static bool data_wanted(const struct leat_keep *keep, uint32_t *out_from, uint32
     }
     *out_from = held->in_file_bytes;
     *out_to = seg->extent.bytes;
-    if (*out_from >= *out_to || keep->stage != 0) return false;
+    if (*out_from >= *out_to) return false;
     /* A `disk` stream's segment goes whole into its file before its row says CLOSED: where the file
      * ends earlier such a row would make a valid prefix look damaged after a power cut. */
     return keep->kind == LEAT_KEEP_PARK || (keep->kind == LEAT_KEEP_CLOSE && seg->buffer &&
@@ -76,7 +76,7 @@ void leat_round_add(struct leat_store *store, struct leat_keep *keep)
     if (keep->kind == LEAT_KEEP_COMMIT)
         LEAT_ASSERT(keep->seg->buffer && keep->from_bytes <= keep->to_bytes &&
                     keep->to_bytes <= keep->seg->capacity);
-    if (keep->kind == LEAT_KEEP_PARK && keep->stage == 0) {
+    if (keep->kind == LEAT_KEEP_PARK) {
         keep->rc = data_state(held);
         if (!keep->rc) keep->rc = park_check(keep->seg);
         if (keep->rc) {
@@ -96,7 +96,6 @@ void leat_round_add(struct leat_store *store, struct leat_keep *keep)
             leat_store_answer(store, keep, data_state(held));
             return;
         }
-        keep->stage = 1;
         leat_list_push_back(&store->todo, &keep->waiting);
         return;
     }
@@ -356,7 +355,6 @@ static void file_round_end(struct leat_store *store, struct leat_store_round *ro
         } else if (keep->kind == LEAT_KEEP_COMMIT) {
             leat_store_answer(store, keep, LEAT_OK);
         } else {
-            keep->stage = 1;
             leat_list_push_back(&store->todo, &keep->waiting);
         }
     }

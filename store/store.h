@@ -80,7 +80,6 @@ struct leat_keep {
     void *owner;
     struct leat_list waiting; /* the store's */
     uint64_t asked_us;        /* the store's */
-    unsigned stage;           /* the store's */
     struct leat_disk_io io;   /* the store's: RESUME reads back by it, MEND writes */
 };
 

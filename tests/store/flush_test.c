@@ -308,6 +308,7 @@ static void flush_of_all_ends_when_all_is_down(void **state)
     all_done = 0;
     leat_store_flush_all(bench->store, on_all, &all_done);
     leat_store_actor.on_turn_end(bench->store);
+    leat_store_actor.on_turn_end(bench->store);
     assert_int_equal(all_done, 1);
     assert_int_equal(all_rc, LEAT_OK);
     bench_free(bench);
@@ -386,6 +387,56 @@ static void flush_hurries_when_memory_is_short(void **state)
         }
         fake_pass(&bench->world, 1000);
         assert_int_equal(mine->flushed, held > 8); /* more than half */
+        bench_free(bench);
+    }
+}
+
+/* Goal: what could be evicted is as good as free: beside it a pool that is used by more than half is in no need. */
+static void flush_does_not_hurry_beside_what_can_be_evicted(void **state)
+{
+    (void)state;
+    for (unsigned flushed = 0; flushed < 3; flushed++) {
+        struct bench *bench = begin(22);
+        for (unsigned i = 0; i < flushed; i++)
+            (void)closed(bench, LEAT_DURABILITY_MEMORY, 8 * MIB, 4096);
+        fake_pass(&bench->world, DELAY_US);
+        struct mine *mine = NULL;
+        for (unsigned i = flushed; i < 10; i++) {
+            mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 8 * MIB);
+            fake_settle(&bench->world);
+        }
+        mine->extent_count = 1;
+        mine->extents[0] = (struct leat_extent){4096, 99};
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        fake_pass(&bench->world, 1000);
+        assert_int_equal(mine->flushed,
+                         flushed < 2); /* 80 MiB, of which 64 and what is flushed may be used */
+        bench_free(bench);
+    }
+}
+
+/* Goal: a close whose bytes could not be written leaves the segment in memory, where it can be dropped from. */
+static void flush_never_begins_for_what_could_not_be_closed(void **state)
+{
+    (void)state;
+    for (unsigned what = 0; what < 2; what++) { /* its bytes; its row */
+        struct bench *bench = begin(23);
+        struct mine *mine = opened(bench, what ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK);
+        write_close(mine);
+        bench->world.fail_at = bench->world.op_count + 1;
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_E_DISK);
+        bench->world.fail_at = 0;
+        assert_int_equal(leat_held_of(mine->seg)->where, LEAT_HELD_STUCK);
+        assert_non_null(mine->seg->buffer);
+        unsigned complaints = (unsigned)bench->store->complaint_count;
+        assert_int_equal(complaints, what);
+        fake_pass(&bench->world, 10 * DELAY_US);
+        assert_false(mine->flushed);
+        struct mine *next = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 16384);
+        fake_settle(&bench->world);
+        assert_int_equal(next->rc, what ? LEAT_E_DISK : LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), what ? LEAT_E_DISK : LEAT_OK);
+        assert_int_equal(bench->store->complaint_count, complaints); /* it is said once */
         bench_free(bench);
     }
 }
@@ -535,6 +586,8 @@ int main(void)
         cmocka_unit_test(flush_under_way_holds_a_drop_back),
         cmocka_unit_test(flush_measures_the_disk),
         cmocka_unit_test(flush_hurries_when_memory_is_short),
+        cmocka_unit_test(flush_does_not_hurry_beside_what_can_be_evicted),
+        cmocka_unit_test(flush_never_begins_for_what_could_not_be_closed),
         cmocka_unit_test(scrub_reads_what_is_closed_at_its_rate),
         cmocka_unit_test(scrub_tells_what_is_damaged),
         cmocka_unit_test(scrub_forgets_what_was_dropped),

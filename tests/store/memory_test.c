@@ -136,17 +136,21 @@ static void memory_asks_owners_for_as_much_as_it_lacks(void **state)
 {
     (void)state;
     static const struct {
-        unsigned open, flushed, asked;
-    } rows[] = {{12, 2, 0}, {13, 2, 1}, {12, 3, 1}, {13, 3, 2}, {14, 2, 2}, {15, 1, 1},
-                {7, 7, 0},  {6, 8, 6},  {5, 9, 6},  {8, 8, 8},  {4, 8, 4},  {1, 8, 1}};
+        unsigned open, flushed, asked, dropped;
+    } rows[] = {{12, 2, 0, 0}, {13, 2, 1, 0}, {12, 3, 1, 0}, {13, 3, 2, 0},
+                {14, 2, 2, 0}, {15, 1, 1, 0}, {7, 7, 0, 0},  {6, 8, 6, 0},
+                {5, 9, 6, 0},  {8, 8, 8, 0},  {4, 8, 4, 0},  {1, 8, 1, 0},
+                {0, 8, 0, 8},  {0, 9, 1, 7},  {0, 10, 2, 6}, {2, 8, 2, 6}};
     for (unsigned r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         struct bench *bench = bench_ready(10 + r);
         struct mine *mine[PLACES];
-        unsigned count = rows[r].open + rows[r].flushed;
-        for (unsigned i = 0; i < count; i++) {
+        unsigned count = rows[r].open + rows[r].flushed, gone = rows[r].dropped;
+        for (unsigned i = 0; i < count + gone; i++) {
             mine[i] = open_one(bench, PLACE);
             bench->store->started = false; /* nobody is asked until all are there */
         }
+        for (unsigned i = count; i < count + gone; i++) /* all of the pool is there by now */
+            assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_DROP), LEAT_OK);
         bench->store->started = true;
         for (unsigned i = 0; i < rows[r].flushed; i++) {
             mine[i]->extent_count = 1;
