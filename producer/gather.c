@@ -362,7 +362,7 @@ struct leat_producer_batch *leat_gather_run_begin(struct leat_gather *gather,
         strcmp(stream->name, stream_name) != 0)
         return NULL;
     bool one = stream->streamlets == 1;
-    if (one && stream->open_any) return NULL; /* route() puts it away first */
+    /* What gathered before it was known that there is one only: route() puts it away first, and none is open then. */
     struct leat_producer_batch *batch = one ? stream->open[0] : stream->open_any;
     if (batch && batch->held) return NULL; /* each record has a time of its own there */
     return gather->filling = batch;

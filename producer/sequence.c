@@ -59,7 +59,7 @@ static void batch_finish(struct leat_producer_log *log, struct leat_producer_bat
     uint32_t bytes = 0;
     leat_err rc = leat_batch_compress(batch->bytes, batch->byte_count, codec, 0, engine->scratch,
                                       LEAT_BATCH_BYTES_MAX, &bytes);
-    if (rc == LEAT_OK && bytes < batch->byte_count) {
+    if (rc == LEAT_OK) { /* smaller, else it would be none */
         memcpy(batch->bytes, engine->scratch, bytes);
         batch->byte_count = bytes;
     }

@@ -232,6 +232,65 @@ static void steps_fatal_refusal_is_told_by_its_name(void **state)
     steps_end();
 }
 
+/* Goal: of what failed for good nothing goes on that may be there, also where each was told so itself. */
+static void steps_fatal_refusal_of_all_is_told_of_all(void **state)
+{
+    (void)state;
+    three_under_way();
+    answer_all(LEAT_E_DISK, "gone for good");
+    steps_turn(1000);
+    steps_did("#1 DISK 'gone for good';#2 DISK 'gone for good';#3 DISK 'gone for good';id? 100.3;");
+    steps_end();
+}
+
+/* Goal: a stream, or a log of it, that is said not to be there is looked up at once. */
+static void steps_stream_that_is_gone_is_looked_up(void **state)
+{
+    (void)state;
+    static const leat_err codes[] = {LEAT_E_UNKNOWN_LOG, LEAT_E_UNKNOWN_STREAM};
+    for (unsigned i = 0; i < 2; i++) {
+        three_under_way();
+        answer_all(codes[i], "not here");
+        steps_turn(1000);
+        if (i) { /* first who has it: another may */
+            steps_did("lookup s;");
+            steps_known(5, 1, 0);
+            steps_turn(1);
+        }
+        char want[100];
+        snprintf(want, sizeof want, "#1 %s 'not here';lookup s;", leat_err_name(codes[i]));
+        assert_int_equal(strncmp(steps.did, want, strlen(want)), 0);
+        steps_end();
+    }
+}
+
+/* Goal: what compression does not make smaller goes as it is. */
+static void steps_compression_that_does_not_help_is_left_out(void **state)
+{
+    (void)state;
+    static uint8_t scratch[LEAT_BATCH_BYTES_MAX];
+    for (unsigned helps = 0; helps < 2; helps++) {
+        steps_ready(0, 1);
+        uint64_t before = steps.engine->stats.bytes_acked;
+        steps.engine->options.codec = LEAT_CODEC_LZ4;
+        steps.engine->scratch = scratch;
+        assert_int_equal(steps_add_sized(1, -1, helps ? 500 : 4), LEAT_OK);
+        leat_producer_engine_flush(steps.engine);
+        steps_turn(1);
+        steps_did("append 5/0/0@40: 100.3+1#1;");
+        const struct leat_iov *iov = steps.appends[0]->payload;
+        uint64_t bytes = iov->bytes;
+        assert_int_equal(leat_batch_codec(iov->base, iov->bytes),
+                         helps ? LEAT_CODEC_LZ4 : LEAT_CODEC_NONE);
+        assert_true(bytes < 200);
+        answer_all(LEAT_OK, NULL);
+        steps_turn(1);
+        assert_int_equal(steps.engine->stats.bytes_acked - before, bytes);
+        steps.engine->scratch = NULL;
+        steps_end();
+    }
+}
+
 /* Goal: an answer that can't be read says nothing, wherever it ends; one that can says what it does, with more fields
  * than are known. */
 static void steps_answer_that_can_not_be_read_says_nothing(void **state)
@@ -315,6 +374,9 @@ static void steps_time_that_is_over_is_told(void **state)
     steps_did("#1 TIMEOUT 'not acked within 500 ms: it broke';#2 TIMEOUT 'not acked within 500 ms: "
               "it broke';"
               "#3 TIMEOUT 'not acked within 500 ms: it broke';");
+    /* Their epoch is left, whatever is behind them. */
+    assert_int_equal(steps.engine->streams[0]->own[0]->sequenced, 0);
+    assert_true(steps.engine->streams[0]->own[0]->needs_epoch);
     leat_producer_log_expire(steps.engine->streams[0]->own[0], added + 1 + STEPS_TIMEOUT_US);
     steps_did("#4 TIMEOUT 'could not be sent within 500 ms: it broke';");
     assert_int_equal(steps.engine->stats.records_failed, 4);
@@ -450,6 +512,9 @@ int main(void)
         cmocka_unit_test(steps_refusal_after_an_unknown_attempt_is_unknown),
         cmocka_unit_test(steps_gap_sends_all_again_under_the_next_epoch),
         cmocka_unit_test(steps_fatal_refusal_is_told_by_its_name),
+        cmocka_unit_test(steps_fatal_refusal_of_all_is_told_of_all),
+        cmocka_unit_test(steps_stream_that_is_gone_is_looked_up),
+        cmocka_unit_test(steps_compression_that_does_not_help_is_left_out),
         cmocka_unit_test(steps_answer_that_can_not_be_read_says_nothing),
         cmocka_unit_test(steps_send_that_is_refused_is_tried_again),
         cmocka_unit_test(steps_time_that_is_over_is_told),

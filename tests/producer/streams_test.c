@@ -198,6 +198,29 @@ static void streams_that_change_are_adopted(void **state)
     steps_end();
 }
 
+/* Goal: a batch for a streamlet that the stream does not have any more is refused by that. */
+static void streams_streamlet_that_is_gone_is_refused(void **state)
+{
+    (void)state;
+    steps_ready(1, 3);
+    assert_int_equal(steps_add(1, 1), LEAT_OK);
+    steps_turn(1);
+    steps_did("append 5/1/0@42: 100.3+1#1;");
+    steps_append_fails(LEAT_E_CLOSED, "it broke");
+    steps_turn(1000);
+    steps_did("lookup s;");
+    assert_int_equal(steps_add(2, 2), LEAT_OK);
+    assert_int_equal(steps_add(3, 1), LEAT_OK);
+    steps_turn(1); /* they wait */
+    steps_known(6, 2, 0);
+    steps_did("#1 UNKNOWN_STREAM 'the stream was deleted';");
+    steps_turn(1);
+    steps_did(
+        "#2 UNKNOWN_LOG 'the stream has no such streamlet or log';append 6/1/0@42: 100.3+0#3;");
+    steps_answer(ok, 1, NULL);
+    steps_end();
+}
+
 /* Goal: an id that is refused, or can't be read, is asked for again after its pause, which grows; the engine comes
  * round for that. */
 static void streams_id_is_asked_for_until_it_is_there(void **state)
@@ -321,6 +344,7 @@ int main(void)
         cmocka_unit_test(streams_refused_one_is_asked_again_later),
         cmocka_unit_test(streams_what_waits_has_its_time),
         cmocka_unit_test(streams_that_change_are_adopted),
+        cmocka_unit_test(streams_streamlet_that_is_gone_is_refused),
         cmocka_unit_test(streams_id_is_asked_for_until_it_is_there),
         cmocka_unit_test(streams_engine_comes_round_in_time),
         cmocka_unit_test(streams_batch_is_held_while_its_log_has_enough),
