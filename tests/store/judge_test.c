@@ -390,6 +390,20 @@ static void judge_tells_a_ragged_end(void **state)
     }
 }
 
+/* Goal: where the file's end is clean it is the end, though the memory of the killed process had more: nobody was told
+ * that that was there, and copies elsewhere end there, too. */
+static void judge_takes_a_clean_end_for_the_end(void **state)
+{
+    (void)state;
+    struct subject it = make(435, DISK, COMMITTED, NULL);
+    assert_true(write_some(it.mine, 2));
+    start_again(&it, true);
+    const struct leat_found *found = found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, 1, NULL);
+    assert_false(found->seg->ragged);
+    assert_int_equal(leat_held_of(found->seg)->in_file_bytes, it.committed);
+    bench_free(it.bench);
+}
+
 /* Goal: a segment that its bytes close is closed, and its row follows, though it was not told. */
 static void judge_closes_what_its_bytes_close(void **state)
 {
@@ -505,6 +519,37 @@ static void judge_knows_what_a_file_must_have_had(void **state)
     }
 }
 
+/* Goal: a file's name is there before any row names it: where the whole file is gone a reservation in it is lost. What
+ * is open, and whose row says how far it was committed, had its place, too. */
+static void judge_knows_of_a_file_that_is_gone(void **state)
+{
+    (void)state;
+    for (unsigned what = 0; what < 2; what++) {
+        struct subject it = make(535 + what, DISK, RESERVED, NULL);
+        struct leat_disk *disk = &it.bench->world.disk;
+        if (what) {
+            struct mine *other = NULL;
+            while (!other || other->seg->file_offset < it.file_at)
+                other = opened(it.bench, DISK);
+            assert_int_equal(do_now(it.bench, other, LEAT_KEEP_COMMIT), LEAT_OK);
+            struct mine *next = reserve(it.bench, DISK, 9, 16384); /* which takes its row along */
+            fake_settle(&it.bench->world);
+            assert_int_equal(next->rc, LEAT_OK);
+            struct leat_file *file = store_file(&it);
+            memset(file->now, 0, file->bytes);
+            file->bytes = 0;
+        } else {
+            fake_kill(&it.bench->world);
+            bench_drop_store(it.bench);
+            assert_int_equal(disk->remove(disk->ctx, "store/0"), LEAT_OK);
+        }
+        start_again(&it, false);
+        (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING, "missing or truncated");
+        assert_int_equal(row_in_file(&it)->more, LEAT_ROW_DAMAGED);
+        bench_free(it.bench);
+    }
+}
+
 /* Goal: two rows that claim one place: the first has it, the other is told of, and gives it to nobody when it goes. */
 static void judge_gives_one_place_to_one_row(void **state)
 {
@@ -539,9 +584,11 @@ int main(void)
         cmocka_unit_test(judge_believes_rows_of_memory_that_survived),
         cmocka_unit_test(judge_calls_damage_by_its_name),
         cmocka_unit_test(judge_tells_a_ragged_end),
+        cmocka_unit_test(judge_takes_a_clean_end_for_the_end),
         cmocka_unit_test(judge_closes_what_its_bytes_close),
         cmocka_unit_test(judge_tells_of_places_that_are_gone),
         cmocka_unit_test(judge_knows_what_a_file_must_have_had),
+        cmocka_unit_test(judge_knows_of_a_file_that_is_gone),
         cmocka_unit_test(judge_gives_one_place_to_one_row),
     };
     return cmocka_run_group_tests_name("store judge", tests, NULL, NULL);

@@ -384,6 +384,61 @@ static void memory_favours_who_has_waited(void **state)
     }
 }
 
+static void to_cached(struct bench *bench, struct mine *mine)
+{
+    mine->extent_count = 1;
+    mine->extents[0] = (struct leat_extent){100, 99};
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    leat_held_move(leat_held_of(mine->seg), LEAT_HELD_CACHED, &bench->store->cached);
+}
+
+/* Goal: of the place that is kept for one the owners are asked, and no others by that; after another 50 ms it is looked
+ * for anew, and not before. */
+static void memory_looks_for_a_better_place_now_and_then(void **state)
+{
+    (void)state;
+    enum { HALF = PLACE / 2, FIRST = 9, BETTER = 2 };
+    struct bench *bench = bench_ready(50);
+    struct mine *half[PLACES][2];
+    for (unsigned i = 0; i < PLACES; i++)
+        for (unsigned j = 0; j < 2; j++)
+            half[i][j] = open_one(bench, HALF);
+    struct leat_store *store = bench->store;
+    store->started = false;
+    to_cached(bench, half[5][0]);
+    to_cached(bench, half[FIRST][0]);
+    to_cached(bench, half[FIRST][1]);
+    struct mine *large = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+    fake_settle(&bench->world);
+    uint64_t now = bench->world.now_us + 50000;
+    leat_memory_step(store, now);
+    assert_int_equal(store->pool.buddy.kept_from, FIRST * 512);
+    assert_int_equal(leat_held_of(half[FIRST][0]->seg)->where, LEAT_HELD_ASKED);
+    assert_int_equal(leat_held_of(half[FIRST][1]->seg)->where, LEAT_HELD_ASKED);
+    assert_int_equal(leat_held_of(half[5][0]->seg)->where, LEAT_HELD_CACHED);
+    to_cached(bench, half[BETTER][0]);
+    to_cached(bench, half[BETTER][1]);
+    leat_memory_step(store, now + 49999);
+    assert_int_equal(store->pool.buddy.kept_from, FIRST * 512);
+    leat_memory_step(store, now + 50000);
+    assert_int_equal(store->pool.buddy.kept_from, BETTER * 512); /* the first of equals */
+    assert_int_equal(leat_held_of(half[BETTER][1]->seg)->where, LEAT_HELD_ASKED);
+    assert_true(large->busy);
+    fake_settle(&bench->world);
+    /* It comes free: it is that one's, and counted. */
+    uint32_t given = store->pool.given;
+    assert_int_equal(do_now(bench, half[BETTER][0], LEAT_KEEP_EVICT), LEAT_OK);
+    bench->world.now_us = now + 60000;
+    assert_int_equal(do_now(bench, half[BETTER][1], LEAT_KEEP_EVICT), LEAT_OK);
+    assert_false(large->busy);
+    assert_ptr_equal(large->seg->buffer, bench->world.arena.base + BETTER * (uint64_t)PLACE);
+    for (unsigned i = 0; i < LEAT_ENTRY_HEADER_BYTES; i++)
+        assert_int_equal(large->seg->buffer[i], 0);
+    assert_int_equal(store->pool.given, given - 1);
+    assert_null(store->favoured);
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +450,7 @@ int main(void)
         cmocka_unit_test(memory_resumes_what_is_whole),
         cmocka_unit_test(memory_refuses_what_can_not_be_noted),
         cmocka_unit_test(memory_favours_who_has_waited),
+        cmocka_unit_test(memory_looks_for_a_better_place_now_and_then),
     };
     return cmocka_run_group_tests_name("store memory", tests, NULL, NULL);
 }
