@@ -354,6 +354,36 @@ static void rounds_close_puts_the_bytes_first(void **state)
     }
 }
 
+/* Goal: what waits for a file while that fails is answered by that, with nothing more asked of the disk, and the store
+ * has nothing under way then. */
+static void rounds_answer_what_waited_for_a_file_that_failed(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(9);
+    struct mine *mine[4];
+    for (unsigned i = 0; i < 4; i++) {
+        mine[i] = opened(bench, LEAT_DURABILITY_DISK);
+        if (i) write_close(mine[i]);
+    }
+    op_count = 0;
+    ask(bench, mine[0], LEAT_KEEP_COMMIT);
+    (void)fake_event_step(&bench->world);
+    ask(bench, mine[1], LEAT_KEEP_CLOSE);
+    ask(bench, mine[2], LEAT_KEEP_PARK);
+    bench->world.fail_at = bench->world.op_count + 2; /* the sync of the first */
+    fake_settle(&bench->world);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_false(mine[i]->busy);
+        assert_int_equal(mine[i]->rc, LEAT_E_DISK);
+    }
+    assert_int_equal(op_count, 2);
+    assert_false(leat_round_busy(bench->store));
+    assert_int_equal(leat_held_of(mine[1]->seg)->where, LEAT_HELD_STUCK);
+    assert_int_equal(do_now(bench, mine[3], LEAT_KEEP_CLOSE), LEAT_E_DISK);
+    assert_int_equal(do_now(bench, mine[3], LEAT_KEEP_DROP), LEAT_OK); /* its row is elsewhere */
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +394,7 @@ int main(void)
         cmocka_unit_test(rounds_that_fail_say_so_for_good),
         cmocka_unit_test(rounds_park_what_is_whole_and_nothing_else),
         cmocka_unit_test(rounds_close_puts_the_bytes_first),
+        cmocka_unit_test(rounds_answer_what_waited_for_a_file_that_failed),
     };
     return cmocka_run_group_tests_name("store rounds", tests, NULL, NULL);
 }
