@@ -441,6 +441,69 @@ static void flush_never_begins_for_what_could_not_be_closed(void **state)
     }
 }
 
+/* Goal: in a file that failed nothing is flushed: what is closed there stays in memory, and flushing all says so. */
+static void flush_leaves_a_failed_file_alone(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(24);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+    write_close(mine);
+    leat_held_of(mine->seg)->slot.file->failed = true;
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(leat_held_of(mine->seg)->where, LEAT_HELD_STUCK);
+    op_count = 0;
+    fake_pass(&bench->world, 2 * DELAY_US);
+    assert_int_equal(op_count, 0);
+    all_done = 0;
+    leat_store_flush_all(bench->store, on_all, &all_done);
+    leat_store_actor.on_turn_end(bench->store);
+    assert_int_equal(all_done, 1);
+    assert_int_equal(all_rc, LEAT_E_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+    bench_free(bench);
+}
+
+/* Goal: what is dropped while its flush is due is not flushed any more. */
+static void flush_forgets_what_is_dropped(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(25);
+    struct mine *mine = closed(bench, LEAT_DURABILITY_MEMORY, MIB, 900000);
+    ask(bench, mine, LEAT_KEEP_DROP);
+    bench->world.now_us += DELAY_US;
+    op_count = 0;
+    fake_settle(&bench->world);
+    assert_int_equal(mine->rc, LEAT_OK);
+    assert_int_equal(op_count, 2); /* its row, and that row's sync */
+    assert_string_equal(ops[0].file, "catalogue");
+    bench_free(bench);
+}
+
+/* Goal: flushing all waits for a mend that is under way. */
+static void flush_of_all_waits_for_mends(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(26);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    ask(bench, mine, LEAT_KEEP_MEND);
+    (void)fake_event_step(&bench->world);
+    assert_int_equal(bench->store->mends, 1);
+    all_done = 0;
+    leat_store_flush_all(bench->store, on_all, &all_done);
+    leat_store_actor.on_turn_end(bench->store);
+    assert_int_equal(all_done, 0);
+    leat_held_of(mine->seg)->slot.file->failed = true; /* and its sync is not told of again */
+    bench->world.fail_at = bench->world.op_count + 2;
+    fake_settle(&bench->world);
+    leat_store_actor.on_turn_end(bench->store);
+    assert_int_equal(all_done, 1);
+    assert_int_equal(mine->rc, LEAT_E_DISK);
+    assert_int_equal(bench->store->complaint_count, 0);
+    bench_free(bench);
+}
+
 /* ---- scrub ---- */
 
 /* Goal: each closed segment that is in its file is read in turn, as fast as may be and no faster, to the end of its
@@ -549,6 +612,27 @@ static void scrub_tells_what_is_damaged(void **state)
     }
 }
 
+/* Goal: that another one is dropped meanwhile changes nothing of what is read. */
+static void scrub_goes_on_when_others_are_dropped(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(33);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK),
+                *other = opened(bench, LEAT_DURABILITY_MEMORY);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    fake_file(&bench->world, "store/0")->now[mine->seg->file_offset + 60] ^= 4;
+    bench->store->options.scrub_bytes_per_second = 1000000;
+    leat_store_actor.on_turn_end(bench->store);
+    assert_ptr_equal(bench->store->scrubbing, leat_held_of(mine->seg));
+    leat_held_row_free(bench->store, leat_held_of(other->seg));
+    leat_held_free(bench->store, leat_held_of(other->seg));
+    assert_ptr_equal(bench->store->scrubbing, leat_held_of(mine->seg));
+    fake_settle(&bench->world);
+    assert_int_equal(damages, 1);
+    bench_free(bench);
+}
+
 /* Goal: a segment that is dropped while it is read is not spoken of. */
 static void scrub_forgets_what_was_dropped(void **state)
 {
@@ -588,8 +672,12 @@ int main(void)
         cmocka_unit_test(flush_hurries_when_memory_is_short),
         cmocka_unit_test(flush_does_not_hurry_beside_what_can_be_evicted),
         cmocka_unit_test(flush_never_begins_for_what_could_not_be_closed),
+        cmocka_unit_test(flush_leaves_a_failed_file_alone),
+        cmocka_unit_test(flush_forgets_what_is_dropped),
+        cmocka_unit_test(flush_of_all_waits_for_mends),
         cmocka_unit_test(scrub_reads_what_is_closed_at_its_rate),
         cmocka_unit_test(scrub_tells_what_is_damaged),
+        cmocka_unit_test(scrub_goes_on_when_others_are_dropped),
         cmocka_unit_test(scrub_forgets_what_was_dropped),
     };
     return cmocka_run_group_tests_name("store flush", tests, NULL, NULL);

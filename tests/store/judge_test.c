@@ -404,6 +404,53 @@ static void judge_takes_a_clean_end_for_the_end(void **state)
     bench_free(it.bench);
 }
 
+/* Goal: what is taken from memory is in the file, durably, before it is told; where it can't be put there the file's
+ * damage is what there is. Method: each operation of the start fails once. */
+static void judge_takes_from_memory_what_it_could_write(void **state)
+{
+    (void)state;
+    unsigned lost = 0, taken = 0;
+    for (uint64_t n = 1; n < 30; n++) {
+        struct subject it = make(450, DISK, COMMITTED, NULL);
+        in_file(&it)[400] ^= 0x40;
+        fake_kill(&it.bench->world);
+        bench_drop_store(it.bench);
+        it.bench->world.fail_at = it.bench->world.op_count + n;
+        if (bench_open(it.bench, NULL) == LEAT_OK) {
+            const struct leat_found *found = found_of(it.bench, it.mine);
+            assert_non_null(found);
+            lost += found->kind == LEAT_FOUND_LOST;
+            taken += found->kind == LEAT_FOUND_MARK;
+            if (found->kind == LEAT_FOUND_MARK)
+                assert_memory_equal(store_file(&it)->durable + it.file_at, in_memory(&it),
+                                    last_extent(it.mine).bytes);
+        }
+        it.bench->world.fail_at = 0;
+        bench_free(it.bench);
+    }
+    assert_true(lost > 0 && taken > 0);
+}
+
+/* Goal: where the disk has no room for a file's lost end what memory has can't be put there: it is lost, and said
+ * so. */
+static void judge_has_no_place_for_memory_on_a_full_disk(void **state)
+{
+    (void)state;
+    static const enum made made[] = {RESERVED, CLOSED};
+    for (unsigned i = 0; i < 2; i++) {
+        struct subject it = make(455 + i, MEM, made[i], NULL);
+        store_file(&it)->bytes = 0;
+        it.bench->world.space_bytes = 1;
+        start_again(&it, true);
+        const struct leat_found *found = found_of(it.bench, it.mine);
+        assert_non_null(found);
+        assert_int_equal(found->kind, LEAT_FOUND_LOST);
+        assert_non_null(strstr(found->why, "missing or truncated"));
+        assert_int_equal(found->seg->rotten, i);
+        bench_free(it.bench);
+    }
+}
+
 /* Goal: a segment that its bytes close is closed, and its row follows, though it was not told. */
 static void judge_closes_what_its_bytes_close(void **state)
 {
@@ -585,6 +632,8 @@ int main(void)
         cmocka_unit_test(judge_calls_damage_by_its_name),
         cmocka_unit_test(judge_tells_a_ragged_end),
         cmocka_unit_test(judge_takes_a_clean_end_for_the_end),
+        cmocka_unit_test(judge_takes_from_memory_what_it_could_write),
+        cmocka_unit_test(judge_has_no_place_for_memory_on_a_full_disk),
         cmocka_unit_test(judge_closes_what_its_bytes_close),
         cmocka_unit_test(judge_tells_of_places_that_are_gone),
         cmocka_unit_test(judge_knows_what_a_file_must_have_had),
