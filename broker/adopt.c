@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
@@ -123,7 +124,7 @@ void leat_adopt_damage_tell(struct leat_core *core, struct leat_hosted *hosted)
     const struct leat_log_ref *ref = &hosted->ref;
     const char *name = hosted->stream->desc->name;
     char why[256];
-    if (leat_log_trouble(hosted->log, why, sizeof why) == LEAT_OK) {
+    if (leat_log_trouble(hosted->log, why, sizeof why) == LEAT_OK && !LEAT_BUG(DAMAGE_CRIED)) {
         hosted->damage_untold = !leat_log_front_known(hosted->log);
         return;
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/diary.h"
 
 static void home_deliver(void *actor, struct leat_mail *mail);
@@ -49,6 +50,7 @@ static leat_err stand_in(struct leat_core *core, struct leat_stream *stream,
     hosted->highest_offset = known->next_offset;
     hosted->highest_extent = known->extent;
     leat_log_set_state(hosted->log, LEAT_LOG_WAITING, why);
+    if (LEAT_BUG(WAIT_UNWRITTEN)) return LEAT_OK;
     const char *name = stream->desc->name;
     leat_diary_error(
         "stream \"%s\", streamlet %u, log %u waits: %s; if it can't come back: leat log "

@@ -8,6 +8,7 @@
  */
 #include "store/private.h"
 
+#include "base/bug.h"
 #include "base/diary.h"
 
 #include <stdio.h>
@@ -437,10 +438,11 @@ leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
 {
     leat_err rc = slot_take(slots, capacity, durability, out_slot);
     if (rc == LEAT_E_DISK_FULL && slots->full_bytes == 0) {
-        leat_diary_error(
-            "no space left in the data directory for another segment of %u KiB: appends "
-            "that need one are refused until there is; reads go on",
-            capacity / 1024);
+        if (!LEAT_BUG(FULL_UNWRITTEN))
+            leat_diary_error(
+                "no space left in the data directory for another segment of %u KiB: appends "
+                "that need one are refused until there is; reads go on",
+                capacity / 1024);
         slots->full_bytes = capacity;
     } else if (rc == LEAT_OK && slots->full_bytes && capacity >= slots->full_bytes) {
         space_again(slots);

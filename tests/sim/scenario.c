@@ -38,7 +38,9 @@ static void on_violation(void *ctx, const char *text)
 static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
 {
     static const char *const levels[] = {"ERROR", "WARN", "INFO", "DEBUG"};
-    sim_trace(ctx, "%s %s", levels[level], line);
+    struct scenario *scenario = ctx;
+    sim_trace(scenario->world, "%s %s", levels[level], line);
+    sim_diary_line(scenario, level, line);
 }
 
 static void streams_choose(struct scenario *scenario)
@@ -677,7 +679,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     world->waits_arg = scenario;
     if (!options->on_built)
         sim_process_memory_watch(world); /* the allocation sweep asks for itself */
-    leat_diary_set(on_diary, world, options->tracing ? LEAT_DIARY_DEBUG : LEAT_DIARY_ERROR);
+    leat_diary_set(on_diary, scenario, options->tracing ? LEAT_DIARY_DEBUG : LEAT_DIARY_WARN);
     struct sim_rng room;
     sim_rng_init(&room, options->seed, "room for frames");
     world->room_divisor = sim_rng_chance(&room, 300) ? 64 : 1;

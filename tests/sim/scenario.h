@@ -157,6 +157,7 @@ struct scenario {
     struct check *check;
     struct sim_server servers[SIM_SERVERS_MAX];
     unsigned server_count;
+    const struct sim_server *starting;    /* the one that was made last */
     char addresses[SIM_SERVERS_MAX * 32]; /* of all, for clients */
     struct leat_key key;                  /* the cluster's */
     struct sim_stream streams[SIM_STREAMS];

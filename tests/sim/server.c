@@ -134,6 +134,7 @@ static void create_node(void *arg)
     struct sim_server *server = arg;
     struct scenario *scenario = server->scenario;
     unsigned voter_count = 0;
+    scenario->starting = server;
     while (voter_count < scenario->server_count && voter_count < SIM_VOTERS_MAX) {
         server->voters[voter_count] = scenario->servers[voter_count].node_address;
         voter_count++;

@@ -1,0 +1,157 @@
+/* What nodes write into their logs of their own (base/diary.h) is checked like data (A13), from level WARN on.
+ *  - Trouble that lasts until somebody asks (told.c) was written of by its owner, in this life of it, with the log's
+ *    name: that it waits, that it takes no more appends, or what of it is damaged or missing; of a disk without space
+ *    that appends which need a segment are refused.
+ *  - While it is quiet no line says that a log waits or takes no appends which does neither.
+ *  - Where no bit flips, no power goes and no disk fails nobody writes that anything is damaged or missing.
+ * Lines that are many are summed up (leat_diary_summed()): of a node that had as many as that asks for nothing is
+ * missed. */
+#include "tests/sim/told.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/diary.h"
+#include "tests/sim/truth.h"
+
+enum {
+    WORDS_WAIT = 1,   /* a log waits, or takes no appends */
+    WORDS_DAMAGE = 2, /* bytes are damaged, or missing */
+    NAME_BYTES = 24,
+};
+
+static struct {
+    struct scenario *scenario;
+    bool quiet;
+    unsigned boots[SIM_SERVERS_MAX];  /* what follows is of that life */
+    unsigned summed[SIM_SERVERS_MAX]; /* lines that may be followed by a sum in place of a line */
+    bool full[SIM_SERVERS_MAX];
+    bool named[SIM_SERVERS_MAX][SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+} diary;
+
+static const struct sim_server *writer_of(const struct scenario *scenario)
+{
+    const struct sim_actor *running = scenario->world->running;
+    for (unsigned i = 0; running && i < scenario->server_count; i++)
+        if (scenario->servers[i].process == running->process) return &scenario->servers[i];
+    return running ? NULL : scenario->starting;
+}
+
+static void life_note(const struct sim_server *server)
+{
+    unsigned at = server->number;
+    if (diary.boots[at] == server->boots) return;
+    diary.boots[at] = server->boots;
+    diary.summed[at] = 0;
+    diary.full[at] = false;
+    memset(diary.named[at], 0, sizeof diary.named[at]);
+}
+
+/* Which of the scenario's logs a line names; log.stream: the scenario's. */
+static bool log_named(const struct scenario *scenario, const char *line, struct leat_log_ref *out)
+{
+    char name[NAME_BYTES + 1];
+    const char *at;
+    unsigned id;
+    for (at = line; (at = strstr(at, "log ")) != NULL; at++)
+        if (sscanf(at, "log %u/%u/%u", &id, &out->streamlet, &out->log) == 3)
+            return sim_stream_of(scenario, id, &out->stream);
+    at = strstr(line, "stream ");
+    if (!at) return false;
+    if (sscanf(at, "stream %u, streamlet %u, log %u", &id, &out->streamlet, &out->log) == 3 ||
+        sscanf(at, "stream %u streamlet %u log %u", &id, &out->streamlet, &out->log) == 3)
+        return sim_stream_of(scenario, id, &out->stream);
+    if (sscanf(at, "stream \"%24[^\"]\", streamlet %u, log %u", name, &out->streamlet, &out->log) !=
+        3)
+        return false;
+    for (out->stream = 0; out->stream < SIM_STREAMS; out->stream++)
+        if (strcmp(scenario->streams[out->stream].name, name) == 0) return true;
+    return false;
+}
+
+static unsigned words_of(const char *line)
+{
+    static const char *const damage[] = {"damaged",         "missing",
+                                         "are on no node",  "are not there",
+                                         "did not survive", "the rest can be read"};
+    unsigned words =
+        strstr(line, " waits: ") || strstr(line, "takes no more appends") ? WORDS_WAIT : 0;
+    /* Said of how a write ends that a kill cut, as that can't be told from damage. */
+    bool cut = strstr(line, "or its last write had not ended") || strstr(line, "are passed over");
+    for (size_t i = 0; !cut && i < sizeof damage / sizeof *damage; i++)
+        if (strstr(line, damage[i])) words |= WORDS_DAMAGE;
+    return words;
+}
+
+/* Nothing that was written there can be anything else. */
+static bool is_unharmed(const struct scenario *scenario)
+{
+    bool harmed = scenario->server_count == 1 || scenario->victim || scenario->rows_rot ||
+                  scenario->world->faults[SIM_FAULT_IO_ERROR] > 0;
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        harmed |= scenario->servers[i].powered_us > 0;
+    return !harmed;
+}
+
+static void line_judge(struct scenario *scenario, const struct sim_server *writer,
+                       struct leat_log_ref log, unsigned words, const char *line)
+{
+    struct truth_log truth;
+    struct leat_log_ref ref = log;
+    ref.stream = scenario->streams[log.stream].id;
+    if (!diary.quiet || !(words & WORDS_WAIT) || !truth_find(scenario, ref, &truth)) return;
+    if (truth.served && truth.owner == writer && !truth_is_troubled(&truth))
+        sim_fail(scenario->world, "A13 told: log %u/%u of %s serves, and %s writes: %.200s",
+                 ref.streamlet, ref.log, truth.stream, writer->name, line);
+}
+
+void sim_diary_line(struct scenario *scenario, enum leat_diary_level level, const char *line)
+{
+    struct leat_log_ref log;
+    if (diary.scenario != scenario) memset(&diary, 0, sizeof diary);
+    diary.scenario = scenario;
+    const struct sim_server *writer = writer_of(scenario);
+    if (!writer || level > LEAT_DIARY_WARN) return;
+    life_note(writer);
+    unsigned words = words_of(line);
+    diary.full[writer->number] |= strstr(line, "no space left in the data directory") != NULL;
+    if (!words) return;
+    if ((words & WORDS_DAMAGE) && is_unharmed(scenario))
+        sim_fail(scenario->world, "A13 told: nothing is damaged, and %s writes: %.200s",
+                 writer->name, line);
+    diary.summed[writer->number]++;
+    if (!log_named(scenario, line, &log) || log.streamlet >= CHECK_STREAMLETS_MAX ||
+        log.log >= CHECK_LOGS_MAX)
+        return;
+    diary.named[writer->number][log.stream][log.streamlet][log.log] = true;
+    line_judge(scenario, writer, log, words, line);
+}
+
+void sim_diary_quiet(bool quiet)
+{
+    diary.quiet = quiet;
+}
+
+static void log_look(void *arg, const struct truth_log *log)
+{
+    struct leat_log_ref ref = log->ref;
+    struct scenario *scenario = diary.scenario;
+    if (!log->served || !sim_stream_of(scenario, log->ref.stream, &ref.stream)) return;
+    unsigned at = log->owner->number;
+    life_note(log->owner);
+    if (log->full && !diary.full[at])
+        sim_fail(scenario->world, "A13 told: %s: the disk of %s is full, and it has not written so",
+                 (const char *)arg, log->owner->name);
+    if (!truth_is_troubled(log) || diary.summed[at] >= LEAT_DIARY_SUM_LINES) return;
+    if (!diary.named[at][ref.stream][ref.streamlet][ref.log])
+        sim_fail(scenario->world,
+                 "A13 told: %s: log %u/%u of %s is in trouble, and %s has not written so",
+                 (const char *)arg, ref.streamlet, ref.log, log->stream, log->owner->name);
+}
+
+void sim_diary_look(struct scenario *scenario, const char *when)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%s", when);
+    if (diary.scenario == scenario) (void)truth_each(scenario, log_look, text);
+}
