@@ -146,6 +146,13 @@ static void io_check(const struct leat_disk_io *io)
     LEAT_ASSERT_CMP((uintptr_t)io->buffer % DIRECT_ALIGN, ==, 0u);
 }
 
+static uint64_t stalled_until_us(const struct sim_disk *disk, enum leat_disk_kind kind)
+{
+    uint64_t until_us =
+        kind == LEAT_DISK_READ ? disk->stall_reads_until_us : disk->stall_writes_until_us;
+    return until_us > disk->stall_until_us ? until_us : disk->stall_until_us;
+}
+
 static uint64_t latency_us(struct sim_disk *disk, const struct leat_disk_io *io)
 {
     uint64_t us = io->kind == LEAT_DISK_SYNC ? sim_rng_between(&disk->rng, 60, 400)
@@ -153,7 +160,8 @@ static uint64_t latency_us(struct sim_disk *disk, const struct leat_disk_io *io)
     us += io->bytes / 4096;
     if (sim_rng_chance(&disk->rng, 10)) us += sim_rng_below(&disk->rng, 20000);
     uint64_t now_us = disk->world->now_us;
-    if (disk->stall_until_us > now_us + us) us = disk->stall_until_us - now_us;
+    uint64_t until_us = stalled_until_us(disk, io->kind);
+    if (until_us > now_us + us) us = until_us - now_us;
     return us;
 }
 
@@ -212,8 +220,9 @@ static void queue_finish(struct sim_world *world, struct sim_event *event)
     if (queue_was_drained(actor)) return;
     struct leat_disk_io *io = actor->disk_first;
     uint64_t op = event->n;
-    if (disk->stall_until_us > world->now_us) {
-        sim_world_at(world, disk->stall_until_us, queue_finish, actor)->n = op;
+    uint64_t stalled_us = stalled_until_us(disk, io->kind);
+    if (stalled_us > world->now_us) {
+        sim_world_at(world, stalled_us, queue_finish, actor)->n = op;
         return;
     }
     stage_fetch(disk, io, actor->disk_stage);
@@ -302,8 +311,9 @@ static void beside_finish(struct sim_world *world, struct sim_event *event)
     if (!process->alive) return;
     struct sim_disk *disk = process->disk;
     struct leat_disk_io *io = beside->io;
-    if (disk->stall_until_us > world->now_us) {
-        sim_world_at(world, disk->stall_until_us, beside_finish, beside);
+    uint64_t stalled_us = stalled_until_us(disk, io->kind);
+    if (stalled_us > world->now_us) {
+        sim_world_at(world, stalled_us, beside_finish, beside);
         return;
     }
     stage_fetch(disk, io, beside->stage);

@@ -58,6 +58,16 @@ void sim_disk_stall(struct sim_disk *disk, uint64_t until_us)
     disk->stall_until_us = until_us;
 }
 
+void sim_disk_stall_reads(struct sim_disk *disk, uint64_t until_us)
+{
+    disk->stall_reads_until_us = until_us;
+}
+
+void sim_disk_stall_writes(struct sim_disk *disk, uint64_t until_us)
+{
+    disk->stall_writes_until_us = until_us;
+}
+
 void sim_disk_fail_next(struct sim_disk *disk, enum leat_disk_kind kind)
 {
     if (kind == LEAT_DISK_SYNC)

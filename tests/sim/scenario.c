@@ -59,14 +59,14 @@ static void streams_choose(struct scenario *scenario)
              scenario->reader_trapped) &&
             copies == 1)
             copies = 2;
-        if (scenario->move_trapped) copies = 2;
+        if (scenario->move_trapped || scenario->hand_trapped) copies = 2;
         if (scenario->unasked_trapped) {
             copies = 3;
             memory = false;
         }
         /* Of clusters some have few logs: their segments fill up. */
         bool few = scenario->closed_rot || scenario->rows_rot || scenario->deletes_trapped ||
-                   scenario->move_trapped || scenario->unasked_trapped ||
+                   scenario->move_trapped || scenario->hand_trapped || scenario->unasked_trapped ||
                    (scenario->brief && sim_rng_chance(rng, 600)) ||
                    (scenario->hard && sim_rng_chance(rng, 500));
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
@@ -105,7 +105,7 @@ static void clients_start(struct scenario *scenario, uint32_t records)
         scenario->producers_running++;
     }
     bool trapped = scenario->home_trapped || scenario->reader_trapped || scenario->move_trapped ||
-                   scenario->unasked_trapped;
+                   scenario->hand_trapped || scenario->unasked_trapped;
     if (scenario->brief)
         scenario->batches_min = SIM_BATCHES_BRIEF;
     else if (scenario->server_count > 1)
@@ -463,6 +463,8 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         sim_trap_home_start(scenario);
     } else if (scenario->move_trapped) {
         sim_trap_moved_start(scenario);
+    } else if (scenario->hand_trapped) {
+        sim_trap_handed_start(scenario);
     } else if (scenario->unasked_trapped) {
         sim_trap_unasked_start(scenario);
     } else if (!options->calm && !scenario->deletes_trapped) {
@@ -673,6 +675,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     if (scenario->server_count > 1) sim_trap_home_choose(scenario);
     if (scenario->server_count > 1) sim_trap_moved_choose(scenario);
     if (scenario->server_count > 1) sim_trap_unasked_choose(scenario);
+    if (scenario->server_count > 1) sim_trap_handed_choose(scenario);
     if (scenario->server_count > 1 && options->hasty) sim_nodes_grace_choose(scenario);
     if (scenario->server_count > 1) sim_brief_choose(scenario, options);
     world->somebody_waits = somebody_waits;

@@ -209,6 +209,7 @@ struct scenario {
     bool deletes_trapped; /* ... and traps are set for that: traps_deleted.c */
     bool home_trapped;    /* a set's home is followed unheard: traps_home.c */
     bool move_trapped;    /* streamlets move all the time: traps_moved.c */
+    bool hand_trapped;    /* ... while replicas become their logs': traps_handed.c */
     bool unasked_trapped; /* who has whole what is damaged can't be asked: traps_unasked.c */
     bool reader_trapped;  /* an owner is followed unheard: traps_reader.c */
     bool scrubs;          /* its nodes look for damage by themselves */
@@ -379,6 +380,11 @@ void sim_trap_home_start(struct scenario *scenario);
 /* ---- aims_adopt.c ---- */
 /** Replicas that become a log's are struck, now and then, from now on. */
 void sim_aim_adopt_start(struct scenario *scenario);
+/* ---- traps_handed.c ---- */
+/** Has the seed that? After sim_trap_moved_choose() and sim_trap_unasked_choose(). */
+void sim_trap_handed_choose(struct scenario *scenario);
+/** Streamlets go on while replicas become their logs', from now on. */
+void sim_trap_handed_start(struct scenario *scenario);
 /* ---- traps_unasked.c ---- */
 /** Has the seed that? After all other choices, before streams are chosen. */
 void sim_trap_unasked_choose(struct scenario *scenario);

@@ -119,6 +119,7 @@ enum sim_fault {
     SIM_FAULT_OLD_HOME,      /* a set's home was followed unheard, and a member asked the old one */
     SIM_FAULT_AMID_ADOPTION, /* no fault: the disk stood still while a replica became a log's */
     SIM_FAULT_LATE_DROP, /* an owner's word that a copy is one too many was late, and its log went on */
+    SIM_FAULT_HANDED_ON, /* a log went on while a replica was on its way to it */
     SIM_FAULT_OLD_OWNER, /* a reader by offset asked an owner of before, which others had followed unheard */
     SIM_FAULT_TORN_BESIDE, /* an owner was killed whose backup had a torn copy beside a whole one */
     SIM_FAULT_UNASKED,  /* whoever had whole what is damaged elsewhere could not be asked for it */
@@ -366,6 +367,9 @@ bool sim_disk_is_full(const struct sim_disk *disk);
 /** Nothing is opened, and no directory synced: the process has as many files open as it may. */
 void sim_disk_set_no_files(struct sim_disk *disk, bool none);
 void sim_disk_stall(struct sim_disk *disk, uint64_t until_us);
+/** Reads alone, or writes and flushes alone. */
+void sim_disk_stall_reads(struct sim_disk *disk, uint64_t until_us);
+void sim_disk_stall_writes(struct sim_disk *disk, uint64_t until_us);
 void sim_disk_fail_next(struct sim_disk *disk, enum leat_disk_kind kind);
 /** Errors that were asked for and have not struck yet are called off. */
 void sim_disk_no_errors(struct sim_disk *disk);

@@ -104,6 +104,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_OLD_HOME] = "old_home",
     [SIM_FAULT_AMID_ADOPTION] = "amid_adoption",
     [SIM_FAULT_LATE_DROP] = "late_drop",
+    [SIM_FAULT_HANDED_ON] = "handed_on",
     [SIM_FAULT_OLD_OWNER] = "old_owner",
     [SIM_FAULT_TORN_BESIDE] = "torn_beside_whole",
     [SIM_FAULT_UNASKED] = "whole_and_unasked",

@@ -1,0 +1,205 @@
+/* A trap (traps.c) at replicas that are on their way to a log which has gone on, in a few of the cluster seeds, where
+ * it takes the place of the scheduled faults. A streamlet goes to the node that has copies of its older segments, and
+ * writes are slow there, so that it makes them its own for long; meanwhile it goes on to the third node, which has
+ * none. When that one has it, what is on its way is stopped there for up to 0.3 s: it is on its way when the third node
+ * asks for it. From then on reads are stopped, too, and for longer. Whoever began to read it then would end with a
+ * replica that is gone. */
+#include "broker/takeover.h"
+#include "replication/backup.h"
+#include "tests/sim/scenario.h"
+
+enum {
+    SEEDS_PER_MILLE = 30,
+    GAP_US_MAX = 60 * 1000,
+    LOOK_US = 200,
+    STEP_US_MAX = 400 * 1000, /* for one step of it */
+    SLOW_US = 3 * 1000,       /* of each write, as it were */
+    STOP_US_LEAST = 100 * 1000,
+    STOP_US_MAX = 300 * 1000,
+    READ_US = 3 * 1000, /* after the writes */
+    VALUE_BYTES = 1600, /* of records: many segments are closed */
+};
+
+enum step { IDLE, COMES, GOES_ON, STOPPED };
+
+static struct trap_handed {
+    struct scenario *scenario;
+    struct sim_rng rng;
+    enum step step;
+    uint64_t until_us, slow_until_us;
+    uint32_t stream, streamlet;
+    struct sim_server *has, *third;
+    const struct replica *stopped;
+    uint64_t segment; /* of that one */
+} trap;               /* of the one scenario of a process */
+
+static bool lives(const struct sim_server *server)
+{
+    return server->ready && server->process && server->process->alive && server->node &&
+           server->node->cores && server->node->coordinator &&
+           server->node->cores[0].replicate.backup;
+}
+
+static bool is_of_it(struct leat_log_ref ref)
+{
+    return ref.stream == trap.scenario->streams[trap.stream].id && ref.streamlet == trap.streamlet;
+}
+
+static bool owns_it(const struct sim_server *server)
+{
+    return sim_copies_owns(trap.scenario, server,
+                           (struct leat_log_ref){trap.stream, trap.streamlet, 0});
+}
+
+/* The one of its logs that takes a segment from others, the first one; NULL: none. */
+static const struct leat_takeover *takeover_at(const struct sim_server *server)
+{
+    const struct leat_list *all = &server->node->cores[0].takeovers.all;
+    for (const struct leat_list *it = all->next; it != all; it = it->next) {
+        const struct leat_takeover *takeover = LEAT_CONTAINER(it, const struct leat_takeover, link);
+        if (is_of_it(takeover->ref)) return takeover;
+    }
+    return NULL;
+}
+
+/* Closed replicas of it at a node; *out_adopted: one that is on its way to a log. */
+static unsigned replicas_at(const struct sim_server *server, const struct replica **out_adopted)
+{
+    const struct leat_backup *backup = server->node->cores[0].replicate.backup;
+    unsigned count = 0;
+    *out_adopted = NULL;
+    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
+         it = it->next) {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        if (!rep->seg || rep->seg->state != LEAT_SEGMENT_CLOSED || !is_of_it(rep->seg->log))
+            continue;
+        count++;
+        if (rep->adopting) *out_adopted = rep;
+    }
+    return count;
+}
+
+static void wish(struct sim_server *to)
+{
+    trap.scenario->wish =
+        (struct sim_wish){.stream = trap.stream, .streamlet = trap.streamlet, .to = to};
+}
+
+static void step_to(enum step step, uint64_t for_us)
+{
+    trap.step = step;
+    trap.until_us = trap.scenario->world->now_us + for_us;
+}
+
+/* Who owns it, who has copies of it, and who has fewer? */
+static void begin(void)
+{
+    struct scenario *scenario = trap.scenario;
+    const struct replica *adopted;
+    unsigned most = 0, fewest = 0;
+    trap.stream = (uint32_t)sim_rng_below(&trap.rng, SIM_STREAMS);
+    trap.streamlet =
+        (uint32_t)sim_rng_below(&trap.rng, scenario->streams[trap.stream].settings.streamlets);
+    trap.has = trap.third = NULL;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        struct sim_server *server = &scenario->servers[i];
+        if (!lives(server)) return;
+        if (owns_it(server)) continue;
+        unsigned count = replicas_at(server, &adopted);
+        if (!trap.has || count > most) {
+            most = count;
+            trap.has = server;
+        }
+        if (!trap.third || count <= fewest) {
+            fewest = count;
+            trap.third = server;
+        }
+    }
+    if (!trap.has || trap.has == trap.third) return;
+    wish(trap.has);
+    step_to(COMES, STEP_US_MAX);
+}
+
+static void stop(const struct replica *adopted)
+{
+    struct sim_world *world = trap.scenario->world;
+    uint64_t for_us = sim_rng_between(&trap.rng, STOP_US_LEAST, STOP_US_MAX);
+    sim_disk_stall_writes(trap.has->disk, world->now_us + for_us);
+    trap.stopped = adopted;
+    trap.segment = adopted->seg->id.v;
+    step_to(STOPPED, for_us);
+    sim_fault_struck(world, SIM_FAULT_HANDED_ON);
+    sim_trace(world, "trap: %s has %u/%u, and segment %llu of it is on its way to a log of %s",
+              trap.third->name, trap.stream, trap.streamlet, (unsigned long long)trap.segment,
+              trap.has->name);
+}
+
+static void step(void)
+{
+    struct sim_world *world = trap.scenario->world;
+    const struct replica *adopted;
+    const struct leat_takeover *next = takeover_at(trap.third);
+    (void)replicas_at(trap.has, &adopted);
+    if (trap.step == COMES && owns_it(trap.has)) {
+        wish(trap.third);
+        step_to(GOES_ON, STEP_US_MAX);
+    } else if (trap.step == GOES_ON && next) {
+        if (adopted)
+            stop(adopted);
+        else
+            step_to(IDLE, 0);
+    } else if (trap.step == STOPPED) {
+        if (adopted == trap.stopped && next && next->segment == trap.segment)
+            sim_disk_stall_reads(trap.has->disk, trap.until_us + READ_US);
+        return;
+    }
+    /* It may have been refused: clients are told who owns it a little later. */
+    if (trap.step == GOES_ON && !trap.scenario->wish.to) wish(trap.third);
+    if (trap.step != IDLE && adopted && world->now_us >= trap.slow_until_us) {
+        trap.slow_until_us = world->now_us + SLOW_US;
+        sim_disk_stall_writes(trap.has->disk, trap.slow_until_us);
+    }
+}
+
+static void look(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    if (scenario->faults_over || world->now_us >= trap.until_us || !lives(trap.has) ||
+        !lives(trap.third))
+        trap.step = IDLE;
+    else
+        step();
+    if (trap.step != IDLE) sim_world_at(world, world->now_us + LOOK_US, look, scenario);
+}
+
+static void due(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    scenario->hurried = !scenario->faults_over;
+    if (scenario->faults_over) return;
+    if (trap.step == IDLE) {
+        begin();
+        if (trap.step != IDLE) sim_world_at(world, world->now_us + LOOK_US, look, scenario);
+    }
+    sim_world_at(world, world->now_us + sim_rng_between(&trap.rng, 1000, GAP_US_MAX), due,
+                 scenario);
+}
+
+void sim_trap_handed_choose(struct scenario *scenario)
+{
+    trap = (struct trap_handed){.scenario = scenario};
+    sim_rng_init(&trap.rng, scenario->world->seed, "trap-handed");
+    bool chosen = sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
+    scenario->hand_trapped = chosen && scenario->server_count > 2 && scenario->recovery &&
+                             !scenario->calm && !scenario->deletes && !scenario->closed_rot &&
+                             !scenario->rows_rot && !scenario->home_trapped &&
+                             !scenario->reader_trapped && !scenario->move_trapped &&
+                             !scenario->unasked_trapped;
+    if (scenario->hand_trapped) scenario->value_bytes = VALUE_BYTES;
+}
+
+void sim_trap_handed_start(struct scenario *scenario)
+{
+    sim_world_at(scenario->world, scenario->world->now_us + sim_rng_below(&trap.rng, GAP_US_MAX),
+                 due, scenario);
+}
