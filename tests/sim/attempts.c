@@ -204,14 +204,28 @@ static bool any_told(const struct told *told, const struct leat_replica_row *row
     return false;
 }
 
-/* A segment is started on all its copies before it is closed on any (R1): a node that is to come back may have one open
- * that was closed without a record, and ask for the one in front. */
+/* The one behind it is closed, or followed: not before all copies of that one are closed. */
+static bool is_closed_everywhere(const struct told *told, uint64_t segment)
+{
+    for (uint32_t i = 0; i < told->count; i++) {
+        const struct leat_replica_row *row = told->rows[i];
+        if (row->kind == LEAT_REPLICA_LOST || row->epoch.v != told->log->seen.stamp_epoch.v)
+            continue;
+        if (row->segment > segment + 1) return true;
+        if (row->segment == segment + 1 && row->kind == LEAT_REPLICA_CLOSED) return true;
+    }
+    return false;
+}
+
+/* A segment is started on all its copies before the one in front is closed on any (R1): a node that is to come back may
+ * have one open that was closed without a record, and ask for the one in front. */
 static void front_see(struct scenario *scenario, const struct told *told)
 {
     const struct co_recover_log *log = told->log;
     for (uint32_t i = told->first; i < told->count; i++) {
         const struct leat_replica_row *row = told->rows[i];
-        if (row->tentative || !has_no_records(told, row->segment + 1) || any_told(told, row))
+        if (row->tentative || !has_no_records(told, row->segment + 1) || any_told(told, row) ||
+            is_closed_everywhere(told, row->segment + 1))
             continue;
         sim_fail(scenario->world,
                  "A10 stuck: log id %u/%u/%u would wait for its segment %llu if a node came back "
