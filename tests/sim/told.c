@@ -257,6 +257,8 @@ static const char *state_word(const struct truth_log *log)
 static void numbers_judge(struct line *line, const struct truth_log *log,
                           const struct leat_msg_log_info *row)
 {
+    /* A row has one code: of one that lacks records, too, it does not say that its node's disk is full. */
+    bool full = log->full && !log->damaged;
     const struct {
         const char *what;
         uint64_t told, truth;
@@ -269,7 +271,7 @@ static void numbers_judge(struct line *line, const struct truth_log *log,
         {"too few copies for appends", row->below_min, log->below_min},
         {"bytes passed over", row->passed_bytes > 0, log->passed},
         {"takes appends", leat_log_told_takes_appends(row),
-         log->state == LEAT_LOG_SERVING && !log->full && !log->below_min},
+         log->state == LEAT_LOG_SERVING && !full && !log->below_min},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].told != numbers[i].truth)
