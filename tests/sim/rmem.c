@@ -540,6 +540,7 @@ static void fly(struct target *target, struct leat_rmem_write *write)
     struct sim_rng *rng = &target->rmem->rng;
     struct flight *flight = flight_new(target, write);
     uint64_t end_us = arrival_us(target, flight);
+    if (world->rmem_hold_us) end_us += world->rmem_hold_us(write, target->rmem->port.kind);
     flight->errors |= write->offset + write->bytes > target->region->port.grown_bytes;
     if (flight->errors) flight->dropped = true;
     if (world->rmem_error_per_mille && sim_rng_chance(rng, world->rmem_error_per_mille)) {

@@ -56,7 +56,7 @@ static void streams_choose(struct scenario *scenario)
             if (scenario->power_cuts) memory = false;
         }
         if ((scenario->cord || scenario->deletes_trapped || scenario->home_trapped ||
-             scenario->reader_trapped) &&
+             scenario->reader_trapped || scenario->fill_trapped) &&
             copies == 1)
             copies = 2;
         if (scenario->move_trapped || scenario->hand_trapped) copies = 2;
@@ -69,6 +69,11 @@ static void streams_choose(struct scenario *scenario)
                    scenario->move_trapped || scenario->hand_trapped || scenario->unasked_trapped ||
                    (scenario->brief && sim_rng_chance(rng, 600)) ||
                    (scenario->hard && sim_rng_chance(rng, 500));
+        if (scenario->leave_trapped) copies = 2;
+        /* Of clusters some have few logs: their segments fill up. */
+        bool few = scenario->closed_rot || scenario->rows_rot || scenario->deletes_trapped ||
+                   (scenario->brief && sim_rng_chance(rng, 600)) || scenario->fill_trapped ||
+                   scenario->leave_trapped || (scenario->hard && sim_rng_chance(rng, 500));
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
         stream->trims = i == 2;
         stream->settings = (struct leat_stream_settings){
@@ -107,9 +112,16 @@ static void clients_start(struct scenario *scenario, uint32_t records)
     bool trapped = scenario->home_trapped || scenario->reader_trapped || scenario->move_trapped ||
                    scenario->hand_trapped || scenario->unasked_trapped;
     if (scenario->brief)
-        scenario->batches_min = SIM_BATCHES_BRIEF;
+        scenario->batches_min =
+            SIM_BATCHES_BRIEF * (scenario->fill_trapped || scenario->leave_trapped ? 4 : 1);
     else if (scenario->server_count > 1)
         scenario->batches_min = SIM_BATCHES * (scenario->deletes_trapped ? 8 : trapped ? 4 : 1);
+        scenario->batches_min = SIM_BATCHES * (scenario->deletes_trapped  ? 8
+                                               : scenario->home_trapped   ? 4
+                                               : scenario->reader_trapped ? 4
+                                               : scenario->fill_trapped   ? 2
+                                               : scenario->leave_trapped  ? 2
+                                                                          : 1);
     (void)sim_client_start(scenario, SIM_CLIENT_RAW, 0, RAW_PRODUCER);
     for (unsigned i = 0, count = kafka_count(scenario, 2); i < count; i++) {
         struct sim_client *client =
@@ -467,6 +479,10 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         sim_trap_handed_start(scenario);
     } else if (scenario->unasked_trapped) {
         sim_trap_unasked_start(scenario);
+    } else if (scenario->fill_trapped) {
+        sim_trap_fill_start(scenario);
+    } else if (scenario->leave_trapped) {
+        sim_trap_leave_start(scenario);
     } else if (!options->calm && !scenario->deletes_trapped) {
         sim_nodes_faults_start(scenario);
         sim_closed_start(scenario);
@@ -477,7 +493,9 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     }
     sim_deletes_start(scenario);
     (void)sim_run_until(scenario, all_sent,
-                        scenario->brief ? BRIEF_RUN_US_MAX : CLUSTER_RUN_US_MAX);
+                        scenario->brief && !scenario->fill_trapped && !scenario->leave_trapped
+                            ? BRIEF_RUN_US_MAX
+                            : CLUSTER_RUN_US_MAX);
     phase(scenario, "healing");
     sim_nodes_heal(scenario);
     if (!sim_nodes_ready(scenario, HEAL_US_MAX)) {
@@ -616,12 +634,17 @@ static void cluster_choose(struct scenario *scenario)
     if (scenario->hard && sim_rng_chance(rng, 400))
         scenario->world->rmem_slow_per_mille = (uint32_t)sim_rng_between(rng, 1, 10);
     if (scenario->hard && sim_rng_chance(rng, 500)) scenario->value_bytes = 1600;
+    scenario->world->silent_power = true;
+    if (scenario->fill_trapped || scenario->leave_trapped) {
+        if (scenario->fill_trapped) sim_trap_fill_set(scenario);
+        if (scenario->leave_trapped) sim_trap_leave_set(scenario);
+        return;
+    }
     sim_damage_choose(scenario);
     sim_rows_choose(scenario);
     cord_choose(scenario);
     if (scenario->closed_rot || scenario->rows_rot)
         scenario->value_bytes = 1600; /* many segments are closed */
-    scenario->world->silent_power = true;
     scenario->move_per_mille =
         sim_rng_chance(rng, 500) ? (uint32_t)sim_rng_between(rng, 10, 500) : 0;
 }
@@ -643,7 +666,10 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     /* Now and then one machine more, which is no voter. */
     bool one_more = options->nodes == SIM_VOTERS_MAX && sim_rng_chance(&world->work, 125);
     scenario->reader_trapped = sim_trap_reader_choose(options);
-    one_more |= scenario->reader_trapped;
+    scenario->fill_trapped = !scenario->reader_trapped && sim_trap_fill_choose(options);
+    scenario->leave_trapped =
+        !scenario->reader_trapped && !scenario->fill_trapped && sim_trap_leave_choose(options);
+    one_more |= scenario->reader_trapped || scenario->fill_trapped || scenario->leave_trapped;
     sim_servers_init(scenario, options->nodes > 1 ? options->nodes + one_more : 1);
     scenario->cores = (uint32_t)sim_rng_between(&world->work, 1, SIM_CORES_MAX);
     scenario->memory_bytes = 512ull * 1024 * 1024;
@@ -676,6 +702,10 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     if (scenario->server_count > 1) sim_trap_moved_choose(scenario);
     if (scenario->server_count > 1) sim_trap_unasked_choose(scenario);
     if (scenario->server_count > 1) sim_trap_handed_choose(scenario);
+    if (scenario->server_count > 1 && !scenario->fill_trapped && !scenario->leave_trapped) {
+        sim_deletes_choose(scenario, options->deletes);
+        sim_trap_home_choose(scenario);
+    }
     if (scenario->server_count > 1 && options->hasty) sim_nodes_grace_choose(scenario);
     if (scenario->server_count > 1) sim_brief_choose(scenario, options);
     world->somebody_waits = somebody_waits;

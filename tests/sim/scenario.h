@@ -185,6 +185,8 @@ struct scenario {
     struct sim_rng kafka;
     struct sim_wish wish;
     bool hurried; /* the operator looks much more often, so that what is wished is soon done */
+    struct leat_log_ref trim_wish; /* where a trap wants a log trimmed to its end, next */
+    bool trim_wished;
     struct sim_client *trimmer; /* NULL: none in this seed */
     uint64_t trims;
     unsigned producers_running; /* that have records left to send */
@@ -212,6 +214,8 @@ struct scenario {
     bool hand_trapped;    /* ... while replicas become their logs': traps_handed.c */
     bool unasked_trapped; /* who has whole what is damaged can't be asked: traps_unasked.c */
     bool reader_trapped;  /* an owner is followed unheard: traps_reader.c */
+    bool leave_trapped;   /* copies that leave are: traps_leave.c */
+    bool fill_trapped;    /* copies that are being made are struck: traps_fill.c */
     bool scrubs;          /* its nodes look for damage by themselves */
     uint64_t audit_us;    /* ... and owners ask as often for copies that are damaged; 0: as usual */
     bool mends_struck;    /* something goes wrong while one is made good */
@@ -372,6 +376,12 @@ void sim_aims_start(struct scenario *scenario);
 /* ---- traps.c ---- */
 /** In a few seeds: what only several faults together bring about, now and then, from now on. */
 void sim_traps_start(struct scenario *scenario);
+/* ---- traps_fill.c ---- */
+/** Has the seed that? Before its machines are made, as it needs one more. */
+bool sim_trap_fill_choose(const struct scenario_options *options);
+/** Of a seed that has it: what it needs, in place of other choices. */
+void sim_trap_fill_set(struct scenario *scenario);
+void sim_trap_fill_start(struct scenario *scenario);
 /* ---- traps_home.c ---- */
 /** Has the seed that? After all other choices, before streams are chosen. */
 void sim_trap_home_choose(struct scenario *scenario);
@@ -403,6 +413,13 @@ void sim_trap_moved_start(struct scenario *scenario);
 bool sim_trap_reader_choose(const struct scenario_options *options);
 /** Of a seed that has it. */
 void sim_trap_reader_start(struct scenario *scenario);
+
+/* ---- traps_leave.c ---- */
+/** Has the seed that? Before its machines are made, as it needs one more, and two hosts. */
+bool sim_trap_leave_choose(const struct scenario_options *options);
+/** Of a seed that has it: what it needs, in place of other choices. */
+void sim_trap_leave_set(struct scenario *scenario);
+void sim_trap_leave_start(struct scenario *scenario);
 
 /* ---- damage.c ---- */
 /** Whose disk may be damaged in this seed? */

@@ -117,6 +117,8 @@ enum sim_fault {
     SIM_FAULT_DELETED_AWAY,  /* ... while a node was away */
     SIM_FAULT_DELETED_UNHEARD, /* ... and an owner of it did not hear of that at once */
     SIM_FAULT_OLD_HOME,      /* a set's home was followed unheard, and a member asked the old one */
+    SIM_FAULT_AMID_FILL,     /* trims, moves and power while a copy of a closed segment was made */
+    SIM_FAULT_AMID_LEAVE,    /* connections broke while a backup was being told to drop a copy */
     SIM_FAULT_AMID_ADOPTION, /* no fault: the disk stood still while a replica became a log's */
     SIM_FAULT_LATE_DROP, /* an owner's word that a copy is one too many was late, and its log went on */
     SIM_FAULT_HANDED_ON, /* a log went on while a replica was on its way to it */
@@ -204,6 +206,8 @@ struct sim_world {
     /* Who follows one-sided writes, NULL: nobody. Which place does its writer mean, and where does one go? */
     uint64_t (*rmem_place)(const struct leat_rmem_write *write);
     void (*on_rmem_reach)(const struct sim_rmem_reach *reach);
+    /* How much longer than others does that one take? Over a network only. NULL: as long. */
+    uint64_t (*rmem_hold_us)(const struct leat_rmem_write *write, enum leat_rmem_kind kind);
     uint64_t faults[SIM_FAULTS];
     /* The same, of those that struck while somebody waited for something; NULL: always. */
     uint64_t counted[SIM_FAULTS];

@@ -57,7 +57,8 @@ static void on_done(struct leat_request *request, leat_err rc, const struct leat
     scenario->trims++;
     trimmer->wanted = false;
     if (trimmer->left > 0) trimmer->left--;
-    later(trimmer, sim_rng_between(&client->rng, 500, trimmer->left ? 2000 : 300000));
+    later(trimmer, sim_rng_between(&client->rng, 500,
+                                   trimmer->left || scenario->fill_trapped ? 2000 : 300000));
 }
 
 static void on_cut(void *arg)
@@ -172,6 +173,12 @@ static void choose(struct trimmer *trimmer)
         trimmer->left ? trimmer->left - 1 : (uint32_t)sim_rng_below(rng, log_count(scenario));
     trimmer->log = log_at(scenario, n);
     trimmer->wanted = true;
+    if (scenario->trim_wished) {
+        scenario->trim_wished = false;
+        trimmer->log = scenario->trim_wish;
+        trimmer->before = check_acked_end(scenario->check, trimmer->log);
+        return;
+    }
     uint64_t low, end = check_acked_end(scenario->check, trimmer->log);
     low = check_trimmed_to(scenario->check, trimmer->log);
     uint64_t pick = sim_rng_below(rng, 100);
@@ -195,6 +202,10 @@ static void trim_next(struct sim_world *world, struct sim_event *event)
     if (!trimmer->wanted) {
         trimmer->over = scenario->faults_over && trimmer->left == 0;
         if (trimmer->over) return;
+        if (scenario->fill_trapped && !scenario->trim_wished && !trimmer->left) {
+            later(trimmer, 5000);
+            return;
+        }
         choose(trimmer);
     }
     const char *name = scenario->streams[trimmer->log.stream].name;

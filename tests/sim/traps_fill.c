@@ -1,0 +1,268 @@
+/* A trap (traps.c) for copies of closed segments that are being made, in some of the cluster seeds, in place of the
+ * scheduled faults. There is a fourth machine, streams have two copies or three, and machines have verbs. A node is
+ * killed, and what it had is soon copied elsewhere. The trap waits for a write by which such a copy gets bytes, and
+ * then does one of these:
+ *
+ * TRIMMED: that write takes up to 0.7 s (verbs), and the log is trimmed to its end: the segment goes meanwhile.
+ *
+ * MOVED: it takes as long, and the log goes to the very node that gets the copy: whoever owns it then does not know of
+ * the write.
+ *
+ * POWER: with its last bytes on their way the node loses its power while it calls the copy closed. What it finds at its
+ * next start is not to be called whole before it is closed: it would be taken for the end of its log. */
+#include <string.h>
+
+#include "broker/core.h"
+#include "replication/backup.h"
+#include "replication/primary.h"
+#include "tests/sim/scenario.h"
+
+enum {
+    SEEDS_PER_MILLE = 100,
+    GAP_US_MAX = 500 * 1000,
+    AWAY_US_MAX = 500 * 1000,
+    GRACE_US_LEAST = 10 * 1000,
+    GRACE_US_MAX = 50 * 1000,
+    REST_US_MAX = 60 * 1000, /* from one blow to the next */
+    HOLD_US_LEAST = 350 * 1000,
+    HOLD_US_MAX = 700 * 1000,
+    LOOK_US = 200,
+    LOOK_US_MAX = 4000 * 1000,
+    OPS_MAX = 8, /* of the disk, from when the last bytes have arrived */
+};
+
+enum trap_kind { TRIMMED, MOVED, POWER };
+
+static struct {
+    struct scenario *scenario;
+    struct sim_rng rng;
+    enum trap_kind kind;
+    bool armed;
+    /* POWER: the copy, its row on that node's disk, and until when the node's next start is waited for; 0: it is not. */
+    struct sim_server *server;
+    struct leat_log_ref log;
+    struct leat_segment_id segment;
+    struct leat_epoch epoch;
+    uint32_t row;
+    unsigned boots;
+    uint64_t until_us;
+    uint64_t held_until_us; /* a write: nobody is killed before */
+} trap;                     /* of the one scenario of a process */
+
+static bool lives(const struct sim_server *server)
+{
+    return server->ready && server->process && server->process->alive && server->node &&
+           server->node->cores && server->node->cores[0].replicate.backup;
+}
+
+static struct sim_server *server_named(const char *name)
+{
+    struct scenario *scenario = trap.scenario;
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        if (lives(&scenario->servers[i]) && strcmp(scenario->servers[i].name, name) == 0)
+            return &scenario->servers[i];
+    return NULL;
+}
+
+/* ---- POWER ---- */
+
+/* Has its node found it as a mark, though it was closed nowhere but at its owner? */
+static void found_check(const struct sim_server *server)
+{
+    const struct leat_backup *backup = server->node->cores[0].replicate.backup;
+    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
+         it = it->next) {
+        const struct leat_segment *seg = LEAT_CONTAINER(it, const struct replica, link)->seg;
+        if (!seg || seg->row != trap.row || seg->id.v != trap.segment.v ||
+            !leat_log_ref_equal(seg->log, trap.log) || seg->epoch.v != trap.epoch.v)
+            continue;
+        sim_trace(trap.scenario->world, "trap: the copy is found in state %u, %s", seg->state,
+                  seg->incomplete ? "a part" : "whole");
+        if (seg->incomplete || seg->state == LEAT_SEGMENT_CLOSED) continue;
+        sim_fail(trap.scenario->world,
+                 "A1 lost-write: %s lost its power while a copy of segment %llu of log id "
+                 "%u/%u/%u was made there, which is closed, and finds it open and whole: a mark",
+                 server->name, (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet,
+                 seg->log.log);
+    }
+}
+
+static void found_look(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_server *server = trap.server;
+    if (server->boots != trap.boots && lives(server)) {
+        trap.until_us = 0;
+        found_check(server);
+        return;
+    }
+    if (world->now_us < trap.until_us)
+        sim_world_at(world, world->now_us + LOOK_US, found_look, NULL);
+    (void)event;
+}
+
+static void on_cut(void *arg)
+{
+    struct sim_server *server = arg;
+    struct sim_world *world = server->scenario->world;
+    sim_fault_struck(world, SIM_FAULT_POWER_OP);
+    trap.boots = server->boots;
+    trap.until_us = world->now_us + LOOK_US_MAX;
+    sim_world_at(world, world->now_us + LOOK_US, found_look, NULL);
+}
+
+static void aim(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_server *server = event->a;
+    if (!lives(server) || trap.scenario->faults_over) return;
+    sim_disk_aim(server->disk, sim_rng_between(&trap.rng, 1, OPS_MAX),
+                 (enum sim_cut_phase)sim_rng_below(&trap.rng, 3), on_cut, server);
+    (void)world;
+}
+
+static bool power_strikes(const struct rep_copy *copy, const struct rep_write *write,
+                          struct sim_server *server)
+{
+    struct sim_world *world = trap.scenario->world;
+    const struct leat_segment *seg = copy->set->seg;
+    const struct replica *rep = backup_find(server->node->cores[0].replicate.backup, copy->handle);
+    if (sim_death_of(server, SIM_DEATH_POWER) != SIM_DEATH_POWER || !rep || !rep->seg) return false;
+    if (world->now_us < trap.until_us) return false; /* one at a time */
+    if (write->write.offset - copy->place + write->bytes < seg->extent.bytes) return false;
+    trap.server = server;
+    trap.log = seg->log;
+    trap.segment = seg->id;
+    trap.epoch = seg->epoch;
+    trap.row = rep->seg->row;
+    sim_world_at(world, world->now_us + sim_rng_between(&trap.rng, 50, 300), aim, server);
+    return true;
+}
+
+/* ---- TRIMMED, MOVED ---- */
+
+static bool stream_of(const struct leat_segment *seg, struct leat_log_ref *out_log)
+{
+    *out_log = seg->log;
+    return sim_stream_of(trap.scenario, seg->log.stream, &out_log->stream);
+}
+
+/* Appends wait for what was written before them to the same node. */
+static bool is_waited_for(const struct rep_copy *copy)
+{
+    const struct leat_primary *primary = copy->peer->primary;
+    const struct leat_log_ref ref = copy->set->log->options.ref;
+    for (const struct leat_list *it = primary->logs.next; it != &primary->logs; it = it->next) {
+        const struct leat_primary_log *log =
+            LEAT_CONTAINER(it, const struct leat_primary_log, link);
+        if (log->options.ref.stream != ref.stream || log->options.ref.streamlet != ref.streamlet)
+            continue;
+        for (const struct leat_list *at = log->active.next; at != &log->active; at = at->next) {
+            const struct rep_set *set = LEAT_CONTAINER(at, const struct rep_set, link);
+            for (unsigned i = 0; i < set->copy_count; i++)
+                if (set->copies[i]->peer == copy->peer && set->copies[i] != copy) return true;
+        }
+    }
+    return false;
+}
+
+static bool trim_strikes(const struct rep_copy *copy)
+{
+    struct scenario *scenario = trap.scenario;
+    struct leat_log_ref log;
+    if (!scenario->trimmer || is_waited_for(copy) || !stream_of(copy->set->seg, &log)) return false;
+    if (check_acked_end(scenario->check, log) < copy->set->seg->next_offset) return false;
+    scenario->trim_wish = log;
+    scenario->trim_wished = true;
+    return true;
+}
+
+static bool move_strikes(const struct rep_copy *copy, struct sim_server *server)
+{
+    struct leat_log_ref log;
+    if (is_waited_for(copy) || !stream_of(copy->set->seg, &log)) return false;
+    trap.scenario->wish =
+        (struct sim_wish){.stream = log.stream, .streamlet = log.streamlet, .to = server};
+    return true;
+}
+
+/* ---- when ---- */
+
+static void arm(struct sim_world *world, struct sim_event *event)
+{
+    trap.armed = true;
+    trap.kind = sim_rng_chance(&trap.rng, 400)   ? POWER
+                : sim_rng_chance(&trap.rng, 500) ? MOVED
+                                                 : TRIMMED;
+    (void)world, (void)event;
+}
+
+/* Asked of each write: how much longer does it take? */
+static uint64_t on_write(const struct leat_rmem_write *it, enum leat_rmem_kind kind)
+{
+    const struct rep_write *write = (const struct rep_write *)(const void *)it;
+    const struct rep_copy *copy = write->copy;
+    if (!trap.armed || trap.scenario->faults_over || !copy->set || !copy->set->closed ||
+        !copy->incomplete || copy->set->dropping || !copy->set->seg)
+        return 0;
+    struct sim_server *server = server_named(copy->peer->node.name);
+    if (!server) return 0;
+    bool strikes = false;
+    if (trap.kind == POWER)
+        strikes = power_strikes(copy, write, server);
+    else if (kind == LEAT_RMEM_VERBS)
+        strikes = trap.kind == TRIMMED ? trim_strikes(copy) : move_strikes(copy, server);
+    if (!strikes) return 0;
+    struct sim_world *world = trap.scenario->world;
+    trap.armed = false;
+    sim_world_at(world, world->now_us + sim_rng_below(&trap.rng, REST_US_MAX), arm, NULL);
+    sim_fault_struck(world, SIM_FAULT_AMID_FILL);
+    sim_trace(world, "trap %u: a copy of segment %llu of log id %u/%u/%u at %s", trap.kind,
+              (unsigned long long)copy->set->id.v, copy->set->seg->log.stream,
+              copy->set->seg->log.streamlet, copy->set->seg->log.log, server->name);
+    if (trap.kind == POWER) return 0;
+    uint64_t hold_us = sim_rng_between(&trap.rng, HOLD_US_LEAST, HOLD_US_MAX);
+    trap.held_until_us = world->now_us + hold_us;
+    return hold_us;
+}
+
+static void due(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    if (scenario->faults_over) return;
+    struct sim_server *server =
+        &scenario->servers[sim_rng_below(&trap.rng, scenario->server_count)];
+    if (lives(server) && world->now_us >= trap.held_until_us) {
+        server->away_us_max = AWAY_US_MAX;
+        sim_fault_struck(world, SIM_FAULT_KILL);
+        sim_process_die(server->process, SIM_DEATH_KILL);
+    }
+    sim_world_at(world, world->now_us + sim_rng_between(&trap.rng, 150 * 1000, GAP_US_MAX), due,
+                 scenario);
+}
+
+bool sim_trap_fill_choose(const struct scenario_options *options)
+{
+    sim_rng_init(&trap.rng, options->seed, "trap-fill");
+    bool chosen = sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
+    return chosen && options->recovery && options->nodes == SIM_VOTERS_MAX && !options->calm &&
+           !options->deletes;
+}
+
+void sim_trap_fill_set(struct scenario *scenario)
+{
+    scenario->transport = LEAT_RMEM_VERBS;
+    scenario->rmem_kinds = 1u << LEAT_RMEM_VERBS;
+    scenario->with_trims = true;
+    scenario->power_cuts = true;
+    scenario->value_bytes = 1600;
+    scenario->grace_us = sim_rng_between(&trap.rng, GRACE_US_LEAST, GRACE_US_MAX);
+}
+
+void sim_trap_fill_start(struct scenario *scenario)
+{
+    struct sim_world *world = scenario->world;
+    trap.scenario = scenario;
+    trap.until_us = trap.held_until_us = 0;
+    arm(world, NULL);
+    world->rmem_hold_us = on_write;
+    sim_world_at(world, world->now_us + sim_rng_below(&trap.rng, GAP_US_MAX), due, scenario);
+}
