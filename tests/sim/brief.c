@@ -19,9 +19,7 @@ void sim_brief_choose(struct scenario *scenario, const struct scenario_options *
     bool chosen = sim_rng_chance(&rng, BRIEF_PER_MILLE);
     bool told = sim_rng_chance(&rng, TOLD_PER_MILLE), kafka = sim_rng_chance(&rng, KAFKA_PER_MILLE);
     bool long_one = options->calm || options->records || scenario->deletes ||
-                    scenario->home_trapped || scenario->reader_trapped || scenario->move_trapped ||
-                    scenario->hand_trapped || scenario->unasked_trapped || scenario->closed_rot ||
-                    scenario->rows_rot;
+                    scenario->trap != SIM_TRAP_NONE || scenario->closed_rot || scenario->rows_rot;
     if (!chosen || long_one) return;
     scenario->brief = true;
     scenario->brief_told = told;

@@ -301,7 +301,7 @@ static void create_send(struct thrower *thrower)
     struct sim_rng *rng = dice(thrower);
     const struct scenario *scenario = thrower->client->scenario;
     bool memory = sim_rng_chance(rng, 500);
-    bool two = scenario->victim || scenario->deletes_trapped;
+    bool two = scenario->victim || scenario->trap == SIM_TRAP_DELETES;
     struct leat_stream_settings settings = {
         .streamlets = (uint32_t)sim_rng_between(rng, 1, CHECK_STREAMLETS_MAX),
         .logs = (uint32_t)sim_rng_between(rng, 1, CHECK_LOGS_MAX),
@@ -536,15 +536,16 @@ static void work(struct thrower *thrower)
 {
     struct sim_rng *rng = dice(thrower);
     const struct scenario *scenario = thrower->client->scenario;
-    produce(thrower, (unsigned)sim_rng_between(rng, 0, scenario->deletes_trapped ? 1 : 12));
-    if (scenario->deletes_trapped)
+    produce(thrower,
+            (unsigned)sim_rng_between(rng, 0, scenario->trap == SIM_TRAP_DELETES ? 1 : 12));
+    if (scenario->trap == SIM_TRAP_DELETES)
         thrower->until_us = 0;
     else if (sim_rng_chance(rng, 60))
         move(thrower);
     if (sim_rng_chance(rng, 40)) trim(thrower);
     if (world_of(thrower)->now_us < thrower->until_us && !scenario->faults_over)
         later(thrower, sim_rng_between(rng, 1000, 60000));
-    else if (scenario->deletes_trapped && !scenario->faults_over)
+    else if (scenario->trap == SIM_TRAP_DELETES && !scenario->faults_over)
         trapped(thrower);
     else
         step_on(thrower, DELETE, misfortune(thrower));

@@ -101,7 +101,7 @@ static void placed(struct sim_client *client, void *owner, uint64_t n, const voi
         struct leat_log_ref log =
             sim_kafka_log(client->scenario, client->stream, (uint32_t)row->partition);
         uint64_t processed = client->processed[log.streamlet][log.log];
-        if (client->scenario->reader_trapped && part->position < processed)
+        if (client->scenario->trap == SIM_TRAP_READER && part->position < processed)
             part->position = processed;
     }
 }

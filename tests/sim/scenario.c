@@ -46,6 +46,7 @@ static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
 static void streams_choose(struct scenario *scenario)
 {
     struct sim_rng *rng = &scenario->world->work;
+    const struct sim_trap_needs *needs = sim_trap_needs(scenario);
     for (uint32_t i = 0; i < SIM_STREAMS; i++) {
         struct sim_stream *stream = &scenario->streams[i];
         /* 0: disk; 1: memory; 2: disk that trims; 3: either */
@@ -55,25 +56,13 @@ static void streams_choose(struct scenario *scenario)
             if (copies == 1) copies = 2;
             if (scenario->power_cuts) memory = false;
         }
-        if ((scenario->cord || scenario->deletes_trapped || scenario->home_trapped ||
-             scenario->reader_trapped || scenario->fill_trapped) &&
-            copies == 1)
-            copies = 2;
-        if (scenario->move_trapped || scenario->hand_trapped) copies = 2;
-        if (scenario->unasked_trapped) {
-            copies = 3;
-            memory = false;
-        }
+        if ((scenario->cord || needs->copies_min > 1) && copies == 1) copies = 2;
+        if (needs->copies) copies = needs->copies;
+        if (needs->on_disk) memory = false;
         /* Of clusters some have few logs: their segments fill up. */
-        bool few = scenario->closed_rot || scenario->rows_rot || scenario->deletes_trapped ||
-                   scenario->move_trapped || scenario->hand_trapped || scenario->unasked_trapped ||
+        bool few = scenario->closed_rot || scenario->rows_rot || needs->few_logs ||
                    (scenario->brief && sim_rng_chance(rng, 600)) ||
                    (scenario->hard && sim_rng_chance(rng, 500));
-        if (scenario->leave_trapped) copies = 2;
-        /* Of clusters some have few logs: their segments fill up. */
-        bool few = scenario->closed_rot || scenario->rows_rot || scenario->deletes_trapped ||
-                   (scenario->brief && sim_rng_chance(rng, 600)) || scenario->fill_trapped ||
-                   scenario->leave_trapped || (scenario->hard && sim_rng_chance(rng, 500));
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
         stream->trims = i == 2;
         stream->settings = (struct leat_stream_settings){
@@ -109,19 +98,10 @@ static void clients_start(struct scenario *scenario, uint32_t records)
         client->quota = records / producers;
         scenario->producers_running++;
     }
-    bool trapped = scenario->home_trapped || scenario->reader_trapped || scenario->move_trapped ||
-                   scenario->hand_trapped || scenario->unasked_trapped;
     if (scenario->brief)
-        scenario->batches_min =
-            SIM_BATCHES_BRIEF * (scenario->fill_trapped || scenario->leave_trapped ? 4 : 1);
+        scenario->batches_min = SIM_BATCHES_BRIEF;
     else if (scenario->server_count > 1)
-        scenario->batches_min = SIM_BATCHES * (scenario->deletes_trapped ? 8 : trapped ? 4 : 1);
-        scenario->batches_min = SIM_BATCHES * (scenario->deletes_trapped  ? 8
-                                               : scenario->home_trapped   ? 4
-                                               : scenario->reader_trapped ? 4
-                                               : scenario->fill_trapped   ? 2
-                                               : scenario->leave_trapped  ? 2
-                                                                          : 1);
+        scenario->batches_min = SIM_BATCHES * sim_trap_needs(scenario)->batches;
     (void)sim_client_start(scenario, SIM_CLIENT_RAW, 0, RAW_PRODUCER);
     for (unsigned i = 0, count = kafka_count(scenario, 2); i < count; i++) {
         struct sim_client *client =
@@ -469,21 +449,9 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     sim_kept_watch(scenario);
     sim_places_watch(scenario);
     sim_visits_start(scenario);
-    if (scenario->reader_trapped) {
-        sim_trap_reader_start(scenario);
-    } else if (scenario->home_trapped) {
-        sim_trap_home_start(scenario);
-    } else if (scenario->move_trapped) {
-        sim_trap_moved_start(scenario);
-    } else if (scenario->hand_trapped) {
-        sim_trap_handed_start(scenario);
-    } else if (scenario->unasked_trapped) {
-        sim_trap_unasked_start(scenario);
-    } else if (scenario->fill_trapped) {
-        sim_trap_fill_start(scenario);
-    } else if (scenario->leave_trapped) {
-        sim_trap_leave_start(scenario);
-    } else if (!options->calm && !scenario->deletes_trapped) {
+    if (scenario->trap != SIM_TRAP_NONE) {
+        sim_trap_start(scenario);
+    } else if (!options->calm) {
         sim_nodes_faults_start(scenario);
         sim_closed_start(scenario);
         sim_aims_start(scenario);
@@ -493,9 +461,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     }
     sim_deletes_start(scenario);
     (void)sim_run_until(scenario, all_sent,
-                        scenario->brief && !scenario->fill_trapped && !scenario->leave_trapped
-                            ? BRIEF_RUN_US_MAX
-                            : CLUSTER_RUN_US_MAX);
+                        scenario->brief ? BRIEF_RUN_US_MAX : CLUSTER_RUN_US_MAX);
     phase(scenario, "healing");
     sim_nodes_heal(scenario);
     if (!sim_nodes_ready(scenario, HEAL_US_MAX)) {
@@ -635,9 +601,9 @@ static void cluster_choose(struct scenario *scenario)
         scenario->world->rmem_slow_per_mille = (uint32_t)sim_rng_between(rng, 1, 10);
     if (scenario->hard && sim_rng_chance(rng, 500)) scenario->value_bytes = 1600;
     scenario->world->silent_power = true;
-    if (scenario->fill_trapped || scenario->leave_trapped) {
-        if (scenario->fill_trapped) sim_trap_fill_set(scenario);
-        if (scenario->leave_trapped) sim_trap_leave_set(scenario);
+    if (scenario->trap == SIM_TRAP_FILL || scenario->trap == SIM_TRAP_LEAVE) {
+        if (scenario->trap == SIM_TRAP_FILL) sim_trap_fill_set(scenario);
+        if (scenario->trap == SIM_TRAP_LEAVE) sim_trap_leave_set(scenario);
         return;
     }
     sim_damage_choose(scenario);
@@ -665,11 +631,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->check = check_create(on_violation, world);
     /* Now and then one machine more, which is no voter. */
     bool one_more = options->nodes == SIM_VOTERS_MAX && sim_rng_chance(&world->work, 125);
-    scenario->reader_trapped = sim_trap_reader_choose(options);
-    scenario->fill_trapped = !scenario->reader_trapped && sim_trap_fill_choose(options);
-    scenario->leave_trapped =
-        !scenario->reader_trapped && !scenario->fill_trapped && sim_trap_leave_choose(options);
-    one_more |= scenario->reader_trapped || scenario->fill_trapped || scenario->leave_trapped;
+    one_more |= sim_trap_choose_early(scenario, options);
     sim_servers_init(scenario, options->nodes > 1 ? options->nodes + one_more : 1);
     scenario->cores = (uint32_t)sim_rng_between(&world->work, 1, SIM_CORES_MAX);
     scenario->memory_bytes = 512ull * 1024 * 1024;
@@ -688,7 +650,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     for (size_t i = 0; i < sizeof scenario->key; i++)
         scenario->key.bytes[i] = (uint8_t)sim_rng_next(&keys);
     scenario->with_kafka = options->records == 0 && sim_rng_chance(&scenario->kafka, 500);
-    scenario->with_kafka |= scenario->reader_trapped;
+    scenario->with_kafka |= scenario->trap == SIM_TRAP_READER;
     struct sim_rng trims;
     sim_rng_init(&trims, options->seed, "trims");
     scenario->with_trims = sim_rng_chance(&trims, 500);
@@ -697,15 +659,9 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->value_bytes = 200;
     scenario->hard = options->hard && scenario->server_count > 1;
     if (scenario->server_count > 1) cluster_choose(scenario);
-    if (scenario->server_count > 1) sim_deletes_choose(scenario, options->deletes);
-    if (scenario->server_count > 1) sim_trap_home_choose(scenario);
-    if (scenario->server_count > 1) sim_trap_moved_choose(scenario);
-    if (scenario->server_count > 1) sim_trap_unasked_choose(scenario);
-    if (scenario->server_count > 1) sim_trap_handed_choose(scenario);
-    if (scenario->server_count > 1 && !scenario->fill_trapped && !scenario->leave_trapped) {
-        sim_deletes_choose(scenario, options->deletes);
-        sim_trap_home_choose(scenario);
-    }
+    bool struck_alone = scenario->trap == SIM_TRAP_FILL || scenario->trap == SIM_TRAP_LEAVE;
+    if (scenario->server_count > 1 && !struck_alone) sim_deletes_choose(scenario, options->deletes);
+    if (scenario->server_count > 1) sim_trap_choose(scenario);
     if (scenario->server_count > 1 && options->hasty) sim_nodes_grace_choose(scenario);
     if (scenario->server_count > 1) sim_brief_choose(scenario, options);
     world->somebody_waits = somebody_waits;

@@ -151,6 +151,20 @@ struct sim_stamp {
     uint32_t stamp_epoch, stamp_version;
 };
 
+/* A trap of many steps, in the place of the scheduled faults: trap.c. */
+enum sim_trap {
+    SIM_TRAP_NONE,
+    SIM_TRAP_READER,  /* an owner is followed unheard: traps_reader.c */
+    SIM_TRAP_FILL,    /* copies that are being made are struck: traps_fill.c */
+    SIM_TRAP_LEAVE,   /* copies that leave are: traps_leave.c */
+    SIM_TRAP_DELETES, /* streams are deleted unheard: traps_deleted.c */
+    SIM_TRAP_HOME,    /* a set's home is followed unheard: traps_home.c */
+    SIM_TRAP_MOVED,   /* streamlets move all the time: traps_moved.c */
+    SIM_TRAP_UNASKED, /* who has whole what is damaged can't be asked: traps_unasked.c */
+    SIM_TRAP_HANDED,  /* streamlets move while replicas become their logs': traps_handed.c */
+    SIM_TRAPS,
+};
+
 struct scenario {
     unsigned boots_before; /* of server 0, when it was asked to stop */
     struct sim_world *world;
@@ -208,17 +222,10 @@ struct scenario {
     bool closed_rot; /* ... and of that only closed segments, which it has to make good by itself */
     bool rows_rot;   /* of a cluster without recovery: rows of closed segments do, between others */
     bool deletes;    /* streams are made and deleted */
-    bool deletes_trapped; /* ... and traps are set for that: traps_deleted.c */
-    bool home_trapped;    /* a set's home is followed unheard: traps_home.c */
-    bool move_trapped;    /* streamlets move all the time: traps_moved.c */
-    bool hand_trapped;    /* ... while replicas become their logs': traps_handed.c */
-    bool unasked_trapped; /* who has whole what is damaged can't be asked: traps_unasked.c */
-    bool reader_trapped;  /* an owner is followed unheard: traps_reader.c */
-    bool leave_trapped;   /* copies that leave are: traps_leave.c */
-    bool fill_trapped;    /* copies that are being made are struck: traps_fill.c */
-    bool scrubs;          /* its nodes look for damage by themselves */
-    uint64_t audit_us;    /* ... and owners ask as often for copies that are damaged; 0: as usual */
-    bool mends_struck;    /* something goes wrong while one is made good */
+    enum sim_trap trap;
+    bool scrubs;       /* its nodes look for damage by themselves */
+    uint64_t audit_us; /* ... and owners ask as often for copies that are damaged; 0: as usual */
+    bool mends_struck; /* something goes wrong while one is made good */
     unsigned refused_late;
     struct sim_rng mend, lost; /* lost: whether a file of the victim's loses its end, or is gone */
     struct sim_rot {           /* the first byte of each, where it is, and what it was */
@@ -378,26 +385,39 @@ void sim_aims_start(struct scenario *scenario);
 void sim_traps_start(struct scenario *scenario);
 /* ---- traps_fill.c ---- */
 /** Has the seed that? Before its machines are made, as it needs one more. */
-bool sim_trap_fill_choose(const struct scenario_options *options);
+bool sim_trap_fill_choose(uint64_t seed);
 /** Of a seed that has it: what it needs, in place of other choices. */
 void sim_trap_fill_set(struct scenario *scenario);
 void sim_trap_fill_start(struct scenario *scenario);
 /* ---- traps_home.c ---- */
 /** Has the seed that? After all other choices, before streams are chosen. */
-void sim_trap_home_choose(struct scenario *scenario);
+bool sim_trap_home_choose(struct scenario *scenario);
 /** A member asks a home that was followed, now and then, from now on. */
 void sim_trap_home_start(struct scenario *scenario);
+/* ---- trap.c ---- */
+struct sim_trap_needs {
+    uint32_t batches;            /* times SIM_BATCHES */
+    uint32_t copies, copies_min; /* of each stream; 0: any */
+    bool few_logs, on_disk;
+};
+const struct sim_trap_needs *sim_trap_needs(const struct scenario *scenario);
+/** Before machines are made: true: one more than the voters. */
+bool sim_trap_choose_early(struct scenario *scenario, const struct scenario_options *options);
+/** After all other choices, before streams are chosen. */
+void sim_trap_choose(struct scenario *scenario);
+void sim_trap_start(struct scenario *scenario);
+
 /* ---- aims_adopt.c ---- */
 /** Replicas that become a log's are struck, now and then, from now on. */
 void sim_aim_adopt_start(struct scenario *scenario);
 /* ---- traps_handed.c ---- */
-/** Has the seed that? After sim_trap_moved_choose() and sim_trap_unasked_choose(). */
-void sim_trap_handed_choose(struct scenario *scenario);
+/** Has the seed that? After all other choices, before streams are chosen. */
+bool sim_trap_handed_choose(struct scenario *scenario);
 /** Streamlets go on while replicas become their logs', from now on. */
 void sim_trap_handed_start(struct scenario *scenario);
 /* ---- traps_unasked.c ---- */
 /** Has the seed that? After all other choices, before streams are chosen. */
-void sim_trap_unasked_choose(struct scenario *scenario);
+bool sim_trap_unasked_choose(struct scenario *scenario);
 /** Of a seed that has it. */
 void sim_trap_unasked_start(struct scenario *scenario);
 /* ---- traps_torn.c ---- */
@@ -405,18 +425,18 @@ void sim_trap_unasked_start(struct scenario *scenario);
 void sim_trap_torn_start(struct scenario *scenario);
 /* ---- traps_moved.c ---- */
 /** Has the seed that? After all other choices, before streams are chosen. */
-void sim_trap_moved_choose(struct scenario *scenario);
+bool sim_trap_moved_choose(struct scenario *scenario);
 /** Streamlets move, and what is said of their copies comes late, from now on. */
 void sim_trap_moved_start(struct scenario *scenario);
 /* ---- traps_reader.c ---- */
 /** Has the seed that? Before its machines are made, as it needs one more. */
-bool sim_trap_reader_choose(const struct scenario_options *options);
+bool sim_trap_reader_choose(uint64_t seed);
 /** Of a seed that has it. */
 void sim_trap_reader_start(struct scenario *scenario);
 
 /* ---- traps_leave.c ---- */
 /** Has the seed that? Before its machines are made, as it needs one more, and two hosts. */
-bool sim_trap_leave_choose(const struct scenario_options *options);
+bool sim_trap_leave_choose(uint64_t seed);
 /** Of a seed that has it: what it needs, in place of other choices. */
 void sim_trap_leave_set(struct scenario *scenario);
 void sim_trap_leave_start(struct scenario *scenario);

@@ -239,7 +239,7 @@ void sim_servers_init(struct scenario *scenario, unsigned count)
     scenario->server_count = count;
     struct sim_rng machines; /* its own: seeds stay what they were */
     sim_rng_init(&machines, scenario->world->seed, "machines");
-    bool shared_machines = sim_rng_below(&machines, 3) == 0 || scenario->leave_trapped;
+    bool shared_machines = sim_rng_below(&machines, 3) == 0 || scenario->trap == SIM_TRAP_LEAVE;
     for (unsigned i = 0; i < count; i++) {
         struct sim_server *server = &scenario->servers[i];
         server->scenario = scenario;

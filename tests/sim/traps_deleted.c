@@ -205,9 +205,10 @@ void sim_trap_deleted_choose(struct scenario *scenario)
 {
     trap = (struct trap_deleted){.scenario = scenario};
     sim_rng_init(&trap.rng, scenario->world->seed, "trap-deleted");
-    if (scenario->calm || !scenario->rmem_kinds || !sim_rng_chance(&trap.rng, SEEDS_PER_MILLE))
+    if (scenario->calm || scenario->trap != SIM_TRAP_NONE || !scenario->rmem_kinds ||
+        !sim_rng_chance(&trap.rng, SEEDS_PER_MILLE))
         return;
-    scenario->deletes_trapped = true;
+    scenario->trap = SIM_TRAP_DELETES;
     /* Segments follow each other. */
     scenario->value_bytes = 1600;
     scenario->pause_us_max = 10000;
@@ -218,7 +219,8 @@ bool sim_trap_deleted_waits(struct sim_client *client, uint32_t stream,
 {
     struct scenario *scenario = client->scenario;
     struct sim_world *world = scenario->world;
-    if (!scenario->deletes_trapped || scenario->faults_over || world->now_us < trap.until_us)
+    if (scenario->trap != SIM_TRAP_DELETES || scenario->faults_over ||
+        world->now_us < trap.until_us)
         return false;
     if (!trap.wait_until_us) trap.wait_until_us = world->now_us + WAIT_US_MAX;
     bool over = world->now_us >= trap.wait_until_us;

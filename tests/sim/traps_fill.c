@@ -239,12 +239,10 @@ static void due(struct sim_world *world, struct sim_event *event)
                  scenario);
 }
 
-bool sim_trap_fill_choose(const struct scenario_options *options)
+bool sim_trap_fill_choose(uint64_t seed)
 {
-    sim_rng_init(&trap.rng, options->seed, "trap-fill");
-    bool chosen = sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
-    return chosen && options->recovery && options->nodes == SIM_VOTERS_MAX && !options->calm &&
-           !options->deletes;
+    sim_rng_init(&trap.rng, seed, "trap-fill");
+    return sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
 }
 
 void sim_trap_fill_set(struct scenario *scenario)

@@ -185,17 +185,13 @@ static void due(struct sim_world *world, struct sim_event *event)
                  scenario);
 }
 
-void sim_trap_handed_choose(struct scenario *scenario)
+bool sim_trap_handed_choose(struct scenario *scenario)
 {
     trap = (struct trap_handed){.scenario = scenario};
     sim_rng_init(&trap.rng, scenario->world->seed, "trap-handed");
-    bool chosen = sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
-    scenario->hand_trapped = chosen && scenario->server_count > 2 && scenario->recovery &&
-                             !scenario->calm && !scenario->deletes && !scenario->closed_rot &&
-                             !scenario->rows_rot && !scenario->home_trapped &&
-                             !scenario->reader_trapped && !scenario->move_trapped &&
-                             !scenario->unasked_trapped;
-    if (scenario->hand_trapped) scenario->value_bytes = VALUE_BYTES;
+    if (!sim_rng_chance(&trap.rng, SEEDS_PER_MILLE)) return false;
+    scenario->value_bytes = VALUE_BYTES;
+    return true;
 }
 
 void sim_trap_handed_start(struct scenario *scenario)

@@ -221,14 +221,11 @@ static void due(struct sim_world *world, struct sim_event *event)
                  event->a);
 }
 
-void sim_trap_home_choose(struct scenario *scenario)
+bool sim_trap_home_choose(struct scenario *scenario)
 {
     trap = (struct trap_home){.scenario = scenario};
     sim_rng_init(&trap.rng, scenario->world->seed, "trap-home");
-    bool chosen = sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
-    scenario->home_trapped = chosen && scenario->server_count > 2 && scenario->recovery &&
-                             !scenario->calm && !scenario->deletes && !scenario->closed_rot &&
-                             !scenario->rows_rot;
+    return sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
 }
 
 void sim_trap_home_start(struct scenario *scenario)

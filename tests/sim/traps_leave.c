@@ -254,13 +254,11 @@ static void look(struct sim_world *world, struct sim_event *event)
     sim_world_at(world, world->now_us + LOOK_US, look, scenario);
 }
 
-bool sim_trap_leave_choose(const struct scenario_options *options)
+bool sim_trap_leave_choose(uint64_t seed)
 {
     trap = (struct trap_leave){0};
-    sim_rng_init(&trap.rng, options->seed, "trap-leave");
-    bool chosen = sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
-    return chosen && options->recovery && options->nodes == SIM_VOTERS_MAX && !options->calm &&
-           !options->deletes;
+    sim_rng_init(&trap.rng, seed, "trap-leave");
+    return sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
 }
 
 void sim_trap_leave_set(struct scenario *scenario)

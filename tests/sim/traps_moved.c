@@ -170,16 +170,13 @@ static void due(struct sim_world *world, struct sim_event *event)
                  scenario);
 }
 
-void sim_trap_moved_choose(struct scenario *scenario)
+bool sim_trap_moved_choose(struct scenario *scenario)
 {
     trap = (struct trap_moved){.scenario = scenario};
     sim_rng_init(&trap.rng, scenario->world->seed, "trap-moved");
-    bool chosen = sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
-    scenario->move_trapped = chosen && scenario->server_count > 2 && scenario->recovery &&
-                             !scenario->calm && !scenario->deletes && !scenario->closed_rot &&
-                             !scenario->rows_rot && !scenario->home_trapped &&
-                             !scenario->reader_trapped;
-    if (scenario->move_trapped) scenario->value_bytes = VALUE_BYTES;
+    if (!sim_rng_chance(&trap.rng, SEEDS_PER_MILLE)) return false;
+    scenario->value_bytes = VALUE_BYTES;
+    return true;
 }
 
 void sim_trap_moved_start(struct scenario *scenario)

@@ -159,13 +159,11 @@ static void due(struct sim_world *world, struct sim_event *event)
                  event->a);
 }
 
-bool sim_trap_reader_choose(const struct scenario_options *options)
+bool sim_trap_reader_choose(uint64_t seed)
 {
     trap = (struct trap_reader){0};
-    sim_rng_init(&trap.rng, options->seed, "trap-reader");
-    bool chosen = sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
-    return chosen && options->recovery && options->nodes == SIM_VOTERS_MAX && !options->calm &&
-           !options->deletes;
+    sim_rng_init(&trap.rng, seed, "trap-reader");
+    return sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
 }
 
 void sim_trap_reader_start(struct scenario *scenario)

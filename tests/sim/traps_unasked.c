@@ -224,21 +224,19 @@ static void due(struct sim_world *world, struct sim_event *event)
                  event->a);
 }
 
-void sim_trap_unasked_choose(struct scenario *scenario)
+bool sim_trap_unasked_choose(struct scenario *scenario)
 {
     memset(&trap, 0, sizeof trap);
     trap.scenario = scenario;
     sim_rng_init(&trap.rng, scenario->world->seed, "trap-unasked");
-    bool chosen = sim_rng_chance(&trap.rng, SEEDS_PER_MILLE);
-    scenario->unasked_trapped = chosen && scenario->server_count == 3 && scenario->recovery &&
-                                !scenario->calm && !scenario->deletes && !scenario->victim &&
-                                !scenario->rows_rot && !scenario->home_trapped &&
-                                !scenario->reader_trapped && !scenario->move_trapped;
-    if (!scenario->unasked_trapped) return;
+    if (!sim_rng_chance(&trap.rng, SEEDS_PER_MILLE) || scenario->server_count > SIM_VOTERS_MAX ||
+        scenario->victim)
+        return false;
     scenario->value_bytes = 1600;
     /* No segment's place serves another before the bits are as they were. */
     scenario->move_per_mille = 0;
     scenario->with_trims = false;
+    return true;
 }
 
 void sim_trap_unasked_start(struct scenario *scenario)

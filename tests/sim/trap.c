@@ -1,0 +1,57 @@
+/* Which trap of many steps a cluster's seed has, and what it needs of the streams. A seed has one at most: each takes the
+ * place of the scheduled faults. */
+#include "tests/sim/scenario.h"
+
+static const struct kind {
+    void (*start)(struct scenario *scenario);
+    struct sim_trap_needs needs;
+} kinds[SIM_TRAPS] = {
+    [SIM_TRAP_NONE] = {NULL, {.batches = 1}},
+    [SIM_TRAP_READER] = {sim_trap_reader_start, {.batches = 4, .copies_min = 2}},
+    [SIM_TRAP_FILL] = {sim_trap_fill_start, {.batches = 1, .copies_min = 2, .few_logs = true}},
+    [SIM_TRAP_LEAVE] = {sim_trap_leave_start, {.batches = 1, .copies = 2, .few_logs = true}},
+    [SIM_TRAP_DELETES] = {NULL, {.batches = 8, .copies_min = 2, .few_logs = true}}, /* deletes.c */
+    [SIM_TRAP_HOME] = {sim_trap_home_start, {.batches = 4, .copies_min = 2}},
+    [SIM_TRAP_MOVED] = {sim_trap_moved_start, {.batches = 4, .copies = 2, .few_logs = true}},
+    [SIM_TRAP_UNASKED] = {sim_trap_unasked_start,
+                          {.batches = 4, .copies = 3, .few_logs = true, .on_disk = true}},
+    [SIM_TRAP_HANDED] = {sim_trap_handed_start, {.batches = 4, .copies = 2, .few_logs = true}},
+};
+
+const struct sim_trap_needs *sim_trap_needs(const struct scenario *scenario)
+{
+    return &kinds[scenario->trap].needs;
+}
+
+bool sim_trap_choose_early(struct scenario *scenario, const struct scenario_options *options)
+{
+    if (options->nodes != SIM_VOTERS_MAX || !options->recovery || options->calm || options->deletes)
+        return false;
+    if (sim_trap_reader_choose(options->seed))
+        scenario->trap = SIM_TRAP_READER;
+    else if (sim_trap_fill_choose(options->seed))
+        scenario->trap = SIM_TRAP_FILL;
+    else if (sim_trap_leave_choose(options->seed))
+        scenario->trap = SIM_TRAP_LEAVE;
+    return scenario->trap != SIM_TRAP_NONE;
+}
+
+void sim_trap_choose(struct scenario *scenario)
+{
+    static bool (*const choices[SIM_TRAPS])(struct scenario *) = {
+        [SIM_TRAP_HOME] = sim_trap_home_choose,
+        [SIM_TRAP_MOVED] = sim_trap_moved_choose,
+        [SIM_TRAP_UNASKED] = sim_trap_unasked_choose,
+        [SIM_TRAP_HANDED] = sim_trap_handed_choose,
+    };
+    if (scenario->server_count < SIM_VOTERS_MAX || !scenario->recovery || scenario->calm ||
+        scenario->deletes || scenario->closed_rot || scenario->rows_rot)
+        return;
+    for (unsigned i = 0; i < SIM_TRAPS && scenario->trap == SIM_TRAP_NONE; i++)
+        if (choices[i] && choices[i](scenario)) scenario->trap = i;
+}
+
+void sim_trap_start(struct scenario *scenario)
+{
+    if (kinds[scenario->trap].start) kinds[scenario->trap].start(scenario);
+}
