@@ -430,6 +430,8 @@ static void told_look(struct scenario *scenario, const char *when)
 static void cluster_body(struct scenario *scenario, const struct scenario_options *options)
 {
     struct sim_world *world = scenario->world;
+    sim_trace(world, "%s seed, trap %d", scenario->brief ? "a brief" : "a long",
+              (int)scenario->trap);
     phase(scenario, "forming");
     if (!sim_nodes_form(scenario, HEAL_US_MAX)) {
         sim_stuck(scenario, "the nodes do not become a cluster");
