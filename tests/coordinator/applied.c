@@ -84,8 +84,9 @@ static void node_name_write(struct applied_dice *dice, writer_of w)
 static void address_write(struct applied_dice *dice, writer_of w, unsigned of)
 {
     char address[LEAT_ADDRESS_BYTES_MAX + 2] = "";
-    snprintf(address, sizeof address, "host%u:%u", (unsigned)applied_below(dice, of),
-             (unsigned)applied_below(dice, 3));
+    const unsigned host = (unsigned)applied_below(dice, of),
+                   port = (unsigned)applied_below(dice, 3);
+    snprintf(address, sizeof address, "host%u:%u", host, port);
     switch (applied_below(dice, 80)) {
     case 0:
         address[0] = '\0';
@@ -197,24 +198,24 @@ static void stream_name_write(struct applied_dice *dice, writer_of w)
     text_write(w, name);
 }
 
+/* A draw a statement, here as elsewhere: compilers differ in which of one expression comes first. */
 static void settings_write(struct applied_dice *dice, writer_of w)
 {
-    struct leat_stream_settings it = {
-        .streamlets = (uint32_t)applied_below(dice, 5),
-        .logs = (uint32_t)applied_below(dice, 4),
-        .copies = (uint32_t)applied_below(dice, 3),
-        .min_copies = (uint32_t)applied_below(dice, 3),
-        .durability = (enum leat_durability)applied_below(dice, 3),
-        .segment_bytes_max = rarely(dice, 2) ? 0 : LEAT_SEGMENT_BYTES_MIN << applied_below(dice, 3),
-        .retention_ms = (int64_t)applied_below(dice, 1000) - 100,
-        .retention_bytes = (int64_t)applied_below(dice, 1000) - 100,
-        .batch_bytes_max =
-            rarely(dice, 2) ? 0 : LEAT_BATCH_BYTES_MAX - (uint32_t)applied_below(dice, 9),
-        .append_time = rarely(dice, 2),
-        .segment_bytes_asked = (uint32_t)applied_below(dice, 1000),
-        .compression_asked = (uint32_t)applied_below(dice, 5),
-        .validate = (enum leat_validate)applied_below(dice, 2),
-    };
+    struct leat_stream_settings it = {0};
+    it.streamlets = (uint32_t)applied_below(dice, 5);
+    it.logs = (uint32_t)applied_below(dice, 4);
+    it.copies = (uint32_t)applied_below(dice, 3);
+    it.min_copies = (uint32_t)applied_below(dice, 3);
+    it.durability = (enum leat_durability)applied_below(dice, 3);
+    it.segment_bytes_max = rarely(dice, 2) ? 0 : LEAT_SEGMENT_BYTES_MIN << applied_below(dice, 3);
+    it.retention_ms = (int64_t)applied_below(dice, 1000) - 100;
+    it.retention_bytes = (int64_t)applied_below(dice, 1000) - 100;
+    it.batch_bytes_max =
+        rarely(dice, 2) ? 0 : LEAT_BATCH_BYTES_MAX - (uint32_t)applied_below(dice, 9);
+    it.append_time = rarely(dice, 2);
+    it.segment_bytes_asked = (uint32_t)applied_below(dice, 1000);
+    it.compression_asked = (uint32_t)applied_below(dice, 5);
+    it.validate = (enum leat_validate)applied_below(dice, 2);
     switch (applied_below(dice, 100)) {
     case 0:
         it.streamlets = LEAT_STREAMLETS_MAX + 1;
@@ -470,7 +471,8 @@ static void recover_log_draw(struct applied_dice *dice, struct leat_machine *m,
 
 static void recover_draw(struct applied_dice *dice, struct leat_machine *m, writer_of w)
 {
-    uint32_t count = (uint32_t)applied_below(dice, 4) + !rarely(dice, 9);
+    uint32_t count = (uint32_t)applied_below(dice, 4);
+    if (!rarely(dice, 9)) count++;
     uint64_t to = incarnation_any(dice, m);
     const bool stays = rarely(dice, 4);
     begin(w, LEAT_COMMAND_RECOVER, 2);
@@ -521,7 +523,7 @@ static void others_draw(struct applied_dice *dice, writer_of w)
         break;
     default:
         begin(w, LEAT_COMMAND_PRODUCER_IDS, 1);
-        leat_msg_write_u64(w, applied_below(dice, 1000) * !rarely(dice, 20));
+        leat_msg_write_u64(w, rarely(dice, 20) ? 0 : applied_below(dice, 1000));
         break;
     }
 }
@@ -580,17 +582,13 @@ static void plain_draw(struct applied_dice *dice, struct leat_machine *m, writer
 /* One byte more, one less, or another one. */
 static void spoil(struct applied_dice *dice, struct applied_entry *entry)
 {
-    switch (applied_below(dice, 3)) {
-    case 0:
+    const uint64_t how = applied_below(dice, 3), at = applied_below(dice, entry->count);
+    if (how == 0)
         entry->bytes[entry->count++] = 1;
-        break;
-    case 1:
-        entry->count -= entry->count > 0;
-        break;
-    default:
-        entry->bytes[applied_below(dice, entry->count)] ^= (uint8_t)(1 + applied_below(dice, 255));
-        break;
-    }
+    else if (how == 1)
+        entry->count--;
+    else
+        entry->bytes[at] ^= (uint8_t)(1 + applied_below(dice, 255));
 }
 
 void applied_draw(struct applied_dice *dice, struct leat_machine *machine,

@@ -110,9 +110,11 @@ static void address_draw(char *out, size_t bytes)
     snprintf(out, bytes, "h%u:1", (unsigned)below(NAMES));
 }
 
+static int finish(void **state);
 static int begin(void **state)
 {
     (void)state;
+    if (coordinator) finish(NULL);
     coordinator = calloc(1, sizeof *coordinator);
     assert_non_null(coordinator);
     clock_of_test = (struct leat_clock){.now_us = clock_now};
@@ -133,6 +135,7 @@ static int finish(void **state)
     (void)state;
     leat_machine_fini(&coordinator->machine);
     free(coordinator);
+    coordinator = NULL;
     return 0;
 }
 

@@ -144,9 +144,11 @@ static void on_standing(void *owner, enum leat_standing standing)
 
 static struct raft_server servers[4];
 
+static int finish(void **state);
 static int begin(void **state)
 {
     (void)state;
+    if (coordinator) finish(NULL);
     coordinator = calloc(1, sizeof *coordinator);
     assert_non_null(coordinator);
     clock_of_test = (struct leat_clock){.now_us = clock_now};
@@ -169,6 +171,7 @@ static int finish(void **state)
 {
     (void)state;
     free(coordinator);
+    coordinator = NULL;
     return 0;
 }
 
