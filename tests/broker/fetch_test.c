@@ -108,7 +108,13 @@ static void what_is_asked_for_has_limits(void **state)
         assert_int_equal(it.last->bytes_max, rows[i].max_bytes);
         assert_true(it.last->deadline_us == alone.now_us + rows[i].wait_us);
         assert_int_equal(it.last->items->max_bytes, UINT32_MAX);
+        assert_true(it.last->buffer_wait.on_buffer == leat_fetch_on_buffer);
+        assert_true(it.last->timer.on_expired == leat_fetch_on_timer);
+        struct leat_list line; /* for a buffer: it leaves that as it goes */
+        leat_list_init(&line);
+        leat_list_push_back(&line, &it.last->buffer_wait.link);
         leat_fetch_free(it.last);
+        assert_true(leat_list_empty(&line));
         end();
     }
 }
@@ -199,6 +205,16 @@ static void refusals_are_told_in_words(void **state)
 static void refusal_of_a_route_is_told_as_it_is_now(void **state)
 {
     (void)state;
+    begin(); /* nor is it said of another reason that the coordinators could not be asked */
+    it.route = LEAT_E_STARTING;
+    it.later = true;
+    (void)frame(5, 1, 1, 1000, 500);
+    it.route = LEAT_OK;
+    it.later = false;
+    said_enough();
+    leat_fetch_run(it.last);
+    assert_said("answer 5, with 0 bytes\n  STARTING 0 bytes, 0 to 0\nleave\n");
+    end();
     for (unsigned i = 0; i < 2; i++) {
         begin();
         it.route = LEAT_E_NOT_OWNER;
@@ -221,7 +237,7 @@ static void refusal_of_a_route_is_told_as_it_is_now(void **state)
 static void offset_that_is_too_high_is_told_by_the_owner_alone(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         begin();
         it.clustered = true;
         has(0, LEAT_E_OFFSET_OUT_OF_RANGE, 0), has(1, LEAT_OK, 200);
@@ -230,7 +246,8 @@ static void offset_that_is_too_high_is_told_by_the_owner_alone(void **state)
         assert_said("admits 1 fetch, its only?\nadmits 2 logs, its only?\ndrop reads\nconfirm\n");
         assert_int_equal(it.last->state, LEAT_FETCH_CONFIRMING);
         if (i == 1) it.route = LEAT_E_NOT_OWNER;
-        confirmed(i == 2 ? LEAT_E_TIMEOUT : LEAT_OK);
+        if (i == 3) it.route = LEAT_E_STARTING;
+        confirmed(i >= 2 ? LEAT_E_TIMEOUT : LEAT_OK);
         assert_ptr_equal(alone.cores[0].ready_fetches.next, &it.last->link);
         assert_int_equal(it.last->state, LEAT_FETCH_UNWATCHING);
         assert_false(it.last->items->next->confirmed);
@@ -242,7 +259,8 @@ static void offset_that_is_too_high_is_told_by_the_owner_alone(void **state)
             "  NOT_OWNER 0 bytes, 5 to 39: not here\n",
             "  STARTING 0 bytes, 5 to 39: the offset is beyond what this node has, and whether it "
             "is "
-            "still the owner can't be found out now: try again\n"};
+            "still the owner can't be found out now: try again\n",
+            "  STARTING 0 bytes, 5 to 39: not here\n"};
         char expected[512];
         snprintf(expected, sizeof expected,
                  "answer 5, with 200 bytes\n%s  OK 200 bytes, 5 to 60\nowes\nlend\nsend 4\n",
@@ -314,7 +332,16 @@ static void frame_is_checked(void **state)
                  "refuse 5 TOO_MANY: a fetch names 1 to 1024 logs, not %u\n", counts[i]);
         assert_said(expected);
     }
-    struct leat_frame bad = {.request = 5, .control = (const uint8_t *)"\x07", .control_bytes = 1};
+    uint8_t most[8192] = {0}; /* so many may be named, but these are none */
+    struct leat_msg_writer most_writer;
+    leat_msg_writer_init(&most_writer, most, sizeof most);
+    leat_msg_fetch_write(&most_writer, &(struct leat_msg_fetch){.log_count = LEAT_FETCH_LOGS_MAX});
+    struct leat_frame bad = {.request = 5, .control = most, .control_bytes = sizeof most};
+    assert_int_equal(leat_fetch_frame(&it.peer, &bad), LEAT_HANDLED);
+    assert_said(
+        "admits 1 fetch, its only?\nadmits 1024 logs, its only?\nnarrow logs\nleave\n"
+        "refuse 5 INVALID: log 1 of the fetch is not [stream, streamlet, log, epoch, from]\n");
+    bad = (struct leat_frame){.request = 5, .control = (const uint8_t *)"\x07", .control_bytes = 1};
     assert_int_equal(leat_fetch_frame(&it.peer, &bad), LEAT_HANDLED);
     assert_said(
         "refuse 5 INVALID: the control body of a fetch is not [min bytes, max bytes, wait ms, "

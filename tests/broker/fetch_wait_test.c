@@ -447,6 +447,7 @@ static void fetches_give_way(void **state)
     leat_fetch_give_way(core);
     assert_false(it.fetches[1].over_deadline);
     it.not_of = FETCHES;
+    it.wanted.of_all = 1; /* and as many of an address */
     leat_fetch_give_way(core);
     assert_true(it.fetches[1].over_deadline);
     for (unsigned f = 0; f < FETCHES; f++)

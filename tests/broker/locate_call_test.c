@@ -52,8 +52,8 @@ static void many_are_answered(void **state)
 {
     (void)state;
     begin();
-    static struct leat_msg_locate rows[LEAT_LOCATE_LOGS_MAX];
-    for (unsigned i = 0; i < LEAT_LOCATE_LOGS_MAX; i++)
+    static struct leat_msg_locate rows[LEAT_LOCATE_LOGS_MAX + 1];
+    for (unsigned i = 0; i <= LEAT_LOCATE_LOGS_MAX; i++)
         rows[i] = wanted(LEAT_LOCATE_OFFSET, 10 + i, (struct leat_position){0, 0, 0});
     asks(rows, LEAT_LOCATE_LOGS_MAX, LEAT_LOCATE_LOGS_MAX);
     while (alone_deliver())
@@ -67,6 +67,8 @@ static void many_are_answered(void **state)
         assert_int_equal(found.offset, 1010 + i);
     }
     assert_true(leat_msg_read_done(&reader));
+    asks(rows, LEAT_LOCATE_LOGS_MAX + 1, LEAT_LOCATE_LOGS_MAX + 1);
+    assert_said_first("refuse INVALID: a locate names 1 to 1024 logs as");
     end();
 }
 

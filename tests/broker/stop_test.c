@@ -155,6 +155,10 @@ static void node_stops_step_by_step(void **state)
     assert_said("mail to 0\n");
     alone_deliver();
     assert_true(alone.cores[0].ending);
+    for (it.restless = 0; it.restless < 2; it.restless++) {
+        leat_core_ending(&alone.cores[0]);
+        assert_said("");
+    }
     it.restless = 1; /* it still gives memory back */
     leat_core_ending(&alone.cores[0]);
     assert_said("");
