@@ -2,6 +2,8 @@
  * waits, and when the engine comes round by itself. */
 #include "tests/producer/steps_rig.h"
 
+#include "base/mem.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -307,6 +309,47 @@ static void streams_engine_comes_round_in_time(void **state)
     steps_end();
 }
 
+/* Goal: with nothing under way the engine comes round when the oldest open batch is due, and not before, whatever it
+ * was to come round for until then. */
+static void streams_engine_does_not_come_round_for_what_is_over(void **state)
+{
+    (void)state;
+    steps_ready(100, 1);
+    assert_int_equal(steps_add(1, -1), LEAT_OK);
+    steps_turn(1);
+    assert_int_equal(look_us(), 20000); /* an append is under way */
+    steps_answer(ok, 1, NULL);
+    steps.engine->options.linger_us = steps.engine->gather->linger_us = 50000;
+    assert_int_equal(steps_add(2, -1), LEAT_OK);
+    steps_turn(0);
+    assert_int_equal(look_us(), 50000);
+    steps_end();
+}
+
+/* Goal: a stream for which there is no memory when it becomes known is not known: it is looked up again. */
+static void streams_without_memory_are_looked_up_again(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n <= 2; n++) {
+        steps_begin(1);
+        assert_int_equal(steps_add(1, -1), LEAT_OK);
+        steps_turn(1);
+        leat_mem_fail_at(n);
+        steps_known(5, 3, 0);
+        leat_mem_fail_at(0);
+        assert_int_equal(steps.engine->stats.last_error, LEAT_E_NO_MEMORY);
+        steps_turn(1);
+        steps_did("lookup s;lookup s;");
+        steps_known(5, 3, 0);
+        steps_turn(1);
+        steps_id(100, 3);
+        steps_turn(1);
+        steps_did("id? -1.-1;append 5/1/0@42: 100.3+0#1;");
+        steps_answer(ok, 1, NULL);
+        steps_end();
+    }
+}
+
 /* Goal: a streamlet whose log has a frame and more to send keeps its next batch open, filling up. */
 static void streams_batch_is_held_while_its_log_has_enough(void **state)
 {
@@ -347,6 +390,8 @@ int main(void)
         cmocka_unit_test(streams_streamlet_that_is_gone_is_refused),
         cmocka_unit_test(streams_id_is_asked_for_until_it_is_there),
         cmocka_unit_test(streams_engine_comes_round_in_time),
+        cmocka_unit_test(streams_engine_does_not_come_round_for_what_is_over),
+        cmocka_unit_test(streams_without_memory_are_looked_up_again),
         cmocka_unit_test(streams_batch_is_held_while_its_log_has_enough),
     };
     return cmocka_run_group_tests_name("producer streams", tests, NULL, NULL);
