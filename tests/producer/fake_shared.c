@@ -137,6 +137,7 @@ void leat_shared_start(struct leat_shared *shared, void *owner, void (*on_turn_e
     shared->owner = owner;
     shared->touched = true;
     fake_shared.turn = on_turn_end;
+    fake_shared.gathers = true;
 }
 
 void leat_shared_post(struct leat_shared *shared, struct leat_mail *mail)
@@ -171,6 +172,7 @@ void leat_shared_close(struct leat_shared *shared)
     fake_shared.closed++;
     fake_shared.place = NULL;
     fake_shared.turn = NULL;
+    fake_shared.gathers = false;
     leat_client_destroy(&fake_shared.client);
 }
 
@@ -207,8 +209,13 @@ uint64_t leat_shared_now_us(void *unused)
     return now_us(unused);
 }
 
+/* Only the gather asks for it, which is to be under its lock: the producer's first member. */
 int64_t leat_shared_wall_ms(void *unused)
 {
+    if (fake_shared.gathers) {
+        const struct leat_spin *lock = fake_shared.place->owner;
+        LEAT_ASSERT(atomic_load(&lock->taken) == 1);
+    }
     return wall_ms(unused);
 }
 

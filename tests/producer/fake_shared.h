@@ -28,6 +28,7 @@ struct fake_shared {
     /* What was called, and how often. */
     struct leat_shared_options options;
     char brokers[64], name[64];
+    bool gathers; /* it is started: whoever adds a record has its lock */
     unsigned opened, started, posted, turns, sent_asked, closed, waited, told;
 };
 extern struct fake_shared fake_shared;

@@ -50,7 +50,7 @@ static void produce_record_arrives_as_it_was_given(void **state)
     enum { ROWS = sizeof rows / sizeof rows[0] };
     for (unsigned how = 0; how < 3; how++) {
         leat_producer *producer = ready(STREAMLETS);
-        int64_t now = leat_shared_wall_ms(NULL);
+        int64_t now = fake_shared.world.clock.wall_ms(&fake_shared.world);
         struct told told[ROWS] = {0};
         size_t queued = 0;
         if (how == 0)
