@@ -406,6 +406,33 @@ static void steps_time_that_is_over_is_told(void **state)
     steps_end();
 }
 
+/* Goal: a look at the time before that is over changes nothing, be it of the very first sequence. */
+static void steps_time_that_is_not_over_changes_nothing(void **state)
+{
+    (void)state;
+    steps_begin(1);
+    assert_int_equal(steps_add(1, -1), LEAT_OK);
+    steps_turn(1);
+    steps_known(5, 1, 0);
+    steps_turn(1);
+    steps_id(100, 3);
+    steps_turn(1);
+    steps_append_fails(LEAT_E_CLOSED, "it broke");
+    steps_did("lookup s;id? -1.-1;append 5/0/0@40: 100.3+0#1;");
+    struct leat_producer_log *log = steps.engine->streams[0]->own[0];
+    leat_producer_log_expire(log, steps.now_us);
+    steps_did("");
+    assert_int_equal(log->sequenced, 1);
+    assert_false(log->needs_epoch);
+    steps_turn(1000);
+    steps_known(5, 1, 0);
+    steps_turn(1);
+    steps_did("lookup s;append 5/0/0@40: 100.3+0#1;");
+    answer_all(LEAT_OK, NULL);
+    steps_did("#1 at 10;");
+    steps_end();
+}
+
 /* Goal: a batch that is larger than its stream takes by now is cut before it is sent again, all under the next epoch;
  * one of a single record fails by its name. */
 static void steps_too_large_is_cut(void **state)
@@ -518,6 +545,7 @@ int main(void)
         cmocka_unit_test(steps_answer_that_can_not_be_read_says_nothing),
         cmocka_unit_test(steps_send_that_is_refused_is_tried_again),
         cmocka_unit_test(steps_time_that_is_over_is_told),
+        cmocka_unit_test(steps_time_that_is_not_over_changes_nothing),
         cmocka_unit_test(steps_too_large_is_cut),
         cmocka_unit_test(steps_no_batch_is_larger_than_its_stream_takes),
         cmocka_unit_test(steps_stop_takes_everything_back),
