@@ -439,6 +439,33 @@ static void memory_looks_for_a_better_place_now_and_then(void **state)
     bench_free(bench);
 }
 
+/* Goal: who waits for memory has the flush hurry, also where half of the pool and what could be evicted is all that is
+ * used: it may lie in pieces. */
+static void memory_that_is_waited_for_hurries_the_flush(void **state)
+{
+    (void)state;
+    for (unsigned waits = 0; waits < 2; waits++) {
+        struct bench *bench = bench_ready(51);
+        struct mine *mine[PLACES];
+        for (unsigned i = 0; i < PLACES; i++)
+            mine[i] = open_one(bench, PLACE);
+        bench->store->started = false;
+        for (unsigned i = 0; i < 8; i++)
+            to_cached(bench, mine[i]);
+        mine[8]->extent_count = 1;
+        mine[8]->extents[0] = (struct leat_extent){100, 99};
+        assert_int_equal(do_now(bench, mine[8], LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_false(leat_flush_pressed(bench->store));
+        if (waits) (void)reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+        fake_settle(&bench->world);
+        assert_int_equal(leat_flush_pressed(bench->store), waits);
+        bench->store->started = true;
+        fake_pass(&bench->world, 30000); /* before its delay is over */
+        assert_int_equal(mine[8]->flushed, waits);
+        bench_free(bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,6 +478,7 @@ int main(void)
         cmocka_unit_test(memory_refuses_what_can_not_be_noted),
         cmocka_unit_test(memory_favours_who_has_waited),
         cmocka_unit_test(memory_looks_for_a_better_place_now_and_then),
+        cmocka_unit_test(memory_that_is_waited_for_hurries_the_flush),
     };
     return cmocka_run_group_tests_name("store memory", tests, NULL, NULL);
 }
