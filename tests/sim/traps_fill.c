@@ -8,6 +8,9 @@
  * MOVED: it takes as long, and the log goes to the very node that gets the copy: whoever owns it then does not know of
  * the write.
  *
+ * CUT: it takes as long, and the session with that node ends; its owner tells what lies there in the next one. This may
+ * be any write.
+ *
  * POWER: with its last bytes on their way the node loses its power while it calls the copy closed. What it finds at its
  * next start is not to be called whole before it is closed: it would be taken for the end of its log. */
 #include <string.h>
@@ -31,14 +34,14 @@ enum {
     OPS_MAX = 8, /* of the disk, from when the last bytes have arrived */
 };
 
-enum trap_kind { TRIMMED, MOVED, POWER };
+enum trap_kind { TRIMMED, MOVED, CUT, POWER };
 
 static struct {
     struct scenario *scenario;
     struct sim_rng rng;
     enum trap_kind kind;
     bool armed;
-    /* POWER: the copy, its row on that node's disk, and until when the node's next start is waited for; 0: it is not. */
+    /* POWER: the copy, its row on that node's disk, until when its next start is waited for; 0: it is not. */
     struct sim_server *server;
     struct leat_log_ref log;
     struct leat_segment_id segment;
@@ -184,14 +187,27 @@ static bool move_strikes(const struct rep_copy *copy, struct sim_server *server)
     return true;
 }
 
+static void cut_due(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_server *server = event->a;
+    if (!trap.scenario->faults_over && lives(server)) (void)sim_net_reset(server->process, 1000);
+    (void)world;
+}
+
+static bool cut_strikes(struct sim_server *server)
+{
+    struct sim_world *world = trap.scenario->world;
+    sim_world_at(world, world->now_us + sim_rng_between(&trap.rng, 50, 2000), cut_due, server);
+    return true;
+}
+
 /* ---- when ---- */
 
 static void arm(struct sim_world *world, struct sim_event *event)
 {
     trap.armed = true;
-    trap.kind = sim_rng_chance(&trap.rng, 400)   ? POWER
-                : sim_rng_chance(&trap.rng, 500) ? MOVED
-                                                 : TRIMMED;
+    trap.kind =
+        sim_rng_chance(&trap.rng, 350) ? POWER : (enum trap_kind)sim_rng_below(&trap.rng, POWER);
     (void)world, (void)event;
 }
 
@@ -200,8 +216,9 @@ static uint64_t on_write(const struct leat_rmem_write *it, enum leat_rmem_kind k
 {
     const struct rep_write *write = (const struct rep_write *)(const void *)it;
     const struct rep_copy *copy = write->copy;
-    if (!trap.armed || trap.scenario->faults_over || !copy->set || !copy->set->closed ||
-        !copy->incomplete || copy->set->dropping || !copy->set->seg)
+    bool fills = copy->set && copy->set->closed && copy->incomplete;
+    if (!trap.armed || trap.scenario->faults_over || !copy->set || !copy->set->seg ||
+        copy->set->dropping || (!fills && trap.kind != CUT))
         return 0;
     struct sim_server *server = server_named(copy->peer->node.name);
     if (!server) return 0;
@@ -209,7 +226,9 @@ static uint64_t on_write(const struct leat_rmem_write *it, enum leat_rmem_kind k
     if (trap.kind == POWER)
         strikes = power_strikes(copy, write, server);
     else if (kind == LEAT_RMEM_VERBS)
-        strikes = trap.kind == TRIMMED ? trim_strikes(copy) : move_strikes(copy, server);
+        strikes = trap.kind == TRIMMED ? trim_strikes(copy)
+                  : trap.kind == MOVED ? move_strikes(copy, server)
+                                       : cut_strikes(server);
     if (!strikes) return 0;
     struct sim_world *world = trap.scenario->world;
     trap.armed = false;
