@@ -110,6 +110,15 @@ static void steps_unknown_is_sent_again_as_it_was(void **state)
         answer_all(LEAT_OK, NULL);
         steps_did("#1 at 10;#2 at 11;#3 at 12;#4 at 13;");
         assert_int_equal(steps.engine->stats.retries, 3);
+        /* It was acked: the next pause is the shortest again. */
+        assert_int_equal(steps_add(5, -1), LEAT_OK);
+        steps_turn(1);
+        steps_did("append 5/0/0@40: 100.3+5#5;");
+        answer_all(LEAT_E_AGAIN, NULL);
+        steps_turn(999);
+        steps_did("");
+        steps_turn(1);
+        steps_did("append 5/0/0@40: 100.3+5#5;");
         steps_end();
     }
 }
