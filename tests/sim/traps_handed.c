@@ -3,7 +3,7 @@
  * writes are slow there, so that it makes them its own for long; meanwhile it goes on to the third node, which has
  * none. When that one has it, what is on its way is stopped there for up to 0.3 s: it is on its way when the third node
  * asks for it. From then on reads are stopped, too, and for longer. Whoever began to read it then would end with a
- * replica that is gone. */
+ * replica that is gone. Or whoever wrote it is killed, and fenced while it is on its way. */
 #include "broker/takeover.h"
 #include "replication/backup.h"
 #include "tests/sim/scenario.h"
@@ -16,6 +16,7 @@ enum {
     SLOW_US = 3 * 1000,       /* of each write, as it were */
     STOP_US_LEAST = 100 * 1000,
     STOP_US_MAX = 300 * 1000,
+    KILL_PER_MILLE = 300,
     READ_US = 3 * 1000, /* after the writes */
     VALUE_BYTES = 1600, /* of records: many segments are closed */
 };
@@ -120,6 +121,18 @@ static void begin(void)
     step_to(COMES, STEP_US_MAX);
 }
 
+/* Of that one; NULL: it does not live, or is there itself. */
+static struct sim_server *writer_of(const struct replica *rep)
+{
+    for (unsigned i = 0; i < trap.scenario->server_count && rep->writer; i++) {
+        struct sim_server *server = &trap.scenario->servers[i];
+        if (server != trap.has && lives(server) &&
+            server->node->incarnation == rep->writer->incarnation)
+            return server;
+    }
+    return NULL;
+}
+
 static void stop(const struct replica *adopted)
 {
     struct sim_world *world = trap.scenario->world;
@@ -132,6 +145,10 @@ static void stop(const struct replica *adopted)
     sim_trace(world, "trap: %s has %u/%u, and segment %llu of it is on its way to a log of %s",
               trap.third->name, trap.stream, trap.streamlet, (unsigned long long)trap.segment,
               trap.has->name);
+    struct sim_server *writer = writer_of(adopted);
+    if (!writer || !sim_rng_chance(&trap.rng, KILL_PER_MILLE)) return;
+    sim_fault_struck(world, SIM_FAULT_KILL);
+    sim_process_die(writer->process, sim_death_of(writer, SIM_DEATH_KILL));
 }
 
 static void step(void)
