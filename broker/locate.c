@@ -228,7 +228,10 @@ static void locating_step(struct leat_core *home)
 {
     struct leat_list *link = leat_list_pop_front(&home->locating);
     struct leat_locator *locator = LEAT_CONTAINER(link, struct leat_locator, line);
-    if (leat_locate_step(&locator->op) == LEAT_E_AGAIN)
+    leat_err rc = leat_locate_step(&locator->op);
+    while (rc == LEAT_E_AGAIN && LEAT_BUG(LOOK_UP_WHOLE))
+        rc = leat_locate_step(&locator->op);
+    if (rc == LEAT_E_AGAIN)
         leat_list_push_front(&home->locating, link);
     else
         locator_back(locator);

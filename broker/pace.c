@@ -7,6 +7,7 @@
  * is theirs for minutes, and a ping waits as long. Time alone would not do: it is known only when it is spent. */
 #include "broker/pace.h"
 
+#include "base/bug.h"
 #include "broker/core.h"
 
 void leat_pace_init(struct leat_core *core)
@@ -137,7 +138,7 @@ bool leat_pace_begin(struct leat_peer *peer)
     peer->pace.frame_due = false;
     bool others_first =
         pace->addresses.count > 0 || pace->left_us <= 0 || peer->pace.begun_in == pace->turn;
-    if (!due && can_wait(peer) && others_first) {
+    if (!due && can_wait(peer) && others_first && !LEAT_BUG(TURN_WHOLE)) {
         leat_peer_pause(peer, LEAT_PAUSE_TURN);
         wait_in_line(peer);
         return false;

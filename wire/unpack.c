@@ -363,12 +363,15 @@ void leat_unpacker_seek_begin(struct leat_unpacker *unpacker, const struct leat_
     unpacker->check.sought_from = from;
 }
 
+_Thread_local uint64_t leat_unpack_sought;
+
 leat_err leat_unpacker_seek_step(struct leat_unpacker *unpacker, const struct leat_batch *batch,
                                  size_t most, uint32_t *out_delta, int64_t *out_ms)
 {
     struct leat_batch whole = *batch;
     size_t bytes;
     leat_err rc = leat_unpacker_step(unpacker, &whole, most, &bytes, NULL);
+    leat_unpack_sought += bytes;
     if (unpacker->check.found) {
         *out_delta = unpacker->check.found_at;
         *out_ms = unpacker->check.found_ms;

@@ -60,4 +60,7 @@ void leat_unpacker_seek_begin(struct leat_unpacker *unpacker, const struct leat_
 leat_err leat_unpacker_seek_step(struct leat_unpacker *unpacker, const struct leat_batch *batch,
                                  size_t most, uint32_t *out_delta, int64_t *out_ms) LEAT_NODISCARD;
 
+/** Tests: bytes that this thread has uncompressed to look for times. */
+extern _Thread_local uint64_t leat_unpack_sought;
+
 #endif

@@ -406,6 +406,8 @@ static void out_put(struct leat_conn *conn, struct leat_send *send, const void *
     conn->out_last = out;
     if (!conn->queued) conn->taken_us = conn->actor->world->now_us;
     conn->queued += bytes;
+    if (conn->peer && conn->peer->actor)
+        conn->actor->work_us += bytes * conn->peer->actor->process->answer_us_of_byte;
     conn_dirty(conn);
 }
 

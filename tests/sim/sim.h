@@ -64,6 +64,7 @@ enum sim_fault {
     SIM_FAULT_LOST_FILE,  /* a store file is gone, or has lost its end */
     SIM_FAULT_TRIM,       /* no fault: a log begins later by request */
     SIM_FAULT_SWIFT,      /* no fault: a stream that nobody troubles was answered in time */
+    SIM_FAULT_TORMENT,    /* a core was given much to do: torment.c */
     SIM_FAULTS_ONE_NODE,  /* from here on: of worlds with several nodes */
     SIM_FAULT_RMEM_TORN = SIM_FAULTS_ONE_NODE, /* a one-sided write arrived in part */
     SIM_FAULT_RMEM_ERROR,                      /* a one-sided write failed */
@@ -184,6 +185,8 @@ struct sim_world {
     bool tracing;
     /* The actor whose code runs now, and the way out of it when its process dies inside a call. */
     struct sim_actor *running;
+    /* How long what was done since it was asked last keeps the actor busy that did it, beside; NULL: not at all. */
+    uint64_t (*weigh)(void);
     struct sim_process *entered;
     struct sim_event *current;
     jmp_buf escape;
@@ -248,6 +251,8 @@ struct sim_process {
     struct sim_disk *disk;
     struct sim_arena *arena;
     struct sim_rmem_host *rmem_host;
+    uint64_t
+        answer_us_of_byte; /* how long whoever sends to it is busy with a byte; 0: as with others */
     struct sim_actor *actors;
     void (*on_death)(struct sim_process *process, enum sim_death death);
     void *owner;
@@ -266,6 +271,7 @@ struct sim_actor {
     bool turn_scheduled;
     uint64_t turn;       /* number of the one that is scheduled */
     uint64_t free_at_us; /* busy until then */
+    uint64_t work_us;    /* that this turn takes, beside */
     uint64_t wake_at_us, wake_scheduled_us;
     unsigned spins; /* turns in a row that the clock alone began and that asked for a past time */
     uint64_t mail_last_us[LEAT_ACTORS]; /* to each: keeps the order of a pair */

@@ -279,6 +279,7 @@ void sim_swift_start(struct scenario *scenario)
     it->calm_us = UINT64_MAX;
     swift_of_seed = it;
     sim_actor_post(it->actor, LOOK_US, step, it);
+    sim_torment_start(scenario);
 }
 
 void sim_swift_end(void)

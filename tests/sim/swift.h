@@ -7,5 +7,8 @@
 void sim_swift_start(struct scenario *scenario);
 /** Whoever comes now damages what is stored. */
 void sim_swift_end(void);
+/* ---- torment.c ---- */
+/** In a part of the seeds of one node and one core somebody gives that core much to do. */
+void sim_torment_start(struct scenario *scenario);
 
 #endif

@@ -50,6 +50,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_LOST_FILE] = "lost_file",
     [SIM_FAULT_TRIM] = "trim",
     [SIM_FAULT_SWIFT] = "swift_answer",
+    [SIM_FAULT_TORMENT] = "torment",
     [SIM_FAULT_RMEM_TORN] = "torn_rmem_write",
     [SIM_FAULT_RMEM_ERROR] = "failed_rmem_write",
     [SIM_FAULT_RMEM_MIXED] = "mixed_rmem_write",
@@ -454,7 +455,9 @@ static void turn_run(struct sim_world *world, struct sim_event *event)
     if (actor->after_turn) actor->after_turn(actor);
     uint64_t busy_us = sim_rng_between(&world->schedule, 1, 20);
     if (sim_rng_chance(&world->schedule, 20)) busy_us += sim_rng_below(&world->schedule, 3000);
-    actor->free_at_us = world->now_us + busy_us;
+    if (world->weigh) busy_us += world->weigh();
+    actor->free_at_us = world->now_us + busy_us + actor->work_us;
+    actor->work_us = 0;
     if (actor->inbox_first) turn_at(actor, actor->free_at_us);
 }
 
