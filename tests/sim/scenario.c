@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/diary.h"
+#include "tests/sim/stranger.h"
 #include "tests/sim/swift.h"
 #include "tests/sim/told.h"
 
@@ -447,6 +448,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     phase(scenario, "work");
     consumers_start(scenario);
     if (!options->on_built && !options->calm) sim_swift_start(scenario);
+    if (!options->on_built && !options->calm) sim_stranger_choose(scenario);
     sim_copies_watch(scenario);
     sim_kept_watch(scenario);
     sim_places_watch(scenario);
@@ -689,6 +691,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
         out_result->faults[SIM_FAULT_LOST_FILE] = world->faults[SIM_FAULT_LOST_FILE];
     for (int i = SIM_FAULT_CLOSED_OWN; i <= SIM_FAULT_TOLD_GROUPS; i++)
         out_result->faults[i] = world->faults[i];
+    out_result->faults[SIM_FAULT_STRANGER] = world->faults[SIM_FAULT_STRANGER];
     out_result->faults[SIM_FAULT_DEAF] = world->faults[SIM_FAULT_DEAF];
     out_result->trace_hash = world->trace_hash;
     out_result->acked_records = check_acked_count(scenario->check);

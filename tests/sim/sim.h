@@ -127,6 +127,7 @@ enum sim_fault {
     SIM_FAULT_TORN_BESIDE, /* an owner was killed whose backup had a torn copy beside a whole one */
     SIM_FAULT_UNASKED,  /* whoever had whole what is damaged elsewhere could not be asked for it */
     SIM_FAULT_IMPOSTOR, /* a stranger without the key was at a node's door */
+    SIM_FAULT_STRANGER, /* no fault: a seed has a hostile client: stranger_seed.c */
     SIM_FAULT_HEAP,   /* no fault: what a node's heap takes grew or shrank, and its pool with it */
     SIM_FAULT_SHRUNK, /* ... a step of its memory went back to the kernel */
     SIM_FAULT_LOGS_WAIT, /* ... logs waited for one */

@@ -186,7 +186,13 @@ static void look(struct sim_world *world, struct sim_event *event)
     sim_world_at(world, world->now_us + LOOK_EVERY_US, look, scenario);
 }
 
-/* Whoever waits for a buffer waits for reads, and for nobody who takes what was read slowly, or never. */
+/* Since when others are seen to wait while the same read keeps a buffer. */
+static struct {
+    uint64_t lent_us, since_us; /* since_us: 0: nobody waits */
+} lent_waits[SIM_SERVERS_MAX][SIM_CORES_MAX];
+
+/* Whoever waits for a buffer waits for reads, and for nobody who takes what was read slowly, or never. Who has begun to
+ * wait at a turn's end waits until the core looks again, however old what is lent was then. */
 static void lent_check(struct scenario *scenario, const struct sim_server *server)
 {
     struct sim_world *world = scenario->world;
@@ -195,10 +201,17 @@ static void lent_check(struct scenario *scenario, const struct sim_server *serve
     if (world->now_us < server->process->paused_until_us + LENT_US_MAX) return;
     for (uint32_t c = 0; c < scenario->cores; c++) {
         const struct leat_lender *lender = &server->node->cores[c].lender;
-        if (leat_list_empty(&lender->line) || leat_list_empty(&lender->buffers)) continue;
+        uint64_t *since_us = &lent_waits[server->number][c].since_us;
+        uint64_t *lent_us = &lent_waits[server->number][c].lent_us;
+        if (leat_list_empty(&lender->line) || leat_list_empty(&lender->buffers)) {
+            *since_us = 0;
+            continue;
+        }
         const struct leat_fetch_read *oldest =
             LEAT_CONTAINER(lender->buffers.next, struct leat_fetch_read, lent);
-        if (now_us > oldest->lent_us + LENT_US_MAX)
+        if (*since_us == 0 || *lent_us != oldest->lent_us) *since_us = now_us;
+        *lent_us = oldest->lent_us;
+        if (now_us > *since_us + LENT_US_MAX)
             sim_fail(world,
                      "A10 stuck: a slow reader has had a buffer of %s for %llu us, and others wait",
                      server->process->name, (unsigned long long)(now_us - oldest->lent_us));

@@ -58,7 +58,8 @@ struct stranger {
     unsigned ops, repeats_left;
     size_t repeat_from, repeat_to;
     uint64_t begun_us, dribble_until_us, heap_before;
-    bool ended;
+    bool ended, with_honest;
+    size_t sip_bytes;
     unsigned conn_next, crowd_names, crowd_requests;
     struct stranger_conn conns[SIM_STRANGER_CONNS];
     bool old, aged;                  /* it comes when servers have started anew; they do */
@@ -368,7 +369,7 @@ static void deaf_op(struct stranger *it, unsigned argument)
     struct stranger_conn *conn = conn_of(it, argument & 7);
     if (!conn->conn || !conn->open) return;
     conn->sips = (argument & 8) != 0;
-    if (conn->sips) it->actor->read_bytes_max = SIP_BYTES;
+    if (conn->sips) it->actor->read_bytes_max = it->sip_bytes;
     it->actor->net.pause(conn->conn);
 }
 
@@ -434,7 +435,7 @@ static void schedule_end(struct stranger *it)
     if (it->ended) return;
     sim_trace(it->scenario->world, "the stranger's schedule has ended");
     it->ended = true;
-    sim_honest_alone();
+    if (it->with_honest) sim_honest_alone();
     for (unsigned i = 0; i < SIM_STRANGER_CONNS; i++)
         if (it->conns[i].conn) it->actor->net.close(it->conns[i].conn);
 }
@@ -534,8 +535,9 @@ static void strange_check(const struct scenario *scenario, const struct sim_serv
                  name);
 }
 
-static void nothing_strange(const struct scenario *scenario)
+static void nothing_strange(const struct stranger *it)
 {
+    const struct scenario *scenario = it->scenario;
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         if (!sim_serves(server)) continue;
@@ -545,7 +547,8 @@ static void nothing_strange(const struct scenario *scenario)
             strange_check(scenario, server, machine->streams[s].desc->name);
         for (uint32_t n = 0; n < machine->node_count; n++)
             strange_check(scenario, server, machine->nodes[n].info.name);
-        if (coordinator->failed != LEAT_OK)
+        /* Beside others disks fail, too. */
+        if (coordinator->failed != LEAT_OK && it->with_honest)
             sim_fail(scenario->world, "%s: %s", server->name, coordinator->failed_why);
     }
 }
@@ -558,7 +561,7 @@ static void heap_check(const struct stranger *it)
 {
     const struct scenario *scenario = it->scenario;
     uint64_t bytes = heap_bytes(), most = it->heap_before;
-    if (it->begun_us == 0) return;
+    if (it->begun_us == 0 || scenario->budget) return;
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         if (!sim_serves(server) || server->boots != it->boots[i]) return;
@@ -575,7 +578,7 @@ static void heap_check(const struct stranger *it)
 static void look(struct sim_world *world, struct sim_event *event)
 {
     struct stranger *it = event->a;
-    nothing_strange(it->scenario);
+    nothing_strange(it);
     heap_check(it);
     sim_world_at(world, world->now_us + LOOK_EVERY_US, look, it);
 }
@@ -596,12 +599,12 @@ struct sim_actor *sim_idle_actor(struct sim_world *world, const char *name)
     return actor;
 }
 
-void sim_stranger_start(struct scenario *scenario, bool old, const uint8_t *bytes, size_t count)
+static struct stranger *start(struct scenario *scenario, const uint8_t *bytes, size_t count)
 {
     struct stranger *it = calloc(1, sizeof *it);
     LEAT_ASSERT(it != NULL);
     it->scenario = scenario;
-    it->old = old;
+    it->sip_bytes = SIP_BYTES;
     it->bytes = bytes;
     it->count = count;
     it->actor = sim_idle_actor(scenario->world, "stranger");
@@ -610,7 +613,22 @@ void sim_stranger_start(struct scenario *scenario, bool old, const uint8_t *byte
     sim_actor_post(it->actor, SETTLE_US, step, it);
     sim_actor_post(it->actor, SETTLE_US, every_second, it);
     sim_world_at(scenario->world, scenario->world->now_us + LOOK_EVERY_US, look, it);
+    return it;
+}
+
+void sim_stranger_start(struct scenario *scenario, bool old, const uint8_t *bytes, size_t count)
+{
+    struct stranger *it = start(scenario, bytes, count);
+    it->old = old;
+    it->with_honest = true;
     sim_honest_start(scenario);
+}
+
+void sim_stranger_beside(struct scenario *scenario, const uint8_t *bytes, size_t count,
+                         size_t sip_bytes)
+{
+    start(scenario, bytes, count)->sip_bytes = sip_bytes;
+    sim_fault_struck(scenario->world, SIM_FAULT_STRANGER);
 }
 
 bool sim_stranger_done(struct scenario *scenario)

@@ -39,6 +39,13 @@ enum sim_stranger_op {
 void sim_stranger_start(struct scenario *scenario, bool old, const uint8_t *bytes, size_t count);
 /** Has the schedule ended, and was every honest client answered after it? */
 bool sim_stranger_done(struct scenario *scenario);
+/** The same beside clients that are watched by others: without honest.c, and what it reads slowly by so many bytes a
+ * second of each connection. */
+void sim_stranger_beside(struct scenario *scenario, const uint8_t *bytes, size_t count,
+                         size_t sip_bytes);
+/* ---- stranger_seed.c ---- */
+/** Whether the seed has one, and what it does. From now on. */
+void sim_stranger_choose(struct scenario *scenario);
 /* ---- crowd.c ---- */
 /** What is asked about groups that nobody has heard of: requests of Kafka's protocol. */
 enum sim_crowd {

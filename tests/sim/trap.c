@@ -1,5 +1,5 @@
-/* Which trap of many steps a cluster's seed has, and what it needs of the streams. A seed has one at most: each takes the
- * place of the scheduled faults. */
+/* Which trap of many steps a cluster's seed has, and what it needs of the streams. A seed has one at most: each takes
+ * the place of the scheduled faults. */
 #include "tests/sim/scenario.h"
 
 static const struct kind {

@@ -112,6 +112,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_TORN_BESIDE] = "torn_beside_whole",
     [SIM_FAULT_UNASKED] = "whole_and_unasked",
     [SIM_FAULT_IMPOSTOR] = "impostor",
+    [SIM_FAULT_STRANGER] = "stranger",
     [SIM_FAULT_HEAP] = "heap_changed",
     [SIM_FAULT_SHRUNK] = "pool_shrunk",
     [SIM_FAULT_LOGS_WAIT] = "logs_waited_for_memory",
