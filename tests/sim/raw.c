@@ -180,7 +180,8 @@ static uint8_t *zstd_block(uint8_t *at, unsigned kind, uint32_t bytes, bool last
 }
 
 /* Some hundred bytes of zstd that make more zeros than a batch may; more, too, than is uncompressed in a turn, so
- * others wait. By hand: to compress 9 MiB takes as long as a tenth of a seed. One record, whose value goes on and on. */
+ * others wait. By hand: to compress 9 MiB takes as long as a tenth of a seed. One record, whose value goes on and
+ * on. */
 static uint32_t bomb_make(uint8_t *out)
 {
     enum { RAW = 0, RLE = 1, BLOCK_BYTES = 128 * 1024, WINDOW_OF_128_KIB = 7 << 3 };
