@@ -63,6 +63,8 @@ static bool same(struct leat_extent a, struct leat_extent b)
     return a.bytes == b.bytes && a.crc == b.crc;
 }
 
+/* Copies that no owner has given its word of: what a node had of a log of its own, and is handed to its backup meanwhile,
+ * has that owner's (seed 60737). */
 static unsigned counted(const struct leat_backup *backup, struct leat_log_ref log,
                         const struct copies *copies)
 {
@@ -72,7 +74,7 @@ static unsigned counted(const struct leat_backup *backup, struct leat_log_ref lo
         const struct replica *rep = LEAT_CONTAINER(at, const struct replica, by_log);
         count += is_closed(rep) && leat_log_ref_equal(rep->seg->log, log) &&
                  rep->seg->id.v == copies->segment && same(rep->seg->extent, copies->extent) &&
-                 !rep->seg->tentative;
+                 !rep->seg->tentative && rep->word.v == 0;
     }
     return count;
 }
