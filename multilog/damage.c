@@ -31,6 +31,8 @@ static bool gap_find(const struct leat_log *log, uint32_t i, struct leat_log_dam
         .end_offset = after ? after->seg->base_offset : log_acked(log),
         .missing = true,
     };
+    /* Copies of what a trim gave up may be found again, some and not others: nobody misses what lies in front. */
+    if (out->first_offset < log->first_offset) out->first_offset = log->first_offset;
     if (out->first_offset >= out->end_offset || gap_is_given_up(log, after)) return false;
     if (i == 0 && log->front_unknown) return false;
     return !log->older_follow || (i > 0 && !log->holes); /* else it is on its way here */

@@ -119,6 +119,29 @@ static void places_are_told_in_words(void **state)
     end(fake);
 }
 
+/* Goal: what is missing in front of where the log begins is no damage, though segments of before it are still there. */
+static void gap_in_front_of_a_trim_is_not_told(void **state)
+{
+    (void)state;
+    static const uint64_t firsts[] = {20, 45, 55, 65, 79, 80, 83};
+    struct fake *fake = log_of_rows(holed, HOLED, 9, 90);
+    for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++) {
+        fake->log->first_offset = firsts[i];
+        fake->log->damage_look = true;
+        trouble_trace(fake);
+    }
+    TRACE_IS("DAMAGED \"segment 4 with offsets 40 to 49 is missing, segments 6 to 7 with offsets "
+             "60 to 79 are missing\"\n"
+             "DAMAGED \"segment 4 with offsets 45 to 49 is missing, segments 6 to 7 with offsets "
+             "60 to 79 are missing\"\n"
+             "DAMAGED \"segments 6 to 7 with offsets 60 to 79 are missing\"\n"
+             "DAMAGED \"segments 6 to 7 with offsets 65 to 79 are missing\"\n"
+             "DAMAGED \"segments 6 to 7 with offsets 79 to 79 are missing\"\n"
+             "OK \"\"\n"
+             "OK \"\"\n");
+    end(fake);
+}
+
 /* Goal: a log that takes no appends is told of by that alone; what is to come, and what was given up, is no damage. */
 static void what_comes_or_was_given_up_is_not_told(void **state)
 {
@@ -455,6 +478,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(places_are_told_in_words),
+        TRACE_TEST(gap_in_front_of_a_trim_is_not_told),
         TRACE_TEST(what_comes_or_was_given_up_is_not_told),
         TRACE_TEST(table_is_walked_only_where_something_may_be_wrong),
         TRACE_TEST(each_place_is_given_up_by_its_row),

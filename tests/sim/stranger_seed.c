@@ -1,7 +1,7 @@
 /* A hostile client beside honest ones in ordinary seeds: in one cluster seed of ten, from a random moment on, through
  * faults, deaths and moves. What it does is drawn before it begins, as a schedule of stranger.c: it connects to the
- * ports of clients, of Kafka and of nodes, sends junk, beginnings of frames, requests with any bytes and hellos of nodes
- * that nobody has invited, asks for old records on many connections and takes a few KB/s of them or none, invents
+ * ports of clients, of Kafka and of nodes, sends junk, beginnings of frames, requests with any bytes and hellos of
+ * nodes that nobody has invited, asks for old records on many connections and takes a few KB/s of them or none, invents
  * groups. It kills nobody and resets nothing: others do. A schedule is short, as it costs a seed's time. */
 #include "tests/sim/stranger.h"
 

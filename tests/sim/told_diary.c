@@ -149,8 +149,10 @@ static void log_look(void *arg, const struct truth_log *log)
     if (!truth_is_troubled(log) || diary.summed[at] >= LEAT_DIARY_SUM_LINES) return;
     if (!diary.named[at][ref.stream][ref.streamlet][ref.log])
         sim_fail(scenario->world,
-                 "A13 told: %s: log %u/%u of %s is in trouble, and %s has not written so",
-                 (const char *)arg, ref.streamlet, ref.log, log->stream, log->owner->name);
+                 "A13 told: %s: log %u/%u of %s is in trouble (state %d, damaged %d), and %s has "
+                 "not written so",
+                 (const char *)arg, ref.streamlet, ref.log, log->stream, (int)log->state,
+                 (int)log->damaged, log->owner->name);
 }
 
 void sim_diary_look(struct scenario *scenario, const char *when)
