@@ -63,8 +63,8 @@ static bool same(struct leat_extent a, struct leat_extent b)
     return a.bytes == b.bytes && a.crc == b.crc;
 }
 
-/* Copies that no owner has given its word of: what a node had of a log of its own, and is handed to its backup meanwhile,
- * has that owner's (seed 60737). */
+/* Copies that no owner has given its word of: what a node had of a log of its own, and is handed to its backup
+ * meanwhile, has that owner's (seed 60737). */
 static unsigned counted(const struct leat_backup *backup, struct leat_log_ref log,
                         const struct copies *copies)
 {

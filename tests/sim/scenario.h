@@ -365,6 +365,11 @@ bool sim_nodes_form(struct scenario *scenario, uint64_t limit_us);
 void sim_nodes_die(struct scenario *scenario);
 bool sim_nodes_ready(struct scenario *scenario, uint64_t limit_us);
 /** How soon copies are made anew in this seed; and so at that node, which has just started. */
+/* ---- choices.c ---- */
+/** Behind everything else that is chosen. */
+void sim_streams_choose(struct scenario *scenario);
+/** Of a cluster, whose machines are there. */
+void sim_cluster_choose(struct scenario *scenario);
 /* Whether a cluster's seed is a brief one: behind everything else that is chosen. brief.c */
 void sim_brief_choose(struct scenario *scenario, const struct scenario_options *options);
 void sim_nodes_grace_choose(struct scenario *scenario);

@@ -21,7 +21,7 @@
 #include "tests/sim/scenario.h"
 
 enum {
-    SEEDS_PER_MILLE = 100,
+    SEEDS_PER_MILLE = 60,
     GAP_US_MAX = 500 * 1000,
     AWAY_US_MAX = 500 * 1000,
     GRACE_US_LEAST = 10 * 1000,
