@@ -35,6 +35,7 @@ void sim_streams_choose(struct scenario *scenario)
             .retention_ms = i % 2 ? 24 * 3600 * 1000 : -1, /* longer than any run */
             .retention_bytes = stream->trims ? 48 * 1024 : -1,
         };
+        if (needs->one_log) stream->settings.logs = 1;
         check_stream_add(scenario->check, i, stream->settings.streamlets, stream->settings.logs,
                          stream->settings.durability, stream->trims,
                          stream->trims ? (uint64_t)stream->settings.retention_bytes : 0);

@@ -162,6 +162,7 @@ enum sim_trap {
     SIM_TRAP_MOVED,   /* streamlets move all the time: traps_moved.c */
     SIM_TRAP_UNASKED, /* who has whole what is damaged can't be asked: traps_unasked.c */
     SIM_TRAP_HANDED,  /* streamlets move while replicas become their logs': traps_handed.c */
+    SIM_TRAP_FRONT,   /* retention looks before it is known where a log begins: traps_front.c */
     SIM_TRAPS,
 };
 
@@ -401,9 +402,9 @@ bool sim_trap_home_choose(struct scenario *scenario);
 void sim_trap_home_start(struct scenario *scenario);
 /* ---- trap.c ---- */
 struct sim_trap_needs {
-    uint32_t batches;            /* times SIM_BATCHES */
-    uint32_t copies, copies_min; /* of each stream; 0: any */
-    bool few_logs, on_disk;
+    uint32_t batches;                /* times SIM_BATCHES */
+    uint32_t copies, copies_min;     /* of each stream; 0: any */
+    bool few_logs, one_log, on_disk; /* one_log: in each streamlet */
 };
 const struct sim_trap_needs *sim_trap_needs(const struct scenario *scenario);
 /** Before machines are made: true: one more than the voters. */
@@ -425,6 +426,11 @@ void sim_trap_handed_start(struct scenario *scenario);
 bool sim_trap_unasked_choose(struct scenario *scenario);
 /** Of a seed that has it. */
 void sim_trap_unasked_start(struct scenario *scenario);
+/* ---- traps_front.c ---- */
+/** Has the seed that? After all other choices, before streams are chosen. */
+bool sim_trap_front_choose(struct scenario *scenario);
+/** Of a seed that has it. */
+void sim_trap_front_start(struct scenario *scenario);
 /* ---- traps_torn.c ---- */
 /** A torn copy beside a whole one is waited for, and its owner killed, in a few seeds, now and then, from now on. */
 void sim_trap_torn_start(struct scenario *scenario);

@@ -126,7 +126,7 @@ static bool counts(const struct sim_setting *setting, int fault)
     if (fault == SIM_FAULT_TORMENT) return false;   /* of one node */
     if (fault == SIM_FAULT_LOGS_WAIT) return false; /* few seeds make logs just then */
     if (fault == SIM_FAULT_OLD_OWNER || fault == SIM_FAULT_OLD_HOME ||
-        fault == SIM_FAULT_LATE_DROP || fault == SIM_FAULT_HANDED_ON ||
+        fault == SIM_FAULT_LATE_DROP || fault == SIM_FAULT_HANDED_ON || fault == SIM_FAULT_FRONT ||
         fault == SIM_FAULT_UNASKED || fault == SIM_FAULT_AMID_FILL || fault == SIM_FAULT_AMID_LEAVE)
         return setting->recovery && !setting->deletes;
     if (fault == SIM_FAULT_AMID_ADOPTION || fault == SIM_FAULT_TORN_BESIDE)

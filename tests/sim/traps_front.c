@@ -1,0 +1,262 @@
+/* A trap (traps.c) for a log whose front is not known, in some cluster seeds in which nothing else goes wrong. There is
+ * one log per stream, and one of them is brought to where retention could give up what it does not know of:
+ *  1. Its owner is told late that a segment is closed on all its copies, and dies before that: the next segment has only
+ *     begun. Another owner closes that one, without a record, and begins more.
+ *  2. When these have records, it dies, too, and nobody appends. The third one takes the last segment, and then those in
+ *     front of it, one by one. When it has the one without a record, and not the one before that, all nodes are killed.
+ *  3. It has the log again, of these segments, and its disk answers no read: it does not know where the log begins for
+ *     longer than it takes until retention looks. */
+#include <string.h>
+
+#include "broker/core.h"
+#include "multilog/internal.h"
+#include "replication/backup.h"
+#include "replication/primary.h"
+#include "tests/sim/scenario.h"
+
+enum {
+    SEEDS_PER_MILLE = 30,
+    BEGIN_US = 500 * 1000,
+    LOOK_US = 100,
+    DELAY_US = 8000, /* of what an owner is told */
+    AWAY_US = 500 * 1000,
+    CLOSED_US = 3000 * 1000, /* for each step, and then from the beginning */
+    TAKEN_US = 2500 * 1000,
+    ADOPTED_US = 4000 * 1000,
+    STALL_US = 1300 * 1000, /* logs are cared for once a second */
+};
+
+static struct {
+    struct scenario *scenario;
+    struct sim_rng rng;
+    enum { BEGUN, CLOSED, TAKEN, ADOPTED, STALLED } step;
+    uint64_t empty, until_us; /* empty: the segment without a record */
+    struct sim_server *slow;  /* what it is told is late */
+} trap;                       /* of the one scenario of a process */
+
+static bool lives(const struct sim_server *server)
+{
+    return server->ready && server->process && server->process->alive && server->node &&
+           server->node->cores;
+}
+
+static const struct leat_hosted *hosted_at(const struct sim_server *server)
+{
+    struct leat_log_ref ref = {trap.scenario->streams[0].id, 0, 0};
+    if (!server->process || !server->process->alive || !server->node || !server->node->cores)
+        return NULL;
+    for (uint32_t c = 0; c < trap.scenario->cores; c++) {
+        const struct leat_core *core = &server->node->cores[c];
+        const struct leat_hosted *hosted = core->hosted ? leat_hosted_find(core, ref) : NULL;
+        if (hosted && hosted->log && !hosted->going) return hosted;
+    }
+    return NULL;
+}
+
+static void step_to(unsigned step, uint64_t for_us)
+{
+    struct sim_world *world = trap.scenario->world;
+    trap.step = step;
+    trap.until_us = world->now_us + for_us;
+    sim_trace(world, "trap: step %u, segment %llu", step, (unsigned long long)trap.empty);
+}
+
+static void die(struct sim_server *server, uint64_t away_us)
+{
+    if (!server->process || !server->process->alive) return;
+    sim_fault_struck(trap.scenario->world, SIM_FAULT_KILL);
+    server->down_wanted = true; /* for as long as it is said here */
+    sim_process_die(server->process, SIM_DEATH_KILL);
+    server->down_wanted = false;
+    sim_server_boot_later(server, away_us + sim_rng_below(&trap.rng, away_us));
+}
+
+static void nobody_appends(uint64_t until_us)
+{
+    struct scenario *scenario = trap.scenario;
+    for (unsigned i = 0; i < scenario->client_count; i++) {
+        const struct sim_client *client = scenario->clients[i];
+        bool writes = client->kind == SIM_CLIENT_PRODUCER || client->kind == SIM_CLIENT_RAW ||
+                      client->kind == SIM_CLIENT_KAFKA_PRODUCER;
+        if (writes && client->process->paused_until_us < until_us)
+            client->process->paused_until_us = until_us;
+    }
+}
+
+/* Its first segment here is that one, and there is another behind it. */
+static bool begins_with_it(const struct leat_log *log)
+{
+    if (log->slot_count < 2 || log->head.seg) return false;
+    const struct log_slot *slot = log_slot_at(log, 0);
+    return slot->closed && !slot->dropping && slot->seg->id.v == trap.empty;
+}
+
+static void delay_from(struct sim_server *server)
+{
+    struct scenario *scenario = trap.scenario;
+    if (trap.slow == server) return;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const char *name = scenario->servers[i].name;
+        if (trap.slow) sim_net_delay(scenario->world, name, trap.slow->name, 0);
+        if (server) sim_net_delay(scenario->world, name, server->name, DELAY_US);
+    }
+    trap.slow = server;
+}
+
+/* ---- the steps ---- */
+
+static bool all_live(void)
+{
+    for (unsigned i = 0; i < trap.scenario->server_count; i++)
+        if (!lives(&trap.scenario->servers[i])) return false;
+    return true;
+}
+
+static const struct sim_server *server_of(uint64_t incarnation)
+{
+    for (unsigned i = 0; i < trap.scenario->server_count; i++) {
+        const struct sim_server *server = &trap.scenario->servers[i];
+        if (lives(server) && server->node->incarnation == incarnation) return server;
+    }
+    return NULL;
+}
+
+static const struct leat_segment *copy_of(const struct rep_copy *copy)
+{
+    const struct sim_server *server = server_of(copy->peer->node.incarnation);
+    if (!server) return NULL;
+    const struct replica *rep = backup_find(server->node->cores[0].replicate.backup, copy->handle);
+    return rep && !rep->damaged && !rep->drop_wanted ? rep->seg : NULL;
+}
+
+static bool is_closed(const struct rep_set *set)
+{
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct leat_segment *seg = copy_of(set->copies[i]);
+        struct leat_scan scan;
+        if (!seg || !seg->buffer) return false;
+        leat_scan_segment(seg->buffer, seg->capacity, &scan);
+        if (!scan.closed) return false;
+    }
+    return set->copy_count > 0;
+}
+
+/* Wherever copies are, its head has the start entry alone, and the one before it is closed, of which the owner does
+ * not know yet: so there is nothing else on its way. */
+static bool has_only_begun(const struct leat_hosted *hosted)
+{
+    const struct leat_segment *head = hosted->log->head.seg;
+    const struct rep_set *set = head ? head->copies_pointer : NULL;
+    struct leat_scan scan;
+    if (!set || !set->started || set->copy_count == 0 || !hosted->log->old.seg) return false;
+    const struct leat_list *link = set->link.prev;
+    if (link == &set->log->active || !is_closed(LEAT_CONTAINER(link, const struct rep_set, link)))
+        return false;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct leat_segment *seg = copy_of(set->copies[i]);
+        if (!seg || !seg->buffer) return false;
+        leat_scan_segment(seg->buffer, seg->capacity, &scan);
+        if (!scan.started || !leat_scan_only_start(&scan)) return false;
+    }
+    return true;
+}
+
+static void begun(struct sim_server *server, const struct leat_hosted *hosted)
+{
+    const struct leat_log *log = hosted->log;
+    if (!all_live() || !log->opened || !log->head.seg || log->head.seg->id.v == 0 ||
+        !has_only_begun(hosted))
+        return;
+    trap.empty = log->head.seg->id.v;
+    step_to(CLOSED, CLOSED_US);
+    die(server, AWAY_US);
+}
+
+static void closed(struct sim_server *server, const struct leat_log *log)
+{
+    const struct log_open *head = &log->head;
+    if (!all_live() || !head->seg || head->seg->id.v <= trap.empty || log->old.seg ||
+        head->record_count == 0 || head->acked_bytes != head->writer.used)
+        return;
+    const struct log_slot *slot = log_slot_find((struct leat_log *)log, trap.empty);
+    if (!slot || !slot->closed || slot->seg->next_offset != slot->seg->base_offset) {
+        step_to(BEGUN, 0);
+        return;
+    }
+    step_to(TAKEN, TAKEN_US);
+    nobody_appends(trap.until_us + ADOPTED_US);
+    die(server, AWAY_US);
+}
+
+static void taken(const struct leat_log *log)
+{
+    if (!begins_with_it(log) || log->front_unknown) return;
+    step_to(ADOPTED, ADOPTED_US);
+    for (unsigned i = 0; i < trap.scenario->server_count; i++)
+        die(&trap.scenario->servers[i], 10 * 1000);
+}
+
+/* A read that has begun is not late any more: so none ends from the node's start on. */
+static void reads_stand_still(void)
+{
+    struct scenario *scenario = trap.scenario;
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        sim_disk_stall_reads(scenario->servers[i].disk, scenario->world->now_us + STALL_US);
+}
+
+static void adopted(const struct leat_log *log)
+{
+    struct sim_world *world = trap.scenario->world;
+    if (!begins_with_it(log) || !log->front_unknown) return;
+    sim_fault_struck(world, SIM_FAULT_FRONT);
+    step_to(STALLED, STALL_US);
+}
+
+static void look(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    if (scenario->faults_over) {
+        delay_from(NULL);
+        return;
+    }
+    if (trap.step != BEGUN && world->now_us >= trap.until_us) step_to(BEGUN, 0);
+    unsigned before = trap.step;
+    for (unsigned i = 0; i < scenario->server_count && trap.step == before; i++) {
+        struct sim_server *server = &scenario->servers[i];
+        const struct leat_hosted *hosted = hosted_at(server);
+        if (!hosted) continue;
+        const struct leat_log *log = hosted->log;
+        delay_from(trap.step == BEGUN ? server : NULL);
+        if (trap.step == BEGUN)
+            begun(server, hosted);
+        else if (trap.step == CLOSED)
+            closed(server, log);
+        else if (trap.step == TAKEN)
+            taken(log);
+        else if (trap.step == ADOPTED)
+            adopted(log);
+    }
+    if (before == ADOPTED) reads_stand_still();
+    sim_world_at(world, world->now_us + LOOK_US, look, scenario);
+}
+
+bool sim_trap_front_choose(struct scenario *scenario)
+{
+    memset(&trap, 0, sizeof trap);
+    trap.scenario = scenario;
+    sim_rng_init(&trap.rng, scenario->world->seed, "trap-front");
+    if (!sim_rng_chance(&trap.rng, SEEDS_PER_MILLE) || scenario->server_count > SIM_VOTERS_MAX ||
+        scenario->victim)
+        return false;
+    scenario->move_per_mille = 0;
+    scenario->with_trims = false;
+    /* One-sided writes end unasked. */
+    scenario->rmem_kinds = 0;
+    scenario->transport = LEAT_RMEM_RPC;
+    return true;
+}
+
+void sim_trap_front_start(struct scenario *scenario)
+{
+    sim_world_at(scenario->world, scenario->world->now_us + BEGIN_US, look, scenario);
+}
