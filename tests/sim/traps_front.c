@@ -1,9 +1,10 @@
-/* A trap (traps.c) for a log whose front is not known, in some cluster seeds in which nothing else goes wrong. There is
+/* A trap (trap.c) for a log whose front is not known, in some cluster seeds in which nothing else goes wrong. There is
  * one log per stream, and one of them is brought to where retention could give up what it does not know of:
- *  1. Its owner is told late that a segment is closed on all its copies, and dies before that: the next segment has only
- *     begun. Another owner closes that one, without a record, and begins more.
- *  2. When these have records, it dies, too, and nobody appends. The third one takes the last segment, and then those in
- *     front of it, one by one. When it has the one without a record, and not the one before that, all nodes are killed.
+ *  1. Its owner is told late that a segment is closed on all its copies, and dies before that: the next segment has
+ *     only begun. Another owner closes that one, without a record, and begins more.
+ *  2. When these have records, it dies, too, and nobody appends. The third one takes the last segment, and then those
+ *     in front of it, one by one. When it has the one without a record, and not the one before that, all nodes are
+ *     killed.
  *  3. It has the log again, of these segments, and its disk answers no read: it does not know where the log begins for
  *     longer than it takes until retention looks. */
 #include <string.h>
