@@ -151,7 +151,8 @@ class Tail:
 
 class Ends:
     """Somebody who asks again and again where the logs of a stream end, by way of any node. An owner of before that does not know
-    yet that others have its logs may answer what it knew: only what it says under the last epoch of a log has to hold."""
+    yet that others have its logs may answer what it knew: under the last epoch of a log its end covers all that was acked and told
+    before, and under none does it go back."""
 
     def __init__(self, cluster, stream, feeds):
         self.cluster, self.stream = cluster, stream
@@ -159,6 +160,8 @@ class Ends:
         self.ends = dict.fromkeys(self.feeds, 0)
         self.short = []  # (streamlet, epoch, what was wrong)
         self.epochs = dict.fromkeys(self.feeds, 0)
+        self.under = {}  # (streamlet, epoch): the highest end that was told
+        self.back = []
         self.asked, self.failed = 0, None
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
@@ -175,6 +178,10 @@ class Ends:
             if end < max(self.ends[streamlet], acked[streamlet]):
                 self.short.append((streamlet, log['epoch'], f'{self.stream} partition {streamlet} ends at {end}, though '
                                    f'{acked[streamlet]} records were acked and it ended at {self.ends[streamlet]} before: {log}'))
+            of_epoch = streamlet, log['epoch']
+            if end < self.under.get(of_epoch, 0):
+                self.back.append(f'{self.stream} partition {streamlet} ended at {self.under[of_epoch]} under this epoch before: {log}')
+            self.under[of_epoch] = max(self.under.get(of_epoch, 0), end)
             self.ends[streamlet] = max(self.ends[streamlet], end)
             self.epochs[streamlet] = max(self.epochs[streamlet], log['epoch'])
 
@@ -192,6 +199,7 @@ class Ends:
             raise self.failed
         self.ask()
         check(self.asked > len(self.feeds), f'nobody was told where {self.stream} ends')
+        check(not self.back, self.back[:1])
         for streamlet, epoch, what in self.short:
             check(epoch < self.epochs[streamlet], what)
 
@@ -483,6 +491,9 @@ def parts(args, may_cut):
     """[(transport, kinds)]: the trials, spread evenly over kinds and transports, in random order."""
     kinds = [k for k in args.kinds.split(',') if may_cut or k not in FAR_KINDS]
     check(kinds, 'no network namespaces here, and nothing else is wanted')
+    left_out = [k for k in args.kinds.split(',') if k not in kinds]
+    if left_out:
+        print(f'no network namespaces here: left out are {", ".join(left_out)}', flush=True)
     dice = random.Random(args.seed)
     transports = args.transports.split(',')
     wanted, done = [], 0

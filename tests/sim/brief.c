@@ -1,6 +1,6 @@
-/* Brief seeds: three of four clusters' seeds have a third of the work, fewer clients and logs, and wait for nothing
- * that takes seconds. What a seed costs is not what goes wrong in it: where 900 records are written, forming the
- * cluster, waiting for sessions that time out, and asking everybody how things are take half of the events. With
+/* Brief seeds: more than half of a cluster's seeds have a quarter of the work, fewer clients and logs, and wait for
+ * nothing that takes seconds. What a seed costs is not what goes wrong in it: where 960 records are written, forming
+ * the cluster, waiting for sessions that time out, and asking everybody how things are take half of the events. With
  * deliberate bugs a brief seed fails as often for each second of a processor as a long one (README), and there are
  * more of them, so more that is drawn differently. What needs much before it happens has long seeds. */
 #include "tests/sim/scenario.h"
