@@ -152,19 +152,12 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
         return;
     }
     if (info->damaged) {
-        bool closed = info->state == LEAT_SEGMENT_CLOSED;
         it->places[it->count] = (struct leat_segment_place){0};
-        it->rows[it->count++] = (struct leat_replica_row){
-            .log = info->log,
-            .segment = info->segment.v,
-            .kind = LEAT_REPLICA_LOST,
-            .epoch = info->epoch,
-            .version = info->version,
-            .extent = closed ? info->extent : (struct leat_extent){0, 0},
-            .base_offset = closed ? info->base_offset : 0,
-            .next_offset = closed ? info->next_offset : 0,
-            .tentative = info->tentative,
-        };
+        it->rows[it->count++] = (struct leat_replica_row){.log = info->log,
+                                                          .segment = info->segment.v,
+                                                          .kind = LEAT_REPLICA_LOST,
+                                                          .epoch = info->epoch,
+                                                          .version = info->version};
         return;
     }
     bool tail = !record->opened && record->tail.segment == info->segment.v;

@@ -28,21 +28,18 @@ static bool is_before_one_without_records(const struct leat_replica_row *rows, s
 size_t leat_rows_thin(struct leat_replica_row *rows, size_t count,
                       const struct leat_log_record *record)
 {
-    uint64_t highest = 0, counted = 0;
+    uint64_t highest = 0;
     size_t lost = count, kept = 0; /* lost: of several the last */
     for (size_t i = 0; i < count; i++) {
         if (rows[i].kind == LEAT_REPLICA_LOST) lost = i;
-        if (rows[i].kind != LEAT_REPLICA_CLOSED) continue;
-        highest = rows[i].segment;
-        if (!rows[i].tentative) counted = rows[i].segment;
+        if (rows[i].kind == LEAT_REPLICA_CLOSED) highest = rows[i].segment;
     }
     for (size_t i = 0; i < count; i++) {
         const struct leat_replica_row *row = &rows[i];
         bool tail = !record->opened && row->segment == record->tail.segment;
-        bool says_end = row->extent.bytes > 0 && row->segment >= counted; /* of what is left */
-        if (row->kind == LEAT_REPLICA_LOST && i != lost && !says_end) continue;
-        if (row->kind == LEAT_REPLICA_LOST || row->kind == LEAT_REPLICA_MARK || tail ||
-            row->segment == highest || is_before_one_without_records(rows, count, i))
+        if (row->kind == LEAT_REPLICA_LOST && i != lost) continue;
+        if (i == lost || row->kind == LEAT_REPLICA_MARK || tail || row->segment == highest ||
+            is_before_one_without_records(rows, count, i))
             rows[kept++] = *row;
     }
     return kept;

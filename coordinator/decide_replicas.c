@@ -200,11 +200,8 @@ static void no_mark(const struct leat_log_record *record,
     uint64_t segment = 0;
     for (size_t i = 0; i < count; i++) {
         if (rows[i]->kind == LEAT_REPLICA_LOST) {
-            if (lost == 0 || rows[i]->segment > segment) {
-                segment = rows[i]->segment;
-                lost = 0;
-            }
-            if (rows[i]->segment == segment) lost++;
+            lost++;
+            if (rows[i]->segment > segment) segment = rows[i]->segment;
         }
         if (rows[i]->kind != LEAT_REPLICA_MARK) continue;
         if (rows[i]->epoch.v != record->stamp_epoch.v)

@@ -30,30 +30,6 @@ static bool may_be_left(const struct co_recover_log *log, const struct leat_repl
     return sure || row->epoch.v == log->seen.stamp_epoch.v;
 }
 
-/* SUBTLE: a copy that has lost its bytes still says how long its segment was, once an owner had counted on it.
- *  1. X closes segment 5, and dies; what it acked of that ends at 90, and so Y's recovery ends the log. Y cuts its
- *     copy there, goes on in 6, and others read what Y acks.
- *  2. All lose their power. Y had it all in memory; X, which was away, has segment 5 up to 100 in its file.
- *  3. The loss is accepted. Were X's copy what is left, ten records that nobody was promised would stand at offsets
- *     at which others were read. */
-static bool says_end(const struct leat_replica_row *row)
-{
-    return row->kind == LEAT_REPLICA_LOST && row->extent.bytes > 0 && !row->tentative;
-}
-
-static const struct leat_replica_row *cut_as_lost(const struct co_recovery *it,
-                                                  const struct co_recover_log *log,
-                                                  const struct leat_replica_row *best)
-{
-    for (uint32_t i = 0; i < log->row_count; i++) {
-        const struct leat_replica_row *row = &it->rows[log->row_first + i].row;
-        if (says_end(row) && row->segment == best->segment && row->epoch.v == best->epoch.v &&
-            row->extent.bytes < best->extent.bytes)
-            best = row;
-    }
-    return best;
-}
-
 static bool is_better(const struct leat_replica_row *row, const struct leat_replica_row *best)
 {
     if (row->segment != best->segment) return row->segment > best->segment;
@@ -72,7 +48,6 @@ bool co_recovery_best(const struct co_recovery *it, const struct co_recover_log 
         if (may_be_left(log, row) && (!best || is_better(row, best))) best = row;
     }
     if (!best) return false;
-    best = cut_as_lost(it, log, best);
     *out_best = (struct leat_tail_record){
         .segment = best->segment, .extent = best->extent, .next_offset = best->next_offset};
     return true;

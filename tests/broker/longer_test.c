@@ -186,37 +186,6 @@ static void collect_longer_copy_in_use_is_waited_for(void **state)
     desk_free(desk);
 }
 
-/* Goal: of a copy that has lost its bytes a recovery is told how long it was where it was closed: others of what is
- * left may be longer. One that was open says nothing. */
-static void collect_lost_copy_says_how_long_it_was(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < 2; i++) {
-        struct scene scene = either(103 + i, i == 1);
-        struct desk *desk = desk_new(scene, scene.at);
-        struct leat_collect_log log = {.log = scene.log, .record = {.opened = true}};
-        struct leat_collect collect = {.attempt = 1, .logs = &log, .log_count = 1};
-        const struct leat_segment *seg = replica(&scene)->seg;
-        bool closed = seg->state == LEAT_SEGMENT_CLOSED;
-        assert_int_equal(closed, i == 1);
-        replica(&scene)->damaged = true;
-        leat_node_on_collect(&desk->node, &collect);
-        for (unsigned k = 0; desk->answered == 0 && k < 100000; k++)
-            desk_step(desk);
-        assert_int_equal(collect.rc, LEAT_OK);
-        const struct leat_replica_row *row = collect.rows;
-        while (row < collect.rows + collect.row_count && row->segment != scene.id.v)
-            row++;
-        assert_true(row < collect.rows + collect.row_count);
-        assert_int_equal(row->kind, LEAT_REPLICA_LOST);
-        assert_int_equal(row->epoch.v, seg->epoch.v);
-        assert_true(same(row->extent, closed ? scene.whole : (struct leat_extent){0, 0}));
-        assert_int_equal(row->next_offset, closed ? seg->next_offset : 0);
-        leat_mem_free(collect.rows);
-        desk_free(desk);
-    }
-}
-
 /* ---- taking over ---- */
 
 static struct leat_takeover *takeover_of(struct desk *desk, struct leat_extent end)
@@ -338,7 +307,6 @@ int main(void)
         cmocka_unit_test(collect_longer_copy_is_told_of),
         cmocka_unit_test(collect_longer_copy_of_other_bytes_is_not),
         cmocka_unit_test(collect_longer_copy_in_use_is_waited_for),
-        cmocka_unit_test(collect_lost_copy_says_how_long_it_was),
         cmocka_unit_test(takeover_longer_copy_is_cut_and_taken),
         cmocka_unit_test(takeover_longer_copy_of_other_bytes_is_left),
         cmocka_unit_test(pull_goes_on_when_a_connection_broke),

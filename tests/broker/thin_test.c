@@ -63,19 +63,6 @@ static void last_that_was_lost_is_told(void **state)
     assert_thin(rows, 4, &opened, (uint64_t[]){2, 3, 4, 0});
 }
 
-/* Goal: another node may have a longer copy of it, and nothing that is higher. */
-static void lost_ones_that_were_closed_behind_what_counts_are_told(void **state)
-{
-    (void)state;
-    struct leat_replica_row rows[] = {lost(1), closed(2, 5), closed(3, 5), lost(4), lost(5)};
-    rows[0].extent.bytes = rows[3].extent.bytes = 100;
-    assert_thin(rows, 5, &opened, (uint64_t[]){3, 4, 5, 0});
-    struct leat_replica_row cut[] = {closed(1, 5), lost(2), closed(3, 5), lost(4)};
-    cut[1].extent.bytes = 100;
-    cut[2].tentative = true;
-    assert_thin(cut, 4, &opened, (uint64_t[]){2, 3, 4, 0});
-}
-
 /* Goal: another node may have any of those without records open, and ask for the one in front. */
 static void all_in_front_of_those_without_records_are_told(void **state)
 {
@@ -96,7 +83,6 @@ int main(void)
         cmocka_unit_test(highest_closed_one_and_marks_are_told),
         cmocka_unit_test(segment_that_the_record_names_is_told),
         cmocka_unit_test(last_that_was_lost_is_told),
-        cmocka_unit_test(lost_ones_that_were_closed_behind_what_counts_are_told),
         cmocka_unit_test(all_in_front_of_those_without_records_are_told),
     };
     return cmocka_run_group_tests_name("broker thin", tests, NULL, NULL);

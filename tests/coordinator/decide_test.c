@@ -626,44 +626,6 @@ static void decide_tentative_copies_of_other_epochs_are_not_left(void **state)
     assert_int_equal(best.segment, 6);
 }
 
-/* A copy that was cut where the log was decided to end, and has lost its bytes, says where what is left ends: others of
- * its segment may be longer. None that was never closed, that an attempt cut, or of another writer. */
-static void decide_what_is_left_ends_where_a_lost_copy_did(void **state)
-{
-    (void)state;
-    struct co_recover_log log = {.ref = LOG, .seen = record_opened(3), .row_count = 2};
-    struct co_row rows[2] = {{.row = replica(5, 2, 1, 400, 100)},
-                             {.row = replica(5, 2, 1, 300, 90)}};
-    struct co_recovery recovery = {.rows = rows, .row_count = 2};
-    struct leat_replica_row *lost = &rows[1].row;
-    struct leat_tail_record best;
-    rows[0].row.kind = LEAT_REPLICA_CLOSED;
-    lost->kind = LEAT_REPLICA_LOST;
-    assert_true(co_recovery_best(&recovery, &log, &best));
-    assert_int_equal(best.segment, 5);
-    assert_int_equal(best.extent.bytes, 300);
-    assert_int_equal(best.next_offset, 90);
-    const struct leat_replica_row right = *lost;
-    lost->tentative = true;
-    assert_true(co_recovery_best(&recovery, &log, &best));
-    assert_int_equal(best.extent.bytes, 400);
-    *lost = right;
-    lost->epoch.v = 1;
-    assert_true(co_recovery_best(&recovery, &log, &best));
-    assert_int_equal(best.extent.bytes, 400);
-    *lost = right;
-    lost->extent.bytes = 0;
-    assert_true(co_recovery_best(&recovery, &log, &best));
-    assert_int_equal(best.extent.bytes, 400);
-    *lost = right;
-    lost->extent.bytes = 500;
-    assert_true(co_recovery_best(&recovery, &log, &best));
-    assert_int_equal(best.extent.bytes, 400);
-    *lost = right;
-    rows[0].row.kind = LEAT_REPLICA_LOST;
-    assert_false(co_recovery_best(&recovery, &log, &best));
-}
-
 /* ---- names and settings ---- */
 
 static void name_offences_are_named(void **state)
@@ -737,7 +699,6 @@ int main(void)
         cmocka_unit_test(decide_replicas_finds_what_an_operator_left),
         cmocka_unit_test(decide_replicas_tells_of_what_is_lost),
         cmocka_unit_test(decide_best_of_what_is_left),
-        cmocka_unit_test(decide_what_is_left_ends_where_a_lost_copy_did),
         cmocka_unit_test(decide_tentative_copies_of_other_epochs_are_not_left),
         cmocka_unit_test(name_offences_are_named),
         cmocka_unit_test(settings_are_completed_and_bounded),

@@ -593,13 +593,11 @@ static void expect_numbers(struct leat_msg_reader *reader, const uint64_t *value
 }
 
 /* The best that is left: of the highest segment a closed copy, the shortest, or else the longest that is open.
- * What may be somebody's promise: not lost, not empty, and open or tentative ones of the epoch that counts alone.
- * It ends where a copy of it that has lost its bytes ended, that an owner had counted on. */
+ * What may be somebody's promise: not lost, not empty, and open or tentative ones of the epoch that counts alone. */
 static struct leat_tail_record best_left(const struct co_recover_log *log)
 {
     struct leat_tail_record best = {.segment = UINT64_MAX};
     uint64_t best_rank = 0;
-    uint32_t epoch = 0;
     for (size_t i = 0; i < it->row_count; i++) {
         const struct leat_replica_row *row = &it->rows[i].row;
         const bool closed = row->kind == LEAT_REPLICA_CLOSED;
@@ -612,20 +610,8 @@ static struct leat_tail_record best_left(const struct co_recover_log *log)
             (closed ? (uint64_t)1 << 39 | (1000 - row->extent.bytes) : row->extent.bytes);
         if (rank <= best_rank) continue;
         best_rank = rank;
-        epoch = row->epoch.v;
         best = (struct leat_tail_record){
             .segment = row->segment, .extent = row->extent, .next_offset = row->next_offset};
-    }
-    for (size_t i = 0; i < it->row_count && best_rank; i++) {
-        const struct leat_replica_row *row = &it->rows[i].row;
-        if (!leat_log_ref_equal(row->log, log->ref) || row->kind != LEAT_REPLICA_LOST ||
-            row->tentative)
-            continue;
-        if (row->segment != best.segment || row->epoch.v != epoch || row->extent.bytes == 0)
-            continue;
-        if (row->extent.bytes >= best.extent.bytes) continue;
-        best.extent = row->extent;
-        best.next_offset = row->next_offset;
     }
     return best;
 }
