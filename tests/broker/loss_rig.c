@@ -16,7 +16,7 @@ const struct leat_begun_log *leat_begun_find(const struct leat_begun *begun,
 {
     if (begun == NULL) return NULL;
     assert_true(leat_log_ref_equal(ref, it.hosted.ref));
-    return &it.begun.row;
+    return &it.begun;
 }
 void leat_coordinate(const struct leat_post *post, struct leat_coordinate *request)
 {
@@ -102,7 +102,7 @@ bool leat_takeover_has_holes(struct leat_segment *const *segs, size_t count)
 void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log *row, uint32_t logs)
 {
     assert_ptr_equal(hosted, &it.hosted);
-    assert_ptr_equal(row, &it.begun.row);
+    assert_ptr_equal(row, &it.begun);
     assert_int_equal(logs, ALONE_LOGS);
     said("look at what is known now");
 }
@@ -205,7 +205,7 @@ void begin(void)
                                      .end_segment = 4};
     for (size_t i = 0; i < 3; i++)
         it.segs[i].id.v = 2 + i;
-    alone.stream.begun = &it.begun.begun;
+    alone.stream.begun = (struct leat_begun *)(void *)&it.begun;
     alone.node.options.cluster.node_address = "n1:1";
 }
 
