@@ -193,7 +193,8 @@ static void empty_now(struct sim_world *world, struct sim_event *event)
 void sim_damage_named(struct sim_server *server)
 {
     struct sim_world *world = server->scenario->world;
-    if (!server->rotten) return;
+    if (!server->rotten || server != server->scenario->victim)
+        return; /* a trap's own bits come back */
     sim_world_at(world, world->now_us + sim_rng_between(dice(server), 1000, 500000), empty_now,
                  server);
 }

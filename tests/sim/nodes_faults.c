@@ -479,6 +479,8 @@ void sim_nodes_heal(struct scenario *scenario)
         sim_disk_set_full(server->disk, false);
         sim_disk_set_no_files(server->disk, false);
         sim_disk_stall(server->disk, 0);
+        sim_disk_stall_reads(server->disk, 0);
+        sim_disk_stall_writes(server->disk, 0);
         sim_disk_aim(server->disk, 0, SIM_CUT_BEFORE, NULL, NULL);
         sim_disk_no_errors(server->disk);
         for (unsigned j = 0; j < scenario->server_count; j++) {

@@ -582,7 +582,8 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     bool struck_alone = scenario->trap == SIM_TRAP_FILL || scenario->trap == SIM_TRAP_LEAVE;
     if (scenario->server_count > 1 && !struck_alone) sim_deletes_choose(scenario, options->deletes);
     if (scenario->server_count > 1) sim_trap_choose(scenario);
-    if (scenario->server_count > 1 && options->hasty) sim_nodes_grace_choose(scenario);
+    if (scenario->server_count > 1 && options->hasty && !scenario->grace_us)
+        sim_nodes_grace_choose(scenario); /* a trap may have one of its own */
     if (scenario->server_count > 1) sim_brief_choose(scenario, options);
     world->somebody_waits = somebody_waits;
     world->waits_arg = scenario;

@@ -13,7 +13,7 @@ enum {
     SEEDS_PER_MILLE = 100,
     ACTS_MIN = 8,
     ACTS_MAX = 40,
-    ACT_BYTES_MAX = 128,
+    ACT_BYTES_MAX = 192, /* three pieces of junk with what is around them */
     JUNK_BYTES_MAX = 60,
     CONNS_AT_ONCE = 6,
     SIP_BYTES_MIN = 200, /* a second, of each connection that is read slowly */
@@ -25,7 +25,7 @@ enum {
 struct schedule {
     struct sim_rng rng;
     uint8_t *bytes;
-    size_t count;
+    size_t count, room;
 };
 
 static unsigned draw(struct schedule *to, unsigned below)
@@ -35,6 +35,7 @@ static unsigned draw(struct schedule *to, unsigned below)
 
 static void put(struct schedule *to, unsigned byte)
 {
+    LEAT_ASSERT(to->count < to->room);
     to->bytes[to->count++] = (uint8_t)byte;
 }
 
@@ -147,12 +148,12 @@ void sim_stranger_choose(struct scenario *scenario)
     sim_rng_init(&it.rng, scenario->world->seed, "stranger's schedule");
     if (!sim_rng_chance(&it.rng, SEEDS_PER_MILLE)) return;
     unsigned acts = (unsigned)sim_rng_between(&it.rng, ACTS_MIN, ACTS_MAX);
-    it.bytes = malloc((size_t)acts * ACT_BYTES_MAX);
+    it.room = (size_t)acts * ACT_BYTES_MAX;
+    it.bytes = malloc(it.room);
     LEAT_ASSERT(it.bytes != NULL);
     op(&it, SIM_STRANGER_WAIT, draw(&it, 14)); /* until it begins: 2 s at most */
     for (unsigned i = 0; i + 1 < acts; i++)
         act(&it);
-    LEAT_ASSERT(it.count <= (size_t)acts * ACT_BYTES_MAX);
     sim_stranger_beside(scenario, it.bytes, it.count,
                         sim_rng_between(&it.rng, SIP_BYTES_MIN, SIP_BYTES_MAX));
 }

@@ -87,7 +87,8 @@ static void committed(struct sim_client *client, void *owner, uint64_t n, const 
     const struct leat_kafka_offset_commit_response *response = answer;
     int16_t code = response ? LEAT_KAFKA_NONE : (int16_t)LEAT_KAFKA_REQUEST_TIMED_OUT;
     (void)client, (void)owner, (void)n;
-    for (int32_t i = 0; response && i < response->topics.at[0].partitions.count; i++)
+    if (response && response->topics.count != 1) code = LEAT_KAFKA_UNKNOWN_SERVER_ERROR;
+    for (int32_t i = 0; code == LEAT_KAFKA_NONE && i < response->topics.at[0].partitions.count; i++)
         if (response->topics.at[0].partitions.at[i].error_code != LEAT_KAFKA_NONE)
             code = response->topics.at[0].partitions.at[i].error_code;
     step_answered(code);
@@ -98,7 +99,8 @@ static void forgotten(struct sim_client *client, void *owner, uint64_t n, const 
     const struct leat_kafka_offset_delete_response *response = answer;
     (void)client, (void)owner, (void)n;
     int16_t code = response ? response->error_code : (int16_t)LEAT_KAFKA_REQUEST_TIMED_OUT;
-    if (code == LEAT_KAFKA_NONE && response->topics.count > 0)
+    if (code == LEAT_KAFKA_NONE && response->topics.count > 0 &&
+        response->topics.at[0].partitions.count > 0)
         code = response->topics.at[0].partitions.at[0].error_code;
     step_answered(code);
 }
@@ -107,8 +109,8 @@ static void deleted(struct sim_client *client, void *owner, uint64_t n, const vo
 {
     const struct leat_kafka_delete_groups_response *response = answer;
     (void)client, (void)owner, (void)n;
-    int16_t code =
-        response ? response->results.at[0].error_code : (int16_t)LEAT_KAFKA_REQUEST_TIMED_OUT;
+    int16_t code = response && response->results.count > 0 ? response->results.at[0].error_code
+                                                           : (int16_t)LEAT_KAFKA_REQUEST_TIMED_OUT;
     /* An answer was lost, and it is gone by that. */
     if (code == LEAT_KAFKA_GROUP_ID_NOT_FOUND && clerk.unsure) code = LEAT_KAFKA_NONE;
     clerk.unsure |= !response || code != LEAT_KAFKA_NONE;

@@ -159,5 +159,8 @@ void sim_diary_look(struct scenario *scenario, const char *when)
 {
     char text[80];
     snprintf(text, sizeof text, "%s", when);
-    if (diary.scenario == scenario) (void)truth_each(scenario, log_look, text);
+    if (diary.scenario != scenario)
+        memset(&diary, 0, sizeof diary); /* nobody has written anything */
+    diary.scenario = scenario;
+    (void)truth_each(scenario, log_look, text);
 }

@@ -312,6 +312,11 @@ static void ends_judge(struct asker *asker, const struct leat_kafka_list_offsets
         sim_wrong(&asker->wrong, "ends of %d topics are told", answer->topics.count);
     for (uint32_t i = 0; i < SIM_STREAMS && !asker->wrong.text[0]; i++)
         for (uint32_t p = 0; p < sim_kafka_partitions(scenario, i); p++) {
+            if (answer->topics.at[i].partitions.count <= (int32_t)p) {
+                sim_wrong(&asker->wrong, "ends of %d logs are told",
+                          answer->topics.at[i].partitions.count);
+                break;
+            }
             const struct leat_kafka_list_offsets_response_partition *row =
                 &answer->topics.at[i].partitions.at[p];
             sim_groups_end_judge(scenario, asker->server, &asker->before, i, p,

@@ -70,8 +70,12 @@ static void committed_judge(struct scenario *scenario, const struct sim_groups_s
         uint32_t stream;
         leat_msg_set_offset_read(reader, &row);
         if (!sim_stream_of(scenario, row.log.stream, &stream)) continue;
-        uint32_t at = row.log.streamlet * scenario->streams[stream].settings.logs + row.log.log;
-        told[stream][at] = (int64_t)row.offset;
+        const struct leat_stream_settings *has = &scenario->streams[stream].settings;
+        if (row.log.streamlet < has->streamlets && row.log.log < has->logs)
+            told[stream][row.log.streamlet * has->logs + row.log.log] = (int64_t)row.offset;
+        else
+            sim_wrong(wrong, "log %u/%u of stream %u is told of, which has no such log",
+                      row.log.streamlet, row.log.log, row.log.stream);
     }
     if (reader->failed) sim_wrong(wrong, "what a set has committed can't be read");
     for (uint32_t i = 0; i < SIM_STREAMS; i++)

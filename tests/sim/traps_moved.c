@@ -1,4 +1,4 @@
-/* Two traps (traps.c) around streamlets that move, in a few of the cluster seeds, where they take the place of the
+/* A trap (trap.c) around streamlets that move, in a few of the cluster seeds, where it takes the place of the
  * scheduled faults. All streams have two copies there, and somebody moves their streamlets all the time.
  *
  * LATE_DROP: whoever gets a streamlet has, as a rule, a copy of each older segment more than it needs, and tells the
