@@ -232,7 +232,8 @@ void leat_replicate_on_member(struct leat_core *core, const struct leat_member *
         rc = leat_backup_fence(replicate->backup, member->info.name, before, on_fenced, NULL);
     if (replicate->backup != NULL && member->info.state == LEAT_NODE_GONE)
         leat_backup_release(replicate->backup, member->info.name, member->info.incarnation);
-    if (replicate->backup != NULL && member->info.crashed && !LEAT_BUG(FENCE_AFTER_LOOK))
+    if (rc == LEAT_OK && replicate->backup != NULL && member->info.crashed &&
+        !LEAT_BUG(FENCE_AFTER_LOOK))
         rc = leat_backup_fence(replicate->backup, member->info.name, member->info.incarnation,
                                on_fenced, NULL);
     LEAT_ASSERT(rc == LEAT_OK); /* no memory, and a dead writer must not go on: end here */

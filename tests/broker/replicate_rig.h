@@ -22,6 +22,7 @@ struct replicate_rig {
     struct leat_backup_options backup;
     struct leat_transport_options transport;
     struct leat_transport_sink_options sink;
+    bool fence_fails_once;
     leat_err primary_rc, backup_rc, transport_rc, sink_rc, link_rc, node_rc, link_node_rc, fence_rc,
         log_rc, found_rc;
     struct leat_member member, self;

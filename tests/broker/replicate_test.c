@@ -2,6 +2,12 @@
  * segments become, and versions on their way to the coordinators. */
 #include "tests/broker/replicate_rig.h"
 
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* ---- life ---- */
 
 static void core_comes_up_and_goes(void **state)
@@ -153,6 +159,34 @@ static void nodes_that_write_no_more_are_fenced(void **state)
             end();
         }
     }
+}
+
+/* Goal: a writer that can't be fenced ends the process, also where a fence of a later incarnation goes well. */
+static void node_that_can_not_be_fenced_ends_the_process(void **state)
+{
+    (void)state;
+    begin();
+    assert_int_equal(comes_up(0), LEAT_OK);
+    it.member.info.crashed = true;
+    it.fence_rc = LEAT_E_NO_MEMORY;
+    it.fence_fails_once = true;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGABRT, SIG_DFL);
+        if (!freopen("/dev/null", "w", stderr)) _exit(1);
+        leat_replicate_on_member(&alone.cores[0], &it.member, it.member.info.incarnation - 1);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    it.member.info.crashed = it.fence_fails_once = false;
+    it.fence_rc = LEAT_OK;
+    said_enough();
+    end();
 }
 
 static void node_without_a_way_is_told_of(void **state)
@@ -535,6 +569,7 @@ int main(void)
         cmocka_unit_test(parts_are_made_with_what_the_node_says),
         cmocka_unit_test(quiet_is_as_long_as_a_crash_takes),
         cmocka_unit_test(nodes_that_write_no_more_are_fenced),
+        cmocka_unit_test(node_that_can_not_be_fenced_ends_the_process),
         cmocka_unit_test(node_without_a_way_is_told_of),
         cmocka_unit_test(host_of_a_node),
         cmocka_unit_test(writer_is_a_node_that_is_known),
