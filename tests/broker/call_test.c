@@ -316,13 +316,13 @@ static void call_is_answered(void **state)
         if (i == 3) it.does_not_fit = true;
         if (i == 4) writer.overflow = true;
         leat_call_answer(call, &writer);
-        static const char *const expected[] = {"fits 1?\nanswer 5, 1 bytes\n",
-                                               "answer by link, 1 bytes\n", "",
-                                               "fits 1?\nwait for 1\nrefuse 5 AGAIN: the memory of "
-                                               "this core for answers is full of those "
-                                               "that clients have not taken: try again\n",
-                                               "refuse 5 TOO_LARGE: the answer does not fit one "
-                                               "frame (1 MiB): ask for less at once\n"};
+        static const char *const expected[] = {
+            "fits 1?\nanswer 5, 1 bytes\n", "answer by link, 1 bytes\n", "",
+            ("fits 1?\nwait for 1\nrefuse 5 AGAIN: the memory of "
+             "this core for answers is full of those "
+             "that clients have not taken: try again\n"),
+            ("refuse 5 TOO_LARGE: the answer does not fit one "
+             "frame (1 MiB): ask for less at once\n")};
         assert_said(expected[i]);
         end();
     }

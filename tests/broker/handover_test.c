@@ -26,11 +26,14 @@ static struct {
     void *released_arg, *idle_arg;
     bool unknown[LOGS_MOST]; /* to the coordinator, by streamlet and log */
     struct leat_log_record records[LOGS_MOST];
-    struct {
-        struct leat_begun begun;
-        struct leat_begun_log row;
-    } begun;
+    _Alignas(struct leat_begun)
+        uint8_t begun[sizeof(struct leat_begun) + sizeof(struct leat_begun_log)]; /* one row */
 } it;
+
+static struct leat_begun *begun_table(void)
+{
+    return (struct leat_begun *)(void *)it.begun;
+}
 
 /* ---- what it calls ---- */
 
@@ -116,7 +119,7 @@ static void begin(void)
                                      .copies = (void *)&it.segs};
     alone.cores[0].replicate.backup = (void *)&it;
     alone.desc->streamlets[1].owner = ALONE_SELF + 1;
-    alone.stream.begun = &it.begun.begun;
+    alone.stream.begun = begun_table();
     leat_list_init(&it.others);
     for (unsigned i = 0; i < SEGMENTS; i++) {
         it.segs[i] = (struct leat_segment){.id = {i}, .owner_actor = 77};
@@ -202,8 +205,8 @@ static void log_that_is_ours_again_comes_back(void **state)
         begin();
         it.hosted.copies = NULL;
         alone.desc->streamlets[1].owner = i == OTHERS ? ALONE_SELF + 1 : ALONE_SELF;
-        it.begun.begun.count = i == NOT_BEGUN ? 0 : 1;
-        it.begun.row = (struct leat_begun_log){.ref = it.hosted.ref, .epoch = {12}};
+        begun_table()->count = i == NOT_BEGUN ? 0 : 1;
+        begun_table()->rows[0] = (struct leat_begun_log){.ref = it.hosted.ref, .epoch = {12}};
         if (i == NO_STREAM) alone.no_stream = true;
         if (i == STOPPING) alone.cores[1].stopping = true;
         leat_hosted_give_up(&it.hosted);

@@ -53,8 +53,8 @@ static void kept_is_told_of_a_log_that_stands_in(void **state)
     for (unsigned i = 0; i < 7; i++) {
         begin();
         it.hosted.tail_away = true;
-        it.begun.row.record.opened = i != 3;
-        it.begun.row.record.heard = i != 4;
+        it.begun.record.opened = i != 3;
+        it.begun.record.heard = i != 4;
         if (i == 1) alone.no_stream = true;
         if (i == 2) alone.stream.begun = NULL;
         if (i == 5) it.hosted.highest_segment = UINT64_MAX;
@@ -85,9 +85,9 @@ static void log_that_is_not_here_is_refused(void **state)
         it.there = i == 5;
         it.hosted.going = true;
         it.absent = LEAT_E_UNKNOWN_STREAM;
-        it.begun.row.record.opened = i != 1;
-        it.begun.row.epoch.v = 9;
-        it.begun.row.record.stamp_epoch.v = i == 2 ? 9 : 8;
+        it.begun.record.opened = i != 1;
+        it.begun.epoch.v = 9;
+        it.begun.record.stamp_epoch.v = i == 2 ? 9 : 8;
         if (i == 3) alone.no_stream = true;
         if (i == 4) alone.stream.begun = NULL;
         accepts();

@@ -53,7 +53,7 @@ struct leat_begun *leat_begun_of(const struct leat_coordinator *coordinator,
     assert_non_null(desc);
     assert_int_equal(incarnation, ALONE_SELF);
     it.begun_refs++;
-    return &it.begun;
+    return (struct leat_begun *)(void *)&it.row;
 }
 struct leat_begun *leat_begun_ref(struct leat_begun *begun)
 {
@@ -127,7 +127,7 @@ void leat_log_settings_set(struct leat_log *log, const struct leat_stream_settin
 }
 void leat_primary_log_min_copies_set(struct leat_primary_log *rep, uint32_t min_copies)
 {
-    assert_ptr_equal(rep, &it.begun);
+    assert_ptr_equal(rep, &it.row);
     said("least copies: %u", min_copies);
 }
 void leat_move_part_gone(struct leat_move_part *part)
@@ -200,7 +200,7 @@ void begin(void)
             it.logs[q][s] = (struct leat_hosted){.ref = {ALONE_STREAM, s, q},
                                                  .core = core,
                                                  .log = (void *)&it,
-                                                 .copies = (void *)&it.begun,
+                                                 .copies = (void *)&it.row,
                                                  .epoch = {5}};
     }
     it.home = (struct leat_hosted){.ref = {3, 0, 0}, .sets = (void *)&it.home};

@@ -22,8 +22,8 @@ struct walk_rig {
     struct leat_stream *by_id[ALONE_CORES][2];
     struct leat_hosted logs[ALONE_CORES][ALONE_STREAMLETS];
     bool there[ALONE_CORES][ALONE_STREAMLETS];
-    struct leat_begun begun; /* all logs have begun, where it is told */
-    struct leat_begun_log row;
+    struct leat_begun_log
+        row; /* all logs have begun, where it is told: of a table that nobody looks into */
     bool begun_told, no_heap;
     leat_err create;
     unsigned desc_refs, begun_refs;

@@ -161,11 +161,11 @@ static void log_that_cant_be_made_is_made_later(void **state)
             "mail to 0\ncore 0: put\ncore 0: make 7/0/0, epoch 5\n"
             "diary error: stream \"orders\", streamlet 0, log 0 can't be made\n"
             "core 0: make 7/1/0, epoch 5\nmail to 1\n",
-            "mail to 0\ncore 0: put\n"
-            "diary info: logs of stream \"orders\" wait for memory that segments give back\nmail "
-            "to 1\n",
-            "mail to 0\ncore 0: put\ncore 0: make 7/0/0, epoch 5\ncore 0: make 7/1/0, epoch 5\n"
-            "mail to 1\n"};
+            ("mail to 0\ncore 0: put\n"
+             "diary info: logs of stream \"orders\" wait for memory that segments give back\nmail "
+             "to 1\n"),
+            ("mail to 0\ncore 0: put\ncore 0: make 7/0/0, epoch 5\ncore 0: make 7/1/0, epoch 5\n"
+             "mail to 1\n")};
         assert_said(expected[i]);
         assert_int_equal(it.streams[0].logs_missing, i < 2);
         assert_int_equal(alone.cores[0].logs_missing, i < 2);
@@ -225,8 +225,8 @@ static void stream_that_changes_is_told_to_its_logs(void **state)
         alone_deliver();
         static const char *const expected[] = {
             "mail to 0\ncore 0: put\nsettings: 3 copies\nleast copies: 2\nmail to 1\n",
-            "mail to 0\ncore 0: put\nsettings: 3 copies\nleast copies: 2\nlook at 7/0/0 "
-            "again\nmail to 1\n",
+            ("mail to 0\ncore 0: put\nsettings: 3 copies\nleast copies: 2\nlook at 7/0/0 "
+             "again\nmail to 1\n"),
             "mail to 0\ncore 0: put\nmail to 1\n", "mail to 0\ncore 0: put\nmail to 1\n",
             "mail to 0\ncore 0: put\nsettings: 3 copies\nmail to 1\n"};
         assert_said(expected[i]);
