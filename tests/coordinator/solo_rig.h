@@ -187,7 +187,10 @@ static uint64_t solo_next(void *ctx)
 static void solo_send(void *ctx, unsigned to, struct leat_mail *mail)
 {
     (void)ctx;
-    trace("mail to %u\n", to);
+    if (to == LEAT_ACTOR_COORDINATOR)
+        trace("asked\n");
+    else
+        trace("mail to %u\n", to);
     mail->deliver(coordinator, mail);
 }
 static void solo_diary(void *ctx, enum leat_diary_level level, const char *line)
