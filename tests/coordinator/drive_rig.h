@@ -196,7 +196,7 @@ raft_time raft_timeout(const struct raft *r)
 int raft_match_index(const struct raft *r, raft_id id, raft_index *index)
 {
     assert_ptr_equal(r, &drive.raft);
-    *index = core.match[id];
+    *index = core.match[id] ? core.match[id] : 99;
     return core.match[id] ? 0 : RAFT_BADID;
 }
 int raft_catch_up(const struct raft *r, raft_id id, int *status)
@@ -463,7 +463,8 @@ static inline char *raft_text(const char *text)
 {
     char *copy = raft_malloc(strlen(text) + 1);
     assert_non_null(copy);
-    return strcpy(copy, text);
+    memcpy(copy, text, strlen(text) + 1);
+    return copy;
 }
 #define STEP       "step 7 at 7000, room 65535:\n"
 #define STOPPED(a) "diary 0: coordinator: stopped: " a "\nraft timer off\nmark timer off\n"

@@ -31,6 +31,11 @@ static void appends_have_the_logs_entries(void **state)
     messages(&message);
     TRACE_IS(STEP APPEND "6/4 commit 5 [4/1 'seven'] [4/1 'eight!'] [5/1 'ni']\n");
     assert_int_equal(drive.fill_capacity, 3);
+    leat_mem_fail_at(0);
+    message = append_of(5, 3);
+    messages(&message);
+    assert_int_equal(leat_mem_calls(), 0);
+    TRACE_IS(STEP APPEND "5/4 commit 5 [4/1 'six'] [4/1 'seven'] [4/1 'eight!']\n");
     message = append_of(5, 1);
     messages(&message);
     assert_int_equal(drive.fill_capacity, 3);
@@ -58,11 +63,12 @@ static void appends_have_the_logs_entries(void **state)
 }
 
 /* Sizes only: the bytes are not looked at. */
-static unsigned sent_entries;
+static unsigned sent_entries, sent_count;
 static void count_send(void *owner, const struct raft_message *message)
 {
     (void)owner;
     sent_entries = message->append_entries.n_entries;
+    sent_count++;
 }
 
 static void a_message_has_a_size(void **state)
@@ -201,8 +207,10 @@ static void no_more_are_told_than_have_a_place(void **state)
     drive.hooks.send = count_send;
     core.commit = 6;
     core.match[3] = 9;
+    sent_count = 0;
     leat_raft_drive_turn_end(&drive);
     TRACE_IS("flush\n");
+    assert_int_equal(sent_count, LEAT_RAFT_TOLD_MAX - 2);
     for (unsigned i = 2; i < LEAT_RAFT_TOLD_MAX; i++)
         assert_true(drive.told[i].id == 3 && drive.told[i].index == 6);
     assert_int_equal(drive.told_all, 6);
@@ -314,31 +322,32 @@ static struct raft_message appended(unsigned previous, unsigned count)
     struct raft_message message = append_of(previous, count);
     if (count == 0) return message;
     char *batch = raft_text("abcdef");
-    struct raft_entry *all = raft_malloc(count * sizeof *all);
+    struct raft_entry *all = raft_malloc((count + 1) * sizeof *all);
     assert_non_null(all);
     for (unsigned i = 0; i < count; i++)
         all[i] = (struct raft_entry){
             .term = TERM, .type = RAFT_COMMAND, .buf = {batch + i, 1}, .batch = batch};
+    all[count] = (struct raft_entry){.batch = NULL};
     message.append_entries.entries = all;
     return message;
 }
-/* Raft has taken the batch; here it is the test that does. */
-static void appends(unsigned previous, unsigned count, const char *expected)
+/* Raft has taken the batch, where it got any entry; here it is the test that does. */
+static void appends(unsigned previous, unsigned count, bool taken, const char *expected)
 {
     struct raft_message message = appended(previous, count);
     void *batch = count ? message.append_entries.entries[0].batch : NULL;
     leat_raft_drive_receive(&drive, &message);
     trace_must_be(expected, __FILE__, __LINE__);
-    if (blocks) raft_free(batch);
-    assert_int_equal(blocks, 0);
+    assert_int_equal(blocks, taken);
+    if (taken) raft_free(batch);
 }
 #define IS(rest) COMES "1 of 3(h3) v1 term 5 behind " rest "\n  \n"
 
 static void appends_are_taken(void **state)
 {
     (void)state;
-    appends(9, 0, IS("9/4 commit 5"));
-    appends(9, 2, IS("9/4 commit 5 [5/1 'a'] [5/1 'b']"));
+    appends(9, 0, false, IS("9/4 commit 5"));
+    appends(9, 2, true, IS("9/4 commit 5 [5/1 'a'] [5/1 'b']"));
 }
 
 /* The snapshot is to 8, of term 3, and entries before 6 are gone (offset 5). */
@@ -348,24 +357,29 @@ static void appends_inside_the_snapshot_begin_at_its_end(void **state)
     drive.raft.trail.snapshot.index = 8;
     drive.raft.trail.snapshot.term = 3;
     drive.raft.trail.offset = 5;
-    appends(8, 2, IS("8/4 commit 5 [5/1 'a'] [5/1 'b']"));
-    appends(6, 2, IS("6/4 commit 5 [5/1 'a'] [5/1 'b']")); /* raft has those itself */
-    appends(5, 0, IS("8/3 commit 5"));
-    appends(5, 5, IS("8/3 commit 5 [5/1 'd'] [5/1 'e']"));
-    appends(5, 4, IS("8/3 commit 5 [5/1 'd']"));
-    appends(5, 3, IS("8/3 commit 5"));
-    appends(5, 2, IS("8/3 commit 5"));
-    appends(4, 5, IS("8/3 commit 5 [5/1 'e']"));
+    appends(8, 2, true, IS("8/4 commit 5 [5/1 'a'] [5/1 'b']"));
+    appends(6, 2, true, IS("6/4 commit 5 [5/1 'a'] [5/1 'b']")); /* raft has those itself */
+    appends(5, 0, false, IS("8/3 commit 5"));
+    appends(5, 5, true, IS("8/3 commit 5 [5/1 'd'] [5/1 'e']"));
+    appends(5, 4, true, IS("8/3 commit 5 [5/1 'd']"));
+    appends(5, 3, false, IS("8/3 commit 5"));
+    appends(5, 2, false, IS("8/3 commit 5"));
+    appends(4, 5, true, IS("8/3 commit 5 [5/1 'e']"));
+    drive.raft.trail.offset = 9;
+    appends(8, 2, true, IS("8/4 commit 5 [5/1 'a'] [5/1 'b']"));
+    appends(9, 2, true, IS("9/4 commit 5 [5/1 'a'] [5/1 'b']"));
+    appends(7, 2, true, IS("8/3 commit 5 [5/1 'b']"));
+    drive.raft.trail.offset = 5;
     drive.raft.snapshot.installing = true;
-    appends(5, 2, IS("5/4 commit 5 [5/1 'a'] [5/1 'b']"));
+    appends(5, 2, true, IS("5/4 commit 5 [5/1 'a'] [5/1 'b']"));
 }
 
 static void nothing_comes_to_who_has_failed(void **state)
 {
     (void)state;
     drive.failed = LEAT_E_DISK;
-    appends(5, 2, "");
-    appends(5, 0, "");
+    appends(5, 2, false, "");
+    appends(5, 0, false, "");
 }
 
 static struct raft_message snapshot_message(void)
@@ -394,11 +408,15 @@ static void one_snapshot_at_a_time(void **state)
     TRACE_IS(COMES "5 of 3(-) last 9/0 conf 0: 8=h8/1 't'\n  \n");
     leat_raft_message_drop(&message);
     assert_int_equal(blocks, 0);
-    message = (struct raft_message){.type = RAFT_REQUEST_VOTE};
-    memset(&message.request_vote, 0x5a, sizeof message.request_vote);
-    leat_raft_message_drop(&message); /* holds nothing */
-    message = appended(3, 2);
+    message = appended(3, 1);
+    message.type = RAFT_REQUEST_VOTE; /* which has none: what is there is something else */
     leat_raft_message_drop(&message);
+    leat_raft_drive_receive(&drive, &message);
+    TRACE_IS(COMES "3 of 3(h3)\n  \n");
+    assert_int_equal(blocks, 2);
+    message.type = RAFT_APPEND_ENTRIES;
+    leat_raft_message_drop(&message);
+    assert_int_equal(blocks, 0);
 }
 
 static void votes_are_a_candidates(void **state)
