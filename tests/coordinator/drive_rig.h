@@ -14,6 +14,7 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "coordinator/raft_drive.h"
+#include "tests/coordinator/raft_heap.h"
 #include "tests/trace.h"
 
 enum { ENTRIES = 16, TERM = 5, START_US = 7000900, OWN = 2 };
@@ -23,52 +24,6 @@ static struct leat_env env;
 static struct leat_clock clock_of_test;
 static uint64_t now_us;
 static struct leat_timers *const timers = (struct leat_timers *)(void *)&now_us; /* passed on */
-
-/* ---- raft's heap: what is not freed shows ---- */
-
-static long blocks;
-static unsigned refuse; /* the n-th allocation from now fails */
-
-static void *heap_get(void *block, size_t bytes)
-{
-    if (refuse && --refuse == 0) return NULL;
-    void *got = realloc(block, bytes);
-    blocks += got && !block;
-    return got;
-}
-static void *heap_malloc(void *data, size_t bytes)
-{
-    (void)data;
-    return heap_get(NULL, bytes);
-}
-static void *heap_calloc(void *data, size_t count, size_t bytes)
-{
-    void *got = heap_malloc(data, count * bytes);
-    return got ? memset(got, 0, count * bytes) : NULL;
-}
-static void *heap_realloc(void *data, void *block, size_t bytes)
-{
-    (void)data;
-    return heap_get(block, bytes);
-}
-static void heap_free(void *data, void *block)
-{
-    (void)data;
-    blocks -= block != NULL;
-    free(block);
-}
-static void *heap_aligned(void *data, size_t alignment, size_t bytes)
-{
-    (void)alignment;
-    return heap_malloc(data, bytes);
-}
-static void heap_aligned_free(void *data, size_t alignment, void *block)
-{
-    (void)alignment;
-    heap_free(data, block);
-}
-static struct raft_heap heap = {NULL,         heap_malloc,  heap_free,        heap_calloc,
-                                heap_realloc, heap_aligned, heap_aligned_free};
 
 /* ---- libraft's core ---- */
 
@@ -391,9 +346,7 @@ static inline int begin(void **state)
 {
     (void)state;
     trace_begin();
-    raft_heap_set(&heap);
-    blocks = 0;
-    refuse = 0;
+    heap_begin();
     now_us = START_US;
     clock_of_test = (struct leat_clock){.ctx = &now_us, .now_us = clock_now};
     env = (struct leat_env){.clock = &clock_of_test};
