@@ -1,0 +1,481 @@
+/* When a log does what it does by itself: each condition by itself, on both sides. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "poke.h"
+
+/* ---- the last run's trailer ---- */
+
+static void on_disk(void)
+{
+    poke_begin(watch_begun(LEAT_DURABILITY_DISK));
+}
+
+static void run_close(void)
+{
+    struct log_open *head = &it->head;
+    uint32_t used = head->writer.used;
+    it->next_offset += 5; /* which is noted */
+    log_run_close(it);
+    trace("%u more", head->writer.used - used);
+    if (head->sealed_offset == it->next_offset) trace(", sealed as it is");
+    if (head->run_closed_bytes == head->writer.used) trace(", not again");
+    trace("\n");
+}
+
+static void last_run_is_closed_once_all_of_it_is_acked(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(on_disk, run_close);
+    CASE(on_disk, run_close, it->options.durability = LEAT_DURABILITY_MEMORY);
+    CASE(on_disk, run_close, it->parked = true);
+    CASE(on_disk, run_close, it->parking = true);
+    CASE(on_disk, run_close, it->old.seg = it->head.seg);
+    CASE(on_disk, run_close, it->opened = false);
+    CASE(on_disk, run_close, it->commit_count = 1);
+    CASE(on_disk, run_close, one_waits(2));
+    CASE(on_disk, run_close, it->head.run_closed_bytes = it->head.writer.used);
+    CASE(on_disk, run_close, it->head.run_closed_bytes = it->head.writer.used - 32);
+    CASE(on_disk, run_close, it->head.acked_bytes -= 1);
+    CASE(on_disk, run_close, it->head.start_end = it->head.writer.used);
+    TRACE_IS("(void)0: 32 more, sealed as it is, not again\n"
+             "it->options.durability = LEAT_DURABILITY_MEMORY: 0 more\n"
+             "it->parked = true: 0 more\n"
+             "it->parking = true: 0 more\n"
+             "it->old.seg = it->head.seg: 0 more\n"
+             "it->opened = false: 0 more\n"
+             "it->commit_count = 1: 0 more\n"
+             "one_waits(2): 0 more\n"
+             "it->head.run_closed_bytes = it->head.writer.used: 0 more, not again\n"
+             "it->head.run_closed_bytes = it->head.writer.used - 32: 32 more, sealed as it is, not "
+             "again\n"
+             "it->head.acked_bytes -= 1: 0 more\n"
+             "it->head.start_end = it->head.writer.used: 0 more\n");
+}
+
+/* ---- the care ---- */
+
+static void care(void)
+{
+    it->copy_wanted = true;
+    leat_log_care(it);
+    trace("->%s%s%s%s%s%s\n", it->roll_wanted ? " roll" : "", it->leave_wanted ? " leave" : "",
+          it->copy_wanted ? " copy" : "", it->parking ? " park" : "",
+          it->rolling_fast ? " fast" : "", it->dirty ? "" : " not dirty");
+}
+
+static void in_the_way(void)
+{
+    poke_begin(watch_begun(LEAT_DURABILITY_MEMORY));
+    it->keeper.in_the_way = watch_in_the_way;
+    watched.in_the_way = true;
+}
+
+static void head_that_is_in_the_way_leaves(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(in_the_way, care);
+    CASE(in_the_way, care, it->keeper.in_the_way = NULL);
+    CASE(in_the_way, care, watched.in_the_way = false);
+    CASE(in_the_way, care, it->options.park_after_us = 0);
+    CASE(in_the_way, care, it->head.seg = NULL);
+    CASE(in_the_way, care, it->old.seg = it->head.seg);
+    CASE(in_the_way, care, it->opened = false);
+    CASE(in_the_way, care, it->parked = true);
+    CASE(in_the_way, care, it->parking = true);
+    CASE(in_the_way, care, it->resuming = true);
+    CASE(in_the_way, care, it->leave_not_before_us = fake->now_us);
+    CASE(in_the_way, care, it->leave_not_before_us = fake->now_us + 1);
+    CASE(in_the_way, care, it->leave_wanted = true, watched.in_the_way = false);
+    CASE(in_the_way, care, it->state = LEAT_LOG_STOPPED);
+    CASE(in_the_way, care, it->state = LEAT_LOG_WAITING);
+    CASE(in_the_way, care, it->stopping = true);
+    CASE(in_the_way, care, it->deleting = true);
+    TRACE_IS("(void)0: in the way s0?\n"
+             "-> leave\n"
+             "it->keeper.in_the_way = NULL: ->\n"
+             "watched.in_the_way = false: in the way s0?\n"
+             "->\n"
+             "it->options.park_after_us = 0: PARK s0 504 from 0 to 1\n"
+             "-> park\n"
+             "it->head.seg = NULL: ->\n"
+             "it->old.seg = it->head.seg: ->\n"
+             "it->opened = false: ->\n"
+             "it->parked = true: ->\n"
+             "it->parking = true: -> park\n"
+             "it->resuming = true: ->\n"
+             "it->leave_not_before_us = fake->now_us: in the way s0?\n"
+             "-> leave\n"
+             "it->leave_not_before_us = fake->now_us + 1: ->\n"
+             "it->leave_wanted = true, watched.in_the_way = false: in the way s0?\n"
+             "->\n"
+             "it->state = LEAT_LOG_STOPPED: -> copy\n"
+             "it->state = LEAT_LOG_WAITING: -> copy\n"
+             "it->stopping = true: -> copy\n"
+             "it->deleting = true: -> copy\n");
+}
+
+/* Rolling fast, with the next one reserved. */
+static void lies_badly(void)
+{
+    poke_begin(watch_begun(LEAT_DURABILITY_MEMORY));
+    size_t used = trace_used;
+    it->rolling_fast = true;
+    log_step_room(it);
+    one_done();
+    trace_text[trace_used = used] = '\0';
+    assert_non_null(it->next);
+    it->keeper.roll_wanted = watch_roll_wanted;
+    watched.roll_wanted = true;
+    it->dirty = false;
+}
+
+static void head_that_lies_badly_rolls(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(lies_badly, care);
+    CASE(lies_badly, care, it->keeper.roll_wanted = NULL);
+    CASE(lies_badly, care, watched.roll_wanted = false);
+    CASE(lies_badly, care, it->head.seg = NULL);
+    CASE(lies_badly, care, it->old.seg = it->head.seg);
+    CASE(lies_badly, care, it->opened = false);
+    CASE(lies_badly, care, it->roll_wanted = true);
+    CASE(lies_badly, care, it->reserving = true);
+    CASE(lies_badly, care, it->stopping = true);
+    /* The pace: a head that lasts is no fast one. */
+    CASE(lies_badly, care, watched.roll_wanted = false,
+         it->rolled_us = fake->now_us - LOG_SLOW_ROLL_US);
+    CASE(lies_badly, care, watched.roll_wanted = false,
+         it->rolled_us = fake->now_us - LOG_SLOW_ROLL_US - 1);
+    TRACE_IS(
+        "(void)0: roll s0?\n"
+        "DROP s1\n"
+        "-> roll fast\n"
+        "it->keeper.roll_wanted = NULL: -> fast\n"
+        "watched.roll_wanted = false: roll s0?\n"
+        "-> fast\n"
+        "it->head.seg = NULL: -> fast\n"
+        "it->old.seg = it->head.seg: -> fast\n"
+        "it->opened = false: -> fast\n"
+        "it->roll_wanted = true: -> roll fast\n"
+        "it->reserving = true: roll s0?\n"
+        "-> roll fast\n"
+        "it->stopping = true: -> copy fast\n"
+        "watched.roll_wanted = false, it->rolled_us = fake->now_us - LOG_SLOW_ROLL_US: roll s0?\n"
+        "-> fast\n"
+        "watched.roll_wanted = false, it->rolled_us = fake->now_us - LOG_SLOW_ROLL_US - 1: roll "
+        "s0?\n"
+        "DROP s1\n"
+        "->\n");
+}
+
+static void expires(void)
+{
+    poke_begin(watch_begun(LEAT_DURABILITY_MEMORY));
+    it->options.settings.retention_ms = 1000;
+}
+
+static int64_t wall(void)
+{
+    return fake_wall(fake);
+}
+
+static void head_whose_data_has_expired_rolls(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(expires, care);
+    CASE(expires, care, it->options.settings.retention_ms = 0);
+    CASE(expires, care, it->old.seg = it->head.seg);
+    CASE(expires, care, it->opened = false);
+    CASE(expires, care, it->head.record_count = 0);
+    CASE(expires, care, it->head.acked_bytes -= 1);
+    CASE(expires, care, it->head.max_timestamp_ms = wall() - 1000);
+    CASE(expires, care, it->head.max_timestamp_ms = wall() - 1001);
+    CASE(expires, care, it->head.max_timestamp_ms = 0);
+    CASE(expires, care, it->head.max_timestamp_ms = -1);
+    CASE(expires, care, it->head.max_timestamp_ms = -1, it->gathered_wall_ms = wall() - 1000);
+    CASE(expires, care, it->head.max_timestamp_ms = -1, it->gathered_wall_ms = wall() - 1001);
+    CASE(expires, care, it->head.max_timestamp_ms = -1, it->gathered_wall_ms = 0);
+    CASE(expires, care, it->head.max_timestamp_ms = wall());
+    CASE(expires, care, it->head.max_timestamp_ms = wall() + 1, it->gathered_wall_ms = 7);
+    TRACE_IS("(void)0: -> roll\n"
+             "it->options.settings.retention_ms = 0: ->\n"
+             "it->old.seg = it->head.seg: ->\n"
+             "it->opened = false: ->\n"
+             "it->head.record_count = 0: ->\n"
+             "it->head.acked_bytes -= 1: ->\n"
+             "it->head.max_timestamp_ms = wall() - 1000: ->\n"
+             "it->head.max_timestamp_ms = wall() - 1001: -> roll\n"
+             "it->head.max_timestamp_ms = 0: -> roll\n"
+             "it->head.max_timestamp_ms = -1: ->\n"
+             "it->head.max_timestamp_ms = -1, it->gathered_wall_ms = wall() - 1000: ->\n"
+             "it->head.max_timestamp_ms = -1, it->gathered_wall_ms = wall() - 1001: -> roll\n"
+             "it->head.max_timestamp_ms = -1, it->gathered_wall_ms = 0: ->\n"
+             "it->head.max_timestamp_ms = wall(): ->\n"
+             "it->head.max_timestamp_ms = wall() + 1, it->gathered_wall_ms = 7: -> roll\n");
+}
+
+static void idle(void)
+{
+    poke_begin(watch_begun(LEAT_DURABILITY_MEMORY));
+    fake->now_us = it->gathered_us + it->options.park_after_us;
+}
+
+static struct leat_log_trim trim;
+
+static void head_that_is_idle_is_parked(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(idle, care);
+    CASE(idle, care, fake->now_us -= 1);
+    CASE(idle, care, it->old.seg = it->head.seg);
+    CASE(idle, care, it->opened = false);
+    CASE(idle, care, it->reserving = true);
+    CASE(idle, care, it->commit_count = 1);
+    CASE(idle, care, it->closing = true);
+    CASE(idle, care, it->resuming = true);
+    CASE(idle, care, it->warming = true);
+    CASE(idle, care, it->reads_in_flight = 1);
+    CASE(idle, care, it->helper_busy[0] = true);
+    CASE(idle, care, it->helper_busy[LOG_HELPERS - 1] = true);
+    CASE(idle, care, one_waits(2));
+    CASE(idle, care, leat_list_push_back(&it->trims, &trim.link));
+    CASE(idle, care, it->head.acked_bytes -= 1);
+    CASE(idle, care, it->room_wanted = true);
+    CASE(idle, care, it->roll_wanted = true);
+    CASE(idle, care, it->parked = true);
+    CASE(idle, care, it->trim_segment = 1);
+    CASE(idle, care, leat_segment_pin(it->head.seg));
+    CASE(idle, care, slot(0)->mail_due = true);
+    TRACE_IS("(void)0: PARK s0 504 from 0 to 1\n"
+             "-> park\n"
+             "fake->now_us -= 1: ->\n"
+             "it->old.seg = it->head.seg: ->\n"
+             "it->opened = false: ->\n"
+             "it->reserving = true: ->\n"
+             "it->commit_count = 1: ->\n"
+             "it->closing = true: ->\n"
+             "it->resuming = true: ->\n"
+             "it->warming = true: ->\n"
+             "it->reads_in_flight = 1: ->\n"
+             "it->helper_busy[0] = true: ->\n"
+             "it->helper_busy[LOG_HELPERS - 1] = true: ->\n"
+             "one_waits(2): ->\n"
+             "leat_list_push_back(&it->trims, &trim.link): ->\n"
+             "it->head.acked_bytes -= 1: ->\n"
+             "it->room_wanted = true: ->\n"
+             "it->roll_wanted = true: -> roll\n"
+             "it->parked = true: ->\n"
+             "it->trim_segment = 1: ->\n"
+             "leat_segment_pin(it->head.seg): ->\n"
+             "slot(0)->mail_due = true: ->\n");
+}
+
+static void parked(void)
+{
+    idle();
+    size_t used = trace_used;
+    leat_log_care(it);
+    (void)fake_deliver(fake);
+    trace_text[trace_used = used] = '\0';
+    assert_true(it->parked);
+    it->dirty = false;
+    it->keeper.copy_wanted = watch_copy_wanted;
+    watched.copy_wanted = true;
+}
+
+static void parked_head_that_lacks_a_copy_is_resumed_for_it(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(parked, care);
+    CASE(parked, care, it->keeper.copy_wanted = NULL);
+    CASE(parked, care, watched.copy_wanted = false);
+    CASE(parked, care, it->old.seg = it->head.seg);
+    CASE(parked, care, it->opened = false);
+    CASE(parked, care, it->parking = true);
+    CASE(parked, care, it->resuming = true);
+    CASE(parked, care, it->parked = false);
+    CASE(parked, care, it->gathered_us += 1);
+    TRACE_IS("(void)0: copy s0?\n"
+             "-> copy\n"
+             "it->keeper.copy_wanted = NULL: ->\n"
+             "watched.copy_wanted = false: copy s0?\n"
+             "->\n"
+             "it->old.seg = it->head.seg: ->\n"
+             "it->opened = false: ->\n"
+             "it->parking = true: -> park\n"
+             "it->resuming = true: ->\n"
+             "it->parked = false: copy s0?\n"
+             "->\n"
+             "it->gathered_us += 1: ->\n");
+}
+
+static void resume(void)
+{
+    log_step_resume(it);
+    trace("->%s%s\n", it->resuming ? " resuming" : "", slot(0)->changing ? " changing" : "");
+}
+
+static void parked_head_is_resumed_for_whatever_needs_it(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(parked, resume);
+    CASE(parked, resume, it->room_wanted = true);
+    CASE(parked, resume, it->roll_wanted = true);
+    CASE(parked, resume, it->copy_wanted = true);
+    CASE(parked, resume, it->room_wanted = true, it->parked = false);
+    CASE(parked, resume, it->room_wanted = it->resuming = true);
+    CASE(parked, resume, it->room_wanted = true, it->state = LEAT_LOG_STOPPED);
+    CASE(parked, resume, it->room_wanted = it->deleting = true);
+    CASE(parked, resume, it->room_wanted = it->stopping = true);
+    CASE(parked, resume, it->room_wanted = true, it->reserve_not_before_us = fake->now_us);
+    CASE(parked, resume, it->room_wanted = true, it->reserve_not_before_us = fake->now_us + 1);
+    TRACE_IS(
+        "(void)0: ->\n"
+        "it->room_wanted = true: RESUME s0 cap 16384\n"
+        "-> resuming changing\n"
+        "it->roll_wanted = true: RESUME s0 cap 16384\n"
+        "-> resuming changing\n"
+        "it->copy_wanted = true: RESUME s0 cap 16384\n"
+        "-> resuming changing\n"
+        "it->room_wanted = true, it->parked = false: ->\n"
+        "it->room_wanted = it->resuming = true: -> resuming\n"
+        "it->room_wanted = true, it->state = LEAT_LOG_STOPPED: ->\n"
+        "it->room_wanted = it->deleting = true: ->\n"
+        "it->room_wanted = it->stopping = true: ->\n"
+        "it->room_wanted = true, it->reserve_not_before_us = fake->now_us: RESUME s0 cap 16384\n"
+        "-> resuming changing\n"
+        "it->room_wanted = true, it->reserve_not_before_us = fake->now_us + 1: ->\n");
+}
+
+/* ---- room ---- */
+
+static void lacks_room(void)
+{
+    poke_begin(watch_begun(LEAT_DURABILITY_MEMORY));
+    it->keeper.in_the_way = watch_in_the_way;
+    it->room_wanted = true;
+    it->room_bytes = 60 * 1000;
+    assert_false(log_head_fits(it, it->room_bytes));
+}
+
+static void room(void)
+{
+    log_step_room(it);
+    trace("-> head %llu%s%s%s\n", (unsigned long long)it->head.seg->id.v,
+          it->reserving ? " reserving" : "", it->next ? " next" : "", it->old.seg ? " old" : "");
+}
+
+static void segment_is_reserved_for_what_has_no_room(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(lacks_room, room);
+    CASE(lacks_room, room, it->state = LEAT_LOG_WAITING);
+    CASE(lacks_room, room, it->cold = true);
+    CASE(lacks_room, room, it->deleting = true);
+    CASE(lacks_room, room, it->stopping = true);
+    CASE(lacks_room, room, it->room_bytes = 100);
+    CASE(lacks_room, room, it->room_bytes = 100, it->roll_wanted = true);
+    CASE(lacks_room, room, it->room_bytes = 100, it->leave_wanted = true);
+    CASE(lacks_room, room, it->room_bytes = 100, it->rolling_fast = true);
+    CASE(lacks_room, room, it->room_wanted = false);
+    CASE(lacks_room, room, it->room_wanted = false, it->rolling_fast = true);
+    CASE(lacks_room, room, it->room_wanted = false, it->rolling_fast = true,
+         it->old.seg = it->head.seg);
+    CASE(lacks_room, room, it->parking = true);
+    CASE(lacks_room, room, it->resuming = true);
+    CASE(lacks_room, room, it->parked = true);
+    CASE(lacks_room, room, it->old.seg = it->head.seg);
+    CASE(lacks_room, room, it->opened = false);
+    CASE(lacks_room, room, it->reserving = true);
+    CASE(lacks_room, room, it->reserve_not_before_us = fake->now_us);
+    CASE(lacks_room, room, it->reserve_not_before_us = fake->now_us + 1);
+    TRACE_IS("(void)0: RESERVE s1 1/0/0 e7 cap 65536 d1\n"
+             "-> head 0 reserving\n"
+             "it->state = LEAT_LOG_WAITING: -> head 0\n"
+             "it->cold = true: -> head 0\n"
+             "it->deleting = true: -> head 0\n"
+             "it->stopping = true: -> head 0\n"
+             "it->room_bytes = 100: -> head 0\n"
+             "it->room_bytes = 100, it->roll_wanted = true: RESERVE s1 1/0/0 e7 cap 16384 d1\n"
+             "-> head 0 reserving\n"
+             "it->room_bytes = 100, it->leave_wanted = true: RESERVE s1 1/0/0 e7 cap 16384 d1\n"
+             "-> head 0 reserving\n"
+             "it->room_bytes = 100, it->rolling_fast = true: RESERVE s1 1/0/0 e7 cap 16384 d1\n"
+             "-> head 0 reserving\n"
+             "it->room_wanted = false: -> head 0\n"
+             "it->room_wanted = false, it->rolling_fast = true: RESERVE s1 1/0/0 e7 cap 65536 d1\n"
+             "-> head 0 reserving\n"
+             "it->room_wanted = false, it->rolling_fast = true, it->old.seg = it->head.seg: -> "
+             "head 0 old\n"
+             "it->parking = true: -> head 0\n"
+             "it->resuming = true: -> head 0\n"
+             "it->parked = true: -> head 0\n"
+             "it->old.seg = it->head.seg: -> head 0 old\n"
+             "it->opened = false: -> head 0\n"
+             "it->reserving = true: -> head 0 reserving\n"
+             "it->reserve_not_before_us = fake->now_us: RESERVE s1 1/0/0 e7 cap 65536 d1\n"
+             "-> head 0 reserving\n"
+             "it->reserve_not_before_us = fake->now_us + 1: -> head 0\n");
+}
+
+static void has_next(void)
+{
+    lacks_room();
+    size_t used = trace_used;
+    log_step_room(it);
+    one_done();
+    trace_text[trace_used = used] = '\0';
+    assert_non_null(it->next);
+}
+
+static void reservation_becomes_the_head_or_goes(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(has_next, room);
+    CASE(has_next, room, it->reserve_not_before_us = fake->now_us);
+    CASE(has_next, room, it->reserve_not_before_us = fake->now_us + 1);
+    CASE(has_next, room, it->room_bytes = it->next->capacity);
+    CASE(has_next, room, it->room_bytes = it->next->capacity, it->reserving = true,
+         it->reserve_not_before_us = fake->now_us + 1);
+    CASE(has_next, room, it->leave_wanted = true);
+    CASE(has_next, room, it->leave_wanted = true, watched.in_the_way = true);
+    CASE(has_next, room, watched.in_the_way = true);
+    CASE(has_next, room, it->room_wanted = false, it->rolling_fast = true);
+    TRACE_IS("(void)0: -> head 1 old\n"
+             "it->reserve_not_before_us = fake->now_us: -> head 1 old\n"
+             "it->reserve_not_before_us = fake->now_us + 1: -> head 0 next\n"
+             "it->room_bytes = it->next->capacity: DROP s1\n"
+             "-> head 0 reserving\n"
+             "it->room_bytes = it->next->capacity, it->reserving = true, it->reserve_not_before_us "
+             "= fake->now_us + 1: -> head 0 reserving next\n"
+             "it->leave_wanted = true: in the way s1?\n"
+             "-> head 1 old\n"
+             "it->leave_wanted = true, watched.in_the_way = true: in the way s1?\n"
+             "DROP s1\n"
+             "-> head 0 reserving\n"
+             "watched.in_the_way = true: -> head 1 old\n"
+             "it->room_wanted = false, it->rolling_fast = true: -> head 0 next\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(last_run_is_closed_once_all_of_it_is_acked),
+        TRACE_TEST(head_that_is_in_the_way_leaves),
+        TRACE_TEST(head_that_lies_badly_rolls),
+        TRACE_TEST(head_whose_data_has_expired_rolls),
+        TRACE_TEST(head_that_is_idle_is_parked),
+        TRACE_TEST(parked_head_that_lacks_a_copy_is_resumed_for_it),
+        TRACE_TEST(parked_head_is_resumed_for_whatever_needs_it),
+        TRACE_TEST(segment_is_reserved_for_what_has_no_room),
+        TRACE_TEST(reservation_becomes_the_head_or_goes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
