@@ -1,5 +1,5 @@
-/* One log in one condition: each case has a log of its own, of which the test changes what it likes, makes one call, and
- * throws it away as it is. After cmocka.h. For one test program only. */
+/* One log in one condition: each case has a log of its own, of which the test changes what it likes, makes one call,
+ * and throws it away as it is. After cmocka.h. For one test program only. */
 #ifndef LEAT_TESTS_MULTILOG_POKE_H
 #define LEAT_TESTS_MULTILOG_POKE_H
 
@@ -70,6 +70,17 @@ static inline struct log_slot *slot(uint32_t index)
     return log_slot_at(it, index);
 }
 
+/* That no entry says so yet is not what is looked at. */
+static inline void poke_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+{
+    if (keep->kind != LEAT_KEEP_DROP) {
+        watch_request(ctx, post, keep);
+        return;
+    }
+    trace("DROP s%llu\n", (unsigned long long)keep->seg->id.v);
+    fake_push(fake, (struct fake_event){.keep = keep});
+}
+
 /* Segments 0 to count - 1, closed, in memory and in their files, and a head. */
 static inline void segments(unsigned count)
 {
@@ -80,8 +91,13 @@ static inline void segments(unsigned count)
     fake_open(made, NULL, 0, NULL);
     while (made->log->next_segment < count + 1)
         must_append(made, 50, 100);
-    trace_text[trace_used = used] = '\0';
     poke_begin(made);
+    log_drop_next(it);
+    while (fake->queued)
+        one_done();
+    trace_text[trace_used = used] = '\0';
+    it->rolling_fast = it->dirty = false;
+    it->keeper.request = poke_request;
     for (unsigned i = 0; i < count; i++)
         slot(i)->seg->flushed = true;
 }
