@@ -216,8 +216,8 @@ __attribute__((weak)) struct leat_stream *leat_stream_find(const struct leat_cor
     return id == ALONE_STREAM && !alone.no_stream ? &alone.stream : NULL;
 }
 
-bool leat_core_owns(const struct leat_core *core, const struct leat_stream_desc *desc,
-                    uint32_t streamlet)
+__attribute__((weak)) bool leat_core_owns(const struct leat_core *core,
+                                          const struct leat_stream_desc *desc, uint32_t streamlet)
 {
     return desc->streamlets[streamlet].owner == core->node->incarnation;
 }
