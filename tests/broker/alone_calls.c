@@ -21,6 +21,8 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
     if (call == NULL) return NULL;
     call->core = peer->core;
     call->peer = peer;
+    call->kind = calls.kind;
+    call->by_link = calls.by_link;
     calls.open++;
     return call;
 }

@@ -6,6 +6,8 @@
 
 struct alone_calls {
     struct leat_peer peer;
+    uint16_t kind;           /* of the next */
+    bool by_link;            /* another node hands it on */
     bool none, not_kept;     /* there is no place for a call; its body is too long */
     bool no_log;             /* leat_call_log_find(): it is refused, or on its way */
     struct leat_log_ref log; /* what that finds */

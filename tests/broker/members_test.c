@@ -323,7 +323,7 @@ static void incarnation_has_words(void **state)
     begin();
     assert_string_equal(words(0), "no node");
     assert_string_equal(words(5), "a node as it was before its last start (incarnation 5)");
-    told("c", 90);
+    told("c", 1), told("c", 90);
     for (uint64_t incarnation = 10; incarnation <= 19; incarnation++) {
         told("b", incarnation);
         told("b", incarnation); /* the same counts once */
@@ -335,6 +335,7 @@ static void incarnation_has_words(void **state)
                  "node b as it was before its last start (incarnation %u)", (unsigned)incarnation);
         assert_string_equal(words(incarnation), expected);
     }
+    assert_string_equal(words(1), "node c as it was before its last start (incarnation 1)");
     assert_string_equal(words(10), "a node as it was before its last start (incarnation 10)");
     struct leat_node_info info = info_of("b", 19);
     info.state = LEAT_NODE_DOWN;
@@ -360,8 +361,7 @@ static void core_that_comes_up_links_to_those_it_knows(void **state)
 {
     (void)state;
     begin();
-    told("b", 5);
-    told("n1", ALONE_SELF);
+    told("b", 5), told("n1", ALONE_SELF);
     struct leat_node_info info = info_of("c", 6);
     info.state = LEAT_NODE_DOWN;
     told_of(info);
@@ -639,11 +639,11 @@ static void other_node_is_asked(void **state)
     assert_ptr_equal(it.under_way, &ask.link_call);
     assert_ptr_equal(it.under_way->control, it.large);
     const struct leat_frame answer = {.control_bytes = 8};
-    struct leat_error none = {LEAT_OK, ""}, why = {LEAT_E_AGAIN, "busy"};
+    struct leat_error none = {LEAT_OK, ""}, why = {LEAT_E_AGAIN, "x"};
     it.under_way->on_done(it.under_way, LEAT_OK, &answer, NULL);
     assert_true(said_one("asked OK 8: "));
     it.under_way->on_done(it.under_way, LEAT_E_AGAIN, NULL, &why);
-    assert_said("asked AGAIN 0: busy\n");
+    assert_said("asked AGAIN 0: x\n");
     it.under_way->on_done(it.under_way, LEAT_E_TIMEOUT, NULL, &none);
     snprintf(expected, sizeof expected, "asked TIMEOUT 0: %s\n", leat_err_text(LEAT_E_TIMEOUT));
     assert_said(expected);
