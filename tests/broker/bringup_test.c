@@ -1,5 +1,5 @@
-/* How a node comes up, by bringup.c alone: which step follows which, on which thread, what the coordinators are told, and
- * where each failure ends. */
+/* How a node comes up, by bringup.c alone: which step follows which, on which thread, what the coordinators are told,
+ * and where each failure ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
