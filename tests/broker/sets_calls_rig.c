@@ -178,9 +178,10 @@ void begin(void)
     leat_list_init(&alone.cores[0].home_logs);
     alone.stream.published = true;
     it.home = 2; /* 7/1/0, on core 0 */
-    it.other_desc = (struct leat_stream_desc){.id = 3, .settings = {.logs = 5}};
-    it.other_desc.streamlet_count = 6;
-    it.other.desc = &it.other_desc;
+    static struct leat_stream_desc other;
+    other = (struct leat_stream_desc){.id = 3, .settings = {.logs = 5}};
+    other.streamlet_count = 6;
+    it.other.desc = &other;
     it.hosted = (struct leat_hosted){.ref = {ALONE_STREAM, 1, 1},
                                      .core = &alone.cores[0],
                                      .log = (void *)&it,

@@ -27,7 +27,6 @@ struct sets_calls_rig {
     bool not_hosted, cold, waits, full, deaf; /* the last: nothing of theirs is cancelled */
     uint32_t home;
     struct leat_stream other; /* that members name */
-    struct leat_stream_desc other_desc;
     struct leat_stream_seek *sought;
     struct leat_maker *maker;
     struct leat_sets_request *request; /* at the home */

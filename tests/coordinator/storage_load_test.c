@@ -266,7 +266,7 @@ static void segment_header_that_is_wrong_is_damage_if_anything_followed(void **s
     for (unsigned c = 0; c < 4; c++) {
         struct segment one = segment_of(1, 0), two;
         segment_round(&one, 1, 1, 3);
-        two = segment_of(2, segment_end(&one) + (c == 1 ? 8 : c == 2 ? -8u : 0));
+        two = segment_of(2, segment_end(&one) + (c == 1 ? 8 : c == 2 ? UINT64_MAX - 7 : 0));
         segment_round(&two, 2, 1, 3);
         segment_round(&two, 3, 1, 3);
         if (c == 3) leat_put_le32(two.bytes + 8, 2), seal(two.bytes, 64);

@@ -1,5 +1,5 @@
-/* The writer port over shared memory: which grants it takes, mapping, and when a write is done. Every call to the system
- * and to the rest of os/ is compared, in order, and every callback. */
+/* The writer port over shared memory: which grants it takes, mapping, and when a write is done. Every call to the
+ * system and to the rest of os/ is compared, in order, and every callback. */
 #include "tests/os/shm_alone.h"
 
 #define LOOKED "process 99 0\nidentity 99\nopen " PATH "\nstat 10\nmap 8192 10\nreserve 3\n"

@@ -268,8 +268,8 @@ static void shm_write_fails_where_no_step_can_be_mapped(void **state)
     port_closes();
 }
 
-/* Goal: when the host's process ends the target fails, and what was stored and not yet looked at counts by the word; the
- * first reason stays. */
+/* Goal: when the host's process ends the target fails, and what was stored and not yet looked at counts by the word;
+ * the first reason stays. */
 static void shm_ends_with_the_process(void **state)
 {
     (void)state;
