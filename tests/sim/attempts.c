@@ -23,6 +23,7 @@ static struct {
     uint64_t attempt;
     enum leat_recovery_phase phase;
     uint8_t counted[TASKS_MAX]; /* copies that counted when the attempt asked for one more */
+    uint32_t epochs[TASKS_MAX]; /* ... and whose log it was then */
 } seen[SIM_SERVERS_MAX];
 
 /* The node that answered, if it is still the same. */
@@ -79,6 +80,18 @@ static unsigned counted(const struct leat_backup *backup, struct leat_log_ref lo
     return count;
 }
 
+/* Of the log's owner, as committed; 0: its stream is gone. */
+static uint32_t epoch_of(const struct leat_coordinator *coordinator, struct leat_log_ref log)
+{
+    const struct leat_machine *machine = &coordinator->machine;
+    for (uint32_t i = 0; i < machine->stream_count; i++) {
+        const struct leat_stream_desc *desc = machine->streams[i].desc;
+        if (desc->id == log.stream && log.streamlet < desc->streamlet_count)
+            return desc->streamlets[log.streamlet].epoch.v;
+    }
+    return 0;
+}
+
 static struct copies wanted_of(const struct co_recovery *it, const struct co_task *task)
 {
     const struct co_recover_log *log = &it->logs[task->log];
@@ -97,8 +110,13 @@ static void tasks_see(struct scenario *scenario, unsigned leader,
         struct copies copies = wanted_of(it, task);
         if (!server) continue;
         unsigned count = counted(backup_of(server), log->ref, &copies);
-        if (!done) seen[leader].counted[t] = (uint8_t)count;
-        if (done && count > seen[leader].counted[t])
+        uint32_t epoch = epoch_of(coordinator, log->ref);
+        if (!done) {
+            seen[leader].counted[t] = (uint8_t)count;
+            seen[leader].epochs[t] = epoch;
+        }
+        /* An owner that came meanwhile, by a move, may have counted on it. */
+        if (done && epoch == seen[leader].epochs[t] && count > seen[leader].counted[t])
             sim_fail(scenario->world,
                      "A1 lost-write: %s has segment %llu of log id %u/%u/%u, %u bytes, for an "
                      "attempt of recovery that is not committed, and counts it as part of the log",
