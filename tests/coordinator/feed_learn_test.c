@@ -51,6 +51,7 @@ static void who_does_not_vote_yet_learns(void **state)
 static void voter_drawn_by_dice_is_asked_from_what_is_here(void **state)
 {
     (void)state;
+    leader = &peers[1].peer; /* it is one of them, no more */
     for (unsigned i = 0; i < 4; i++) {
         coordinator->feeder = NULL;
         dice = i;
@@ -95,6 +96,32 @@ static void only_voters_of_the_cluster_are_asked(void **state)
     co_feed_tick(coordinator);
     TRACE_IS("call n2 kind 277 within 5000000 [1 11\n");
     assert_ptr_equal(coordinator->feeder, peer);
+}
+
+/* Who say that they vote may be more than may. */
+static void only_so_many_are_drawn_from(void **state)
+{
+    (void)state;
+    struct peer_of_test more[LEAT_VOTERS_MAX];
+    memset(more, 0, sizeof more);
+    for (unsigned i = 0; i < LEAT_VOTERS_MAX; i++) {
+        more[i].peer = peers[0].peer;
+        more[i].peer.link = (struct leat_link *)(void *)&peers[3];
+        leat_list_init(&more[i].peer.list);
+        leat_list_push_back(&coordinator->peers, &more[i].peer.list);
+    }
+    everybody_votes = true;
+    dice = LEAT_VOTERS_MAX;
+    co_feed_tick(coordinator);
+    assert_ptr_equal(coordinator->feeder, &peers[0].peer);
+    coordinator->feeder = NULL;
+    dice = LEAT_VOTERS_MAX - 1;
+    co_feed_tick(coordinator);
+    assert_ptr_equal(coordinator->feeder, &more[LEAT_VOTERS_MAX - PEERS].peer);
+    everybody_votes = false;
+    trace_begin();
+    for (unsigned i = 0; i < LEAT_VOTERS_MAX; i++)
+        leat_list_remove(&more[i].peer.list);
 }
 
 static void who_votes_asks_nobody(void **state)
@@ -257,7 +284,7 @@ static void entries_that_do_not_follow_are_refused(void **state)
     }
     coordinator->applied = 10;
     struct leat_frame frame = frame_of(NUMBERS(11, 1), BYTES(ONE));
-    frame.control_bytes--;
+    frame.control_bytes++; /* more than belongs there */
     coordinator->feeder = &peers[1].peer;
     co_feed_entries(coordinator, &peers[1].peer, &frame, &ticket);
     TRACE_IS("refuse INVALID: not the entries that follow\n");
@@ -318,11 +345,16 @@ static void configuration_tells_who_votes(void **state)
     memcpy(payload + 8, buffer.base, buffer.len);
     entries_come(11, 1, payload, 8 + buffer.len);
     TRACE_IS("voters at 11: 3 a:1 n3 1 4 b:1 2\nanswer [0\n");
-    /* One that does not decode is nobody's, and passed over. */
+    /* One that does not decode, or names nobody, is passed over. */
     payload[8] = 9;
     entries_come(12, 1, payload, 8 + buffer.len);
-    TRACE_IS("answer [0\n");
-    assert_int_equal(coordinator->applied, 12);
+    memset(payload, 0, sizeof payload);
+    payload[0] = 9;
+    payload[4] = RAFT_CHANGE;
+    payload[8] = 1;
+    entries_come(13, 1, payload, 17);
+    TRACE_IS("answer [0\nanswer [0\n");
+    assert_int_equal(coordinator->applied, 13);
     raft_free(buffer.base);
     raft_configuration_close(&configuration);
 }
@@ -344,8 +376,10 @@ static void snapshot_takes_the_place_of_the_tables(void **state)
     chunk_comes(20, 5, 0, "abc");
     TRACE_IS("chunk at 0 of 5\nanswer [0\n");
     assert_int_equal(coordinator->applied, 10);
-    chunk_comes(20, 5, 3, "de");
-    TRACE_IS("chunk at 3 of 5\nrestore at 10 +5:6162636465\nanswer [0\n");
+    chunk_comes(20, 5, 3, "d");
+    chunk_comes(20, 5, 4, "e");
+    TRACE_IS("chunk at 3 of 5\nanswer [0\n"
+             "chunk at 4 of 5\nrestore at 10 +5:6162636465\nanswer [0\n");
     assert_int_equal(coordinator->applied, 20);
     assert_ptr_equal(coordinator->feeder, &peers[1].peer);
     assert_null(coordinator->feed_in);
@@ -379,7 +413,7 @@ static void chunk_that_is_not_the_next_is_refused(void **state)
     chunk_comes(11, (uint64_t)CO_SNAPSHOT_BYTES_MAX + 1, 0, "ab");
     TRACE_IS("refuse INVALID: not the next chunk\n");
     struct leat_frame frame = frame_of(NUMBERS(20, 5, 0), "ab", 2);
-    frame.control_bytes--;
+    frame.control_bytes++;
     coordinator->feeder = &peers[1].peer;
     co_feed_snapshot(coordinator, &peers[1].peer, &frame, &ticket);
     TRACE_IS("refuse INVALID: not the next chunk\n");
@@ -415,6 +449,7 @@ int main(void)
         LEARNER_TEST(who_does_not_vote_yet_learns),
         LEARNER_TEST(voter_drawn_by_dice_is_asked_from_what_is_here),
         LEARNER_TEST(only_voters_of_the_cluster_are_asked),
+        LEARNER_TEST(only_so_many_are_drawn_from),
         LEARNER_TEST(who_votes_asks_nobody),
         LEARNER_TEST(asking_that_fails_is_begun_anew),
         LEARNER_TEST(who_waits_in_vain_asks_another),

@@ -9,7 +9,7 @@ static struct leat_raft_entry entries[40]; /* those of index 1 on */
 static uint64_t log_first, log_last;       /* which are in the log */
 static size_t snapshot_bytes;
 static leat_err snapshot_rc, apply_rc, restore_rc, chunk_rc;
-static bool peer_votes[PEERS];
+static bool peer_votes[PEERS], everybody_votes;
 static struct co_peer *leader;
 
 const struct leat_raft_entry *leat_raft_log_get(const struct leat_raft_log *log, uint64_t index)
@@ -69,7 +69,7 @@ struct co_peer *co_peer_leader(struct leat_coordinator *asked)
 bool co_peer_votes(const struct leat_coordinator *asked, const struct co_peer *peer)
 {
     assert_ptr_equal(asked, coordinator);
-    return peer_votes[of(peer) - peers];
+    return everybody_votes || peer_votes[of(peer) - peers];
 }
 void co_requests_fail(struct leat_coordinator *asked, leat_err rc, const char *why)
 {

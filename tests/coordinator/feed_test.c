@@ -151,6 +151,14 @@ static void who_asks_anew_is_fed_from_there(void **state)
     assert_null(coordinator->feeder);
     call_ends(LEAT_OK); /* it is not feeding: nothing moves on */
     assert_int_equal(learner->feed_next, 10);
+    /* Entries are no part of a snapshot. */
+    co_feed_wanted(coordinator, learner, 10);
+    co_feed_advance(coordinator);
+    learner->feed_snapshot = leat_mem_calloc(LEAT_MEM_COORDINATOR, 100, 1);
+    learner->feed_bytes = 100;
+    call_ends(LEAT_OK);
+    assert_int_equal(learner->feed_offset, 0);
+    trace_begin();
 }
 
 /* ---- snapshots ---- */
@@ -195,6 +203,13 @@ static void snapshot_goes_out_in_chunks(void **state)
         assert_int_equal(learner->feed_snapshot != NULL, i < 2);
     }
     assert_int_equal(learner->feed_next, 11);
+    /* Should the log begin later still, another one begins at its first byte. */
+    coordinator->applied = 12;
+    log_first = 13;
+    snapshot_bytes = 7;
+    co_feed_advance(coordinator);
+    assert_int_equal(learner->feed_offset, 0);
+    assert_int_equal(calls[0]->payload[0].bytes, 7);
     assert_memory_equal(trace_text, "snapshot\ncall n1 kind 279", 25);
     trace_begin();
 }
@@ -228,8 +243,10 @@ static void snapshot_is_tried_again(void **state)
     log_first = 11;
     co_feed_wanted(coordinator, learner, 1);
     snapshot_rc = LEAT_E_NO_MEMORY;
+    learner->feed_index = 3;
     co_feed_advance(coordinator);
     assert_null(learner->feed_snapshot);
+    assert_int_equal(learner->feed_index, 3);
     TRACE_IS("snapshot\n");
     snapshot_rc = LEAT_OK;
     leat_mem_fail_at(2); /* the first is the snapshot itself */

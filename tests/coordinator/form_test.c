@@ -43,6 +43,10 @@ static void founder_is_who_has_the_lowest_address(void **state)
     (void)state;
     voters[1] = "a:1";
     advance();
+    voters[1] = "c:1";
+    voters[0] = "a:1";
+    advance();
+    voters[0] = "b:1";
     TRACE_IS("");
     voters[1] = "b:1"; /* twice the same: no other is lower */
     unreached[1] = false;
@@ -53,6 +57,27 @@ static void founder_is_who_has_the_lowest_address(void **state)
     advance();
     TRACE_IS("state told 1\nid 7\nform [1 <" ID ">, 7 b:1 me 1\nvote\npeers\nidentity\n");
     assert_false(coordinator->form_calling);
+}
+
+static void founder_may_stand_anywhere_in_the_list(void **state)
+{
+    (void)state;
+    voters[0] = "c:1";
+    voters[1] = "b:1";
+    voters[2] = "d:1";
+    unreached[1] = true;
+    advance();
+    TRACE_IS("");
+    unreached[1] = false;
+    coordinator->forgot = true; /* who has forgotten founds nothing */
+    advance();
+    TRACE_IS("");
+    coordinator->forgot = false;
+    advance();
+    TRACE_IS("state told 1\n"
+             "call n1 kind 275 within 5000000 [2 <" ID "> [3 [2 11 'c:1 n1' [2 7 'b:1 me' [2 12 "
+             "'d:1 n2'\ncall n2 kind 275 within 5000000 [2 <" ID "> [3 [2 11 'c:1 n1' [2 7 "
+             "'b:1 me' [2 12 'd:1 n2'\n");
 }
 
 static void founder_waits_for_all_to_be_empty_or_prepared(void **state)
@@ -252,25 +277,33 @@ static void voter_that_has_begun_is_not_prepared(void **state)
 static void body_is_looked_at(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"b:1 me", "c:1", "d:1", "e:1", "f:1",
-                                        "g:1",    "h:1", "i:1", "j:1", "k:1"};
-    static const uint64_t ids[] = {7, 1, 2, 3, 4, 5, 6, 8, 9, 10};
+    /* This voter is always in it, and never the one that makes it wrong. */
+    static const char *const texts[] = {"x",   "b:1 me", "d:1", "e:1", "f:1",
+                                        "g:1", "h:1",    "i:1", "j:1", "k:1"};
+    static const uint64_t ids[] = {1, 7, 2, 3, 4, 5, 6, 8, 9, 10};
+    static const char *const me_first[] = {"b:1 me", ""};
+    static const uint64_t ids_me_first[] = {7, 0};
     assert_int_equal(LEAT_VOTERS_MAX, 9);
-    form_comes(body_make(cluster, 15, 1, ids, texts));
+    form_comes(body_make(cluster, 15, 2, ids, texts));
     form_comes(body_make(cluster, 16, 0, ids, texts));
     form_comes(body_make(cluster, 16, 10, ids, texts));
-    form_comes(body_make(cluster, 16, 1, (const uint64_t[]){0}, texts));
-    form_comes(body_make(cluster, 16, 1, ids, (const char *const[]){""}));
-    form_comes(body_make(cluster, 16, 1, ids, texts) - 1);
-    form_comes(body_make(cluster, 16, 1, ids, texts) + 1);
-    const uint32_t bytes = body_make(cluster, 16, 1, ids, texts);
+    form_comes(body_make(cluster, 16, 2, (const uint64_t[]){0, 7}, texts));
+    form_comes(body_make(cluster, 16, 2, ids_me_first, texts + 1));
+    form_comes(body_make(cluster, 16, 2, (const uint64_t[]){7, 1}, me_first));
+    form_comes(body_make(cluster, 16, 2, ids, texts) - 1);
+    form_comes(body_make(cluster, 16, 2, ids, texts) + 1);
+    uint32_t bytes = body_make(cluster, 16, 2, ids, texts);
     body[0] = 0x93;
     form_comes(bytes);
-    body[0] = 0x92;
-    body[20] = 0x93;
+    bytes =
+        body_make(cluster, 16, 2, (const uint64_t[]){7, 1}, (const char *const[]){"b:1 me", "x"});
+    assert_int_equal(body[29], 0x92);
+    body[29] = 0x93;
     form_comes(bytes);
-    TRACE_IS(NO("INVALID") NO("INVALID") NO("INVALID") NO("INVALID") NO("INVALID") NO("INVALID")
-                 NO("INVALID") NO("INVALID") NO("INVALID"));
+    form_comes(29); /* cut there */
+    form_comes(30);
+    TRACE_IS(NO("INVALID") NO("INVALID") NO("INVALID") NO("INVALID") NO("INVALID") NO("INVALID") NO(
+        "INVALID") NO("INVALID") NO("INVALID") NO("INVALID") NO("INVALID") NO("INVALID"));
     form_comes(body_make(cluster, 16, 9, ids, texts));
     TRACE_IS("state told 1\nanswer [0\n");
 }
@@ -298,12 +331,9 @@ static void body_has_to_name_this_voter(void **state)
         uint64_t id;
         const char *text;
         bool is;
-    } cases[] = {{7, "b:1 me", true},
-                 {7, "b:1", true},
-                 {8, "b:1 me", false},
-                 {7, "c:1 me", false},
-                 {7, "b:1 you", false}};
-    for (unsigned c = 0; c < 5; c++) {
+    } cases[] = {{7, "b:1 x", false},  {7, "b:1 me", true},  {7, "b:1", true},
+                 {8, "b:1 me", false}, {7, "c:1 me", false}, {7, "b:1 you", false}};
+    for (unsigned c = 0; c < 6; c++) {
         const uint64_t ids[] = {1, cases[c].id};
         const char *const texts[] = {"q:1 q", cases[c].text};
         form_comes(body_make(cluster, 16, 2, ids, texts));
@@ -378,6 +408,11 @@ static void who_is_not_to_vote_forms_nothing(void **state)
     advance();
     coordinator->votes = false;
     coordinator->form_calling = true;
+    advance();
+    coordinator->form_calling = false;
+    coordinator->form_body =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, 1); /* none that can be read */
+    coordinator->form_bytes = 1;
     advance();
     TRACE_IS("");
     assert_false(coordinator->forgot);
@@ -479,6 +514,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FORM_TEST(founder_prepares_everybody_and_begins),
         FORM_TEST(founder_is_who_has_the_lowest_address),
+        FORM_TEST(founder_may_stand_anywhere_in_the_list),
         FORM_TEST(founder_waits_for_all_to_be_empty_or_prepared),
         FORM_TEST(attempt_of_which_one_fails_is_made_anew),
         FORM_TEST(answer_at_the_end_means_nothing),

@@ -258,6 +258,11 @@ static void sending_without_memory_leaves_nothing(void **state)
         TRACE_IS("");
     }
     leat_mem_fail_at(0);
+    raft_fails = true;
+    to_voter_of(11);
+    raft_fails = false;
+    assert_int_equal(sends_used(), 0);
+    TRACE_IS("");
     link_rc = LEAT_E_CLOSED;
     to_voter_of(11);
     assert_int_equal(sends_used(), 0);
@@ -376,9 +381,15 @@ static void snapshot_that_does_no_good_does_not_come_to_raft(void **state)
     leat_mem_fail_at(2);
     chunk_comes("abcde");
     TRACE_IS("answer [0\ncomplain of n1: no memory to look at its snapshot\ndrop" WHOLE);
+    raft_fails = true;
+    chunk_comes("abcde");
+    raft_fails = false;
     chunk.conf_bytes--;
     chunk_comes("abcde");
-    TRACE_IS("answer [0\n");
+    chunk.conf = "\x01\0\0\0\0\0\0\0\0"; /* of nobody */
+    chunk.conf_bytes = 9;
+    chunk_comes("abcde");
+    TRACE_IS("answer [0\nanswer [0\nanswer [0\n");
     assert_int_equal(coordinator->receive.id, 0);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_COORDINATOR), 0);
 }
@@ -386,7 +397,7 @@ static void snapshot_that_does_no_good_does_not_come_to_raft(void **state)
 static void chunk_for_another_is_refused(void **state)
 {
     (void)state;
-    for (unsigned c = 0; c < 12; c++) {
+    for (unsigned c = 0; c < 13; c++) {
         const char *text = "abc";
         chunk_begin();
         coordinator->votes = c != 0;
@@ -401,6 +412,7 @@ static void chunk_for_another_is_refused(void **state)
         if (c == 9) text = "abcdef";
         if (c == 10) chunk.cut = 1;
         if (c == 11) chunk.offset = 3;
+        if (c == 12) chunk.offset = chunk.total + 1;
         chunk_comes(text);
         TRACE_IS("refuse INVALID: a snapshot that is not for this voter\n");
         assert_int_equal(coordinator->receive.id, 0);

@@ -77,7 +77,7 @@ void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message 
     assert_ptr_equal(drive, &coordinator->drive);
     trace("raft: type %d of %llu at %s", message->type, message->server_id,
           message->server_address);
-    if (message->type == RAFT_APPEND_ENTRIES)
+    if (message->append_entries.leader_commit || message->type == RAFT_APPEND_ENTRIES)
         trace(" commit %llu", message->append_entries.leader_commit);
     trace("\n");
 }
@@ -221,7 +221,7 @@ static void nothing_is_committed_beyond_what_the_message_shows(void **state)
     decoded.append_entries.prev_log_index = 1;
     decoded.append_entries.leader_commit = 9;
     take();
-    TRACE_IS("raft: type 3 of 11 at h1:1\n");
+    TRACE_IS("raft: type 3 of 11 at h1:1 commit 9\n");
 }
 
 /* Heartbeats that show an older state; the last but one of those that it takes. */

@@ -26,6 +26,7 @@ static void change_begins_for_a_request_or_a_ticket(void **state)
     co_change_begin(coordinator, false, "n2", NULL, &ticket);
     co_change_end(coordinator, LEAT_OK, "");
     TRACE_IS("answer [0\n");
+    coordinator->change.request = &request;
     co_change_end(coordinator, LEAT_OK, "");
     TRACE_IS(""); /* nothing is under way */
 }
@@ -243,6 +244,12 @@ static void change_that_names_the_wrong_node_ends(void **state)
     advance();
     TRACE_IS("refused EXISTS: another node votes at that node's address: give it an address of "
              "its own\n");
+    snprintf(nodes[1].info.node_address, sizeof nodes[1].info.node_address, "me:1");
+    wanted(false);
+    advance();
+    TRACE_IS("refused EXISTS: another node votes at that node's address: give it an address of "
+             "its own\n");
+    snprintf(nodes[1].info.node_address, sizeof nodes[1].info.node_address, "h1:1");
     snprintf(server_texts[1], sizeof server_texts[1], "h7:1 n1");
     wanted(false);
     advance();
@@ -328,14 +335,19 @@ static void answer_to_an_earlier_join_means_nothing(void **state)
     advance();
     assert_int_equal(coordinator->change.call_number, 1);
     co_change_end(coordinator, LEAT_OK, "");
+    coordinator->change.calling = true;
+    coordinator->change.call_number = 1;
     trace_begin();
-    call_ends(LEAT_E_STARTING); /* nothing runs */
+    call_ends(LEAT_OK); /* nothing runs */
     TRACE_IS("");
+    assert_false(coordinator->change.confirmed);
+    coordinator->change.calling = false;
     wanted(false);
     advance();
     co_change_end(coordinator, LEAT_OK, "");
     trace_begin();
     wanted(false);
+    coordinator->change.call_number = 2;
     call_ends(LEAT_E_STARTING); /* nothing was called for in this one */
     assert_true(coordinator->change.running);
     advance();
@@ -408,14 +420,57 @@ static void change_that_raft_refuses_ends(void **state)
     TRACE_IS("change: 1 me:1 me votes, 11 h1:1 n1 spare\n"
              "change: 1 me:1 me votes, 11 h1:1 n1 spare\n"
              "refused NOT_LEADER: the voters can't be changed now\n");
-    /* One that is none, of two servers with one address, raft never sees. */
-    change_rc = LEAT_OK;
-    server_add(10, "h1:1 n1 x", RAFT_VOTER);
-    wanted(true);
+    /* At each step. */
+    for (unsigned c = 0; c < 3; c++) {
+        coordinator->drive.raft.configuration.n = 1;
+        snprintf(server_texts[0], sizeof server_texts[0], c == 0 ? "old:1 me" : "me:1 me");
+        if (c == 1) server_add(3, "h1:1 n1", RAFT_VOTER);
+        if (c == 2) server_add(11, "h1:1 n1", RAFT_SPARE);
+        catch_up_status = RAFT_CATCH_UP_FINISHED;
+        wanted(true);
+        advance();
+        const char *const proposed[] = {"1 me:1 me votes", "1 me:1 me votes",
+                                        "1 me:1 me votes, 11 h1:1 n1 votes"};
+        char expected[200];
+        snprintf(expected, sizeof expected,
+                 "change: %s\nrefused NOT_LEADER: the voters can't be changed now\n", proposed[c]);
+        TRACE_IS(expected);
+    }
+}
+
+/* A configuration that is none, of two servers with one address, raft never sees. */
+static void what_is_no_configuration_is_not_proposed(void **state)
+{
+    (void)state;
+    const char *const none = "refused INVALID: the voters can't be changed now\n";
+    server_add(10, "me:1 me", RAFT_VOTER);
+    server_add(12, "h2:1 n2", RAFT_VOTER);
     snprintf(server_texts[0], sizeof server_texts[0], "old:1 me");
-    snprintf(server_texts[1], sizeof server_texts[1], "me:1 me");
+    wanted(true);
     advance();
-    TRACE_IS("refused INVALID: the voters can't be changed now\n");
+    TRACE_IS(none);
+    coordinator->drive.raft.configuration.n = 1;
+    snprintf(server_texts[0], sizeof server_texts[0], "me:1 me");
+    server_add(12, "h2:1 n2", RAFT_VOTER);
+    server_add(13, "h2:1 n2", RAFT_VOTER);
+    peers[1].peer.state.role = LEAT_VOTER_FOLLOWER;
+    wanted(false);
+    advance();
+    TRACE_IS(none);
+}
+
+/* What has ended, or was never begun, takes no step. */
+static void step_is_taken_only_by_what_runs(void **state)
+{
+    (void)state;
+    snprintf(server_texts[0], sizeof server_texts[0], "old:1 me");
+    now_us = 1000;
+    advance();
+    TRACE_IS("");
+    wanted(false);
+    now_us += 60 * 1000 * 1000 + 1;
+    advance();
+    TRACE_IS("refused TIMEOUT: the node was not heard of, or too few voters are up; ask again\n");
 }
 
 static void addresses_are_put_right_while_nobody_comes_or_goes(void **state)
@@ -436,9 +491,12 @@ static void addresses_are_put_right_while_nobody_comes_or_goes(void **state)
     leads = true;
     advance();
     change_rc = LEAT_E_AGAIN;
-    advance(); /* tried again */
+    advance();               /* tried again */
+    correct_id = UINT64_MAX; /* all: one at a time */
+    advance();
     TRACE_IS("change: 1 me:1 me votes, 10 right:1 n9 spare, 12 h2:1 n2 votes\n"
-             "change: 1 me:1 me votes, 10 right:1 n9 spare, 12 h2:1 n2 votes\n");
+             "change: 1 me:1 me votes, 10 right:1 n9 spare, 12 h2:1 n2 votes\n"
+             "change: 1 right:1 n9 votes, 10 h0:1 n0 spare, 12 h2:1 n2 votes\n");
 }
 
 int main(void)
@@ -461,6 +519,8 @@ int main(void)
         MEMBERS_TEST(join_without_an_answer_is_made_again),
         MEMBERS_TEST(change_goes_on_only_at_the_leader),
         MEMBERS_TEST(change_that_raft_refuses_ends),
+        MEMBERS_TEST(what_is_no_configuration_is_not_proposed),
+        MEMBERS_TEST(step_is_taken_only_by_what_runs),
         MEMBERS_TEST(addresses_are_put_right_while_nobody_comes_or_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

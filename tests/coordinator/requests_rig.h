@@ -50,7 +50,7 @@ leat_err co_adopt_encode(struct leat_coordinator *asked, struct leat_coordinate 
 {
     assert_ptr_equal(asked, coordinator);
     assert_null(request->decisions);
-    request->decisions = leat_mem_calloc(LEAT_MEM_COORDINATOR, 2, sizeof *request->decisions);
+    request->decisions = leat_mem_calloc(LEAT_MEM_COORDINATOR, 3, sizeof *request->decisions);
     request->decision_count = 2;
     request->decisions[1].left = true;
     return record_make("adopt", request);
@@ -168,12 +168,15 @@ static inline int begin(void **state)
     offence = NULL;
     leader = NULL;
     while_submitting = NULL;
+    memset(&coordinator->queue, 0, sizeof coordinator->queue);
+    memset(&coordinator->pending, 0, sizeof coordinator->pending);
     co_requests_init(coordinator);
     coordinator->votes = true;
     for (unsigned i = 0; i < REQUESTS; i++) {
         requests[i].kind = LEAT_COORDINATE_BARRIER;
         requests[i].on_done = done;
         requests[i].from = 7;
+        requests[i].rc = LEAT_E_INTERNAL; /* of whatever was before */
     }
     coordinator->ready_request.on_done = coordinator->watch_request.on_done = done;
     return 0;

@@ -165,6 +165,10 @@ static void adoption_goes_alone(void **state)
     TRACE_IS("mail to 7\ndone r0 OK\nadopt r1\nsubmit 1: +2:7231\nqueue r2, pending r1\n");
     advance(); /* and nothing beside it */
     TRACE_IS("");
+    co_requests_again(coordinator);
+    advance();
+    where();
+    TRACE_IS("submit 1: +2:7231\nqueue r2, pending r1\n");
     applied(2, RESULT(.rc = LEAT_OK));
     advance();
     where();
@@ -269,6 +273,10 @@ static void leader_there_gets_what_waits(void **state)
     assert_int_equal(requests[1].sent_us, now_us);
     queue_up(2, 3);
     advance(); /* one at a time */
+    struct co_peer *there = leader;
+    leader = NULL;
+    advance();
+    leader = there;
     TRACE_IS("");
     call_ends(LEAT_OK);
     assert_null(coordinator->submitting_to);
@@ -280,6 +288,17 @@ static void leader_there_gets_what_waits(void **state)
     coordinator->submitting_to = NULL;
     advance();
     TRACE_IS("");
+}
+
+static void nothing_is_sent_of_what_can_not_be_made(void **state)
+{
+    (void)state;
+    leader = &peers[1].peer;
+    encode_rc = LEAT_E_TOO_LARGE;
+    queue_up(0, 1);
+    advance();
+    TRACE_IS("encode r0\nmail to 7\ndone r0 TOO_LARGE: can't be made\n");
+    assert_int_equal(coordinator->submit_number, 0);
 }
 
 static void call_that_can_not_be_made_is_made_again(void **state)
@@ -487,6 +506,7 @@ int main(void)
         REQUESTS_TEST(records_are_looked_at_one_by_one),
         REQUESTS_TEST(records_are_bounded),
         REQUESTS_TEST(leader_there_gets_what_waits),
+        REQUESTS_TEST(nothing_is_sent_of_what_can_not_be_made),
         REQUESTS_TEST(call_that_can_not_be_made_is_made_again),
         REQUESTS_TEST(answer_without_success_means_again_or_never),
         REQUESTS_TEST(answer_of_a_leader_before_means_nothing),

@@ -19,14 +19,18 @@ static void request_is_queued(void **state)
     assert_true(!requests[0].bytes && !requests[0].sequence && !requests[0].sent_us &&
                 !requests[0].takes_back && requests[0].rc == LEAT_OK);
     ask(1);
+    requests[2].bytes = (uint8_t *)&requests[1];
+    co_request_queue(coordinator, &requests[2]);
+    assert_null(requests[2].bytes);
     where();
-    TRACE_IS("asked\nqueue r0 r1, pending\n");
+    TRACE_IS("asked\nqueue r0 r1 r2, pending\n");
 }
 
 static void request_that_can_not_be_served_is_refused(void **state)
 {
     (void)state;
     requests[0].epoch.v = 5;
+    requests[0].bytes = (uint8_t *)&requests[1]; /* whatever was there */
     offence = "no sense";
     ask(0);
     TRACE_IS("asked\nmail to 3\ndone r0 INVALID: no sense\n");
@@ -191,6 +195,7 @@ static void own_requests_are_answered_at_once(void **state)
     co_request_answer(coordinator, &coordinator->watch_request);
     co_request_answer(coordinator, &recovery->request);
     TRACE_IS("done ready OK\ndone watch OK\ndone recovery OK\n");
+    requests[0].rc = requests[1].rc = LEAT_OK;
     coordinator->adopting = &requests[0];
     co_request_answer(coordinator, &requests[1]);
     assert_ptr_equal(coordinator->adopting, &requests[0]);
@@ -247,6 +252,7 @@ static void adoption_has_its_epoch_but_for_what_is_left(void **state)
     assert_int_equal(requests[0].decision_count, 2);
     assert_int_equal(requests[0].decisions[0].epoch.v, 7);
     assert_int_equal(requests[0].decisions[1].epoch.v, 0);
+    assert_int_equal(requests[0].decisions[2].epoch.v, 0); /* there are two */
     leat_mem_free(requests[0].decisions);
 }
 

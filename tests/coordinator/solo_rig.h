@@ -199,11 +199,50 @@ static void solo_diary(void *ctx, enum leat_diary_level level, const char *line)
     trace("diary %u: %s\n", level, line);
 }
 
+/* Of raft's memory: how many pieces there are; the next is not to be had. */
+static long raft_pieces;
+static bool raft_fails;
+
+static void *raft_piece(void *old, size_t bytes)
+{
+    if (raft_fails) return NULL;
+    raft_pieces += !old;
+    return realloc(old, bytes ? bytes : 1);
+}
+static void *heap_malloc(void *ctx, size_t bytes)
+{
+    (void)ctx;
+    return raft_piece(NULL, bytes);
+}
+static void *heap_calloc(void *ctx, size_t count, size_t bytes)
+{
+    (void)ctx;
+    void *piece = raft_piece(NULL, count * bytes);
+    if (piece) memset(piece, 0, count * bytes);
+    return piece;
+}
+static void *heap_realloc(void *ctx, void *old, size_t bytes)
+{
+    (void)ctx;
+    return raft_piece(old, bytes);
+}
+static void heap_free(void *ctx, void *piece)
+{
+    (void)ctx;
+    raft_pieces -= piece != NULL;
+    free(piece);
+}
+static struct raft_heap solo_heap = {
+    .malloc = heap_malloc, .free = heap_free, .calloc = heap_calloc, .realloc = heap_realloc};
+
 static inline int solo_begin(void **state)
 {
     (void)state;
     trace_begin();
     leat_mem_fail_at(0);
+    raft_fails = false;
+    raft_pieces = 0;
+    raft_heap_set(&solo_heap);
     coordinator = calloc(1, sizeof *coordinator);
     assert_non_null(coordinator);
     solo_clock = (struct leat_clock){.now_us = solo_now};
@@ -249,6 +288,8 @@ static inline int solo_finish(void **state)
     coordinator = NULL;
     leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_COORDINATOR), 0);
+    assert_int_equal(raft_pieces, 0);
+    raft_heap_set_default();
     return 0;
 }
 
