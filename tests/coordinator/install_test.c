@@ -258,9 +258,9 @@ static void sending_without_memory_leaves_nothing(void **state)
         TRACE_IS("");
     }
     leat_mem_fail_at(0);
-    raft_fails = true;
+    raft_fail_at = 1;
     to_voter_of(11);
-    raft_fails = false;
+    assert_int_equal(raft_fail_at, 0);
     assert_int_equal(sends_used(), 0);
     TRACE_IS("");
     link_rc = LEAT_E_CLOSED;
@@ -381,15 +381,17 @@ static void snapshot_that_does_no_good_does_not_come_to_raft(void **state)
     leat_mem_fail_at(2);
     chunk_comes("abcde");
     TRACE_IS("answer [0\ncomplain of n1: no memory to look at its snapshot\ndrop" WHOLE);
-    raft_fails = true;
+    raft_fail_at = 1;
     chunk_comes("abcde");
-    raft_fails = false;
+    raft_fail_at = 2;
+    chunk_comes("abcde");
+    assert_int_equal(raft_fail_at, 0);
     chunk.conf_bytes--;
     chunk_comes("abcde");
     chunk.conf = "\x01\0\0\0\0\0\0\0\0"; /* of nobody */
     chunk.conf_bytes = 9;
     chunk_comes("abcde");
-    TRACE_IS("answer [0\nanswer [0\nanswer [0\n");
+    TRACE_IS("answer [0\nanswer [0\nanswer [0\nanswer [0\n");
     assert_int_equal(coordinator->receive.id, 0);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_COORDINATOR), 0);
 }

@@ -108,9 +108,11 @@ static void message_goes_to_the_voter_with_a_copy_of_its_entries(void **state)
     struct raft_message message = {.type = RAFT_REQUEST_VOTE, .server_id = 11};
     co_raft_send(coordinator, &message);
     TRACE_IS("call n1 kind 273 one way [2 1 11\n");
+    const size_t letter_bytes = leat_mem_bytes(LEAT_MEM_COORDINATOR);
     payload_bytes = 5;
     message.type = RAFT_APPEND_ENTRIES;
     co_raft_send(coordinator, &message);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_COORDINATOR), 2 * letter_bytes + 5);
     TRACE_IS("call n1 kind 273 one way [2 1 11 +5:0102030405\n");
     /* What became of it is nobody's matter. */
     call_ends(LEAT_OK);

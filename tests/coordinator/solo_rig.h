@@ -199,13 +199,13 @@ static void solo_diary(void *ctx, enum leat_diary_level level, const char *line)
     trace("diary %u: %s\n", level, line);
 }
 
-/* Of raft's memory: how many pieces there are; the next is not to be had. */
+/* Of raft's memory: how many pieces there are; the n-th from now is not to be had (0: all are). */
 static long raft_pieces;
-static bool raft_fails;
+static unsigned raft_fail_at;
 
 static void *raft_piece(void *old, size_t bytes)
 {
-    if (raft_fails) return NULL;
+    if (raft_fail_at && --raft_fail_at == 0) return NULL;
     raft_pieces += !old;
     return realloc(old, bytes ? bytes : 1);
 }
@@ -240,7 +240,7 @@ static inline int solo_begin(void **state)
     (void)state;
     trace_begin();
     leat_mem_fail_at(0);
-    raft_fails = false;
+    raft_fail_at = 0;
     raft_pieces = 0;
     raft_heap_set(&solo_heap);
     coordinator = calloc(1, sizeof *coordinator);
