@@ -1,56 +1,6 @@
 /* A segment and its copies at the primary: what is asked next, what is answered, what is told; each condition by
- * itself. Each case has a primary of its own, which is left as it is: what was changed in it is what its end would look
- * at. */
-#include "tests/replication/primary_rig.h"
-
-static struct rig *rig;
-static struct rep_set *set;
-static struct rep_copy *copy;
-static struct leat_primary_log *owned;
-
-static void known(void)
-{
-    set = rep_set_find(rig->log, 0);
-    copy = set->copies[0];
-    owned = rig->log;
-    rig->quiet = false;
-}
-
-/* A head on nodes 1 and 2, begun up to 128. */
-static void begin_at(enum leat_durability durability)
-{
-    size_t used = trace_used;
-    rig = rig_new(3);
-    rig->quiet = true;
-    rig_log_new(rig, durability, 3);
-    rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
-    rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
-    rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
-    rig_commit(rig, 0, 0, 128);
-    rig_wrote(rig, 1, LEAT_OK);
-    rig_wrote(rig, 2, LEAT_OK);
-    (void)leat_primary_opening(rig->log);
-    leat_primary_opened(rig->log, LEAT_OK);
-    rig_mails(rig);
-    known();
-    trace_text[trace_used = used] = '\0';
-}
-
-static void begun(void)
-{
-    begin_at(LEAT_DURABILITY_MEMORY);
-}
-
-#define CASE(begin, act, ...)                                                                      \
-    do {                                                                                           \
-        (begin)();                                                                                 \
-        __VA_ARGS__;                                                                               \
-        trace("%s: ", #__VA_ARGS__);                                                               \
-        (act)();                                                                                   \
-    } while (0)
-
-#define CASE_AS_IT_IS(begin, act) CASE(begin, act, (void)0)
+ * itself. */
+#include "tests/replication/case_rig.h"
 
 /* ---- one copy's next step ---- */
 

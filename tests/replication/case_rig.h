@@ -1,0 +1,58 @@
+/* A primary with one log and its head, segment 0, on nodes 1 and 2 of three. Each case has one of its own, which is
+ * left as it is: what was changed in it is what its end would look at. For one test program only. */
+#ifndef LEAT_TESTS_REPLICATION_CASE_RIG_H
+#define LEAT_TESTS_REPLICATION_CASE_RIG_H
+
+#include "tests/replication/primary_rig.h"
+
+static struct rig *rig;
+static struct rep_set *set;
+static struct rep_copy *copy;
+static struct leat_primary_log *owned;
+
+static inline void known(void)
+{
+    set = rep_set_find(rig->log, 0);
+    copy = set->copies[0];
+    owned = rig->log;
+    rig->quiet = false;
+}
+
+/* A head on nodes 1 and 2, begun up to 128. */
+static inline void begin_at(enum leat_durability durability)
+{
+    size_t used = trace_used;
+    rig = rig_new(3);
+    rig->quiet = true;
+    rig_log_new(rig, durability, 3);
+    rig_reserve(rig, 0);
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
+    rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
+    rig_commit(rig, 0, 0, 128);
+    rig_wrote(rig, 1, LEAT_OK);
+    rig_wrote(rig, 2, LEAT_OK);
+    (void)leat_primary_opening(rig->log);
+    leat_primary_opened(rig->log, LEAT_OK);
+    rig_mails(rig);
+    known();
+    trace_text[trace_used = used] = '\0';
+}
+
+static inline void begun(void)
+{
+    begin_at(LEAT_DURABILITY_MEMORY);
+}
+
+/* begin makes it, `change` is what is different in it, act makes the call and says what came of it. */
+#define CASE(begin, act, ...)                                                                      \
+    do {                                                                                           \
+        (begin)();                                                                                 \
+        __VA_ARGS__;                                                                               \
+        trace("%s: ", #__VA_ARGS__);                                                               \
+        (act)();                                                                                   \
+    } while (0)
+
+#define CASE_AS_IT_IS(begin, act) CASE(begin, act, (void)0)
+
+#endif
