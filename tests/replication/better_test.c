@@ -202,10 +202,11 @@ static void note(void)
 {
     struct leat_primary *primary = rig->primary;
     primary->crowded_left = 0;
-    rig->wake_us = UINT64_MAX;
+    calm();
     rep_better_note(set);
-    trace("-> %u crowded, left %u%s%s\n", primary->crowded_count, primary->crowded_left,
-          leat_list_empty(&set->crowded) ? "" : ", it", rig->wake_us < UINT64_MAX ? ", soon" : "");
+    trace("-> %u crowded, left %u%s", primary->crowded_count, primary->crowded_left,
+          leat_list_empty(&set->crowded) ? "" : ", it");
+    armed_trace();
 }
 
 static void segment_that_lies_badly_is_noted_once(void **state)
@@ -220,15 +221,16 @@ static void segment_that_lies_badly_is_noted_once(void **state)
     CASE(crowded, note, set->closed = true);
     CASE(crowded, note, set->misplaced = false);
     CASE(crowded_closed, note, rep_better_forget(set), rep_better_forget(set));
-    TRACE_IS("(void)0: -> 1 crowded, left 1, it\n"
+    TRACE_IS("(void)0: -> 1 crowded, left 1, it, again in 20000 us\n"
              "set->places = 5: -> 1 crowded, left 0, it\n"
              "set->closed = false: -> 0 crowded, left 0\n"
              "set->dropping = true: -> 0 crowded, left 0\n"
              "set->misplaced = false: -> 0 crowded, left 0\n"
              "rig_peer(rig, 3)->attached = false: -> 1 crowded, left 0, it\n"
-             "set->closed = true: -> 1 crowded, left 1, it\n"
+             "set->closed = true: -> 1 crowded, left 1, it, again in 20000 us\n"
              "set->misplaced = false: -> 0 crowded, left 0\n"
-             "rep_better_forget(set), rep_better_forget(set): -> 1 crowded, left 1, it\n");
+             "rep_better_forget(set), rep_better_forget(set): -> 1 crowded, left 1, it, again in "
+             "20000 us\n");
 }
 
 /* ---- one that lacks copies ---- */

@@ -44,6 +44,20 @@ static inline void begun(void)
     begin_at(LEAT_DURABILITY_MEMORY);
 }
 
+/* Nothing is to be looked at again so far. */
+static inline void calm(void)
+{
+    leat_timer_stop(&rig->timers, &rig->primary->timer);
+}
+
+static inline void armed_trace(void)
+{
+    const struct leat_timer *timer = &rig->primary->timer;
+    if (leat_timer_armed(timer))
+        trace(", again in %lld us", (long long)(timer->at_us - rig->now_us));
+    trace("\n");
+}
+
 /* begin makes it, `change` is what is different in it, act makes the call and says what came of it. */
 #define CASE(begin, act, ...)                                                                      \
     do {                                                                                           \
