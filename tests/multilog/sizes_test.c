@@ -272,6 +272,44 @@ static void what_is_not_there_is_damage_unless_it_was_given_up(void **state)
              "it->slot_count = 0: -> s0..5 0..1350; 1350 lost\n");
 }
 
+static void holes(void)
+{
+    struct leat_log_hole hole;
+    uint64_t below = it->next_segment;
+    it->holes = true;
+    trace("->");
+    while (leat_log_hole_find(it, below, &hole)) {
+        below = hole.behind->id.v;
+        trace(" %llu to s%llu", (unsigned long long)hole.first, (unsigned long long)below);
+    }
+    leat_log_hole_jumped(it, 3);
+    leat_log_hole_jumped(it, 77);
+    leat_log_holes_end(it);
+    trace(";");
+    for (uint32_t i = 0; i < it->slot_count; i++)
+        trace(" %u", (unsigned)slot(i)->joint);
+    trace("%s\n", it->holes ? " holes" : "");
+}
+
+static void holes_between_segments_are_found_from_the_end(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(four, holes);
+    CASE(four, holes, lacks(1));
+    CASE(four, holes, lacks(0));
+    CASE(four, holes, lacks(1), lacks(2));
+    CASE(four, holes, lacks(1), slot(1)->closed = false);
+    CASE(four, holes, lacks(1), joint(1, LOG_JOINT_JUMPED));
+    CASE(four, holes, lacks(1), joint(1, LOG_JOINT_UNKNOWN));
+    TRACE_IS("(void)0: ->; 1 1 1 2 1\n"
+             "lacks(1): -> 1 to s2; 1 1 2 1\n"
+             "lacks(0): ->; 1 1 2 1\n"
+             "lacks(1), lacks(2): -> 1 to s2; 1 1 1\n"
+             "lacks(1), slot(1)->closed = false: ->; 1 1 2 1\n"
+             "lacks(1), joint(1, LOG_JOINT_JUMPED): ->; 1 2 2 1\n"
+             "lacks(1), joint(1, LOG_JOINT_UNKNOWN): -> 1 to s2; 1 0 2 1\n");
+}
+
 static void at_offset(uint64_t base)
 {
     lacks(1);
@@ -304,6 +342,7 @@ int main(void)
         TRACE_TEST(segment_without_memory_is_not_asked_for),
         TRACE_TEST(pace_of_rolling_is_noted),
         TRACE_TEST(what_is_not_there_is_damage_unless_it_was_given_up),
+        TRACE_TEST(holes_between_segments_are_found_from_the_end),
         TRACE_TEST(jump_is_known_by_its_offset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

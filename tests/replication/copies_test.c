@@ -501,6 +501,31 @@ static void refuses(leat_err rc)
     copy->peer->attached = false;
 }
 
+/* Closed, and one of its copies is gone. */
+static void settled(void)
+{
+    begun();
+    is_closed();
+    both(REP_COPY_CLOSED);
+    copy->peer->open_count = set->copies[1]->peer->open_count = 0;
+    rep_copy_remove(set->copies[1]);
+    rep_set_settle(set);
+}
+
+static void segments_that_are_settled_are_told(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(settled, told);
+    CASE(settled, told, copy->incomplete = true);
+    CASE(settled, told, set->misplaced = true);
+    TRACE_IS("(void)0: 1 logs, lack 1/1, misplaced 0, below 0, held 0; log 2 of 2/3 lacks 1 v1; s0 "
+             "closed of 2: n1c 128; on n1\n"
+             "copy->incomplete = true: 1 logs, lack 1/1, misplaced 0, below 0, held 0; log 1 of "
+             "2/3 lacks 1 v1; s0 closed of 2: n1c! 128; on n1!\n"
+             "set->misplaced = true: 1 logs, lack 1/1, misplaced 1, below 0, held 0; log 2 of 2/3 "
+             "lacks 1 v1; s0 closed misplaced of 2: n1c 128; on n1\n");
+}
+
 static void nodes_are_told(void **state)
 {
     (void)state;
@@ -538,6 +563,7 @@ int main(void)
         TRACE_TEST(own_copy_is_stamped_like_the_others),
         TRACE_TEST(close_park_and_resume_go_here_first),
         TRACE_TEST(segments_and_their_copies_are_told),
+        TRACE_TEST(segments_that_are_settled_are_told),
         TRACE_TEST(nodes_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
