@@ -1,5 +1,5 @@
-/* Which streams may be made, changed and moved, by streams.c alone: names, how many logs there may be and memory has room
- * for, and at which rate. */
+/* Which streams may be made, changed and moved, by streams.c alone: names, how many logs there may be and memory has
+ * room for, and at which rate. */
 #include "tests/broker/made_rig.h"
 
 static struct leat_error error;
