@@ -1,5 +1,5 @@
-/* The status of a cluster and changes of its nodes, by cluster_calls.c alone: who is asked, each field of the answer, and
- * what is said to the coordinators. */
+/* The status of a cluster and changes of its nodes, by cluster_calls.c alone: who is asked, each field of the answer,
+ * and what is said to the coordinators. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
