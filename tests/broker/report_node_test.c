@@ -315,9 +315,11 @@ static void full_disk_is_told(void **state)
     it.space_rc = LEAT_E_DISK;
     assert_true(strncmp(reported()->trouble, full, strlen(full)) == 0);
     alone.cores[0].replicate.primary = (void *)&it.peers[0];
-    it.peers[0][0] = (struct leat_rep_peer_status){.node = 1, .says_gone = true, .transport = ""};
+    it.peers[0][0] = (struct leat_rep_peer_status){.node = 0, .says_gone = true, .transport = ""};
     it.peer_count = 1;
-    assert_true(strncmp(reported()->trouble, "node n2 refuses", 15) == 0); /* that comes first */
+    assert_true(strncmp(reported()->trouble, "node n1 refuses", 15) == 0); /* that comes first */
+    it.usage.disk_lacks_bytes = 1;
+    assert_int_equal(leat_report_disk_lacks(&alone.node), 1);
     it.usage.disk_lacks_bytes = 0;
     assert_int_equal(leat_report_disk_lacks(&alone.node), 0);
     alone_end();
@@ -348,9 +350,118 @@ static void logs_that_wait_for_memory_are_told(void **state)
     alone.stream.by_id_next = &second;
     snprintf(expected, sizeof expected, words, " and others: they wait");
     assert_true(strncmp(reported()->trouble, expected, strlen(expected)) == 0);
+    alone.cores[0].replicate.primary = (void *)&it.peers[0]; /* that comes first */
+    it.peers[0][0] = (struct leat_rep_peer_status){.node = 0, .says_gone = true, .transport = ""};
+    it.peer_count = 1;
+    assert_true(strncmp(reported()->trouble, "node n1 refuses", 15) == 0);
+    it.peer_count = 0;
     alone.cores[0].logs_missing = alone.cores[1].logs_missing = false;
     assert_string_equal(reported()->trouble, "");
     alone_end();
+}
+
+/* ---- the answer ---- */
+
+static void ask(uint32_t fields, bool with_peers)
+{
+    uint8_t body[8];
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, body, sizeof body);
+    leat_msg_write_array(&writer, fields);
+    if (fields >= 1) leat_msg_write_bool(&writer, with_peers);
+    alone_call(leat_call_node_report, &writer);
+    alone_deliver_all();
+    assert_int_equal(calls.open, 0);
+}
+
+static void assert_text(struct leat_msg_string text, const char *expected)
+{
+    assert_int_equal(text.bytes, strlen(expected));
+    assert_memory_equal(text.text, expected, text.bytes);
+}
+
+static void report_is_answered(void **state)
+{
+    (void)state;
+    begin();
+    hosts(0, 3), hosts(1, 4);
+    it.trouble[0][3] = LEAT_E_DAMAGED;
+    it.passed[1][4] = (struct leat_log_passed){11, 12, 13, 14};
+    alone.cores[0].replicate.primary = (void *)&it.peers[0];
+    it.peers[0][0] = (struct leat_rep_peer_status){.node = 0,
+                                                   .up = true,
+                                                   .says_gone = true,
+                                                   .transport = "shm",
+                                                   .load_bytes = 8,
+                                                   .replicas = 9};
+    it.peer_count = 1;
+    for (uint32_t fields = 0; fields < 3; fields++) { /* without, with, and without peers */
+        struct leat_msg_reader reader;
+        struct leat_msg_node_report report;
+        ask(fields == 2 ? 1 : fields, fields == 1);
+        assert_said("answer\n");
+        alone_answer(&reader);
+        leat_msg_node_report_read(&reader, &report);
+        assert_true(leat_msg_read_done(&reader));
+        assert_int_equal(report.logs, 2);
+        assert_in_range(report.trouble.bytes, 100, 300);
+        assert_memory_equal(report.trouble.text, "node n1 refuses copies", 22);
+        assert_int_equal(report.peer_count, fields == 1);
+        if (fields == 1) {
+            struct leat_msg_report_peer peer;
+            leat_msg_report_peer_read(&report.peers, &peer);
+            assert_text(peer.node, "n1"), assert_text(peer.transport, "shm");
+            assert_true(peer.up && peer.load_bytes == 8 && peer.replicas == 9);
+        }
+        assert_int_equal(report.troubled_count, 1);
+        struct leat_msg_recovery_row row;
+        leat_msg_recovery_row_read(&report.troubled, &row);
+        assert_true(row.stream_id == ALONE_STREAM && row.streamlet == 3 && row.log == 0);
+        assert_text(row.stream, "orders"), assert_text(row.why, leat_err_name(LEAT_E_DAMAGED));
+        assert_int_equal(report.passed_count, 1);
+        struct leat_msg_passed passed;
+        leat_msg_passed_read(&report.passed, &passed);
+        assert_true(passed.stream_id == ALONE_STREAM && passed.streamlet == 4 && passed.log == 1);
+        assert_text(passed.stream, "orders");
+        assert_true(passed.bytes == 11 && passed.segments == 12 && passed.segment == 13 &&
+                    passed.offset == 14);
+    }
+    uint8_t body[] = {0x91, 0x07};
+    const struct leat_msg_writer writer = {.bytes = body, .used = 2, .capacity = 2};
+    alone_call(leat_call_node_report, &writer);
+    assert_said("refuse INVALID: a node's report is asked for as [peers]\n");
+    calls.none = true;
+    ask(1, true);
+    assert_said("");
+    alone_end();
+}
+
+static void report_of_another_has_its_share_of_the_answer(void **state)
+{
+    (void)state;
+    static uint8_t bytes[LEAT_REPORT_BESIDE_BYTES + 4096];
+    static const uint8_t other[100] = {0x5b};
+    for (uint32_t row = 0; row < 4; row++) { /* 300 bytes for three; 299; nothing; none came */
+        struct leat_msg_writer writer;
+        uint32_t room = row == 0 ? 300 : row == 1 ? 299 : row == 2 ? 0 : 300;
+        leat_msg_writer_init(&writer, bytes, LEAT_REPORT_BESIDE_BYTES + room);
+        leat_report_write_other(&writer, row < 3 ? other : NULL, sizeof other, "late", 3);
+        assert_false(writer.overflow);
+        if (row == 0) {
+            assert_int_equal(writer.used, 100);
+            assert_memory_equal(bytes, other, 100);
+            continue;
+        }
+        struct leat_msg_reader reader;
+        struct leat_msg_node_report report;
+        leat_msg_reader_init(&reader, bytes, writer.used);
+        leat_msg_node_report_read(&reader, &report);
+        assert_true(leat_msg_read_done(&reader));
+        assert_false(report.known);
+        assert_text(report.why, row == 3 ? "late"
+                                         : "its report takes more than its share of this answer: "
+                                           "ask it itself");
+    }
 }
 
 int main(void)
@@ -361,6 +472,8 @@ int main(void)
         cmocka_unit_test(others_are_as_all_cores_reach_them),
         cmocka_unit_test(full_disk_is_told),
         cmocka_unit_test(logs_that_wait_for_memory_are_told),
+        cmocka_unit_test(report_is_answered),
+        cmocka_unit_test(report_of_another_has_its_share_of_the_answer),
     };
     return cmocka_run_group_tests_name("broker report_node", tests, NULL, NULL);
 }
