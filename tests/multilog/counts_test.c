@@ -126,6 +126,17 @@ static void append_is_stamped_and_counted(void **state)
         "   stored at 1 epoch 7 attributes 0 max 5002, its records\n");
 }
 
+/* Producer 5 has epoch 3. */
+static void fenced(void)
+{
+    batch_of(1, 7000, 5, 0);
+    assert_int_equal(leat_log_append(it, &batch, &appending, NULL), LEAT_OK);
+    leat_list_init(&it->waiting);
+    for (uint32_t i = 0; i <= it->producers.slot_mask; i++)
+        if (it->producers.slots[i].producer_id == 5) it->producers.slots[i].epoch = 3;
+    batch_of(1, 7000, 5, 1);
+}
+
 static void append_is_refused_by_name(void **state)
 {
     (void)state;
@@ -139,6 +150,7 @@ static void append_is_refused_by_name(void **state)
     CASE(begun, append_it, it->options.settings.batch_bytes_max = batch.byte_count - 1);
     CASE(begun, append_it, batch.attributes |= LEAT_BATCH_APPEND_TIME);
     CASE(begun, append_it, batch_of(1, 7000, 5, 3));
+    CASE(begun, append_it, fenced());
     TRACE_IS("it->deleting = true: UNKNOWN_STREAM \"the stream is being deleted\"\n"
              "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
              "to 1, clocks 1 2, 0 producers\n"
@@ -175,7 +187,10 @@ static void append_is_refused_by_name(void **state)
              "batch_of(1, 7000, 5, 3): SEQUENCE_GAP \"producer 5 leaves a gap: sequence 0 is "
              "expected, 3 came\"\n"
              "   77 to 0 time -1, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
-             "to 1, clocks 1 2, 0 producers\n");
+             "to 1, clocks 1 2, 0 producers\n"
+             "fenced(): PRODUCER_FENCED \"producer 5 of epoch 0 is fenced: epoch 3 is in use\"\n"
+             "   1 to 2 time -1, 0 more, next 2, 2 records 0 bytes, head 2 max 7000 sealed to 1, "
+             "clocks 1000000 1001000, dirty, 1 producers\n");
 }
 
 static void append_waits_for_room(void **state)

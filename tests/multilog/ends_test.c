@@ -490,6 +490,7 @@ static void whoever_waits_for_room_is_told(void **state)
     CASE(waits_for_room, turn, it->producers_wanted = true,
          it->producers_not_before_us = fake->now_us + 1);
     CASE(waits_for_room, turn, it->parked = it->resuming = true);
+    CASE(waits_for_room, turn, it->cold = it->warming = true);
     TRACE_IS("(void)0: room\n"
              "->\n"
              "it->room_wanted = false: -> bytes\n"
@@ -513,7 +514,8 @@ static void whoever_waits_for_room_is_told(void **state)
              "room bytes\n"
              "it->producers_wanted = true, it->producers_not_before_us = fake->now_us + 1: -> "
              "wants room bytes\n"
-             "it->parked = it->resuming = true: -> wants room bytes\n");
+             "it->parked = it->resuming = true: -> wants room bytes\n"
+             "it->cold = it->warming = true: -> wants room bytes\n");
 }
 
 /* What was acked before it stopped is answered so, what was not never will be. */
