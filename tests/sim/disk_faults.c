@@ -53,19 +53,28 @@ void sim_disk_set_no_files(struct sim_disk *disk, bool none)
     disk->no_files = none;
 }
 
+/* What waited for the end of a stall waits for it, though it is healed before. */
+static void stall_note(struct sim_disk *disk, uint64_t until_us)
+{
+    if (until_us > disk->stalled_us) disk->stalled_us = until_us;
+}
+
 void sim_disk_stall(struct sim_disk *disk, uint64_t until_us)
 {
     disk->stall_until_us = until_us;
+    stall_note(disk, until_us);
 }
 
 void sim_disk_stall_reads(struct sim_disk *disk, uint64_t until_us)
 {
     disk->stall_reads_until_us = until_us;
+    stall_note(disk, until_us);
 }
 
 void sim_disk_stall_writes(struct sim_disk *disk, uint64_t until_us)
 {
     disk->stall_writes_until_us = until_us;
+    stall_note(disk, until_us);
 }
 
 void sim_disk_fail_next(struct sim_disk *disk, enum leat_disk_kind kind)

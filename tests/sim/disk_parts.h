@@ -60,6 +60,7 @@ struct sim_disk {
     struct sim_inode *inodes;
     struct sim_names now, durable;
     struct sim_name_op *first, *last;
+    uint64_t stalled_us; /* until then some operations may wait */
     uint64_t ops, aim_at, stall_until_us, stall_reads_until_us, stall_writes_until_us;
     enum sim_cut_phase aim_phase;
     void (*on_cut)(void *);

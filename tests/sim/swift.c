@@ -217,8 +217,8 @@ static void late_look(struct swift *it)
     /* And a connection may carry bytes that come later still. */
     if (it->scenario->faults_over && !it->healed && it->conn) it->actor->net.close(it->conn);
     it->healed = it->scenario->faults_over;
-    if (it->server && it->server->disk->stall_until_us > it->stalled_until_us)
-        it->stalled_until_us = it->server->disk->stall_until_us;
+    if (it->server && it->server->disk->stalled_us > it->stalled_until_us)
+        it->stalled_until_us = it->server->disk->stalled_us;
     if (it->server && it->server->process->paused_until_us > it->stalled_until_us)
         it->stalled_until_us = it->server->process->paused_until_us;
     if (!is_calm(it)) it->calm_us = UINT64_MAX;

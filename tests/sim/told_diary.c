@@ -71,8 +71,9 @@ static bool log_named(const struct scenario *scenario, const char *line, struct 
 
 static unsigned words_of(const char *line)
 {
-    static const char *const damage[] = {"damaged", "missing", "are not there", "did not survive",
-                                         "the rest can be read"};
+    static const char *const damage[] = {"damaged",         "missing",
+                                         "are not there",   "are on no node",
+                                         "did not survive", "the rest can be read"};
     /* What a leader's attempt has come to: the next one may have ended well by now. */
     if (strncmp(line, "recovery ", strlen("recovery ")) == 0) return 0;
     unsigned words =
@@ -119,7 +120,8 @@ void sim_diary_line(struct scenario *scenario, enum leat_diary_level level, cons
     diary.full[writer->number] |= strstr(line, "no space left in the data directory") != NULL;
     if (!words) return;
     /* What is on a node that is away is missing, too. */
-    bool away = strstr(line, "missing") || strstr(line, "are not there");
+    bool away =
+        strstr(line, "missing") || strstr(line, "are not there") || strstr(line, "are on no node");
     if ((words & WORDS_DAMAGE) && !away && is_unharmed(scenario))
         sim_fail(scenario->world, "A13 told: nothing is damaged, and %s writes: %.200s",
                  writer->name, line);
