@@ -81,8 +81,8 @@ void sim_quiet_run(struct scenario *scenario)
     if (!sim_rng_chance(&rng, QUIET_PER_MILLE) || scenario->victim || scenario->rows_rot) return;
     scenario->quiet_server = &scenario->servers[sim_rng_below(&rng, scenario->server_count)];
     if (!sim_serves(scenario->quiet_server)) return;
-    /* Not in brief seeds, nor behind traps: space_is() hides what a file has free, and not what it was given and has not
-     * grown into yet. */
+    /* Not in brief seeds, nor behind traps: space_is() hides what a file has free, and not what it was given and has
+     * not grown into yet. */
     bool may_fill = !scenario->brief && scenario->trap == SIM_TRAP_NONE;
     if (sim_rng_chance(&rng, FULL_PER_MILLE) && may_fill)
         fill(scenario);
