@@ -234,7 +234,7 @@ static void leader_that_is_further_is_asked(void **state)
 
 static void entries_come(uint64_t first, uint64_t count, const void *payload, size_t bytes)
 {
-    const struct leat_frame frame = frame_of(NUMBERS(first, count), payload, bytes);
+    const struct leat_frame frame = frame_of(NUMBERS(first, count), payload ? payload : "", bytes);
     coordinator->feeder = &peers[1].peer;
     coordinator->fed_us = 0;
     co_feed_entries(coordinator, &peers[1].peer, &frame, &ticket);

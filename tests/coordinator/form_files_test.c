@@ -73,10 +73,12 @@ static void each_step_may_fail(void **state)
 static uint32_t voter_body(uint64_t id, size_t id_bytes)
 {
     struct leat_msg_writer writer;
+    uint8_t longer[sizeof cluster + 1] = {0};
+    memcpy(longer, cluster, sizeof cluster);
     leat_msg_writer_init(&writer, body, sizeof body);
     leat_msg_write_array(&writer, 2);
     leat_msg_write_u64(&writer, id);
-    leat_msg_write_bin(&writer, cluster, id_bytes);
+    leat_msg_write_bin(&writer, longer, id_bytes);
     return writer.used;
 }
 
