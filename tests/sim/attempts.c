@@ -22,8 +22,9 @@ enum { TASKS_MAX = 256, ROWS_MAX = 256 };
 static struct {
     uint64_t attempt;
     enum leat_recovery_phase phase;
-    uint8_t counted[TASKS_MAX]; /* copies that counted when the attempt asked for one more */
-    uint32_t epochs[TASKS_MAX]; /* ... and whose log it was then */
+    uint8_t counted[TASKS_MAX];       /* copies that counted when the attempt asked for one more */
+    uint32_t epochs[TASKS_MAX];       /* ... and whose log it was then */
+    uint64_t incarnations[TASKS_MAX]; /* ... and which node was asked */
 } seen[SIM_SERVERS_MAX];
 
 /* The node that answered, if it is still the same. */
@@ -114,9 +115,12 @@ static void tasks_see(struct scenario *scenario, unsigned leader,
         if (!done) {
             seen[leader].counted[t] = (uint8_t)count;
             seen[leader].epochs[t] = epoch;
+            seen[leader].incarnations[t] = server->node->incarnation;
         }
-        /* An owner that came meanwhile, by a move, may have counted on it. */
-        if (done && epoch == seen[leader].epochs[t] && count > seen[leader].counted[t])
+        /* An owner that came meanwhile, by a move, may have counted on it; and what a start finds is what was there. */
+        bool same_node = server->node->incarnation == seen[leader].incarnations[t];
+        bool same_owner = epoch == seen[leader].epochs[t];
+        if (done && same_node && same_owner && count > seen[leader].counted[t])
             sim_fail(scenario->world,
                      "A1 lost-write: %s has segment %llu of log id %u/%u/%u, %u bytes, for an "
                      "attempt of recovery that is not committed, and counts it as part of the log",
