@@ -50,9 +50,9 @@ static void fill(struct scenario *scenario)
     scenario->producers_running++;
     if (sim_run_until(scenario, disk_lacks, FILL_US_MAX))
         scenario->world->faults[SIM_FAULT_TOLD_FULL]++;
-    scenario->quiet_full = true;
+    scenario->groups_unasked = true;
     sim_told_look(scenario, "with a full disk");
-    scenario->quiet_full = false;
+    scenario->groups_unasked = false;
     scenario->value_bytes = value_bytes;
     if (scenario->world->failure[0]) return;
     space_is(scenario->quiet_server, true);

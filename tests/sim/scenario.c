@@ -563,6 +563,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->raft_segment_bytes = sim_rng_between(&world->work, 1, 8) * 16 * 1024;
     scenario->raft_snapshot_bytes_min = sim_rng_between(&world->work, 1, 64) * 1024;
     scenario->calm = options->calm;
+    scenario->groups_unasked = options->on_built != NULL;
     /* Where every disk operation or allocation is a run, they would be too many. */
     sim_rng_init(&scenario->kafka, options->seed, "kafka");
     struct sim_rng keys;

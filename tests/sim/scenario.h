@@ -195,7 +195,7 @@ struct scenario {
     bool loss_held;                  /* no operator accepts loss for the moment */
     struct sim_server *quiet_server; /* in trouble, and nobody else: quiet.c */
     bool
-        quiet_full; /* its disk is: who asks for a set's commits waits until those under way are acked */
+        groups_unasked; /* a full disk keeps a set's commits waiting; an allocation that fails, a home */
     bool slow_readers; /* at the end some ask for what lies in files, and read nothing */
     struct sim_rng kafka;
     struct sim_wish wish;

@@ -435,7 +435,7 @@ static void line_on_open(void *user, struct leat_conn *conn)
     for (uint32_t i = 0; i < SIM_STREAMS; i++)
         at += sim_ask_describe(at, line->told->scenario->streams[i].name, NUMBER_STREAM + i);
     line->left = 2 + SIM_STREAMS;
-    if (!line->told->scenario->quiet_full) {
+    if (!line->told->scenario->groups_unasked) {
         sim_groups_see(line->told->scenario, &line->groups);
         at += sim_groups_native_ask(line->told->scenario, at, NUMBER_GROUPS);
         line->left += SIM_GROUPS_NATIVE;

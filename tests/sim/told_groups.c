@@ -455,7 +455,8 @@ void sim_groups_look(struct scenario *scenario, const char *when)
     struct sim_rng rng;
     sim_rng_init(&rng, scenario->world->seed + scenario->world->now_us, "told of groups");
     if (!sim_rng_chance(&rng, LOOKS_PER_MILLE)) return;
-    if (scenario->world->failure[0] || !homes_can_answer(scenario)) return;
+    if (scenario->world->failure[0] || scenario->groups_unasked || !homes_can_answer(scenario))
+        return;
     struct groups *groups = calloc(1, sizeof *groups);
     LEAT_ASSERT(groups != NULL);
     groups->scenario = groups->client.scenario = scenario;
