@@ -107,7 +107,8 @@ static bool streamlet_check(struct leat_machine *machine, const struct recover_h
     if (takes && leat_machine_incarnation_lives(machine, head->seen_owner)) holds = false;
     for (uint32_t q = 0; q < head->logs; q++) {
         struct recover_row row;
-        LEAT_ASSERT(row_read(reader, &row));
+        bool decoded = row_read(reader, &row);
+        LEAT_ASSERT(decoded);
         if (!holds) continue;
         const struct leat_machine_log *log = &stream->logs[head->streamlet * head->logs + q];
         if (!takes && row.decision != LEAT_RECOVER_TAIL) { /* served, or it waits on */

@@ -91,7 +91,7 @@ void backup_replica_free(struct replica *rep)
     uint32_t slot = (uint32_t)rep->handle - 1;
     LEAT_ASSERT(backup->slots[slot] == rep);
     LEAT_ASSERT(!rep->move_wanted);    /* a fence waits for it */
-    LEAT_ASSERT_CMP(rep->busy, ==, 0); /* whoever reads it would end with nothing */
+    LEAT_ASSERT_CMP(rep->busy, ==, 0); /* a request under way still has it */
     backup->slots[slot] = NULL;
     if (slot < backup->slot_free_hint) backup->slot_free_hint = slot;
     leat_list_remove(&rep->link);
