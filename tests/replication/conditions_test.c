@@ -31,6 +31,7 @@ static void replica_is_looked_at_where_that_says_something(void **state)
         seg->state = i == 3 ? LEAT_SEGMENT_OPEN : LEAT_SEGMENT_PARKED;
         if (i == 4) asked = seg->extent; /* as long */
         if (i == 5) asked.bytes = LEAT_ENTRY_HEADER_BYTES - 1;
+        if (i == 19) asked.bytes = LEAT_ENTRY_HEADER_BYTES;
         rep->looked[1] = (struct replica_looked){.extent = i == 6 ? end : (struct leat_extent){0}};
         rep->looked[0] = (struct replica_looked){.extent = {end.bytes - 8, end.crc}}; /* others */
         rep->damaged = i == 7;

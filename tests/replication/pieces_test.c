@@ -261,6 +261,16 @@ static void of_two_that_claim_it_the_one_that_has_it_serves(void **state)
              "torn 2: 0\n"
              "store STAMP s7 v1 role 1 writer 11\n"
              "torn 3: 1\n");
+    struct rig *rig = rig_ports(); /* closed ones were looked at when they were closed */
+    struct replica *reps[2];
+    for (unsigned i = 0; i < 2; i++)
+        filed(reps[i] = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3));
+    pull_as(rig, 7, rig->ends[3], 0, 16, true);
+    assert_true(reps[0]->busy == 1 && reps[1]->busy == 0);
+    disk_read(rig, LEAT_OK, 16);
+    TRACE_IS("read 4096+4096\n"
+             "1: answer piece 16, begins 0100, passed 0\n");
+    rig_end(rig);
 }
 
 /* Goal: a longer one is looked at before it is served up to there, once for each end. */
@@ -271,6 +281,10 @@ static void longer_one_is_looked_at_first(void **state)
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
     filed(rep);
     struct leat_extent other = {rig->ends[1].bytes, rig->ends[1].crc ^ 1};
+    leat_mem_fail_at(1);
+    pull_as(rig, 7, rig->ends[1], 0, 16, false);
+    leat_mem_fail_at(0);
+    TRACE_IS("1: NO_MEMORY\n");
     pull_as(rig, 7, rig->ends[1], 0, 16, true); /* not who wants one that ends there */
     pull_as(rig, 7, rig->ends[1], 0, 16, false);
     pull_as(rig, 7, rig->ends[1], 0, 16, false); /* while it is looked at */

@@ -203,6 +203,8 @@ static inline void rig_call_trace(unsigned node, const struct leat_link_call *ca
     switch (call->kind) {
     case LEAT_REP_ATTACH:
     case LEAT_REP_ASK:
+        assert_int_equal(call->control_bytes, 1);
+        assert_memory_equal(call->control, "\x90", 1);
         break;
     case LEAT_REP_AUDIT:
         leat_msg_reader_init(&reader, call->control, call->control_bytes);

@@ -353,7 +353,7 @@ static void adoption_takes_the_one_that_is_furthest(void **state)
                           : kind == 2 ? rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2)
                           : kind == 3 ? rig_found(rig, 7, LEAT_SEGMENT_PARKED, 1)
                                       : rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 1);
-                if (kind < 2) reps[i]->flushed = kind ? 64 : 0;
+                if (kind < 2) reps[i]->flushed = kind ? RIG_CAPACITY : 0;
                 if (kind == 2) looked(rig, reps[i], 1);
                 if (kind == 5) reps[i]->seg->rotten = true;
             }

@@ -501,6 +501,149 @@ static void detached_target_ends_its_writes(void **state)
     rig_free(rig);
 }
 
+/* ---- the choice ---- */
+
+/* A transport that is none: what it is asked for is told, and answered by hand. */
+struct way {
+    struct leat_rmem port;
+    struct leat_rmem_target target;
+    const struct leat_rmem_target_handler *handler;
+    void *user;
+    leat_err rc; /* of attach */
+};
+
+static leat_err way_attach(void *ctx, unsigned node, const struct leat_rmem_grant *grant,
+                           const struct leat_rmem_target_handler *told, void *user,
+                           struct leat_rmem_target **out_target, struct leat_error *error)
+{
+    struct way *way = ctx;
+    (void)grant;
+    trace("%s: attach node %u\n", leat_rmem_kind_name(way->port.kind), node);
+    if (way->rc) return leat_error_set(error, way->rc, "not this way");
+    way->target = (struct leat_rmem_target){.port = &way->port, .kind = way->port.kind};
+    way->handler = told;
+    way->user = user;
+    *out_target = &way->target;
+    return LEAT_OK;
+}
+
+static leat_err way_write(struct leat_rmem_target *target, struct leat_rmem_write *write)
+{
+    trace("%s: write @%llu\n", leat_rmem_kind_name(target->kind),
+          (unsigned long long)write->offset);
+    return LEAT_OK;
+}
+
+static void way_detach(struct leat_rmem_target *target)
+{
+    trace("%s: detach\n", leat_rmem_kind_name(target->kind));
+}
+
+static void way_failed(struct way *way)
+{
+    struct leat_error error = {LEAT_E_CLOSED, "it ends"};
+    way->target.failed = true;
+    way->handler->on_failed(way->user, &way->target, &error);
+}
+
+static struct rig *rig_ways(struct way ways[2], enum leat_rmem_kind only)
+{
+    struct rig *rig = rig_new(LEAT_RMEM_NONE);
+    for (unsigned i = 0; i < 2; i++) {
+        ways[i] = (struct way){.port = {.ctx = &ways[i],
+                                        .kind = i ? LEAT_RMEM_SHM : LEAT_RMEM_VERBS,
+                                        .attach = way_attach,
+                                        .write = way_write,
+                                        .detach = way_detach}};
+        rig->env.rmems[i] = &ways[i].port;
+    }
+    rig->transport->only = only;
+    return rig;
+}
+
+/* Goal: a target goes by the first way that starts and comes through; where none does it is told once, and takes no
+ * write any more. */
+static void target_takes_the_first_way_that_works(void **state)
+{
+    (void)state;
+    struct way ways[2];
+    struct rig *rig = rig_ways(ways, LEAT_RMEM_NONE);
+    assert_int_equal(attach(rig, NODE, 1u << LEAT_RMEM_TCP), LEAT_OK);
+    ways[1].target.attached = true;
+    ways[1].handler->on_attached(ways[1].user, &ways[1].target);
+    (void)write_one(rig, 0, 8);
+    way_failed(&ways[1]);
+    (void)write_one(rig, 0, 8);
+    leat_rmem_detach(rig->target);
+    TRACE_IS("shm: attach node 5\n"
+             "attached shm\n"
+             "shm: write @8\n"
+             "failed CLOSED \"it ends\"\n"
+             "0: CLOSED\n"
+             "shm: detach\n");
+    ways[1].rc = LEAT_E_UNSUPPORTED;
+    assert_int_equal(attach(rig, NODE, 1u << LEAT_RMEM_TCP), LEAT_OK);
+    way_failed(&ways[0]); /* before it came through */
+    up();
+    ends(0, LEAT_OK);
+    leat_rmem_detach(rig->target);
+    mails();
+    TRACE_IS("shm: attach node 5\n"
+             "verbs: attach node 5\n"
+             "verbs: detach\n"
+             "open there:1 for backup/7 actor 3 purpose 3\n"
+             "ATTACH arena 8\n"
+             "attached tcp\n");
+    net.open_rc = LEAT_E_NO_MEMORY;
+    assert_int_equal(attach(rig, NODE + 1, 1u << LEAT_RMEM_TCP), LEAT_OK);
+    way_failed(&ways[0]);
+    assert_true(rig->target->failed && !rig->target->attached);
+    (void)write_one(rig, 0, 8);
+    leat_rmem_detach(rig->target);
+    TRACE_IS("shm: attach node 6\n"
+             "verbs: attach node 6\n"
+             "verbs: detach\n"
+             "failed CLOSED \"it ends\"\n"
+             "0: CLOSED\n");
+    rig_free(rig);
+}
+
+/* Goal: who is to take one way takes no other. */
+static void only_way_is_taken_or_none(void **state)
+{
+    (void)state;
+    struct way ways[2];
+    struct rig *rig = rig_ways(ways, LEAT_RMEM_VERBS);
+    ways[0].rc = LEAT_E_UNSUPPORTED;
+    assert_int_equal(attach(rig, NODE, 1u << LEAT_RMEM_TCP), LEAT_E_UNSUPPORTED);
+    ways[0].rc = LEAT_OK;
+    assert_int_equal(attach(rig, NODE, 1u << LEAT_RMEM_TCP), LEAT_OK);
+    way_failed(&ways[0]);
+    leat_rmem_detach(rig->target);
+    rig->env.rmems[0] = NULL;
+    (void)attach(rig, NODE, 1u << LEAT_RMEM_TCP);
+    TRACE_IS("verbs: attach node 5\n"
+             "UNSUPPORTED \"not this way\"\n"
+             "verbs: attach node 5\n"
+             "verbs: detach\n"
+             "failed CLOSED \"it ends\"\n"
+             "UNSUPPORTED \"this node has no RDMA: no device\"\n");
+    rig_free(rig);
+}
+
+/* Goal: links that are open at the end are closed. */
+static void links_are_closed_at_the_end(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_attached(LEAT_RMEM_TCP);
+    leat_rmem_detach(rig->target);
+    mails();
+    trace_begin();
+    leat_transport_destroy(&rig->transport);
+    TRACE_IS("close\n");
+    free(rig);
+}
+
 /* Goal: names of transports. */
 static void transports_have_names(void **state)
 {
@@ -545,6 +688,9 @@ int main(void)
         TRACE_TEST(writes_beyond_the_window_wait),
         TRACE_TEST(link_that_ends_fails_its_targets),
         TRACE_TEST(detached_target_ends_its_writes),
+        TRACE_TEST(target_takes_the_first_way_that_works),
+        TRACE_TEST(only_way_is_taken_or_none),
+        TRACE_TEST(links_are_closed_at_the_end),
         TRACE_TEST(transports_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

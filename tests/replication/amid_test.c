@@ -1,0 +1,308 @@
+/* What comes amid something else: a log that goes with writes under way, an audit amid SETTLE, an answer to a question
+ * of before. A primary alone. */
+#include "tests/replication/case_rig.h"
+
+/* ---- writes that are under way ---- */
+
+/* Goal: a write that is under way when its copy is given up, or its log goes, ends without either. */
+static void write_ends_without_its_copy_or_its_log(void **state)
+{
+    (void)state;
+    for (unsigned log_goes = 0; log_goes < 2; log_goes++) {
+        begun();
+        rig->primary->options.window = 2;
+        for (unsigned i = 1; i <= 2; i++) {
+            set->target = 128 + 64 * i;
+            rep_copy_write(copy);
+        }
+        assert_int_equal(set->writes, 2);
+        if (log_goes)
+            leat_primary_log_destroy(&rig->log);
+        else
+            rep_copy_remove(copy);
+        assert_int_equal(copy->writes, 2);
+        assert_ptr_equal(copy->source, log_goes ? NULL : set);
+        rig_wrote(rig, 1, LEAT_OK);
+        assert_int_equal(copy->writes, 1);
+        assert_int_equal(copy->done, 128);
+        rig_wrote(rig, 1, LEAT_OK);
+        if (!log_goes) assert_int_equal(set->writes, set->copies[0]->writes); /* of the other one */
+        if (log_goes) assert_true(leat_list_empty(&rig_peer(rig, 1)->copies));
+        trace_begin();
+        rig_free(rig);
+    }
+}
+
+/* Goal: a copy that was given up goes with the last thing that is under way of it: an answer, or a write. */
+static void copy_that_was_given_up_goes_with_its_last_write(void **state)
+{
+    (void)state;
+    for (unsigned write_first = 0; write_first < 2; write_first++) {
+        begun();
+        const struct rep_peer *peer = copy->peer;
+        rig->quiet = true;
+        owned->version = owned->need = 2;
+        rep_mark_dirty(owned);
+        rig_mails(rig);
+        assert_true(copy->batched);
+        set->target = 192;
+        rep_copy_write(copy);
+        assert_int_equal(copy->writes, 1);
+        rig_peer(rig, 3)->node.draining = true;
+        rig_peer(rig, 1)->node.draining = true; /* nobody to take its place */
+        rep_copy_remove(copy);
+        if (write_first) rig_wrote(rig, 1, LEAT_OK);
+        if (!write_first) rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+        assert_ptr_equal(peer->copies.next, &copy->by_peer);
+        if (!write_first) rig_wrote(rig, 1, LEAT_OK);
+        if (write_first) rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+        assert_true(leat_list_empty(&peer->copies));
+        trace_begin();
+    }
+}
+
+static void given_up(void)
+{
+    const struct rep_peer *peer = copy->peer;
+    unsigned open = peer->open_count;
+    rep_copy_remove(copy);
+    trace("-> %d open\n", (int)(peer->open_count - open));
+}
+
+/* Goal: what is open there, or parked, is open there no more when it is given up. */
+static void open_copies_of_a_node_are_counted(void **state)
+{
+    (void)state;
+    CASE(begun, given_up, copy->state = REP_COPY_OPENING);
+    CASE_AS_IT_IS(begun, given_up);
+    CASE(begun, given_up, copy->state = REP_COPY_PARKED);
+    CASE(begun, given_up, copy->state = REP_COPY_CLOSED);
+    TRACE_IS("copy->state = REP_COPY_OPENING: -> 0 open\n"
+             "(void)0: -> -1 open\n"
+             "copy->state = REP_COPY_PARKED: -> -1 open\n"
+             "copy->state = REP_COPY_CLOSED: -> 0 open\n");
+}
+
+/* Goal: when as many writes are under way as there may be, the rest waits. */
+static void bytes_wait_while_too_many_writes_are_under_way(void **state)
+{
+    (void)state;
+    begun();
+    calm();
+    rig->primary->writes_fresh = REP_WRITES_MAX;
+    leat_list_init(&rig->primary->writes_free);
+    set->target = 192;
+    rep_copy_write(copy);
+    assert_int_equal(copy->sent, 128);
+    assert_false(leat_list_empty(&owned->waits_link));
+    TRACE_IS("");
+}
+
+static void told(void)
+{
+    rep_own_damaged(set);
+    trace(".\n");
+}
+
+static void read_from_its_file(void)
+{
+    begun();
+    set->seg->buffer = NULL;
+}
+
+/* Goal: what was read from this node's file, and is not what was written, is told of; once. */
+static void own_copy_is_damaged_where_its_file_is(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(read_from_its_file, told);
+    CASE(read_from_its_file, told, set->seg->buffer = rig->buffers[0]);
+    CASE(read_from_its_file, told, set->seg->rotten = true);
+    CASE(read_from_its_file, told, rig->primary->options.events.on_damaged = NULL);
+    TRACE_IS("(void)0: damaged s0\n"
+             ".\n"
+             "set->seg->buffer = rig->buffers[0]: .\n"
+             "set->seg->rotten = true: .\n"
+             "rig->primary->options.events.on_damaged = NULL: .\n");
+}
+
+/* ---- sessions ---- */
+
+static uint32_t row_state = LEAT_SEGMENT_OPEN;
+
+static void row_comes(unsigned node, uint64_t handle)
+{
+    uint8_t control[128];
+    struct leat_msg_writer writer;
+    struct rep_row row = {
+        .handle = handle, .log = {1, 2, 3}, .epoch = {RIG_EPOCH}, .version = 1, .state = row_state};
+    rig->quiet = true;
+    rep_audit_all(rig_peer(rig, node));
+    rig_pass(rig, 20 * 1000);
+    rig->quiet = false;
+    leat_msg_writer_init(&writer, control, sizeof control);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_u64(&writer, 0);
+    leat_msg_write_array(&writer, 1);
+    rep_row_write(&writer, &row);
+    rig_answer_bytes(rig, node, LEAT_REP_AUDIT, LEAT_OK, control, writer.used);
+    trace(".\n");
+}
+
+static void own_row(void)
+{
+    row_comes(1, 10);
+}
+
+static void row_of_another(void)
+{
+    row_comes(3, 30);
+}
+
+/* Goal: what a head's copies are is said of them without what was passed over; one that nobody knows goes when there
+ * are enough, each answered. */
+static void row_of_a_head_is_judged(void **state)
+{
+    (void)state;
+    CASE(begun, own_row, set->seg->passed_bytes = 7);
+    CASE_AS_IT_IS(begun, row_of_another);
+    CASE(begun, row_of_another, copy->state = REP_COPY_OPENING);
+    CASE(begun, row_of_another, copy->incomplete = copy->batched = true);
+    CASE(begun, row_of_another, copy->found = true);
+    CASE(begun, row_of_another, rig_peer(rig, 3)->cut = true);
+    CASE(begun, row_of_another, rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_PARKED);
+    CASE(begun, row_of_another, rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_CLOSED);
+    CASE(begun, row_of_another, rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_RESERVED);
+    row_state = LEAT_SEGMENT_OPEN;
+    TRACE_IS("set->seg->passed_bytes = 7: n1 SETTLE h10=KEEP/e5/p0, 10 s\n"
+             ".\n"
+             "(void)0: n3 SETTLE h30=DROP/e5/p0, 10 s\n"
+             ".\n"
+             "copy->state = REP_COPY_OPENING: .\n"
+             "copy->incomplete = copy->batched = true: .\n"
+             "copy->found = true: .\n"
+             "rig_peer(rig, 3)->cut = true: n3 SETTLE h30=LEAVE/e5/p0, 10 s\n"
+             ".\n"
+             "rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_PARKED: n3 SETTLE "
+             "h30=DROP/e5/p0, 10 s\n"
+             ".\n"
+             "rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_CLOSED: n3 SETTLE "
+             "h30=DROP/e5/p0, 10 s\n"
+             ".\n"
+             "rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_RESERVED: n3 SETTLE "
+             "h30=LEAVE/e5/p0, 10 s\n"
+             ".\n");
+}
+
+/* Goal: what a session of before wrote may still land, until its backup is started anew: what it has open is left. */
+static void session_that_ended_may_still_write(void **state)
+{
+    (void)state;
+    begun();
+    struct rep_peer *peer = rig_peer(rig, 1);
+    assert_false(peer->cut);
+    rig->quiet = true;
+    rig_peer_down(rig, 1);
+    assert_true(peer->cut);
+    rig_node_up(rig, 1);
+    assert_true(peer->cut);
+    rig_peer_down(rig, 1);
+    struct leat_rep_node node = rig_node(1);
+    node.incarnation++;
+    leat_primary_node_set(rig->primary, &node);
+    assert_false(peer->cut);
+    rig_peer_down(rig, 1); /* there was no session */
+    assert_false(peer->cut);
+    trace_begin();
+}
+
+static void audit(void)
+{
+    rep_audit_step(rig_peer(rig, 1), rig->now_us);
+    trace("-> %s\n", rig_peer(rig, 1)->audit_busy ? "asked" : "not asked");
+}
+
+static void audited_long_ago(void)
+{
+    begun();
+    rig_peer(rig, 1)->audited_us = rig->now_us - rig->primary->options.audit_us;
+}
+
+/* Goal: a backup is asked for what has nobody's word when that is due, and neither an audit nor a SETTLE is under way:
+ * rows that are to be settled next lie where those that are being settled do. */
+static void audit_waits_for_what_is_settled(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(audited_long_ago, audit);
+    CASE(audited_long_ago, audit, rig_peer(rig, 1)->audited_us++);
+    CASE(audited_long_ago, audit, rig_peer(rig, 1)->audited_us = 0);
+    CASE(audited_long_ago, audit, rig_peer(rig, 1)->settle_busy = true);
+    CASE(audited_long_ago, audit, rig_peer(rig, 1)->attached = false);
+    TRACE_IS("(void)0: n1 AUDIT from0, 10 s\n"
+             "-> asked\n"
+             "rig_peer(rig, 1)->audited_us++: -> not asked\n"
+             "rig_peer(rig, 1)->audited_us = 0: n1 AUDIT from0, 10 s\n"
+             "-> asked\n"
+             "rig_peer(rig, 1)->settle_busy = true: -> not asked\n"
+             "rig_peer(rig, 1)->attached = false: -> not asked\n");
+}
+
+/* ---- questions ---- */
+
+static void both_asked(void)
+{
+    begun();
+    rig->primary->options.quiet_us = 1000;
+    for (unsigned i = 1; i <= 2; i++) {
+        struct rep_peer *peer = rig_peer(rig, i);
+        peer->ops = 1; /* an answer is due */
+        peer->ops_us = peer->heard_us = rig->now_us - 100 * 1000;
+    }
+    rig->quiet = true;
+    assert_true(rep_silence_look(rig->primary, rig->now_us));
+    rig->quiet = false;
+    assert_true(rig_peer(rig, 1)->asking && rig_peer(rig, 2)->asking);
+    rig_peer(rig, 2)->round--;
+}
+
+static void first_answers(void)
+{
+    rig_answer_bytes(rig, 1, LEAT_REP_ASK, LEAT_OK, (const uint8_t *)"\x90", 1);
+    trace("-> missed %u\n", rig_peer(rig, 2)->missed);
+}
+
+/* Goal: an answer counts against who was asked no later, has said nothing since, and is not behind in that round
+ * already. */
+static void answer_counts_against_who_was_asked_as_well(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(both_asked, first_answers);
+    CASE(both_asked, first_answers, rig_peer(rig, 2)->asked_us++);
+    CASE(both_asked, first_answers, rig_peer(rig, 2)->asked_us--);
+    CASE(both_asked, first_answers, rig_peer(rig, 2)->asking = false);
+    CASE(both_asked, first_answers, rig_peer(rig, 2)->heard_us = rig->now_us);
+    CASE(both_asked, first_answers, rig_peer(rig, 2)->heard_us = rig->now_us + 1);
+    CASE(both_asked, first_answers, rig_peer(rig, 2)->round++);
+    TRACE_IS("(void)0: -> missed 1\n"
+             "rig_peer(rig, 2)->asked_us++: -> missed 0\n"
+             "rig_peer(rig, 2)->asked_us--: -> missed 1\n"
+             "rig_peer(rig, 2)->asking = false: -> missed 0\n"
+             "rig_peer(rig, 2)->heard_us = rig->now_us: -> missed 1\n"
+             "rig_peer(rig, 2)->heard_us = rig->now_us + 1: -> missed 0\n"
+             "rig_peer(rig, 2)->round++: -> missed 0\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(write_ends_without_its_copy_or_its_log),
+        TRACE_TEST(copy_that_was_given_up_goes_with_its_last_write),
+        TRACE_TEST(open_copies_of_a_node_are_counted),
+        TRACE_TEST(bytes_wait_while_too_many_writes_are_under_way),
+        TRACE_TEST(own_copy_is_damaged_where_its_file_is),
+        TRACE_TEST(row_of_a_head_is_judged),
+        TRACE_TEST(session_that_ended_may_still_write),
+        TRACE_TEST(audit_waits_for_what_is_settled),
+        TRACE_TEST(answer_counts_against_who_was_asked_as_well),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

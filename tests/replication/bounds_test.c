@@ -1,0 +1,205 @@
+/* What a backup says at the very bounds of what it may be asked. A backup alone, whose store answers by hand. */
+#include "tests/replication/backup_rig.h"
+
+/* Goal: the version of a replica says nothing about how much of it can be flushed, nor its length about its version. */
+static void bytes_are_flushed_whatever_the_version_is(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_DISK, false);
+    rep->seg->version = rig->ends[1].bytes + 1;
+    struct rep_pair pair = {rep->handle, rig->ends[1].bytes, 0};
+    rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
+    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, &pair, 1);
+    pair.value++;
+    rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, &pair, 1);
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    TRACE_IS("store COMMIT s7 0..456\n"
+             "1: answer h1=OK\n"
+             "2: answer h1=STALE_EPOCH\n"
+             "store STAMP s7 v457 role 1 writer 11\n"
+             "3: answer h1=OK\n");
+    rig_free(rig);
+}
+
+/* Goal: a part is whole when its bytes are those of that segment, by all of its name. */
+static void part_is_whole_by_its_whole_name(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct rig *rig = rig_new();
+        struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, true);
+        struct leat_segment *seg = rep->seg;
+        struct rep_body body = rig_body(rig, rep->handle, 7, 1);
+        if (i == 1) seg->log.stream++;
+        if (i == 2) seg->id.v++;
+        if (i == 3) seg->epoch.v++;
+        body.log = seg->log;
+        body.segment = seg->id;
+        body.epoch = seg->epoch;
+        rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
+        seg->log = rig_log;
+        rig->keep_count = 0;
+        rig_free(rig);
+    }
+    TRACE_IS("store STAMP s7 v1 role 1 writer 11\n"
+             "5: DAMAGED\n"
+             "9: DAMAGED\n"
+             "13: DAMAGED\n");
+}
+
+/* Goal: of what is only being opened nothing is decided. */
+static void word_about_what_is_being_opened_is_none(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct rep_body body = rig_body(rig, 0, 7, 0);
+    body.extent = (struct leat_extent){0};
+    rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
+    struct replica *rep = LEAT_CONTAINER(rig->backup->replicas.prev, struct replica, link);
+    for (unsigned word = REP_SETTLE_DROP; word <= REP_SETTLE_LEAVE; word++) {
+        struct rep_pair pair = {rep->handle, word + REP_SETTLE_WORDS * (uint64_t)RIG_EPOCH, 0};
+        rig_ask_rows(rig, &rig_w1, LEAT_REP_SETTLE, &pair, 1);
+        assert_true(!rep->drop_wanted && !rep->leave && !rep->settled);
+    }
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    TRACE_IS("store RESERVE s7 1/2/3 e5 cap 65536 d1 v1 role 1 writer 11 there\n"
+             "2: answer\n"
+             "3: answer h1=NOT_FOUND\n"
+             "4: answer\n"
+             "1: answer h1 @65536\n");
+    rig_free(rig);
+}
+
+static bool stream_2(void *arg, uint32_t stream)
+{
+    (void)arg;
+    return stream == 2;
+}
+
+/* Goal: at a start what was found of streams that were deleted meanwhile goes, and nothing else. */
+static void found_replicas_of_deleted_streams_go(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    (void)rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
+    struct replica *rep = rig_found(rig, 8, LEAT_SEGMENT_CLOSED, 3);
+    rep->seg->log.stream = 2;
+    struct rep_body body = rig_body(rig, 0, 9, 0);
+    body.extent = (struct leat_extent){0};
+    rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
+    leat_backup_drop_deleted(rig->backup, stream_2, NULL);
+    assert_true(rep->drop_wanted && rep->dropping);
+    TRACE_IS("store RESERVE s9 1/2/3 e5 cap 65536 d1 v1 role 1 writer 11 there\n"
+             "store DROP s8\n");
+    rig->keep_count = 0;
+    rig_free(rig);
+}
+
+/* Goal: a fence moves what is to stay out of its writer's memory, and lets go what is to go. */
+static void fence_does_not_move_what_goes(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct rig *rig = rig_new();
+        struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
+        rep->busy = 1; /* something is under way */
+        if (i == 1) backup_drop(rep);
+        if (i == 2) rep->seg->state = LEAT_SEGMENT_CLOSED;
+        leat_backup_release(rig->backup, rig_w1.node, rig_w1.incarnation);
+        trace("%u: ", i);
+        backup_idle(rep);
+        trace(".\n");
+        rig->keep_count = 0;
+        rep->busy = 0;
+        rig_free(rig);
+    }
+    TRACE_IS("0: store MOVE s7\n"
+             ".\n"
+             "1: store DROP s7\n"
+             ".\n"
+             "2: .\n");
+}
+
+/* Goal: a request that has ended serves the next one. */
+static void requests_are_used_again(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct rig *rig = rig_new();
+        struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
+        const struct leat_list *free_list = &rig->backup->requests_free;
+        backup_drop(rep);
+        assert_true(leat_list_empty(free_list));
+        rig_stored(rig, LEAT_KEEP_DROP, i ? LEAT_E_DISK : LEAT_OK);
+        assert_false(leat_list_empty(free_list));
+        assert_ptr_equal(free_list->next, free_list->prev);
+        rig_free(rig);
+    }
+    trace_begin();
+}
+
+/* Goal: a writer whose memory the store can't have is refused, and who asks again as well. */
+static void writer_that_the_store_refused_has_no_memory(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct backup_writer *writer = backup_writer_find(rig->backup, "w1", 11);
+    writer->ready = false;
+    rig_hear(rig, &rig_w1, LEAT_REP_ATTACH, (const uint8_t *)"\x90", 1);
+    TRACE_IS("");
+    writer->add.rc = LEAT_E_TOO_MANY;
+    writer->add.on_done(&writer->add);
+    rig_hear(rig, &rig_w1, LEAT_REP_ATTACH, (const uint8_t *)"\x90", 1);
+    TRACE_IS("1: TOO_MANY\n"
+             "2: NO_MEMORY\n");
+    rig_free(rig);
+}
+
+static void holds(const struct rig *rig, const struct replica *rep, int more)
+{
+    struct leat_segment_id id = {(uint64_t)(7 + more)};
+    trace("%d", leat_backup_holds(rig->backup, rig_log, id, rep->seg->extent));
+}
+
+/* Goal: held is a segment whose bytes are there, whole, by all of its name. */
+static void segment_is_held_by_its_whole_name(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
+    struct leat_log_ref other = rig_log;
+    other.log++;
+    holds(rig, rep, 0);
+    holds(rig, rep, 1);
+    holds(rig, rep, -1);
+    trace("%d ", leat_backup_holds(rig->backup, other, rep->seg->id, rep->seg->extent));
+    for (unsigned i = 0; i < 6; i++) {
+        rep->damaged = i == 1;
+        rep->drop_wanted = i == 2;
+        rep->seg->incomplete = i == 3;
+        rep->seg->rotten = i == 4;
+        rep->seg->state = i == 5 ? LEAT_SEGMENT_PARKED : LEAT_SEGMENT_CLOSED;
+        holds(rig, rep, 0);
+    }
+    rep->seg->state = LEAT_SEGMENT_OPEN;
+    holds(rig, rep, 0);
+    TRACE_IS("1000 1000010");
+    rig_free(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(bytes_are_flushed_whatever_the_version_is),
+        TRACE_TEST(part_is_whole_by_its_whole_name),
+        TRACE_TEST(word_about_what_is_being_opened_is_none),
+        TRACE_TEST(found_replicas_of_deleted_streams_go),
+        TRACE_TEST(fence_does_not_move_what_goes),
+        TRACE_TEST(requests_are_used_again),
+        TRACE_TEST(writer_that_the_store_refused_has_no_memory),
+        TRACE_TEST(segment_is_held_by_its_whole_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,400 @@
+/* What is waited for, and for how long; what is there before and after; what is said. Each condition by itself, at a
+ * primary alone. */
+#include "tests/replication/case_rig.h"
+
+#include "base/diary.h"
+
+static uint64_t second_us;
+static leat_err second_rc;
+
+static void diary(void *ctx, enum leat_diary_level level, const char *line)
+{
+    (void)ctx, (void)level;
+    trace("%s\n", line);
+}
+
+/* ---- copies that are needed ---- */
+
+/* Goal: a commit that waits for more copies than there are is done when so many are not needed any more. */
+static void commit_goes_on_when_fewer_copies_are_needed(void **state)
+{
+    (void)state;
+    begun();
+    leat_primary_log_min_copies_set(rig->log, 3);
+    rig_mails(rig);
+    copy->incomplete = true;
+    set->started = false; /* nothing is asked of it */
+    rig_commit(rig, 0, 128, 192);
+    set->started = false;
+    rig_wrote(rig, 1, LEAT_OK);
+    rig_wrote(rig, 2, LEAT_OK);
+    TRACE_IS("n1 write @4224+64 from s0+128\n"
+             "n2 write @8320+64 from s0+128\n");
+    leat_primary_log_min_copies_set(rig->log, 3);
+    assert_int_equal(rig->mail_count, 0); /* as it is */
+    leat_primary_log_min_copies_set(rig->log, 2);
+    rig_mails(rig);
+    TRACE_IS("log COMMIT s0: OK\n");
+}
+
+static void reserving(void)
+{
+    size_t used = trace_used;
+    rig = rig_new(1);
+    rig->quiet = true;
+    rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
+    rig_reserve(rig, 0);
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    set = rep_set_find(rig->log, 0);
+    copy = set->copies[0];
+    owned = rig->log;
+    rig->quiet = false;
+    trace_text[trace_used = used] = '\0';
+}
+
+static void reserve(void)
+{
+    rep_set_step(set);
+    trace("-> %s%s\n", set->reserve ? "waits" : "answered", set->dropping ? ", undone" : "");
+}
+
+static void late(void)
+{
+    set->since_us = rig->now_us - rig->primary->options.open_wait_us;
+}
+
+/* Goal: a segment is there when enough copies are; more of them, and too few, are waited for as long as is allowed. */
+static void reserve_waits_for_copies(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(reserving, reserve);
+    CASE(reserving, reserve, late());
+    CASE(reserving, reserve, late(), set->since_us++);
+    CASE(reserving, reserve, copy->state = REP_COPY_OPEN);
+    CASE(reserving, reserve, copy->state = REP_COPY_OPEN, rig_peer(rig, 1)->up = false);
+    CASE(reserving, reserve, rep_copy_remove(copy), rig_peer(rig, 1)->attached = false);
+    CASE(reserving, reserve, rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true);
+    CASE(reserving, reserve, rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true, late());
+    CASE(reserving, reserve, set->local_rc = LEAT_E_DISK);
+    CASE(reserving, reserve, set->local_done = false);
+    TRACE_IS(
+        "(void)0: -> waits\n"
+        "late(): -> waits, undone\n"
+        "late(), set->since_us++: -> waits\n"
+        "copy->state = REP_COPY_OPEN: log RESERVE s0: OK\n"
+        "-> answered\n"
+        "copy->state = REP_COPY_OPEN, rig_peer(rig, 1)->up = false: log RESERVE s0: OK\n"
+        "-> answered\n"
+        "rep_copy_remove(copy), rig_peer(rig, 1)->attached = false: -> waits\n"
+        "rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true: -> waits\n"
+        "rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true, late(): -> waits, undone\n"
+        "set->local_rc = LEAT_E_DISK: -> waits, undone\n"
+        "set->local_done = false: -> waits\n");
+}
+
+/* ---- before and after ---- */
+
+/* Goal: a closed segment that goes is none of those that could lie better. */
+static void segment_that_goes_is_none_that_lies_badly(void **state)
+{
+    (void)state;
+    begun();
+    rig->quiet = true;
+    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    set->misplaced = true;
+    rep_better_note(set);
+    assert_int_equal(rig->primary->crowded_count, 1);
+    rep_copy_remove(set->copies[0]);
+    rep_copy_remove(set->copies[0]);
+    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    set->misplaced = true;
+    rep_better_note(set);
+    assert_int_equal(rig->primary->crowded_count, 1);
+    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_DROP, .seg = &rig->segs[0]});
+    rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    assert_null(rep_set_find(rig->log, 0));
+    assert_int_equal(rig->primary->crowded_count, 0);
+    assert_true(leat_list_empty(&rig->primary->crowded));
+    trace_begin();
+}
+
+static void wanted(void)
+{
+    trace("-> %d\n", rep_head_copy_wanted(owned, set->seg));
+}
+
+/* Goal: a head is wanted while a copy of it is being made, also where there are enough. */
+static void head_is_wanted_while_a_copy_is_made(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(begun, wanted);
+    CASE(begun, wanted, copy->incomplete = true);
+    CASE(begun, wanted, copy->state = REP_COPY_OPENING);
+    CASE(begun, wanted, copy->incomplete = true, set->closed = true);
+    CASE(begun, wanted, copy->incomplete = true, set->dropping = true);
+    CASE(begun, wanted, copy->incomplete = true, set->started = false);
+    CASE(begun, wanted, copy->incomplete = true, owned->releasing = true);
+    CASE(begun, wanted, copy->incomplete = true, owned->fenced = true);
+    CASE(begun, wanted, copy->incomplete = true, set->seg->copies_pointer = NULL);
+    TRACE_IS("(void)0: -> 0\n"
+             "copy->incomplete = true: -> 1\n"
+             "copy->state = REP_COPY_OPENING: -> 1\n"
+             "copy->incomplete = true, set->closed = true: -> 0\n"
+             "copy->incomplete = true, set->dropping = true: -> 0\n"
+             "copy->incomplete = true, set->started = false: -> 0\n"
+             "copy->incomplete = true, owned->releasing = true: -> 0\n"
+             "copy->incomplete = true, owned->fenced = true: -> 0\n"
+             "copy->incomplete = true, set->seg->copies_pointer = NULL: -> 0\n");
+}
+
+/* Goal: in one tick so many segments are looked at for a better place, and no more. */
+static void few_segments_are_looked_at_in_a_tick(void **state)
+{
+    (void)state;
+    begun();
+    calm();
+    leat_list_push_back(&rig->primary->crowded, &set->crowded); /* as if there were more */
+    rig->primary->crowded_count = rig->primary->crowded_left = 3 * REP_CROWDED_LOOKS;
+    set->places = rig->primary->places;
+    assert_null(rep_better_begin(rig->primary, rig->now_us));
+    assert_int_equal(rig->primary->crowded_left, 2 * REP_CROWDED_LOOKS);
+    rig->primary->crowded_count = 4;
+    assert_null(rep_better_begin(rig->primary, rig->now_us));
+    assert_int_equal(rig->primary->crowded_left, 0);
+}
+
+/* Goal: a closed segment for whose copy there is no memory is copied later. */
+static void segment_without_memory_is_copied_later(void **state)
+{
+    (void)state;
+    begun();
+    rig->quiet = true;
+    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_answer(rig, 1, LEAT_REP_CLOSE);
+    rig_answer(rig, 2, LEAT_REP_CLOSE);
+    rep_copy_lost(set->copies[0]);
+    calm();
+    rig->quiet = false;
+    for (uint64_t n = 1; n <= 3; n++) {
+        uint64_t us = rig->now_us + rig->primary->options.grace_us;
+        while (n == 2 && !leat_list_empty(&rig->primary->ops_free))
+            leat_mem_free(
+                LEAT_CONTAINER(leat_list_pop_front(&rig->primary->ops_free), struct rep_op, link));
+        leat_mem_fail_at(n);
+        rep_recopy_step(rig->primary, us);
+        leat_mem_fail_at(0);
+        trace("%llu: %u copies, %s\n", (unsigned long long)n, set->copy_count,
+              rig->primary->recopy ? "copied" : "later");
+    }
+    TRACE_IS("log CLOSE s0: OK\n"
+             "1: 1 copies, later\n"
+             "2: 1 copies, later\n"
+             "n1 OPEN s0 h0 v1 d1 part to 1000/2000, 2 s\n"
+             "3: 2 copies, copied\n");
+}
+
+static void silent(void)
+{
+    calm();
+    rep_silence_shed(rig->primary, rig->now_us);
+    trace(".\n");
+}
+
+static void written_long_ago(void)
+{
+    begun();
+    calm();
+    rig->primary->options.quiet_us = 300 * 1000;
+    set->target = 192;
+    rig->quiet = true;
+    rep_copy_write(copy);
+    rig->quiet = false;
+    rig->now_us += 400 * 1000;
+}
+
+/* Goal: it is said why a backup is left: for what it does not answer, or for what it does not take. */
+static void why_a_backup_is_left_is_said(void **state)
+{
+    (void)state;
+    leat_diary_set(diary, NULL, LEAT_DIARY_DEBUG);
+    CASE_AS_IT_IS(written_long_ago, silent);
+    CASE(written_long_ago, silent, rig_peer(rig, 1)->missed = 4);
+    CASE(written_long_ago, silent, rig_peer(rig, 1)->missed = 3);
+    CASE(written_long_ago, silent, rig->now_us += 1600 * 1000);
+    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    TRACE_IS("(void)0: .\n"
+             "rig_peer(rig, 1)->missed = 4: replication: node n1 has not answered for 400 ms, in "
+             "which others have: it is left\n"
+             "cut n1\n"
+             "detach n1\n"
+             ".\n"
+             "rig_peer(rig, 1)->missed = 3: .\n"
+             "rig->now_us += 1600 * 1000: replication: node n1 has not taken a write for 2000 ms: "
+             "it is left\n"
+             "cut n1\n"
+             "detach n1\n"
+             ".\n");
+}
+
+static void refuses(void)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        if (i == 1) rig->now_us += second_us;
+        rig->quiet = true;
+        leat_primary_peer_up(rig->primary, rig_number(1));
+        rig_answer_bytes(rig, 1, LEAT_REP_ATTACH, i ? second_rc : LEAT_E_AGAIN, NULL, 0);
+        rig_peer(rig, 1)->retry_us = 0;
+        calm();
+    }
+    trace(".\n");
+}
+
+static void alone(void)
+{
+    size_t used = trace_used;
+    rig = rig_new(0);
+    struct leat_rep_node node = rig_node(1);
+    leat_primary_node_set(rig->primary, &node);
+    trace_text[trace_used = used] = '\0';
+}
+
+/* Goal: why a node can't be attached is said once, again after a while, and when it is for another reason. */
+static void refusal_is_said_once_in_a_while(void **state)
+{
+    (void)state;
+    leat_diary_set(diary, NULL, LEAT_DIARY_DEBUG);
+    second_rc = LEAT_E_AGAIN;
+    CASE(alone, refuses, second_us = REP_REFUSAL_TELL_US - 1);
+    CASE(alone, refuses, second_us = REP_REFUSAL_TELL_US);
+    CASE(alone, refuses, second_us = 1, second_rc = LEAT_E_STARTING);
+    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    TRACE_IS(
+        "second_us = REP_REFUSAL_TELL_US - 1: replication: node n1 cannot be attached: not now: a "
+        "named limit is reached, try again\n"
+        ".\n"
+        "second_us = REP_REFUSAL_TELL_US: replication: node n1 cannot be attached: not now: a "
+        "named limit is reached, try again\n"
+        "replication: node n1 cannot be attached: not now: a named limit is reached, try again\n"
+        ".\n"
+        "second_us = 1, second_rc = LEAT_E_STARTING: replication: node n1 cannot be attached: not "
+        "now: a named limit is reached, try again\n"
+        "replication: node n1 cannot be attached yet: the server is starting or stopping\n"
+        ".\n");
+}
+
+/* Goal: what is not said in options is as it says there. */
+static void options_that_are_not_given_have_their_values(void **state)
+{
+    (void)state;
+    rig = rig_new(0);
+    const struct leat_primary_options *o = &rig->primary->options;
+    trace(
+        "answer %llu flush %llu open %llu grace %llu %llu %llu audit %llu recopy %llu window %u\n",
+        (unsigned long long)o->answer_us, (unsigned long long)o->flush_us,
+        (unsigned long long)o->open_wait_us, (unsigned long long)o->grace_us,
+        (unsigned long long)o->grace_crashed_us, (unsigned long long)o->grace_none_us,
+        (unsigned long long)o->audit_us, (unsigned long long)o->recopy_bytes_per_second, o->window);
+    TRACE_IS("answer 2000000 flush 10000000 open 2000000 grace 60000000 20000000 1000000 audit "
+             "30000000 recopy 67108864 window 4\n");
+    rig_free(rig);
+}
+
+static void timer(void)
+{
+    rig->quiet = true;
+    calm();
+    rig->primary->timer.on_expired(&rig->primary->timer);
+    trace("-> ");
+    armed_trace();
+}
+
+static void idle(void)
+{
+    size_t used = trace_used;
+    rig = rig_new(2);
+    trace_text[trace_used = used] = '\0';
+}
+
+/* Goal: what may never be told is looked at soon, all else when something is due. */
+static void timer_looks_soon_where_somebody_waits(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(idle, timer);
+    CASE(idle, timer, rig_peer(rig, 1)->attached = false, rig_peer(rig, 1)->retry_us = UINT64_MAX);
+    CASE(idle, timer, rig_peer(rig, 1)->attached = rig_peer(rig, 1)->up = false);
+    CASE(idle, timer, rig->primary->crowded_again_us = rig->now_us + 7777);
+    TRACE_IS(
+        "(void)0: -> , again in 30000000 us\n"
+        "rig_peer(rig, 1)->attached = false, rig_peer(rig, 1)->retry_us = UINT64_MAX: -> , again "
+        "in 20000 us\n"
+        "rig_peer(rig, 1)->attached = rig_peer(rig, 1)->up = false: -> , again in 30000000 us\n"
+        "rig->primary->crowded_again_us = rig->now_us + 7777: -> , again in 7777 us\n");
+}
+
+/* Goal: what a primary has taken of memory for its nodes, it gives back. */
+static void memory_of_nodes_is_given_back(void **state)
+{
+    (void)state;
+    size_t before = leat_mem_bytes(LEAT_MEM_STORE);
+    rig = rig_new(3);
+    assert_true(leat_mem_bytes(LEAT_MEM_STORE) > before);
+    rig_free(rig);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), before);
+    trace_begin();
+}
+
+static leat_err source_rc;
+
+static leat_err source(void *ctx, void *base, size_t bytes, struct leat_error *error)
+{
+    (void)ctx, (void)base;
+    trace("source of %zu bytes\n", bytes);
+    return source_rc ? leat_error_set(error, source_rc, "no more pages") : LEAT_OK;
+}
+
+/* Goal: a card is told where closed segments are copied from; where it can't be, that is said. */
+static void card_is_told_of_the_place_to_copy_from(void **state)
+{
+    (void)state;
+    rig = rig_new(0);
+    struct leat_primary_options options = rig->primary->options;
+    struct leat_rmem rmem = *options.rmem;
+    options.rmem = &rmem;
+    leat_diary_set(diary, NULL, LEAT_DIARY_DEBUG);
+    for (unsigned i = 0; i < 3; i++) {
+        struct leat_primary *primary = NULL;
+        rmem.source = i ? source : NULL;
+        source_rc = i == 2 ? LEAT_E_NO_MEMORY : LEAT_OK;
+        assert_int_equal(leat_primary_create(&options, &primary), LEAT_OK);
+        leat_primary_destroy(&primary);
+        trace("--\n");
+    }
+    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    TRACE_IS("--\n"
+             "source of 262144 bytes\n"
+             "--\n"
+             "source of 262144 bytes\n"
+             "replication: closed segments can't be copied again over RDMA: no more pages\n"
+             "--\n");
+    rig_free(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(commit_goes_on_when_fewer_copies_are_needed),
+        TRACE_TEST(reserve_waits_for_copies),
+        TRACE_TEST(segment_that_goes_is_none_that_lies_badly),
+        TRACE_TEST(head_is_wanted_while_a_copy_is_made),
+        TRACE_TEST(few_segments_are_looked_at_in_a_tick),
+        TRACE_TEST(segment_without_memory_is_copied_later),
+        TRACE_TEST(why_a_backup_is_left_is_said),
+        TRACE_TEST(refusal_is_said_once_in_a_while),
+        TRACE_TEST(options_that_are_not_given_have_their_values),
+        TRACE_TEST(timer_looks_soon_where_somebody_waits),
+        TRACE_TEST(memory_of_nodes_is_given_back),
+        TRACE_TEST(card_is_told_of_the_place_to_copy_from),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
