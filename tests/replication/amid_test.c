@@ -61,6 +61,90 @@ static void copy_that_was_given_up_goes_with_its_last_write(void **state)
     }
 }
 
+/* Goal: one that waits for a batch does so no more when it is given up, whatever else is under way. */
+static void copy_that_was_given_up_is_in_no_batch(void **state)
+{
+    (void)state;
+    begun();
+    calm();
+    copy->writes = 1;
+    leat_list_push_back(&copy->peer->flush.waiting, &copy->in_batch);
+    rep_copy_remove(copy);
+    assert_true(leat_list_empty(&rig_peer(rig, 1)->flush.waiting));
+    TRACE_IS("");
+}
+
+/* Goal: a batch has so many rows, and the others go with the next. */
+static void batch_has_so_many_rows(void **state)
+{
+    (void)state;
+    static struct rep_copy copies[LEAT_REP_BATCH_MAX + 2];
+    begun();
+    calm();
+    rig->quiet = true;
+    for (unsigned i = 0; i < LEAT_REP_BATCH_MAX + 2; i++) {
+        copies[i] = (struct rep_copy){.set = set, .peer = copy->peer, .handle = i};
+        leat_list_init(&copies[i].in_batch);
+        leat_list_push_back(&copy->peer->flush.waiting, &copies[i].in_batch);
+    }
+    rep_peer_batches(copy->peer);
+    assert_int_equal(copy->peer->flush.count, LEAT_REP_BATCH_MAX);
+    assert_true(copies[LEAT_REP_BATCH_MAX - 1].batched && !copies[LEAT_REP_BATCH_MAX].batched);
+    rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
+    assert_int_equal(copy->peer->flush.count, 2);
+    assert_true(copies[LEAT_REP_BATCH_MAX + 1].batched);
+    trace_begin();
+}
+
+/* Goal: a copy that is there only after its segment has started is none: nothing of it is counted anywhere. */
+static void copy_that_comes_too_late_is_none(void **state)
+{
+    (void)state;
+    rig = rig_new(1);
+    rig_log_new(rig, LEAT_DURABILITY_MEMORY, 2);
+    rig_reserve(rig, 0);
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig->quiet = true;
+    rep_set_find(rig->log, 0)->started = true;
+    rig_peer(rig, 1)->node.draining = true; /* not asked again */
+    rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
+    assert_int_equal(rep_set_find(rig->log, 0)->copy_count, 0);
+    assert_int_equal(rig_peer(rig, 1)->open_count, 0);
+    assert_true(leat_list_empty(&rig_peer(rig, 1)->copies));
+    trace_begin();
+}
+
+static void commit_asked(void)
+{
+    struct leat_keep keep = {
+        .kind = LEAT_KEEP_COMMIT, .seg = set->seg, .from_bytes = 128, .to_bytes = 192};
+    rig->keeper.request(rig->keeper.ctx, &rig->post, &keep);
+    trace("-> %u mails\n", rig->mail_count);
+    set->commit = NULL;
+}
+
+/* Goal: a commit is looked at again where no write will bring its answer: where there is none, where the disk or a
+ * version is waited for. */
+static void commit_is_looked_at_where_no_write_answers_it(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(begun, commit_asked);
+    CASE(begun, commit_asked, owned->need = 2);
+    CASE(begun, commit_asked, owned->options.durability = LEAT_DURABILITY_DISK);
+    CASE(begun, commit_asked, copy->peer->attached = rig_peer(rig, 2)->attached = false);
+    TRACE_IS("(void)0: n1 write @4224+64 from s0+128\n"
+             "n2 write @8320+64 from s0+128\n"
+             "-> 0 mails\n"
+             "owned->need = 2: n1 write @4224+64 from s0+128\n"
+             "n2 write @8320+64 from s0+128\n"
+             "-> 1 mails\n"
+             "owned->options.durability = LEAT_DURABILITY_DISK: store COMMIT s0 128..192\n"
+             "n1 write @4224+64 from s0+128\n"
+             "n2 write @8320+64 from s0+128\n"
+             "-> 1 mails\n"
+             "copy->peer->attached = rig_peer(rig, 2)->attached = false: -> 1 mails\n");
+}
+
 static void given_up(void)
 {
     const struct rep_peer *peer = copy->peer;
@@ -264,9 +348,14 @@ static void both_asked(void)
     rig_peer(rig, 2)->round--;
 }
 
+static leat_err answer_rc;
+
 static void first_answers(void)
 {
-    rig_answer_bytes(rig, 1, LEAT_REP_ASK, LEAT_OK, (const uint8_t *)"\x90", 1);
+    if (answer_rc)
+        rig_refuse(rig, 1, LEAT_REP_ASK, answer_rc);
+    else
+        rig_answer_bytes(rig, 1, LEAT_REP_ASK, LEAT_OK, (const uint8_t *)"\x90", 1);
     trace("-> missed %u\n", rig_peer(rig, 2)->missed);
 }
 
@@ -282,13 +371,22 @@ static void answer_counts_against_who_was_asked_as_well(void **state)
     CASE(both_asked, first_answers, rig_peer(rig, 2)->heard_us = rig->now_us);
     CASE(both_asked, first_answers, rig_peer(rig, 2)->heard_us = rig->now_us + 1);
     CASE(both_asked, first_answers, rig_peer(rig, 2)->round++);
+    CASE(both_asked, first_answers, answer_rc = LEAT_E_UNSUPPORTED);
+    CASE(both_asked, first_answers, answer_rc = LEAT_E_TIMEOUT);
+    CASE(both_asked, first_answers, answer_rc = LEAT_E_CLOSED);
+    CASE(both_asked, first_answers, answer_rc = LEAT_E_CANCELLED);
+    answer_rc = LEAT_OK;
     TRACE_IS("(void)0: -> missed 1\n"
              "rig_peer(rig, 2)->asked_us++: -> missed 0\n"
              "rig_peer(rig, 2)->asked_us--: -> missed 1\n"
              "rig_peer(rig, 2)->asking = false: -> missed 0\n"
              "rig_peer(rig, 2)->heard_us = rig->now_us: -> missed 1\n"
              "rig_peer(rig, 2)->heard_us = rig->now_us + 1: -> missed 0\n"
-             "rig_peer(rig, 2)->round++: -> missed 0\n");
+             "rig_peer(rig, 2)->round++: -> missed 0\n"
+             "answer_rc = LEAT_E_UNSUPPORTED: -> missed 1\n"
+             "answer_rc = LEAT_E_TIMEOUT: -> missed 0\n"
+             "answer_rc = LEAT_E_CLOSED: -> missed 0\n"
+             "answer_rc = LEAT_E_CANCELLED: -> missed 0\n");
 }
 
 int main(void)
@@ -296,6 +394,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(write_ends_without_its_copy_or_its_log),
         TRACE_TEST(copy_that_was_given_up_goes_with_its_last_write),
+        TRACE_TEST(copy_that_was_given_up_is_in_no_batch),
+        TRACE_TEST(batch_has_so_many_rows),
+        TRACE_TEST(copy_that_comes_too_late_is_none),
+        TRACE_TEST(commit_is_looked_at_where_no_write_answers_it),
         TRACE_TEST(open_copies_of_a_node_are_counted),
         TRACE_TEST(bytes_wait_while_too_many_writes_are_under_way),
         TRACE_TEST(own_copy_is_damaged_where_its_file_is),

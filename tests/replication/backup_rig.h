@@ -35,9 +35,9 @@ struct rig {
     unsigned keep_count;
     struct leat_segment segs[RIG_SEGMENTS_MAX];
     unsigned seg_count;
-    _Alignas(8) uint8_t image[RIG_CAPACITY];
-    struct leat_extent ends[RIG_ENDS]; /* of the image */
-    uint64_t offsets[RIG_ENDS];        /* that come after each */
+    _Alignas(8) uint8_t image[RIG_CAPACITY + 8]; /* also what is more than it can be */
+    struct leat_extent ends[RIG_ENDS];           /* of the image */
+    uint64_t offsets[RIG_ENDS];                  /* that come after each */
     int64_t times[RIG_ENDS];
 };
 

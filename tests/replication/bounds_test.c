@@ -15,11 +15,32 @@ static void bytes_are_flushed_whatever_the_version_is(void **state)
     pair.value++;
     rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, &pair, 1);
     rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rep->seg->buffer = NULL;
+    rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
+    rep->seg->buffer =
+        rig->image; /* as much as was flushed, as much as there is room for, and more */
+    pair.value = rep->flushed;
+    rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
+    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    pair.value--;
+    rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
+    pair.value = RIG_CAPACITY;
+    rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
+    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    pair.value++;
+    rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
     TRACE_IS("store COMMIT s7 0..456\n"
              "1: answer h1=OK\n"
              "2: answer h1=STALE_EPOCH\n"
              "store STAMP s7 v457 role 1 writer 11\n"
-             "3: answer h1=OK\n");
+             "3: answer h1=OK\n"
+             "4: answer h1=INVALID\n"
+             "store COMMIT s7 456..456\n"
+             "5: answer h1=OK\n"
+             "6: answer h1=INVALID\n"
+             "store COMMIT s7 456..65536\n"
+             "7: answer h1=OK\n"
+             "8: answer h1=INVALID\n");
     rig_free(rig);
 }
 
@@ -47,6 +68,53 @@ static void part_is_whole_by_its_whole_name(void **state)
              "5: DAMAGED\n"
              "9: DAMAGED\n"
              "13: DAMAGED\n");
+}
+
+/* Goal: where its records begin is read of a replica up to the last byte that there is room for, and none behind it. */
+static void beginning_is_read_within_the_segment(void **state)
+{
+    (void)state;
+    for (unsigned more = 0; more < 2; more++) {
+        struct rig *rig = rig_new();
+        struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
+        struct leat_entry entry, begins;
+        struct leat_start start;
+        uint8_t *buffer = rep->seg->buffer;
+        memcpy(&entry, buffer, sizeof entry);
+        uint64_t was = leat_entry_bytes(entry.payload_bytes);
+        memcpy(&begins, buffer + was, sizeof begins);
+        memcpy(&start, buffer + was + sizeof begins, sizeof start);
+        uint64_t at = RIG_CAPACITY - sizeof begins - sizeof start;
+        entry.payload_bytes += (uint32_t)(at - was) + 8 * more;
+        assert_int_equal(leat_entry_bytes(entry.payload_bytes), at + 8 * more);
+        start.base_offset = 77;
+        memcpy(buffer, &entry, sizeof entry);
+        memcpy(buffer + at + 8 * more, &begins, sizeof begins);
+        if (!more) memcpy(buffer + at + sizeof begins, &start, sizeof start);
+        struct rep_body body = rig_body(rig, rep->handle, 7, 2);
+        rig_ask(rig, &rig_w1, LEAT_REP_CLOSE, &body);
+        rig->keep_count = 0;
+        rig_free(rig);
+    }
+    TRACE_IS("store CLOSE s7 656:1 from 77 to 102/5002 passed 0 state 4\n"
+             "5: DAMAGED\n");
+}
+
+/* Goal: who has no memory here is a stranger, though another has the same incarnation. */
+static void writer_is_found_by_name_and_incarnation(void **state)
+{
+    (void)state;
+    static const struct leat_link_identity strangers[] = {{.node = "w2", .incarnation = 11},
+                                                          {.node = "w1", .incarnation = 12}};
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
+    struct rep_body body = rig_body(rig, rep->handle, 7, 2);
+    for (unsigned i = 0; i < 2; i++)
+        rig_ask(rig, &strangers[i], LEAT_REP_DROP, &body);
+    TRACE_IS("1: CLOSED\n"
+             "2: CLOSED\n");
+    assert_false(rep->drop_wanted);
+    rig_free(rig);
 }
 
 /* Goal: of what is only being opened nothing is decided. */
@@ -194,6 +262,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(bytes_are_flushed_whatever_the_version_is),
         TRACE_TEST(part_is_whole_by_its_whole_name),
+        TRACE_TEST(beginning_is_read_within_the_segment),
+        TRACE_TEST(writer_is_found_by_name_and_incarnation),
         TRACE_TEST(word_about_what_is_being_opened_is_none),
         TRACE_TEST(found_replicas_of_deleted_streams_go),
         TRACE_TEST(fence_does_not_move_what_goes),

@@ -465,6 +465,25 @@ static void pulled_bytes_that_are_not_right_are_asked_of_the_next(void **state)
              "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
              "pulled: INVALID\n");
     rig_image(rig, 7);
+    for (unsigned i = 0; i < 3; i++) { /* another log's; larger than it can be; ends before that */
+        struct leat_backup_pull other = pull;
+        other.node_count = 1;
+        if (i == 0) other.log.streamlet++;
+        if (i == 1) other.extent.bytes = RIG_CAPACITY + 8;
+        if (i == 2) other.extent = (struct leat_extent){rig->ends[3].bytes + 8, rig->ends[3].crc};
+        pull_start(rig, &other);
+        piece(rig, LEAT_OK, 0, other.extent.bytes, 0);
+        if (rig->keep_count) rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+        if (rig->keep_count) rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    }
+    TRACE_IS("n2 PULL 1/3/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
+             "pulled: DAMAGED\n"
+             "n2 PULL 1/2/3 s7 65544:1 from 0 count 65544 whole in 5000 ms\n"
+             "pulled: DAMAGED\n"
+             "n2 PULL 1/2/3 s7 760:1 from 0 count 760 whole in 5000 ms\n"
+             "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
+             "store DROP s7\n"
+             "pulled: DAMAGED\n");
     rig->image[300] ^= 1;
     pull_start(rig, &pull);
     piece(rig, LEAT_OK, 0, pull.extent.bytes, 0); /* damaged: shows when all is there */

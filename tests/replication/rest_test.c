@@ -63,6 +63,14 @@ static void late(void)
     set->since_us = rig->now_us - rig->primary->options.open_wait_us;
 }
 
+/* Two of three copies are there, of the first segment under a new owner; the third has not answered. */
+static void taken_over(uint64_t us)
+{
+    set->id.v = 1;
+    set->since_us = rig->now_us - us;
+    owned->options.min_copies = 1;
+}
+
 /* Goal: a segment is there when enough copies are; more of them, and too few, are waited for as long as is allowed. */
 static void reserve_waits_for_copies(void **state)
 {
@@ -75,6 +83,11 @@ static void reserve_waits_for_copies(void **state)
     CASE(reserving, reserve, rep_copy_remove(copy), rig_peer(rig, 1)->attached = false);
     CASE(reserving, reserve, rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true);
     CASE(reserving, reserve, rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true, late());
+    CASE(reserving, reserve, set->id.v = 1, set->since_us = rig->now_us - REP_LAST_COPY_US);
+    CASE(reserving, reserve, taken_over(REP_LAST_COPY_US));
+    CASE(reserving, reserve, taken_over(REP_LAST_COPY_US - 1));
+    CASE(reserving, reserve, taken_over(REP_LAST_COPY_US), owned->opened = true);
+    CASE(reserving, reserve, taken_over(REP_LAST_COPY_US), set->id.v = 0);
     CASE(reserving, reserve, set->local_rc = LEAT_E_DISK);
     CASE(reserving, reserve, set->local_done = false);
     TRACE_IS(
@@ -88,6 +101,12 @@ static void reserve_waits_for_copies(void **state)
         "rep_copy_remove(copy), rig_peer(rig, 1)->attached = false: -> waits\n"
         "rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true: -> waits\n"
         "rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true, late(): -> waits, undone\n"
+        "set->id.v = 1, set->since_us = rig->now_us - REP_LAST_COPY_US: -> waits\n"
+        "taken_over(REP_LAST_COPY_US): log RESERVE s0: OK\n"
+        "-> answered\n"
+        "taken_over(REP_LAST_COPY_US - 1): -> waits\n"
+        "taken_over(REP_LAST_COPY_US), owned->opened = true: -> waits\n"
+        "taken_over(REP_LAST_COPY_US), set->id.v = 0: -> waits\n"
         "set->local_rc = LEAT_E_DISK: -> waits, undone\n"
         "set->local_done = false: -> waits\n");
 }
@@ -116,6 +135,80 @@ static void segment_that_goes_is_none_that_lies_badly(void **state)
     assert_int_equal(rig->primary->crowded_count, 0);
     assert_true(leat_list_empty(&rig->primary->crowded));
     trace_begin();
+}
+
+static void short_of_copies(void)
+{
+    begun();
+    rig->quiet = true;
+    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rep_copy_lost(set->copies[0]);
+    rep_copy_lost(set->copies[0]);
+    assert_false(leat_list_empty(&rig->primary->deficit));
+    for (unsigned i = 1; i <= 3; i++)
+        rig_peer(rig, i)->node.draining = true;
+}
+
+/* Goal: what goes is in no list of what there is to do. */
+static void what_goes_has_nothing_to_be_done(void **state)
+{
+    (void)state;
+    short_of_copies();
+    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_DROP, .seg = &rig->segs[0]});
+    rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    assert_null(rep_set_find(rig->log, 0));
+    assert_true(leat_list_empty(&rig->primary->deficit));
+    short_of_copies();
+    leat_list_push_back(&rig->primary->versions, &owned->version_link);
+    rep_wait(owned);
+    rep_mark_dirty(owned);
+    leat_primary_log_destroy(&rig->log);
+    assert_true(leat_list_empty(&rig->primary->deficit));
+    assert_true(leat_list_empty(&rig->primary->versions));
+    assert_true(leat_list_empty(&rig->primary->waits));
+    assert_true(leat_list_empty(&rig->primary->dirty));
+    assert_true(leat_list_empty(&rig->primary->logs));
+    trace_begin();
+}
+
+static void chosen(void)
+{
+    for (uint64_t i = 0; i < 6; i++) {
+        rig->random = i;
+        const struct rep_peer *peer = rep_place_choose(set);
+        trace(" %s", peer ? peer->node.name : "-");
+    }
+    trace("\n");
+}
+
+/* A log without copies; node 2 is on this host, the others are elsewhere. */
+static void one_here(void)
+{
+    size_t used = trace_used;
+    rig = rig_new(4);
+    rig->quiet = true;
+    rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
+    set = rep_set_new(rig->log, (struct leat_segment_id){0}, RIG_CAPACITY);
+    memcpy(rig_peer(rig, 2)->node.host, "h0", 3);
+    rig->quiet = false;
+    trace_text[trace_used = used] = '\0';
+}
+
+/* Goal: of those that share least one is chosen, also behind one that shares more. */
+static void node_is_chosen_of_those_that_share_least(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(one_here, chosen);
+    CASE(one_here, chosen, memcpy(rig_peer(rig, 1)->node.host, "h0", 3));
+    CASE(one_here, chosen, rig_peer(rig, 3)->load_bytes = 1);
+    CASE(one_here, chosen, rig_peer(rig, 3)->attached = rig_peer(rig, 4)->attached = false);
+    CASE(one_here, chosen, rig_peer(rig, 1)->node.draining = true);
+    TRACE_IS("(void)0:  n1 n3 n4 n1 n3 n4\n"
+             "memcpy(rig_peer(rig, 1)->node.host, \"h0\", 3):  n3 n4 n3 n4 n3 n4\n"
+             "rig_peer(rig, 3)->load_bytes = 1:  n1 n3 n4 n1 n3 n4\n"
+             "rig_peer(rig, 3)->attached = rig_peer(rig, 4)->attached = false:  n1 n1 n1 n1 n1 n1\n"
+             "rig_peer(rig, 1)->node.draining = true:  n3 n4 n3 n4 n3 n4\n");
 }
 
 static void wanted(void)
@@ -201,6 +294,15 @@ static void silent(void)
     trace(".\n");
 }
 
+static void missed(uint64_t heard_ms, uint64_t wrote_ms)
+{
+    struct rep_peer *peer = rig_peer(rig, 1);
+    peer->missed = 4;
+    peer->heard_us = rig->now_us - heard_ms * 1000;
+    peer->wrote_us = rig->now_us - wrote_ms * 1000;
+    peer->took_us = 0;
+}
+
 static void written_long_ago(void)
 {
     begun();
@@ -222,6 +324,10 @@ static void why_a_backup_is_left_is_said(void **state)
     CASE(written_long_ago, silent, rig_peer(rig, 1)->missed = 4);
     CASE(written_long_ago, silent, rig_peer(rig, 1)->missed = 3);
     CASE(written_long_ago, silent, rig->now_us += 1600 * 1000);
+    CASE(written_long_ago, silent, missed(400, 200));
+    CASE(written_long_ago, silent, missed(200, 400));
+    CASE(written_long_ago, silent, missed(300, 400));
+    CASE(written_long_ago, silent, missed(350, 400));
     leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
     TRACE_IS("(void)0: .\n"
              "rig_peer(rig, 1)->missed = 4: replication: node n1 has not answered for 400 ms, in "
@@ -232,6 +338,18 @@ static void why_a_backup_is_left_is_said(void **state)
              "rig_peer(rig, 1)->missed = 3: .\n"
              "rig->now_us += 1600 * 1000: replication: node n1 has not taken a write for 2000 ms: "
              "it is left\n"
+             "cut n1\n"
+             "detach n1\n"
+             ".\n"
+             "missed(400, 200): .\n"
+             "missed(200, 400): .\n"
+             "missed(300, 400): replication: node n1 has not answered for 300 ms, in which others "
+             "have: it is left\n"
+             "cut n1\n"
+             "detach n1\n"
+             ".\n"
+             "missed(350, 400): replication: node n1 has not answered for 350 ms, in which others "
+             "have: it is left\n"
              "cut n1\n"
              "detach n1\n"
              ".\n");
@@ -254,6 +372,7 @@ static void alone(void)
 {
     size_t used = trace_used;
     rig = rig_new(0);
+    rig->now_us += 100 * 1000 * 1000;
     struct leat_rep_node node = rig_node(1);
     leat_primary_node_set(rig->primary, &node);
     trace_text[trace_used = used] = '\0';
@@ -386,6 +505,8 @@ int main(void)
         TRACE_TEST(commit_goes_on_when_fewer_copies_are_needed),
         TRACE_TEST(reserve_waits_for_copies),
         TRACE_TEST(segment_that_goes_is_none_that_lies_badly),
+        TRACE_TEST(what_goes_has_nothing_to_be_done),
+        TRACE_TEST(node_is_chosen_of_those_that_share_least),
         TRACE_TEST(head_is_wanted_while_a_copy_is_made),
         TRACE_TEST(few_segments_are_looked_at_in_a_tick),
         TRACE_TEST(segment_without_memory_is_copied_later),
