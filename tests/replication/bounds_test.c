@@ -70,6 +70,57 @@ static void part_is_whole_by_its_whole_name(void **state)
              "13: DAMAGED\n");
 }
 
+/* Goal: a part that has no memory here, or says to be longer than it can be, is not whole. */
+static void part_is_whole_within_its_memory(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, true);
+    struct rep_body body = rig_body(rig, rep->handle, 7, 1);
+    uint8_t *buffer = rep->seg->buffer;
+    rep->seg->buffer = NULL;
+    rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
+    rep->seg->buffer = buffer;
+    body.extent.bytes = RIG_CAPACITY + 8;
+    rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
+    TRACE_IS("1: DAMAGED\n"
+             "2: DAMAGED\n");
+    rig_free(rig);
+}
+
+/* Goal: a version has 32 bits, all of them. */
+static void version_is_as_large_as_can_be(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
+    struct rep_pair pair = {rep->handle, UINT32_MAX, 0};
+    rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, &pair, 1);
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    pair.value++;
+    rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, &pair, 1);
+    TRACE_IS("store STAMP s7 v4294967295 role 1 writer 11\n"
+             "1: answer h1=OK\n"
+             "2: answer h1=INVALID\n");
+    rig_free(rig);
+}
+
+/* Goal: an audit says from where, and of what; more than that is not looked at. */
+static void audit_has_two_fields(void **state)
+{
+    (void)state;
+    static const char *const messages[] = {"\x92\x00\xc2", "\x91\x00\xc2", "\x93\x00\xc2\x00",
+                                           "\xc0\x00\xc2"};
+    struct rig *rig = rig_new();
+    for (unsigned i = 0; i < sizeof messages / sizeof *messages; i++)
+        rig_hear(rig, &rig_w1, LEAT_REP_AUDIT, (const uint8_t *)messages[i], i == 2 ? 4 : 3);
+    TRACE_IS("1: answer next 0:\n"
+             "2: INVALID\n"
+             "3: answer next 0:\n"
+             "4: INVALID\n");
+    rig_free(rig);
+}
+
 /* Goal: where its records begin is read of a replica up to the last byte that there is room for, and none behind it. */
 static void beginning_is_read_within_the_segment(void **state)
 {
@@ -98,6 +149,33 @@ static void beginning_is_read_within_the_segment(void **state)
     }
     TRACE_IS("store CLOSE s7 656:1 from 77 to 102/5002 passed 0 state 4\n"
              "5: DAMAGED\n");
+}
+
+/* Goal: what ends a replica up to some place is a trailer, and no other entry that has the same checksum. */
+static void only_a_trailer_ends_it(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
+    struct leat_entry start;
+    memcpy(&start, rep->seg->buffer, sizeof start);
+    uint32_t at = (uint32_t)leat_entry_bytes(start.payload_bytes);
+    memcpy(&start, rep->seg->buffer + at, sizeof start);
+    struct leat_extent begins = {at + sizeof start, start.crc};
+    trace("%s\n",
+          leat_err_name(leat_backup_flush(rig->backup, rig_log, rep->seg->id, begins, NULL, NULL)));
+    struct rep_body body = rig_body(rig, rep->handle, 7, 1);
+    body.extent = begins;
+    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    body.extent.bytes = sizeof start - 1;
+    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    body.extent.bytes = RIG_CAPACITY + 8;
+    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    TRACE_IS("NOT_FOUND\n"
+             "2: DAMAGED\n"
+             "3: DAMAGED\n"
+             "4: DAMAGED\n");
+    rig_free(rig);
 }
 
 /* Goal: who has no memory here is a stranger, though another has the same incarnation. */
@@ -190,6 +268,23 @@ static void fence_does_not_move_what_goes(void **state)
              "2: .\n");
 }
 
+/* Goal: a writer that is fenced already is not fenced again: a fence waits for each replica once. */
+static void writer_is_fenced_once(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
+    rep->busy = 1;
+    for (unsigned i = 0; i < 2; i++)
+        leat_backup_release(rig->backup, rig_w1.node, rig_w1.incarnation);
+    assert_int_equal(rep->writer->moves, 1);
+    assert_int_equal(rig->backup->moves, 1);
+    backup_idle(rep);
+    TRACE_IS("store MOVE s7\n");
+    rig->keep_count = 0;
+    rig_free(rig);
+}
+
 /* Goal: a request that has ended serves the next one. */
 static void requests_are_used_again(void **state)
 {
@@ -262,11 +357,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(bytes_are_flushed_whatever_the_version_is),
         TRACE_TEST(part_is_whole_by_its_whole_name),
+        TRACE_TEST(part_is_whole_within_its_memory),
+        TRACE_TEST(version_is_as_large_as_can_be),
+        TRACE_TEST(audit_has_two_fields),
         TRACE_TEST(beginning_is_read_within_the_segment),
+        TRACE_TEST(only_a_trailer_ends_it),
         TRACE_TEST(writer_is_found_by_name_and_incarnation),
         TRACE_TEST(word_about_what_is_being_opened_is_none),
         TRACE_TEST(found_replicas_of_deleted_streams_go),
         TRACE_TEST(fence_does_not_move_what_goes),
+        TRACE_TEST(writer_is_fenced_once),
         TRACE_TEST(requests_are_used_again),
         TRACE_TEST(writer_that_the_store_refused_has_no_memory),
         TRACE_TEST(segment_is_held_by_its_whole_name),

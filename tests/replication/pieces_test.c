@@ -1,101 +1,6 @@
 /* Segments that go from one backup to another in pieces, message by message: serving them, pulling them, and looking at
  * longer ones. A backup alone, whose store, disk and other nodes answer by hand. */
-#include "tests/replication/backup_rig.h"
-
-static struct {
-    struct leat_env env;
-    struct leat_disk disk;
-    struct leat_post post;
-    const struct leat_env *real;
-    struct leat_mail *mail; /* to itself */
-    struct leat_disk_io *io;
-    struct leat_link_call *call;
-    leat_err call_rc;
-} ports;
-
-static void disk_submit(void *ctx, struct leat_disk_io *io)
-{
-    (void)ctx;
-    assert_null(ports.io);
-    trace("read %llu+%zu\n", (unsigned long long)io->offset, (size_t)io->bytes);
-    ports.io = io;
-}
-
-static void post_send(void *ctx, unsigned to, struct leat_mail *mail)
-{
-    (void)ctx;
-    assert_int_equal(to, ports.post.self);
-    assert_null(ports.mail);
-    ports.mail = mail;
-}
-
-static leat_err net_call(void *ctx, unsigned node, struct leat_link_call *call)
-{
-    struct rep_pull pull;
-    (void)ctx;
-    if (ports.call_rc) return ports.call_rc;
-    assert_int_equal(call->kind, LEAT_REP_PULL);
-    assert_int_equal(rep_pull_decode(call->control, call->control_bytes, &pull), LEAT_OK);
-    trace("n%u PULL %u/%u/%u s%llu %u:%d from %u count %u%s in %llu ms\n", node, pull.log.stream,
-          pull.log.streamlet, pull.log.log, (unsigned long long)pull.segment.v, pull.extent.bytes,
-          pull.extent.crc != 0, pull.from, pull.count, pull.whole ? " whole" : "",
-          (unsigned long long)call->timeout_us / 1000);
-    assert_null(ports.call);
-    ports.call = call;
-    return LEAT_OK;
-}
-
-static struct rig *rig_ports(void)
-{
-    struct rig *rig = rig_new();
-    memset(&ports, 0, sizeof ports);
-    ports.real = rig->backup->options.env;
-    ports.env = *ports.real;
-    ports.disk = (struct leat_disk){.submit = disk_submit};
-    ports.post = (struct leat_post){NULL, post_send, ports.real->post->self};
-    ports.env.disk = &ports.disk;
-    ports.env.post = &ports.post;
-    rig->backup->options.env = &ports.env;
-    rig->backup->options.net.call = net_call;
-    return rig;
-}
-
-static void rig_end(struct rig *rig)
-{
-    rig->backup->options.env = ports.real;
-    for (unsigned i = 0; i < rig->seg_count; i++)
-        rig->segs[i].file = NULL;
-    rig_free(rig);
-}
-
-static void filed(struct replica *rep)
-{
-    rep->seg->file = (struct leat_file *)(void *)&rep->seg->file_offset;
-}
-
-/* The disk's answer: the image, from that place of the segment on. */
-static void disk_read(const struct rig *rig, leat_err rc, size_t bytes)
-{
-    struct leat_disk_io *io = ports.io;
-    ports.io = NULL;
-    io->rc = rc;
-    io->done_bytes = bytes;
-    memcpy(io->buffer, rig->image + (io->offset - 4096), bytes);
-    io->on_done(io);
-}
-
-static void pull_as(struct rig *rig, uint64_t id, struct leat_extent extent, uint32_t from,
-                    uint32_t count, bool whole)
-{
-    uint8_t control[REP_PULL_BYTES_MAX];
-    struct rep_pull pull = {.log = rig_log,
-                            .segment = {id},
-                            .extent = extent,
-                            .from = from,
-                            .count = count,
-                            .whole = whole};
-    rig_hear(rig, &rig_w2, LEAT_REP_PULL, control, rep_pull_encode(&pull, control));
-}
+#include "tests/replication/pieces_rig.h"
 
 /* ---- serving ---- */
 
@@ -318,54 +223,6 @@ static void longer_one_is_looked_at_first(void **state)
 
 /* ---- pulling ---- */
 
-static void on_pulled(struct leat_backup_pull *pull, leat_err rc)
-{
-    (void)pull;
-    trace("pulled: %s\n", leat_err_name(rc));
-}
-
-static void pull_start(struct rig *rig, struct leat_backup_pull *pull)
-{
-    struct leat_mail *mail;
-    leat_err rc = leat_backup_pull(rig->backup, pull);
-    if (rc) trace("%s\n", leat_err_name(rc));
-    if (rc) return;
-    mail = ports.mail;
-    ports.mail = NULL;
-    mail->deliver(NULL, mail);
-}
-
-/* That node's answer: the image, from there on. */
-static void piece(const struct rig *rig, leat_err rc, uint32_t from, uint32_t bytes,
-                  uint32_t passed)
-{
-    static uint8_t control[RIG_CAPACITY + 64];
-    struct leat_msg_writer writer;
-    struct leat_link_call *call = ports.call;
-    ports.call = NULL;
-    leat_msg_writer_init(&writer, control, sizeof control);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_bin(&writer, rig->image + from, bytes);
-    leat_msg_write_u64(&writer, passed);
-    struct leat_frame frame = {
-        .kind = LEAT_REP_PULL, .control = control, .control_bytes = writer.used};
-    struct leat_error error = {rc, ""};
-    call->on_done(call, rc, rc ? NULL : &frame, &error);
-}
-
-static struct leat_backup_pull pull_of(const struct rig *rig)
-{
-    return (struct leat_backup_pull){.log = rig_log,
-                                     .segment = {7},
-                                     .extent = rig->ends[3],
-                                     .version = 4,
-                                     .nodes = {2, 3},
-                                     .node_count = 2,
-                                     .whole = true,
-                                     .tentative = true,
-                                     .on_done = on_pulled};
-}
-
 /* Goal: what is pulled is a part until it is closed, and then what its row says. */
 static void pulled_segment_is_closed_and_then_whole(void **state)
 {
@@ -465,25 +322,6 @@ static void pulled_bytes_that_are_not_right_are_asked_of_the_next(void **state)
              "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
              "pulled: INVALID\n");
     rig_image(rig, 7);
-    for (unsigned i = 0; i < 3; i++) { /* another log's; larger than it can be; ends before that */
-        struct leat_backup_pull other = pull;
-        other.node_count = 1;
-        if (i == 0) other.log.streamlet++;
-        if (i == 1) other.extent.bytes = RIG_CAPACITY + 8;
-        if (i == 2) other.extent = (struct leat_extent){rig->ends[3].bytes + 8, rig->ends[3].crc};
-        pull_start(rig, &other);
-        piece(rig, LEAT_OK, 0, other.extent.bytes, 0);
-        if (rig->keep_count) rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
-        if (rig->keep_count) rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
-    }
-    TRACE_IS("n2 PULL 1/3/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
-             "pulled: DAMAGED\n"
-             "n2 PULL 1/2/3 s7 65544:1 from 0 count 65544 whole in 5000 ms\n"
-             "pulled: DAMAGED\n"
-             "n2 PULL 1/2/3 s7 760:1 from 0 count 760 whole in 5000 ms\n"
-             "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
-             "store DROP s7\n"
-             "pulled: DAMAGED\n");
     rig->image[300] ^= 1;
     pull_start(rig, &pull);
     piece(rig, LEAT_OK, 0, pull.extent.bytes, 0); /* damaged: shows when all is there */

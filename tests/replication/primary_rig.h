@@ -392,7 +392,7 @@ static inline void rig_answer_bytes(struct rig *rig, unsigned node, unsigned kin
     struct leat_link_call *call = rig_call_take(rig, node, kind);
     struct leat_frame frame = {.kind = (uint16_t)kind, .control = control, .control_bytes = bytes};
     struct leat_error error = {rc, ""};
-    call->on_done(call, rc, rc ? NULL : &frame, &error);
+    call->on_done(call, rc, rc ? NULL : &frame, rc ? &error : NULL);
     rig_mails(rig);
 }
 
@@ -588,6 +588,7 @@ static inline void rig_log_new(struct rig *rig, enum leat_durability durability,
 /* ---- the log ---- */
 static inline void rig_on_keep(struct leat_keep *keep)
 {
+    assert_true(keep->kind != LEAT_KEEP_DROP || keep->rc || !keep->seg); /* it has gone */
     trace("log %s s%llu: %s\n", rig_keep_name(keep->kind), (unsigned long long)keep->id.v,
           leat_err_name(keep->rc));
     free(keep);

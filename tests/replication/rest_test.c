@@ -172,6 +172,164 @@ static void what_goes_has_nothing_to_be_done(void **state)
     trace_begin();
 }
 
+/* Goal: one mail to oneself brings all that is to be looked at. */
+static void mail_to_oneself_is_one(void **state)
+{
+    (void)state;
+    begun();
+    rig_mails(rig);
+    rep_mark_dirty(owned);
+    leat_list_remove(&owned->dirty_link);
+    rep_mark_dirty(owned);
+    assert_int_equal(rig->mail_count, 1);
+    rig->mails[0]->deliver(rig, rig->mails[0]);
+    rep_mark_dirty(owned);
+    assert_int_equal(rig->mail_count, 2);
+    trace_begin();
+}
+
+static void log_step(void)
+{
+    calm();
+    rep_log_step(owned);
+    trace("-> %s", leat_list_empty(&owned->waits_link) ? "done" : "waits");
+    armed_trace();
+}
+
+/* Goal: a log is looked at again where time alone may change something: a version is held, a copy is lacking. */
+static void log_waits_for_time(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(begun, log_step);
+    CASE(begun, log_step, owned->need = 2, owned->version_busy = true);
+    CASE(begun, log_step, owned->need = 2, owned->opened = false);
+    CASE(begun, log_step, rig_peer(rig, 3)->node.draining = true, owned->options.copies = 4);
+    CASE(begun, log_step, owned->releasing = true);
+    TRACE_IS("(void)0: -> done\n"
+             "owned->need = 2, owned->version_busy = true: -> waits, again in 20000 us\n"
+             "owned->need = 2, owned->opened = false: -> done\n"
+             "rig_peer(rig, 3)->node.draining = true, owned->options.copies = 4: -> waits, again "
+             "in 2000 us\n"
+             "owned->releasing = true: -> done\n");
+}
+
+static void settled(void)
+{
+    for (unsigned i = 0; i < 2; i++)
+        rep_set_settle(set);
+    trace("-> %llu segments, %s\n", (unsigned long long)rig->primary->accounts.segments,
+          leat_list_empty(&set->deficit) ? "full" : "lacks copies");
+}
+
+static void closed_one(void)
+{
+    begun();
+    set->closed = true;
+    set->copies[0]->state = set->copies[1]->state = REP_COPY_CLOSED;
+}
+
+/* Goal: a segment is counted when it is on as many nodes as wanted for the first time. */
+static void segment_is_counted_once(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(closed_one, settled);
+    CASE(closed_one, settled, rep_copy_remove(copy));
+    CASE(closed_one, settled, set->closed = false);
+    TRACE_IS("(void)0: -> 1 segments, full\n"
+             "rep_copy_remove(copy): -> 0 segments, lacks copies\n"
+             "set->closed = false: -> 0 segments, full\n");
+}
+
+/* Goal: whether other things are in a head's way is the store's to say, where it says anything. */
+static void store_says_what_is_in_the_way(void **state)
+{
+    (void)state;
+    begun();
+    assert_null(rig->primary->options.store.in_the_way);
+    assert_false(rig->keeper.in_the_way(rig->keeper.ctx, set->seg));
+    rig->primary->options.store.in_the_way = rig_safe;
+    assert_true(rig->keeper.in_the_way(rig->keeper.ctx, set->seg));
+    trace_begin();
+}
+
+static void send_versions(void)
+{
+    calm();
+    leat_list_push_back(&rig->primary->versions, &owned->version_link);
+    rep_versions_send(rig->primary);
+    trace("-> %s%s", owned->version_busy ? "told" : "not told",
+          leat_list_empty(&owned->waits_link) ? "" : ", waits");
+    armed_trace();
+}
+
+/* Goal: what is not ready any more when it is its turn to be told waits. */
+static void version_that_is_not_ready_waits(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(begun, send_versions);
+    CASE(begun, send_versions, set->stamped = 0);
+    CASE(begun, send_versions, rig->primary->versions_busy = true);
+    CASE(begun, send_versions, rig->primary->versions_retry_us = rig->now_us);
+    CASE(begun, send_versions, rig->primary->versions_retry_us = rig->now_us + 1);
+    TRACE_IS(
+        "(void)0: versions 1/2/3=e5v1\n"
+        "-> told\n"
+        "set->stamped = 0: -> not told, waits, again in 20000 us\n"
+        "rig->primary->versions_busy = true: -> not told\n"
+        "rig->primary->versions_retry_us = rig->now_us: versions 1/2/3=e5v1\n"
+        "-> told\n"
+        "rig->primary->versions_retry_us = rig->now_us + 1: -> not told, again in 200000 us\n");
+}
+
+static void came(void)
+{
+    struct rep_peer *peer = rig_peer(rig, 1);
+    rep_peer_came(peer);
+    trace("-> took %llu\n", (unsigned long long)peer->took_us);
+}
+
+static void left(uint64_t left_us, uint64_t now_us)
+{
+    struct rep_peer *peer = rig_peer(rig, 1);
+    peer->took_us = peer->took_at_us = 0;
+    peer->left_us = left_us;
+    peer->left_after_us = 7000;
+    rig->now_us = now_us;
+}
+
+/* Goal: who was left, and is back at once, was slow for so long. */
+static void who_is_back_at_once_was_slow(void **state)
+{
+    (void)state;
+    CASE(begun, came, left(1000, 1000 + 499999));
+    CASE(begun, came, left(1000, 1000 + 500000));
+    CASE(begun, came, left(0, 1000));
+    TRACE_IS("left(1000, 1000 + 499999): -> took 7000\n"
+             "left(1000, 1000 + 500000): -> took 0\n"
+             "left(0, 1000): -> took 0\n");
+}
+
+/* Goal: what is being read for a copy when its log goes is for nobody. */
+static void piece_that_is_read_for_a_log_that_went_is_none(void **state)
+{
+    (void)state;
+    short_of_copies();
+    rig_peer(rig, 1)->node.draining = false;
+    rig->segs[0].buffer = NULL;
+    rig_pass(rig, 2 * rig->primary->options.grace_us);
+    rig_answer_at(rig, 1, LEAT_REP_OPEN, 11, 4096);
+    rig_pass(rig, 1000 * 1000);
+    assert_int_equal(rig->io_count, 1);
+    assert_ptr_equal(rig->primary->read_set, set);
+    leat_primary_log_destroy(&rig->log);
+    assert_null(rig->primary->read_set);
+    rig->ios[0]->done_bytes = 128;
+    rig->ios[0]->on_done(rig->ios[0]);
+    assert_false(rig->primary->reading);
+    assert_int_equal(rig->write_count, 0);
+    trace_begin();
+}
+
 static void chosen(void)
 {
     for (uint64_t i = 0; i < 6; i++) {
@@ -216,6 +374,14 @@ static void wanted(void)
     trace("-> %d\n", rep_head_copy_wanted(owned, set->seg));
 }
 
+/* Parked, and since then one copy less. */
+static void parked_without(uint64_t us)
+{
+    set->want_parked = true;
+    rep_copy_remove(copy);
+    set->lost_us = rig->now_us - us;
+}
+
 /* Goal: a head is wanted while a copy of it is being made, also where there are enough. */
 static void head_is_wanted_while_a_copy_is_made(void **state)
 {
@@ -223,6 +389,8 @@ static void head_is_wanted_while_a_copy_is_made(void **state)
     CASE_AS_IT_IS(begun, wanted);
     CASE(begun, wanted, copy->incomplete = true);
     CASE(begun, wanted, copy->state = REP_COPY_OPENING);
+    CASE(begun, wanted, parked_without(rig->primary->options.grace_none_us));
+    CASE(begun, wanted, parked_without(rig->primary->options.grace_none_us - 1));
     CASE(begun, wanted, copy->incomplete = true, set->closed = true);
     CASE(begun, wanted, copy->incomplete = true, set->dropping = true);
     CASE(begun, wanted, copy->incomplete = true, set->started = false);
@@ -232,6 +400,8 @@ static void head_is_wanted_while_a_copy_is_made(void **state)
     TRACE_IS("(void)0: -> 0\n"
              "copy->incomplete = true: -> 1\n"
              "copy->state = REP_COPY_OPENING: -> 1\n"
+             "parked_without(rig->primary->options.grace_none_us): -> 1\n"
+             "parked_without(rig->primary->options.grace_none_us - 1): -> 0\n"
              "copy->incomplete = true, set->closed = true: -> 0\n"
              "copy->incomplete = true, set->dropping = true: -> 0\n"
              "copy->incomplete = true, set->started = false: -> 0\n"
@@ -506,6 +676,13 @@ int main(void)
         TRACE_TEST(reserve_waits_for_copies),
         TRACE_TEST(segment_that_goes_is_none_that_lies_badly),
         TRACE_TEST(what_goes_has_nothing_to_be_done),
+        TRACE_TEST(mail_to_oneself_is_one),
+        TRACE_TEST(log_waits_for_time),
+        TRACE_TEST(segment_is_counted_once),
+        TRACE_TEST(store_says_what_is_in_the_way),
+        TRACE_TEST(piece_that_is_read_for_a_log_that_went_is_none),
+        TRACE_TEST(version_that_is_not_ready_waits),
+        TRACE_TEST(who_is_back_at_once_was_slow),
         TRACE_TEST(node_is_chosen_of_those_that_share_least),
         TRACE_TEST(head_is_wanted_while_a_copy_is_made),
         TRACE_TEST(few_segments_are_looked_at_in_a_tick),

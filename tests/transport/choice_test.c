@@ -1,0 +1,225 @@
+/* Which transport a target takes; and what becomes of writes that the link has no room for. */
+#include "tests/transport/data_rig.h"
+
+/* ---- the choice ---- */
+
+/* A transport that is none: what it is asked for is told, and answered by hand. */
+struct way {
+    struct leat_rmem port;
+    struct leat_rmem_target target;
+    const struct leat_rmem_target_handler *handler;
+    void *user;
+    leat_err rc; /* of attach */
+};
+
+static leat_err way_attach(void *ctx, unsigned node, const struct leat_rmem_grant *grant,
+                           const struct leat_rmem_target_handler *told, void *user,
+                           struct leat_rmem_target **out_target, struct leat_error *error)
+{
+    struct way *way = ctx;
+    (void)grant;
+    trace("%s: attach node %u\n", leat_rmem_kind_name(way->port.kind), node);
+    if (way->rc) return leat_error_set(error, way->rc, "not this way");
+    way->target = (struct leat_rmem_target){.port = &way->port, .kind = way->port.kind};
+    way->handler = told;
+    way->user = user;
+    *out_target = &way->target;
+    return LEAT_OK;
+}
+
+static leat_err way_write(struct leat_rmem_target *target, struct leat_rmem_write *write)
+{
+    trace("%s: write @%llu\n", leat_rmem_kind_name(target->kind),
+          (unsigned long long)write->offset);
+    return LEAT_OK;
+}
+
+static void way_detach(struct leat_rmem_target *target)
+{
+    trace("%s: detach\n", leat_rmem_kind_name(target->kind));
+}
+
+static void way_failed(struct way *way)
+{
+    struct leat_error error = {LEAT_E_CLOSED, "it ends"};
+    way->target.failed = true;
+    way->handler->on_failed(way->user, &way->target, &error);
+}
+
+static struct rig *rig_ways(struct way ways[2], enum leat_rmem_kind only)
+{
+    struct rig *rig = rig_new(LEAT_RMEM_NONE);
+    for (unsigned i = 0; i < 2; i++) {
+        ways[i] = (struct way){.port = {.ctx = &ways[i],
+                                        .kind = i ? LEAT_RMEM_SHM : LEAT_RMEM_VERBS,
+                                        .attach = way_attach,
+                                        .write = way_write,
+                                        .detach = way_detach}};
+        rig->env.rmems[i] = &ways[i].port;
+    }
+    rig->transport->only = only;
+    return rig;
+}
+
+/* Goal: a target goes by the first way that starts and comes through; where none does it is told once, and takes no
+ * write any more. */
+static void target_takes_the_first_way_that_works(void **state)
+{
+    (void)state;
+    struct way ways[2];
+    struct rig *rig = rig_ways(ways, LEAT_RMEM_NONE);
+    assert_int_equal(attach(rig, NODE, 1u << LEAT_RMEM_TCP), LEAT_OK);
+    ways[1].target.attached = true;
+    ways[1].handler->on_attached(ways[1].user, &ways[1].target);
+    (void)write_one(rig, 0, 8);
+    way_failed(&ways[1]);
+    (void)write_one(rig, 0, 8);
+    leat_rmem_detach(rig->target);
+    TRACE_IS("shm: attach node 5\n"
+             "attached shm\n"
+             "shm: write @8\n"
+             "failed CLOSED \"it ends\"\n"
+             "0: CLOSED\n"
+             "shm: detach\n");
+    ways[1].rc = LEAT_E_UNSUPPORTED;
+    assert_int_equal(attach(rig, NODE, 1u << LEAT_RMEM_TCP), LEAT_OK);
+    way_failed(&ways[0]); /* before it came through */
+    up();
+    ends(0, LEAT_OK);
+    leat_rmem_detach(rig->target);
+    mails();
+    TRACE_IS("shm: attach node 5\n"
+             "verbs: attach node 5\n"
+             "verbs: detach\n"
+             "open there:1 for backup/7 actor 3 purpose 3\n"
+             "ATTACH arena 8\n"
+             "attached tcp\n");
+    net.open_rc = LEAT_E_NO_MEMORY;
+    assert_int_equal(attach(rig, NODE + 1, 1u << LEAT_RMEM_TCP), LEAT_OK);
+    way_failed(&ways[0]);
+    assert_true(rig->target->failed && !rig->target->attached);
+    (void)write_one(rig, 0, 8);
+    leat_rmem_detach(rig->target);
+    TRACE_IS("shm: attach node 6\n"
+             "verbs: attach node 6\n"
+             "verbs: detach\n"
+             "failed CLOSED \"it ends\"\n"
+             "0: CLOSED\n");
+    rig_free(rig);
+}
+
+/* Goal: who is to take one way takes no other. */
+static void only_way_is_taken_or_none(void **state)
+{
+    (void)state;
+    struct way ways[2];
+    struct rig *rig = rig_ways(ways, LEAT_RMEM_VERBS);
+    ways[0].rc = LEAT_E_UNSUPPORTED;
+    assert_int_equal(attach(rig, NODE, 1u << LEAT_RMEM_TCP), LEAT_E_UNSUPPORTED);
+    ways[0].rc = LEAT_OK;
+    assert_int_equal(attach(rig, NODE, 1u << LEAT_RMEM_TCP), LEAT_OK);
+    way_failed(&ways[0]);
+    leat_rmem_detach(rig->target);
+    rig->env.rmems[0] = NULL;
+    (void)attach(rig, NODE, 1u << LEAT_RMEM_TCP);
+    TRACE_IS("verbs: attach node 5\n"
+             "UNSUPPORTED \"not this way\"\n"
+             "verbs: attach node 5\n"
+             "verbs: detach\n"
+             "failed CLOSED \"it ends\"\n"
+             "UNSUPPORTED \"this node has no RDMA: no device\"\n");
+    rig_free(rig);
+}
+
+/* Goal: links that are open at the end are closed. */
+static void links_are_closed_at_the_end(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_attached(LEAT_RMEM_TCP);
+    leat_rmem_detach(rig->target);
+    mails();
+    trace_begin();
+    leat_transport_destroy(&rig->transport);
+    TRACE_IS("close\n");
+    free(rig);
+}
+
+/* ---- who waits, and who is told ---- */
+
+/* Goal: a write that the link has no room for waits, also where nothing else is under way; it is sent when the link has
+ * taken another target's. */
+static void write_waits_for_room_on_the_link(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_attached(LEAT_RMEM_RPC);
+    struct leat_rmem_target *first = rig->target;
+    assert_int_equal(attach(rig, NODE, 1u << LEAT_RMEM_RPC), LEAT_OK);
+    ends(0, LEAT_OK);
+    trace_begin();
+    net.room = 1;
+    (void)write_one(rig, 0, 0);
+    struct leat_rmem_target *second = rig->target;
+    rig->target = first;
+    (void)write_one(rig, 1, 4);
+    TRACE_IS("REQUEST t2 n1 arena 8 @0 of 1\n");
+    rig->target = second;
+    (void)write_one(rig, 2, 8);
+    ends(0, LEAT_OK); /* still no room */
+    TRACE_IS("done 0: OK\n");
+    net.room = 1;
+    (void)write_one(rig, 3, 8);
+    TRACE_IS("REQUEST t2 n2 arena 8 @8 of 1\n");
+    net.room = 2;
+    ends(0, LEAT_OK);
+    TRACE_IS("done 2: OK\n"
+             "REQUEST t2 n3 arena 8 @8 of 1\n"
+             "REQUEST t1 n1 arena 8 @4 of 1\n");
+    leat_rmem_detach(first);
+    leat_rmem_detach(second);
+    while (net.call_count)
+        ends(0, LEAT_OK);
+    mails();
+    assert_int_equal(rig->transport->target_count, 0);
+    rig_free(rig);
+}
+
+/* Goal: a link that takes nothing any more fails its target; who has let go of it is not told. */
+static void target_fails_where_the_link_takes_nothing(void **state)
+{
+    (void)state;
+    for (unsigned detached = 0; detached < 2; detached++) {
+        struct rig *rig = rig_attached(LEAT_RMEM_TCP);
+        trace_begin();
+        net.call_rc = LEAT_E_CLOSED;
+        rig->iov = (struct leat_iov){"1234", 4};
+        rig->writes[0] =
+            (struct leat_rmem_write){.iovs = &rig->iov, .iov_count = 1, .on_done = on_done};
+        assert_int_equal(leat_rmem_write(rig->target, &rig->writes[0]), LEAT_OK);
+        if (detached) leat_rmem_detach(rig->target);
+        mails();
+        if (!detached) leat_rmem_detach(rig->target);
+        mails();
+        trace(".\n");
+        if (detached)
+            TRACE_IS("done 0: CLOSED\n"
+                     ".\n");
+        else
+            TRACE_IS("done 0: CLOSED\n"
+                     "failed CLOSED \"the connection was closed; whether the last requests took "
+                     "effect is unknown\"\n"
+                     ".\n");
+        rig_free(rig);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(target_takes_the_first_way_that_works),
+        TRACE_TEST(only_way_is_taken_or_none),
+        TRACE_TEST(links_are_closed_at_the_end),
+        TRACE_TEST(write_waits_for_room_on_the_link),
+        TRACE_TEST(target_fails_where_the_link_takes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
