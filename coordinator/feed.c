@@ -417,6 +417,8 @@ void co_feed_snapshot(struct leat_coordinator *coordinator, struct co_peer *peer
         feed_in_drop(coordinator);
         if (rc != LEAT_OK) {
             learner_fail(coordinator, rc);
+            coordinator->feeder = NULL;
+            leat_link_answer_error(coordinator->links, ticket, rc, "not a snapshot of the tables");
             return;
         }
         coordinator->applied = index;

@@ -437,8 +437,10 @@ static void snapshot_that_does_not_decode_stops_the_learner(void **state)
     (void)state;
     restore_rc = LEAT_E_CORRUPT;
     chunk_comes(20, 2, 0, "ab");
-    TRACE_IS("chunk at 0 of 2\nrestore at 10 +2:6162\nrequests fail CORRUPT: " STOPPED "\n");
+    TRACE_IS("chunk at 0 of 2\nrestore at 10 +2:6162\nrequests fail CORRUPT: " STOPPED "\n"
+             "refuse CORRUPT: not a snapshot of the tables\n");
     assert_int_equal(coordinator->failed, LEAT_E_CORRUPT);
+    assert_null(coordinator->feeder);
     assert_int_equal(coordinator->applied, 10);
     assert_null(coordinator->feed_in);
 }
