@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -13,6 +14,8 @@
 #include "base/random.h"
 #include "coordinator/private.h"
 #include "coordinator/recovery.h"
+#include "tests/coordinator/raft_bytes.h"
+#include "tests/coordinator/raft_heap.h"
 
 static struct leat_xoshiro rng;
 static uint8_t control[4096], payload[LEAT_RAFT_ENTRY_BYTES_MAX + 4096];
@@ -191,6 +194,8 @@ static void codec_message_that_cannot_be_is_refused(void **state)
     assert_int_equal(numbers(1, RAFT_APPEND_ENTRIES_RESULT, 3, 7, 9, 0), LEAT_E_INVALID);
     assert_int_equal(numbers(1, RAFT_INSTALL_SNAPSHOT, 3, 6, 9, 0), LEAT_E_INVALID);
     assert_int_equal(numbers(1, 99, 3, 6, 9, 0), LEAT_E_INVALID);
+    assert_int_equal(numbers(1, 99, 3, 0, 9, 0), LEAT_E_INVALID); /* of no field either */
+    assert_int_equal(numbers(1, RAFT_INSTALL_SNAPSHOT, 3, 0, 9, 0), LEAT_E_INVALID);
     const uint64_t most[] = {UINT8_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT16_MAX, UINT16_MAX};
     for (unsigned i = 0; i < 6; i++) {
         assert_int_equal(numbers(1, RAFT_APPEND_ENTRIES_RESULT, 3, 6, i, most[i]), LEAT_OK);
@@ -247,6 +252,89 @@ static void codec_entry_that_cannot_be_is_refused(void **state)
     assert_int_equal(one_entry(10, 0), LEAT_E_INVALID);
     assert_int_equal(one_entry(10, RAFT_CHANGE + 1), LEAT_E_INVALID);
     assert_int_equal(one_entry(10, RAFT_CHANGE), LEAT_E_INVALID); /* no configuration */
+}
+
+/* A command, a configuration, and a command: as leaders send when voters change. */
+static struct leat_frame change_among_commands(struct raft_message *m, struct raft_entry entries[3])
+{
+    entries[0] = (struct raft_entry){.type = RAFT_COMMAND, .term = 4, .buf = {(void *)"first", 5}};
+    entries[1] = (struct raft_entry){
+        .type = RAFT_CHANGE, .term = 5, .buf = {(void *)(uintptr_t)one_voter, sizeof one_voter}};
+    entries[2] = (struct raft_entry){.type = RAFT_COMMAND, .term = 6, .buf = {(void *)"last", 4}};
+    fill(m, RAFT_APPEND_ENTRIES);
+    m->append_entries.entries = entries;
+    m->append_entries.n_entries = 3;
+    return encoded(m, 3);
+}
+
+static void codec_configuration_among_entries_is_looked_at(void **state)
+{
+    (void)state;
+    struct raft_message m, got;
+    struct raft_entry entries[3];
+    uint64_t to;
+    struct leat_frame frame = change_among_commands(&m, entries);
+    assert_int_equal(co_message_decode(&frame, &got, &to), LEAT_OK);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct raft_entry *entry = &got.append_entries.entries[i];
+        assert_int_equal(entry->type, entries[i].type);
+        assert_int_equal(entry->term, entries[i].term);
+        assert_int_equal(entry->buf.len, entries[i].buf.len);
+        assert_memory_equal(entry->buf.base, entries[i].buf.base, entry->buf.len);
+    }
+    entries_free(&got);
+    payload[16 + 5 + 16] = 2; /* a form of configurations that is not known */
+    assert_int_equal(decoded(&frame), LEAT_E_INVALID);
+}
+
+/* However short a frame is and whatever lengths it names: nothing behind its end is read. */
+static void codec_reads_nothing_behind_a_frame(void **state)
+{
+    (void)state;
+    enum { PAGE = 4096 };
+    uint8_t *pages =
+        mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(pages != MAP_FAILED);
+    assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_NONE), 0);
+    struct raft_message m;
+    struct raft_entry entries[3];
+    struct leat_frame frame = change_among_commands(&m, entries);
+    const uint32_t whole = frame.payload_bytes, heads[] = {0, 16 + 5, 16 + 5 + 16 + 20};
+    for (uint32_t bytes = 0; bytes <= whole; bytes++)
+        for (unsigned i = 0; i < 4; i++) {
+            const uint32_t lengths[] = {whole, UINT32_MAX, LEAT_RAFT_ENTRY_BYTES_MAX};
+            for (unsigned n = 0; n < (i < 3 ? 3 : 1); n++) {
+                if (i < 3 && heads[i] + 4 > bytes) continue;
+                frame.payload = memcpy(pages + PAGE - bytes, payload, bytes);
+                frame.payload_bytes = bytes;
+                if (i < 3) leat_put_le32(pages + PAGE - bytes + heads[i], lengths[n]);
+                assert_int_equal(decoded(&frame),
+                                 i == 3 && bytes == whole ? LEAT_OK : LEAT_E_INVALID);
+            }
+        }
+    munmap(pages, 2 * PAGE);
+}
+
+static void codec_entries_without_memory_leave_nothing(void **state)
+{
+    (void)state;
+    struct raft_message m;
+    struct raft_entry entries[3];
+    struct leat_frame frame = change_among_commands(&m, entries);
+    heap_begin();
+    for (unsigned n = 1; n <= 2; n++) {
+        refuse = n;
+        assert_int_equal(decoded(&frame), LEAT_E_NO_MEMORY);
+        assert_int_equal(blocks, 0);
+    }
+    refuse = 0;
+    assert_int_equal(decoded(&frame), LEAT_OK);
+    m.append_entries.n_entries = 0; /* a heartbeat needs none */
+    frame = encoded(&m, 3);
+    refuse = 1;
+    assert_int_equal(decoded(&frame), LEAT_OK);
+    assert_int_equal(blocks, 0);
+    raft_heap_set_default();
 }
 
 /* ---- what nodes hold ---- */
@@ -342,6 +430,9 @@ int main(void)
         cmocka_unit_test(codec_message_that_cannot_be_is_refused),
         cmocka_unit_test(codec_entry_is_taken_up_to_its_limit),
         cmocka_unit_test(codec_entry_that_cannot_be_is_refused),
+        cmocka_unit_test(codec_configuration_among_entries_is_looked_at),
+        cmocka_unit_test(codec_reads_nothing_behind_a_frame),
+        cmocka_unit_test(codec_entries_without_memory_leave_nothing),
         cmocka_unit_test(codec_rows_of_what_a_node_holds_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
