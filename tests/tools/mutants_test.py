@@ -115,6 +115,15 @@ def test_a_digest_goes_by_what_a_function_does(folder):
     assert one['g'] != two['g'], 'a change does not count'
 
 
+def test_a_function_that_is_declared_with_an_attribute_is_looked_into(folder):
+    path = os.path.join(folder, 'attribute.c')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('int f(int x) __attribute__((warn_unused_result));\nint f(int x) { if (x > 1) x = 2; return x; }\n')
+    source = sites.Source(path, 'attribute.c', ['cc'], folder)
+    kinds = {mutant.kind for mutant in source.mutants}
+    assert kinds >= {'negate', 'compare', 'constant', 'leave'}, kinds
+
+
 def main():
     for name, test in list(globals().items()):
         if name.startswith('test_'):

@@ -95,7 +95,7 @@ class Source:
         words = re.sub(rb'/\*.*?\*/|//[^\n]*', b' ', self.bytes[place[0]:place[1]], flags=re.S).split()
         self.functions[self.function] = hashlib.sha256(b' '.join(words)).hexdigest()[:12]
         self.returns = node['type']['qualType'].split('(')[0].strip()
-        body = node['inner'][-1]
+        body = body_of(node)
         self.last = body['inner'][-1] if body.get('inner') else None
         self.counts = {}
         self.walk(body, [node])
@@ -299,9 +299,14 @@ def tree(command, directory, path):
             current = at.get('file', current)
             if at is node.get('loc') or at is node.get('loc', {}).get('expansionLoc'):
                 node['where'] = current
-        if node['kind'] == 'FunctionDecl' and node.get('inner') and node['inner'][-1]['kind'] == 'CompoundStmt' and os.path.realpath(
+        if node['kind'] == 'FunctionDecl' and body_of(node) and os.path.realpath(
                 os.path.join(directory, node.get('where') or '')) == os.path.realpath(path):
             yield node
+
+
+def body_of(function):
+    """Attributes that its declaration has (LEAT_NODISCARD) come behind it."""
+    return next((part for part in function.get('inner', []) if part['kind'] == 'CompoundStmt'), None)
 
 
 def places(node):
