@@ -309,6 +309,66 @@ static void pace_begins_anew_when_another_number_waits(void **state)
     assert_int_equal(it->again_us, now_us + CO_RECOVER_AGAIN_US);
 }
 
+/* Something was decided: what waits still may be next, though as many wait as before. Then it slows down again. */
+static void pace_begins_anew_when_something_was_decided(void **state)
+{
+    (void)state;
+    struct leat_machine_stream *stream = stream_make(3, 1);
+    stream->owners[2] = 1;
+    stream->desc->streamlets[2].owner = 11;
+    crash(0);
+    advance(0);
+    attempt_in_vain();
+    advance(CO_RECOVER_AGAIN_US);
+    attempt_in_vain();
+    assert_int_equal(it->again_us, now_us + 2 * CO_RECOVER_AGAIN_US);
+    stream->owners[2] = LEAT_OWNER_NONE; /* of the third all have where it ends */
+    advance(2 * CO_RECOVER_AGAIN_US);
+    for (uint32_t n = 1; n < NODES; n++) {
+        struct leat_replica_row row = {.log = {1, 2, 0},
+                                       .segment = 5,
+                                       .kind = LEAT_REPLICA_MARK,
+                                       .epoch = {3},
+                                       .version = 1,
+                                       .extent = {100, 100},
+                                       .next_offset = 50,
+                                       .durable = true};
+        struct leat_collect collect = {.attempt = it->attempt, .rows = &row, .row_count = 1};
+        co_recovery_rows(coordinator, 10 + n, &collect);
+    }
+    advance(0);
+    advance(0);
+    commit_done(LEAT_OK, 1);
+    stream->owners[2] = 1;
+    advance(0);
+    assert_int_equal(it->waiting_count, 2);
+    assert_int_equal(it->again_us, now_us + CO_RECOVER_AGAIN_US);
+    for (unsigned i = 0; i < 2; i++) {
+        advance(it->again_us - now_us);
+        attempt_in_vain();
+        assert_int_equal(it->again_us, now_us + (2 << i) * CO_RECOVER_AGAIN_US);
+    }
+}
+
+/* Its logs wait, and nothing is said of it. */
+static void stream_that_is_deleted_amid_an_attempt_is_left_out(void **state)
+{
+    (void)state;
+    stream_make(1, 1);
+    stream_make(1, 1);
+    crash(0);
+    advance(0);
+    assert_int_equal(it->streamlet_count, 2);
+    leat_machine_stream_drop(machine, leat_machine_stream_find(machine, 1));
+    assert_null(leat_machine_stream_find(machine, 1));
+    for (uint32_t n = 1; n < NODES; n++)
+        answer(n, n == 1, 100, LEAT_OK);
+    advance(0);
+    advance(0);
+    assert_int_equal(it->waiting_count, 1);
+    assert_int_equal(it->waiting[0].log.stream, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +380,8 @@ int main(void)
         ATTEMPT_TEST(node_that_died_has_no_say_in_what_it_was_to_copy),
         ATTEMPT_TEST(lack_of_memory_for_copies_ends_the_attempt),
         ATTEMPT_TEST(pace_begins_anew_when_another_number_waits),
+        ATTEMPT_TEST(pace_begins_anew_when_something_was_decided),
+        ATTEMPT_TEST(stream_that_is_deleted_amid_an_attempt_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,7 @@ static void streamlet_is_looked_for_when_nobody_serves_it(void **state)
     (void)state;
     static const struct {
         bool nobody, crashed, down, older, adopted, waits;
+        bool first;  /* the first of its logs waits, and not the last */
         int64_t age; /* of what is known of its node, beside CO_ADOPT_GRACE_US */
         enum found found;
     } cases[] = {
@@ -86,6 +87,7 @@ static void streamlet_is_looked_for_when_nobody_serves_it(void **state)
         {.older = true, .age = -1, .down = true, .found = TAKEN},
         {.older = true, .age = -1, .crashed = true, .down = true, .found = TAKEN},
         {.waits = true, .found = WAITS},
+        {.waits = true, .first = true, .found = WAITS},
         {.waits = true, .older = true, .age = -1, .found = LATER},
         {.waits = true, .crashed = true, .down = true, .found = TAKEN},
     };
@@ -98,7 +100,7 @@ static void streamlet_is_looked_for_when_nobody_serves_it(void **state)
         node->info.state = cases[c].down ? LEAT_NODE_DOWN : LEAT_NODE_UP;
         if (cases[c].older) stream->desc->streamlets[0].owner = 9;
         node->adopted = cases[c].adopted ? 10 : 9;
-        if (cases[c].waits) stream->logs[1].epoch.v = 4;
+        if (cases[c].waits) stream->logs[!cases[c].first].epoch.v = 4;
         it->seen[0].incarnation = 10;
         it->seen[0].since_us = now_us - CO_ADOPT_GRACE_US - (uint64_t)cases[c].age;
         advance(0);
@@ -116,7 +118,8 @@ static void streamlet_is_looked_for_when_nobody_serves_it(void **state)
                         found->logs == 2);
             assert_int_equal(found->seen_owner, cases[c].older ? 9 : 10);
             assert_int_equal(found->seen_epoch.v, 3);
-            assert_int_equal(it->logs[1].seen_epoch.v, cases[c].waits ? 4 : 3);
+            assert_int_equal(it->logs[0].seen_epoch.v, cases[c].first ? 4 : 3);
+            assert_int_equal(it->logs[1].seen_epoch.v, cases[c].waits && !cases[c].first ? 4 : 3);
             assert_true(it->logs[1].ref.log == 1 && it->logs[1].seen.opened &&
                         it->logs[1].seen.stamp_epoch.v == 3);
             bool named = found->takes && !cases[c].nobody; /* whose writes are fenced */

@@ -77,9 +77,9 @@ static void nodes_make(void)
                                 ? healthy || !once_in(5)
                                 : once_in(6); /* it died since it answered */
         it->seen[i].incarnation = node->info.incarnation - once_in(20);
-        const uint64_t ages[] = {CO_ALL_HEARD_US - 1, CO_ALL_HEARD_US, CO_ALL_HEARD_US + 1,
+        const uint64_t ages[] = {0, CO_ALL_HEARD_US - 1, CO_ALL_HEARD_US, CO_ALL_HEARD_US + 1,
                                  10 * CO_ALL_HEARD_US};
-        it->seen[i].since_us = NOW_US - ages[healthy ? 1 + below(3) : below(4)];
+        it->seen[i].since_us = NOW_US - ages[healthy && !once_in(9) ? 2 + below(3) : below(5)];
     }
     machine->next_incarnation = 20;
     it->now_us = NOW_US;
@@ -144,6 +144,7 @@ static struct leat_replica_row row_make(const struct co_recover_log *log)
                                    .durable = once_in(2),
                                    .holds_tail = once_in(9),
                                    .tentative = once_in(8)};
+    if (once_in(20)) row.extent.crc = 8; /* as many bytes, and others */
     if (once_in(9)) row.epoch.v++;
     if (once_in(20)) row.extent = (struct leat_extent){0, 0};
     return row;
@@ -310,6 +311,9 @@ static bool expect_decided(const struct co_recover_streamlet *streamlet,
     co_decide_replicas(log->ref, &log->seen, of, count, &heard, &decision, holds);
     snprintf(why, 240, "%s", decision.why);
     assert_int_equal(log->undecided, decision.kind == LEAT_DECIDED_WAIT);
+    for (size_t i = 0; i < it->row_count; i++) /* who died since counts for no copy */
+        if (leat_log_ref_equal(it->rows[i].row.log, log->ref) && !is_up(it->rows[i].node))
+            assert_false(it->rows[i].holds || it->rows[i].before);
     if (log->undecided) return false;
     for (size_t i = 0; i < count; i++)
         assert_int_equal(rows[i]->holds, holds[i]);

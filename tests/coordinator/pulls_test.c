@@ -115,6 +115,49 @@ static void node_is_asked_for_copies_and_says_what_came_of_them(void **state)
     }
 }
 
+/* Nodes with rows of the task's own log, each once, none that lacks what is wanted; as many as a message holds. */
+static void sources_are_the_nodes_that_hold_it(void **state)
+{
+    (void)state;
+    static uint8_t payload[65536];
+    const struct {
+        uint32_t rows;
+        struct {
+            uint32_t node;
+            bool holds;
+        } row[LEAT_PULL_SOURCES_MAX + 1];
+        const char *sources;
+    } logs[] = {
+        {1, {{2, true}}, "n2"},
+        {1, {{2, true}}, "n2"}, /* though the row before, of another log, is of that node too */
+        {5, {{3, false}, {3, true}, {3, true}, {0, true}, {2, false}}, "n3n0"}};
+    tasks_make(LOGS);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        const bool many = i == 3;
+        it->tasks[i].before = false;
+        it->logs[i].row_first = at;
+        it->logs[i].row_count = many ? LEAT_PULL_SOURCES_MAX + 1 : logs[i].rows;
+        for (uint32_t k = 0; k < it->logs[i].row_count; k++)
+            it->rows[at++] = (struct co_row){.node = many ? k % 2 : logs[i].row[k].node,
+                                             .holds = many || logs[i].row[k].holds};
+    }
+    it->pulls[1].end = 4;
+    co_recovery_pull(leader, 1);
+    struct leat_frame frame = frame_of(payload);
+    co_pull_take(node, &frame, &ticket);
+    assert_int_equal(pull_count, 4);
+    for (uint32_t i = 0; i < 3; i++) {
+        char all[64] = "";
+        for (uint32_t k = 0; k < pulls[i]->source_count; k++)
+            snprintf(all + 2 * (size_t)k, sizeof all - 2 * (size_t)k, "%.2s",
+                     pulls[i]->sources[k].node);
+        assert_string_equal(all, logs[i].sources);
+    }
+    assert_int_equal(pulls[3]->source_count, LEAT_PULL_SOURCES_MAX);
+    answer_arrives(LEAT_E_CANCELLED);
+}
+
 static void copies_are_asked_for_in_messages_that_hold_them(void **state)
 {
     (void)state;
@@ -232,6 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CALLS_TEST(node_is_asked_for_copies_and_says_what_came_of_them),
+        CALLS_TEST(sources_are_the_nodes_that_hold_it),
         CALLS_TEST(copies_are_asked_for_in_messages_that_hold_them),
         CALLS_TEST(node_that_cannot_be_asked_for_copies_made_none),
         CALLS_TEST(answer_about_copies_that_is_malformed_is_none),

@@ -275,6 +275,37 @@ static void start_that_fails_leaves_all_as_it_is(void **state)
     assert_true(calls > 40);
 }
 
+static const char *listed; /* so many files of this name */
+static unsigned listed_count;
+static leat_err list_many(void *ctx, const char *path, void (*each)(void *arg, const char *name),
+                          void *arg)
+{
+    (void)ctx;
+    (void)path;
+    for (unsigned i = 1; i <= listed_count; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s-%020u", listed, i);
+        each(arg, name);
+    }
+    each(arg, "vote");
+    return LEAT_OK;
+}
+
+static void directory_of_too_many_files_is_refused(void **state)
+{
+    (void)state;
+    vote_is_plain(1, 1, 0);
+    journal.disk.list = list_many;
+    for (unsigned c = 0; c < 4; c++) {
+        listed = c / 2 ? "snapshot" : "log";
+        listed_count = LEAT_RAFT_SEGMENTS_MAX + c % 2;
+        leat_err rc = load(); /* none of them is there */
+        assert_true(rc != LEAT_OK);
+        assert_int_equal(rc == LEAT_E_TOO_MANY, c % 2);
+        if (c % 2) assert_non_null(strstr(error.text, "more than 4096 files"));
+    }
+}
+
 /* As many files as there may be live, and one more. */
 static void files_too_many_are_refused(void **state)
 {
@@ -312,6 +343,7 @@ int main(void)
         LOAD_TEST(newest_snapshot_is_read_and_others_are_removed),
         LOAD_TEST(snapshot_with_any_byte_wrong_is_damaged),
         LOAD_TEST(start_that_fails_leaves_all_as_it_is),
+        LOAD_TEST(directory_of_too_many_files_is_refused),
         LOAD_TEST(files_too_many_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
