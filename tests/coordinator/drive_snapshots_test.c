@@ -237,8 +237,16 @@ static void one_is_taken_when_entries_outgrow_the_last(void **state)
     /* It goes on from there. */
     last = drive.log.snapshot.index;
     close_voter();
+    struct leat_error error = {0};
+    open_voter(1, LEAST, 0);
+    restore_rc = LEAT_E_CORRUPT;
+    assert_int_equal(leat_raft_drive_start(&drive, &error), LEAT_E_CORRUPT);
+    TRACE_IS("restore t, log from 1\n");
+    close_voter();
+    assert_int_equal(blocks, 0);
     open_voter(1, LEAST, 0);
     assert_int_equal(drive.applied, 0);
+    restore_rc = LEAT_OK;
     start_voter();
     TRACE_IS("restore t, log from 1\n");
     assert_int_equal(drive.applied, last);
@@ -499,6 +507,24 @@ static void start_without_memory_fails_and_can_be_had_again(void **state)
     open_voter(2, LEAST, 0);
     start_voter();
     assert_int_equal(raft_last_index(&drive.raft), 5);
+    close_voter();
+    /* Nor is anything left where libraft has none to begin with. */
+    const struct leat_raft_hooks hooks = {.apply = on_apply};
+    const struct leat_raft_drive_options options = {
+        .id = 1, .address = "1", .election_ms = 200, .heartbeat_ms = 50};
+    bool is_new;
+    unsigned n = 0;
+    for (leat_err rc = LEAT_E_NO_MEMORY; rc != LEAT_OK;) {
+        struct leat_error error = {0};
+        refuse = ++n;
+        rc = leat_raft_drive_open(&drive, &world.env, &timers, &hooks, &options, &is_new, &error);
+        refuse = 0;
+        assert_true(rc == LEAT_OK || rc == LEAT_E_NO_MEMORY);
+        if (rc == LEAT_OK) leat_raft_drive_close(&drive);
+        assert_int_equal(blocks, 0);
+        assert_int_equal(leat_mem_bytes(LEAT_MEM_COORDINATOR), 0);
+    }
+    assert_true(n > 1);
 }
 
 /* Cut off, it does not count terms up that the others would have to follow. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -38,15 +39,51 @@ static size_t good_conf(uint8_t out[CONF_BYTES_MAX])
                      (uint8_t[]){RAFT_VOTER, RAFT_SPARE}, 2);
 }
 
-/* On the heap, so that a sanitizer sees who reads past the end. */
+/* Before a page without rights: who reads past the end dies of it. */
 static bool conf_passes(const uint8_t *bytes, size_t count)
 {
-    uint8_t *copy = malloc(count + !count);
-    assert_non_null(copy);
-    if (count) memcpy(copy, bytes, count);
-    bool passes = leat_raft_configuration_valid(copy, count);
-    free(copy);
-    return passes;
+    enum { PAGE = 4096 };
+    static uint8_t *pages;
+    if (!pages) {
+        pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(pages != MAP_FAILED);
+        assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_NONE), 0);
+    }
+    assert_true(count <= PAGE);
+    memset(pages, 0xff, PAGE - count);
+    memcpy(pages + PAGE - count, bytes, count);
+    return leat_raft_configuration_valid(pages + PAGE - count, count);
+}
+
+/* Of as many servers as raft's configurations may have here, and one more. */
+static void files_configuration_of_too_many_servers_does_not_pass(void **state)
+{
+    (void)state;
+    enum { MOST = 64 };
+    uint8_t bytes[(MOST + 1) * 16], roles[MOST + 1];
+    uint64_t ids[MOST + 1];
+    char texts[MOST + 1][4];
+    const char *addresses[MOST + 1];
+    for (unsigned i = 0; i <= MOST; i++) {
+        snprintf(texts[i], sizeof texts[i], "%u", i);
+        addresses[i] = texts[i];
+        ids[i] = 100 + i;
+        roles[i] = (uint8_t)(i % 3);
+    }
+    for (unsigned count = 1; count <= MOST + 1; count++) {
+        size_t whole = conf_make(bytes, ids, addresses, roles, count);
+        assert_int_equal(conf_passes(bytes, whole), count <= MOST);
+        leat_put_le64(bytes + 1, UINT64_MAX);
+        assert_false(conf_passes(bytes, whole));
+    }
+    /* The last may be none of the others, whichever. */
+    for (unsigned i = 0; i < MOST - 1; i++)
+        for (unsigned same = 0; same < 2; same++) {
+            ids[MOST - 1] = ids[same ? MOST : i];
+            addresses[MOST - 1] = addresses[same ? i : MOST];
+            size_t whole = conf_make(bytes, ids, addresses, roles, MOST);
+            assert_false(conf_passes(bytes, whole));
+        }
 }
 
 static void files_configuration_that_libraft_cannot_read_does_not_pass(void **state)
@@ -78,6 +115,8 @@ static void files_configuration_that_libraft_cannot_read_does_not_pass(void **st
         assert_false(conf_passes(bytes, count));
     }
     assert_false(conf_passes(bytes, conf_make(bytes, NULL, NULL, NULL, 0)));
+    count = conf_make(bytes, (uint64_t[]){1}, (const char *[]){""}, (uint8_t[]){RAFT_VOTER}, 1);
+    assert_true(conf_passes(bytes, count)); /* an address may be empty */
     count = good_conf(bytes);
     bytes[0] = 2;
     assert_false(conf_passes(bytes, count));
@@ -341,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_configuration_that_libraft_cannot_read_does_not_pass),
+        cmocka_unit_test(files_configuration_of_too_many_servers_does_not_pass),
         cmocka_unit_test(files_message_with_a_configuration_that_is_none_is_malformed),
         cmocka_unit_test(files_entry_that_raft_cannot_have_given_keeps_the_voter_out),
         cmocka_unit_test(files_that_a_killed_voter_left_are_synced_at_the_start),

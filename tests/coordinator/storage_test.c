@@ -253,10 +253,15 @@ static void entry_cut_in_flight_is_not_told_durable(void **state)
     settle();
     assert_int_equal(durable_index, 5);
     assert_int_equal(raft_log.written_index, 5);
+    leat_raft_log_flush(&raft_log);
+    append(6, 2, "the last of its round, and the first");
+    settle();
+    assert_int_equal(durable_index, 5);
+    assert_int_equal(raft_log.written_index, 5);
     leat_raft_log_close(&raft_log);
     bool is_new;
     assert_int_equal(log_open(SEGMENT, &is_new), LEAT_OK);
-    assert_int_equal(leat_raft_log_last_index(&raft_log), 5);
+    assert_int_equal(leat_raft_log_last_index(&raft_log), 6); /* as it was when its round began */
     assert_memory_equal(leat_raft_log_get(&raft_log, 4)->data, "new", 3);
     assert_int_equal(leat_raft_log_get(&raft_log, 4)->term, 2);
     assert_int_equal(leat_raft_log_get(&raft_log, 3)->term, 1);
@@ -486,6 +491,22 @@ static void compaction_removes_segments_that_hold_nothing_else(void **state)
     }
 }
 
+static void compaction_of_all_entries_leaves_the_next_place(void **state)
+{
+    (void)state;
+    fill_segments();
+    snapshot(5, 1);
+    settle();
+    assert_int_equal(leat_raft_log_compact(&raft_log, 6), LEAT_OK);
+    assert_int_equal(raft_log.start_index, 6);
+    assert_int_equal(raft_log.entry_count + raft_log.entry_bytes, 0);
+    append(6, 1, "on");
+    leat_raft_log_flush(&raft_log);
+    settle();
+    assert_int_equal(durable_index, 6);
+    leat_raft_log_close(&raft_log);
+}
+
 /* A snapshot that was received replaces all of it. */
 static void reset_forgets_all_and_goes_on_behind(void **state)
 {
@@ -681,6 +702,7 @@ int main(void)
         STORAGE_TEST(round_takes_what_fits_its_segment),
         STORAGE_TEST(snapshot_counts_once_it_is_whole),
         STORAGE_TEST(compaction_removes_segments_that_hold_nothing_else),
+        STORAGE_TEST(compaction_of_all_entries_leaves_the_next_place),
         STORAGE_TEST(reset_forgets_all_and_goes_on_behind),
         STORAGE_TEST(failure_of_any_operation_is_told_and_final),
         STORAGE_TEST(full_disk_or_lack_of_memory_is_no_failure),
