@@ -376,6 +376,7 @@ static void holes_tell(const struct leat_log *log, char *out, size_t bytes)
     struct leat_log_damage damage, first = {0};
     uint64_t at = 0, places = 0, offsets = 0;
     while (leat_log_damage_find(log, &at, &damage)) {
+        if (damage.first_offset == damage.end_offset) continue;
         if (places++ == 0) first = damage;
         offsets += damage.end_offset - damage.first_offset;
     }

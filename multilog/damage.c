@@ -45,6 +45,9 @@ static bool rotten_find(const struct leat_log *log, uint32_t i, struct leat_log_
     *out = (struct leat_log_damage){seg->id.v, seg->id.v + 1, seg->base_offset, seg->next_offset,
                                     false};
     if (out->first_offset < log->first_offset) out->first_offset = log->first_offset;
+    if (out->first_offset > out->end_offset) out->first_offset = out->end_offset;
+    /* Nobody misses what lies in front of where the log begins; but a log may refuse appends for its last segment. */
+    if (seg->next_offset <= log->first_offset && i + 1 < log->slot_count) return false;
     return slot->closed && !slot->dropping && seg->rotten && slot->lost && !slot->given_up;
 }
 
@@ -68,6 +71,9 @@ static size_t place_words(const struct leat_log_damage *damage, const char *befo
     if (damage->first_segment >= damage->end_segment)
         used = snprintf(out, bytes, "%soffsets %" PRIu64 " to %" PRIu64 " are damaged", before,
                         damage->first_offset, damage->end_offset - 1);
+    else if (damage->first_offset == damage->end_offset)
+        used = snprintf(out, bytes, "%ssegment %" PRIu64 " with no records is damaged", before,
+                        damage->first_segment);
     else if (damage->first_segment + 1 == damage->end_segment)
         used = snprintf(
             out, bytes, "%ssegment %" PRIu64 " with offsets %" PRIu64 " to %" PRIu64 " is %s",

@@ -393,7 +393,8 @@ uint64_t leat_log_offsets_lost(const struct leat_log *log);
 struct leat_log_damage {
     uint64_t first_segment,
         end_segment; /* end: exclusive. Equal: the end of the one before was cut off */
-    uint64_t first_offset, end_offset;
+    uint64_t first_offset,
+        end_offset; /* equal: of a damaged segment with no records that the log has */
     bool missing;
 };
 /** The next one from *at on, which is 0 for the first; valid while the log is not called otherwise. Ascending.

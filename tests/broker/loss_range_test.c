@@ -29,6 +29,7 @@ static void kept_is_told_of_a_log_that_waits(void **state)
         it.damages[1] = (struct leat_log_damage){.first_offset = 30, .end_offset = 35};
         it.damages[2] = (struct leat_log_damage){.first_offset = 40, .end_offset = 41};
         it.damage_count = i < 2 ? 0 : i - 1;
+        if (i == 2) it.damages[it.damage_count++] = (struct leat_log_damage){5, 6, 25, 25, false};
         wonders();
         said_enough();
         alone_deliver();

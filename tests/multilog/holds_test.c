@@ -99,6 +99,9 @@ static void next_thing_that_is_lost_is_given_up(void **state)
     CASE(four, given_up, rots(1), slot(1)->closed = false);
     CASE(four, given_up, it->state = LEAT_LOG_DAMAGED, rots(1));
     CASE(four, given_up, it->state = LEAT_LOG_DAMAGED, rots(1), it->slot_count = 2);
+    CASE(four, given_up, it->first_offset = 200, rots(1));
+    CASE(four, given_up, it->first_offset = 300, it->state = LEAT_LOG_DAMAGED, rots(1),
+         it->slot_count = 2);
     CASE(four, given_up, slot(1)->seg->base_offset += 3);
     CASE(four, given_up, slot(1)->seg->base_offset += 3, it->state = LEAT_LOG_DAMAGED);
     CASE(four, given_up, slot(1)->seg->base_offset += 3, slot(1)->front_given_up = true);
@@ -126,6 +129,11 @@ static void next_thing_that_is_lost_is_given_up(void **state)
         "rots(1), slot(1)->closed = false: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "it->state = LEAT_LOG_DAMAGED, rots(1): -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "it->state = LEAT_LOG_DAMAGED, rots(1), it->slot_count = 2: GIVE_UP s1 it passed 0\n"
+        "-> one, asked seen 0, reads 1 of them 0 1\n"
+        "it->first_offset = 200, rots(1): -> none seen 0, reads 0 of them 0 0 0 0 0\n"
+        "it->first_offset = 300, it->state = LEAT_LOG_DAMAGED, rots(1), it->slot_count = 2: "
+        "GIVE_UP "
+        "s1 it passed 0\n"
         "-> one, asked seen 0, reads 1 of them 0 1\n"
         "slot(1)->seg->base_offset += 3: GIVE_UP s1 its front passed 0\n"
         "-> one, asked seen 0, reads 1 of them 0 1 0 0 0\n"
@@ -259,6 +267,10 @@ static void trouble_is_told_in_words(void **state)
     CASE(four, trouble, it->damage_look = true, slot(2)->seg->base_offset += 3,
          slot(2)->seg->id.v = 4);
     CASE(four, trouble, it->damage_look = true, it->first_offset = 50, rots(0), rots(1));
+    CASE(four, trouble, it->damage_look = true, it->first_offset = 99, rots(0));
+    CASE(four, trouble, it->damage_look = true, it->first_offset = 100, rots(0));
+    CASE(four, trouble, it->damage_look = true, it->first_offset = 250, rots(0), rots(1), rots(2));
+    CASE(four, trouble, it->damage_look = true, slot(1)->seg->next_offset = 100, rots(1));
     CASE(four, trouble, leat_log_set_state(it, LEAT_LOG_WAITING, "waits"));
     CASE(four, trouble, leat_log_set_state(it, LEAT_LOG_DAMAGED, "rots"));
     CASE(four, trouble, leat_log_set_state(it, LEAT_LOG_STOPPED, "stands"));
@@ -285,6 +297,14 @@ static void trouble_is_told_in_words(void **state)
         "DAMAGED \"segments 2 to 3 with offsets 200 to 202 are missing\", look\n"
         "it->damage_look = true, it->first_offset = 50, rots(0), rots(1): -> DAMAGED \"segment 0 "
         "with offsets 50 to 99 is damaged, segment 1 with offsets 100 to 199 is damaged\", look\n"
+        "it->damage_look = true, it->first_offset = 99, rots(0): -> DAMAGED \"segment 0 with "
+        "offsets "
+        "99 to 99 is damaged\", look\n"
+        "it->damage_look = true, it->first_offset = 100, rots(0): -> OK \"\"\n"
+        "it->damage_look = true, it->first_offset = 250, rots(0), rots(1), rots(2): -> DAMAGED "
+        "\"segment 2 with offsets 250 to 749 is damaged\", look\n"
+        "it->damage_look = true, slot(1)->seg->next_offset = 100, rots(1): -> DAMAGED "
+        "\"segment 1 with no records is damaged, offsets 100 to 199 are damaged\", look\n"
         "leat_log_set_state(it, LEAT_LOG_WAITING, \"waits\"): -> LOG_INCOMPLETE \"waits\", look\n"
         "leat_log_set_state(it, LEAT_LOG_DAMAGED, \"rots\"): -> DAMAGED \"rots\", look\n"
         "leat_log_set_state(it, LEAT_LOG_STOPPED, \"stands\"): -> DISK \"stands\", look\n");
