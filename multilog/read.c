@@ -92,7 +92,6 @@ static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint3
 {
     struct log_slot *slot = log_slot_find(log, read->segment);
     if (slot->closed && slot->given_up) { /* nothing more of it can be read */
-        if (read->iov_count) return read_end(read, LEAT_OK);
         uint64_t next = slot->seg->id.v + 1;
         read->from.v = slot->seg->next_offset;
         read->position = (struct leat_position){log_group_of(next), next, 0};

@@ -73,6 +73,12 @@ static void batch_pass(struct leat_read *read, const struct leat_entry *entry,
     wanted->offset = read->from.v = *out_end;
 }
 
+/* What lies in front of it is given first: who is told of damage goes on behind the segment. */
+static enum log_walk_end damage_ends(const struct leat_read *read)
+{
+    return read->iov_count ? LOG_WALK_DONE : LOG_WALK_DAMAGED;
+}
+
 enum log_walk_end log_walk(const struct leat_log *log, struct leat_read *read,
                            const struct log_view *view, const struct leat_target *asked,
                            uint32_t *at)
@@ -84,12 +90,12 @@ enum log_walk_end log_walk(const struct leat_log *log, struct leat_read *read,
             return LOG_WALK_NO_BOUNDARY;
         if (*at == target->position) read->boundary = true;
         if (*at == view->limit) return LOG_WALK_DONE;
-        if (view->limit - *at < LEAT_ENTRY_HEADER_BYTES) return LOG_WALK_DAMAGED;
+        if (view->limit - *at < LEAT_ENTRY_HEADER_BYTES) return damage_ends(read);
         if (*at + LEAT_ENTRY_HEADER_BYTES > view->end)
             return read->iov_count ? LOG_WALK_DONE : LOG_WALK_MORE;
         const struct leat_entry *entry =
             (const struct leat_entry *)(const void *)(view->bytes + (*at - view->from));
-        if (!entry_is_sane(entry, *at, view->limit)) return LOG_WALK_DAMAGED;
+        if (!entry_is_sane(entry, *at, view->limit)) return damage_ends(read);
         uint32_t next = *at + leat_entry_bytes(entry->payload_bytes);
         if (entry->type == LEAT_ENTRY_BATCH) {
             if (entry->base_offset >= acked) return LOG_WALK_DONE;
@@ -110,7 +116,7 @@ enum log_walk_end log_walk(const struct leat_log *log, struct leat_read *read,
             /* That a batch is older is believed only of what was written: a reader that begins at a time never sees
              * what is passed over here. */
             if (view->verify && target->kind == LEAT_TARGET_TIME && !batch_is_right(entry, payload))
-                return read->iov_count ? LOG_WALK_DONE : LOG_WALK_DAMAGED;
+                return damage_ends(read);
             /* An offset was compared with where the log begins when the read began. */
             bool given_up = target->kind != LEAT_TARGET_OFFSET &&
                             entry->base_offset + entry->record_count <= log->first_offset;
@@ -133,7 +139,7 @@ enum log_walk_end log_walk(const struct leat_log *log, struct leat_read *read,
                                                : target->kind != LEAT_TARGET_OFFSET ||
                                                      entry->base_offset <= target->offset;
                 if (!follows || (view->verify && !batch_is_right(entry, payload)))
-                    return read->iov_count ? LOG_WALK_DONE : LOG_WALK_DAMAGED;
+                    return damage_ends(read);
                 batch_take(read, entry, payload, *at);
                 log_read_place_set(read, next);
             }
