@@ -350,6 +350,39 @@ static void producers_of_one_address_make_way_for_its_own(void **state)
     leat_producers_fini(&producers);
 }
 
+/* Goal: at half of what the table may hold, less a sixteenth, an address with more than a quarter, less as much, gives
+ * up what it has beyond that; nobody else does, and nothing that may not go. */
+static void crowd_goes_down_to_its_share_and_no_further(void **state)
+{
+    (void)state;
+    enum { MAX = 64, SPARE = MAX / 16, HALF = MAX / 2 - SPARE, SHARE = MAX / 4 - SPARE };
+    static const struct {
+        uint32_t crowd, others, fresh, left; /* so many of them were used just now */
+    } cases[] = {
+        {HALF - 1, 0, 0, HALF - 1}, /* not so many yet */
+        {HALF, 0, 0, SHARE},
+        {SHARE, HALF - SHARE, 0, SHARE},
+        {SHARE + 1, HALF - SHARE, 0, SHARE},
+        {HALF, 0, HALF, HALF},
+        {HALF, 0, SHARE + 3, SHARE + 3},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct leat_producers producers;
+        assert_int_equal(leat_producers_init(&producers, MAX, NUMBER), LEAT_OK);
+        while (producers.slot_mask + 1 < MAX)
+            assert_int_equal(leat_producers_prepare(&producers), LEAT_OK);
+        for (uint32_t i = 0; i < cases[c].crowd + cases[c].others; i++)
+            assert_true(comes_from(&producers, i, i < cases[c].crowd ? 7 : 100 + i,
+                                   i < cases[c].crowd - cases[c].fresh ? 1000 : 2000));
+        uint32_t gone = leat_producers_shed_crowds(&producers, 1500, 1000);
+        assert_int_equal(gone, cases[c].crowd - cases[c].left);
+        assert_int_equal(producers.count, cases[c].left + cases[c].others);
+        assert_int_equal(producers.holders->counts[7], cases[c].left);
+        assert_int_equal(producers.expired, gone > 0);
+        leat_producers_fini(&producers);
+    }
+}
+
 /* Goal: ids that have one place under any number that can be known, or whose lower or upper bits alone differ, do not
  * lie behind each other: each look-up would go through all of them. */
 static void chosen_ids_do_not_share_a_place(void **state)
@@ -392,6 +425,7 @@ int main(void)
         cmocka_unit_test(shed_takes_the_longest_unused_only),
         cmocka_unit_test(producers_of_one_address_leave_half_to_others),
         cmocka_unit_test(producers_of_one_address_make_way_for_its_own),
+        cmocka_unit_test(crowd_goes_down_to_its_share_and_no_further),
         cmocka_unit_test(chosen_ids_do_not_share_a_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

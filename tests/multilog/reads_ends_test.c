@@ -1,5 +1,5 @@
-/* What ends a read: bytes that are wrong where they lie, the log's end, a start entry longer than a block; and the places
- * that readers come back to. Each condition by itself. */
+/* What ends a read: bytes that are wrong where they lie, the log's end, a start entry longer than a block; and the
+ * places that readers come back to. Each condition by itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -196,8 +196,8 @@ static void joint_tell(void)
     trace("   joint %u\n", (unsigned)slot(1)->joint);
 }
 
-/* Goal: whether an operator gave up what is missing is said by all of the start entry behind it, however long it is; and
- * by none that is damaged. */
+/* Goal: whether an operator gave up what is missing is said by all of the start entry behind it, however long it is;
+ * and by none that is damaged. */
 static void start_longer_than_a_block_is_read_whole(void **state)
 {
     (void)state;

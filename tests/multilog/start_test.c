@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/crc32c.h"
+#include "base/mem.h"
 #include "watch.h"
 
 enum {
@@ -88,12 +89,10 @@ static void log_trace(const struct fake *fake, const char *when)
           log->producers.expired ? " expired" : "", log->producers.lost ? " lost" : "");
 }
 
-/* A log with that last segment in its file, opened; then its first append. */
-static void opened(const struct says *says, bool jumped, bool in_memory)
+/* The segments 6, 7, 8, the last one in its file, or in memory too. */
+static void held_make(struct fake *fake, const struct says *says, bool in_memory,
+                      struct leat_segment **segs)
 {
-    struct fake *fake = watch(LEAT_DURABILITY_MEMORY);
-    struct leat_segment *segs[3];
-    fake->open_at_once = true;
     for (uint64_t id = FIRST; id <= LAST; id++) {
         struct leat_segment *seg = segs[id - FIRST] = calloc(1, sizeof *seg);
         struct fake_held *held = &fake->held[fake->held_count++];
@@ -112,6 +111,15 @@ static void opened(const struct says *says, bool jumped, bool in_memory)
             memcpy(seg->buffer, held->file, CAPACITY);
         }
     }
+}
+
+/* A log with that last segment in its file, opened; then its first append. */
+static void opened(const struct says *says, bool jumped, bool in_memory)
+{
+    struct fake *fake = watch(LEAT_DURABILITY_MEMORY);
+    struct leat_segment *segs[3];
+    fake->open_at_once = true;
+    held_make(fake, says, in_memory, segs);
     struct leat_log_tail tail = {.next_segment = LAST + 1,
                                  .next_offset = 90,
                                  .jumped = jumped,
@@ -163,6 +171,7 @@ static const struct says begins[] = {
      .first_offset = 60,
      .trim_segment = 8,
      .trim_offset = 80},
+    {.what = "at its first segment and before its records", .first_segment = 6, .first_offset = 55},
     {.what = "at its end", .first_segment = 9, .first_offset = 90},
     {.what = "past its end", .first_segment = 10, .first_offset = 91},
 };
@@ -260,10 +269,13 @@ static void log_begins_where_its_last_segment_says(void **state)
              "trimmed in what is held, in memory\n"
              "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
              "  woken: state 0, from 8/80, told 80, missing 0 to 0, 1 producers\n"
-             "at its end\n"
+             "at its first segment and before its records\n"
+             "  opened: state 0 cold, from 6/60, told 55, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n"
+             "at its end, in memory\n"
              "  opened: state 0 cold, from 6/90, told 90, missing 0 to 0, 0 producers\n"
              "  woken: state 0, from 9/90, told 90, missing 0 to 0, 1 producers\n"
-             "past its end, in memory\n"
+             "past its end\n"
              "  opened: state 0 cold, from 6/60, told 0, missing 0 to 0, 0 producers\n"
              "  woken: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n");
 }
@@ -394,6 +406,78 @@ static void start_entry_is_found_in_the_first_bytes(void **state)
     }
 }
 
+/* ---- of a log that has a reason already, and without memory ---- */
+
+static const struct leat_log_tail end_of_three = {.next_segment = LAST + 1, .next_offset = 90};
+
+/* Goal: a log that refuses appends by one reason keeps it when its last segment is found damaged; where it begins is
+ * not looked for any more. */
+static void reason_of_a_log_stays_the_first(void **state)
+{
+    (void)state;
+    static const enum leat_log_state states[] = {LEAT_LOG_SERVING, LEAT_LOG_WAITING,
+                                                 LEAT_LOG_DAMAGED};
+    for (unsigned i = 0; i < 3; i++) {
+        struct fake *fake = watch(LEAT_DURABILITY_MEMORY);
+        struct leat_segment *segs[3];
+        held_make(fake, &(struct says){.no_start = true}, false, segs);
+        fake_open(fake, segs, 3, &end_of_three);
+        if (states[i] != LEAT_LOG_SERVING)
+            leat_log_set_state(fake->log, states[i], "the first reason");
+        fake_settle(fake);
+        trace("%s\n", fake->log->why);
+        log_trace(fake, "read");
+        watch_end(fake);
+    }
+    TRACE_IS("segment 8 is damaged: its bytes do not match the recorded length and checksum\n"
+             "  read: state 2, from 6/60, told 0, missing 0 to 0, 0 producers\n"
+             "the first reason\n"
+             "  read: state 1 cold, from 6/60, told 0, missing 0 to 0, 0 producers\n"
+             "the first reason\n"
+             "  read: state 2 cold, from 6/60, told 0, missing 0 to 0, 0 producers\n");
+}
+
+/* Goal: where memory for the last segment's bytes is short, or for what is in it, it is read again a second later, and
+ * not before. */
+static void last_segment_is_read_again_where_memory_was_short(void **state)
+{
+    (void)state;
+    for (unsigned wakes = 0; wakes < 2; wakes++) {
+        struct fake *fake = watch(LEAT_DURABILITY_MEMORY);
+        struct leat_segment *segs[3];
+        held_make(fake, &begins[0], false, segs);
+        fake_open(fake, segs, 3, &end_of_three);
+        if (wakes) {
+            fake_settle(fake);
+            fake->log->room_wanted = true;
+            log_mark_dirty(fake->log);
+        }
+        uint64_t reads = fake->reads_done;
+        leat_mem_fail_at(1);
+        fake_settle(fake);
+        leat_mem_fail_at(0);
+        for (unsigned more = 0; more < 3; more++) {
+            log_mark_dirty(fake->log);
+            fake_settle(fake);
+            trace("%u reads", (unsigned)(fake->reads_done - reads));
+            log_trace(fake, "later");
+            fake->now_us += more == 0 ? LOG_RESERVE_PAUSE_US - 1 : 1;
+        }
+        watch_end(fake);
+    }
+    TRACE_IS("0 reads  later: state 0 cold front unknown, from 6/60, told 0, missing 0 to 0, 0 "
+             "producers\n"
+             "0 reads  later: state 0 cold front unknown, from 6/60, told 0, missing 0 to 0, 0 "
+             "producers\n"
+             "1 reads  later: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "0 reads  later: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "0 reads  later: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "RESERVE s9 1/0/0 e7 cap 16384 d1\n"
+             "opening s9\n"
+             "room\n"
+             "1 reads  later: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +486,8 @@ int main(void)
         TRACE_TEST(start_entry_that_is_nonsense_is_damage),
         TRACE_TEST(start_entry_that_is_wrong_is_damage),
         TRACE_TEST(start_entry_is_found_in_the_first_bytes),
+        TRACE_TEST(reason_of_a_log_stays_the_first),
+        TRACE_TEST(last_segment_is_read_again_where_memory_was_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
