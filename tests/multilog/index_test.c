@@ -100,6 +100,14 @@ static void walk_starts_at_the_last_row_before_its_target(void **state)
                 }
                 assert_int_equal(leat_index_floor(close, &target, BASE), floor);
             }
+        for (uint32_t r = 0; r < close->index_count; r++) {
+            const struct leat_index_row *row = &scene.index->rows[r];
+            uint32_t before = r ? row[-1].position : 0;
+            struct leat_target target = {.kind = LEAT_TARGET_POSITION, .position = row->position};
+            assert_int_equal(leat_index_floor(close, &target, BASE), row->position);
+            target.position--;
+            assert_int_equal(leat_index_floor(close, &target, BASE), before);
+        }
         leat_index_destroy(&scene.index);
     }
 }

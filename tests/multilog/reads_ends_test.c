@@ -135,30 +135,47 @@ static void each_end_of_a_read_is_said(void **state)
     CASE(four, read_it, from(100), entry_at(1, SECOND_BATCH)->type = LEAT_ENTRY_CLOSE);
     CASE(four, read_it, from(100), slot(1)->given_up = true,
          entry_at(1, FIRST_BATCH)->type = LEAT_ENTRY_CLOSE);
-    TRACE_IS("from(log_acked(it)): OK..1350 at 0/4/5840\n"
-             "from_place(4, it->head.acked_bytes): OK..1350 at 0/4/5840\n"
-             "from_place(1, SECOND_BATCH): OK 50 records from 150..200 at 0/2/0\n"
-             "from_place(1, SECOND_BATCH), entry_at(1, FIRST_BATCH)->base_offset = 5000: \"segment "
-             "1 is damaged at 264\" DAMAGED..200 at 0/1/264\n"
-             "from_place(4, it->head.acked_bytes), entry_at(4, FIRST_BATCH)->base_offset = 5000: "
-             "OFFSET_OUT_OF_RANGE..0 at 0/4/5840\n"
-             "from_place(1, 0), entry_at(1, FIRST_BATCH)->base_offset = 5000: \"segment 1 is "
-             "damaged at 264\" DAMAGED..200 at 0/1/264\n"
-             "from_place(4, 0), entry_at(4, FIRST_BATCH)->base_offset = 5000: OK..1350 at 0/4/0\n"
-             "from(1300), entry_at(4, FIRST_BATCH)->base_offset = 5000: \"segment 4 is damaged at "
-             "264\" DAMAGED..1300 at 0/4/264\n"
-             "from_place(1, 0), entry_at(1, FIRST_BATCH)->type = LEAT_ENTRY_CLOSE: \"segment 1 is "
-             "damaged at 264\" DAMAGED..200 at 0/1/264\n"
-             "from_place(4, 0), entry_at(4, FIRST_BATCH)->type = LEAT_ENTRY_CLOSE: \"segment 4 is "
-             "damaged at 264\" DAMAGED..0 at 0/4/264\n"
-             "from(1300), entry_at(4, FIRST_BATCH)->type = LEAT_ENTRY_CLOSE: \"segment 4 is "
-             "damaged at 264\" DAMAGED..1300 at 0/4/264\n"
-             "from(100), entry_at(1, FIRST_BATCH)->type = LEAT_ENTRY_CLOSE: \"segment 1 is damaged "
-             "at 264\" DAMAGED..200 at 0/1/264\n"
-             "from(100), entry_at(1, SECOND_BATCH)->type = LEAT_ENTRY_CLOSE: OK 50 records from "
-             "100..150 at 0/1/5808\n"
-             "from(100), slot(1)->given_up = true, entry_at(1, FIRST_BATCH)->type = "
-             "LEAT_ENTRY_CLOSE: OK 150 records from 200..350 at 0/2/16960\n");
+    CASE(four, read_it, from(100), slot(1)->given_up = true, gone(2),
+         entry_at(1, FIRST_BATCH)->type = LEAT_ENTRY_CLOSE);
+    CASE(four, read_it, from_place(1, SECOND_BATCH), slot(1)->given_up = true, gone(2),
+         entry_at(1, FIRST_BATCH)->base_offset = 5000);
+    CASE(four, read_it, from_place(1, 0), slot(1)->given_up = true, gone(2),
+         entry_at(1, FIRST_BATCH)->base_offset = 5000);
+    CASE(four, read_it, from(100), slot(1)->given_up = true, gone(2),
+         entry_at(1, FIRST_BATCH)->base_offset = 5000);
+    TRACE_IS(
+        "from(log_acked(it)): OK..1350 at 0/4/5840\n"
+        "from_place(4, it->head.acked_bytes): OK..1350 at 0/4/5840\n"
+        "from_place(1, SECOND_BATCH): OK 50 records from 150..200 at 0/2/0\n"
+        "from_place(1, SECOND_BATCH), entry_at(1, FIRST_BATCH)->base_offset = 5000: \"segment 1 is "
+        "damaged at 264\" DAMAGED..200 at 0/1/264\n"
+        "from_place(4, it->head.acked_bytes), entry_at(4, FIRST_BATCH)->base_offset = 5000: "
+        "OFFSET_OUT_OF_RANGE..0 at 0/4/5840\n"
+        "from_place(1, 0), entry_at(1, FIRST_BATCH)->base_offset = 5000: \"segment 1 is damaged at "
+        "264\" DAMAGED..200 at 0/1/264\n"
+        "from_place(4, 0), entry_at(4, FIRST_BATCH)->base_offset = 5000: OK..1350 at 0/4/0\n"
+        "from(1300), entry_at(4, FIRST_BATCH)->base_offset = 5000: \"segment 4 is damaged at 264\" "
+        "DAMAGED..1300 at 0/4/264\n"
+        "from_place(1, 0), entry_at(1, FIRST_BATCH)->type = LEAT_ENTRY_CLOSE: \"segment 1 is "
+        "damaged at 264\" DAMAGED..200 at 0/1/264\n"
+        "from_place(4, 0), entry_at(4, FIRST_BATCH)->type = LEAT_ENTRY_CLOSE: \"segment 4 is "
+        "damaged at 264\" DAMAGED..0 at 0/4/264\n"
+        "from(1300), entry_at(4, FIRST_BATCH)->type = LEAT_ENTRY_CLOSE: \"segment 4 is damaged at "
+        "264\" DAMAGED..1300 at 0/4/264\n"
+        "from(100), entry_at(1, FIRST_BATCH)->type = LEAT_ENTRY_CLOSE: \"segment 1 is damaged at "
+        "264\" DAMAGED..200 at 0/1/264\n"
+        "from(100), entry_at(1, SECOND_BATCH)->type = LEAT_ENTRY_CLOSE: OK 50 records from "
+        "100..150 at 0/1/5808\n"
+        "from(100), slot(1)->given_up = true, entry_at(1, FIRST_BATCH)->type = LEAT_ENTRY_CLOSE: "
+        "OK 150 records from 200..350 at 0/2/16960\n"
+        "from(100), slot(1)->given_up = true, gone(2), entry_at(1, FIRST_BATCH)->type = "
+        "LEAT_ENTRY_CLOSE: [53248+12288] [0+65536] OK 150 records from 200..350 at 0/2/16960\n"
+        "from_place(1, SECOND_BATCH), slot(1)->given_up = true, gone(2), entry_at(1, "
+        "FIRST_BATCH)->base_offset = 5000: [0+65536] OK 150 records from 200..350 at 0/2/16960\n"
+        "from_place(1, 0), slot(1)->given_up = true, gone(2), entry_at(1, "
+        "FIRST_BATCH)->base_offset = 5000: [0+65536] OK 150 records from 200..350 at 0/2/16960\n"
+        "from(100), slot(1)->given_up = true, gone(2), entry_at(1, FIRST_BATCH)->base_offset = "
+        "5000: [53248+12288] [0+65536] OK 150 records from 200..350 at 0/2/16960\n");
 }
 
 /* ---- a start entry longer than a block ---- */

@@ -318,6 +318,50 @@ static void catalogue_length_is_what_its_header_promises(void **state)
     }
 }
 
+/* Goal: a row is read from where its number says it lies, in the second chunk too; a catalogue whose header says what
+ * it has is not written to. */
+static void catalogue_reads_each_row_where_it_lies(void **state)
+{
+    (void)state;
+    static const uint32_t numbers[] = {0, 1, 31, 32, 1023, 1024, 1025, 1500, 2046, 2047};
+    enum { ROWS = sizeof numbers / sizeof *numbers, CHUNKS = 2 };
+    struct bench *bench = bench_ready(6);
+    struct leat_row written[ROWS];
+    uint32_t row;
+    for (unsigned j = 0; j < 2049; j++)
+        assert_int_equal(leat_catalogue_take(&bench->store->cat, &row), LEAT_OK);
+    fake_kill(&bench->world);
+    bench_drop_store(bench);
+    struct leat_file *file = fake_file(&bench->world, "catalogue");
+    for (unsigned i = 0; i < ROWS; i++) {
+        written[i] = good_row();
+        written[i].stream = 1000 + numbers[i];
+        leat_row_seal(&written[i], numbers[i]);
+        memcpy(file->now + LEAT_BLOCK_BYTES + numbers[i] * 128, &written[i], sizeof written[i]);
+    }
+    struct leat_catalogue cat;
+    char said;
+    bad_rows = 0;
+    uint64_t ops = bench->world.op_count;
+    assert_int_equal(opened_with(4096 + CHUNKS * 131072, CHUNKS * 1024, &said, &cat, bench),
+                     LEAT_OK);
+    assert_int_equal(bench->world.op_count - ops,
+                     2 + CHUNKS); /* opened, and read: the header, each chunk */
+    assert_int_equal(bad_rows, 0);
+    for (unsigned i = 0; i < ROWS; i++)
+        assert_memory_equal(leat_catalogue_row(&cat, numbers[i]), &written[i], sizeof written[i]);
+    assert_int_equal(leat_catalogue_row(&cat, 1026)->state, LEAT_SEGMENT_FREE);
+    leat_catalogue_fini(&cat);
+    /* Another's row in its place is damaged, whichever chunk that is in. */
+    memcpy(file->now + LEAT_BLOCK_BYTES + 1600 * 128, &written[2], sizeof written[2]);
+    assert_int_equal(opened_with(4096 + CHUNKS * 131072, CHUNKS * 1024, &said, &cat, bench),
+                     LEAT_OK);
+    assert_int_equal(bad_rows, 1);
+    assert_int_equal(said, 'r'); /* row 1600 ... is damaged */
+    leat_catalogue_fini(&cat);
+    bench_free(bench);
+}
+
 /* ---- rounds ---- */
 
 static unsigned dones;
@@ -431,6 +475,7 @@ int main(void)
         cmocka_unit_test(catalogue_joins_a_cluster_once),
         cmocka_unit_test(catalogue_grows_by_its_chunk),
         cmocka_unit_test(catalogue_length_is_what_its_header_promises),
+        cmocka_unit_test(catalogue_reads_each_row_where_it_lies),
         cmocka_unit_test(catalogue_round_writes_each_block_once),
         cmocka_unit_test(catalogue_writes_what_was_changed),
     };

@@ -192,6 +192,13 @@ static void rounds_follow_what_was_sealed(void **state)
     answers_are("0:0 1:0 ");
     assert_int_equal(op_count, 2);
     assert_int_equal(leat_held_of(seg)->in_file_bytes, 7000);
+    /* One that does not follow takes nothing along: its owner rolls, and what is behind has to wait. */
+    atomic_store(&seg->sealed_bytes, 9000);
+    commit(bench, 0, seg, 7000, 7100, false);
+    fake_settle(&bench->world);
+    answers_are("0:0 ");
+    assert_int_equal(keeps[0].to_bytes, 7100);
+    assert_int_equal(leat_held_of(seg)->in_file_bytes, 7100);
     bench_free(bench);
 }
 

@@ -1,0 +1,78 @@
+/* When the store looks again by itself: for a scrub that has no memory, and for owners that are busy with what they
+ * were told before. */
+#include "tests/store/trace.h"
+
+enum { DELAY_US = 50000, RATE = 1000000 };
+
+static struct mine *flushed(struct bench *bench)
+{
+    struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+    assert_true(write_some(mine, 10));
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    fake_pass(&bench->world, 2 * DELAY_US);
+    assert_true(mine->seg->flushed);
+    return mine;
+}
+
+/* Goal: a scrub for which there is no memory asks nothing of the disk, and goes on where there is. */
+static void scrub_without_memory_waits_for_it(void **state)
+{
+    (void)state;
+    struct bench *bench = trace_begin(bench_ready(31));
+    struct leat_store *store = bench->store;
+    (void)flushed(bench);
+    leat_mem_free(store->scratch_raw);
+    store->scratch = store->scratch_raw = NULL;
+    store->options.scrub_bytes_per_second = RATE;
+    store->scrub_at_us = 0;
+    op_count = 0;
+    leat_mem_fail_at(1);
+    leat_scrub_step(store, bench->world.now_us);
+    leat_mem_fail_at(0);
+    assert_int_equal(op_count, 0);
+    assert_false(store->scrub_reading);
+    leat_scrub_step(store, bench->world.now_us);
+    assert_int_equal(op_count, 1);
+    assert_true(store->scrub_reading);
+    fake_settle(&bench->world);
+    assert_int_equal(store->complaint_count, 0);
+    bench_free(bench);
+}
+
+/* Goal: an owner that has not taken what it was told last is looked at again 2 ms later, or sooner where anything else
+ * is due. */
+static void busy_owner_is_told_later(void **state)
+{
+    (void)state;
+    static const uint64_t scrub_in_us[] = {500, 1999, 2000, 2001, 50000};
+    for (unsigned i = 0; i < sizeof scrub_in_us / sizeof *scrub_in_us; i++) {
+        struct bench *bench = trace_begin(bench_ready(32));
+        struct leat_store *store = bench->store;
+        struct leat_held *held = leat_held_of(flushed(bench)->seg);
+        uint64_t now = bench->world.now_us;
+        store->look_us = now + 1000000;
+        store->options.scrub_bytes_per_second = RATE;
+        store->scrub_at_us = now + scrub_in_us[i];
+        atomic_store(&held->event_busy, true);
+        leat_held_tell(store, held, LEAT_HELD_EVENT_DAMAGED);
+        assert_false(leat_list_empty(&store->event_waits));
+        leat_store_actor.on_turn_end(store);
+        assert_int_equal(bench->world.wake_at_us - now,
+                         scrub_in_us[i] < 2000 ? scrub_in_us[i] : 2000);
+        atomic_store(&held->event_busy, false);
+        leat_store_actor.on_turn_end(store);
+        assert_true(leat_list_empty(&store->event_waits));
+        assert_int_equal(bench->world.wake_at_us - now, scrub_in_us[i]);
+        bench_free(bench);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scrub_without_memory_waits_for_it),
+        cmocka_unit_test(busy_owner_is_told_later),
+    };
+    return cmocka_run_group_tests_name("store scrub", tests, NULL, NULL);
+}
