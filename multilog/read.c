@@ -146,6 +146,16 @@ static leat_err read_short(struct leat_log *log, struct leat_read *read, struct 
     return read_end(read, LEAT_E_DAMAGED);
 }
 
+/* Did a walk end where all is acked? Then it met no offset that is not acked yet: a flipped bit made it so. */
+static bool is_acked_at(struct leat_log *log, const struct log_slot *slot,
+                        const struct leat_read *read, uint32_t at)
+{
+    if (slot->closed) return slot->seg->next_offset <= log_acked(log);
+    const struct log_open *open = log_open_of(log, slot->seg);
+    bool by_offset = !read->by_position && !read->by_time;
+    return (open && at < open->acked_bytes) || (by_offset && read->from.v < log_acked(log));
+}
+
 /* The walk has ended within this segment. */
 static leat_err read_walked(struct leat_log *log, struct leat_read *read,
                             const struct leat_segment *seg, enum log_walk_end end, uint32_t at)
@@ -154,14 +164,13 @@ static leat_err read_walked(struct leat_log *log, struct leat_read *read,
     read->full = end == LOG_WALK_FULL;
     if (read->full) return read_end(read, LEAT_OK);
     struct log_slot *slot = log_slot_find(log, seg->id.v);
-    bool closed = slot->closed;
     if (read->by_position && !read->boundary && read->position.position > at) {
-        /* The segment goes on to there, and all of it is acked: a flipped offset ended the walk. */
-        if (closed && seg->next_offset <= log_acked(log)) return read_damaged(log, read, at);
+        if (is_acked_at(log, slot, read, at))
+            return read_damaged(log, read, at); /* it goes on to there */
         return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
     }
     if (end == LOG_WALK_NO_BOUNDARY) return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
-    bool over = at == seg->extent.bytes && closed;
+    bool over = at == seg->extent.bytes && slot->closed;
     if (read->iov_count) {
         hint_put(log, read);
         if (over && read->next.v == seg->next_offset && !ends_short(log, slot))
@@ -170,10 +179,7 @@ static leat_err read_walked(struct leat_log *log, struct leat_read *read,
         return read_end(read, LEAT_OK);
     }
     if (!over) {
-        /* The walk met an offset that is not acked. Where all is acked, a flipped bit made it so. */
-        bool acked = closed ? seg->next_offset <= log_acked(log)
-                            : !read->by_position && !read->by_time && read->from.v < log_acked(log);
-        if (acked) return read_damaged(log, read, at);
+        if (is_acked_at(log, slot, read, at)) return read_damaged(log, read, at);
         read->next.v = log_acked(log);
         return read_nothing(log, read);
     }
