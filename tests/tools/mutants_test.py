@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The tool that breaks rules, on a source where every broken rule shows in what the program prints."""
 import concurrent.futures
+import importlib.machinery
+import importlib.util
 import json
 import os
 import subprocess
@@ -11,8 +13,13 @@ from collections import Counter
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MUTANTS = os.path.join(ROOT, 'tools', 'mutants')
 sys.path.insert(0, MUTANTS)
+import pairs  # noqa: E402
 import sites  # noqa: E402
+import trial as trials  # noqa: E402
+import verdicts  # noqa: E402
 
+KINDS = {'negate', 'clause', 'compare', 'constant', 'operands', 'turn', 'swap', 'arguments', 'branches', 'leave', 'return', 'jump',
+         'swallow', 'result'}
 SOURCE = r'''
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,6 +42,12 @@ static int walk(int to)
     }
     return sum;
 }
+static long minus(long from, long to) { return from - to; }
+static long apart(long from, long to)
+{
+    long more = (from + 1 < to && from != 2) || from + to == 6 ? from * 7 : to;
+    return minus(more, (int)from) + minus(-1, (unsigned)to) + (from << to) + (from >> to) + from * 5 / to + from * 5 % to;
+}
 static int choose(int x)
 {
     struct bits bits = {.low = (unsigned)(x + 1) & 7};
@@ -52,7 +65,9 @@ int main(void)
     static const int table[] = {1, 2};
     for (int x = -2; x < 9; x++)
         printf("%d %d %d %d %d %d\n", between(x, 2, 4), odd((unsigned)x), check(x), walk(x), choose(x), calls);
-    printf("%d %d\n", width("abc", "abc" + 0) == 0, table[1]);
+    for (int x = 1; x < 6; x++) printf("%ld %ld %ld\n", apart(x, 3), apart(3, x), apart(2, x));
+    static const char text[] = "abc";
+    printf("%d %d\n", width(text, text + 3), table[1]);
     return 0;
 }
 '''
@@ -97,7 +112,7 @@ def test_every_broken_rule_shows(folder):
         quiet = [str(mutant) for mutant, shown in zip(source.mutants, pool.map(shows, source.mutants)) if not shown]
     assert not quiet, quiet
     kinds = Counter(mutant.kind for mutant in source.mutants)
-    missing = {'negate', 'clause', 'compare', 'constant', 'operands', 'leave', 'return', 'jump', 'swallow', 'result'} - set(kinds)
+    missing = KINDS - set(kinds)
     assert not missing, f'no mutant of {missing}: {json.dumps(kinds)}'
 
 
@@ -122,6 +137,108 @@ def test_a_function_that_is_declared_with_an_attribute_is_looked_into(folder):
     source = sites.Source(path, 'attribute.c', ['cc'], folder)
     kinds = {mutant.kind for mutant in source.mutants}
     assert kinds >= {'negate', 'compare', 'constant', 'leave'}, kinds
+def test_two_rules_at_once(folder):
+    """Either of two rules keeps what the other does: only both broken show."""
+    path, program = os.path.join(folder, 'two.c'), os.path.join(folder, 'two')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('int inner(int x) { if (x > 9) return 9; return x; }\n'
+                   'int main(void) { int x = inner(12); if (x > 9) return 1; return x > 9 ? 2 : 0; }\n')
+    source = sites.Source(path, 'two.c', ['cc'], folder)
+    for number, mutant in enumerate(source.mutants, 1):
+        mutant.number = number
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(source.rewritten())
+    subprocess.run(['cc', '-w', '-include', os.path.join(MUTANTS, 'switch.h'), '-o', program, path], check=True)
+
+    def ends(numbers):
+        return subprocess.run([program], env={**os.environ, 'LEAT_MUTANT': numbers}, check=False).returncode
+    first = next(m for m in source.mutants if m.kind == 'return' and m.function == 'inner').number
+    second = next(m for m in source.mutants if m.kind == 'return' and m.function == 'main').number
+    assert (ends('0'), ends(f'{second}'), ends(f'{first}'), ends(f'{first},{second}')) == (0, 0, 1, 2)
+    assert ends(f'{first},{second},{first}') == -6, 'a third one is taken in silence'
+    assert ends('first') == -6, 'what is no number is taken in silence'
+
+
+class FakeStep:
+    """A test of which is known what it notices: sets of mutants that are broken at once."""
+    share, extra = 1, []
+
+    def __init__(self, name, *noticed):
+        self.name, self.noticed = name, [set(numbers) for numbers in noticed]
+
+    def kills(self, *mutants):
+        return 'exit 1' if {m.number for m in mutants} in self.noticed else ''
+
+
+class FakeTrial:
+    def __init__(self, *tests):
+        self.tests = tests
+
+    def unit_tests(self, mutant, own):
+        return list(self.tests) if own else []
+
+    def seeds(self, mutant):
+        return iter(())
+
+    def steps(self, mutant):
+        return iter(self.tests)
+
+
+def mutant_of(number, file='sets/two.c'):
+    mutant = sites.Mutant('return', 'f', 1, 'return')
+    mutant.number = mutant.ordinal = number
+    mutant.file, mutant.digest = file, 'd'
+    return mutant
+
+
+def test_what_becomes_of_a_pair(folder):
+    one, mask = mutant_of(1), mutant_of(2)
+
+    def outcome(*tests):
+        return pairs.outcome(FakeTrial(*tests), one, mask).split(':')[0]
+    assert outcome(FakeStep('t', [2], [1, 2])) == 'as said'
+    assert outcome(FakeStep('t', [2], [1, 2]), FakeStep('u', [1, 2])) == 'shown'
+    assert outcome(FakeStep('t', [1], [2], [1, 2])) == 'wrong'
+    assert outcome(FakeStep('t', [2])) == 'hole'
+    assert outcome(FakeStep('t', [1, 2])) == 'shown'
+    assert pairs.mask_of('masked: by sets/two.c:f:return:2 because it does the same') == mask.key()
+    assert pairs.mask_of('masked: by f(), which does the same') is None
+
+
+def test_a_long_run_goes_on_where_it_was_ended(folder):
+    loader = importlib.machinery.SourceFileLoader('mutate', os.path.join(ROOT, 'tools', 'mutate'))
+    mutate = importlib.util.module_from_spec(importlib.util.spec_from_loader('mutate', loader))
+    loader.exec_module(mutate)
+    mutants, asked = [mutant_of(number) for number in range(1, 7)], []
+
+    class Ended:
+        """Mutant 3 lives, the others die; after `most` of them somebody ends the run."""
+        build = type('Out', (), {'out': folder})
+
+        def __init__(self, most):
+            self.most = most
+
+        def digest(self):
+            return 'programs'
+
+        def verdict(self, mutant):
+            if len(asked) == self.most:
+                raise trials.Stopped
+            asked.append(mutant.number)
+            return 'lives' if mutant.number == 3 else 'dies in t: exit 1'
+
+    def go(most):
+        table = verdicts.Table('sets', {'sets/two.c': {'f': 'd'}})
+        wanted = [m for m in mutants if not table.has(m)]
+        mutate.Judge(Ended(most), wanted, {'sets': table}, True).run(1, 0)
+        return table
+    verdicts.TABLES = folder
+    go(4)
+    table = go(100)
+    assert asked == [1, 2, 3, 4, 5, 6], f'asked again, or never: {asked}'
+    assert [table.rows[m.key()][2].split(':')[0] for m in mutants] == ['dies in t'] * 2 + ['lives'] + ['dies in t'] * 3
+    with open(os.path.join(folder, 'sets.tsv'), encoding='utf-8') as file:
+        assert len(file.readlines()) == 5, 'one that lives is kept, or one that died is not'
 
 
 def main():

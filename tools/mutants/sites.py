@@ -11,6 +11,10 @@ Mutants (their kind is the first word of a row):
   compare    < becomes <=, <= becomes <, > becomes >=, >= becomes >, == becomes !=, != becomes ==
   constant   a number is one more
   operands   a + b becomes a - b; a - b becomes b - a, of pointers a + b
+  turn       a < b becomes b < a; <=, > and >= likewise
+  swap       a / b becomes b / a; %, << and >> likewise
+  arguments  two neighbours of the same type change places in a call
+  branches   the two values of a ?: change places, where its condition is an && or || (elsewhere negate or compare does the same)
   leave      a call or an assignment is left out
   return     an early return is left out
   jump       a continue, or a break out of a loop, is left out
@@ -28,6 +32,9 @@ import subprocess
 # Calls that say something, give memory back, or make a test see more: leaving one out breaks no rule of data.
 QUIET = re.compile(r'^(leat_diary_\w+|leat_error_\w+|leat_count\w*|free|leat_free\w*|leat_mem_free|snprintf|__builtin_\w+|memset)$')
 FLIPPED = {'<': '<=', '<=': '<', '>': '>=', '>=': '>', '==': '!=', '!=': '=='}
+TURNED = {'<': '>', '<=': '>=', '>': '<', '>=': '<='}
+# Calls to which it is the same, or only the sign of what they give changes: equality is what they are asked for.
+EITHER_WAY = re.compile(r'^(mem|str|strn)cmp$|(^|_)(min|max|equal|same)(_|$)')
 CONSTANT_PARENTS = {'CaseStmt', 'ConstantExpr', 'UnaryExprOrTypeTraitExpr', 'OffsetOfExpr', 'StaticAssertDecl', 'EnumDecl',
                     'DesignatedInitExpr', 'GenericSelectionExpr'}
 
@@ -143,7 +150,31 @@ class Source:
     def see_IfStmt(self, node, parents):
         self.condition(node['inner'][0])
 
-    see_WhileStmt = see_ConditionalOperator = see_IfStmt
+    see_WhileStmt = see_IfStmt
+
+    def see_ConditionalOperator(self, node, parents):
+        self.condition(node['inner'][0])
+        place = self.place(node['inner'][0])
+        if place is not None and bare(node['inner'][0]).get('opcode') in ('&&', '||'):
+            self.edit('branches', place, lambda on, text_of, _: f'(({text_of(*place)}) ? !{on} : {on})')
+
+    def see_CallExpr(self, node, parents):
+        arguments = [] if EITHER_WAY.search(callee(node)) else node['inner'][1:]
+        for left, right in zip(arguments, arguments[1:]):
+            a, b = self.place(left), self.place(right)
+            if None in (a, b) or type_of(left) != type_of(right) or constant(left) and constant(right):
+                continue
+            if self.text(*a) != self.text(*b):
+                self.change_places(self.mutant('arguments', (a[0], b[1]), self.text(a[0], b[1])), left, a, b)
+
+    def change_places(self, mutant, left, a, b):
+        """Each has the other's text beside its own. A ?: would convert numbers to something between them, so their type is said."""
+        type_ = type_of(left)
+        cast = '' if '*' in type_ or type_.startswith(('struct ', 'union ')) else f'({left["type"]["qualType"]})'
+        for place, other in ((a, b), (b, a)):
+            def write(text_of, place=place, other=self.text(*other)):
+                return f'(leat_mutant({mutant.number}) ? {cast}({other}) : {cast}({text_of(*place)}))'
+            self.edits.append(Edit(*place, write))
 
     def see_BinaryOperator(self, node, parents):
         op, (left, right) = node['opcode'], node['inner']
@@ -160,25 +191,35 @@ class Source:
         elif op in ('==', '!='):
             self.edit('compare', whole, lambda on, text_of, _: f'((({text_of(*a)}) {op} ({text_of(*b)})) != {on})')
         elif op in FLIPPED:
-            self.twice('compare', whole, a, b, op, FLIPPED[op], '*' in left['type']['qualType'])
+            # An operand of || that is never true is one that is left out.
+            never = op == '>' and self.text(*b) == '0' and bare_parent(parents).get('opcode') == '||'
+            kinds = [('compare', FLIPPED[op])] + ([] if never else [('turn', TURNED[op])])
+            self.twice(kinds, whole, a, b, op, '*' in left['type']['qualType'])
+        elif op in ('/', '%', '<<', '>>') and not constant(left) and not constant(right) and self.text(*a) != self.text(*b):
+            self.twice([('swap', None)], whole, a, b, op, False)
         elif op in ('+', '-') and not constant(left) and not constant(right):
             pointers = '*' in left['type']['qualType'] + right['type']['qualType']
             if '*' in right['type']['qualType']:
                 return
             if op == '+':
-                self.twice('operands', whole, a, b, '+', '-', pointers)
-            elif pointers:
-                self.twice('operands', whole, a, b, '-', '+', pointers)
+                self.twice([('operands', '-')], whole, a, b, '+', pointers)
             else:
-                self.twice('operands', whole, a, b, '-', None, pointers)
+                self.twice([('operands', '+' if pointers else None)], whole, a, b, '-', pointers)
 
-    def twice(self, kind, whole, a, b, op, other, pointers):
-        """Both operands are taken once, and then one of two operators, or the operands the other way round."""
-        def write(on, text_of, n):
+    def twice(self, kinds, whole, a, b, op, pointers):
+        """Both operands are taken once, and then one of several operators, or the operands the other way round (None).
+        kinds: (kind, operator) of each mutant."""
+        mutants = [(self.mutant(kind, whole, self.text(*whole)), other) for kind, other in kinds]
+
+        def write(text_of):
+            n = mutants[0][0].number
             left = f'__auto_type l{n}_ = ({text_of(*a)}){"" if pointers else " + 0"};'
-            changed = f'l{n}_ {other} r{n}_' if other else f'r{n}_ - l{n}_'
-            return f'__extension__({{ {left} __auto_type r{n}_ = ({text_of(*b)}) + 0; {on} ? {changed} : l{n}_ {op} r{n}_; }})'
-        self.edit(kind, whole, write)
+            value = f'l{n}_ {op} r{n}_'
+            for mutant, other in mutants:
+                changed = f'l{n}_ {other} r{n}_' if other else f'r{n}_ {op} l{n}_'
+                value = f'leat_mutant({mutant.number}) ? {changed} : {value}'
+            return f'__extension__({{ {left} __auto_type r{n}_ = ({text_of(*b)}) + 0; {value}; }})'
+        self.edits.append(Edit(*whole, write))
 
     def see_IntegerLiteral(self, node, parents):
         raw = node['range']['begin']
@@ -259,6 +300,15 @@ def bare(node):
     while node['kind'] in ('ImplicitCastExpr', 'ParenExpr') and node.get('inner'):
         node = node['inner'][0]
     return node
+
+
+def bare_parent(parents):
+    """What a node is an operand of, parentheses and conversions apart."""
+    return next(p for p in reversed(parents) if p['kind'] not in ('ImplicitCastExpr', 'ParenExpr'))
+
+
+def type_of(node):
+    return node['type'].get('desugaredQualType', node['type']['qualType'])
 
 
 def constant(node):

@@ -1,6 +1,7 @@
 /* Which mutant runs: included before every source of a build with mutants (tools/mutate), and nowhere else.
  *
- * LEAT_MUTANT=N chooses one. LEAT_MUTANTS_SEEN=FILE notes which places a run came to: one byte for each mutant. */
+ * LEAT_MUTANT=N chooses one, LEAT_MUTANT=N,M two at a time. LEAT_MUTANTS_SEEN=FILE notes which places a run came to:
+ * one byte for each mutant. */
 #ifndef LEAT_MUTANTS_SWITCH_H
 #define LEAT_MUTANTS_SWITCH_H
 
@@ -11,7 +12,7 @@
 
 enum { LEAT_MUTANTS_MAX = 1 << 18 };
 
-__attribute__((weak)) unsigned leat_mutant_chosen;
+__attribute__((weak)) unsigned leat_mutant_chosen, leat_mutant_beside;
 __attribute__((weak)) unsigned char *leat_mutants_seen;
 
 #ifdef LEAT_MUTANT_FIXED /* one of them alone, to see what the compiler makes of it */
@@ -23,15 +24,18 @@ static inline int leat_mutant(unsigned number)
 static inline int leat_mutant(unsigned number)
 {
     if (__builtin_expect(leat_mutants_seen != NULL, 0)) leat_mutants_seen[number] = 1;
-    return __builtin_expect(leat_mutant_chosen == number, 0);
+    return __builtin_expect(leat_mutant_chosen == number || leat_mutant_beside == number, 0);
 }
 
 #endif
 
 static __attribute__((constructor, unused)) void leat_mutants_begin(void)
 {
-    const char *number = getenv("LEAT_MUTANT"), *seen = getenv("LEAT_MUTANTS_SEEN");
-    if (number != NULL) leat_mutant_chosen = (unsigned)strtoul(number, NULL, 10);
+    const char *numbers = getenv("LEAT_MUTANT"), *seen = getenv("LEAT_MUTANTS_SEEN");
+    char *end = NULL;
+    if (numbers != NULL) leat_mutant_chosen = (unsigned)strtoul(numbers, &end, 10);
+    if (end != NULL && *end == ',') leat_mutant_beside = (unsigned)strtoul(end + 1, &end, 10);
+    if (end != NULL && *end != '\0') abort(); /* two are as many as there is room for */
     if (seen == NULL || leat_mutants_seen != NULL) return;
     int file = open(seen, O_RDWR | O_CREAT, 0600);
     if (file < 0 || ftruncate(file, LEAT_MUTANTS_MAX) != 0) return;

@@ -1,7 +1,8 @@
 """What became of each mutant: tests/mutants/FOLDER.tsv, a line each. A line counts as long as its function is what it was.
 
 That a mutant lives is not kept: the next look may find it. By hand go in: "equivalent: because ...", and "masked: by ...", the rule
-that has to be broken too before something shows.
+that has to be broken too before something shows: `masked: by FILE:FUNCTION:KIND:N because ...` where that rule has a mutant
+(pairs.py).
 
 tests/mutants/functions.tsv has the digests of all functions of each file as they were when samples of all folders were last tried.
 What is not in it has changed since."""
@@ -10,11 +11,20 @@ import os
 
 Score = collections.namedtuple('Score', 'died counted left')  # those that are equivalent or masked don't count
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TABLES = os.path.join(ROOT, 'tests', 'mutants')
+
+
+def replace(path, lines):
+    """What is there stays whole whenever we are ended."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + '.new', 'w', encoding='utf-8') as file:
+        file.writelines(line + '\n' for line in lines)
+    os.replace(path + '.new', path)
 
 
 class Table:
     def __init__(self, folder, functions):
-        self.folder, self.path = folder, os.path.join(ROOT, 'tests', 'mutants', folder + '.tsv')
+        self.folder, self.path = folder, os.path.join(TABLES, folder + '.tsv')
         self.rows = {}  # key: (digest, what it does, verdict)
         if os.path.exists(self.path):
             with open(self.path, encoding='utf-8') as file:
@@ -31,12 +41,8 @@ class Table:
         self.rows[mutant.key()] = (mutant.digest, mutant.what.replace('\t', ' '), verdict)
 
     def write(self):
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        with open(self.path, 'w', encoding='utf-8') as file:
-            for key, row in sorted(self.rows.items()):
-                if row[2].startswith('lives'):
-                    continue
-                file.write('\t'.join((key, *row)) + '\n')
+        replace(self.path, ('\t'.join((key, *row)) for key, row in sorted(self.rows.items())
+                            if not row[2].startswith('lives')))
 
     def report(self, mutants):
         verdicts = [self.rows[m.key()][2] for m in mutants if self.has(m)]
@@ -50,7 +56,7 @@ class Table:
 
 
 SHORT = 8
-FUNCTIONS = os.path.join(ROOT, 'tests', 'mutants', 'functions.tsv')
+FUNCTIONS = os.path.join(TABLES, 'functions.tsv')
 
 
 def known():
@@ -63,7 +69,26 @@ def known():
 
 
 def know(functions):
-    os.makedirs(os.path.dirname(FUNCTIONS), exist_ok=True)
-    with open(FUNCTIONS, 'w', encoding='utf-8') as file:
-        for name, digests in sorted(functions.items()):
-            file.write(f'{name}\t{" ".join(sorted(d[:SHORT] for d in digests.values()))}\n')
+    replace(FUNCTIONS, (f'{name}\t{" ".join(sorted(d[:SHORT] for d in digests.values()))}'
+                        for name, digests in sorted(functions.items())))
+
+
+class Lived:
+    """Mutants that lived through all that there is, kept in the folder of builds as long as none of it changes: so a long run that
+    was ended goes on where it was."""
+
+    def __init__(self, out, digest):
+        self.path, self.digest, self.keys = os.path.join(out, 'lived.tsv'), digest, {}
+        if os.path.exists(self.path):
+            with open(self.path, encoding='utf-8') as file:
+                for line in file:
+                    row = line.rstrip('\n').split('\t')
+                    if len(row) == 4 and row[2] == digest:  # a last line may be cut short
+                        self.keys[row[0], row[1]] = row[3]
+
+    def verdict(self, mutant):
+        return self.keys.get((mutant.key(), mutant.digest))
+
+    def note(self, mutant, verdict):
+        with open(self.path, 'a', encoding='utf-8') as file:
+            file.write(f'{mutant.key()}\t{mutant.digest}\t{self.digest}\t{verdict}\n')
