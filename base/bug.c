@@ -2,3 +2,4 @@
 #include "base/bug.h"
 
 enum leat_bug leat_bug;
+bool leat_bugs_met[LEAT_BUGS_END];

@@ -2,7 +2,7 @@
  * other build LEAT_BUG() is the constant false and no trace of them is left.
  *
  * Each names a rule that keeps acknowledged data; `tools/sim --bugs` breaks one after the other and
- * tells how many seeds it took to see that. tests/sim/README.md has the table. */
+ * tells how many seeds it took to see that. tests/sim/bugs.md has the table. */
 #ifndef LEAT_BASE_BUG_H
 #define LEAT_BASE_BUG_H
 
@@ -19,7 +19,15 @@ enum leat_bug {
 #ifdef LEAT_BUGS
 /* Which one is there. Set once, before anything runs; read by all threads. */
 extern enum leat_bug leat_bug;
-#define LEAT_BUG(name) (leat_bug == LEAT_BUG_##name)
+/* Which ones would have been asked for. A run that never came to a rule goes on as it did when that is broken. The
+ * simulator's, which is one thread. */
+extern bool leat_bugs_met[LEAT_BUGS_END];
+static inline bool leat_bug_is(enum leat_bug bug)
+{
+    leat_bugs_met[bug] = true;
+    return leat_bug == bug;
+}
+#define LEAT_BUG(name) leat_bug_is(LEAT_BUG_##name)
 #else
 #define LEAT_BUG(name) (false)
 #endif

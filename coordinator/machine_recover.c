@@ -60,15 +60,19 @@ static bool row_read(struct leat_msg_reader *reader, struct recover_row *row)
     return !reader->failed;
 }
 
-static bool row_holds(const struct leat_machine_log *log, const struct recover_row *row)
+static bool is_unchanged(const struct leat_machine_log *log, const struct recover_row *row)
 {
     const struct leat_log_record *record = &log->record;
-    if (LEAT_BUG(LATE_ATTEMPT)) return true;
     if (log->epoch.v != row->seen_epoch || record->opened != (row->seen_stamp != 0)) return false;
     if (record->opened)
         return record->stamp_epoch.v == row->seen_stamp &&
                record->stamp_version == row->seen_version && row->decision != LEAT_RECOVER_STANDS;
     return row->decision != LEAT_RECOVER_TAIL;
+}
+
+static bool row_holds(const struct leat_machine_log *log, const struct recover_row *row)
+{
+    return is_unchanged(log, row) || LEAT_BUG(LATE_ATTEMPT);
 }
 
 /* What all nodes said of a log that waits with the owner that it has. */
@@ -100,7 +104,7 @@ static bool streamlet_check(struct leat_machine *machine, const struct recover_h
     if (holds)
         holds = stream->desc->streamlets[head->streamlet].owner == head->seen_owner &&
                 stream->desc->streamlets[head->streamlet].epoch.v == head->seen_epoch;
-    if (LEAT_BUG(LATE_ATTEMPT)) holds = stream != NULL;
+    if (!holds && stream && LEAT_BUG(LATE_ATTEMPT)) holds = true;
     const struct leat_machine_node *owner = leat_machine_incarnation_find(machine, head->owner);
     if (!owner || owner->info.crashed || owner->info.state != LEAT_NODE_UP) holds = false;
     /* Never from who lives: only a move, which its owner asks for itself, does that. */

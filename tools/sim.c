@@ -41,6 +41,9 @@ static void usage(FILE *to)
           "           every K-th allocation of the server fails, each in a run of its own\n"
           "       leat-sim --bugs [--bug NAME] [--nodes N] [--seeds N] [--jobs J]\n"
           "           (-Dbugs=true) break one rule after the other until a seed fails\n"
+          "       leat-sim --bugs --table FILE [--bug NAME] [--seeds N] [--jobs J]\n"
+          "           each by the seed of its row (tests/sim/bugs.md) or another one; says the "
+          "table anew\n"
           "       leat-sim --allocations [--seed S] --op N [--trace]  only that one\n"
           "       leat-sim --explore --nodes N --seconds S [--from S] [--keep DIR] [--bug NAME]\n"
           "           runs that go on with other dice where seeds seldom come; a file for each "
@@ -71,6 +74,7 @@ static const struct option option_names[] = {
     {"bug", 1, NULL, 'B'},
     {"keep", 1, NULL, 'K'},
     {"replay", 1, NULL, 'R'},
+    {"table", 1, NULL, 'T'},
     {"help", 0, NULL, 'h'},
     {"trace", 0, &flags.trace, 1},
     {"sweep", 0, &flags.sweep, 1},
@@ -92,7 +96,7 @@ struct asked {
     uint64_t seed, seeds, from, seconds, events, op, subset;
     uint32_t nodes;
     unsigned jobs, step, subsets, bug;
-    const char *keep, *replay;
+    const char *keep, *replay, *table;
 };
 
 static unsigned at_least_one(uint64_t number)
@@ -145,6 +149,9 @@ static bool value_take(struct asked *asked, int option, const char *text)
         return true;
     case 'R':
         asked->replay = text;
+        return true;
+    case 'T':
+        asked->table = text;
         return true;
     case 'B':
         asked->bug = sim_bug_find(text);
@@ -220,6 +227,14 @@ static int run_night(const struct asked *asked)
     return sim_night_run(&options);
 }
 
+static int run_bugs(const struct asked *asked, const struct sim_setting *setting)
+{
+    uint64_t seeds = asked->seeds ? asked->seeds : BUG_SEEDS;
+    if (asked->table)
+        return sim_bugs_table(asked->table, asked->bug, setting->recovery, seeds, asked->jobs);
+    return sim_bugs_run(asked->bug, setting->recovery, seeds, asked->jobs);
+}
+
 static int run_allocations(const struct asked *asked)
 {
     struct alloc_sweep_options options = {.seed = asked->seed ? asked->seed : 1,
@@ -279,9 +294,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (flags.allocations) return run_allocations(&asked);
-    if (flags.bugs)
-        return sim_bugs_run(asked.bug, setting.recovery, asked.seeds ? asked.seeds : BUG_SEEDS,
-                            asked.jobs);
+    if (flags.bugs) return run_bugs(&asked, &setting);
     if (flags.sweep || flags.errors) return run_cuts(&asked);
     if (asked.seed && asked.seeds) {
         fprintf(stderr, "leat-sim: --seed N runs that one; many begin with --from N\n");

@@ -18,11 +18,11 @@ static const struct {
 static const struct {
     uint32_t nodes;
     bool hard, deletes;
-    const char *told;
-} worlds[] = {{3, true, false, ""},
-              {3, false, false, ", without --hard"},
-              {1, false, false, ", of one node"},
-              {3, true, true, ", with --deletes"}};
+    const char *name;
+} worlds[] = {{3, true, false, "three --hard"},
+              {3, false, false, "three"},
+              {1, false, false, "one"},
+              {3, true, true, "three --hard --deletes"}};
 enum { WORLDS = sizeof worlds / sizeof *worlds };
 
 const char *sim_bug_name(unsigned bug)
@@ -57,6 +57,18 @@ static bool fails_anyway(const struct sim_setting *setting, uint64_t seed)
     sim_job_verdict(&job, verdict, sizeof verdict);
     sim_job_next(&job);
     return verdict[0] != '\0';
+}
+
+bool sim_bug_world(const char *name, struct sim_setting *setting)
+{
+    for (unsigned i = 0; i < WORLDS; i++) {
+        if (strcmp(worlds[i].name, name) != 0) continue;
+        setting->nodes = worlds[i].nodes;
+        setting->hard = worlds[i].hard;
+        setting->deletes = worlds[i].deletes;
+        return true;
+    }
+    return false;
 }
 
 /* Which seed is the first to fail, from 1 on? 0: none of them. */
@@ -99,11 +111,11 @@ static bool bug_run(unsigned bug, bool recovery, uint64_t count, unsigned jobs)
         char verdict[SIM_VERDICT_BYTES] = "";
         uint64_t seed = first_failure(&setting, count, jobs, verdict, sizeof verdict);
         if (!seed) continue;
-        printf("| %s | %s | %" PRIu64 "%s | %.60s |\n", bugs[bug].name, bugs[bug].rule, seed,
-               worlds[i].told, verdict);
+        printf("| %s | %s | %s | %" PRIu64 " | %.60s |\n", bugs[bug].name, bugs[bug].rule,
+               worlds[i].name, seed, verdict);
         return true;
     }
-    printf("| %s | %s | not in %" PRIu64 " | |\n", bugs[bug].name, bugs[bug].rule, count);
+    printf("| %s | %s | | not in %" PRIu64 " | |\n", bugs[bug].name, bugs[bug].rule, count);
     return false;
 }
 
@@ -114,7 +126,7 @@ int sim_bugs_run(unsigned only, bool recovery, uint64_t count, unsigned jobs)
     fputs("leat-sim: built without -Dbugs=true: there are none\n", stderr);
     return 2;
 #endif
-    printf("| bug | the rule that is broken | seeds | found as |\n|---|---|---|---|\n");
+    printf("| bug | the rule that is broken | world | seed | found as |\n|---|---|---|---|---|\n");
     for (unsigned bug = from; bug < end; bug++) {
         missed += !bug_run(bug, recovery, count, jobs);
         fflush(stdout);

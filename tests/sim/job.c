@@ -58,6 +58,9 @@ static void seed_run(const struct sim_setting *setting, uint64_t seed,
     sim_bug_set(setting->bug);
     alarm(SIM_SECONDS_PER_SEED);
     scenario_run(&options, out_result);
+#ifdef LEAT_BUGS
+    memcpy(out_result->bugs_met, leat_bugs_met, sizeof leat_bugs_met);
+#endif
 }
 
 /* SUBTLE: a byte of a pointer was taken for a flag by the raft library, in one state: one seed of thousands

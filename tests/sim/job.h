@@ -81,9 +81,16 @@ int sim_night_run(const struct sim_night_options *asked);
 const char *sim_bug_name(unsigned bug);
 /** 0: none is called that. */
 unsigned sim_bug_find(const char *name);
+/** The kind of world that the table calls so ("three --hard"), into `setting`. False: none is. */
+bool sim_bug_world(const char *name, struct sim_setting *setting);
 /** This process has it from now on; without -Dbugs=true nothing. */
 void sim_bug_set(unsigned bug);
 /** Break one rule after the other, or `only` that (0: all), until one of so many seeds fails. Returns the exit code. */
 int sim_bugs_run(unsigned only, bool recovery, uint64_t count, unsigned jobs);
+
+/* ---- bugs_table.c ---- */
+/** Is each bug (or `only` that) of the table in `path` found by its seed, else by one of so many of its world? Says the
+ * table as it is now, then what is not found. Returns the exit code. */
+int sim_bugs_table(const char *path, unsigned only, bool recovery, uint64_t count, unsigned jobs);
 
 #endif
