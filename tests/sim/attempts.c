@@ -18,13 +18,26 @@
 
 enum { TASKS_MAX = 256, ROWS_MAX = 256 };
 
-/* Of each node, as a leader. */
+/* A copy that an attempt asks for. */
+struct asked {
+    struct leat_log_ref log;
+    uint64_t segment;
+    struct leat_extent extent;
+    bool before;          /* not the log's last segment, but the one in front */
+    uint32_t node, epoch; /* who is asked; whose log it was then */
+    uint64_t incarnation; /* ... and which node was asked */
+    unsigned counted;     /* copies that counted there then */
+    uint64_t holders;     /* nodes whose rows have it, one bit each */
+};
+
+/* Of each node, as a leader. What an attempt asks for is kept here: one that commits nothing has forgotten it by the
+ * end of the turn in which it fails. */
 static struct {
     uint64_t attempt;
     enum leat_recovery_phase phase;
-    uint8_t counted[TASKS_MAX];       /* copies that counted when the attempt asked for one more */
-    uint32_t epochs[TASKS_MAX];       /* ... and whose log it was then */
-    uint64_t incarnations[TASKS_MAX]; /* ... and which node was asked */
+    struct asked asked[TASKS_MAX];
+    uint32_t asked_count;
+    uint32_t waiting; /* logs that waited before anything was asked for */
 } seen[SIM_SERVERS_MAX];
 
 /* The node that answered, if it is still the same. */
@@ -48,11 +61,6 @@ static struct leat_backup *backup_of(const struct sim_server *server)
 
 /* ---- nothing counts before its time ---- */
 
-struct copies {
-    uint64_t segment;
-    struct leat_extent extent;
-};
-
 static bool is_closed(const struct replica *rep)
 {
     const struct leat_segment *seg = rep->seg;
@@ -67,15 +75,14 @@ static bool same(struct leat_extent a, struct leat_extent b)
 
 /* Copies that no owner has given its word of: what a node had of a log of its own, and is handed to its backup
  * meanwhile, has that owner's (seed 60737). */
-static unsigned counted(const struct leat_backup *backup, struct leat_log_ref log,
-                        const struct copies *copies)
+static unsigned counted(const struct leat_backup *backup, const struct asked *asked)
 {
-    const struct leat_list *head = backup_bucket(backup, log);
+    const struct leat_list *head = backup_bucket(backup, asked->log);
     unsigned count = 0;
     for (const struct leat_list *at = head->next; at != head; at = at->next) {
         const struct replica *rep = LEAT_CONTAINER(at, const struct replica, by_log);
-        count += is_closed(rep) && leat_log_ref_equal(rep->seg->log, log) &&
-                 rep->seg->id.v == copies->segment && same(rep->seg->extent, copies->extent) &&
+        count += is_closed(rep) && leat_log_ref_equal(rep->seg->log, asked->log) &&
+                 rep->seg->id.v == asked->segment && same(rep->seg->extent, asked->extent) &&
                  !rep->seg->tentative && rep->word.v == 0;
     }
     return count;
@@ -93,39 +100,55 @@ static uint32_t epoch_of(const struct leat_coordinator *coordinator, struct leat
     return 0;
 }
 
-static struct copies wanted_of(const struct co_recovery *it, const struct co_task *task)
+static uint64_t holders_of(const struct co_recovery *it, const struct co_recover_log *log)
 {
-    const struct co_recover_log *log = &it->logs[task->log];
-    return (struct copies){.segment = log->tail.segment - task->before,
-                           .extent = task->before ? log->before : log->tail.extent};
+    uint64_t holders = 0;
+    for (uint32_t i = 0; i < log->row_count; i++) {
+        const struct co_row *row = &it->rows[log->row_first + i];
+        if (row->holds) holders |= 1ULL << row->node % 64;
+    }
+    return holders;
 }
 
-static void tasks_see(struct scenario *scenario, unsigned leader,
-                      const struct leat_coordinator *coordinator, bool done)
+static void asked_note(struct scenario *scenario, unsigned leader,
+                       const struct leat_coordinator *coordinator)
 {
     const struct co_recovery *it = coordinator->recovery;
+    seen[leader].asked_count = 0;
+    seen[leader].waiting = it->waiting_count;
     for (uint32_t t = 0; t < it->task_count && t < TASKS_MAX; t++) {
         const struct co_task *task = &it->tasks[t];
-        const struct sim_server *server = server_at(scenario, coordinator, task->node);
         const struct co_recover_log *log = &it->logs[task->log];
-        struct copies copies = wanted_of(it, task);
-        if (!server) continue;
-        unsigned count = counted(backup_of(server), log->ref, &copies);
-        uint32_t epoch = epoch_of(coordinator, log->ref);
-        if (!done) {
-            seen[leader].counted[t] = (uint8_t)count;
-            seen[leader].epochs[t] = epoch;
-            seen[leader].incarnations[t] = server->node->incarnation;
-        }
-        /* An owner that came meanwhile, by a move, may have counted on it; and what a start finds is what was there. */
-        bool same_node = server->node->incarnation == seen[leader].incarnations[t];
-        bool same_owner = epoch == seen[leader].epochs[t];
-        if (done && same_node && same_owner && count > seen[leader].counted[t])
+        const struct sim_server *server = server_at(scenario, coordinator, task->node);
+        struct asked *asked = &seen[leader].asked[seen[leader].asked_count++];
+        *asked = (struct asked){.log = log->ref,
+                                .segment = log->tail.segment - task->before,
+                                .extent = task->before ? log->before : log->tail.extent,
+                                .before = task->before,
+                                .node = task->node,
+                                .epoch = epoch_of(coordinator, log->ref),
+                                .incarnation = server ? server->node->incarnation : 0,
+                                .holders = holders_of(it, log)};
+        if (server) asked->counted = counted(backup_of(server), asked);
+    }
+}
+
+static void asked_see(struct scenario *scenario, unsigned leader,
+                      const struct leat_coordinator *coordinator)
+{
+    for (uint32_t t = 0; t < seen[leader].asked_count; t++) {
+        const struct asked *asked = &seen[leader].asked[t];
+        const struct sim_server *server = server_at(scenario, coordinator, asked->node);
+        /* What a start finds is what was there; and an owner that came meanwhile, by a move, may have counted on it. */
+        if (!server || server->node->incarnation != asked->incarnation ||
+            epoch_of(coordinator, asked->log) != asked->epoch)
+            continue;
+        if (counted(backup_of(server), asked) > asked->counted)
             sim_fail(scenario->world,
                      "A1 lost-write: %s has segment %llu of log id %u/%u/%u, %u bytes, for an "
                      "attempt of recovery that is not committed, and counts it as part of the log",
-                     server->name, (unsigned long long)copies.segment, log->ref.stream,
-                     log->ref.streamlet, log->ref.log, copies.extent.bytes);
+                     server->name, (unsigned long long)asked->segment, asked->log.stream,
+                     asked->log.streamlet, asked->log.log, asked->extent.bytes);
     }
 }
 
@@ -268,7 +291,7 @@ static void logs_see(struct scenario *scenario, const struct leat_coordinator *c
         for (uint32_t q = 0; q < it->streamlets[s].logs; q++) {
             told.log = &it->logs[it->streamlets[s].first + q];
             told.count = 0;
-            if (!told.log->seen.opened || told.log->row_count == 0) continue;
+            if (!told.log->seen.opened) continue;
             told_fill(&told, scenario, coordinator);
             if (told.count == told.first) continue;
             if (told.log->undecided) waits_see(scenario, coordinator, &told);
@@ -290,18 +313,18 @@ static bool is_whole(const struct replica *rep, struct leat_extent extent)
 }
 
 static void damaged_see(struct scenario *scenario, const struct leat_coordinator *coordinator,
-                        const struct co_recover_log *log, const struct co_row *row)
+                        const struct asked *asked, uint32_t node)
 {
-    const struct sim_server *server = server_at(scenario, coordinator, row->node);
+    const struct sim_server *server = server_at(scenario, coordinator, node);
     unsigned whole = 0, others = 0;
     if (!server) return;
     LEAT_LIST_EACH(&backup_of(server)->replicas, at)
     {
         const struct replica *rep = LEAT_CONTAINER(at, const struct replica, link);
-        if (!rep->seg || rep->seg->id.v != log->tail.segment ||
-            !leat_log_ref_equal(rep->seg->log, log->ref))
+        if (!rep->seg || rep->seg->id.v != asked->segment ||
+            !leat_log_ref_equal(rep->seg->log, asked->log))
             continue;
-        if (is_whole(rep, log->tail.extent))
+        if (is_whole(rep, asked->extent))
             whole++;
         else
             others++;
@@ -310,30 +333,28 @@ static void damaged_see(struct scenario *scenario, const struct leat_coordinator
         sim_fail(scenario->world,
                  "A10 stuck: log id %u/%u/%u waits because what nodes gave of its segment %llu is "
                  "damaged, and %s has it whole beside a copy that is torn",
-                 log->ref.stream, log->ref.streamlet, log->ref.log,
-                 (unsigned long long)log->tail.segment, server->name);
+                 asked->log.stream, asked->log.streamlet, asked->log.log,
+                 (unsigned long long)asked->segment, server->name);
 }
 
-static bool waits_for_damage(const struct co_recovery *it, struct leat_log_ref log)
+static bool waits_for_damage(const struct co_recovery *it, uint32_t from, struct leat_log_ref log)
 {
-    for (uint32_t i = 0; i < it->waiting_count && i < LEAT_RECOVERY_WAITING_MAX; i++)
+    for (uint32_t i = from; i < it->waiting_count && i < LEAT_RECOVERY_WAITING_MAX; i++)
         if (leat_log_ref_equal(it->waiting[i].log, log) &&
             strstr(it->waiting[i].why, leat_err_text(LEAT_E_DAMAGED)))
             return true;
     return false;
 }
 
-static void failed_see(struct scenario *scenario, const struct leat_coordinator *coordinator)
+static void failed_see(struct scenario *scenario, unsigned leader,
+                       const struct leat_coordinator *coordinator)
 {
     const struct co_recovery *it = coordinator->recovery;
-    for (uint32_t t = 0; t < it->task_count; t++) {
-        const struct co_recover_log *log = &it->logs[it->tasks[t].log];
-        if (it->tasks[t].before || log->decision != LEAT_RECOVER_WAITS || log->undecided ||
-            !waits_for_damage(it, log->ref))
-            continue;
-        for (uint32_t i = 0; i < log->row_count; i++)
-            if (it->rows[log->row_first + i].holds)
-                damaged_see(scenario, coordinator, log, &it->rows[log->row_first + i]);
+    for (uint32_t t = 0; t < seen[leader].asked_count; t++) {
+        const struct asked *asked = &seen[leader].asked[t];
+        if (asked->before || !waits_for_damage(it, seen[leader].waiting, asked->log)) continue;
+        for (uint32_t node = 0; node < coordinator->machine.node_count; node++)
+            if (asked->holders >> node % 64 & 1) damaged_see(scenario, coordinator, asked, node);
     }
 }
 
@@ -347,13 +368,14 @@ static void after_turn(struct sim_actor *actor)
     const struct co_recovery *it = coordinator ? coordinator->recovery : NULL;
     unsigned leader = server->number;
     if (!it || (seen[leader].attempt == it->attempt && seen[leader].phase == it->phase)) return;
+    /* Where nothing is left to be committed the turn that ends this ends the attempt, too. */
+    if (seen[leader].phase == LEAT_RECOVERY_PREPARE) {
+        asked_see(scenario, leader, coordinator);
+        failed_see(scenario, leader, coordinator);
+    }
     if (it->phase == LEAT_RECOVERY_PREPARE) {
         logs_see(scenario, coordinator);
-        tasks_see(scenario, leader, coordinator, false);
-    }
-    if (it->phase == LEAT_RECOVERY_COMMIT && seen[leader].phase == LEAT_RECOVERY_PREPARE) {
-        tasks_see(scenario, leader, coordinator, true);
-        failed_see(scenario, coordinator);
+        asked_note(scenario, leader, coordinator);
     }
     seen[leader].attempt = it->attempt;
     seen[leader].phase = it->phase;
