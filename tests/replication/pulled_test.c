@@ -1,5 +1,5 @@
-/* What is pulled, and what is looked at, is what was asked for: by each part of its name, and at the bounds of its size.
- * A backup alone. */
+/* What is pulled, and what is looked at, is what was asked for: by each part of its name, and at the bounds of its
+ * size. A backup alone. */
 #include "tests/replication/pieces_rig.h"
 
 static void pulled(struct rig *rig, struct leat_backup_pull *pull)
