@@ -242,6 +242,17 @@ static void row_of_another(void)
     row_comes(3, 30);
 }
 
+static void refused_row(void)
+{
+    uint8_t control[64];
+    struct rep_pair refused = {10, (uint64_t)LEAT_E_NOT_FOUND, 0};
+    own_row();
+    rig->quiet = true;
+    rig_answer_bytes(rig, 1, LEAT_REP_SETTLE, LEAT_OK, control,
+                     rep_pairs_encode(&refused, 1, control, sizeof control));
+    trace("-> %u copies, version %u\n", set->copy_count, owned->version);
+}
+
 /* Goal: what a head's copies are is said of them without what was passed over; one that nobody knows goes when there
  * are enough, each answered. */
 static void row_of_a_head_is_judged(void **state)
@@ -257,6 +268,7 @@ static void row_of_a_head_is_judged(void **state)
     CASE(begun, row_of_another, rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_CLOSED);
     CASE(begun, row_of_another, rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_RESERVED);
     row_state = LEAT_SEGMENT_OPEN;
+    CASE_AS_IT_IS(begun, refused_row); /* an open one is its session's */
     TRACE_IS("set->seg->passed_bytes = 7: n1 SETTLE h10=KEEP/e5/p0, 10 s\n"
              ".\n"
              "(void)0: n3 SETTLE h30=DROP/e5/p0, 10 s\n"
@@ -274,7 +286,10 @@ static void row_of_a_head_is_judged(void **state)
              ".\n"
              "rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_RESERVED: n3 SETTLE "
              "h30=LEAVE/e5/p0, 10 s\n"
-             ".\n");
+             ".\n"
+             "(void)0: n1 SETTLE h10=KEEP/e5/p0, 10 s\n"
+             ".\n"
+             "-> 2 copies, version 1\n");
 }
 
 /* Goal: what a session of before wrote may still land, until its backup is started anew: what it has open is left. */
@@ -297,6 +312,35 @@ static void session_that_ended_may_still_write(void **state)
     rig_peer_down(rig, 1); /* there was no session */
     assert_false(peer->cut);
     trace_begin();
+}
+
+static void comes_up(void)
+{
+    rig_peer_up(rig, 1);
+    trace("-> %s\n", rig_peer(rig, 1)->attach_busy ? "asked" : "not asked");
+}
+
+static void not_attached(void)
+{
+    begun();
+    rig_peer(rig, 1)->attached = false;
+}
+
+/* Goal: a node is asked for memory once, when it can be reached and has given none. */
+static void node_is_attached_once(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(begun, comes_up);
+    CASE_AS_IT_IS(not_attached, comes_up);
+    CASE(not_attached, comes_up, rig_peer(rig, 1)->attaching = true);
+    CASE(not_attached, comes_up, rig_peer(rig, 1)->attach_busy = true);
+    CASE(not_attached, comes_up, rig->call_rc = LEAT_E_CLOSED);
+    TRACE_IS("(void)0: -> not asked\n"
+             "(void)0: n1 ATTACH, 10 s\n"
+             "-> asked\n"
+             "rig_peer(rig, 1)->attaching = true: -> not asked\n"
+             "rig_peer(rig, 1)->attach_busy = true: -> asked\n"
+             "rig->call_rc = LEAT_E_CLOSED: -> not asked\n");
 }
 
 static void audit(void)
@@ -403,6 +447,7 @@ int main(void)
         TRACE_TEST(own_copy_is_damaged_where_its_file_is),
         TRACE_TEST(row_of_a_head_is_judged),
         TRACE_TEST(session_that_ended_may_still_write),
+        TRACE_TEST(node_is_attached_once),
         TRACE_TEST(audit_waits_for_what_is_settled),
         TRACE_TEST(answer_counts_against_who_was_asked_as_well),
     };

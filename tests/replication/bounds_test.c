@@ -105,6 +105,24 @@ static void version_is_as_large_as_can_be(void **state)
     rig_free(rig);
 }
 
+/* Goal: what can't be read opens nothing; a node that says nothing of its room has room. */
+static void open_needs_a_message_and_no_opinion_about_room(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    rig_image(rig, 7);
+    struct rep_body body = rig_body(rig, 0, 7, 0);
+    rig_hear(rig, &rig_w1, LEAT_REP_OPEN, (const uint8_t *)"\xc1", 1);
+    rig_hear(rig, &rig_w1, LEAT_REP_OPEN, (const uint8_t *)"\x91\x00", 2);
+    rig->backup->options.is_full = NULL;
+    rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
+    TRACE_IS("1: INVALID\n"
+             "2: INVALID\n"
+             "store RESERVE s7 1/2/3 e5 cap 65536 d1 v1 role 1 writer 11 there\n");
+    rig->keep_count = 0;
+    rig_free(rig);
+}
+
 /* Goal: an audit says from where, and of what; more than that is not looked at. */
 static void audit_has_two_fields(void **state)
 {
@@ -164,17 +182,28 @@ static void only_a_trailer_ends_it(void **state)
     struct leat_extent begins = {at + sizeof start, start.crc};
     trace("%s\n",
           leat_err_name(leat_backup_flush(rig->backup, rig_log, rep->seg->id, begins, NULL, NULL)));
+    rep->seg->extent = begins; /* of one that is open this says nothing */
+    trace("%s\n",
+          leat_err_name(leat_backup_flush(rig->backup, rig_log, rep->seg->id, begins, NULL, NULL)));
     struct rep_body body = rig_body(rig, rep->handle, 7, 1);
     body.extent = begins;
     rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    struct leat_entry trailer = {.type = LEAT_ENTRY_TRAILER, .crc = 5};
+    memcpy(rep->seg->buffer + RIG_CAPACITY - sizeof trailer, &trailer, sizeof trailer);
+    body.extent = (struct leat_extent){RIG_CAPACITY, 5};
+    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body); /* to the last byte */
+    rig->keep_count = 0;
+    rep->busy = 0;
     body.extent.bytes = sizeof start - 1;
     rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
     body.extent.bytes = RIG_CAPACITY + 8;
     rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
     TRACE_IS("NOT_FOUND\n"
+             "NOT_FOUND\n"
              "2: DAMAGED\n"
-             "3: DAMAGED\n"
-             "4: DAMAGED\n");
+             "store PARK s7 65536:1\n"
+             "4: DAMAGED\n"
+             "5: DAMAGED\n");
     rig_free(rig);
 }
 
@@ -359,6 +388,7 @@ int main(void)
         TRACE_TEST(part_is_whole_by_its_whole_name),
         TRACE_TEST(part_is_whole_within_its_memory),
         TRACE_TEST(version_is_as_large_as_can_be),
+        TRACE_TEST(open_needs_a_message_and_no_opinion_about_room),
         TRACE_TEST(audit_has_two_fields),
         TRACE_TEST(beginning_is_read_within_the_segment),
         TRACE_TEST(only_a_trailer_ends_it),

@@ -59,6 +59,229 @@ static void copy_that_is_one_too_many_goes(void **state)
              "owned->options.copies = 2, set->seg->rotten = true: .\n");
 }
 
+static void begin_better(void)
+{
+    leat_mem_fail_at(1);
+    const struct rep_copy *begun_one = rep_better_begin(rig->primary, rig->now_us);
+    leat_mem_fail_at(0);
+    trace("without memory %s, ", begun_one ? "begun" : "not begun");
+    begun_one = rep_better_begin(rig->primary, rig->now_us + 10 * 1000 * 1000);
+    trace("-> %s, %u copies\n", begun_one ? begun_one->peer->node.name : "none", set->copy_count);
+}
+
+static void lies_badly(void)
+{
+    closed_one();
+    memcpy(copy->peer->node.host, "h0", 3);
+    rep_place_judge(set);
+}
+
+/* Goal: a better place is made use of where there is memory to ask for it. */
+static void better_place_is_asked_for_a_copy(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(lies_badly, begin_better);
+    CASE(lies_badly, begin_better, rig_peer(rig, 3)->node.draining = true);
+    TRACE_IS(
+        "(void)0: without memory not begun, n3 OPEN s0 h0 v1 d1 part, 2 s\n"
+        "-> n3, 3 copies\n"
+        "rig_peer(rig, 3)->node.draining = true: without memory not begun, -> none, 2 copies\n");
+}
+
+static uint64_t row_handle;
+static uint32_t row_bytes, row_state, row_epoch;
+static unsigned row_node;
+static bool without_memory;
+
+static void row_comes(void)
+{
+    uint8_t control[128];
+    struct leat_msg_writer writer;
+    struct rep_row row = {.handle = row_handle,
+                          .log = {1, 2, 3},
+                          .epoch = {row_epoch},
+                          .version = 1,
+                          .state = row_state,
+                          .extent = {row_bytes, 128}};
+    rig->quiet = true;
+    rep_audit_all(rig_peer(rig, row_node));
+    rig_pass(rig, 20 * 1000);
+    rig->quiet = false;
+    leat_msg_writer_init(&writer, control, sizeof control);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_u64(&writer, 0);
+    leat_msg_write_array(&writer, 1);
+    rep_row_write(&writer, &row);
+    leat_mem_fail_at(without_memory);
+    rig_answer_bytes(rig, row_node, LEAT_REP_AUDIT, LEAT_OK, control, writer.used);
+    leat_mem_fail_at(0);
+    trace("-> %u copies\n", set->copy_count);
+}
+
+/* Node 1 is asked for what it has; its copy is replica 10 there, unless it has gone. */
+static void told_by_node_1(void)
+{
+    closed_one();
+    for (unsigned i = 1; i <= 3; i++)
+        rig_peer(rig, i)->node.draining = true;
+    row_handle = 11;
+    row_node = 1;
+    without_memory = false;
+    row_bytes = 128;
+    row_state = LEAT_SEGMENT_CLOSED;
+    row_epoch = RIG_EPOCH;
+}
+
+static void of_an_owner_before(void)
+{
+    set->seg->epoch.v = row_epoch = RIG_EPOCH - 1;
+}
+
+/* Goal: a closed replica counts where it is the same, its node has no other, and a copy is lacking; else it goes when
+ * there are enough. One of an owner of before that may hold more is cut to what was decided. */
+static void closed_replica_is_judged(void **state)
+{
+    (void)state;
+    CASE(told_by_node_1, row_comes, row_handle = 10);
+    CASE(told_by_node_1, row_comes, row_handle = 10, row_state = LEAT_SEGMENT_RESERVED);
+    CASE_AS_IT_IS(told_by_node_1, row_comes);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy));
+    CASE(told_by_node_1, row_comes, rep_copy_remove(set->copies[1]));
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), row_bytes = 64);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), set->seg->extent.crc++);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), set->close = (void *)set);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), row_state = LEAT_SEGMENT_OPEN);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), of_an_owner_before(), row_bytes = 64);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), of_an_owner_before(), row_bytes = 256);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), of_an_owner_before(), row_epoch--,
+         row_bytes = 256);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), row_bytes = 256);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(set->copies[1]), of_an_owner_before(),
+         row_bytes = 256);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), of_an_owner_before(), row_bytes = 64,
+         row_state = LEAT_SEGMENT_OPEN);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), of_an_owner_before(), row_bytes = 256,
+         rig_peer(rig, 1)->seal_busy = true);
+    CASE(told_by_node_1, row_comes, owned->silent = true);
+    CASE(told_by_node_1, row_comes, set->dropping = true);
+    CASE(told_by_node_1, row_comes, set->seg->rotten = true);
+    CASE(told_by_node_1, row_comes, row_epoch++);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), without_memory = true);
+    CASE(told_by_node_1, row_comes, row_node = 3);
+    CASE(told_by_node_1, row_comes, row_node = 3, copy->state = REP_COPY_OPEN, copy->writes = 1);
+    TRACE_IS(
+        "row_handle = 10: n1 SETTLE h10=KEEP/e5/p1, 10 s\n"
+        "-> 2 copies\n"
+        "row_handle = 10, row_state = LEAT_SEGMENT_RESERVED: -> 1 copies\n"
+        "(void)0: n1 SETTLE h11=DROP/e5/p0, 10 s\n"
+        "-> 2 copies\n"
+        "rep_copy_remove(copy): n1 SETTLE h11=KEEP/e5/p1, 10 s\n"
+        "-> 2 copies\n"
+        "rep_copy_remove(set->copies[1]): -> 1 copies\n"
+        "rep_copy_remove(copy), row_bytes = 64: -> 1 copies\n"
+        "rep_copy_remove(copy), set->seg->extent.crc++: -> 1 copies\n"
+        "rep_copy_remove(copy), set->close = (void *)set: -> 1 copies\n"
+        "rep_copy_remove(copy), row_state = LEAT_SEGMENT_OPEN: -> 1 copies\n"
+        "rep_copy_remove(copy), of_an_owner_before(), row_bytes = 64: -> 1 copies\n"
+        "rep_copy_remove(copy), of_an_owner_before(), row_bytes = 256: n1 SEAL s0 h11 v1 d1 "
+        "128:128 e4/5, 10 s\n"
+        "-> 1 copies\n"
+        "rep_copy_remove(copy), of_an_owner_before(), row_epoch--, row_bytes = 256: -> 1 copies\n"
+        "rep_copy_remove(copy), row_bytes = 256: -> 1 copies\n"
+        "rep_copy_remove(set->copies[1]), of_an_owner_before(), row_bytes = 256: -> 1 copies\n"
+        "rep_copy_remove(copy), of_an_owner_before(), row_bytes = 64, row_state = "
+        "LEAT_SEGMENT_OPEN: n1 SEAL s0 h11 v1 d1 128:128 e4/5, 10 s\n"
+        "-> 1 copies\n"
+        "rep_copy_remove(copy), of_an_owner_before(), row_bytes = 256, rig_peer(rig, 1)->seal_busy "
+        "= true: -> 1 copies\n"
+        "owned->silent = true: -> 2 copies\n"
+        "set->dropping = true: -> 2 copies\n"
+        "set->seg->rotten = true: -> 2 copies\n"
+        "row_epoch++: -> 2 copies\n"
+        "rep_copy_remove(copy), without_memory = true: -> 1 copies\n"
+        "row_node = 3: n3 SETTLE h11=DROP/e5/p0, 10 s\n"
+        "-> 2 copies\n"
+        "row_node = 3, copy->state = REP_COPY_OPEN, copy->writes = 1: -> 2 copies\n");
+}
+
+/* Goal: an answer that says to have more rows than there may be is none. */
+static void answer_of_too_many_rows_is_none(void **state)
+{
+    (void)state;
+    for (uint32_t count = LEAT_REP_BATCH_MAX; count <= LEAT_REP_BATCH_MAX + 1; count++) {
+        static uint8_t control[64 * 1024];
+        struct leat_msg_writer writer;
+        told_by_node_1();
+        struct rep_row row = {.log = {1, 2, 3}, .segment = {9}, .epoch = {RIG_EPOCH}};
+        rig->quiet = true;
+        rep_audit_all(rig_peer(rig, 1));
+        rig_pass(rig, 20 * 1000);
+        leat_msg_writer_init(&writer, control, sizeof control);
+        leat_msg_write_array(&writer, 2);
+        leat_msg_write_u64(&writer, 0);
+        leat_msg_write_array(&writer, count);
+        for (row.handle = 1; row.handle <= count; row.handle++)
+            rep_row_write(&writer, &row);
+        rig_answer_bytes(rig, 1, LEAT_REP_AUDIT, LEAT_OK, control, writer.used);
+        trace("%u rows: %u settled\n", count, rig_peer(rig, 1)->settle_sent);
+    }
+    TRACE_IS("512 rows: 512 settled\n"
+             "513 rows: 0 settled\n");
+}
+
+static void ends(enum leat_keep_kind kind)
+{
+    rig->quiet = true;
+    rig_end(rig, kind, 0, 128);
+    rig->quiet = false;
+    trace("-> %u copies\n", set->copy_count);
+}
+
+static void is_closed(void)
+{
+    ends(LEAT_KEEP_CLOSE);
+}
+
+static void is_parked(void)
+{
+    ends(LEAT_KEEP_PARK);
+}
+
+/* Goal: copies that acks did not need yet are given up when a segment is closed or parked. */
+static void copies_that_do_not_count_are_given_up_at_an_end(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(begun, is_closed);
+    CASE(begun, is_closed, copy->counted = false);
+    CASE_AS_IT_IS(begun, is_parked);
+    CASE(begun, is_parked, copy->counted = false);
+    CASE(begun, is_parked, copy->counted = set->copies[1]->counted = false);
+    TRACE_IS("(void)0: -> 2 copies\n"
+             "copy->counted = false: -> 1 copies\n"
+             "(void)0: -> 2 copies\n"
+             "copy->counted = false: -> 1 copies\n"
+             "copy->counted = set->copies[1]->counted = false: -> 0 copies\n");
+}
+
+static void wanted(void)
+{
+    trace("-> %d\n", rep_head_copy_wanted(owned, set->seg));
+}
+
+/* Goal: a head that is not parked is wanted for a copy at once, where there is a node for it. */
+static void open_head_is_wanted_at_once(void **state)
+{
+    (void)state;
+    CASE(begun, wanted, rep_copy_remove(copy), set->lost_us = rig->now_us);
+    CASE(begun, wanted, rep_copy_remove(copy), set->lost_us = rig->now_us, set->want_parked = true);
+    CASE(begun, wanted, rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true,
+         rig_peer(rig, 3)->node.draining = true);
+    TRACE_IS("rep_copy_remove(copy), set->lost_us = rig->now_us: -> 1\n"
+             "rep_copy_remove(copy), set->lost_us = rig->now_us, set->want_parked = true: -> 0\n"
+             "rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true, rig_peer(rig, "
+             "3)->node.draining = true: -> 0\n");
+}
+
 static void made_anew(void)
 {
     closed_one();
@@ -84,8 +307,8 @@ static void recopy(void)
           rig->primary->reading ? ", reading" : "", rig->primary->recopy ? "" : ", done");
 }
 
-/* Goal: a copy that is made anew gets what is not there yet, out of memory or of the file, as fast as is allowed and one
- * piece at a time. */
+/* Goal: a copy that is made anew gets what is not there yet, out of memory or of the file, as fast as is allowed and
+ * one piece at a time. */
 static void copy_that_is_made_anew_gets_what_is_missing(void **state)
 {
     (void)state;
@@ -100,6 +323,7 @@ static void copy_that_is_made_anew_gets_what_is_missing(void **state)
     CASE(made_anew, recopy, copy->state = REP_COPY_CLOSED);
     CASE(made_anew, recopy, copy->writes = 1);
     CASE(made_anew, recopy, copy->session--);
+    CASE(made_anew, recopy, copy->session--, set->seg->buffer = NULL);
     CASE(made_anew, recopy, set->dropping = true);
     CASE(made_anew, recopy, rig->primary->reading = true);
     CASE(made_anew, recopy, rig->write_rc = LEAT_E_CLOSED);
@@ -119,6 +343,7 @@ static void copy_that_is_made_anew_gets_what_is_missing(void **state)
              "copy->state = REP_COPY_CLOSED: -> as it is, sent 0 of 128, 4096 left, done\n"
              "copy->writes = 1: -> as it is, sent 0 of 128, 4096 left\n"
              "copy->session--: -> as it is, sent 0 of 128, 4096 left\n"
+             "copy->session--, set->seg->buffer = NULL: -> as it is, sent 0 of 128, 4096 left\n"
              "set->dropping = true: -> as it is, sent 0 of 128, 4096 left\n"
              "rig->primary->reading = true: -> as it is, sent 0 of 128, 4096 left, reading\n"
              "rig->write_rc = LEAT_E_CLOSED: -> as it is, sent 0 of 128, 4096 left\n");
@@ -128,6 +353,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(copy_that_is_one_too_many_goes),
+        TRACE_TEST(better_place_is_asked_for_a_copy),
+        TRACE_TEST(closed_replica_is_judged),
+        TRACE_TEST(open_head_is_wanted_at_once),
+        TRACE_TEST(answer_of_too_many_rows_is_none),
+        TRACE_TEST(copies_that_do_not_count_are_given_up_at_an_end),
         TRACE_TEST(copy_that_is_made_anew_gets_what_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -212,6 +212,60 @@ static void target_fails_where_the_link_takes_nothing(void **state)
     }
 }
 
+/* Goal: a target for which the link takes no question is told so. */
+static void attach_that_the_link_does_not_take_fails(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(LEAT_RMEM_TCP);
+    assert_int_equal(attach(rig, NODE, 1u << LEAT_RMEM_TCP), LEAT_OK);
+    net.call_rc = LEAT_E_NO_MEMORY;
+    up();
+    mails();
+    leat_rmem_detach(rig->target);
+    mails();
+    TRACE_IS("open there:1 for backup/7 actor 3 purpose 3\n"
+             "failed NO_MEMORY \"the memory budget is used up\"\n");
+    assert_int_equal(rig->transport->target_count, 0);
+    rig_free(rig);
+}
+
+/* Goal: who wants no sentence is refused as well; a write past the arena's end is none. */
+static void refusals_need_no_sentence(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_attached(LEAT_RMEM_TCP);
+    struct leat_rmem_target *target = NULL;
+    struct leat_rmem_grant grant = grant_of(0);
+    leat_err rc = rig->writer->attach(rig->writer->ctx, NODE, &grant, &handler, rig, &target, NULL);
+    assert_int_equal(rc, LEAT_E_UNSUPPORTED);
+    trace_begin();
+    (void)write_one(rig, 0, LEAT_ARENA_STEP_BYTES - 3);
+    (void)write_one(rig, 1, LEAT_ARENA_STEP_BYTES - 4);
+    TRACE_IS("0: OFFSET_OUT_OF_RANGE\n"
+             "WRITE t1 n1 arena 8 @67108860 of 1\n");
+    leat_rmem_detach(rig->target);
+    ends(0, LEAT_OK);
+    rig_free(rig);
+}
+
+/* Goal: that a target has failed is told once, whatever else happens to its node. */
+static void failure_is_told_once(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_attached(LEAT_RMEM_TCP);
+    trace_begin();
+    down(LEAT_E_TIMEOUT);
+    assert_int_equal(leat_transport_node_set(rig->transport, NODE, "backup", "there:1", 0),
+                     LEAT_OK);
+    mails();
+    TRACE_IS("failed TIMEOUT \"it went\"\n"
+             "close\n");
+    leat_rmem_detach(rig->target);
+    mails();
+    assert_int_equal(rig->transport->target_count, 0);
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +274,9 @@ int main(void)
         TRACE_TEST(links_are_closed_at_the_end),
         TRACE_TEST(write_waits_for_room_on_the_link),
         TRACE_TEST(target_fails_where_the_link_takes_nothing),
+        TRACE_TEST(refusals_need_no_sentence),
+        TRACE_TEST(failure_is_told_once),
+        TRACE_TEST(attach_that_the_link_does_not_take_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
