@@ -253,12 +253,17 @@ static void fences_done(struct leat_backup *backup)
     }
 }
 
-static void on_retired(struct leat_store_arena_op *op)
+static void memory_end(struct backup_writer *writer)
 {
-    struct backup_writer *writer = op->owner;
     const struct leat_rmem_host *host = writer->backup->options.rmem;
     if (!LEAT_BUG(NO_FENCE)) host->retire(host->ctx, writer->rmem);
     writer->rmem = NULL;
+}
+
+static void on_retired(struct leat_store_arena_op *op)
+{
+    struct backup_writer *writer = op->owner;
+    memory_end(writer);
     writer->at_store = NULL;
     backup_writer_left(writer);
 }
@@ -274,6 +279,7 @@ void backup_writer_left(struct backup_writer *writer)
             .added = writer->at_store, .on_done = on_retired, .owner = writer};
         leat_store_arena_retire(backup->options.store, backup->options.env->post, &writer->retire);
     }
+    if (writer->failed && writer->rmem) memory_end(writer); /* the store never had it */
     if (writer->rmem || writer->replicas || writer->growing) return;
     leat_list_remove(&writer->link);
     backup->writer_count--;

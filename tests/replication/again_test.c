@@ -192,12 +192,55 @@ static void fenced_writer_goes_with_its_last_replica(void **state)
     rig_free(rig);
 }
 
+static const struct leat_link_identity w3 = {.node = "w3", .incarnation = 13, .cores = 1};
+
+/* Goal: a writer whose memory the store could not take on goes when it is fenced, and its memory with it. */
+static void writer_that_the_store_could_not_have_goes(void **state)
+{
+    (void)state;
+    for (unsigned fenced_first = 0; fenced_first < 2; fenced_first++) {
+        struct rig *rig = rig_new();
+        unsigned before = rig->backup->writer_count;
+        rig_hear(rig, &w3, LEAT_REP_ATTACH, (const uint8_t *)"\x90", 1);
+        assert_int_equal(rig->backup->writer_count, before + 1);
+        if (fenced_first) leat_backup_release(rig->backup, w3.node, w3.incarnation);
+        leat_mem_fail_at(1);
+        world_run(rig->world, 300 * 1000);
+        leat_mem_fail_at(0);
+        if (fenced_first)
+            TRACE_IS("1: STALE_EPOCH\n");
+        else
+            TRACE_IS("1: NO_MEMORY\n");
+        if (!fenced_first) leat_backup_release(rig->backup, w3.node, w3.incarnation);
+        assert_null(backup_writer_find(rig->backup, w3.node, w3.incarnation));
+        assert_int_equal(rig->backup->writer_count, before);
+        rig_free(rig);
+    }
+}
+
+/* Goal: a writer that is fenced before the store has taken its memory on is not asked of the store. */
+static void writer_that_the_store_has_not_yet_waits(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    rig_hear(rig, &w3, LEAT_REP_ATTACH, (const uint8_t *)"\x90", 1);
+    struct backup_writer *writer = backup_writer_find(rig->backup, w3.node, w3.incarnation);
+    leat_backup_release(rig->backup, w3.node, w3.incarnation);
+    assert_true(writer->fenced && !writer->retiring && writer->rmem);
+    world_run(rig->world, 300 * 1000);
+    assert_null(backup_writer_find(rig->backup, w3.node, w3.incarnation));
+    trace_begin();
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(requests_that_ended_are_free),
         TRACE_TEST(pull_without_memory_leaves_nothing),
         TRACE_TEST(fenced_writer_goes_with_its_last_replica),
+        TRACE_TEST(writer_that_the_store_could_not_have_goes),
+        TRACE_TEST(writer_that_the_store_has_not_yet_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
