@@ -117,6 +117,7 @@ static void close_of_a_part_makes_it_whole_after_that(void **state)
         struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, true);
         struct rep_body body = rig_body(rig, rep->handle, 7, 3);
         body.version = 2;
+        uint64_t rpcs = rig->backup->accounts.control_rpcs;
         rig_ask(rig, &rig_w1, LEAT_REP_CLOSE, &body);
         rig_stored(rig, LEAT_KEEP_CLOSE, fails == 1 ? LEAT_E_DISK : LEAT_OK);
         if (fails != 1) rig_stored(rig, LEAT_KEEP_STAMP, fails == 2 ? LEAT_E_DISK : LEAT_OK);
@@ -132,6 +133,7 @@ static void close_of_a_part_makes_it_whole_after_that(void **state)
                      "store STAMP s7 v2 role 1 writer 11\n"
                      "1: answer h1 @65536\n");
         assert_int_equal(rep->seg->incomplete, fails > 0);
+        assert_int_equal(rig->backup->accounts.control_rpcs, rpcs + (fails != 1));
         assert_int_equal(rep->seg->state, fails == 1 ? LEAT_SEGMENT_RESERVED : LEAT_SEGMENT_CLOSED);
         assert_int_equal(rep->busy, 0);
         assert_int_equal(rig->backup->accounts.segments, fails == 0);

@@ -263,6 +263,66 @@ static void copies_that_do_not_count_are_given_up_at_an_end(void **state)
              "copy->counted = set->copies[1]->counted = false: -> 0 copies\n");
 }
 
+static void unknown_row(void)
+{
+    set->id.v = 9; /* the row is of 0 */
+    row_comes();
+}
+
+/* Goal: while older segments of a log are still to come nothing of it is called unknown; when they are here, it is. */
+static void unknown_replica_goes_when_the_log_is_whole(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(told_by_node_1, unknown_row);
+    CASE(told_by_node_1, unknown_row, owned->options.older_follow = true);
+    CASE(told_by_node_1, unknown_row, owned->options.older_follow = true,
+         leat_primary_log_whole(owned));
+    CASE(told_by_node_1, unknown_row, owned->options.unsure.end = 1);
+    TRACE_IS("(void)0: n1 SETTLE h11=DROP/e5/p0, 10 s\n"
+             "-> 2 copies\n"
+             "owned->options.older_follow = true: -> 2 copies\n"
+             "owned->options.older_follow = true, leat_primary_log_whole(owned): n1 SETTLE "
+             "h11=DROP/e5/p0, 10 s\n"
+             "-> 2 copies\n"
+             "owned->options.unsure.end = 1: -> 2 copies\n");
+}
+
+static void tell(void)
+{
+    struct leat_primary *primary = rig->primary;
+    rep_recopy_step(primary, rig->now_us);
+    trace("-> lacks since %llu, %llu had been copied\n",
+          (unsigned long long)primary->lacks_since_us, (unsigned long long)primary->lacks_bytes);
+}
+
+static void lacking(void)
+{
+    closed_one();
+    rig->now_us = 5000 * 1000;
+    for (unsigned i = 1; i <= 3; i++)
+        rig_peer(rig, i)->node.draining = true;
+    rep_copy_remove(copy);
+    rep_set_settle(set);
+    rig->primary->accounts.recopied_bytes = 77;
+}
+
+/* Goal: since when copies are missing, and what had been copied then, stays until none is. */
+static void what_is_missing_is_counted_from_its_beginning(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(lacking, tell);
+    CASE(lacking, tell, rig->primary->lacks_since_us = 4, rig->primary->lacks_bytes = 44);
+    CASE(lacking, tell, owned->options.copies = 2, rep_set_settle(set));
+    CASE(lacking, tell, owned->options.copies = 2, rep_set_settle(set),
+         rig->primary->lacks_since_us = 4, rig->primary->lacks_bytes = 44);
+    TRACE_IS("(void)0: -> lacks since 5000000, 77 had been copied\n"
+             "rig->primary->lacks_since_us = 4, rig->primary->lacks_bytes = 44: -> lacks since 4, "
+             "44 had been copied\n"
+             "owned->options.copies = 2, rep_set_settle(set): -> lacks since 0, 0 had been copied\n"
+             "owned->options.copies = 2, rep_set_settle(set), rig->primary->lacks_since_us = 4, "
+             "rig->primary->lacks_bytes = 44: -> lacks since 0, 44 had been copied\n");
+}
+
 static void wanted(void)
 {
     trace("-> %d\n", rep_head_copy_wanted(owned, set->seg));
@@ -355,6 +415,8 @@ int main(void)
         TRACE_TEST(copy_that_is_one_too_many_goes),
         TRACE_TEST(better_place_is_asked_for_a_copy),
         TRACE_TEST(closed_replica_is_judged),
+        TRACE_TEST(unknown_replica_goes_when_the_log_is_whole),
+        TRACE_TEST(what_is_missing_is_counted_from_its_beginning),
         TRACE_TEST(open_head_is_wanted_at_once),
         TRACE_TEST(answer_of_too_many_rows_is_none),
         TRACE_TEST(copies_that_do_not_count_are_given_up_at_an_end),
