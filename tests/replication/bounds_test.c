@@ -123,6 +123,23 @@ static void open_needs_a_message_and_no_opinion_about_room(void **state)
     rig_free(rig);
 }
 
+/* Goal: there are so many replicas and no more. */
+static void table_ends_somewhere(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct leat_backup *backup = rig->backup;
+    struct rep_body body = rig_body(rig, 0, 7, 0);
+    uint32_t count = backup->slot_count, hint = backup->slot_free_hint;
+    backup->slot_count = backup->slot_free_hint = BACKUP_SLOTS_MAX; /* as if there were so many */
+    rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
+    backup->slot_count = count;
+    backup->slot_free_hint = hint;
+    TRACE_IS("1: TOO_MANY\n");
+    assert_int_equal(backup->replica_count, 0);
+    rig_free(rig);
+}
+
 /* Goal: an audit says from where, and of what; more than that is not looked at. */
 static void audit_has_two_fields(void **state)
 {
@@ -389,6 +406,7 @@ int main(void)
         TRACE_TEST(part_is_whole_within_its_memory),
         TRACE_TEST(version_is_as_large_as_can_be),
         TRACE_TEST(open_needs_a_message_and_no_opinion_about_room),
+        TRACE_TEST(table_ends_somewhere),
         TRACE_TEST(audit_has_two_fields),
         TRACE_TEST(beginning_is_read_within_the_segment),
         TRACE_TEST(only_a_trailer_ends_it),
