@@ -376,6 +376,52 @@ static void audit_waits_for_what_is_settled(void **state)
 
 /* ---- questions ---- */
 
+static void silent(void)
+{
+    rep_silence_shed(rig->primary, rig->now_us);
+    trace("-> %s\n", rig_peer(rig, 1)->attached ? "stays" : "is left");
+}
+
+/* Silent for 400 ms, of 300 that are given; answers took 10 s, and that was so long ago. */
+static void slow_before(uint64_t ago_us)
+{
+    struct rep_peer *peer = rig_peer(rig, 1);
+    calm();
+    rig->now_us += UINT64_C(1000) * 1000 * 1000;
+    rig->primary->options.quiet_us = 300 * 1000;
+    peer->ops = 1;
+    peer->ops_us = peer->heard_us = rig->now_us - 400 * 1000;
+    peer->missed = 4;
+    peer->took_us = 10 * 1000 * 1000;
+    peer->took_at_us = rig->now_us - ago_us;
+}
+
+/* Goal: who was slow of late is given longer, half of that after each three seconds. */
+static void slowness_is_forgotten(void **state)
+{
+    (void)state;
+    CASE(begun, silent, slow_before(0));
+    CASE(begun, silent, slow_before(7 * 3000 * 1000 - 1));
+    CASE(begun, silent, slow_before(7 * 3000 * 1000));
+    CASE(begun, silent, slow_before(UINT64_C(64) * 3000 * 1000 - 1));
+    CASE(begun, silent, slow_before(UINT64_C(64) * 3000 * 1000));
+    CASE(begun, silent, slow_before(UINT64_C(65) * 3000 * 1000));
+    TRACE_IS("slow_before(0): -> stays\n"
+             "slow_before(7 * 3000 * 1000 - 1): -> stays\n"
+             "slow_before(7 * 3000 * 1000): cut n1\n"
+             "detach n1\n"
+             "-> is left\n"
+             "slow_before(UINT64_C(64) * 3000 * 1000 - 1): cut n1\n"
+             "detach n1\n"
+             "-> is left\n"
+             "slow_before(UINT64_C(64) * 3000 * 1000): cut n1\n"
+             "detach n1\n"
+             "-> is left\n"
+             "slow_before(UINT64_C(65) * 3000 * 1000): cut n1\n"
+             "detach n1\n"
+             "-> is left\n");
+}
+
 static void both_asked(void)
 {
     begun();
@@ -449,6 +495,7 @@ int main(void)
         TRACE_TEST(session_that_ended_may_still_write),
         TRACE_TEST(node_is_attached_once),
         TRACE_TEST(audit_waits_for_what_is_settled),
+        TRACE_TEST(slowness_is_forgotten),
         TRACE_TEST(answer_counts_against_who_was_asked_as_well),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,11 +80,17 @@ static void part_is_whole_within_its_memory(void **state)
     uint8_t *buffer = rep->seg->buffer;
     rep->seg->buffer = NULL;
     rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
+    rig_ask(rig, &rig_w1, LEAT_REP_CLOSE, &body);
+    rep->seg->incomplete = false;
+    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    rep->seg->incomplete = true;
     rep->seg->buffer = buffer;
     body.extent.bytes = RIG_CAPACITY + 8;
     rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
     TRACE_IS("1: DAMAGED\n"
-             "2: DAMAGED\n");
+             "2: DAMAGED\n"
+             "3: DAMAGED\n"
+             "4: DAMAGED\n");
     rig_free(rig);
 }
 

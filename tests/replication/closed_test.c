@@ -88,6 +88,40 @@ static void better_place_is_asked_for_a_copy(void **state)
         "rig_peer(rig, 3)->node.draining = true: without memory not begun, -> none, 2 copies\n");
 }
 
+static void look_at_all(void)
+{
+    rig->primary->crowded_left = rig->primary->crowded_count;
+    const struct rep_copy *begun_one = rep_better_begin(rig->primary, rig->now_us);
+    trace("-> %s, %s\n", begun_one ? "begun" : "none",
+          set->places == rig->primary->places ? "judged" : "looked at again");
+}
+
+static void nowhere(void)
+{
+    lies_badly();
+    rig_peer(rig, 3)->node.draining = true;
+}
+
+/* Goal: where no place is better that is so until something changes; where one has refused it is asked again. */
+static void segment_without_a_better_place_is_judged(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(nowhere, look_at_all);
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX / 64; i++)
+        CASE(nowhere, look_at_all, set->refused[i] = UINT64_C(1) << 63);
+    CASE(nowhere, look_at_all, set->refused[0] = 1);
+    CASE(nowhere, look_at_all, set->retry_us = rig->now_us + 1);
+    CASE(nowhere, look_at_all, copy->found = true);
+    TRACE_IS("(void)0: -> none, judged\n"
+             "set->refused[i] = UINT64_C(1) << 63: -> none, looked at again\n"
+             "set->refused[i] = UINT64_C(1) << 63: -> none, looked at again\n"
+             "set->refused[i] = UINT64_C(1) << 63: -> none, looked at again\n"
+             "set->refused[i] = UINT64_C(1) << 63: -> none, looked at again\n"
+             "set->refused[0] = 1: -> none, looked at again\n"
+             "set->retry_us = rig->now_us + 1: -> none, looked at again\n"
+             "copy->found = true: -> none, looked at again\n");
+}
+
 static uint64_t row_handle;
 static uint32_t row_bytes, row_state, row_epoch;
 static unsigned row_node;
@@ -414,6 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(copy_that_is_one_too_many_goes),
         TRACE_TEST(better_place_is_asked_for_a_copy),
+        TRACE_TEST(segment_without_a_better_place_is_judged),
         TRACE_TEST(closed_replica_is_judged),
         TRACE_TEST(unknown_replica_goes_when_the_log_is_whole),
         TRACE_TEST(what_is_missing_is_counted_from_its_beginning),
