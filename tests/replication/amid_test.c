@@ -343,6 +343,21 @@ static void node_is_attached_once(void **state)
              "rig->call_rc = LEAT_E_CLOSED: -> not asked\n");
 }
 
+/* Goal: a grant that comes when its node is not there any more is none, and it is asked again a little later. */
+static void grant_that_comes_too_late_is_none(void **state)
+{
+    (void)state;
+    not_attached();
+    rig->quiet = true;
+    rig_peer_up(rig, 1);
+    rig_peer_down(rig, 1);
+    rig_peer(rig, 1)->retry_us = 0;
+    rig_grant(rig, 1);
+    assert_true(!rig_peer(rig, 1)->attached && !rig_peer(rig, 1)->attaching);
+    assert_int_equal(rig_peer(rig, 1)->retry_us, rig->now_us + REP_RETRY_US);
+    trace_begin();
+}
+
 static void audit(void)
 {
     rep_audit_step(rig_peer(rig, 1), rig->now_us);
@@ -494,6 +509,7 @@ int main(void)
         TRACE_TEST(row_of_a_head_is_judged),
         TRACE_TEST(session_that_ended_may_still_write),
         TRACE_TEST(node_is_attached_once),
+        TRACE_TEST(grant_that_comes_too_late_is_none),
         TRACE_TEST(audit_waits_for_what_is_settled),
         TRACE_TEST(slowness_is_forgotten),
         TRACE_TEST(answer_counts_against_who_was_asked_as_well),

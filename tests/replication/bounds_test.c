@@ -120,10 +120,13 @@ static void open_needs_a_message_and_no_opinion_about_room(void **state)
     struct rep_body body = rig_body(rig, 0, 7, 0);
     rig_hear(rig, &rig_w1, LEAT_REP_OPEN, (const uint8_t *)"\xc1", 1);
     rig_hear(rig, &rig_w1, LEAT_REP_OPEN, (const uint8_t *)"\x91\x00", 2);
+    uint8_t control[REP_BODY_BYTES_MAX + 1] = {0};
+    rig_hear(rig, &rig_w1, LEAT_REP_OPEN, control, rep_body_encode(&body, control) + 1);
     rig->backup->options.is_full = NULL;
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
     TRACE_IS("1: INVALID\n"
              "2: INVALID\n"
+             "3: INVALID\n"
              "store RESERVE s7 1/2/3 e5 cap 65536 d1 v1 role 1 writer 11 there\n");
     rig->keep_count = 0;
     rig_free(rig);

@@ -196,6 +196,8 @@ static void closed_replica_is_judged(void **state)
          row_state = LEAT_SEGMENT_OPEN);
     CASE(told_by_node_1, row_comes, rep_copy_remove(copy), of_an_owner_before(), row_bytes = 256,
          rig_peer(rig, 1)->seal_busy = true);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), of_an_owner_before(), row_bytes = 256,
+         set->close = (void *)set);
     CASE(told_by_node_1, row_comes, owned->silent = true);
     CASE(told_by_node_1, row_comes, set->dropping = true);
     CASE(told_by_node_1, row_comes, set->seg->rotten = true);
@@ -228,6 +230,8 @@ static void closed_replica_is_judged(void **state)
         "-> 1 copies\n"
         "rep_copy_remove(copy), of_an_owner_before(), row_bytes = 256, rig_peer(rig, 1)->seal_busy "
         "= true: -> 1 copies\n"
+        "rep_copy_remove(copy), of_an_owner_before(), row_bytes = 256, set->close = (void *)set: "
+        "-> 1 copies\n"
         "owned->silent = true: -> 2 copies\n"
         "set->dropping = true: -> 2 copies\n"
         "set->seg->rotten = true: -> 2 copies\n"
@@ -295,6 +299,63 @@ static void copies_that_do_not_count_are_given_up_at_an_end(void **state)
              "(void)0: -> 2 copies\n"
              "copy->counted = false: -> 1 copies\n"
              "copy->counted = set->copies[1]->counted = false: -> 0 copies\n");
+}
+
+static void status(void)
+{
+    struct leat_primary_status status;
+    leat_primary_status(rig->primary, &status);
+    trace("-> %llu segments of %llu logs lack copies\n",
+          (unsigned long long)status.segments_under_replicated,
+          (unsigned long long)status.logs_under_replicated);
+}
+
+/* Goal: a segment lacks copies while it is there, and is to stay. */
+static void segments_that_lack_copies_are_told(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(begun, status);
+    CASE(begun, status, rep_copy_remove(copy));
+    CASE(begun, status, rep_copy_remove(copy), set->dropping = true);
+    CASE(begun, status, rep_copy_remove(copy), set->reserved = false);
+    CASE(begun, status, set->seg->rotten = true);
+    TRACE_IS("(void)0: -> 0 segments of 0 logs lack copies\n"
+             "rep_copy_remove(copy): -> 1 segments of 1 logs lack copies\n"
+             "rep_copy_remove(copy), set->dropping = true: -> 0 segments of 0 logs lack copies\n"
+             "rep_copy_remove(copy), set->reserved = false: -> 0 segments of 0 logs lack copies\n"
+             "set->seg->rotten = true: -> 1 segments of 1 logs lack copies\n");
+}
+
+static void version(void)
+{
+    calm();
+    rep_version_step(owned);
+    trace("-> %s\n", leat_list_empty(&owned->version_link) ? "not told" : "in line");
+}
+
+static void raised_without(void)
+{
+    begun();
+    owned->need = owned->version = 2;
+    rep_copy_remove(copy);
+    set->stamped = set->copies[0]->stamp = 2;
+    owned->held_us = rig->now_us - rig->primary->options.open_wait_us;
+}
+
+/* Goal: a version is told without the copy that is to come when that has been waited for, or nobody can have it. */
+static void version_waits_for_a_copy_so_long(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(raised_without, version);
+    CASE(raised_without, version, owned->held_us++);
+    CASE(raised_without, version, owned->held_us++, rig_peer(rig, 1)->node.draining = true,
+         rig_peer(rig, 3)->node.draining = true);
+    CASE(raised_without, version, owned->options.min_copies = 3);
+    TRACE_IS("(void)0: -> in line\n"
+             "owned->held_us++: -> not told\n"
+             "owned->held_us++, rig_peer(rig, 1)->node.draining = true, rig_peer(rig, "
+             "3)->node.draining = true: -> in line\n"
+             "owned->options.min_copies = 3: -> not told\n");
 }
 
 static void unknown_row(void)
@@ -450,6 +511,8 @@ int main(void)
         TRACE_TEST(better_place_is_asked_for_a_copy),
         TRACE_TEST(segment_without_a_better_place_is_judged),
         TRACE_TEST(closed_replica_is_judged),
+        TRACE_TEST(segments_that_lack_copies_are_told),
+        TRACE_TEST(version_waits_for_a_copy_so_long),
         TRACE_TEST(unknown_replica_goes_when_the_log_is_whole),
         TRACE_TEST(what_is_missing_is_counted_from_its_beginning),
         TRACE_TEST(open_head_is_wanted_at_once),
