@@ -139,6 +139,8 @@ static int end(void **state)
     return 0;
 }
 
+static uint64_t connection = 1;
+
 static void hear(unsigned kind, const void *control, uint32_t bytes, const char *payload,
                  uint32_t request, uint32_t slot)
 {
@@ -147,7 +149,7 @@ static void hear(unsigned kind, const void *control, uint32_t bytes, const char 
                                .control_bytes = bytes,
                                .payload = (const uint8_t *)payload,
                                .payload_bytes = payload ? (uint32_t)strlen(payload) : 0};
-    struct leat_link_ticket ticket = {.request = request, .slot = slot, .connection = 1};
+    struct leat_link_ticket ticket = {.request = request, .slot = slot, .connection = connection};
     it.handler->on_request(it.handler->owner, &it.link, &frame, &ticket);
 }
 
@@ -200,6 +202,17 @@ static void writes_are_put_in_place_and_told_once_a_turn(void **state)
     TRACE_IS("enter writer/7 arena 8 @16+4\n"
              "leave 8\n"
              "DONE t1 n4 OK\n");
+    put(1, 7);
+    connection = 2; /* another link, in the same slot */
+    put(1, 1);
+    connection = 1;
+    turn_ends();
+    TRACE_IS("enter writer/7 arena 8 @28+4\n"
+             "leave 8\n"
+             "enter writer/7 arena 8 @4+4\n"
+             "leave 8\n"
+             "DONE t1 n7 OK\n"
+             "DONE t1 n1 OK\n");
     it.gone = true;
     put(1, 5);
     turn_ends();
