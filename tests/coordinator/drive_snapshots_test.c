@@ -311,6 +311,19 @@ static void one_that_fails_is_left_to_the_next(void **state)
     while (drive.log.snapshot.index == first)
         submit(100);
     assert_int_equal(drive.failed, LEAT_OK);
+    /* Nor for raft to be told: it is stored, and the log is cut with the next. */
+    submit(100);
+    const uint64_t known = drive.raft.trail.snapshot.index, offset = drive.raft.trail.offset;
+    drive.bytes_since_snapshot = 10 * LEAST;
+    leat_raft_drive_snapshot_maybe(&drive);
+    assert_true(drive.log.saving);
+    refuse = 1;
+    fake_world_settle(&world);
+    assert_int_equal(refuse, 0);
+    assert_int_equal(drive.failed, LEAT_OK);
+    assert_int_equal(drive.log.snapshot.index, drive.applied);
+    assert_int_equal(drive.raft.trail.snapshot.index, known);
+    assert_int_equal(drive.raft.trail.offset, offset);
     trace_begin();
     leat_raft_drive_fail(&drive, LEAT_E_DISK, "it is over");
     drive.bytes_since_snapshot = 10 * LEAST;
@@ -443,7 +456,9 @@ static void nothing_is_installed_once_it_has_failed(void **state)
     run_rc = LEAT_E_DISK; /* the log can't be cut behind the one that is taken */
     fake_world_settle(&world);
     TRACE_IS("failed 1: raft's log can't be compacted\n");
-    assert_false(drive.log.saving);
+    char path[64];
+    leat_raft_path(path, "snapshot", INSTALLED);
+    assert_null(fake_world_file(&world, path));
     close_voter();
     run_rc = LEAT_OK;
 }
