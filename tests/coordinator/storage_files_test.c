@@ -275,6 +275,26 @@ static void start_that_fails_leaves_all_as_it_is(void **state)
     assert_true(calls > 40);
 }
 
+/* What a formation that was cut off left, all of it. */
+static void formation_that_was_cut_off_leaves_no_file(void **state)
+{
+    (void)state;
+    struct leat_raft_vote_state vote = vote_of(3);
+    vote.formed = 0;
+    vote_is(&vote, &vote);
+    static const char *const kinds[] = {"log", "snapshot"};
+    for (unsigned i = 0; i < 4; i++) {
+        char path[64];
+        leat_raft_path(path, kinds[i % 2], 1 + i / 2);
+        file_put(path, "x", 1);
+    }
+    assert_int_equal(load(), LEAT_OK);
+    assert_true(is_new);
+    for (unsigned i = 0; i < 4; i++)
+        assert_false(file_is(kinds[i % 2], 1 + i / 2));
+    unload();
+}
+
 static const char *listed; /* so many files of this name */
 static unsigned listed_count;
 static leat_err list_many(void *ctx, const char *path, void (*each)(void *arg, const char *name),
@@ -343,6 +363,7 @@ int main(void)
         LOAD_TEST(newest_snapshot_is_read_and_others_are_removed),
         LOAD_TEST(snapshot_with_any_byte_wrong_is_damaged),
         LOAD_TEST(start_that_fails_leaves_all_as_it_is),
+        LOAD_TEST(formation_that_was_cut_off_leaves_no_file),
         LOAD_TEST(directory_of_too_many_files_is_refused),
         LOAD_TEST(files_too_many_are_refused),
     };
