@@ -244,9 +244,16 @@ static void one_is_taken_when_entries_outgrow_the_last(void **state)
     TRACE_IS("restore t, log from 1\n");
     close_voter();
     assert_int_equal(blocks, 0);
+    restore_rc = LEAT_OK;
+    open_voter(1, LEAST, 0);
+    refuse = 1; /* nor without its configuration */
+    assert_true(leat_raft_drive_start(&drive, &error) != LEAT_OK);
+    assert_int_equal(refuse, 0);
+    TRACE_IS("restore t, log from 1\n");
+    close_voter();
+    assert_int_equal(blocks, 0);
     open_voter(1, LEAST, 0);
     assert_int_equal(drive.applied, 0);
-    restore_rc = LEAT_OK;
     start_voter();
     TRACE_IS("restore t, log from 1\n");
     assert_int_equal(drive.applied, last);

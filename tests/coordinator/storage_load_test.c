@@ -315,6 +315,21 @@ static void segment_without_a_round_may_be_the_last_alone(void **state)
     }
 }
 
+/* The first damage, though what was durable later is not come to. */
+static void damage_of_an_early_segment_is_named(void **state)
+{
+    (void)state;
+    struct segment one = segment_of(1, 0), two;
+    segment_round(&one, 1, 2, 3);
+    two = segment_of(2, segment_end(&one));
+    segment_round(&two, 3, 1, 3);
+    one.bytes[20] ^= 1;
+    segment_write(&one, SEGMENT);
+    segment_write(&two, SEGMENT);
+    vote_is_plain(1, 2, segment_end(&two));
+    expect_damaged("raft/log-00000000000000000001 is damaged at its beginning");
+}
+
 static void segment_that_is_missing_is_named(void **state)
 {
     (void)state;
@@ -370,6 +385,7 @@ int main(void)
         LOAD_TEST(round_lies_within_its_file),
         LOAD_TEST(segment_header_that_is_wrong_is_damage_if_anything_followed),
         LOAD_TEST(segment_without_a_round_may_be_the_last_alone),
+        LOAD_TEST(damage_of_an_early_segment_is_named),
         LOAD_TEST(segment_that_is_missing_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
