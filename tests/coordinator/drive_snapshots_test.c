@@ -549,6 +549,49 @@ static void start_without_memory_fails_and_can_be_had_again(void **state)
     assert_true(n > 1);
 }
 
+static void forming_without_memory_fails_and_can_be_done_again(void **state)
+{
+    (void)state;
+    const struct leat_raft_hooks hooks = {.apply = on_apply};
+    const struct leat_raft_drive_options options = {
+        .id = 1, .address = "1", .election_ms = 200, .heartbeat_ms = 50};
+    struct leat_error error = {0};
+    struct raft_configuration conf;
+    bool is_new = false;
+    configuration_make(&conf, 2);
+    assert_int_equal(
+        leat_raft_drive_open(&drive, &world.env, &timers, &hooks, &options, &is_new, &error),
+        LEAT_OK);
+    assert_true(is_new);
+    refuse = 1;
+    assert_int_equal(leat_raft_drive_form(&drive, &conf, "first", 5, &error), LEAT_E_NO_MEMORY);
+    assert_int_equal(refuse, 0);
+    assert_true(error.text[0] != '\0');
+    assert_int_equal(leat_raft_log_last_index(&drive.log), 0);
+    assert_int_equal(leat_raft_drive_form(&drive, &conf, "first", 5, &error), LEAT_OK);
+    assert_int_equal(leat_raft_log_last_index(&drive.log), 2);
+    raft_configuration_close(&conf);
+    leat_raft_drive_close(&drive);
+}
+
+/* One entry, behind a snapshot. */
+static void log_of_one_entry_is_gone_on_from(void **state)
+{
+    (void)state;
+    follower_make(LEAST, 0);
+    receive_snapshot();
+    fake_world_settle(&world);
+    receive_entries(INSTALLED + 1, 1, 8, INSTALLED + 1);
+    fake_world_settle(&world);
+    close_voter();
+    assert_int_equal(blocks, 0);
+    open_voter(2, LEAST, 0);
+    start_voter();
+    assert_int_equal(raft_last_index(&drive.raft), INSTALLED + 1);
+    assert_int_equal(drive.log.entry_count, 1);
+    trace_begin();
+}
+
 /* Cut off, it does not count terms up that the others would have to follow. */
 static void who_hears_nobody_asks_before_it_stands(void **state)
 {
@@ -579,6 +622,8 @@ int main(void)
         SNAPSHOT_TEST(one_that_cannot_be_installed_stops_the_voter),
         SNAPSHOT_TEST(voter_closes_amid_one),
         SNAPSHOT_TEST(start_without_memory_fails_and_can_be_had_again),
+        SNAPSHOT_TEST(forming_without_memory_fails_and_can_be_done_again),
+        SNAPSHOT_TEST(log_of_one_entry_is_gone_on_from),
         SNAPSHOT_TEST(who_hears_nobody_asks_before_it_stands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
