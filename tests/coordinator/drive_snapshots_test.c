@@ -62,6 +62,10 @@ static void on_send(void *owner, const struct raft_message *message)
         const struct raft_request_vote *vote = &message->request_vote;
         trace("asks for term %u, pre %d\n", (unsigned)vote->term, vote->pre_vote);
     }
+    if (message->type == RAFT_REQUEST_VOTE_RESULT)
+        trace("%u: granted %d in term %u\n", (unsigned)message->server_id,
+              message->request_vote_result.vote_granted,
+              (unsigned)message->request_vote_result.term);
     if (message->type != RAFT_APPEND_ENTRIES_RESULT) return;
     trace("has %u\n", (unsigned)message->append_entries_result.last_log_index);
 }
@@ -549,7 +553,7 @@ static void start_without_memory_fails_and_can_be_had_again(void **state)
     assert_true(n > 1);
 }
 
-static void forming_without_memory_fails_and_can_be_done_again(void **state)
+static void forming_that_fails_is_told(void **state)
 {
     (void)state;
     const struct leat_raft_hooks hooks = {.apply = on_apply};
@@ -570,8 +574,19 @@ static void forming_without_memory_fails_and_can_be_done_again(void **state)
     assert_int_equal(leat_raft_log_last_index(&drive.log), 0);
     assert_int_equal(leat_raft_drive_form(&drive, &conf, "first", 5, &error), LEAT_OK);
     assert_int_equal(leat_raft_log_last_index(&drive.log), 2);
+    leat_raft_drive_close(&drive);
+    /* Nor where the disk fails. */
+    fake_world_fini(&world);
+    fake_world_init(&world, 2);
+    world.disk.run = disk_run;
+    assert_int_equal(
+        leat_raft_drive_open(&drive, &world.env, &timers, &hooks, &options, &is_new, &error),
+        LEAT_OK);
+    run_rc = LEAT_E_DISK;
+    assert_int_equal(leat_raft_drive_form(&drive, &conf, "first", 5, &error), LEAT_E_DISK);
     raft_configuration_close(&conf);
     leat_raft_drive_close(&drive);
+    run_rc = LEAT_OK;
 }
 
 /* One entry, behind a snapshot. */
@@ -590,6 +605,38 @@ static void log_of_one_entry_is_gone_on_from(void **state)
     assert_int_equal(raft_last_index(&drive.raft), INSTALLED + 1);
     assert_int_equal(drive.log.entry_count, 1);
     trace_begin();
+}
+
+static void receive_candidate(raft_id from)
+{
+    struct raft_message message = {
+        .type = RAFT_REQUEST_VOTE, .server_id = from, .server_address = from == 2 ? "2" : "3"};
+    struct raft_request_vote *vote = &message.request_vote;
+    vote->version = 2;
+    vote->term = TERM;
+    vote->candidate_id = from;
+    vote->last_log_index = 2;
+    vote->last_log_term = 1;
+    leat_raft_drive_receive(&drive, &message);
+    leat_raft_drive_turn_end(&drive);
+    fake_world_settle(&world);
+}
+
+/* One vote in a term, whatever happens in between: two would make two leaders. */
+static void vote_outlives_the_process(void **state)
+{
+    (void)state;
+    open_voter(3, LEAST, 0);
+    start_voter();
+    receive_candidate(2);
+    receive_candidate(3);
+    TRACE_IS("2: granted 1 in term 5\n3: granted 0 in term 5\n");
+    close_voter();
+    open_voter(3, LEAST, 0);
+    start_voter();
+    receive_candidate(3);
+    receive_candidate(2);
+    TRACE_IS("3: granted 0 in term 5\n2: granted 1 in term 5\n");
 }
 
 /* Cut off, it does not count terms up that the others would have to follow. */
@@ -622,8 +669,9 @@ int main(void)
         SNAPSHOT_TEST(one_that_cannot_be_installed_stops_the_voter),
         SNAPSHOT_TEST(voter_closes_amid_one),
         SNAPSHOT_TEST(start_without_memory_fails_and_can_be_had_again),
-        SNAPSHOT_TEST(forming_without_memory_fails_and_can_be_done_again),
+        SNAPSHOT_TEST(forming_that_fails_is_told),
         SNAPSHOT_TEST(log_of_one_entry_is_gone_on_from),
+        SNAPSHOT_TEST(vote_outlives_the_process),
         SNAPSHOT_TEST(who_hears_nobody_asks_before_it_stands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
