@@ -134,6 +134,8 @@ static void entries_are_committed_one_behind_the_other(void **state)
     assert_int_equal(it->again_us, now_us + CO_RECOVER_NEXT_US);
     /* What is not taken counts for nothing; nor does the answer to an attempt that is over. */
     advance(CO_RECOVER_NEXT_US);
+    struct leat_recovery_status begun = co_recovery_status(coordinator);
+    assert_int_equal(begun.collect_us + begun.prepare_us + begun.age_us, 0);
     for (uint32_t n = 1; n < NODES; n++)
         answer(n, 2, 100, LEAT_OK);
     advance(0);
@@ -378,6 +380,25 @@ static void stream_is_deleted_amid_an_attempt(void **state)
     }
 }
 
+/* The last part of a round has nothing more: what waits of the parts before is looked for again. */
+static void one_log_that_waits_is_looked_for_again(void **state)
+{
+    (void)state;
+    stream_make(1, 1);
+    for (uint32_t waits = 0; waits < 3; waits++) {
+        it->cursor.stream = 2; /* of the first an attempt was made */
+        it->round_waits = waits;
+        it->lost_us = 1;
+        it->paced.us = 0;
+        machine->node_changes++;
+        advance(1);
+        assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+        assert_int_equal(it->cursor.stream, 0);
+        assert_true(it->again_us == (waits ? now_us + CO_RECOVER_AGAIN_US : UINT64_MAX));
+        assert_int_equal(it->lost_us, waits ? 1 : 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +412,7 @@ int main(void)
         ATTEMPT_TEST(pace_begins_anew_when_another_number_waits),
         ATTEMPT_TEST(pace_begins_anew_when_something_was_decided),
         ATTEMPT_TEST(stream_is_deleted_amid_an_attempt),
+        ATTEMPT_TEST(one_log_that_waits_is_looked_for_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

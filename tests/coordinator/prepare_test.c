@@ -215,10 +215,14 @@ static void world_make(uint64_t seed)
     nodes_make();
     streams_make();
     logs_make();
+    /* Behind the last one that would be told of, were it one. */
+    it->logs[it->log_count] = (struct co_recover_log){
+        .undecided = true, .seen.opened = true, .decision = LEAT_RECOVER_WAITS};
 }
 
 static void world_end(void)
 {
+    assert_false(it->logs[it->log_count].tells);
     leat_machine_fini(machine);
     leat_mem_free(it->tasks);
     leat_mem_free(it->command);
@@ -379,6 +383,7 @@ static void expect_decisions(bool last, uint32_t waits)
             if (!decided[q] && last) expect_wait_of_copies(streamlet, log, why);
         }
         if (!any_waits) continue;
+        uint32_t by_themselves = 0;
         for (unsigned pass = 0; pass < 2; pass++)
             for (uint32_t q = 0; q < streamlet->logs; q++) {
                 struct co_recover_log copy = it->logs[streamlet->first + q],
@@ -400,11 +405,13 @@ static void expect_decisions(bool last, uint32_t waits)
                 assert_int_equal(log->decision, LEAT_RECOVER_WAITS);
                 if (alone != (pass == 0)) continue;
                 expected++;
+                by_themselves += alone;
                 if (last)
                     expect_wait_of_copies(streamlet, log,
                                           alone ? decision.why
                                                 : "the only copy of its streamlet's logs is away");
             }
+        assert_true(by_themselves > 0); /* for nothing none waits */
     }
     assert_int_equal(waits, expected);
     assert_int_equal(waited_count, expected_waits);

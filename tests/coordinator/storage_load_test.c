@@ -330,6 +330,20 @@ static void damage_of_an_early_segment_is_named(void **state)
     expect_damaged("raft/log-00000000000000000001 is damaged at its beginning");
 }
 
+/* Also where the durable mark is not as far: what follows the gap was made durable, too. */
+static void segment_that_is_missing_before_another_is_named(void **state)
+{
+    (void)state;
+    struct segment one = segment_of(1, 0), three;
+    segment_round(&one, 1, 2, 3);
+    three = segment_of(3, segment_end(&one));
+    segment_round(&three, 3, 1, 3);
+    segment_write(&one, SEGMENT);
+    segment_write(&three, SEGMENT);
+    vote_is_plain(1, 1, 0);
+    expect_damaged("raft/log-00000000000000000002 is missing");
+}
+
 static void segment_that_is_missing_is_named(void **state)
 {
     (void)state;
@@ -386,6 +400,7 @@ int main(void)
         LOAD_TEST(segment_header_that_is_wrong_is_damage_if_anything_followed),
         LOAD_TEST(segment_without_a_round_may_be_the_last_alone),
         LOAD_TEST(damage_of_an_early_segment_is_named),
+        LOAD_TEST(segment_that_is_missing_before_another_is_named),
         LOAD_TEST(segment_that_is_missing_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
