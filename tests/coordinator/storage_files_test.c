@@ -295,6 +295,68 @@ static void formation_that_was_cut_off_leaves_no_file(void **state)
     unload();
 }
 
+/* ---- going on from files ---- */
+
+static uint64_t told_durable;
+static void on_durable(void *owner, uint64_t index, leat_err rc)
+{
+    (void)owner;
+    assert_int_equal(rc, LEAT_OK);
+    told_durable = index;
+}
+
+/* Entries 1 and 2 in segment 1, and one more that goes to the next. */
+static uint64_t log_of_two_entries(void)
+{
+    struct segment one = segment_of(1, 0);
+    segment_round(&one, 1, 2, 3);
+    segment_write(&one, SEGMENT);
+    vote_is_plain(1, 1, 0);
+    assert_int_equal(load(), LEAT_OK);
+    raft_log.on_durable = on_durable;
+    told_durable = 0;
+    return segment_end(&one);
+}
+static void third_begin(void)
+{
+    static uint8_t data[SEGMENT - 160];
+    assert_int_equal(leat_raft_log_append(&raft_log, 3, 3, RAFT_COMMAND, data, sizeof data),
+                     LEAT_OK);
+    leat_raft_log_flush(&raft_log);
+    assert_int_equal(raft_log.segment_count, 2);
+}
+
+/* A segment whose first round is on its way is no mark: what was durable before it would not be missed. */
+static void mark_lies_before_a_segment_that_has_only_begun(void **state)
+{
+    (void)state;
+    uint64_t end = log_of_two_entries();
+    third_begin();
+    assert_int_equal(leat_raft_log_mark(&raft_log), LEAT_OK);
+    assert_int_equal(raft_log.vote.durable_segment, 1);
+    assert_int_equal(raft_log.vote.durable_end, end);
+    fake_world_settle(world);
+    assert_int_equal(told_durable, 3);
+    assert_int_equal(leat_raft_log_mark(&raft_log), LEAT_OK);
+    assert_int_equal(raft_log.vote.durable_segment, 2);
+    unload();
+}
+
+static void compaction_of_all_entries_leaves_the_next_place(void **state)
+{
+    (void)state;
+    uint8_t bytes[256];
+    file_put("raft/snapshot-00000000000000000002", bytes, snapshot_put(bytes, 2, 3, 1, "t", 1));
+    (void)log_of_two_entries();
+    assert_int_equal(leat_raft_log_compact(&raft_log, 3), LEAT_OK);
+    assert_int_equal(raft_log.start_index, 3);
+    assert_int_equal(raft_log.entry_count + raft_log.entry_bytes, 0);
+    third_begin();
+    fake_world_settle(world);
+    assert_int_equal(told_durable, 3);
+    unload();
+}
+
 static const char *listed; /* so many files of this name */
 static unsigned listed_count;
 static leat_err list_many(void *ctx, const char *path, void (*each)(void *arg, const char *name),
@@ -364,6 +426,8 @@ int main(void)
         LOAD_TEST(snapshot_with_any_byte_wrong_is_damaged),
         LOAD_TEST(start_that_fails_leaves_all_as_it_is),
         LOAD_TEST(formation_that_was_cut_off_leaves_no_file),
+        LOAD_TEST(mark_lies_before_a_segment_that_has_only_begun),
+        LOAD_TEST(compaction_of_all_entries_leaves_the_next_place),
         LOAD_TEST(directory_of_too_many_files_is_refused),
         LOAD_TEST(files_too_many_are_refused),
     };

@@ -491,22 +491,6 @@ static void compaction_removes_segments_that_hold_nothing_else(void **state)
     }
 }
 
-static void compaction_of_all_entries_leaves_the_next_place(void **state)
-{
-    (void)state;
-    fill_segments();
-    snapshot(5, 1);
-    settle();
-    assert_int_equal(leat_raft_log_compact(&raft_log, 6), LEAT_OK);
-    assert_int_equal(raft_log.start_index, 6);
-    assert_int_equal(raft_log.entry_count + raft_log.entry_bytes, 0);
-    append(6, 1, "on");
-    leat_raft_log_flush(&raft_log);
-    settle();
-    assert_int_equal(durable_index, 6);
-    leat_raft_log_close(&raft_log);
-}
-
 /* A snapshot that was received replaces all of it. */
 static void reset_forgets_all_and_goes_on_behind(void **state)
 {
@@ -702,7 +686,6 @@ int main(void)
         STORAGE_TEST(round_takes_what_fits_its_segment),
         STORAGE_TEST(snapshot_counts_once_it_is_whole),
         STORAGE_TEST(compaction_removes_segments_that_hold_nothing_else),
-        STORAGE_TEST(compaction_of_all_entries_leaves_the_next_place),
         STORAGE_TEST(reset_forgets_all_and_goes_on_behind),
         STORAGE_TEST(failure_of_any_operation_is_told_and_final),
         STORAGE_TEST(full_disk_or_lack_of_memory_is_no_failure),
