@@ -75,6 +75,11 @@ static void catalogue_rows_have_their_bounds(void **state)
         leat_row_seal(&row, 0);
         assert_true(leat_row_valid(&row, 0));
     }
+    struct leat_row large = good_row();
+    large.capacity = large.extent_bytes = LEAT_SEGMENT_BYTES_MAX * 2;
+    large.slot_unit = 0;
+    leat_row_seal(&large, 0);
+    assert_false(leat_row_valid(&large, 0));
     struct leat_row none = {0};
     assert_true(leat_row_valid(&none, 5)); /* never used */
     for (unsigned byte = 0; byte < sizeof none; byte++) {
@@ -282,6 +287,7 @@ static void catalogue_length_is_what_its_header_promises(void **state)
     } cases[] = {
         {4096, 0, LEAT_OK, 0, 0, 0},
         {4096, 1, LEAT_OK, 1, 0, 1},
+        {4096 + 1, 0, LEAT_OK, 0, 0, 0},
         {4096 + 127, 1, LEAT_OK, 1, 0, 1},
         {4096 + 128, 1, LEAT_OK, 0, 1, 1},
         {4096 + 128 * 1024, 1024, LEAT_OK, 0, 1024, 1024},

@@ -1,0 +1,165 @@
+/* What a refusal of the disk does to one segment and not to those beside it: flushes, replicas that a start takes from
+ * memory; and how much of all that is told. */
+#include "tests/store/trace.h"
+
+enum { MIB = 1024 * 1024, DELAY_US = 50000 };
+
+static struct mine *closed(struct bench *bench, uint32_t capacity)
+{
+    struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, capacity);
+    fake_settle(&bench->world);
+    assert_int_equal(mine->rc, LEAT_OK);
+    memset(mine->seg->buffer, (int)bench->count, capacity);
+    mine->extent_count = 1;
+    mine->extents[0] = (struct leat_extent){capacity, 99};
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    return mine;
+}
+
+/* Goal: whichever write fails, the segment that it was of stays in memory, and is told of once; the others are flushed,
+ * also that which was under way beside it. */
+static void flush_that_fails_leaves_others_alone(void **state)
+{
+    (void)state;
+    enum { SEGMENTS = 3, PIECES = 2, WRITES = SEGMENTS * PIECES };
+    unsigned beside = 0;
+    for (unsigned fails = 1; fails <= WRITES; fails++) {
+        struct bench *bench = trace_begin(bench_ready(fails));
+        struct mine *mine[SEGMENTS];
+        for (unsigned i = 0; i < SEGMENTS; i++)
+            mine[i] = closed(bench, PIECES * MIB);
+        op_count = 0;
+        bench->world.fail_at = bench->world.op_count + fails;
+        fake_pass(&bench->world, 10 * DELAY_US);
+        bench->world.fail_at = 0;
+        const struct leat_disk_io *io = &ops[fails - 1].io;
+        assert_int_equal(io->kind, LEAT_DISK_WRITE);
+        for (unsigned i = 0; i < SEGMENTS; i++) {
+            struct leat_segment *seg = mine[i]->seg;
+            bool its =
+                io->offset >= seg->file_offset && io->offset < seg->file_offset + seg->capacity;
+            assert_int_equal(mine[i]->flushed, !its);
+            assert_int_equal(leat_held_of(seg)->failed, its);
+            assert_non_null(seg->buffer);
+            /* Its last piece: the next one had begun. */
+            beside += its && io->offset > seg->file_offset && i + 1 < SEGMENTS;
+        }
+        assert_null(bench->store->flushing);
+        assert_int_equal(bench->store->flush_in_flight, 0);
+        assert_int_equal(bench->store->complaint_count, 1);
+        bench_free(bench);
+    }
+    assert_true(beside > 0);
+}
+
+/* Of another node's log, with some of it. */
+static struct mine *replica(struct bench *bench)
+{
+    struct mine *mine = &bench->mine[bench->count++];
+    *mine = (struct mine){.log = {1, 0, 0},
+                          .id = {bench->count},
+                          .epoch = {bench->epoch},
+                          .durability = LEAT_DURABILITY_MEMORY,
+                          .asked = true,
+                          .busy = true};
+    mine->keep = (struct leat_keep){.kind = LEAT_KEEP_RESERVE,
+                                    .log = mine->log,
+                                    .id = mine->id,
+                                    .epoch = mine->epoch,
+                                    .durability = LEAT_DURABILITY_MEMORY,
+                                    .capacity = 16384,
+                                    .role = LEAT_SEGMENT_REPLICA,
+                                    .writer = 5,
+                                    .on_done = on_keep_done,
+                                    .owner = mine};
+    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mine->keep);
+    fake_settle(&bench->world);
+    assert_int_equal(mine->rc, LEAT_OK);
+    write_header(mine);
+    write_start(mine);
+    assert_true(write_some(mine, 3));
+    return mine;
+}
+
+/* Goal: a replica that a start finds in memory is called parked only where its file has it; where the disk refuses that
+ * it is lost, and it is said why. */
+static void replica_is_parked_where_its_file_has_it(void **state)
+{
+    (void)state;
+    unsigned parked = 0, lost = 0;
+    for (unsigned fails = 0; fails < 40; fails++) {
+        struct bench *bench = bench_ready(70);
+        struct mine *mine = replica(bench);
+        const struct leat_extent extent = last_extent(mine);
+        static uint8_t written[LEAT_SEGMENT_BYTES_MAX];
+        memcpy(written, mine->seg->buffer, extent.bytes);
+        fake_kill(&bench->world);
+        bench_drop_store(bench);
+        if (fails) bench->world.fail_at = bench->world.op_count + fails;
+        struct leat_error error = {0};
+        leat_err rc = bench_open(bench, &error);
+        bench->world.fail_at = 0;
+        if (rc == LEAT_OK) {
+            size_t count;
+            const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
+            assert_int_equal(count, 1);
+            const struct leat_segment *seg = found->seg;
+            if (seg->state == LEAT_SEGMENT_PARKED) {
+                parked++;
+                assert_int_equal(seg->extent.bytes, extent.bytes);
+                assert_memory_equal(fake_file(&bench->world, "store/0")->durable + seg->file_offset,
+                                    written, extent.bytes);
+            } else {
+                lost++;
+                assert_int_equal(found->kind, LEAT_FOUND_LOST);
+                assert_non_null(strstr(found->why, "cannot be written to store/0"));
+            }
+        }
+        bench_free(bench);
+    }
+    assert_true(parked > 0 && lost > 0);
+}
+
+static unsigned lines;
+static char last_line[LEAT_STORE_COMPLAINT_BYTES];
+static void on_line(void *arg, const char *line)
+{
+    assert_ptr_equal(arg, &lines);
+    lines++;
+    snprintf(last_line, sizeof last_line, "%s", line);
+}
+
+/* Goal: as many complaints are told as are kept, each once, and how many there were beyond. */
+static void complaints_are_told_as_far_as_they_are_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned count, told;
+        const char *last;
+    } cases[] = {{0, 0, ""},
+                 {1, 1, "number 0"},
+                 {64, 64, "number 63"},
+                 {65, 65, "and 1 complaints more, see the diary"},
+                 {100, 65, "and 36 complaints more, see the diary"}};
+    for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct bench *bench = bench_ready(90);
+        for (unsigned i = 0; i < cases[c].count; i++)
+            leat_store_complain(bench->store, "number %u", i);
+        lines = 0;
+        last_line[0] = '\0';
+        leat_store_complaints(bench->store, on_line, &lines);
+        assert_int_equal(lines, cases[c].told);
+        assert_string_equal(last_line, cases[c].last);
+        bench_free(bench);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flush_that_fails_leaves_others_alone),
+        cmocka_unit_test(replica_is_parked_where_its_file_has_it),
+        cmocka_unit_test(complaints_are_told_as_far_as_they_are_kept),
+    };
+    return cmocka_run_group_tests_name("store beside", tests, NULL, NULL);
+}
