@@ -125,11 +125,141 @@ static void log_counts_what_its_numbers_take(void **state)
     }
 }
 
+/* Goal: a group of segments is finished where its log's core says that its end was read to; where that can't be asked
+ * the offset stands as it came, and what is behind it is read. */
+static void group_whose_log_can_not_be_asked_is_not_finished(void **state)
+{
+    (void)state;
+    static const struct {
+        leat_err rc;
+        uint64_t offset, stands;
+        bool finished;
+    } cases[] = {{LEAT_OK, 99, 99, false},
+                 {LEAT_OK, 100, 0, true},
+                 {LEAT_E_NOT_FOUND, 99, 99, false},
+                 {LEAT_E_TIMEOUT, 100, 100, false},
+                 {LEAT_E_NOT_OWNER, LEAT_SETS_GROUP_DONE, 0, true}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct home *home = calm_home();
+        char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+        assert_int_equal(native_join(home, LEAT_SETS_PARALLEL, member), LEAT_OK);
+        struct leat_sets_offset row = {.log = {STREAM, 0, 0}, .offset = cases[c].offset};
+        struct leat_sets_request r = {
+            .kind = LEAT_SETS_COMMIT, .generation = 1, .commits = &row, .commit_count = 1};
+        memcpy(r.member, member, sizeof member);
+        home->group_rc = cases[c].rc;
+        assert_int_equal(ask(home, &r), LEAT_OK);
+        struct leat_sets_request f = {.kind = LEAT_SETS_FETCH,
+                                      .answer_bytes_max = SIZE_MAX,
+                                      .logs = &row.log,
+                                      .log_count = 1};
+        assert_int_equal(ask(home, &f), LEAT_OK);
+        assert_int_equal(f.offset_count, 1);
+        assert_int_equal(f.offsets[0].group, cases[c].finished);
+        assert_int_equal(f.offsets[0].offset, cases[c].stands);
+        leat_mem_free(f.offsets);
+        home_free(home);
+    }
+}
+
+/* Goal: a sync that names another protocol is refused, however short the names are. */
+static void sync_of_another_protocol_is_refused_by_its_first_byte(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    uint32_t generation = lone(home, "", member);
+    static const char *const names[][2] = {{"", ""}, {"consumer", "range"}, {"c", ""}, {"", "r"}};
+    for (unsigned n = 0; n < 4; n++) {
+        struct ask_group *sync = sync_new(member, generation);
+        sync->call.protocol_type = text(names[n][0]);
+        sync->call.protocol = text(names[n][1]);
+        assert_int_equal(done(home, sync), n < 2 ? LEAT_OK : LEAT_E_OTHER_PROTOCOL);
+    }
+    home_free(home);
+}
+
+/* Goal: a set counts the memory of all that it has room for. */
+static void set_counts_the_memory_of_its_logs(void **state)
+{
+    (void)state;
+    struct leat_set *set = leat_set_create("readers", LEAT_SETS_ORDERED);
+    leat_set_bytes_count(set);
+    size_t before = set->memory_bytes;
+    for (uint32_t i = 0; i < 100; i++) {
+        assert_non_null(leat_set_log_add(set, (struct leat_log_ref){7, i, 0}));
+        leat_set_bytes_count(set);
+        size_t least = set->log_room * sizeof *set->logs;
+        assert_in_range(set->memory_bytes - before, least + 1, least + 64); /* and its block */
+    }
+    leat_set_destroy(&set);
+}
+
+static struct leat_set *decoded(const uint8_t *from, size_t count)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, from, count);
+    struct leat_set *set = leat_set_decode(&reader);
+    assert_int_equal(set == NULL, reader.failed);
+    return set;
+}
+
+/* Goal: a stored set whose members or logs have another number of fields is none, nor is one for which memory is short
+ * at any place: half of it would be taken for all. */
+static void stored_set_is_taken_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    static uint8_t bytes[4096];
+    struct leat_set *set = leat_set_create("readers", LEAT_SETS_PARALLEL);
+    struct leat_set_log *log = leat_set_log_add(set, (struct leat_log_ref){7, 0, 0});
+    for (int64_t group = 1; group < 5; group++)
+        assert_int_equal(leat_set_commit(set, log, group, 10, true), LEAT_OK);
+    struct leat_set_member *member = leat_set_member_add(set);
+    assert_non_null(member);
+    memcpy(member->id, "m", 2);
+    member->session_ms = 100;
+    member->stream_count = 1;
+    member->streams[0] = 7;
+    leat_set_bytes_count(set);
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_set_encode(&writer, set, true);
+    leat_set_destroy(&set);
+    leat_mem_fail_at(0);
+    set = decoded(bytes, writer.used);
+    uint64_t allocations = leat_mem_calls();
+    assert_non_null(set);
+    assert_int_equal(set->logs[0].group_count, 4);
+    leat_set_destroy(&set);
+    assert_true(allocations > 3);
+    for (uint64_t n = 1; n <= allocations; n++) {
+        leat_mem_fail_at(n);
+        assert_null(decoded(bytes, writer.used));
+        leat_mem_fail_at(0);
+    }
+    unsigned heads = 0;
+    for (uint32_t at = 0; at < writer.used; at++) {
+        const uint8_t head = bytes[at];
+        bool of_member = head == 0x94 && bytes[at + 1] == 0xa1, of_log = head == 0x99;
+        for (int by = -1; (of_member || of_log) && by <= 1; by += 2) {
+            bytes[at] = (uint8_t)(head + by);
+            assert_null(decoded(bytes, writer.used));
+        }
+        bytes[at] = head;
+        heads += of_member || of_log;
+    }
+    assert_int_equal(heads, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(client_of_groups_is_refused_by_a_native_set),
         cmocka_unit_test(native_member_is_refused_by_a_group),
+        cmocka_unit_test(group_whose_log_can_not_be_asked_is_not_finished),
+        cmocka_unit_test(sync_of_another_protocol_is_refused_by_its_first_byte),
+        cmocka_unit_test(set_counts_the_memory_of_its_logs),
+        cmocka_unit_test(stored_set_is_taken_whole_or_not_at_all),
         cmocka_unit_test(log_counts_what_its_numbers_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

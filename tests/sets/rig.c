@@ -141,9 +141,11 @@ void home_run(struct home *home, uint64_t us)
         while (home->query) {
             struct leat_sets_group_query *query = home->query;
             home->query = query->broker;
-            query->rc = LEAT_OK;
-            query->end_offset = (query->group + 1) * 100;
-            query->first_group = home->first_group;
+            query->rc = home->group_rc;
+            if (query->rc == LEAT_OK) {
+                query->end_offset = (query->group + 1) * 100;
+                query->first_group = home->first_group;
+            }
             query->on_done(query);
         }
         if (home->append && !home->mute && (home->calm || leat_xoshiro_below(&home->rng, 2))) {

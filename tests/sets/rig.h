@@ -55,6 +55,7 @@ struct home {
     bool mute;                           /* appends are taken, and not acked */
     bool calm;                           /* appends are taken and acked at once, nothing rolls */
     leat_err append_rc;                  /* not LEAT_OK: what appends are refused by */
+    leat_err group_rc;                   /* what the cores of logs answer */
     uint64_t settle_us, group_settle_us; /* from the next restart on; 0: 1 ms, 3 ms */
 };
 
