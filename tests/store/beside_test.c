@@ -2,6 +2,8 @@
  * memory; and how much of all that is told. */
 #include "tests/store/trace.h"
 
+#include "store/row.h"
+
 enum { MIB = 1024 * 1024, DELAY_US = 50000 };
 
 static struct mine *closed(struct bench *bench, uint32_t capacity)
@@ -154,11 +156,135 @@ static void complaints_are_told_as_far_as_they_are_kept(void **state)
     }
 }
 
+/* Goal: in a file that has failed nothing more is written: what is closed there stays in memory. */
+static void flush_writes_nothing_to_a_file_that_failed(void **state)
+{
+    (void)state;
+    struct bench *bench = trace_begin(bench_ready(60));
+    struct mine *mine = closed(bench, 2 * MIB);
+    leat_held_of(mine->seg)->slot.file->failed = true;
+    op_count = 0;
+    fake_pass(&bench->world, 10 * DELAY_US);
+    for (unsigned i = 0; i < op_count; i++)
+        assert_string_not_equal(ops[i].file, "store/0");
+    assert_false(mine->flushed);
+    assert_non_null(mine->seg->buffer);
+    bench_free(bench);
+}
+
+/* Goal: the store looks at the flush again when it is due; at once, unless something in flight ends with a turn of its
+ * own. */
+static void flush_is_looked_at_when_it_is_due(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(61);
+    struct leat_store *store = bench->store;
+    uint64_t now = bench->world.now_us;
+    assert_int_equal(leat_flush_next_us(store, now), UINT64_MAX);
+    struct leat_held *held = leat_held_of(closed(bench, 2 * MIB)->seg);
+    uint64_t due = held->closed_us + DELAY_US;
+    assert_int_equal(leat_flush_next_us(store, due - 1), due);
+    assert_int_equal(leat_flush_next_us(store, due), due);
+    assert_int_equal(leat_flush_next_us(store, due + 1), due + 1);
+    store->flush_in_flight = 1;
+    assert_int_equal(leat_flush_next_us(store, due - 1), due);
+    assert_int_equal(leat_flush_next_us(store, due), UINT64_MAX);
+    store->flush_in_flight = 0;
+    store->data_waiting = 1;
+    assert_int_equal(leat_flush_next_us(store, due), UINT64_MAX);
+    store->data_waiting = 0;
+    store->flushing = held;
+    assert_int_equal(leat_flush_next_us(store, due), UINT64_MAX);
+    store->flushing = NULL;
+    bench_free(bench);
+}
+
+/* Goal: that a segment is damaged is written into its row once, and that it is no more. */
+static void damage_is_noted_when_it_changes(void **state)
+{
+    (void)state;
+    static const bool told[] = {false, true, true, false, false};
+    static const bool noted[] = {false, true, false, true, false};
+    struct bench *bench = bench_ready(62);
+    struct leat_store *store = bench->store;
+    struct leat_held *held = leat_held_of(closed(bench, 2 * MIB)->seg);
+    for (unsigned i = 0; i < 5; i++) {
+        store->rows_noted = false;
+        leat_held_row_damaged(store, held, told[i]);
+        assert_int_equal(store->rows_noted, noted[i]);
+        assert_int_equal(held->damaged, told[i]);
+        assert_int_equal(leat_catalogue_row(&store->cat, held->seg.row)->more,
+                         told[i] ? LEAT_ROW_DAMAGED : 0);
+    }
+    bench_free(bench);
+}
+
+/* Goal: a row that is damaged itself says nothing: it is not taken for one whose segment is missing, and is left as it
+ * is. */
+static void damaged_row_is_left_as_it_is(void **state)
+{
+    (void)state;
+    for (unsigned sound = 0; sound < 2; sound++) {
+        struct bench *bench = bench_ready(63);
+        struct mine *mine = closed(bench, 2 * MIB);
+        fake_pass(&bench->world, 10 * DELAY_US);
+        assert_true(mine->flushed);
+        uint32_t number = mine->seg->row;
+        fake_kill(&bench->world);
+        bench_drop_store(bench);
+        struct leat_file *file = fake_file(&bench->world, "catalogue");
+        struct leat_row *row = (void *)(file->now + LEAT_BLOCK_BYTES + number * 128ull);
+        row->slot_unit += row->capacity / LEAT_SLOT_UNIT_BYTES * 64; /* which no file has */
+        if (sound) leat_row_seal(row, number);
+        struct leat_row before = *row;
+        struct leat_error error = {0};
+        assert_int_equal(bench_open(bench, &error), LEAT_OK);
+        assert_int_equal(memcmp(row, &before, sizeof before) == 0, !sound);
+        assert_int_equal(leat_row_valid(row, number), sound);
+        assert_true(bench->store->complaint_count > 0);
+        bench_free(bench);
+    }
+}
+
+/* Goal: a head is in the way where it lies past the pool's limit, all others have room below it, and the pool may be
+ * made smaller. */
+static void head_past_the_limit_is_in_the_way(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(64);
+    struct leat_store *store = bench->store;
+    struct leat_keeper keeper = leat_store_keeper(store);
+    const uint64_t span = (uint64_t)store->pool.buddy.units * LEAT_SLOT_UNIT_BYTES,
+                   limit = span / 2;
+    const uint64_t room = 16384 + limit / LEAT_STORE_ROOM_PART;
+    const struct {
+        uint64_t at, room;
+        bool kept, is;
+    } cases[] = {{limit, room, false, true},        {limit - 4096, room, false, false},
+                 {limit + 4096, room, false, true}, {limit, room - 1, false, false},
+                 {limit, room, true, false},        {span - 4096, room, false, true},
+                 {span, room, false, false},        {0, room, false, false}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct leat_segment head = {.capacity = 16384,
+                                    .buffer = store->pool.arena->base + cases[c].at};
+        atomic_store(&store->usage_limit, limit);
+        atomic_store(&store->usage_room, cases[c].room);
+        atomic_store(&store->usage_kept, cases[c].kept);
+        assert_int_equal(keeper.in_the_way(keeper.ctx, &head), cases[c].is);
+    }
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flush_that_fails_leaves_others_alone),
         cmocka_unit_test(replica_is_parked_where_its_file_has_it),
+        cmocka_unit_test(flush_writes_nothing_to_a_file_that_failed),
+        cmocka_unit_test(flush_is_looked_at_when_it_is_due),
+        cmocka_unit_test(damage_is_noted_when_it_changes),
+        cmocka_unit_test(damaged_row_is_left_as_it_is),
+        cmocka_unit_test(head_past_the_limit_is_in_the_way),
         cmocka_unit_test(complaints_are_told_as_far_as_they_are_kept),
     };
     return cmocka_run_group_tests_name("store beside", tests, NULL, NULL);

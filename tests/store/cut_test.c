@@ -391,6 +391,27 @@ static void mend_by_what_memory_has(void **state)
 
 /* ---- what the store says of itself ---- */
 
+/* Goal: so it is after a kill, too, for each at its own place. */
+static void mend_after_a_kill_looks_where_each_row_says(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(66);
+    struct mine *mine[3];
+    for (unsigned i = 0; i < 3; i++) {
+        mine[i] = opened(bench, LEAT_DURABILITY_DISK);
+        assert_true(write_some(mine[i], 9 + i));
+        write_close(mine[i]);
+        assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_CLOSE), LEAT_OK);
+    }
+    start_again(bench, mine, 3, true);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(leat_mend_remembers(bench->store, leat_held_of(mine[i]->seg)));
+    start_again(bench, mine, 3, false); /* another boot */
+    for (unsigned i = 0; i < 3; i++)
+        assert_false(leat_mend_remembers(bench->store, leat_held_of(mine[i]->seg)));
+    bench_free(bench);
+}
+
 /* Goal: the numbers of leat_store_usage(), and what a log is told of its head's memory. */
 static void store_tells_what_it_uses(void **state)
 {
@@ -441,6 +462,7 @@ int main(void)
         cmocka_unit_test(cut_waits_for_rounds),
         cmocka_unit_test(mend_writes_its_own_bytes),
         cmocka_unit_test(mend_by_what_memory_has),
+        cmocka_unit_test(mend_after_a_kill_looks_where_each_row_says),
         cmocka_unit_test(store_tells_what_it_uses),
     };
     return cmocka_run_group_tests_name("store cut", tests, NULL, NULL);
