@@ -251,6 +251,46 @@ static void stored_set_is_taken_whole_or_not_at_all(void **state)
     assert_int_equal(heads, 2);
 }
 
+/* Goal: a stored change that can't be read, or is of no kind that there is, leaves no table that goes on as if there
+ * had been none. */
+static void stored_change_that_does_not_read_breaks_the_table(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        uint32_t bytes;
+        bool reads;
+    } changes[] = {{"\x92\x03\xa1s", 4, true}, /* no set of that name: nothing changes */
+                   {"", 0, false},
+                   {"\xc1", 1, false},
+                   {"\x92", 1, false},
+                   {"\x92\xa1s", 3, false},
+                   {"\x92\x05", 2, false},
+                   {"\x92\x03", 2, false}};
+    for (size_t c = 0; c < sizeof changes / sizeof *changes; c++) {
+        struct home *home = calm_home();
+        uint8_t bytes[512];
+        struct leat_batch_builder builder;
+        struct leat_batch batch;
+        leat_batch_builder_init(&builder, bytes, sizeof bytes);
+        assert_int_equal(leat_batch_builder_add(&builder, 1000, NULL, 0, changes[c].value,
+                                                changes[c].bytes, NULL, 0, 0),
+                         LEAT_OK);
+        uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+        assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
+        struct leat_log_app app = leat_sets_app(home->sets);
+        app.on_replay(app.ctx, &batch);
+        assert_int_equal(leat_sets_broken(home->sets) == NULL, changes[c].reads);
+        for (unsigned i = 0; i < home->batch_count;
+             i++) /* home_free() would read the table again */
+            free(home->batches[i].bytes);
+        leat_sets_destroy(&home->sets);
+        leat_timers_fini(&home->timers);
+        free(home->snapshot);
+        free(home);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +300,7 @@ int main(void)
         cmocka_unit_test(sync_of_another_protocol_is_refused_by_its_first_byte),
         cmocka_unit_test(set_counts_the_memory_of_its_logs),
         cmocka_unit_test(stored_set_is_taken_whole_or_not_at_all),
+        cmocka_unit_test(stored_change_that_does_not_read_breaks_the_table),
         cmocka_unit_test(log_counts_what_its_numbers_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
