@@ -275,6 +275,29 @@ static void head_past_the_limit_is_in_the_way(void **state)
     bench_free(bench);
 }
 
+/* Goal: of a segment that is resumed, or reserved, whose row can't be written its owner has no buffer: the place is
+ * nobody's until the next start. */
+static void segment_that_is_not_begun_has_no_buffer(void **state)
+{
+    (void)state;
+    unsigned refused = 0;
+    for (unsigned fails = 1; fails < 8; fails++) {
+        struct bench *bench = bench_ready(65);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        assert_true(write_some(mine, 3));
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+        assert_null(mine->seg->buffer);
+        bench->world.fail_at = bench->world.op_count + fails;
+        leat_err rc = do_now(bench, mine, LEAT_KEEP_RESUME);
+        bench->world.fail_at = 0;
+        assert_int_equal(mine->seg->buffer == NULL, rc != LEAT_OK);
+        refused += rc != LEAT_OK;
+        bench_free(bench);
+    }
+    assert_in_range(refused, 3, 6); /* its read, its row, the sync of that */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +308,7 @@ int main(void)
         cmocka_unit_test(damage_is_noted_when_it_changes),
         cmocka_unit_test(damaged_row_is_left_as_it_is),
         cmocka_unit_test(head_past_the_limit_is_in_the_way),
+        cmocka_unit_test(segment_that_is_not_begun_has_no_buffer),
         cmocka_unit_test(complaints_are_told_as_far_as_they_are_kept),
     };
     return cmocka_run_group_tests_name("store beside", tests, NULL, NULL);
