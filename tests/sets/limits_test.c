@@ -287,6 +287,10 @@ static void set_full_of_members_refuses_the_next_until_one_leaves(void **state)
     struct call *calls = joins_held(home, LEAT_SETS_MEMBERS_MAX, "one", &stream);
     joins_end(home, calls, LEAT_SETS_MEMBERS_MAX);
     assert_int_equal(join(home, "one0", STREAM_SMALL), LEAT_E_TOO_MANY);
+    struct call again = join_call(&stream, LEAT_SETS_ORDERED); /* who is a member is no newcomer */
+    memcpy(again.request.member, calls[3].request.member, sizeof again.request.member);
+    assert_int_equal(call_do(home, &again, "one0"), LEAT_OK);
+    leat_mem_free(again.request.assigned);
     assert_int_equal(info(home).members, LEAT_SETS_MEMBERS_MAX);
     assert_int_equal(join(home, "other", STREAM_SMALL), LEAT_OK);
     for (unsigned i = 0; i < LEAT_SETS_MEMBERS_MAX; i++)

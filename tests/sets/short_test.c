@@ -1,0 +1,68 @@
+/* A home whose memory is short amid what it does: what it had stays, and who asked is told. */
+#include "group_rig.h"
+#include "sets/internal.h"
+
+static struct home *calm_home(void)
+{
+    struct home *home = home_new(1, true);
+    home->calm = true;
+    struct leat_sets_request wake = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &wake), LEAT_OK);
+    return home;
+}
+
+/* Goal: buffers for batches are changed for new ones only where there are new ones. */
+static void buffers_stay_where_there_are_no_new_ones(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_sets *sets = home->sets;
+    const uint8_t *before = sets->buffers, *gather = sets->gather;
+    sets->touched_bytes = 5;
+    leat_mem_fail_at(1);
+    leat_sets_buffers_renew(sets);
+    leat_mem_fail_at(0);
+    assert_ptr_equal(sets->buffers, before);
+    assert_ptr_equal(sets->gather, gather);
+    assert_int_equal(sets->touched_bytes, 5);
+    leat_sets_buffers_renew(sets);
+    assert_int_equal(sets->touched_bytes, 0);
+    assert_ptr_equal(sets->gather, sets->buffers);
+    assert_ptr_equal(sets->sealed, sets->buffers + LEAT_SETS_BATCH_BYTES_MAX);
+    assert_ptr_equal(sets->scratch, sets->sealed + LEAT_SETS_BATCH_BYTES_MAX);
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    (void)lone(home, "", member); /* it goes on */
+    home_free(home);
+}
+
+/* Goal: a join whose answer has no memory is told so, and of no generation. */
+static void join_without_memory_for_its_answer_tells_nothing(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    uint32_t generation = lone(home, "", member);
+    struct leat_set *set = leat_sets_set_find(home->sets, "readers");
+    assert_non_null(set);
+    for (unsigned fails = 0; fails < 2; fails++) {
+        struct ask_group *join = join_new(member, "", "m");
+        join->r.generation = 77;
+        leat_mem_fail_at(fails);
+        leat_err rc = leat_sets_group_join_answer(set, set->group->members[0], &join->r, NULL);
+        leat_mem_fail_at(0);
+        assert_int_equal(rc, fails ? LEAT_E_NO_MEMORY : LEAT_OK);
+        assert_int_equal(join->r.generation, fails ? 77 : generation);
+        assert_string_equal(join->call.leader, fails ? "" : member);
+        ask_free(join);
+    }
+    home_free(home);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffers_stay_where_there_are_no_new_ones),
+        cmocka_unit_test(join_without_memory_for_its_answer_tells_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
