@@ -151,9 +151,9 @@ static bool is_acked_at(struct leat_log *log, const struct log_slot *slot,
                         const struct leat_read *read, uint32_t at)
 {
     if (slot->closed) return slot->seg->next_offset <= log_acked(log);
+    if (!read->by_position && !read->by_time) return true; /* what it asked for is acked */
     const struct log_open *open = log_open_of(log, slot->seg);
-    bool by_offset = !read->by_position && !read->by_time;
-    return (open && at < open->acked_bytes) || (by_offset && read->from.v < log_acked(log));
+    return open && at < open->acked_bytes;
 }
 
 /* The walk has ended within this segment. */
@@ -180,7 +180,6 @@ static leat_err read_walked(struct leat_log *log, struct leat_read *read,
     }
     if (!over) {
         if (is_acked_at(log, slot, read, at)) return read_damaged(log, read, at);
-        read->next.v = log_acked(log);
         return read_nothing(log, read);
     }
     if (!read->by_position && !read->by_time) return read_damaged(log, read, at);

@@ -100,6 +100,7 @@ static void next_thing_that_is_lost_is_given_up(void **state)
     CASE(four, given_up, it->state = LEAT_LOG_DAMAGED, rots(1));
     CASE(four, given_up, it->state = LEAT_LOG_DAMAGED, rots(1), it->slot_count = 2);
     CASE(four, given_up, it->first_offset = 200, rots(1));
+    CASE(four, given_up, it->first_offset = 1300, rots(3));
     CASE(four, given_up, it->first_offset = 300, it->state = LEAT_LOG_DAMAGED, rots(1),
          it->slot_count = 2);
     CASE(four, given_up, slot(1)->seg->base_offset += 3);
@@ -131,6 +132,7 @@ static void next_thing_that_is_lost_is_given_up(void **state)
         "it->state = LEAT_LOG_DAMAGED, rots(1), it->slot_count = 2: GIVE_UP s1 it passed 0\n"
         "-> one, asked seen 0, reads 1 of them 0 1\n"
         "it->first_offset = 200, rots(1): -> none seen 0, reads 0 of them 0 0 0 0 0\n"
+        "it->first_offset = 1300, rots(3): -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "it->first_offset = 300, it->state = LEAT_LOG_DAMAGED, rots(1), it->slot_count = 2: "
         "GIVE_UP "
         "s1 it passed 0\n"

@@ -222,6 +222,47 @@ static void wrong_field_before_a_time_ends_the_walk(void **state)
              "  105: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n");
 }
 
+/* What lies in memory is not read again to see whether it is right. */
+static void wrong_field_in_memory_before_a_time_is_believed(void **state)
+{
+    (void)state;
+    SWEEP(0, FLIPS, flip(v), from_time(300));
+    TRACE_IS("flip(v), from_time(300)\n"
+             "  0: damaged at 0, boundary\n"
+             "  9: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  15: damaged at 0, boundary\n"
+             "  16: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  17: damaged at 96, boundary\n"
+             "  23: damaged at 192, boundary\n"
+             "  24: damaged at 96, boundary\n"
+             "  25: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  28: damaged at 128, boundary\n"
+             "  29: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  32: damaged at 128, boundary\n"
+             "  38: done at 272, 1 of 63 bytes, 3 records: 11@128..14@224, boundary\n"
+             "  39: damaged at 128, boundary\n"
+             "  41: done at 272, 1 of 63 bytes, 2 records: 12@128..14@224, boundary\n"
+             "  42: done at 272, 1 of 63 bytes, 2 records: 10@128..12@224, boundary\n"
+             "  43: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  47: damaged at 128, boundary\n"
+             "  48: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  49: done at 224, 1 of 63 bytes, 2 records: 11@128..13@224, boundary\n"
+             "  55: done at 320, 1 of 63 bytes, 2 records: 11@128..13@224, boundary\n"
+             "  56: done at 224, 1 of 63 bytes, 2 records: 11@128..13@224, boundary\n"
+             "  57: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  62: done at 496, 3 of 188 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  63: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  64: done at 272, 1 of 63 bytes, 2 records: 11@128..13@224, boundary\n"
+             "  75: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  79: done at 272, 1 of 63 bytes, 2 records: 11@128..13@224, boundary\n"
+             "  80: done at 368, 2 of 125 bytes, 3 records: 11@128..14@368, boundary\n"
+             "  91: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  95: done at 368, 2 of 125 bytes, 3 records: 11@128..14@368, boundary\n"
+             "  96: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  97: done at 464, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "  105: done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n");
+}
+
 static void what_was_given_up_is_passed_over(void **state)
 {
     (void)state;
@@ -355,6 +396,7 @@ int main(void)
         TRACE_TEST(wrong_field_before_a_place_ends_the_walk),
         TRACE_TEST(wrong_field_around_a_place_is_no_boundary),
         TRACE_TEST(wrong_field_before_a_time_ends_the_walk),
+        TRACE_TEST(wrong_field_in_memory_before_a_time_is_believed),
         TRACE_TEST(what_was_given_up_is_passed_over),
         TRACE_TEST(what_was_given_up_before_an_offset_is_passed_over),
         TRACE_TEST(what_was_given_up_before_a_place_is_passed_over),
