@@ -310,6 +310,50 @@ static void question_that_is_malformed_is_refused(void **state)
     answer_arrives(LEAT_E_CANCELLED);
 }
 
+/* Numbers and names that have no room here, with all that they say there is. */
+static void question_of_too_much_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t crashed, name_bytes, streamlets;
+        bool fits;
+    } cases[] = {{LEAT_NODES_MAX, LEAT_NODE_NAME_BYTES_MAX, CO_COLLECT_LOGS_MAX, true},
+                 {LEAT_NODES_MAX + 1, 1, 0, false},
+                 {1, LEAT_NODE_NAME_BYTES_MAX + 1, 0, false},
+                 {0, 0, CO_COLLECT_LOGS_MAX + 1, false}};
+    static uint8_t payload[1024 * 1024];
+    char name[LEAT_NODE_NAME_BYTES_MAX + 2];
+    memset(name, 'n', sizeof name);
+    attempt_make();
+    co_recovery_ask(leader, 1);
+    struct leat_frame frame = frame_of(payload);
+    frame.payload = payload;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct leat_msg_writer w;
+        leat_msg_writer_init(&w, payload, sizeof payload);
+        leat_msg_write_array(&w, 2);
+        leat_msg_write_array(&w, cases[c].crashed);
+        for (uint32_t i = 0; i < cases[c].crashed; i++) {
+            leat_msg_write_array(&w, 2);
+            leat_msg_write_string(&w, name, cases[c].name_bytes);
+            leat_msg_write_u64(&w, 1);
+        }
+        leat_msg_write_array(&w, cases[c].streamlets);
+        for (uint32_t i = 0; i < 2 * cases[c].streamlets; i++) {
+            if (i % 2 == 0) leat_msg_write_array(&w, 2);
+            leat_msg_write_u64(&w, 1);
+        }
+        frame.payload_bytes = w.used;
+        answer_rc = (leat_err)-1;
+        co_collect_take(node, &frame, &ticket);
+        assert_int_equal(answer_rc, cases[c].fits ? (leat_err)-1 : LEAT_E_INVALID);
+        assert_int_equal(node->collecting_count, 1);
+    }
+    co_collect_advance(node);
+    assert_int_equal(answer_rc, LEAT_E_DENIED); /* no entry says that they crashed */
+    answer_arrives(LEAT_E_CANCELLED);
+}
+
 /* Rows as other versions may write them: more fields are passed over, fewer or other kinds are none. */
 static void rows_of_another_form(void **state)
 {
@@ -391,6 +435,7 @@ int main(void)
         CALLS_TEST(collecting_has_limits),
         CALLS_TEST(logs_of_one_question_are_limited),
         CALLS_TEST(question_that_is_malformed_is_refused),
+        CALLS_TEST(question_of_too_much_is_refused),
         CALLS_TEST(rows_of_another_form),
         CALLS_TEST(tails_are_as_the_tables_have_them),
     };

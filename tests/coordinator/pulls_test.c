@@ -271,6 +271,36 @@ static void copies_that_are_malformed_or_too_many_are_refused(void **state)
     answer_arrives(LEAT_E_CANCELLED);
 }
 
+/* A source whose name has no room: whoever was asked with an empty one would ask nobody. */
+static void copies_from_a_name_that_is_too_long_are_refused(void **state)
+{
+    (void)state;
+    static uint8_t payload[65536], longer[65536];
+    enum { LONG = LEAT_NODE_NAME_BYTES_MAX + 1 };
+    tasks_make(1);
+    co_recovery_pull(leader, 1);
+    struct leat_frame frame = frame_of(payload);
+    const uint8_t *name = memmem(frame.payload, frame.payload_bytes, "\xa2n2", 3);
+    assert_non_null(name);
+    for (unsigned more = 0; more < 2; more++) {
+        const size_t before = (size_t)(name - frame.payload), bytes = LONG - 1 + more;
+        struct leat_frame changed = frame;
+        memcpy(longer, frame.payload, before);
+        longer[before] = 0xda; /* a string, and its length in two bytes */
+        longer[before + 1] = (uint8_t)(bytes >> 8);
+        longer[before + 2] = (uint8_t)bytes;
+        memset(longer + before + 3, 'n', bytes);
+        memcpy(longer + before + 3 + bytes, name + 3, frame.payload_bytes - before - 3);
+        changed.payload = longer;
+        changed.payload_bytes = (uint32_t)(frame.payload_bytes + bytes);
+        answer_rc = (leat_err)-1;
+        co_pull_take(node, &changed, &ticket);
+        assert_int_equal(answer_rc, more ? LEAT_E_INVALID : (leat_err)-1);
+        assert_int_equal(node->pulling_count, 1);
+    }
+    answer_arrives(LEAT_E_CANCELLED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +310,7 @@ int main(void)
         CALLS_TEST(node_that_cannot_be_asked_for_copies_made_none),
         CALLS_TEST(answer_about_copies_that_is_malformed_is_none),
         CALLS_TEST(copies_that_are_malformed_or_too_many_are_refused),
+        CALLS_TEST(copies_from_a_name_that_is_too_long_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
