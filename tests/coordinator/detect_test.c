@@ -76,6 +76,26 @@ static void deaf_leader_declares_nobody_for_silence(void **state)
     }
 }
 
+/* Of silence, of an address at which nobody listens, of a leader that was lost: who does not lead says none of it. */
+static void nobody_but_the_leader_declares_a_crash(void **state)
+{
+    (void)state;
+    for (unsigned c = 0; c < 4; c++) {
+        if (c) begin(NULL);
+        const uint64_t at_us = now_us + SUSPECT_US + CONFIRM_US + 1;
+        leads = c == 3; /* who does says it */
+        if (c == 1) coordinator->watch[3].dead = true;
+        if (c == 2) coordinator->watch[3].lost = true;
+        now_us = at_us;
+        answers(at_us, 3);
+        round_in_time(at_us);
+        assert_int_equal(strstr(calls, "crash") != NULL, leads);
+        assert_int_equal(coordinator->watching, leads);
+        calls[0] = '\0';
+        if (c < 3) finish(NULL);
+    }
+}
+
 /* Whoever was silent for long before is waited for longer, up to a limit; the memory of it fades. */
 static void patience_is_made_of_silences_before(void **state)
 {
@@ -310,6 +330,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         DETECT_TEST(node_that_is_silent_beyond_patience_is_declared_crashed),
         DETECT_TEST(deaf_leader_declares_nobody_for_silence),
+        DETECT_TEST(nobody_but_the_leader_declares_a_crash),
         DETECT_TEST(patience_is_made_of_silences_before),
         DETECT_TEST(answers_are_what_is_heard),
         DETECT_TEST(round_asks_those_it_has_to),
