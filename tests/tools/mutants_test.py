@@ -165,6 +165,7 @@ class FakeStep:
 
     def __init__(self, name, *noticed):
         self.name, self.noticed = name, [set(numbers) for numbers in noticed]
+        self.against = type('Quick', (), {'seconds': 0.1})
 
     def kills(self, *mutants):
         return 'exit 1' if {m.number for m in mutants} in self.noticed else ''

@@ -15,8 +15,10 @@ import re
 import verdicts
 
 PATH = os.path.join(verdicts.TABLES, 'pairs.tsv')
+DIES = 'dies in '
 NAMED = re.compile(r'^masked: by (\S+/\S+:\w+:\w+:\d+) because ')
-UNIT_TESTS_MAX = 12  # of one folder: how many are asked whether both die where the mask alone lives
+# Of the mutant's folder, and of all others: how many are asked whether both die where the mask alone lives, and none that takes long.
+UNIT_TESTS_MAX, UNIT_TEST_SECONDS_MAX = 8, 30
 
 
 def mask_of(verdict):
@@ -25,11 +27,11 @@ def mask_of(verdict):
     return found and found.group(1)
 
 
-def outcome(trial, mutant, mask):
-    """What becomes of the two, in the words of the table."""
-    alone = death(trial, [mask], trial.steps(mask)) or 'nothing'
+def outcome(trial, mutant, mask, alone=None):
+    """What becomes of the two, in the words of the table. alone: what the mask died of, where that is known."""
+    alone = alone or death(trial, [mask], quick(trial, mask)) or death(trial, [mask], trial.seeds(mask)) or 'nothing'
     both = ''
-    for step in few(trial, mutant):
+    for step in quick(trial, mutant, UNIT_TESTS_MAX):
         died = step.kills(mutant, mask)
         if not died:
             continue
@@ -38,17 +40,17 @@ def outcome(trial, mutant, mask):
         both = both or f'{step.name}: {died}'
         if not step.kills(mask):
             return f'shown: both die in {step.name}: {died}; the mask alone in {alone}'
-    both = both or death(trial, [mutant, mask], trial.steps(mutant)) or death(trial, [mutant, mask], trial.steps(mask))
+    for one in (mask, mutant):
+        both = both or death(trial, [mutant, mask], quick(trial, one)) or death(trial, [mutant, mask], trial.seeds(one))
     if not both:
-        return f'hole: both live; the mask alone dies in {alone}'
+        return f'hole: both live; the mask alone in {alone}'
     return f'{"shown" if alone == "nothing" else "as said"}: both die in {both}; the mask alone in {alone}'
 
 
-def few(trial, mutant):
-    """What comes to the mutant and costs little: unit tests, and the first seeds of each world."""
-    yield from trial.unit_tests(mutant, True)[:UNIT_TESTS_MAX]
-    yield from trial.unit_tests(mutant, False)[:UNIT_TESTS_MAX]
-    yield from (step for step in trial.seeds(mutant) if step.share <= 10 and step.extra)
+def quick(trial, mutant, most=None):
+    """Unit tests that come to the mutant and cost little: of its folder, and then of all others."""
+    for own in (True, False):
+        yield from [step for step in trial.unit_tests(mutant, own) if step.against.seconds < UNIT_TEST_SECONDS_MAX][:most]
 
 
 def death(trial, mutants, steps):
@@ -77,7 +79,8 @@ class Pairs:
 
     def write(self):
         verdicts.replace(PATH, ('\t'.join((key, digest, mask, of_mask, what))
-                                for (key, mask), (digest, of_mask, what) in sorted(self.rows.items())))
+                                for (key, mask), (digest, of_mask, what) in sorted(self.rows.items())
+                                if not what.startswith('hole')))
 
 
 def digest_of(functions, key):
@@ -85,10 +88,14 @@ def digest_of(functions, key):
     return functions.get(name, {}).get(function)
 
 
-def judge(trial, tables, mutants, others, kept, args):
-    """The pairs of all verdicts that name a mask; with args.keep they are kept as they come. How many are not as they say?"""
+def judge(trial, tables, all_tables, mutants, others, kept, args):
+    """The pairs of all verdicts that name a mask; with args.keep they are kept as they come, but for holes, which the next look
+    may close. How many are not as they say?"""
+    verdict_of = {key: row[2] for folder in all_tables for key, row in folder.rows.items()}
+    alone = {key: verdict[len(DIES):] for key, verdict in verdict_of.items() if verdict.startswith(DIES)}
     mutants, others, counts = {m.key(): m for m in mutants}, {m.key(): m for m in others}, collections.Counter()
-    for key, verdict in sorted((key, row[2]) for table in tables.values() for key, row in table.rows.items()):
+    rows = [(key, row[2]) for table in tables.values() for key, row in table.rows.items()]
+    for key, verdict in sorted(rows, key=lambda row: (mask_of(row[1]) not in alone, row)):  # what takes long comes last
         if key not in mutants or not verdict.startswith('masked'):
             continue
         mutant, mask = mutants[key], others.get(mask_of(verdict))
@@ -99,7 +106,9 @@ def judge(trial, tables, mutants, others, kept, args):
             what = f'wrong: there is no mutant {mask_of(verdict)}'
         else:
             if args.again or not kept.has(mutant, mask):
-                kept.note(mutant, mask, outcome(trial, mutant, mask))
+                what = outcome(trial, mutant, mask, alone.get(mask.key()))
+                alone[mask.key()] = what.rsplit('the mask alone in ', 1)[1] if 'the mask alone in ' in what else None
+                kept.note(mutant, mask, what)
                 if args.keep:
                     kept.write()
             what = kept.rows[key, mask.key()][2]

@@ -1,13 +1,14 @@
 /* Which mutant runs: included before every source of a build with mutants (tools/mutate), and nowhere else.
  *
  * LEAT_MUTANT=N chooses one, LEAT_MUTANT=N,M two at a time. LEAT_MUTANTS_SEEN=FILE notes which places a run came to:
- * one byte for each mutant. */
+ * one byte for each mutant. By system calls: tests stand between a program and the functions of the C library. */
 #ifndef LEAT_MUTANTS_SWITCH_H
 #define LEAT_MUTANTS_SWITCH_H
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { LEAT_MUTANTS_MAX = 1 << 18 };
@@ -37,11 +38,12 @@ static __attribute__((constructor, unused)) void leat_mutants_begin(void)
     if (end != NULL && *end == ',') leat_mutant_beside = (unsigned)strtoul(end + 1, &end, 10);
     if (end != NULL && *end != '\0') abort(); /* two are as many as there is room for */
     if (seen == NULL || leat_mutants_seen != NULL) return;
-    int file = open(seen, O_RDWR | O_CREAT, 0600);
-    if (file < 0 || ftruncate(file, LEAT_MUTANTS_MAX) != 0) return;
-    void *bytes = mmap(NULL, LEAT_MUTANTS_MAX, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (bytes != MAP_FAILED) leat_mutants_seen = bytes;
-    close(file);
+    long file = syscall(SYS_openat, AT_FDCWD, seen, O_RDWR | O_CREAT, 0600);
+    if (file < 0 || syscall(SYS_ftruncate, file, LEAT_MUTANTS_MAX) != 0) return;
+    long bytes =
+        syscall(SYS_mmap, NULL, LEAT_MUTANTS_MAX, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (bytes != -1) leat_mutants_seen = (unsigned char *)bytes;
+    syscall(SYS_close, file);
 }
 
 #endif
