@@ -251,6 +251,11 @@ static void machine_truncated_snapshot_is_refused(void **state)
     assert_int_equal(leat_machine_snapshot(a, &bytes, &count), LEAT_OK);
     for (size_t n = 0; n < count; n++)
         assert_int_equal(leat_machine_restore(b, bytes, n), LEAT_E_CORRUPT);
+    uint8_t *longer = leat_mem_calloc(LEAT_MEM_COORDINATOR, count + 1, 1);
+    assert_non_null(longer);
+    memcpy(longer, bytes, count);
+    assert_int_equal(leat_machine_restore(b, longer, count + 1), LEAT_E_CORRUPT);
+    leat_mem_free(longer);
     leat_mem_free(bytes);
     leat_machine_fini(a);
     leat_machine_fini(b);
