@@ -17,7 +17,7 @@ import verdicts
 PATH = os.path.join(verdicts.TABLES, 'pairs.tsv')
 DIES = 'dies in '
 NAMED = re.compile(r'^masked: by (\S+/\S+:\w+:\w+:\d+) because ')
-# Of the mutant's folder, and of all others: how many are asked whether both die where the mask alone lives, and none that takes long.
+# Of the mutant's folder, and of all others: how many are asked whether both die where the mask alone lives, and none that is slow.
 UNIT_TESTS_MAX, UNIT_TEST_SECONDS_MAX = 8, 30
 
 
