@@ -4,8 +4,8 @@
  *    that appends which need a segment are refused.
  *  - While it is quiet no line says that a log waits or takes no appends which does neither.
  *  - Where no bit flips, no power goes and no disk fails nobody writes that anything is damaged.
- * Lines that are many are summed up (leat_diary_summed()): of a node that had as many as that asks for nothing is
- * missed. */
+ * Lines that are many are summed up (leat_diary_summed()): of a node that had as many within that time, once in this
+ * life, nothing is missed: what began then is told of by no line later. */
 #include "tests/sim/told.h"
 
 #include <stdio.h>
@@ -23,8 +23,11 @@ enum {
 static struct {
     struct scenario *scenario;
     bool quiet;
-    unsigned boots[SIM_SERVERS_MAX];  /* what follows is of that life */
-    unsigned summed[SIM_SERVERS_MAX]; /* lines that may be followed by a sum in place of a line */
+    unsigned boots[SIM_SERVERS_MAX]; /* what follows is of that life */
+    /* The last lines that may be followed by a sum in place of a line, and whether any were so many. */
+    uint64_t lines_us[SIM_SERVERS_MAX][LEAT_DIARY_SUM_LINES];
+    unsigned lines[SIM_SERVERS_MAX];
+    bool summed[SIM_SERVERS_MAX];
     bool full[SIM_SERVERS_MAX];
     bool named[SIM_SERVERS_MAX][SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
 } diary;
@@ -42,7 +45,8 @@ static void life_note(const struct sim_server *server)
     unsigned at = server->number;
     if (diary.boots[at] == server->boots) return;
     diary.boots[at] = server->boots;
-    diary.summed[at] = 0;
+    diary.lines[at] = 0;
+    diary.summed[at] = false;
     diary.full[at] = false;
     memset(diary.named[at], 0, sizeof diary.named[at]);
 }
@@ -108,6 +112,17 @@ static void line_judge(struct scenario *scenario, const struct sim_server *write
                  ref.streamlet, ref.log, truth.stream, writer->name, line);
 }
 
+/* So many within the time for which a node counts them, by a clock that may be slower: the next one it sums up. */
+static void line_count(const struct scenario *scenario, unsigned at)
+{
+    uint64_t now_us = scenario->world->now_us, *times_us = diary.lines_us[at];
+    times_us[diary.lines[at]++ % LEAT_DIARY_SUM_LINES] = now_us;
+    uint64_t since_us = now_us - times_us[diary.lines[at] % LEAT_DIARY_SUM_LINES];
+    if (diary.lines[at] >= LEAT_DIARY_SUM_LINES &&
+        since_us <= LEAT_DIARY_SUM_US + LEAT_DIARY_SUM_US / 20)
+        diary.summed[at] = true;
+}
+
 void sim_diary_line(struct scenario *scenario, enum leat_diary_level level, const char *line)
 {
     struct leat_log_ref log;
@@ -125,7 +140,7 @@ void sim_diary_line(struct scenario *scenario, enum leat_diary_level level, cons
     if ((words & WORDS_DAMAGE) && !away && is_unharmed(scenario))
         sim_fail(scenario->world, "A13 told: nothing is damaged, and %s writes: %.200s",
                  writer->name, line);
-    diary.summed[writer->number]++;
+    line_count(scenario, writer->number);
     if (!log_named(scenario, line, &log) || log.streamlet >= CHECK_STREAMLETS_MAX ||
         log.log >= CHECK_LOGS_MAX)
         return;
@@ -148,7 +163,7 @@ static void log_look(void *arg, const struct truth_log *log)
     if (log->full && !diary.full[at])
         sim_fail(scenario->world, "A13 told: %s: the disk of %s is full, and it has not written so",
                  (const char *)arg, log->owner->name);
-    if (!truth_is_troubled(log) || diary.summed[at] >= LEAT_DIARY_SUM_LINES) return;
+    if (!truth_is_troubled(log) || diary.summed[at]) return;
     if (!diary.named[at][ref.stream][ref.streamlet][ref.log])
         sim_fail(scenario->world,
                  "A13 told: %s: log %u/%u of %s is in trouble (state %d, damaged %d), and %s has "

@@ -20,6 +20,7 @@ enum {
     BEGIN_US = 500 * 1000,
     LOOK_US = 100,
     DELAY_US = 8000, /* of what an owner is told */
+    PAUSE_US = 1000, /* again and again: what is paused goes on as soon as a step is given up */
     AWAY_US = 500 * 1000,
     CLOSED_US = 3000 * 1000, /* for each step, and then from the beginning */
     TAKEN_US = 2500 * 1000,
@@ -185,7 +186,6 @@ static void closed(struct sim_server *server, const struct leat_log *log)
         return;
     }
     step_to(TAKEN, TAKEN_US);
-    nobody_appends(trap.until_us + ADOPTED_US);
     die(server, AWAY_US);
 }
 
@@ -221,6 +221,7 @@ static void look(struct sim_world *world, struct sim_event *event)
         return;
     }
     if (trap.step != BEGUN && world->now_us >= trap.until_us) step_to(BEGUN, 0);
+    if (trap.step >= TAKEN) nobody_appends(world->now_us + PAUSE_US);
     unsigned before = trap.step;
     for (unsigned i = 0; i < scenario->server_count && trap.step == before; i++) {
         struct sim_server *server = &scenario->servers[i];

@@ -191,23 +191,29 @@ static void begin(void)
 
 static void end(void)
 {
-    if (!is_right(&trap.owner)) flip(&trap.owner);
     trap.owner.server->rotten = trap.other.server->rotten = false;
     trap.step = IDLE;
 }
 
 static void look(struct sim_world *world, struct sim_event *event)
 {
-    bool over = trap.scenario->faults_over || world->now_us >= trap.until_us;
-    if (trap.step == CUT && over) {
+    bool over = world->now_us >= trap.until_us;
+    if (trap.step == CUT && (over || trap.scenario->faults_over)) {
         cut_until(0);
         if (!is_right(&trap.other)) flip(&trap.other);
         trap.step = MENDING;
         trap.until_us = world->now_us + MEND_US;
         over = false;
     }
-    if (trap.step == MENDING && (over || is_right(&trap.owner))) {
+    if (trap.step == MENDING && is_right(&trap.owner)) {
         end();
+        return;
+    }
+    if (trap.step == MENDING && over) {
+        sim_fail(world,
+                 "A10 stuck: a closed segment is damaged at %s, and has not been made good for "
+                 "%d s, though two others have it whole and can be asked",
+                 trap.owner.server->name, MEND_US / 1000000);
         return;
     }
     sim_world_at(world, world->now_us + LOOK_US, look, event->a);
