@@ -331,7 +331,7 @@ static uint32_t nodes_for_copies(const struct leat_machine *machine, uint32_t li
         if (machine->nodes[i].info.state == LEAT_NODE_DOWN && !machine->nodes[i].info.draining)
             back++;
     uint32_t least = back < COPIES_LEAST ? back : COPIES_LEAST;
-    return live < least ? least : live;
+    return live < least && !LEAT_BUG(END_OF_ONE) ? least : live;
 }
 
 static void plan_tasks(struct plan *plan)

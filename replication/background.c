@@ -133,9 +133,10 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
         return VERDICT_LATER;
     }
     if (copy && copy->handle == row->handle) return VERDICT_KEEP;
-    bool same = set->closed && !set->close && row->state == LEAT_SEGMENT_CLOSED &&
-                (LEAT_BUG(ANY_CLOSED) || (row->extent.bytes == set->seg->extent.bytes &&
-                                          row->extent.crc == set->seg->extent.crc));
+    bool same =
+        set->closed && !set->close && row->state == LEAT_SEGMENT_CLOSED &&
+        ((row->extent.bytes == set->seg->extent.bytes && row->extent.crc == set->seg->extent.crc) ||
+         LEAT_BUG(ANY_CLOSED));
     if (same && !copy && set->copy_count < rep_wanted(log)) return adopt(set, peer, row);
     if (is_adequate(set) || LEAT_BUG(DROP_NEEDED)) return VERDICT_DROP;
     bool old = set->closed && !set->close && set->seg->epoch.v == row->epoch.v &&
@@ -327,6 +328,7 @@ static void on_read(struct leat_disk_io *io)
     if (!set) return;
     set->writes--;
     rep_mark_dirty(set->log);
+    if (!copy && LEAT_BUG(PIECE_FOR_ANY)) copy = primary->recopy_copy;
     if (!copy) return; /* it has gone */
     uint32_t left = set->seg->extent.bytes - copy->done;
     uint32_t bytes = left < REP_STAGING_BYTES ? left : REP_STAGING_BYTES;
@@ -416,6 +418,7 @@ bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segmen
     }
     if (set->copy_count >= rep_wanted(log)) return false;
     if (!set->want_parked) return rep_place_choose(set) != NULL;
+    if (LEAT_BUG(PARKED_UNCOPIED)) return false;
     /* Asked seldom: who refused it then may have room now. */
     memset(set->refused, 0, sizeof set->refused);
     return rep_now(primary) >= set->lost_us + grace(primary) && rep_place_choose(set) &&

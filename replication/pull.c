@@ -325,7 +325,7 @@ static void pull_close(struct leat_backup_pull *pull)
     leat_scan_segment(pull->into ? pull->into : seg->buffer, pull->extent.bytes, &scan);
     bool right = scan.started && scan.bytes == pull->extent.bytes && scan.crc == pull->extent.crc &&
                  scan.header.segment == pull->segment.v;
-    if (LEAT_BUG(PULL_UNCHECKED)) right = true;
+    if (!right && LEAT_BUG(PULL_UNCHECKED)) right = true;
     if (pull->into && (right || LEAT_BUG(MEND_UNCHECKED))) {
         pull_end(pull, LEAT_OK);
         return;

@@ -36,7 +36,7 @@ static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
         flags &= ~(unsigned)LEAT_ROW_IN_POOL; /* that memory is gone, and is to be mended */
     if (flags & LEAT_ROW_FLUSHED) flags = flushed_flags(held);
     bool sync = row->state == LEAT_SEGMENT_PARKED || seg->durability == LEAT_DURABILITY_DISK;
-    if (LEAT_BUG(STAMP_UNSYNCED)) sync = false;
+    if (sync && LEAT_BUG(STAMP_UNSYNCED)) sync = false;
     if (keep->kind == LEAT_KEEP_STAMP) {
         seg->version = keep->version;
         seg->role = keep->role;

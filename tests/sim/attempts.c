@@ -5,6 +5,8 @@
  * copy that it has; nor would it for any copy that a node which is to come back may have.
  * Nothing counts before its time: what an attempt has nodes copy is nobody's before the entry is committed. Each of
  * these copies says so (tentative): another attempt may end the log elsewhere, and then it is nothing that is left.
+ * Not for one node alone: an end of a log whose acks need two copies is not decided where one node alone can have it
+ * and others may come back.
  * What is there is given: where no copy could be made because all bytes were damaged, no node that was asked for
  * them has a whole copy beside the damaged one. */
 #include <stdio.h>
@@ -299,6 +301,37 @@ static void logs_see(struct scenario *scenario, const struct leat_coordinator *c
         }
 }
 
+/* ---- not for one node alone ---- */
+
+static void ends_see(struct scenario *scenario, const struct leat_coordinator *coordinator)
+{
+    const struct co_recovery *it = coordinator->recovery;
+    struct leat_machine *machine = (struct leat_machine *)&coordinator->machine;
+    unsigned able = 0, others = 0;
+    for (uint32_t i = 0; i < machine->node_count; i++) {
+        const struct leat_node_info *info = &machine->nodes[i].info;
+        bool up = info->state == LEAT_NODE_UP && !info->crashed;
+        able += up && it->nodes[i].good;
+        others += (up && !it->nodes[i].good) || (info->state == LEAT_NODE_DOWN && !info->draining);
+    }
+    for (uint32_t s = 0; able == 1 && others > 0 && s < it->streamlet_count; s++) {
+        const struct co_recover_streamlet *streamlet = &it->streamlets[s];
+        const struct leat_machine_stream *stream =
+            leat_machine_stream_find(machine, streamlet->ref.stream);
+        bool owned = leat_machine_incarnation_find(machine, streamlet->owner) != NULL;
+        for (uint32_t q = 0; stream && owned && q < streamlet->logs; q++) {
+            const struct co_recover_log *log = &it->logs[streamlet->first + q];
+            if (log->decision != LEAT_RECOVER_TAIL || log->tail.jumped ||
+                log->tail.segment == UINT64_MAX || stream->desc->settings.min_copies < 2)
+                continue;
+            sim_fail(scenario->world,
+                     "A1 lost-write: the end of log id %u/%u/%u is decided for the one node that "
+                     "answers, though %u others may come back",
+                     log->ref.stream, log->ref.streamlet, log->ref.log, others);
+        }
+    }
+}
+
 /* ---- what is there is given ---- */
 
 static bool is_whole(const struct replica *rep, struct leat_extent extent)
@@ -367,6 +400,7 @@ static void after_turn(struct sim_actor *actor)
     const struct leat_coordinator *coordinator = server->node ? server->node->coordinator : NULL;
     const struct co_recovery *it = coordinator ? coordinator->recovery : NULL;
     unsigned leader = server->number;
+    sim_owners_see(server);
     if (!it || (seen[leader].attempt == it->attempt && seen[leader].phase == it->phase)) return;
     /* Where nothing is left to be committed the turn that ends this ends the attempt, too. */
     if (seen[leader].phase == LEAT_RECOVERY_PREPARE) {
@@ -375,6 +409,7 @@ static void after_turn(struct sim_actor *actor)
     }
     if (it->phase == LEAT_RECOVERY_PREPARE) {
         logs_see(scenario, coordinator);
+        ends_see(scenario, coordinator);
         asked_note(scenario, leader, coordinator);
     }
     seen[leader].attempt = it->attempt;
@@ -384,5 +419,6 @@ static void after_turn(struct sim_actor *actor)
 void sim_attempts_watch(struct sim_server *server)
 {
     memset(&seen[server->number], 0, sizeof seen[server->number]);
+    sim_owners_forget(server);
     server->coordinator->after_turn = after_turn;
 }

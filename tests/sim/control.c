@@ -228,6 +228,7 @@ static void move_send(struct control *control)
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, control->control, sizeof control->control);
     leat_msg_streamlet_move_encode(&writer, &move);
+    scenario->move_us[stream - scenario->streams][streamlet] = scenario->world->now_us;
     sim_trace(scenario->world, "%s streamlet %u goes to %s", stream->name, move.streamlet,
               to->name);
     send(control, LEAT_KIND_STREAMLET_MOVE, &writer, NULL);

@@ -200,6 +200,8 @@ struct scenario {
     bool slow_readers; /* at the end some ask for what lies in files, and read nothing */
     struct sim_rng kafka;
     struct sim_wish wish;
+    /* When a streamlet was wished elsewhere; 0: never. */
+    uint64_t move_us[SIM_STREAMS][CHECK_STREAMLETS_MAX];
     bool hurried; /* the operator looks much more often, so that what is wished is soon done */
     struct leat_log_ref trim_wish; /* where a trap wants a log trimmed to its end, next */
     bool trim_wished;
@@ -397,6 +399,8 @@ bool sim_trap_fill_choose(uint64_t seed);
 /** Of a seed that has it: what it needs, in place of other choices. */
 void sim_trap_fill_set(struct scenario *scenario);
 void sim_trap_fill_start(struct scenario *scenario);
+/** One blow more in some of these seeds: traps_piece.c. */
+void sim_trap_piece_start(struct scenario *scenario);
 /* ---- traps_home.c ---- */
 /** Has the seed that? After all other choices, before streams are chosen. */
 bool sim_trap_home_choose(struct scenario *scenario);
@@ -519,6 +523,11 @@ void sim_kept_watch(struct scenario *scenario);
 /* ---- attempts.c ---- */
 /** It has just started: what it does as a leader to recover logs is held against what nodes have. */
 void sim_attempts_watch(struct sim_server *server);
+
+/* ---- owners.c ---- */
+/** After each turn of a node's coordinator; sim_owners_forget() when it starts. */
+void sim_owners_see(const struct sim_server *server);
+void sim_owners_forget(const struct sim_server *server);
 
 /* ---- alloc_sweep.c ---- */
 struct alloc_sweep_options {

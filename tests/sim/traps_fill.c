@@ -282,4 +282,5 @@ void sim_trap_fill_start(struct scenario *scenario)
     arm(world, NULL);
     world->rmem_hold_us = on_write;
     sim_world_at(world, world->now_us + sim_rng_below(&trap.rng, GAP_US_MAX), due, scenario);
+    sim_trap_piece_start(scenario);
 }
