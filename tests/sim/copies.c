@@ -11,6 +11,7 @@
 #include "coordinator/private.h"
 #include "replication/backup.h"
 #include "replication/primary.h"
+#include "tests/sim/hosted.h"
 #include "tests/sim/scenario.h"
 
 enum { COMPARE_EVERY_US = 300 * 1000, CHECK_PER_MILLE = 300 };
@@ -382,7 +383,8 @@ void sim_copies_death(struct scenario *scenario, const struct sim_server *server
     const struct leat_node *node = server->node;
     for (uint32_t c = 0; node && node->cores && c < scenario->cores; c++) {
         const struct leat_core *core = &node->cores[c];
-        for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
+        for (uint32_t h = sim_hosted_from(core, 0); h <= core->hosted_mask;
+             h = sim_hosted_from(core, h + 1))
             for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next) {
                 if (!at->copies) continue;
                 const struct leat_list *active = &at->copies->active;
@@ -405,7 +407,8 @@ void sim_copies_check(struct scenario *scenario)
         if (!backup_of(server)) continue;
         for (uint32_t c = 0; c < scenario->cores; c++) {
             const struct leat_core *core = &server->node->cores[c];
-            for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
+            for (uint32_t h = sim_hosted_from(core, 0); h <= core->hosted_mask;
+                 h = sim_hosted_from(core, h + 1))
                 for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
                     if (at->copies) log_compare(scenario, server, at->copies);
         }
@@ -456,7 +459,8 @@ bool sim_copies_are_whole(struct scenario *scenario)
         if (!backup_of(server)) return false;
         for (uint32_t c = 0; c < scenario->cores; c++) {
             const struct leat_core *core = &server->node->cores[c];
-            for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
+            for (uint32_t h = sim_hosted_from(core, 0); h <= core->hosted_mask;
+                 h = sim_hosted_from(core, h + 1))
                 for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
                     if (at->copies && at->log && !log_is_whole(scenario, server, at)) return false;
         }

@@ -12,6 +12,7 @@
 #include "multilog/internal.h"
 #include "replication/backup.h"
 #include "replication/primary.h"
+#include "tests/sim/hosted.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -174,7 +175,8 @@ static void logs_see(const struct leat_core *core, struct seen *seen)
 
 static void fronts_see(const struct leat_core *core, struct seen *seen)
 {
-    for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
+    for (uint32_t h = sim_hosted_from(core, 0); h <= core->hosted_mask;
+         h = sim_hosted_from(core, h + 1))
         for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
             note(seen, SIM_VISIT_FRONT_UNKNOWN, front_is_unknown(at->log));
 }

@@ -1,0 +1,26 @@
+/* A core's table of the logs that it hosts, as watchers walk it. It has 1,024 buckets at least, and a seed's logs lie
+ * in a few of them: empty ones are passed eight at a time. */
+#ifndef LEAT_TESTS_SIM_HOSTED_H
+#define LEAT_TESTS_SIM_HOSTED_H
+
+#include "broker/core.h"
+
+/* The first bucket from this one on that has any; past hosted_mask: there is none. The table's size is a power of
+ * two, and more than eight. */
+static inline uint32_t sim_hosted_from(const struct leat_core *core, uint32_t h)
+{
+    enum { AT_ONCE = 8 };
+    if (!core->hosted) return core->hosted_mask + 1;
+    while (h <= core->hosted_mask && !core->hosted[h]) {
+        h++;
+        for (; h % AT_ONCE == 0 && h <= core->hosted_mask; h += AT_ONCE) {
+            uintptr_t any = 0;
+            for (uint32_t i = 0; i < AT_ONCE; i++)
+                any |= (uintptr_t)core->hosted[h + i];
+            if (any) break;
+        }
+    }
+    return h;
+}
+
+#endif
