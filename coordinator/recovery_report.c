@@ -1,4 +1,5 @@
 /* What the leader knows of recoveries, for people: told to all nodes, so that any can be asked. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,6 +58,18 @@ static void status_read(struct leat_msg_reader *reader, struct leat_recovery_sta
     out->crash_to_commit_us = leat_msg_read_u64(reader);
     out->recovered = leat_msg_read_u32(reader);
     if (out->phase > LEAT_RECOVERY_COMMIT) reader->failed = true;
+}
+
+/* The rows are large, and few are there as a rule: only what is counted is written and copied. */
+static void report_clear(struct leat_recovery_report *out)
+{
+    memset(out, 0, offsetof(struct leat_recovery_report, waiting));
+}
+
+static void report_copy(struct leat_recovery_report *to, const struct leat_recovery_report *from)
+{
+    size_t rows_bytes = from->waiting_rows * sizeof *from->waiting;
+    memcpy(to, from, offsetof(struct leat_recovery_report, waiting) + rows_bytes);
 }
 
 static void own_fill(struct leat_coordinator *coordinator, struct leat_recovery_report *out)
@@ -150,14 +163,14 @@ void co_report_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     struct leat_recovery_report *out = &it->heard;
-    memset(out, 0, sizeof *out);
+    report_clear(out);
     uint32_t fields = leat_msg_read_array(&reader);
     out->ended = leat_msg_read_u64(&reader);
     status_read(&reader, &out->now);
     status_read(&reader, &out->last);
     out->waiting_count = leat_msg_read_u32(&reader);
     if (fields < 5 || !rows_read(&reader, out) || reader.failed) {
-        memset(out, 0, sizeof *out);
+        report_clear(out);
         leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed report of recoveries");
         return;
     }
@@ -168,13 +181,13 @@ void co_report_take(struct leat_coordinator *coordinator, struct co_peer *peer,
 void co_report_fill(struct leat_coordinator *coordinator, struct leat_recovery_report *out)
 {
     const struct co_recovery *it = coordinator->recovery;
-    memset(out, 0, sizeof *out);
+    report_clear(out);
     if (!it) return;
     if (co_leads(coordinator)) {
         own_fill(coordinator, out);
     } else {
         const struct co_peer *leader = co_peer_leader(coordinator);
-        if (leader && leader->state.voter_id == it->heard_from) *out = it->heard;
+        if (leader && leader->state.voter_id == it->heard_from) report_copy(out, &it->heard);
     }
     if (LEAT_BUG(WAITS_UNTOLD)) out->waiting_count = out->waiting_rows = 0;
     for (uint32_t i = 0; i < out->waiting_rows; i++) {

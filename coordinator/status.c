@@ -1,5 +1,6 @@
 /* What a coordinator knows, for people. */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -153,7 +154,7 @@ void leat_coordinator_status(const struct leat_coordinator *of,
     struct leat_coordinator *coordinator = (struct leat_coordinator *)(uintptr_t)of;
     const struct leat_machine *machine = &coordinator->machine;
     struct leat_coordinator_status *out = out_status;
-    memset(out, 0, sizeof *out);
+    memset(out, 0, offsetof(struct leat_coordinator_status, nodes)); /* what follows is large */
     out->role = co_role(coordinator);
     snprintf(out->why, sizeof out->why, "%s", trouble(coordinator));
     out->applied_index = coordinator->applied;

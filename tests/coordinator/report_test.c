@@ -327,14 +327,15 @@ static void expect_report(const struct leat_recovery_report *report, uint32_t co
         assert_string_equal(report->waiting[i].why, it->waiting[i].why);
         assert_string_equal(report->waiting[i].stream, i % 2 == 0 ? "orders" : "");
     }
-    static const struct leat_recovery_waiting none;
+    struct leat_recovery_waiting untouched; /* they are large: what is not counted is not written */
+    memset(&untouched, 0x5a, sizeof untouched);
     for (uint32_t i = report->waiting_rows; i < MOST; i++)
-        assert_memory_equal(&report->waiting[i], &none, sizeof none);
+        assert_memory_equal(&report->waiting[i], &untouched, sizeof untouched);
 }
 static const struct leat_recovery_report nothing;
 static void expect_nothing(void)
 {
-    assert_memory_equal(filled(), &nothing, sizeof nothing);
+    assert_memory_equal(filled(), &nothing, offsetof(struct leat_recovery_report, waiting));
 }
 
 static void the_leader_fills_in_its_own(void **state)
