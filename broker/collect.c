@@ -141,6 +141,16 @@ static bool begins_with(const struct leat_replica_info *info, struct leat_extent
     return scan.started && scan.bytes == extent.bytes && scan.crc == extent.crc;
 }
 
+/* What it is to begin with, where it is of the segment in which its log was decided to end. Of an opened log what
+ * its own epoch wrote begins behind that. */
+static struct leat_extent end_wanted(const struct leat_log_record *record, uint64_t segment,
+                                     struct leat_epoch epoch)
+{
+    const struct leat_tail_record *end = leat_log_decided(record);
+    bool own = record->opened && epoch.v == record->stamp_epoch.v;
+    return end == NULL || own || end->segment != segment ? (struct leat_extent){0, 0} : end->extent;
+}
+
 static void collect_see(void *arg, const struct leat_replica_info *info)
 {
     struct collecting *it = arg;
@@ -160,14 +170,13 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
                                                           .version = info->version};
         return;
     }
-    bool tail = !record->opened && record->tail.segment == info->segment.v;
+    struct leat_extent end = end_wanted(record, info->segment.v, info->epoch);
     it->places[it->count] = (struct leat_segment_place){0};
     if (info->state == LEAT_SEGMENT_PARKED && info->only_start)
         it->places[it->count] =
             (struct leat_segment_place){info->seg->file, info->seg->file_offset, 0};
-    bool holds = tail && begins_with(info, record->tail.extent);
-    bool may_begin = tail && !holds && record->tail.extent.bytes != 0;
-    if (may_begin) it->places[it->count].look = info->handle;
+    bool holds = end.bytes != 0 && begins_with(info, end);
+    if (end.bytes != 0 && !holds) it->places[it->count].look = info->handle;
     it->rows[it->count++] = (struct leat_replica_row){
         .log = info->log,
         .segment = info->segment.v,
@@ -269,9 +278,9 @@ static bool look_start(struct collecting *it)
 {
     struct leat_core *core = &it->node->cores[0];
     struct leat_segment_place *place = &it->places[it->reading];
-    const struct leat_collect_log *log = log_find(it, it->rows[it->reading].log);
-    leat_err rc = leat_backup_look(core->replicate.backup, place->look, log->record.tail.extent,
-                                   on_looked, it);
+    const struct leat_replica_row *row = &it->rows[it->reading];
+    struct leat_extent end = end_wanted(&log_find(it, row->log)->record, row->segment, row->epoch);
+    leat_err rc = leat_backup_look(core->replicate.backup, place->look, end, on_looked, it);
     bool again = rc == LEAT_E_AGAIN || rc == LEAT_E_NO_MEMORY;
     if (again && ++it->tries < LOOK_TRIES && !core->stopping) {
         it->timer = (struct leat_timer){.on_expired = on_look_timer, .owner = it};

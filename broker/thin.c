@@ -29,17 +29,18 @@ size_t leat_rows_thin(struct leat_replica_row *rows, size_t count,
                       const struct leat_log_record *record)
 {
     uint64_t highest = 0;
-    size_t lost = count, kept = 0; /* lost: of several the last */
+    size_t lost = count, left = count, kept = 0; /* of several the last */
     for (size_t i = 0; i < count; i++) {
         if (rows[i].kind == LEAT_REPLICA_LOST) lost = i;
         if (rows[i].kind == LEAT_REPLICA_CLOSED) highest = rows[i].segment;
+        if (record->opened && leat_row_may_be_left(record, &rows[i])) left = i;
     }
     for (size_t i = 0; i < count; i++) {
         const struct leat_replica_row *row = &rows[i];
         bool tail = !record->opened && row->segment == record->tail.segment;
         if (row->kind == LEAT_REPLICA_LOST && i != lost) continue;
-        if (i == lost || row->kind == LEAT_REPLICA_MARK || tail || row->segment == highest ||
-            is_before_one_without_records(rows, count, i))
+        if (i == lost || i == left || row->kind == LEAT_REPLICA_MARK || tail ||
+            row->segment == highest || is_before_one_without_records(rows, count, i))
             rows[kept++] = *row;
     }
     return kept;

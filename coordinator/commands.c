@@ -155,11 +155,12 @@ static void command_write(const struct leat_coordinator *coordinator,
         leat_msg_write_u64(writer, LEAT_PRODUCER_ID_BLOCK);
         break;
     case LEAT_COORDINATE_OPENED:
-        command_head(writer, LEAT_COMMAND_OPENED, 4);
+        command_head(writer, LEAT_COMMAND_OPENED, 5);
         leat_msg_write_u64(writer, request->epoch.v);
         refs_write(writer, request);
         leat_msg_write_u64(writer, request->incarnation);
         leat_msg_write_u64(writer, request->version ? request->version : 1);
+        leat_msg_write_bool(writer, true); /* where it began is kept */
         break;
     case LEAT_COORDINATE_VERSION:
         command_head(writer, LEAT_COMMAND_VERSION_RAISE, 4);

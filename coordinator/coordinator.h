@@ -90,6 +90,9 @@ struct leat_log_record {
     /* Opened, and the log waits: every node has said what it holds, when the cluster had given out
      * incarnations below this (0: not so). Then `tail` is the best of it, not where the log ends. */
     uint64_t heard;
+    /* Opened: where it had been decided to end when the stamp's epoch began. What copies of other epochs
+     * have behind that was promised to nobody. Zeros: not known, it was opened by an earlier version. */
+    struct leat_tail_record began;
 };
 /**
  * Decide where one log ends. Pure.
@@ -154,12 +157,23 @@ struct leat_replica_row {
      * not say where its log ends. */
     bool ragged;
     bool durable; /* the extent would survive a power cut */
-    /* The log's record is a tail of this segment, and the replica begins with exactly those bytes,
-     * whatever follows (looked for and checked, not guessed). */
+    /* leat_log_decided() names this segment, and the replica begins with exactly those bytes, whatever
+     * follows (looked for and checked, not guessed). */
     bool holds_tail;
     bool
         tentative; /* CLOSED: made for an attempt of recovery, and no owner has counted on it since */
 };
+/** Where the log was decided to end the last time: its tail, or, opened, where its epoch began. NULL: not known. */
+static inline const struct leat_tail_record *leat_log_decided(const struct leat_log_record *record)
+{
+    const struct leat_tail_record *began = &record->began;
+    if (!record->opened) return &record->tail;
+    bool known = began->segment == UINT64_MAX || began->extent.bytes > 0 || began->jumped;
+    return known ? began : NULL;
+}
+/** Of an opened log whose end nobody has: may it be kept up to there? Pure; recovery_wait.c has the rule. */
+bool leat_row_may_be_left(const struct leat_log_record *record, const struct leat_replica_row *row);
+
 struct leat_crashed_node {
     char name[LEAT_NODE_NAME_BYTES_MAX + 1];
     uint64_t incarnation; /* and all before */

@@ -35,7 +35,7 @@ static void wait_for(struct leat_log_decision *decision, const char *why)
  *     as opened. Y begins it anew, with ten others, which are acked, and its end is committed.
  *  2. Y and whoever has its copy are away; X's copy is longer, and ends at 100, too.
  *  3. Were it counted, the log would be given away as one that was found, and prepared from what nobody has. */
-static bool holds_tail(const struct leat_tail_record *tail, const struct leat_replica_row *row)
+bool co_row_holds(const struct leat_tail_record *tail, const struct leat_replica_row *row)
 {
     if (tail->extent.bytes == 0) return false; /* it names none */
     if (row->segment != tail->segment || row->kind == LEAT_REPLICA_LOST) return false;
@@ -70,7 +70,7 @@ static void by_tail(const struct leat_tail_record *tail, const struct leat_repli
 {
     bool found = tail->segment == UINT64_MAX || (tail->jumped && heard->all);
     for (size_t i = 0; i < count; i++) {
-        bool holds = holds_tail(tail, rows[i]);
+        bool holds = co_row_holds(tail, rows[i]);
         out_holds[i] = holds || is_last_left(tail, rows, count, i);
         found = found || holds;
     }

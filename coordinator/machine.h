@@ -11,7 +11,7 @@
 
 enum {
     LEAT_COMMAND_VERSION = 1,
-    LEAT_SNAPSHOT_VERSION = 8,
+    LEAT_SNAPSHOT_VERSION = 9,
     LEAT_SNAPSHOT_VERSION_OLDEST = 1,
     LEAT_SESSIONS_MAX = 512,  /* coordinators whose requests are remembered */
     LEAT_OUTCOMES_MAX = 4096, /* of requests; older ones are forgotten */
@@ -29,7 +29,8 @@ enum leat_command_kind {
     LEAT_COMMAND_STREAM_CREATE = 2, /* [v, k, name, settings] */
     LEAT_COMMAND_STREAM_DELETE = 3, /* [v, k, name] */
     LEAT_COMMAND_PRODUCER_IDS = 4,  /* [v, k, count] */
-    /* [v, k, epoch, [[stream, streamlet, log]...]] and, later, incarnation (0: any), version */
+    /* [v, k, epoch, [[stream, streamlet, log]...]] and, later, incarnation (0: any), version, whether the tail
+     * record is kept as where the epoch began */
     LEAT_COMMAND_OPENED = 5,
     /* [v, k, name, address, cores] and, later, node address, rack, node id bin16, memory bytes,
      * kafka address, boot, boot before, host, logs most */

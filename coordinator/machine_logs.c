@@ -106,6 +106,7 @@ leat_err leat_machine_apply_opened(struct leat_machine *machine, struct leat_msg
     leat_msg_skip_n(&past, count);
     if (fields >= 3) claim.incarnation = leat_msg_read_u64(&past);
     if (fields >= 4) version = leat_msg_read_u32(&past);
+    bool keeps = fields >= 5 && leat_msg_read_bool(&past);
     if (!leat_msg_read_done(&past)) return leat_machine_malformed(result);
     if (!claim_of_living(machine, claim.incarnation, result)) return LEAT_OK;
     for (uint32_t i = 0; i < count; i++) {
@@ -119,8 +120,11 @@ leat_err leat_machine_apply_opened(struct leat_machine *machine, struct leat_msg
         LEAT_ASSERT(ref_next(&again, 3, &ref));
         struct leat_machine_log *log = leat_machine_log_find(machine, ref, &stream);
         leat_machine_owner_changed(machine, stream->owners[ref.streamlet]);
+        /* Opened twice: by an owner that did not hear of the first time. */
+        struct leat_tail_record began = log->record.opened ? log->record.began : log->record.tail;
         log->record = (struct leat_log_record){
             .opened = true, .stamp_epoch = {claim.epoch}, .stamp_version = version};
+        if (keeps) log->record.began = began;
     }
     machine->changes++;
     result->epoch.v = claim.epoch;

@@ -7,12 +7,14 @@
  *            memory bytes, changes, crashed, kafka address, boot, host]
  * stream  = [id, name, settings, [[owner, epoch, node + 1]...], [log...], remade]
  * log     = [epoch, stamp epoch, stamp version] when opened, and then, if any of it is known, segment,
- *           bytes, crc, next offset, heard, jumped to; else [epoch, segment, bytes, crc, next offset,
- *           jumped] and, if ever, jumped to
+ *           bytes, crc, next offset, heard, jumped to, and then, if it is known where it began: segment,
+ *           bytes, crc, next offset, jumped; else [epoch, segment, bytes, crc, next offset, jumped] and,
+ *           if ever, jumped to
  * session = [session, sequence]
  * outcome = [session, sequence, incarnation, first id, rc, stream, ids, epoch], oldest first
  *
- * In the order of ids, so that equal tables give equal bytes. Version 5 did not know where a log that
+ * In the order of ids, so that equal tables give equal bytes. Version 8 did not know where the epoch of an
+ * opened log had begun. Version 5 did not know where a log that
  * waits had jumped to, or what is left of it. Version 4 had nothing remade. Version 2
  * had nothing crashed. Version 1 had no sessions, no outcomes, the first five fields of nodes, two of
  * streamlets, two of opened logs. */
@@ -31,7 +33,7 @@ enum {
     SNAPSHOT_STREAMLET_BYTES = 24,
     SNAPSHOT_SESSION_BYTES = 24,
     SNAPSHOT_OUTCOME_BYTES = 64,
-    SNAPSHOT_LOG_BYTES = 72,
+    SNAPSHOT_LOG_BYTES = 112,
 };
 
 static size_t snapshot_bytes_max(const struct leat_machine *machine)
@@ -48,11 +50,20 @@ static size_t snapshot_bytes_max(const struct leat_machine *machine)
     return bytes;
 }
 
+static void tail_write(struct leat_msg_writer *writer, const struct leat_tail_record *tail)
+{
+    leat_msg_write_u64(writer, tail->segment);
+    leat_msg_write_u64(writer, tail->extent.bytes);
+    leat_msg_write_u64(writer, tail->extent.crc);
+    leat_msg_write_u64(writer, tail->next_offset);
+}
+
 static void log_write(struct leat_msg_writer *writer, const struct leat_machine_log *log)
 {
     const struct leat_log_record *record = &log->record;
-    bool more = record->heard != 0 || log->jumped_to != 0;
-    uint32_t fields = record->opened ? more ? 9 : 3 : log->jumped_to ? 7 : 6;
+    const struct leat_tail_record *began = record->opened ? leat_log_decided(record) : NULL;
+    bool more = record->heard != 0 || log->jumped_to != 0 || began;
+    uint32_t fields = record->opened ? began ? 14 : more ? 9 : 3 : log->jumped_to ? 7 : 6;
     leat_msg_write_array(writer, fields);
     leat_msg_write_u64(writer, log->epoch.v);
     if (record->opened) {
@@ -60,15 +71,15 @@ static void log_write(struct leat_msg_writer *writer, const struct leat_machine_
         leat_msg_write_u64(writer, record->stamp_version);
         if (!more) return;
     }
-    leat_msg_write_u64(writer, record->tail.segment);
-    leat_msg_write_u64(writer, record->tail.extent.bytes);
-    leat_msg_write_u64(writer, record->tail.extent.crc);
-    leat_msg_write_u64(writer, record->tail.next_offset);
+    tail_write(writer, &record->tail);
     if (record->opened)
         leat_msg_write_u64(writer, record->heard);
     else
         leat_msg_write_bool(writer, record->tail.jumped);
     if (fields != 6) leat_msg_write_u64(writer, log->jumped_to);
+    if (!began) return;
+    tail_write(writer, began);
+    leat_msg_write_bool(writer, began->jumped);
 }
 
 static void stream_write(struct leat_msg_writer *writer, const struct leat_machine_stream *stream)
@@ -197,28 +208,38 @@ leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out
     return LEAT_OK;
 }
 
+static void tail_read(struct leat_msg_reader *reader, struct leat_tail_record *tail)
+{
+    tail->segment = leat_msg_read_u64(reader);
+    tail->extent.bytes = leat_msg_read_u32(reader);
+    tail->extent.crc = leat_msg_read_u32(reader);
+    tail->next_offset = leat_msg_read_u64(reader);
+}
+
 static void log_read(struct leat_msg_reader *reader, struct leat_machine_log *log)
 {
     uint32_t fields = leat_msg_read_array(reader);
     log->epoch.v = leat_msg_read_u32(reader);
-    if (fields == 2 || fields == 3 || fields == 9) {
+    bool opened_more = fields == 9 || fields == 14;
+    if (fields == 2 || fields == 3 || opened_more) {
         log->record.opened = true;
         log->record.stamp_epoch.v = leat_msg_read_u32(reader);
         log->record.stamp_version = fields >= 3 ? leat_msg_read_u32(reader) : 1;
-        if (fields != 9) return;
+        if (!opened_more) return;
     }
-    log->record.tail.segment = leat_msg_read_u64(reader);
-    log->record.tail.extent.bytes = leat_msg_read_u32(reader);
-    log->record.tail.extent.crc = leat_msg_read_u32(reader);
-    log->record.tail.next_offset = leat_msg_read_u64(reader);
+    tail_read(reader, &log->record.tail);
     if (log->record.opened)
         log->record.heard = leat_msg_read_u64(reader);
     else
         log->record.tail.jumped = leat_msg_read_bool(reader);
-    if (fields == 7 || fields == 9) log->jumped_to = leat_msg_read_u64(reader);
+    if (fields == 7 || opened_more) log->jumped_to = leat_msg_read_u64(reader);
+    if (fields == 14) {
+        tail_read(reader, &log->record.began);
+        log->record.began.jumped = leat_msg_read_bool(reader);
+    }
     if (log->record.tail.jumped && log->jumped_to == 0)
         log->jumped_to = log->record.tail.next_offset; /* of a snapshot of old */
-    if (fields != 6 && fields != 7 && fields != 9) reader->failed = true;
+    if (fields != 6 && fields != 7 && !opened_more) reader->failed = true;
 }
 
 /* Version 1 knew only incarnations. There was one node, so what none of the living owns is that

@@ -60,6 +60,8 @@ struct co_hearing {
     uint32_t enough;       /* most of the log's copies: so many are not damaged at once */
     bool all;              /* nobody is left who may have more of it */
 };
+/** The row's replica has the bytes that the tail names, whatever follows. */
+bool co_row_holds(const struct leat_tail_record *tail, const struct leat_replica_row *row);
 /** Where one log ends, by what many nodes hold of it (rows: its, any order). out_holds[i]: rows[i] has
  * the bytes of the tail that was decided. */
 void co_decide_replicas(struct leat_log_ref log, const struct leat_log_record *record,

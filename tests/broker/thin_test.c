@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -56,6 +57,36 @@ static void segment_that_the_record_names_is_told(void **state)
     assert_thin(rows, 3, &record, (uint64_t[]){1, 3, 0});
 }
 
+/* Goal: nobody else may have what is left of it; what is behind where its epoch began is not. */
+static void highest_that_may_be_left_is_told(void **state)
+{
+    (void)state;
+    struct leat_log_record record = {.opened = true, .stamp_epoch = {4}};
+    struct leat_replica_row rows[5];
+    for (unsigned i = 0; i < 5; i++) {
+        rows[i] = closed(i + 1, 5);
+        rows[i].epoch.v = 2;
+        rows[i].extent.bytes = 100;
+    }
+    const struct leat_replica_row all[5] = {rows[0], rows[1], rows[2], rows[3], rows[4]};
+    record.began = (struct leat_tail_record){.segment = 3, .extent = {90, 1}};
+    assert_thin(rows, 5, &record, (uint64_t[]){2, 5, 0});
+    memcpy(rows, all, sizeof rows);
+    rows[2].holds_tail = true;
+    assert_thin(rows, 5, &record, (uint64_t[]){3, 5, 0});
+    memcpy(rows, all, sizeof rows);
+    rows[3].epoch.v = 4;
+    assert_thin(rows, 5, &record, (uint64_t[]){4, 5, 0});
+    memcpy(rows, all, sizeof rows);
+    rows[4].tentative = true;
+    record.began = (struct leat_tail_record){0};
+    assert_thin(rows, 5, &record, (uint64_t[]){4, 5, 0});
+    memcpy(rows, all, sizeof rows);
+    record = (struct leat_log_record){.tail = {.segment = 3}};
+    rows[4].tentative = true;
+    assert_thin(rows, 5, &record, (uint64_t[]){3, 5, 0});
+}
+
 static void last_that_was_lost_is_told(void **state)
 {
     (void)state;
@@ -82,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(highest_closed_one_and_marks_are_told),
         cmocka_unit_test(segment_that_the_record_names_is_told),
+        cmocka_unit_test(highest_that_may_be_left_is_told),
         cmocka_unit_test(last_that_was_lost_is_told),
         cmocka_unit_test(all_in_front_of_those_without_records_are_told),
     };

@@ -170,9 +170,9 @@ static void requests_of_owners_are_entries(void **state)
                                       .epoch = {31},
                                       .incarnation = 32,
                                       .version = 33};
-    expect_entry(&request, "[1 5 31 [[11 12 13] [4294967295 0 255]] 32 33]");
+    expect_entry(&request, "[1 5 31 [[11 12 13] [4294967295 0 255]] 32 33 yes]");
     request.version = 0; /* not said: the first */
-    expect_entry(&request, "[1 5 31 [[11 12 13] [4294967295 0 255]] 32 1]");
+    expect_entry(&request, "[1 5 31 [[11 12 13] [4294967295 0 255]] 32 1 yes]");
     request.kind = LEAT_COORDINATE_VERSION;
     request.version = 34;
     expect_entry(&request, "[1 11 32 31 34 [[11 12 13] [4294967295 0 255]]]");

@@ -117,6 +117,13 @@ static struct leat_log_record record_make(void)
         record.stamp_epoch.v = 2 + once_in(3);
         record.stamp_version = 1 + (uint32_t)below(2);
         record.heard = once_in(3) ? 19 + below(2) : 0;
+        if (once_in(2))
+            record.began = (struct leat_tail_record){.segment = 4 + below(2),
+                                                     .extent = {96, 6},
+                                                     .next_offset = 47,
+                                                     .jumped = once_in(3)};
+        if (once_in(9)) record.began.segment = UINT64_MAX;
+        if (once_in(9)) record.began = (struct leat_tail_record){.segment = 4, .jumped = true};
     } else {
         record.tail = (struct leat_tail_record){
             .segment = 5, .extent = {100, 7}, .next_offset = 50, .jumped = once_in(6)};
@@ -619,8 +626,25 @@ static void expect_numbers(struct leat_msg_reader *reader, const uint64_t *value
         assert_true(leat_msg_read_u64(reader) == values[i]);
 }
 
-/* The best that is left: of the highest segment a closed copy, the shortest, or else the longest that is open.
- * What may be somebody's promise: not lost, not empty, and open or tentative ones of the epoch that counts alone. */
+/* What may be somebody's promise: not lost, not empty, and open or tentative ones of the epoch that counts alone; and
+ * where it is known where that began, of others nothing behind it, and there what has exactly that. */
+static bool is_left(const struct leat_log_record *record, const struct leat_replica_row *row)
+{
+    const struct leat_tail_record *began = &record->began;
+    if (row->kind == LEAT_REPLICA_LOST || row->extent.bytes == 0) return false;
+    if (row->epoch.v == record->stamp_epoch.v) return true;
+    if (began->segment == UINT64_MAX) return false;
+    if (began->extent.bytes > 0 || began->jumped) {
+        if (row->segment > began->segment) return false;
+        if (row->segment == began->segment && began->extent.bytes > 0)
+            return row->holds_tail || (row->extent.bytes == began->extent.bytes &&
+                                       row->extent.crc == began->extent.crc);
+    }
+    return row->kind == LEAT_REPLICA_CLOSED && !row->tentative;
+}
+
+/* The best that is left: of the highest segment a closed copy, the shortest, or else the longest that is open; cut
+ * where the epoch began. */
 static struct leat_tail_record best_left(const struct co_recover_log *log)
 {
     struct leat_tail_record best = {.segment = UINT64_MAX};
@@ -628,10 +652,7 @@ static struct leat_tail_record best_left(const struct co_recover_log *log)
     for (size_t i = 0; i < it->row_count; i++) {
         const struct leat_replica_row *row = &it->rows[i].row;
         const bool closed = row->kind == LEAT_REPLICA_CLOSED;
-        if (!leat_log_ref_equal(row->log, log->ref) || row->kind == LEAT_REPLICA_LOST ||
-            row->extent.bytes == 0)
-            continue;
-        if ((!closed || row->tentative) && row->epoch.v != log->seen.stamp_epoch.v) continue;
+        if (!leat_log_ref_equal(row->log, log->ref) || !is_left(&log->seen, row)) continue;
         uint64_t rank =
             (row->segment + 1) << 40 |
             (closed ? (uint64_t)1 << 39 | (1000 - row->extent.bytes) : row->extent.bytes);
@@ -639,6 +660,12 @@ static struct leat_tail_record best_left(const struct co_recover_log *log)
         best_rank = rank;
         best = (struct leat_tail_record){
             .segment = row->segment, .extent = row->extent, .next_offset = row->next_offset};
+        const struct leat_tail_record *began = &log->seen.began;
+        if (row->epoch.v == log->seen.stamp_epoch.v || row->segment != began->segment ||
+            began->extent.bytes == 0)
+            continue;
+        best.extent = began->extent;
+        if (!began->jumped) best.next_offset = began->next_offset;
     }
     return best;
 }

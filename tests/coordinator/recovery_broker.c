@@ -179,8 +179,8 @@ static struct leat_replica_row row_of(struct model *model, const struct copy *co
     };
     if (truth->previous)
         row.previous = truth_extent(truth->previous, truth->previous_count, truth->previous_closed);
-    row.holds_tail = !log->record.opened && truth->segment == log->record.tail.segment &&
-                     begins_with(copy, &log->record.tail);
+    const struct leat_tail_record *end = leat_log_decided(&log->record);
+    row.holds_tail = end && truth->segment == end->segment && begins_with(copy, end);
     return row;
 }
 

@@ -64,7 +64,8 @@ static struct shape shape_of(uint32_t version)
                           .owner_incarnation = 11,
                           .opened_fields = version == 1  ? 2
                                            : version < 6 ? 3
-                                                         : 9,
+                                           : version < 9 ? 9
+                                                         : 14,
                           .tail_fields = version < 4 ? 6 : 7,
                           .second_name = "two",
                           .sessions = 2,
@@ -133,7 +134,11 @@ static void log_put(const struct shape *it, uint32_t i)
     else
         leat_msg_write_bool(&w, i == 0);
     if (fields >= 7) leat_msg_write_u64(&w, 71);
-    for (uint32_t k = opened ? 9 : 7; k < fields; k++)
+    if (fields >= 14) {
+        numbers((uint64_t[]){55, 56, 57, 58}, 4); /* where it began */
+        leat_msg_write_bool(&w, i == 1);
+    }
+    for (uint32_t k = !opened ? 7 : fields < 14 ? 9 : 14; k < fields; k++)
         leat_msg_write_u64(&w, 1);
 }
 
@@ -278,7 +283,8 @@ static void expect_node(const struct shape *it)
 static void expect_log(const struct shape *it, const struct leat_machine_log *log, uint32_t i)
 {
     const struct leat_log_record *record = &log->record;
-    const bool opened = i % 2 == 1, tail = !opened || it->opened_fields == 9;
+    const bool opened = i % 2 == 1, tail = !opened || it->opened_fields >= 9;
+    const bool began = opened && it->opened_fields == 14;
     const uint64_t jumped = opened ? tail ? 71 : 0 : it->tail_fields == 7 ? 71 : i == 0 ? 54 : 0;
     assert_int_equal(log->epoch.v, 31 + i);
     assert_int_equal(record->opened, opened);
@@ -291,6 +297,11 @@ static void expect_log(const struct shape *it, const struct leat_machine_log *lo
     assert_int_equal(record->tail.jumped, i == 0);
     assert_int_equal(record->heard, opened && tail ? 61 : 0);
     assert_int_equal(log->jumped_to, jumped);
+    assert_int_equal(record->began.segment, began ? 55 : 0);
+    assert_int_equal(record->began.extent.bytes, began ? 56 : 0);
+    assert_int_equal(record->began.extent.crc, began ? 57 : 0);
+    assert_int_equal(record->began.next_offset, began ? 58 : 0);
+    assert_int_equal(record->began.jumped, began && i == 1);
 }
 
 static void expect_streams(const struct shape *it)
@@ -446,6 +457,8 @@ static void snapshot_of_another_shape_is_refused(void **state)
         WITH(owner, 2),
         WITH(opened_fields, 8),
         WITH(opened_fields, 10),
+        WITH(opened_fields, 13),
+        WITH(opened_fields, 15),
         WITH(tail_fields, 5),
         WITH(tail_fields, 8),
         WITH(sessions, LEAT_SESSIONS_MAX + 1),

@@ -1,0 +1,274 @@
+/* Where a log had been decided to end when the epoch of its owner began: it is kept, and what owners of before have
+ * behind it is nothing that is left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "coordinator/machine.h"
+#include "coordinator/recovery.h"
+
+enum { BEFORE = 2, NOW = 4, LATER = 5 }; /* epochs */
+
+static const struct leat_tail_record END = {.segment = 5, .extent = {300, 0x30}, .next_offset = 90};
+
+static bool same(const struct leat_tail_record *a, const struct leat_tail_record *b)
+{
+    return a->segment == b->segment && a->extent.bytes == b->extent.bytes &&
+           a->extent.crc == b->extent.crc && a->next_offset == b->next_offset &&
+           a->jumped == b->jumped;
+}
+
+/* ---- it is kept ---- */
+
+static struct leat_machine *machine;
+static struct leat_machine_result result;
+static struct leat_msg_writer w;
+static uint8_t bytes[1024];
+
+static void entry_begin(unsigned kind, uint32_t fields)
+{
+    leat_msg_writer_init(&w, bytes, sizeof bytes);
+    leat_msg_write_array(&w, 2 + fields);
+    leat_msg_write_u64(&w, LEAT_COMMAND_VERSION);
+    leat_msg_write_u64(&w, kind);
+}
+
+static leat_err applied(void)
+{
+    assert_int_equal(leat_machine_apply(machine, bytes, w.used, &result), LEAT_OK);
+    return result.rc;
+}
+
+/* Node a (1) has stream 1, of one log. */
+static int begin(void **state)
+{
+    (void)state;
+    struct leat_stream_settings settings = {.streamlets = 1, .logs = 1};
+    machine = calloc(1, sizeof *machine);
+    assert_non_null(machine);
+    leat_machine_init(machine, 1);
+    entry_begin(LEAT_COMMAND_NODE_UP, 3);
+    leat_msg_write_string(&w, "a", 1);
+    leat_msg_write_string(&w, "h", 1);
+    leat_msg_write_u64(&w, 1);
+    assert_int_equal(applied(), LEAT_OK);
+    entry_begin(LEAT_COMMAND_STREAM_CREATE, 2);
+    leat_msg_write_string(&w, "s", 1);
+    leat_msg_settings_write(&w, &settings);
+    assert_int_equal(applied(), LEAT_OK);
+    return 0;
+}
+static int finish(void **state)
+{
+    (void)state;
+    leat_machine_fini(machine);
+    free(machine);
+    return 0;
+}
+
+static struct leat_machine_log *log_of(void)
+{
+    return &machine->streams[0].logs[0];
+}
+
+/* fields: 5, or 4 of an entry of before that was kept. */
+static void open_log(uint32_t fields, uint32_t version, bool keeps)
+{
+    entry_begin(LEAT_COMMAND_OPENED, fields);
+    leat_msg_write_u64(&w, log_of()->epoch.v);
+    leat_msg_write_array(&w, 1);
+    leat_msg_write_array(&w, 3);
+    for (unsigned k = 0; k < 3; k++)
+        leat_msg_write_u64(&w, k == 0);
+    leat_msg_write_u64(&w, 1);
+    leat_msg_write_u64(&w, version);
+    if (fields == 5) leat_msg_write_bool(&w, keeps);
+    assert_int_equal(applied(), LEAT_OK);
+    assert_true(log_of()->record.opened);
+    assert_int_equal(log_of()->record.stamp_version, version);
+}
+
+static void snapshot_and_back(void)
+{
+    uint8_t *snapshot;
+    size_t count;
+    assert_int_equal(leat_machine_snapshot(machine, &snapshot, &count), LEAT_OK);
+    assert_int_equal(leat_machine_restore(machine, snapshot, count), LEAT_OK);
+    leat_mem_free(snapshot);
+}
+
+static void opened_log_keeps_where_it_began(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        const struct leat_tail_record ends[] = {
+            END,
+            {.segment = UINT64_MAX},
+            {.segment = 5, .extent = {300, 0x30}, .next_offset = 1ull << 40, .jumped = true}};
+        log_of()->record = (struct leat_log_record){.tail = ends[i]};
+        open_log(5, 1, true);
+        assert_true(same(&log_of()->record.began, &ends[i]));
+        assert_int_equal(log_of()->record.tail.segment, 0);
+        open_log(5, 2, true); /* its owner did not hear of that */
+        snapshot_and_back();
+        assert_true(same(&log_of()->record.began, &ends[i]));
+        assert_ptr_equal(leat_log_decided(&log_of()->record), &log_of()->record.began);
+    }
+}
+
+/* Entries of before do what they did: every start applies them again. */
+static void log_opened_by_an_entry_of_before_keeps_nothing(void **state)
+{
+    (void)state;
+    for (uint32_t fields = 4; fields <= 5; fields++) {
+        log_of()->record = (struct leat_log_record){.tail = END};
+        open_log(fields, 1, false);
+        assert_null(leat_log_decided(&log_of()->record));
+        snapshot_and_back();
+        assert_null(leat_log_decided(&log_of()->record));
+    }
+}
+
+/* ---- what is left ---- */
+
+static const struct leat_tail_record END_NONE = {.segment = UINT64_MAX};
+static const struct leat_tail_record END_JUMPED = {
+    .segment = 5, .extent = {300, 0x30}, .next_offset = 1ull << 40, .jumped = true};
+static const struct leat_tail_record END_UNSAID = {
+    .segment = 5, .next_offset = 1ull << 40, .jumped = true};
+
+static struct leat_log_record record_of(const struct leat_tail_record *began)
+{
+    struct leat_log_record record = {
+        .opened = true, .stamp_epoch = {NOW}, .stamp_version = 1, .tail = {.segment = 9}};
+    if (began) record.began = *began;
+    return record;
+}
+
+static struct leat_replica_row row_of(uint64_t segment, uint32_t epoch, enum leat_replica_kind kind,
+                                      uint32_t length, uint32_t crc)
+{
+    return (struct leat_replica_row){.segment = segment,
+                                     .kind = kind,
+                                     .epoch = {epoch},
+                                     .version = 1,
+                                     .extent = {length, crc},
+                                     .next_offset = length / 10 * 3};
+}
+
+/* Of epochs before the log's, and of one after it, which nobody opened. */
+static void others_are_left_up_to_where_the_epoch_began(void **state)
+{
+    (void)state;
+    const enum leat_replica_kind mark = LEAT_REPLICA_MARK, closed = LEAT_REPLICA_CLOSED;
+    const struct {
+        const struct leat_tail_record *began; /* NULL: not known */
+        uint64_t segment;
+        enum leat_replica_kind kind;
+        uint32_t length, crc;
+        bool holds, tentative, left;
+    } cases[] = {
+        /* in front of it: what was closed and is counted on */
+        {&END, 4, closed, 700, 7, false, false, true},
+        {&END, 4, mark, 700, 7, false, false, false},
+        {&END, 4, closed, 700, 7, false, true, false},
+        /* there: what has exactly that, whatever it is and goes on with */
+        {&END, 5, closed, 300, 0x30, false, false, true},
+        {&END, 5, closed, 300, 0x30, false, true, true},
+        {&END, 5, mark, 300, 0x30, false, false, true},
+        {&END, 5, closed, 400, 0x40, true, false, true},
+        {&END, 5, mark, 400, 0x40, true, false, true},
+        {&END, 5, closed, 400, 0x40, false, false, false},
+        {&END, 5, closed, 300, 0x31, false, false, false},
+        {&END, 5, closed, 200, 0x20, false, false, false},
+        {&END, 5, mark, 200, 0x20, false, false, false},
+        /* behind it */
+        {&END, 6, closed, 100, 1, false, false, false},
+        {&END, 6, mark, 100, 1, false, false, false},
+        {&END_NONE, 0, closed, 100, 1, false, false, false},
+        {&END_JUMPED, 5, closed, 400, 0x40, true, false, true},
+        {&END_JUMPED, 5, closed, 400, 0x40, false, false, false},
+        {&END_JUMPED, 6, closed, 100, 1, false, false, false},
+        /* nothing says how long the last one was */
+        {&END_UNSAID, 5, closed, 400, 0x40, false, false, true},
+        {&END_UNSAID, 5, mark, 400, 0x40, false, false, false},
+        {&END_UNSAID, 6, closed, 100, 1, false, false, false},
+        /* as it was */
+        {NULL, 0, closed, 100, 1, false, false, true},
+        {NULL, 9, closed, 100, 1, false, false, true},
+        {NULL, 9, mark, 100, 1, true, false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct leat_log_record record = record_of(cases[i].began);
+        for (unsigned late = 0; late < 2; late++) {
+            struct leat_replica_row row = row_of(cases[i].segment, late ? LATER : BEFORE,
+                                                 cases[i].kind, cases[i].length, cases[i].crc);
+            row.holds_tail = cases[i].holds;
+            row.tentative = cases[i].tentative;
+            if (leat_row_may_be_left(&record, &row) != cases[i].left) fail_msg("case %zu", i);
+            row.kind = LEAT_REPLICA_LOST;
+            assert_false(leat_row_may_be_left(&record, &row));
+            row.kind = cases[i].kind;
+            row.extent.bytes = 0;
+            assert_false(leat_row_may_be_left(&record, &row));
+        }
+        struct leat_replica_row own =
+            row_of(cases[i].segment, NOW, cases[i].kind, cases[i].length, cases[i].crc);
+        own.tentative = cases[i].tentative;
+        assert_true(leat_row_may_be_left(&record, &own));
+    }
+}
+
+/* Goal: X closed segment 5 at 400, and the log was decided to end at 300 of it, and went on; all that went on is lost.
+ * What is left ends at 300, be X's copy the only one, and X's segment 6 is no part of it. */
+static void what_is_left_is_cut_where_the_epoch_began(void **state)
+{
+    (void)state;
+    struct co_recover_log log = {.seen = record_of(&END), .row_count = 2};
+    struct co_row rows[2] = {{.row = row_of(5, BEFORE, LEAT_REPLICA_CLOSED, 400, 0x40)},
+                             {.row = row_of(6, BEFORE, LEAT_REPLICA_CLOSED, 100, 1)}};
+    struct co_recovery recovery = {.rows = rows, .row_count = 2};
+    struct leat_tail_record best;
+    assert_false(co_recovery_best(&recovery, &log, &best));
+    rows[0].row.holds_tail = true;
+    assert_true(co_recovery_best(&recovery, &log, &best));
+    assert_true(same(&best, &END));
+    log.seen = record_of(&END_JUMPED); /* its next offset is where it went on */
+    assert_true(co_recovery_best(&recovery, &log, &best));
+    assert_int_equal(best.extent.bytes, 300);
+    assert_int_equal(best.extent.crc, 0x30);
+    assert_int_equal(best.next_offset, 120);
+    log.seen = record_of(&END_UNSAID);
+    assert_true(co_recovery_best(&recovery, &log, &best));
+    assert_int_equal(best.segment, 5);
+    assert_int_equal(best.extent.bytes, 400);
+    log.seen = record_of(&END_NONE);
+    assert_false(co_recovery_best(&recovery, &log, &best));
+    log.seen = record_of(NULL);
+    assert_true(co_recovery_best(&recovery, &log, &best));
+    assert_int_equal(best.segment, 6);
+    assert_int_equal(best.extent.bytes, 100);
+    /* What its own epoch wrote lies behind that, and is taken as it is. */
+    log.seen = record_of(&END);
+    rows[1].row.epoch.v = NOW;
+    assert_true(co_recovery_best(&recovery, &log, &best));
+    assert_int_equal(best.segment, 6);
+    assert_int_equal(best.extent.bytes, 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(opened_log_keeps_where_it_began, begin, finish),
+        cmocka_unit_test_setup_teardown(log_opened_by_an_entry_of_before_keeps_nothing, begin,
+                                        finish),
+        cmocka_unit_test(others_are_left_up_to_where_the_epoch_began),
+        cmocka_unit_test(what_is_left_is_cut_where_the_epoch_began),
+    };
+    return cmocka_run_group_tests_name("coordinator began", tests, NULL, NULL);
+}
