@@ -5,7 +5,7 @@
 #include "base/shares.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/machine.h"
-#include "coordinator/raft_drive.h"
+#include "coordinator/raft/drive.h"
 #include "link/link.h"
 
 /* Kinds of frames between coordinators: docs/cluster-protocol.md. Who may send one: rights.c. */

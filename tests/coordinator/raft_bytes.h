@@ -1,4 +1,4 @@
-/* Raft's files byte by byte, as docs and raft_log.h have them, and not as raft_log.c writes them. */
+/* Raft's files byte by byte, as docs and raft/log.h have them, and not as raft/log.c writes them. */
 #ifndef LEAT_TESTS_COORDINATOR_RAFT_BYTES_H
 #define LEAT_TESTS_COORDINATOR_RAFT_BYTES_H
 
@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
-#include "coordinator/raft_log.h"
+#include "coordinator/raft/log.h"
 
 static inline void put32(uint8_t **at, uint32_t value)
 {

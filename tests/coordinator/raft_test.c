@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "coordinator/raft_drive.h"
+#include "coordinator/raft/drive.h"
 #include "tests/coordinator/fake.h"
 
 enum { VOTERS = 3, COMMANDS_MAX = 20000, MESSAGES_MAX = 4096 };

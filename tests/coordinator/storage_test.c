@@ -11,7 +11,7 @@
 #include <raft.h>
 
 #include "base/mem.h"
-#include "coordinator/raft_log.h"
+#include "coordinator/raft/log.h"
 #include "tests/coordinator/fake.h"
 #include "tests/coordinator/journal.h"
 #include "tests/coordinator/raft_bytes.h"

@@ -11,7 +11,7 @@
 #include <raft.h>
 
 #include "base/timer.h"
-#include "coordinator/raft_log.h"
+#include "coordinator/raft/log.h"
 
 enum {
     LEAT_RAFT_ELECTION_MS = 1000,
@@ -129,7 +129,7 @@ bool leat_raft_drive_leads(const struct leat_raft_drive *drive);
 /** A round is in flight or wanted. */
 bool leat_raft_drive_busy(const struct leat_raft_drive *drive);
 
-/* Between raft_drive.c, raft_drive_open.c and raft_drive_snapshot.c. */
+/* Between raft/drive.c, raft/drive_open.c and raft/drive_snapshot.c. */
 /** Event in, updates done. Refusals are LEAT_E_NOT_LEADER, LEAT_E_AGAIN and, of a submit, LEAT_E_NO_MEMORY;
  * any other failure has stopped the drive. */
 leat_err leat_raft_drive_step(struct leat_raft_drive *drive, struct raft_event *event);

@@ -149,7 +149,7 @@ leat_err leat_raft_log_compact(struct leat_raft_log *log, uint64_t index) LEAT_N
  * may be in flight. Blocks. */
 leat_err leat_raft_log_reset(struct leat_raft_log *log, uint64_t index) LEAT_NODISCARD;
 
-/* Between raft_log.c, raft_load.c and raft_snapshot.c. */
+/* Between raft/log.c, raft/load.c and raft/snapshot.c. */
 leat_err leat_raft_io(const struct leat_disk *disk, enum leat_disk_kind kind,
                       struct leat_file *file, uint64_t offset, void *buffer, size_t bytes,
                       size_t *out_done) LEAT_NODISCARD;
@@ -165,7 +165,7 @@ leat_err leat_raft_entries_push(struct leat_raft_log *log, uint64_t term, uint32
 leat_err leat_raft_segment_push(struct leat_raft_log *log,
                                 struct leat_raft_segment segment) LEAT_NODISCARD;
 void leat_raft_path(char out[64], const char *kind, uint64_t number);
-/** Can libraft be given these bytes as a configuration? raft_conf.c. Thread: any. */
+/** Can libraft be given these bytes as a configuration? raft/conf.c. Thread: any. */
 bool leat_raft_configuration_valid(const uint8_t *bytes, size_t count) LEAT_NODISCARD;
 
 /* Layouts. */

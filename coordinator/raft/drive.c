@@ -1,5 +1,5 @@
-/* The pump: see raft_drive.h. */
-#include "coordinator/raft_drive.h"
+/* The pump: see raft/drive.h. */
+#include "coordinator/raft/drive.h"
 
 #include <inttypes.h>
 #include <limits.h>

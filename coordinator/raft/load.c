@@ -1,5 +1,5 @@
 /* Raft's storage: reading at start, and telling a torn end from damage. */
-#include "coordinator/raft_log.h"
+#include "coordinator/raft/log.h"
 
 #include <inttypes.h>
 #include <raft.h>

@@ -1,5 +1,5 @@
-/* Raft's storage: writing. See raft_log.h for the layout and raft_load.c for reading. */
-#include "coordinator/raft_log.h"
+/* Raft's storage: writing. See raft/log.h for the layout and raft/load.c for reading. */
+#include "coordinator/raft/log.h"
 
 #include <inttypes.h>
 #include <stdio.h>

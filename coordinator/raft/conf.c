@@ -6,7 +6,7 @@
  * may find servers there. (2) The entry is taken, and durable. (3) What lies behind it is something else at the next
  * start: libraft refuses it, and the process dies, as at every start after that. So nothing of libraft's sees one that
  * does not pass here. */
-#include "coordinator/raft_log.h"
+#include "coordinator/raft/log.h"
 
 #include <raft.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Snapshots that the drive takes, and those that it receives. */
-#include "coordinator/raft_drive.h"
+#include "coordinator/raft/drive.h"
 
 #include <string.h>
 

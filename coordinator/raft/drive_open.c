@@ -1,5 +1,5 @@
 /* How a drive begins and ends. */
-#include "coordinator/raft_drive.h"
+#include "coordinator/raft/drive.h"
 
 #include <inttypes.h>
 #include <string.h>
