@@ -1,7 +1,7 @@
 /* "boots": which start of this data directory is the last that came up, and which is under way.
  *
  * The coordinators remember the mark of a node's last start, and refuse a directory that has been up
- * and does not know it: an older state of itself (coordinator/machine_nodes.c). A start that was cut
+ * and does not know it: an older state of itself (coordinator/metadata/apply_node.c). A start that was cut
  * short before it was heard of begins again under the mark that it had: it may have come up there. */
 #include <string.h>
 

@@ -4,7 +4,9 @@
 
 #include <raft.h>
 
-#include "coordinator/machine.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/metadata/decide.h"
+#include "coordinator/metadata/machine.h"
 
 /**
  * Fill request->decisions: one per log that this incarnation may adopt, ascending.

@@ -17,162 +17,12 @@
 #include "base/list.h"
 #include "base/port.h"
 #include "base/types.h"
+#include "coordinator/metadata/records.h"
 #include "link/link.h"
 
 struct leat_coordinator; /* opaque */
 
-/* Immutable once published; shared by reference count. */
-struct leat_stream_desc {
-    _Atomic uint32_t refs;
-    uint32_t id;
-    char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
-    struct leat_stream_settings settings; /* complete */
-    bool internal;                        /* name starts with "leat." : not listed, not deletable */
-    bool
-        remade; /* a stream of this name was deleted not long before: producers that wrote to that one
-                    go on here, in the middle of their sequences */
-    uint32_t streamlet_count;
-    struct {
-        uint64_t owner; /* incarnation */
-        struct leat_epoch epoch;
-    } streamlets[];
-};
-void leat_stream_desc_ref(struct leat_stream_desc *desc);
-void leat_stream_desc_unref(struct leat_stream_desc *desc);
-
-/* Where a log ends, when it is not its marks that say so. */
-struct leat_tail_record {
-    uint64_t segment;          /* last segment; UINT64_MAX = the log has none yet */
-    struct leat_extent extent; /* of it */
-    uint64_t next_offset;
-    bool jumped; /* offsets before next_offset were given up */
-};
-
-/* What the node found of one log at start; input of the decision. Ascending by log. */
-struct leat_log_marks {
-    struct leat_log_ref log;
-    bool has_mark;
-    uint64_t mark_segment; /* lowest with a mark, but of those behind which the log went on */
-    struct leat_epoch mark_epoch;
-    uint32_t mark_version; /* 0: not said, that is 1 */
-    struct leat_extent mark_extent;
-    uint64_t mark_next_offset;
-    bool mark_only_start;     /* nothing but a start entry: predecessor must match the chain */
-    bool predecessor_matches; /* closed, with the extent that the start entry names (or there is
-                                 none to name) */
-    bool has_closed;
-    uint64_t closed_segment; /* highest closed */
-    struct leat_extent closed_extent;
-    uint64_t closed_next_offset;
-    bool lost; /* a started segment is there whose bytes did not survive or are damaged */
-    uint64_t highest_segment; /* of anything found */
-    char why[96];
-};
-enum leat_decision { LEAT_DECIDED_TAIL, LEAT_DECIDED_WAIT };
-struct leat_log_decision {
-    struct leat_log_ref log;
-    enum leat_decision kind;
-    struct leat_tail_record tail; /* TAIL */
-    bool elsewhere; /* TAIL: what it names was not found; it was given up, or other nodes have it */
-    struct leat_epoch epoch; /* this owner's; 0: the streamlet stays as it is */
-    /* WAIT, and its streamlet was not adopted (epoch 0): recovery decides with what all nodes hold.
-     * What is here is kept as replicas. */
-    bool left;
-    char why[240]; /* WAIT */
-};
-
-/* State per log as the coordinator holds it. */
-struct leat_log_record {
-    bool opened; /* true: the stamp says whose marks count; false: tail stands */
-    struct leat_epoch stamp_epoch;
-    uint32_t stamp_version; /* raised when a copy is lost; marks of a lower one do not count */
-    struct leat_tail_record tail;
-    /* Opened, and the log waits: every node has said what it holds, when the cluster had given out
-     * incarnations below this (0: not so). Then `tail` is the best of it, not where the log ends. */
-    uint64_t heard;
-    /* Opened: where it had been decided to end when the stamp's epoch began. What copies of other epochs
-     * have behind that was promised to nobody. Zeros: not known, it was opened by an earlier version. */
-    struct leat_tail_record began;
-};
-/**
- * Decide where one log ends. Pure.
- * record: what the coordinator holds. marks: what was found (NULL: nothing).
- */
-void leat_decide_tail(struct leat_log_ref log, const struct leat_log_record *record,
-                      const struct leat_log_marks *marks, struct leat_log_decision *out_decision);
-
-/* ---- nodes ---- */
-enum {
-    LEAT_NODES_MAX = 256,
-    LEAT_NODE_NAME_BYTES_MAX = 255,
-    LEAT_ADDRESS_BYTES_MAX = 127,
-    LEAT_RACK_BYTES_MAX = 63, /* likewise of a host */
-    LEAT_VOTERS_MAX = 9,
-};
-/* Numbers are in stored logs. */
-enum leat_node_state {
-    LEAT_NODE_UP = 1,
-    LEAT_NODE_DOWN = 2, /* not heard of; its streamlets stay its own */
-    LEAT_NODE_GONE = 3, /* drained, and stopped after that */
-};
-struct leat_node_info {
-    char name[LEAT_NODE_NAME_BYTES_MAX + 1];
-    uint64_t incarnation;                           /* the newest */
-    char address[LEAT_ADDRESS_BYTES_MAX + 1];       /* for clients */
-    char node_address[LEAT_ADDRESS_BYTES_MAX + 1];  /* for nodes; "": none, an embedded node */
-    char kafka_address[LEAT_ADDRESS_BYTES_MAX + 1]; /* for clients of Kafka; "": none */
-    char rack[LEAT_RACK_BYTES_MAX + 1];             /* "": not said */
-    char host[LEAT_RACK_BYTES_MAX + 1];             /* the machine; "": by its node address */
-    uint32_t cores;
-    enum leat_node_state state;
-    /* This incarnation was declared crashed, for good (state is DOWN): whoever keeps replicas fences
-     * it, and all before it. A newer incarnation under this name says the same of all before. */
-    bool crashed;
-    bool draining;         /* gets nothing new */
-    uint64_t memory_bytes; /* of segments, as it said when it came up */
-    uint64_t logs_most;    /* that it has memory for, as it said then; 0: not said */
-    uint64_t streamlets;   /* that it owns */
-};
-
 /* ---- recovery: what the leader asks of every node; docs/recovery.md ---- */
-
-/* What a node holds of a log: a replica that was scanned after its writer was fenced. */
-enum leat_replica_kind {
-    LEAT_REPLICA_MARK = 1,   /* started, whole, not closed, and its bytes survived */
-    LEAT_REPLICA_CLOSED = 2, /* or its bytes are right by their (length, CRC) only */
-    LEAT_REPLICA_LOST = 3,   /* it is known to have been here; its bytes went, or are damaged */
-};
-struct leat_replica_row {
-    struct leat_log_ref log;
-    uint64_t segment;
-    enum leat_replica_kind kind;
-    struct leat_epoch epoch; /* stamp; 0: none, a copy that was pulled */
-    uint32_t version;
-    struct leat_extent extent;   /* its valid prefix */
-    struct leat_extent previous; /* of the segment before it, as its start entry names it */
-    uint64_t base_offset, next_offset;
-    int64_t max_timestamp_ms;
-    bool only_start; /* MARK: no batch yet, so the segment before it is needed */
-    /* MARK: behind its end lies what may be a torn write, or damage to one that was acked. Alone it does
-     * not say where its log ends. */
-    bool ragged;
-    bool durable; /* the extent would survive a power cut */
-    /* leat_log_decided() names this segment, and the replica begins with exactly those bytes, whatever
-     * follows (looked for and checked, not guessed). */
-    bool holds_tail;
-    bool
-        tentative; /* CLOSED: made for an attempt of recovery, and no owner has counted on it since */
-};
-/** Where the log was decided to end the last time: its tail, or, opened, where its epoch began. NULL: not known. */
-static inline const struct leat_tail_record *leat_log_decided(const struct leat_log_record *record)
-{
-    const struct leat_tail_record *began = &record->began;
-    if (!record->opened) return &record->tail;
-    bool known = began->segment == UINT64_MAX || began->extent.bytes > 0 || began->jumped;
-    return known ? began : NULL;
-}
-/** Of an opened log whose end nobody has: may it be kept up to there? Pure; recovery_wait.c has the rule. */
-bool leat_row_may_be_left(const struct leat_log_record *record, const struct leat_replica_row *row);
 
 struct leat_crashed_node {
     char name[LEAT_NODE_NAME_BYTES_MAX + 1];
@@ -292,18 +142,6 @@ enum leat_coordinate_kind {
     LEAT_COORDINATE_CRASH,   /* target, incarnation: the leader's own */
     LEAT_COORDINATE_RECOVER, /* likewise */
 };
-/* What of a stream's settings is to change. Numbers are in stored logs. */
-enum leat_stream_change {
-    LEAT_CHANGE_STREAMLETS = 1,
-    LEAT_CHANGE_RETENTION_MS = 2,
-    LEAT_CHANGE_RETENTION_BYTES = 4,
-    LEAT_CHANGE_SEGMENT_BYTES = 8,
-    LEAT_CHANGE_MIN_COPIES = 16,
-    LEAT_CHANGE_BATCH_BYTES = 32,
-    LEAT_CHANGE_APPEND_TIME = 64,
-    LEAT_CHANGE_COMPRESSION = 128,
-    LEAT_CHANGE_VALIDATE = 256,
-};
 struct leat_coordinate {
     struct leat_mail mail;
     enum leat_coordinate_kind kind;
@@ -408,11 +246,6 @@ struct leat_coordinator_options {
     uint64_t raft_segment_bytes; /* of files of raft's log; 0: default */
 };
 enum {
-    LEAT_PRODUCER_ID_BLOCK = 1000,
-    LEAT_STREAMS_MAX = 100000,
-    LEAT_STREAM_LOGS_MAX = 1 << 18,      /* streamlets times logs of one stream */
-    LEAT_CLUSTER_LOGS_MAX = 1000 * 1000, /* of all streams: the state machine holds a row each */
-    LEAT_OPENED_LOGS_MAX = 16384,        /* of one OPENED request */
     LEAT_COORDINATE_QUEUE_MAX = 65536,   /* more waiting requests are refused by LEAT_E_AGAIN */
     LEAT_COORDINATE_CLIENTS_MAX = 32768, /* of these, what clients asked for: base/shares.h */
     /* A request without an answer for so long ends with LEAT_E_TIMEOUT: whether it takes effect is
@@ -490,11 +323,11 @@ struct leat_coordinator_status {
     bool ready;
     uint32_t voter_count;
     struct leat_voter_status voters[LEAT_VOTERS_MAX];
+    uint32_t node_count;
+    struct leat_node_info nodes[LEAT_NODES_MAX];
     uint32_t stream_count; /* without internal ones */
     uint64_t log_count;
     bool leads;
-    uint32_t node_count;
-    struct leat_node_info nodes[LEAT_NODES_MAX]; /* from here on only what is counted is written */
     struct leat_recovery_report recovery;
 };
 /** Caller's storage (large). Thread: coordinator. */
@@ -518,13 +351,5 @@ const char *leat_coordinator_address(const struct leat_coordinator *coordinator)
 /** The cluster's id (made when it formed). Thread: coordinator, or after on_ready. */
 void leat_coordinator_cluster_id(const struct leat_coordinator *coordinator, uint8_t out_id[16]);
 extern const struct leat_actor_ops leat_coordinator_actor;
-
-/** Is the name allowed? Letters, digits, '.', '_', '-', 1 to 249 bytes, not "." or "..". error
- * names the offence. */
-leat_err leat_stream_name_check(const char *name, size_t bytes,
-                                struct leat_error *error) LEAT_NODISCARD;
-/** Complete defaults and check limits of settings. */
-leat_err leat_stream_settings_complete(struct leat_stream_settings *settings, uint32_t cores,
-                                       struct leat_error *error) LEAT_NODISCARD;
 
 #endif

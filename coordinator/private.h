@@ -4,7 +4,7 @@
 
 #include "base/shares.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/machine.h"
+#include "coordinator/metadata/machine.h"
 #include "coordinator/raft/drive.h"
 #include "link/link.h"
 

@@ -2,6 +2,7 @@
 #ifndef LEAT_COORDINATOR_RECOVERY_H
 #define LEAT_COORDINATOR_RECOVERY_H
 
+#include "coordinator/metadata/decide.h"
 #include "coordinator/private.h"
 
 enum {
@@ -52,22 +53,6 @@ leat_err co_rows_decode(const uint8_t *bytes, size_t count, struct leat_replica_
                         size_t *out_count) LEAT_NODISCARD;
 leat_err co_tails_answer(struct leat_coordinator *coordinator,
                          struct leat_coordinate *request) LEAT_NODISCARD;
-
-/* decide_replicas.c */
-/* Who was heard of one log. */
-struct co_hearing {
-    const uint32_t *nodes; /* of each row, whose it is */
-    uint32_t enough;       /* most of the log's copies: so many are not damaged at once */
-    bool all;              /* nobody is left who may have more of it */
-};
-/** The row's replica has the bytes that the tail names, whatever follows. */
-bool co_row_holds(const struct leat_tail_record *tail, const struct leat_replica_row *row);
-/** Where one log ends, by what many nodes hold of it (rows: its, any order). out_holds[i]: rows[i] has
- * the bytes of the tail that was decided. */
-void co_decide_replicas(struct leat_log_ref log, const struct leat_log_record *record,
-                        const struct leat_replica_row *const *rows, size_t count,
-                        const struct co_hearing *heard, struct leat_log_decision *out_decision,
-                        bool *out_holds);
 
 /* ---- the leader's side ---- */
 

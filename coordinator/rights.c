@@ -125,7 +125,7 @@ bool co_peer_may(const struct leat_coordinator *coordinator, const struct co_pee
 
 /* ---- commands ---- */
 
-/* The incarnation in whose name a command speaks, where it has one: see machine.h for the fields. */
+/* The incarnation in whose name a command speaks, where it has one: see metadata/machine.h for the fields. */
 static uint64_t incarnation_of(enum leat_command_kind kind, struct leat_msg_reader *reader,
                                uint32_t fields)
 {

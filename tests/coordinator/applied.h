@@ -3,7 +3,7 @@
 #define LEAT_TESTS_COORDINATOR_APPLIED_H
 
 #include "base/random.h"
-#include "coordinator/machine.h"
+#include "coordinator/metadata/machine.h"
 
 struct applied_dice {
     struct leat_xoshiro random;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/machine.h"
+#include "coordinator/metadata/machine.h"
 
 enum { BAND_BITS = 40 };
 #define OFFSET_MOST ((uint64_t)INT64_MAX >> 1)

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "coordinator/adopt.h"
-#include "coordinator/machine.h"
+#include "coordinator/metadata/machine.h"
 #include "tests/coordinator/owners.h"
 
 struct command {

@@ -2,7 +2,7 @@
 #ifndef LEAT_TESTS_COORDINATOR_OWNERS_H
 #define LEAT_TESTS_COORDINATOR_OWNERS_H
 
-#include "coordinator/machine.h"
+#include "coordinator/metadata/machine.h"
 
 static inline bool owners_are_counted(const struct leat_machine *machine)
 {

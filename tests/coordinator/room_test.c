@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "coordinator/machine.h"
+#include "coordinator/metadata/machine.h"
 
 struct rig {
     struct leat_machine machine, copy;

@@ -2,7 +2,7 @@
 #include "corpus.h"
 
 #include "base/mem.h"
-#include "coordinator/machine.h"
+#include "coordinator/metadata/machine.h"
 
 /* ---- the state machine: a list of commands, as machine_fuzz.c reads it ---- */
 

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "base/mem.h"
-#include "coordinator/machine.h"
+#include "coordinator/metadata/machine.h"
 
 enum {
     COMMAND_BYTES_MAX = 4096,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "coordinator/machine.h"
+#include "coordinator/metadata/machine.h"
 
 static void snapshots_compare(const struct leat_machine *a, const struct leat_machine *b)
 {

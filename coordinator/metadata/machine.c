@@ -1,6 +1,6 @@
 /* The state machine's entries: each is checked against the tables when it is applied, not when it
  * was proposed. */
-#include "coordinator/machine_private.h"
+#include "coordinator/metadata/private.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,15 +1,15 @@
 /* What the files of the state machine share: machine*.c. */
-#ifndef LEAT_COORDINATOR_MACHINE_PRIVATE_H
-#define LEAT_COORDINATOR_MACHINE_PRIVATE_H
+#ifndef LEAT_COORDINATOR_METADATA_PRIVATE_H
+#define LEAT_COORDINATOR_METADATA_PRIVATE_H
 
-#include "coordinator/machine.h"
+#include "coordinator/metadata/machine.h"
 
 /* One kind of entry: reads its fields (`fields` of them follow version and kind), checks them
  * against the tables, changes these. */
 typedef leat_err leat_machine_apply_fn(struct leat_machine *machine, struct leat_msg_reader *reader,
                                        uint32_t fields, struct leat_machine_result *result);
 
-/* machine.c */
+/* metadata/machine.c */
 leat_err leat_machine_malformed(struct leat_machine_result *result);
 /** The next of the cluster-wide epochs, or 0 when they are used up. */
 uint32_t leat_machine_epoch_draw(struct leat_machine *machine);
@@ -22,7 +22,7 @@ leat_err leat_machine_apply_plain(struct leat_machine *machine, const uint8_t *b
 /** Note a change to what this owner (an index, or LEAT_OWNER_NONE) has. */
 void leat_machine_owner_changed(struct leat_machine *machine, uint16_t owner);
 
-/* machine_logs.c */
+/* metadata/apply_log.c */
 leat_machine_apply_fn leat_machine_apply_opened;
 leat_machine_apply_fn leat_machine_apply_version;
 leat_machine_apply_fn leat_machine_apply_accept_loss;
@@ -30,16 +30,16 @@ leat_machine_apply_fn leat_machine_apply_move;
 void leat_machine_refuse_log(struct leat_machine_result *result, bool stream_known,
                              struct leat_log_ref ref);
 
-/* machine_adopt.c */
+/* metadata/apply_adopt.c */
 leat_machine_apply_fn leat_machine_apply_adopt;
 
-/* machine_change.c */
+/* metadata/apply_change.c */
 leat_machine_apply_fn leat_machine_apply_stream_change;
 
-/* machine_recover.c */
+/* metadata/apply_recover.c */
 leat_machine_apply_fn leat_machine_apply_recover;
 
-/* machine_nodes.c */
+/* metadata/apply_node.c */
 leat_machine_apply_fn leat_machine_apply_node_up;
 leat_machine_apply_fn leat_machine_apply_node_drain;
 leat_machine_apply_fn leat_machine_apply_node_state;
@@ -50,7 +50,7 @@ struct leat_machine_node *leat_machine_owner_choose(struct leat_machine *machine
 /** It has one streamlet more, or less, of so many logs. */
 void leat_machine_owner_count(struct leat_machine_node *node, uint32_t logs, bool more);
 
-/* machine_requests.c */
+/* metadata/apply_request.c */
 leat_machine_apply_fn leat_machine_apply_request;
 
 #endif

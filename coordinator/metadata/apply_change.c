@@ -1,5 +1,5 @@
 /* An entry that changes a stream: more streamlets, other settings. */
-#include "coordinator/machine_private.h"
+#include "coordinator/metadata/private.h"
 
 #include <inttypes.h>
 #include <string.h>

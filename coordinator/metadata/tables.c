@@ -1,5 +1,5 @@
 /* Tables of the state machine: streams by id and by name, nodes. */
-#include "coordinator/machine.h"
+#include "coordinator/metadata/machine.h"
 
 #include <stdatomic.h>
 #include <string.h>

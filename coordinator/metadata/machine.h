@@ -3,10 +3,10 @@
  * Deterministic: the same entries give the same tables and the same snapshot bytes on every voter.
  * It looks at no clock and draws no random number; whatever an entry needs lies in the entry.
  */
-#ifndef LEAT_COORDINATOR_MACHINE_H
-#define LEAT_COORDINATOR_MACHINE_H
+#ifndef LEAT_COORDINATOR_METADATA_MACHINE_H
+#define LEAT_COORDINATOR_METADATA_MACHINE_H
 
-#include "coordinator/coordinator.h"
+#include "coordinator/metadata/records.h"
 #include "wire/message.h"
 
 enum {
@@ -191,7 +191,7 @@ leat_err leat_machine_restore(struct leat_machine *machine, const uint8_t *bytes
 struct leat_machine_stream *leat_machine_stream_find(struct leat_machine *machine, uint32_t id);
 struct leat_machine_stream *leat_machine_name_find(struct leat_machine *machine, const char *name,
                                                    size_t bytes);
-/* machine_tables.c, for apply and restore. */
+/* metadata/tables.c, for apply and restore. */
 leat_err leat_machine_stream_add(struct leat_machine *machine, struct leat_stream_desc *desc,
                                  struct leat_machine_log **out_logs) LEAT_NODISCARD;
 void leat_machine_stream_drop(struct leat_machine *machine, struct leat_machine_stream *stream);

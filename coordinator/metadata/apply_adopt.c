@@ -1,6 +1,6 @@
 /* Adoption: a node that came up takes over what it owned before, with the decisions where each log
  * ends. */
-#include "coordinator/machine_private.h"
+#include "coordinator/metadata/private.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What names and settings a stream may have. */
-#include "coordinator/coordinator.h"
+#include "coordinator/metadata/records.h"
 
 #include <inttypes.h>
 #include <stdio.h>

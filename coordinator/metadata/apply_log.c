@@ -1,5 +1,5 @@
 /* Entries about logs: opened, versions, accepted loss, streamlets that move. */
-#include "coordinator/machine_private.h"
+#include "coordinator/metadata/private.h"
 
 #include <inttypes.h>
 #include <string.h>

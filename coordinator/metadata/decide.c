@@ -3,7 +3,7 @@
  * Exactly one thing may say it: the coordinator's tail record, or the marks of the ownership that
  * the coordinator knows as opened. Whatever contradicts that thing is named and waited for; nothing
  * is ever taken because it is the best that was found. */
-#include "coordinator/coordinator.h"
+#include "coordinator/metadata/decide.h"
 
 #include <inttypes.h>
 #include <stdio.h>

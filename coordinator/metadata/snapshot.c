@@ -18,7 +18,7 @@
  * waits had jumped to, or what is left of it. Version 4 had nothing remade. Version 2
  * had nothing crashed. Version 1 had no sessions, no outcomes, the first five fields of nodes, two of
  * streamlets, two of opened logs. */
-#include "coordinator/machine.h"
+#include "coordinator/metadata/machine.h"
 
 #include <string.h>
 

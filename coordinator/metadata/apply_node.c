@@ -1,5 +1,5 @@
 /* Entries about nodes. */
-#include "coordinator/machine_private.h"
+#include "coordinator/metadata/private.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * is passed over when anything of that has changed. So of any number of attempts on one streamlet,
  * by leaders that overlap, by a message that came twice, or by the owner itself that came back and
  * adopted it, one takes effect. */
-#include "coordinator/machine_private.h"
+#include "coordinator/metadata/private.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Where does a log end, by what many nodes hold? Pure; the rule is decide.c's.
+/* Where does a log end, by what many nodes hold? Pure; the rule is metadata/decide.c's.
  *
  * A mark holds everything that was acked: acks need every copy of the current version, and a mark is
  * one of them. So any one mark is enough, whichever nodes do not answer; more answers can only add
@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 #include "base/bug.h"
-#include "coordinator/recovery.h"
+#include "coordinator/metadata/decide.h"
 
 static bool extent_equal(struct leat_extent a, struct leat_extent b)
 {
@@ -29,7 +29,7 @@ static void wait_for(struct leat_log_decision *decision, const char *why)
 }
 
 /* SUBTLE: a longer one only where its node has compared what is in front, by (length, CRC): row->holds_tail.
- * That it is closed and ends at the same offset is not enough, as it is for an owner's own (decide.c), which
+ * That it is closed and ends at the same offset is not enough, as it is for an owner's own (metadata/decide.c), which
  * one writer wrote:
  *  1. X begins segment 5 behind offset 90, writes ten records and closes it, unheard: it was never committed
  *     as opened. Y begins it anew, with ten others, which are acked, and its end is committed.

@@ -4,7 +4,7 @@
  * twice. For every session (a coordinator's process) the highest sequence is kept, and what the
  * last LEAT_OUTCOMES_MAX requests came to. A sequence at or below the highest is looked for there;
  * one that is not there was overtaken by later ones and has never been applied. */
-#include "coordinator/machine_private.h"
+#include "coordinator/metadata/private.h"
 
 #include <string.h>
 
