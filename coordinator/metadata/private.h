@@ -9,12 +9,14 @@
 typedef leat_err leat_machine_apply_fn(struct leat_machine *machine, struct leat_msg_reader *reader,
                                        uint32_t fields, struct leat_machine_result *result);
 
-/* metadata/machine.c */
+/* entry.c */
 leat_err leat_machine_malformed(struct leat_machine_result *result);
 /** The next of the cluster-wide epochs, or 0 when they are used up. */
 uint32_t leat_machine_epoch_draw(struct leat_machine *machine);
 leat_err leat_machine_epochs_used_up(struct leat_machine_result *result);
 void leat_machine_stream_told(struct leat_machine *machine, struct leat_stream_desc *desc);
+
+/* machine.c */
 /** A command without its wrapping. */
 leat_err leat_machine_apply_plain(struct leat_machine *machine, const uint8_t *bytes, size_t count,
                                   struct leat_machine_result *result);
@@ -22,7 +24,14 @@ leat_err leat_machine_apply_plain(struct leat_machine *machine, const uint8_t *b
 /** Note a change to what this owner (an index, or LEAT_OWNER_NONE) has. */
 void leat_machine_owner_changed(struct leat_machine *machine, uint16_t owner);
 
-/* metadata/apply_log.c */
+/* apply_stream.c */
+leat_machine_apply_fn leat_machine_apply_form;
+leat_machine_apply_fn leat_machine_apply_stream_create;
+leat_machine_apply_fn leat_machine_apply_stream_delete;
+leat_machine_apply_fn leat_machine_apply_producer_ids;
+leat_machine_apply_fn leat_machine_apply_barrier;
+
+/* apply_log.c */
 leat_machine_apply_fn leat_machine_apply_opened;
 leat_machine_apply_fn leat_machine_apply_version;
 leat_machine_apply_fn leat_machine_apply_accept_loss;
@@ -30,16 +39,16 @@ leat_machine_apply_fn leat_machine_apply_move;
 void leat_machine_refuse_log(struct leat_machine_result *result, bool stream_known,
                              struct leat_log_ref ref);
 
-/* metadata/apply_adopt.c */
+/* apply_adopt.c */
 leat_machine_apply_fn leat_machine_apply_adopt;
 
-/* metadata/apply_change.c */
+/* apply_change.c */
 leat_machine_apply_fn leat_machine_apply_stream_change;
 
-/* metadata/apply_recover.c */
+/* apply_recover.c */
 leat_machine_apply_fn leat_machine_apply_recover;
 
-/* metadata/apply_node.c */
+/* apply_node.c */
 leat_machine_apply_fn leat_machine_apply_node_up;
 leat_machine_apply_fn leat_machine_apply_node_drain;
 leat_machine_apply_fn leat_machine_apply_node_state;
@@ -50,7 +59,7 @@ struct leat_machine_node *leat_machine_owner_choose(struct leat_machine *machine
 /** It has one streamlet more, or less, of so many logs. */
 void leat_machine_owner_count(struct leat_machine_node *node, uint32_t logs, bool more);
 
-/* metadata/apply_request.c */
+/* apply_request.c */
 leat_machine_apply_fn leat_machine_apply_request;
 
 #endif
