@@ -282,12 +282,11 @@ static leat_err refuse_memory(struct leat_coordinate *request)
 static leat_err recover_encode(struct leat_coordinator *coordinator,
                                struct leat_coordinate *request)
 {
-    const struct co_recovery *recovery = coordinator->recovery;
-    size_t capacity = recovery->command_bytes + WRAP_BYTES_MAX + CO_RECORD_HEADER_BYTES;
+    size_t capacity = request->command_bytes + WRAP_BYTES_MAX + CO_RECORD_HEADER_BYTES;
     request->bytes = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, capacity);
     if (!request->bytes) return refuse_memory(request);
-    request->byte_count = record_write(coordinator, request->bytes, capacity, recovery->command,
-                                       recovery->command_bytes);
+    request->byte_count = record_write(coordinator, request->bytes, capacity, request->command,
+                                       request->command_bytes);
     request->sequence = coordinator->next_sequence;
     return LEAT_OK;
 }

@@ -13,55 +13,6 @@
 
 /* ---- applying ---- */
 
-leat_err co_apply(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count)
-{
-    struct leat_machine_result result;
-    bool formed = coordinator->machine.formed;
-    leat_err rc = leat_machine_apply(&coordinator->machine, bytes, count, &result);
-    if (rc != LEAT_OK) return rc;
-    if (result.malformed)
-        leat_diary_warn(
-            "coordinator: a committed entry of %zu bytes is refused on all nodes: it is "
-            "no command",
-            count);
-    if (formed != coordinator->machine.formed) co_identity_update(coordinator);
-    co_requests_applied(coordinator, &result);
-    return LEAT_OK;
-}
-
-static void tables_tell(struct leat_coordinator *coordinator)
-{
-    struct leat_machine *machine = &coordinator->machine;
-    for (uint32_t i = 0; i < machine->node_count && machine->on_node; i++)
-        machine->on_node(machine->owner, &machine->nodes[i].info);
-    for (uint32_t i = 0; i < machine->stream_count && machine->on_stream; i++)
-        machine->on_stream(machine->owner, machine->streams[i].desc);
-    if (machine->on_stream && coordinator->options.on_streams_given)
-        coordinator->options.on_streams_given(coordinator->options.owner,
-                                              machine->next_stream_id - 1);
-}
-
-leat_err co_restore(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count)
-{
-    struct leat_machine *machine = &coordinator->machine;
-    uint32_t old_count = machine->stream_count;
-    uint32_t *old = leat_mem_calloc(LEAT_MEM_COORDINATOR, old_count + 1, sizeof *old);
-    if (!old) return LEAT_E_NO_MEMORY;
-    for (uint32_t i = 0; i < old_count; i++)
-        old[i] = machine->streams[i].id;
-    leat_err rc = leat_machine_restore(machine, bytes, count);
-    for (uint32_t i = 0; rc == LEAT_OK && i < old_count && machine->on_stream_deleted; i++)
-        if (!leat_machine_stream_find(machine, old[i]))
-            machine->on_stream_deleted(machine->owner, old[i]);
-    leat_mem_free(old);
-    if (rc != LEAT_OK) return rc;
-    tables_tell(coordinator);
-    co_identity_update(coordinator);
-    co_peers_want(coordinator);
-    co_requests_restored(coordinator);
-    return LEAT_OK;
-}
-
 /* ---- raft's hooks ---- */
 
 static leat_err hook_apply(void *owner, uint64_t index, const uint8_t *bytes, size_t count)
@@ -173,7 +124,7 @@ static void coordinator_begin(struct leat_coordinator *coordinator)
     machine->on_stream_deleted = stream_deleted_applied;
     machine->on_node = node_applied;
     machine->owner = coordinator;
-    tables_tell(coordinator);
+    co_tables_tell(coordinator);
 }
 
 static void actor_wake(void *actor)
@@ -198,8 +149,10 @@ static void ready_ask(struct leat_coordinator *coordinator)
 {
     if (coordinator->ready || coordinator->ready_asked || coordinator->failed != LEAT_OK) return;
     coordinator->ready_asked = true;
-    coordinator->ready_request = (struct leat_coordinate){
-        .kind = LEAT_COORDINATE_BARRIER, .on_done = ready_done, .owner = coordinator};
+    coordinator->ready_request = (struct leat_coordinate){.kind = LEAT_COORDINATE_BARRIER,
+                                                          .from = LEAT_ACTOR_COORDINATOR,
+                                                          .on_done = ready_done,
+                                                          .owner = coordinator};
     co_request_queue(coordinator, &coordinator->ready_request);
 }
 
@@ -265,18 +218,6 @@ static leat_err form_alone(struct leat_coordinator *coordinator, struct leat_err
         rc = leat_raft_drive_form(&coordinator->drive, &configuration, bytes, writer.used, error);
     raft_configuration_close(&configuration);
     return rc;
-}
-
-leat_err co_vote_start(struct leat_coordinator *coordinator, struct leat_error *error)
-{
-    coordinator->votes = true; /* first: hooks ask for it */
-    leat_err rc = leat_raft_drive_start(&coordinator->drive, error);
-    if (rc != LEAT_OK) {
-        coordinator->votes = false;
-        return rc;
-    }
-    coordinator->forming = LEAT_VOTER_FOLLOWER;
-    return LEAT_OK;
 }
 
 static leat_err drive_open(struct leat_coordinator *coordinator, bool *out_new,
@@ -395,6 +336,7 @@ leat_err leat_coordinator_open(const struct leat_env *env,
     leat_list_init(&coordinator->peers);
     leat_list_init(&coordinator->collects);
     leat_list_init(&coordinator->pullings);
+    coordinator->peer_events = &co_serve_events;
     co_requests_init(coordinator);
     co_detect_init(coordinator);
     leat_machine_init(&coordinator->machine, options->cores);

@@ -67,6 +67,7 @@ static bool crash_propose(struct leat_coordinator *coordinator, uint32_t i, cons
                     co_now(coordinator) - coordinator->watch[i].said_us);
     coordinator->watching = true;
     coordinator->watch_request = (struct leat_coordinate){.kind = LEAT_COORDINATE_CRASH,
+                                                          .from = LEAT_ACTOR_COORDINATOR,
                                                           .target = node->name,
                                                           .incarnation = node->incarnation,
                                                           .on_done = crash_done,

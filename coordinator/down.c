@@ -12,6 +12,7 @@ static void watch_tell(struct leat_coordinator *coordinator, const struct leat_n
 {
     coordinator->watching = true;
     coordinator->watch_request = (struct leat_coordinate){.kind = LEAT_COORDINATE_NODE_STATE,
+                                                          .from = LEAT_ACTOR_COORDINATOR,
                                                           .target = node->name,
                                                           .incarnation = node->incarnation,
                                                           .node_state = state,

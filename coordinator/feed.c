@@ -257,18 +257,6 @@ static bool may_feed(const struct leat_coordinator *coordinator, const struct co
             memcmp(wanted, peer->state.cluster_id, sizeof none) == 0);
 }
 
-/* Also who has an empty log of raft's and is not among the voters yet: should the change stop there,
- * nobody else would tell it anything. What raft brings later is known already, and skipped. */
-bool co_learns(const struct leat_coordinator *coordinator)
-{
-    if (!coordinator->votes) return true;
-    const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
-    for (unsigned i = 0; i < configuration->n; i++)
-        if (configuration->servers[i].id == coordinator->voter_id)
-            return configuration->servers[i].role != RAFT_VOTER;
-    return true;
-}
-
 /* The leader says how far it is. Whoever feeds this one and is behind may be dead, or cut off. */
 void co_feed_behind(struct leat_coordinator *coordinator, struct co_peer *leader, uint64_t index)
 {
@@ -325,6 +313,7 @@ static void configuration_learnt(struct leat_coordinator *coordinator, const uin
         raft_configuration_decode(&buffer, &configuration) != 0)
         return;
     co_voters_applied(coordinator, &configuration);
+    co_peers_want(coordinator);
     raft_configuration_close(&configuration);
 }
 

@@ -19,121 +19,8 @@
 #include "base/mem.h"
 #include "coordinator/private.h"
 
-/* raft/voter and raft/form: [u32 magic, u32 CRC-32C of the rest, u32 bytes, u32 version], body. */
-enum {
-    FILE_MAGIC = 0x4d46524c /* "LRFM" */,
-    FILE_VERSION = 1,
-    FILE_HEADER_BYTES = 16,
-    FILE_BODY_BYTES_MAX = 4096 /* nine voters of the longest names and addresses */
-};
-
 /* FORM, and raft/form: [cluster id bin16, [[id, "address name"]...]]
- * raft/voter: [id, cluster id bin16]
  * JOIN: [cluster id bin16, id] */
-
-/* ---- small files ---- */
-
-static leat_err file_save(struct leat_coordinator *coordinator, const char *name,
-                          const uint8_t *body, size_t count)
-{
-    const struct leat_disk *disk = coordinator->env->disk;
-    uint8_t bytes[FILE_HEADER_BYTES + FILE_BODY_BYTES_MAX];
-    char path[64], fresh[64];
-    LEAT_ASSERT_CMP(count, <=, (size_t)FILE_BODY_BYTES_MAX);
-    snprintf(path, sizeof path, "raft/%s", name);
-    snprintf(fresh, sizeof fresh, "raft/%s.new", name);
-    leat_put_le32(bytes, FILE_MAGIC);
-    leat_put_le32(bytes + 8, (uint32_t)count);
-    leat_put_le32(bytes + 12, FILE_VERSION);
-    memcpy(bytes + FILE_HEADER_BYTES, body, count);
-    leat_put_le32(bytes + 4, leat_crc32c(0, bytes + 8, FILE_HEADER_BYTES - 8 + count));
-    struct leat_file *file;
-    leat_err rc = disk->open(disk->ctx, fresh, LEAT_OPEN_CREATE, &file, NULL);
-    if (rc != LEAT_OK) return rc;
-    rc = disk->truncate(disk->ctx, file, 0);
-    size_t all = FILE_HEADER_BYTES + count;
-    if (rc == LEAT_OK) rc = disk->allocate(disk->ctx, file, all);
-    if (rc == LEAT_OK) rc = leat_raft_io(disk, LEAT_DISK_WRITE, file, 0, bytes, all, NULL);
-    if (rc == LEAT_OK) rc = leat_raft_io(disk, LEAT_DISK_SYNC, file, 0, NULL, 0, NULL);
-    disk->close(disk->ctx, file);
-    if (rc == LEAT_OK) rc = disk->rename(disk->ctx, fresh, path);
-    if (rc == LEAT_OK) rc = disk->sync_dir(disk->ctx, "raft");
-    if (rc == LEAT_OK) rc = disk->sync_dir(disk->ctx, ".");
-    return rc;
-}
-
-struct looking {
-    const char *name;
-    bool found;
-};
-static void look(void *arg, const char *name)
-{
-    struct looking *looking = arg;
-    if (strcmp(looking->name, name) == 0) looking->found = true;
-}
-
-/* *out_count 0: there is no such file. */
-static leat_err file_load(struct leat_coordinator *coordinator, const char *name, uint8_t *out,
-                          size_t *out_count, struct leat_error *error)
-{
-    const struct leat_disk *disk = coordinator->env->disk;
-    uint8_t bytes[FILE_HEADER_BYTES + FILE_BODY_BYTES_MAX];
-    struct looking looking = {.name = name};
-    char path[64];
-    snprintf(path, sizeof path, "raft/%s", name);
-    *out_count = 0;
-    leat_err rc = disk->make_dir(disk->ctx, "raft");
-    if (rc == LEAT_OK) rc = disk->list(disk->ctx, "raft", look, &looking);
-    if (rc != LEAT_OK || !looking.found) return rc;
-    struct leat_file *file;
-    rc = disk->open(disk->ctx, path, LEAT_OPEN_READ, &file, error);
-    if (rc != LEAT_OK) return rc;
-    size_t done = 0;
-    rc = leat_raft_io(disk, LEAT_DISK_READ, file, 0, bytes, sizeof bytes, &done);
-    disk->close(disk->ctx, file);
-    if (rc != LEAT_OK) return leat_error_set(error, rc, "%s can't be read", path);
-    uint32_t count = done >= FILE_HEADER_BYTES ? leat_get_le32(bytes + 8) : 0;
-    if (count == 0 || count > FILE_BODY_BYTES_MAX || done < FILE_HEADER_BYTES + count ||
-        leat_get_le32(bytes) != FILE_MAGIC || leat_get_le32(bytes + 12) != FILE_VERSION ||
-        leat_get_le32(bytes + 4) != leat_crc32c(0, bytes + 8, FILE_HEADER_BYTES - 8 + count))
-        return leat_error_set(error, LEAT_E_DAMAGED,
-                              "%s is damaged. This node may not vote; restore the file from a copy",
-                              path);
-    memcpy(out, bytes + FILE_HEADER_BYTES, count);
-    *out_count = count;
-    return LEAT_OK;
-}
-
-leat_err co_voter_save(struct leat_coordinator *coordinator, const uint8_t cluster_id[16])
-{
-    uint8_t body[32];
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, body, sizeof body);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_u64(&writer, coordinator->voter_id);
-    leat_msg_write_bin(&writer, cluster_id, 16);
-    LEAT_ASSERT(!writer.overflow);
-    return file_save(coordinator, "voter", body, writer.used);
-}
-
-leat_err co_voter_load(struct leat_coordinator *coordinator, struct leat_error *error)
-{
-    uint8_t body[FILE_BODY_BYTES_MAX];
-    size_t count;
-    leat_err rc = file_load(coordinator, "voter", body, &count, error);
-    if (rc != LEAT_OK) return rc;
-    coordinator->voter_id = 1; /* who began alone */
-    if (count == 0) return LEAT_OK;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, body, count);
-    (void)leat_msg_read_array(&reader);
-    coordinator->voter_id = leat_msg_read_u64(&reader);
-    struct leat_msg_string id = leat_msg_read_string(&reader);
-    if (reader.failed || coordinator->voter_id == 0 || id.bytes != 16)
-        return leat_error_set(error, LEAT_E_DAMAGED, "raft/voter names no voter");
-    memcpy(coordinator->cluster_id, id.text, 16);
-    return LEAT_OK;
-}
 
 /* ---- the body of FORM ---- */
 
@@ -198,7 +85,7 @@ static leat_err prepare(struct leat_coordinator *coordinator, const uint8_t clus
     uint8_t *copy = leat_mem_calloc(LEAT_MEM_COORDINATOR, count, 1);
     if (!copy) return LEAT_E_NO_MEMORY;
     leat_err rc = co_voter_save(coordinator, cluster_id);
-    if (rc == LEAT_OK) rc = file_save(coordinator, "form", body, count);
+    if (rc == LEAT_OK) rc = co_file_save(coordinator, "form", body, count);
     if (rc != LEAT_OK) {
         leat_mem_free(copy);
         if (leat_err_class(rc) == LEAT_CLASS_FATAL)
@@ -260,7 +147,7 @@ struct calling {
     struct leat_coordinator *coordinator;
     struct co_peer *peer;
     size_t count;
-    uint8_t body[FILE_BODY_BYTES_MAX];
+    uint8_t body[CO_FILE_BODY_BYTES_MAX];
 };
 
 static void form_answered(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
@@ -314,7 +201,7 @@ static void form_begin(struct leat_coordinator *coordinator)
 {
     const struct leat_coordinator_options *options = &coordinator->options;
     const struct co_peer *peers[LEAT_VOTERS_MAX] = {NULL};
-    uint8_t body[FILE_BODY_BYTES_MAX], cluster_id[16];
+    uint8_t body[CO_FILE_BODY_BYTES_MAX], cluster_id[16];
     for (uint32_t i = 0; i < options->voter_count; i++) {
         if (strcmp(options->voters[i], options->node_address) == 0) continue;
         peers[i] = co_peer_reached(coordinator, options->voters[i]);
@@ -404,7 +291,7 @@ void co_form_take(struct leat_coordinator *coordinator, const struct leat_frame 
     if (coordinator->votes || coordinator->forgot || coordinator->failed != LEAT_OK ||
         (coordinator->forming != LEAT_VOTER_EMPTY && coordinator->forming != LEAT_VOTER_PREPARED))
         rc = LEAT_E_EXISTS;
-    else if (frame->control_bytes > FILE_BODY_BYTES_MAX ||
+    else if (frame->control_bytes > CO_FILE_BODY_BYTES_MAX ||
              !form_read(frame->control, frame->control_bytes, &form) ||
              !form_names_me(coordinator, &form))
         rc = LEAT_E_INVALID;
@@ -425,9 +312,9 @@ leat_err co_form_open(struct leat_coordinator *coordinator, bool is_new, struct 
     LEAT_ASSERT(is_new);
     for (uint32_t i = 0; i < options->voter_count; i++)
         if (strcmp(options->voters[i], options->node_address) == 0) to_vote = true;
-    uint8_t body[FILE_BODY_BYTES_MAX];
+    uint8_t body[CO_FILE_BODY_BYTES_MAX];
     size_t count = 0;
-    leat_err rc = file_load(coordinator, "form", body, &count, error);
+    leat_err rc = co_file_load(coordinator, "form", body, &count, error);
     if (rc != LEAT_OK) return rc;
     struct form form;
     if (to_vote && count && form_read(body, count, &form) && form_names_me(coordinator, &form)) {

@@ -9,7 +9,6 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "coordinator/private.h"
-#include "coordinator/recovery.h"
 #include "coordinator/rights.h"
 
 enum {
@@ -21,98 +20,9 @@ enum {
 
 /* ---- who is who ---- */
 
-static bool peer_up(const struct co_peer *peer)
-{
-    return peer->link && leat_link_is_up(peer->link) && peer->state.known;
-}
-
-static bool cluster_known(const struct leat_coordinator *coordinator)
-{
-    static const uint8_t none[16];
-    return memcmp(coordinator->cluster_id, none, sizeof none) != 0;
-}
-
-bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer)
-{
-    return cluster_known(coordinator) && memcmp(peer->state.cluster_id, coordinator->cluster_id,
-                                                sizeof peer->state.cluster_id) == 0;
-}
-
-struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t id)
-{
-    LEAT_LIST_EACH(&coordinator->peers, at)
-    {
-        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (peer->state.voter_id == id && co_peer_votes(coordinator, peer)) return peer;
-    }
-    return NULL;
-}
-
-struct co_peer *co_peer_of_incarnation(struct leat_coordinator *coordinator, uint64_t incarnation)
-{
-    LEAT_LIST_EACH(&coordinator->peers, at)
-    {
-        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (!peer_up(peer) || peer->state.incarnation != incarnation) continue;
-        const struct leat_machine_node *node =
-            leat_machine_incarnation_find(&coordinator->machine, incarnation);
-        if (!node || strcmp(node->info.name, peer->state.node) == 0) return peer;
-    }
-    return NULL;
-}
-
-struct co_peer *co_peer_of_node(struct leat_coordinator *coordinator, const char *name)
-{
-    LEAT_LIST_EACH(&coordinator->peers, at)
-    {
-        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (peer_up(peer) && strcmp(peer->state.node, name) == 0) return peer;
-    }
-    return NULL;
-}
-
-struct co_peer *co_peer_of_address(struct leat_coordinator *coordinator, const char *address)
-{
-    LEAT_LIST_EACH(&coordinator->peers, at)
-    {
-        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (peer_up(peer) && strcmp(peer->state.address, address) == 0) return peer;
-    }
-    return NULL;
-}
-
-struct co_peer *co_peer_leader(struct leat_coordinator *coordinator)
-{
-    struct co_peer *best = NULL;
-    LEAT_LIST_EACH(&coordinator->peers, at)
-    {
-        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (peer->state.role != LEAT_VOTER_LEADER || !co_peer_votes(coordinator, peer) ||
-            (cluster_known(coordinator) && !co_same_cluster(coordinator, peer)))
-            continue;
-        if (!best || peer->state.term > best->state.term) best = peer;
-    }
-    return best;
-}
-
-enum leat_voter_role co_role(const struct leat_coordinator *coordinator)
-{
-    if (coordinator->failed != LEAT_OK) return LEAT_VOTER_FAILED;
-    if (!coordinator->votes) return coordinator->forming;
-    if (co_learns(coordinator)) return LEAT_VOTER_SPARE;
-    switch (raft_state((struct raft *)(uintptr_t)&coordinator->drive.raft)) {
-    case RAFT_LEADER:
-        return LEAT_VOTER_LEADER;
-    case RAFT_CANDIDATE:
-        return LEAT_VOTER_CANDIDATE;
-    default:
-        return LEAT_VOTER_FOLLOWER;
-    }
-}
-
 void co_identity_update(struct leat_coordinator *coordinator)
 {
-    bool learnt = coordinator->machine.formed && !cluster_known(coordinator);
+    bool learnt = coordinator->machine.formed && !co_cluster_known(coordinator);
     if (learnt)
         memcpy(coordinator->cluster_id, coordinator->machine.cluster_id,
                sizeof coordinator->cluster_id);
@@ -121,7 +31,7 @@ void co_identity_update(struct leat_coordinator *coordinator)
     if (learnt && coordinator->votes && co_voter_save(coordinator, coordinator->cluster_id))
         leat_diary_warn("coordinator: raft/voter can't be written");
     struct leat_link_identity identity = *leat_links_identity(coordinator->links);
-    if (cluster_known(coordinator))
+    if (co_cluster_known(coordinator))
         memcpy(identity.cluster_id, coordinator->cluster_id, sizeof identity.cluster_id);
     identity.incarnation = coordinator->incarnation;
     leat_links_identity_set(coordinator->links, &identity);
@@ -217,8 +127,8 @@ static bool state_is_own(struct leat_coordinator *coordinator, const struct co_p
            (state->incarnation == 0 || !node || strcmp(node->info.name, name) == 0);
 }
 
-static void state_take(struct leat_coordinator *coordinator, struct co_peer *peer,
-                       const struct leat_frame *frame)
+void co_state_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                   const struct leat_frame *frame)
 {
     struct co_state state;
     struct leat_msg_reader reader;
@@ -236,126 +146,10 @@ static void state_take(struct leat_coordinator *coordinator, struct co_peer *pee
     }
     peer->state = state;
     if (tells) co_introductions_take(coordinator, peer, &reader);
-    co_form_advance(coordinator);
+    coordinator->peer_events->on_state(coordinator);
 }
 
 /* ---- requests of peers ---- */
-
-static void submit_take(struct leat_coordinator *coordinator, struct co_peer *peer,
-                        const struct leat_frame *frame, const struct leat_link_ticket *ticket)
-{
-    leat_err rc = coordinator->failed;
-    if (rc == LEAT_OK && !co_leads(coordinator)) rc = LEAT_E_NOT_LEADER;
-    if (rc == LEAT_OK && coordinator->drive.log.full) rc = LEAT_E_DISK_FULL;
-    if (rc == LEAT_OK)
-        rc = co_records_submit(coordinator, peer, frame->payload, frame->payload_bytes);
-    if (rc == LEAT_E_DENIED || rc == LEAT_E_INVALID)
-        co_complain(coordinator, peer, "it asks for what it may not, or for nothing that is known");
-    if (rc == LEAT_OK)
-        leat_link_answer(coordinator->links, ticket, "\x90", 1);
-    else
-        leat_link_answer_error(coordinator->links, ticket, rc, leat_err_text(rc));
-}
-
-static void feed_take(struct leat_coordinator *coordinator, struct co_peer *peer,
-                      const struct leat_frame *frame, const struct leat_link_ticket *ticket)
-{
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    uint64_t from = leat_msg_read_u64(&reader);
-    if (reader.failed || !coordinator->votes || !coordinator->machine.formed) {
-        leat_link_answer_error(coordinator->links, ticket, LEAT_E_STARTING,
-                               "this node does not vote, or not yet");
-        return;
-    }
-    leat_link_answer(coordinator->links, ticket, "\x90", 1);
-    co_feed_wanted(coordinator, peer, from);
-}
-
-static void admin_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
-                       const struct leat_link_ticket *ticket)
-{
-    struct leat_msg_reader reader;
-    char name[LEAT_NODE_NAME_BYTES_MAX + 1] = "";
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    bool replace = leat_msg_read_bool(&reader);
-    struct leat_msg_string node = leat_msg_read_string(&reader);
-    if (reader.failed || node.bytes == 0 || node.bytes >= sizeof name) {
-        leat_link_answer_error(coordinator->links, ticket, LEAT_E_INVALID, "a malformed request");
-        return;
-    }
-    memcpy(name, node.text, node.bytes);
-    co_change_begin(coordinator, replace, name, NULL, ticket);
-}
-
-static void on_request(void *owner, struct leat_link *link, const struct leat_frame *frame,
-                       const struct leat_link_ticket *ticket)
-{
-    struct leat_coordinator *coordinator = owner;
-    struct co_peer *peer = leat_link_user(link);
-    const char *why = "";
-    if (!co_peer_may(coordinator, peer, frame->kind, &why)) {
-        /* A leader's report may come before the word that it leads: nothing is lost with it. */
-        if (frame->kind != CO_KIND_RECOVERY) co_complain(coordinator, peer, why);
-        leat_link_answer_error(coordinator->links, ticket, LEAT_E_DENIED, why);
-        return;
-    }
-    switch (frame->kind) {
-    case CO_KIND_STATE:
-        state_take(coordinator, peer, frame);
-        break;
-    case CO_KIND_RAFT:
-        co_raft_take(coordinator, peer, frame);
-        break;
-    case CO_KIND_INSTALL:
-        co_install_take(coordinator, peer, frame, ticket);
-        break;
-    case CO_KIND_FORM:
-        co_form_take(coordinator, frame, ticket);
-        break;
-    case CO_KIND_SUBMIT:
-        submit_take(coordinator, peer, frame, ticket);
-        break;
-    case CO_KIND_FEED:
-        feed_take(coordinator, peer, frame, ticket);
-        break;
-    case CO_KIND_ENTRIES:
-        co_feed_entries(coordinator, peer, frame, ticket);
-        break;
-    case CO_KIND_SNAPSHOT:
-        co_feed_snapshot(coordinator, peer, frame, ticket);
-        break;
-    case CO_KIND_JOIN:
-        co_join_take(coordinator, frame, ticket);
-        break;
-    case CO_KIND_ADMIN:
-        admin_take(coordinator, frame, ticket);
-        break;
-    case CO_KIND_PING:
-        co_ping_take(coordinator, peer, frame);
-        break;
-    case CO_KIND_PONG:
-        co_pong_take(coordinator, peer, frame);
-        break;
-    case CO_KIND_RECOVERY:
-        co_report_take(coordinator, peer, frame);
-        break;
-    case CO_KIND_LOST:
-        co_lost_take(coordinator, peer, frame);
-        break;
-    case CO_KIND_COLLECT:
-        co_collect_take(coordinator, frame, ticket);
-        break;
-    case CO_KIND_PULL:
-        co_pull_take(coordinator, frame, ticket);
-        break;
-    default:
-        leat_link_answer_error(leat_link_links(link), ticket, LEAT_E_UNSUPPORTED,
-                               "coordinators have no request of that kind");
-    }
-}
 
 /* ---- links ---- */
 
@@ -373,8 +167,7 @@ static struct co_peer *peer_make(struct leat_coordinator *coordinator)
 /* Nothing under way for this peer goes on. */
 static void peer_reset(struct leat_coordinator *coordinator, struct co_peer *peer)
 {
-    co_feed_peer_gone(coordinator, peer);
-    co_install_peer_gone(coordinator, peer);
+    coordinator->peer_events->on_reset(coordinator, peer);
     memset(&peer->state, 0, sizeof peer->state);
     memset(&peer->lost, 0, sizeof peer->lost);
 }
@@ -417,7 +210,7 @@ static void on_down(void *owner, struct leat_link *link, bool was_up,
         return;
     }
     bool led = peer->state.role == LEAT_VOTER_LEADER;
-    co_detect_peer_down(coordinator, peer);
+    coordinator->peer_events->on_down(coordinator, peer);
     if (leat_link_accepted(link))
         peer_free(coordinator, peer);
     else
@@ -484,7 +277,8 @@ void co_peers_want(struct leat_coordinator *coordinator)
 leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *error)
 {
     const struct leat_coordinator_options *options = &coordinator->options;
-    coordinator->handler = (struct leat_link_handler){on_up, on_down, on_request, coordinator};
+    coordinator->handler = (struct leat_link_handler){
+        on_up, on_down, coordinator->peer_events->on_request, coordinator};
     struct leat_links_options links = {.env = coordinator->env,
                                        .timers = &coordinator->timers,
                                        .hub = options->hub,

@@ -142,6 +142,17 @@ struct co_change { /* of the voters, on the leader */
     bool has_ticket;
 };
 
+/* What becomes of a peer and what it asks for, for the parts that stand above peers.c. */
+struct co_peer_events {
+    void (*on_request)(void *owner, struct leat_link *link, const struct leat_frame *frame,
+                       const struct leat_link_ticket *ticket);
+    void (*on_state)(struct leat_coordinator *coordinator); /* a peer has said how it is */
+    /* A connection that was up has ended; what its peer had said is still there. */
+    void (*on_down)(struct leat_coordinator *coordinator, const struct co_peer *peer);
+    /* Nothing under way for this peer goes on. */
+    void (*on_reset)(struct leat_coordinator *coordinator, struct co_peer *peer);
+};
+
 struct leat_coordinator {
     const struct leat_env *env;
     struct leat_coordinator_options options;
@@ -179,6 +190,7 @@ struct leat_coordinator {
     /* Peers. */
     struct leat_links *links;
     struct leat_link_handler handler;
+    const struct co_peer_events *peer_events; /* what other parts do about them */
     char introduced[CO_INTRODUCED_MAX]
                    [LEAT_NODE_NAME_BYTES_MAX + 1]; /* voters, by a voter's word */
     uint32_t introduced_next;
@@ -231,29 +243,36 @@ static inline bool co_recovers(const struct leat_coordinator *coordinator)
     return coordinator->clustered && coordinator->options.on_collect != NULL;
 }
 
-/* coordinator.c */
+/* applied.c */
 leat_err co_apply(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count);
 /** Replace the tables, then tell what is different. */
 leat_err co_restore(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count);
-/** Raft begins to run here, after forming or joining. */
-leat_err co_vote_start(struct leat_coordinator *coordinator, struct leat_error *error);
+/** Tell of all nodes and streams. */
+void co_tables_tell(struct leat_coordinator *coordinator);
 
-/* requests.c */
+/* queue.c */
 void co_requests_init(struct leat_coordinator *coordinator);
-void co_requests_advance(struct leat_coordinator *coordinator);
 /** What was sent is sent again: its leader is lost. */
 void co_requests_again(struct leat_coordinator *coordinator);
-void co_requests_tick(struct leat_coordinator *coordinator, uint64_t now_us);
 void co_requests_fail(struct leat_coordinator *coordinator, leat_err rc, const char *why);
-/** The tables were replaced: answer what they know the outcome of, send the rest again. */
-void co_requests_restored(struct leat_coordinator *coordinator);
-void co_requests_applied(struct leat_coordinator *coordinator,
-                         const struct leat_machine_result *result);
 /** A request of the coordinator's own. */
 void co_request_queue(struct leat_coordinator *coordinator, struct leat_coordinate *request);
 void co_request_answer(struct leat_coordinator *coordinator, struct leat_coordinate *request);
 void co_request_refuse(struct leat_coordinator *coordinator, struct leat_coordinate *request,
                        leat_err rc, const char *why);
+void co_queue_put(struct leat_coordinator *coordinator, struct leat_coordinate *request,
+                  bool front);
+void co_queue_remove(struct leat_coordinator *coordinator, struct leat_coordinate *request);
+/** Of a refused ADOPT. */
+void co_decisions_drop(struct leat_coordinate *request);
+
+/* requests.c */
+void co_requests_advance(struct leat_coordinator *coordinator);
+void co_requests_tick(struct leat_coordinator *coordinator, uint64_t now_us);
+/** The tables were replaced: answer what they know the outcome of, send the rest again. */
+void co_requests_restored(struct leat_coordinator *coordinator);
+void co_requests_applied(struct leat_coordinator *coordinator,
+                         const struct leat_machine_result *result);
 /** Propose records: this node's own, or those that a peer asks for and may. Leader only. */
 leat_err co_records_submit(struct leat_coordinator *coordinator, const struct co_peer *peer,
                            const uint8_t *bytes, size_t count) LEAT_NODISCARD;
@@ -282,12 +301,22 @@ leat_err co_message_decode(const struct leat_frame *frame, struct raft_message *
 /* peers.c */
 leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *error);
 void co_peers_fini(struct leat_coordinator *coordinator);
+/** What links and peers are told of this node follows what is known by now. */
+void co_identity_update(struct leat_coordinator *coordinator);
 /** Open links to all voters that are known. */
 void co_peers_want(struct leat_coordinator *coordinator);
 void co_peer_retry(struct leat_coordinator *coordinator, const struct leat_node_info *node);
 void co_address_want(struct leat_coordinator *coordinator, const char *address);
 /** Tell all peers, when something of it has changed (or at any rate). */
 void co_state_tell(struct leat_coordinator *coordinator, bool always);
+/** What a peer says of itself; where that is malformed or another node's, its link is cut. */
+void co_state_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                   const struct leat_frame *frame);
+
+/* serve.c */
+extern const struct co_peer_events co_serve_events;
+
+/* who.c */
 struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t id);
 struct co_peer *co_peer_of_incarnation(struct leat_coordinator *coordinator, uint64_t incarnation);
 struct co_peer *co_peer_of_node(struct leat_coordinator *coordinator, const char *name);
@@ -295,19 +324,25 @@ struct co_peer *co_peer_of_address(struct leat_coordinator *coordinator, const c
 /** Who leads, as far as peers say; NULL: nobody, or this one. */
 struct co_peer *co_peer_leader(struct leat_coordinator *coordinator);
 enum leat_voter_role co_role(const struct leat_coordinator *coordinator);
-void co_identity_update(struct leat_coordinator *coordinator);
-bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer);
 
 /* letters.c */
 void co_raft_send(struct leat_coordinator *coordinator, const struct raft_message *message);
 void co_raft_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame);
 
+/* self.c */
+const char *co_own_name(const struct leat_coordinator *coordinator);
+bool co_cluster_known(const struct leat_coordinator *coordinator);
+bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer);
+/** Gets its tables from a voter: who does not vote, or not yet. */
+bool co_learns(const struct leat_coordinator *coordinator);
+/** Raft begins to run here, after forming or joining. */
+leat_err co_vote_start(struct leat_coordinator *coordinator, struct leat_error *error);
+
 /* voters.c: a server's `address` in raft's configuration is "host:port name" */
 enum { CO_VOTER_BYTES_MAX = LEAT_ADDRESS_BYTES_MAX + 1 + LEAT_NODE_NAME_BYTES_MAX };
 void co_voter_read(const char *text, struct leat_machine_voter *out);
 void co_voter_write(char out[CO_VOTER_BYTES_MAX + 1], const char *address, const char *name);
-const char *co_own_name(const struct leat_coordinator *coordinator);
 /** Whoever this node itself has connected to at the address of a voter, and has said its state; NULL. */
 const struct co_peer *co_peer_reached(const struct leat_coordinator *coordinator,
                                       const char *address);
@@ -383,8 +418,6 @@ void co_install_peer_gone(struct leat_coordinator *coordinator, struct co_peer *
 void co_install_fini(struct leat_coordinator *coordinator);
 
 /* feed.c */
-/** Gets its tables from a voter: who does not vote, or not yet. */
-bool co_learns(const struct leat_coordinator *coordinator);
 void co_feed_wanted(struct leat_coordinator *coordinator, struct co_peer *peer, uint64_t from);
 void co_feed_advance(struct leat_coordinator *coordinator);
 void co_feed_peer_gone(struct leat_coordinator *coordinator, struct co_peer *peer);
@@ -398,14 +431,30 @@ void co_feed_snapshot(struct leat_coordinator *coordinator, struct co_peer *peer
 /* form.c */
 leat_err co_form_open(struct leat_coordinator *coordinator, bool is_new, struct leat_error *error);
 void co_form_advance(struct leat_coordinator *coordinator);
-void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us); /* status.c */
-/** Why what waits for the leader gets no answer, and what helps: for whoever asked. before: goes in front. */
-void co_leader_lacks_tell(struct leat_coordinator *coordinator, const char *before, char *out,
-                          size_t bytes);
 void co_form_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                   const struct leat_link_ticket *ticket);
 void co_join_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                   const struct leat_link_ticket *ticket);
+
+/* tails.c */
+leat_err co_tails_answer(struct leat_coordinator *coordinator,
+                         struct leat_coordinate *request) LEAT_NODISCARD;
+
+/* status.c */
+/** All but what recovery says. */
+void co_status_fill(struct leat_coordinator *coordinator, struct leat_coordinator_status *out);
+void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us);
+/** Why what waits for the leader gets no answer, and what helps: for whoever asked. before: goes in front. */
+void co_leader_lacks_tell(struct leat_coordinator *coordinator, const char *before, char *out,
+                          size_t bytes);
+
+/* voter_file.c */
+enum { CO_FILE_BODY_BYTES_MAX = 4096 /* nine voters of the longest names and addresses */ };
+leat_err co_file_save(struct leat_coordinator *coordinator, const char *name, const uint8_t *body,
+                      size_t count) LEAT_NODISCARD;
+/** *out_count 0: there is no such file. */
+leat_err co_file_load(struct leat_coordinator *coordinator, const char *name, uint8_t *out,
+                      size_t *out_count, struct leat_error *error) LEAT_NODISCARD;
 leat_err co_voter_save(struct leat_coordinator *coordinator,
                        const uint8_t cluster_id[16]) LEAT_NODISCARD;
 /** Who this voter is: voter_id, cluster_id; 1 and none when nothing is written down. */

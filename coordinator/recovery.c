@@ -438,10 +438,12 @@ static void commit_advance(struct leat_coordinator *coordinator)
         attempt_end(coordinator);
         return;
     }
-    it->command_bytes = bytes;
     it->committing = true;
     it->request = (struct leat_coordinate){.kind = LEAT_COORDINATE_RECOVER,
+                                           .from = LEAT_ACTOR_COORDINATOR,
                                            .attempt = it->attempt,
+                                           .command = it->command,
+                                           .command_bytes = bytes,
                                            .on_done = command_done,
                                            .owner = coordinator};
     co_request_queue(coordinator, &it->request);

@@ -51,8 +51,6 @@ void co_collect_advance(struct leat_coordinator *coordinator);
 void co_collect_fini(struct leat_coordinator *coordinator);
 leat_err co_rows_decode(const uint8_t *bytes, size_t count, struct leat_replica_row **out_rows,
                         size_t *out_count) LEAT_NODISCARD;
-leat_err co_tails_answer(struct leat_coordinator *coordinator,
-                         struct leat_coordinate *request) LEAT_NODISCARD;
 
 /* ---- the leader's side ---- */
 
@@ -126,7 +124,6 @@ struct co_recovery {
     struct leat_coordinate request;
     bool committing; /* the request is with the coordinator, whatever the phase */
     uint8_t *command;
-    size_t command_bytes;
     uint32_t next_streamlet, recovered;
     uint64_t collected_us, prepared_us; /* durations of the attempt */
     struct {

@@ -17,55 +17,7 @@
 
 enum { ADOPT_TRIES_MAX = 64 };
 
-void co_requests_init(struct leat_coordinator *coordinator)
-{
-    leat_list_init(&coordinator->queue);
-    leat_shares_init(&coordinator->shares, coordinator->env->random, LEAT_COORDINATE_CLIENTS_MAX);
-    leat_list_init(&coordinator->pending);
-    coordinator->session =
-        coordinator->env->random->next(coordinator->env->random->ctx) | 1; /* 0 means none */
-}
-
 /* ---- answers ---- */
-
-static void answer_deliver(void *actor, struct leat_mail *mail)
-{
-    (void)actor;
-    struct leat_coordinate *request = LEAT_CONTAINER(mail, struct leat_coordinate, mail);
-    request->on_done(request);
-}
-
-void co_request_answer(struct leat_coordinator *coordinator, struct leat_coordinate *request)
-{
-    if (request->rc == LEAT_OK) request->error.code = LEAT_OK;
-    if (request == coordinator->adopting) coordinator->adopting = NULL;
-    leat_mem_free(request->bytes);
-    request->bytes = NULL;
-    if (request == &coordinator->ready_request || request == &coordinator->watch_request ||
-        (coordinator->recovery && request == &coordinator->recovery->request)) {
-        request->on_done(request);
-        return;
-    }
-    request->mail.deliver = answer_deliver;
-    const struct leat_post *post = coordinator->env->post;
-    post->send(post->ctx, request->from, &request->mail);
-}
-
-static void decisions_drop(struct leat_coordinate *request)
-{
-    leat_mem_free(request->decisions);
-    request->decisions = NULL;
-    request->decision_count = 0;
-}
-
-void co_request_refuse(struct leat_coordinator *coordinator, struct leat_coordinate *request,
-                       leat_err rc, const char *why)
-{
-    if (request->kind == LEAT_COORDINATE_ADOPT) decisions_drop(request);
-    request->epoch.v = 0; /* what was asked for is no answer: a mover would take it for one */
-    request->rc = leat_error_set(&request->error, rc, "%s", why);
-    co_request_answer(coordinator, request);
-}
 
 static void request_succeed(struct leat_coordinator *coordinator, struct leat_coordinate *request,
                             const struct leat_machine_result *result)
@@ -101,24 +53,6 @@ static void request_succeed(struct leat_coordinator *coordinator, struct leat_co
     co_request_answer(coordinator, request);
 }
 
-static void queue_put(struct leat_coordinator *coordinator, struct leat_coordinate *request,
-                      bool front)
-{
-    if (front)
-        leat_list_push_front(&coordinator->queue, &request->link);
-    else
-        leat_list_push_back(&coordinator->queue, &request->link);
-    coordinator->queue_count++;
-    if (request->asker != 0) leat_shares_add(&coordinator->shares, request->asker);
-}
-
-static void queue_remove(struct leat_coordinator *coordinator, struct leat_coordinate *request)
-{
-    leat_list_remove(&request->link);
-    coordinator->queue_count--;
-    if (request->asker != 0) leat_shares_remove(&coordinator->shares, request->asker);
-}
-
 /* SUBTLE: the last node's drain is undone by whoever asked for it, not refused when it is applied: voters of
  * versions that knew no such rule would take it (leat_machine_apply_node_drain()).
  *  1. Of a and b, the last two, a's drain is asked for at one node and b's at another. Both find the other in use.
@@ -138,7 +72,7 @@ static bool drain_take_back(struct leat_coordinator *coordinator, struct leat_co
     request->takes_back = true;
     leat_mem_free(request->bytes);
     request->bytes = NULL;
-    queue_put(coordinator, request, true);
+    co_queue_put(coordinator, request, true);
     return true;
 }
 
@@ -153,13 +87,13 @@ static void request_applied(struct leat_coordinator *coordinator, struct leat_co
         return;
     }
     if (request->kind == LEAT_COORDINATE_ADOPT) {
-        decisions_drop(request);
+        co_decisions_drop(request);
         if (result->rc == LEAT_E_AGAIN && ++coordinator->adopt_tries < ADOPT_TRIES_MAX) {
             /* Decided on tables that have changed since: decide again. */
             coordinator->adopting = NULL;
             leat_mem_free(request->bytes);
             request->bytes = NULL;
-            queue_put(coordinator, request, true);
+            co_queue_put(coordinator, request, true);
             return;
         }
     }
@@ -190,7 +124,7 @@ void co_requests_applied(struct leat_coordinator *coordinator,
     if (request)
         leat_list_remove(&request->link);
     else if ((request = request_find(&coordinator->queue, result->sequence)))
-        queue_remove(coordinator, request);
+        co_queue_remove(coordinator, request);
     if (request) request_applied(coordinator, request, result);
 }
 
@@ -204,31 +138,8 @@ void co_requests_restored(struct leat_coordinator *coordinator)
         if (!request->bytes || !leat_machine_outcome(&coordinator->machine, coordinator->session,
                                                      request->sequence, &result))
             continue;
-        queue_remove(coordinator, request);
+        co_queue_remove(coordinator, request);
         request_applied(coordinator, request, &result);
-    }
-}
-
-void co_requests_fail(struct leat_coordinator *coordinator, leat_err rc, const char *why)
-{
-    struct leat_list *link;
-    while ((link = leat_list_pop_front(&coordinator->pending)))
-        co_request_refuse(coordinator, LEAT_CONTAINER(link, struct leat_coordinate, link), rc, why);
-    while (!leat_list_empty(&coordinator->queue)) {
-        struct leat_coordinate *request =
-            LEAT_CONTAINER(coordinator->queue.next, struct leat_coordinate, link);
-        queue_remove(coordinator, request);
-        co_request_refuse(coordinator, request, rc, why);
-    }
-}
-
-void co_requests_again(struct leat_coordinator *coordinator)
-{
-    while (!leat_list_empty(&coordinator->pending)) {
-        struct leat_coordinate *request =
-            LEAT_CONTAINER(coordinator->pending.prev, struct leat_coordinate, link);
-        leat_list_remove(&request->link);
-        queue_put(coordinator, request, true);
     }
 }
 
@@ -250,9 +161,9 @@ static size_t batch_take(struct leat_coordinator *coordinator, struct leat_list 
         if (!request->bytes)
             rc = adopt ? co_adopt_encode(coordinator, request)
                        : co_request_encode(coordinator, request);
-        queue_remove(coordinator, request);
+        co_queue_remove(coordinator, request);
         if (rc != LEAT_OK) {
-            if (adopt) decisions_drop(request);
+            if (adopt) co_decisions_drop(request);
             request->epoch.v = 0;
             request->rc = rc;
             co_request_answer(coordinator, request);
@@ -273,7 +184,7 @@ static void batch_back(struct leat_coordinator *coordinator, struct leat_list *b
     while (!leat_list_empty(batch)) {
         struct leat_coordinate *request = LEAT_CONTAINER(batch->prev, struct leat_coordinate, link);
         leat_list_remove(&request->link);
-        queue_put(coordinator, request, true);
+        co_queue_put(coordinator, request, true);
     }
 }
 
@@ -330,7 +241,7 @@ static void refuse_full(struct leat_coordinator *coordinator)
     {
         struct leat_coordinate *request = LEAT_CONTAINER(link, struct leat_coordinate, link);
         if (request->sent_us != 0) continue; /* its outcome is not known yet */
-        queue_remove(coordinator, request);
+        co_queue_remove(coordinator, request);
         co_request_refuse(coordinator, request, LEAT_E_DISK_FULL,
                           "the disk has no room for the coordinator's log");
     }
@@ -490,7 +401,7 @@ static void list_expire(struct leat_coordinator *coordinator, struct leat_list *
         if (now_us < request->since_us + wait_us || request_waits_for_ever(coordinator, request))
             continue;
         if (queue)
-            queue_remove(coordinator, request);
+            co_queue_remove(coordinator, request);
         else
             leat_list_remove(&request->link);
         request_expire(coordinator, request);
@@ -510,17 +421,6 @@ void co_requests_tick(struct leat_coordinator *coordinator, uint64_t now_us)
 }
 
 /* ---- in ---- */
-
-void co_request_queue(struct leat_coordinator *coordinator, struct leat_coordinate *request)
-{
-    leat_list_init(&request->link);
-    request->since_us = co_now(coordinator);
-    request->sent_us = 0;
-    request->bytes = NULL;
-    request->sequence = 0;
-    request->takes_back = false;
-    queue_put(coordinator, request, false);
-}
 
 /* What clients wait for leaves half of the places to what the node asks for itself. */
 static bool queue_has_room(struct leat_coordinator *coordinator,

@@ -67,7 +67,7 @@ void co_leader_lacks_tell(struct leat_coordinator *coordinator, const char *befo
     struct leat_coordinator_status *status =
         leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *status);
     uint32_t votes = 0, reachable = 0;
-    if (status) leat_coordinator_status(coordinator, status);
+    if (status) co_status_fill(coordinator, status);
     for (uint32_t i = 0; status && i < status->voter_count; i++) {
         votes += status->voters[i].votes;
         reachable += status->voters[i].votes && status->voters[i].reachable;
@@ -148,12 +148,9 @@ static const char *trouble(const struct leat_coordinator *coordinator)
     return "";
 }
 
-void leat_coordinator_status(const struct leat_coordinator *of,
-                             struct leat_coordinator_status *out_status)
+void co_status_fill(struct leat_coordinator *coordinator, struct leat_coordinator_status *out)
 {
-    struct leat_coordinator *coordinator = (struct leat_coordinator *)(uintptr_t)of;
     const struct leat_machine *machine = &coordinator->machine;
-    struct leat_coordinator_status *out = out_status;
     memset(out, 0, offsetof(struct leat_coordinator_status, nodes)); /* what follows is large */
     out->role = co_role(coordinator);
     snprintf(out->why, sizeof out->why, "%s", trouble(coordinator));
@@ -190,31 +187,4 @@ void leat_coordinator_status(const struct leat_coordinator *of,
         out->log_count += machine->streams[i].log_count;
     }
     out->leads = co_leads(coordinator);
-    co_report_fill(coordinator, &out->recovery);
-}
-
-/* ---- from another actor ---- */
-
-static void ask_answered(void *actor, struct leat_mail *mail)
-{
-    (void)actor;
-    struct leat_coordinator_ask *ask = LEAT_CONTAINER(mail, struct leat_coordinator_ask, mail);
-    ask->on_done(ask);
-}
-
-static void ask_deliver(void *actor, struct leat_mail *mail)
-{
-    struct leat_coordinator *coordinator = actor;
-    struct leat_coordinator_ask *ask = LEAT_CONTAINER(mail, struct leat_coordinator_ask, mail);
-    leat_coordinator_status(coordinator, ask->status);
-    ask->mail.deliver = ask_answered;
-    const struct leat_post *post = coordinator->env->post;
-    post->send(post->ctx, ask->from, &ask->mail);
-}
-
-void leat_coordinator_status_ask(const struct leat_post *post, struct leat_coordinator_ask *ask)
-{
-    ask->from = post->self;
-    ask->mail.deliver = ask_deliver;
-    post->send(post->ctx, LEAT_ACTOR_COORDINATOR, &ask->mail);
 }

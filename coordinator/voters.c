@@ -27,12 +27,6 @@ void co_voter_write(char out[CO_VOTER_BYTES_MAX + 1], const char *address, const
     snprintf(out, CO_VOTER_BYTES_MAX + 1, "%.127s %.255s", address, name);
 }
 
-const char *co_own_name(const struct leat_coordinator *coordinator)
-{
-    const struct leat_coordinator_options *options = &coordinator->options;
-    return options->node_name ? options->node_name : options->node_address;
-}
-
 /* ---- whose name is known by where it was reached ---- */
 
 const struct co_peer *co_peer_reached(const struct leat_coordinator *coordinator,
@@ -230,7 +224,6 @@ void co_voters_applied(struct leat_coordinator *coordinator,
         struct leat_machine_voter *voter = &machine->voters[machine->voter_count++];
         co_voter_read(configuration->servers[i].address, voter);
     }
-    co_peers_want(coordinator);
 }
 
 /* SUBTLE: the configuration is put right where it has no name of a voter, or an address that its voter has left.

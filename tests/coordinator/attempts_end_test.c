@@ -115,7 +115,7 @@ static void entries_are_committed_one_behind_the_other(void **state)
     assert_int_equal(queued->kind, LEAT_COORDINATE_RECOVER);
     assert_int_equal(queued->attempt, ATTEMPT);
     assert_ptr_equal(queued->owner, coordinator);
-    assert_true(it->command_bytes > 0);
+    assert_true(it->request.command_bytes > 0);
     advance(5);
     assert_int_equal(it->phase, LEAT_RECOVERY_COMMIT); /* it is waited for */
     commit_done(LEAT_OK, 2);

@@ -340,12 +340,9 @@ static void stream_is_made_with_defaults_of_this_node(void **state)
 static void entry_of_recovery_is_what_that_made(void **state)
 {
     (void)state;
-    struct co_recovery recovery = {0};
-    uint8_t made[] = {0x92, 1, 9};
-    recovery.command = made;
-    recovery.command_bytes = sizeof made;
-    coordinator->recovery = &recovery;
-    struct leat_coordinate request = {.kind = LEAT_COORDINATE_RECOVER};
+    static const uint8_t made[] = {0x92, 1, 9};
+    struct leat_coordinate request = {
+        .kind = LEAT_COORDINATE_RECOVER, .command = made, .command_bytes = sizeof made};
     assert_int_equal(co_request_encode(coordinator, &request), LEAT_OK);
     assert_int_equal(request.sequence, 1);
     (void)record_tell(request.bytes, request.bytes + request.byte_count, 1);

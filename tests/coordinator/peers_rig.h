@@ -404,6 +404,7 @@ static inline int begin(void **state)
     leat_machine_init(&coordinator->machine, 1);
     coordinator->options.node_address = "own:1";
     coordinator->links = &all_links;
+    coordinator->peer_events = &co_serve_events;
     coordinator->votes = true;
     coordinator->incarnation = SELF;
     coordinator->voter_id = 1;

@@ -22,8 +22,6 @@ static inline const char *request_name(const struct leat_coordinate *request)
 {
     static const char *const names[] = {"r0", "r1", "r2", "r3", "r4", "r5"};
     if (request == &coordinator->ready_request) return "ready";
-    if (request == &coordinator->watch_request) return "watch";
-    if (coordinator->recovery && request == &coordinator->recovery->request) return "recovery";
     return names[request - requests];
 }
 
@@ -178,7 +176,7 @@ static inline int begin(void **state)
         requests[i].from = 7;
         requests[i].rc = LEAT_E_INTERNAL; /* of whatever was before */
     }
-    coordinator->ready_request.on_done = coordinator->watch_request.on_done = done;
+    coordinator->ready_request.on_done = done;
     return 0;
 }
 static inline int finish(void **state)

@@ -187,14 +187,9 @@ static void what_others_asked_for_is_none_of_these(void **state)
 static void own_requests_are_answered_at_once(void **state)
 {
     (void)state;
-    struct co_recovery *recovery = calloc(1, sizeof *recovery);
-    assert_non_null(recovery);
-    coordinator->recovery = recovery;
-    recovery->request.on_done = done;
+    coordinator->ready_request.from = LEAT_ACTOR_COORDINATOR;
     co_request_answer(coordinator, &coordinator->ready_request);
-    co_request_answer(coordinator, &coordinator->watch_request);
-    co_request_answer(coordinator, &recovery->request);
-    TRACE_IS("done ready OK\ndone watch OK\ndone recovery OK\n");
+    TRACE_IS("done ready OK\n");
     requests[0].rc = requests[1].rc = LEAT_OK;
     coordinator->adopting = &requests[0];
     co_request_answer(coordinator, &requests[1]);
@@ -202,8 +197,6 @@ static void own_requests_are_answered_at_once(void **state)
     co_request_answer(coordinator, &requests[0]);
     assert_null(coordinator->adopting);
     TRACE_IS("mail to 7\ndone r1 OK\nmail to 7\ndone r0 OK\n");
-    coordinator->recovery = NULL;
-    free(recovery);
 }
 
 /* ---- the last node's drain ---- */

@@ -1,0 +1,133 @@
+/* What other coordinators ask of this one: who may, and which part answers. */
+#include <string.h>
+
+#include "coordinator/private.h"
+#include "coordinator/recovery.h"
+#include "coordinator/rights.h"
+
+static void submit_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                        const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+{
+    leat_err rc = coordinator->failed;
+    if (rc == LEAT_OK && !co_leads(coordinator)) rc = LEAT_E_NOT_LEADER;
+    if (rc == LEAT_OK && coordinator->drive.log.full) rc = LEAT_E_DISK_FULL;
+    if (rc == LEAT_OK)
+        rc = co_records_submit(coordinator, peer, frame->payload, frame->payload_bytes);
+    if (rc == LEAT_E_DENIED || rc == LEAT_E_INVALID)
+        co_complain(coordinator, peer, "it asks for what it may not, or for nothing that is known");
+    if (rc == LEAT_OK)
+        leat_link_answer(coordinator->links, ticket, "\x90", 1);
+    else
+        leat_link_answer_error(coordinator->links, ticket, rc, leat_err_text(rc));
+}
+
+static void feed_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                      const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    uint64_t from = leat_msg_read_u64(&reader);
+    if (reader.failed || !coordinator->votes || !coordinator->machine.formed) {
+        leat_link_answer_error(coordinator->links, ticket, LEAT_E_STARTING,
+                               "this node does not vote, or not yet");
+        return;
+    }
+    leat_link_answer(coordinator->links, ticket, "\x90", 1);
+    co_feed_wanted(coordinator, peer, from);
+}
+
+static void admin_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
+                       const struct leat_link_ticket *ticket)
+{
+    struct leat_msg_reader reader;
+    char name[LEAT_NODE_NAME_BYTES_MAX + 1] = "";
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    bool replace = leat_msg_read_bool(&reader);
+    struct leat_msg_string node = leat_msg_read_string(&reader);
+    if (reader.failed || node.bytes == 0 || node.bytes >= sizeof name) {
+        leat_link_answer_error(coordinator->links, ticket, LEAT_E_INVALID, "a malformed request");
+        return;
+    }
+    memcpy(name, node.text, node.bytes);
+    co_change_begin(coordinator, replace, name, NULL, ticket);
+}
+
+static void serve(void *owner, struct leat_link *link, const struct leat_frame *frame,
+                  const struct leat_link_ticket *ticket)
+{
+    struct leat_coordinator *coordinator = owner;
+    struct co_peer *peer = leat_link_user(link);
+    const char *why = "";
+    if (!co_peer_may(coordinator, peer, frame->kind, &why)) {
+        /* A leader's report may come before the word that it leads: nothing is lost with it. */
+        if (frame->kind != CO_KIND_RECOVERY) co_complain(coordinator, peer, why);
+        leat_link_answer_error(coordinator->links, ticket, LEAT_E_DENIED, why);
+        return;
+    }
+    switch (frame->kind) {
+    case CO_KIND_STATE:
+        co_state_take(coordinator, peer, frame);
+        break;
+    case CO_KIND_RAFT:
+        co_raft_take(coordinator, peer, frame);
+        break;
+    case CO_KIND_INSTALL:
+        co_install_take(coordinator, peer, frame, ticket);
+        break;
+    case CO_KIND_FORM:
+        co_form_take(coordinator, frame, ticket);
+        break;
+    case CO_KIND_SUBMIT:
+        submit_take(coordinator, peer, frame, ticket);
+        break;
+    case CO_KIND_FEED:
+        feed_take(coordinator, peer, frame, ticket);
+        break;
+    case CO_KIND_ENTRIES:
+        co_feed_entries(coordinator, peer, frame, ticket);
+        break;
+    case CO_KIND_SNAPSHOT:
+        co_feed_snapshot(coordinator, peer, frame, ticket);
+        break;
+    case CO_KIND_JOIN:
+        co_join_take(coordinator, frame, ticket);
+        break;
+    case CO_KIND_ADMIN:
+        admin_take(coordinator, frame, ticket);
+        break;
+    case CO_KIND_PING:
+        co_ping_take(coordinator, peer, frame);
+        break;
+    case CO_KIND_PONG:
+        co_pong_take(coordinator, peer, frame);
+        break;
+    case CO_KIND_RECOVERY:
+        co_report_take(coordinator, peer, frame);
+        break;
+    case CO_KIND_LOST:
+        co_lost_take(coordinator, peer, frame);
+        break;
+    case CO_KIND_COLLECT:
+        co_collect_take(coordinator, frame, ticket);
+        break;
+    case CO_KIND_PULL:
+        co_pull_take(coordinator, frame, ticket);
+        break;
+    default:
+        leat_link_answer_error(leat_link_links(link), ticket, LEAT_E_UNSUPPORTED,
+                               "coordinators have no request of that kind");
+    }
+}
+
+static void on_reset(struct leat_coordinator *coordinator, struct co_peer *peer)
+{
+    co_feed_peer_gone(coordinator, peer);
+    co_install_peer_gone(coordinator, peer);
+}
+
+const struct co_peer_events co_serve_events = {.on_request = serve,
+                                               .on_state = co_form_advance,
+                                               .on_down = co_detect_peer_down,
+                                               .on_reset = on_reset};
