@@ -1,6 +1,7 @@
 /* How the coordinator stands, asked for by others. */
-#include "coordinator/private.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/status.h"
+#include "coordinator/recovery/recovery.h"
 
 void leat_coordinator_status(const struct leat_coordinator *coordinator,
                              struct leat_coordinator_status *out_status)

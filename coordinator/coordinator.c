@@ -8,8 +8,17 @@
 #include "base/assert.h"
 #include "base/diary.h"
 #include "base/mem.h"
-#include "coordinator/private.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/applied.h"
+#include "coordinator/membership/detect.h"
+#include "coordinator/membership/feed.h"
+#include "coordinator/membership/forming.h"
+#include "coordinator/membership/messages.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/status.h"
+#include "coordinator/membership/voters.h"
+#include "coordinator/recovery/recovery.h"
 
 /* ---- applying ---- */
 

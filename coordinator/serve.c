@@ -1,9 +1,15 @@
 /* What other coordinators ask of this one: who may, and which part answers. */
 #include <string.h>
 
-#include "coordinator/private.h"
-#include "coordinator/recovery.h"
-#include "coordinator/rights.h"
+#include "coordinator/membership/detect.h"
+#include "coordinator/membership/feed.h"
+#include "coordinator/membership/forming.h"
+#include "coordinator/membership/messages.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 
 static void submit_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                         const struct leat_frame *frame, const struct leat_link_ticket *ticket)

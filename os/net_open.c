@@ -381,7 +381,7 @@ void leat_os_conn_lookup_drop(struct leat_conn *conn)
 }
 
 /* SUBTLE: whoever was refused may conclude that no process listens there, and that a node is dead
- * (coordinator/detect.c). So LEAT_E_CLOSED is for a refusal alone: what this machine lacks
+ * (coordinator/membership/detect.c). So LEAT_E_CLOSED is for a refusal alone: what this machine lacks
  * (descriptors, memory), a name that nobody can tell and a host that can't be reached are not. */
 static void refusal_note(struct leat_conn *conn, int cause)
 {

@@ -429,7 +429,10 @@ static leat_err flag_split(int argc, char **argv, int *at, char out_name[64],
     return LEAT_OK;
 }
 
-enum { PING_MS = 25, SUSPECT_MS = 100 }; /* where none is given: as in coordinator/detect.c */
+enum {
+    PING_MS = 25,
+    SUSPECT_MS = 100
+}; /* where none is given: as in coordinator/membership/detect.c */
 
 /* SUBTLE: the last answer is a round old where nothing is wrong, and up to two where the leader ran late for less
  * than a round. With a shorter suspicion it would take a majority for silent in every round: then no node that

@@ -339,7 +339,7 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
      * a node in, and given it an incarnation. (2) A voter of this version has the entry in its log still, and
      * applies it again; another one has a snapshot of what came of it. (3) Refused here, all incarnations that follow
      * would be other ones than those of the others, and of the nodes. So entries of old are not held to it, and nobody
-     * may submit one like them (rights.c). */
+     * may submit one like them (membership/rights.c). */
     if (fields >= LEAT_NODE_UP_FIELDS_LEAST && !address_allowed(machine, &up, result))
         return LEAT_OK;
     if (!node) {

@@ -1,4 +1,10 @@
 /* How a coordinator opens: alone or of a cluster, new or not; with which voters it refuses to; what is undone. */
+#include "coordinator/membership/detect.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/voters.h"
+#include "coordinator/recovery/recovery.h"
 #include "tests/coordinator/actor_rig.h"
 #include "tests/coordinator/raft_heap.h"
 

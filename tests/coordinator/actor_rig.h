@@ -12,7 +12,16 @@
 
 #include "base/diary.h"
 #include "base/mem.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/detect.h"
+#include "coordinator/membership/feed.h"
+#include "coordinator/membership/forming.h"
+#include "coordinator/membership/messages.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/status.h"
+#include "coordinator/membership/voters.h"
+#include "coordinator/recovery/recovery.h"
 #include "tests/trace.h"
 
 static struct leat_coordinator *coordinator;

@@ -1,4 +1,11 @@
 /* What a coordinator does as entries are applied, at the end of a turn and at a tick, and who is told of it. */
+#include "coordinator/membership/applied.h"
+#include "coordinator/membership/detect.h"
+#include "coordinator/membership/forming.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 #include "tests/coordinator/actor_rig.h"
 
 /* ---- this node, of a cluster; it has applied 42, and knows streams 3, 6 and 9 and nodes a and b ---- */

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "coordinator/recovery/recovery.h"
 #include "tests/coordinator/attempts_rig.h"
 
 /* ---- copies ---- */

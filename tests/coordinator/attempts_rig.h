@@ -13,7 +13,10 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 
 enum { NODES = 4, OWN = 11 /* incarnations: n0 has 10, and so on */, ATTEMPT = 77 };
 
@@ -40,7 +43,7 @@ static uint64_t random_next(void *ctx)
     return ATTEMPT & ~(uint64_t)1; /* an attempt's number is made odd */
 }
 
-/* ---- in the place of what recovery.c calls ---- */
+/* ---- in the place of what recovery/recovery.c calls ---- */
 
 static inline void called(const char *what, unsigned node)
 {

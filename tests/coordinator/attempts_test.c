@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 #include "tests/coordinator/attempts_rig.h"
 
 /* ---- who recovers ---- */

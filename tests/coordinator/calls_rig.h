@@ -1,5 +1,5 @@
 /* A leader of recovery and a node on one bench, with a link between them that hands over bytes and can fail.
- * Stands in for links and for recovery.c: so this is for one test's program. */
+ * Stands in for links and for recovery/recovery.c: so this is for one test's program. */
 #ifndef LEAT_TESTS_COORDINATOR_CALLS_RIG_H
 #define LEAT_TESTS_COORDINATOR_CALLS_RIG_H
 
@@ -14,7 +14,10 @@
 
 #include "base/mem.h"
 #include "base/random.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/feed.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 
 enum { NODES = 5, LEADER = 10, NODE = 11, ATTEMPT = 7, INDEX = 42, ROWS = 60, LOGS = 12 };
 
@@ -26,7 +29,7 @@ static struct co_peer peer;
 static bool no_peer;
 static leat_err link_rc;
 
-/* ---- the bench: in the place of links and of recovery.c ---- */
+/* ---- the bench: in the place of links and of recovery/recovery.c ---- */
 
 static struct leat_link_call *call;      /* under way */
 static struct leat_link_answer *sending; /* an answer's payload, until it is sent */

@@ -10,6 +10,9 @@
 
 #include <cmocka.h>
 
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 #include "tests/coordinator/calls_rig.h"
 
 /* Streamlets 1/0, 1/1, 2/0 and one that is gone, and whoever has crashed. */

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/owners.h"
 
 static const struct leat_key cluster_key = {{"of the cluster"}};

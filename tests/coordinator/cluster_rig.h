@@ -3,6 +3,7 @@
 #define LEAT_TESTS_COORDINATOR_CLUSTER_RIG_H
 
 #include "coordinator/coordinator.h"
+#include "coordinator/membership/state.h"
 #include "tests/sim/sim.h"
 
 enum { RIG_NODES_MAX = 6, RIG_REQUESTS_MAX = 4096, RIG_STREAM_IDS_MAX = 65536 };

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/cluster_rig.h"
 
 static struct rig *formed(uint64_t seed, unsigned nodes, uint32_t voters)

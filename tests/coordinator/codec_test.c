@@ -16,6 +16,8 @@
 #include "coordinator/recovery.h"
 #include "tests/coordinator/raft_bytes.h"
 #include "tests/coordinator/raft_heap.h"
+#include "coordinator/membership/messages.h"
+#include "coordinator/recovery/recovery.h"
 
 static struct leat_xoshiro rng;
 static uint8_t control[4096], payload[LEAT_RAFT_ENTRY_BYTES_MAX + 4096];

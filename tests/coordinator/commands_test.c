@@ -11,7 +11,9 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 
 enum { SESSION = 77 };
 

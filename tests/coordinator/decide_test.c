@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/recovery.h"
+#include "coordinator/recovery/recovery.h"
 
 static const struct leat_log_ref LOG = {7, 1, 2};
 

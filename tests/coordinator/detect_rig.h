@@ -13,7 +13,12 @@
 #include <cmocka.h>
 
 #include "base/timer.h"
-#include "coordinator/rights.h"
+#include "coordinator/membership/detect.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/voters.h"
 
 enum { NODES = 4, OWN = 10 /* of n0; n1 has 11 and so on; voter ids are 1 more than places */ };
 enum { PING_US = 25000, SUSPECT_US = 100000, CONFIRM_US = 60000, MOST_US = 3000000, TERM = 5 };

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "coordinator/membership/detect.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/detect_rig.h"
 
 /* ---- silence ---- */

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/diary.h"
 #include "base/mem.h"
+#include "coordinator/membership/state.h"
 #include "coordinator/raft/drive.h"
 #include "tests/coordinator/raft_heap.h"
 #include "tests/trace.h"

@@ -1,4 +1,5 @@
 /* What updates of raft's ask for, in the order that is safe; commit; what ends the drive. */
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/drive_rig.h"
 
 static void everything_in_the_one_order(void **state)

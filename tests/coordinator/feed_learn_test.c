@@ -1,4 +1,7 @@
 /* A learner: whom it asks, what it takes of what comes, and when it asks another. */
+#include "coordinator/membership/feed.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/voters.h"
 #include "tests/coordinator/feed_rig.h"
 
 static const uint8_t cluster[16] = {1, 2, 3}, other_cluster[16] = {1, 2, 4};

@@ -1,8 +1,15 @@
-/* What feed.c calls beside links: raft's log, the tables, voters. */
+/* What membership/feed.c calls beside links: raft's log, the tables, voters. */
 #ifndef LEAT_TESTS_COORDINATOR_FEED_RIG_H
 #define LEAT_TESTS_COORDINATOR_FEED_RIG_H
 
 #include "base/bytes.h"
+#include "coordinator/membership/applied.h"
+#include "coordinator/membership/messages.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/voters.h"
 #include "tests/coordinator/solo_rig.h"
 
 static struct leat_raft_entry entries[40]; /* those of index 1 on */

@@ -1,4 +1,6 @@
 /* A voter that feeds learners: entries, or a snapshot where its log begins later; one message at a time. */
+#include "coordinator/membership/feed.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/feed_rig.h"
 
 static struct co_peer *const learner = &peers[1].peer;

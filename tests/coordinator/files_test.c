@@ -11,7 +11,8 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/messages.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/fake.h"
 
 enum { CONF_BYTES_MAX = 256 };

@@ -1,5 +1,7 @@
 /* What a voter knows of itself on disk: raft/voter and raft/form, written so that a crash leaves the old one or the
  * new one, and refused when it is damaged. */
+#include "coordinator/membership/forming.h"
+#include "coordinator/membership/voters.h"
 #include "tests/coordinator/form_rig.h"
 
 /* ---- raft/voter ---- */

@@ -1,4 +1,4 @@
-/* What form.c calls beside links: raft, voters, the coordinator; and a disk that is written down. This node is "me" at
+/* What membership/form.c calls beside links: raft, voters, the coordinator; and a disk that is written down. This node is "me" at
  * "b:1"; n0 to n3 are at "a:1", "c:1", "d:1" and "e:1" and say the ids 10 to 13. */
 #ifndef LEAT_TESTS_COORDINATOR_FORM_RIG_H
 #define LEAT_TESTS_COORDINATOR_FORM_RIG_H
@@ -7,6 +7,10 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/voters.h"
 #include "tests/coordinator/fake.h"
 #include "tests/coordinator/journal.h"
 

@@ -1,4 +1,5 @@
 /* How a cluster is formed: the founder, those it prepares, who has forgotten, and who joins later. */
+#include "coordinator/membership/forming.h"
 #include "tests/coordinator/form_rig.h"
 
 /* In the order of the dice: two numbers from 1000 on, or later. */

@@ -11,7 +11,10 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "coordinator/rights.h"
+#include "coordinator/membership/messages.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/cluster_rig.h"
 
 enum { LIAR_BYTES = 512 };

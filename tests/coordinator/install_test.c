@@ -1,4 +1,8 @@
 /* Raft's snapshots on their way to a voter and from one, chunk by chunk, with links and raft played by the test. */
+#include "coordinator/membership/messages.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/solo_rig.h"
 
 /* ---- in the place of the others ---- */

@@ -1,4 +1,9 @@
 /* Raft's messages to other voters and from them, with the rest of the coordinator played by the test. */
+#include "coordinator/membership/messages.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/voters.h"
 #include "tests/coordinator/solo_rig.h"
 
 /* ---- in the place of the others ---- */

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
-#include "coordinator/adopt.h"
+#include "coordinator/membership/adopt.h"
 #include "coordinator/metadata/machine.h"
 #include "tests/coordinator/owners.h"
 

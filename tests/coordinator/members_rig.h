@@ -1,8 +1,14 @@
-/* What members.c calls beside links: raft, the tables, voters' names, and who waits for an answer. This node is "me",
+/* What membership/members.c calls beside links: raft, the tables, voters' names, and who waits for an answer. This node is "me",
  * voter 1; n0 to n3 would have the ids 10 to 13. */
 #ifndef LEAT_TESTS_COORDINATOR_MEMBERS_RIG_H
 #define LEAT_TESTS_COORDINATOR_MEMBERS_RIG_H
 
+#include "coordinator/membership/forming.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/status.h"
+#include "coordinator/membership/voters.h"
 #include "tests/coordinator/solo_rig.h"
 
 static struct raft_server servers[LEAT_VOTERS_MAX];

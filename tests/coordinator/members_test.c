@@ -1,4 +1,6 @@
 /* A change of the voters: who may begin one, who is told how it ended, and the steps between. */
+#include "coordinator/membership/forming.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/members_rig.h"
 
 /* ---- beginning ---- */

@@ -1,4 +1,6 @@
 /* Links to other coordinators: which there are, what comes and goes with them, and who takes which request. */
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/peers_rig.h"
 
 /* ---- requests ---- */

@@ -1,4 +1,7 @@
 /* Who is who among the other coordinators, what this one says of itself, and what it believes of them. */
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/voters.h"
 #include "tests/coordinator/peers_rig.h"
 
 /* ---- who is who ---- */

@@ -15,7 +15,8 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 
 enum {
     ROWS_MAX = 512,
@@ -40,7 +41,7 @@ static bool once_in(uint64_t times)
     return below(times) == 0;
 }
 
-/* ---- what recovery.c does with a log that waits, written down ---- */
+/* ---- what recovery/recovery.c does with a log that waits, written down ---- */
 
 static struct {
     uint32_t log;

@@ -11,7 +11,10 @@
 
 #include "base/mem.h"
 #include "base/timer.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/detect.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/state.h"
 
 enum { MS = 1000, OWN = 10 };
 

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 #include "tests/coordinator/calls_rig.h"
 
 /* ---- pulling ---- */

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "coordinator/membership/state.h"
 #include "coordinator/raft/drive.h"
 #include "tests/coordinator/fake.h"
 

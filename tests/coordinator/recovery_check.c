@@ -3,6 +3,8 @@
 #include "tests/coordinator/recovery_parts.h"
 
 #include "base/crc32c.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 
 _Noreturn void model_wrong(struct model *model, const char *what, unsigned log)
 {

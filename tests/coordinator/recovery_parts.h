@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "coordinator/recovery.h"
+#include "coordinator/recovery/recovery.h"
 #include "tests/coordinator/recovery_rig.h"
 
 static inline struct model *model_of(struct rig_node *node)

@@ -1,4 +1,5 @@
 /* The model broker: running, and its life. */
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/recovery_parts.h"
 
 /* ---- running ---- */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/diary.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/recovery_rig.h"
 
 static struct model *served(uint64_t seed, bool disk)

@@ -7,7 +7,10 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/voters.h"
+#include "coordinator/recovery/recovery.h"
 #include "tests/trace.h"
 
 enum { PEERS = 4, MOST = LEAT_RECOVERY_WAITING_MAX };

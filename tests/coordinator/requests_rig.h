@@ -1,11 +1,17 @@
-/* What requests.c calls beside links: raft, the tables, what makes records, and who waits for an answer. */
+/* What membership/requests.c calls beside links: raft, the tables, what makes records, and who waits for an answer. */
 #ifndef LEAT_TESTS_COORDINATOR_REQUESTS_RIG_H
 #define LEAT_TESTS_COORDINATOR_REQUESTS_RIG_H
 
 #include "base/bytes.h"
 #include "tests/coordinator/solo_rig.h"
 
-#include "coordinator/recovery.h"
+#include "coordinator/membership/forming.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/status.h"
+#include "coordinator/recovery/recovery.h"
 
 enum { REQUESTS = 6 };
 

@@ -1,4 +1,6 @@
 /* Requests on their way: to raft here, to a leader elsewhere, again after every doubt, and until their time is over. */
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/requests_rig.h"
 
 static void queue_up(unsigned from, unsigned to)

@@ -1,4 +1,5 @@
 /* What a request is told: at once, when it was applied, when the tables were replaced, and when there is no end. */
+#include "coordinator/membership/requests.h"
 #include "tests/coordinator/requests_rig.h"
 
 /* ---- in ---- */

@@ -9,7 +9,10 @@
 
 #include <cmocka.h>
 
-#include "coordinator/rights.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/voters.h"
 
 enum { TERM = 100, LAST = 1000 /* of this voter's log */ };
 #define TERM_LEAP  ((uint64_t)1 << 24)
@@ -23,7 +26,7 @@ static struct leat_env env;
 static uint64_t now_us;
 static bool leads, votes;
 
-/* ---- in the place of links, raft and voters.c ---- */
+/* ---- in the place of links, raft and membership/voters.c ---- */
 
 const struct leat_link_identity *leat_link_peer(const struct leat_link *link)
 {

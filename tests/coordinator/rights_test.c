@@ -10,7 +10,10 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "coordinator/rights.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/voters.h"
 
 enum { PEERS = 4, NAMES = 4 };
 

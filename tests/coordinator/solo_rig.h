@@ -14,7 +14,8 @@
 
 #include "base/diary.h"
 #include "base/mem.h"
-#include "coordinator/rights.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
 #include "tests/trace.h"
 
 enum { PEERS = 4, CALLS = 64, SOLO_NOW_US = 100 * 1000 * 1000 };

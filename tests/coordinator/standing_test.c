@@ -10,7 +10,11 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "coordinator/rights.h"
+#include "coordinator/membership/detect.h"
+#include "coordinator/membership/feed.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/voters.h"
 
 enum { PEERS = 4, OWN = 10, SUSPECT_US = 100000, CONFIRM_US = 60000, NOW_US = 50000000 };
 

@@ -8,7 +8,11 @@
 
 #include "base/diary.h"
 #include "base/mem.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/status.h"
+#include "coordinator/membership/voters.h"
+#include "coordinator/recovery/recovery.h"
 #include "tests/trace.h"
 
 enum { PEERS = 3, TERM = 7, LAST_INDEX = 29 };

@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
-#include "coordinator/rights.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/cluster_rig.h"
 
 static struct rig *formed(uint64_t seed, unsigned nodes)

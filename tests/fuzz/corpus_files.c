@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "sets/internal.h"
 #include "store/private.h"
 #include "tests/coordinator/fake.h"

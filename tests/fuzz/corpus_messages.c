@@ -1,7 +1,7 @@
 /* Seeds of what nodes send one another: node_fuzz.c, hello_fuzz.c. */
 #include "corpus.h"
 
-#include "coordinator/private.h"
+#include "coordinator/membership/messages.h"
 #include "link/link.h"
 #include "replication/messages.h"
 #include "replication/transport_data.h"

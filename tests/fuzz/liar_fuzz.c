@@ -23,7 +23,7 @@
 #include "base/mem.h"
 #include "broker/below.h"
 #include "broker/core.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "link/link.h"
 #include "tests/sim/asks.h"
 #include "tests/sim/stranger.h"

@@ -4,8 +4,8 @@
 #include "fuzz.h"
 
 #include "base/mem.h"
-#include "coordinator/private.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/messages.h"
+#include "coordinator/recovery/recovery.h"
 #include "replication/messages.h"
 #include "wire/message_cluster.h"
 

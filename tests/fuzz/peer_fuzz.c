@@ -10,7 +10,7 @@
  * it speaks, and its term counts from the cluster's: the fuzzer is to get behind ids. */
 #include "child.h"
 
-#include "coordinator/private.h"
+#include "coordinator/membership/messages.h"
 #include "tests/coordinator/cluster_rig.h"
 
 enum {

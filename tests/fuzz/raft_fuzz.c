@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/fake.h"
 
 enum { FILE_VOTE, FILE_LOG, FILE_SNAPSHOT, FILE_VOTER, FILE_FORM, FILE_KINDS };

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "broker/core.h"
-#include "coordinator/private.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 #include "replication/primary.h"
 #include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "broker/core.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "replication/backup.h"
 #include "store/private.h"
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "broker/core.h"
-#include "coordinator/private.h"
-#include "coordinator/rights.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/state.h"
 #include "replication/backup.h"
 #include "replication/primary.h"
 #include "tests/sim/scenario.h"

@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "broker/core.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "link/link.h"
 #include "store/private.h"
 #include "tests/sim/asks.h"

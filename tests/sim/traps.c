@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "broker/core.h"
-#include "coordinator/private.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 #include "sets/internal.h"
 #include "store/private.h"
 #include "tests/sim/scenario.h"

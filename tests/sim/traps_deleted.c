@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "broker/core.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "replication/backup.h"
 #include "replication/primary.h"
 #include "tests/sim/deletes.h"

@@ -5,7 +5,7 @@
  * backup so. That word is late, by 60 to 140 ms, and meanwhile the log goes on to a third node, which counts on that
  * very copy: it is not to be dropped any more. */
 #include "broker/core.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "replication/backup.h"
 #include "replication/primary.h"
 #include "tests/sim/scenario.h"

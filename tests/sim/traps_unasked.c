@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "broker/core.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "store/private.h"
 #include "tests/sim/scenario.h"
 

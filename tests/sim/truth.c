@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "broker/core.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "multilog/internal.h"
 #include "replication/primary.h"
 #include "sets/internal.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "broker/core.h"
-#include "coordinator/private.h"
-#include "coordinator/recovery.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
 #include "multilog/internal.h"
 #include "replication/backup.h"
 #include "replication/primary.h"

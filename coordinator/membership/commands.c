@@ -1,0 +1,362 @@
+/* Requests as entries. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "coordinator/membership/adopt.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/recovery/recovery.h"
+
+enum {
+    COMMAND_BYTES_MAX = 4096, /* of all kinds but those with logs */
+    WRAP_BYTES_MAX = 32,      /* of a REQUEST around a command */
+    REF_BYTES_MAX = 16,       /* array of three 32-bit numbers */
+    TAIL_BYTES_MAX = 16 + 28, /* the same with where it ends */
+};
+
+static void command_head(struct leat_msg_writer *writer, enum leat_command_kind kind,
+                         uint32_t fields)
+{
+    leat_msg_write_array(writer, 2 + fields);
+    leat_msg_write_u64(writer, LEAT_COMMAND_VERSION);
+    leat_msg_write_u64(writer, (uint64_t)kind);
+}
+
+void co_form_command(struct leat_msg_writer *writer, const uint8_t cluster_id[16])
+{
+    command_head(writer, LEAT_COMMAND_FORM, 1);
+    leat_msg_write_bin(writer, cluster_id, 16);
+    LEAT_ASSERT(!writer->overflow);
+}
+
+static void ref_write(struct leat_msg_writer *writer, struct leat_log_ref log)
+{
+    leat_msg_write_u64(writer, log.stream);
+    leat_msg_write_u64(writer, log.streamlet);
+    leat_msg_write_u64(writer, log.log);
+}
+
+static void refs_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
+{
+    leat_msg_write_array(writer, (uint32_t)request->log_count);
+    for (size_t i = 0; i < request->log_count; i++) {
+        leat_msg_write_array(writer, 3);
+        ref_write(writer, request->logs[i]);
+    }
+}
+
+static void text_write(struct leat_msg_writer *writer, const char *text)
+{
+    leat_msg_write_string(writer, text ? text : "", text ? strlen(text) : 0);
+}
+
+enum { INTERNAL_COPIES_MAX = 3 };
+
+/* What the cluster itself keeps (committed offsets) shall outlive a node, and a power cut. */
+static void internal_complete(const struct leat_coordinator *coordinator,
+                              struct leat_stream_settings *settings)
+{
+    uint32_t nodes = 0;
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
+        const struct leat_node_info *info = &coordinator->machine.nodes[i].info;
+        if (info->state != LEAT_NODE_GONE && info->node_address[0]) nodes++;
+    }
+    if (settings->copies == 0 && nodes > 1)
+        settings->copies = nodes < INTERNAL_COPIES_MAX ? nodes : INTERNAL_COPIES_MAX;
+    if (settings->durability == LEAT_DURABILITY_DEFAULT)
+        settings->durability = LEAT_DURABILITY_DISK;
+}
+
+static void create_write(const struct leat_coordinator *coordinator, struct leat_msg_writer *writer,
+                         const struct leat_coordinate *request)
+{
+    /* Defaults of this node go into the entry: voters with other cores must apply the same. What
+     * can't be completed is refused, with its sentence, when the entry is applied. */
+    struct leat_stream_settings settings = request->settings;
+    if (strncmp(request->name, "leat.", 5) == 0) internal_complete(coordinator, &settings);
+    if (settings.durability == LEAT_DURABILITY_DEFAULT && settings.copies >= 3 &&
+        leat_machine_hosts_up(&coordinator->machine) >= 3)
+        settings.durability = LEAT_DURABILITY_MEMORY; /* no one power cut takes all copies */
+    if (leat_stream_settings_complete(&settings, coordinator->options.cores, NULL) != LEAT_OK)
+        LEAT_MAYBE(true);
+    command_head(writer, LEAT_COMMAND_STREAM_CREATE, 2);
+    text_write(writer, request->name);
+    leat_msg_settings_write(writer, &settings);
+}
+
+static void node_up_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
+{
+    command_head(writer, LEAT_COMMAND_NODE_UP, 12);
+    text_write(writer, request->node_name);
+    text_write(writer, request->address);
+    leat_msg_write_u64(writer, request->cores);
+    text_write(writer, request->node_address);
+    text_write(writer, request->rack);
+    leat_msg_write_bin(writer, request->node_id, sizeof request->node_id);
+    leat_msg_write_u64(writer, request->memory_bytes);
+    text_write(writer, request->kafka_address);
+    leat_msg_write_u64(writer, request->boot);
+    leat_msg_write_u64(writer, request->boot_before);
+    text_write(writer, request->host);
+    leat_msg_write_u64(writer, request->logs_most);
+}
+
+static void move_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
+{
+    command_head(writer, LEAT_COMMAND_MOVE, 4);
+    leat_msg_write_u64(writer, request->incarnation);
+    leat_msg_write_u64(writer, request->epoch.v);
+    text_write(writer, request->target);
+    leat_msg_write_array(writer, (uint32_t)request->log_count);
+    for (size_t i = 0; i < request->log_count; i++) {
+        const struct leat_tail_record *tail = &request->tails[i];
+        leat_msg_write_array(writer, 7);
+        ref_write(writer, request->logs[i]);
+        leat_msg_write_u64(writer, tail->segment);
+        leat_msg_write_u64(writer, tail->extent.bytes);
+        leat_msg_write_u64(writer, tail->extent.crc);
+        leat_msg_write_u64(writer, tail->next_offset);
+    }
+}
+
+static void accept_loss_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
+{
+    const struct leat_tail_record *tail = request->tails;
+    command_head(writer, LEAT_COMMAND_ACCEPT_LOSS, 10);
+    ref_write(writer, request->logs[0]);
+    leat_msg_write_u64(writer, tail ? tail->segment : request->segment);
+    leat_msg_write_u64(writer, request->next_offset);
+    leat_msg_write_u64(writer, request->incarnation);
+    leat_msg_write_u64(writer, request->epoch.v);
+    leat_msg_write_u64(writer, tail ? tail->extent.bytes : 0);
+    leat_msg_write_u64(writer, tail ? tail->extent.crc : 0);
+    leat_msg_write_bool(writer, request->stands_in);
+}
+
+static void command_write(const struct leat_coordinator *coordinator,
+                          struct leat_msg_writer *writer, const struct leat_coordinate *request)
+{
+    switch (request->kind) {
+    case LEAT_COORDINATE_STREAM_CREATE:
+        create_write(coordinator, writer, request);
+        break;
+    case LEAT_COORDINATE_STREAM_CHANGE:
+        command_head(writer, LEAT_COMMAND_STREAM_CHANGE, 3);
+        text_write(writer, request->name);
+        leat_msg_write_u64(writer, request->change);
+        leat_msg_settings_write(writer, &request->settings);
+        break;
+    case LEAT_COORDINATE_STREAM_DELETE:
+        command_head(writer, LEAT_COMMAND_STREAM_DELETE, 1);
+        text_write(writer, request->name);
+        break;
+    case LEAT_COORDINATE_PRODUCER_IDS:
+        command_head(writer, LEAT_COMMAND_PRODUCER_IDS, 1);
+        leat_msg_write_u64(writer, LEAT_PRODUCER_ID_BLOCK);
+        break;
+    case LEAT_COORDINATE_OPENED:
+        command_head(writer, LEAT_COMMAND_OPENED, 5);
+        leat_msg_write_u64(writer, request->epoch.v);
+        refs_write(writer, request);
+        leat_msg_write_u64(writer, request->incarnation);
+        leat_msg_write_u64(writer, request->version ? request->version : 1);
+        leat_msg_write_bool(writer, true); /* where it began is kept */
+        break;
+    case LEAT_COORDINATE_VERSION:
+        command_head(writer, LEAT_COMMAND_VERSION_RAISE, 4);
+        leat_msg_write_u64(writer, request->incarnation);
+        leat_msg_write_u64(writer, request->epoch.v);
+        leat_msg_write_u64(writer, request->version);
+        refs_write(writer, request);
+        break;
+    case LEAT_COORDINATE_MOVE:
+        move_write(writer, request);
+        break;
+    case LEAT_COORDINATE_NODE_UP:
+        node_up_write(writer, request);
+        break;
+    case LEAT_COORDINATE_NODE_DRAIN:
+        command_head(writer, LEAT_COMMAND_NODE_DRAIN, 2);
+        text_write(writer, request->target);
+        leat_msg_write_bool(writer, request->draining && !request->takes_back);
+        break;
+    case LEAT_COORDINATE_NODE_STATE:
+        command_head(writer, LEAT_COMMAND_NODE_STATE, 3);
+        text_write(writer, request->target);
+        leat_msg_write_u64(writer, request->incarnation);
+        leat_msg_write_u64(writer, (uint64_t)request->node_state);
+        break;
+    case LEAT_COORDINATE_CRASH:
+        command_head(writer, LEAT_COMMAND_CRASH, 2);
+        text_write(writer, request->target);
+        leat_msg_write_u64(writer, request->incarnation);
+        break;
+    case LEAT_COORDINATE_ACCEPT_LOSS:
+        accept_loss_write(writer, request);
+        break;
+    case LEAT_COORDINATE_ADOPT: /* these have their own ways */
+    case LEAT_COORDINATE_ADD_VOTER:
+    case LEAT_COORDINATE_NODE_REPLACE:
+    case LEAT_COORDINATE_TAILS:
+    case LEAT_COORDINATE_RECOVER:
+    case LEAT_COORDINATE_BARRIER:
+        command_head(writer, LEAT_COMMAND_BARRIER, 0);
+        break;
+    }
+}
+
+static bool too_long(const char *text, size_t bytes_max)
+{
+    return text && strlen(text) > bytes_max;
+}
+
+/* What can be refused without asking the tables, because an entry could not even hold it. */
+const char *co_request_offence(const struct leat_coordinate *request)
+{
+    bool many = request->log_count > LEAT_OPENED_LOGS_MAX;
+    switch (request->kind) {
+    case LEAT_COORDINATE_OPENED:
+    case LEAT_COORDINATE_VERSION:
+        return many ? "too many logs in one request" : NULL;
+    case LEAT_COORDINATE_MOVE:
+        if (!request->target || too_long(request->target, LEAT_NODE_NAME_BYTES_MAX))
+            return "a node's name is missing or too long";
+        return many || request->log_count == 0 ? "no logs, or too many, in one request" : NULL;
+    case LEAT_COORDINATE_ACCEPT_LOSS:
+        return request->log_count != 1 ? "exactly one log is expected" : NULL;
+    case LEAT_COORDINATE_NODE_DRAIN:
+    case LEAT_COORDINATE_NODE_STATE:
+    case LEAT_COORDINATE_CRASH:
+    case LEAT_COORDINATE_ADD_VOTER:
+    case LEAT_COORDINATE_NODE_REPLACE:
+        if (!request->target || too_long(request->target, LEAT_NODE_NAME_BYTES_MAX))
+            return "a node's name is missing or too long";
+        return NULL;
+    case LEAT_COORDINATE_NODE_UP:
+        if (!request->node_name || !request->address ||
+            too_long(request->node_name, LEAT_NODE_NAME_BYTES_MAX) ||
+            too_long(request->address, LEAT_ADDRESS_BYTES_MAX) ||
+            too_long(request->node_address, LEAT_ADDRESS_BYTES_MAX) ||
+            too_long(request->kafka_address, LEAT_ADDRESS_BYTES_MAX))
+            return "a node's name or address is missing or too long";
+        return too_long(request->rack, LEAT_RACK_BYTES_MAX)   ? "a rack's name is too long"
+               : too_long(request->host, LEAT_RACK_BYTES_MAX) ? "a host's name is too long"
+                                                              : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* ---- records ---- */
+
+static size_t command_bytes_max(const struct leat_coordinate *request)
+{
+    if (request->kind == LEAT_COORDINATE_OPENED || request->kind == LEAT_COORDINATE_VERSION)
+        return 64 + request->log_count * REF_BYTES_MAX;
+    if (request->kind == LEAT_COORDINATE_MOVE)
+        return COMMAND_BYTES_MAX + request->log_count * TAIL_BYTES_MAX;
+    return COMMAND_BYTES_MAX;
+}
+
+/* One record at `out`: its length, then the command with an id around it. */
+static size_t record_write(struct leat_coordinator *coordinator, uint8_t *out, size_t capacity,
+                           const uint8_t *command, size_t bytes)
+{
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, out + CO_RECORD_HEADER_BYTES, capacity - CO_RECORD_HEADER_BYTES);
+    command_head(&writer, LEAT_COMMAND_REQUEST, 3);
+    leat_msg_write_u64(&writer, coordinator->session);
+    leat_msg_write_u64(&writer, ++coordinator->next_sequence);
+    leat_msg_write_bin(&writer, command, bytes);
+    LEAT_ASSERT(!writer.overflow);
+    leat_put_le32(out, writer.used);
+    return CO_RECORD_HEADER_BYTES + writer.used;
+}
+
+static leat_err refuse_memory(struct leat_coordinate *request)
+{
+    return leat_error_set(&request->error, LEAT_E_NO_MEMORY, "no memory for a request");
+}
+
+/* The command was made by recovery. */
+static leat_err recover_encode(struct leat_coordinator *coordinator,
+                               struct leat_coordinate *request)
+{
+    size_t capacity = request->command_bytes + WRAP_BYTES_MAX + CO_RECORD_HEADER_BYTES;
+    request->bytes = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, capacity);
+    if (!request->bytes) return refuse_memory(request);
+    request->byte_count = record_write(coordinator, request->bytes, capacity, request->command,
+                                       request->command_bytes);
+    request->sequence = coordinator->next_sequence;
+    return LEAT_OK;
+}
+
+leat_err co_drain_refuse(struct leat_coordinate *request)
+{
+    return leat_error_set(
+        &request->error, LEAT_E_INVALID,
+        "node '%.100s' is the last that is not drained: nobody could take what it has. "
+        "Start another, or take one back into use first: leat node undrain",
+        request->target);
+}
+
+/* What is refused by the tables as they are where it is proposed, since no entry may say it. Of two drains that
+ * are proposed at one time, of the last two nodes, the later one is taken back: drain_take_back(). */
+static leat_err drain_check(struct leat_coordinator *coordinator, struct leat_coordinate *request)
+{
+    if (request->kind != LEAT_COORDINATE_NODE_DRAIN || !request->draining || request->takes_back ||
+        !leat_machine_drains_last(&coordinator->machine, request->target, strlen(request->target)))
+        return LEAT_OK;
+    return co_drain_refuse(request);
+}
+
+leat_err co_request_encode(struct leat_coordinator *coordinator, struct leat_coordinate *request)
+{
+    if (request->kind == LEAT_COORDINATE_RECOVER) return recover_encode(coordinator, request);
+    leat_err rc = drain_check(coordinator, request);
+    if (rc != LEAT_OK) return rc;
+    size_t capacity = command_bytes_max(request);
+    size_t record_capacity = capacity + WRAP_BYTES_MAX + CO_RECORD_HEADER_BYTES;
+    uint8_t *command = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, capacity);
+    if (!command) return refuse_memory(request);
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, command, capacity);
+    command_write(coordinator, &writer, request);
+    LEAT_ASSERT(!writer.overflow);
+    record_capacity -= capacity - writer.used;
+    request->bytes = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, record_capacity);
+    if (request->bytes)
+        request->byte_count =
+            record_write(coordinator, request->bytes, record_capacity, command, writer.used);
+    request->sequence = coordinator->next_sequence;
+    leat_mem_free(command);
+    return request->bytes ? LEAT_OK : refuse_memory(request);
+}
+
+/* Decide on the tables as they are now; the entries say which state that was. */
+leat_err co_adopt_encode(struct leat_coordinator *coordinator, struct leat_coordinate *request)
+{
+    uint8_t *bytes = NULL;
+    unsigned count = 0;
+    request->attempt =
+        coordinator->env->random->next(coordinator->env->random->ctx) | 1; /* 0 means none */
+    leat_err rc = leat_adopt_decide(&coordinator->machine, request, co_recovers(coordinator),
+                                    &request->error);
+    if (rc == LEAT_OK)
+        rc = leat_adopt_encode(&coordinator->machine, request, request->attempt,
+                               co_recovers(coordinator), coordinator->commands,
+                               CO_SUBMIT_COMMANDS_MAX, &count, &bytes, &request->error);
+    if (rc != LEAT_OK) return rc;
+    size_t capacity = 0, used = 0;
+    for (unsigned i = 0; i < count; i++)
+        capacity += coordinator->commands[i].len + WRAP_BYTES_MAX + CO_RECORD_HEADER_BYTES;
+    request->bytes = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, capacity);
+    for (unsigned i = 0; i < count && request->bytes; i++)
+        used += record_write(coordinator, request->bytes + used, capacity - used,
+                             coordinator->commands[i].base, coordinator->commands[i].len);
+    request->byte_count = used;
+    request->sequence = coordinator->next_sequence;
+    leat_mem_free(bytes);
+    return request->bytes ? LEAT_OK : refuse_memory(request);
+}

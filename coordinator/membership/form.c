@@ -1,0 +1,376 @@
+/* How a cluster of several voters is formed, once, and how a voter joins later.
+ *
+ * The voter with the lowest address, the founder, waits until all others are there and say that
+ * they are empty. It makes up the cluster (its id; the voters with their ids), and each of them
+ * keeps that in raft/form, durably: it is prepared. When all are, the founder writes raft's first
+ * entries and begins; a prepared voter does the same as soon as it sees somebody who has begun. So
+ * nobody votes before everybody has something durable to remember by, and whoever is empty while
+ * another has begun has forgotten: it stays out until it is replaced.
+ *
+ * A prepared voter may be prepared anew: nobody has voted yet, or it would see somebody who has
+ * begun in the cluster that it is prepared for. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "coordinator/membership/forming.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/voters.h"
+
+/* FORM, and raft/form: [cluster id bin16, [[id, "address name"]...]]
+ * JOIN: [cluster id bin16, id] */
+
+/* ---- the body of FORM ---- */
+
+struct form {
+    uint8_t cluster_id[16];
+    uint32_t count;
+    uint64_t ids[LEAT_VOTERS_MAX];
+    char addresses[LEAT_VOTERS_MAX][CO_VOTER_BYTES_MAX + 1]; /* and names */
+};
+
+static bool form_read(const uint8_t *bytes, size_t count, struct form *out)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, bytes, count);
+    memset(out, 0, sizeof *out);
+    if (leat_msg_read_array(&reader) != 2) return false;
+    struct leat_msg_string id = leat_msg_read_string(&reader);
+    out->count = leat_msg_read_array(&reader);
+    if (reader.failed || id.bytes != 16 || out->count == 0 || out->count > LEAT_VOTERS_MAX)
+        return false;
+    memcpy(out->cluster_id, id.text, 16);
+    for (uint32_t i = 0; i < out->count; i++) {
+        if (leat_msg_read_array(&reader) != 2) return false;
+        out->ids[i] = leat_msg_read_u64(&reader);
+        struct leat_msg_string address = leat_msg_read_string(&reader);
+        if (reader.failed || out->ids[i] == 0 || address.bytes == 0 ||
+            address.bytes > CO_VOTER_BYTES_MAX)
+            return false;
+        memcpy(out->addresses[i], address.text, address.bytes);
+    }
+    return leat_msg_read_done(&reader);
+}
+
+/* Am I in it, under the id that I have told? */
+static bool form_names_me(const struct leat_coordinator *coordinator, const struct form *form)
+{
+    for (uint32_t i = 0; i < form->count; i++) {
+        struct leat_machine_voter voter;
+        co_voter_read(form->addresses[i], &voter);
+        if (form->ids[i] == coordinator->voter_id &&
+            strcmp(voter.address, coordinator->options.node_address) == 0 &&
+            (!voter.name[0] || strcmp(voter.name, co_own_name(coordinator)) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* A failed write or flush is final: the next start looks at what is there. */
+static void stop(struct leat_coordinator *coordinator, leat_err rc, const char *why)
+{
+    coordinator->failed = rc;
+    snprintf(coordinator->failed_why, sizeof coordinator->failed_why,
+             "the coordinator has stopped: %.200s", why);
+    leat_diary_error("coordinator: %s", coordinator->failed_why);
+    co_requests_fail(coordinator, rc, coordinator->failed_why);
+    co_state_tell(coordinator, true);
+}
+
+static leat_err prepare(struct leat_coordinator *coordinator, const uint8_t cluster_id[16],
+                        const uint8_t *body, size_t count)
+{
+    uint8_t *copy = leat_mem_calloc(LEAT_MEM_COORDINATOR, count, 1);
+    if (!copy) return LEAT_E_NO_MEMORY;
+    leat_err rc = co_voter_save(coordinator, cluster_id);
+    if (rc == LEAT_OK) rc = co_file_save(coordinator, "form", body, count);
+    if (rc != LEAT_OK) {
+        leat_mem_free(copy);
+        if (leat_err_class(rc) == LEAT_CLASS_FATAL)
+            stop(coordinator, rc, "raft/form can't be written");
+        return rc;
+    }
+    memcpy(copy, body, count);
+    leat_mem_free(coordinator->form_body);
+    coordinator->form_body = copy;
+    coordinator->form_bytes = count;
+    coordinator->forming = LEAT_VOTER_PREPARED;
+    co_state_tell(coordinator, true);
+    return LEAT_OK;
+}
+
+/* Everybody is prepared: raft's first entries, the same on all. */
+static void form_complete(struct leat_coordinator *coordinator)
+{
+    struct form form;
+    struct leat_error error = {.code = LEAT_OK};
+    uint8_t bytes[64];
+    bool valid = form_read(coordinator->form_body, coordinator->form_bytes, &form);
+    LEAT_ASSERT(valid);
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    co_form_command(&writer, form.cluster_id);
+    struct raft_configuration configuration;
+    raft_configuration_init(&configuration);
+    leat_err rc = LEAT_OK;
+    for (uint32_t i = 0; i < form.count && rc == LEAT_OK; i++)
+        if (raft_configuration_add(&configuration, form.ids[i], form.addresses[i], RAFT_VOTER))
+            rc = leat_error_set(&error, LEAT_E_INVALID, "two coordinators have the same address");
+    leat_raft_drive_id_set(&coordinator->drive, coordinator->voter_id);
+    memcpy(coordinator->cluster_id, form.cluster_id, sizeof form.cluster_id);
+    if (rc == LEAT_OK)
+        rc = leat_raft_drive_form(&coordinator->drive, &configuration, bytes, writer.used, &error);
+    raft_configuration_close(&configuration);
+    if (rc == LEAT_OK) rc = co_vote_start(coordinator, &error);
+    if (rc != LEAT_OK) {
+        stop(coordinator, rc, error.text);
+        return;
+    }
+    co_peers_want(coordinator);
+    co_identity_update(coordinator);
+}
+
+/* ---- the founder ---- */
+
+static bool is_founder(const struct leat_coordinator *coordinator)
+{
+    const struct leat_coordinator_options *options = &coordinator->options;
+    for (uint32_t i = 0; i < options->voter_count; i++)
+        if (strcmp(options->voters[i], options->node_address) < 0) return false;
+    return true;
+}
+
+struct calling {
+    struct leat_link_call call;
+    struct leat_coordinator *coordinator;
+    struct co_peer *peer;
+    size_t count;
+    uint8_t body[CO_FILE_BODY_BYTES_MAX];
+};
+
+static void form_answered(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
+                          const struct leat_error *error)
+{
+    struct calling *calling = call->owner;
+    struct leat_coordinator *coordinator = calling->coordinator;
+    struct co_peer *peer = calling->peer;
+    (void)answer;
+    (void)error;
+    leat_mem_free(calling);
+    if (rc == LEAT_E_CANCELLED) return;
+    coordinator->form_answers++;
+    if (rc == LEAT_OK) coordinator->form_ok++;
+    /* No word of this attempt may arrive during the next. */
+    if (rc == LEAT_E_TIMEOUT) leat_link_cut(peer->link, rc, "a voter did not answer");
+    if (coordinator->form_answers < coordinator->form_wanted) return;
+    coordinator->form_calling = false;
+    if (coordinator->form_ok == coordinator->form_wanted && !coordinator->votes)
+        form_complete(coordinator);
+}
+
+static void form_call(struct leat_coordinator *coordinator, struct co_peer *peer)
+{
+    struct calling *calling = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *calling);
+    leat_err rc = LEAT_E_NO_MEMORY;
+    if (calling) {
+        calling->coordinator = coordinator;
+        calling->peer = peer;
+        memcpy(calling->body, coordinator->form_body, coordinator->form_bytes);
+        calling->call = (struct leat_link_call){.kind = CO_KIND_FORM,
+                                                .control = calling->body,
+                                                .control_bytes = (uint32_t)coordinator->form_bytes,
+                                                .timeout_us = CO_CALL_US,
+                                                .on_done = form_answered,
+                                                .owner = calling};
+        rc = leat_link_call(peer->link, &calling->call);
+    }
+    if (rc == LEAT_OK) return;
+    leat_mem_free(calling);
+    coordinator->form_answers++;
+}
+
+static bool voter_waits(const struct co_peer *peer)
+{
+    return peer &&
+           (peer->state.role == LEAT_VOTER_EMPTY || peer->state.role == LEAT_VOTER_PREPARED);
+}
+
+static void form_begin(struct leat_coordinator *coordinator)
+{
+    const struct leat_coordinator_options *options = &coordinator->options;
+    const struct co_peer *peers[LEAT_VOTERS_MAX] = {NULL};
+    uint8_t body[CO_FILE_BODY_BYTES_MAX], cluster_id[16];
+    for (uint32_t i = 0; i < options->voter_count; i++) {
+        if (strcmp(options->voters[i], options->node_address) == 0) continue;
+        peers[i] = co_peer_reached(coordinator, options->voters[i]);
+        if (!voter_waits(peers[i])) return;
+    }
+    for (int i = 0; i < 2; i++) {
+        uint64_t half = coordinator->env->random->next(coordinator->env->random->ctx);
+        memcpy(cluster_id + 8 * i, &half, sizeof half);
+    }
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, body, sizeof body);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_bin(&writer, cluster_id, sizeof cluster_id);
+    leat_msg_write_array(&writer, options->voter_count);
+    for (uint32_t i = 0; i < options->voter_count; i++) {
+        leat_msg_write_array(&writer, 2);
+        leat_msg_write_u64(&writer, peers[i] ? peers[i]->state.voter_id : coordinator->voter_id);
+        char voter[CO_VOTER_BYTES_MAX + 1];
+        co_voter_write(voter, options->voters[i],
+                       peers[i] ? leat_link_peer(peers[i]->link)->node : co_own_name(coordinator));
+        leat_msg_write_string(&writer, voter, strlen(voter));
+    }
+    LEAT_ASSERT(!writer.overflow);
+    leat_err rc = prepare(coordinator, cluster_id, body, writer.used);
+    if (rc != LEAT_OK) {
+        leat_diary_warn("coordinator: raft/form can't be written: %s", leat_err_text(rc));
+        return;
+    }
+    coordinator->form_calling = true;
+    coordinator->form_answers = coordinator->form_ok = 0;
+    coordinator->form_wanted = options->voter_count - 1;
+    for (uint32_t i = 0; i < options->voter_count; i++)
+        if (peers[i]) form_call(coordinator, (struct co_peer *)(uintptr_t)peers[i]);
+    if (coordinator->form_answers == coordinator->form_wanted) {
+        coordinator->form_calling = false;
+        if (coordinator->form_ok == coordinator->form_wanted) form_complete(coordinator);
+    }
+}
+
+/* ---- every voter-to-be ---- */
+
+static bool peer_has_begun(const struct co_peer *peer)
+{
+    return peer->state.known &&
+           (peer->state.role == LEAT_VOTER_FOLLOWER || peer->state.role == LEAT_VOTER_CANDIDATE ||
+            peer->state.role == LEAT_VOTER_LEADER || peer->state.role == LEAT_VOTER_SPARE);
+}
+
+static void forgotten(struct leat_coordinator *coordinator)
+{
+    if (coordinator->forgot) return;
+    coordinator->forgot = true;
+    snprintf(coordinator->why, sizeof coordinator->why,
+             "this coordinator has lost its data and does not vote: leat node replace %s",
+             coordinator->options.node_name ? coordinator->options.node_name : "");
+    leat_diary_error("coordinator: %s", coordinator->why);
+}
+
+void co_form_advance(struct leat_coordinator *coordinator)
+{
+    if (coordinator->votes || coordinator->form_calling || coordinator->forgot) return;
+    if (coordinator->forming != LEAT_VOTER_EMPTY && coordinator->forming != LEAT_VOTER_PREPARED)
+        return;
+    struct form form = {.count = 0};
+    if (coordinator->form_body &&
+        !form_read(coordinator->form_body, coordinator->form_bytes, &form))
+        return;
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (!peer_has_begun(peer)) continue;
+        if (coordinator->forming == LEAT_VOTER_PREPARED &&
+            memcmp(peer->state.cluster_id, form.cluster_id, 16) == 0)
+            form_complete(coordinator);
+        else
+            forgotten(coordinator);
+        return;
+    }
+    if (is_founder(coordinator)) form_begin(coordinator);
+}
+
+void co_form_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
+                  const struct leat_link_ticket *ticket)
+{
+    struct form form;
+    leat_err rc = LEAT_OK;
+    if (coordinator->votes || coordinator->forgot || coordinator->failed != LEAT_OK ||
+        (coordinator->forming != LEAT_VOTER_EMPTY && coordinator->forming != LEAT_VOTER_PREPARED))
+        rc = LEAT_E_EXISTS;
+    else if (frame->control_bytes > CO_FILE_BODY_BYTES_MAX ||
+             !form_read(frame->control, frame->control_bytes, &form) ||
+             !form_names_me(coordinator, &form))
+        rc = LEAT_E_INVALID;
+    if (rc == LEAT_OK)
+        rc = prepare(coordinator, form.cluster_id, frame->control, frame->control_bytes);
+    if (rc == LEAT_OK)
+        leat_link_answer(coordinator->links, ticket, "\x90", 1);
+    else
+        leat_link_answer_error(coordinator->links, ticket, rc,
+                               "this voter can't be prepared for a new cluster");
+}
+
+leat_err co_form_open(struct leat_coordinator *coordinator, bool is_new, struct leat_error *error)
+{
+    const struct leat_coordinator_options *options = &coordinator->options;
+    static const uint8_t none[16];
+    bool to_vote = false;
+    LEAT_ASSERT(is_new);
+    for (uint32_t i = 0; i < options->voter_count; i++)
+        if (strcmp(options->voters[i], options->node_address) == 0) to_vote = true;
+    uint8_t body[CO_FILE_BODY_BYTES_MAX];
+    size_t count = 0;
+    leat_err rc = co_file_load(coordinator, "form", body, &count, error);
+    if (rc != LEAT_OK) return rc;
+    struct form form;
+    if (to_vote && count && form_read(body, count, &form) && form_names_me(coordinator, &form)) {
+        coordinator->form_body = leat_mem_calloc(LEAT_MEM_COORDINATOR, count, 1);
+        if (!coordinator->form_body) return LEAT_E_NO_MEMORY;
+        memcpy(coordinator->form_body, body, count);
+        coordinator->form_bytes = count;
+        coordinator->forming = LEAT_VOTER_PREPARED;
+        return LEAT_OK;
+    }
+    /* A new id: whatever voted under an old one is not here any more. */
+    memset(coordinator->cluster_id, 0, sizeof coordinator->cluster_id);
+    coordinator->voter_id = coordinator->env->random->next(coordinator->env->random->ctx) | 1024;
+    coordinator->forming = to_vote ? LEAT_VOTER_EMPTY : LEAT_VOTER_LEARNER;
+    if (to_vote && memcmp(options->cluster_id, none, sizeof none) != 0) forgotten(coordinator);
+    return LEAT_OK;
+}
+
+/* ---- joining ---- */
+
+void co_join_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
+                  const struct leat_link_ticket *ticket)
+{
+    struct leat_msg_reader reader;
+    struct leat_error error = {.code = LEAT_OK};
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    struct leat_msg_string cluster_id = leat_msg_read_string(&reader);
+    uint64_t id = leat_msg_read_u64(&reader);
+    leat_err rc = LEAT_OK;
+    if (reader.failed || cluster_id.bytes != 16 || id != coordinator->voter_id ||
+        coordinator->failed != LEAT_OK)
+        rc = LEAT_E_INVALID;
+    else if (!coordinator->machine.formed ||
+             memcmp(coordinator->machine.cluster_id, cluster_id.text, 16) != 0)
+        rc = LEAT_E_STARTING;
+    if (rc == LEAT_OK && !coordinator->votes) {
+        rc = co_voter_save(coordinator, coordinator->machine.cluster_id);
+        leat_raft_drive_id_set(&coordinator->drive, coordinator->voter_id);
+        if (rc == LEAT_OK) rc = leat_raft_log_form(&coordinator->drive.log, NULL, 0, &error);
+        if (rc == LEAT_OK) rc = co_vote_start(coordinator, &error);
+        if (rc == LEAT_OK) {
+            coordinator->forgot = false;
+            coordinator->why[0] = 0;
+            coordinator->feeder = NULL;
+            co_state_tell(coordinator, true);
+        } else if (leat_err_class(rc) == LEAT_CLASS_FATAL) {
+            stop(coordinator, rc, "raft's first files can't be written");
+        }
+    }
+    if (rc == LEAT_OK)
+        leat_link_answer(coordinator->links, ticket, "\x90", 1);
+    else
+        leat_link_answer_error(coordinator->links, ticket, rc,
+                               error.code ? error.text : leat_err_text(rc));
+}

@@ -1,0 +1,135 @@
+/* Raft's messages on their way to other voters and from them. Snapshots have membership/install.c. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/diary.h"
+#include "base/mem.h"
+#include "coordinator/membership/messages.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/voters.h"
+
+enum { MESSAGE_BYTES_MAX = 160 }; /* of the control body */
+
+struct letter {
+    struct leat_link_call call;
+    struct leat_iov iov;
+    uint8_t control[MESSAGE_BYTES_MAX];
+    uint8_t payload[];
+};
+
+static void letter_done(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
+                        const struct leat_error *error)
+{
+    (void)rc; /* raft's messages may be lost */
+    (void)answer;
+    (void)error;
+    leat_mem_free(call->owner);
+}
+
+void co_raft_send(struct leat_coordinator *coordinator, const struct raft_message *message)
+{
+    struct co_peer *peer = co_peer_of_voter(coordinator, message->server_id);
+    if (!peer || !co_same_cluster(coordinator, peer)) return; /* lost */
+    if (message->type == RAFT_INSTALL_SNAPSHOT) {
+        co_install_send(coordinator, message);
+        return;
+    }
+    size_t payload_bytes = co_message_payload_bytes(message);
+    struct letter *letter =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *letter + payload_bytes);
+    if (!letter) return;
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, letter->control, sizeof letter->control);
+    co_message_encode(&writer, coordinator->voter_id, message);
+    /* A copy: raft's log may drop these entries before the network has taken them. */
+    if (payload_bytes) co_message_payload(message, letter->payload);
+    letter->iov = (struct leat_iov){letter->payload, payload_bytes};
+    letter->call = (struct leat_link_call){.kind = CO_KIND_RAFT,
+                                           .one_way = true,
+                                           .control = letter->control,
+                                           .control_bytes = writer.used,
+                                           .payload = &letter->iov,
+                                           .payload_count = payload_bytes ? 1 : 0,
+                                           .on_done = letter_done,
+                                           .owner = letter};
+    if (leat_link_call(peer->link, &letter->call) != LEAT_OK) leat_mem_free(letter);
+}
+
+/* SUBTLE: a voter whose directory was put back to an older state has forgotten what it acknowledged.
+ * (1) The leader knows that it has entry 40. (2) It ends at 12, and says so. (3) The leader takes that
+ * for an answer of long ago, because what was acknowledged can't be gone, and sends it nothing of what
+ * follows, for ever. A voter that is merely behind is sent what it lacks at once. What follows an entry that is
+ * not here says nothing (the leader tries that as well), nor what follows one that is not the last: then the
+ * leader has a wrong notion of this voter, whose log is longer. */
+static void forgotten_watch(struct leat_coordinator *coordinator,
+                            const struct raft_message *message)
+{
+    const struct raft_append_entries *append = &message->append_entries;
+    if (message->type != RAFT_APPEND_ENTRIES) return;
+    uint64_t last = leat_raft_log_last_index(&coordinator->drive.log);
+    if (append->prev_log_index > last) return;
+    bool lacks =
+        append->n_entries == 0 && append->leader_commit > last && append->prev_log_index == last;
+    /* With a full disk, or while a snapshot comes, it may stand still for other reasons. */
+    bool waits = coordinator->drive.installing || coordinator->receive.id != 0 ||
+                 coordinator->drive.log.full;
+    if (!lacks || waits || coordinator->forgotten.last != last ||
+        coordinator->forgotten.term != append->term)
+        coordinator->forgotten.appends = 0;
+    coordinator->forgotten.last = last;
+    coordinator->forgotten.term = append->term;
+    if (!lacks || waits || coordinator->failed != LEAT_OK ||
+        ++coordinator->forgotten.appends < CO_FORGOTTEN_APPENDS)
+        return;
+    char why[LEAT_ERROR_TEXT_BYTES];
+    snprintf(why, sizeof why,
+             "its log ends at entry %" PRIu64
+             ", and by the leader's word it had acknowledged more: "
+             "its data directory is an older state of itself. It takes no part: restore the "
+             "newest state, or empty the directory, start, and run: leat node replace",
+             last);
+    leat_diary_error("coordinator: %s", why);
+    leat_raft_drive_fail(&coordinator->drive, LEAT_E_DAMAGED, why);
+    co_state_tell(coordinator, true);
+}
+
+/* SUBTLE: libraft 0.22.1 commits what its log has, up to the leader's word, where Raft commits what the message
+ * has shown to be the leader's. (1) A follower has entries of a leader of before, behind the one that a heartbeat
+ * names. (2) The heartbeat says that later ones are committed: others, in the same places. (3) The follower
+ * applies its own. */
+static void commit_bound(struct raft_message *message)
+{
+    struct raft_append_entries *append = &message->append_entries;
+    if (message->type != RAFT_APPEND_ENTRIES) return;
+    uint64_t shown = append->prev_log_index + append->n_entries;
+    if (append->leader_commit > shown) append->leader_commit = shown;
+}
+
+void co_raft_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                  const struct leat_frame *frame)
+{
+    struct raft_message message;
+    uint64_t to;
+    if (co_message_decode(frame, &message, &to) != LEAT_OK) {
+        leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed message of raft's");
+        return;
+    }
+    if (!coordinator->votes || to != coordinator->voter_id || !co_same_cluster(coordinator, peer) ||
+        message.server_id != peer->state.voter_id) {
+        leat_raft_message_drop(&message);
+        return;
+    }
+    const char *offence = co_message_offence(coordinator, &message);
+    if (offence) {
+        co_complain(coordinator, peer, offence);
+        leat_raft_message_drop(&message);
+        leat_link_cut(peer->link, LEAT_E_INVALID, offence);
+        return;
+    }
+    forgotten_watch(coordinator, &message);
+    commit_bound(&message);
+    message.server_address = peer->state.address; /* raft keeps a copy of a leader's */
+    leat_raft_drive_receive(&coordinator->drive, &message);
+}

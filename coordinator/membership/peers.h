@@ -1,0 +1,34 @@
+/* The other coordinators: links to them, and who is who. */
+#ifndef LEAT_COORDINATOR_MEMBERSHIP_PEERS_H
+#define LEAT_COORDINATOR_MEMBERSHIP_PEERS_H
+
+#include "coordinator/membership/state.h"
+
+/* peers.c */
+leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *error);
+void co_peers_fini(struct leat_coordinator *coordinator);
+/** What links and peers are told of this node follows what is known by now. */
+void co_identity_update(struct leat_coordinator *coordinator);
+/** Open links to all voters that are known. */
+void co_peers_want(struct leat_coordinator *coordinator);
+void co_peer_retry(struct leat_coordinator *coordinator, const struct leat_node_info *node);
+void co_address_want(struct leat_coordinator *coordinator, const char *address);
+/** Tell all peers, when something of it has changed (or at any rate). */
+void co_state_tell(struct leat_coordinator *coordinator, bool always);
+/** What a peer says of itself; where that is malformed or another node's, its link is cut. */
+void co_state_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                   const struct leat_frame *frame);
+
+/* who.c */
+struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t id);
+struct co_peer *co_peer_of_incarnation(struct leat_coordinator *coordinator, uint64_t incarnation);
+struct co_peer *co_peer_of_node(struct leat_coordinator *coordinator, const char *name);
+struct co_peer *co_peer_of_address(struct leat_coordinator *coordinator, const char *address);
+/** Who leads, as far as peers say; NULL: nobody, or this one. */
+struct co_peer *co_peer_leader(struct leat_coordinator *coordinator);
+enum leat_voter_role co_role(const struct leat_coordinator *coordinator);
+
+/* serve.c */
+extern const struct co_peer_events co_serve_events;
+
+#endif

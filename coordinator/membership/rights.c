@@ -1,0 +1,321 @@
+/* Who may say what. See membership/rights.h, and docs/cluster-protocol.md for the table. */
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/voters.h"
+
+#include <string.h>
+
+#include "base/diary.h"
+
+enum {
+    COMPLAIN_US = 1000 * 1000,
+    /* Terms that a voter may have missed: an election each 400 ms, none of them won, for 77 days. From the
+     * last term that there is nobody gets back, and whoever may add that many needs 2^40 messages. */
+    TERM_LEAP_MAX = 1 << 24,
+};
+/* Entries that a voter may have missed: a million in each second, for twelve days. */
+static const uint64_t index_leap_max = (uint64_t)1 << 40;
+
+/* ---- the tables: a kind without a row does not compile ---- */
+
+enum co_right co_kind_right(unsigned kind)
+{
+    switch ((enum co_kind)kind) {
+    case CO_KIND_STATE:
+    case CO_KIND_SUBMIT: /* its commands have rights of their own */
+    case CO_KIND_FEED:
+    case CO_KIND_ADMIN:
+    case CO_KIND_PING: /* that somebody crashed is taken from the leader's only */
+    case CO_KIND_PONG:
+        return CO_RIGHT_NODE;
+    case CO_KIND_FORM:
+        return CO_RIGHT_FORMER;
+    case CO_KIND_RAFT:
+    case CO_KIND_INSTALL:
+    case CO_KIND_LOST:
+    case CO_KIND_ENTRIES: /* of the one that was asked for them */
+    case CO_KIND_SNAPSHOT:
+        return CO_RIGHT_VOTER;
+    case CO_KIND_JOIN:
+    case CO_KIND_COLLECT:
+    case CO_KIND_PULL:
+    case CO_KIND_RECOVERY:
+        return CO_RIGHT_LEADER;
+    }
+    return CO_RIGHT_NOBODY;
+}
+
+enum co_right co_command_right(unsigned kind)
+{
+    switch ((enum leat_command_kind)kind) {
+    case LEAT_COMMAND_FORM: /* is the first entry of all, and nobody's wish */
+    case LEAT_COMMAND_REQUEST:
+        return CO_RIGHT_NOBODY;
+    case LEAT_COMMAND_STREAM_CREATE:
+    case LEAT_COMMAND_STREAM_DELETE:
+    case LEAT_COMMAND_STREAM_CHANGE:
+    case LEAT_COMMAND_PRODUCER_IDS:
+    case LEAT_COMMAND_BARRIER:
+    case LEAT_COMMAND_NODE_DRAIN:
+        return CO_RIGHT_NODE;
+    case LEAT_COMMAND_OPENED:
+    case LEAT_COMMAND_NODE_UP:
+    case LEAT_COMMAND_ADOPT:
+    case LEAT_COMMAND_ACCEPT_LOSS:
+    case LEAT_COMMAND_VERSION_RAISE:
+    case LEAT_COMMAND_MOVE:
+        return CO_RIGHT_SELF;
+    case LEAT_COMMAND_NODE_STATE: /* of one that leads no more, on their way to the next */
+    case LEAT_COMMAND_CRASH:
+    case LEAT_COMMAND_RECOVER:
+        return CO_RIGHT_VOTER;
+    }
+    return CO_RIGHT_NOBODY;
+}
+
+/* ---- who somebody is ---- */
+
+/* By raft's word here; 0: it knows none. */
+static raft_id leader_of(const struct leat_coordinator *coordinator)
+{
+    raft_id leader = 0;
+    const char *address = NULL;
+    raft_leader((struct raft *)(uintptr_t)&coordinator->drive.raft, &leader, &address);
+    return leader;
+}
+
+static const char *name_of(const struct co_peer *peer)
+{
+    return leat_link_peer(peer->link)->node;
+}
+
+bool co_peer_leads(const struct leat_coordinator *coordinator, const struct co_peer *peer)
+{
+    if (!co_peer_votes(coordinator, peer)) return false;
+    if (coordinator->votes && !co_learns(coordinator)) {
+        raft_id leader = leader_of(coordinator);
+        return leader != 0 && leader == peer->state.voter_id && leader != coordinator->voter_id;
+    }
+    const struct co_peer *latest =
+        co_peer_leader((struct leat_coordinator *)(uintptr_t)coordinator);
+    return latest && peer->state.role == LEAT_VOTER_LEADER &&
+           peer->state.term == latest->state.term;
+}
+
+bool co_peer_may(const struct leat_coordinator *coordinator, const struct co_peer *peer,
+                 unsigned kind, const char **out_why)
+{
+    switch (co_kind_right(kind)) {
+    case CO_RIGHT_NODE:
+        return true;
+    case CO_RIGHT_FORMER:
+        *out_why = "there is a cluster already";
+        return !coordinator->votes && !coordinator->machine.formed;
+    case CO_RIGHT_VOTER:
+        *out_why = "only a voter may say that";
+        return co_peer_votes(coordinator, peer);
+    case CO_RIGHT_LEADER:
+        *out_why = "only the leader of the current term may say that";
+        return co_peer_leads(coordinator, peer);
+    case CO_RIGHT_SELF:
+    case CO_RIGHT_NOBODY:
+        break;
+    }
+    *out_why = "coordinators have no request of that kind";
+    return false;
+}
+
+/* ---- commands ---- */
+
+/* The incarnation in whose name a command speaks, where it has one: see metadata/machine.h for the fields. */
+static uint64_t incarnation_of(enum leat_command_kind kind, struct leat_msg_reader *reader,
+                               uint32_t fields)
+{
+    uint32_t before = 0; /* fields of the command in front of it */
+    if (kind == LEAT_COMMAND_OPENED) before = 2;
+    if (kind == LEAT_COMMAND_ADOPT) before = 3;
+    if (kind == LEAT_COMMAND_ACCEPT_LOSS) before = 5;
+    if (fields <= 2 + before) return 0;
+    leat_msg_skip_n(reader, before);
+    return leat_msg_read_u64(reader);
+}
+
+/* Behind its name: each node shows what it says of itself, on terminals and in answers. Addresses are looked at when it
+ * is applied. These are not, as entries of versions that took anything have to come to what they came to. */
+static bool node_up_is_text(struct leat_msg_reader reader)
+{
+    struct leat_msg_string rack, kafka_address, host;
+    leat_msg_skip_n(&reader, 3); /* address, cores, address for nodes */
+    rack = leat_msg_read_string(&reader);
+    leat_msg_skip_n(&reader, 2); /* id, memory */
+    kafka_address = leat_msg_read_string(&reader);
+    leat_msg_skip_n(&reader, 2); /* boots */
+    host = leat_msg_read_string(&reader);
+    return !reader.failed && leat_diary_is_text(rack.text, rack.bytes) &&
+           leat_diary_is_text(kafka_address.text, kafka_address.bytes) &&
+           leat_diary_is_text(host.text, host.bytes);
+}
+
+static leat_err self_check(struct leat_coordinator *coordinator, const char *name,
+                           enum leat_command_kind kind, struct leat_msg_reader *reader,
+                           uint32_t fields)
+{
+    struct leat_machine *machine = &coordinator->machine;
+    if (kind == LEAT_COMMAND_NODE_UP) {
+        struct leat_msg_string said = leat_msg_read_string(reader);
+        if (reader->failed) return LEAT_E_INVALID;
+        if (!leat_machine_text_equal(name, said.text, said.bytes)) return LEAT_E_DENIED;
+        bool all = fields >= 2 + LEAT_NODE_UP_FIELDS_LEAST;
+        return all && node_up_is_text(*reader) ? LEAT_OK : LEAT_E_INVALID;
+    }
+    uint64_t incarnation = incarnation_of(kind, reader, fields);
+    if (reader->failed || incarnation == 0) return LEAT_E_INVALID;
+    if (incarnation >= machine->next_incarnation) return LEAT_E_AGAIN; /* not applied here yet */
+    const struct leat_machine_node *node = leat_machine_incarnation_find(machine, incarnation);
+    /* Of one that is over nothing is applied, whoever asks. */
+    return !node || strcmp(node->info.name, name) == 0 ? LEAT_OK : LEAT_E_DENIED;
+}
+
+leat_err co_peer_may_ask(struct leat_coordinator *coordinator, const struct co_peer *peer,
+                         const uint8_t *record, size_t bytes)
+{
+    struct leat_msg_reader outer, reader;
+    leat_msg_reader_init(&outer, record, bytes);
+    (void)leat_msg_read_array(&outer);
+    for (int i = 0; i < 4; i++) /* version, kind, session, sequence */
+        (void)leat_msg_read_u64(&outer);
+    struct leat_msg_string command = leat_msg_read_string(&outer);
+    if (outer.failed) return LEAT_E_INVALID;
+    leat_msg_reader_init(&reader, command.text, command.bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    (void)leat_msg_read_u32(&reader);
+    uint32_t kind = leat_msg_read_u32(&reader);
+    if (reader.failed) return LEAT_E_INVALID;
+    switch (co_command_right(kind)) {
+    case CO_RIGHT_NODE:
+        return LEAT_OK;
+    case CO_RIGHT_SELF:
+        return self_check(coordinator, name_of(peer), (enum leat_command_kind)kind, &reader,
+                          fields);
+    case CO_RIGHT_VOTER:
+        return co_peer_votes(coordinator, peer) ? LEAT_OK : LEAT_E_DENIED;
+    default:
+        return LEAT_E_DENIED;
+    }
+}
+
+/* ---- raft's messages ---- */
+
+static bool entries_allowed(const struct raft_append_entries *append)
+{
+    uint64_t term = append->prev_log_term;
+    for (unsigned i = 0; i < append->n_entries; i++) {
+        const struct raft_entry *entry = &append->entries[i];
+        if (entry->term < term || entry->term > append->term) return false;
+        term = entry->term;
+        if (entry->type != RAFT_CHANGE) continue;
+        struct raft_configuration configuration;
+        if (raft_configuration_decode(&entry->buf, &configuration) != 0) return false;
+        raft_configuration_close(&configuration);
+    }
+    return true;
+}
+
+/* There is one in a term. Whom a follower takes for it may be the one of a term before. */
+static bool leads_itself(const struct leat_coordinator *coordinator, uint64_t term)
+{
+    return co_leads(coordinator) && term == raft_current_term(&coordinator->drive.raft);
+}
+
+static bool index_leaps(const struct leat_coordinator *coordinator, uint64_t index)
+{
+    uint64_t last = leat_raft_log_last_index(&coordinator->drive.log);
+    return index > last && index - last > index_leap_max;
+}
+
+static bool term_leaps(const struct leat_coordinator *coordinator, uint64_t term)
+{
+    uint64_t current = raft_current_term(&coordinator->drive.raft);
+    return term > current && term - current > TERM_LEAP_MAX;
+}
+
+struct said { /* by any message */
+    uint64_t term, index, index_term;
+    bool leader;
+};
+
+static struct said said_by(const struct raft_message *message)
+{
+    switch (message->type) {
+    case RAFT_APPEND_ENTRIES: {
+        const struct raft_append_entries *it = &message->append_entries;
+        return (struct said){it->term, it->prev_log_index, it->prev_log_term, true};
+    }
+    case RAFT_APPEND_ENTRIES_RESULT: {
+        const struct raft_append_entries_result *it = &message->append_entries_result;
+        uint64_t index = it->rejected > it->last_log_index ? it->rejected : it->last_log_index;
+        return (struct said){it->term, index, 0, false};
+    }
+    case RAFT_REQUEST_VOTE: {
+        const struct raft_request_vote *it = &message->request_vote;
+        return (struct said){it->term, it->last_log_index, it->last_log_term, false};
+    }
+    case RAFT_REQUEST_VOTE_RESULT:
+        return (struct said){message->request_vote_result.term, 0, 0, false};
+    case RAFT_INSTALL_SNAPSHOT: {
+        const struct raft_install_snapshot *it = &message->install_snapshot;
+        return (struct said){it->term, it->last_index, it->last_term, true};
+    }
+    case RAFT_TIMEOUT_NOW: {
+        const struct raft_timeout_now *it = &message->timeout_now;
+        return (struct said){it->term, it->last_log_index, it->last_log_term, true};
+    }
+    }
+    return (struct said){.term = UINT64_MAX};
+}
+
+const char *co_message_offence(const struct leat_coordinator *coordinator,
+                               const struct raft_message *message)
+{
+    struct said said = said_by(message);
+    /* SUBTLE: only the leader of its own term looks at the indices of such an answer, and the library leaves
+     * them as they lay in its memory where the answer refuses an older term. Were these refused, a leader
+     * would never hear that there is a later term: a voter that had been alone for long would stay out for
+     * good. */
+    if (message->type == RAFT_APPEND_ENTRIES_RESULT && !leads_itself(coordinator, said.term))
+        said.index = 0;
+    if (term_leaps(coordinator, said.term))
+        return "its term is further ahead than elections can have brought it";
+    if (index_leaps(coordinator, said.index)) return "its entry is further ahead than a log can be";
+    if (said.index_term > said.term) return "its log has a later term than the message";
+    if (said.leader && leads_itself(coordinator, said.term))
+        return "it leads in a term in which this node leads";
+    if (message->type == RAFT_REQUEST_VOTE &&
+        message->request_vote.candidate_id != message->server_id)
+        return "it asks for votes for another";
+    if (message->type == RAFT_APPEND_ENTRIES) {
+        const struct raft_append_entries *append = &message->append_entries;
+        if (append->n_entries > 0 && !entries_allowed(append))
+            return "its entries are of impossible terms, or a configuration does not decode";
+        if (index_leaps(coordinator, append->leader_commit))
+            return "it has committed further ahead than a log can be";
+    }
+    if (message->type == RAFT_INSTALL_SNAPSHOT &&
+        message->install_snapshot.conf_index > message->install_snapshot.last_index)
+        return "its snapshot has a configuration of later than its end";
+    return NULL;
+}
+
+/* ---- the diary ---- */
+
+void co_complain(struct leat_coordinator *coordinator, const struct co_peer *peer, const char *what)
+{
+    uint64_t now_us = co_now(coordinator);
+    coordinator->complaints++;
+    if (coordinator->complained_us && now_us < coordinator->complained_us + COMPLAIN_US) return;
+    coordinator->complained_us = now_us;
+    leat_diary_warn(
+        "coordinator: refused what node %.100s (%.100s) says: %.200s (%llu refused so far)",
+        name_of(peer), leat_link_address(peer->link), what,
+        (unsigned long long)coordinator->complaints);
+}

@@ -1,0 +1,46 @@
+/* What this coordinator is: its name, its cluster, and whether it votes. */
+#include <string.h>
+
+#include "coordinator/membership/voters.h"
+
+bool co_cluster_known(const struct leat_coordinator *coordinator)
+{
+    static const uint8_t none[16];
+    return memcmp(coordinator->cluster_id, none, sizeof none) != 0;
+}
+
+bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer)
+{
+    return co_cluster_known(coordinator) && memcmp(peer->state.cluster_id, coordinator->cluster_id,
+                                                   sizeof peer->state.cluster_id) == 0;
+}
+
+/* Also who has an empty log of raft's and is not among the voters yet: should the change stop there,
+ * nobody else would tell it anything. What raft brings later is known already, and skipped. */
+bool co_learns(const struct leat_coordinator *coordinator)
+{
+    if (!coordinator->votes) return true;
+    const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
+    for (unsigned i = 0; i < configuration->n; i++)
+        if (configuration->servers[i].id == coordinator->voter_id)
+            return configuration->servers[i].role != RAFT_VOTER;
+    return true;
+}
+
+leat_err co_vote_start(struct leat_coordinator *coordinator, struct leat_error *error)
+{
+    coordinator->votes = true; /* first: hooks ask for it */
+    leat_err rc = leat_raft_drive_start(&coordinator->drive, error);
+    if (rc != LEAT_OK) {
+        coordinator->votes = false;
+        return rc;
+    }
+    coordinator->forming = LEAT_VOTER_FOLLOWER;
+    return LEAT_OK;
+}
+
+const char *co_own_name(const struct leat_coordinator *coordinator)
+{
+    const struct leat_coordinator_options *options = &coordinator->options;
+    return options->node_name ? options->node_name : options->node_address;
+}

@@ -1,0 +1,228 @@
+/* How this node stands: does anybody hear it, and has it been declared crashed? And the pings that say so.
+ *
+ * SUBTLE: what is heard proves only what was said after it was asked for.
+ *  1. A node stands still for longer than `suspect`. The leader's pings gather in its socket, and say that
+ *     it is up. Then it is declared crashed, and another one serves its logs.
+ *  2. It goes on, suspects itself, reads those pings, and takes itself for confirmed: it serves reads of
+ *     the past until it hears of the crash.
+ * A leader that was cut off would do the same with what a majority had said to it before. So every ping has
+ * a number, an answer names the number that it answers, and only answers to what was asked since count. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bug.h"
+#include "base/diary.h"
+#include "coordinator/membership/detect.h"
+#include "coordinator/membership/feed.h"
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/voters.h"
+
+/* PING [leads, term, incarnation of the asked that is newest here, whether it is crashed, applied, number, deaf]
+ * PONG the same, of the one who answers; number: of the ping that it answers
+ * deaf: it leads, and what a majority sends does not come to it */
+struct word {
+    bool leads, crashed, deaf;
+    uint64_t term, incarnation, applied, number;
+};
+
+void co_standing_set(struct leat_coordinator *coordinator, enum leat_standing standing)
+{
+    struct co_detect *it = &coordinator->detect;
+    if (it->standing == standing || it->standing == LEAT_STANDING_CRASHED) return;
+    it->standing = standing;
+    if (standing == LEAT_STANDING_ALONE) it->alone_from = it->number + 1;
+    static const char *const names[] = {[LEAT_STANDING_CONFIRMED] = "is confirmed as up",
+                                        [LEAT_STANDING_ALONE] =
+                                            "hears nobody, was stopped, or is said to have crashed",
+                                        [LEAT_STANDING_CRASHED] = "was declared crashed"};
+    leat_diary_debug("coordinator: this node %s", names[standing]); /* whoever is told says more */
+    if (coordinator->options.on_standing)
+        coordinator->options.on_standing(coordinator->options.owner, standing);
+}
+
+void co_detect_node(struct leat_coordinator *coordinator, const struct leat_node_info *node)
+{
+    if (coordinator->incarnation == 0 || !coordinator->links ||
+        strcmp(node->name, leat_links_identity(coordinator->links)->node) != 0)
+        return;
+    if (node->incarnation > coordinator->incarnation ||
+        (node->incarnation == coordinator->incarnation && node->crashed))
+        co_standing_set(coordinator, LEAT_STANDING_CRASHED);
+}
+
+unsigned co_voters_count(const struct leat_coordinator *coordinator)
+{
+    const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
+    unsigned count = 0;
+    for (unsigned i = 0; coordinator->votes && i < configuration->n; i++)
+        if (configuration->servers[i].role == RAFT_VOTER) count++;
+    return count;
+}
+
+bool co_others_expected(const struct leat_coordinator *coordinator)
+{
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
+        const struct leat_node_info *info = &coordinator->machine.nodes[i].info;
+        if (info->state == LEAT_NODE_UP && info->node_address[0] &&
+            info->incarnation != coordinator->incarnation)
+            return true;
+    }
+    return false;
+}
+
+static void anybody_heard(struct leat_coordinator *coordinator)
+{
+    struct co_detect *it = &coordinator->detect;
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (!co_peer_heard_of(peer)) continue;
+        uint64_t heard_us = leat_link_heard_us(peer->link);
+        if (heard_us > it->heard_us) it->heard_us = heard_us;
+    }
+}
+
+/* A majority has said since that it knows no later leader. Whoever is one has got votes of a majority, and one
+ * of these voters would have been among them. */
+static bool still_leads(struct leat_coordinator *coordinator)
+{
+    uint64_t term = raft_current_term(&coordinator->drive.raft);
+    unsigned agree = 1;
+    if (!co_leads(coordinator)) return false;
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (peer->pong_number < coordinator->detect.alone_from || !co_peer_votes(coordinator, peer))
+            continue;
+        if (peer->pong_term > term) return false;
+        /* Two connections may lead to one voter, the one that we opened is counted. */
+        if (peer->wanted && peer->state.voter_id != 0) agree++;
+    }
+    return agree > co_voters_count(coordinator) / 2;
+}
+
+void co_standing_advance(struct leat_coordinator *coordinator)
+{
+    struct co_detect *it = &coordinator->detect;
+    if (coordinator->incarnation == 0) return;
+    if (!co_others_expected(coordinator)) {
+        co_standing_set(coordinator, LEAT_STANDING_CONFIRMED);
+        return;
+    }
+    uint64_t alone_us = co_suspect_us(coordinator) + co_confirm_us(coordinator);
+    bool sole = co_leads(coordinator) && co_voters_count(coordinator) == 1; /* nobody else can */
+    anybody_heard(coordinator);
+    if (!sole && it->judged_us > it->heard_us + alone_us)
+        co_standing_set(coordinator, LEAT_STANDING_ALONE);
+    if (it->standing == LEAT_STANDING_ALONE && still_leads(coordinator))
+        co_standing_set(coordinator, LEAT_STANDING_CONFIRMED);
+}
+
+/* ---- pings ---- */
+
+static void word_send(struct leat_coordinator *coordinator, struct co_peer *peer, uint16_t kind,
+                      uint64_t number)
+{
+    uint8_t bytes[64];
+    struct leat_msg_writer writer;
+    const struct leat_machine_node *node =
+        leat_machine_node_find(&coordinator->machine, peer->state.node, strlen(peer->state.node));
+    bool alone = coordinator->detect.standing == LEAT_STANDING_ALONE; /* it may have been deposed */
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_msg_write_array(&writer, 7);
+    leat_msg_write_bool(&writer, co_leads(coordinator) && !alone);
+    leat_msg_write_u64(&writer,
+                       coordinator->votes ? raft_current_term(&coordinator->drive.raft) : 0);
+    leat_msg_write_u64(&writer, node ? node->info.incarnation : 0);
+    leat_msg_write_bool(&writer, node && node->info.crashed);
+    leat_msg_write_u64(&writer, coordinator->applied);
+    leat_msg_write_u64(&writer, number);
+    leat_msg_write_bool(&writer, coordinator->detect.deaf && co_leads(coordinator));
+    if (leat_link_tell(peer->link, kind, bytes, writer.used) != LEAT_OK)
+        LEAT_MAYBE(true); /* it is full, or down: silence will tell */
+}
+
+void co_ping_send(struct leat_coordinator *coordinator, struct co_peer *peer)
+{
+    word_send(coordinator, peer, CO_KIND_PING, coordinator->detect.number);
+}
+
+static bool word_read(struct co_peer *peer, const struct leat_frame *frame, struct word *out)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    out->leads = leat_msg_read_bool(&reader);
+    out->term = leat_msg_read_u64(&reader);
+    out->incarnation = leat_msg_read_u64(&reader);
+    out->crashed = leat_msg_read_bool(&reader);
+    out->applied = leat_msg_read_u64(&reader);
+    out->number = leat_msg_read_u64(&reader);
+    out->deaf = leat_msg_read_bool(&reader);
+    if (fields >= 7 && !reader.failed) return true;
+    leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed ping");
+    return false;
+}
+
+/* Who leads, and in which term, is raft's word where raft runs. What the leader of before says is said again by
+ * the next, and by the tables. */
+static bool leader_says(const struct leat_coordinator *coordinator, const struct co_peer *peer,
+                        const struct word *word)
+{
+    bool votes = coordinator->votes && !co_learns(coordinator);
+    uint64_t term = votes ? raft_current_term(&coordinator->drive.raft) : peer->state.term;
+    return word->leads && word->term >= term && co_peer_leads(coordinator, peer);
+}
+
+/* Crashed is crashed, whenever the leader said it.
+ *
+ * SUBTLE: another voter's word is no verdict, and not nothing.
+ *  1. What the leader sends does not reach this node, while what other voters send does: so the node is not ALONE.
+ *  2. The leader does not hear it either, and has it declared crashed; another node serves its logs and takes appends.
+ *  3. This node serves reads of the past for as long as its cable is cut in that way.
+ * So the node asks the leader anew, and serves no reads until the leader has answered. */
+static void crash_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
+                       const struct word *word, bool leads)
+{
+    if (word->incarnation < coordinator->incarnation ||
+        (word->incarnation == coordinator->incarnation && !word->crashed))
+        return;
+    if (leads)
+        co_standing_set(coordinator, LEAT_STANDING_CRASHED);
+    else if (co_peer_votes(coordinator, peer) && !LEAT_BUG(CRASH_UNHEEDED))
+        co_standing_set(coordinator, LEAT_STANDING_ALONE);
+}
+
+void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                  const struct leat_frame *frame)
+{
+    struct co_detect *it = &coordinator->detect;
+    struct word word;
+    if (!word_read(peer, frame, &word)) return;
+    word_send(coordinator, peer, CO_KIND_PONG, word.number);
+    if (coordinator->incarnation == 0 || !co_same_cluster(coordinator, peer)) return;
+    bool leads = leader_says(coordinator, peer, &word);
+    /* Told twice, and nothing came in between: not just on its way. */
+    if (leads && word.applied > coordinator->applied && it->behind == coordinator->applied)
+        co_feed_behind(coordinator, peer, word.applied);
+    if (leads) it->behind = word.applied > coordinator->applied ? coordinator->applied : 0;
+    crash_take(coordinator, peer, &word, leads);
+    if (word.deaf) co_detect_deaf(coordinator, peer);
+}
+
+void co_pong_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                  const struct leat_frame *frame)
+{
+    struct co_detect *it = &coordinator->detect;
+    struct word word;
+    if (!word_read(peer, frame, &word)) return;
+    if (word.number > peer->pong_number) peer->pong_us = co_now(coordinator);
+    peer->pong_number = word.number;
+    peer->pong_term = word.term;
+    if (coordinator->incarnation == 0 || !co_same_cluster(coordinator, peer)) return;
+    bool leads = leader_says(coordinator, peer, &word);
+    crash_take(coordinator, peer, &word, leads);
+    if (it->standing != LEAT_STANDING_ALONE || word.number < it->alone_from) return;
+    if ((leads && word.incarnation == coordinator->incarnation) || still_leads(coordinator))
+        co_standing_set(coordinator, LEAT_STANDING_CONFIRMED);
+}

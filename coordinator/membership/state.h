@@ -1,0 +1,246 @@
+/* The coordinator as its parts share it: one actor's, on every node. */
+#ifndef LEAT_COORDINATOR_MEMBERSHIP_STATE_H
+#define LEAT_COORDINATOR_MEMBERSHIP_STATE_H
+
+#include "base/shares.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/metadata/machine.h"
+#include "coordinator/raft/drive.h"
+#include "link/link.h"
+
+/* Kinds of frames between coordinators: docs/cluster-protocol.md. Who may send one: membership/rights.c. */
+enum co_kind {
+    CO_KIND_STATE = LEAT_NODE_KIND_COORDINATOR, /* 272 */
+    CO_KIND_RAFT = 273,
+    CO_KIND_INSTALL = 274,
+    CO_KIND_FORM = 275,
+    CO_KIND_SUBMIT = 276,
+    CO_KIND_FEED = 277,
+    CO_KIND_ENTRIES = 278,
+    CO_KIND_SNAPSHOT = 279,
+    CO_KIND_JOIN = 280,
+    CO_KIND_ADMIN = 281,
+    CO_KIND_PING = 282,
+    CO_KIND_COLLECT = 283,
+    CO_KIND_PULL = 284,
+    CO_KIND_LOST = 285,
+    CO_KIND_PONG = 286,
+    CO_KIND_RECOVERY = 287,
+};
+enum {
+    CO_TICK_US = 100 * 1000,                  /* of a clustered coordinator */
+    CO_WAIT_TELL_US = 3 * 1000 * 1000,        /* others awaited for so long at a start: said */
+    CO_WAIT_TELL_AGAIN_US = 60 * 1000 * 1000, /* and said again */
+    CO_RESEND_US = 500 * 1000, /* a request that was not applied by then is sent again */
+    CO_CALL_US = 5 * 1000 * 1000,
+    CO_DOWN_AFTER_US = 3 * 1000 * 1000, /* a node that the leader has not heard of */
+    CO_FORGOTTEN_APPENDS =
+        250, /* heartbeats of a leader that sends nothing that is lacking: 20 s */
+    CO_PEERS_MAX = 1024,
+    CO_INTRODUCED_MAX = 2 * LEAT_VOTERS_MAX,
+    CO_CHUNK_BYTES = 512 * 1024, /* of a snapshot on its way */
+    CO_FEED_BYTES = 1024 * 1024, /* of entries in one message to a learner */
+    CO_FEED_SNAPSHOTS_MAX = 4,   /* under way to learners at once */
+    CO_SNAPSHOT_BYTES_MAX =
+        512 * 1024 * 1024, /* that anyone may announce; memory is taken as it comes */
+    CO_ELECTION_MS = 400,
+    CO_HEARTBEAT_MS = 80,
+    CO_RECORD_HEADER_BYTES = 4, /* u32 length before each entry of a SUBMIT */
+    CO_SUBMIT_COMMANDS_MAX = 2048,
+    CO_SUBMIT_BYTES_MAX = 1024 * 1024,
+    CO_CATCH_UP_TRIES = 20,
+    CO_PROBES_MAX = 64, /* addresses that are tried at once */
+};
+
+/* What a peer has said of itself. */
+struct co_state {
+    bool known;
+    uint8_t cluster_id[16];
+    uint64_t incarnation;
+    uint32_t role; /* enum leat_voter_role */
+    uint64_t voter_id, term, leader_id, applied;
+    char node[LEAT_NODE_NAME_BYTES_MAX + 1];
+    char address[LEAT_ADDRESS_BYTES_MAX + 1];
+};
+
+/* A voter's word that it has lost the leader. */
+struct co_lost {
+    uint64_t term, leader, last_index, last_term, since_us;
+};
+/* A node, or the leader, as it is heard here. */
+struct co_watch {
+    uint64_t incarnation;
+    uint64_t said_us;  /* when it was heard */
+    uint64_t heard_us; /* and how long this process stood still since: from here on it is silent */
+    uint64_t gap_us;   /* longest silence of late */
+    bool heard;
+    bool dead; /* nobody listens at its address */
+    bool lost; /* it led, and a majority had lost it */
+};
+struct co_detect {
+    struct leat_timer timer;
+    uint64_t expected_us; /* when the next round is due */
+    uint64_t judged_us;   /* until when silence says something: this round, or the last one */
+    uint64_t heard_us;    /* anybody, and for how long this process stood still since */
+    enum leat_standing standing;
+    bool deaf;           /* leads, and has lost a majority */
+    uint64_t number;     /* of this round, in pings */
+    uint64_t alone_from; /* answers to pings from this number on count */
+    uint64_t leader, leader_term;
+    struct co_watch leader_watch;
+    uint64_t behind; /* what was applied when the leader had applied more; 0: it had not */
+    bool lost;
+    uint64_t lost_leader, lost_term, lost_told_us;
+    struct leat_list probes;
+    unsigned probe_count;
+    struct leat_timer again; /* for probes that rest */
+};
+
+struct co_peer {
+    struct leat_list list;
+    struct leat_coordinator *coordinator;
+    struct leat_link *link;
+    bool wanted; /* opened: its address is one of a voter */
+    /* The last attempt to reach it failed; "" = none did, or it was met since. Refused: somebody is there. */
+    char why[LEAT_ERROR_TEXT_BYTES];
+    bool refused;
+    struct co_state state;
+    struct co_lost lost;
+    uint64_t pong_number, pong_term, pong_us; /* its last answer to a ping, and when that came */
+    /* What it is being fed, when it is a learner that asked. */
+    bool feeding, feed_busy;
+    uint64_t feed_next; /* index of the next entry for it */
+    uint8_t *feed_snapshot;
+    size_t feed_bytes, feed_offset;
+    uint64_t feed_index;
+};
+
+/* A snapshot of raft's that is being sent to a voter, or received from one. */
+struct co_install {
+    uint64_t id;                 /* of the other; 0: free */
+    uint64_t connection_of_link; /* sending: which peer */
+    struct co_peer *peer;
+    uint8_t *bytes;
+    size_t total, offset;
+    struct raft_install_snapshot meta; /* conf: encoded below */
+    uint8_t *conf;
+    size_t conf_bytes;
+};
+
+struct co_change { /* of the voters, on the leader */
+    bool running;
+    bool replace, left; /* left: the old id of its address has gone */
+    bool confirmed;     /* the node itself has said so, after it was asked for */
+    bool lacked;        /* its vote was missing when this change looked */
+    char node[LEAT_NODE_NAME_BYTES_MAX + 1];
+    uint64_t voter_id, since_us;
+    unsigned tries;
+    bool calling;
+    uint64_t calling_until_us, call_number; /* answers to earlier calls mean nothing */
+    struct leat_coordinate *request;        /* of this node; or */
+    struct leat_link_ticket ticket;
+    bool has_ticket;
+};
+
+/* What becomes of a peer and what it asks for, for the parts that stand above membership/peers.c. */
+struct co_peer_events {
+    void (*on_request)(void *owner, struct leat_link *link, const struct leat_frame *frame,
+                       const struct leat_link_ticket *ticket);
+    void (*on_state)(struct leat_coordinator *coordinator); /* a peer has said how it is */
+    /* A connection that was up has ended; what its peer had said is still there. */
+    void (*on_down)(struct leat_coordinator *coordinator, const struct co_peer *peer);
+    /* Nothing under way for this peer goes on. */
+    void (*on_reset)(struct leat_coordinator *coordinator, struct co_peer *peer);
+};
+
+struct leat_coordinator {
+    const struct leat_env *env;
+    struct leat_coordinator_options options;
+    struct leat_timers timers;
+    struct leat_raft_drive drive;
+    struct leat_machine machine;
+    struct leat_timer begin_timer, tick_timer;
+    bool clustered; /* has a node address */
+    bool votes;     /* raft runs here */
+    bool begun;     /* streams were told */
+    bool ready;
+    uint64_t wait_tell_us; /* when to say next for whom a start waits; 0: not begun */
+    bool current;          /* a learner: its tables are whole */
+    uint64_t applied;
+    uint64_t incarnation; /* own, since NODE_UP */
+    leat_err failed;
+    char failed_why[LEAT_ERROR_TEXT_BYTES], why[LEAT_ERROR_TEXT_BYTES];
+    char address[128]; /* where it listens */
+    /* Requests. */
+    uint64_t session, next_sequence;
+    struct leat_list queue; /* to be sent */
+    size_t queue_count;
+    struct leat_shares shares; /* of those in the queue that clients asked for */
+    struct leat_list pending;  /* sent, not applied */
+    struct leat_coordinate *adopting;
+    unsigned adopt_tries;
+    struct leat_coordinate ready_request, watch_request;
+    bool ready_asked, watching;
+    /* A SUBMIT is under way to this leader; a call to an earlier one, if its answer still comes,
+     * means nothing any more. */
+    struct co_peer *submitting_to;
+    uint64_t submit_number;
+    uint64_t pending_term; /* of the leader that has what is pending */
+    struct raft_buffer commands[CO_SUBMIT_COMMANDS_MAX];
+    /* Peers. */
+    struct leat_links *links;
+    struct leat_link_handler handler;
+    const struct co_peer_events *peer_events; /* what other parts do about them */
+    char introduced[CO_INTRODUCED_MAX]
+                   [LEAT_NODE_NAME_BYTES_MAX + 1]; /* voters, by a voter's word */
+    uint32_t introduced_next;
+    struct leat_list peers;
+    uint32_t peer_count;
+    uint64_t state_told_term, state_told_configuration;
+    uint32_t state_told_role;
+    uint64_t leads_since_us;
+    struct {
+        uint64_t last, term, appends; /* empty, by a leader that has committed more */
+    } forgotten;
+    struct co_watch watch[LEAT_NODES_MAX];
+    struct co_detect detect;
+    /* Forming, voters. */
+    enum leat_voter_role forming; /* EMPTY, PREPARED; LEARNER: nothing to do */
+    uint64_t voter_id;
+    uint8_t cluster_id[16]; /* known before the entry that says it is committed; zeros: none */
+    bool forgot;
+    uint8_t *form_body; /* prepared */
+    size_t form_bytes;
+    bool form_calling;
+    unsigned form_answers, form_wanted, form_ok;
+    struct co_change change;
+    uint64_t join_count; /* calls made */
+    struct co_install sends[LEAT_VOTERS_MAX], receive;
+    /* A learner's own side. */
+    struct co_peer *feeder;
+    uint8_t *feed_in;
+    size_t feed_in_total, feed_in_offset;
+    uint64_t feed_in_index, fed_us;
+    /* What the leader has asked of this node for recovery, in the broker's hands or waiting. */
+    struct leat_list collects, pullings;
+    unsigned collecting_count, pulling_count;
+    uint64_t complaints, complained_us; /* about peers that say what they may not */
+    struct co_recovery *recovery;       /* NULL: this node does not recover */
+};
+
+static inline uint64_t co_now(const struct leat_coordinator *coordinator)
+{
+    return coordinator->env->clock->now_us(coordinator->env->clock->ctx);
+}
+static inline bool co_leads(const struct leat_coordinator *coordinator)
+{
+    return coordinator->votes && leat_raft_drive_leads(&coordinator->drive);
+}
+
+/* Crashes are declared, and streamlets recovered, where the broker can do its part. */
+static inline bool co_recovers(const struct leat_coordinator *coordinator)
+{
+    return coordinator->clustered && coordinator->options.on_collect != NULL;
+}
+
+#endif

@@ -1,0 +1,15 @@
+/* How the coordinator stands, for people. */
+#ifndef LEAT_COORDINATOR_MEMBERSHIP_STATUS_H
+#define LEAT_COORDINATOR_MEMBERSHIP_STATUS_H
+
+#include "coordinator/membership/state.h"
+
+/* status.c */
+/** All but what recovery says. */
+void co_status_fill(struct leat_coordinator *coordinator, struct leat_coordinator_status *out);
+void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us);
+/** Why what waits for the leader gets no answer, and what helps: for whoever asked. before: goes in front. */
+void co_leader_lacks_tell(struct leat_coordinator *coordinator, const char *before, char *out,
+                          size_t bytes);
+
+#endif

@@ -1,0 +1,260 @@
+/* Who votes: raft's configuration names each voter's node beside its address.
+ *
+ * SUBTLE: an address says nothing of who somebody is.
+ *  1. Voter n1 is at 10.0.0.1:7701. A node that does not vote comes up under its own name with that address.
+ *  2. Were the voter found by its address in the tables, that node would be the voter now: it would have others
+ *     declared crashed, and send entries of raft's.
+ * So the name that a peer proved in its handshake is held against the name in the configuration, which is
+ * durable before anything is committed, and which every voter has. An address is there to be reached. */
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/membership/rights.h"
+#include "coordinator/membership/voters.h"
+
+void co_voter_read(const char *text, struct leat_machine_voter *out)
+{
+    const char *space = strchr(text, ' ');
+    size_t bytes = space ? (size_t)(space - text) : strlen(text);
+    memset(out, 0, sizeof *out);
+    if (bytes > LEAT_ADDRESS_BYTES_MAX) return; /* reaches nobody */
+    memcpy(out->address, text, bytes);
+    if (space && strlen(space + 1) <= LEAT_NODE_NAME_BYTES_MAX)
+        memcpy(out->name, space + 1, strlen(space + 1));
+}
+
+void co_voter_write(char out[CO_VOTER_BYTES_MAX + 1], const char *address, const char *name)
+{
+    snprintf(out, CO_VOTER_BYTES_MAX + 1, "%.127s %.255s", address, name);
+}
+
+/* ---- whose name is known by where it was reached ---- */
+
+const struct co_peer *co_peer_reached(const struct leat_coordinator *coordinator,
+                                      const char *address)
+{
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (peer->wanted && leat_link_is_up(peer->link) && peer->state.known &&
+            strcmp(leat_link_address(peer->link), address) == 0)
+            return peer;
+    }
+    return NULL;
+}
+
+static bool is_listed(const struct leat_coordinator *coordinator, const char *address)
+{
+    for (uint32_t i = 0; i < coordinator->options.voter_count; i++)
+        if (strcmp(coordinator->options.voters[i], address) == 0) return true;
+    return false;
+}
+
+/* Where a voter is known by its name, its address says nothing: another node may have that while it is down. */
+static bool address_tells(const struct leat_coordinator *coordinator, const char *address)
+{
+    const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
+    const struct leat_machine *machine = &coordinator->machine;
+    struct leat_machine_voter voter;
+    for (unsigned i = 0; coordinator->votes && i < configuration->n; i++) {
+        co_voter_read(configuration->servers[i].address, &voter);
+        if (strcmp(voter.address, address) == 0) return !voter.name[0];
+    }
+    for (uint32_t i = 0; i < machine->voter_count; i++)
+        if (strcmp(machine->voters[i].address, address) == 0) return !machine->voters[i].name[0];
+    return is_listed(coordinator, address);
+}
+
+/* At an address that is a voter's by the operator's list, or by a configuration without its name. */
+static bool name_was_reached(const struct leat_coordinator *coordinator, const char *name)
+{
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (peer->wanted && leat_link_is_up(peer->link) &&
+            strcmp(leat_link_peer(peer->link)->node, name) == 0 &&
+            address_tells(coordinator, leat_link_address(peer->link)))
+            return true;
+    }
+    return false;
+}
+
+/* ---- raft's servers ---- */
+
+const struct raft_server *co_server_of_id(const struct leat_coordinator *coordinator, uint64_t id)
+{
+    const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
+    for (unsigned i = 0; i < configuration->n; i++)
+        if (configuration->servers[i].id == id) return &configuration->servers[i];
+    return NULL;
+}
+
+/* A configuration that was made before there were names has none, until the leader has written them down: then
+ * the voter is whoever was reached at its address from here. */
+bool co_server_is(const struct leat_coordinator *coordinator, const struct raft_server *server,
+                  const char *name)
+{
+    struct leat_machine_voter voter;
+    co_voter_read(server->address, &voter);
+    if (voter.name[0]) return strcmp(voter.name, name) == 0;
+    const struct co_peer *peer = co_peer_reached(coordinator, voter.address);
+    return peer && strcmp(leat_link_peer(peer->link)->node, name) == 0;
+}
+
+const struct raft_server *co_server_of_node(const struct leat_coordinator *coordinator,
+                                            const char *name)
+{
+    const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
+    for (unsigned i = 0; i < configuration->n; i++)
+        if (co_server_is(coordinator, &configuration->servers[i], name))
+            return &configuration->servers[i];
+    return NULL;
+}
+
+/* ---- does that peer vote? ---- */
+
+static bool voter_is_committed(const struct leat_machine *machine, const char *name)
+{
+    for (uint32_t i = 0; i < machine->voter_count; i++)
+        if (strcmp(machine->voters[i].name, name) == 0) return true;
+    return false;
+}
+
+static bool was_introduced(const struct leat_coordinator *coordinator, const char *name)
+{
+    for (uint32_t i = 0; i < CO_INTRODUCED_MAX; i++)
+        if (strcmp(coordinator->introduced[i], name) == 0) return true;
+    return false;
+}
+
+/* SUBTLE: raft takes messages of voters that this one's configuration lacks.
+ *  1. This voter is away while others become voters, or are replaced one by one; it comes back, and knows none of them.
+ *  2. Its vote is needed for a majority, and whoever leads, or wants to, has an id that it never heard of.
+ * So such an id counts, for whoever follows nobody, or that one: else any node that makes up an id could depose a
+ * leader that is heard. And of a node only that votes here under another id (a replaced voter keeps its name),
+ * that was reached where the operator's list has a voter, or that a voter has in its configuration: else any node
+ * that makes up an id could lead whoever has just started. */
+static bool newcomer_counts(const struct leat_coordinator *coordinator, const struct co_peer *peer)
+{
+    const char *name = leat_link_peer(peer->link)->node, *address = NULL;
+    raft_id leader = 0;
+    raft_leader((struct raft *)(uintptr_t)&coordinator->drive.raft, &leader, &address);
+    if (leader != 0 && leader != peer->state.voter_id) return false;
+    return co_server_of_node(coordinator, name) || name_was_reached(coordinator, name) ||
+           was_introduced(coordinator, name);
+}
+
+/* By what this node has itself, and by nobody's word. */
+static bool votes_by_itself(const struct leat_coordinator *coordinator, const struct co_peer *peer)
+{
+    const char *name = leat_link_peer(peer->link)->node;
+    if (!coordinator->votes || coordinator->drive.raft.configuration.n == 0)
+        return name_was_reached(coordinator, name) ||
+               voter_is_committed(&coordinator->machine, name);
+    const struct raft_server *server = co_server_of_id(coordinator, peer->state.voter_id);
+    return server && co_server_is(coordinator, server, name);
+}
+
+bool co_peer_votes(const struct leat_coordinator *coordinator, const struct co_peer *peer)
+{
+    if (!peer->link || !leat_link_is_up(peer->link) || !peer->state.known) return false;
+    if (votes_by_itself(coordinator, peer)) return true;
+    if (!coordinator->votes || coordinator->drive.raft.configuration.n == 0)
+        return was_introduced(coordinator, leat_link_peer(peer->link)->node);
+    return !co_server_of_id(coordinator, peer->state.voter_id) &&
+           newcomer_counts(coordinator, peer);
+}
+
+/* ---- who else votes, by a voter's word ---- */
+
+uint64_t co_configuration_index(const struct leat_coordinator *coordinator)
+{
+    const struct raft *raft = &coordinator->drive.raft;
+    if (!coordinator->votes) return 0;
+    return raft->configuration_uncommitted_index ? raft->configuration_uncommitted_index
+                                                 : raft->configuration_committed_index;
+}
+
+void co_introductions_write(const struct leat_coordinator *coordinator,
+                            struct leat_msg_writer *writer)
+{
+    const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
+    struct leat_machine_voter voters[LEAT_VOTERS_MAX];
+    uint32_t count = 0;
+    for (unsigned i = 0; coordinator->votes && i < configuration->n && count < LEAT_VOTERS_MAX;
+         i++) {
+        co_voter_read(configuration->servers[i].address, &voters[count]);
+        count += configuration->servers[i].role == RAFT_VOTER && voters[count].name[0] != 0;
+    }
+    leat_msg_write_array(writer, count);
+    for (uint32_t i = 0; i < count; i++)
+        leat_msg_write_string(writer, voters[i].name, strlen(voters[i].name));
+}
+
+/* SUBTLE: what one voter has in its configuration counts for another, whose configuration is older.
+ *  1. n0, n1 and n2 vote; n2 is away while n3 becomes a voter. n0 leads, has an entry on n3 only, and dies.
+ *  2. n2 comes back. n1 gets no vote of n3, whose log is longer, and n3 none of n2, which does not know it: three of
+ *     four are there, and nobody leads for as long as n0 is away.
+ * So the word of n1, which n2 knows by itself, is taken; not that of whoever was introduced. Voters keep their names:
+ * what was said once stays right. */
+void co_introductions_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
+                           struct leat_msg_reader *reader)
+{
+    if (!co_same_cluster(coordinator, peer) || !votes_by_itself(coordinator, peer)) return;
+    uint32_t count = leat_msg_read_array(reader);
+    for (uint32_t i = 0; i < count && i < LEAT_VOTERS_MAX; i++) {
+        struct leat_msg_string said = leat_msg_read_string(reader);
+        char name[LEAT_NODE_NAME_BYTES_MAX + 1] = "";
+        if (reader->failed || said.bytes == 0 || said.bytes >= sizeof name) return;
+        memcpy(name, said.text, said.bytes);
+        if (was_introduced(coordinator, name)) continue;
+        memcpy(coordinator->introduced[coordinator->introduced_next], name, sizeof name);
+        coordinator->introduced_next = (coordinator->introduced_next + 1) % CO_INTRODUCED_MAX;
+    }
+}
+
+/* ---- what is committed ---- */
+
+void co_voters_applied(struct leat_coordinator *coordinator,
+                       const struct raft_configuration *configuration)
+{
+    struct leat_machine *machine = &coordinator->machine;
+    memset(machine->voters, 0, sizeof machine->voters);
+    machine->voter_count = 0;
+    for (unsigned i = 0; i < configuration->n && i < LEAT_VOTERS_MAX; i++) {
+        struct leat_machine_voter *voter = &machine->voters[machine->voter_count++];
+        co_voter_read(configuration->servers[i].address, voter);
+    }
+}
+
+/* SUBTLE: the configuration is put right where it has no name of a voter, or an address that its voter has left.
+ * (1) A voter comes back at another address; it counts, by its name. (2) Those that start after that know the
+ * address of the configuration only, where nobody is. A name is written down where that node was reached from
+ * here, and is up there by the tables: by the tables alone, any node could have said so. */
+bool co_voter_correct(const struct leat_coordinator *coordinator, const struct raft_server *server,
+                      char out[CO_VOTER_BYTES_MAX + 1])
+{
+    struct leat_machine *machine = (struct leat_machine *)(uintptr_t)&coordinator->machine;
+    struct leat_machine_voter voter;
+    co_voter_read(server->address, &voter);
+    const struct co_peer *peer = co_peer_reached(coordinator, voter.address);
+    bool own = server->id == coordinator->voter_id;
+    const char *name = voter.name[0] ? voter.name
+                       : own         ? co_own_name(coordinator)
+                       : peer        ? leat_link_peer(peer->link)->node
+                                     : NULL;
+    const struct leat_machine_node *node =
+        name ? leat_machine_node_find(machine, name, strlen(name)) : NULL;
+    if (!node || node->info.state != LEAT_NODE_UP || node->info.crashed) return false;
+    const char *address = node->info.node_address;
+    if (!strchr(address, ':')) return false;
+    if (voter.name[0] ? strcmp(address, voter.address) == 0
+                      : !own && strcmp(address, voter.address) != 0)
+        return false;
+    for (uint32_t i = 0; i < machine->voter_count; i++)
+        if (strcmp(machine->voters[i].address, address) == 0 &&
+            strcmp(machine->voters[i].address, voter.address) != 0)
+            return false; /* another voter's, until that one is known to be elsewhere */
+    co_voter_write(out, address, name);
+    return true;
+}

@@ -1,0 +1,56 @@
+/* Who votes, and what this coordinator is itself. */
+#ifndef LEAT_COORDINATOR_MEMBERSHIP_VOTERS_H
+#define LEAT_COORDINATOR_MEMBERSHIP_VOTERS_H
+
+#include "coordinator/membership/state.h"
+
+/* self.c */
+const char *co_own_name(const struct leat_coordinator *coordinator);
+bool co_cluster_known(const struct leat_coordinator *coordinator);
+bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer);
+/** Gets its tables from a voter: who does not vote, or not yet. */
+bool co_learns(const struct leat_coordinator *coordinator);
+/** Raft begins to run here, after forming or joining. */
+leat_err co_vote_start(struct leat_coordinator *coordinator, struct leat_error *error);
+
+/* voters.c: a server's `address` in raft's configuration is "host:port name" */
+enum { CO_VOTER_BYTES_MAX = LEAT_ADDRESS_BYTES_MAX + 1 + LEAT_NODE_NAME_BYTES_MAX };
+void co_voter_read(const char *text, struct leat_machine_voter *out);
+void co_voter_write(char out[CO_VOTER_BYTES_MAX + 1], const char *address, const char *name);
+/** Whoever this node itself has connected to at the address of a voter, and has said its state; NULL. */
+const struct co_peer *co_peer_reached(const struct leat_coordinator *coordinator,
+                                      const char *address);
+const struct raft_server *co_server_of_id(const struct leat_coordinator *coordinator, uint64_t id);
+const struct raft_server *co_server_of_node(const struct leat_coordinator *coordinator,
+                                            const char *name);
+/** Is that server the node of this name? */
+bool co_server_is(const struct leat_coordinator *coordinator, const struct raft_server *server,
+                  const char *name);
+/** This configuration is committed, after all entries that are applied. */
+void co_voters_applied(struct leat_coordinator *coordinator,
+                       const struct raft_configuration *configuration);
+/** Of the entry with the configuration that this voter goes by; 0: none. */
+uint64_t co_configuration_index(const struct leat_coordinator *coordinator);
+/** The names of this voter's configuration, for STATE; and taken from the STATE of a peer, if that is a voter. */
+void co_introductions_write(const struct leat_coordinator *coordinator,
+                            struct leat_msg_writer *writer);
+void co_introductions_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
+                           struct leat_msg_reader *reader);
+/** Is the server's address or name to be put right, and how? Leader only. */
+bool co_voter_correct(const struct leat_coordinator *coordinator, const struct raft_server *server,
+                      char out[CO_VOTER_BYTES_MAX + 1]);
+
+/* voter_file.c */
+enum { CO_FILE_BODY_BYTES_MAX = 4096 /* nine voters of the longest names and addresses */ };
+leat_err co_file_save(struct leat_coordinator *coordinator, const char *name, const uint8_t *body,
+                      size_t count) LEAT_NODISCARD;
+/** *out_count 0: there is no such file. */
+leat_err co_file_load(struct leat_coordinator *coordinator, const char *name, uint8_t *out,
+                      size_t *out_count, struct leat_error *error) LEAT_NODISCARD;
+leat_err co_voter_save(struct leat_coordinator *coordinator,
+                       const uint8_t cluster_id[16]) LEAT_NODISCARD;
+/** Who this voter is: voter_id, cluster_id; 1 and none when nothing is written down. */
+leat_err co_voter_load(struct leat_coordinator *coordinator,
+                       struct leat_error *error) LEAT_NODISCARD;
+
+#endif

@@ -1,0 +1,274 @@
+/* COLLECT and PULL on their way to nodes: see recovery/collect.c for the other side. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
+
+enum {
+    CRASHED_BYTES_MAX = LEAT_NODE_NAME_BYTES_MAX + 16,
+    STREAMLET_BYTES_MAX = 16,
+    PULL_BYTES_MAX =
+        96 + LEAT_PULL_SOURCES_MAX * (LEAT_NODE_NAME_BYTES_MAX + LEAT_ADDRESS_BYTES_MAX + 24),
+};
+
+struct asking {
+    struct leat_link_call call;
+    struct leat_coordinator *coordinator;
+    struct leat_iov iov;
+    uint64_t incarnation, attempt;
+    uint32_t count; /* of pulls */
+    uint8_t control[32];
+    uint8_t payload[];
+};
+
+static struct asking *asking_make(struct leat_coordinator *coordinator, uint32_t node, size_t bytes)
+{
+    struct asking *it = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *it + bytes);
+    if (!it) return NULL;
+    it->coordinator = coordinator;
+    it->incarnation = coordinator->machine.nodes[node].info.incarnation;
+    it->attempt = coordinator->recovery->attempt;
+    return it;
+}
+
+/* ---- collect ---- */
+
+static void rows_give(struct leat_coordinator *coordinator, uint64_t incarnation, uint64_t attempt,
+                      leat_err rc, const struct leat_frame *answer)
+{
+    struct leat_collect collect = {.attempt = attempt, .rc = rc};
+    if (rc == LEAT_OK)
+        collect.rc = co_rows_decode(answer->payload, answer->payload_bytes, &collect.rows,
+                                    &collect.row_count);
+    co_recovery_rows(coordinator, incarnation, &collect);
+    leat_mem_free(collect.rows);
+}
+
+static void collect_answered(struct leat_link_call *call, leat_err rc,
+                             const struct leat_frame *answer, const struct leat_error *error)
+{
+    struct asking *it = call->owner;
+    (void)error;
+    if (rc != LEAT_E_CANCELLED)
+        rows_give(it->coordinator, it->incarnation, it->attempt, rc, answer);
+    leat_mem_free(it);
+}
+
+static void asked_write(struct leat_msg_writer *writer, const struct co_recovery *recovery)
+{
+    leat_msg_write_array(writer, 2);
+    leat_msg_write_array(writer, (uint32_t)recovery->crashed_count);
+    for (size_t i = 0; i < recovery->crashed_count; i++) {
+        leat_msg_write_array(writer, 2);
+        leat_msg_write_string(writer, recovery->crashed[i].name, strlen(recovery->crashed[i].name));
+        leat_msg_write_u64(writer, recovery->crashed[i].incarnation);
+    }
+    leat_msg_write_array(writer, recovery->streamlet_count);
+    for (uint32_t i = 0; i < recovery->streamlet_count; i++) {
+        leat_msg_write_array(writer, 2);
+        leat_msg_write_u64(writer, recovery->streamlets[i].ref.stream);
+        leat_msg_write_u64(writer, recovery->streamlets[i].ref.streamlet);
+    }
+}
+
+static leat_err collect_here(struct leat_coordinator *coordinator)
+{
+    const struct co_recovery *recovery = coordinator->recovery;
+    struct co_streamlet *refs =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, recovery->streamlet_count, sizeof *refs);
+    if (!refs) return LEAT_E_NO_MEMORY;
+    for (uint32_t i = 0; i < recovery->streamlet_count; i++)
+        refs[i] = recovery->streamlets[i].ref;
+    struct co_collect_asked asked = {recovery->crashed, recovery->crashed_count, refs,
+                                     recovery->streamlet_count};
+    leat_err rc = co_collect_add(coordinator, recovery->attempt, recovery->index, &asked, NULL);
+    leat_mem_free(refs);
+    return rc;
+}
+
+static leat_err collect_there(struct leat_coordinator *coordinator, uint32_t node)
+{
+    const struct co_recovery *recovery = coordinator->recovery;
+    size_t bytes = 32 + recovery->crashed_count * CRASHED_BYTES_MAX +
+                   (size_t)recovery->streamlet_count * STREAMLET_BYTES_MAX;
+    struct asking *it = asking_make(coordinator, node, bytes);
+    if (!it) return LEAT_E_NO_MEMORY;
+    struct co_peer *peer = co_peer_of_incarnation(coordinator, it->incarnation);
+    struct leat_msg_writer control, payload;
+    leat_msg_writer_init(&control, it->control, sizeof it->control);
+    leat_msg_write_array(&control, 2);
+    leat_msg_write_u64(&control, recovery->attempt);
+    leat_msg_write_u64(&control, recovery->index);
+    leat_msg_writer_init(&payload, it->payload, bytes);
+    asked_write(&payload, recovery);
+    LEAT_ASSERT(!control.overflow && !payload.overflow);
+    it->iov = (struct leat_iov){it->payload, payload.used};
+    it->call = (struct leat_link_call){.kind = CO_KIND_COLLECT,
+                                       .control = it->control,
+                                       .control_bytes = control.used,
+                                       .payload = &it->iov,
+                                       .payload_count = 1,
+                                       .timeout_us = CO_COLLECT_WAIT_US_MAX,
+                                       .on_done = collect_answered,
+                                       .owner = it};
+    co_state_tell(coordinator, false); /* that it leads: else nobody hears it in that */
+    leat_err rc = peer ? leat_link_call(peer->link, &it->call) : LEAT_E_CLOSED;
+    if (rc != LEAT_OK) leat_mem_free(it);
+    return rc;
+}
+
+void co_recovery_ask(struct leat_coordinator *coordinator, uint32_t node)
+{
+    uint64_t incarnation = coordinator->machine.nodes[node].info.incarnation;
+    leat_err rc = incarnation == coordinator->incarnation ? collect_here(coordinator)
+                                                          : collect_there(coordinator, node);
+    if (rc != LEAT_OK)
+        rows_give(coordinator, incarnation, coordinator->recovery->attempt, rc, NULL);
+}
+
+/* ---- pull ---- */
+
+static void pulled(struct leat_coordinator *coordinator, uint64_t incarnation, uint64_t attempt,
+                   leat_err rc, uint32_t count)
+{
+    leat_err codes[CO_PULLS_MAX];
+    for (uint32_t i = 0; i < count; i++)
+        codes[i] = rc;
+    co_recovery_pulled(coordinator, incarnation, attempt, codes, count);
+}
+
+static void pull_answered(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
+                          const struct leat_error *error)
+{
+    struct asking *it = call->owner;
+    leat_err codes[CO_PULLS_MAX];
+    (void)error;
+    if (rc == LEAT_OK) {
+        struct leat_msg_reader reader;
+        leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+        (void)leat_msg_read_array(&reader);
+        (void)leat_msg_read_string(&reader);
+        uint32_t count = leat_msg_read_array(&reader);
+        if (count != it->count) reader.failed = true;
+        for (uint32_t i = 0; i < it->count; i++)
+            codes[i] = (leat_err)leat_msg_read_u32(&reader);
+        if (reader.failed) rc = LEAT_E_INVALID;
+    }
+    if (rc == LEAT_OK)
+        co_recovery_pulled(it->coordinator, it->incarnation, it->attempt, codes, it->count);
+    else if (rc != LEAT_E_CANCELLED)
+        pulled(it->coordinator, it->incarnation, it->attempt, rc, it->count);
+    leat_mem_free(it);
+}
+
+static bool source_has(const struct co_row *row, const struct co_task *task)
+{
+    return task->before ? row->before : row->holds;
+}
+
+static void pull_fill(struct leat_coordinator *coordinator, const struct co_task *task,
+                      struct leat_pull *pull)
+{
+    struct co_recovery *recovery = coordinator->recovery;
+    const struct co_recover_log *log = &recovery->logs[task->log];
+    const struct leat_machine_stream *stream =
+        leat_machine_stream_find(&coordinator->machine, log->ref.stream);
+    memset(pull, 0, sizeof *pull);
+    pull->attempt = recovery->attempt;
+    pull->log = log->ref;
+    pull->segment = log->tail.segment - (task->before ? 1 : 0);
+    pull->extent = task->before ? log->before : log->tail.extent;
+    pull->next_offset = task->before ? log->before_next_offset : log->tail.next_offset;
+    pull->epoch = log->seen.stamp_epoch;
+    pull->version = log->seen.stamp_version;
+    pull->durability = stream ? stream->desc->settings.durability : LEAT_DURABILITY_DISK;
+    for (uint32_t i = 0; i < log->row_count && pull->source_count < LEAT_PULL_SOURCES_MAX; i++) {
+        const struct co_row *row = &recovery->rows[log->row_first + i];
+        const struct leat_node_info *info = &coordinator->machine.nodes[row->node].info;
+        const struct co_row *last = i > 0 ? row - 1 : NULL;
+        bool again = last && last->node == row->node && source_has(last, task);
+        if (!source_has(row, task) || again || info->crashed) continue;
+        struct leat_pull_source *source = &pull->sources[pull->source_count++];
+        memcpy(source->node, info->name, sizeof source->node);
+        memcpy(source->node_address, info->node_address, sizeof source->node_address);
+        source->incarnation = info->incarnation;
+    }
+}
+
+static void pull_write(struct leat_msg_writer *writer, const struct leat_pull *pull)
+{
+    leat_msg_write_array(writer, 11);
+    leat_msg_write_u64(writer, pull->log.stream);
+    leat_msg_write_u64(writer, pull->log.streamlet);
+    leat_msg_write_u64(writer, pull->log.log);
+    leat_msg_write_u64(writer, pull->segment);
+    leat_msg_write_u64(writer, pull->extent.bytes);
+    leat_msg_write_u64(writer, pull->extent.crc);
+    leat_msg_write_u64(writer, pull->next_offset);
+    leat_msg_write_u64(writer, pull->epoch.v);
+    leat_msg_write_u64(writer, pull->version);
+    leat_msg_write_u64(writer, (uint64_t)pull->durability);
+    leat_msg_write_array(writer, pull->source_count);
+    for (uint32_t i = 0; i < pull->source_count; i++) {
+        const struct leat_pull_source *source = &pull->sources[i];
+        leat_msg_write_array(writer, 3);
+        leat_msg_write_string(writer, source->node, strlen(source->node));
+        leat_msg_write_string(writer, source->node_address, strlen(source->node_address));
+        leat_msg_write_u64(writer, source->incarnation);
+    }
+}
+
+static leat_err pull_there(struct leat_coordinator *coordinator, uint32_t node,
+                           const struct leat_pull *pulls, uint32_t count)
+{
+    size_t bytes = 16 + (size_t)count * PULL_BYTES_MAX;
+    struct asking *it = asking_make(coordinator, node, bytes);
+    if (!it) return LEAT_E_NO_MEMORY;
+    struct co_peer *peer = co_peer_of_incarnation(coordinator, it->incarnation);
+    struct leat_msg_writer control, payload;
+    leat_msg_writer_init(&control, it->control, sizeof it->control);
+    leat_msg_write_array(&control, 1);
+    leat_msg_write_u64(&control, coordinator->recovery->attempt);
+    leat_msg_writer_init(&payload, it->payload, bytes);
+    leat_msg_write_array(&payload, count);
+    for (uint32_t i = 0; i < count; i++)
+        pull_write(&payload, &pulls[i]);
+    LEAT_ASSERT(!control.overflow && !payload.overflow);
+    it->count = count;
+    it->iov = (struct leat_iov){it->payload, payload.used};
+    it->call = (struct leat_link_call){.kind = CO_KIND_PULL,
+                                       .control = it->control,
+                                       .control_bytes = control.used,
+                                       .payload = &it->iov,
+                                       .payload_count = 1,
+                                       .timeout_us = CO_PULL_US_MAX,
+                                       .on_done = pull_answered,
+                                       .owner = it};
+    leat_err rc = peer ? leat_link_call(peer->link, &it->call) : LEAT_E_CLOSED;
+    if (rc != LEAT_OK) leat_mem_free(it);
+    return rc;
+}
+
+void co_recovery_pull(struct leat_coordinator *coordinator, uint32_t node)
+{
+    struct co_recovery *recovery = coordinator->recovery;
+    uint32_t next = recovery->pulls[node].next, count = recovery->pulls[node].end - next;
+    if (count == 0 || recovery->pulls[node].in_flight) return;
+    if (count > CO_PULLS_MAX) count = CO_PULLS_MAX;
+    uint64_t incarnation = coordinator->machine.nodes[node].info.incarnation;
+    struct leat_pull *pulls = leat_mem_calloc(LEAT_MEM_COORDINATOR, count, sizeof *pulls);
+    leat_err rc = LEAT_E_NO_MEMORY;
+    recovery->pulls[node].in_flight = count;
+    for (uint32_t i = 0; i < count && pulls; i++)
+        pull_fill(coordinator, &recovery->tasks[next + i], &pulls[i]);
+    if (pulls && incarnation == coordinator->incarnation)
+        rc = co_pull_add(coordinator, pulls, count, NULL);
+    else if (pulls)
+        rc = pull_there(coordinator, node, pulls, count);
+    leat_mem_free(pulls);
+    /* One message's worth of refusals; what follows for this node fails likewise, in turn. */
+    if (rc != LEAT_OK) pulled(coordinator, incarnation, recovery->attempt, rc, count);
+}

@@ -1,0 +1,501 @@
+/* What the leader asks of every node when streamlets have lost their owner: what do you hold, and
+ * will you hold this. Here is the side that is asked; the broker answers. Also the tables' word on
+ * where logs end, for whoever owns them now. docs/recovery.md has the whole. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "coordinator/membership/feed.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
+
+/* COLLECT [attempt, index] + [[[node, incarnation]...], [[stream, streamlet]...]]
+ *   answer [attempt] + [row...]
+ * PULL [attempt] + [[stream, streamlet, log, segment, bytes, crc, next offset, epoch, version,
+ *   durability, [[node, node address, incarnation]...]]...]
+ *   answer [text of the first failure, [code...]] */
+
+enum {
+    ROW_FIELDS = 19,
+    ROW_BYTES_MAX = 128,
+    PULL_FIELDS = 11,
+};
+
+/* ---- rows ---- */
+
+static void row_write(struct leat_msg_writer *writer, const struct leat_replica_row *row)
+{
+    leat_msg_write_array(writer, ROW_FIELDS);
+    leat_msg_write_u64(writer, row->log.stream);
+    leat_msg_write_u64(writer, row->log.streamlet);
+    leat_msg_write_u64(writer, row->log.log);
+    leat_msg_write_u64(writer, row->segment);
+    leat_msg_write_u64(writer, (uint64_t)row->kind);
+    leat_msg_write_u64(writer, row->epoch.v);
+    leat_msg_write_u64(writer, row->version);
+    leat_msg_write_u64(writer, row->extent.bytes);
+    leat_msg_write_u64(writer, row->extent.crc);
+    leat_msg_write_u64(writer, row->previous.bytes);
+    leat_msg_write_u64(writer, row->previous.crc);
+    leat_msg_write_u64(writer, row->base_offset);
+    leat_msg_write_u64(writer, row->next_offset);
+    leat_msg_write_i64(writer, row->max_timestamp_ms);
+    leat_msg_write_bool(writer, row->only_start);
+    leat_msg_write_bool(writer, row->durable);
+    leat_msg_write_bool(writer, row->holds_tail);
+    leat_msg_write_bool(writer, row->ragged);
+    leat_msg_write_bool(writer, row->tentative);
+}
+
+static void row_read(struct leat_msg_reader *reader, struct leat_replica_row *row)
+{
+    uint32_t fields = leat_msg_read_array(reader);
+    row->log = leat_machine_log_ref_read(reader);
+    row->segment = leat_msg_read_u64(reader);
+    uint32_t kind = leat_msg_read_u32(reader);
+    row->kind = (enum leat_replica_kind)kind;
+    row->epoch.v = leat_msg_read_u32(reader);
+    row->version = leat_msg_read_u32(reader);
+    row->extent.bytes = leat_msg_read_u32(reader);
+    row->extent.crc = leat_msg_read_u32(reader);
+    row->previous.bytes = leat_msg_read_u32(reader);
+    row->previous.crc = leat_msg_read_u32(reader);
+    row->base_offset = leat_msg_read_u64(reader);
+    row->next_offset = leat_msg_read_u64(reader);
+    row->max_timestamp_ms = leat_msg_read_i64(reader);
+    row->only_start = leat_msg_read_bool(reader);
+    row->durable = leat_msg_read_bool(reader);
+    row->holds_tail = leat_msg_read_bool(reader);
+    row->ragged = leat_msg_read_bool(reader);
+    row->tentative = leat_msg_read_bool(reader);
+    if (fields < ROW_FIELDS || kind < LEAT_REPLICA_MARK || kind > LEAT_REPLICA_LOST)
+        reader->failed = true;
+    else if (fields > ROW_FIELDS)
+        leat_msg_skip_n(reader, fields - ROW_FIELDS);
+}
+
+leat_err co_rows_decode(const uint8_t *bytes, size_t count, struct leat_replica_row **out_rows,
+                        size_t *out_count)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, bytes, count);
+    uint32_t rows = leat_msg_read_array(&reader); /* no more than there are bytes */
+    if (reader.failed || rows > CO_COLLECT_ROWS_MAX) return LEAT_E_INVALID;
+    struct leat_replica_row *out = leat_mem_calloc(LEAT_MEM_COORDINATOR, rows + 1, sizeof *out);
+    if (!out) return LEAT_E_NO_MEMORY;
+    for (uint32_t i = 0; i < rows && !reader.failed; i++)
+        row_read(&reader, &out[i]);
+    if (!leat_msg_read_done(&reader)) {
+        leat_mem_free(out);
+        return LEAT_E_INVALID;
+    }
+    *out_rows = out;
+    *out_count = rows;
+    return LEAT_OK;
+}
+
+static uint8_t *rows_encode(const struct leat_replica_row *rows, size_t count, size_t *out_bytes)
+{
+    size_t capacity = 16 + count * ROW_BYTES_MAX;
+    uint8_t *bytes = leat_mem_calloc(LEAT_MEM_COORDINATOR, capacity, 1);
+    if (!bytes) return NULL;
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, bytes, capacity);
+    leat_msg_write_array(&writer, (uint32_t)count);
+    for (size_t i = 0; i < count; i++)
+        row_write(&writer, &rows[i]);
+    LEAT_ASSERT(!writer.overflow);
+    *out_bytes = writer.used;
+    return bytes;
+}
+
+/* ---- answers with a payload ---- */
+
+struct reply {
+    struct leat_link_answer answer;
+    struct leat_iov iov;
+    uint8_t *bytes;
+    uint8_t control[16];
+};
+
+static void reply_sent(struct leat_link_answer *answer, leat_err rc)
+{
+    struct reply *reply = answer->owner;
+    (void)rc;
+    leat_mem_free(reply->bytes);
+    leat_mem_free(reply);
+}
+
+static void rows_answer(struct leat_coordinator *coordinator, const struct co_collecting *it)
+{
+    const struct leat_collect *collect = &it->collect;
+    if (collect->rc != LEAT_OK || collect->row_count > CO_COLLECT_ROWS_MAX) {
+        leat_err rc = collect->rc != LEAT_OK ? collect->rc : LEAT_E_TOO_LARGE;
+        leat_link_answer_error(coordinator->links, &it->ticket, rc, leat_err_text(rc));
+        return;
+    }
+    struct reply *reply = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *reply);
+    size_t bytes = 0;
+    if (reply) reply->bytes = rows_encode(collect->rows, collect->row_count, &bytes);
+    if (!reply || !reply->bytes) {
+        leat_mem_free(reply);
+        leat_link_answer_error(coordinator->links, &it->ticket, LEAT_E_NO_MEMORY,
+                               "no memory for the answer");
+        return;
+    }
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, reply->control, sizeof reply->control);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_u64(&writer, collect->attempt);
+    reply->iov = (struct leat_iov){reply->bytes, bytes};
+    reply->answer = (struct leat_link_answer){.control = reply->control,
+                                              .control_bytes = writer.used,
+                                              .payload = &reply->iov,
+                                              .payload_count = 1,
+                                              .on_sent = reply_sent,
+                                              .owner = reply};
+    if (leat_link_answer_send(coordinator->links, &it->ticket, &reply->answer) != LEAT_OK)
+        reply_sent(&reply->answer, LEAT_E_CLOSED);
+}
+
+/* ---- collecting ---- */
+
+static void collecting_free(struct co_collecting *it)
+{
+    if (!it) return;
+    leat_list_remove(&it->list);
+    leat_mem_free(it->collect.rows);
+    leat_mem_free(it->logs);
+    leat_mem_free(it->crashed);
+    leat_mem_free(it->streamlets);
+    leat_mem_free(it);
+}
+
+static void collecting_end(struct leat_coordinator *coordinator, struct co_collecting *it)
+{
+    if (it->local)
+        co_recovery_rows(coordinator, coordinator->incarnation, &it->collect);
+    else
+        rows_answer(coordinator, it);
+    coordinator->collecting_count--;
+    collecting_free(it);
+}
+
+static void collected_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_collect *collect = LEAT_CONTAINER(mail, struct leat_collect, mail);
+    collecting_end(actor, LEAT_CONTAINER(collect, struct co_collecting, collect));
+}
+
+void leat_collected(const struct leat_post *post, struct leat_collect *collect)
+{
+    collect->mail.deliver = collected_deliver;
+    post->send(post->ctx, LEAT_ACTOR_COORDINATOR, &collect->mail);
+}
+
+/* The logs of what was asked for, as the tables have them now. A stream that is gone has none. */
+static leat_err logs_fill(struct leat_coordinator *coordinator, struct co_collecting *it)
+{
+    struct leat_machine *machine = &coordinator->machine;
+    size_t count = 0;
+    for (size_t pass = 0; pass < 2; pass++) {
+        if (pass == 1) {
+            it->logs = leat_mem_calloc(LEAT_MEM_COORDINATOR, count + 1, sizeof *it->logs);
+            if (!it->logs) return LEAT_E_NO_MEMORY;
+            it->collect.log_count = count;
+            count = 0;
+        }
+        for (size_t s = 0; s < it->streamlet_count; s++) {
+            struct leat_log_ref ref = {it->streamlets[s].stream, it->streamlets[s].streamlet, 0};
+            struct leat_machine_stream *stream;
+            if (!leat_machine_log_find(machine, ref, &stream)) continue;
+            uint32_t logs = stream->desc->settings.logs;
+            if (count + logs > CO_COLLECT_LOGS_MAX) return LEAT_E_TOO_LARGE;
+            for (uint32_t q = 0; q < logs && pass == 1; q++) {
+                ref.log = q;
+                it->logs[count + q] = (struct leat_collect_log){
+                    ref, leat_machine_log_find(machine, ref, &stream)->record};
+            }
+            count += logs;
+        }
+    }
+    it->collect.logs = it->logs;
+    return LEAT_OK;
+}
+
+/* SUBTLE: a fence is for good, so it follows an entry that says so, not a message. (1) A leader of before, or a
+ * node that lies, asks for the fence of an incarnation that lives. (2) Its backups refuse it from then on, while all
+ * tables say that it is up. (3) Its appends never end, and nobody looks. */
+static bool crashes_committed(struct leat_coordinator *coordinator, const struct co_collecting *it)
+{
+    for (size_t i = 0; i < it->collect.crashed_count; i++) {
+        const struct leat_crashed_node *said = &it->crashed[i];
+        const struct leat_machine_node *node =
+            leat_machine_node_find(&coordinator->machine, said->name, strlen(said->name));
+        if (!node || node->info.incarnation < said->incarnation ||
+            (node->info.incarnation == said->incarnation && !node->info.crashed))
+            return false;
+    }
+    return true;
+}
+
+void co_collect_advance(struct leat_coordinator *coordinator)
+{
+    LEAT_LIST_EACH(&coordinator->collects, at)
+    {
+        struct co_collecting *it = LEAT_CONTAINER(at, struct co_collecting, list);
+        if (it->told || coordinator->applied < it->index) continue;
+        it->told = true;
+        it->collect.rc =
+            crashes_committed(coordinator, it) ? logs_fill(coordinator, it) : LEAT_E_DENIED;
+        if (it->collect.rc == LEAT_OK && coordinator->options.on_collect)
+            coordinator->options.on_collect(coordinator->options.owner, &it->collect);
+        else {
+            if (it->collect.rc == LEAT_OK) it->collect.rc = LEAT_E_UNSUPPORTED;
+            collecting_end(coordinator, it);
+            return; /* what follows comes in the next turn: the list has changed */
+        }
+    }
+}
+
+leat_err co_collect_add(struct leat_coordinator *coordinator, uint64_t attempt, uint64_t index,
+                        const struct co_collect_asked *asked, const struct leat_link_ticket *ticket)
+{
+    if (coordinator->collecting_count == CO_COLLECTS_MAX) return LEAT_E_AGAIN;
+    struct co_collecting *it = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *it);
+    if (!it) return LEAT_E_NO_MEMORY;
+    leat_list_init(&it->list);
+    it->crashed =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, asked->crashed_count + 1, sizeof *it->crashed);
+    it->streamlets =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, asked->streamlet_count + 1, sizeof *it->streamlets);
+    if (!it->crashed || !it->streamlets) {
+        collecting_free(it);
+        return LEAT_E_NO_MEMORY;
+    }
+    if (asked->crashed_count)
+        memcpy(it->crashed, asked->crashed, asked->crashed_count * sizeof *it->crashed);
+    if (asked->streamlet_count)
+        memcpy(it->streamlets, asked->streamlets, asked->streamlet_count * sizeof *it->streamlets);
+    it->streamlet_count = asked->streamlet_count;
+    it->collect.crashed = it->crashed;
+    it->collect.crashed_count = asked->crashed_count;
+    it->collect.attempt = attempt;
+    it->index = index;
+    it->local = ticket == NULL;
+    if (ticket) it->ticket = *ticket;
+    coordinator->collecting_count++;
+    leat_list_push_back(&coordinator->collects, &it->list);
+    return LEAT_OK;
+}
+
+static bool asked_read(struct leat_msg_reader *reader, struct co_collect_asked *asked,
+                       struct leat_crashed_node *crashed, struct co_streamlet *streamlets)
+{
+    if (leat_msg_read_array(reader) != 2) return false;
+    asked->crashed_count = leat_msg_read_array(reader);
+    if (reader->failed || asked->crashed_count > LEAT_NODES_MAX) return false;
+    for (size_t i = 0; i < asked->crashed_count; i++) {
+        if (leat_msg_read_array(reader) != 2) return false;
+        struct leat_msg_string name = leat_msg_read_string(reader);
+        if (reader->failed || name.bytes >= sizeof crashed[i].name) return false;
+        if (name.bytes) memcpy(crashed[i].name, name.text, name.bytes);
+        crashed[i].incarnation = leat_msg_read_u64(reader);
+    }
+    asked->streamlet_count = leat_msg_read_array(reader);
+    if (reader->failed || asked->streamlet_count > CO_COLLECT_LOGS_MAX) return false;
+    for (size_t i = 0; i < asked->streamlet_count; i++) {
+        if (leat_msg_read_array(reader) != 2) return false;
+        streamlets[i].stream = leat_msg_read_u32(reader);
+        streamlets[i].streamlet = leat_msg_read_u32(reader);
+    }
+    asked->crashed = crashed;
+    asked->streamlets = streamlets;
+    return leat_msg_read_done(reader);
+}
+
+void co_collect_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
+                     const struct leat_link_ticket *ticket)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    uint64_t attempt = leat_msg_read_u64(&reader), index = leat_msg_read_u64(&reader);
+    bool good = fields >= 2 && !reader.failed;
+    struct leat_crashed_node *crashed =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, LEAT_NODES_MAX, sizeof *crashed);
+    struct co_streamlet *streamlets =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, CO_COLLECT_LOGS_MAX, sizeof *streamlets);
+    leat_err rc = crashed && streamlets ? LEAT_OK : LEAT_E_NO_MEMORY;
+    if (rc == LEAT_OK) {
+        struct co_collect_asked asked = {0};
+        leat_msg_reader_init(&reader, frame->payload, frame->payload_bytes);
+        good = good && asked_read(&reader, &asked, crashed, streamlets);
+        rc = good ? co_collect_add(coordinator, attempt, index, &asked, ticket) : LEAT_E_INVALID;
+        struct leat_link *link = leat_link_of(coordinator->links, ticket);
+        if (rc == LEAT_OK && link) co_feed_behind(coordinator, leat_link_user(link), index);
+    }
+    leat_mem_free(crashed);
+    leat_mem_free(streamlets);
+    if (rc != LEAT_OK) leat_link_answer_error(coordinator->links, ticket, rc, leat_err_text(rc));
+}
+
+/* ---- pulling ---- */
+
+struct co_pull {
+    struct leat_pull pull;
+    struct co_pulling *of;
+};
+struct co_pulling {
+    struct leat_list list;
+    struct leat_coordinator *coordinator;
+    bool local;
+    struct leat_link_ticket ticket;
+    uint32_t count, done;
+    struct co_pull pulls[];
+};
+
+static void pulls_answer(struct leat_coordinator *coordinator, const struct co_pulling *it)
+{
+    uint8_t bytes[LEAT_ERROR_TEXT_BYTES + 32 + 4 * CO_PULLS_MAX];
+    const char *text = "";
+    for (uint32_t i = 0; i < it->count && !*text; i++)
+        if (it->pulls[i].pull.rc != LEAT_OK) text = it->pulls[i].pull.error.text;
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_string(&writer, text, strlen(text));
+    leat_msg_write_array(&writer, it->count);
+    for (uint32_t i = 0; i < it->count; i++)
+        leat_msg_write_u64(&writer, (uint64_t)it->pulls[i].pull.rc);
+    LEAT_ASSERT(!writer.overflow);
+    leat_link_answer(coordinator->links, &it->ticket, bytes, writer.used);
+}
+
+static void pulling_end(struct leat_coordinator *coordinator, struct co_pulling *it)
+{
+    leat_err codes[CO_PULLS_MAX];
+    for (uint32_t i = 0; i < it->count; i++)
+        codes[i] = it->pulls[i].pull.rc;
+    coordinator->pulling_count--;
+    leat_list_remove(&it->list);
+    if (it->local)
+        co_recovery_pulled(coordinator, coordinator->incarnation, it->pulls[0].pull.attempt, codes,
+                           it->count);
+    else
+        pulls_answer(coordinator, it);
+    leat_mem_free(it);
+}
+
+static void pulled_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_pull *pull = LEAT_CONTAINER(mail, struct leat_pull, mail);
+    struct co_pulling *it = LEAT_CONTAINER(pull, struct co_pull, pull)->of;
+    LEAT_ASSERT_CMP(it->done, <, it->count);
+    if (++it->done == it->count) pulling_end(actor, it);
+}
+
+void leat_pulled(const struct leat_post *post, struct leat_pull *pull)
+{
+    pull->mail.deliver = pulled_deliver;
+    post->send(post->ctx, LEAT_ACTOR_COORDINATOR, &pull->mail);
+}
+
+leat_err co_pull_add(struct leat_coordinator *coordinator, const struct leat_pull *pulls,
+                     uint32_t count, const struct leat_link_ticket *ticket)
+{
+    LEAT_ASSERT(count > 0 && count <= CO_PULLS_MAX);
+    if (!coordinator->options.on_pull) return LEAT_E_UNSUPPORTED;
+    if (coordinator->pulling_count == CO_PULLINGS_MAX) return LEAT_E_AGAIN;
+    struct co_pulling *it =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *it + count * sizeof it->pulls[0]);
+    if (!it) return LEAT_E_NO_MEMORY;
+    it->coordinator = coordinator;
+    it->local = ticket == NULL;
+    if (ticket) it->ticket = *ticket;
+    it->count = count;
+    coordinator->pulling_count++;
+    leat_list_push_back(&coordinator->pullings, &it->list);
+    for (uint32_t i = 0; i < count; i++) {
+        it->pulls[i].pull = pulls[i];
+        it->pulls[i].of = it;
+    }
+    /* Nobody answers inside: answers come by mail. */
+    for (uint32_t i = 0; i < count; i++)
+        coordinator->options.on_pull(coordinator->options.owner, &it->pulls[i].pull);
+    return LEAT_OK;
+}
+
+static bool text_take(struct leat_msg_reader *reader, char *out, size_t capacity)
+{
+    struct leat_msg_string text = leat_msg_read_string(reader);
+    if (reader->failed || text.bytes >= capacity) return false;
+    if (text.bytes) memcpy(out, text.text, text.bytes);
+    out[text.bytes] = 0;
+    return true;
+}
+
+static bool pull_read(struct leat_msg_reader *reader, struct leat_pull *pull)
+{
+    uint32_t fields = leat_msg_read_array(reader);
+    pull->log = leat_machine_log_ref_read(reader);
+    pull->segment = leat_msg_read_u64(reader);
+    pull->extent.bytes = leat_msg_read_u32(reader);
+    pull->extent.crc = leat_msg_read_u32(reader);
+    pull->next_offset = leat_msg_read_u64(reader);
+    pull->epoch.v = leat_msg_read_u32(reader);
+    pull->version = leat_msg_read_u32(reader);
+    pull->durability = (enum leat_durability)leat_msg_read_u32(reader);
+    pull->source_count = leat_msg_read_array(reader);
+    if (reader->failed || fields != PULL_FIELDS || pull->source_count > LEAT_PULL_SOURCES_MAX ||
+        pull->source_count == 0 || pull->durability > LEAT_DURABILITY_DISK)
+        return false;
+    for (uint32_t i = 0; i < pull->source_count; i++) {
+        struct leat_pull_source *source = &pull->sources[i];
+        if (leat_msg_read_array(reader) != 3 ||
+            !text_take(reader, source->node, sizeof source->node) ||
+            !text_take(reader, source->node_address, sizeof source->node_address))
+            return false;
+        source->incarnation = leat_msg_read_u64(reader);
+    }
+    return !reader->failed;
+}
+
+static leat_err pulls_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
+                           struct leat_pull *pulls, const struct leat_link_ticket *ticket)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    uint64_t attempt = leat_msg_read_u64(&reader);
+    if (reader.failed) return LEAT_E_INVALID;
+    leat_msg_reader_init(&reader, frame->payload, frame->payload_bytes);
+    uint32_t count = leat_msg_read_array(&reader);
+    if (reader.failed || count == 0 || count > CO_PULLS_MAX) return LEAT_E_INVALID;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!pull_read(&reader, &pulls[i])) return LEAT_E_INVALID;
+        pulls[i].attempt = attempt;
+    }
+    if (!leat_msg_read_done(&reader)) return LEAT_E_INVALID;
+    return co_pull_add(coordinator, pulls, count, ticket);
+}
+
+void co_pull_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
+                  const struct leat_link_ticket *ticket)
+{
+    struct leat_pull *pulls = leat_mem_calloc(LEAT_MEM_COORDINATOR, CO_PULLS_MAX, sizeof *pulls);
+    leat_err rc = pulls ? pulls_take(coordinator, frame, pulls, ticket) : LEAT_E_NO_MEMORY;
+    leat_mem_free(pulls);
+    if (rc != LEAT_OK) leat_link_answer_error(coordinator->links, ticket, rc, leat_err_text(rc));
+}
+
+void co_collect_fini(struct leat_coordinator *coordinator)
+{
+    while (!leat_list_empty(&coordinator->collects))
+        collecting_free(LEAT_CONTAINER(coordinator->collects.next, struct co_collecting, list));
+    struct leat_list *at;
+    while ((at = leat_list_pop_front(&coordinator->pullings)))
+        leat_mem_free(LEAT_CONTAINER(at, struct co_pulling, list));
+}
+
+/* ---- tails ---- */

@@ -1,0 +1,502 @@
+/* An attempt of recovery between collecting and committing: what was decided, for whom, on how many
+ * nodes. Nothing here waits. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bug.h"
+#include "base/mem.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
+
+enum {
+    LOG_ROWS_MAX = 256, /* of one log; more are not looked at */
+    COPIES_LEAST = 2,   /* of where a log ends, while there may be so many nodes */
+};
+
+/* ---- deciding ---- */
+
+static int row_order(const void *left, const void *right)
+{
+    const struct co_row *a = left, *b = right;
+    int order = leat_log_ref_order(a->row.log, b->row.log);
+    if (order) return order;
+    if (a->node != b->node) return a->node < b->node ? -1 : 1;
+    return a->row.segment < b->row.segment ? -1 : a->row.segment > b->row.segment;
+}
+
+static size_t row_find(const struct co_recovery *it, struct leat_log_ref ref)
+{
+    size_t low = 0, high = it->row_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (leat_log_ref_order(it->rows[middle].row.log, ref) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool node_lives(const struct leat_coordinator *coordinator, uint32_t node)
+{
+    const struct leat_node_info *info = &coordinator->machine.nodes[node].info;
+    return info->state == LEAT_NODE_UP && !info->crashed;
+}
+
+/* SUBTLE: a tail that has only begun may have followed one that is closed on one node only.
+ *  1. N+1's start entry is on X, B and C, N's close entry on X only, when X dies. B and C are away.
+ *  2. X is up again, and C. X's N+1 ends the log: there is no lower mark. C is given it, too.
+ *  3. N+1 names N as X closed it. What B has of N lacks the close entry: it is no copy of N.
+ *  4. X's disk is lost, and acked records with it that B had as well.
+ * So N is prepared like the tail itself. Where N+1 holds a batch, N was closed on all its copies
+ * (log_may_seal()); and where N+1 is a committed tail N was prepared when it became that: nobody may have
+ * N by now. */
+static void before_find(struct co_recover_log *log, struct co_row *const *rows, size_t count)
+{
+    log->before = (struct leat_extent){0, 0};
+    for (size_t i = 0; i < count && log->seen.opened; i++) {
+        const struct leat_replica_row *row = &rows[i]->row;
+        if (!rows[i]->holds || row->kind != LEAT_REPLICA_MARK || !row->only_start) continue;
+        log->before = row->previous;
+        log->before_next_offset = row->base_offset;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct leat_replica_row *row = &rows[i]->row;
+        rows[i]->before = log->before.bytes > 0 && row->kind != LEAT_REPLICA_LOST &&
+                          row->segment + 1 == log->tail.segment &&
+                          row->extent.bytes == log->before.bytes &&
+                          row->extent.crc == log->before.crc;
+    }
+}
+
+/* Told of a log that waits. Where it has one copy the operator is told whose return it waits for. */
+static void wait_tell(struct leat_coordinator *coordinator, struct co_recover_log *log,
+                      const char *why)
+{
+    const struct leat_machine_stream *stream =
+        leat_machine_stream_find(&coordinator->machine, log->ref.stream);
+    uint16_t index = LEAT_OWNER_NONE;
+    char more[304];
+    if (stream && stream->desc->settings.copies == 1) index = stream->owners[log->ref.streamlet];
+    if (index == LEAT_OWNER_NONE || coordinator->machine.nodes[index].info.state == LEAT_NODE_UP) {
+        co_recovery_wait(coordinator, log, why);
+        return;
+    }
+    snprintf(more, sizeof more, "it has one copy, and node %.64s, which served it, is down; %.150s",
+             coordinator->machine.nodes[index].info.name, why);
+    co_recovery_wait(coordinator, log, more);
+}
+
+/* true: decided. */
+static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_log *log, bool last)
+{
+    struct co_recovery *it = coordinator->recovery;
+    const struct leat_replica_row *rows[LOG_ROWS_MAX] = {NULL};
+    struct co_row *of[LOG_ROWS_MAX];
+    uint32_t nodes[LOG_ROWS_MAX];
+    bool holds[LOG_ROWS_MAX];
+    size_t count = 0;
+    struct leat_log_decision decision;
+    log->row_first = (uint32_t)row_find(it, log->ref);
+    log->row_count = 0;
+    for (size_t i = log->row_first; i < it->row_count && count < LOG_ROWS_MAX; i++) {
+        if (!leat_log_ref_equal(it->rows[i].row.log, log->ref)) break;
+        log->row_count++;
+        it->rows[i].holds = it->rows[i].before = false;
+        if (!node_lives(coordinator, it->rows[i].node)) continue; /* it died since */
+        of[count] = &it->rows[i];
+        nodes[count] = it->rows[i].node;
+        rows[count++] = &it->rows[i].row;
+    }
+    const struct leat_machine_stream *stream =
+        leat_machine_stream_find(&coordinator->machine, log->ref.stream);
+    struct co_hearing heard = {.nodes = nodes,
+                               .enough = stream ? stream->desc->settings.copies / 2 + 1 : 1,
+                               .all = co_recovery_all_heard(coordinator, 0)};
+    co_decide_replicas(log->ref, &log->seen, rows, count, &heard, &decision, holds);
+    log->undecided = decision.kind == LEAT_DECIDED_WAIT;
+    if (log->undecided) {
+        log->decision = LEAT_RECOVER_WAITS;
+        if (last) wait_tell(coordinator, log, decision.why);
+        return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        of[i]->holds = holds[i];
+    log->decision = log->seen.opened ? LEAT_RECOVER_TAIL : LEAT_RECOVER_STANDS;
+    log->tail = decision.tail;
+    before_find(log, of, count);
+    return true;
+}
+
+/* A streamlet of one copy stays where its bytes are: given to another for the sake of a log that was
+ * never written, its others would wait there although their node comes back. */
+static uint32_t lone_wait(struct leat_coordinator *coordinator,
+                          const struct co_recover_streamlet *streamlet, bool last)
+{
+    struct co_recovery *it = coordinator->recovery;
+    const struct leat_machine_stream *stream =
+        leat_machine_stream_find(&coordinator->machine, streamlet->ref.stream);
+    uint32_t waits = 0, more = 0;
+    for (uint32_t q = 0; q < streamlet->logs; q++)
+        if (it->logs[streamlet->first + q].decision == LEAT_RECOVER_WAITS) waits++;
+    if (!stream || stream->desc->settings.copies > 1 || waits == 0 || !streamlet->takes) return 0;
+    for (uint32_t q = 0; q < streamlet->logs; q++) {
+        struct co_recover_log *log = &it->logs[streamlet->first + q];
+        if (log->decision == LEAT_RECOVER_WAITS) continue;
+        log->decision = LEAT_RECOVER_WAITS;
+        log->undecided = true;
+        if (last) wait_tell(coordinator, log, "the only copy of its streamlet's logs is away");
+        more++;
+    }
+    return more;
+}
+
+uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last)
+{
+    struct co_recovery *it = coordinator->recovery;
+    if (!it->sorted && it->row_count) qsort(it->rows, it->row_count, sizeof *it->rows, row_order);
+    it->sorted = true;
+    uint32_t waits = 0;
+    for (uint32_t s = 0; s < it->streamlet_count; s++) {
+        const struct co_recover_streamlet *streamlet = &it->streamlets[s];
+        for (uint32_t q = 0; q < streamlet->logs; q++) {
+            struct co_recover_log *log = &it->logs[streamlet->first + q];
+            /* Its owner lives and serves this one. */
+            bool served = !streamlet->takes &&
+                          !(log->seen.opened && log->seen.stamp_epoch.v != log->seen_epoch.v);
+            if (served)
+                log->decision = log->seen.opened ? LEAT_RECOVER_WAITS : LEAT_RECOVER_STANDS;
+            else if (!log_decide(coordinator, log, last))
+                waits++;
+        }
+        waits += lone_wait(coordinator, streamlet, last);
+    }
+    return waits;
+}
+
+/* ---- owners ---- */
+
+static bool log_has_bytes(const struct co_recover_log *log)
+{
+    return log->decision != LEAT_RECOVER_WAITS && log->tail.segment != UINT64_MAX &&
+           !log->tail.jumped;
+}
+
+static const struct co_row *holder(const struct co_recovery *it, const struct co_recover_log *log,
+                                   uint32_t node, bool before)
+{
+    const struct co_row *found = NULL;
+    for (uint32_t i = 0; i < log->row_count; i++) {
+        const struct co_row *row = &it->rows[log->row_first + i];
+        if (row->node != node || !(before ? row->before : row->holds)) continue;
+        if (!found || (row->row.durable && !found->row.durable)) found = row;
+    }
+    return found;
+}
+
+/* Also what an operator left of a log: no copies of that are made first. */
+static uint32_t holds_count(const struct co_recovery *it,
+                            const struct co_recover_streamlet *streamlet, uint32_t node)
+{
+    uint32_t count = 0;
+    for (uint32_t q = 0; q < streamlet->logs; q++) {
+        const struct co_recover_log *log = &it->logs[streamlet->first + q];
+        if (log->decision != LEAT_RECOVER_WAITS && holder(it, log, node, false)) count++;
+    }
+    return count;
+}
+
+/* What nodes are given by one attempt. */
+struct given {
+    uint32_t streamlets[LEAT_NODES_MAX], logs[LEAT_NODES_MAX];
+};
+
+/* Who has no memory for its logs would have them wait; who is drained is to have less. */
+static unsigned reluctance(const struct leat_machine_node *node, uint32_t logs)
+{
+    return (node->info.draining ? 2U : 0U) | (leat_machine_node_has_room(node, logs) ? 0U : 1U);
+}
+
+/* Who holds most of it; among those, who has least. One without room, or that is drained, only when nobody else is. */
+static int owner_choose(const struct leat_coordinator *coordinator,
+                        const struct co_recover_streamlet *streamlet, const struct given *given)
+{
+    const struct leat_machine *machine = &coordinator->machine;
+    int best = -1;
+    uint32_t best_holds = 0;
+    uint64_t best_load = 0;
+    for (unsigned tier = 0; tier < 4 && best < 0; tier++)
+        for (uint32_t i = 0; i < machine->node_count; i++) {
+            const struct leat_node_info *info = &machine->nodes[i].info;
+            if (!coordinator->recovery->nodes[i].good || !node_lives(coordinator, i) ||
+                reluctance(&machine->nodes[i], streamlet->logs + given->logs[i]) != tier)
+                continue;
+            uint32_t holds = holds_count(coordinator->recovery, streamlet, i);
+            uint64_t load = info->streamlets + given->streamlets[i];
+            if (best >= 0 && (holds < best_holds || (holds == best_holds && load >= best_load)))
+                continue;
+            best = (int)i;
+            best_holds = holds;
+            best_load = load;
+        }
+    return best;
+}
+
+/* ---- copies ---- */
+
+struct plan {
+    struct leat_coordinator *coordinator;
+    bool count_only;
+    uint32_t tasks;
+    uint32_t node_tasks[LEAT_NODES_MAX]; /* counted, then where the next goes */
+};
+
+static void task_add(struct plan *plan, uint32_t log, uint32_t node, bool before)
+{
+    struct co_recovery *it = plan->coordinator->recovery;
+    if (plan->count_only)
+        plan->node_tasks[node]++;
+    else
+        it->tasks[plan->node_tasks[node]++] = (struct co_task){log, node, before};
+    plan->tasks++;
+}
+
+/* SUBTLE: "all that live" are not only those that have answered.
+ *  1. A node comes up and is up in the tables, but answers nobody yet; the third one stands still.
+ *  2. Only the second has answered. Its bytes become the tail, with nobody else to hold them.
+ *  3. Its disk fails: the log waits, although the first holds everything that was acked. */
+static bool log_waits_for_more(struct plan *plan, struct co_recover_log *log, uint32_t copies)
+{
+    struct leat_coordinator *coordinator = plan->coordinator;
+    uint32_t able = 0;
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
+        if (coordinator->recovery->nodes[i].good && node_lives(coordinator, i)) able++;
+    if (able >= copies) return false;
+    co_recovery_wait(coordinator, log, "too few of the nodes that are up answer to hold its end");
+    return true;
+}
+
+/* As many as the stream's min-copies, or all that live, shall hold it, its owner among them. before:
+ * not the tail but the segment before it. */
+static void copies_plan(struct plan *plan, uint32_t index, uint32_t owner, uint32_t copies,
+                        bool disk, bool before)
+{
+    const struct leat_coordinator *coordinator = plan->coordinator;
+    const struct co_recovery *it = coordinator->recovery;
+    const struct co_recover_log *log = &it->logs[index];
+    uint32_t have = 0, nodes = coordinator->machine.node_count;
+    bool done[LEAT_NODES_MAX] = {false};
+    for (uint32_t i = 0; i < nodes; i++) {
+        const struct co_row *row = holder(it, log, i, before);
+        if (!row || (disk && !row->row.durable)) continue;
+        done[i] = true;
+        have++;
+    }
+    if (!done[owner] && (!before || have < copies)) { /* the owner looks for older ones itself */
+        task_add(plan, index, owner, before);
+        done[owner] = true;
+        have++;
+    }
+    /* First whoever has the bytes and only has to make them durable. */
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (uint32_t n = 1; n < nodes && have < copies; n++) {
+            uint32_t i = (owner + n) % nodes;
+            if (done[i] || !it->nodes[i].good || !node_lives(coordinator, i)) continue;
+            if (pass == 0 && !holder(it, log, i, before)) continue;
+            task_add(plan, index, i, before);
+            done[i] = true;
+            have++;
+        }
+}
+
+static void log_plan(struct plan *plan, uint32_t index, uint32_t owner, uint32_t copies, bool disk)
+{
+    struct co_recover_log *log = &plan->coordinator->recovery->logs[index];
+    if (log_waits_for_more(plan, log, copies) || LEAT_BUG(NO_PREPARE)) return;
+    copies_plan(plan, index, owner, copies, disk, false);
+    if (log->before.bytes > 0) copies_plan(plan, index, owner, copies, disk, true);
+}
+
+/* SUBTLE: min-copies, or all that live, but not one alone while others may come back.
+ *  1. Two nodes have a log; the first has bytes that were not acked, the second has not. The power goes.
+ *  2. The first is up again, with the voter of a third, which is not up yet. All that it has becomes
+ *     the tail, is read by consumers, and is on one disk.
+ *  3. That disk fails. What the second has is shorter than the tail, so it is no replica of the
+ *     segment: records are gone that two disks had, though one failed. */
+static uint32_t nodes_for_copies(const struct leat_machine *machine, uint32_t live)
+{
+    uint32_t back = live;
+    for (uint32_t i = 0; i < machine->node_count; i++)
+        if (machine->nodes[i].info.state == LEAT_NODE_DOWN && !machine->nodes[i].info.draining)
+            back++;
+    uint32_t least = back < COPIES_LEAST ? back : COPIES_LEAST;
+    return live < least && !LEAT_BUG(END_OF_ONE) ? least : live;
+}
+
+static void plan_tasks(struct plan *plan)
+{
+    struct leat_coordinator *coordinator = plan->coordinator;
+    struct co_recovery *it = coordinator->recovery;
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
+        if (node_lives(coordinator, i)) live++;
+    uint32_t nodes = nodes_for_copies(&coordinator->machine, live);
+    for (uint32_t s = 0; s < it->streamlet_count; s++) {
+        const struct co_recover_streamlet *streamlet = &it->streamlets[s];
+        const struct leat_machine_stream *stream =
+            leat_machine_stream_find(&coordinator->machine, streamlet->ref.stream);
+        const struct leat_machine_node *owner =
+            leat_machine_incarnation_find(&coordinator->machine, streamlet->owner);
+        if (!stream || !owner) continue; /* gone since */
+        const struct leat_stream_settings *settings = &stream->desc->settings;
+        uint32_t copies = settings->min_copies < nodes ? settings->min_copies : nodes;
+        for (uint32_t q = 0; q < streamlet->logs; q++) {
+            const struct co_recover_log *log = &it->logs[streamlet->first + q];
+            bool served = !streamlet->takes && log->decision != LEAT_RECOVER_TAIL;
+            if (served || !log_has_bytes(log)) continue;
+            log_plan(plan, streamlet->first + q,
+                     leat_machine_node_index(&coordinator->machine, owner), copies,
+                     settings->durability == LEAT_DURABILITY_DISK);
+        }
+    }
+}
+
+leat_err co_recovery_plan(struct leat_coordinator *coordinator)
+{
+    struct co_recovery *it = coordinator->recovery;
+    struct given given = {0};
+    for (uint32_t s = 0; s < it->streamlet_count; s++) {
+        struct co_recover_streamlet *streamlet = &it->streamlets[s];
+        streamlet->owner = streamlet->seen_owner;
+        if (!streamlet->takes) continue;
+        int owner = co_recovery_answers(coordinator, streamlet);
+        if (owner < 0) owner = owner_choose(coordinator, streamlet, &given);
+        if (owner >= 0) {
+            streamlet->owner = coordinator->machine.nodes[owner].info.incarnation;
+            given.streamlets[owner]++;
+            given.logs[owner] += streamlet->logs;
+            continue;
+        }
+        for (uint32_t q = 0; q < streamlet->logs; q++)
+            if (it->logs[streamlet->first + q].decision != LEAT_RECOVER_WAITS)
+                co_recovery_wait(coordinator, &it->logs[streamlet->first + q],
+                                 "no node is up that could own it");
+    }
+    struct plan plan = {.coordinator = coordinator, .count_only = true};
+    plan_tasks(&plan);
+    if (plan.tasks == 0) return LEAT_OK;
+    it->tasks = leat_mem_calloc(LEAT_MEM_COORDINATOR, plan.tasks, sizeof *it->tasks);
+    if (!it->tasks) return LEAT_E_NO_MEMORY;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
+        it->pulls[i].next = first;
+        first += plan.node_tasks[i];
+        it->pulls[i].end = first;
+        plan.node_tasks[i] = it->pulls[i].next;
+    }
+    it->task_count = it->tasks_open = plan.tasks;
+    plan.count_only = false;
+    plan.tasks = 0;
+    plan_tasks(&plan);
+    LEAT_ASSERT(plan.tasks == it->task_count);
+    return LEAT_OK;
+}
+
+/* ---- the entry ---- */
+
+enum { STREAMLET_BYTES_MAX = 64, LOG_BYTES_MAX = 72, HEAD_BYTES_MAX = 64 };
+
+/* What is left of logs that wait, once all nodes have said it: the coordinators keep it for the
+ * operator who gives up the rest. */
+static void waits_tell(const struct leat_coordinator *coordinator)
+{
+    struct co_recovery *it = coordinator->recovery;
+    bool all = co_recovery_all_heard(coordinator, CO_ALL_HEARD_US);
+    for (uint32_t i = 0; i < it->log_count; i++) {
+        struct co_recover_log *log = &it->logs[i];
+        log->tells =
+            all && log->undecided && log->seen.opened && log->decision == LEAT_RECOVER_WAITS;
+        if (!log->tells) continue;
+        if (!co_recovery_best(it, log, &log->tail))
+            log->tail = (struct leat_tail_record){.segment = UINT64_MAX};
+    }
+}
+
+static bool streamlet_wanted(const struct leat_coordinator *coordinator,
+                             const struct co_recover_streamlet *streamlet)
+{
+    const struct co_recovery *it = coordinator->recovery;
+    bool waits = true;
+    for (uint32_t q = 0; q < streamlet->logs; q++) {
+        const struct co_recover_log *log = &it->logs[streamlet->first + q];
+        if (log->decision == LEAT_RECOVER_TAIL) return true;
+        if (log->decision == LEAT_RECOVER_STANDS && streamlet->takes) return true;
+        bool known = log->seen.heard == coordinator->machine.next_incarnation;
+        if (log->tells && !known && !streamlet->takes) return true;
+        waits = waits && log->decision == LEAT_RECOVER_WAITS;
+    }
+    return waits && streamlet->takes && co_recovery_answers(coordinator, streamlet) >= 0;
+}
+
+static void streamlet_write(struct leat_msg_writer *writer,
+                            const struct leat_coordinator *coordinator,
+                            const struct co_recover_streamlet *streamlet)
+{
+    const struct co_recovery *it = coordinator->recovery;
+    leat_msg_write_array(writer, 6);
+    leat_msg_write_u64(writer, streamlet->ref.stream);
+    leat_msg_write_u64(writer, streamlet->ref.streamlet);
+    leat_msg_write_u64(writer, streamlet->seen_owner);
+    leat_msg_write_u64(writer, streamlet->seen_epoch.v);
+    leat_msg_write_u64(writer, streamlet->owner);
+    leat_msg_write_array(writer, streamlet->logs);
+    for (uint32_t q = 0; q < streamlet->logs; q++) {
+        const struct co_recover_log *log = &it->logs[streamlet->first + q];
+        bool decided = log->decision == LEAT_RECOVER_TAIL;
+        leat_msg_write_array(writer, decided ? 8 : log->tells ? 9 : 4);
+        leat_msg_write_u64(writer, log->seen_epoch.v);
+        leat_msg_write_u64(writer, log->seen.opened ? log->seen.stamp_epoch.v : 0);
+        leat_msg_write_u64(writer, log->seen.opened ? log->seen.stamp_version : 0);
+        leat_msg_write_u64(writer, (uint64_t)log->decision);
+        if (!decided && !log->tells) continue;
+        leat_msg_write_u64(writer, log->tail.segment);
+        leat_msg_write_u64(writer, log->tail.extent.bytes);
+        leat_msg_write_u64(writer, log->tail.extent.crc);
+        leat_msg_write_u64(writer, log->tail.next_offset);
+        if (log->tells) leat_msg_write_u64(writer, coordinator->machine.next_incarnation);
+    }
+}
+
+size_t co_recovery_command(struct leat_coordinator *coordinator)
+{
+    struct co_recovery *it = coordinator->recovery;
+    size_t bytes = HEAD_BYTES_MAX;
+    uint32_t count = 0, end = it->next_streamlet;
+    waits_tell(coordinator);
+    for (; end < it->streamlet_count; end++) {
+        const struct co_recover_streamlet *streamlet = &it->streamlets[end];
+        if (!streamlet_wanted(coordinator, streamlet)) continue;
+        size_t more = STREAMLET_BYTES_MAX + (size_t)streamlet->logs * LOG_BYTES_MAX;
+        if (count > 0 && bytes + more > CO_RECOVER_COMMAND_BYTES) break;
+        bytes += more;
+        count++;
+    }
+    if (count == 0) return 0;
+    leat_mem_free(it->command);
+    it->command = leat_mem_calloc(LEAT_MEM_COORDINATOR, bytes, 1);
+    if (!it->command) return 0; /* the rest is left to the next attempt */
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, it->command, bytes);
+    leat_msg_write_array(&writer, 4);
+    leat_msg_write_u64(&writer, LEAT_COMMAND_VERSION);
+    leat_msg_write_u64(&writer, LEAT_COMMAND_RECOVER);
+    leat_msg_write_u64(&writer, it->attempt);
+    leat_msg_write_array(&writer, count);
+    for (; it->next_streamlet < end; it->next_streamlet++)
+        if (streamlet_wanted(coordinator, &it->streamlets[it->next_streamlet]))
+            streamlet_write(&writer, coordinator, &it->streamlets[it->next_streamlet]);
+    LEAT_ASSERT(!writer.overflow);
+    return writer.used;
+}

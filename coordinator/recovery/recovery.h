@@ -1,0 +1,202 @@
+/* Recovery inside the coordinator: recovery/collect.c (the side that is asked), recovery*.c (the leader). */
+#ifndef LEAT_COORDINATOR_RECOVERY_RECOVERY_H
+#define LEAT_COORDINATOR_RECOVERY_RECOVERY_H
+
+#include "coordinator/membership/state.h"
+#include "coordinator/metadata/decide.h"
+
+enum {
+    CO_COLLECT_LOGS_MAX = 8192, /* of one attempt */
+    CO_COLLECT_ROWS_MAX = 4 * CO_COLLECT_LOGS_MAX,
+    CO_COLLECTS_MAX = 8,  /* that a node answers at once; more are refused */
+    CO_PULLS_MAX = 256,   /* of one message */
+    CO_PULLINGS_MAX = 16, /* messages of pulls that a node works on at once */
+};
+
+struct co_streamlet {
+    uint32_t stream, streamlet;
+};
+struct co_collect_asked {
+    const struct leat_crashed_node *crashed;
+    size_t crashed_count;
+    const struct co_streamlet *streamlets;
+    size_t streamlet_count;
+};
+/* One COLLECT that this node answers. */
+struct co_collecting {
+    struct leat_list list;
+    struct leat_collect collect;
+    bool local; /* of the leader here */
+    bool told;
+    struct leat_link_ticket ticket;
+    uint64_t index; /* to be applied here first */
+    struct leat_collect_log *logs;
+    struct leat_crashed_node *crashed;
+    struct co_streamlet *streamlets;
+    size_t streamlet_count;
+};
+
+/* recovery/collect.c */
+/** ticket NULL: asked by the leader here. */
+leat_err co_collect_add(struct leat_coordinator *coordinator, uint64_t attempt, uint64_t index,
+                        const struct co_collect_asked *asked,
+                        const struct leat_link_ticket *ticket) LEAT_NODISCARD;
+leat_err co_pull_add(struct leat_coordinator *coordinator, const struct leat_pull *pulls,
+                     uint32_t count, const struct leat_link_ticket *ticket) LEAT_NODISCARD;
+void co_collect_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
+                     const struct leat_link_ticket *ticket);
+void co_pull_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
+                  const struct leat_link_ticket *ticket);
+void co_collect_advance(struct leat_coordinator *coordinator);
+void co_collect_fini(struct leat_coordinator *coordinator);
+leat_err co_rows_decode(const uint8_t *bytes, size_t count, struct leat_replica_row **out_rows,
+                        size_t *out_count) LEAT_NODISCARD;
+
+/* ---- the leader's side ---- */
+
+struct co_row {
+    struct leat_replica_row row;
+    uint32_t node; /* index in the tables */
+    bool holds;    /* the decided tail */
+    bool before;   /* the segment before it, where that is wanted too */
+};
+struct co_recover_log {
+    struct leat_log_ref ref;
+    struct leat_log_record seen;
+    struct leat_epoch seen_epoch;
+    enum leat_recover_decision decision;
+    bool undecided; /* WAITS because nobody who answered has where it ends */
+    /* What is to be told of it, WAITS and all were heard: the best that they have, as `tail`. */
+    bool tells;
+    struct leat_tail_record tail;
+    /* The tail holds only a start entry: the segment before it, as that names it. bytes 0: not so. */
+    struct leat_extent before;
+    uint64_t before_next_offset;
+    uint32_t row_first, row_count; /* its rows, once sorted */
+};
+struct co_recover_streamlet {
+    struct co_streamlet ref;
+    uint64_t seen_owner, owner; /* incarnations */
+    struct leat_epoch seen_epoch;
+    uint32_t first, logs; /* in the array of logs */
+    bool takes;           /* else its owner lives, and some logs wait */
+};
+/* A copy that is asked for. */
+struct co_task {
+    uint32_t log, node;
+    bool before; /* of the segment before the tail */
+};
+struct co_recovery {
+    enum leat_recovery_phase phase;
+    uint64_t attempt, index;
+    uint64_t begun_us, phase_us, lost_us; /* lost: when the first crash was applied here */
+    uint64_t again_us;                    /* look again then; UINT64_MAX: nothing waits */
+    uint64_t node_changes_seen;
+    bool looked;
+    struct co_cursor {
+        uint32_t pass, stream, streamlet;
+    } cursor;                    /* where the next attempt looks on; zeros: a new round */
+    uint32_t round_waits, waits; /* logs of this round, of this attempt */
+    uint64_t look_us, now_us;    /* when the turn was that looked; of the last turn */
+    struct {
+        uint64_t us, node_changes; /* of the last wait */
+        uint32_t waits;
+        bool missed; /* some node did not answer, or something was decided */
+    } paced;
+    struct co_recover_streamlet *streamlets;
+    uint32_t streamlet_count;
+    struct co_recover_log *logs;
+    uint32_t log_count;
+    struct leat_crashed_node *crashed;
+    size_t crashed_count;
+    struct co_row *rows;
+    size_t row_count, row_capacity;
+    bool sorted;
+    struct {
+        bool asked, answered, good;
+    } nodes[LEAT_NODES_MAX];
+    uint32_t asked, answered, good;
+    struct co_task *tasks; /* by node */
+    uint32_t task_count, tasks_open;
+    struct {
+        uint32_t next, end, in_flight; /* of tasks */
+    } pulls[LEAT_NODES_MAX];
+    struct leat_coordinate request;
+    bool committing; /* the request is with the coordinator, whatever the phase */
+    uint8_t *command;
+    uint32_t next_streamlet, recovered;
+    uint64_t collected_us, prepared_us; /* durations of the attempt */
+    struct {
+        uint64_t incarnation, since_us;
+    } seen[LEAT_NODES_MAX];           /* how long a node's newest incarnation is known here */
+    struct leat_recovery_status last; /* of the last attempt that gave a streamlet an owner */
+    struct leat_recovery_waiting waiting[LEAT_RECOVERY_WAITING_MAX];
+    uint32_t waiting_count;      /* of all, also those that have no row */
+    uint64_t attempts, fruitful; /* that gave at least one streamlet an owner */
+    struct {
+        uint64_t attempt, ended, us;
+        enum leat_recovery_phase phase;
+        uint32_t waits;
+    } told;
+    struct leat_recovery_report heard; /* of the leader */
+    uint64_t heard_from;               /* its voter id */
+};
+enum {
+    CO_COLLECT_WAIT_US = 100 * 1000, /* then those that have not answered are not waited for, if
+                                        all logs are decided without them */
+    CO_COLLECT_WAIT_US_MAX = 2 * 1000 * 1000,
+    CO_PULL_US_MAX = 10 * 1000 * 1000,
+    CO_RECOVER_NEXT_US = 1000,
+    CO_RECOVER_AGAIN_US = 500 * 1000,      /* something waits: twice as long each time ... */
+    CO_RECOVER_AGAIN_US_MAX = 4000 * 1000, /* ... up to this, while no node comes or goes */
+    CO_ALL_HEARD_US = 5 * 1000 * 1000, /* all nodes are up for so long: what none has is missing */
+    CO_ADOPT_GRACE_US = 2 * 1000 * 1000,    /* who came up adopts its own first */
+    CO_RECOVER_COMMAND_BYTES = 1000 * 1000, /* an entry stays below 1 MiB */
+};
+
+/* recovery/recovery.c */
+leat_err co_recovery_init(struct leat_coordinator *coordinator) LEAT_NODISCARD;
+void co_recovery_fini(struct leat_coordinator *coordinator);
+void co_recovery_advance(struct leat_coordinator *coordinator);
+/** A node's answer to COLLECT. rows: taken over when the attempt is the current one. */
+void co_recovery_rows(struct leat_coordinator *coordinator, uint64_t incarnation,
+                      struct leat_collect *collect);
+void co_recovery_pulled(struct leat_coordinator *coordinator, uint64_t incarnation,
+                        uint64_t attempt, const leat_err *codes, uint32_t count);
+void co_recovery_wait(struct leat_coordinator *coordinator, struct co_recover_log *log,
+                      const char *why);
+
+struct leat_recovery_status co_recovery_status(struct leat_coordinator *coordinator);
+
+/* recovery/report.c */
+/** Tell the others, when something has changed, or when a while has passed and logs wait. */
+void co_report_tell(struct leat_coordinator *coordinator);
+void co_report_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                    const struct leat_frame *frame);
+void co_report_fill(struct leat_coordinator *coordinator, struct leat_recovery_report *out);
+
+/* recovery/prepare.c */
+/** Decide all logs by the rows that are there; how many can't be decided. */
+uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last);
+/** Choose owners, and who shall make copies. */
+leat_err co_recovery_plan(struct leat_coordinator *coordinator) LEAT_NODISCARD;
+/** Write streamlets from next_streamlet on into a command; 0: none is left. */
+size_t co_recovery_command(struct leat_coordinator *coordinator);
+
+/* recovery/wait.c */
+/** Every node that is to come back is up, for so long already, and has answered. */
+bool co_recovery_all_heard(const struct leat_coordinator *coordinator, uint64_t up_us);
+/** The best that is there of a log that waits; false: nothing. Rows: sorted. */
+bool co_recovery_best(const struct co_recovery *it, const struct co_recover_log *log,
+                      struct leat_tail_record *out_best);
+/** Nothing of it is decided, and nothing more is to come: which node shall answer for it, as an index
+ * in the tables; -1: none yet. */
+int co_recovery_answers(const struct leat_coordinator *coordinator,
+                        const struct co_recover_streamlet *streamlet);
+
+/* recovery/calls.c */
+void co_recovery_ask(struct leat_coordinator *coordinator, uint32_t node);
+/** Ask the node for its next tasks. */
+void co_recovery_pull(struct leat_coordinator *coordinator, uint32_t node);
+
+#endif

@@ -1,0 +1,202 @@
+/* What the leader knows of recoveries, for people: told to all nodes, so that any can be asked. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bug.h"
+#include "base/mem.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/membership/voters.h"
+#include "coordinator/recovery/recovery.h"
+
+/* RECOVERY [ended, status now, status of the last, waiting, [[stream, streamlet, log, why]...]]
+ *   status = [attempt, phase, streamlets, logs, decided, nodes asked, nodes answered, pulls, pulls open,
+ *             age, collect, prepare, commit, crash to commit (us), recovered] */
+
+enum {
+    STATUS_FIELDS = 15,
+    ROW_BYTES = 256 + 32,
+    REPORT_BYTES = 512 + LEAT_RECOVERY_WAITING_MAX * ROW_BYTES,
+    TELL_AGAIN_US = 1000 * 1000,
+};
+
+static void status_write(struct leat_msg_writer *writer, const struct leat_recovery_status *status)
+{
+    leat_msg_write_array(writer, STATUS_FIELDS);
+    leat_msg_write_u64(writer, status->attempt);
+    leat_msg_write_u64(writer, (uint64_t)status->phase);
+    leat_msg_write_u64(writer, status->streamlets);
+    leat_msg_write_u64(writer, status->logs);
+    leat_msg_write_u64(writer, status->decided);
+    leat_msg_write_u64(writer, status->nodes_asked);
+    leat_msg_write_u64(writer, status->nodes_answered);
+    leat_msg_write_u64(writer, status->pulls);
+    leat_msg_write_u64(writer, status->pulls_open);
+    leat_msg_write_u64(writer, status->age_us);
+    leat_msg_write_u64(writer, status->collect_us);
+    leat_msg_write_u64(writer, status->prepare_us);
+    leat_msg_write_u64(writer, status->commit_us);
+    leat_msg_write_u64(writer, status->crash_to_commit_us);
+    leat_msg_write_u64(writer, status->recovered);
+}
+
+static void status_read(struct leat_msg_reader *reader, struct leat_recovery_status *out)
+{
+    if (leat_msg_read_array(reader) != STATUS_FIELDS) reader->failed = true;
+    out->attempt = leat_msg_read_u64(reader);
+    out->phase = (enum leat_recovery_phase)leat_msg_read_u32(reader);
+    out->streamlets = leat_msg_read_u32(reader);
+    out->logs = leat_msg_read_u32(reader);
+    out->decided = leat_msg_read_u32(reader);
+    out->nodes_asked = leat_msg_read_u32(reader);
+    out->nodes_answered = leat_msg_read_u32(reader);
+    out->pulls = leat_msg_read_u32(reader);
+    out->pulls_open = leat_msg_read_u32(reader);
+    out->age_us = leat_msg_read_u64(reader);
+    out->collect_us = leat_msg_read_u64(reader);
+    out->prepare_us = leat_msg_read_u64(reader);
+    out->commit_us = leat_msg_read_u64(reader);
+    out->crash_to_commit_us = leat_msg_read_u64(reader);
+    out->recovered = leat_msg_read_u32(reader);
+    if (out->phase > LEAT_RECOVERY_COMMIT) reader->failed = true;
+}
+
+/* The rows are large, and few are there as a rule: only what is counted is written and copied. */
+static void report_clear(struct leat_recovery_report *out)
+{
+    memset(out, 0, offsetof(struct leat_recovery_report, waiting));
+}
+
+static void report_copy(struct leat_recovery_report *to, const struct leat_recovery_report *from)
+{
+    size_t rows_bytes = from->waiting_rows * sizeof *from->waiting;
+    memcpy(to, from, offsetof(struct leat_recovery_report, waiting) + rows_bytes);
+}
+
+static void own_fill(struct leat_coordinator *coordinator, struct leat_recovery_report *out)
+{
+    const struct co_recovery *it = coordinator->recovery;
+    out->known = true;
+    out->ended = it->fruitful;
+    out->last = it->last;
+    if (it->phase != LEAT_RECOVERY_NONE) out->now = co_recovery_status(coordinator);
+    out->waiting_count = it->waiting_count;
+    out->waiting_rows = it->waiting_count < LEAT_RECOVERY_WAITING_MAX ? it->waiting_count
+                                                                      : LEAT_RECOVERY_WAITING_MAX;
+    memcpy(out->waiting, it->waiting, out->waiting_rows * sizeof *out->waiting);
+}
+
+static void report_send(struct leat_coordinator *coordinator,
+                        const struct leat_recovery_report *report)
+{
+    uint8_t *bytes = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, REPORT_BYTES);
+    if (!bytes) return; /* told again */
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, bytes, REPORT_BYTES);
+    leat_msg_write_array(&writer, 5);
+    leat_msg_write_u64(&writer, report->ended);
+    status_write(&writer, &report->now);
+    status_write(&writer, &report->last);
+    leat_msg_write_u64(&writer, report->waiting_count);
+    leat_msg_write_array(&writer, report->waiting_rows);
+    for (uint32_t i = 0; i < report->waiting_rows; i++) {
+        const struct leat_recovery_waiting *row = &report->waiting[i];
+        leat_msg_write_array(&writer, 4);
+        leat_msg_write_u64(&writer, row->log.stream);
+        leat_msg_write_u64(&writer, row->log.streamlet);
+        leat_msg_write_u64(&writer, row->log.log);
+        leat_msg_write_string(&writer, row->why, strlen(row->why));
+    }
+    LEAT_ASSERT(!writer.overflow);
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (!peer->link || !leat_link_is_up(peer->link)) continue;
+        if (leat_link_tell(peer->link, CO_KIND_RECOVERY, bytes, writer.used) != LEAT_OK)
+            LEAT_MAYBE(true); /* full or down: it is told again */
+    }
+    leat_mem_free(bytes);
+}
+
+void co_report_tell(struct leat_coordinator *coordinator)
+{
+    struct co_recovery *it = coordinator->recovery;
+    if (!it || !co_leads(coordinator)) return;
+    uint64_t now_us = co_now(coordinator);
+    bool same = it->told.attempt == it->attempt && it->told.ended == it->attempts &&
+                it->told.phase == it->phase && it->told.waits == it->waiting_count;
+    /* Also by who has had none yet: others may have heard of logs that wait from an earlier run of this node. */
+    if (same && now_us < it->told.us + TELL_AGAIN_US) return;
+    it->told.attempt = it->attempt;
+    it->told.ended = it->attempts;
+    it->told.phase = it->phase;
+    it->told.waits = it->waiting_count;
+    it->told.us = now_us;
+    struct leat_recovery_report *report =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *report); /* large */
+    if (!report) return;
+    own_fill(coordinator, report);
+    report_send(coordinator, report);
+    leat_mem_free(report);
+}
+
+static bool rows_read(struct leat_msg_reader *reader, struct leat_recovery_report *out)
+{
+    out->waiting_rows = leat_msg_read_array(reader);
+    if (reader->failed || out->waiting_rows > LEAT_RECOVERY_WAITING_MAX) return false;
+    for (uint32_t i = 0; i < out->waiting_rows; i++) {
+        struct leat_recovery_waiting *row = &out->waiting[i];
+        if (leat_msg_read_array(reader) != 4) return false;
+        row->log = leat_machine_log_ref_read(reader);
+        struct leat_msg_string why = leat_msg_read_string(reader);
+        if (reader->failed || why.bytes >= sizeof row->why) return false;
+        if (why.bytes) memcpy(row->why, why.text, why.bytes);
+        row->why[why.bytes] = 0;
+    }
+    return true;
+}
+
+void co_report_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                    const struct leat_frame *frame)
+{
+    struct co_recovery *it = coordinator->recovery;
+    if (!it || !co_same_cluster(coordinator, peer)) return;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    struct leat_recovery_report *out = &it->heard;
+    report_clear(out);
+    uint32_t fields = leat_msg_read_array(&reader);
+    out->ended = leat_msg_read_u64(&reader);
+    status_read(&reader, &out->now);
+    status_read(&reader, &out->last);
+    out->waiting_count = leat_msg_read_u32(&reader);
+    if (fields < 5 || !rows_read(&reader, out) || reader.failed) {
+        report_clear(out);
+        leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed report of recoveries");
+        return;
+    }
+    out->known = true;
+    it->heard_from = peer->state.voter_id;
+}
+
+void co_report_fill(struct leat_coordinator *coordinator, struct leat_recovery_report *out)
+{
+    const struct co_recovery *it = coordinator->recovery;
+    report_clear(out);
+    if (!it) return;
+    if (co_leads(coordinator)) {
+        own_fill(coordinator, out);
+    } else {
+        const struct co_peer *leader = co_peer_leader(coordinator);
+        if (leader && leader->state.voter_id == it->heard_from) report_copy(out, &it->heard);
+    }
+    if (LEAT_BUG(WAITS_UNTOLD)) out->waiting_count = out->waiting_rows = 0;
+    for (uint32_t i = 0; i < out->waiting_rows; i++) {
+        struct leat_recovery_waiting *row = &out->waiting[i];
+        const struct leat_machine_stream *stream =
+            leat_machine_stream_find(&coordinator->machine, row->log.stream);
+        snprintf(row->stream, sizeof row->stream, "%s", stream ? stream->desc->name : "");
+    }
+}
