@@ -1,4 +1,4 @@
-/* Requests as entries: every kind, field by field as metadata/machine.h has it, told as text; and what is refused before
+/* Requests as entries: every kind, field by field as metadata/machine.h has it, as text; and what is refused before
  * there is one. */
 #include <setjmp.h>
 #include <stdarg.h>
