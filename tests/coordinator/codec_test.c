@@ -12,12 +12,10 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "coordinator/private.h"
-#include "coordinator/recovery.h"
-#include "tests/coordinator/raft_bytes.h"
-#include "tests/coordinator/raft_heap.h"
 #include "coordinator/membership/messages.h"
 #include "coordinator/recovery/recovery.h"
+#include "tests/coordinator/raft_bytes.h"
+#include "tests/coordinator/raft_heap.h"
 
 static struct leat_xoshiro rng;
 static uint8_t control[4096], payload[LEAT_RAFT_ENTRY_BYTES_MAX + 4096];

@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "coordinator/raft_drive.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/raft/drive.h"
 #include "tests/coordinator/fake.h"
 #include "tests/coordinator/raft_heap.h"
 #include "tests/trace.h"
