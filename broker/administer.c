@@ -29,18 +29,3 @@ void leat_administer_refusal(const struct leat_peer *peer, struct leat_error *ou
         peer->core->net->peer(peer->conn), node->name,
         shown ? path : "leatd.sock in its data directory");
 }
-
-void leat_administer_open(struct leat_core *core)
-{
-    const struct leat_node *node = core->node;
-    struct leat_error error;
-    char bound[128];
-    if (node->options.admin_address == NULL) return;
-    if (core->net->listen(core->net->ctx, node->options.admin_address, leat_peer_accept, core,
-                          bound, &error) == LEAT_OK)
-        return;
-    leat_diary_warn(
-        "no Unix socket in the data directory: %s; what changes the cluster can be asked for "
-        "by a loopback address only",
-        error.text);
-}

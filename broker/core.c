@@ -22,13 +22,6 @@ const struct leat_actor_ops leat_core_actor = {core_on_wake, core_on_turn_end};
 
 /* ---- life ---- */
 
-uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs)
-{
-    return leat_lane_of_log(ref, logs, node->options.cores);
-}
-
-static leat_err core_init_pools(struct leat_core *core);
-
 enum { OWN_FETCHES_MAX = LEAT_PEER_OWN_BYTES / LEAT_FETCH_STRUCT_BYTES + 1 };
 
 leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t index,
@@ -97,7 +90,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
         core->openers == NULL || core->scratch == NULL)
         return LEAT_E_NO_MEMORY;
 
-    if (rc == LEAT_OK) rc = core_init_pools(core);
+    if (rc == LEAT_OK) rc = leat_core_pools_init(core);
     if (rc == LEAT_OK) rc = leat_lender_init(core, buffer_count);
     /* A log arms at most four timers, a fetch one, connections' own too, sets one per home. */
     if (rc == LEAT_OK)
@@ -106,48 +99,6 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
                                   LEAT_CORE_PEERS_MAX * OWN_FETCHES_MAX + LEAT_SETS_HOMES +
                                   LEAT_MEMBER_TIMERS + LEAT_PRIMARY_TIMERS + LEAT_BACKUP_TIMERS +
                                   16);
-    return rc;
-}
-
-static const struct {
-    size_t at; /* of the stock, in a core */
-    size_t bytes;
-    uint32_t most, least; /* 0: leat_node_structs() says how many */
-} stocks[] = {
-    {offsetof(struct leat_core, append_pool), sizeof(struct leat_append_request),
-     LEAT_CORE_APPENDS_MAX, 0},
-    {offsetof(struct leat_core, part_pool), sizeof(struct leat_append_part), LEAT_CORE_PARTS_MAX,
-     0},
-    {offsetof(struct leat_core, fetch_pool), LEAT_FETCH_STRUCT_BYTES, LEAT_CORE_FETCHES_MAX, 0},
-    {offsetof(struct leat_core, item_pool), sizeof(struct leat_fetch_item),
-     LEAT_CORE_FETCH_ITEMS_MAX, LEAT_CORE_FETCH_ITEMS_MIN},
-    {offsetof(struct leat_core, read_pool), sizeof(struct leat_fetch_read), LEAT_CORE_READS_MAX,
-     LEAT_CORE_READS_MIN},
-};
-
-static uint32_t stock_count(size_t i, uint64_t memory_bytes, uint32_t cores)
-{
-    uint32_t count = leat_node_structs(memory_bytes, cores, stocks[i].most);
-    return count > stocks[i].least ? count : stocks[i].least;
-}
-
-uint64_t leat_core_stocks_bytes(uint64_t memory_bytes, uint32_t cores)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < sizeof stocks / sizeof *stocks; i++)
-        bytes += stock_count(i, memory_bytes, cores) * (uint64_t)stocks[i].bytes;
-    return bytes;
-}
-
-static leat_err core_init_pools(struct leat_core *core)
-{
-    const struct leat_node_options *options = &core->node->options;
-    leat_err rc = LEAT_OK;
-    for (size_t i = 0; rc == LEAT_OK && i < sizeof stocks / sizeof *stocks; i++)
-        rc =
-            leat_stock_init((struct leat_stock *)(void *)((uint8_t *)core + stocks[i].at), core,
-                            stocks[i].bytes, stock_count(i, options->memory_bytes, options->cores));
-    core->calls_max = leat_node_structs(options->memory_bytes, options->cores, LEAT_CORE_CALLS_MAX);
     return rc;
 }
 

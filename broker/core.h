@@ -118,6 +118,8 @@ struct leat_protocol {
     void (*answer)(struct leat_peer *peer);
     /** A connection without a request that is silent so long is closed, after twice that at most. 0: never. */
     uint64_t idle_us_max;
+    /** It has come to another core. tag: leat_peer_move()'s. NULL: nothing is to be done. */
+    void (*on_moved)(struct leat_peer *peer, uint32_t tag);
 };
 enum leat_pause {
     LEAT_PAUSE_ROOM = 1,     /* its append waits for room in a log */
@@ -348,6 +350,8 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
                         const struct leat_env *env, uint32_t buffer_count,
                         uint64_t frame_bytes_max) LEAT_NODISCARD;
 void leat_core_fini(struct leat_core *core);
+/** pools.c */
+leat_err leat_core_pools_init(struct leat_core *core) LEAT_NODISCARD;
 static inline uint64_t leat_core_now(const struct leat_core *core)
 {
     return core->env->clock->now_us(core->env->clock->ctx);
@@ -368,6 +372,8 @@ void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted);
 uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs);
 
 /* ---- stream_table.c: the streams that a core knows ---- */
+uint32_t leat_name_hash(const char *name, size_t bytes);
+uint32_t leat_hosted_hash(struct leat_log_ref ref);
 struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id);
 struct leat_stream *leat_stream_find_name(const struct leat_core *core, const char *name,
                                           size_t bytes);
@@ -692,6 +698,7 @@ struct leat_node {
     _Atomic uint32_t complaint_count;
 };
 enum { LEAT_COMPLAINTS_MAX = 256, LEAT_COMPLAINT_BYTES_MAX = 512 };
+void leat_complaint_keep(struct leat_node *node, const char *line);
 void leat_node_complain(struct leat_node *node, const char *format, ...) LEAT_PRINTF(2, 3);
 void leat_node_bring_up(struct leat_node *node);
 /** found.c: what the store found, as the coordinator wants it. Thread: startup. */

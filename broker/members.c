@@ -17,44 +17,7 @@ static void serve_on_down(void *owner, struct leat_link *link, bool was_up,
 static void serve_on_request(void *owner, struct leat_link *link, const struct leat_frame *frame,
                              const struct leat_link_ticket *ticket);
 
-uint32_t leat_lane_of_log(struct leat_log_ref ref, uint32_t logs, uint32_t cores)
-{
-    return (uint32_t)(((uint64_t)ref.stream + (uint64_t)ref.streamlet * logs + ref.log) % cores);
-}
-
-bool leat_core_owns(const struct leat_core *core, const struct leat_stream_desc *desc,
-                    uint32_t streamlet)
-{
-    return desc->streamlets[streamlet].owner == core->node->incarnation;
-}
-
 /* ---- the table ---- */
-
-const struct leat_member *leat_member_find(const struct leat_core *core, uint64_t incarnation)
-{
-    const struct leat_members *members = &core->members;
-    for (uint32_t i = 0; i < members->count; i++)
-        if (members->rows[i]->info.incarnation == incarnation) return members->rows[i];
-    return NULL;
-}
-
-uint32_t leat_member_cores(const struct leat_core *core, uint64_t incarnation)
-{
-    const struct leat_member *member = leat_member_find(core, incarnation);
-    return member != NULL && !member->self && member->info.cores > 0 ? member->info.cores
-                                                                     : core->node->options.cores;
-}
-
-/* The node of an earlier incarnation. */
-static const struct leat_member *member_of_earlier(const struct leat_core *core,
-                                                   uint64_t incarnation)
-{
-    const struct leat_members *members = &core->members;
-    for (uint32_t i = 0; i < members->count; i++)
-        for (uint32_t e = 0; e < LEAT_MEMBER_EARLIER_MAX; e++)
-            if (members->rows[i]->earlier[e] == incarnation) return members->rows[i];
-    return NULL;
-}
 
 static void member_keep_earlier(struct leat_member *member, uint64_t incarnation)
 {
@@ -62,23 +25,6 @@ static void member_keep_earlier(struct leat_member *member, uint64_t incarnation
     memmove(member->earlier + 1, member->earlier,
             sizeof member->earlier - sizeof member->earlier[0]);
     member->earlier[0] = incarnation;
-}
-
-void leat_member_words(const struct leat_core *core, uint64_t incarnation, char *out,
-                       size_t capacity)
-{
-    const struct leat_member *member = leat_member_find(core, incarnation);
-    const struct leat_member *earlier =
-        member == NULL ? member_of_earlier(core, incarnation) : NULL;
-    if (incarnation == 0)
-        snprintf(out, capacity, "no node");
-    else if (member == NULL)
-        snprintf(out, capacity, "%s%.64s as it was before its last start (incarnation %llu)",
-                 earlier != NULL ? "node " : "a node", earlier != NULL ? earlier->info.name : "",
-                 (unsigned long long)incarnation);
-    else
-        snprintf(out, capacity, "node %.64s (%.64s%s)", member->info.name, member->info.address,
-                 member->info.state == LEAT_NODE_UP ? "" : ": down");
 }
 
 static struct leat_member *member_of_name(struct leat_core *core, const char *name)

@@ -5,29 +5,6 @@
 #include "base/mem.h"
 #include "broker/places.h"
 
-static uint32_t name_hash(const char *name, size_t bytes)
-{
-    return leat_crc32c(0, name, bytes);
-}
-
-struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
-{
-    struct leat_stream *stream = core->streams_by_id[id & core->stream_mask];
-    while (stream != NULL && stream->desc->id != id)
-        stream = stream->by_id_next;
-    return stream;
-}
-
-struct leat_stream *leat_stream_find_name(const struct leat_core *core, const char *name,
-                                          size_t bytes)
-{
-    struct leat_stream *stream = core->streams_by_name[name_hash(name, bytes) & core->stream_mask];
-    while (stream != NULL &&
-           (strlen(stream->desc->name) != bytes || memcmp(stream->desc->name, name, bytes) != 0))
-        stream = stream->by_name_next;
-    return stream;
-}
-
 static void streams_grow(struct leat_core *core)
 {
     uint32_t mask = core->stream_mask * 2 + 1;
@@ -43,7 +20,8 @@ static void streams_grow(struct leat_core *core)
         while (stream != NULL) {
             struct leat_stream *next = stream->by_id_next;
             uint32_t by_id = stream->desc->id & mask;
-            uint32_t by_name = name_hash(stream->desc->name, strlen(stream->desc->name)) & mask;
+            uint32_t by_name =
+                leat_name_hash(stream->desc->name, strlen(stream->desc->name)) & mask;
             stream->by_id_next = ids[by_id];
             ids[by_id] = stream;
             stream->by_name_next = names[by_name];
@@ -84,7 +62,7 @@ leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
     stream->desc = desc;
     leat_list_init(&stream->waiters);
     uint32_t by_id = desc->id & core->stream_mask;
-    uint32_t by_name = name_hash(desc->name, strlen(desc->name)) & core->stream_mask;
+    uint32_t by_name = leat_name_hash(desc->name, strlen(desc->name)) & core->stream_mask;
     stream->by_id_next = core->streams_by_id[by_id];
     core->streams_by_id[by_id] = stream;
     stream->by_name_next = core->streams_by_name[by_name];
@@ -121,7 +99,7 @@ void leat_stream_remove(struct leat_core *core, struct leat_stream *stream)
     while (*at != stream)
         at = &(*at)->by_id_next;
     *at = stream->by_id_next;
-    at = &core->streams_by_name[name_hash(desc->name, strlen(desc->name)) & core->stream_mask];
+    at = &core->streams_by_name[leat_name_hash(desc->name, strlen(desc->name)) & core->stream_mask];
     while (*at != stream)
         at = &(*at)->by_name_next;
     *at = stream->by_name_next;

@@ -17,15 +17,6 @@ void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *p
     }
 }
 
-bool leat_all_nodes_up(const struct leat_core *core)
-{
-    for (uint32_t i = 0; i < core->members.count; i++)
-        if (core->members.rows[i]->info.state == LEAT_NODE_DOWN &&
-            !core->members.rows[i]->info.draining) /* then nobody expects it back */
-            return false;
-    return true;
-}
-
 /* Nobody has any more of it, and nobody is to come back who might. */
 static void none_left(struct leat_takeover *takeover)
 {

@@ -209,15 +209,14 @@ void alone_end(void)
 }
 
 /* A rig with tables of its own has another. */
-__attribute__((weak)) struct leat_stream *leat_stream_find(const struct leat_core *core,
-                                                           uint32_t id)
+struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
 {
     (void)core;
     return id == ALONE_STREAM && !alone.no_stream ? &alone.stream : NULL;
 }
 
-__attribute__((weak)) bool leat_core_owns(const struct leat_core *core,
-                                          const struct leat_stream_desc *desc, uint32_t streamlet)
+bool leat_core_owns(const struct leat_core *core, const struct leat_stream_desc *desc,
+                    uint32_t streamlet)
 {
     return desc->streamlets[streamlet].owner == core->node->incarnation;
 }
