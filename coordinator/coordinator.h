@@ -325,11 +325,11 @@ struct leat_coordinator_status {
     bool ready;
     uint32_t voter_count;
     struct leat_voter_status voters[LEAT_VOTERS_MAX];
-    uint32_t node_count;
-    struct leat_node_info nodes[LEAT_NODES_MAX];
     uint32_t stream_count; /* without internal ones */
     uint64_t log_count;
     bool leads;
+    uint32_t node_count;
+    struct leat_node_info nodes[LEAT_NODES_MAX]; /* from here on only what is counted is written */
     struct leat_recovery_report recovery;
 };
 /** Caller's storage (large). Thread: coordinator. */

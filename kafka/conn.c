@@ -27,7 +27,7 @@ static leat_err request_parse(struct leat_kafka_request *request, const uint8_t 
                               size_t bytes, const char **out_wrong);
 
 static const struct leat_protocol protocol = {conn_take, conn_on_closed, conn_answer,
-                                              LEAT_KAFKA_IDLE_US};
+                                              LEAT_KAFKA_IDLE_US, NULL};
 
 enum {
     FRAME_HEAD_BYTES = 4,

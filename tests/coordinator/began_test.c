@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "coordinator/machine.h"
-#include "coordinator/recovery.h"
+#include "coordinator/metadata/machine.h"
+#include "coordinator/recovery/recovery.h"
 
 enum { BEFORE = 2, NOW = 4, LATER = 5 }; /* epochs */
 

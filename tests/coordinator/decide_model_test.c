@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "coordinator/metadata/decide.h"
 #include "coordinator/recovery/recovery.h"
 
 enum { ROWS = 7, EPOCH = 3, VERSION = 2, SEGMENT_MIN = 4, SEGMENT_MAX = 7 };

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "coordinator/metadata/decide.h"
 #include "coordinator/recovery/recovery.h"
 
 static const struct leat_log_ref LOG = {7, 1, 2};

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "coordinator/membership/state.h"
+#include "coordinator/metadata/decide.h"
 #include "coordinator/recovery/recovery.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "broker/core.h"
-#include "coordinator/private.h"
+#include "coordinator/membership/state.h"
 #include "tests/sim/scenario.h"
 
 enum {
