@@ -65,8 +65,8 @@ same(shown, kinds, 'kind')
 rows = len(table('Messages'))
 if rows != len(shown):
     FAILURES.append('a kind is shown twice')
-served = set(re.findall(r'LEAT_KIND_(\w+)', read('broker', 'conn.c')))
-same(set(shown), served, 'kind, as broker/conn.c serves it,')
+served = set(re.findall(r'LEAT_KIND_(\w+)', read('broker', 'native.c')))
+same(set(shown), served, 'kind, as broker/native.c serves it,')
 
 # ---- flags, versions ----
 same({'answer': int(re.search(r'`flg`: (\d+) = an answer', PAGE).group(1)),
