@@ -375,7 +375,7 @@ def on_a_small_disk():
 
 
 def fill(path):
-    with open(path, 'wb', buffering=0) as file:
+    with open(path, 'ab', buffering=0) as file:
         try:
             while file.write(bytes(4096)):
                 pass
@@ -402,6 +402,12 @@ def test_a_node_whose_disk_is_full_is_named():
     check_in('trouble      its disk is full', cluster.leat('status', which=[1], code=1).stdout.decode())
     check_in('its disk is full', json.loads(cluster.leat('status', '--json', which=[1], code=1).stdout)['trouble'])
     cluster.leat('status', which=[0])
+
+    def is_full():  # a file that the node gives up, such as an old one of raft's log, makes room for one segment more
+        fill(ballast)
+        cluster.leat('produce', 's', '--streamlet', own, '--timeout', '1s', input=lines, code=1)
+        return {log['state'] for log in described(cluster, 's') if log['streamlet'] == own} == {'full'}
+    until(is_full, 'its log is described as full')
     for log in described(cluster, 's'):
         equal((log['state'], log['code']), ('full', 'DISK_FULL') if log['streamlet'] == own else ('ok', 'OK'), log)
     check_in(f'streamlet {own} log 0: the disk of its node is full', cluster.leat('stream', 'describe', 's').stderr.decode())
