@@ -65,7 +65,6 @@ struct leat_shared_io {
     const struct leat_env *env;
     uint32_t places;          /* guarded by: ios_lock */
     struct leat_list commons; /* guarded by: ios_lock */
-    pthread_t thread;         /* written before anything that reads it is started */
     /* The thread's own: */
     struct leat_list members, running; /* running: commons with a member */
     uint64_t wake_at_us;
@@ -92,9 +91,12 @@ static uint32_t ios_placed[LEAT_SHARED_THREADS_MAX];        /* guarded by: ios_l
  * to see. */
 static _Atomic uint64_t spread_from = UINT64_MAX;
 
+/* Whose thread this is: a thread asks of itself alone, so nobody waits for another one to have started. */
+static _Thread_local const struct leat_shared_io *own_io;
+
 static void io_on_start(void *actor)
 {
-    ((struct leat_shared_io *)actor)->thread = pthread_self();
+    own_io = actor;
 }
 
 static bool ports_wake(struct leat_shared_ports *ports, uint64_t now)
@@ -471,7 +473,7 @@ void leat_shared_post(struct leat_shared *shared, struct leat_mail *mail)
 
 bool leat_shared_is_own_thread(const struct leat_shared *shared)
 {
-    return pthread_equal(shared->io->thread, pthread_self());
+    return own_io == shared->io;
 }
 
 uint64_t leat_shared_spread(const struct leat_shared *shared, int64_t id)
