@@ -288,6 +288,7 @@ static bool look_start(struct collecting *it)
         return true;
     }
     place->look = 0;
+    it->tries = 0; /* the next copy has as many of its own */
     if (again) it->rc = rc;
     return rc == LEAT_OK;
 }

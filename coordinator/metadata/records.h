@@ -131,7 +131,7 @@ struct leat_replica_row {
     struct leat_log_ref log;
     uint64_t segment;
     enum leat_replica_kind kind;
-    struct leat_epoch epoch; /* stamp; 0: none, a copy that was pulled */
+    struct leat_epoch epoch; /* its writer's; 0: not said */
     uint32_t version;
     struct leat_extent extent;   /* its valid prefix */
     struct leat_extent previous; /* of the segment before it, as its start entry names it */

@@ -368,6 +368,31 @@ static void copy_that_is_in_use_is_waited_for(void **state)
     end();
 }
 
+/* Goal: one that is in use for a while takes nothing of the patience for another. */
+static void each_copy_is_waited_for_as_long(void **state)
+{
+    (void)state;
+    begin();
+    (void)replica(0, 4), (void)replica(1, 5);
+    for (unsigned copy = 0; copy < 2; copy++) {
+        it.look = LEAT_E_AGAIN;
+        if (copy == 0)
+            asks();
+        else
+            it.on_looked(it.look_arg, true);
+        for (unsigned tries = 1; tries < 90; tries++)
+            expire();
+        it.look = LEAT_OK;
+        expire();
+    }
+    said_enough();
+    it.on_looked(it.look_arg, true);
+    said_enough();
+    assert_int_equal(it.collect.rc, LEAT_OK);
+    assert_int_equal(it.collect.row_count, 2);
+    end();
+}
+
 /* ---- parked without a batch: what it follows is in the file ---- */
 
 static struct leat_replica_info *parked(uint64_t segment, uint32_t bytes)
@@ -516,6 +541,7 @@ int main(void)
         cmocka_unit_test(copies_that_begin_with_the_end_are_known),
         cmocka_unit_test(end_is_known_by_bytes_and_checksum),
         cmocka_unit_test(copies_are_looked_at_one_after_the_other),
+        cmocka_unit_test(each_copy_is_waited_for_as_long),
         cmocka_unit_test(copy_that_is_in_use_is_waited_for),
         cmocka_unit_test(starts_of_parked_ones_are_read),
         cmocka_unit_test(start_that_cant_be_read_is_not_told_of),
