@@ -1,8 +1,6 @@
 /* A core as an actor: what it owns, and what happens when a turn ends. */
 #include "broker/core.h"
 
-#include <string.h>
-
 #include "broker/append.h"
 #include "broker/fetch.h"
 #include "broker/places.h"

@@ -1,13 +1,9 @@
 /* Logs that go: their segments become replicas. See handover.h. */
 #include "broker/handover.h"
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/core.h"
-
-/* ---- what has begun ---- */
 
 /* ---- giving up ---- */
 

@@ -1,5 +1,4 @@
 /* A whole node: what it consists of, and how it is created. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

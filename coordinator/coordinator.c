@@ -20,8 +20,6 @@
 #include "coordinator/membership/voters.h"
 #include "coordinator/recovery/recovery.h"
 
-/* ---- applying ---- */
-
 /* ---- raft's hooks ---- */
 
 static leat_err hook_apply(void *owner, uint64_t index, const uint8_t *bytes, size_t count)

@@ -20,7 +20,7 @@ enum {
         (1 + LEAT_VOTERS_MAX) * (LEAT_NODE_NAME_BYTES_MAX + 4) + LEAT_ADDRESS_BYTES_MAX + 128
 };
 
-/* ---- who is who ---- */
+/* ---- what this node is ---- */
 
 void co_identity_update(struct leat_coordinator *coordinator)
 {
@@ -150,8 +150,6 @@ void co_state_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     if (tells) co_introductions_take(coordinator, peer, &reader);
     coordinator->peer_events->on_state(coordinator);
 }
-
-/* ---- requests of peers ---- */
 
 /* ---- links ---- */
 

@@ -7,7 +7,7 @@
 /* peers.c */
 leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *error);
 void co_peers_fini(struct leat_coordinator *coordinator);
-/** What links and peers are told of this node follows what is known by now. */
+/** Tell links and peers the cluster id and the incarnation that this node has by now. */
 void co_identity_update(struct leat_coordinator *coordinator);
 /** Open links to all voters that are known. */
 void co_peers_want(struct leat_coordinator *coordinator);

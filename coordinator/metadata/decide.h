@@ -19,6 +19,9 @@ struct co_hearing {
 };
 /** The row's replica has the bytes that the tail names, whatever follows. */
 bool co_row_holds(const struct leat_tail_record *tail, const struct leat_replica_row *row);
+/** The row is of the segment in which the log was decided to end (leat_log_decided()), by another writer than the
+ * record's epoch. */
+bool co_row_lies_at_end(const struct leat_log_record *record, const struct leat_replica_row *row);
 /** Where one log ends, by what many nodes hold of it (rows: its, any order). out_holds[i]: rows[i] has
  * the bytes of the tail that was decided. */
 void co_decide_replicas(struct leat_log_ref log, const struct leat_log_record *record,

@@ -280,3 +280,30 @@ void co_decide_replicas(struct leat_log_ref log, const struct leat_log_record *r
     else
         by_tail(&record->tail, rows, count, heard, out_decision, out_holds);
 }
+
+/* It is the segment in which the log was decided to end, as somebody else than the writer of now wrote it. */
+bool co_row_lies_at_end(const struct leat_log_record *record, const struct leat_replica_row *row)
+{
+    const struct leat_tail_record *end = leat_log_decided(record);
+    return end && end->extent.bytes > 0 && row->segment == end->segment &&
+           row->epoch.v != record->stamp_epoch.v;
+}
+
+/* SUBTLE: prefixes of one writer's bytes are all right. Of other epochs only what lies in front of where the log was
+ * decided to end when this epoch began, which is committed: no copy that has it needs to be left.
+ *  1. X closes segment 5 at 100, and dies; what it acked of that ends at 90, and so Y's recovery ends the log. Y cuts
+ *     its copy there, goes on in 6, and others read what Y acks.
+ *  2. All lose their power. Y had it all in memory; X, which was away, has segment 5 up to 100 in its file.
+ *  3. The loss is accepted. Were X's copy what is left, ten records that nobody was promised would stand at offsets
+ *     at which others were read.
+ * In front of that segment what another epoch left open, or an attempt to end it cut, is as uncertain. */
+bool leat_row_may_be_left(const struct leat_log_record *record, const struct leat_replica_row *row)
+{
+    const struct leat_tail_record *end = leat_log_decided(record);
+    if (row->kind == LEAT_REPLICA_LOST || row->extent.bytes == 0) return false;
+    if (row->epoch.v == record->stamp_epoch.v) return true;
+    if (co_row_lies_at_end(record, row)) return co_row_holds(end, row);
+    bool behind = end && (end->segment == UINT64_MAX || row->segment > end->segment);
+    if (behind) return false;
+    return row->kind == LEAT_REPLICA_CLOSED && !row->tentative;
+}

@@ -497,5 +497,3 @@ void co_collect_fini(struct leat_coordinator *coordinator)
     while ((at = leat_list_pop_front(&coordinator->pullings)))
         leat_mem_free(LEAT_CONTAINER(at, struct co_pulling, list));
 }
-
-/* ---- tails ---- */
