@@ -37,7 +37,6 @@ enum {
     NODES_BYTES_MIN = 4 * MIB,
     NODES_BYTES_MAX = 64 * MIB,
     /* Of all structs for requests as many as this share of the budget has room for, and a quarter at least. */
-    STRUCTS_WHOLE_BYTES = 512 * MIB,
     /* In the sum of what all take at most: */
     MOST_PROCESS_BYTES = 10 * MIB,  /* 7 were measured */
     MOST_CORE_BYTES = 2 * MIB,      /* tables, the read buffer, where answers are written */
@@ -128,13 +127,6 @@ uint64_t leat_node_tables_bytes(uint64_t memory_bytes)
     return part(memory_bytes, 1, 32, TABLES_BYTES_MIN, TABLES_BYTES_MAX);
 }
 
-uint32_t leat_node_structs(uint64_t memory_bytes, uint32_t cores, uint32_t most)
-{
-    uint64_t share = memory_bytes / cores / MIB * most / (STRUCTS_WHOLE_BYTES / MIB);
-    if (share < most / 4) share = most / 4;
-    return share < most ? (uint32_t)share : most;
-}
-
 /* What all take at most at the same moment, beside the pool and what is stored. */
 static uint64_t most_bytes(uint64_t memory_bytes, uint32_t cores)
 {
@@ -223,4 +215,11 @@ uint64_t leat_node_own_pool_bytes(uint64_t pool_bytes, bool clustered)
     uint64_t own =
         clustered ? LEAT_ALIGN_DOWN(pool_bytes / 2, (uint64_t)LEAT_ARENA_STEP_BYTES) : pool_bytes;
     return own > 0 || pool_bytes == 0 ? own : LEAT_ARENA_STEP_BYTES;
+}
+
+uint64_t leat_node_output_bytes(uint64_t memory_bytes, uint32_t cores)
+{
+    uint64_t share = memory_bytes / 32 / cores;
+    if (share < LEAT_OUTPUT_BYTES_MIN) share = LEAT_OUTPUT_BYTES_MIN;
+    return share < LEAT_OUTPUT_BYTES_MAX ? share : LEAT_OUTPUT_BYTES_MAX;
 }

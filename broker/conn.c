@@ -124,11 +124,6 @@ void leat_peer_known(struct leat_peer *peer)
     peer->core->net->account(peer->conn, LEAT_NET_CLIENTS);
 }
 
-void leat_peer_begin(struct leat_peer *peer)
-{
-    peer->requests++;
-}
-
 void leat_peer_end(struct leat_peer *peer)
 {
     LEAT_ASSERT_CMP(peer->requests, >, 0);
@@ -148,16 +143,6 @@ void leat_peer_end(struct leat_peer *peer)
         leat_peer_resume(peer, LEAT_PAUSE_REQUESTS);
 }
 
-void leat_peer_close(struct leat_peer *peer, const char *why)
-{
-    if (peer->conn == NULL || peer->closing) return;
-    leat_diary_summed(&peer->core->closed_sum, leat_core_now(peer->core), LEAT_DIARY_INFO,
-                      "%s (%s) closed: %s", peer->core->net->peer(peer->conn), peer->name, why);
-    peer->closing = true;
-    leat_peer_pause(peer, LEAT_PAUSE_CLOSING);
-    peer->core->net->close(peer->conn);
-}
-
 void leat_peer_close_all(struct leat_core *core)
 {
     LEAT_LIST_EACH(&core->peers, link)
@@ -168,19 +153,6 @@ void leat_peer_close_all(struct leat_core *core)
 }
 
 /* ---- reading ---- */
-
-void leat_peer_pause(struct leat_peer *peer, enum leat_pause why)
-{
-    if (peer->paused == 0 && peer->conn != NULL) peer->core->net->pause(peer->conn);
-    peer->paused |= why;
-}
-
-void leat_peer_resume(struct leat_peer *peer, enum leat_pause why)
-{
-    if ((peer->paused & why) == 0) return;
-    peer->paused &= ~(unsigned)why;
-    if (peer->paused == 0 && peer->conn != NULL) peer->core->net->resume(peer->conn);
-}
 
 static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
                             size_t *want_bytes)

@@ -22,6 +22,20 @@ const struct leat_actor_ops leat_core_actor = {core_on_wake, core_on_turn_end};
 
 enum { OWN_FETCHES_MAX = LEAT_PEER_OWN_BYTES / LEAT_FETCH_STRUCT_BYTES + 1 };
 
+static leat_err stocks_init(struct leat_core *core)
+{
+    const struct leat_node_options *options = &core->node->options;
+    struct leat_stock *stock;
+    size_t bytes;
+    uint32_t count;
+    leat_err rc = LEAT_OK;
+    for (size_t i = 0; rc == LEAT_OK && (stock = leat_core_stock(core, i, &bytes, &count)) != NULL;
+         i++)
+        rc = leat_stock_init(stock, core, bytes, count);
+    core->calls_max = leat_node_structs(options->memory_bytes, options->cores, LEAT_CORE_CALLS_MAX);
+    return rc;
+}
+
 leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t index,
                         const struct leat_env *env, uint32_t buffer_count, uint64_t frame_bytes_max)
 {
@@ -88,7 +102,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
         core->openers == NULL || core->scratch == NULL)
         return LEAT_E_NO_MEMORY;
 
-    if (rc == LEAT_OK) rc = leat_core_pools_init(core);
+    if (rc == LEAT_OK) rc = stocks_init(core);
     if (rc == LEAT_OK) rc = leat_lender_init(core, buffer_count);
     /* A log arms at most four timers, a fetch one, connections' own too, sets one per home. */
     if (rc == LEAT_OK)
@@ -113,8 +127,10 @@ void leat_core_fini(struct leat_core *core)
         while (core->hosted[i] != NULL)
             leat_hosted_destroy(core->hosted[i]);
     for (uint32_t i = 0; core->streams_by_id != NULL && i <= core->stream_mask; i++)
-        while (core->streams_by_id[i] != NULL)
+        while (core->streams_by_id[i] != NULL) {
+            leat_places_forget(core, core->streams_by_id[i]);
             leat_stream_remove(core, core->streams_by_id[i]);
+        }
     leat_members_fini(core);
     leat_timers_fini(&core->timers);
     leat_stock_fini(&core->append_pool);

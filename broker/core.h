@@ -187,6 +187,8 @@ struct leat_hosted {
     struct give_up *give_up;
     struct recover_call
         *recover; /* an operator gives up what its end has lost; NULL: nobody does */
+    bool
+        loss_stops; /* ... that is committed, and the log stops for it: recover.c goes on with it */
     struct leat_move_part *moving; /* it is drained, to be handed over; NULL: it is not */
     bool damage_untold;            /* whether its front is damaged was not known when it was made */
     bool older_follow;             /* while it is made: older segments come later */
@@ -210,6 +212,11 @@ struct leat_hosted {
     struct leat_extent highest_extent;       /* of a segment that is elsewhere; {0, 0}: not known */
     uint64_t counted_records, counted_bytes; /* already in the core's totals */
 };
+
+static inline bool leat_hosted_loss_stops(const struct leat_hosted *hosted)
+{
+    return hosted->recover != NULL && hosted->loss_stops;
+}
 
 /* ---- a stream as one core knows it ---- */
 struct leat_stream {
@@ -255,6 +262,30 @@ struct leat_placer {
     struct leat_list known, asks, waits; /* asks: in the order in which they began */
     uint32_t logs, ask_count;
     uint64_t serial;
+};
+
+/* What parts below tell parts above: hooks.c has the one table of it. Thread: the core's. */
+struct leat_core_hooks {
+    /** A request of another node, for a client of its own. false: there is no such kind. */
+    bool (*request)(struct leat_peer *peer, const struct leat_frame *frame);
+    /** A connection has taken bytes: what is read for others may go on. */
+    void (*drained)(struct leat_core *core);
+    /** More of the log is acked; there is room in it. Also when it stops: who waits looks again. */
+    void (*acked)(struct leat_hosted *hosted);
+    void (*room)(struct leat_hosted *hosted);
+    /** A log of a home is being made: its options are completed. And it is made. */
+    leat_err (*sets_attach)(struct leat_hosted *hosted, struct leat_log_options *options);
+    void (*sets_made)(struct leat_hosted *hosted);
+    /** A closed segment is damaged here. As leat_mend_ask(). */
+    leat_err (*damaged)(const struct leat_hosted *hosted, const struct leat_segment *seg);
+    /** Where the log's front is, is known now, and so what of it is damaged. */
+    void (*front_known)(struct leat_core *core, struct leat_hosted *hosted);
+    /** Somebody wants segments that are not here: they are looked for on other nodes. */
+    void (*older)(struct leat_hosted *hosted);
+    /** A log that was drained for a move goes otherwise. */
+    void (*part_gone)(struct leat_move_part *part);
+    /** A log that was given up has left the tables. */
+    void (*released)(struct leat_core *core, struct leat_log_ref ref);
 };
 
 /* Read from any core (relaxed). */
@@ -341,6 +372,7 @@ struct leat_core {
 
     struct leat_counters counters;
     uint32_t logs_to_stop, stop_ticks;
+    void (*on_logs_stopped)(struct leat_core *core); /* none of logs_to_stop is left */
     struct leat_mail stop_mail;
     void *door; /* what another front door keeps here */
 };
@@ -350,8 +382,9 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
                         const struct leat_env *env, uint32_t buffer_count,
                         uint64_t frame_bytes_max) LEAT_NODISCARD;
 void leat_core_fini(struct leat_core *core);
-/** pools.c */
-leat_err leat_core_pools_init(struct leat_core *core) LEAT_NODISCARD;
+/** pools.c: the stock number i of a core, with the size of its structs and how many it has. NULL: there are no more. */
+struct leat_stock *leat_core_stock(struct leat_core *core, size_t i, size_t *out_bytes,
+                                   uint32_t *out_count);
 static inline uint64_t leat_core_now(const struct leat_core *core)
 {
     return core->env->clock->now_us(core->env->clock->ctx);
@@ -422,12 +455,17 @@ void leat_hosted_care(struct leat_core *core);
 leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref);
 /** Called every tick: logs that could not be made when their stream came (walk.c). */
 void leat_walk_make_missing(struct leat_core *core);
-/** A log of a stream that was deleted goes, unless it goes already (walk.c). */
-void leat_walk_log_delete(struct leat_core *core, struct leat_hosted *hosted);
+/** A log of a stream that was deleted goes, unless it goes already. */
+void leat_hosted_delete(struct leat_core *core, struct leat_hosted *hosted);
+/** A log that this core gave up is released. It may be this node's again (walk.c). */
+void leat_walk_log_released(struct leat_core *core, struct leat_log_ref ref);
 /** The core has adopted what was the node's own: now what came to it meanwhile is made (walk.c). */
 void leat_walk_on_adopted(struct leat_core *core);
 
-/* ---- conn.c ---- */
+/* ---- hooks.c ---- */
+extern const struct leat_core_hooks leat_core_hooks;
+
+/* ---- conn.c, peer.c ---- */
 void *leat_peer_accept(void *acceptor, struct leat_conn *conn,
                        const struct leat_conn_handler **out_handler);
 /** A new connection of another front door: `peer` is zeroed, the first member of what was allocated
@@ -522,8 +560,6 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame);
 /** Nobody waits for its answers any more: give up the places that its requests hold. */
 void leat_sets_peer_closed(struct leat_peer *peer);
 void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame);
-/** An accepted loss is committed, and the log stops for it: who gives it up leaves that to recover.c. */
-bool leat_recover_stops(const struct leat_hosted *hosted);
 void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_below(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame);
@@ -643,6 +679,7 @@ struct leat_found_fate {
 };
 struct leat_node {
     struct leat_node_options options;
+    const struct leat_core_hooks *hooks;
     char name[128], listen_address[128], version[64], bound_address[128];
     struct leat_core *cores;
     struct leat_store *store;

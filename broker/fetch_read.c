@@ -124,7 +124,7 @@ static bool fetch_look_older(struct leat_fetch_read *read, struct leat_hosted *h
     if (now_us < hosted->older_looked_us + LEAT_OLDER_READ_US) return false;
     hosted->older_looked_us = now_us;
     leat_log_older_again(hosted->log);
-    leat_takeover_older(hosted);
+    hosted->core->node->hooks->older(hosted);
     if (hosted->older_asked) leat_log_older_done(hosted->log); /* not now */
     return leat_log_read(hosted->log, &read->read) == LEAT_E_AGAIN;
 }

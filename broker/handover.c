@@ -49,15 +49,7 @@ static void give_up_on_idle(void *arg)
         leat_core_log_stopped(core);
         return;
     }
-    /* Refused moves, losses that an operator accepted elsewhere, and crashes bring it back. */
-    struct leat_stream *stream = leat_stream_find(core, ref.stream);
-    if (stream == NULL || !leat_core_owns(core, stream->desc, ref.streamlet)) return;
-    const struct leat_begun_log *row = leat_begun_find(stream->begun, ref);
-    if (row != NULL)
-        leat_takeover_ask(core, row, stream->desc->settings.logs);
-    else
-        stream->logs_missing = core->logs_missing =
-            true; /* nobody has begun it: the tick makes it */
+    core->node->hooks->released(core, ref);
 }
 
 static void give_up_on_released(void *arg, struct leat_log *log)
@@ -82,7 +74,7 @@ void leat_hosted_give_up(struct leat_hosted *hosted)
     hosted->give_up = give_up;
     hosted->going = true;
     leat_hosted_wake(hosted);
-    if (!leat_recover_stops(hosted)) leat_hosted_give_up_go_on(hosted, false);
+    if (!leat_hosted_loss_stops(hosted)) leat_hosted_give_up_go_on(hosted, false);
 }
 
 void leat_hosted_give_up_go_on(struct leat_hosted *hosted, bool copies_idle)

@@ -142,11 +142,11 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
     hosted->older_pass_away = false;
     leat_err rc = leat_replicate_attach(hosted, segs, seg_count, &keeper);
     if (rc == LEAT_OK && strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0)
-        rc = leat_sets_attach(hosted, &options);
+        rc = core->node->hooks->sets_attach(hosted, &options);
     if (rc == LEAT_OK)
         rc = leat_log_create(core->env, &keeper, &core->timers, &options, segs, seg_count, tail,
                              &hosted->log);
-    if (rc == LEAT_OK && hosted->sets != NULL) leat_sets_log_made(hosted);
+    if (rc == LEAT_OK && hosted->sets != NULL) core->node->hooks->sets_made(hosted);
     if (rc != LEAT_OK) {
         leat_list_remove(&hosted->home);
         leat_sets_destroy(&hosted->sets);
@@ -173,15 +173,16 @@ void leat_hosted_destroy(struct leat_hosted *hosted)
     leat_sets_destroy(&hosted->sets);
     leat_log_destroy(&hosted->log);
     leat_replicate_detach(hosted);
-    if (hosted->moving != NULL) leat_move_part_gone(hosted->moving);
+    if (hosted->moving != NULL) core->node->hooks->part_gone(hosted->moving);
     leat_mem_free(hosted->segs);
     leat_mem_free(hosted);
 }
 
 void leat_hosted_wake(struct leat_hosted *hosted)
 {
-    leat_append_on_room(hosted);
-    leat_fetch_on_acked(hosted);
+    const struct leat_core_hooks *hooks = hosted->core->node->hooks;
+    hooks->room(hosted);
+    hooks->acked(hosted);
 }
 
 /* ---- what a log tells ---- */
@@ -221,14 +222,14 @@ static void hosted_on_acked(void *owner, struct leat_log *log)
 {
     struct leat_hosted *hosted = owner;
     (void)log;
-    if (!leat_list_empty(&hosted->waiters)) leat_fetch_on_acked(hosted);
+    if (!leat_list_empty(&hosted->waiters)) hosted->core->node->hooks->acked(hosted);
 }
 
 static void hosted_on_room(void *owner, struct leat_log *log)
 {
     struct leat_hosted *hosted = owner;
     (void)log;
-    leat_append_on_room(hosted);
+    hosted->core->node->hooks->room(hosted);
     if (hosted->sets != NULL) leat_sets_on_room(hosted->sets);
 }
 
@@ -264,7 +265,8 @@ static bool hosted_on_last_damaged(void *owner, struct leat_log *log, struct lea
 static leat_err hosted_on_damaged(void *owner, const struct leat_segment *seg)
 {
     const struct leat_hosted *hosted = owner;
-    return hosted->core->stopping ? LEAT_E_STARTING : leat_mend_ask(hosted, seg);
+    return hosted->core->stopping ? LEAT_E_STARTING
+                                  : hosted->core->node->hooks->damaged(hosted, seg);
 }
 
 /* ---- "opened" commits, many logs in one ---- */
@@ -381,7 +383,7 @@ static void front_damage_tell(struct leat_core *core, struct leat_hosted *hosted
     if (!hosted->damage_untold) return;
     leat_log_info(hosted->log, &info);
     if (info.state == LEAT_LOG_SERVING)
-        leat_adopt_damage_tell(core, hosted);
+        core->node->hooks->front_known(core, hosted);
     else
         hosted->damage_untold = false;
 }
@@ -406,7 +408,7 @@ void leat_hosted_care(struct leat_core *core)
         leat_log_care(hosted->log);
         front_damage_tell(core, hosted);
         if (hosted->older_asked && ++hosted->older_ticks % LEAT_OLDER_TICKS == 0)
-            leat_takeover_older(hosted);
+            core->node->hooks->older(hosted);
         leat_log_info(hosted->log, &info);
         bool reads = leat_log_reads_wait(hosted->log);
         hosted->reads_ticks = reads ? hosted->reads_ticks + 1 : 0;

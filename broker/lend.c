@@ -49,13 +49,6 @@ void leat_lender_fini(struct leat_core *core)
     leat_mem_free(core->lender.free);
 }
 
-void leat_borrower_init(struct leat_borrower *borrower)
-{
-    leat_list_init(&borrower->waits);
-    leat_list_init(&borrower->line);
-    leat_list_init(&borrower->rests);
-}
-
 /* ---- buffers ---- */
 
 void *leat_buffer_try(struct leat_core *core)

@@ -59,7 +59,12 @@ struct leat_buffer_wait {
 
 leat_err leat_lender_init(struct leat_core *core, uint32_t buffer_count) LEAT_NODISCARD;
 void leat_lender_fini(struct leat_core *core);
-void leat_borrower_init(struct leat_borrower *borrower);
+static inline void leat_borrower_init(struct leat_borrower *borrower)
+{
+    leat_list_init(&borrower->waits);
+    leat_list_init(&borrower->line);
+    leat_list_init(&borrower->rests);
+}
 
 /** A buffer of LEAT_DISK_BUFFER_BYTES, or NULL: others wait, or none is free. Thread: core, as of all of these. */
 void *leat_buffer_try(struct leat_core *core);

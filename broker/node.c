@@ -51,6 +51,7 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
     struct leat_node *node = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *node);
     if (node == NULL) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the node");
     node->options = *options;
+    node->hooks = &leat_core_hooks;
     leat_addresses_init(&node->addresses, options->core_envs[0].random,
                         options->connections_per_address);
     leat_sets_room_init(&node->sets_room, options->core_envs[0].random,

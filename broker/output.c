@@ -28,13 +28,6 @@ bool leat_rate_take(struct leat_rate *rate, uint64_t now_us, struct leat_rate_li
     return true;
 }
 
-uint64_t leat_node_output_bytes(uint64_t memory_bytes, uint32_t cores)
-{
-    uint64_t share = memory_bytes / 32 / cores;
-    if (share < LEAT_OUTPUT_BYTES_MIN) share = LEAT_OUTPUT_BYTES_MIN;
-    return share < LEAT_OUTPUT_BYTES_MAX ? share : LEAT_OUTPUT_BYTES_MAX;
-}
-
 void leat_output_init(struct leat_core *core)
 {
     const struct leat_node_options *options = &core->node->options;

@@ -89,8 +89,6 @@ struct leat_output_sharer {
     struct leat_queue queues[LEAT_OUTPUT_LINES];
 };
 
-/** One core's part of a budget. Thread: any. */
-uint64_t leat_node_output_bytes(uint64_t memory_bytes, uint32_t cores);
 void leat_output_init(struct leat_core *core);
 /** Is there room for an answer of so many bytes, and is it the connection's turn? One that is larger than all of it
  * needs half. Ends what was kept for the connection. */

@@ -2,6 +2,11 @@
 #include "broker/append.h"
 #include "broker/fetch.h"
 
+enum {
+    MIB = 1024 * 1024,
+    STRUCTS_WHOLE_BYTES = 512 * MIB /* of a core: then it has all of them */
+};
+
 static const struct {
     size_t at; /* of the stock, in a core */
     size_t bytes;
@@ -18,6 +23,13 @@ static const struct {
      LEAT_CORE_READS_MIN},
 };
 
+uint32_t leat_node_structs(uint64_t memory_bytes, uint32_t cores, uint32_t most)
+{
+    uint64_t share = memory_bytes / cores / MIB * most / (STRUCTS_WHOLE_BYTES / MIB);
+    if (share < most / 4) share = most / 4;
+    return share < most ? (uint32_t)share : most;
+}
+
 static uint32_t stock_count(size_t i, uint64_t memory_bytes, uint32_t cores)
 {
     uint32_t count = leat_node_structs(memory_bytes, cores, stocks[i].most);
@@ -32,14 +44,12 @@ uint64_t leat_core_stocks_bytes(uint64_t memory_bytes, uint32_t cores)
     return bytes;
 }
 
-leat_err leat_core_pools_init(struct leat_core *core)
+struct leat_stock *leat_core_stock(struct leat_core *core, size_t i, size_t *out_bytes,
+                                   uint32_t *out_count)
 {
     const struct leat_node_options *options = &core->node->options;
-    leat_err rc = LEAT_OK;
-    for (size_t i = 0; rc == LEAT_OK && i < sizeof stocks / sizeof *stocks; i++)
-        rc =
-            leat_stock_init((struct leat_stock *)(void *)((uint8_t *)core + stocks[i].at), core,
-                            stocks[i].bytes, stock_count(i, options->memory_bytes, options->cores));
-    core->calls_max = leat_node_structs(options->memory_bytes, options->cores, LEAT_CORE_CALLS_MAX);
-    return rc;
+    if (i >= sizeof stocks / sizeof *stocks) return NULL;
+    *out_bytes = stocks[i].bytes;
+    *out_count = stock_count(i, options->memory_bytes, options->cores);
+    return (struct leat_stock *)(void *)((uint8_t *)core + stocks[i].at);
 }

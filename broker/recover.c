@@ -23,7 +23,6 @@ struct recover_call {
     struct leat_tail_record tail; /* what is left of it */
     struct leat_hosted *hosted;
     bool asks;      /* what would be kept; nothing is given up */
-    bool stops;     /* committed: its log stops, to be made anew */
     bool only_seen; /* nothing is given up: what a start has passed over was seen */
     uint64_t next_offset;
     leat_err rc;
@@ -70,11 +69,6 @@ static void recover_tell(const struct recover_call *recover)
                     "at %llu",
                     recover->ref.stream, recover->ref.streamlet, recover->ref.log,
                     (unsigned long long)recover->next_offset);
-}
-
-bool leat_recover_stops(const struct leat_hosted *hosted)
-{
-    return hosted->recover != NULL && hosted->recover->stops;
 }
 
 /* SUBTLE: two want the log's end, and each waits for it by the one place that the log, and then its copies, have
@@ -187,7 +181,7 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
     } else if (stream_is_gone(recover)) {
         recover->hosted->recover = NULL;
         recover->hosted->going = false;
-        leat_walk_log_delete(recover->home, recover->hosted);
+        leat_hosted_delete(recover->home, recover->hosted);
         refuse_gone(recover);
         recover_end(recover);
     } else if (recover->hosted->copies != NULL) {
@@ -211,7 +205,7 @@ static void recover_stay(struct leat_core *home, struct leat_hosted *hosted)
     }
     const struct leat_stream *stream = leat_stream_find(home, hosted->ref.stream);
     if (stream == NULL || stream->deleted) {
-        leat_walk_log_delete(home, hosted);
+        leat_hosted_delete(home, hosted);
         return;
     }
     if (!leat_core_owns(home, stream->desc, hosted->ref.streamlet)) return;
@@ -247,7 +241,7 @@ static void recover_on_committed(struct leat_coordinate *request)
         return;
     }
     hosted->recover = recover;
-    recover->stops = true;
+    hosted->loss_stops = true;
     leat_log_stop(hosted->log, recover_on_stopped, recover);
 }
 
@@ -437,6 +431,7 @@ static void recover_ask(struct recover_call *recover, struct leat_hosted *hosted
     if (hosted->highest_offset > known) known = hosted->highest_offset;
     recover->tail = left_of(hosted, &info);
     hosted->recover = recover;
+    hosted->loss_stops = false;
     hosted->going = true;
     leat_hosted_wake(hosted);
     struct leat_coordinate *request = &recover->request;

@@ -25,7 +25,7 @@ void leat_peer_drained(struct leat_peer *peer)
     leat_peer_resume(peer, LEAT_PAUSE_SLOW);
     /* Answers of another front door may have waited for that. */
     if (leat_list_empty(&peer->answers)) leat_list_push_back(&core->answer_peers, &peer->answers);
-    leat_fetch_undefer(core);
+    core->node->hooks->drained(core);
 }
 
 /* The network takes bytes without telling; so look again while there is somebody to look at. */
@@ -33,7 +33,7 @@ void leat_peer_slow_tick(struct leat_core *core)
 {
     LEAT_LIST_EACH(&core->slow_peers, link)
     leat_peer_drained(LEAT_CONTAINER(link, struct leat_peer, slow));
-    leat_fetch_undefer(core);
+    core->node->hooks->drained(core);
 }
 
 void leat_peer_owes(struct leat_peer *peer)

@@ -78,32 +78,12 @@ static void logs_stopped(struct leat_core *core)
     stop_next(core);
 }
 
-void leat_core_log_stopped(struct leat_core *core)
-{
-    LEAT_ASSERT(core->stopping);
-    LEAT_ASSERT_CMP(core->logs_to_stop, >,
-                    0); /* one told twice would end the core before another */
-    if (--core->logs_to_stop == 0) logs_stopped(core);
-}
-
-static void stop_on_log_stopped(void *arg, struct leat_log *log)
-{
-    (void)log;
-    leat_core_log_stopped(arg);
-}
-
-void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted)
-{
-    hosted->going = true;
-    leat_hosted_wake(hosted);
-    leat_log_stop(hosted->log, stop_on_log_stopped, core);
-}
-
 static void stop_deliver_core(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     (void)mail;
     core->stopping = true;
+    core->on_logs_stopped = logs_stopped;
     leat_fetch_stop(core);
     /* One more than there are logs: none may end the count while it is still being made. */
     core->logs_to_stop = 1;

@@ -106,7 +106,6 @@ void leat_stream_remove(struct leat_core *core, struct leat_stream *stream)
     core->stream_count--;
     core->logs_known -= stream->logs;
     stream_tell_waiters(stream);
-    leat_places_forget(core, stream);
     leat_begun_unref(stream->begun);
     leat_stream_desc_unref(stream->desc);
     leat_mem_free(stream);

@@ -159,15 +159,6 @@ void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log 
     hosted->highest_extent = row->record.tail.extent;
 }
 
-bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref)
-{
-    const struct leat_list *all = &core->takeovers.all;
-    for (const struct leat_list *it = all->next; it != all; it = it->next)
-        if (leat_log_ref_equal(LEAT_CONTAINER(it, const struct leat_takeover, link)->ref, ref))
-            return true;
-    return false;
-}
-
 void leat_takeovers_init(struct leat_core *core)
 {
     leat_list_init(&core->takeovers.all);

@@ -1,5 +1,8 @@
 #include "tests/broker/alone.h"
 
+#include "broker/fetch.h"
+#include "broker/takeover.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +15,9 @@
 #include <string.h>
 
 struct alone alone;
+
+/* What the source tells those above it, each where the test has it. */
+static const struct leat_core_hooks hooks;
 
 /* ---- what was called ---- */
 
@@ -174,6 +180,7 @@ void alone_begin(void)
     alone.disk = (struct leat_disk){.ctx = &alone, .submit = disk_submit};
     alone.env = (struct leat_env){.clock = &alone.clock, .post = &alone.post, .disk = &alone.disk};
     alone.node.cores = alone.cores;
+    alone.node.hooks = &hooks;
     alone.node.options.cores = ALONE_CORES;
     alone.node.options.coordinator_env = &alone.env;
     alone.node.incarnation = ALONE_SELF;
@@ -227,3 +234,30 @@ uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref,
     assert_int_equal(logs, ALONE_LOGS);
     return ref.log % ALONE_CORES;
 }
+
+/* ---- hooks ---- */
+
+#pragma weak leat_peer_call
+#pragma weak leat_fetch_undefer
+#pragma weak leat_fetch_on_acked
+#pragma weak leat_append_on_room
+#pragma weak leat_sets_attach
+#pragma weak leat_sets_log_made
+#pragma weak leat_mend_ask
+#pragma weak leat_adopt_damage_tell
+#pragma weak leat_takeover_older
+#pragma weak leat_move_part_gone
+#pragma weak leat_walk_log_released
+static const struct leat_core_hooks hooks = {
+    .request = leat_peer_call,
+    .drained = leat_fetch_undefer,
+    .acked = leat_fetch_on_acked,
+    .room = leat_append_on_room,
+    .sets_attach = leat_sets_attach,
+    .sets_made = leat_sets_log_made,
+    .damaged = leat_mend_ask,
+    .front_known = leat_adopt_damage_tell,
+    .older = leat_takeover_older,
+    .part_gone = leat_move_part_gone,
+    .released = leat_walk_log_released,
+};

@@ -106,7 +106,7 @@ void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log 
     assert_int_equal(logs, ALONE_LOGS);
     said("look at what is known now");
 }
-void leat_walk_log_delete(struct leat_core *core, struct leat_hosted *hosted)
+void leat_hosted_delete(struct leat_core *core, struct leat_hosted *hosted)
 {
     assert_int_equal(core->index, 0);
     assert_ptr_equal(hosted, &it.hosted);

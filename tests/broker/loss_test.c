@@ -13,10 +13,10 @@ static void loss_is_accepted_step_by_step(void **state)
                 "coordinate loss of 7/1/0, from core 0, epoch 9, incarnation 100: segment 4 100:7 "
                 "next 0, at least 60\n");
     assert_true(it.hosted.going);
-    assert_false(leat_recover_stops(&it.hosted));
+    assert_false(leat_hosted_loss_stops(&it.hosted));
     coordinators_say(LEAT_OK);
     assert_said("stop the log\n");
-    assert_true(leat_recover_stops(&it.hosted));
+    assert_true(leat_hosted_loss_stops(&it.hosted));
     stopped();
     assert_said("release copies\n");
     idle();
@@ -26,7 +26,7 @@ static void loss_is_accepted_step_by_step(void **state)
                 "open, epoch 10, of 2 segments, next 5 at 1000, jumped, older follow\n"
                 "diary warn: stream 7, streamlet 1, log 0\n"
                 "mail to 1\n");
-    assert_false(it.hosted.going || leat_recover_stops(&it.hosted));
+    assert_false(it.hosted.going || leat_hosted_loss_stops(&it.hosted));
     assert_int_equal(it.hosted.seg_count, 2);
     assert_ptr_equal(it.hosted.segs[0], &it.segs[0]);
     assert_true(it.hosted.older_asked);

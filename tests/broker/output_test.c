@@ -122,6 +122,7 @@ static struct desk *desk_new(void)
         MIB; /* 16 MiB of it: 10 for answers, 5 for those of an address, 2 for a connection, 2
                          the last part */
     struct leat_core *core = &desk->core;
+    desk->node.hooks = &leat_core_hooks;
     core->node = &desk->node;
     core->env = &desk->env;
     core->net = &desk->net;

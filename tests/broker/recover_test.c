@@ -120,6 +120,7 @@ static struct desk *desk_new(void)
     desk->node.incarnation = SELF;
     desk->node.store = desk->world->nodes[0].store;
     desk->node.keeper = desk->world->nodes[0].keeper;
+    desk->node.hooks = &leat_core_hooks;
     desk->node.options.cores = 1;
     desk->node.options.coordinator_env = &desk->env;
     assert_int_equal(leat_core_init(&desk->core, &desk->node, 0, &desk->env, 1, 1 << 20), LEAT_OK);
@@ -327,7 +328,7 @@ static void loss_accepted_of_a_stream_that_goes_ends(void **state)
             accepts_until(desk, step);
             if (given_up) owner_is_lost(desk);
             desk->stream->deleted = true;
-            leat_walk_log_delete(&desk->core, hosted_of(desk));
+            leat_hosted_delete(&desk->core, hosted_of(desk));
             if (stops) core_stops(desk);
             accepts_to_the_end(desk);
             assert_int_equal(desk->core.calls, 0);

@@ -105,6 +105,7 @@ static struct desk *desk_new(void)
     desk->node.options.cores = 1;
     desk->node.options.memory_bytes = 1ull << 30;
     struct leat_core *core = &desk->core;
+    desk->node.hooks = &leat_core_hooks;
     core->node = &desk->node;
     core->env = &desk->env;
     core->net = &desk->net;

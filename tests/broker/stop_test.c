@@ -46,6 +46,15 @@ void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct le
     it.on_stopped[hosted->core->index][hosted->ref.log] = on_stopped;
     it.arg[hosted->core->index] = arg;
 }
+void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),
+                     void *arg)
+{
+    fail_msg("log %p is deleted for %p", (void *)log, on_gone == NULL ? NULL : arg);
+}
+void leat_hosted_destroy(struct leat_hosted *hosted)
+{
+    fail_msg("log %u is destroyed", hosted->ref.log);
+}
 bool leat_log_rest(struct leat_log *log)
 {
     const struct leat_hosted *hosted = (void *)log;

@@ -91,6 +91,7 @@ static struct desk *desk_new(void)
     desk->node.options.coordinator_env = &desk->env;
     desk->core.hosted = desk->hosted;
     leat_list_init(&desk->core.home_logs);
+    desk->node.hooks = &leat_core_hooks;
     desk->core.node = &desk->node;
     desk->core.env = &desk->env;
     desk->core.stream_mask = NAMES;

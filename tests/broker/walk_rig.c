@@ -108,9 +108,15 @@ void leat_hosted_wake(struct leat_hosted *hosted)
     assert_true(hosted->going);
     said("wake %s", ref_text(hosted->ref));
 }
-void leat_core_log_stopped(struct leat_core *core)
+static void on_logs_stopped(struct leat_core *core)
 {
     said("core %u has one log less to stop", core->index);
+    core->logs_to_stop = 1;
+}
+void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
+                   void *arg)
+{
+    fail_msg("log %p is stopped for %p", (void *)log, on_stopped == NULL ? NULL : arg);
 }
 void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),
                      void *arg)
@@ -140,6 +146,10 @@ void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row,
     assert_int_equal(logs, ALONE_LOGS);
     assert_int_equal(core->index, row->ref.log);
     said("core %u: ask for %s, epoch %u", core->index, ref_text(row->ref), row->epoch.v);
+}
+void leat_places_forget(struct leat_core *core, struct leat_stream *stream)
+{
+    assert_ptr_equal(stream, &it.streams[core->index]);
 }
 void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log *row, uint32_t logs)
 {
@@ -195,6 +205,8 @@ void begin(void)
         core->adopted = true;
         leat_list_init(&core->stream_awaits);
         leat_list_init(&core->home_logs);
+        core->logs_to_stop = 1;
+        core->on_logs_stopped = on_logs_stopped;
         leat_news_init(core);
         for (uint32_t s = 0; s < ALONE_STREAMLETS; s++)
             it.logs[q][s] = (struct leat_hosted){.ref = {ALONE_STREAM, s, q},

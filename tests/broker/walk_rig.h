@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "broker/news.h"
+#include "broker/places.h"
 #include "tests/broker/alone.h"
 
 struct walk_rig {

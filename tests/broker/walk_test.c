@@ -34,6 +34,29 @@ static void stream_comes_over_all_cores_twice(void **state)
     end();
 }
 
+/* Goal: a log that was given up, and is this node's again, is asked for, or made by the tick where nobody has begun
+ * it. */
+static void log_that_is_ours_again_comes_back(void **state)
+{
+    (void)state;
+    enum { BEGUN, NOT_BEGUN, OTHERS, NO_STREAM, CASES };
+    for (unsigned i = 0; i < CASES; i++) {
+        begin();
+        is_there();
+        it.begun_told = i != NOT_BEGUN;
+        it.streams[1].begun = (struct leat_begun *)(void *)&it.row;
+        alone.desc->streamlets[1].owner = i == OTHERS ? ALONE_SELF + 1 : ALONE_SELF;
+        if (i == NO_STREAM) alone.cores[1].streams_by_id[0] = NULL;
+        said_enough();
+        leat_walk_log_released(&alone.cores[1], (struct leat_log_ref){ALONE_STREAM, 1, 1});
+        assert_said(i == BEGUN ? "core 1: ask for 7/1/1, epoch 9\n" : "");
+        assert_int_equal(alone.cores[1].logs_missing, i == NOT_BEGUN);
+        assert_int_equal(it.streams[1].logs_missing, i == NOT_BEGUN);
+        if (i == NO_STREAM) alone.cores[1].streams_by_id[0] = &it.streams[1];
+        end();
+    }
+}
+
 static unsigned ready;
 static void on_ready(struct leat_stream_wait *wait)
 {
@@ -389,7 +412,7 @@ static void log_is_deleted_unless_it_goes_otherwise(void **state)
         hosted->drained = drained;
         hosted->give_up = given_up ? (void *)&it : NULL;
         alone.cores[0].stopping = stopping;
-        leat_walk_log_delete(&alone.cores[0], hosted);
+        leat_hosted_delete(&alone.cores[0], hosted);
         bool goes = !going || ((moving || drained) && !given_up && !stopping);
         assert_said(!goes    ? ""
                     : moving ? "its move is told\nwake 7/0/0\ndelete 7/0/0\n"
@@ -597,6 +620,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stream_comes_over_all_cores_twice),
+        cmocka_unit_test(log_that_is_ours_again_comes_back),
         cmocka_unit_test(who_waits_for_a_stream_is_told),
         cmocka_unit_test(core_that_comes_up_makes_them_later),
         cmocka_unit_test(logs_that_have_begun_are_asked_for),
