@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/diary.h"
 #include "base/mem.h"
-#include "broker/places.h"
+#include "broker/core.h"
 
 static void hosted_on_dirty(void *owner, struct leat_log *log);
 static void hosted_on_acked(void *owner, struct leat_log *log);

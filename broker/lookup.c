@@ -1,6 +1,5 @@
 /* Look-ups in a core's tables: streams, logs, members. Nothing here changes anything or calls another part. */
 #include "broker/core.h"
-#include "broker/takeover.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -121,13 +120,4 @@ bool leat_all_nodes_up(const struct leat_core *core)
             !core->members.rows[i]->info.draining) /* then nobody expects it back */
             return false;
     return true;
-}
-
-bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref)
-{
-    const struct leat_list *all = &core->takeovers.all;
-    for (const struct leat_list *it = all->next; it != all; it = it->next)
-        if (leat_log_ref_equal(LEAT_CONTAINER(it, const struct leat_takeover, link)->ref, ref))
-            return true;
-    return false;
 }

@@ -3,7 +3,7 @@
 
 #include "base/crc32c.h"
 #include "base/mem.h"
-#include "broker/places.h"
+#include "broker/core.h"
 
 static void streams_grow(struct leat_core *core)
 {
