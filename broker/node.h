@@ -15,7 +15,7 @@
 #include "store/store.h"
 
 struct leat_node;
-struct leat_core; /* one core's broker: broker/core.h */
+struct leat_core; /* one core's broker: broker/net/core.h */
 
 /* Another way in: another protocol over the same core calls (kafka/). Its functions run on the core
  * that they are given, unless they say otherwise. */
@@ -68,8 +68,8 @@ struct leat_node_options {
     struct leat_node_cluster cluster;
     const char *name;           /* of the node, for people */
     const char *listen_address; /* "HOST:PORT" */
-    const char
-        *admin_address;     /* "unix:NAME" in the data directory; NULL: none. broker/administer.h */
+    const char *
+        admin_address; /* "unix:NAME" in the data directory; NULL: none. broker/admin/administer.h */
     const char *admin_path; /* where people find it; outlives the node */
     const char *version;    /* for STATUS */
     uint64_t memory_bytes;  /* whole budget; the pool gets what is left after the named overheads */

@@ -6,7 +6,7 @@
 #include "base/address.h"
 #include "base/bug.h"
 #include "base/bytes.h"
-#include "broker/places.h"
+#include "broker/admin/places.h"
 
 /* ---- nodes ---- */
 

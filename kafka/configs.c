@@ -1,7 +1,7 @@
 /* DescribeConfigs, AlterConfigs, IncrementalAlterConfigs. */
 #include <string.h>
 
-#include "broker/streams.h"
+#include "broker/admin/streams.h"
 #include "kafka/cluster.h"
 #include "kafka/config.h"
 #include "kafka/handlers.h"

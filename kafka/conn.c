@@ -1,5 +1,5 @@
 /* Connections that speak Kafka's protocol: frames in, answers out in order. What all connections
- * share (pauses, slow and unfinished ones, closing) is broker/conn.c. */
+ * share (pauses, slow and unfinished ones, closing) is broker/net/conn.c. */
 #include <stdio.h>
 #include <string.h>
 

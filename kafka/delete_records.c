@@ -1,6 +1,6 @@
-/* DeleteRecords: logs are told to begin later, all of a request side by side (broker/trim.h). */
-#include "broker/streams.h"
-#include "broker/trim.h"
+/* DeleteRecords: logs are told to begin later, all of a request side by side (broker/admin/trim.h). */
+#include "broker/admin/streams.h"
+#include "broker/admin/trim.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 #include "kafka/pieces.h"

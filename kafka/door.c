@@ -5,7 +5,7 @@
 
 _Static_assert(sizeof(struct leat_kafka_request) <= 1792 &&
                    (int)LEAT_KAFKA_REQUESTS_MAX <= (int)LEAT_CORE_CALLS_MAX,
-               "broker/budget.c counts them");
+               "broker/net/budget.c counts them");
 
 static leat_err door_core_open(struct leat_door *door, struct leat_core *core)
 {

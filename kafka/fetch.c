@@ -1,4 +1,4 @@
-/* Fetch: the same reads as native fetches (broker/fetch.h), gathered from where the batches lie.
+/* Fetch: the same reads as native fetches (broker/data/fetch.h), gathered from where the batches lie.
  *
  * A fetch begins when all earlier requests of its connection are answered: until then it would only
  * hold what it has read. There are no fetch sessions: session id 0 declines them. */
@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "broker/fetch.h"
+#include "broker/data/fetch.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 

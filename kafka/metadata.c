@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/places.h"
-#include "broker/streams.h"
+#include "broker/admin/places.h"
+#include "broker/admin/streams.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 #include "kafka/topics.h"

@@ -1,7 +1,7 @@
-/* ListOffsets and OffsetForLeaderEpoch: logs are asked as native LOCATE asks them (broker/locate.h). */
+/* ListOffsets and OffsetForLeaderEpoch: logs are asked as native LOCATE asks them (broker/data/locate.h). */
 #include <stdlib.h>
 
-#include "broker/locate.h"
+#include "broker/data/locate.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 

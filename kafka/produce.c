@@ -1,11 +1,11 @@
-/* Produce: batches go onto logs as they came, by the same calls as native appends (broker/append.h).
+/* Produce: batches go onto logs as they came, by the same calls as native appends (broker/data/append.h).
  *
  * acks 1 and all both wait for all copies; acks 0 is appended the same way and not answered. A frame
  * whose log has no room is held: it comes again, and goes on with the partition at hand. */
 #include <string.h>
 
 #include "base/assert.h"
-#include "broker/append.h"
+#include "broker/data/append.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 

@@ -2,7 +2,7 @@
 #ifndef LEAT_KAFKA_REQUEST_H
 #define LEAT_KAFKA_REQUEST_H
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "kafka/errors.h"
 #include "kafka/kafka.h"
 #include "kafka/messages.h"

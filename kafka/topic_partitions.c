@@ -1,7 +1,7 @@
 /* DescribeTopicPartitions: metadata in pages, topics by name. */
 #include <string.h>
 
-#include "broker/places.h"
+#include "broker/admin/places.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 #include "kafka/names.h"

@@ -1,12 +1,12 @@
 /* CreateTopics, DeleteTopics, CreatePartitions: streams are made, deleted and enlarged as native
- * requests do it (broker/streams.h). The topics of one request go on side by side. */
+ * requests do it (broker/admin/streams.h). The topics of one request go on side by side. */
 #include "kafka/topics.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/streams.h"
+#include "broker/admin/streams.h"
 #include "kafka/cluster.h"
 #include "kafka/config.h"
 #include "kafka/handlers.h"

@@ -15,7 +15,7 @@
 #include "base/diary.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "broker/addresses.h"
+#include "broker/net/addresses.h"
 #include "broker/node.h"
 #include "kafka/kafka.h"
 #include "os/os.h"

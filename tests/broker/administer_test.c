@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "broker/addresses.h"
-#include "broker/administer.h"
+#include "broker/admin/administer.h"
+#include "broker/net/addresses.h"
 #include "wire/frame.h"
 
 struct leat_conn {

@@ -1,7 +1,7 @@
 #include "tests/broker/alone.h"
 
-#include "broker/fetch.h"
-#include "broker/takeover.h"
+#include "broker/data/fetch.h"
+#include "broker/ownership/takeover.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #ifndef LEAT_TESTS_BROKER_ALONE_H
 #define LEAT_TESTS_BROKER_ALONE_H
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 
 enum {
     ALONE_MAILS = 64,

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/append.h"
+#include "broker/data/append.h"
 #include "tests/broker/alone.h"
 
 enum { APPENDS = 16, ANSWER_MOST = 64 * 1024 };

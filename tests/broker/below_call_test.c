@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/below.h"
+#include "broker/ownership/below.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/entry.h"
 #include "wire/message.h"

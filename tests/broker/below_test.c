@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "broker/below.h"
+#include "broker/ownership/below.h"
 #include "store/segment.h"
 
 enum { SHORT_BYTES = 4096, LONG_BYTES = 8192 };

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/administer.h"
-#include "broker/replicate.h"
+#include "broker/admin/administer.h"
+#include "broker/data/replicate.h"
 #include "tests/broker/alone.h"
 
 static struct {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/streams.h"
+#include "broker/admin/streams.h"
 #include "tests/broker/alone.h"
 
 enum { MOST = 80, BYTES = 500 };

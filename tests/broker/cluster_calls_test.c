@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/report.h"
+#include "broker/admin/report.h"
 #include "tests/broker/alone_calls.h"
 
 enum { ASKS = LEAT_NODES_MAX };

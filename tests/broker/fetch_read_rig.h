@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/fetch.h"
+#include "broker/data/fetch.h"
 #include "tests/broker/alone.h"
 
 enum { ITEMS = 3, BUFFERS = 2 };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "tests/replication/world.h"
 
 enum { AT = 1, OWN = 2 }; /* that node, and how many segments of its own it has */

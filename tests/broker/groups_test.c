@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "tests/multilog/reopen.h"
 
 static struct leat_sets_group_query ask(const struct fake *fake, uint64_t group)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/handover.h"
+#include "broker/ownership/handover.h"
 #include "tests/broker/alone.h"
 
 enum { SEGMENTS = 3, LOGS_MOST = 40 };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/heap.h"
+#include "broker/net/heap.h"
 #include "tests/broker/alone.h"
 
 enum {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "base/port.h"
-#include "broker/core.h"
-#include "broker/heap.h"
+#include "broker/net/core.h"
+#include "broker/net/heap.h"
 #include "store/private.h"
 
 #define STEP ((uint64_t)LEAT_ARENA_STEP_BYTES)

@@ -1,7 +1,7 @@
 #include "tests/broker/hosted_rig.h"
 
-#include "broker/append.h"
-#include "broker/fetch.h"
+#include "broker/data/append.h"
+#include "broker/data/fetch.h"
 
 struct hosted_rig it;
 static size_t bytes_before, rows_before;

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/core.h"
-#include "broker/fetch.h"
-#include "broker/sharer.h"
+#include "broker/data/fetch.h"
+#include "broker/net/core.h"
+#include "broker/net/sharer.h"
 
 enum { PEERS = 4, KIB = 1024 };
 

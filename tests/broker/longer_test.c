@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/core.h"
-#include "broker/takeover.h"
+#include "broker/net/core.h"
+#include "broker/ownership/takeover.h"
 #include "tests/replication/longer.h"
 
 enum { HOME = 1, MAILS_MAX = 16 };

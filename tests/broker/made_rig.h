@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/output.h"
-#include "broker/streams.h"
+#include "broker/admin/streams.h"
+#include "broker/net/output.h"
 #include "tests/broker/alone.h"
 
 enum { HEAP = LEAT_LOG_HEAP_BYTES, CORE = 1 /* that asks */ };

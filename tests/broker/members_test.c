@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/members.h"
-#include "broker/replicate.h"
+#include "broker/data/replicate.h"
+#include "broker/net/members.h"
 #include "tests/broker/alone_calls.h"
 
 enum { LINKS = 16 };

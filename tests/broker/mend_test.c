@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/handover.h"
+#include "broker/ownership/handover.h"
 #include "tests/broker/alone.h"
 
 enum { HOME = 1, BYTES = 5000, TICK = LEAT_TAKEOVER_TICK_US };

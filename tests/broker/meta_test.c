@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/streams.h"
+#include "broker/admin/streams.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 

@@ -1,6 +1,6 @@
 #include "tests/broker/move_rig.h"
 
-#include "broker/streams.h"
+#include "broker/admin/streams.h"
 
 struct move_rig it;
 

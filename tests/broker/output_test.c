@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/core.h"
+#include "broker/net/core.h"
 
 enum { PEERS = 16, MIB = 1024 * 1024 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 
 enum { PEERS = 8, TURNS_MAX = 1000, DONE_MAX = 4096 };
 

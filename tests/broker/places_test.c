@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/places.h"
+#include "broker/admin/places.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "tests/replication/world.h"
 #include "wire/message.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/report.h"
+#include "broker/admin/report.h"
 #include "tests/broker/alone_calls.h"
 
 enum { LOGS = 20 };

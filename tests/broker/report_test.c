@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/report.h"
+#include "broker/admin/report.h"
 #include "tests/replication/world.h"
 
 enum { MAILS_MAX = 4, NODES = 3, SELF = 100 };

@@ -11,7 +11,7 @@
 
 #include "base/key_hash.h"
 #include "base/mem.h"
-#include "broker/core.h"
+#include "broker/net/core.h"
 
 enum { PEERS = LEAT_CORE_STRANGERS_MAX + 2, SECOND = 1000 * 1000 };
 

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/heap.h"
-#include "broker/replicate.h"
-#include "broker/report.h"
+#include "broker/admin/report.h"
+#include "broker/data/replicate.h"
+#include "broker/net/heap.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 

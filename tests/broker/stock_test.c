@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/append.h"
-#include "broker/core.h"
-#include "broker/fetch.h"
+#include "broker/data/append.h"
+#include "broker/data/fetch.h"
+#include "broker/net/core.h"
 
 enum { PEERS = 8, ELEMENT = 512, COUNT = 16, OWN = LEAT_PEER_OWN_BYTES / ELEMENT };
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/fetch.h"
+#include "broker/data/fetch.h"
 #include "tests/broker/alone.h"
 
 enum { LOGS = 3 };

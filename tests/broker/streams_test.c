@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/core.h"
-#include "broker/streams.h"
+#include "broker/admin/streams.h"
+#include "broker/net/core.h"
 #include "sets/internal.h"
 #include "store/private.h"
 

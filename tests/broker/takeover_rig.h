@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/takeover.h"
+#include "broker/ownership/takeover.h"
 #include "tests/broker/alone.h"
 
 enum { HOME = 1, EPOCH = 9, TICK = LEAT_TAKEOVER_TICK_US };

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "broker/thin.h"
+#include "broker/ownership/thin.h"
 
 static const struct leat_log_record opened = {.opened = true};
 

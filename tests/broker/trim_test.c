@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/streams.h"
-#include "broker/trim.h"
+#include "broker/admin/streams.h"
+#include "broker/admin/trim.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 

@@ -1,5 +1,5 @@
 /* The order in which those who wait get their turns. */
-#include "broker/turns.h"
+#include "broker/net/turns.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

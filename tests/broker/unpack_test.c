@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/core.h"
-#include "broker/sharer.h"
+#include "broker/net/core.h"
+#include "broker/net/sharer.h"
 
 enum { PEERS = 8, DONE_MAX = 128, KIB = 1024, MIB = 1024 * KIB, TURNS_MAX = 1000 };
 

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/news.h"
-#include "broker/places.h"
+#include "broker/admin/places.h"
+#include "broker/data/news.h"
 #include "tests/broker/alone.h"
 
 struct walk_rig {

@@ -11,7 +11,7 @@
  * Each input runs in a process of its own (child.h). */
 #include "child.h"
 
-#include "broker/budget.h"
+#include "broker/net/budget.h"
 #include "tests/sim/stranger.h"
 
 enum {

@@ -6,7 +6,7 @@
  * under way, or the patience is over. */
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 #include "replication/backup.h"

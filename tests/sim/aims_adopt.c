@@ -3,7 +3,7 @@
  * fenced there; or the log goes on to a third node, which asks for the same segment. */
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "replication/backup.h"
 #include "tests/sim/scenario.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "wire/frame.h"
 #include "wire/message.h"
 

@@ -1,6 +1,6 @@
 /* What the nodes' heaps take beside their pools. All of them share this process' heap, so it is a figure of the
  * world, which goes up and down; with it go the limits of the pools. */
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "store/private.h"
 #include "tests/sim/scenario.h"
 

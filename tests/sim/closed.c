@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "replication/backup.h"
 #include "store/private.h"
 #include "tests/sim/scenario.h"

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "broker/core.h"
+#include "broker/net/core.h"
 
 enum {
     CUTTER_CONNS_MAX = 24,

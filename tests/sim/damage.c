@@ -7,7 +7,7 @@
  * that does not vote: raft can't know a voter that has forgotten its votes (docs/recovery.md). */
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 #include "replication/primary.h"

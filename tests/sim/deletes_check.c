@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "replication/backup.h"
 #include "store/private.h"

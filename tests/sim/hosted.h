@@ -3,7 +3,7 @@
 #ifndef LEAT_TESTS_SIM_HOSTED_H
 #define LEAT_TESTS_SIM_HOSTED_H
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 
 /* The first bucket from this one on that has any; past hosted_mask: there is none. The table's size is a power of
  * two, and more than eight. */

@@ -7,7 +7,7 @@
  *   logs, and what it has is of the past. */
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/state.h"
 #include "replication/backup.h"

@@ -1,5 +1,5 @@
 /* A cluster: machines that form it in any order, and end together. */
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "replication/primary.h"
 #include "tests/sim/scenario.h"
 

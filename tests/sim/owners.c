@@ -4,7 +4,7 @@
  * may be served by another one by now (A1). */
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "tests/sim/scenario.h"
 

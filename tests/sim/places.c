@@ -7,7 +7,7 @@
  * nobody. It does not matter whether anybody reads those bytes later. */
 #include <stdio.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "replication/backup.h"
 #include "replication/primary.h"
 #include "store/private.h"

@@ -1,6 +1,6 @@
 /* Trouble on purpose while nothing else happens, so that there is something to be told (told.c): a node that is away,
  * or one whose disk is full while somebody appends. In one cluster seed of seven, after the first audit. */
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "store/private.h"
 #include "tests/sim/asks.h"
 #include "tests/sim/scenario.h"

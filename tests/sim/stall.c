@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "broker/fetch.h"
+#include "broker/data/fetch.h"
 
 enum {
     DEAF_REQUESTS_MAX = 300, /* more than one connection may have under way */

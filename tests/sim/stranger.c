@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "link/link.h"
 #include "store/private.h"

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 #include "sets/internal.h"

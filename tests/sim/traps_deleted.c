@@ -6,7 +6,7 @@
  * else goes wrong in these seeds. */
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "replication/backup.h"
 #include "replication/primary.h"

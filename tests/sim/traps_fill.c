@@ -15,7 +15,7 @@
  * next start is not to be called whole before it is closed: it would be taken for the end of its log. */
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "replication/backup.h"
 #include "replication/primary.h"
 #include "tests/sim/scenario.h"

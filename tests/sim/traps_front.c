@@ -9,7 +9,7 @@
  *     longer than it takes until retention looks. */
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "multilog/internal.h"
 #include "replication/backup.h"
 #include "replication/primary.h"

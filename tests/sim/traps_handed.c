@@ -4,7 +4,7 @@
  * none. When that one has it, what is on its way is stopped there for up to 0.3 s: it is on its way when the third node
  * asks for it. From then on reads are stopped, too, and for longer. Whoever began to read it then would end with a
  * replica that is gone. Or whoever wrote it is killed, and fenced while it is on its way. */
-#include "broker/takeover.h"
+#include "broker/ownership/takeover.h"
 #include "replication/backup.h"
 #include "tests/sim/scenario.h"
 

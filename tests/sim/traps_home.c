@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "consumer/internal.h"
 #include "sets/internal.h"
 #include "tests/sim/scenario.h"

@@ -6,7 +6,7 @@
  * of that may leave a segment with fewer whole copies than its stream asks for. */
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 #include "replication/backup.h"

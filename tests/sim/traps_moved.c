@@ -4,7 +4,7 @@
  * LATE_DROP: whoever gets a streamlet has, as a rule, a copy of each older segment more than it needs, and tells the
  * backup so. That word is late, by 60 to 140 ms, and meanwhile the log goes on to a third node, which counts on that
  * very copy: it is not to be dropped any more. */
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "replication/backup.h"
 #include "replication/primary.h"

@@ -5,7 +5,7 @@
  * piece comes. It is to be written nowhere. */
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "replication/primary.h"
 #include "tests/sim/scenario.h"
 

@@ -5,7 +5,7 @@
  * whichever of the two a backup looks at first. */
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "replication/backup.h"
 #include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "multilog/internal.h"
 #include "replication/primary.h"

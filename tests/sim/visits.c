@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/core.h"
+#include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 #include "multilog/internal.h"

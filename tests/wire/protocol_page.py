@@ -55,7 +55,7 @@ def enums(*parts):
 
 CONSTANTS = {}
 HEADERS = [('base', 'types.h'), ('wire', 'frame.h'), ('wire', 'batch.h'), ('wire', 'message.h'),
-           ('wire', 'message_cluster.h'), ('sets', 'sets.h'), ('broker', 'core.h')]
+           ('wire', 'message_cluster.h'), ('sets', 'sets.h'), ('broker', 'net', 'core.h')]
 TEXTS = {parts: enums(*parts) for parts in HEADERS}
 
 # ---- kinds ----
@@ -65,8 +65,8 @@ same(shown, kinds, 'kind')
 rows = len(table('Messages'))
 if rows != len(shown):
     FAILURES.append('a kind is shown twice')
-served = set(re.findall(r'LEAT_KIND_(\w+)', read('broker', 'native.c')))
-same(set(shown), served, 'kind, as broker/native.c serves it,')
+served = set(re.findall(r'LEAT_KIND_(\w+)', read('broker', 'node', 'native.c')))
+same(set(shown), served, 'kind, as broker/node/native.c serves it,')
 
 # ---- flags, versions ----
 same({'answer': int(re.search(r'`flg`: (\d+) = an answer', PAGE).group(1)),
@@ -109,7 +109,7 @@ LIMITS = {
     "records in a FETCH's answer": ['FETCH_BYTES_MAX'],
     'wait of a FETCH': ['FETCH_WAIT_MS_MAX'],
     'logs in one LOCATE': [1, 'LOCATE_LOGS_MAX'],
-    'names in one METADATA': ['broker/meta.c METADATA_NAMES_MAX'],
+    'names in one METADATA': ['broker/admin/meta.c METADATA_NAMES_MAX'],
     'rows in the answer to SEGMENTS': ['SEGMENT_ROWS_MAX'],
     'nesting of a value that a decoder does not know': ['wire/msg_reader.c NESTING_MAX'],
     'stream name': [1, 'STREAM_NAME_BYTES_MAX'],

@@ -1,0 +1,574 @@
+/* A stream as a whole, asked of any node: each log's state from its owner, and where the copies of
+ * its segments lie. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "broker/admin/report.h"
+#include "broker/net/core.h"
+
+/* ---- STREAM_DESCRIBE [name] ---- */
+
+enum {
+    WHY_BYTES = 256,
+    CONTROL_BYTES = LEAT_STREAM_NAME_BYTES_MAX + 16,
+    FRONTS_US_MAX = 1000 * 1000, /* then no further log is waited for */
+};
+
+struct describe_log {
+    struct leat_msg_log_info row;
+    char why[WHY_BYTES];
+};
+/* The question to one other owner. */
+struct describe_part {
+    struct leat_ask ask;
+    struct describe_call *describe;
+    uint64_t owner;
+};
+struct describe_call {
+    struct leat_call call;
+    struct leat_stream_seek seek;
+    char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
+    struct leat_stream_desc *desc; /* a reference */
+    uint32_t count, core, at;      /* at: of the logs, on that core */
+    struct describe_log *logs;
+    struct leat_locate_op front; /* where the one at `at` begins */
+    struct leat_core *front_core;
+    uint64_t fronts_until_us; /* 0: none was waited for yet */
+    bool lack_space;          /* logs of this node, when they asked last */
+    struct describe_part *parts;
+    uint32_t part_max, part_count, parts_out;
+    uint8_t control[CONTROL_BYTES]; /* as others are asked */
+    uint32_t control_bytes;
+};
+
+static void describe_end(struct describe_call *describe)
+{
+    if (describe->desc != NULL) leat_stream_desc_unref(describe->desc);
+    leat_mem_free(describe->logs);
+    leat_mem_free(describe->parts);
+}
+
+static bool is_own(const struct describe_call *describe, uint32_t log)
+{
+    return leat_core_owns(describe->call.core, describe->desc, log / describe->desc->settings.logs);
+}
+
+static void describe_write_nodes(struct leat_msg_writer *writer, struct describe_call *describe)
+{
+    const struct leat_core *core = describe->call.core;
+    const struct leat_node *node = core->node;
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < describe->part_count; i++)
+        if (leat_member_find(core, describe->parts[i].owner) != NULL) known++;
+    leat_msg_write_array(writer, known + 1);
+    leat_msg_write_array(writer, 2);
+    leat_msg_write_u64(writer, node->incarnation);
+    leat_msg_write_string(writer, node->name, strlen(node->name));
+    for (uint32_t i = 0; i < describe->part_count; i++) {
+        const struct leat_member *member = leat_member_find(core, describe->parts[i].owner);
+        if (member == NULL) continue;
+        leat_msg_write_array(writer, 2);
+        leat_msg_write_u64(writer, member->info.incarnation);
+        leat_msg_write_string(writer, member->info.name, strlen(member->info.name));
+    }
+}
+
+static void describe_answer(struct describe_call *describe)
+{
+    struct leat_core *core = describe->call.core;
+    const struct leat_stream_desc *desc = describe->desc;
+    struct leat_msg_writer writer;
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < describe->count; i++)
+        if (!describe->call.by_link || is_own(describe, i)) shown++;
+    leat_call_writer(core, &writer);
+    leat_msg_write_array(&writer, describe->call.by_link ? 4 : 5);
+    leat_msg_write_string(&writer, desc->name, strlen(desc->name));
+    leat_msg_write_u64(&writer, desc->id);
+    leat_msg_settings_write(&writer, &desc->settings);
+    leat_msg_write_array(&writer, shown);
+    for (uint32_t i = 0; i < describe->count; i++) {
+        struct describe_log *log = &describe->logs[i];
+        if (describe->call.by_link && !is_own(describe, i)) continue;
+        log->row.text = (struct leat_msg_string){log->why, (uint32_t)strlen(log->why)};
+        leat_msg_log_info_write(&writer, &log->row);
+    }
+    if (!describe->call.by_link) describe_write_nodes(&writer, describe);
+    describe_end(describe);
+    leat_call_answer(&describe->call, &writer);
+}
+
+/* ---- logs of other nodes ---- */
+
+static void part_give_up(struct describe_part *part, const char *why)
+{
+    struct describe_call *describe = part->describe;
+    uint32_t per_streamlet = describe->desc->settings.logs;
+    for (uint32_t i = 0; i < describe->count; i++) {
+        if (describe->desc->streamlets[i / per_streamlet].owner != part->owner) continue;
+        describe->logs[i].row.code = LEAT_E_AGAIN;
+        snprintf(describe->logs[i].why, WHY_BYTES, "its state is not known: %.120s", why);
+    }
+}
+
+/* [name, id, settings, [log...]] of the owner's own logs. false: it can't be read. */
+static bool part_read(struct describe_part *part, const struct leat_frame *answer)
+{
+    struct describe_call *describe = part->describe;
+    uint32_t per_streamlet = describe->desc->settings.logs;
+    struct leat_msg_reader reader;
+    struct leat_stream_settings settings;
+    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    (void)leat_msg_read_string(&reader);
+    uint32_t id = leat_msg_read_u32(&reader);
+    leat_msg_settings_read(&reader, &settings);
+    uint32_t count = leat_msg_read_array(&reader);
+    if (reader.failed || id != describe->desc->id) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct leat_msg_log_info row;
+        leat_msg_log_info_read(&reader, &row);
+        uint64_t at = (uint64_t)row.at.streamlet * per_streamlet + row.at.log;
+        if (reader.failed || row.at.log >= per_streamlet || at >= describe->count) return false;
+        struct describe_log *log = &describe->logs[at];
+        if (describe->desc->streamlets[row.at.streamlet].owner != part->owner) continue;
+        size_t bytes = row.text.bytes < WHY_BYTES ? row.text.bytes : WHY_BYTES - 1;
+        if (bytes > 0) memcpy(log->why, row.text.text, bytes);
+        log->why[bytes] = '\0';
+        log->row = row;
+    }
+    return true;
+}
+
+static void part_on_done(struct leat_ask *ask, leat_err rc, const struct leat_frame *answer,
+                         const char *why)
+{
+    struct describe_part *part = ask->owner;
+    struct describe_call *describe = part->describe;
+    if (rc != LEAT_OK)
+        part_give_up(part, why);
+    else if (!part_read(part, answer))
+        part_give_up(part, "its answer can't be read");
+    if (--describe->parts_out == 0) describe_answer(describe);
+}
+
+/* One question to each other node that owns something of it. */
+static void describe_ask_others(struct describe_call *describe)
+{
+    struct leat_core *core = describe->call.core;
+    const struct leat_stream_desc *desc = describe->desc;
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, describe->control, sizeof describe->control);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_string(&writer, describe->name, strlen(describe->name));
+    LEAT_ASSERT(!writer.overflow);
+    describe->control_bytes = writer.used;
+    for (uint32_t s = 0; s < desc->streamlet_count; s++) {
+        bool known = leat_core_owns(core, desc, s);
+        for (uint32_t i = 0; i < describe->part_count && !known; i++)
+            known = describe->parts[i].owner == desc->streamlets[s].owner;
+        if (known || describe->part_count == describe->part_max) continue;
+        struct describe_part *part = &describe->parts[describe->part_count++];
+        part->describe = describe;
+        part->owner = desc->streamlets[s].owner;
+    }
+    describe->parts_out = 1; /* this loop itself */
+    for (uint32_t i = 0; i < describe->part_count; i++) {
+        struct describe_part *part = &describe->parts[i];
+        struct leat_error error;
+        part->ask.on_done = part_on_done;
+        part->ask.owner = part;
+        if (leat_ask_start(core, &part->ask, part->owner, LEAT_KIND_STREAM_DESCRIBE,
+                           describe->control, describe->control_bytes, &error) == LEAT_OK)
+            describe->parts_out++;
+        else
+            part_give_up(part, error.text);
+    }
+    if (--describe->parts_out == 0) describe_answer(describe);
+}
+
+/* ---- logs of this node ---- */
+
+static void fill_copies(struct leat_msg_log_info *row, const struct leat_hosted *hosted)
+{
+    if (hosted->copies == NULL) {
+        row->copies = row->copies_min = row->copies_now = 1;
+        return;
+    }
+    struct leat_primary_log_status status;
+    leat_primary_log_status(hosted->copies, &status);
+    row->copies = status.copies;
+    row->copies_min = status.min_copies;
+    row->copies_now = status.copies_now;
+    row->suspended = status.suspended;
+    row->below_min = status.below_min;
+    row->segments_lacking = status.segments_lacking;
+}
+
+/* Others than these have room in their last segment, or had when they asked last. */
+static void say_space(struct describe_log *log, const struct leat_node *node)
+{
+    bool alone = node->options.cluster.node_address == NULL;
+    log->row.code = LEAT_E_DISK_FULL;
+    snprintf(log->why, WHY_BYTES,
+             "the disk of its node is full: appends that need another segment are refused. Make "
+             "space there%s",
+             alone ? ": trim or delete streams, or give them a shorter retention"
+                   : ", or take it to another node by `leat streamlet move`");
+}
+
+static void describe_here(struct describe_log *log, struct leat_hosted *hosted)
+{
+    struct leat_log_info info;
+    struct leat_msg_log_info *row = &log->row;
+    leat_log_info(hosted->log, &info);
+    row->state = (uint32_t)info.state;
+    row->first_offset = info.first_offset;
+    row->acked_offset = info.acked_offset;
+    row->bytes = info.bytes;
+    row->first_segment = info.first_segment;
+    row->segments = info.segment_count;
+    row->groups = info.group_count;
+    row->first_group = info.first_group;
+    row->end_segment = info.end_segment;
+    row->offsets_lost = leat_log_offsets_lost(hosted->log);
+    row->producers = info.producers;
+    row->memory_bytes = info.memory_bytes;
+    struct leat_log_passed passed;
+    leat_log_passed_over(hosted->log, &passed);
+    row->passed_bytes = passed.bytes;
+    row->passed_segments = passed.segments;
+    row->passed_segment = passed.segment;
+    row->passed_offset = passed.next_offset;
+    row->code = leat_log_trouble(hosted->log, log->why, WHY_BYTES);
+    if (row->code == LEAT_OK && !leat_log_front_known(hosted->log)) {
+        row->code = LEAT_E_STARTING;
+        snprintf(log->why, WHY_BYTES,
+                 "where it begins is not known yet: its last segment is still being read");
+    }
+    struct leat_error error;
+    if (row->code == LEAT_OK && leat_log_lacks_space(hosted->log))
+        say_space(log, hosted->core->node);
+    /* Another node may be the owner by now: appends and reads are refused as well. */
+    if (row->code == LEAT_OK && leat_node_stands(hosted->core->node, &error) != LEAT_OK) {
+        row->code = error.code;
+        snprintf(log->why, WHY_BYTES, "its state is not known: %.200s", error.text);
+    }
+    fill_copies(row, hosted);
+}
+
+static void describe_deliver(void *actor, struct leat_mail *mail);
+
+static void describe_on_front(struct leat_locate_op *op)
+{
+    struct describe_call *describe = op->owner;
+    struct leat_core *core = describe->front_core;
+    /* It was not found out in the time that reads have: of the others it would not be either. */
+    if (op->rc == LEAT_E_STARTING) describe->fronts_until_us = leat_core_now(core);
+    /* By mail even to oneself: the log is in the middle of something. */
+    leat_core_mail(core, core->index, &describe->call.mail, describe_deliver);
+}
+
+/* After a start a log's last segment says where the log begins, and that has to be read first: until then
+ * it would be shown to begin with its oldest segment, of which records may have been given up. As for reads
+ * it is waited for, and no longer than these wait. true: describe_deliver() comes again. */
+static bool describe_await_front(struct describe_call *describe, struct leat_core *core,
+                                 struct leat_hosted *hosted)
+{
+    struct leat_locate_op *front = &describe->front;
+    if (hosted->going || leat_log_front_known(hosted->log)) return false;
+    uint64_t now_us = leat_core_now(core);
+    if (describe->fronts_until_us == 0) describe->fronts_until_us = now_us + FRONTS_US_MAX;
+    if (now_us >= describe->fronts_until_us) return false;
+    memset(front, 0, sizeof *front);
+    front->what = LEAT_LOCATE_EARLIEST;
+    front->on_done = describe_on_front;
+    front->owner = describe;
+    describe->front_core = core;
+    if (leat_log_locate(hosted->log, front) != LEAT_E_AGAIN) return false;
+    if (leat_log_reads_wait(hosted->log)) leat_hosted_watch(hosted); /* not for ever */
+    return true;
+}
+
+static void describe_deliver_back(void *actor, struct leat_mail *mail);
+
+/* On the store's thread. */
+static void describe_deliver_space(void *actor, struct leat_mail *mail)
+{
+    struct describe_call *describe = LEAT_CONTAINER(mail, struct describe_call, call.mail);
+    const struct leat_core *core = describe->call.core;
+    const struct leat_env *env = core->node->options.store_env;
+    (void)actor;
+    describe->lack_space = false;
+    bool lacks = leat_report_disk_lacks(core->node) > 0;
+    for (uint32_t i = 0; !lacks && i < describe->count; i++) {
+        if (describe->logs[i].row.code != LEAT_E_DISK_FULL) continue;
+        describe->logs[i].row.code = LEAT_OK;
+        describe->logs[i].why[0] = '\0';
+    }
+    mail->deliver = describe_deliver_back;
+    env->post->send(env->post->ctx, core->index, mail);
+}
+
+static void describe_deliver_back(void *actor, struct leat_mail *mail)
+{
+    struct describe_call *describe = LEAT_CONTAINER(mail, struct describe_call, call.mail);
+    (void)actor;
+    if (describe->lack_space) {
+        leat_core_mail(describe->call.core, LEAT_ACTOR_STORE, mail, describe_deliver_space);
+        return;
+    }
+    if (describe->call.by_link)
+        describe_answer(describe);
+    else
+        describe_ask_others(describe);
+}
+
+static void describe_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct describe_call *describe = LEAT_CONTAINER(mail, struct describe_call, call.mail);
+    uint32_t per_streamlet = describe->desc->settings.logs;
+    for (; describe->at < describe->count; describe->at++) {
+        uint32_t i = describe->at;
+        struct leat_log_ref ref = {describe->desc->id, i / per_streamlet, i % per_streamlet};
+        if (leat_core_of_log(core->node, ref, per_streamlet) != core->index) continue;
+        struct leat_hosted *hosted = leat_hosted_find(core, ref);
+        struct describe_log *log = &describe->logs[i];
+        if (hosted != NULL && hosted->log != NULL) {
+            if (describe_await_front(describe, core, hosted)) return;
+            describe_here(log, hosted);
+            describe->lack_space |= log->row.code == LEAT_E_DISK_FULL;
+        } else if (leat_core_owns(core, describe->desc, ref.streamlet)) {
+            log->row.code = leat_hosted_absent(core, ref);
+            snprintf(log->why, WHY_BYTES, "%s", leat_hosted_absent_words(log->row.code));
+        }
+    }
+    describe->at = 0;
+    bool last = ++describe->core == core->node->options.cores;
+    leat_core_mail(core, last ? describe->call.core->index : describe->core, &describe->call.mail,
+                   last ? describe_deliver_back : describe_deliver);
+}
+
+static void describe_begin(struct describe_call *describe)
+{
+    struct leat_core *core = describe->call.core;
+    struct leat_stream *stream;
+    struct leat_error error;
+    leat_err rc = leat_stream_seek(core, &describe->seek, describe->name, strlen(describe->name),
+                                   &stream, &error);
+    if (rc == LEAT_E_AGAIN) return;
+    if (rc != LEAT_OK) {
+        leat_call_refuse(&describe->call, rc, error.text);
+        return;
+    }
+    describe->desc = stream->desc;
+    leat_stream_desc_ref(describe->desc);
+    const struct leat_stream_desc *desc = describe->desc;
+    uint32_t per_streamlet = desc->settings.logs;
+    describe->count = desc->streamlet_count * per_streamlet;
+    describe->part_max =
+        desc->streamlet_count < LEAT_NODES_MAX ? desc->streamlet_count : LEAT_NODES_MAX;
+    /* What is largest comes last: it may take all the room that is left. */
+    describe->parts =
+        leat_call_memory(&describe->call, describe->part_max, sizeof *describe->parts);
+    describe->logs = leat_call_memory(&describe->call, describe->count, sizeof *describe->logs);
+    if (describe->logs == NULL || describe->parts == NULL) {
+        describe_end(describe);
+        leat_call_refuse(&describe->call, LEAT_E_AGAIN, NULL);
+        return;
+    }
+    for (uint32_t i = 0; i < describe->count; i++) {
+        struct leat_log_ref ref = {desc->id, i / per_streamlet, i % per_streamlet};
+        uint64_t owner = desc->streamlets[ref.streamlet].owner;
+        describe->logs[i].row = (struct leat_msg_log_info){
+            .at = {ref.streamlet, ref.log, owner, desc->streamlets[ref.streamlet].epoch.v,
+                   leat_lane_of_log(ref, per_streamlet, leat_member_cores(core, owner))},
+            .code = LEAT_E_UNKNOWN_LOG,
+        };
+    }
+    leat_core_mail(core, 0, &describe->call.mail, describe_deliver);
+}
+
+static void describe_on_again(struct leat_stream_seek *seek)
+{
+    describe_begin(seek->owner);
+}
+
+void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct describe_call *describe = leat_call_create(peer, frame, sizeof *describe);
+    if (describe == NULL) return;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    struct leat_msg_string name = leat_msg_read_string(&reader);
+    if (reader.failed) {
+        leat_call_refuse(&describe->call, LEAT_E_INVALID,
+                         "the control body of stream describe is not [name]");
+        return;
+    }
+    if (!leat_call_name_check(&describe->call, name)) return;
+    memcpy(describe->name, name.text, name.bytes);
+    describe->seek.on_again = describe_on_again;
+    describe->seek.catch_up.address = leat_peer_asks(describe->call.peer);
+    describe->seek.owner = describe;
+    describe_begin(describe);
+}
+
+/* ---- SEGMENTS [name, streamlet, log, from segment] ---- */
+
+struct segments_call {
+    struct leat_call call;
+    struct leat_stream_seek seek;
+    char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
+    struct leat_log_ref log; /* stream: once it was found */
+    uint64_t from;
+    struct leat_core *home;
+    leat_err rc;
+    uint32_t count;
+    bool more;
+    struct leat_rep_segment_status *rows;        /* [LEAT_SEGMENT_ROWS_MAX] */
+    char (*names)[LEAT_NODE_NAME_BYTES_MAX + 1]; /* by the numbers in the rows */
+};
+
+static void segments_answer(void *actor, struct leat_mail *mail)
+{
+    struct segments_call *segments = LEAT_CONTAINER(mail, struct segments_call, call.mail);
+    struct leat_msg_writer writer;
+    (void)actor;
+    if (segments->rc != LEAT_OK) {
+        leat_mem_free(segments->rows);
+        leat_mem_free(segments->names);
+        leat_call_refuse(&segments->call, segments->rc, leat_hosted_absent_words(segments->rc));
+        return;
+    }
+    leat_call_writer(segments->call.core, &writer);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_array(&writer, segments->count);
+    for (uint32_t i = 0; i < segments->count; i++) {
+        const struct leat_rep_segment_status *row = &segments->rows[i];
+        struct leat_msg_segment segment = {row->segment.v, row->closed, row->misplaced, row->wanted,
+                                           row->count};
+        leat_msg_segment_write(&writer, &segment);
+        for (uint32_t c = 0; c < row->count; c++) {
+            const struct leat_rep_copy_status *copy = &row->copies[c];
+            const char *node = segments->names[copy->node];
+            struct leat_msg_segment_copy out = {{node, (uint32_t)strlen(node)},
+                                                copy->complete,
+                                                copy->closed,
+                                                copy->parked,
+                                                copy->bytes};
+            leat_msg_segment_copy_write(&writer, &out);
+        }
+    }
+    leat_msg_write_bool(&writer, segments->more);
+    leat_mem_free(segments->rows);
+    leat_mem_free(segments->names);
+    leat_call_answer(&segments->call, &writer);
+}
+
+static void segments_take(void *arg, const struct leat_rep_segment_status *status)
+{
+    struct segments_call *segments = arg;
+    if (status->segment.v < segments->from) return;
+    if (segments->count == LEAT_SEGMENT_ROWS_MAX)
+        segments->more = true;
+    else
+        segments->rows[segments->count++] = *status;
+}
+
+/* On the log's core. */
+static void segments_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct segments_call *segments = LEAT_CONTAINER(mail, struct segments_call, call.mail);
+    const struct leat_hosted *hosted = leat_hosted_find(core, segments->log);
+    for (uint32_t i = 0; i < core->members.count; i++)
+        snprintf(segments->names[i], sizeof segments->names[i], "%s",
+                 core->members.rows[i]->info.name);
+    if (hosted == NULL || hosted->going)
+        segments->rc = leat_hosted_absent(core, segments->log);
+    else if (hosted->copies != NULL)
+        leat_primary_log_each(hosted->copies, segments_take, segments);
+    leat_core_mail(core, segments->call.core->index, mail, segments_answer);
+}
+
+static void segments_forward(struct segments_call *segments, uint64_t owner)
+{
+    uint8_t control[CONTROL_BYTES + 32];
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, control, sizeof control);
+    leat_msg_write_array(&writer, 4);
+    leat_msg_write_string(&writer, segments->name, strlen(segments->name));
+    leat_msg_write_u64(&writer, segments->log.streamlet);
+    leat_msg_write_u64(&writer, segments->log.log);
+    leat_msg_write_u64(&writer, segments->from);
+    LEAT_ASSERT(!writer.overflow);
+    leat_call_forward(&segments->call, owner, control, writer.used);
+}
+
+static void segments_begin(struct segments_call *segments)
+{
+    struct leat_core *core = segments->call.core;
+    struct leat_stream *stream;
+    struct leat_error error;
+    uint32_t home = 0;
+    leat_err rc = leat_stream_seek(core, &segments->seek, segments->name, strlen(segments->name),
+                                   &stream, &error);
+    if (rc == LEAT_E_AGAIN) return;
+    if (rc == LEAT_OK) {
+        segments->log.stream = stream->desc->id;
+        rc = leat_hosted_place(core, segments->log, &home, &error);
+    }
+    if (rc == LEAT_E_NOT_OWNER) {
+        segments_forward(segments, stream->desc->streamlets[segments->log.streamlet].owner);
+        return;
+    }
+    if (rc == LEAT_OK) {
+        segments->rows =
+            leat_call_memory(&segments->call, LEAT_SEGMENT_ROWS_MAX, sizeof *segments->rows);
+        segments->names =
+            leat_call_memory(&segments->call, LEAT_NODES_MAX, sizeof *segments->names);
+        if (segments->rows == NULL || segments->names == NULL)
+            rc = leat_error_set(&error, LEAT_E_AGAIN, "%s", leat_err_text(LEAT_E_AGAIN));
+    }
+    if (rc != LEAT_OK) {
+        leat_mem_free(segments->rows);
+        leat_mem_free(segments->names);
+        leat_call_refuse(&segments->call, rc, error.text);
+        return;
+    }
+    leat_core_mail(core, home, &segments->call.mail, segments_deliver);
+}
+
+static void segments_on_again(struct leat_stream_seek *seek)
+{
+    segments_begin(seek->owner);
+}
+
+void leat_call_segments(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct segments_call *segments = leat_call_create(peer, frame, sizeof *segments);
+    if (segments == NULL) return;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    struct leat_msg_string name = leat_msg_read_string(&reader);
+    segments->log.streamlet = leat_msg_read_u32(&reader);
+    segments->log.log = leat_msg_read_u32(&reader);
+    segments->from = leat_msg_read_u64(&reader);
+    if (fields < 4 || reader.failed) {
+        leat_call_refuse(&segments->call, LEAT_E_INVALID,
+                         "segments are asked for as [name, streamlet, log, from segment]");
+        return;
+    }
+    if (!leat_call_name_check(&segments->call, name)) return;
+    memcpy(segments->name, name.text, name.bytes);
+    segments->seek.on_again = segments_on_again;
+    segments->seek.catch_up.address = leat_peer_asks(segments->call.peer);
+    segments->seek.owner = segments;
+    segments_begin(segments);
+}

@@ -1,0 +1,327 @@
+/* Streams: metadata, create, delete. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "broker/admin/streams.h"
+
+/* ---- STREAM_CREATE [name, settings] ---- */
+
+struct create_call {
+    struct leat_call call;
+    struct leat_maker maker;
+};
+
+static void create_on_done(struct leat_maker *maker)
+{
+    struct create_call *create = maker->owner;
+    struct leat_core *core = create->call.core;
+    const struct leat_stream *stream =
+        maker->rc == LEAT_OK ? leat_stream_find(core, maker->id) : NULL;
+    if (stream == NULL) {
+        leat_call_refuse(&create->call, maker->rc != LEAT_OK ? maker->rc : LEAT_E_UNKNOWN_STREAM,
+                         maker->rc != LEAT_OK ? maker->error.text : "deleted as it was created");
+        return;
+    }
+    struct leat_msg_writer writer;
+    leat_call_writer(core, &writer);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_u64(&writer, maker->id);
+    leat_msg_settings_write(&writer, &stream->desc->settings);
+    leat_call_answer(&create->call, &writer);
+}
+
+void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct create_call *create = leat_call_create(peer, frame, sizeof *create);
+    if (create == NULL) return;
+    struct leat_msg_reader reader;
+    struct leat_stream_settings settings = {0};
+    struct leat_error error;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    struct leat_msg_string name = leat_msg_read_string(&reader);
+    if (fields >= 2) leat_msg_settings_read(&reader, &settings);
+    if (reader.failed) {
+        leat_call_refuse(&create->call, LEAT_E_INVALID,
+                         "the control body of stream create is not [name, settings]");
+        return;
+    }
+    leat_err rc = leat_stream_name_allowed(name, &error);
+    if (rc == LEAT_OK) rc = leat_stream_create_allowed(peer->core, name, &settings, &error);
+    if (rc == LEAT_OK)
+        rc = leat_stream_work_allowed(peer->core, peer->sharer, NULL, &settings, &error);
+    if (rc != LEAT_OK) {
+        leat_call_refuse(&create->call, rc, error.text);
+        return;
+    }
+    create->maker.on_done = create_on_done;
+    create->maker.address = leat_peer_asks(peer);
+    create->maker.owner = create;
+    leat_maker_start(peer->core, &create->maker, name.text, name.bytes, &settings);
+}
+
+/* ---- STREAM_DELETE [name] ---- */
+
+struct delete_call {
+    struct leat_call call;
+    struct leat_deleter deleter;
+};
+
+static void delete_on_done(struct leat_deleter *deleter)
+{
+    struct delete_call *delete = deleter->owner;
+    struct leat_msg_writer writer;
+    if (deleter->rc != LEAT_OK) {
+        leat_call_refuse(&delete->call, deleter->rc, deleter->error.text);
+        return;
+    }
+    leat_call_writer(delete->call.core, &writer);
+    leat_msg_write_array(&writer, 0);
+    leat_call_answer(&delete->call, &writer);
+}
+
+void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct delete_call *delete = leat_call_create(peer, frame, sizeof *delete);
+    if (delete == NULL) return;
+    struct leat_msg_reader reader;
+    struct leat_error error;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    struct leat_msg_string name = leat_msg_read_string(&reader);
+    leat_err rc = reader.failed ? leat_error_set(&error, LEAT_E_INVALID,
+                                                 "the control body of stream delete is not [name]")
+                                : leat_stream_name_allowed(name, &error);
+    if (rc != LEAT_OK) {
+        leat_call_refuse(&delete->call, rc, error.text);
+        return;
+    }
+    delete->deleter.core = peer->core;
+    delete->deleter.address = leat_peer_asks(peer);
+    delete->deleter.on_done = delete_on_done;
+    delete->deleter.owner = delete;
+    leat_deleter_start(&delete->deleter, name.text, name.bytes);
+}
+
+/* ---- METADATA [[name...], may_create, nodes_only?] ---- */
+
+enum { METADATA_NAMES_MAX = 1024 };
+
+struct metadata_call {
+    struct leat_call call;
+    struct leat_seeker seeker; /* of no names: all streams */
+    struct leat_pace_step step;
+};
+
+static void metadata_end(struct metadata_call *meta, leat_err code, const char *text)
+{
+    leat_mem_free(meta->seeker.names);
+    leat_mem_free(meta->seeker.errors);
+    leat_call_refuse(&meta->call, code, text);
+}
+
+static void metadata_write_stream(struct leat_msg_writer *writer, const struct leat_core *core,
+                                  const struct leat_stream_desc *desc, bool with_logs)
+{
+    uint32_t logs = desc->settings.logs;
+    struct leat_msg_stream out = {
+        .code = LEAT_OK,
+        .name = {desc->name, (uint32_t)strlen(desc->name)},
+        .id = desc->id,
+        .settings = desc->settings,
+        .log_count = with_logs ? desc->streamlet_count * logs : 0,
+    };
+    leat_msg_stream_write(writer, &out);
+    for (uint32_t i = 0; i < out.log_count; i++) {
+        struct leat_log_ref ref = {desc->id, i / logs, i % logs};
+        struct leat_msg_log log = {
+            .streamlet = ref.streamlet,
+            .log = ref.log,
+            .owner = desc->streamlets[ref.streamlet].owner,
+            .epoch = desc->streamlets[ref.streamlet].epoch.v,
+            .lane = leat_lane_of_log(
+                ref, logs, leat_member_cores(core, desc->streamlets[ref.streamlet].owner)),
+        };
+        leat_msg_log_write(writer, &log);
+    }
+}
+
+static bool member_is_told(const struct leat_member *member, bool up)
+{
+    return !member->self &&
+           (up ? member->info.state == LEAT_NODE_UP : member->info.state == LEAT_NODE_DOWN);
+}
+
+/* Those that are up; behind them those that are down, without an address: what they own waits for
+ * them, and a client can say for whom. */
+static void metadata_write_others(struct leat_core *core, struct leat_msg_writer *writer, bool up)
+{
+    for (uint32_t i = 0; i < core->members.count; i++) {
+        const struct leat_node_info *info = &core->members.rows[i]->info;
+        if (!member_is_told(core->members.rows[i], up)) continue;
+        struct leat_msg_node other = {
+            .incarnation = info->incarnation,
+            .name = {info->name, (uint32_t)strlen(info->name)},
+            .address = {info->address, up ? (uint32_t)strlen(info->address) : 0},
+            .lanes = info->cores,
+        };
+        leat_msg_node_write(writer, &other);
+    }
+}
+
+static void metadata_write_head(struct leat_core *core, struct leat_msg_writer *writer)
+{
+    const struct leat_node *node = core->node;
+    leat_call_writer(core, writer);
+    leat_msg_write_array(writer, 3);
+    leat_msg_write_bin(writer, node->cluster_id, sizeof node->cluster_id);
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < core->members.count; i++)
+        if (member_is_told(core->members.rows[i], true) ||
+            member_is_told(core->members.rows[i], false))
+            others++;
+    leat_msg_write_array(writer, 1 + others);
+    const char *address = node->options.cluster.advertise != NULL ? node->options.cluster.advertise
+                                                                  : node->bound_address;
+    struct leat_msg_node self = {
+        .incarnation = node->incarnation,
+        .name = {node->name, (uint32_t)strlen(node->name)},
+        .address = {address, (uint32_t)strlen(address)},
+        .lanes = node->options.cores,
+    };
+    leat_msg_node_write(writer, &self);
+    metadata_write_others(core, writer, true);
+    metadata_write_others(core, writer, false);
+}
+
+/* All streams; where they do not fit with their logs, without. */
+static void metadata_write_all(struct leat_core *core, struct leat_msg_writer *writer)
+{
+    for (unsigned round = 0; round < 2; round++) {
+        uint32_t listed = 0;
+        metadata_write_head(core, writer);
+        for (unsigned pass = 0; pass < 2; pass++) {
+            if (pass == 1) leat_msg_write_array(writer, listed);
+            for (uint32_t i = 0; i <= core->stream_mask; i++) {
+                const struct leat_stream *stream = core->streams_by_id[i];
+                for (; stream != NULL; stream = stream->by_id_next) {
+                    if (!stream->published || stream->desc->internal) continue;
+                    if (pass == 0)
+                        listed++;
+                    else
+                        metadata_write_stream(writer, core, stream->desc, round == 0);
+                }
+            }
+        }
+        if (!writer->overflow) return;
+    }
+}
+
+static void metadata_answer(struct leat_pace_step *step)
+{
+    struct metadata_call *meta = LEAT_CONTAINER(step, struct metadata_call, step);
+    struct leat_seeker *seeker = &meta->seeker;
+    struct leat_core *core = meta->call.core;
+    struct leat_msg_writer writer;
+    if (!meta->call.by_link && meta->call.peer->conn == NULL) {
+        metadata_end(meta, LEAT_E_CLOSED, NULL); /* nobody hears it */
+        return;
+    }
+    if (seeker->count == 0) {
+        metadata_write_all(core, &writer);
+    } else {
+        metadata_write_head(core, &writer);
+        leat_msg_write_array(&writer, seeker->count);
+        for (uint32_t i = 0; i < seeker->count; i++) {
+            const char *name = seeker->names[i];
+            const struct leat_stream *stream = leat_stream_find_name(core, name, strlen(name));
+            if (stream != NULL && stream->published) {
+                metadata_write_stream(&writer, core, stream->desc, true);
+                continue;
+            }
+            struct leat_error *error = &seeker->errors[i];
+            if (error->code == LEAT_OK)
+                leat_error_set(error, LEAT_E_UNKNOWN_STREAM,
+                               "no stream is named '%.249s': see 'leat stream list', or make it "
+                               "with 'leat stream create'",
+                               name);
+            struct leat_msg_stream out = {
+                .code = error->code,
+                .name = {name, (uint32_t)strlen(name)},
+                .text = {error->text, (uint32_t)strlen(error->text)},
+            };
+            leat_msg_stream_write(&writer, &out);
+        }
+    }
+    leat_mem_free(seeker->names);
+    leat_mem_free(seeker->errors);
+    leat_call_answer(&meta->call, &writer);
+}
+
+static void metadata_on_sought(struct leat_seeker *seeker)
+{
+    struct metadata_call *meta = seeker->owner;
+    leat_pace_run(meta->call.peer, &meta->step, metadata_answer);
+}
+
+/* Asked by clients of a node that is silent: as cheap as can be, and no leader is waited for. */
+static void metadata_nodes_answer(struct metadata_call *meta)
+{
+    struct leat_msg_writer writer;
+    metadata_write_head(meta->call.core, &writer);
+    leat_msg_write_array(&writer, 0);
+    leat_call_answer(&meta->call, &writer);
+}
+
+void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct metadata_call *meta = leat_call_create(peer, frame, sizeof *meta);
+    if (meta == NULL) return;
+    struct leat_seeker *seeker = &meta->seeker;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    uint32_t count = leat_msg_read_array(&reader);
+    if (reader.failed || count > METADATA_NAMES_MAX) {
+        metadata_end(meta, reader.failed ? LEAT_E_INVALID : LEAT_E_TOO_MANY,
+                     "metadata is asked for as [[name...], may create], 1024 names at most");
+        return;
+    }
+    if (count > 0) {
+        seeker->names = leat_call_memory(&meta->call, count, sizeof *seeker->names);
+        seeker->errors = leat_call_memory(&meta->call, count, sizeof *seeker->errors);
+        if (seeker->names == NULL || seeker->errors == NULL) {
+            metadata_end(meta, LEAT_E_AGAIN, NULL);
+            return;
+        }
+    }
+    seeker->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct leat_msg_string name = leat_msg_read_string(&reader);
+        if (reader.failed || name.bytes > LEAT_STREAM_NAME_BYTES_MAX) {
+            metadata_end(meta, LEAT_E_BAD_NAME, "a stream name has 1 to 249 bytes");
+            return;
+        }
+        memcpy(seeker->names[i], name.text, name.bytes);
+    }
+    seeker->may_create = fields >= 2 && leat_msg_read_bool(&reader);
+    bool nodes_only = fields >= 3 && leat_msg_read_bool(&reader);
+    if (reader.failed || (nodes_only && count > 0)) {
+        metadata_end(meta, LEAT_E_INVALID, "malformed metadata request");
+        return;
+    }
+    if (!peer->core->node->options.auto_create) seeker->may_create = false;
+    if (nodes_only) {
+        metadata_nodes_answer(meta);
+        return;
+    }
+    seeker->all = count == 0;
+    seeker->core = peer->core;
+    seeker->sharer = peer->sharer;
+    seeker->address = leat_peer_asks(peer);
+    seeker->on_done = metadata_on_sought;
+    seeker->owner = meta;
+    leat_seeker_start(seeker);
+}

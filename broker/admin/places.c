@@ -1,0 +1,364 @@
+/* Where the copies of a stream's logs are: see places.h. */
+#include "broker/admin/places.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+/* One round of questions about a stream: to this node's own cores, and to the other owners. */
+struct places {
+    struct leat_core *core; /* who asks */
+    struct leat_stream_desc *desc;
+    struct leat_log_places *logs; /* [streamlets * logs], as far as it is known */
+    void (*on_done)(struct places *places);
+    struct leat_mail mail;
+    uint32_t at_core, parts_out;
+    struct leat_list parts; /* questions to other owners */
+    /* of what is to be remembered: */
+    struct leat_list link; /* core->placer.asks */
+    uint64_t serial;
+};
+
+/* What a core remembers of a stream. */
+struct leat_known_places {
+    struct leat_list link; /* core->placer.known: those wanted last at the end */
+    struct leat_stream *stream;
+    const struct leat_stream_desc *asked; /* as it was when it was asked about; only compared */
+    bool asking;
+    uint64_t asked_us;
+    uint32_t count; /* logs; 0: nothing was heard yet */
+    struct leat_log_places *logs;
+};
+
+/* ---- this node's own logs: each core looks at its own ---- */
+
+static void look_here(const struct leat_core *core, const struct leat_stream_desc *desc,
+                      struct leat_log_places *logs)
+{
+    uint32_t per_streamlet = desc->settings.logs;
+    for (uint32_t i = 0; i < desc->streamlet_count * per_streamlet; i++) {
+        struct leat_log_ref ref = {desc->id, i / per_streamlet, i % per_streamlet};
+        if (leat_core_of_log(core->node, ref, per_streamlet) != core->index) continue;
+        const struct leat_hosted *hosted = leat_hosted_find(core, ref);
+        if (hosted == NULL || hosted->log == NULL || hosted->going) continue;
+        logs[i].others = (struct leat_rep_places){0};
+        logs[i].known =
+            hosted->copies == NULL || leat_primary_log_places(hosted->copies, &logs[i].others);
+    }
+}
+
+static void part_ended(struct places *places)
+{
+    if (--places->parts_out == 0) places->on_done(places);
+}
+
+static void places_deliver_back(void *actor, struct leat_mail *mail)
+{
+    (void)actor;
+    part_ended(LEAT_CONTAINER(mail, struct places, mail));
+}
+
+static void places_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct places *places = LEAT_CONTAINER(mail, struct places, mail);
+    look_here(core, places->desc, places->logs);
+    bool last = ++places->at_core == core->node->options.cores;
+    leat_core_mail(core, last ? places->core->index : places->at_core, mail,
+                   last ? places_deliver_back : places_deliver);
+}
+
+/* ---- those of other nodes ---- */
+
+/* Lives until its answer has come, which may be after `places` has gone. */
+struct places_part {
+    struct leat_ask ask;
+    struct leat_list link;
+    struct places *places; /* NULL: nobody is interested any more */
+    uint64_t owner;
+    uint8_t control[16];
+};
+
+/* [[number of those that are whole, numbers of nodes...]...], nothing of logs that are not its own or of which no
+ * segment has begun. */
+static void part_read(const struct places_part *part, const struct leat_frame *answer)
+{
+    const struct places *places = part->places;
+    const struct leat_stream_desc *desc = places->desc;
+    uint32_t per_streamlet = desc->settings.logs;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+    uint32_t count = leat_msg_read_array(&reader);
+    for (uint32_t i = 0; i < count && i < desc->streamlet_count * per_streamlet; i++) {
+        struct leat_msg_string row = leat_msg_read_string(&reader);
+        struct leat_log_places *log = &places->logs[i];
+        if (reader.failed) return;
+        if (row.bytes == 0 || row.bytes > sizeof log->others.nodes + 1) continue;
+        if (desc->streamlets[i / per_streamlet].owner != part->owner) continue;
+        if ((uint8_t)row.text[0] > row.bytes - 1) continue;
+        log->known = true;
+        log->others.count = (uint8_t)(row.bytes - 1);
+        log->others.whole = (uint8_t)row.text[0];
+        memcpy(log->others.nodes, row.text + 1, row.bytes - 1);
+    }
+}
+
+static void part_on_done(struct leat_ask *ask, leat_err rc, const struct leat_frame *answer,
+                         const char *why)
+{
+    struct places_part *part = ask->owner;
+    struct places *places = part->places;
+    (void)why; /* it is asked again by and by */
+    if (places != NULL && rc == LEAT_OK) part_read(part, answer);
+    leat_list_remove(&part->link);
+    leat_mem_free(part);
+    if (places != NULL) part_ended(places);
+}
+
+static bool part_start(struct places *places, uint64_t owner)
+{
+    struct places_part *part = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *part);
+    struct leat_msg_writer writer;
+    struct leat_error error;
+    if (part == NULL) return false;
+    leat_list_init(&part->link);
+    part->places = places;
+    part->owner = owner;
+    part->ask.on_done = part_on_done;
+    part->ask.owner = part;
+    part->ask.timeout_us = LEAT_PLACES_ASK_US_MAX;
+    leat_msg_writer_init(&writer, part->control, sizeof part->control);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_u64(&writer, places->desc->id);
+    if (leat_ask_start(places->core, &part->ask, owner, LEAT_KIND_PLACES, part->control,
+                       writer.used, &error) != LEAT_OK) {
+        leat_mem_free(part);
+        return false;
+    }
+    leat_list_push_back(&places->parts, &part->link);
+    places->parts_out++;
+    return true;
+}
+
+static bool is_asked(const struct places *places, uint64_t owner)
+{
+    for (const struct leat_list *it = places->parts.next; it != &places->parts; it = it->next)
+        if (LEAT_CONTAINER(it, const struct places_part, link)->owner == owner) return true;
+    return false;
+}
+
+static void ask_others(struct places *places)
+{
+    const struct leat_stream_desc *desc = places->desc;
+    uint64_t silent = 0; /* the last one that can't be asked: it may own the next streamlet too */
+    for (uint32_t s = 0; s < desc->streamlet_count; s++) {
+        uint64_t owner = desc->streamlets[s].owner;
+        if (owner == silent || leat_core_owns(places->core, desc, s)) continue;
+        if (!is_asked(places, owner) && !part_start(places, owner)) silent = owner;
+    }
+}
+
+/* Zeros but on_done. false: no memory. */
+static bool places_init(struct places *places, struct leat_core *core,
+                        struct leat_stream_desc *desc)
+{
+    uint32_t count = desc->streamlet_count * desc->settings.logs;
+    leat_list_init(&places->parts);
+    leat_list_init(&places->link);
+    places->logs = leat_mem_calloc(LEAT_MEM_ROWS, count, sizeof *places->logs);
+    if (places->logs == NULL) return false;
+    places->core = core;
+    places->desc = desc;
+    leat_stream_desc_ref(desc);
+    places->parts_out = 1; /* this node itself */
+    return true;
+}
+
+/* ---- what a core remembers ---- */
+
+const struct leat_log_places *leat_places_of(const struct leat_stream *stream, uint32_t streamlet,
+                                             uint32_t log)
+{
+    uint32_t at = streamlet * stream->desc->settings.logs + log;
+    const struct leat_known_places *known = stream->places;
+    return known != NULL && at < known->count && known->logs[at].known ? &known->logs[at] : NULL;
+}
+
+void leat_places_forget(struct leat_core *core, struct leat_stream *stream)
+{
+    struct leat_known_places *known = stream->places;
+    if (known == NULL) return;
+    stream->places = NULL;
+    core->placer.logs -= known->count;
+    leat_list_remove(&known->link);
+    leat_mem_free(known->logs);
+    leat_mem_free(known);
+}
+
+static void waits_look(struct leat_placer *placer)
+{
+    uint64_t until = UINT64_MAX; /* what is asked is answered in any order */
+    if (!leat_list_empty(&placer->asks))
+        until = LEAT_CONTAINER(placer->asks.next, struct places, link)->serial;
+    while (!leat_list_empty(&placer->waits)) {
+        struct leat_places_wait *wait =
+            LEAT_CONTAINER(placer->waits.next, struct leat_places_wait, link);
+        if (wait->serial >= until) return;
+        leat_list_remove(&wait->link);
+        wait->on_done(wait);
+    }
+}
+
+/* Of those that did not say now, what they said before is kept. */
+static void remember(struct leat_known_places *known, struct places *places, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && i < known->count; i++)
+        if (!places->logs[i].known) places->logs[i] = known->logs[i];
+    places->core->placer.logs += count - known->count;
+    leat_mem_free(known->logs);
+    known->logs = places->logs;
+    known->count = count;
+    places->logs = NULL;
+}
+
+static void ask_free(struct places *places)
+{
+    leat_list_remove(&places->link);
+    leat_mem_free(places->logs);
+    leat_stream_desc_unref(places->desc);
+    leat_mem_free(places);
+}
+
+static void ask_on_done(struct places *places)
+{
+    struct leat_core *core = places->core;
+    struct leat_placer *placer = &core->placer;
+    struct leat_stream *stream = leat_stream_find(core, places->desc->id);
+    if (stream != NULL && stream->places != NULL) {
+        stream->places->asking = false;
+        remember(stream->places, places,
+                 places->desc->streamlet_count * places->desc->settings.logs);
+    }
+    placer->ask_count--;
+    ask_free(places);
+    while (placer->logs > LEAT_PLACES_LOGS_MAX && !leat_list_empty(&placer->known)) {
+        const struct leat_known_places *oldest =
+            LEAT_CONTAINER(placer->known.next, const struct leat_known_places, link);
+        leat_places_forget(core, oldest->stream);
+    }
+    waits_look(placer);
+}
+
+static bool ask_start(struct leat_core *core, struct leat_known_places *known)
+{
+    struct places *places = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *places);
+    if (places == NULL || !places_init(places, core, known->stream->desc)) {
+        leat_mem_free(places);
+        return false;
+    }
+    places->on_done = ask_on_done;
+    places->serial = ++core->placer.serial;
+    leat_list_push_back(&core->placer.asks, &places->link);
+    core->placer.ask_count++;
+    known->asking = true;
+    known->asked = known->stream->desc;
+    known->asked_us = leat_core_now(core);
+    ask_others(places);
+    leat_core_mail(core, 0, &places->mail, places_deliver);
+    return true;
+}
+
+bool leat_places_want(struct leat_core *core, uint32_t id)
+{
+    struct leat_stream *stream = leat_stream_find(core, id);
+    if (stream == NULL || stream->desc->settings.copies <= 1 || core->stopping) return false;
+    struct leat_known_places *known = stream->places;
+    if (known == NULL) {
+        known = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *known);
+        if (known == NULL) return false;
+        known->stream = stream;
+        leat_list_init(&known->link);
+        stream->places = known;
+    }
+    leat_list_remove(&known->link);
+    leat_list_push_back(&core->placer.known, &known->link);
+    bool fresh = known->count > 0 && known->asked == stream->desc &&
+                 leat_core_now(core) < known->asked_us + LEAT_PLACES_FRESH_US;
+    if (!known->asking && !fresh && core->placer.ask_count < LEAT_PLACES_ASKS_MAX)
+        (void)ask_start(core, known); /* without memory: with the next that want to know */
+    return known->asking && known->count == 0;
+}
+
+void leat_places_wait(struct leat_core *core, struct leat_places_wait *wait)
+{
+    wait->serial = core->placer.serial;
+    leat_list_push_back(&core->placer.waits, &wait->link);
+}
+
+void leat_places_init(struct leat_core *core)
+{
+    leat_list_init(&core->placer.known);
+    leat_list_init(&core->placer.asks);
+    leat_list_init(&core->placer.waits);
+}
+
+void leat_places_fini(struct leat_core *core)
+{
+    LEAT_LIST_EACH(&core->placer.asks, it)
+    {
+        struct places *places = LEAT_CONTAINER(it, struct places, link);
+        struct leat_list *link;
+        while ((link = leat_list_pop_front(&places->parts)) != NULL)
+            LEAT_CONTAINER(link, struct places_part, link)->places = NULL;
+        ask_free(places);
+    }
+}
+
+/* ---- PLACES [stream], of another node ---- */
+
+struct places_call {
+    struct leat_call call;
+    struct places places;
+};
+
+static void call_on_done(struct places *places)
+{
+    struct places_call *call = LEAT_CONTAINER(places, struct places_call, places);
+    const struct leat_stream_desc *desc = places->desc;
+    uint32_t count = desc->streamlet_count * desc->settings.logs;
+    struct leat_msg_writer writer;
+    leat_call_writer(call->call.core, &writer);
+    leat_msg_write_array(&writer, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct leat_log_places *log = &places->logs[i];
+        uint8_t row[LEAT_COPIES_MAX];
+        row[0] = log->others.whole;
+        memcpy(row + 1, log->others.nodes, log->others.count);
+        leat_msg_write_bin(&writer, row, log->known ? 1u + log->others.count : 0);
+    }
+    leat_mem_free(places->logs);
+    leat_stream_desc_unref(places->desc);
+    leat_call_answer(&call->call, &writer);
+}
+
+void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct places_call *call = leat_call_create(peer, frame, sizeof *call);
+    if (call == NULL) return;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    uint32_t id = leat_msg_read_u32(&reader);
+    const struct leat_stream *stream = reader.failed ? NULL : leat_stream_find(peer->core, id);
+    if (stream == NULL || !places_init(&call->places, peer->core, stream->desc)) {
+        leat_call_refuse(&call->call,
+                         reader.failed    ? LEAT_E_INVALID
+                         : stream == NULL ? LEAT_E_UNKNOWN_STREAM
+                                          : LEAT_E_AGAIN,
+                         NULL);
+        return;
+    }
+    call->places.on_done = call_on_done;
+    leat_core_mail(peer->core, 0, &call->places.mail, places_deliver);
+}

@@ -1,0 +1,109 @@
+/* STREAM_TRIM: records before an offset are given up. */
+#include "broker/admin/trim.h"
+
+#include <string.h>
+
+#include "broker/admin/streams.h"
+
+static void trimmer_deliver_back(void *actor, struct leat_mail *mail)
+{
+    struct leat_trimmer *trimmer = LEAT_CONTAINER(mail, struct leat_trimmer, mail);
+    (void)actor;
+    trimmer->on_done(trimmer);
+}
+
+static void trimmer_back(struct leat_trimmer *trimmer, struct leat_core *home)
+{
+    leat_core_mail(home, trimmer->core->index, &trimmer->mail, trimmer_deliver_back);
+}
+
+static void trimmer_on_trimmed(struct leat_log_trim *trim, leat_err rc)
+{
+    struct leat_trimmer *trimmer = trim->owner;
+    trimmer->first_offset = trim->first_offset;
+    trimmer->rc = rc;
+    leat_error_set(&trimmer->error, rc, "%s", rc == LEAT_OK ? "" : leat_err_text(rc));
+    trimmer_back(trimmer, &trimmer->core->node->cores[trimmer->home]);
+}
+
+static void trimmer_deliver_home(void *actor, struct leat_mail *mail)
+{
+    struct leat_trimmer *trimmer = LEAT_CONTAINER(mail, struct leat_trimmer, mail);
+    struct leat_core *home = actor;
+    struct leat_hosted *hosted = leat_hosted_find(home, trimmer->log);
+    if (hosted == NULL || hosted->going) {
+        trimmer->rc = leat_hosted_absent(home, trimmer->log);
+        leat_error_set(&trimmer->error, trimmer->rc, "%s", leat_hosted_absent_words(trimmer->rc));
+        trimmer_back(trimmer, home);
+        return;
+    }
+    trimmer->trim = (struct leat_log_trim){
+        .before = trimmer->before, .on_done = trimmer_on_trimmed, .owner = trimmer};
+    trimmer->rc = leat_log_trim_before(hosted->log, &trimmer->trim, &trimmer->error);
+    if (trimmer->rc != LEAT_OK) trimmer_back(trimmer, home);
+}
+
+void leat_trimmer_start(struct leat_trimmer *trimmer)
+{
+    leat_core_mail(trimmer->core, trimmer->home, &trimmer->mail, trimmer_deliver_home);
+}
+
+/* ---- STREAM_TRIM [stream name, streamlet, log, before] ---- */
+
+struct trim_call {
+    struct leat_call call;
+    struct leat_call_kept kept;
+    struct leat_trimmer trimmer;
+};
+
+static void trim_on_done(struct leat_trimmer *trimmer)
+{
+    struct trim_call *trim = trimmer->owner;
+    if (trimmer->rc != LEAT_OK) {
+        leat_call_refuse(&trim->call, trimmer->rc, trimmer->error.text);
+        return;
+    }
+    struct leat_msg_writer writer;
+    leat_call_writer(trim->call.core, &writer);
+    leat_msg_trimmed_write(&writer, &(struct leat_msg_trimmed){trimmer->first_offset});
+    leat_call_answer(&trim->call, &writer);
+}
+
+static void trim_begin(struct trim_call *trim)
+{
+    struct leat_trimmer *trimmer = &trim->trimmer;
+    struct leat_msg_reader reader;
+    struct leat_msg_trim body;
+    leat_msg_reader_init(&reader, trim->kept.control, trim->kept.control_bytes);
+    leat_msg_trim_read(&reader, &body);
+    if (reader.failed) {
+        leat_call_refuse(&trim->call, LEAT_E_INVALID,
+                         "the control body of stream trim is not [stream, streamlet, log, before]");
+        return;
+    }
+    struct leat_error error = {LEAT_OK, ""};
+    if (leat_stream_name_allowed(body.stream, &error) != LEAT_OK) { /* the server's own are not */
+        leat_call_refuse(&trim->call, error.code, error.text);
+        return;
+    }
+    if (!leat_call_log_find(&trim->call, &trim->kept, body.stream, body.streamlet, body.log,
+                            &trimmer->log, &trimmer->home))
+        return;
+    trimmer->core = trim->call.core;
+    trimmer->before = body.before;
+    trimmer->on_done = trim_on_done;
+    trimmer->owner = trim;
+    leat_trimmer_start(trimmer);
+}
+
+static void trim_on_again(struct leat_stream_seek *seek)
+{
+    trim_begin(seek->owner);
+}
+
+void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct trim_call *trim = leat_call_create(peer, frame, sizeof *trim);
+    if (trim != NULL && leat_call_keep(&trim->call, &trim->kept, frame, trim_on_again))
+        trim_begin(trim);
+}

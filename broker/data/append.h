@@ -1,0 +1,65 @@
+/* Append requests under way. Private to broker/. */
+#ifndef LEAT_BROKER_DATA_APPEND_H
+#define LEAT_BROKER_DATA_APPEND_H
+
+#include "broker/net/core.h"
+
+/* One batch of a request. */
+struct leat_append_part {
+    struct leat_append append;
+    struct leat_append_request *request;
+    struct leat_append_part *next;
+    leat_err rc;
+    uint32_t record_count, bytes;
+    /* Of a compressed batch, what its check has said: AGAIN: nothing yet; and then the highest time of its records. */
+    leat_err unpacked;
+    int64_t max_timestamp_ms;
+};
+
+/*
+ * One append request. It belongs to its connection's core, except between a mail to the log's core
+ * and the mail back: then all of it, parts included, is that core's (`home`).
+ */
+struct leat_append_request {
+    struct leat_append_request *next; /* of the same connection, in order of arrival */
+    struct leat_core *core, *home;
+    struct leat_peer *peer;
+    /* Of another front door; NULL: answered here. */
+    void (*on_done)(struct leat_append_request *request);
+    void *owner;
+    struct leat_log_ref ref;
+    uint32_t number;      /* of the frame */
+    uint32_t batch_count; /* 0: refused whole */
+    uint32_t begun;       /* batches given to the log, or refused */
+    uint32_t waiting;     /* of those, not yet acked */
+    uint32_t taken_bytes; /* of the payload */
+    bool done, refused;
+    leat_err rc;   /* of the whole (batch_count 0), or of the first refused batch */
+    char *text;    /* sentence for it, or NULL: the general one. leat_mem_free() */
+    uint8_t *copy; /* payload, when forwarded */
+    uint32_t copy_bytes;
+    struct leat_append_part *last; /* of the chain that begins with `first` */
+    struct leat_append_part first;
+    struct leat_room_wait room; /* forwarded, at home */
+    struct leat_mail mail;
+};
+
+/**
+ * An append of another front door: the same as a frame's, told by on_done instead of answered by this module. only: as
+ * of leat_stock_take_for(). NULL: out of structs; the peer is paused and its frame comes again. on_done runs once
+ * on the peer's core, also from within; then or later leat_append_end(). The peer's end does not end
+ * it: what has been given to a log goes on.
+ */
+struct leat_append_request *leat_append_begin(struct leat_peer *peer, bool only,
+                                              struct leat_log_ref ref, uint32_t epoch,
+                                              uint32_t batch_count,
+                                              void (*on_done)(struct leat_append_request *request),
+                                              void *owner);
+/** Its bytes. HELD: the log has no room, the peer is paused; call again with the same bytes, and the
+ * same request (peer->append_now), when the frame comes again. Else they are not needed any more. */
+enum leat_handled leat_append_take(struct leat_append_request *request, const uint8_t *payload,
+                                   uint32_t payload_bytes);
+/** After on_done: give it back. */
+void leat_append_end(struct leat_append_request *request);
+
+#endif

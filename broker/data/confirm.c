@@ -1,0 +1,55 @@
+/* Asking the coordinators before an answer that only the owner may give: see confirm.h.
+ *
+ * Why: (1) a node stands still, and others take its streamlets over. (2) It wakes up, and before its
+ * coordinator hears of that a reader asks it for an offset that the new owner has acked. (3) Its log
+ * ends where it stood, so it says that there is no such offset, and the reader begins elsewhere:
+ * records are read twice, or never (docs/stories.md 19). A barrier, asked for after the log was looked
+ * at, says who owned it then: an entry that was committed behind every change of owners of before. */
+#include "broker/data/confirm.h"
+
+#include "broker/net/core.h"
+
+static void confirm_on_caught_up(struct leat_catch_up *catch_up, leat_err rc);
+
+void leat_confirmer_init(struct leat_core *core)
+{
+    leat_list_init(&core->confirmer.asked);
+    leat_list_init(&core->confirmer.waiting);
+    core->confirmer.catch_up.on_done = confirm_on_caught_up;
+    core->confirmer.catch_up.owner = core;
+}
+
+bool leat_confirm_needed(const struct leat_core *core)
+{
+    return core->members.links != NULL;
+}
+
+static void confirm_start(struct leat_core *core)
+{
+    struct leat_confirmer *confirmer = &core->confirmer;
+    struct leat_list *link;
+    if (confirmer->busy || leat_list_empty(&confirmer->waiting)) return;
+    while ((link = leat_list_pop_front(&confirmer->waiting)) != NULL)
+        leat_list_push_back(&confirmer->asked, link);
+    confirmer->busy = true;
+    leat_catch_up(core, &confirmer->catch_up);
+}
+
+static void confirm_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
+{
+    struct leat_core *core = catch_up->owner;
+    struct leat_list *link;
+    core->confirmer.busy = false;
+    /* Whoever asks from within stands in the other list. */
+    while ((link = leat_list_pop_front(&core->confirmer.asked)) != NULL) {
+        struct leat_confirm *confirm = LEAT_CONTAINER(link, struct leat_confirm, link);
+        confirm->on_done(confirm, rc);
+    }
+    confirm_start(core);
+}
+
+void leat_confirm_ask(struct leat_core *core, struct leat_confirm *confirm)
+{
+    leat_list_push_back(&core->confirmer.waiting, &confirm->link);
+    confirm_start(core);
+}

@@ -1,0 +1,129 @@
+/* Fetch requests under way. Private to broker/. */
+#ifndef LEAT_BROKER_DATA_FETCH_H
+#define LEAT_BROKER_DATA_FETCH_H
+
+#include "broker/net/core.h"
+
+/* One log that a request names. */
+struct leat_fetch_item {
+    struct leat_fetch *fetch;
+    struct leat_fetch_item *next;
+    struct leat_msg_fetch_log want;
+    struct leat_msg_fetched result;
+    leat_err refused;   /* by routing; fixed */
+    bool confirmed;     /* its offset is too high: the coordinators were asked who the owner is */
+    uint32_t home;      /* core of the log */
+    uint32_t max_bytes; /* of this log */
+    /* A watch: tells when the log's acked end moves past what was read. Belongs to the home core
+     * from `ask` to `tell`. */
+    struct leat_list waiting;
+    uint64_t watch_from;
+    uint32_t mails_out; /* owner: the request's core */
+    bool watch_ended;   /* by cancel: no tell will come */
+    struct leat_mail ask, tell, cancel;
+};
+
+/* One run of batches: read, then sent from where it lies. */
+struct leat_fetch_read {
+    struct leat_fetch_read *next;
+    struct leat_fetch *fetch;
+    struct leat_fetch_item *item;
+    struct leat_core *home;
+    struct leat_list lent; /* of its core's lender, while it is being sent */
+    uint64_t lent_us;
+    struct leat_send send;
+    struct leat_mail mail;
+    leat_err rc; /* of the attempt as a whole: the log is not there */
+    uint64_t first_offset, acked_offset;
+    struct leat_read read;
+};
+
+enum leat_fetch_state {
+    LEAT_FETCH_RUNNING,    /* a read is under way at `at`, or waits for what it needs */
+    LEAT_FETCH_WAITING,    /* for bytes or the deadline */
+    LEAT_FETCH_UNWATCHING, /* other cores give their watches back */
+    LEAT_FETCH_CONFIRMING, /* an offset is too high, if this node is still the owner */
+    LEAT_FETCH_READY,      /* another front door is to send it */
+    LEAT_FETCH_SENDING,    /* answered; runs are being sent */
+};
+struct leat_fetch {
+    struct leat_list link; /* ready_fetches, deferred_fetches, starved_reads */
+    struct leat_core *core;
+    struct leat_peer *peer; /* NULL: it is gone */
+    struct leat_sharer *sharer;
+    struct leat_list by_core; /* core->fetches: for when the peer goes */
+    uint32_t number;
+    /* Of another front door; NULL: answered here. */
+    void (*on_ready)(struct leat_fetch *fetch);
+    void *owner;
+    uint32_t min_bytes, max_bytes;
+    uint64_t deadline_us;
+    struct leat_timer timer;
+    struct leat_confirm confirm;
+    enum leat_fetch_state state;
+    bool over_deadline, refused;
+    bool full;   /* of one log, the next batch would exceed what is asked for: no use in waiting */
+    bool called; /* from starved_reads: it need not stand in line again */
+    struct leat_buffer_wait buffer_wait;
+    void *buffer; /* for the read at `at`: its bytes have left memory; NULL: none is in hand */
+    uint32_t bytes_max; /* of this round: as asked for, or what its connection takes */
+    uint32_t item_count;
+    struct leat_fetch_item *items, *at;
+    struct leat_fetch_item **items_tail;
+    struct leat_fetch_read *reads, *reads_last; /* filled, in order */
+    uint32_t bytes, sends_left, watches_out;
+    uint64_t records;
+    /* Looks at where logs end, and no more, when there is no other. Last: thousands of fetches may wait, and this one
+     * returns no batches, so there is no memory behind its iovs (LEAT_FETCH_STRUCT_BYTES). */
+    struct leat_fetch_read ends;
+};
+#define LEAT_FETCH_STRUCT_BYTES offsetof(struct leat_fetch, ends.read.iovs)
+
+/* ---- fetches of other front doors ---- */
+
+/** Begin one: NULL when there are no structs for so many logs; the peer is paused then, and its frame comes again, or
+ * its protocol is asked to answer. only: as of leat_stock_take_for(). wait_ms 0: it does not wait. on_ready runs
+ * once, also from within leat_fetch_start(), unless the peer goes first (leat_fetch_peer_closed()): then it is gone.
+ * It runs once more before leat_fetch_end() where others need what the fetch holds: it has nothing of any log then. */
+struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, bool only, uint32_t log_count,
+                                    uint32_t min_bytes, uint32_t max_bytes, uint32_t wait_ms,
+                                    void (*on_ready)(struct leat_fetch *fetch), void *owner);
+/** Add one of its logs; `want` is copied. Answered by item->result. */
+struct leat_fetch_item *leat_fetch_add(struct leat_fetch *fetch,
+                                       const struct leat_msg_fetch_log *want, uint32_t max_bytes);
+void leat_fetch_start(struct leat_fetch *fetch);
+/** After on_ready, in the order of the items: give a log's batches, item->result.bytes of them, to
+ * the connection, gathered from where they lie. */
+void leat_fetch_send(struct leat_fetch *fetch, const struct leat_fetch_item *item);
+/** What was not sent is not wanted; the fetch ends when the rest has left. */
+void leat_fetch_end(struct leat_fetch *fetch);
+
+/* ---- between fetch.c, fetch_read.c and fetch_wait.c ---- */
+
+/** A round over all logs, from the first on. */
+void leat_fetch_run(struct leat_fetch *fetch);
+/** The round is over: answer, or wait. */
+void leat_fetch_finish(struct leat_fetch *fetch);
+void leat_fetch_free(struct leat_fetch *fetch);
+/** Take one step at fetch->at; false: it is under way elsewhere, and the round goes on by itself. */
+bool leat_fetch_read_at(struct leat_fetch *fetch);
+/** Its answers hold as many structs as they may, or it has not taken one of them yet. */
+bool leat_fetch_peer_holds_enough(const struct leat_peer *peer);
+/** They hold fewer now: its fetches that waited for that go on. */
+void leat_fetch_call_limited(struct leat_peer *peer);
+/** Its bytes have left, or lie elsewhere: what it holds is given back, and the fetch may be gone. */
+void leat_fetch_read_sent(struct leat_fetch_read *read);
+void leat_fetch_drop_reads(struct leat_fetch *fetch);
+void leat_fetch_release_read(struct leat_fetch_read *read);
+/** Others need what it holds, and its connection does not take its answers: it is answered by LEAT_E_AGAIN.
+ * Nothing of it is under way. */
+void leat_fetch_refuse(struct leat_fetch *fetch);
+/** Until a log moves, or the deadline. */
+void leat_fetch_wait(struct leat_fetch *fetch);
+/** Something moved, or time is up, or a watch came back. */
+void leat_fetch_wake(struct leat_fetch *fetch);
+void leat_fetch_on_timer(struct leat_timer *timer);
+/** The buffer that its read waits for. */
+void leat_fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer);
+
+#endif

@@ -1,0 +1,305 @@
+/* The reads of a fetch: a run of batches of one log at a time, on the log's own core. */
+#include "broker/data/fetch.h"
+
+#include "base/assert.h"
+
+static void fetch_begin_read(struct leat_fetch_read *read);
+static void fetch_read_here(struct leat_fetch_read *read);
+static void fetch_on_read(struct leat_read *read);
+static void fetch_read_back(struct leat_fetch_read *read);
+static bool fetch_take_result(struct leat_fetch_read *read);
+
+/* Whoever stops taking its answers keeps the structs that they were read with until it is closed. So
+ * nobody's answers may hold more than are left for all others: one connection's half of them, two a
+ * third each, and there are always some (Choudhury and Hahne, Dynamic Queue Length Thresholds for
+ * Shared-Memory Packet Switches, ToN 6(2), 1998). It then waits until its own have been sent.
+ *
+ * SUBTLE: only what the network has been given counts, because only of that the end is told without
+ * anybody else's doing: an answer that waits for an earlier one of its connection might be waiting
+ * for this very fetch. */
+bool leat_fetch_peer_holds_enough(const struct leat_peer *peer)
+{
+    return peer->borrowed.rest_bytes > 0 ||
+           (peer->reads > 0 && peer->reads >= peer->core->read_pool.left);
+}
+
+/* NULL: the fetch stands in line for one.
+ *
+ * SUBTLE: a request that has something goes out with it, and waits for no struct; but of the logs that it has
+ * not come to the ends are looked at all the same. An answer that said nothing of them told their reader
+ * that there is nothing to read, and one that reads until the end left them out. */
+static struct leat_fetch_read *read_take(struct leat_fetch *fetch)
+{
+    struct leat_core *core = fetch->core;
+    bool enough = fetch->peer != NULL && leat_fetch_peer_holds_enough(fetch->peer);
+    bool my_turn = fetch->called || leat_list_empty(&core->starved_reads);
+    struct leat_fetch_read *read =
+        my_turn && !enough ? leat_stock_take(&core->read_pool, NULL) : NULL;
+    if (read != NULL) return read;
+    fetch->called = false;
+    /* This fetch waits, so another fetch gets the buffer meanwhile. */
+    if (fetch->buffer != NULL) leat_buffer_give(core, fetch->buffer);
+    fetch->buffer = NULL;
+    if (fetch->bytes > 0) return &fetch->ends;
+    leat_list_push_back(enough ? &fetch->peer->limited : &core->starved_reads, &fetch->link);
+    return NULL;
+}
+
+/* Take one step at fetch->at; false: it is under way elsewhere. */
+bool leat_fetch_read_at(struct leat_fetch *fetch)
+{
+    struct leat_core *core = fetch->core;
+    struct leat_fetch_item *item = fetch->at;
+    if (item->refused != LEAT_OK) {
+        item->result.code = item->refused;
+        fetch->refused = true;
+        fetch->at = item->next;
+        return true;
+    }
+    struct leat_fetch_read *read = read_take(fetch);
+    if (read == NULL) return false;
+    read->fetch = fetch;
+    read->item = item;
+    read->next = NULL;
+    read->home = &core->node->cores[item->home];
+    read->rc = LEAT_OK;
+    read->read.by_position = item->want.by_position && item->result.bytes == 0;
+    read->read.from.v = item->result.bytes == 0 ? item->want.offset : item->watch_from;
+    read->read.position = item->want.position;
+    /* Nothing but the two ends of the log once there is enough: its next request brings the rest */
+    read->read.max_bytes = fetch->bytes_max > fetch->bytes ? fetch->bytes_max - fetch->bytes : 0;
+    uint32_t item_left =
+        item->max_bytes > item->result.bytes ? item->max_bytes - item->result.bytes : 0;
+    if (read->read.max_bytes > item_left) read->read.max_bytes = item_left;
+    if (read == &fetch->ends) read->read.max_bytes = 0;
+    /* An answer may exceed its limit by the one batch that it has to have, not by more. */
+    read->read.strict = fetch->bytes > 0;
+    read->read.full = false;
+    leat_list_init(&read->lent);
+    read->read.disk_buffer = fetch->buffer;
+    read->read.disk_buffer_bytes = fetch->buffer != NULL ? LEAT_DISK_BUFFER_BYTES : 0;
+    fetch->buffer = NULL;
+    read->read.pinned = NULL;
+    read->read.bytes = 0;
+    read->read.iov_count = 0;
+    read->read.phase = 0;
+    leat_list_init(&read->read.link);
+    if (item->home == core->index) {
+        fetch_read_here(read);
+        if (read->rc == LEAT_E_AGAIN) return false;
+        return fetch_take_result(read);
+    }
+    fetch_begin_read(read);
+    return false;
+}
+
+static void fetch_deliver_read(void *actor, struct leat_mail *mail)
+{
+    struct leat_fetch_read *read = LEAT_CONTAINER(mail, struct leat_fetch_read, mail);
+    LEAT_ASSERT(actor == read->home);
+    fetch_read_here(read);
+    if (read->rc != LEAT_E_AGAIN) fetch_read_back(read);
+}
+
+/* Mail it to the log's core. */
+static void fetch_begin_read(struct leat_fetch_read *read)
+{
+    leat_core_mail(read->fetch->core, read->home->index, &read->mail, fetch_deliver_read);
+}
+
+static void fetch_note_ends(struct leat_fetch_read *read, const struct leat_log *log)
+{
+    struct leat_log_info info;
+    leat_log_info(log, &info);
+    read->first_offset = info.first_offset;
+    read->acked_offset = info.acked_offset;
+}
+
+/* A segment that had not come when it was looked for last: it is looked for now, and the read
+ * waits for that. true: it does. */
+static bool fetch_look_older(struct leat_fetch_read *read, struct leat_hosted *hosted)
+{
+    uint64_t now_us = leat_core_now(hosted->core);
+    if (!hosted->older_asked || !leat_hosted_lacks(hosted, &read->read)) return false;
+    if (now_us < hosted->older_looked_us + LEAT_OLDER_READ_US) return false;
+    hosted->older_looked_us = now_us;
+    leat_log_older_again(hosted->log);
+    hosted->core->node->hooks->older(hosted);
+    if (hosted->older_asked) leat_log_older_done(hosted->log); /* not now */
+    return leat_log_read(hosted->log, &read->read) == LEAT_E_AGAIN;
+}
+
+/* On the log's core. read->rc AGAIN: the disk is asked. */
+static void fetch_read_here(struct leat_fetch_read *read)
+{
+    struct leat_core *home = read->home;
+    struct leat_hosted *hosted = leat_hosted_find(home, read->item->want.log);
+    if (hosted == NULL || hosted->going) {
+        /* going: stopped, deleted, or being made anew after accepted loss */
+        read->rc = leat_hosted_absent(home, read->item->want.log);
+        return;
+    }
+    fetch_note_ends(read, hosted->log);
+    read->rc = LEAT_OK;
+    read->read.rc = LEAT_OK;
+    read->read.on_done = fetch_on_read;
+    read->read.owner = read;
+    bool ends = read->read.max_bytes == 0;
+    if (ends && leat_log_front_known(hosted->log)) return;
+    leat_err rc = ends ? leat_log_front_await(hosted->log, &read->read)
+                       : leat_log_read(hosted->log, &read->read);
+    if (rc == LEAT_E_AGAIN || fetch_look_older(read, hosted)) {
+        read->rc = LEAT_E_AGAIN;
+        if (leat_log_reads_wait(hosted->log)) leat_hosted_watch(hosted); /* not for ever */
+    } else {
+        read->read.rc = leat_hosted_hope(hosted, &read->read);
+    }
+}
+
+static void fetch_on_read(struct leat_read *done)
+{
+    struct leat_fetch_read *read = done->owner;
+    /* Meanwhile it may have been found out what is missing in front. */
+    fetch_note_ends(read, done->log);
+    const struct leat_hosted *hosted = leat_hosted_find(read->home, read->item->want.log);
+    if (hosted != NULL && hosted->log == done->log) done->rc = leat_hosted_hope(hosted, done);
+    read->rc = LEAT_OK;
+    fetch_read_back(read);
+}
+
+static void fetch_goes_on(struct leat_fetch_read *read)
+{
+    struct leat_fetch *fetch = read->fetch;
+    if (!fetch_take_result(read)) return;
+    while (fetch->at != NULL)
+        if (!leat_fetch_read_at(fetch)) return;
+    leat_fetch_finish(fetch);
+}
+
+static void fetch_deliver_back(void *actor, struct leat_mail *mail)
+{
+    struct leat_fetch_read *read = LEAT_CONTAINER(mail, struct leat_fetch_read, mail);
+    LEAT_ASSERT(actor == read->fetch->core);
+    fetch_goes_on(read);
+}
+
+/* A read that did not end at once has ended, on the log's core. */
+static void fetch_read_back(struct leat_fetch_read *read)
+{
+    struct leat_core *core = read->fetch->core;
+    if (read->home == core)
+        fetch_goes_on(read);
+    else
+        leat_core_mail(read->home, core->index, &read->mail, fetch_deliver_back);
+}
+
+void leat_fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer)
+{
+    struct leat_fetch *fetch = wait->owner;
+    fetch->buffer = buffer;
+    leat_list_push_back(&fetch->core->ready_fetches, &fetch->link);
+}
+
+/* The bytes have left memory: again, with a buffer. While it waits for one it holds nothing that reads from memory
+ * need. false: it waits. */
+static bool fetch_again_with_buffer(struct leat_fetch_read *read)
+{
+    struct leat_fetch *fetch = read->fetch;
+    leat_fetch_release_read(read);
+    if (fetch->peer == NULL) {
+        fetch->at = NULL; /* nobody wants it any more */
+        return true;
+    }
+    fetch->buffer = leat_buffer_try(fetch->core);
+    if (fetch->buffer == NULL) leat_buffer_wait(fetch->core, fetch->peer, &fetch->buffer_wait);
+    return fetch->buffer != NULL;
+}
+
+/* On the request's core: enter what a read brought. false: it waits for a buffer, to be made again. */
+static bool fetch_take_result(struct leat_fetch_read *read)
+{
+    struct leat_fetch *fetch = read->fetch;
+    struct leat_fetch_item *item = read->item;
+    leat_err code = read->rc != LEAT_OK ? read->rc : read->read.rc;
+    if (code == LEAT_E_NO_MEMORY && read->read.disk_buffer == NULL && read->rc == LEAT_OK) {
+        if (fetch->bytes == 0) return fetch_again_with_buffer(read);
+        /* What lies in memory goes out now; the rest begins the next request. */
+        code = LEAT_OK;
+        read->read.bytes = 0;
+        read->read.max_bytes = 0;
+    }
+    if (read->rc == LEAT_OK) {
+        item->result.first_offset = read->first_offset;
+        item->result.acked_offset = read->acked_offset;
+    }
+    if (code != LEAT_OK && item->result.bytes == 0) {
+        item->result.code = code;
+        item->result.resume = code == LEAT_E_DAMAGED ? read->read.next.v : 0;
+        fetch->refused = true;
+    }
+    uint32_t bytes = code == LEAT_OK ? read->read.bytes : 0;
+    fetch->at = item->next;
+    if (code == LEAT_OK && read->read.full) {
+        fetch->full = true;
+        leat_fetch_release_read(read);
+        return true;
+    }
+    if (bytes == 0) {
+        /* Where nothing is left of a group, or offsets jump, the place moves on all the same. */
+        if (code == LEAT_OK && read->read.max_bytes > 0 && item->result.bytes == 0)
+            item->result.next = read->read.next_position;
+        /* Offsets were given up, and nothing has come behind them yet. */
+        if (code == LEAT_OK && read->read.max_bytes > 0 && item->result.bytes == 0 &&
+            !item->want.by_position && read->read.next.v > item->want.offset)
+            item->result.resume = read->read.next.v;
+        leat_fetch_release_read(read);
+        return true;
+    }
+    item->result.bytes += bytes;
+    item->result.next = read->read.next_position;
+    item->watch_from = read->read.next.v;
+    fetch->bytes += bytes;
+    fetch->records += read->read.record_count;
+    if (fetch->reads_last != NULL)
+        fetch->reads_last->next = read;
+    else
+        fetch->reads = read;
+    fetch->reads_last = read;
+    if (read->read.pinned != NULL && read->read.disk_buffer != NULL) {
+        leat_buffer_give(fetch->core, read->read.disk_buffer);
+        read->read.disk_buffer = NULL;
+    }
+    /* The next segment of the same log, while there is room and it comes from memory. Who reads by
+     * position may own only this group (parallel mode), so that ends at the group's end. */
+    bool group_left =
+        item->want.by_position && read->read.next_position.group != item->want.position.group;
+    if (fetch->bytes < fetch->bytes_max && item->result.bytes < item->max_bytes &&
+        read->read.next.v < read->acked_offset && read->read.disk_buffer == NULL && !group_left)
+        fetch->at = item;
+    return true;
+}
+
+/* ---- given back ---- */
+
+void leat_fetch_drop_reads(struct leat_fetch *fetch)
+{
+    struct leat_fetch_read *read = fetch->reads;
+    fetch->reads = fetch->reads_last = NULL;
+    while (read != NULL) {
+        struct leat_fetch_read *next = read->next;
+        leat_fetch_release_read(read);
+        read = next;
+    }
+}
+
+void leat_fetch_release_read(struct leat_fetch_read *read)
+{
+    struct leat_core *core = read->fetch->core;
+    if (read->read.pinned != NULL) leat_segment_unpin(read->read.pinned, core->env->post);
+    read->read.pinned = NULL;
+    if (read->read.disk_buffer != NULL) leat_buffer_give(core, read->read.disk_buffer);
+    read->read.disk_buffer = NULL;
+    if (read == &read->fetch->ends) return;
+    /* Who waits for one goes on at the end of this turn. */
+    leat_stock_give(&core->read_pool, read, NULL, NULL);
+}

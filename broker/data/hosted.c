@@ -1,0 +1,434 @@
+/* The logs of one core: their table, what they tell their core, and their regular care. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/net/core.h"
+
+static void hosted_on_dirty(void *owner, struct leat_log *log);
+static void hosted_on_acked(void *owner, struct leat_log *log);
+static void hosted_on_room(void *owner, struct leat_log *log);
+static void hosted_on_opening(void *owner, struct leat_log *log);
+static bool hosted_on_last_damaged(void *owner, struct leat_log *log, struct leat_segment *seg);
+static leat_err hosted_on_damaged(void *owner, const struct leat_segment *seg);
+
+enum {
+    CARE_IDLE_TICKS = 60, /* parked logs are looked at about once a minute, spread evenly */
+    PRODUCER_EXPIRY_MS = 24 * 60 * 60 * 1000,
+};
+
+/* ---- logs by reference ---- */
+
+static void hosted_grow(struct leat_core *core)
+{
+    uint32_t mask = core->hosted_mask * 2 + 1;
+    struct leat_hosted **grown = leat_mem_calloc(LEAT_MEM_ROWS, (size_t)mask + 1, sizeof *grown);
+    if (grown == NULL) return; /* longer chains, still right */
+    for (uint32_t i = 0; i <= core->hosted_mask; i++) {
+        struct leat_hosted *hosted = core->hosted[i];
+        while (hosted != NULL) {
+            struct leat_hosted *next = hosted->hash_next;
+            uint32_t at = leat_hosted_hash(hosted->ref) & mask;
+            hosted->hash_next = grown[at];
+            grown[at] = hosted;
+            hosted = next;
+        }
+    }
+    leat_mem_free(core->hosted);
+    core->hosted = grown;
+    core->hosted_mask = mask;
+}
+
+leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
+                            struct leat_log_ref ref, struct leat_epoch epoch,
+                            struct leat_segment *const *segs, size_t seg_count,
+                            const struct leat_log_tail *tail, struct leat_hosted **out_hosted)
+{
+    if (core->hosted_count >= LEAT_CORE_LOGS_MAX) return LEAT_E_TOO_MANY;
+    struct leat_hosted *hosted = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *hosted);
+    if (hosted == NULL) return LEAT_E_NO_MEMORY;
+    hosted->ref = ref;
+    hosted->core = core;
+    hosted->stream = stream;
+    hosted->epoch = epoch;
+    leat_list_init(&hosted->dirty);
+    leat_list_init(&hosted->care);
+    leat_list_init(&hosted->opening);
+    leat_list_init(&hosted->home);
+    leat_list_init(&hosted->waiters);
+    leat_list_init(&hosted->blocked);
+    leat_err rc = leat_hosted_open(hosted, segs, seg_count, tail);
+    if (rc != LEAT_OK) {
+        leat_mem_free(hosted);
+        return rc;
+    }
+    if (core->hosted_count > core->hosted_mask) hosted_grow(core);
+    uint32_t at = leat_hosted_hash(ref) & core->hosted_mask;
+    hosted->hash_next = core->hosted[at];
+    core->hosted[at] = hosted;
+    core->hosted_count++;
+    atomic_fetch_add_explicit(&core->node->logs_hosted, 1, memory_order_relaxed);
+    leat_list_push_back(&core->care_logs, &hosted->care);
+    *out_hosted = hosted;
+    return LEAT_OK;
+}
+
+/* Somebody has waited for room for so long that it will not come by itself. Shorter waits are those of
+ * every log that opens or rolls its head.
+ *
+ * SUBTLE: on any core, since all share one pool. (1) One core's logs have 3,700 heads of the 4,096 that there is
+ * room for, and are idle. (2) Another one's logs want heads: those that it has itself are parked each second, and
+ * go to the next of its logs. (3) Nobody waits on the first core, so its heads stay for a minute. */
+static bool room_is_short(const struct leat_core *core)
+{
+    struct leat_node *node = core->node;
+    const uint64_t now_us = leat_core_now(core);
+    if (!leat_list_empty(&core->room_waits)) {
+        const struct leat_room_wait *oldest =
+            LEAT_CONTAINER(core->room_waits.next, const struct leat_room_wait, by_time);
+        uint64_t since_us = oldest->deadline_us - LEAT_APPEND_ROOM_US;
+        if (now_us >= since_us + LEAT_NODE_PRESSED_US)
+            atomic_store_explicit(&node->room_short_us, now_us, memory_order_relaxed);
+    }
+    uint64_t short_us = atomic_load_explicit(&node->room_short_us, memory_order_relaxed);
+    return short_us != 0 && now_us < short_us + LEAT_NODE_SHORT_US;
+}
+
+static bool hosted_memory_is_full(void *owner, bool spare, uint64_t bytes)
+{
+    const struct leat_hosted *hosted = owner;
+    return leat_node_heap_is_full(hosted->core->node, spare ? 0 : LEAT_HEAP_SPARE_BYTES, bytes);
+}
+
+/* Ten thousand heads that are open and idle leave no room for one that is written to. */
+static uint64_t park_after_us(const struct leat_core *core)
+{
+    uint64_t wanted = core->node->options.park_after_us;
+    if (wanted == 0) wanted = LEAT_NODE_PARK_AFTER_US;
+    bool pressed = room_is_short(core) || leat_node_pool_pressed(core->node, leat_core_now(core));
+    return pressed && wanted > LEAT_NODE_PARK_PRESSED_US ? LEAT_NODE_PARK_PRESSED_US : wanted;
+}
+
+leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const *segs,
+                          size_t seg_count, const struct leat_log_tail *tail)
+{
+    struct leat_core *core = hosted->core;
+    const struct leat_node *node = core->node;
+    const struct leat_stream_desc *desc = hosted->stream->desc;
+    struct leat_log_options options = {
+        .ref = hosted->ref,
+        .epoch = hosted->epoch,
+        .stream_name = desc->name,
+        .settings = desc->settings,
+        .incarnation = node->incarnation,
+        .durability = leat_replicate_durability(&desc->settings),
+        .park_after_us = park_after_us(hosted->core),
+        .producer_expiry_ms = PRODUCER_EXPIRY_MS,
+        .remade = desc->remade,
+        .warmth = &core->warmth,
+        .events = {hosted_on_dirty, hosted_on_acked, hosted_on_room, hosted_on_opening,
+                   hosted_on_last_damaged, hosted_on_damaged},
+        .memory_is_full = hosted_memory_is_full,
+        .owner = hosted,
+    };
+    memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
+    struct leat_keeper keeper;
+    /* Nobody is to drop what is not known here. */
+    hosted->older_follow = tail->older_follow || tail->stands_in;
+    hosted->holes = tail->holes;
+    hosted->unsure = leat_takeover_unsure(hosted, segs, seg_count, tail);
+    hosted->hole_below = UINT64_MAX;
+    hosted->older_pass_away = false;
+    leat_err rc = leat_replicate_attach(hosted, segs, seg_count, &keeper);
+    if (rc == LEAT_OK && strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0)
+        rc = core->node->hooks->sets_attach(hosted, &options);
+    if (rc == LEAT_OK)
+        rc = leat_log_create(core->env, &keeper, &core->timers, &options, segs, seg_count, tail,
+                             &hosted->log);
+    if (rc == LEAT_OK && hosted->sets != NULL) core->node->hooks->sets_made(hosted);
+    if (rc != LEAT_OK) {
+        leat_list_remove(&hosted->home);
+        leat_sets_destroy(&hosted->sets);
+        leat_replicate_detach(hosted);
+    }
+    return rc;
+}
+
+void leat_hosted_destroy(struct leat_hosted *hosted)
+{
+    struct leat_core *core = hosted->core;
+    struct leat_hosted **at = &core->hosted[leat_hosted_hash(hosted->ref) & core->hosted_mask];
+    while (*at != hosted)
+        at = &(*at)->hash_next;
+    *at = hosted->hash_next;
+    core->hosted_count--;
+    atomic_fetch_sub_explicit(&core->node->logs_hosted, 1, memory_order_relaxed);
+    leat_list_remove(&hosted->dirty);
+    leat_list_remove(&hosted->care);
+    leat_list_remove(&hosted->opening);
+    leat_list_remove(&hosted->home);
+    leat_hosted_wake(hosted);
+    LEAT_ASSERT(leat_list_empty(&hosted->blocked));
+    leat_sets_destroy(&hosted->sets);
+    leat_log_destroy(&hosted->log);
+    leat_replicate_detach(hosted);
+    if (hosted->moving != NULL) core->node->hooks->part_gone(hosted->moving);
+    leat_mem_free(hosted->segs);
+    leat_mem_free(hosted);
+}
+
+void leat_hosted_wake(struct leat_hosted *hosted)
+{
+    const struct leat_core_hooks *hooks = hosted->core->node->hooks;
+    hooks->room(hosted);
+    hooks->acked(hosted);
+}
+
+/* ---- what a log tells ---- */
+
+bool leat_hosted_lacks(const struct leat_hosted *hosted, const struct leat_read *read)
+{
+    const struct leat_segment *first = leat_log_first_held(hosted->log);
+    if (read->rc != LEAT_E_DAMAGED || first == NULL) return false;
+    if (read->next.v <= first->base_offset) return true;
+    return hosted->holes && leat_log_held(hosted->log, read->next_position.segment) == NULL;
+}
+
+leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read)
+{
+    return hosted->older_away && leat_hosted_lacks(hosted, read) ? LEAT_E_STARTING : read->rc;
+}
+
+void leat_hosted_watch(struct leat_hosted *hosted)
+{
+    if (hosted->care_index == 0) return;
+    hosted->care_index = 0;
+    leat_list_remove(&hosted->care);
+    leat_list_push_back(&hosted->core->care_logs, &hosted->care);
+}
+
+static void hosted_on_dirty(void *owner, struct leat_log *log)
+{
+    struct leat_hosted *hosted = owner;
+    struct leat_core *core = hosted->core;
+    (void)log;
+    if (!leat_list_empty(&hosted->dirty)) return;
+    leat_list_push_back(&core->dirty_logs, &hosted->dirty);
+    leat_hosted_watch(hosted); /* it was parked */
+}
+
+static void hosted_on_acked(void *owner, struct leat_log *log)
+{
+    struct leat_hosted *hosted = owner;
+    (void)log;
+    if (!leat_list_empty(&hosted->waiters)) hosted->core->node->hooks->acked(hosted);
+}
+
+static void hosted_on_room(void *owner, struct leat_log *log)
+{
+    struct leat_hosted *hosted = owner;
+    (void)log;
+    hosted->core->node->hooks->room(hosted);
+    if (hosted->sets != NULL) leat_sets_on_room(hosted->sets);
+}
+
+static void hosted_on_opening(void *owner, struct leat_log *log)
+{
+    struct leat_hosted *hosted = owner;
+    (void)log;
+    if (leat_list_empty(&hosted->opening))
+        leat_list_push_back(&hosted->core->opening_logs, &hosted->opening);
+}
+
+/* This node was chosen by what its catalogue says, which is not read again at a start. Where the log ends
+ * is committed, so any other copy of exactly that will do: the log is given up as if another node owned
+ * it, the bad segment counts for nothing, and the takeover that follows pulls a whole one. */
+static bool hosted_on_last_damaged(void *owner, struct leat_log *log, struct leat_segment *seg)
+{
+    struct leat_hosted *hosted = owner;
+    const struct leat_begun_log *row = leat_begun_find(hosted->stream->begun, hosted->ref);
+    (void)log;
+    if (hosted->copies == NULL || hosted->going || hosted->core->stopping) return false;
+    if (row == NULL || row->epoch.v != hosted->epoch.v || row->record.opened ||
+        row->record.tail.segment != seg->id.v)
+        return false;
+    seg->damaged = true;
+    hosted->anew = true;
+    leat_diary_warn(
+        "stream %u, streamlet %u, log %u: its last segment is damaged here, and is looked "
+        "for on other nodes",
+        hosted->ref.stream, hosted->ref.streamlet, hosted->ref.log);
+    return true;
+}
+
+static leat_err hosted_on_damaged(void *owner, const struct leat_segment *seg)
+{
+    const struct leat_hosted *hosted = owner;
+    return hosted->core->stopping ? LEAT_E_STARTING
+                                  : hosted->core->node->hooks->damaged(hosted, seg);
+}
+
+/* ---- "opened" commits, many logs in one ---- */
+
+/* SUBTLE: an entry is refused as a whole. (1) The first segments of two logs are in one. (2) The stream of one is
+ * deleted before it is applied, or its streamlet goes to another node. (3) The other one is refused with it, and
+ * would take no more appends until the next start. So each is asked for alone then. */
+static bool opener_again(struct leat_opener *opener, leat_err rc)
+{
+    struct leat_core *core = opener->core;
+    if (rc == LEAT_OK || opener->count == 1 || core->stopping) return false;
+    if (leat_err_class(rc) == LEAT_CLASS_RETRY) return false; /* it is nobody's fault */
+    for (uint32_t i = 0; i < opener->count; i++) {
+        struct leat_hosted *hosted = leat_hosted_find(core, opener->refs[i]);
+        if (hosted == NULL || hosted->log == NULL) continue;
+        hosted->opens_alone = true;
+        if (leat_list_empty(&hosted->opening))
+            leat_list_push_back(&core->opening_logs, &hosted->opening);
+    }
+    return true;
+}
+
+static void opener_on_done(struct leat_coordinate *request)
+{
+    struct leat_opener *opener = request->owner;
+    struct leat_core *core = opener->core;
+    core->openers_busy &= ~(1u << (uint32_t)(opener - core->openers));
+    if (opener_again(opener, request->rc)) {
+        leat_hosted_send_openings(core);
+        return;
+    }
+    /* Deleted before it had its first append: that it goes is on its way here. */
+    if (request->rc != LEAT_OK && request->rc != LEAT_E_UNKNOWN_STREAM)
+        leat_diary_error("the coordinator did not commit the first segments of %u logs: %s",
+                         opener->count, request->error.text);
+    for (uint32_t i = 0; i < opener->count; i++) {
+        struct leat_hosted *hosted = leat_hosted_find(core, opener->refs[i]);
+        if (hosted == NULL || hosted->log == NULL) continue;
+        hosted->opens_alone = false;
+        if (hosted->copies != NULL) leat_primary_opened(hosted->copies, request->rc);
+        leat_log_opened(hosted->log, request->rc);
+    }
+    if (!leat_list_empty(&core->opening_logs)) leat_hosted_send_openings(core);
+}
+
+void leat_hosted_send_openings(struct leat_core *core)
+{
+    for (uint32_t i = 0; i < LEAT_OPENERS_MAX && !leat_list_empty(&core->opening_logs); i++) {
+        if ((core->openers_busy & 1u << i) != 0) continue;
+        struct leat_opener *opener = &core->openers[i];
+        struct leat_epoch epoch =
+            LEAT_CONTAINER(core->opening_logs.next, struct leat_hosted, opening)->epoch;
+        opener->core = core;
+        opener->count = 0;
+        opener->version = 0;
+        LEAT_LIST_EACH(&core->opening_logs, link)
+        {
+            struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, opening);
+            if (opener->count == LEAT_OPENER_LOGS_MAX) break;
+            if (hosted->epoch.v != epoch.v) continue;
+            if (hosted->opens_alone && opener->count > 0) continue;
+            uint32_t version = hosted->copies != NULL ? leat_primary_opening(hosted->copies) : 1;
+            if (opener->version == 0) opener->version = version;
+            if (version != opener->version) continue;
+            leat_list_remove(&hosted->opening);
+            opener->refs[opener->count++] = hosted->ref;
+            if (hosted->opens_alone) break;
+        }
+        memset(&opener->request, 0, sizeof opener->request);
+        opener->request.kind = LEAT_COORDINATE_OPENED;
+        opener->request.from = core->index;
+        opener->request.logs = opener->refs;
+        opener->request.log_count = opener->count;
+        opener->request.epoch = epoch;
+        opener->request.version = opener->version;
+        opener->request.incarnation = core->node->incarnation;
+        opener->request.on_done = opener_on_done;
+        opener->request.owner = opener;
+        core->openers_busy |= 1u << i;
+        leat_coordinate(core->env->post, &opener->request);
+    }
+}
+
+/* ---- care ---- */
+
+/* SUBTLE: a log that stops may wait for what only other nodes can give: its first segment is to be committed as
+ * opened, or what came in place of a lost copy. (1) Two of three nodes are gone. (2) This one is to stop. (3)
+ * Nothing is committed any more, and it would never end. So after a while it ends as in a crash, which loses
+ * nothing that was acknowledged: what lies in memory stays there for the next start. */
+static void care_while_stopping(struct leat_core *core)
+{
+    bool abandon = ++core->stop_ticks == LEAT_STOP_TICKS && core->members.links != NULL;
+    if (core->stopped) return;
+    if (abandon)
+        leat_node_complain(core->node,
+                           "%u logs of core %u wait for other nodes, and are left as they are: the "
+                           "next start treats them as after a crash",
+                           core->logs_to_stop, core->index);
+    LEAT_LIST_EACH(&core->care_logs, link)
+    {
+        struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, care);
+        if (!hosted->going || hosted->drained || hosted->give_up != NULL) continue;
+        leat_log_care(hosted->log);
+        if (!abandon) continue;
+        if (hosted->copies != NULL) leat_primary_log_abandon(hosted->copies);
+        leat_log_abandon(hosted->log);
+    }
+}
+
+/* Of one that has stopped meanwhile is said why it has. */
+static void front_damage_tell(struct leat_core *core, struct leat_hosted *hosted)
+{
+    struct leat_log_info info;
+    if (!hosted->damage_untold) return;
+    leat_log_info(hosted->log, &info);
+    if (info.state == LEAT_LOG_SERVING)
+        core->node->hooks->front_known(core, hosted);
+    else
+        hosted->damage_untold = false;
+}
+
+void leat_hosted_care(struct leat_core *core)
+{
+    if (core->stopping) {
+        care_while_stopping(core);
+        return;
+    }
+    struct leat_log_info info;
+    uint64_t park_us = park_after_us(core);
+    LEAT_LIST_EACH(&core->care_logs, link)
+    {
+        struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, care);
+        /* SUBTLE: one that stops for a move is cared for. (1) The coordinators refuse its first segment for now,
+         * having no room. (2) It is to go to another node, and is stopped. (3) That waits for the commit, and
+         * nobody would ask for it again: the streamlet stands still for ever. */
+        if (hosted->moving != NULL) leat_log_care(hosted->log);
+        if (hosted->going) continue;
+        leat_log_park_after_set(hosted->log, park_us);
+        leat_log_care(hosted->log);
+        front_damage_tell(core, hosted);
+        if (hosted->older_asked && ++hosted->older_ticks % LEAT_OLDER_TICKS == 0)
+            core->node->hooks->older(hosted);
+        leat_log_info(hosted->log, &info);
+        bool reads = leat_log_reads_wait(hosted->log);
+        hosted->reads_ticks = reads ? hosted->reads_ticks + 1 : 0;
+        if (hosted->reads_ticks > LEAT_OLDER_READ_TICKS) {
+            hosted->reads_ticks = 0;
+            leat_log_reads_expire(hosted->log);
+        }
+        if (info.memory_bytes != 0 || hosted->older_asked || reads) continue;
+        hosted->care_index = 1;
+        leat_list_remove(&hosted->care);
+        leat_list_push_back(&core->idle_logs, &hosted->care);
+    }
+    /* A slice of the others, from the front to the back of their list. */
+    uint32_t slice = core->hosted_count / CARE_IDLE_TICKS + 1;
+    for (uint32_t i = 0; i < slice && !leat_list_empty(&core->idle_logs); i++) {
+        struct leat_hosted *hosted =
+            LEAT_CONTAINER(leat_list_pop_front(&core->idle_logs), struct leat_hosted, care);
+        leat_list_push_back(&core->idle_logs, &hosted->care);
+        if (hosted->going) continue;
+        leat_log_care(hosted->log);
+        front_damage_tell(core, hosted);
+    }
+}

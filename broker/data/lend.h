@@ -1,0 +1,86 @@
+/* What a core lends to those who read, and how it comes back however slowly they take their answers.
+ * Private to broker/.
+ *
+ * An answer is sent from where its batches lie: a segment's memory, which the read pins, or one of the core's
+ * few buffers for bytes that have left memory. A connection that takes its answers slowly would keep these, and
+ * the structs that go with them, from all others. So they are lent: when somebody waits for them, what a
+ * connection has not taken of an answer within LEAT_LEND_US is copied into memory of its own (a rest), and
+ * what was lent is there again. A connection with a rest gets no other answer until it has taken it, and the
+ * next ones are short. All rests of a core have a limit; when more is needed, of the address that holds most of
+ * it the connection that has had its rest for the longest is closed.
+ */
+#ifndef LEAT_BROKER_DATA_LEND_H
+#define LEAT_BROKER_DATA_LEND_H
+
+#include "base/list.h"
+#include "base/port.h"
+#include "base/timer.h"
+
+struct leat_core;
+struct leat_peer;
+struct leat_fetch_read;
+
+enum {
+    LEAT_LEND_US = 10 * 1000,      /* an answer's time to be taken where it lies */
+    LEAT_LEND_LOOK_US = 20 * 1000, /* looks at what is lent, while anything is */
+    LEAT_PEER_SLOW_ANSWER_BYTES =
+        64 * 1024, /* of the next one after a rest; then twice as many, and so on */
+};
+
+/* A core's. */
+struct leat_lender {
+    struct leat_list buffers, segments; /* lent with reads that are being sent, the oldest first */
+    struct leat_list
+        line; /* connections that wait for a buffer, each once: one wait of each in turn */
+    struct leat_list rests; /* connections that have some */
+    uint64_t rest_bytes, rest_bytes_max;
+    struct leat_timer timer;
+    uint8_t *block; /* of all buffers */
+    void **free;
+    uint32_t count, free_count;
+};
+
+/* A connection's. */
+struct leat_borrower {
+    struct leat_list waits;       /* for a buffer: struct leat_buffer_wait */
+    struct leat_list line, rests; /* of its core */
+    uint64_t rest_bytes;
+    uint32_t
+        answer_bytes_max; /* it was slow: no answer of more, but for one batch; 0: it was not */
+};
+
+/* Somebody waits for a buffer, on behalf of a connection. */
+struct leat_buffer_wait {
+    struct leat_list link;
+    /** Runs in the middle of whatever gives the buffer back. */
+    void (*on_buffer)(struct leat_buffer_wait *wait, void *buffer);
+    void *owner;
+};
+
+leat_err leat_lender_init(struct leat_core *core, uint32_t buffer_count) LEAT_NODISCARD;
+void leat_lender_fini(struct leat_core *core);
+static inline void leat_borrower_init(struct leat_borrower *borrower)
+{
+    leat_list_init(&borrower->waits);
+    leat_list_init(&borrower->line);
+    leat_list_init(&borrower->rests);
+}
+
+/** A buffer of LEAT_DISK_BUFFER_BYTES, or NULL: others wait, or none is free. Thread: core, as of all of these. */
+void *leat_buffer_try(struct leat_core *core);
+/** Stand in line; one of each connection's waits is served in turn. wait: borrowed until on_buffer, or the end. */
+void leat_buffer_wait(struct leat_core *core, struct leat_peer *peer,
+                      struct leat_buffer_wait *wait);
+/** It waits no more; nothing if it does not wait. */
+void leat_buffer_wait_end(struct leat_peer *peer, struct leat_buffer_wait *wait);
+void leat_buffer_give(struct leat_core *core, void *buffer);
+
+/** A read is being sent: its buffer, or pin, and itself are lent until leat_lend_end(). */
+void leat_lend(struct leat_fetch_read *read);
+void leat_lend_end(struct leat_fetch_read *read);
+/** At the end of a turn: have back what others wait for. */
+void leat_lend_turn_end(struct leat_core *core);
+/** A connection that had been slow has taken an answer where it lay. */
+void leat_lend_taken(struct leat_peer *peer);
+
+#endif

@@ -1,0 +1,55 @@
+/* SUBTLE: why a stream's logs are made in pieces. (1) One CreateTopics asks for 32,768 logs; each takes some 20 us,
+ * most of it for memory. (2) Made in one piece they keep their core for half a second, on every core. (3) Nobody else
+ * who is connected there is answered meanwhile. */
+#include "broker/data/news.h"
+
+#include "broker/net/core.h"
+
+void leat_news_init(struct leat_core *core)
+{
+    leat_list_init(&core->news.items);
+    leat_news_turn_end(core);
+}
+
+void leat_news_turn_end(struct leat_core *core)
+{
+    core->news.left = LEAT_NEWS_WORK;
+}
+
+static void news_go_on(struct leat_core *core);
+
+static void news_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    (void)mail;
+    core->news.mailed = false;
+    news_go_on(core);
+}
+
+/* All that comes in one turn shares what there is for it: one CreateTopics brings the news of 256 streams at once. */
+static void news_go_on(struct leat_core *core)
+{
+    struct leat_news_line *line = &core->news;
+    struct leat_list *link;
+    if (line->inside) return;
+    /* Who stops makes nothing more, and is not kept from its end. */
+    if (core->stopping) line->left = INT32_MAX;
+    line->inside = true;
+    while (line->left > 0 && (link = leat_list_pop_front(&line->items)) != NULL) {
+        struct leat_news *news = LEAT_CONTAINER(link, struct leat_news, link);
+        line->left--;
+        if (!news->step(news, core, &line->left)) leat_list_push_front(&line->items, link);
+    }
+    line->inside = false;
+    if (leat_list_empty(&line->items) || line->mailed) return;
+    line->mailed = true;
+    leat_core_mail(core, core->index, &line->mail, news_deliver);
+}
+
+void leat_news_take(struct leat_core *core, struct leat_news *news,
+                    bool (*step)(struct leat_news *news, struct leat_core *core, int32_t *left))
+{
+    news->step = step;
+    leat_list_push_back(&core->news.items, &news->link);
+    news_go_on(core);
+}

@@ -1,0 +1,393 @@
+/* Replication, seen from the broker: see replicate.h. */
+#include "broker/data/replicate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bug.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/net/core.h"
+
+static void on_versions(void *owner, struct leat_primary *primary,
+                        const struct leat_rep_version *rows, size_t count);
+static void on_room(void *owner, struct leat_primary_log *rep);
+static void on_damaged(void *owner, struct leat_primary_log *rep, struct leat_segment *seg);
+static void versions_send(struct leat_core *core);
+static void on_fenced(void *arg);
+
+enum leat_durability leat_replicate_durability(const struct leat_stream_settings *settings)
+{
+    if (settings->durability != LEAT_DURABILITY_DEFAULT) return settings->durability;
+    return settings->copies >= 3 ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK;
+}
+
+/* ---- life ---- */
+
+/* "host:port" -> "host" */
+static void host_of(const char *address, char out[LEAT_REP_HOST_BYTES_MAX + 1])
+{
+    const char *colon = strrchr(address, ':');
+    size_t bytes = colon != NULL ? (size_t)(colon - address) : strlen(address);
+    if (bytes > LEAT_REP_HOST_BYTES_MAX) bytes = LEAT_REP_HOST_BYTES_MAX;
+    memcpy(out, address, bytes);
+    out[bytes] = '\0';
+}
+
+static struct leat_rep_node rep_node(const struct leat_member *member)
+{
+    const struct leat_node_info *info = &member->info;
+    struct leat_rep_node node = {
+        .number = member->number,
+        .incarnation = info->state == LEAT_NODE_UP ? info->incarnation : 0,
+        .draining = info->draining,
+        .crashed = info->state == LEAT_NODE_DOWN && info->crashed,
+        .gone = info->state == LEAT_NODE_GONE || (info->state == LEAT_NODE_DOWN && info->draining),
+    };
+    snprintf(node.name, sizeof node.name, "%s", info->name);
+    if (info->host[0] != '\0')
+        snprintf(node.host, sizeof node.host, "%s", info->host);
+    else
+        host_of(info->node_address, node.host);
+    snprintf(node.rack, sizeof node.rack, "%s", info->rack);
+    return node;
+}
+
+/* As of segments of its own (cut_orphan() in bringup.c): only of ids that were given out. SUBTLE: one that is on its
+ * way out counts, too. (1) The deletion comes as this node starts, and by core 0, which has no replicas yet.
+ * (2) They are taken. (3) The stream goes from core 0, and nobody looks at them again. */
+static bool stream_is_deleted(void *arg, uint32_t stream)
+{
+    struct leat_core *core = arg;
+    const struct leat_stream *known = leat_stream_find(core, stream);
+    return stream <= core->stream_seen && (known == NULL || known->deleted);
+}
+
+/* SUBTLE: an owner that is not full itself asks on, and other nodes are there to be asked; but what is opened here
+ * may be what frees memory, of a log that is to let its oldest segments go. So replicas go on for longer than appends
+ * to this node's own logs, and stop before what those need that free it. */
+static bool heap_is_full(void *arg)
+{
+    const struct leat_core *core = arg;
+    return leat_node_heap_is_full(core->node, LEAT_HEAP_SPARE_BYTES / 2, LEAT_SEGMENT_HEAP_BYTES);
+}
+
+/* SUBTLE: the name in a peer's hello does not make the peer a writer; the coordinators have to have committed this
+ * incarnation. Else (1) a peer that has the cluster's key says that it is "ghost7", then "ghost8". (2) Each name gets
+ * its first 64 MiB of shared memory. (3) The machine has no memory left. */
+static bool is_node(void *arg, const char *name, uint64_t incarnation)
+{
+    const struct leat_member *member = leat_member_find(arg, incarnation);
+    return member != NULL && !member->self && !member->info.crashed &&
+           member->info.state != LEAT_NODE_GONE && strcmp(member->info.name, name) == 0;
+}
+
+static leat_err open_backup(struct leat_core *core, const struct leat_rep_net *net)
+{
+    struct leat_node *node = core->node;
+    struct leat_backup_options options = {
+        .env = core->env,
+        .timers = &core->timers,
+        .store = node->store,
+        .net = *net,
+        .rmem = core->env->rmem_host,
+        .stream_deleted = stream_is_deleted,
+        .is_full = heap_is_full,
+        .arg = core,
+        .cpu = {node->options.cluster.thread_cpu_ns, NULL},
+        .writer_bytes_max = node->writer_bytes_max,
+        .writers_bytes_max = node->copies_bytes,
+        .first_bytes_max = node->copies_first_bytes,
+        .less_bytes = leat_node_copies_less,
+        .is_node = is_node,
+    };
+    memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
+    return leat_backup_create(&options, &core->replicate.backup);
+}
+
+leat_err leat_replicate_prepare(struct leat_core *core, struct leat_links_options *links)
+{
+    struct leat_node *node = core->node;
+    struct leat_replicate *replicate = &core->replicate;
+    struct leat_transport_sink_options options = {
+        .env = core->env,
+        .host = node->cores[0].env->rmem_host,
+        .cpu_ns = node->options.cluster.thread_cpu_ns,
+    };
+    leat_err rc = leat_transport_sink_create(&options, &replicate->sink);
+    if (rc == LEAT_OK) rc = leat_rep_link_create(&replicate->rep_link);
+    if (rc != LEAT_OK) return rc;
+    links->services[LEAT_LINK_REPLICATE].handler = leat_rep_link_handler(replicate->rep_link);
+    links->services[LEAT_LINK_DATA].handler = leat_transport_sink_handler(replicate->sink);
+    return LEAT_OK;
+}
+
+/* As long as it takes the leader to declare a node crashed that is silent to all. */
+static uint64_t quiet_us(const struct leat_node_cluster *cluster)
+{
+    uint64_t suspect_ms = cluster->suspect_ms ? cluster->suspect_ms : 100;
+    uint64_t confirm_ms = cluster->confirm_ms ? cluster->confirm_ms : 60;
+    return cluster->recovers ? (suspect_ms + confirm_ms) * 1000 : 0;
+}
+
+leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
+{
+    struct leat_node *node = core->node;
+    struct leat_replicate *replicate = &core->replicate;
+    const struct leat_member *self = leat_member_find(core, node->incarnation);
+    LEAT_ASSERT(self != NULL); /* its own coming up was applied before */
+    struct leat_transport_options transport = {
+        .env = core->env,
+        .links = core->members.links,
+        .only = node->options.cluster.replication,
+        .no_verbs = node->options.cluster.no_verbs,
+    };
+    leat_err rc = leat_transport_create(&transport, &replicate->transport, error);
+    if (rc != LEAT_OK) return rc;
+    struct leat_rep_net net = leat_rep_link_net(replicate->rep_link);
+    struct leat_primary_options options = {
+        .env = core->env,
+        .timers = &core->timers,
+        .store = node->keeper,
+        .net = net,
+        .rmem = leat_transport_writer(replicate->transport),
+        .cpu = {node->options.cluster.thread_cpu_ns, NULL},
+        .self = rep_node(self),
+        .events = {on_versions, on_room, on_damaged},
+        .owner = core,
+        .quiet_us = quiet_us(&node->options.cluster),
+        .audit_us = node->options.audit_us,
+    };
+    rc = leat_primary_create(&options, &replicate->primary);
+    if (rc == LEAT_OK && core->index == 0) rc = open_backup(core, &net);
+    if (rc != LEAT_OK) return leat_error_set(error, rc, "no memory for replication");
+    leat_rep_link_start(replicate->rep_link, core->members.links, replicate->primary,
+                        replicate->backup);
+    for (uint32_t i = 0; i < core->members.count; i++)
+        leat_replicate_on_member(core, core->members.rows[i], 0);
+    return LEAT_OK;
+}
+
+void leat_replicate_fini(struct leat_core *core)
+{
+    struct leat_replicate *replicate = &core->replicate;
+    if (replicate->rep_link != NULL) leat_rep_link_destroy(&replicate->rep_link);
+    if (replicate->primary != NULL) leat_primary_destroy(&replicate->primary);
+    if (replicate->backup != NULL) leat_backup_destroy(&replicate->backup);
+    if (replicate->transport != NULL) leat_transport_destroy(&replicate->transport);
+    leat_mem_free(replicate->versions.sent);
+    replicate->versions.sent = NULL;
+}
+
+void leat_replicate_sink_fini(struct leat_core *core)
+{
+    if (core->replicate.sink != NULL) leat_transport_sink_destroy(&core->replicate.sink);
+}
+
+/* SUBTLE: what was found of a log of this node's own, whose stream goes between the decision and here.
+ *  1. The coordinator knows the stream, and says where its log ends: its segments are kept, as the log's.
+ *  2. The deletion is applied. No core has a log of it yet, so there is none to be deleted, and no replica.
+ *  3. The logs are made. Without the stream this one is not, and nobody knows its segments until the next start.
+ * So they come as those of a log that was given up, and go as the replicas of a deleted stream do. A stream that
+ * is on its way out is there still: its log is made, and goes with it (walk_step()). */
+static bool is_gone_since(struct leat_core *core, size_t at)
+{
+    const struct leat_found_fate *fate = &core->node->fates[at];
+    if (fate->fate != LEAT_FATE_SERVED && fate->fate != LEAT_FATE_KEPT) return false;
+    return leat_stream_find(core, fate->log.stream) == NULL &&
+           stream_is_deleted(core, fate->log.stream);
+}
+
+leat_err leat_replicate_take_found(struct leat_core *core)
+{
+    size_t count;
+    const struct leat_node *node = core->node;
+    const struct leat_found *found = leat_store_found_replicas(node->store, &count);
+    leat_err rc = LEAT_OK;
+    if (core->replicate.backup == NULL) return LEAT_OK;
+    for (size_t i = 0; rc == LEAT_OK && i < count; i++)
+        rc = leat_backup_take_found(core->replicate.backup, &found[i]);
+    for (size_t i = 0; rc == LEAT_OK && i < node->found_count; i++)
+        if (node->fates[i].fate == LEAT_FATE_REPLICA)
+            rc = leat_backup_take_found(core->replicate.backup, &node->found[i]);
+        else if (is_gone_since(core, i))
+            rc =
+                leat_backup_take_own(core->replicate.backup, node->found[i].seg, node->incarnation);
+    if (rc == LEAT_OK && !LEAT_BUG(DELETED_STAYS))
+        leat_backup_drop_deleted(core->replicate.backup, stream_is_deleted, core);
+    return rc;
+}
+
+void leat_replicate_on_member(struct leat_core *core, const struct leat_member *member,
+                              uint64_t before)
+{
+    struct leat_replicate *replicate = &core->replicate;
+    struct leat_error error = {LEAT_OK, ""};
+    if (replicate->primary == NULL || member->self) return;
+    struct leat_rep_node node = rep_node(member);
+    /* An older incarnation of that node writes here no more: fenced before the new one is heard. */
+    leat_err rc = LEAT_OK;
+    if (replicate->backup != NULL && before != 0 && before < member->info.incarnation)
+        rc = leat_backup_fence(replicate->backup, member->info.name, before, on_fenced, NULL);
+    if (replicate->backup != NULL && member->info.state == LEAT_NODE_GONE)
+        leat_backup_release(replicate->backup, member->info.name, member->info.incarnation);
+    if (rc == LEAT_OK && replicate->backup != NULL && member->info.crashed &&
+        !LEAT_BUG(FENCE_AFTER_LOOK))
+        rc = leat_backup_fence(replicate->backup, member->info.name, member->info.incarnation,
+                               on_fenced, NULL);
+    LEAT_ASSERT(rc == LEAT_OK); /* no memory, and a dead writer must not go on: end here */
+    rc = leat_transport_node_set(replicate->transport, member->number, member->info.name,
+                                 member->info.node_address, node.incarnation);
+    if (rc == LEAT_OK)
+        rc = leat_rep_link_node_set(replicate->rep_link, &node, member->info.node_address, &error);
+    if (rc != LEAT_OK)
+        leat_diary_error("no way to the backup of node %s: %s", member->info.name,
+                         error.code != LEAT_OK ? error.text : leat_err_text(rc));
+}
+
+void leat_replicate_accounts(const struct leat_core *core, struct leat_msg_accounts *accounts)
+{
+    const struct leat_replicate *replicate = &core->replicate;
+    uint64_t (*cpu_ns)(void *ctx) = core->node->options.cluster.thread_cpu_ns;
+    if (cpu_ns != NULL) accounts->cpu_cores_ns += cpu_ns(NULL);
+    if (replicate->backup != NULL)
+        accounts->cpu_control_ns += leat_backup_accounts(replicate->backup)->cpu_backup_control;
+    if (replicate->sink != NULL) {
+        struct leat_transport_sink_status sink;
+        leat_transport_sink_status(replicate->sink, &sink);
+        accounts->cpu_data_path_ns += sink.cpu_ns - sink.cpu_emulation_ns;
+        accounts->cpu_emulation_ns += sink.cpu_emulation_ns;
+    }
+    if (replicate->primary == NULL) return;
+    const struct leat_rep_accounts *own = leat_primary_accounts(replicate->primary);
+    accounts->transports |= leat_primary_transports(replicate->primary);
+    accounts->cpu_replicate_ns += own->cpu_append;
+    accounts->replicated_bytes += own->replicated_bytes;
+    accounts->writes += own->writes;
+    accounts->segments += own->segments;
+    accounts->control_rpcs += own->control_rpcs;
+    accounts->open_rpcs += own->open_rpcs;
+    accounts->park_rpcs += own->park_rpcs;
+    accounts->resume_rpcs += own->resume_rpcs;
+    accounts->flush_rpcs += own->flush_rpcs;
+    accounts->other_rpcs += own->other_rpcs;
+    accounts->lost_backups += own->lost_backups;
+    accounts->replaced_copies += own->replaced_copies;
+}
+
+static void on_fenced(void *arg)
+{
+    (void)arg; /* requests of the fenced are refused from the call on; nobody waits for the rest */
+}
+
+/* ---- logs ---- */
+
+leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *const *segs,
+                               size_t seg_count, struct leat_keeper *out_keeper)
+{
+    struct leat_core *core = hosted->core;
+    const struct leat_stream_settings *settings = &hosted->stream->desc->settings;
+    *out_keeper = core->node->keeper;
+    if (core->replicate.primary == NULL || settings->copies <= 1) return LEAT_OK;
+    struct leat_primary_log_options options = {
+        .ref = hosted->ref,
+        .epoch = hosted->epoch,
+        .copies = settings->copies,
+        .min_copies = settings->min_copies,
+        .durability = leat_replicate_durability(settings),
+        .version = 1,
+        .older_follow = hosted->older_follow,
+        .unsure = hosted->unsure,
+        .owner = hosted,
+    };
+    leat_err rc = leat_primary_log_create(core->replicate.primary, &options, segs, seg_count,
+                                          &hosted->copies);
+    if (rc == LEAT_OK) *out_keeper = leat_primary_keeper(hosted->copies);
+    return rc;
+}
+
+void leat_replicate_detach(struct leat_hosted *hosted)
+{
+    if (hosted->copies != NULL) leat_primary_log_destroy(&hosted->copies);
+}
+
+static void on_damaged(void *owner, struct leat_primary_log *rep, struct leat_segment *seg)
+{
+    const struct leat_hosted *hosted = leat_primary_log_owner(rep);
+    (void)owner;
+    leat_log_on_damaged(hosted->log, seg, false);
+}
+
+static void on_room(void *owner, struct leat_primary_log *rep)
+{
+    (void)owner;
+    leat_hosted_wake(leat_primary_log_owner(rep));
+}
+
+/* ---- versions: one request for each (epoch, version), one after the other ---- */
+
+static void on_versions(void *owner, struct leat_primary *primary,
+                        const struct leat_rep_version *rows, size_t count)
+{
+    struct leat_core *core = owner;
+    struct leat_versions *versions = &core->replicate.versions;
+    (void)primary;
+    LEAT_ASSERT(versions->sent == NULL); /* one at a time */
+    versions->rows = rows;
+    versions->count = count;
+    versions->rc = LEAT_OK;
+    versions->sent = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *versions->sent);
+    LEAT_ASSERT(versions->sent != NULL); /* a few bytes, and no ack goes out before this is done */
+    versions_send(core);
+}
+
+static void versions_on_done(struct leat_coordinate *request)
+{
+    struct leat_core *core = request->owner;
+    struct leat_versions *versions = &core->replicate.versions;
+    if (request->rc != LEAT_OK) {
+        const struct leat_log_ref *first = &request->logs[0];
+        char others[48] = "";
+        if (request->log_count > 1)
+            snprintf(others, sizeof others, " and %zu more", request->log_count - 1);
+        leat_diary_error("the coordinator did not commit version %u of log %u/%u/%u%s: %s",
+                         request->version, first->stream, first->streamlet, first->log, others,
+                         request->error.text);
+        versions->rc = request->rc;
+    }
+    versions_send(core);
+}
+
+static void versions_send(struct leat_core *core)
+{
+    struct leat_versions *versions = &core->replicate.versions;
+    struct leat_coordinate *request = &versions->request;
+    size_t count = 0;
+    const struct leat_rep_version *first = NULL;
+    for (size_t i = 0; i < versions->count && count < LEAT_VERSION_ROWS_MAX; i++) {
+        const struct leat_rep_version *row = &versions->rows[i];
+        if (versions->sent[i]) continue;
+        if (first == NULL) first = row;
+        if (row->epoch.v != first->epoch.v || row->version != first->version) continue;
+        versions->sent[i] = true;
+        versions->refs[count++] = row->log;
+    }
+    if (first == NULL || versions->rc != LEAT_OK) {
+        leat_mem_free(versions->sent);
+        versions->sent = NULL;
+        leat_primary_versions_done(core->replicate.primary, versions->rc);
+        return;
+    }
+    memset(request, 0, sizeof *request);
+    request->kind = LEAT_COORDINATE_VERSION;
+    request->from = core->index;
+    request->logs = versions->refs;
+    request->log_count = count;
+    request->incarnation = core->node->incarnation;
+    request->epoch = first->epoch;
+    request->version = first->version;
+    request->on_done = versions_on_done;
+    request->owner = core;
+    leat_coordinate(core->env->post, request);
+}

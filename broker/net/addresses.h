@@ -1,0 +1,38 @@
+/* How many connections there are from where: no address takes the places of all others. */
+#ifndef LEAT_BROKER_NET_ADDRESSES_H
+#define LEAT_BROKER_NET_ADDRESSES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/key_hash.h"
+
+enum {
+    LEAT_ADDRESS_BUCKETS = 4096,
+    LEAT_ADDRESS_CONNECTIONS = 16384, /* of one address, unless the operator says otherwise */
+};
+
+/* Counts by a hash of the address (of IPv6 a /56: leat_net's key()), by numbers that are drawn anew at each start: two
+ * addresses that share a bucket share its limit, which one pair in LEAT_ADDRESS_BUCKETS does, and nobody can tell
+ * which (base/key_hash.h). Any core counts. */
+struct leat_addresses {
+    struct leat_key_hash hash;
+    uint32_t most;
+    _Atomic uint32_t counts[LEAT_ADDRESS_BUCKETS];
+};
+
+/** most: 0: LEAT_ADDRESS_CONNECTIONS. Thread: startup. */
+void leat_addresses_init(struct leat_addresses *addresses, const struct leat_random *random,
+                         uint32_t most);
+/** false: there are as many of it already. */
+bool leat_addresses_join(struct leat_addresses *addresses, const uint8_t key[LEAT_NET_KEY_BYTES],
+                         uint32_t *out_bucket);
+/** Of all that share a bucket. Thread: any. */
+static inline uint32_t leat_addresses_count(const struct leat_addresses *addresses, uint32_t bucket)
+{
+    return atomic_load_explicit(&addresses->counts[bucket], memory_order_relaxed);
+}
+void leat_addresses_leave(struct leat_addresses *addresses, uint32_t bucket);
+
+#endif

@@ -1,0 +1,39 @@
+/* What each part of a node may take of its memory budget. Private to broker/ and other front doors; what programs need
+ * stands in node.h. Thread: any. */
+#ifndef LEAT_BROKER_NET_BUDGET_H
+#define LEAT_BROKER_NET_BUDGET_H
+
+#include <stdint.h>
+
+/** Memory that is not the pool's; docs/operations.md shows all parts. */
+uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
+                            uint64_t *out_frame_bytes_per_core);
+/** What requests under way of another front door may take on one core. */
+uint64_t leat_node_door_bytes(uint64_t memory_bytes, uint32_t cores);
+/** What connections of one core that are slow may have of their answers: see lend.h. */
+uint64_t leat_node_rest_bytes(uint64_t memory_bytes, uint32_t cores);
+/** What one core's appends to logs of other cores may hold, and what those of all cores may. */
+uint64_t leat_node_forward_bytes(uint64_t memory_bytes, uint32_t cores);
+uint64_t leat_node_forwards_bytes(uint64_t memory_bytes, uint32_t cores);
+/** Of one core's part for frames, what its connections may hold; beside it one of them may always go on. */
+uint64_t leat_node_intake_bytes(uint64_t frame_bytes);
+/** The same of an actor's links to other nodes. */
+uint64_t leat_node_links_bytes(uint64_t memory_bytes, uint32_t cores);
+/** The place of connections, of all cores, with what their addresses take: see heap.h. What they take beyond it the
+ * segments give up. */
+uint64_t leat_node_peers_bytes(uint64_t memory_bytes);
+/** What the members of all groups of one home may take: all homes together have a 32nd of the budget, as far as that is
+ * enough for a few members each. */
+uint64_t leat_node_group_bytes(uint64_t memory_bytes);
+/** What the tables of all homes of groups may take: sets, their logs, what is committed of them. */
+uint64_t leat_node_tables_bytes(uint64_t memory_bytes);
+/** Of so many structs for requests, how many a core has. */
+uint32_t leat_node_structs(uint64_t memory_bytes, uint32_t cores, uint32_t most);
+/** What those of one core take when all are in use, without those of calls. */
+uint64_t leat_core_stocks_bytes(uint64_t memory_bytes, uint32_t cores);
+/** What one core has for answers that are not taken, and for calls. Thread: any. */
+uint64_t leat_node_output_bytes(uint64_t memory_bytes, uint32_t cores);
+/** What the waking logs of one core may read at once: see leat_log_warmth. */
+uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores);
+
+#endif

@@ -1,0 +1,123 @@
+/* Look-ups in a core's tables: streams, logs, members. Nothing here changes anything or calls another part. */
+#include "broker/net/core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+
+uint32_t leat_lane_of_log(struct leat_log_ref ref, uint32_t logs, uint32_t cores)
+{
+    return (uint32_t)(((uint64_t)ref.stream + (uint64_t)ref.streamlet * logs + ref.log) % cores);
+}
+
+bool leat_core_owns(const struct leat_core *core, const struct leat_stream_desc *desc,
+                    uint32_t streamlet)
+{
+    return desc->streamlets[streamlet].owner == core->node->incarnation;
+}
+
+const struct leat_member *leat_member_find(const struct leat_core *core, uint64_t incarnation)
+{
+    const struct leat_members *members = &core->members;
+    for (uint32_t i = 0; i < members->count; i++)
+        if (members->rows[i]->info.incarnation == incarnation) return members->rows[i];
+    return NULL;
+}
+
+uint32_t leat_member_cores(const struct leat_core *core, uint64_t incarnation)
+{
+    const struct leat_member *member = leat_member_find(core, incarnation);
+    return member != NULL && !member->self && member->info.cores > 0 ? member->info.cores
+                                                                     : core->node->options.cores;
+}
+
+/* The node of an earlier incarnation. */
+static const struct leat_member *member_of_earlier(const struct leat_core *core,
+                                                   uint64_t incarnation)
+{
+    const struct leat_members *members = &core->members;
+    for (uint32_t i = 0; i < members->count; i++)
+        for (uint32_t e = 0; e < LEAT_MEMBER_EARLIER_MAX; e++)
+            if (members->rows[i]->earlier[e] == incarnation) return members->rows[i];
+    return NULL;
+}
+
+void leat_member_words(const struct leat_core *core, uint64_t incarnation, char *out,
+                       size_t capacity)
+{
+    const struct leat_member *member = leat_member_find(core, incarnation);
+    const struct leat_member *earlier =
+        member == NULL ? member_of_earlier(core, incarnation) : NULL;
+    if (incarnation == 0)
+        snprintf(out, capacity, "no node");
+    else if (member == NULL)
+        snprintf(out, capacity, "%s%.64s as it was before its last start (incarnation %llu)",
+                 earlier != NULL ? "node " : "a node", earlier != NULL ? earlier->info.name : "",
+                 (unsigned long long)incarnation);
+    else
+        snprintf(out, capacity, "node %.64s (%.64s%s)", member->info.name, member->info.address,
+                 member->info.state == LEAT_NODE_UP ? "" : ": down");
+}
+
+uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs)
+{
+    return leat_lane_of_log(ref, logs, node->options.cores);
+}
+
+struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
+{
+    struct leat_stream *stream = core->streams_by_id[id & core->stream_mask];
+    while (stream != NULL && stream->desc->id != id)
+        stream = stream->by_id_next;
+    return stream;
+}
+
+struct leat_stream *leat_stream_find_name(const struct leat_core *core, const char *name,
+                                          size_t bytes)
+{
+    struct leat_stream *stream =
+        core->streams_by_name[leat_name_hash(name, bytes) & core->stream_mask];
+    while (stream != NULL &&
+           (strlen(stream->desc->name) != bytes || memcmp(stream->desc->name, name, bytes) != 0))
+        stream = stream->by_name_next;
+    return stream;
+}
+
+uint32_t leat_name_hash(const char *name, size_t bytes)
+{
+    return leat_crc32c(0, name, bytes);
+}
+
+uint32_t leat_hosted_hash(struct leat_log_ref ref)
+{
+    uint64_t h = ((uint64_t)ref.stream << 32 | ref.streamlet) * 0x9e3779b97f4a7c15u;
+    h = (h ^ (h >> 29) ^ ref.log) * 0xbf58476d1ce4e5b9u;
+    return (uint32_t)(h >> 32);
+}
+
+struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+{
+    struct leat_hosted *hosted = core->hosted[leat_hosted_hash(ref) & core->hosted_mask];
+    while (hosted != NULL && !leat_log_ref_equal(hosted->ref, ref))
+        hosted = hosted->hash_next;
+    return hosted;
+}
+
+leat_err leat_node_stands(const struct leat_node *node, struct leat_error *error)
+{
+    unsigned standing = atomic_load_explicit(&node->standing, memory_order_relaxed);
+    if (standing != LEAT_STANDING_ALONE && standing != LEAT_STANDING_CRASHED) return LEAT_OK;
+    return leat_error_set(error, LEAT_E_STARTING,
+                          "this node does not know whether it is still up: ask another one for "
+                          "metadata, or wait");
+}
+
+bool leat_all_nodes_up(const struct leat_core *core)
+{
+    for (uint32_t i = 0; i < core->members.count; i++)
+        if (core->members.rows[i]->info.state == LEAT_NODE_DOWN &&
+            !core->members.rows[i]->info.draining) /* then nobody expects it back */
+            return false;
+    return true;
+}

@@ -1,0 +1,31 @@
+/* What any part of a core may do with a connection: not read from it for a while, close it, count a request of it. */
+#include "base/diary.h"
+#include "broker/net/core.h"
+
+void leat_peer_begin(struct leat_peer *peer)
+{
+    peer->requests++;
+}
+
+void leat_peer_close(struct leat_peer *peer, const char *why)
+{
+    if (peer->conn == NULL || peer->closing) return;
+    leat_diary_summed(&peer->core->closed_sum, leat_core_now(peer->core), LEAT_DIARY_INFO,
+                      "%s (%s) closed: %s", peer->core->net->peer(peer->conn), peer->name, why);
+    peer->closing = true;
+    leat_peer_pause(peer, LEAT_PAUSE_CLOSING);
+    peer->core->net->close(peer->conn);
+}
+
+void leat_peer_pause(struct leat_peer *peer, enum leat_pause why)
+{
+    if (peer->paused == 0 && peer->conn != NULL) peer->core->net->pause(peer->conn);
+    peer->paused |= why;
+}
+
+void leat_peer_resume(struct leat_peer *peer, enum leat_pause why)
+{
+    if ((peer->paused & why) == 0) return;
+    peer->paused &= ~(unsigned)why;
+    if (peer->paused == 0 && peer->conn != NULL) peer->core->net->resume(peer->conn);
+}

@@ -1,0 +1,159 @@
+/* Peers that hold things up: they do not take their answers, or leave frames unfinished. Each has a limit, of bytes
+ * or of time. */
+#include "base/diary.h"
+#include "broker/net/core.h"
+
+bool leat_peer_is_slow(struct leat_peer *peer)
+{
+    struct leat_core *core = peer->core;
+    if (peer->conn == NULL) return false;
+    size_t queued = core->net->queued_bytes(peer->conn);
+    if (queued <= LEAT_PEER_QUEUED_BYTES_MAX && !leat_output_is_over(peer)) return false;
+    if (leat_list_empty(&peer->slow)) leat_list_push_back(&core->slow_peers, &peer->slow);
+    leat_peer_pause(peer, LEAT_PAUSE_SLOW);
+    return true;
+}
+
+void leat_peer_drained(struct leat_peer *peer)
+{
+    struct leat_core *core = peer->core;
+    if (peer->conn == NULL || leat_list_empty(&peer->slow)) return;
+    if (core->net->queued_bytes(peer->conn) > LEAT_PEER_QUEUED_BYTES_MAX / 2 ||
+        leat_output_is_over(peer))
+        return;
+    leat_list_remove(&peer->slow);
+    leat_peer_resume(peer, LEAT_PAUSE_SLOW);
+    /* Answers of another front door may have waited for that. */
+    if (leat_list_empty(&peer->answers)) leat_list_push_back(&core->answer_peers, &peer->answers);
+    core->node->hooks->drained(core);
+}
+
+/* The network takes bytes without telling; so look again while there is somebody to look at. */
+void leat_peer_slow_tick(struct leat_core *core)
+{
+    LEAT_LIST_EACH(&core->slow_peers, link)
+    leat_peer_drained(LEAT_CONTAINER(link, struct leat_peer, slow));
+    core->node->hooks->drained(core);
+}
+
+void leat_peer_owes(struct leat_peer *peer)
+{
+    struct leat_core *core = peer->core;
+    if (!leat_list_empty(&peer->owing)) return;
+    leat_list_push_back(&core->owing_peers, &peer->owing);
+    peer->stalled_bytes = SIZE_MAX; /* the next tick begins to count */
+    peer->output.owes_since_us = 0;
+}
+
+/* Whoever takes none of its answers for long pins segments that others need, however few they are. */
+static void peer_owing_tick(struct leat_peer *peer, uint64_t now_us)
+{
+    struct leat_core *core = peer->core;
+    size_t queued = core->net->queued_bytes(peer->conn);
+    if (queued == 0) {
+        leat_list_remove(&peer->owing);
+    } else if (queued != peer->stalled_bytes) {
+        peer->stalled_bytes = queued;
+        peer->stalled_since_us = now_us;
+    } else if (now_us - peer->stalled_since_us >= LEAT_PEER_STALL_US) {
+        leat_diary_summed(&core->closed_sum, now_us, LEAT_DIARY_WARN,
+                          "%s (%s) has taken nothing for %d s with %zu bytes waiting; "
+                          "connection closed",
+                          core->net->peer(peer->conn), peer->name, LEAT_PEER_STALL_US / 1000000,
+                          queued);
+        leat_list_remove(&peer->owing);
+        core->net->close(peer->conn);
+    }
+}
+
+void leat_peer_expect(struct leat_peer *peer)
+{
+    if (peer->frame_since_us == 0) peer->frame_since_us = leat_core_now(peer->core);
+    if (leat_list_empty(&peer->cut)) leat_list_push_back(&peer->core->cut_peers, &peer->cut);
+}
+
+void leat_peer_expect_nothing(struct leat_peer *peer)
+{
+    peer->frame_since_us = 0;
+    leat_list_remove(&peer->cut);
+}
+
+/* ---- quiet ones ---- */
+
+void leat_peer_quiet_begin(struct leat_peer *peer)
+{
+    struct leat_core *core = peer->core;
+    if (peer->greeted && peer->protocol->idle_us_max == 0) return;
+    peer->quiet_since_us = leat_core_now(core);
+    peer->heard = false;
+    leat_list_push_back(peer->greeted ? &core->idle_peers : &core->strangers, &peer->quiet);
+    if (!peer->greeted) core->stranger_count++;
+}
+
+void leat_peer_quiet_end(struct leat_peer *peer)
+{
+    if (!peer->greeted && !leat_list_empty(&peer->quiet)) peer->core->stranger_count--;
+    leat_list_remove(&peer->quiet);
+}
+
+static void quiet_close(struct leat_peer *peer, const char *why)
+{
+    leat_peer_quiet_end(peer);
+    leat_peer_close(peer, why);
+}
+
+void leat_peer_thin_strangers(struct leat_core *core)
+{
+    if (core->stranger_count <= LEAT_CORE_STRANGERS_MAX) return;
+    quiet_close(LEAT_CONTAINER(core->strangers.next, struct leat_peer, quiet),
+                "too many connections have not said who they are, and it is the oldest of them");
+}
+
+static void strangers_tick(struct leat_core *core, uint64_t now_us)
+{
+    while (!leat_list_empty(&core->strangers)) {
+        struct leat_peer *peer = LEAT_CONTAINER(core->strangers.next, struct leat_peer, quiet);
+        if (now_us - peer->quiet_since_us < LEAT_PEER_HELLO_US) return;
+        quiet_close(peer, "it has not said who it is for 10 s");
+    }
+}
+
+/* Whoever was heard, or waits for an answer, is looked at again when its time is over once more. */
+static void idle_tick(struct leat_core *core, uint64_t now_us)
+{
+    while (!leat_list_empty(&core->idle_peers)) {
+        struct leat_peer *peer = LEAT_CONTAINER(core->idle_peers.next, struct leat_peer, quiet);
+        if (now_us - peer->quiet_since_us < peer->protocol->idle_us_max) return;
+        bool idle = !peer->heard && peer->requests == 0;
+        leat_peer_quiet_end(peer);
+        if (idle)
+            leat_peer_close(peer, "it was idle for too long");
+        else
+            leat_peer_quiet_begin(peer);
+    }
+}
+
+/* Its wait for room counts: whoever is not read from might have gone long ago. */
+static void peer_cut_tick(struct leat_peer *peer, uint64_t now_us)
+{
+    struct leat_core *core = peer->core;
+    if (now_us - peer->frame_since_us < LEAT_PEER_FRAME_US) return;
+    leat_diary_summed(&core->closed_sum, now_us, LEAT_DIARY_INFO,
+                      "%s (%s) left a frame unfinished for %d s; connection closed",
+                      core->net->peer(peer->conn), peer->name, LEAT_PEER_FRAME_US / 1000000);
+    core->net->close(peer->conn);
+}
+
+void leat_peer_tick(struct leat_core *core)
+{
+    uint64_t now_us = leat_core_now(core);
+    LEAT_LIST_EACH(&core->owing_peers, owing)
+    peer_owing_tick(LEAT_CONTAINER(owing, struct leat_peer, owing), now_us);
+    LEAT_LIST_EACH(&core->cut_peers, cut)
+    peer_cut_tick(LEAT_CONTAINER(cut, struct leat_peer, cut), now_us);
+    strangers_tick(core, now_us);
+    idle_tick(core, now_us);
+    leat_diary_sum_tell(&core->closed_sum, now_us);
+    leat_diary_sum_tell(&core->wait_sum, now_us);
+    leat_diary_sum_tell(&core->damaged_sum, now_us);
+}

@@ -1,0 +1,256 @@
+/* A start's last step: each core makes its logs from what was decided and what was found. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bug.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/net/core.h"
+#include "broker/ownership/handover.h"
+
+bool leat_adopt_awaits_tail(const struct leat_node *node, const struct leat_stream *stream,
+                            struct leat_log_ref ref)
+{
+    const struct leat_begun_log *row = leat_begun_find(stream->begun, ref);
+    return node->options.cluster.node_address != NULL && row != NULL && !row->record.opened;
+}
+
+/* Closed, and its file has lost it, or never got it: other nodes have it, and the log has it mended. Of those
+ * that the file never got the ones in front come as older ones do: an operator may give them up, and which of
+ * them belong to the log is said by the one behind. */
+static bool is_elsewhere(const struct leat_node *node, const struct leat_stream_desc *desc,
+                         const struct leat_log_decision *decision, size_t at, bool in_front)
+{
+    const struct leat_segment *seg = node->found[at].seg;
+    if (desc->settings.copies <= 1 || decision->kind != LEAT_DECIDED_TAIL || !seg->rotten)
+        return false;
+    if (!seg->unwritten) return true;
+    return !in_front && seg->id.v < decision->tail.segment && !node->fates[at].twin;
+}
+
+/* A log, as much of it as is here. */
+struct here {
+    struct leat_segment **segs; /* NULL: none */
+    size_t count;
+    uint64_t highest_segment, highest_offset; /* of what was found; UINT64_MAX, 0: nothing was */
+};
+
+/* Of the found segments from `first` to `end` those that are the log's. */
+static leat_err here_gather(const struct leat_node *node, const struct leat_stream_desc *desc,
+                            const struct leat_log_decision *decision, size_t first, size_t end,
+                            struct here *out)
+{
+    *out = (struct here){.highest_segment = UINT64_MAX};
+    if (end > first) {
+        out->segs = leat_mem_calloc(LEAT_MEM_BROKER, end - first, sizeof(struct leat_segment *));
+        if (out->segs == NULL) return LEAT_E_NO_MEMORY;
+    }
+    for (size_t i = first; i < end; i++) {
+        const struct leat_found_fate *fate = &node->fates[i];
+        if (fate->fate == LEAT_FATE_GONE) continue;
+        out->highest_segment = fate->segment;
+        if (fate->next_offset > out->highest_offset) out->highest_offset = fate->next_offset;
+        if (fate->fate == LEAT_FATE_SERVED ||
+            is_elsewhere(node, desc, decision, i, out->count == 0))
+            out->segs[out->count++] = node->found[i].seg;
+    }
+    return LEAT_OK;
+}
+
+/* SUBTLE: what is not here may be on other nodes, which drop what the log does not know.
+ *  1. The row of segment 4 is damaged on the owner's disk. Its log has 0 to 3 and 5 to 7.
+ *  2. Others ask what is to become of their copies of 4. The log has no such segment: they are one too many.
+ *  3. They are dropped, and with them what every node but the owner had.
+ * So such a log is not whole (leat_hosted.older_follow), until they have come. */
+static void holes_tell(struct leat_segment *const *segs, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        const struct leat_log_ref *ref = &segs[i]->log;
+        uint64_t first = segs[i - 1]->id.v + 1, end = segs[i]->id.v;
+        if (first == end) continue;
+        leat_diary_warn("log %u/%u/%u: segments %llu to %llu are not here: unless offsets jumped "
+                        "there, other nodes are asked for them",
+                        ref->stream, ref->streamlet, ref->log, (unsigned long long)first,
+                        (unsigned long long)end - 1);
+    }
+}
+
+/* Where it goes on. */
+static struct leat_log_tail tail_of(const struct leat_node *node,
+                                    const struct leat_log_decision *decision,
+                                    const struct here *here, uint32_t copies)
+{
+    struct leat_log_tail tail = {0};
+    const struct leat_segment *last = here->count > 0 ? here->segs[here->count - 1] : NULL;
+    if (decision->kind != LEAT_DECIDED_TAIL) {
+        tail.stands_in = true;
+        tail.next_segment = here->highest_segment == UINT64_MAX ? 0 : here->highest_segment + 1;
+        tail.next_offset = last != NULL ? last->next_offset : 0;
+        return tail;
+    }
+    tail.next_segment = decision->tail.segment == UINT64_MAX ? 0 : decision->tail.segment + 1;
+    tail.next_offset = decision->tail.next_offset;
+    tail.jumped = decision->tail.jumped;
+    if (!tail.jumped && tail.next_segment > 0) {
+        /* An earlier version's cut added an entry: the chain goes on from what lies there. */
+        bool there = last != NULL && last->id.v == decision->tail.segment;
+        tail.previous = there ? last->extent : decision->tail.extent;
+    }
+    /* What is missing in front may not have come yet from where it was before. */
+    bool asks = node->options.cluster.node_address != NULL && here->count > 0;
+    tail.holes = asks && copies > 1 && leat_takeover_has_holes(here->segs, here->count);
+    tail.older_follow = tail.holes || (asks && here->segs[0]->id.v > 0);
+    if (tail.holes) holes_tell(here->segs, here->count);
+    return tail;
+}
+
+/* What is missing may come back: then the next start decides. */
+static void waits_tell(struct leat_node *node, struct leat_hosted *hosted, const char *why)
+{
+    const struct leat_stream_desc *desc = hosted->stream->desc;
+    struct leat_log_ref ref = hosted->ref;
+    leat_log_set_state(hosted->log, LEAT_LOG_WAITING, why);
+    leat_node_complain(node,
+                       "stream \"%s\", streamlet %u, log %u waits: %s. Reads go on, appends are "
+                       "refused; if the data can't come back: leat log recover %s --streamlet %u "
+                       "--log %u --accept-loss",
+                       desc->name, ref.streamlet, ref.log, why, desc->name, ref.streamlet, ref.log);
+}
+
+/* The store names segments, without a stream's name; this is what an operator goes by. Whether some are missing in
+ * front is known when what the log begins with has been read. */
+void leat_adopt_damage_tell(struct leat_core *core, struct leat_hosted *hosted)
+{
+    const struct leat_log_ref *ref = &hosted->ref;
+    const char *name = hosted->stream->desc->name;
+    char why[256];
+    if (leat_log_trouble(hosted->log, why, sizeof why) == LEAT_OK && !LEAT_BUG(DAMAGE_CRIED)) {
+        hosted->damage_untold = !leat_log_front_known(hosted->log);
+        return;
+    }
+    hosted->damage_untold = false;
+    core->damaged_sum.what = "logs have segments that are missing or damaged (leat cluster status)";
+    leat_diary_summed(
+        &core->damaged_sum, leat_core_now(core), LEAT_DIARY_ERROR,
+        "stream \"%s\", streamlet %u, log %u: %s. It takes appends, and the rest can be "
+        "read. Put the file back from a copy and restart; if that can't be: leat log "
+        "recover %s --streamlet %u --log %u --accept-loss",
+        name, ref->streamlet, ref->log, why, name, ref->streamlet, ref->log);
+}
+
+static leat_err log_make(struct leat_node *node, struct leat_core *core, struct leat_stream *stream,
+                         const struct leat_log_decision *decision, struct here *here)
+{
+    struct leat_log_tail tail = tail_of(node, decision, here, stream->desc->settings.copies);
+    struct leat_epoch epoch = decision->epoch.v != 0
+                                  ? decision->epoch
+                                  : stream->desc->streamlets[decision->log.streamlet].epoch;
+    struct leat_hosted *hosted;
+    leat_err rc = leat_hosted_create(core, stream, decision->log, epoch, here->segs, here->count,
+                                     &tail, &hosted);
+    if (rc != LEAT_OK) return rc;
+    hosted->older_asked = tail.older_follow;
+    hosted->older_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
+    hosted->highest_segment = here->highest_segment;
+    hosted->highest_offset = here->highest_offset;
+    if (decision->kind == LEAT_DECIDED_TAIL) {
+        leat_adopt_damage_tell(core, hosted);
+        return LEAT_OK;
+    }
+    hosted->segs = here->segs; /* it has them now */
+    hosted->seg_count = here->count;
+    here->segs = NULL;
+    waits_tell(node, hosted, decision->why);
+    return LEAT_OK;
+}
+
+/* Nothing of it is here or was ever told: it may as well be made later. */
+static bool is_fresh(const struct leat_stream *stream, const struct leat_log_decision *decision,
+                     const struct here *here)
+{
+    return here->highest_segment == UINT64_MAX && decision->kind == LEAT_DECIDED_TAIL &&
+           decision->tail.segment == UINT64_MAX && decision->tail.next_offset == 0 &&
+           !decision->tail.jumped && leat_begun_find(stream->begun, decision->log) == NULL;
+}
+
+/* SUBTLE: a start does not fail for what has nothing in it. (1) More logs are made than there is memory for,
+ * by whatever way. (2) While the nodes run, the logs wait. (3) Were a start to end there, so would each other one,
+ * on all nodes, and nobody could delete the streams. So they wait, as they did; those with data were made before. */
+static leat_err fresh_make(struct leat_node *node, struct leat_core *core,
+                           struct leat_stream *stream, const struct leat_log_decision *decision,
+                           struct here *here)
+{
+    const bool room = strcmp(stream->desc->name, LEAT_SETS_STREAM_NAME) == 0 ||
+                      leat_node_heap_admits(node, leat_core_now(core));
+    leat_err rc = room ? log_make(node, core, stream, decision, here) : LEAT_E_NO_MEMORY;
+    if (rc != LEAT_E_NO_MEMORY && rc != LEAT_E_TOO_MANY) return rc;
+    if (!stream->logs_missing)
+        leat_diary_summed(&core->wait_sum, leat_core_now(core), LEAT_DIARY_INFO,
+                          "logs of stream \"%s\" wait for memory that segments give back",
+                          stream->desc->name);
+    stream->logs_missing = core->logs_missing = true;
+    return LEAT_OK;
+}
+
+static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
+                          struct leat_stream *stream, const struct leat_log_decision *decision,
+                          size_t first, size_t end, bool fresh, struct leat_error *error)
+{
+    const struct leat_stream_desc *desc = stream->desc;
+    if (decision->left && fresh) return LEAT_OK;
+    if (decision->left) { /* recovery may have given it to this node by now */
+        stream->logs_missing = core->logs_missing = true;
+        return LEAT_OK;
+    }
+    if (decision->kind == LEAT_DECIDED_WAIT &&
+        leat_adopt_awaits_tail(node, stream, decision->log)) {
+        if (fresh) return LEAT_OK;
+        leat_takeover_ask(core, leat_begun_find(stream->begun, decision->log), desc->settings.logs);
+        return LEAT_OK;
+    }
+    struct here here;
+    leat_err rc = here_gather(node, desc, decision, first, end, &here);
+    if (rc == LEAT_OK && is_fresh(stream, decision, &here) == fresh)
+        rc = (fresh ? fresh_make : log_make)(node, core, stream, decision, &here);
+    leat_mem_free(here.segs);
+    if (rc == LEAT_OK) return LEAT_OK;
+    char most[64] = "";
+    if (rc == LEAT_E_TOO_MANY)
+        snprintf(most, sizeof most, ": %d on one core; give it more --cores",
+                 (int)LEAT_CORE_LOGS_MAX);
+    return leat_error_set(error, rc, "stream \"%.64s\", streamlet %u, log %u can't be opened: %s%s",
+                          desc->name, decision->log.streamlet, decision->log.log, leat_err_text(rc),
+                          most);
+}
+
+static leat_err adopt_all(struct leat_node *node, struct leat_core *core, bool fresh,
+                          struct leat_error *error)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < node->decision_count; i++) {
+        const struct leat_log_decision *decision = &node->decisions[i];
+        while (at < node->found_count && leat_log_ref_order(node->fates[at].log, decision->log) < 0)
+            at++;
+        size_t first = at;
+        while (at < node->found_count &&
+               leat_log_ref_order(node->fates[at].log, decision->log) == 0)
+            at++;
+        struct leat_stream *stream = leat_stream_find(core, decision->log.stream);
+        if (stream == NULL) continue; /* deleted between decision and here */
+        if (leat_core_of_log(node, decision->log, stream->desc->settings.logs) != core->index)
+            continue;
+        leat_err rc = adopt_log(node, core, stream, decision, first, at, fresh, error);
+        if (rc != LEAT_OK) return rc;
+    }
+    return LEAT_OK;
+}
+
+leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,
+                            struct leat_error *error)
+{
+    leat_err rc = adopt_all(node, core, false, error);
+    if (rc == LEAT_OK) rc = adopt_all(node, core, true, error);
+    leat_diary_sum_tell(&core->damaged_sum, core->damaged_sum.since_us + LEAT_DIARY_SUM_US);
+    if (rc == LEAT_OK) leat_walk_make_missing(core);
+    return rc;
+}

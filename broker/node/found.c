@@ -1,0 +1,368 @@
+/* What the store found at a start: as the coordinator wants it, and what becomes of each segment by the
+ * coordinator's decision. */
+#include <string.h>
+
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/net/core.h"
+
+/* An operator who accepts a loss has them jump to a multiple of it: docs/recovery.md */
+static const uint64_t OFFSETS_OF_A_JUMP = UINT64_C(1) << 40;
+
+/* ---- marks ---- */
+
+static bool same_log(const struct leat_found *a, const struct leat_found *b)
+{
+    return leat_log_ref_equal(a->seg->log, b->seg->log);
+}
+
+/* SUBTLE: another row of the same segment of the same log.
+ *  1. The power goes before segment 4 is flushed. Here that is the first one that is missing, so it is fetched
+ *     as an older one, into a row of its own.
+ *  2. The next start finds both. A log has each of its segments once.
+ * So where the row of one was damaged, another was fetched, and the first is readable again. */
+static const struct leat_found *twin_of(const struct leat_node *node,
+                                        const struct leat_found *found)
+{
+    const struct leat_found *end = node->found + node->found_count;
+    for (int side = -1; side <= 1; side += 2) {
+        const struct leat_found *other = found + side;
+        bool there = other >= node->found && other < end && same_log(other, found);
+        if (there && other->seg->id.v == found->seg->id.v) return other;
+    }
+    return NULL;
+}
+
+/* A whole one of that segment came from another node: where that ended says nothing of where the log does. */
+static bool is_replaced(const struct leat_node *node, const struct leat_found *found)
+{
+    const struct leat_found *twin = twin_of(node, found);
+    return twin != NULL && twin->kind == LEAT_FOUND_CLOSED &&
+           twin->seg->role != LEAT_SEGMENT_REPLICA;
+}
+
+/* SUBTLE: the lowest says where the log ends, unless a later one of the same owner has records: none gets a trailer
+ * there before the one in front is closed on all its copies (log_may_seal()).
+ *  1. The row of segment 4 says that it was being written, as what closed it never got to the catalogue. 5 to 7 were
+ *     acked, and 7 is open.
+ *  2. A bit flips in 4: it is not closed by its bytes, and is a mark, the lowest.
+ *  3. Did the log end there 5 to 7 would be dropped. */
+static bool went_on(const struct leat_found *found, size_t count, size_t at)
+{
+    const struct leat_segment *seg = found[at].seg;
+    for (size_t i = at + 1; i < count; i++) {
+        const struct leat_segment *later = found[i].seg;
+        if (found[i].kind != LEAT_FOUND_LOST && later->id.v > seg->id.v &&
+            later->epoch.v == seg->epoch.v && later->version >= seg->version &&
+            found[i].scan.next_offset > found[i].scan.base_offset)
+            return true;
+    }
+    return false;
+}
+
+static const struct leat_found *mark_of_log(const struct leat_node *node,
+                                            const struct leat_found *found, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (found[i].kind == LEAT_FOUND_MARK && !is_replaced(node, &found[i]) &&
+            !went_on(found, count, i))
+            return &found[i];
+    return NULL;
+}
+
+static void marks_of_log(const struct leat_node *node, const struct leat_found *found, size_t count,
+                         struct leat_log_marks *marks)
+{
+    const struct leat_found *mark = mark_of_log(node, found, count);
+    memset(marks, 0, sizeof *marks);
+    marks->log = found[0].seg->log;
+    marks->highest_segment = found[count - 1].seg->id.v;
+    for (size_t i = 0; i < count; i++) {
+        const struct leat_segment *seg = found[i].seg;
+        switch (found[i].kind) {
+        case LEAT_FOUND_CLOSED:
+            marks->has_closed = true;
+            marks->closed_segment = seg->id.v;
+            marks->closed_extent = seg->extent;
+            marks->closed_next_offset = seg->next_offset;
+            break;
+        case LEAT_FOUND_MARK:
+            break;
+        case LEAT_FOUND_LOST:
+            marks->lost = true;
+            if (marks->why[0] == '\0') memcpy(marks->why, found[i].why, sizeof marks->why);
+            break;
+        }
+    }
+    if (mark == NULL) return;
+    marks->has_mark = true;
+    marks->mark_segment = mark->seg->id.v;
+    marks->mark_epoch = mark->seg->epoch;
+    marks->mark_version = mark->seg->version;
+    marks->mark_extent = (struct leat_extent){mark->scan.bytes, mark->scan.crc};
+    marks->mark_next_offset = mark->scan.next_offset;
+    marks->mark_only_start = leat_scan_only_start(&mark->scan);
+    const struct leat_extent *named = &mark->scan.previous;
+    marks->predecessor_matches = named->bytes == 0;
+    for (size_t i = 0; i < count && named->bytes != 0; i++)
+        if (found[i].kind == LEAT_FOUND_CLOSED && found[i].seg->id.v + 1 == mark->seg->id.v &&
+            found[i].seg->extent.bytes == named->bytes && found[i].seg->extent.crc == named->crc)
+            marks->predecessor_matches = true;
+}
+
+leat_err leat_found_marks(struct leat_node *node, struct leat_error *error)
+{
+    node->found = leat_store_found(node->store, &node->found_count);
+    size_t logs = 0;
+    for (size_t i = 0; i < node->found_count; i++)
+        if (i == 0 || !same_log(&node->found[i - 1], &node->found[i])) logs++;
+    node->marks = leat_mem_calloc(LEAT_MEM_BROKER, logs + 1, sizeof *node->marks);
+    if (node->marks == NULL)
+        return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the marks of %zu logs", logs);
+    for (size_t i = 0; i < node->found_count;) {
+        size_t end = i + 1;
+        while (end < node->found_count && same_log(&node->found[i], &node->found[end]))
+            end++;
+        marks_of_log(node, &node->found[i], end - i, &node->marks[node->mark_count++]);
+        i = end;
+    }
+    return LEAT_OK;
+}
+
+/* ---- what becomes of each segment ---- */
+
+static const struct leat_log_decision *decision_find(const struct leat_node *node,
+                                                     struct leat_log_ref ref)
+{
+    size_t low = 0, high = node->decision_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = leat_log_ref_order(node->decisions[middle].log, ref);
+        if (order == 0) return &node->decisions[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static void sort_decisions(struct leat_node *node)
+{
+    /* Handed over per stream and in order as a rule; insertion sort then only looks. */
+    for (size_t i = 1; i < node->decision_count; i++) {
+        struct leat_log_decision moved = node->decisions[i];
+        size_t at = i;
+        for (; at > 0 && leat_log_ref_order(node->decisions[at - 1].log, moved.log) > 0; at--)
+            node->decisions[at] = node->decisions[at - 1];
+        if (at != i) node->decisions[at] = moved;
+    }
+}
+
+/* This copy alone says where its log ends: what lies behind that, and is no whole write, was torn, and acked to nobody;
+ * or it was acked, and has rotted. */
+static void passed_over_note(struct leat_node *node, const struct leat_found *found)
+{
+    struct leat_segment *seg = found->seg;
+    const struct leat_clock *clock = node->cores[0].env->clock;
+    const struct leat_stream *stream = leat_stream_find(&node->cores[0], seg->log.stream);
+    if (found->kind != LEAT_FOUND_MARK || found->behind_bytes == 0 || stream == NULL) return;
+    seg->passed_bytes = found->behind_bytes; /* in its row, with the cut */
+    leat_diary_summed(
+        &node->passed_sum, clock->now_us(clock->ctx), LEAT_DIARY_WARN,
+        "stream \"%s\", streamlet %u, log %u ends at offset %llu, %u bytes into segment %llu: at "
+        "least %u bytes behind that are no whole write, and are passed over. They were being "
+        "written when "
+        "the power went, and acknowledged to nobody; or they were acknowledged, and the disk has "
+        "damaged "
+        "them: one copy can't tell (docs/operations.md)",
+        stream->desc->name, seg->log.streamlet, seg->log.log,
+        (unsigned long long)found->scan.next_offset, found->scan.bytes,
+        (unsigned long long)seg->id.v, found->behind_bytes);
+}
+
+static bool is_last(const struct leat_node *node, const struct leat_found *found)
+{
+    return found + 1 == node->found + node->found_count || !same_log(found, found + 1);
+}
+
+/* Another owner's, or one's that is not known yet: its word says what becomes of it. */
+static leat_err cut_for_another(struct leat_node *node, const struct leat_found *found,
+                                enum leat_fate *out_fate)
+{
+    *out_fate = LEAT_FATE_REPLICA;
+    leat_store_role_set(node->store, found->seg, LEAT_SEGMENT_REPLICA, found->seg->writer);
+    leat_store_found_park(node->store, found);
+    return LEAT_OK;
+}
+
+/* Segments of a log that no stream has: dropped only where the coordinator is known to have
+ * deleted the stream, i.e. where it has given out higher ids since. */
+static leat_err cut_orphan(struct leat_node *node, const struct leat_found *found, bool known,
+                           enum leat_fate *out_fate)
+{
+    uint32_t highest = atomic_load_explicit(&node->highest_stream, memory_order_relaxed);
+    *out_fate = LEAT_FATE_KEPT;
+    if (known) return cut_for_another(node, found, out_fate); /* went elsewhere meanwhile */
+    if (found->seg->log.stream <= highest) {
+        *out_fate = LEAT_FATE_GONE;
+        return leat_store_forget(node->store, found->seg);
+    }
+    if (found == node->found || !same_log(found - 1, found))
+        leat_node_complain(node,
+                           "segments of stream %u are here, which the coordinator does not know: "
+                           "kept, not served",
+                           found->seg->log.stream);
+    return LEAT_OK;
+}
+
+/* A log that waits: nothing is touched on disk. What is valid of a segment that lost its end can
+ * be read all the same: for this run it counts as closed where it is valid. */
+static leat_err cut_nothing(const struct leat_found *found, enum leat_fate *out_fate)
+{
+    struct leat_segment *seg = found->seg;
+    bool readable = found->kind == LEAT_FOUND_CLOSED;
+    if (!readable && found->scan.started && found->scan.next_offset > found->scan.base_offset &&
+        seg->extent.bytes == found->scan.bytes && (seg->buffer != NULL || seg->file != NULL)) {
+        seg->state = LEAT_SEGMENT_CLOSED;
+        readable = true;
+    }
+    *out_fate = readable ? LEAT_FATE_SERVED : LEAT_FATE_KEPT;
+    return LEAT_OK;
+}
+
+static bool is_the_same(const struct leat_found *a, const struct leat_found *b)
+{
+    return a->kind == b->kind && a->seg->extent.bytes == b->seg->extent.bytes &&
+           a->seg->extent.crc == b->seg->extent.crc;
+}
+
+/* SUBTLE: a part of an older segment is not served where other nodes may have the whole of it.
+ *  1. The row of segment 4 says that it was being written, and its file is damaged in the middle; 5 to 7 are closed.
+ *  2. Served up to there, it counts as closed where that ends: readers of it go on with 5, and nobody tells them.
+ *  3. The other nodes are given copies of that part, as what the log has, and their whole ones count for nothing.
+ * So it is missing, and comes from them as the row of one that is damaged does. Not in front of a jump of offsets:
+ * there nobody names it, and what is left of it is what an operator left. */
+static bool is_on_others(const struct leat_node *node, const struct leat_found *found,
+                         const struct leat_found_fate *fate, const struct leat_tail_record *tail)
+{
+    if (!fate->copied || found->seg->id.v >= tail->segment) return false;
+    const struct leat_found *end = node->found + node->found_count, *next = found + 1;
+    while (next < end && same_log(next, found) && next->seg->id.v == found->seg->id.v)
+        next++;
+    bool there = next < end && same_log(next, found);
+    uint64_t behind = there ? next->seg->base_offset : tail->next_offset;
+    return behind / OFFSETS_OF_A_JUMP == found->scan.next_offset / OFFSETS_OF_A_JUMP;
+}
+
+/* Of two of one segment the whole one. */
+static bool is_better(const struct leat_found *twin, const struct leat_found *found)
+{
+    return twin->seg->rotten != found->seg->rotten ? found->seg->rotten : twin < found;
+}
+
+/* Of two rows of one segment the one that a log which waits does not have. */
+static bool is_second(const struct leat_node *node, const struct leat_found *found)
+{
+    const struct leat_found *twin = twin_of(node, found);
+    if (twin == NULL) return false;
+    bool closed = found->kind == LEAT_FOUND_CLOSED, other = twin->kind == LEAT_FOUND_CLOSED;
+    return closed != other ? other : is_better(twin, found);
+}
+
+static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
+                        struct leat_found_fate *fate)
+{
+    struct leat_segment *seg = found->seg;
+    const struct leat_log_decision *decision = decision_find(node, seg->log);
+    if (decision == NULL) return cut_orphan(node, found, fate->known, &fate->fate);
+    /* SUBTLE: what is left to recovery is not served here for reading meanwhile. (1) For that an open
+     * segment counts as closed; (2) its streamlet gets an owner, so it is handed on as a replica, and
+     * a closed one is no mark; (3) where it was the last mark of the newest version its log waits
+     * for ever, with all its bytes here. */
+    if (decision->kind == LEAT_DECIDED_WAIT && (decision->left || fate->tail_waits)) {
+        /* Recovery has nothing else to go by. */
+        if (fate->known && !fate->copied && is_last(node, found)) passed_over_note(node, found);
+        return cut_for_another(node, found, &fate->fate);
+    }
+    if (decision->kind == LEAT_DECIDED_WAIT && is_second(node, found)) {
+        fate->fate = LEAT_FATE_KEPT; /* a log has each of its segments once */
+        return LEAT_OK;
+    }
+    if (decision->kind == LEAT_DECIDED_WAIT) return cut_nothing(found, &fate->fate);
+    const struct leat_tail_record *tail = &decision->tail;
+    bool none = tail->segment == UINT64_MAX;
+    fate->fate = LEAT_FATE_GONE;
+    if (none || seg->id.v > tail->segment) return leat_store_forget(node->store, seg);
+    fate->fate = LEAT_FATE_SERVED;
+    const struct leat_found *twin = twin_of(node, found);
+    if (found->kind == LEAT_FOUND_CLOSED) {
+        if (twin != NULL && is_better(twin, found) && is_the_same(twin, found)) {
+            fate->fate = LEAT_FATE_GONE;
+            return leat_store_forget(node->store, seg);
+        }
+        return LEAT_OK;
+    }
+    if (found->kind != LEAT_FOUND_LOST && seg->id.v == tail->segment) twin = NULL;
+    fate->twin = twin != NULL;
+    if (twin != NULL && twin->kind == LEAT_FOUND_CLOSED) {
+        fate->fate = LEAT_FATE_GONE;
+        return leat_store_forget(node->store, seg);
+    }
+    if (found->kind == LEAT_FOUND_MARK && seg->id.v == tail->segment && !tail->jumped) {
+        if (tail->extent.bytes == found->scan.bytes) passed_over_note(node, found);
+        return leat_store_cut(node->store, seg, tail->extent, tail->next_offset,
+                              found->scan.max_timestamp_ms);
+    }
+    if (tail->jumped) {
+        /* An operator gave up what is missing; what is valid of this segment stays readable. */
+        struct leat_extent valid = {found->scan.bytes, found->scan.crc};
+        if (found->scan.started && found->scan.next_offset > found->scan.base_offset &&
+            leat_store_cut(node->store, seg, valid, found->scan.next_offset,
+                           found->scan.max_timestamp_ms) == LEAT_OK)
+            return LEAT_OK;
+        fate->fate = LEAT_FATE_GONE;
+        return leat_store_forget(node->store, seg);
+    }
+    /* Older and damaged: what is missing of it makes its own offsets unavailable, no more. */
+    fate->fate = LEAT_FATE_KEPT;
+    if (seg->state == LEAT_SEGMENT_OPEN && is_on_others(node, found, fate, tail)) return LEAT_OK;
+    return cut_nothing(found, &fate->fate);
+}
+
+void leat_found_fates(struct leat_node *node)
+{
+    node->fates = leat_mem_calloc(LEAT_MEM_BROKER, node->found_count + 1, sizeof *node->fates);
+    for (size_t i = 0; node->fates != NULL && i < node->found_count; i++) {
+        struct leat_log_ref ref = node->found[i].seg->log;
+        const struct leat_stream *stream = leat_stream_find(&node->cores[0], ref.stream);
+        bool known = stream != NULL && !stream->deleted;
+        node->fates[i].known = known;
+        node->fates[i].copied = known && node->options.cluster.node_address != NULL &&
+                                stream->desc->settings.copies > 1;
+        node->fates[i].tail_waits = known && leat_adopt_awaits_tail(node, stream, ref);
+    }
+}
+
+leat_err leat_found_cut(struct leat_node *node)
+{
+    leat_err rc = LEAT_OK;
+    sort_decisions(node);
+    node->passed_sum.what = "logs end in front of bytes that are no whole write";
+    if (node->fates == NULL) rc = LEAT_E_NO_MEMORY;
+    for (size_t i = 0; rc == LEAT_OK && i < node->found_count; i++) {
+        struct leat_found_fate *fate = &node->fates[i];
+        fate->log = node->found[i].seg->log;
+        fate->segment = node->found[i].seg->id.v;
+        fate->next_offset = node->found[i].kind == LEAT_FOUND_CLOSED
+                                ? node->found[i].seg->next_offset
+                                : node->found[i].scan.next_offset;
+        rc = cut_one(node, &node->found[i], fate);
+    }
+    leat_diary_sum_tell(&node->passed_sum, node->passed_sum.since_us + LEAT_DIARY_SUM_US);
+    if (rc == LEAT_OK) rc = leat_store_cut_done(node->store);
+    if (rc != LEAT_OK)
+        leat_error_set(&node->error, rc, "can't close the segments that were open at the end: %s",
+                       leat_err_text(rc));
+    return rc;
+}

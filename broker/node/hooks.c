@@ -1,0 +1,18 @@
+/* Who does what parts below tell of. */
+#include "broker/data/fetch.h"
+#include "broker/net/core.h"
+#include "broker/ownership/takeover.h"
+
+const struct leat_core_hooks leat_core_hooks = {
+    .request = leat_peer_call,
+    .drained = leat_fetch_undefer,
+    .acked = leat_fetch_on_acked,
+    .room = leat_append_on_room,
+    .sets_attach = leat_sets_attach,
+    .sets_made = leat_sets_log_made,
+    .damaged = leat_mend_ask,
+    .front_known = leat_adopt_damage_tell,
+    .older = leat_takeover_older,
+    .part_gone = leat_move_part_gone,
+    .released = leat_walk_log_released,
+};

@@ -1,0 +1,116 @@
+/* A node stops: its cores one after the other, each its logs; then all is flushed. */
+#include "base/assert.h"
+#include "base/diary.h"
+#include "broker/data/fetch.h"
+#include "broker/net/core.h"
+
+static void stop_deliver_core(void *actor, struct leat_mail *mail);
+static void stop_deliver_flush(void *actor, struct leat_mail *mail);
+static void stop_deliver_ending(void *actor, struct leat_mail *mail);
+
+static void stop_deliver_end(void *actor, struct leat_mail *mail)
+{
+    struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, stop_mail);
+    (void)actor;
+    if (node->rc != LEAT_OK) leat_diary_error("the last flush failed: %s", leat_err_text(node->rc));
+    node->options.on_stopped(node->options.owner, node->rc);
+}
+
+/* SUBTLE: a log that has stopped still gives memory back. (1) All logs have stopped, and the store flushes
+ * what there is. (2) Memory is short meanwhile, so it wants a segment evicted, and the log asks for that.
+ * (3) The flush ends, the node with it, and the log is destroyed with its question still under way. */
+void leat_core_ending(struct leat_core *core)
+{
+    struct leat_node *node = core->node;
+    for (uint32_t i = 0; core->hosted != NULL && i <= core->hosted_mask; i++)
+        for (struct leat_hosted *hosted = core->hosted[i]; hosted != NULL;
+             hosted = hosted->hash_next)
+            if (hosted->log != NULL && !leat_log_rest(hosted->log))
+                return; /* the answer makes another turn */
+    core->ending = false;
+    if (++node->walk_core < node->options.cores)
+        leat_core_mail(core, node->walk_core, &node->stop_mail, stop_deliver_ending);
+    else
+        leat_core_mail(core, 0, &node->stop_mail, stop_deliver_end);
+}
+
+static void stop_deliver_ending(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    (void)mail;
+    core->ending = true; /* goes on at this turn's end */
+}
+
+static void stop_on_flushed(void *arg, leat_err rc)
+{
+    struct leat_node *node = arg;
+    const struct leat_post *post = node->options.store_env->post;
+    node->rc = rc;
+    node->walk_core = 0;
+    node->stop_mail.deliver = stop_deliver_ending;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &node->stop_mail);
+}
+
+static void stop_deliver_flush(void *actor, struct leat_mail *mail)
+{
+    struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, stop_mail);
+    (void)actor;
+    leat_store_flush_all(node->store, stop_on_flushed, node);
+}
+
+/* Cores stop one after the other; core 0, which talks to the outside, first. */
+static void stop_next(struct leat_core *core)
+{
+    struct leat_node *node = core->node;
+    node->walk_core++;
+    if (node->walk_core < node->options.cores)
+        leat_core_mail(core, node->walk_core, &node->stop_mail, stop_deliver_core);
+    else
+        leat_core_mail(core, LEAT_ACTOR_STORE, &node->stop_mail, stop_deliver_flush);
+}
+
+static void logs_stopped(struct leat_core *core)
+{
+    LEAT_ASSERT(core->stopping && !core->stopped);
+    core->stopped = true;
+    leat_timer_stop(&core->timers, &core->tick);
+    leat_peer_close_all(core);
+    stop_next(core);
+}
+
+static void stop_deliver_core(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    (void)mail;
+    core->stopping = true;
+    core->on_logs_stopped = logs_stopped;
+    leat_fetch_stop(core);
+    /* One more than there are logs: none may end the count while it is still being made. */
+    core->logs_to_stop = 1;
+    for (uint32_t i = 0; i <= core->hosted_mask; i++) {
+        for (struct leat_hosted *hosted = core->hosted[i], *next; hosted != NULL; hosted = next) {
+            next = hosted->hash_next;
+            if (hosted->drained && hosted->give_up == NULL) continue; /* stopped for a move */
+            core->logs_to_stop++;
+            if (hosted->going) continue; /* being deleted or made anew: that tells when done */
+            leat_core_log_stop(core, hosted);
+        }
+    }
+    leat_core_log_stopped(core);
+}
+
+void leat_node_stop(struct leat_node *node)
+{
+    struct leat_core *core = &node->cores[0];
+    if (node->stopping) return;
+    node->stopping = true;
+    node->walk_core = 0;
+    if (node->up) {
+        leat_core_mail(core, 0, &node->stop_mail, stop_deliver_core);
+        return;
+    }
+    /* Not up: no log was made, nothing is to be parked. */
+    for (uint32_t i = 0; i < node->options.cores; i++)
+        node->cores[i].stopped = true;
+    leat_core_mail(core, LEAT_ACTOR_STORE, &node->stop_mail, stop_deliver_flush);
+}

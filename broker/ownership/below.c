@@ -1,0 +1,253 @@
+/* Both sides of LOG_BELOW: see below.h. */
+#include "broker/ownership/below.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "broker/net/core.h"
+#include "broker/ownership/handover.h"
+
+/* ---- what is found ---- */
+
+/* SUBTLE: the later owner's is right, however few have it.
+ *  1. X's segment 5 of epoch 3 is on X and B, and both are away. An operator gives it up: Y, in epoch 4, begins
+ *     a segment 5 of its own where offsets jumped to, and acks.
+ *  2. Y's segment 6 is lost, and given up. X and B are back. What is left in front of the second jump is
+ *     segment 5: X's on two nodes, Y's on one.
+ *  3. Did more nodes win, what Y acked in segment 5 would be dropped, and what was given up be there again.
+ * Whoever owns a log later has seen where its end was decided: an older epoch's segment of that number has
+ * nothing that counts. */
+void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t epoch,
+                    struct leat_extent extent)
+{
+    if (extent.bytes < LEAT_ENTRY_HEADER_BYTES || extent.bytes > LEAT_SEGMENT_BYTES_MAX) return;
+    bool same = found->count > 0 && segment == found->segment;
+    if (found->count > 0 && segment < found->segment) return;
+    if (same && epoch < found->epoch) return;
+    if (!same || epoch > found->epoch) found->count = 0;
+    found->segment = segment;
+    found->epoch = epoch;
+    for (uint32_t i = 0; i < found->count; i++) {
+        struct leat_below_candidate *candidate = &found->candidates[i];
+        if (candidate->extent.bytes != extent.bytes || candidate->extent.crc != extent.crc)
+            continue;
+        candidate->nodes++;
+        return;
+    }
+    if (found->count == LEAT_BELOW_CANDIDATES_MAX) return;
+    found->candidates[found->count++] = (struct leat_below_candidate){extent, 1};
+}
+
+/* Of one epoch: one owner wrote both, so the longer one begins with the shorter. Nothing behind a jump names
+ * either. The log's owner made as many copies as were wanted of the one, and had those of an attempt that came
+ * to nothing dropped where it heard of them; in doubt nothing that somebody was shown is to be missing. */
+static uint32_t best(const struct leat_below_found *found)
+{
+    uint32_t at = 0;
+    LEAT_ASSERT_CMP(found->count, >, 0);
+    for (uint32_t i = 1; i < found->count; i++) {
+        const struct leat_below_candidate *it = &found->candidates[i],
+                                          *that = &found->candidates[at];
+        if (it->nodes > that->nodes ||
+            (it->nodes == that->nodes && it->extent.bytes > that->extent.bytes))
+            at = i;
+    }
+    return at;
+}
+
+struct leat_extent leat_below_best(const struct leat_below_found *found)
+{
+    return found->candidates[best(found)].extent;
+}
+
+bool leat_below_pass(struct leat_below_found *found)
+{
+    if (found->count < 2) return false;
+    found->candidates[best(found)] = found->candidates[found->count - 1];
+    found->count--;
+    return true;
+}
+
+struct look {
+    uint64_t segment;
+    struct leat_below_found *found;
+};
+
+static void look_see(void *arg, const struct leat_replica_info *info)
+{
+    const struct look *look = arg;
+    if (info->state != LEAT_SEGMENT_CLOSED || info->incomplete || info->damaged) return;
+    if (info->tentative) return; /* the log may never have ended there */
+    if (info->segment.v <= look->segment)
+        leat_below_add(look->found, info->segment.v, info->epoch.v, info->extent);
+}
+
+/* Among this node's replicas. Thread: core 0. */
+static void look_here(struct leat_core *core, struct leat_log_ref ref, uint64_t segment,
+                      struct leat_below_found *found)
+{
+    struct look look = {segment, found};
+    leat_backup_each(core->replicate.backup, &ref, false, look_see, &look);
+}
+
+/* ---- asking ---- */
+
+static void ask_next(struct leat_below *below);
+
+static void answer_read(struct leat_below *below, const struct leat_frame *answer)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+    uint32_t count = leat_msg_read_array(&reader);
+    for (uint32_t i = 0; i < count && !reader.failed; i++) {
+        struct leat_extent extent;
+        uint32_t fields = leat_msg_read_array(&reader);
+        uint64_t segment = leat_msg_read_u64(&reader);
+        extent.bytes = leat_msg_read_u32(&reader);
+        extent.crc = leat_msg_read_u32(&reader);
+        uint32_t epoch = fields > 3 ? leat_msg_read_u32(&reader) : 0;
+        if (fields > 4) leat_msg_skip_n(&reader, fields - 4);
+        if (!reader.failed && fields >= 3 && segment <= below->segment)
+            leat_below_add(&below->found, segment, epoch, extent);
+    }
+}
+
+static void on_answer(struct leat_ask *ask, leat_err rc, const struct leat_frame *answer,
+                      const char *why)
+{
+    struct leat_below *below = ask->owner;
+    (void)why; /* all are asked again */
+    if (rc != LEAT_OK) {
+        below->on_done(below, rc);
+        return;
+    }
+    answer_read(below, answer);
+    ask_next(below);
+}
+
+static void ask_next(struct leat_below *below)
+{
+    struct leat_core *core = below->core;
+    struct leat_error error;
+    struct leat_msg_writer writer;
+    leat_err rc = LEAT_OK;
+    while (below->at < core->members.count) {
+        const struct leat_member *member = core->members.rows[below->at++];
+        if (member->self || member->info.state != LEAT_NODE_UP) continue;
+        leat_msg_writer_init(&writer, below->control, sizeof below->control);
+        leat_msg_write_array(&writer, 2);
+        leat_msg_log_ref_write(&writer, &below->ref);
+        leat_msg_write_u64(&writer, below->segment);
+        LEAT_ASSERT(!writer.overflow);
+        rc = leat_ask_start(core, &below->ask, member->info.incarnation, LEAT_KIND_LOG_BELOW,
+                            below->control, writer.used, &error);
+        if (rc == LEAT_OK) return;
+        break;
+    }
+    below->on_done(below, rc);
+}
+
+static void start_deliver(void *actor, struct leat_mail *mail)
+{
+    (void)actor;
+    ask_next(LEAT_CONTAINER(mail, struct leat_below, mail));
+}
+
+void leat_below_start(struct leat_below *below)
+{
+    struct leat_core *core = below->core;
+    LEAT_ASSERT_CMP(core->index, ==, 0);
+    below->at = 0;
+    below->found = (struct leat_below_found){0};
+    below->ask = (struct leat_ask){.on_done = on_answer, .owner = below};
+    look_here(core, below->ref, below->segment, &below->found);
+    leat_core_mail(core, 0, &below->mail, start_deliver);
+}
+
+/* ---- LOG_BELOW [[stream, streamlet, log], segment], of another node ----
+ *
+ * SUBTLE: an owner of before may have it still as its own, on its way to its replicas. (1) X has segments 0 to
+ * 5, B has 0 to 4; offsets jumped after 5. (2) The log moves to Y, which hears of it first, and asks. (3) Did X
+ * say "nothing", 4 would be the newest: Y goes on from there, and 5 is dropped as one that nobody needs. So
+ * the log's core is asked first, and core 0 behind whatever that has sent. */
+
+struct below_call {
+    struct leat_call call;
+    struct leat_log_ref ref;
+    uint64_t segment;
+    struct leat_below_found found;
+    leat_err rc;
+};
+
+static void call_deliver_back(void *actor, struct leat_mail *mail)
+{
+    struct below_call *below = LEAT_CONTAINER(mail, struct below_call, call.mail);
+    const struct leat_below_found *found = &below->found;
+    (void)actor;
+    if (below->rc != LEAT_OK) {
+        leat_call_refuse(&below->call, below->rc, NULL);
+        return;
+    }
+    struct leat_msg_writer writer;
+    leat_call_writer(below->call.core, &writer);
+    leat_msg_write_array(&writer, found->count);
+    for (uint32_t i = 0; i < found->count; i++) {
+        leat_msg_write_array(&writer, 4);
+        leat_msg_write_u64(&writer, found->segment);
+        leat_msg_write_u64(&writer, found->candidates[i].extent.bytes);
+        leat_msg_write_u64(&writer, found->candidates[i].extent.crc);
+        leat_msg_write_u64(&writer, found->epoch);
+    }
+    leat_call_answer(&below->call, &writer);
+}
+
+static void call_deliver_replicas(void *actor, struct leat_mail *mail)
+{
+    struct below_call *below = LEAT_CONTAINER(mail, struct below_call, call.mail);
+    struct leat_core *core = actor;
+    if (!core->node->up || core->stopping || core->replicate.backup == NULL)
+        below->rc = LEAT_E_STARTING;
+    else if (leat_takeover_is_under_way(core, below->ref))
+        below->rc = LEAT_E_AGAIN;
+    if (below->rc == LEAT_OK) look_here(core, below->ref, below->segment, &below->found);
+    leat_core_mail(core, below->call.core->index, mail, call_deliver_back);
+}
+
+static void call_deliver_home(void *actor, struct leat_mail *mail)
+{
+    struct below_call *below = LEAT_CONTAINER(mail, struct below_call, call.mail);
+    struct leat_core *home = actor;
+    if (leat_hosted_find(home, below->ref) != NULL) below->rc = LEAT_E_AGAIN;
+    leat_core_mail(home, 0, mail, call_deliver_replicas);
+}
+
+void leat_call_below(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct below_call *below = leat_call_create(peer, frame, sizeof *below);
+    if (below == NULL) return;
+    struct leat_core *core = peer->core;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    leat_msg_log_ref_read(&reader, &below->ref);
+    below->segment = leat_msg_read_u64(&reader);
+    if (reader.failed || fields < 2) {
+        leat_call_refuse(
+            &below->call, LEAT_E_INVALID,
+            "the control body of log below is not [[stream, streamlet, log], segment]");
+        return;
+    }
+    const struct leat_stream *stream = leat_stream_find(core, below->ref.stream);
+    if (stream == NULL) {
+        bool gone = below->ref.stream <= core->stream_seen;
+        leat_call_refuse(&below->call, gone ? LEAT_E_UNKNOWN_STREAM : LEAT_E_STARTING, NULL);
+        return;
+    }
+    if (below->ref.streamlet >= stream->desc->streamlet_count ||
+        below->ref.log >= stream->desc->settings.logs) {
+        leat_call_refuse(&below->call, LEAT_E_UNKNOWN_LOG, NULL);
+        return;
+    }
+    uint32_t home = leat_core_of_log(core->node, below->ref, stream->desc->settings.logs);
+    leat_core_mail(core, home, &below->call.mail, call_deliver_home);
+}

@@ -1,0 +1,51 @@
+/* The newest segment of a log at or below one, wherever it is. Private to broker/.
+ *
+ * As a rule each segment's start entry names the one before. Where an operator gave data up none does, and
+ * what is left of the log lies somewhere below, on any nodes: they are all asked (LOG_BELOW). */
+#ifndef LEAT_BROKER_OWNERSHIP_BELOW_H
+#define LEAT_BROKER_OWNERSHIP_BELOW_H
+
+#include "broker/net/members.h"
+
+enum { LEAT_BELOW_CANDIDATES_MAX = 4, LEAT_BELOW_BYTES_MAX = 48 };
+
+/* Whole closed replicas of one segment, by what they are: all are the same, but for some that attempts of
+ * recovery made which came to nothing, and some of owners whose end was decided in front of it. */
+struct leat_below_found {
+    uint64_t segment;
+    uint32_t epoch; /* of the owner that wrote it */
+    uint32_t count; /* of candidates; 0: there is none */
+    struct leat_below_candidate {
+        struct leat_extent extent;
+        uint32_t nodes; /* that have it */
+    } candidates[LEAT_BELOW_CANDIDATES_MAX];
+};
+
+/* Caller's storage until on_done. */
+struct leat_below {
+    struct leat_core *core; /* 0 */
+    struct leat_log_ref ref;
+    uint64_t segment; /* this one, or an older one */
+    /** Once, never inside leat_below_start(). LEAT_OK: this node and every other one that is up has
+     * answered. Else one has not, or still has the log as its own: ask again. */
+    void (*on_done)(struct leat_below *below, leat_err rc);
+    void *owner;
+    struct leat_below_found found;
+    /* its own */
+    struct leat_mail mail;
+    struct leat_ask ask;
+    uint32_t at; /* of the members, who is asked next */
+    uint8_t control[LEAT_BELOW_BYTES_MAX];
+};
+/** Thread: core 0. */
+void leat_below_start(struct leat_below *below);
+/** A node says that it has a whole closed replica of that. Only the newest segment stays, and of that the
+ * latest epoch. What no segment can be is passed over. */
+void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t epoch,
+                    struct leat_extent extent);
+/** Which of them most nodes have; of two that as many have the longer one. found.count is not 0. */
+struct leat_extent leat_below_best(const struct leat_below_found *found);
+/** No node gives that one out: the next best. False: there is none. */
+bool leat_below_pass(struct leat_below_found *found);
+
+#endif

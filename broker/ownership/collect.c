@@ -1,0 +1,573 @@
+/* Recovery, as the leading coordinator asks for it: what this node holds of logs without a living
+ * owner, and copies of where they end. All on core 0, where the replicas are.
+ *
+ * First the fence, then the look: leat_backup_fence() revokes the memory that the dead could still
+ * write into, whatever the transport, and has what is open moved into private copies. What is told
+ * here holds therefore every byte that was or will ever be acked by them. */
+#include "broker/ownership/collect.h"
+#include "base/bug.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/net/core.h"
+#include "broker/ownership/thin.h"
+
+enum {
+    BLOCK_BYTES = 4096,
+    ROWS_FIRST = 64,
+    LOOK_TRIES = 100,
+    LOOK_AGAIN_US = 10 * 1000,
+    FENCE_LATE_US = 20 * 1000
+};
+
+/* ---- collecting ---- */
+
+struct collecting {
+    struct leat_node *node;
+    struct leat_collect *collect;
+    const struct leat_collect_log **logs; /* by reference */
+    unsigned fences;                      /* under way, and one more while they are started */
+    struct leat_replica_row *rows;
+    struct leat_segment_place {
+        struct leat_file *file;
+        uint64_t offset;
+        uint64_t look; /* handle: it may begin with where its log ends */
+    } * places;        /* of rows whose start entry has to be read, or more */
+    size_t count, room, reading;
+    struct leat_timer timer;
+    unsigned tries; /* of a look */
+    uint64_t begun_us, fenced_us;
+    leat_err rc;
+    struct leat_disk_io io;
+    uint8_t *bytes_raw;
+    uint32_t bytes_room;
+};
+
+static int log_order(const void *left, const void *right)
+{
+    const struct leat_collect_log *const *a = left, *const *b = right;
+    return leat_log_ref_order((*a)->log, (*b)->log);
+}
+
+static const struct leat_collect_log *log_find(const struct collecting *it, struct leat_log_ref ref)
+{
+    size_t low = 0, high = it->collect->log_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = leat_log_ref_order(it->logs[middle]->log, ref);
+        if (order == 0) return it->logs[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+/* Whether the last answer was to the same question, with as many replicas: it is asked again and again while a log
+ * waits. */
+static bool told_before(struct collecting *it)
+{
+    const struct leat_collect *collect = it->collect;
+    uint64_t counts[] = {collect->crashed_count, collect->log_count, it->count, (uint64_t)it->rc};
+    uint32_t crc = leat_crc32c(0, counts, sizeof counts);
+    for (size_t i = 0; i < collect->crashed_count; i++)
+        crc = leat_crc32c(crc, &collect->crashed[i].incarnation,
+                          sizeof collect->crashed[i].incarnation);
+    uint64_t told = (uint64_t)crc | 1ull << 32; /* 0: nothing was told yet */
+    bool before = it->node->collect_told == told;
+    it->node->collect_told = told;
+    return before;
+}
+
+static void collect_end(struct collecting *it)
+{
+    struct leat_collect *collect = it->collect;
+    const struct leat_post *post = it->node->cores[0].env->post;
+    leat_diary(told_before(it) ? LEAT_DIARY_DEBUG : LEAT_DIARY_INFO,
+               "recovery %08" PRIx32 ": fenced %zu incarnations in %" PRIu64
+               " us here, found %zu replicas of %zu logs in %" PRIu64 " us%s%s",
+               (uint32_t)collect->attempt, collect->crashed_count, it->fenced_us - it->begun_us,
+               it->count, collect->log_count, leat_core_now(&it->node->cores[0]) - it->fenced_us,
+               it->rc == LEAT_OK ? "" : ": ", it->rc == LEAT_OK ? "" : leat_err_text(it->rc));
+    collect->rc = it->rc;
+    if (it->rc == LEAT_OK) {
+        collect->rows = it->rows;
+        collect->row_count = it->count;
+    } else {
+        leat_mem_free(it->rows);
+    }
+    leat_mem_free(it->places);
+    leat_mem_free(it->bytes_raw);
+    leat_mem_free(it->logs);
+    leat_mem_free(it);
+    leat_collected(post, collect);
+}
+
+static bool collect_wanted(void *arg, struct leat_log_ref log)
+{
+    return log_find(arg, log) != NULL;
+}
+
+static bool row_room(struct collecting *it)
+{
+    if (it->count < it->room) return true;
+    size_t room = it->room == 0 ? ROWS_FIRST : 2 * it->room;
+    void *rows = leat_mem_realloc(LEAT_MEM_BROKER, it->rows, room, sizeof *it->rows);
+    if (rows != NULL) it->rows = rows;
+    void *places = leat_mem_realloc(LEAT_MEM_BROKER, it->places, room, sizeof *it->places);
+    if (places != NULL) it->places = places;
+    if (rows == NULL || places == NULL) return false;
+    it->room = room;
+    return true;
+}
+
+static bool begins_with(const struct leat_replica_info *info, struct leat_extent extent)
+{
+    const struct leat_segment *seg = info->seg;
+    struct leat_scan scan;
+    if (info->extent.bytes == extent.bytes && info->extent.crc == extent.crc) return true;
+    for (unsigned i = 0; i < LEAT_BEGINS_MAX && extent.bytes != 0; i++)
+        if (info->begins[i].bytes == extent.bytes && info->begins[i].crc == extent.crc) return true;
+    if (seg->buffer == NULL || info->extent.bytes < extent.bytes) return false;
+    leat_scan_segment(seg->buffer, extent.bytes, &scan);
+    return scan.started && scan.bytes == extent.bytes && scan.crc == extent.crc;
+}
+
+/* What it is to begin with, where it is of the segment in which its log was decided to end. Of an opened log what
+ * its own epoch wrote begins behind that. */
+static struct leat_extent end_wanted(const struct leat_log_record *record, uint64_t segment,
+                                     struct leat_epoch epoch)
+{
+    const struct leat_tail_record *end = leat_log_decided(record);
+    bool own = record->opened && epoch.v == record->stamp_epoch.v;
+    return end == NULL || own || end->segment != segment ? (struct leat_extent){0, 0} : end->extent;
+}
+
+static void collect_see(void *arg, const struct leat_replica_info *info)
+{
+    struct collecting *it = arg;
+    const struct leat_log_record *record = &log_find(it, info->log)->record;
+    if (info->incomplete || it->rc != LEAT_OK) return;
+    if (!info->damaged && !info->mark && info->state != LEAT_SEGMENT_CLOSED) return;
+    if (!row_room(it)) {
+        it->rc = LEAT_E_NO_MEMORY;
+        return;
+    }
+    if (info->damaged) {
+        it->places[it->count] = (struct leat_segment_place){0};
+        it->rows[it->count++] = (struct leat_replica_row){.log = info->log,
+                                                          .segment = info->segment.v,
+                                                          .kind = LEAT_REPLICA_LOST,
+                                                          .epoch = info->epoch,
+                                                          .version = info->version};
+        return;
+    }
+    struct leat_extent end = end_wanted(record, info->segment.v, info->epoch);
+    it->places[it->count] = (struct leat_segment_place){0};
+    if (info->state == LEAT_SEGMENT_PARKED && info->only_start)
+        it->places[it->count] =
+            (struct leat_segment_place){info->seg->file, info->seg->file_offset, 0};
+    bool holds = end.bytes != 0 && begins_with(info, end);
+    if (end.bytes != 0 && !holds) it->places[it->count].look = info->handle;
+    it->rows[it->count++] = (struct leat_replica_row){
+        .log = info->log,
+        .segment = info->segment.v,
+        .kind = info->mark ? LEAT_REPLICA_MARK : LEAT_REPLICA_CLOSED,
+        .epoch = info->epoch,
+        .version = info->version,
+        .extent = info->extent,
+        .previous = info->previous,
+        .base_offset = info->base_offset,
+        .next_offset = info->next_offset,
+        .max_timestamp_ms = info->max_timestamp_ms,
+        .only_start = info->mark && info->only_start,
+        .ragged = info->mark && info->ragged,
+        .durable = info->durable,
+        .holds_tail = holds,
+        .tentative = info->tentative,
+    };
+}
+
+static int row_order(const void *left, const void *right)
+{
+    const struct leat_replica_row *a = left, *b = right;
+    int order = leat_log_ref_order(a->log, b->log);
+    if (order != 0) return order;
+    return a->segment < b->segment ? -1 : a->segment > b->segment;
+}
+
+static void rows_thin(struct collecting *it)
+{
+    size_t kept = 0;
+    if (it->count > 0) qsort(it->rows, it->count, sizeof *it->rows, row_order);
+    for (size_t first = 0, end; first < it->count; first = end) {
+        for (end = first;
+             end < it->count && leat_log_ref_order(it->rows[end].log, it->rows[first].log) == 0;)
+            end++;
+        const struct leat_log_record *record = &log_find(it, it->rows[first].log)->record;
+        size_t told = leat_rows_thin(&it->rows[first], end - first, record);
+        memmove(&it->rows[kept], &it->rows[first], told * sizeof *it->rows);
+        kept += told;
+    }
+    it->count = kept;
+}
+
+/* ---- parked without a batch: what it says of the segment before is in the file ---- */
+
+static void starts_read(struct collecting *it);
+
+static uint8_t *bytes_aligned(const struct collecting *it)
+{
+    return (uint8_t *)LEAT_ALIGN_UP((uintptr_t)it->bytes_raw, (uintptr_t)BLOCK_BYTES);
+}
+
+static void on_start_read(struct leat_disk_io *io)
+{
+    struct collecting *it = io->owner;
+    struct leat_replica_row *row = &it->rows[it->reading];
+    struct leat_scan scan = {0};
+    if (io->rc == LEAT_OK && io->done_bytes >= row->extent.bytes)
+        leat_scan_segment(bytes_aligned(it), row->extent.bytes, &scan);
+    if (scan.started && scan.bytes == row->extent.bytes && scan.crc == row->extent.crc) {
+        row->previous = scan.previous;
+        row->base_offset = scan.base_offset;
+        row->only_start = leat_scan_only_start(&scan);
+    } else {
+        /* It can't be told what it follows: it is not told of at all. */
+        row->kind = LEAT_REPLICA_CLOSED;
+        row->extent = (struct leat_extent){0, 0};
+    }
+    it->reading++;
+    starts_read(it);
+}
+
+/* Nearly always one block: a start entry is longer when it has many producers to tell of. */
+static bool bytes_reserve(struct collecting *it, uint32_t bytes)
+{
+    if (it->bytes_room >= bytes) return true;
+    leat_mem_free(it->bytes_raw);
+    it->bytes_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, (size_t)bytes + BLOCK_BYTES);
+    it->bytes_room = it->bytes_raw != NULL ? bytes : 0;
+    return it->bytes_raw != NULL;
+}
+
+static void on_looked(void *arg, bool begins)
+{
+    struct collecting *it = arg;
+    it->rows[it->reading].holds_tail = begins;
+    starts_read(it);
+}
+
+static void on_look_timer(struct leat_timer *timer)
+{
+    starts_read(timer->owner);
+}
+
+/* SUBTLE: nothing is told rather than a part. (1) The only copy with the end of a log is a longer one, and others
+ * use it just now, so it can't be looked at. (2) Every node has answered, and nobody has the end: the log
+ * waits, and an operator accepts the loss. */
+static bool look_start(struct collecting *it)
+{
+    struct leat_core *core = &it->node->cores[0];
+    struct leat_segment_place *place = &it->places[it->reading];
+    const struct leat_replica_row *row = &it->rows[it->reading];
+    struct leat_extent end = end_wanted(&log_find(it, row->log)->record, row->segment, row->epoch);
+    leat_err rc = leat_backup_look(core->replicate.backup, place->look, end, on_looked, it);
+    bool again = rc == LEAT_E_AGAIN || rc == LEAT_E_NO_MEMORY;
+    if (again && ++it->tries < LOOK_TRIES && !core->stopping) {
+        it->timer = (struct leat_timer){.on_expired = on_look_timer, .owner = it};
+        leat_timer_start(&core->timers, &it->timer, LOOK_AGAIN_US);
+        return true;
+    }
+    place->look = 0;
+    it->tries = 0; /* the next copy has as many of its own */
+    if (again) it->rc = rc;
+    return rc == LEAT_OK;
+}
+
+static void starts_read(struct collecting *it)
+{
+    for (; it->rc == LEAT_OK && it->reading < it->count; it->reading++) {
+        if (it->places[it->reading].look != 0 && look_start(it)) return;
+        if (it->places[it->reading].file != NULL) break;
+    }
+    if (it->reading == it->count || it->rc != LEAT_OK) {
+        if (it->rc == LEAT_OK) rows_thin(it);
+        collect_end(it);
+        return;
+    }
+    uint32_t bytes = LEAT_ALIGN_UP(it->rows[it->reading].extent.bytes, BLOCK_BYTES);
+    if (!bytes_reserve(it, bytes)) {
+        it->rc = LEAT_E_NO_MEMORY;
+        collect_end(it);
+        return;
+    }
+    const struct leat_disk *disk = it->node->cores[0].env->disk;
+    it->io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = it->places[it->reading].file,
+        .offset = it->places[it->reading].offset,
+        .buffer = bytes_aligned(it),
+        .bytes = bytes,
+        .on_done = on_start_read,
+        .owner = it,
+    };
+    disk->submit(disk->ctx, &it->io);
+}
+
+static void look(struct collecting *it)
+{
+    leat_backup_collect(it->node->cores[0].replicate.backup, collect_wanted, collect_see, it);
+}
+
+static void on_fenced(void *arg)
+{
+    struct collecting *it = arg;
+    if (--it->fences > 0) return;
+    it->fenced_us = leat_core_now(&it->node->cores[0]);
+    if (it->rc == LEAT_OK && !LEAT_BUG(FENCE_AFTER_LOOK)) look(it);
+    starts_read(it);
+}
+
+static void fences_start(struct collecting *it)
+{
+    const struct leat_collect *collect = it->collect;
+    struct leat_core *core = &it->node->cores[0];
+    it->fences = 1;
+    for (size_t i = 0; i < collect->crashed_count; i++) {
+        const struct leat_crashed_node *crashed = &collect->crashed[i];
+        if (strcmp(crashed->name, core->node->name) == 0) continue;
+        leat_err rc = leat_backup_fence(core->replicate.backup, crashed->name, crashed->incarnation,
+                                        on_fenced, it);
+        if (rc == LEAT_OK)
+            it->fences++;
+        else
+            it->rc = rc;
+    }
+    on_fenced(it);
+}
+
+static void on_fence_timer(struct leat_timer *timer)
+{
+    fences_start(timer->owner);
+}
+
+static void collect_begin(struct leat_core *core, struct leat_collect *collect)
+{
+    struct collecting *it = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *it);
+    if (it != NULL)
+        it->logs = leat_mem_calloc(LEAT_MEM_BROKER, collect->log_count + 1, sizeof *it->logs);
+    if (it == NULL || it->logs == NULL) {
+        leat_mem_free(it);
+        collect->rc = LEAT_E_NO_MEMORY;
+        leat_collected(core->env->post, collect);
+        return;
+    }
+    it->node = core->node;
+    it->collect = collect;
+    it->begun_us = leat_core_now(core);
+    for (size_t i = 0; i < collect->log_count; i++)
+        it->logs[i] = &collect->logs[i];
+    qsort(it->logs, collect->log_count, sizeof *it->logs, log_order);
+    if (LEAT_BUG(FENCE_AFTER_LOOK)) {
+        look(it);
+        it->timer = (struct leat_timer){.on_expired = on_fence_timer, .owner = it};
+        leat_timer_start(&core->timers, &it->timer, FENCE_LATE_US);
+        return;
+    }
+    fences_start(it);
+}
+
+static struct leat_node *node_of(void *actor)
+{
+    return ((struct leat_core *)actor)->node;
+}
+
+static void collect_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_collect *collect = LEAT_CONTAINER(mail, struct leat_collect, mail);
+    if (node_of(actor)->up && core->replicate.backup != NULL && !core->stopping) {
+        collect_begin(core, collect);
+        return;
+    }
+    collect->rc = LEAT_E_STARTING; /* what it found is not looked through yet */
+    leat_collected(core->env->post, collect);
+}
+
+void leat_node_on_collect(void *owner, struct leat_collect *collect)
+{
+    struct leat_node *node = owner;
+    const struct leat_post *post = node->options.coordinator_env->post;
+    collect->mail.deliver = collect_deliver;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &collect->mail);
+}
+
+/* ---- pulling ---- */
+
+struct pulling {
+    struct leat_core *core;
+    struct leat_pull *pull;
+    struct leat_backup_pull backup_pull;
+    struct leat_timer timer;
+    unsigned tries, closed; /* closed: of these, a connection to a source */
+};
+enum { PULL_TRIES = 100, PULL_CLOSED_TRIES = 5, PULL_AGAIN_US = 10 * 1000 };
+
+static void pulling_step(struct pulling *it);
+
+static void pulling_end(struct pulling *it, leat_err rc)
+{
+    struct leat_pull *pull = it->pull;
+    const struct leat_post *post = it->core->env->post;
+    pull->rc = rc;
+    if (rc != LEAT_OK)
+        leat_error_set(&pull->error, rc, "segment %llu can't be had: %s",
+                       (unsigned long long)pull->segment, leat_err_text(rc));
+    leat_timer_stop(&it->core->timers, &it->timer);
+    leat_mem_free(it);
+    leat_pulled(post, pull);
+}
+
+static void pulling_on_timer(struct leat_timer *timer)
+{
+    pulling_step(timer->owner);
+}
+
+static void pulling_later(struct pulling *it, leat_err rc)
+{
+    if (++it->tries == PULL_TRIES || it->core->stopping)
+        pulling_end(it, rc);
+    else
+        leat_timer_start(&it->core->timers, &it->timer, PULL_AGAIN_US);
+}
+
+static void pulling_on_flushed(void *arg, leat_err rc)
+{
+    pulling_end(arg, rc);
+}
+
+/* Sources that are busy are asked again, as long as what is busy here. So is one whose connection broke: a link
+ * is made anew at once, and the log would wait for its recovery's next attempt, half a second. Not for long: one
+ * that stays away is dead, and all other logs of the attempt wait for this. */
+static void pulling_on_pulled(struct leat_backup_pull *backup_pull, leat_err rc)
+{
+    struct pulling *it = backup_pull->owner;
+    bool broke = rc == LEAT_E_CLOSED && ++it->closed < PULL_CLOSED_TRIES;
+    if (rc == LEAT_E_AGAIN || broke)
+        pulling_later(it, rc);
+    else
+        pulling_end(it, rc);
+}
+
+static void sources_fill(struct pulling *it)
+{
+    struct leat_backup_pull *to = &it->backup_pull;
+    to->node_count = 0;
+    for (uint32_t s = 0; s < it->pull->source_count; s++) {
+        for (uint32_t i = 0; i < it->core->members.count; i++) {
+            const struct leat_member *member = it->core->members.rows[i];
+            if (!member->self && strcmp(member->info.name, it->pull->sources[s].node) == 0)
+                to->nodes[to->node_count++] = member->number;
+        }
+    }
+}
+
+static void pulling_step(struct pulling *it)
+{
+    struct leat_backup *backup = it->core->replicate.backup;
+    const struct leat_pull *pull = it->pull;
+    const struct leat_segment_id segment = {pull->segment};
+    bool own = false;
+    for (uint32_t s = 0; s < pull->source_count; s++)
+        own |= strcmp(pull->sources[s].node, it->core->node->name) == 0;
+    if (leat_backup_holds(backup, pull->log, segment, pull->extent) || own) {
+        leat_err rc =
+            leat_backup_flush(backup, pull->log, segment, pull->extent, pulling_on_flushed, it);
+        if (rc == LEAT_E_AGAIN || rc == LEAT_E_NO_MEMORY) pulling_later(it, rc);
+        if (rc == LEAT_OK || rc == LEAT_E_AGAIN || rc == LEAT_E_NO_MEMORY) return;
+    }
+    it->backup_pull = (struct leat_backup_pull){.log = pull->log,
+                                                .segment = segment,
+                                                .extent = pull->extent,
+                                                .next_offset = pull->next_offset,
+                                                .version = pull->version,
+                                                .tentative = !LEAT_BUG(TENTATIVE_COUNTS),
+                                                .on_done = pulling_on_pulled,
+                                                .owner = it};
+    sources_fill(it);
+    leat_err rc = leat_backup_pull(backup, &it->backup_pull);
+    if (rc == LEAT_E_AGAIN)
+        pulling_later(it, rc);
+    else if (rc != LEAT_OK)
+        pulling_end(it, rc);
+}
+
+static void pull_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_pull *pull = LEAT_CONTAINER(mail, struct leat_pull, mail);
+    struct pulling *it = NULL;
+    bool able = node_of(actor)->up && core->replicate.backup != NULL && !core->stopping;
+    if (able) it = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *it);
+    if (it == NULL) {
+        pull->rc = able ? LEAT_E_NO_MEMORY : LEAT_E_STARTING;
+        leat_error_set(&pull->error, pull->rc, "%s", leat_err_text(pull->rc));
+        leat_pulled(core->env->post, pull);
+        return;
+    }
+    it->core = core;
+    it->pull = pull;
+    it->timer = (struct leat_timer){.on_expired = pulling_on_timer, .owner = it};
+    pulling_step(it);
+}
+
+void leat_node_on_pull(void *owner, struct leat_pull *pull)
+{
+    struct leat_node *node = owner;
+    const struct leat_post *post = node->options.coordinator_env->post;
+    pull->mail.deliver = pull_deliver;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &pull->mail);
+}
+
+/* ---- how this node stands ---- */
+
+static void crashed_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_node *node = core->node;
+    (void)mail;
+    /* Also while it stops: an orderly stop would wait for copies that nobody takes from it any more. */
+    if (node->options.on_crashed != NULL) node->options.on_crashed(node->options.owner);
+}
+
+void leat_node_on_standing(void *owner, enum leat_standing standing)
+{
+    struct leat_node *node = owner;
+    const struct leat_post *post = node->options.coordinator_env->post;
+    unsigned before = atomic_exchange_explicit(&node->standing, standing, memory_order_relaxed);
+    if (before == LEAT_STANDING_CRASHED) { /* for good */
+        atomic_store_explicit(&node->standing, before, memory_order_relaxed);
+        return;
+    }
+    if (standing == LEAT_STANDING_ALONE)
+        leat_diary_warn("no other node is heard, this process was stopped for a while, or another "
+                        "node says that "
+                        "this one was declared crashed: nothing is served before the cluster has "
+                        "confirmed that "
+                        "this node is up");
+    if (standing == LEAT_STANDING_CONFIRMED && before == LEAT_STANDING_ALONE)
+        leat_diary_info("the cluster confirms that this node is up");
+    if (standing != LEAT_STANDING_CRASHED) return;
+    leat_diary_error("this node was declared crashed: others have its streamlets by now");
+    node->crashed_mail.deliver = crashed_deliver;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &node->crashed_mail);
+}

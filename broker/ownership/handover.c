@@ -1,0 +1,84 @@
+/* Logs that go: their segments become replicas. See handover.h. */
+#include "broker/ownership/handover.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "broker/net/core.h"
+
+/* ---- giving up ---- */
+
+/* Segments on their way to the backup. */
+struct give_up {
+    struct leat_mail mail;
+    struct leat_node *node;
+    struct leat_list segs; /* by_log */
+    bool copies_idle;      /* its copies are released already */
+};
+
+static void give_up_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct give_up *give_up = LEAT_CONTAINER(mail, struct give_up, mail);
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&give_up->segs)) != NULL) {
+        struct leat_segment *seg = LEAT_CONTAINER(link, struct leat_segment, by_log);
+        leat_err rc = leat_backup_take_own(core->replicate.backup, seg, give_up->node->incarnation);
+        /* A few bytes each. Without them the segment would be nobody's until the next start. */
+        LEAT_ASSERT(rc == LEAT_OK);
+    }
+    leat_mem_free(give_up);
+}
+
+static void give_up_on_idle(void *arg)
+{
+    struct leat_hosted *hosted = arg;
+    struct leat_log *log = hosted->log;
+    struct leat_core *core = hosted->core;
+    struct leat_log_ref ref = hosted->ref;
+    struct give_up *give_up = hosted->give_up;
+    struct leat_segment *seg;
+    while ((seg = leat_log_segment_pop(log)) != NULL) {
+        leat_list_remove(&seg->by_log);
+        leat_list_push_front(&give_up->segs, &seg->by_log);
+        seg->owner_actor = LEAT_ACTOR_CORE_0;
+    }
+    /* What is above forgets them before they are the backup's. */
+    leat_hosted_destroy(hosted);
+    leat_core_mail(core, 0, &give_up->mail, give_up_deliver);
+    if (core->stopping) {
+        leat_core_log_stopped(core);
+        return;
+    }
+    core->node->hooks->released(core, ref);
+}
+
+static void give_up_on_released(void *arg, struct leat_log *log)
+{
+    struct leat_hosted *hosted = arg;
+    (void)log;
+    if (hosted->copies != NULL && !hosted->give_up->copies_idle)
+        leat_primary_log_release(hosted->copies, give_up_on_idle, hosted);
+    else
+        give_up_on_idle(hosted);
+}
+
+void leat_hosted_give_up(struct leat_hosted *hosted)
+{
+    if (hosted->give_up != NULL) return;
+    struct give_up *give_up = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *give_up);
+    /* Committed and applied: there is no way back. */
+    const bool committed_is_applied = give_up != NULL;
+    LEAT_ASSERT(committed_is_applied);
+    give_up->node = hosted->core->node;
+    leat_list_init(&give_up->segs);
+    hosted->give_up = give_up;
+    hosted->going = true;
+    leat_hosted_wake(hosted);
+    if (!leat_hosted_loss_stops(hosted)) leat_hosted_give_up_go_on(hosted, false);
+}
+
+void leat_hosted_give_up_go_on(struct leat_hosted *hosted, bool copies_idle)
+{
+    hosted->give_up->copies_idle = copies_idle;
+    leat_log_release(hosted->log, give_up_on_released, hosted);
+}

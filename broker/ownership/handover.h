@@ -1,0 +1,118 @@
+/* Logs that come to this node and go from it while it lives. Private to broker/.
+ *
+ * Going: the coordinator tells that another node owns a streamlet, so each of its logs here is let
+ * go: its segments become replicas, which are kept until the new owner has given its word.
+ *
+ * Coming: the coordinator tells that this node owns a streamlet that was another's, and where each
+ * of its logs ends (a tail record). Core 0, where the replicas are, makes the last segment the node's
+ * own, pulling it first if it is not here; with it the log's core makes the log, which serves from
+ * then on. The older segments follow, one after the other, from the newest back: each names the
+ * (length, CRC) of the one before it.
+ */
+#ifndef LEAT_BROKER_OWNERSHIP_HANDOVER_H
+#define LEAT_BROKER_OWNERSHIP_HANDOVER_H
+
+#include "coordinator/coordinator.h"
+#include "multilog/log.h"
+#include "replication/replication.h"
+
+struct leat_core;
+struct leat_hosted;
+struct leat_stream;
+
+enum {
+    LEAT_OLDER_TICKS = 5, /* segments that were on no node are looked for again after so many */
+    LEAT_OLDER_READ_US = 1000 * 1000, /* ... and when one of them is read, at most this often */
+    LEAT_OLDER_READ_TICKS = 10,       /* a read waits for older segments for so many */
+    LEAT_TAKEOVER_TICK_US = 20 * 1000,
+    LEAT_TAKEOVER_OLDER_MAX = 8,                /* logs whose older segments come at one time */
+    LEAT_TAKEOVER_MISSING_US = 3 * 1000 * 1000, /* one that is on no node: looked for so long */
+    LEAT_TAKEOVER_AWAY_US = 30 * 1000 * 1000,   /* a last one, while nodes are down */
+    /* The same when all are up: who had it may not have heard of it yet, or have a full disk. */
+    LEAT_TAKEOVER_NOWHERE_US = 15 * 1000 * 1000,
+};
+
+/* Logs of a stream that have begun, as the coordinator's tables say; shared by reference count,
+ * immutable. */
+struct leat_begun_log {
+    struct leat_log_ref ref;
+    struct leat_epoch epoch;
+    struct leat_log_record record;
+};
+struct leat_begun {
+    _Atomic uint32_t refs;
+    size_t count;
+    struct leat_begun_log rows[]; /* ascending */
+};
+/** Of the streamlets that this incarnation owns; NULL: none has begun. Thread: coordinator. */
+struct leat_begun *leat_begun_of(const struct leat_coordinator *coordinator,
+                                 const struct leat_stream_desc *desc, uint64_t incarnation);
+struct leat_begun *leat_begun_ref(struct leat_begun *begun);
+void leat_begun_unref(struct leat_begun *begun);
+const struct leat_begun_log *leat_begun_find(const struct leat_begun *begun,
+                                             struct leat_log_ref ref);
+
+/* What core 0 has under way. */
+struct leat_takeovers {
+    struct leat_list all; /* struct leat_takeover, in order of asking */
+    struct leat_timer timer;
+    bool kicked;
+    struct leat_mail kick;
+};
+void leat_takeovers_init(struct leat_core *core);
+void leat_takeovers_fini(struct leat_core *core);
+/** This core is to have that log: have it made. Again for the same log: harmless. Thread: its home
+ * core. */
+void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row, uint32_t logs);
+/** What is known of a log that this core has has changed: it may be more than one that stands in for a
+ * log that waits. Thread: its core. */
+void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log *row,
+                        uint32_t logs);
+/** The log of a hosted that serves lacks segments in front: look for them again. Thread: its core. */
+void leat_takeover_older(struct leat_hosted *hosted);
+/** One look of leat_takeover_older() has ended, and another place is to be looked at. Else the pass is over. */
+bool leat_takeover_goes_on(const struct leat_hosted *hosted) LEAT_NODISCARD;
+/** All places were looked at, and what is still missing is on no node that is up. front: nothing is in front.
+ * Whether nothing is missing any more. */
+bool leat_takeover_pass_over(struct leat_hosted *hosted, bool front);
+/** Ids are missing between these. */
+bool leat_takeover_has_holes(struct leat_segment *const *segs, size_t count) LEAT_NODISCARD;
+/** Of which segments a log that is made with these can't say whether they are its own. Thread: its core. */
+struct leat_segment_range leat_takeover_unsure(const struct leat_hosted *hosted,
+                                               struct leat_segment *const *segs, size_t count,
+                                               const struct leat_log_tail *tail) LEAT_NODISCARD;
+/** Is that log, or a segment of it, on its way to a core of this node? Thread: core 0. */
+bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref);
+/* Closed segments of which this node's file has other bytes than it should: those of another node's copy
+ * are written over them, one segment at a time. */
+struct leat_mend;
+struct leat_mends {
+    struct leat_list all;    /* struct leat_mend, in order of asking */
+    struct leat_mend *going; /* NULL: none is fetched or written */
+    uint64_t next_us;        /* not before: they are fetched at a bounded rate */
+    struct leat_timer timer;
+};
+enum {
+    LEAT_MEND_BYTES_PER_SECOND = 64 * 1024 * 1024,
+    LEAT_MEND_AGAIN_US = 100 * 1000,
+    LEAT_MEND_AWAY_US = 2 * 1000 * 1000,    /* while a node is down that may have it */
+    LEAT_MEND_REFUSED_US = 5 * 1000 * 1000, /* after the disk refused to be written to */
+};
+void leat_mends_init(struct leat_core *core);
+void leat_mends_fini(struct leat_core *core);
+/** LEAT_OK: others are asked; LEAT_E_NO_MEMORY: not now. See leat_log_events.on_damaged. Thread: the log's
+ * core. */
+leat_err leat_mend_ask(const struct leat_hosted *hosted,
+                       const struct leat_segment *seg) LEAT_NODISCARD;
+/** Pull from any other node that is up. Thread: core 0, as for the next. */
+void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull);
+/** Is no node away that is expected back? */
+bool leat_all_nodes_up(const struct leat_core *core);
+/** Its streamlet is another's (or this node's own under another epoch): the log goes. Thread: its
+ * core. */
+void leat_hosted_give_up(struct leat_hosted *hosted);
+/** Once, after leat_hosted_give_up() found leat_recover_stops(): the log has stopped. copies_idle: nothing of its
+ * copies is under way either. */
+void leat_hosted_give_up_go_on(struct leat_hosted *hosted, bool copies_idle);
+
+#endif

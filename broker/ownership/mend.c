@@ -1,0 +1,322 @@
+/* Closed segments of logs of this node that its own disk has damaged: the bytes that this node's memory still has,
+ * or else those of another node's copy, are written over them. Nothing but the bytes changes hands: which they are is
+ * said by (length, CRC) of this node's catalogue, which is what the log's chain and its committed tails name. So it
+ * does not matter who wrote the other copy, under which epoch, nor what becomes of the log meanwhile: a copy that was
+ * cut elsewhere has another length, and a segment that has gone to another owner is not written to.
+ *
+ * The log's core asks its store, which looks into the memory. Core 0, where the link to other nodes' backups is,
+ * fetches; the log's core holds the segment while the store writes. */
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/bug.h"
+#include "base/bytes.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/net/core.h"
+#include "broker/ownership/handover.h"
+
+enum { BLOCK_BYTES = 4096 };
+
+struct leat_mend {
+    struct leat_list link;
+    struct leat_mail mail;
+    struct leat_node *node;
+    struct leat_log_ref ref;
+    struct leat_epoch epoch;
+    uint32_t home;
+    struct leat_segment_id segment;
+    struct leat_extent extent;
+    bool over;        /* mended, given up, or not wanted any more */
+    bool away;        /* a node was down when it was asked for last */
+    bool refused;     /* by the disk, when it was written last */
+    unsigned nowhere; /* times in a row that no node had it */
+    uint64_t since_us, again_us, nowhere_us;
+    leat_err rc; /* of fetching it */
+    char from[LEAT_NODE_NAME_BYTES_MAX + 1];
+    struct leat_backup_pull pull;
+    struct leat_keep keep;
+    uint8_t *bytes_raw, *bytes;
+};
+
+static void mends_step(struct leat_core *core);
+
+static struct leat_core *core_0(const struct leat_mend *mend)
+{
+    return &mend->node->cores[0];
+}
+
+static void mend_free(struct leat_mend *mend)
+{
+    leat_list_remove(&mend->link);
+    leat_mem_free(mend->bytes_raw);
+    leat_mem_free(mend);
+}
+
+/* ---- core 0 again ---- */
+
+static void back_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_mend *mend = LEAT_CONTAINER(mail, struct leat_mend, mail);
+    uint64_t now_us = leat_core_now(core);
+    LEAT_ASSERT(core->mends.going == mend);
+    core->mends.going = NULL;
+    leat_mem_free(mend->bytes_raw);
+    mend->bytes_raw = mend->bytes = NULL;
+    core->mends.next_us =
+        now_us + (uint64_t)mend->extent.bytes * 1000 * 1000 / LEAT_MEND_BYTES_PER_SECOND;
+    uint64_t pause_us = mend->refused ? LEAT_MEND_REFUSED_US
+                        : mend->away  ? LEAT_MEND_AWAY_US
+                                      : LEAT_MEND_AGAIN_US;
+    mend->again_us = now_us + pause_us;
+    if (mend->over) mend_free(mend);
+    mends_step(core);
+}
+
+static void to_core_0(struct leat_mend *mend)
+{
+    leat_core_mail(&mend->node->cores[mend->home], 0, &mend->mail, back_deliver);
+}
+
+/* ---- the log's core ---- */
+
+static struct leat_log *log_of(const struct leat_mend *mend)
+{
+    const struct leat_core *core = &mend->node->cores[mend->home];
+    const struct leat_hosted *hosted = leat_hosted_find(core, mend->ref);
+    bool there = hosted != NULL && hosted->give_up == NULL && hosted->epoch.v == mend->epoch.v;
+    return there ? hosted->log : NULL;
+}
+
+static void kept_tell(const struct leat_mend *mend, leat_err rc)
+{
+    struct leat_log_ref log = mend->ref;
+    unsigned long long segment = mend->segment.v;
+    uint64_t us = leat_core_now(&mend->node->cores[mend->home]) - mend->since_us;
+    if (rc == LEAT_OK)
+        leat_diary_info(
+            "log %u/%u/%u: segment %llu is mended, by the copy of node %s, %llu ms after "
+            "its damage was found",
+            log.stream, log.streamlet, log.log, segment, mend->from, (unsigned long long)us / 1000);
+    else if (mend->over)
+        leat_diary_error("log %u/%u/%u: segment %llu can't be written where it lies on this disk: "
+                         "give this node an empty one",
+                         log.stream, log.streamlet, log.log, segment);
+    else if (!mend->refused)
+        leat_diary_error("log %u/%u/%u: segment %llu can't be mended now: %s; node %s has it, and "
+                         "whoever reads it here is told to try again: %s",
+                         log.stream, log.streamlet, log.log, segment, leat_err_text(rc), mend->from,
+                         rc == LEAT_E_DISK_FULL ? "it is mended when there is space again"
+                                                : "look at the disk, then start this node anew");
+}
+
+/* SUBTLE: a disk that refuses loses nothing, the others have it. Were that taken for nobody's having it:
+ *  1. A bit of a closed segment flips; a reader finds it, and another node's copy is fetched.
+ *  2. The flush fails. The reader is told that offsets are damaged, and to begin behind them.
+ *  3. It does, and never sees acked records that are whole on every other node. */
+static void on_kept(struct leat_keep *keep)
+{
+    struct leat_mend *mend = keep->owner;
+    const struct leat_hosted *hosted = leat_hosted_find(&mend->node->cores[mend->home], mend->ref);
+    LEAT_ASSERT(hosted != NULL); /* it waits for this */
+    mend->over = leat_log_mend_end(hosted->log, mend->segment, keep->rc);
+    if (LEAT_BUG(REFUSED_IS_LOST) && keep->rc == LEAT_E_DISK) {
+        leat_log_mend_give_up(hosted->log, mend->segment);
+        mend->over = true;
+    }
+    kept_tell(mend, keep->rc);
+    mend->refused = !mend->over;
+    to_core_0(mend);
+}
+
+static void mend_keep(struct leat_mend *mend, struct leat_segment *seg, uint8_t *bytes,
+                      void (*on_done)(struct leat_keep *keep))
+{
+    const struct leat_core *core = &mend->node->cores[mend->home];
+    const struct leat_keeper *store = &mend->node->keeper;
+    mend->keep = (struct leat_keep){
+        .kind = LEAT_KEEP_MEND, .seg = seg, .bytes = bytes, .on_done = on_done, .owner = mend};
+    store->request(store->ctx, core->env->post, &mend->keep);
+}
+
+static void write_start(struct leat_mend *mend, struct leat_log *log)
+{
+    struct leat_segment *seg = leat_log_mend_begin(log, mend->segment, mend->extent);
+    if (seg == NULL) { /* trimmed, or the log is on its way out */
+        mend->over = true;
+        to_core_0(mend);
+        return;
+    }
+    mend_keep(mend, seg, mend->bytes, on_kept);
+}
+
+static void home_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_mend *mend = LEAT_CONTAINER(mail, struct leat_mend, mail);
+    struct leat_log *log = log_of(mend);
+    uint64_t now_us = leat_core_now(actor);
+    bool nowhere = mend->rc == LEAT_E_NOT_FOUND || mend->rc == LEAT_E_DAMAGED;
+    mend->nowhere = nowhere ? mend->nowhere + 1 : 0;
+    if (log != NULL && mend->rc == LEAT_OK) {
+        write_start(mend, log);
+        return;
+    }
+    if (mend->nowhere == 1) mend->nowhere_us = now_us;
+    /* Its last owner may still be giving it up, or a node may not have said yet what it holds. */
+    bool given_up = nowhere && !mend->away && now_us >= mend->nowhere_us + LEAT_TAKEOVER_MISSING_US;
+    mend->over = log == NULL || given_up;
+    if (log != NULL && given_up) {
+        leat_diary_error(
+            "log %u/%u/%u: segment %llu is damaged here, and no other node has a whole "
+            "copy of it",
+            mend->ref.stream, mend->ref.streamlet, mend->ref.log,
+            (unsigned long long)mend->segment.v);
+        leat_log_mend_give_up(log, mend->segment);
+    }
+    to_core_0(mend);
+}
+
+/* ---- fetching ---- */
+
+static void on_pulled(struct leat_backup_pull *pull, leat_err rc)
+{
+    struct leat_mend *mend = pull->owner;
+    struct leat_core *core = core_0(mend);
+    mend->rc = rc;
+    if (rc == LEAT_OK) {
+        unsigned number = pull->nodes[pull->node_at];
+        for (uint32_t i = 0; i < core->members.count; i++)
+            if (core->members.rows[i]->number == number)
+                snprintf(mend->from, sizeof mend->from, "%s", core->members.rows[i]->info.name);
+    }
+    leat_core_mail(core, mend->home, &mend->mail, home_deliver);
+}
+
+static void fetch_start(struct leat_core *core, struct leat_mend *mend)
+{
+    uint32_t bytes = LEAT_ALIGN_UP(mend->extent.bytes, (uint32_t)BLOCK_BYTES);
+    mend->bytes_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, (size_t)bytes + BLOCK_BYTES);
+    mend->again_us = leat_core_now(core) + LEAT_MEND_AGAIN_US;
+    if (mend->bytes_raw == NULL) return; /* later */
+    mend->bytes = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)mend->bytes_raw, (uintptr_t)BLOCK_BYTES);
+    mend->pull = (struct leat_backup_pull){.log = mend->ref,
+                                           .segment = mend->segment,
+                                           .extent = mend->extent,
+                                           .into = mend->bytes,
+                                           .on_done = on_pulled,
+                                           .owner = mend};
+    if (LEAT_BUG(MEND_UNCHECKED)) mend->pull.extent.crc = 0; /* whatever it is */
+    leat_pull_from_all(core, &mend->pull);
+    mend->away = !leat_all_nodes_up(core);
+    leat_err rc = leat_backup_pull(core->replicate.backup, &mend->pull);
+    if (rc == LEAT_OK) {
+        core->mends.going = mend;
+        return;
+    }
+    leat_mem_free(mend->bytes_raw);
+    mend->bytes_raw = mend->bytes = NULL;
+}
+
+static void mends_step(struct leat_core *core)
+{
+    uint64_t now_us = leat_core_now(core);
+    bool ready = core->replicate.backup != NULL && !core->stopping && now_us >= core->mends.next_us;
+    LEAT_LIST_EACH(&core->mends.all, it)
+    {
+        struct leat_mend *mend = LEAT_CONTAINER(it, struct leat_mend, link);
+        if (!ready || core->mends.going != NULL) break;
+        if (now_us >= mend->again_us) fetch_start(core, mend);
+    }
+    if (!leat_list_empty(&core->mends.all))
+        leat_timer_start(&core->timers, &core->mends.timer, LEAT_TAKEOVER_TICK_US);
+}
+
+static void on_timer(struct leat_timer *timer)
+{
+    mends_step(timer->owner);
+}
+
+/* ---- asking: this node's memory first ---- */
+
+static void others_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_mend *mend = LEAT_CONTAINER(mail, struct leat_mend, mail);
+    leat_list_push_back(&core->mends.all, &mend->link);
+    mends_step(core);
+}
+
+static void on_remembered(struct leat_keep *keep)
+{
+    struct leat_mend *mend = keep->owner;
+    struct leat_core *core = &mend->node->cores[mend->home];
+    const struct leat_hosted *hosted = leat_hosted_find(core, mend->ref);
+    LEAT_ASSERT(hosted != NULL); /* it waits for this */
+    struct leat_log_ref log = mend->ref;
+    unsigned long long segment = mend->segment.v;
+    leat_err rc = keep->rc;
+    bool over = leat_log_mend_end(hosted->log, mend->segment, rc ? LEAT_E_NOT_FOUND : LEAT_OK);
+    if (over)
+        leat_diary_warn(
+            "log %u/%u/%u: the file of segment %llu was damaged, and is written anew by what "
+            "this node's memory has of it: nothing is lost",
+            log.stream, log.streamlet, log.log, segment);
+    else if (leat_err_class(rc) == LEAT_CLASS_FATAL)
+        leat_diary_error(
+            "log %u/%u/%u: segment %llu is damaged in its file, and the disk does not take what "
+            "this node's memory has of it: %s",
+            log.stream, log.streamlet, log.log, segment, leat_err_text(rc));
+    if (over) {
+        leat_mem_free(mend);
+    } else if (hosted->copies == NULL) {
+        leat_log_mend_give_up(hosted->log, mend->segment);
+        leat_mem_free(mend);
+    } else {
+        leat_diary_warn("log %u/%u/%u: segment %llu is damaged here: other nodes are asked for it",
+                        log.stream, log.streamlet, log.log, segment);
+        leat_core_mail(core, 0, &mend->mail, others_deliver);
+    }
+}
+
+static void ask_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_mend *mend = LEAT_CONTAINER(mail, struct leat_mend, mail);
+    struct leat_log *log = log_of(mend);
+    struct leat_segment *seg =
+        log == NULL ? NULL : leat_log_mend_begin(log, mend->segment, mend->extent);
+    (void)actor;
+    if (seg == NULL) /* trimmed, or the log is on its way out */
+        leat_mem_free(mend);
+    else
+        mend_keep(mend, seg, NULL, on_remembered);
+}
+
+leat_err leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segment *seg)
+{
+    struct leat_core *core = hosted->core;
+    struct leat_mend *mend = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *mend);
+    if (mend == NULL) return LEAT_E_NO_MEMORY;
+    leat_list_init(&mend->link);
+    mend->node = core->node;
+    mend->ref = hosted->ref;
+    mend->epoch = hosted->epoch;
+    mend->home = core->index;
+    mend->segment = seg->id;
+    mend->extent = seg->extent;
+    mend->since_us = leat_core_now(core);
+    leat_core_mail(core, core->index, &mend->mail, ask_deliver);
+    return LEAT_OK;
+}
+
+void leat_mends_init(struct leat_core *core)
+{
+    leat_list_init(&core->mends.all);
+    core->mends.timer = (struct leat_timer){.on_expired = on_timer, .owner = core};
+}
+
+void leat_mends_fini(struct leat_core *core)
+{
+    LEAT_LIST_EACH(&core->mends.all, it)
+    mend_free(LEAT_CONTAINER(it, struct leat_mend, link));
+}

@@ -1,0 +1,88 @@
+/* Streamlets that are handed to another node on purpose: STREAMLET_MOVE, and what a drained node
+ * does by itself. Private to broker/.
+ *
+ * The target is asked whether it has met as many other nodes as the stream's appends need: one that has just
+ * joined waits for memory there, and nothing is stopped until it has that, for some seconds at most.
+ * Every log of the streamlet is stopped: no more appends, all acked, its head parked on all copies. One
+ * whose flush fails meanwhile ends where its copies have it, on their disks; what is behind that was
+ * not acked.
+ * Then the coordinator commits where each ends and who has them next (LEAT_COORDINATE_MOVE). From
+ * that request on this node never acts in that epoch again, whatever its answer: what follows is
+ * told by the coordinator, to all nodes (handover.h). A refused move gives the streamlet back under
+ * a new epoch. Where one of the logs can't go after all, as its disk has failed meanwhile, nobody is asked, and
+ * the others take appends again.
+ */
+#ifndef LEAT_BROKER_OWNERSHIP_MOVE_H
+#define LEAT_BROKER_OWNERSHIP_MOVE_H
+
+#include "base/list.h"
+#include "base/timer.h"
+#include "coordinator/coordinator.h"
+#include "multilog/log.h"
+
+struct leat_core;
+struct leat_hosted;
+struct leat_move_ask;
+
+enum {
+    LEAT_MOVERS_MAX = 4, /* streamlets on their way at one time */
+    /* The target is waited for so long, then it has to do as it is. */
+    LEAT_MOVE_TARGET_US_MAX = 10 * 1000 * 1000,
+};
+
+/* One log of a streamlet that moves. */
+struct leat_move_part {
+    struct leat_mail mail;
+    struct leat_mover *mover;
+    struct leat_log_ref ref;
+    struct leat_hosted *hosted; /* on its core, while it is drained */
+    struct leat_tail_record tail;
+    leat_err rc;
+    struct leat_error error;
+};
+
+/* A streamlet on its way. Caller's storage until on_done. */
+struct leat_mover {
+    struct leat_list link;
+    struct leat_core *core; /* 0 */
+    uint32_t stream, streamlet;
+    char target[LEAT_NODE_NAME_BYTES_MAX + 1];
+    void (*on_done)(struct leat_mover *mover);
+    void *owner;
+    leat_err rc;
+    struct leat_error error;
+    /* its own */
+    struct leat_mail mail;
+    struct leat_epoch epoch;
+    enum leat_move_step {
+        LEAT_MOVE_CHECKS,  /* may all logs go? */
+        LEAT_MOVE_STOPS,   /* they are stopped; then the coordinator is asked */
+        LEAT_MOVE_GOES_ON, /* one could not be: nobody was asked, those that were go on */
+    } step;
+    uint32_t count, left;
+    struct leat_move_part *parts;
+    struct leat_log_ref *refs;
+    struct leat_tail_record *tails;
+    struct leat_coordinate request;
+    struct leat_timer timer;
+    struct leat_move_ask *ask; /* NULL: none is under way */
+    uint64_t ask_until_us;     /* 0: the target was not asked yet */
+};
+struct leat_movers {
+    struct leat_list all;
+    uint32_t count;
+    struct leat_mover *drain; /* of a drained node: one after the other */
+    uint32_t drain_ticks;
+};
+
+void leat_movers_init(struct leat_core *core);
+void leat_movers_fini(struct leat_core *core);
+/** A drained node gives away what it has. Thread: a core. */
+void leat_movers_tick(struct leat_core *core);
+/** mover: stream, streamlet, target, on_done, owner are filled. on_done later and once, when the
+ * outcome is applied here. Thread: core 0. */
+void leat_mover_start(struct leat_core *core, struct leat_mover *mover);
+/** Its log has gone while it was drained. Thread: the log's core. */
+void leat_move_part_gone(struct leat_move_part *part);
+
+#endif

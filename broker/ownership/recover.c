@@ -1,0 +1,530 @@
+/* LOG_RECOVER: an operator gives up what a log has lost, at its end or in front.
+ *
+ * Why offsets jump: consumers may have read records that are gone now. Were their offsets given to
+ * new records, two records would have had one offset. So the next offset lies beyond anything that
+ * was ever given out. How far that is the coordinators say when they commit it (machine_logs.c): they
+ * are the only ones who remember every jump of a log, whoever owned it then.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/net/core.h"
+
+struct recover_call {
+    struct leat_call call;
+    struct leat_call_kept kept;
+    struct leat_core *home;
+    struct leat_log_ref ref;
+    struct leat_coordinate request;
+    struct leat_tail_record tail; /* what is left of it */
+    struct leat_hosted *hosted;
+    bool asks;      /* what would be kept; nothing is given up */
+    bool only_seen; /* nothing is given up: what a start has passed over was seen */
+    uint64_t next_offset;
+    leat_err rc;
+    struct leat_error error;
+};
+
+static void recover_end(struct recover_call *recover);
+
+static void recover_deliver_back(void *actor, struct leat_mail *mail)
+{
+    struct recover_call *recover = LEAT_CONTAINER(mail, struct recover_call, call.mail);
+    (void)actor;
+    if (recover->rc != LEAT_OK) {
+        leat_call_refuse(&recover->call, recover->rc, recover->error.text);
+        return;
+    }
+    struct leat_msg_writer writer;
+    leat_call_writer(recover->call.core, &writer);
+    leat_msg_recovered_write(&writer, &(struct leat_msg_recovered){recover->next_offset});
+    leat_call_answer(&recover->call, &writer);
+}
+
+static void recover_end(struct recover_call *recover)
+{
+    leat_core_mail(recover->home, recover->call.core->index, &recover->call.mail,
+                   recover_deliver_back);
+}
+
+static bool stream_is_gone(const struct recover_call *recover)
+{
+    const struct leat_stream *stream = leat_stream_find(recover->home, recover->ref.stream);
+    return stream == NULL || stream->deleted;
+}
+
+static void refuse_gone(struct recover_call *recover)
+{
+    recover->rc =
+        leat_error_set(&recover->error, LEAT_E_UNKNOWN_STREAM, "the stream was deleted meanwhile");
+}
+
+static void recover_tell(const struct recover_call *recover)
+{
+    leat_diary_warn("stream %u, streamlet %u, log %u: loss accepted by an operator; offsets go on "
+                    "at %llu",
+                    recover->ref.stream, recover->ref.streamlet, recover->ref.log,
+                    (unsigned long long)recover->next_offset);
+}
+
+/* SUBTLE: two want the log's end, and each waits for it by the one place that the log, and then its copies, have
+ * for that.
+ *  1. A loss is accepted and committed, and the log stops, to be made anew.
+ *  2. This node was declared crashed before: the streamlet is another's, and the log is given up.
+ *  3. Were it released at once, (1) would never be told that it has stopped, and the operator nothing; or, a
+ *     little later, copies that are being released already would be released again.
+ * So it is given up by (1), at its next step. The loss is accepted all the same: whoever owns it goes on behind it. */
+static void recover_pass_on(struct recover_call *recover, bool copies_idle)
+{
+    recover->hosted->recover = NULL;
+    leat_hosted_give_up_go_on(recover->hosted, copies_idle);
+    if (stream_is_gone(recover))
+        refuse_gone(recover);
+    else
+        recover_tell(recover);
+    recover_end(recover);
+}
+
+/* SUBTLE: what a log has is kept for this where it waits from the start on; one whose last segment was found damaged
+ * at its first append has all of it in its table alone.
+ *  1. Its loss is accepted, and it was made anew without segments: it began, and ended, where offsets had jumped to.
+ *  2. The next append's start entry said that nothing in front is retained.
+ *  3. The next start dropped all that was to be kept. */
+static leat_err segments_keep(struct leat_hosted *hosted)
+{
+    struct leat_log_info info;
+    leat_log_info(hosted->log, &info);
+    if (hosted->segs != NULL || info.segment_count == 0) return LEAT_OK;
+    hosted->segs = leat_mem_calloc(LEAT_MEM_BROKER, info.segment_count, sizeof *hosted->segs);
+    if (hosted->segs == NULL) return LEAT_E_NO_MEMORY;
+    hosted->seg_count = leat_log_closed(hosted->log, hosted->segs);
+    return LEAT_OK;
+}
+
+/* Committed, so the next start does it; until then the log is not here. */
+static void reopen_failed(struct recover_call *recover)
+{
+    leat_error_set(&recover->error, recover->rc,
+                   "the loss is accepted, but the log can't be made again before a restart: %s",
+                   leat_err_text(recover->rc));
+    leat_hosted_destroy(recover->hosted);
+    recover_end(recover);
+}
+
+/* The old log is off, and nothing of its copies is under way: make it anew behind the gap. */
+static void recover_reopen(void *arg)
+{
+    struct recover_call *recover = arg;
+    struct leat_hosted *hosted = recover->hosted;
+    struct leat_core *home = recover->home;
+    if (hosted->give_up != NULL) {
+        recover_pass_on(recover, true);
+        return;
+    }
+    hosted->recover = NULL;
+    if (home->stopping) { /* it waits for this log; what is committed, the next start does */
+        recover->rc = leat_error_set(&recover->error, LEAT_E_STARTING,
+                                     "the loss is accepted, and the server is stopping");
+        recover_end(recover);
+        leat_core_log_stopped(home);
+        return;
+    }
+    if (stream_is_gone(recover)) { /* its segments go with the next start */
+        refuse_gone(recover);
+        leat_hosted_destroy(hosted);
+        recover_end(recover);
+        return;
+    }
+    recover->rc = segments_keep(hosted);
+    if (recover->rc != LEAT_OK) {
+        reopen_failed(recover);
+        return;
+    }
+    leat_sets_destroy(&hosted->sets);
+    leat_list_remove(&hosted->home);
+    leat_log_destroy(&hosted->log);
+    leat_replicate_detach(hosted); /* the new log is of another epoch, and has copies of its own */
+    bool asks = home->node->options.cluster.node_address != NULL && hosted->seg_count > 0;
+    struct leat_log_tail tail = {
+        .next_segment = recover->tail.segment == UINT64_MAX ? 0 : recover->tail.segment + 1,
+        .next_offset = recover->next_offset,
+        .jumped = true,
+        /* They are on other nodes, perhaps: what was given up is what nobody has. */
+        .older_follow = asks && hosted->segs[0]->id.v > 0,
+    };
+    tail.holes = asks && hosted->stream->desc->settings.copies > 1 &&
+                 leat_takeover_has_holes(hosted->segs, hosted->seg_count);
+    tail.older_follow |= tail.holes;
+    hosted->older_asked = tail.older_follow;
+    hosted->older_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
+    hosted->epoch = recover->request.epoch;
+    recover->rc = leat_hosted_open(hosted, hosted->segs, hosted->seg_count, &tail);
+    if (recover->rc != LEAT_OK) {
+        reopen_failed(recover);
+        return;
+    }
+    hosted->going = false;
+    recover_tell(recover);
+    recover_end(recover);
+}
+
+static void recover_on_stopped(void *arg, struct leat_log *log)
+{
+    struct recover_call *recover = arg;
+    (void)log;
+    if (recover->hosted->give_up != NULL) {
+        recover_pass_on(recover, false);
+    } else if (stream_is_gone(recover)) {
+        recover->hosted->recover = NULL;
+        recover->hosted->going = false;
+        leat_hosted_delete(recover->home, recover->hosted);
+        refuse_gone(recover);
+        recover_end(recover);
+    } else if (recover->hosted->copies != NULL) {
+        leat_primary_log_release(recover->hosted->copies, recover_reopen, recover);
+    } else {
+        recover_reopen(recover);
+    }
+}
+
+/* SUBTLE: refused, the log stays; what was told of it meanwhile was not looked at, as it was going.
+ *  1. A loss is accepted; here that is not told yet, so the log stands in again under its old epoch.
+ *  2. The operator, who still sees it wait, asks again. The epoch of (1) is told.
+ *  3. The second one is refused: it names the old epoch. Nobody would ask for the new log. */
+static void recover_stay(struct leat_core *home, struct leat_hosted *hosted)
+{
+    if (hosted->give_up != NULL) return; /* it goes all the same, and asks then */
+    hosted->going = false;
+    if (home->stopping) {
+        leat_core_log_stop(home, hosted);
+        return;
+    }
+    const struct leat_stream *stream = leat_stream_find(home, hosted->ref.stream);
+    if (stream == NULL || stream->deleted) {
+        leat_hosted_delete(home, hosted);
+        return;
+    }
+    if (!leat_core_owns(home, stream->desc, hosted->ref.streamlet)) return;
+    const struct leat_begun_log *row = leat_begun_find(stream->begun, hosted->ref);
+    if (row != NULL) leat_takeover_look(hosted, row, stream->desc->settings.logs);
+}
+
+/* SUBTLE: the answer may come when the log is another's.
+ *  1. The coordinators are asked, and commit the loss; their answer is late.
+ *  2. This node is declared crashed, hears of that first, and gives the log up.
+ *  3. The answer comes. The log is being released and must not be stopped; or it has gone, and the one that is here
+ *     by now, of a later epoch, perhaps where the old one lay in memory, is none of this call's. */
+static void recover_on_committed(struct leat_coordinate *request)
+{
+    struct recover_call *recover = request->owner;
+    struct leat_hosted *hosted = leat_hosted_find(recover->home, recover->ref);
+    const bool ours = hosted != NULL && hosted->recover == recover;
+    if (ours) hosted->recover = NULL;
+    recover->rc = request->rc;
+    recover->error = request->error;
+    recover->next_offset = request->next_offset;
+    if (request->rc == LEAT_OK && stream_is_gone(recover)) refuse_gone(recover);
+    if (recover->rc != LEAT_OK) {
+        if (ours) recover_stay(recover->home, hosted);
+        recover_end(recover);
+        return;
+    }
+    if (!ours || hosted->give_up != NULL || hosted->tail_away) {
+        recover_tell(recover);
+        /* It has nothing; what there is comes as to a new owner. */
+        if (ours && hosted->tail_away) leat_hosted_give_up(hosted);
+        recover_end(recover);
+        return;
+    }
+    hosted->recover = recover;
+    hosted->loss_stops = true;
+    leat_log_stop(hosted->log, recover_on_stopped, recover);
+}
+
+/* ---- in front, or between others: the log is whole where it ends, and says itself what readers pass over ---- */
+
+/* What there is to give up, and what an operator can have seen. false: nothing. */
+static bool range_words(struct leat_log *log, char *out, size_t bytes, bool *out_only_seen)
+{
+    struct leat_log_passed passed;
+    leat_log_passed_over(log, &passed);
+    bool lacks = leat_log_trouble(log, out, bytes) != LEAT_OK;
+    size_t used = strlen(out);
+    if (passed.bytes > 0)
+        snprintf(out + used, bytes - used,
+                 "%sseen: at least %llu bytes that a start has passed over, the last behind offset "
+                 "%llu",
+                 lacks ? "; " : "", (unsigned long long)passed.bytes,
+                 (unsigned long long)passed.next_offset);
+    *out_only_seen = !lacks;
+    return lacks || passed.bytes > 0;
+}
+
+static void recover_on_forgiven(void *arg, struct leat_log *log)
+{
+    struct recover_call *recover = arg;
+    struct leat_log_info info;
+    char why[256];
+    bool only_seen;
+    leat_log_info(log, &info);
+    recover->hosted->forgiving = false;
+    recover->next_offset = info.first_offset;
+    if (range_words(log, why, sizeof why, &only_seen))
+        recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
+                                     "not all of its loss could be accepted: %.200s", why);
+    else if (!recover->only_seen)
+        leat_diary_warn(
+            "stream %u, streamlet %u, log %u: loss accepted by an operator: readers pass over "
+            "what is missing or damaged; it begins at offset %llu",
+            recover->ref.stream, recover->ref.streamlet, recover->ref.log,
+            (unsigned long long)recover->next_offset);
+    recover_end(recover);
+}
+
+static void recover_range(struct recover_call *recover, struct leat_hosted *hosted)
+{
+    char why[256];
+    if (!range_words(hosted->log, why, sizeof why, &recover->only_seen) || hosted->forgiving) {
+        recover->rc = leat_error_set(
+            &recover->error, LEAT_E_INVALID, "%s",
+            hosted->forgiving
+                ? "its loss is being accepted already"
+                : "nothing is missing or known to be damaged: there is nothing to give up");
+        recover_end(recover);
+        return;
+    }
+    if (recover->asks) {
+        recover->rc = leat_error_set(
+            &recover->error, LEAT_E_DAMAGED, "%s%.200s",
+            recover->only_seen ? "all of it is kept, and can be read; "
+                               : "all else would be kept, and can be read now; given up: ",
+            why);
+        recover_end(recover);
+        return;
+    }
+    leat_diary_warn("stream %u, streamlet %u, log %u: an operator %s%s", recover->ref.stream,
+                    recover->ref.streamlet, recover->ref.log,
+                    recover->only_seen ? "has " : "gives up: ", why);
+    if (hosted->older_away && !recover->only_seen) {
+        recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
+                                     "a node is down that may have what is missing: start it, or "
+                                     "say that it will not come back (leat node drain)");
+        recover_end(recover);
+        return;
+    }
+    recover->hosted = hosted;
+    hosted->forgiving = true;
+    leat_log_forgive(hosted->log, recover_on_forgiven, recover);
+}
+
+static void recover_absent(struct recover_call *recover, const struct leat_hosted *hosted)
+{
+    const struct leat_stream *stream = leat_stream_find(recover->home, recover->ref.stream);
+    const struct leat_begun_log *row =
+        stream != NULL ? leat_begun_find(stream->begun, recover->ref) : NULL;
+    leat_err absent =
+        hosted == NULL ? leat_hosted_absent(recover->home, recover->ref) : LEAT_E_STARTING;
+    if (hosted == NULL && row != NULL && row->record.opened &&
+        row->record.stamp_epoch.v != row->epoch.v)
+        recover->rc =
+            leat_error_set(&recover->error, LEAT_E_AGAIN,
+                           "not all nodes have said what they have of it: start those "
+                           "that are down, or say that they will not come back (leat node "
+                           "drain), and wait some seconds; leat cluster status tells more");
+    else
+        recover->rc =
+            leat_error_set(&recover->error, absent, "%s", leat_hosted_absent_words(absent));
+    recover_end(recover);
+}
+
+/* ---- what would be kept ---- */
+
+/* Of a log without an owner before: what is left lies on the nodes that had it. Which copy of it counts is committed
+ * with the loss, so none is read before that. */
+static void left_elsewhere(const struct recover_call *recover, const struct leat_hosted *hosted,
+                           char *out, size_t bytes)
+{
+    const struct leat_stream *stream = leat_stream_find(recover->home, recover->ref.stream);
+    const struct leat_begun_log *row =
+        stream != NULL ? leat_begun_find(stream->begun, recover->ref) : NULL;
+    if (row == NULL || !row->record.opened || row->record.heard == 0)
+        snprintf(out, bytes, "what would be kept is not known yet");
+    else if (hosted->highest_segment == UINT64_MAX || hosted->highest_offset == 0)
+        snprintf(out, bytes, "no node has anything of it: nothing would be kept");
+    else
+        snprintf(
+            out, bytes,
+            "what nodes have of it up to offset %llu (in segment %llu) would be kept, and can be "
+            "read then",
+            (unsigned long long)hosted->highest_offset - 1,
+            (unsigned long long)hosted->highest_segment);
+}
+
+/* What is known of it: of most segments nothing is read before a reader, or the scrub, comes by. */
+static void holes_tell(const struct leat_log *log, char *out, size_t bytes)
+{
+    struct leat_log_damage damage, first = {0};
+    uint64_t at = 0, places = 0, offsets = 0;
+    while (leat_log_damage_find(log, &at, &damage)) {
+        if (damage.first_offset == damage.end_offset) continue;
+        if (places++ == 0) first = damage;
+        offsets += damage.end_offset - damage.first_offset;
+    }
+    int used = 0;
+    out[0] = '\0';
+    if (places > 0)
+        used = snprintf(out, bytes, ", but for %llu of them (%llu to %llu",
+                        (unsigned long long)offsets, (unsigned long long)first.first_offset,
+                        (unsigned long long)first.end_offset - 1);
+    if (used <= 0 || (size_t)used >= bytes) return;
+    if (places > 1)
+        snprintf(out + used, bytes - (size_t)used, ", and %llu place%s more)",
+                 (unsigned long long)places - 1, places == 2 ? "" : "s");
+    else
+        snprintf(out + used, bytes - (size_t)used, ")");
+}
+
+static void left_tell(struct recover_call *recover, const struct leat_hosted *hosted,
+                      const struct leat_log_info *info)
+{
+    char kept[240], holes[120];
+    holes_tell(hosted->log, holes, sizeof holes);
+    if (hosted->tail_away)
+        left_elsewhere(recover, hosted, kept, sizeof kept);
+    else if (info->acked_offset > info->first_offset)
+        snprintf(kept, sizeof kept, "offsets %llu to %llu would be kept, and can be read now%s",
+                 (unsigned long long)info->first_offset, (unsigned long long)info->acked_offset - 1,
+                 holes);
+    else
+        snprintf(kept, sizeof kept, "nothing of it is here: nothing would be kept");
+    recover->rc =
+        leat_error_set(&recover->error, LEAT_E_LOG_INCOMPLETE, "%s; missing: %s", kept, info->why);
+    recover_end(recover);
+}
+
+/* SUBTLE: the next start drops what lies behind the last segment that is named here.
+ *  1. A log came from another node, so that nothing of it was found at the start, or has grown since.
+ *  2. Its last segment is damaged, and its loss is accepted: the last one that was found is named.
+ *  3. All that came after that goes. */
+static struct leat_tail_record left_of(const struct leat_hosted *hosted,
+                                       const struct leat_log_info *info)
+{
+    struct leat_tail_record tail = {.segment = hosted->highest_segment,
+                                    .extent = hosted->highest_extent};
+    bool beyond = tail.segment == UINT64_MAX || info->end_segment > tail.segment + 1;
+    if (info->segment_count > 0 && beyond)
+        tail = (struct leat_tail_record){.segment = info->end_segment - 1};
+    return tail;
+}
+
+static void recover_ask(struct recover_call *recover, struct leat_hosted *hosted)
+{
+    struct leat_core *home = recover->home;
+    struct leat_log_info info;
+    leat_log_info(hosted->log, &info);
+    uint64_t known = info.next_offset;
+    if (info.acked_offset > known) known = info.acked_offset;
+    if (hosted->highest_offset > known) known = hosted->highest_offset;
+    recover->tail = left_of(hosted, &info);
+    hosted->recover = recover;
+    hosted->loss_stops = false;
+    hosted->going = true;
+    leat_hosted_wake(hosted);
+    struct leat_coordinate *request = &recover->request;
+    request->kind = LEAT_COORDINATE_ACCEPT_LOSS;
+    request->from = home->index;
+    request->logs = &recover->ref;
+    request->log_count = 1;
+    request->tails = &recover->tail;
+    request->next_offset = known;
+    request->epoch = hosted->epoch;
+    request->stands_in = hosted->tail_away;
+    request->incarnation = home->node->incarnation;
+    request->on_done = recover_on_committed;
+    request->owner = recover;
+    leat_coordinate(home->env->post, request);
+}
+
+/* Its last segment was damaged, and said so where the loss was accepted: later starts are not to find it again. */
+static void recover_on_last_given_up(void *arg, struct leat_log *log)
+{
+    struct recover_call *recover = arg;
+    (void)log;
+    recover->hosted->forgiving = false;
+    if (recover->hosted->going) /* to another node, or with the server */
+        recover_absent(recover, recover->hosted);
+    else
+        recover_ask(recover, recover->hosted);
+}
+
+static void recover_deliver_home(void *actor, struct leat_mail *mail)
+{
+    struct recover_call *recover = LEAT_CONTAINER(mail, struct recover_call, call.mail);
+    struct leat_core *home = actor;
+    struct leat_hosted *hosted = leat_hosted_find(home, recover->ref);
+    if (hosted == NULL || hosted->going) {
+        recover_absent(recover, hosted);
+        return;
+    }
+    struct leat_log_info info;
+    leat_log_info(hosted->log, &info);
+    if (info.state == LEAT_LOG_SERVING) {
+        recover_range(recover, hosted);
+        return;
+    }
+    if (info.state == LEAT_LOG_STOPPED) {
+        recover->rc = leat_error_set(&recover->error, LEAT_E_INVALID,
+                                     "the log was stopped by its disk: restart the server");
+        recover_end(recover);
+        return;
+    }
+    if (recover->asks) {
+        left_tell(recover, hosted, &info);
+        return;
+    }
+    recover->hosted = hosted;
+    if (info.state == LEAT_LOG_DAMAGED && !hosted->forgiving) {
+        hosted->forgiving = true;
+        leat_log_forgive(hosted->log, recover_on_last_given_up, recover);
+        return;
+    }
+    recover_ask(recover, hosted);
+}
+
+static void recover_begin(struct recover_call *recover)
+{
+    struct leat_core *core = recover->call.core;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, recover->kept.control, recover->kept.control_bytes);
+    struct leat_msg_recover body;
+    leat_msg_recover_read(&reader, &body);
+    if (reader.failed) {
+        leat_call_refuse(&recover->call, LEAT_E_INVALID,
+                         "the control body of log recover is not [stream, streamlet, log, accept "
+                         "loss]");
+        return;
+    }
+    recover->asks = !body.accept_loss;
+    uint32_t home;
+    if (!leat_call_log_find(&recover->call, &recover->kept, body.stream, body.streamlet, body.log,
+                            &recover->ref, &home))
+        return;
+    recover->home = &core->node->cores[home];
+    leat_core_mail(core, home, &recover->call.mail, recover_deliver_home);
+}
+
+static void recover_on_again(struct leat_stream_seek *seek)
+{
+    recover_begin(seek->owner);
+}
+
+void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct recover_call *recover = leat_call_create(peer, frame, sizeof *recover);
+    if (recover != NULL && leat_call_keep(&recover->call, &recover->kept, frame, recover_on_again))
+        recover_begin(recover);
+}

@@ -1,0 +1,172 @@
+/* Logs that come, one step after the other: who is next, and what is asked for. See takeover.h. */
+#include "broker/ownership/takeover.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+static void takeovers_step(struct leat_core *core);
+
+/* ---- driving ---- */
+
+static void kick_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    (void)mail;
+    core->takeovers.kicked = false;
+    takeovers_step(core);
+}
+
+void takeover_kick(struct leat_core *core)
+{
+    if (core->takeovers.kicked) return;
+    core->takeovers.kicked = true;
+    leat_core_mail(core, 0, &core->takeovers.kick, kick_deliver);
+}
+
+static void on_timer(struct leat_timer *timer)
+{
+    takeovers_step(timer->owner);
+}
+
+void takeover_pause(struct leat_takeover *takeover, uint64_t us)
+{
+    takeover->again_us = leat_core_now(takeover_core(takeover)) + us;
+    takeover->busy = false;
+}
+
+void takeover_free(struct leat_takeover *takeover)
+{
+    LEAT_LIST_EACH(&takeover_core(takeover)->takeovers.all, it)
+    {
+        struct leat_takeover *next = LEAT_CONTAINER(it, struct leat_takeover, link);
+        if (next == takeover || !leat_log_ref_equal(next->ref, takeover->ref)) continue;
+        next->behind = false; /* of several the first, since they stand in order */
+        break;
+    }
+    leat_list_remove(&takeover->link);
+    leat_mem_free(takeover->block_raw);
+    leat_mem_free(takeover);
+}
+
+/* ---- who is next ---- */
+
+/* SUBTLE: one whose epoch is over ends at once. Were it to look on for what it wants:
+ *  1. The log comes here in epoch 5 and is served; an older segment of it is on a node that dies at that moment.
+ *  2. It moves away and back, in epoch 7.
+ *  3. Appends wait until the first one gives up, after LEAT_TAKEOVER_MISSING_US. */
+static void takeovers_step(struct leat_core *core)
+{
+    uint64_t now_us = leat_core_now(core);
+    unsigned older = 0;
+    LEAT_LIST_EACH(&core->takeovers.all, it)
+    {
+        struct leat_takeover *takeover = LEAT_CONTAINER(it, struct leat_takeover, link);
+        bool ready = !takeover->busy && !core->stopping && core->replicate.backup != NULL;
+        if (takeover->over && ready && !takeover->behind && takeover_seg_back(takeover)) {
+            takeover_free(takeover);
+            continue;
+        }
+        if (takeover->phase == PHASE_OLDER && ++older > LEAT_TAKEOVER_OLDER_MAX) continue;
+        if (!ready || takeover->over || takeover->behind || now_us < takeover->again_us) continue;
+        if (takeover->seg != NULL) /* the log had no memory for it, or there was none to read it */
+            takeover_start_read(takeover);
+        else if (takeover->phase == PHASE_ENDED)
+            takeover_to_home(takeover);
+        else
+            takeover_get(core, takeover);
+    }
+    if (!leat_list_empty(&core->takeovers.all))
+        leat_timer_start(&core->timers, &core->takeovers.timer, LEAT_TAKEOVER_TICK_US);
+}
+
+/* ---- asking ---- */
+
+/* SUBTLE: whoever asks for a last segment has no log, though one was made of it under the same epoch.
+ *  1. The log is made, and its older segments are fetched, one after the other.
+ *  2. Its last segment is found to be damaged: it is given up, and asked for anew.
+ *  3. Were that taken for the same question twice, the first takeover would end, as there is no log, and
+ *     nobody would make it. */
+static void ask_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
+    LEAT_LIST_EACH(&core->takeovers.all, it)
+    {
+        struct leat_takeover *other = LEAT_CONTAINER(it, struct leat_takeover, link);
+        if (!leat_log_ref_equal(other->ref, takeover->ref)) continue;
+        takeover->behind = true;
+        other->over = other->over || other->epoch.v < takeover->epoch.v;
+        if (other->epoch.v != takeover->epoch.v) continue;
+        if (takeover->phase == PHASE_TAIL && other->phase != PHASE_TAIL) {
+            other->over = true;
+            continue;
+        }
+        leat_mem_free(takeover->block_raw);
+        leat_mem_free(takeover);
+        return;
+    }
+    takeover->since_us = leat_core_now(core);
+    leat_list_push_back(&core->takeovers.all, &takeover->link);
+    takeover_kick(core);
+}
+
+struct leat_takeover *takeover_create(struct leat_core *core, struct leat_log_ref ref,
+                                      struct leat_epoch epoch)
+{
+    struct leat_takeover *takeover = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *takeover);
+    if (takeover == NULL) return NULL;
+    takeover->node = core->node;
+    takeover->ref = ref;
+    takeover->epoch = epoch;
+    takeover->home = core->index;
+    leat_list_init(&takeover->link);
+    return takeover;
+}
+
+void takeover_send(struct leat_takeover *takeover)
+{
+    struct leat_core *home = &takeover->node->cores[takeover->home];
+    leat_core_mail(home, 0, &takeover->mail, ask_deliver);
+}
+
+void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row, uint32_t logs)
+{
+    LEAT_ASSERT_CMP(leat_core_of_log(core->node, row->ref, logs), ==, core->index);
+    if (row->record.opened) { /* its marks say where it ends, and nobody has them */
+        if (leat_hosted_find(core, row->ref) == NULL) takeover_stand_in(core, row);
+        return;
+    }
+    struct leat_takeover *takeover = takeover_create(core, row->ref, row->epoch);
+    const bool committed_is_applied = takeover != NULL;
+    LEAT_ASSERT(committed_is_applied);
+    takeover->tail = row->record.tail;
+    takeover->phase = PHASE_TAIL;
+    takeover->segment = takeover->tail.segment;
+    takeover->extent = takeover->tail.extent;
+    takeover->next_offset = takeover->tail.jumped ? 0 : takeover->tail.next_offset;
+    takeover_send(takeover);
+}
+
+void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log *row, uint32_t logs)
+{
+    if (!hosted->tail_away || hosted->going) return; /* on its way out it asks by itself */
+    if (!row->record.opened) {
+        if (row->epoch.v > hosted->epoch.v) leat_takeover_ask(hosted->core, row, logs);
+        return;
+    }
+    hosted->highest_segment = row->record.tail.segment;
+    hosted->highest_offset = row->record.tail.next_offset;
+    hosted->highest_extent = row->record.tail.extent;
+}
+
+void leat_takeovers_init(struct leat_core *core)
+{
+    leat_list_init(&core->takeovers.all);
+    core->takeovers.timer = (struct leat_timer){.on_expired = on_timer, .owner = core};
+}
+
+void leat_takeovers_fini(struct leat_core *core)
+{
+    LEAT_LIST_EACH(&core->takeovers.all, it)
+    takeover_free(LEAT_CONTAINER(it, struct leat_takeover, link));
+}

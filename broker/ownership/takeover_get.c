@@ -1,0 +1,448 @@
+/* Logs that come: the next segment becomes this node's own. See takeover.h. */
+#include "broker/ownership/takeover.h"
+
+#include "base/bytes.h"
+#include "base/diary.h"
+#include "base/mem.h"
+
+enum { BLOCK_BYTES = 4096 };
+
+void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull)
+{
+    pull->node_count = 0;
+    for (uint32_t i = 0; i < core->members.count; i++) {
+        const struct leat_member *member = core->members.rows[i];
+        if (member->self || member->info.state != LEAT_NODE_UP) continue;
+        pull->nodes[pull->node_count++] = member->number;
+    }
+}
+
+/* Nobody has any more of it, and nobody is to come back who might. */
+static void none_left(struct leat_takeover *takeover)
+{
+    if (takeover->phase == PHASE_OLDER) {
+        takeover->phase = PHASE_ENDED;
+        takeover->complete = takeover->none_left = true;
+    }
+    takeover_to_home(takeover);
+}
+
+/* The newest segment that was left when the rest was given up has gone, too: older ones may be there. */
+static void lost_left(struct leat_takeover *takeover)
+{
+    takeover->nowhere = 0;
+    takeover->extent = (struct leat_extent){0, 0};
+    if (takeover->segment == 0) {
+        none_left(takeover);
+        return;
+    }
+    takeover->segment--;
+    takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
+}
+
+/* SUBTLE: what most nodes claim may be had from none of them.
+ *  1. Of segment 5, which nothing names, X has a copy that an attempt of recovery cut, and B the log's own.
+ *  2. Y takes X's, and no node gives it out: a bit of it has flipped.
+ *  3. Did Y go on below it, B would be told to drop segment 5. */
+static bool next_left(struct leat_takeover *takeover)
+{
+    if (!takeover->nowhere || !takeover->all_asked || !leat_below_pass(&takeover->left))
+        return false;
+    takeover->extent = leat_below_best(&takeover->left);
+    takeover->failures = takeover->nowhere = 0;
+    takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
+    return true;
+}
+
+static void missing(struct leat_takeover *takeover, leat_err rc)
+{
+    takeover->failures++;
+    /* Who has it damaged has not got it. */
+    bool nowhere = rc == LEAT_E_NOT_FOUND || rc == LEAT_E_DAMAGED;
+    takeover->nowhere = nowhere ? takeover->nowhere + 1 : 0;
+    if (takeover->phase == PHASE_TAIL) {
+        const struct leat_core *core = takeover_core(takeover);
+        uint64_t now_us = leat_core_now(takeover_core(takeover));
+        if (takeover->nowhere == 1) takeover->missing_us = now_us;
+        if (takeover->tail.jumped && takeover->nowhere && takeover->all_asked &&
+            now_us >= takeover->missing_us + LEAT_TAKEOVER_MISSING_US) {
+            if (!next_left(takeover)) lost_left(takeover);
+            return;
+        }
+        uint64_t patience_us =
+            leat_all_nodes_up(core) ? LEAT_TAKEOVER_NOWHERE_US : LEAT_TAKEOVER_AWAY_US;
+        takeover->absent = takeover->nowhere && now_us >= takeover->missing_us + patience_us;
+        if (takeover->absent)
+            takeover_to_home(takeover);
+        else
+            takeover_pause(takeover, takeover->failures < 10 ? LEAT_TAKEOVER_TICK_US
+                                                             : 10 * LEAT_TAKEOVER_TICK_US);
+        return;
+    }
+    /* Its last owner may still be giving it up. Reads wait for so long. */
+    uint64_t now_us = leat_core_now(takeover_core(takeover));
+    if (takeover->failures == 1) takeover->missing_us = now_us;
+    if (now_us < takeover->missing_us + LEAT_TAKEOVER_MISSING_US &&
+        !(takeover->again && rc == LEAT_E_NOT_FOUND)) {
+        takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
+        return;
+    }
+    if (next_left(takeover)) return;
+    takeover->phase = PHASE_ENDED; /* a later look begins anew: leat_takeover_older() */
+    takeover->complete = false;
+    takeover->away = !leat_all_nodes_up(takeover_core(takeover));
+    takeover->busy = false;
+    takeover_kick(takeover_core(takeover));
+}
+
+static void on_pulled(struct leat_backup_pull *pull, leat_err rc)
+{
+    struct leat_takeover *takeover = pull->owner;
+    takeover->busy = false;
+    if (rc == LEAT_OK)
+        takeover_kick(takeover_core(takeover));
+    else if (leat_err_class(rc) == LEAT_CLASS_RETRY)
+        takeover_pause(takeover, 5 * LEAT_TAKEOVER_TICK_US);
+    else
+        missing(takeover, rc);
+}
+
+static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
+{
+    takeover->pull = (struct leat_backup_pull){.log = takeover->ref,
+                                               .segment = {takeover->segment},
+                                               .extent = takeover->extent,
+                                               .next_offset = takeover->next_offset,
+                                               .whole = takeover->left.count > 0,
+                                               .on_done = on_pulled,
+                                               .owner = takeover};
+    leat_pull_from_all(core, &takeover->pull);
+    takeover->all_asked = leat_all_nodes_up(core);
+    takeover->busy = true;
+    leat_err rc = leat_backup_pull(core->replicate.backup, &takeover->pull);
+    if (rc == LEAT_E_AGAIN)
+        takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
+    else if (rc != LEAT_OK)
+        missing(takeover, rc);
+}
+
+static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
+{
+    struct leat_takeover *takeover = arg;
+    if (rc != LEAT_OK) {
+        missing(takeover, rc);
+        return;
+    }
+    takeover->seg = seg;
+    takeover_start_read(takeover);
+}
+
+/* ---- nothing names it: offsets jumped behind it ---- */
+
+/* SUBTLE: a node that is down may have a newer one, but where the newest possible was found.
+ *  1. What is left in front of a jump are segments 0 to 5; X and B have 5, 4 is on Y, too.
+ *  2. X and B die, and Y gets the log. Of those that are up nobody has anything newer than 4.
+ *  3. Did Y go on there, X and B would be told to drop 5 when they are back. */
+static void on_below(struct leat_below *below, leat_err rc)
+{
+    struct leat_takeover *takeover = below->owner;
+    bool found = below->found.count > 0;
+    takeover->busy = false;
+    takeover->all_asked = takeover->all_asked && leat_all_nodes_up(takeover_core(takeover));
+    if (rc != LEAT_OK && rc != LEAT_E_UNKNOWN_STREAM) {
+        takeover_pause(takeover, 5 * LEAT_TAKEOVER_TICK_US);
+    } else if (found && (takeover->all_asked || below->found.segment == below->segment)) {
+        takeover->left = below->found;
+        takeover->extent = leat_below_best(&takeover->left);
+        takeover->segment = takeover->left.segment;
+        takeover->next_offset = 0;
+        takeover_kick(takeover_core(takeover));
+    } else if (!found && takeover->all_asked) {
+        none_left(takeover);
+    } else {
+        missing(takeover, LEAT_E_NOT_FOUND);
+    }
+}
+
+static void below_start(struct leat_core *core, struct leat_takeover *takeover)
+{
+    takeover->left.count = 0;
+    takeover->below = (struct leat_below){.core = core,
+                                          .ref = takeover->ref,
+                                          .segment = takeover->segment,
+                                          .on_done = on_below,
+                                          .owner = takeover};
+    takeover->all_asked = leat_all_nodes_up(core);
+    takeover->busy = true;
+    leat_below_start(&takeover->below);
+}
+
+/* SUBTLE: what only nodes claim is no end of a log: one that is longer is another claim, and is not cut to it.
+ *  1. In front of a jump are segment 5 as an attempt of recovery cut it, on two nodes, and the log's own, which
+ *     goes on behind that, on this one.
+ *  2. The two are taken first, and are damaged on both disks.
+ *  3. Was this node's cut to that, the log's own would be gone; so it is next (next_left()).
+ *
+ * SUBTLE: a takeover whose segment a later owner counts on has ended, though its log's core may not have heard
+ * of that yet. Were it to wait:
+ *  1. The log is this node's in epoch 32, and an older segment is pulled. It moves to Y in epoch 33, which
+ *     counts on the copy that was pulled here, and on it for as long as both live.
+ *  2. It comes back here in epoch 36. That takeover stands behind the first one, and the log is never made. */
+void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
+{
+    if (takeover->tail.segment == UINT64_MAX) {
+        takeover_to_home(takeover); /* it has no segments */
+        return;
+    }
+    if (takeover->extent.bytes == 0) {
+        below_start(core, takeover);
+        return;
+    }
+    takeover->busy = true;
+    leat_err rc =
+        leat_backup_adopt(core->replicate.backup, takeover->ref, takeover->epoch,
+                          (struct leat_segment_id){takeover->segment}, takeover->extent,
+                          takeover->next_offset, INT64_MIN, takeover->home, on_adopted, takeover);
+    if (rc == LEAT_E_NOT_FOUND && takeover->left.count == 0)
+        rc = leat_backup_look_any(core->replicate.backup, takeover->ref,
+                                  (struct leat_segment_id){takeover->segment}, takeover->extent);
+    if (rc == LEAT_E_NOT_FOUND)
+        pull_start(core, takeover);
+    else if (rc == LEAT_E_STALE_EPOCH)
+        takeover_free(takeover); /* SUBTLE, above */
+    else if (rc != LEAT_OK)
+        takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
+}
+
+/* ---- its start entry, which names the one before ---- */
+
+/* One block of it, as a rule. With many producers it is longer, and believed only with its checksum:
+ * it is read again. */
+static bool block_reserve(struct leat_takeover *takeover, uint32_t bytes)
+{
+    if (takeover->block_bytes >= bytes) return true;
+    leat_mem_free(takeover->block_raw);
+    takeover->block_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, (size_t)bytes + BLOCK_BYTES);
+    takeover->block_bytes = takeover->block_raw != NULL ? bytes : 0;
+    return takeover->block_raw != NULL;
+}
+
+static void start_submit(struct leat_takeover *takeover, const struct leat_disk *disk,
+                         const struct leat_segment *seg, void (*on_done)(struct leat_disk_io *io))
+{
+    takeover->io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = seg->file,
+        .offset = seg->file_offset,
+        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)takeover->block_raw, (uintptr_t)BLOCK_BYTES),
+        .bytes = takeover->block_bytes,
+        .on_done = on_done,
+        .owner = takeover,
+    };
+    takeover->start_of = seg->extent.bytes;
+    disk->submit(disk->ctx, &takeover->io);
+}
+
+/* How much of it has to be read again; 0: all of the start entry is there. */
+static uint32_t start_longer(const struct leat_takeover *takeover)
+{
+    uint32_t count = takeover->io.rc == LEAT_OK ? (uint32_t)takeover->io.done_bytes : 0;
+    uint32_t end = leat_log_start_end(takeover->io.buffer, count, takeover->start_of);
+    return end > takeover->block_bytes ? LEAT_ALIGN_UP(end, (uint32_t)BLOCK_BYTES) : 0;
+}
+
+/* SUBTLE: this copy counts for nothing then, and another one is pulled.
+ *  1. One bit of the start entry of segment 5 flips on the new owner's disk: what its catalogue says of
+ *     the segment still is right, and its start names no predecessor.
+ *  2. It is taken for the first one, and all have come.
+ *  3. Whoever holds segments 0 to 4 asks whether they are needed, is told that the log has none of them, and
+ *     they go on every node. */
+static void start_damaged(struct leat_takeover *takeover)
+{
+    struct leat_segment *seg = takeover->seg;
+    struct leat_backup *backup = takeover_core(takeover)->replicate.backup;
+    seg->damaged = true;
+    leat_err rc = leat_backup_take_own(backup, seg, takeover->node->incarnation);
+    if (rc == LEAT_OK) { /* else there is no memory: takeovers_step() comes here again */
+        takeover->seg = NULL;
+        leat_diary_warn(
+            "log %u/%u/%u: the start of segment %llu can't be read here: it is looked for "
+            "on other nodes",
+            takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log,
+            (unsigned long long)takeover->segment);
+    }
+    takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
+}
+
+static void start_known(struct leat_takeover *takeover, const uint8_t *bytes, uint32_t count)
+{
+    if (!leat_log_start_find(bytes, count, &takeover->start)) {
+        start_damaged(takeover);
+        return;
+    }
+    if (takeover->phase == PHASE_TAIL) takeover->first_retained = takeover->start.first_segment;
+    takeover_to_home(takeover);
+}
+
+static void on_start_read(struct leat_disk_io *io)
+{
+    struct leat_takeover *takeover = io->owner;
+    uint32_t longer = start_longer(takeover);
+    if (longer == 0)
+        start_known(takeover, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
+    else if (block_reserve(takeover, longer))
+        start_submit(takeover, takeover_core(takeover)->env->disk, takeover->seg, on_start_read);
+    else
+        takeover_pause(takeover,
+                       LEAT_TAKEOVER_TICK_US); /* no memory: takeovers_step() reads it anew */
+}
+
+void takeover_start_read(struct leat_takeover *takeover)
+{
+    const struct leat_segment *seg = takeover->seg;
+    if (seg->buffer != NULL) {
+        start_known(takeover, seg->buffer, seg->extent.bytes);
+        return;
+    }
+    if (!block_reserve(takeover, BLOCK_BYTES)) {
+        takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
+        return;
+    }
+    takeover->busy = true;
+    start_submit(takeover, takeover_core(takeover)->env->disk, seg, on_start_read);
+}
+
+/* ---- for a log that serves: those in front are looked for again ---- */
+
+/* SUBTLE: where nothing is named in front of a hole nobody is asked for it.
+ *  1. X has segments 0 to 3; 4 was lost, and given up; X goes on with 5, where offsets jumped to.
+ *  2. B, which was thought to be lost, comes back with 4. It is told to drop it.
+ *  3. X starts anew. Did it ask for what is missing in front of 5, what was given up would be there again. */
+static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_hosted *hosted)
+{
+    if (takeover->hole_behind == 0 || takeover->start.previous.bytes != 0) return false;
+    if (hosted != NULL) leat_log_hole_jumped(hosted->log, takeover->hole_behind);
+    return true;
+}
+
+static void older_later(struct leat_takeover *takeover, struct leat_hosted *hosted)
+{
+    if (hosted != NULL) hosted->older_asked = true; /* asked again with the next tick */
+    if (hosted != NULL) hosted->older_ticks = LEAT_OLDER_TICKS - 1;
+    leat_mem_free(takeover->block_raw);
+    leat_mem_free(takeover);
+}
+
+/* On the log's core, before it goes to core 0: where the chain goes on. */
+static void older_begin(struct leat_takeover *takeover, const uint8_t *bytes, uint32_t count)
+{
+    struct leat_core *core = &takeover->node->cores[takeover->home];
+    struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
+    bool found = leat_log_start_find(bytes, count, &takeover->start);
+    if (!found || takeover->start.base_offset != takeover->next_offset) {
+        const struct leat_segment *behind =
+            hosted != NULL ? leat_log_held(hosted->log, takeover->segment + 1) : NULL;
+        if (behind != NULL && behind->buffer == NULL)
+            leat_log_on_damaged(hosted->log, behind, false);
+        if (hosted != NULL) leat_log_older_done(hosted->log);
+        older_later(takeover, hosted);
+        return;
+    }
+    if (hole_is_jump(takeover, hosted)) {
+        older_later(takeover, hosted);
+        return;
+    }
+    takeover->extent = takeover->start.previous;
+    takeover_send(takeover);
+}
+
+static void on_older_read(struct leat_disk_io *io)
+{
+    struct leat_takeover *takeover = io->owner;
+    const struct leat_core *core = &takeover->node->cores[takeover->home];
+    const struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
+    const struct leat_segment *behind =
+        hosted != NULL ? leat_log_held(hosted->log, takeover->segment + 1) : NULL;
+    /* It may have gone to another node meanwhile, or have been trimmed. */
+    bool same = behind != NULL && behind->file == io->file && behind->file_offset == io->offset;
+    uint32_t longer = start_longer(takeover);
+    if (same && longer > 0 && block_reserve(takeover, longer))
+        start_submit(takeover, core->env->disk, behind, on_older_read);
+    else
+        older_begin(takeover, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
+}
+
+/* ---- which: between others, the newest first, then in front ---- */
+
+static bool next_place(const struct leat_hosted *hosted, struct leat_log_hole *out_hole,
+                       bool *out_between)
+{
+    const struct leat_segment *first = leat_log_first_held(hosted->log);
+    uint64_t retained = leat_log_first_retained(hosted->log);
+    *out_between = hosted->holes && leat_log_hole_find(hosted->log, hosted->hole_below, out_hole);
+    if (*out_between) return true;
+    if (first == NULL || first->id.v <= retained) return false;
+    *out_hole = (struct leat_log_hole){first, retained};
+    return true;
+}
+
+bool leat_takeover_goes_on(const struct leat_hosted *hosted)
+{
+    struct leat_log_hole hole;
+    bool between;
+    return next_place(hosted, &hole, &between);
+}
+
+bool leat_takeover_pass_over(struct leat_hosted *hosted, bool front)
+{
+    struct leat_log_hole hole;
+    bool holes = hosted->holes && leat_log_hole_find(hosted->log, UINT64_MAX, &hole);
+    bool whole = front && !holes;
+    hosted->older_asked = !whole;
+    hosted->older_away = hosted->older_asked && hosted->older_pass_away;
+    hosted->older_pass_away = false;
+    hosted->hole_below = UINT64_MAX;
+    leat_log_older_done(hosted->log);
+    if (!whole) return false;
+    hosted->holes = false;
+    leat_log_holes_end(hosted->log);
+    if (hosted->copies != NULL) leat_primary_log_whole(hosted->copies);
+    return true;
+}
+
+void leat_takeover_older(struct leat_hosted *hosted)
+{
+    struct leat_core *core = hosted->core;
+    const struct leat_segment *first = leat_log_first_held(hosted->log);
+    struct leat_log_hole hole;
+    bool between;
+    if (first != NULL && first->id.v > 0 && !leat_log_front_known(hosted->log)) {
+        hosted->older_ticks--; /* being looked up: asked again with the next tick */
+        return;
+    }
+    if (!next_place(hosted, &hole, &between)) {
+        (void)leat_takeover_pass_over(hosted, true);
+        return;
+    }
+    if (hole.behind->unwritten && hole.behind->buffer == NULL) { /* it comes first */
+        leat_log_on_damaged(hosted->log, hole.behind, false);
+        return;
+    }
+    struct leat_takeover *takeover = takeover_create(core, hosted->ref, hosted->epoch);
+    if (takeover == NULL || !block_reserve(takeover, BLOCK_BYTES)) {
+        leat_mem_free(takeover);
+        return; /* the next tick tries again */
+    }
+    hosted->older_asked = false;
+    takeover->again = true;
+    takeover->phase = PHASE_OLDER;
+    takeover->first_retained = hole.first;
+    takeover->hole_behind = between ? hole.behind->id.v : 0;
+    takeover->segment = hole.behind->id.v - 1;
+    takeover->next_offset = hole.behind->base_offset;
+    if (hole.behind->buffer != NULL) {
+        older_begin(takeover, hole.behind->buffer, hole.behind->extent.bytes);
+        return;
+    }
+    start_submit(takeover, core->env->disk, hole.behind, on_older_read);
+}

@@ -1,0 +1,256 @@
+/* Logs that come: a segment goes to the log's core, where the log is made with the first of them and gets the
+ * others. See takeover.h. */
+#include "broker/ownership/takeover.h"
+
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/bug.h"
+#include "base/diary.h"
+
+static void home_deliver(void *actor, struct leat_mail *mail);
+static void back_deliver(void *actor, struct leat_mail *mail);
+
+void takeover_to_home(struct leat_takeover *takeover)
+{
+    takeover->busy = true;
+    leat_core_mail(takeover_core(takeover), takeover->home, &takeover->mail, home_deliver);
+}
+
+static leat_err may_make(struct leat_core *core, struct leat_takeover *takeover,
+                         struct leat_stream **out_stream)
+{
+    struct leat_stream *stream = leat_stream_find(core, takeover->ref.stream);
+    if (core->stopping) return LEAT_E_STARTING;
+    if (stream == NULL || !leat_core_owns(core, stream->desc, takeover->ref.streamlet))
+        return LEAT_E_NOT_OWNER;
+    const struct leat_begun_log *row = leat_begun_find(stream->begun, takeover->ref);
+    if (row == NULL || row->epoch.v != takeover->epoch.v) return LEAT_E_NOT_OWNER;
+    *out_stream = stream;
+    return LEAT_OK;
+}
+
+/* Where it ends is nowhere: the log is made without any segment, as one that waits, so that it is told
+ * of and an operator can give up what is missing. It is looked for all the same. known: the best that
+ * there is. */
+static leat_err stand_in(struct leat_core *core, struct leat_stream *stream,
+                         struct leat_log_ref ref, struct leat_epoch epoch,
+                         const struct leat_tail_record *known, const char *why)
+{
+    bool none = known->segment == UINT64_MAX;
+    struct leat_log_tail tail = {.next_segment = none ? 0 : known->segment + 1,
+                                 .next_offset = known->next_offset,
+                                 .previous = known->extent,
+                                 .stands_in = true};
+    struct leat_hosted *hosted;
+    leat_err rc = leat_hosted_create(core, stream, ref, epoch, NULL, 0, &tail, &hosted);
+    if (rc != LEAT_OK) return rc;
+    hosted->tail_away = true;
+    hosted->highest_segment = known->segment;
+    hosted->highest_offset = known->next_offset;
+    hosted->highest_extent = known->extent;
+    leat_log_set_state(hosted->log, LEAT_LOG_WAITING, why);
+    if (LEAT_BUG(WAIT_UNWRITTEN)) return LEAT_OK;
+    const char *name = stream->desc->name;
+    leat_diary_error(
+        "stream \"%s\", streamlet %u, log %u waits: %s; if it can't come back: leat log "
+        "recover %s --streamlet %u --log %u --accept-loss",
+        name, ref.streamlet, ref.log, why, name, ref.streamlet, ref.log);
+    return LEAT_OK;
+}
+
+static leat_err make_waiting(struct leat_core *core, struct leat_takeover *takeover)
+{
+    struct leat_stream *stream;
+    leat_err rc = may_make(core, takeover, &stream);
+    if (rc != LEAT_OK) return rc;
+    if (leat_hosted_find(core, takeover->ref) != NULL) return LEAT_E_AGAIN;
+    char why[LEAT_ERROR_TEXT_BYTES];
+    snprintf(why, sizeof why, "its last segment %llu is on no node that is up",
+             (unsigned long long)takeover->tail.segment);
+    return stand_in(core, stream, takeover->ref, takeover->epoch, &takeover->tail, why);
+}
+
+void takeover_stand_in(struct leat_core *core, const struct leat_begun_log *row)
+{
+    struct leat_stream *stream = leat_stream_find(core, row->ref.stream);
+    const struct leat_log_record *record = &row->record;
+    if (record->heard == 0 || record->stamp_epoch.v == row->epoch.v || stream == NULL ||
+        core->stopping)
+        return;
+    char why[LEAT_ERROR_TEXT_BYTES];
+    snprintf(why, sizeof why,
+             "its end, of epoch %u and version %u, is on no node that is up (leat cluster status)",
+             record->stamp_epoch.v, record->stamp_version);
+    if (stand_in(core, stream, row->ref, row->epoch, &record->tail, why) != LEAT_OK)
+        stream->logs_missing = core->logs_missing = true; /* the next tick tries again */
+}
+
+static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
+{
+    struct leat_stream *stream;
+    leat_err may = may_make(core, takeover, &stream);
+    if (may != LEAT_OK) return may;
+    struct leat_hosted *there = leat_hosted_find(core, takeover->ref);
+    if (there != NULL && there->epoch.v == takeover->epoch.v && !there->tail_away)
+        return LEAT_E_NOT_OWNER; /* it is made: asked for twice */
+    if (there != NULL && there->tail_away && !there->going) leat_hosted_give_up(there);
+    if (there != NULL) return LEAT_E_AGAIN;
+    struct leat_log_tail tail = {
+        .next_segment = takeover->tail.segment == UINT64_MAX ? 0 : takeover->tail.segment + 1,
+        .next_offset = takeover->tail.next_offset,
+        .jumped = takeover->tail.jumped,
+        .older_follow = takeover->seg != NULL && takeover->seg->id.v > 0,
+    };
+    if (takeover->seg != NULL && !tail.jumped) tail.previous = takeover->seg->extent;
+    struct leat_hosted *hosted;
+    return leat_hosted_create(core, stream, takeover->ref, takeover->epoch, &takeover->seg,
+                              takeover->seg != NULL ? 1 : 0, &tail, &hosted);
+}
+
+static leat_err add_older(struct leat_core *core, struct leat_takeover *takeover)
+{
+    struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
+    if (core->stopping) return LEAT_E_STARTING;
+    if (hosted == NULL || hosted->give_up != NULL || hosted->epoch.v != takeover->epoch.v)
+        return LEAT_E_NOT_OWNER;
+    leat_err rc = leat_log_segment_add(hosted->log, takeover->seg);
+    if (rc != LEAT_OK) return rc;
+    if (hosted->copies != NULL) rc = leat_primary_log_add(hosted->copies, takeover->seg);
+    /* Without memory for that its copies are not looked after until the next start. */
+    if (rc != LEAT_OK) leat_diary_warn("no memory to look after copies of a segment");
+    uint64_t first = leat_log_first_retained(hosted->log);
+    if (first > takeover->first_retained) takeover->first_retained = first;
+    return LEAT_OK;
+}
+
+/* Reads of what may still come wait, until every place was looked at. */
+static void hole_looked(struct leat_hosted *hosted, struct leat_takeover *takeover)
+{
+    const struct leat_log_ref *ref = &takeover->ref;
+    if (takeover->complete)
+        leat_diary_info(
+            "log %u/%u/%u: what was missing here in front of segment %llu has come "
+            "from other nodes, %llu ms after it was looked for",
+            ref->stream, ref->streamlet, ref->log, (unsigned long long)takeover->hole_behind,
+            (unsigned long long)(leat_core_now(hosted->core) - takeover->since_us) / 1000);
+    hosted->hole_below = takeover->hole_behind;
+    takeover->complete = false;
+    if (leat_takeover_goes_on(hosted)) {
+        hosted->older_asked = true;
+        hosted->older_ticks = LEAT_OLDER_TICKS - 1;
+    } else {
+        takeover->complete = leat_takeover_pass_over(hosted, true);
+        takeover->unsure = hosted->unsure;
+    }
+}
+
+static leat_err tell_ended(struct leat_core *core, struct leat_takeover *takeover)
+{
+    struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
+    if (core->stopping) return LEAT_E_STARTING;
+    if (hosted == NULL || hosted->give_up != NULL || hosted->epoch.v != takeover->epoch.v)
+        return LEAT_E_NOT_OWNER;
+    if (takeover->none_left && !leat_log_front_known(hosted->log)) return LEAT_E_AGAIN;
+    hosted->older_pass_away |= !takeover->complete && takeover->away;
+    if (takeover->hole_behind != 0) {
+        hole_looked(hosted, takeover);
+        return LEAT_OK;
+    }
+    if (takeover->none_left || (!takeover->complete && !takeover->away))
+        leat_log_front_give_up(hosted->log, takeover->none_left);
+    takeover->complete = leat_takeover_pass_over(hosted, takeover->complete);
+    takeover->unsure = hosted->unsure;
+    return LEAT_OK;
+}
+
+static void home_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
+    switch (takeover->phase) {
+    case PHASE_TAIL:
+        takeover->rc = takeover->absent ? make_waiting(core, takeover) : make_log(core, takeover);
+        break;
+    case PHASE_OLDER:
+        takeover->rc = add_older(core, takeover);
+        break;
+    case PHASE_ENDED:
+        takeover->rc = tell_ended(core, takeover);
+        break;
+    }
+    leat_core_mail(core, 0, mail, back_deliver);
+}
+
+/* The segment before the one that was given away now. */
+static void older_want(struct leat_takeover *takeover)
+{
+    uint64_t first = takeover->first_retained;
+    takeover->phase = PHASE_OLDER;
+    takeover->failures = 0;
+    /* In front of what has come into a hole nothing is named: that was given up. */
+    bool jumped = takeover->hole_behind != 0 && takeover->start.previous.bytes == 0;
+    if (takeover->segment == 0 || takeover->segment <= first || jumped) {
+        takeover->phase = PHASE_ENDED;
+        takeover->complete = true;
+        return;
+    }
+    takeover->segment--;
+    takeover->extent = takeover->start.previous;
+    takeover->left.count = 0;
+    takeover->next_offset = takeover->start.base_offset;
+}
+
+bool takeover_seg_back(struct leat_takeover *takeover)
+{
+    struct leat_backup *backup = takeover_core(takeover)->replicate.backup;
+    if (takeover->seg == NULL) return true;
+    if (leat_backup_take_own(backup, takeover->seg, takeover->node->incarnation)) return false;
+    takeover->seg = NULL;
+    return true;
+}
+
+static void seg_return(struct leat_takeover *takeover)
+{
+    bool given_back = takeover_seg_back(takeover);
+    LEAT_ASSERT(given_back); /* as for those that are given up */
+}
+
+static void back_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
+    bool gone = takeover->rc == LEAT_E_NOT_OWNER || takeover->rc == LEAT_E_STARTING;
+    bool absent = takeover->absent;
+    takeover->busy = takeover->absent = false;
+    takeover_kick(core);
+    if (absent && !gone) {
+        takeover_pause(takeover, 10 * LEAT_TAKEOVER_TICK_US);
+        return;
+    }
+    if (takeover->rc == LEAT_E_EXISTS) takeover->rc = LEAT_OK, seg_return(takeover);
+    if (gone) {
+        seg_return(takeover);
+        takeover_free(takeover);
+    } else if (takeover->rc != LEAT_OK) {
+        takeover_pause(takeover,
+                       LEAT_TAKEOVER_TICK_US); /* no memory, or its predecessor is still here */
+    } else if (takeover->phase == PHASE_ENDED) {
+        if (takeover->complete)
+            leat_backup_drop_log(core->replicate.backup, takeover->ref, takeover->epoch,
+                                 &takeover->unsure);
+        takeover_free(takeover);
+    } else {
+        if (takeover->phase == PHASE_TAIL)
+            leat_diary_info(
+                "log %u/%u/%u is served here under epoch %u, %llu ms after that was told",
+                takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log, takeover->epoch.v,
+                (unsigned long long)(leat_core_now(core) - takeover->since_us) / 1000);
+        bool none = takeover->seg == NULL && takeover->phase == PHASE_TAIL;
+        takeover->seg = NULL;
+        if (none)
+            takeover_free(takeover);
+        else
+            older_want(takeover);
+    }
+}

@@ -1,0 +1,47 @@
+/* What a node tells a recovery of: see thin.h. */
+#include "broker/ownership/thin.h"
+#include "base/bug.h"
+
+/* It says nothing of its log but that the segment before it was closed: that one is asked for next. */
+static bool has_no_records(const struct leat_replica_row *row)
+{
+    if (row->kind == LEAT_REPLICA_MARK) return row->only_start;
+    return row->kind == LEAT_REPLICA_CLOSED && row->next_offset == row->base_offset;
+}
+
+/* SUBTLE: also in front of several in a row. (1) Segment 2 was closed without a record, and 3 has just begun.
+ * (2) Another node has 2 open, with its start entry alone, and not 1, for it was away. (3) Its mark is the lowest, and
+ * asks for 1, which is here. Were 1 left out the log would wait for what every node has. */
+static bool is_before_one_without_records(const struct leat_replica_row *rows, size_t count,
+                                          size_t at)
+{
+    uint64_t next = rows[at].segment + 1;
+    for (size_t i = at + 1; i < count && rows[i].segment <= next; i++)
+        if (rows[i].segment == next && has_no_records(&rows[i]))
+            return !LEAT_BUG(ONE_WITHOUT_RECORDS) || i + 1 == count ||
+                   !has_no_records(&rows[i + 1]);
+    return false;
+}
+
+/* A mark that only another node holds follows the highest closed one; or it is the same segment, of which this node was
+ * given a copy by an attempt that came to nothing. */
+size_t leat_rows_thin(struct leat_replica_row *rows, size_t count,
+                      const struct leat_log_record *record)
+{
+    uint64_t highest = 0;
+    size_t lost = count, left = count, kept = 0; /* of several the last */
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].kind == LEAT_REPLICA_LOST) lost = i;
+        if (rows[i].kind == LEAT_REPLICA_CLOSED) highest = rows[i].segment;
+        if (record->opened && leat_row_may_be_left(record, &rows[i])) left = i;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct leat_replica_row *row = &rows[i];
+        bool tail = !record->opened && row->segment == record->tail.segment;
+        if (row->kind == LEAT_REPLICA_LOST && i != lost) continue;
+        if (i == lost || i == left || row->kind == LEAT_REPLICA_MARK || tail ||
+            row->segment == highest || is_before_one_without_records(rows, count, i))
+            rows[kept++] = *row;
+    }
+    return kept;
+}
