@@ -43,7 +43,7 @@ struct leat_collect {
     size_t log_count;
     /* The answer: every MARK of these logs, and of the CLOSED ones those that a row or a record asks for:
      * the segment before a mark that is only_start; that of a record that is a tail; of an opened log the
-     * highest that may be left (leat_row_may_be_left()). The highest one that is LOST, for people. Any
+     * highest that may be left (leat_tail_may_be_left()). The highest one that is LOST, for people. Any
      * order. Given: leat_mem_free(). */
     struct leat_replica_row *rows;
     size_t row_count;

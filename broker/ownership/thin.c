@@ -1,6 +1,7 @@
 /* What a node tells a recovery of: see thin.h. */
 #include "broker/ownership/thin.h"
 #include "base/bug.h"
+#include "coordinator/metadata/tail.h"
 
 /* It says nothing of its log but that the segment before it was closed: that one is asked for next. */
 static bool has_no_records(const struct leat_replica_row *row)
@@ -33,7 +34,8 @@ size_t leat_rows_thin(struct leat_replica_row *rows, size_t count,
     for (size_t i = 0; i < count; i++) {
         if (rows[i].kind == LEAT_REPLICA_LOST) lost = i;
         if (rows[i].kind == LEAT_REPLICA_CLOSED) highest = rows[i].segment;
-        if (record->opened && leat_row_may_be_left(record, &rows[i])) left = i;
+        const struct leat_tail_row row = leat_tail_row_of(&rows[i], 0);
+        if (record->opened && leat_tail_may_be_left(record, &row)) left = i;
     }
     for (size_t i = 0; i < count; i++) {
         const struct leat_replica_row *row = &rows[i];

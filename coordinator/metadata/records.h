@@ -156,8 +156,6 @@ static inline const struct leat_tail_record *leat_log_decided(const struct leat_
     bool known = began->segment == UINT64_MAX || began->extent.bytes > 0 || began->jumped;
     return known ? began : NULL;
 }
-/** Of an opened log whose end nobody has: may it be kept up to there? Pure; decide_replicas.c has the rule. */
-bool leat_row_may_be_left(const struct leat_log_record *record, const struct leat_replica_row *row);
 
 /* What of a stream's settings is to change. Numbers are in stored logs. */
 enum leat_stream_change {

@@ -11,8 +11,8 @@
 #include "coordinator/recovery/recovery.h"
 
 enum {
-    LOG_ROWS_MAX = 256, /* of one log; more are not looked at */
-    COPIES_LEAST = 2,   /* of where a log ends, while there may be so many nodes */
+    LOG_ROWS_MAX = LEAT_TAIL_ROWS_MAX, /* of one log; more are not looked at */
+    COPIES_LEAST = 2,                  /* of where a log ends, while there may be so many nodes */
 };
 
 /* ---- deciding ---- */
@@ -93,12 +93,10 @@ static void wait_tell(struct leat_coordinator *coordinator, struct co_recover_lo
 static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_log *log, bool last)
 {
     struct co_recovery *it = coordinator->recovery;
-    const struct leat_replica_row *rows[LOG_ROWS_MAX] = {NULL};
+    struct leat_tail_row rows[LOG_ROWS_MAX];
     struct co_row *of[LOG_ROWS_MAX];
-    uint32_t nodes[LOG_ROWS_MAX];
-    bool holds[LOG_ROWS_MAX];
     size_t count = 0;
-    struct leat_log_decision decision;
+    struct leat_tail tail;
     log->row_first = (uint32_t)row_find(it, log->ref);
     log->row_count = 0;
     for (size_t i = log->row_first; i < it->row_count && count < LOG_ROWS_MAX; i++) {
@@ -107,25 +105,26 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
         it->rows[i].holds = it->rows[i].before = false;
         if (!node_lives(coordinator, it->rows[i].node)) continue; /* it died since */
         of[count] = &it->rows[i];
-        nodes[count] = it->rows[i].node;
-        rows[count++] = &it->rows[i].row;
+        rows[count++] = leat_tail_row_of(&it->rows[i].row, it->rows[i].node);
     }
     const struct leat_machine_stream *stream =
         leat_machine_stream_find(&coordinator->machine, log->ref.stream);
-    struct co_hearing heard = {.nodes = nodes,
-                               .enough = stream ? stream->desc->settings.copies / 2 + 1 : 1,
-                               .all = co_recovery_all_heard(coordinator, 0)};
-    co_decide_replicas(log->ref, &log->seen, rows, count, &heard, &decision, holds);
-    log->undecided = decision.kind == LEAT_DECIDED_WAIT;
+    const struct leat_tail_question question = {
+        .record = &log->seen,
+        .majority = stream ? stream->desc->settings.copies / 2 + 1 : 1,
+        .all_heard = co_recovery_all_heard(coordinator, 0)};
+    leat_tail_decide(&question, rows, count, &tail);
+    log->undecided = !tail.ends;
     if (log->undecided) {
+        char why[LEAT_TAIL_TEXT_BYTES];
         log->decision = LEAT_RECOVER_WAITS;
-        if (last) wait_tell(coordinator, log, decision.why);
+        if (last) wait_tell(coordinator, log, leat_tail_text(&tail, &log->seen, why));
         return false;
     }
     for (size_t i = 0; i < count; i++)
-        of[i]->holds = holds[i];
+        of[i]->holds = leat_tail_holds(&tail, i);
     log->decision = log->seen.opened ? LEAT_RECOVER_TAIL : LEAT_RECOVER_STANDS;
-    log->tail = decision.tail;
+    log->tail = tail.end;
     before_find(log, of, count);
     return true;
 }

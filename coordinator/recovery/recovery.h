@@ -3,7 +3,7 @@
 #define LEAT_COORDINATOR_RECOVERY_RECOVERY_H
 
 #include "coordinator/membership/state.h"
-#include "coordinator/metadata/decide.h"
+#include "coordinator/metadata/tail.h"
 
 enum {
     CO_COLLECT_LOGS_MAX = 8192, /* of one attempt */

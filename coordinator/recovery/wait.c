@@ -22,31 +22,19 @@ bool co_recovery_all_heard(const struct leat_coordinator *coordinator, uint64_t 
     return true;
 }
 
-static bool is_better(const struct leat_replica_row *row, const struct leat_replica_row *best)
-{
-    if (row->segment != best->segment) return row->segment > best->segment;
-    bool closed = row->kind == LEAT_REPLICA_CLOSED, best_closed = best->kind == LEAT_REPLICA_CLOSED;
-    if (closed != best_closed) return closed; /* all of it */
-    /* Of closed ones that differ the shortest: what is more in others was acknowledged by nobody. */
-    return closed ? row->extent.bytes < best->extent.bytes : row->extent.bytes > best->extent.bytes;
-}
-
 bool co_recovery_best(const struct co_recovery *it, const struct co_recover_log *log,
                       struct leat_tail_record *out_best)
 {
-    const struct leat_replica_row *best = NULL;
-    for (uint32_t i = 0; i < log->row_count; i++) {
-        const struct leat_replica_row *row = &it->rows[log->row_first + i].row;
-        if (leat_row_may_be_left(&log->seen, row) && (!best || is_better(row, best))) best = row;
+    struct leat_tail_row rows[LEAT_TAIL_ROWS_MAX];
+    struct leat_tail left;
+    size_t count = 0;
+    for (; count < log->row_count && count < LEAT_TAIL_ROWS_MAX; count++) {
+        const struct co_row *row = &it->rows[log->row_first + count];
+        rows[count] = leat_tail_row_of(&row->row, row->node);
     }
-    if (!best) return false;
-    *out_best = (struct leat_tail_record){
-        .segment = best->segment, .extent = best->extent, .next_offset = best->next_offset};
-    if (!co_row_lies_at_end(&log->seen, best)) return true;
-    const struct leat_tail_record *end = leat_log_decided(&log->seen);
-    out_best->extent = end->extent; /* it may go on behind that */
-    if (!end->jumped) out_best->next_offset = end->next_offset;
-    return true;
+    leat_tail_left(&log->seen, rows, count, &left);
+    if (left.ends) *out_best = left.end;
+    return left.ends;
 }
 
 int co_recovery_answers(const struct leat_coordinator *coordinator,

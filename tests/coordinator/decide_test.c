@@ -9,6 +9,7 @@
 
 #include "coordinator/metadata/decide.h"
 #include "coordinator/recovery/recovery.h"
+#include "tests/coordinator/decide_rows.h"
 
 static const struct leat_log_ref LOG = {7, 1, 2};
 

@@ -1,6 +1,6 @@
 /* An attempt of recovery between collecting and committing, against a plain second telling of its rules: over
  * worlds drawn by dice, what is decided of each log, who waits for what, who owns each streamlet, on which nodes
- * copies are made, and the entry byte by byte. Where a log ends by its rows is co_decide_replicas()'s, which has
+ * copies are made, and the entry byte by byte. Where a log ends by its rows is metadata/tail.c's, which has
  * tests of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +16,8 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/metadata/decide.h"
 #include "coordinator/recovery/recovery.h"
+#include "tests/coordinator/decide_rows.h"
 
 enum {
     ROWS_MAX = 512,

@@ -18,7 +18,7 @@
 #include "replication/backup.h"
 #include "tests/sim/scenario.h"
 
-enum { TASKS_MAX = 256, ROWS_MAX = 256 };
+enum { TASKS_MAX = 256, ROWS_MAX = LEAT_TAIL_ROWS_MAX };
 
 /* A copy that an attempt asks for. */
 struct asked {
@@ -218,21 +218,23 @@ static void waits_see(struct scenario *scenario, const struct leat_coordinator *
                       const struct told *told)
 {
     const struct co_recover_log *log = told->log;
-    struct leat_log_decision decision;
-    bool holds[ROWS_MAX];
+    struct leat_tail_row rows[ROWS_MAX];
+    struct leat_tail tail;
     const struct leat_machine_stream *stream =
         leat_machine_stream_find((struct leat_machine *)&coordinator->machine, log->ref.stream);
     if (!stream) return;
-    struct co_hearing heard = {.nodes = told->nodes,
-                               .enough = stream->desc->settings.copies / 2 + 1,
-                               .all = co_recovery_all_heard(coordinator, 0)};
-    co_decide_replicas(log->ref, &log->seen, told->rows, told->count, &heard, &decision, holds);
-    if (decision.kind == LEAT_DECIDED_WAIT) return;
+    const struct leat_tail_question question = {.record = &log->seen,
+                                                .majority = stream->desc->settings.copies / 2 + 1,
+                                                .all_heard = co_recovery_all_heard(coordinator, 0)};
+    for (uint32_t i = 0; i < told->count; i++)
+        rows[i] = leat_tail_row_of(told->rows[i], told->nodes[i]);
+    leat_tail_decide(&question, rows, told->count, &tail);
+    if (!tail.ends) return;
     sim_fail(scenario->world,
              "A10 stuck: an attempt of recovery leaves log id %u/%u/%u waiting, which would end "
              "with segment %llu had it been told of all closed copies that those who answered have",
              log->ref.stream, log->ref.streamlet, log->ref.log,
-             (unsigned long long)decision.tail.segment);
+             (unsigned long long)tail.end.segment);
 }
 
 static bool has_no_records(const struct told *told, uint64_t segment)
