@@ -57,7 +57,8 @@ static void decide_by_tail(const struct leat_tail_record *tail, const struct lea
         return;
     }
     char why[112];
-    snprintf(why, sizeof why, "segment %" PRIu64 " (%" PRIu32 " bytes, CRC %08" PRIx32 ") missing",
+    snprintf(why, sizeof why,
+             "segment %" PRIu64 " (%" PRIu32 " bytes, CRC %08" PRIx32 ") was not found",
              tail->segment, tail->extent.bytes, tail->extent.crc);
     decide_wait(decision, marks, why);
 }
@@ -68,7 +69,9 @@ static void decide_by_marks(const struct leat_log_record *record,
     struct leat_epoch stamp = record->stamp_epoch;
     char why[112];
     if (!marks || !marks->has_mark) {
-        snprintf(why, sizeof why, "no open segment of epoch %" PRIu32 " was found", stamp.v);
+        snprintf(why, sizeof why,
+                 "no open segment of epoch %" PRIu32 ", version %" PRIu32 " was found", stamp.v,
+                 record->stamp_version);
         decide_wait(decision, marks, why);
         return;
     }
@@ -76,8 +79,9 @@ static void decide_by_marks(const struct leat_log_record *record,
      * of old. Either may be empty where acked batches should be. */
     if (marks->mark_epoch.v != stamp.v && !LEAT_BUG(OTHERS_EPOCH)) {
         snprintf(why, sizeof why,
-                 "open segment %" PRIu64 " is of epoch %" PRIu32 ", the log's is %" PRIu32,
-                 marks->mark_segment, marks->mark_epoch.v, stamp.v);
+                 "no open segment of epoch %" PRIu32 ", version %" PRIu32
+                 " was found (0 of older versions, 1 of other epochs)",
+                 stamp.v, record->stamp_version);
         decide_wait(decision, marks, why);
         return;
     }
@@ -85,15 +89,15 @@ static void decide_by_marks(const struct leat_log_record *record,
     uint32_t version = marks->mark_version ? marks->mark_version : 1;
     if (version < record->stamp_version) {
         snprintf(why, sizeof why,
-                 "open segment %" PRIu64 " is of version %" PRIu32 ", the log's is %" PRIu32
-                 ": a copy that was left behind",
-                 marks->mark_segment, version, record->stamp_version);
+                 "no open segment of epoch %" PRIu32 ", version %" PRIu32
+                 " was found (1 of older versions, 0 of other epochs)",
+                 stamp.v, record->stamp_version);
         decide_wait(decision, marks, why);
         return;
     }
     if (marks->mark_only_start && !marks->predecessor_matches) {
         snprintf(why, sizeof why,
-                 "segment %" PRIu64 " has just begun and its predecessor is missing or differs",
+                 "segment %" PRIu64 " has just begun, and the one before it was not found",
                  marks->mark_segment);
         decide_wait(decision, marks, why);
         return;

@@ -354,15 +354,17 @@ void leat_tail_left(const struct leat_log_record *record, const struct leat_tail
 static void no_open_text(const struct leat_tail *tail, const struct leat_log_record *record,
                          char text[LEAT_TAIL_TEXT_BYTES])
 {
-    char also[80] = "";
+    char also[128] = "", lost[64] = "";
     if (tail->missing > 0)
-        snprintf(also, sizeof also, "; %" PRIu32 " lost the bytes of segment %" PRIu64,
+        snprintf(lost, sizeof lost, "; %" PRIu32 " lost the bytes of segment %" PRIu64,
                  tail->missing, tail->segment);
+    if (tail->older + tail->other + tail->missing > 0)
+        snprintf(also, sizeof also,
+                 " (%" PRIu32 " of older versions, %" PRIu32 " of other epochs%s)", tail->older,
+                 tail->other, lost);
     snprintf(text, LEAT_TAIL_TEXT_BYTES,
-             "no open segment of epoch %" PRIu32 ", version %" PRIu32
-             " is on the nodes that answer (%" PRIu32 " of older versions, %" PRIu32
-             " of other epochs%s)",
-             record->stamp_epoch.v, record->stamp_version, tail->older, tail->other, also);
+             "no open segment of epoch %" PRIu32 ", version %" PRIu32 " was found%s",
+             record->stamp_epoch.v, record->stamp_version, also);
 }
 
 const char *leat_tail_text(const struct leat_tail *tail, const struct leat_log_record *record,
@@ -380,8 +382,9 @@ const char *leat_tail_text(const struct leat_tail *tail, const struct leat_log_r
         [LEAT_TAIL_ONLY_TORN] = "segment %" PRIu64 " ends in a torn write or in damage wherever it "
                                 "was found, and some nodes have not been heard",
         [LEAT_TAIL_DIFFERENT] = "two replicas of segment %" PRIu64 " differ in their bytes",
-        [LEAT_TAIL_NO_PREVIOUS] = "segment %" PRIu64 " has just begun, and the one before it is on "
-                                  "none of the nodes that answer",
+        [LEAT_TAIL_NO_PREVIOUS] =
+            "segment %" PRIu64 " has just begun, and the one before it was not "
+            "found",
         [LEAT_TAIL_NOTHING_LEFT] = "nothing is left of it",
     };
     uint64_t segment = tail->ends ? tail->end.segment : tail->segment;
@@ -389,8 +392,7 @@ const char *leat_tail_text(const struct leat_tail *tail, const struct leat_log_r
         no_open_text(tail, record, text);
     } else if (tail->reason == LEAT_TAIL_NO_BYTES) {
         snprintf(text, LEAT_TAIL_TEXT_BYTES,
-                 "segment %" PRIu64 " (%" PRIu32 " bytes, CRC %08" PRIx32
-                 ") is on none of the nodes that answer",
+                 "segment %" PRIu64 " (%" PRIu32 " bytes, CRC %08" PRIx32 ") was not found",
                  segment, record->tail.extent.bytes, record->tail.extent.crc);
     } else {
         snprintf(text, LEAT_TAIL_TEXT_BYTES, formats[tail->reason], segment);

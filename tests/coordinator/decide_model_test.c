@@ -348,15 +348,16 @@ static void decide_tells_how_many_of_what_there_are(void **state)
     const struct co_hearing heard = {.nodes = nodes, .enough = 2};
     co_decide_replicas(LOG, &record, at, 5, &heard, &decision, holds);
     assert_string_equal(decision.why,
-                        "no open segment of epoch 3, version 2 is on the nodes that answer (1 of "
+                        "no open segment of epoch 3, version 2 was found (1 of "
                         "older versions, 2 of other epochs; 2 lost the bytes of segment 6)");
     rows[4].segment = 0;
     co_decide_replicas(LOG, &record, at + 4, 1, &heard, &decision, holds);
     assert_non_null(strstr(
         decision.why, "(0 of older versions, 0 of other epochs; 1 lost the bytes of segment 0)"));
     co_decide_replicas(LOG, &record, at, 3, &heard, &decision, holds);
-    assert_string_equal(decision.why, "no open segment of epoch 3, version 2 is on the nodes that "
-                                      "answer (1 of older versions, 2 of other epochs)");
+    assert_string_equal(
+        decision.why,
+        "no open segment of epoch 3, version 2 was found (1 of older versions, 2 of other epochs)");
 }
 
 int main(void)

@@ -154,9 +154,7 @@ static const struct one_case cases[] = {
     {"opened, and nothing is found",
      {OPENED},
      .reason = LEAT_TAIL_NO_OPEN,
-     .text =
-         "no open segment of epoch 3, version 2 is on the nodes that answer (0 of older versions, "
-         "0 of other epochs)"},
+     .text = "no open segment of epoch 3, version 2 was found"},
     {"also when all were heard", {OPENED}, true, .reason = LEAT_TAIL_NO_OPEN},
     {"closed ones look like an idle log, whose head stays open",
      {OPENED},
