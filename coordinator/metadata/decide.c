@@ -1,119 +1,65 @@
-/* Where does a log end? The one decision of recovery, as a pure function.
- *
- * Exactly one thing may say it: the coordinator's tail record, or the marks of the ownership that
- * the coordinator knows as opened. Whatever contradicts that thing is named and waited for; nothing
- * is ever taken because it is the best that was found. */
+/* Where a log ends by what a node found of its own at its start: metadata/tail.h's rule, with one node to hear. */
 #include "coordinator/metadata/decide.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "base/bug.h"
+#include "coordinator/metadata/tail.h"
 
-static bool extent_equal(struct leat_extent a, struct leat_extent b)
+/* A prefix id that no replica has. */
+static const struct leat_extent NOWHERE = {UINT32_MAX, 0};
+
+static struct leat_tail_row row_of_mark(const struct leat_log_marks *marks)
 {
-    return a.bytes == b.bytes && a.crc == b.crc;
+    return (struct leat_tail_row){
+        .segment = marks->mark_segment,
+        .state = LEAT_TAIL_OPEN,
+        .epoch = marks->mark_epoch,
+        .generation = marks->mark_version ? marks->mark_version : 1,
+        .prefix = marks->mark_extent,
+        .previous = marks->predecessor_matches ? (struct leat_extent){0, 0} : NOWHERE,
+        .next_offset = marks->mark_next_offset,
+        .flags = marks->mark_only_start ? LEAT_TAIL_ONLY_START : 0,
+    };
 }
 
-/* Is the tail record's last segment here, with the recorded bytes?
- *
- * Cutting a segment to its record appended a close entry in earlier versions, so a closed segment
- * is also right when it ends at the recorded offset and is longer: nothing but the close entry can
- * have been added to it, because a segment that has a record is never appended to again. */
-static bool tail_bytes_found(const struct leat_tail_record *tail,
-                             const struct leat_log_marks *marks)
+/* A longer one that ends at the recorded offset is right as well: nothing but the close entry can have been added to
+ * it, because a segment that has a record is never appended to again, and the node wrote it itself. */
+static struct leat_tail_row row_of_closed(const struct leat_log_marks *marks,
+                                          const struct leat_tail_record *end)
 {
-    if (!marks) return false;
-    if (marks->has_closed && marks->closed_segment == tail->segment) {
-        if (extent_equal(marks->closed_extent, tail->extent)) return true;
-        if (marks->closed_extent.bytes > tail->extent.bytes &&
-            marks->closed_next_offset == tail->next_offset)
-            return true;
-    }
-    return marks->has_mark && marks->mark_segment == tail->segment &&
-           extent_equal(marks->mark_extent, tail->extent);
-}
-
-static void decide_wait(struct leat_log_decision *decision, const struct leat_log_marks *marks,
-                        const char *why)
-{
-    decision->kind = LEAT_DECIDED_WAIT;
-    if (marks && marks->lost && marks->why[0])
-        snprintf(decision->why, sizeof decision->why, "%s (%s)", why, marks->why);
-    else
-        snprintf(decision->why, sizeof decision->why, "%s", why);
-}
-
-static void decide_by_tail(const struct leat_tail_record *tail, const struct leat_log_marks *marks,
-                           struct leat_log_decision *decision)
-{
-    /* A log without segments needs no bytes; nor does one whose data an operator gave up. */
-    bool found = tail->segment == UINT64_MAX || tail_bytes_found(tail, marks);
-    if (found || tail->jumped) {
-        decision->kind = LEAT_DECIDED_TAIL;
-        decision->tail = *tail;
-        decision->elsewhere = !found;
-        return;
-    }
-    char why[112];
-    snprintf(why, sizeof why,
-             "segment %" PRIu64 " (%" PRIu32 " bytes, CRC %08" PRIx32 ") was not found",
-             tail->segment, tail->extent.bytes, tail->extent.crc);
-    decide_wait(decision, marks, why);
-}
-
-static void decide_by_marks(const struct leat_log_record *record,
-                            const struct leat_log_marks *marks, struct leat_log_decision *decision)
-{
-    struct leat_epoch stamp = record->stamp_epoch;
-    char why[112];
-    if (!marks || !marks->has_mark) {
-        snprintf(why, sizeof why,
-                 "no open segment of epoch %" PRIu32 ", version %" PRIu32 " was found", stamp.v,
-                 record->stamp_version);
-        decide_wait(decision, marks, why);
-        return;
-    }
-    /* Exactly: a higher epoch is an ownership that never committed "opened", a lower one an owner
-     * of old. Either may be empty where acked batches should be. */
-    if (marks->mark_epoch.v != stamp.v && !LEAT_BUG(OTHERS_EPOCH)) {
-        snprintf(why, sizeof why,
-                 "no open segment of epoch %" PRIu32 ", version %" PRIu32
-                 " was found (0 of older versions, 1 of other epochs)",
-                 stamp.v, record->stamp_version);
-        decide_wait(decision, marks, why);
-        return;
-    }
-    /* Of a copy that was left out when the version was raised: acks went on without it. */
-    uint32_t version = marks->mark_version ? marks->mark_version : 1;
-    if (version < record->stamp_version) {
-        snprintf(why, sizeof why,
-                 "no open segment of epoch %" PRIu32 ", version %" PRIu32
-                 " was found (1 of older versions, 0 of other epochs)",
-                 stamp.v, record->stamp_version);
-        decide_wait(decision, marks, why);
-        return;
-    }
-    if (marks->mark_only_start && !marks->predecessor_matches) {
-        snprintf(why, sizeof why,
-                 "segment %" PRIu64 " has just begun, and the one before it was not found",
-                 marks->mark_segment);
-        decide_wait(decision, marks, why);
-        return;
-    }
-    decision->kind = LEAT_DECIDED_TAIL;
-    decision->tail = (struct leat_tail_record){.segment = marks->mark_segment,
-                                               .extent = marks->mark_extent,
-                                               .next_offset = marks->mark_next_offset};
+    bool closed_after = marks->closed_segment == end->segment &&
+                        marks->closed_extent.bytes > end->extent.bytes &&
+                        marks->closed_next_offset == end->next_offset;
+    return (struct leat_tail_row){
+        .segment = marks->closed_segment,
+        .state = LEAT_TAIL_CLOSED,
+        .prefix = marks->closed_extent,
+        .next_offset = marks->closed_next_offset,
+        .flags = closed_after ? LEAT_TAIL_HAS_DECIDED : 0,
+    };
 }
 
 void leat_decide_tail(struct leat_log_ref log, const struct leat_log_record *record,
                       const struct leat_log_marks *marks, struct leat_log_decision *out_decision)
 {
-    *out_decision = (struct leat_log_decision){.log = log};
-    if (record->opened)
-        decide_by_marks(record, marks, out_decision);
+    /* Its own copy needs no other beside it; and what a loss was accepted of it goes on without. */
+    const struct leat_tail_question question = {.record = record, .majority = 1, .all_heard = true};
+    struct leat_tail_row rows[2];
+    struct leat_tail tail;
+    char why[LEAT_TAIL_TEXT_BYTES];
+    size_t count = 0;
+    if (marks && marks->has_mark) rows[count++] = row_of_mark(marks);
+    if (marks && marks->has_closed) rows[count++] = row_of_closed(marks, &record->tail);
+    leat_tail_decide(&question, rows, count, &tail);
+    *out_decision =
+        (struct leat_log_decision){.log = log,
+                                   .kind = tail.ends ? LEAT_DECIDED_TAIL : LEAT_DECIDED_WAIT,
+                                   .tail = tail.end,
+                                   .elsewhere = tail.reason == LEAT_TAIL_GIVEN_UP};
+    if (tail.ends) return;
+    leat_tail_text(&tail, record, why);
+    if (marks && marks->lost && marks->why[0])
+        snprintf(out_decision->why, sizeof out_decision->why, "%.140s (%s)", why, marks->why);
     else
-        decide_by_tail(&record->tail, marks, out_decision);
+        snprintf(out_decision->why, sizeof out_decision->why, "%s", why);
 }
