@@ -5,6 +5,7 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/net/core.h"
+#include "coordinator/metadata/tail.h"
 
 /* An operator who accepts a loss has them jump to a multiple of it: docs/recovery.md */
 static const uint64_t OFFSETS_OF_A_JUMP = UINT64_C(1) << 40;
@@ -41,25 +42,30 @@ static bool is_replaced(const struct leat_node *node, const struct leat_found *f
            twin->seg->role != LEAT_SEGMENT_REPLICA;
 }
 
-/* SUBTLE: the lowest says where the log ends, unless a later one of the same owner has records: none gets a trailer
- * there before the one in front is closed on all its copies (log_may_seal()).
- *  1. The row of segment 4 says that it was being written, as what closed it never got to the catalogue. 5 to 7 were
- *     acked, and 7 is open.
- *  2. A bit flips in 4: it is not closed by its bytes, and is a mark, the lowest.
- *  3. Did the log end there 5 to 7 would be dropped. */
+static struct leat_tail_row row_of(const struct leat_found *found)
+{
+    const enum leat_tail_state states[] = {[LEAT_FOUND_CLOSED] = LEAT_TAIL_CLOSED,
+                                           [LEAT_FOUND_MARK] = LEAT_TAIL_OPEN,
+                                           [LEAT_FOUND_LOST] = LEAT_TAIL_MISSING};
+    return (struct leat_tail_row){.segment = found->seg->id.v,
+                                  .state = states[found->kind],
+                                  .epoch = found->seg->epoch,
+                                  .generation = found->seg->version,
+                                  .base_offset = found->scan.base_offset,
+                                  .next_offset = found->scan.next_offset};
+}
+
 static bool went_on(const struct leat_found *found, size_t count, size_t at)
 {
-    const struct leat_segment *seg = found[at].seg;
+    const struct leat_tail_row row = row_of(&found[at]);
     for (size_t i = at + 1; i < count; i++) {
-        const struct leat_segment *later = found[i].seg;
-        if (found[i].kind != LEAT_FOUND_LOST && later->id.v > seg->id.v &&
-            later->epoch.v == seg->epoch.v && later->version >= seg->version &&
-            found[i].scan.next_offset > found[i].scan.base_offset)
-            return true;
+        const struct leat_tail_row later = row_of(&found[i]);
+        if (leat_tail_went_on(&row, &later)) return true;
     }
     return false;
 }
 
+/* The lowest that is open, unless the log went on after it. */
 static const struct leat_found *mark_of_log(const struct leat_node *node,
                                             const struct leat_found *found, size_t count)
 {

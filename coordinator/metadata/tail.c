@@ -122,6 +122,19 @@ static bool is_current(const struct leat_log_record *record, const struct leat_t
            (row->generation >= record->stamp_version || LEAT_BUG(OLD_VERSION_COUNTS));
 }
 
+/* SUBTLE: none gets a record in segment N+1 before N is closed on all its copies (log_may_seal()). Where N+1 has one,
+ * an open replica of N is one whose close entry was damaged, or did not get to its catalogue.
+ *  1. The row of segment 4 says that it was being written, as what closed it never got to the catalogue. 5 to 7 are
+ *     acked, and 7 is open.
+ *  2. A bit flips in 4: it is not closed by its bytes, so it is open, and the lowest.
+ *  3. Did the log end there 5 to 7 would be dropped. */
+bool leat_tail_went_on(const struct leat_tail_row *row, const struct leat_tail_row *later)
+{
+    return later->state != LEAT_TAIL_MISSING && later->segment > row->segment &&
+           later->epoch.v == row->epoch.v && later->generation >= row->generation &&
+           later->next_offset > later->base_offset;
+}
+
 static bool previous_found(const struct asked *it, const struct leat_tail_row *row)
 {
     if (row->previous.bytes == 0) return true; /* there is none to name */

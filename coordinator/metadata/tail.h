@@ -83,6 +83,8 @@ void leat_tail_decide(const struct leat_tail_question *question, const struct le
  * rows: of all nodes, any order. */
 void leat_tail_left(const struct leat_log_record *record, const struct leat_tail_row *rows,
                     size_t count, struct leat_tail *out);
+/** The replica of the later segment shows that the log went on: that of the earlier one says nothing of its end. */
+bool leat_tail_went_on(const struct leat_tail_row *row, const struct leat_tail_row *later);
 /** May an opened log whose end no node holds be kept up to the end of this replica? */
 bool leat_tail_may_be_left(const struct leat_log_record *record, const struct leat_tail_row *row);
 /** The reason, for operators. Returns text. */
