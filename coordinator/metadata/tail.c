@@ -23,6 +23,7 @@ struct asked {
     size_t count;
     uint32_t majority;
     bool all_heard;
+    uint64_t candidates[LEAT_TAIL_ROWS_MAX / 64]; /* by_open(): bit i: rows[i] is one */
 };
 
 static bool same(struct leat_extent a, struct leat_extent b)
@@ -135,6 +136,22 @@ bool leat_tail_went_on(const struct leat_tail_row *row, const struct leat_tail_r
            later->next_offset > later->base_offset;
 }
 
+/* Open replicas that may say where the log ends: of segments after which it did not go on. */
+static void candidates_find(struct asked *it)
+{
+    for (size_t i = 0; i < it->count; i++) {
+        bool is = is_current(it->record, &it->rows[i]);
+        for (size_t k = 0; is && k < it->count; k++)
+            is = !leat_tail_went_on(&it->rows[i], &it->rows[k]);
+        if (is) it->candidates[i / 64] |= UINT64_C(1) << i % 64;
+    }
+}
+
+static bool is_candidate(const struct asked *it, size_t at)
+{
+    return it->candidates[at / 64] >> at % 64 & 1;
+}
+
 static bool previous_found(const struct asked *it, const struct leat_tail_row *row)
 {
     if (row->previous.bytes == 0) return true; /* there is none to name */
@@ -166,12 +183,12 @@ static bool is_sure(const struct asked *it, uint64_t segment)
     uint32_t nodes = 0;
     for (size_t i = 0; i < it->count; i++) {
         const struct leat_tail_row *row = &it->rows[i];
-        if (!is_current(it->record, row) || row->segment != segment) continue;
+        if (!is_candidate(it, i) || row->segment != segment) continue;
         if (!has(row, LEAT_TAIL_TORN) || LEAT_BUG(RAGGED_COUNTS)) return true;
         bool again = false;
         for (size_t k = 0; k < i; k++)
             again |= it->rows[k].node == row->node && it->rows[k].segment == segment &&
-                     is_current(it->record, &it->rows[k]);
+                     is_candidate(it, k);
         nodes += !again;
     }
     return nodes >= it->majority;
@@ -183,7 +200,7 @@ static const struct leat_tail_row *lowest(const struct asked *it, bool sure)
     const struct leat_tail_row *best = NULL;
     for (size_t i = 0; i < it->count; i++) {
         const struct leat_tail_row *row = &it->rows[i];
-        if (!is_current(it->record, row)) continue;
+        if (!is_candidate(it, i)) continue;
         if (sure && !is_sure(it, row->segment)) continue;
         if (!best || row->segment < best->segment ||
             (row->segment == best->segment && row->prefix.bytes > best->prefix.bytes))
@@ -204,12 +221,12 @@ static const struct leat_tail_row *all_there_is(const struct asked *it,
 {
     const struct leat_tail_row *best = first;
     for (size_t i = 0; i < it->count; i++)
-        if (is_current(it->record, &it->rows[i]) && it->rows[i].segment > best->segment &&
+        if (is_candidate(it, i) && it->rows[i].segment > best->segment &&
             follows_closed(it, &it->rows[i]))
             best = &it->rows[i];
     /* The one that shows that the log went on there may have no more than its start, which needs less to show it. */
     for (size_t i = 0; i < it->count; i++)
-        if (is_current(it->record, &it->rows[i]) && it->rows[i].segment == best->segment &&
+        if (is_candidate(it, i) && it->rows[i].segment == best->segment &&
             it->rows[i].prefix.bytes > best->prefix.bytes)
             best = &it->rows[i];
     return best;
@@ -241,7 +258,7 @@ static void no_open(const struct asked *it, struct leat_tail *out)
         if (row->state != LEAT_TAIL_OPEN) continue;
         if (row->epoch.v != it->record->stamp_epoch.v)
             out->other++;
-        else
+        else if (row->generation < it->record->stamp_version)
             out->older++;
     }
 }
@@ -250,16 +267,17 @@ static void no_open(const struct asked *it, struct leat_tail *out)
 static bool is_contradicted(const struct asked *it, const struct leat_tail_row *end)
 {
     for (size_t i = 0; i < it->count; i++)
-        if (is_current(it->record, &it->rows[i]) && it->rows[i].segment == end->segment &&
+        if (is_candidate(it, i) && it->rows[i].segment == end->segment &&
             it->rows[i].prefix.bytes == end->prefix.bytes &&
             it->rows[i].prefix.crc != end->prefix.crc)
             return true;
     return false;
 }
 
-static void by_open(const struct asked *it, struct leat_tail *out)
+static void by_open(struct asked *it, struct leat_tail *out)
 {
     enum leat_tail_reason reason;
+    candidates_find(it);
     const struct leat_tail_row *first = lowest(it, false);
     if (!first) {
         no_open(it, out);
@@ -285,11 +303,11 @@ static void by_open(const struct asked *it, struct leat_tail *out)
 void leat_tail_decide(const struct leat_tail_question *question, const struct leat_tail_row *rows,
                       size_t count, struct leat_tail *out)
 {
-    const struct asked it = {.record = question->record,
-                             .rows = rows,
-                             .count = count,
-                             .majority = question->majority,
-                             .all_heard = question->all_heard};
+    struct asked it = {.record = question->record,
+                       .rows = rows,
+                       .count = count,
+                       .majority = question->majority,
+                       .all_heard = question->all_heard};
     LEAT_ASSERT_CMP(count, <=, LEAT_TAIL_ROWS_MAX);
     *out = (struct leat_tail){0};
     if (question->record->opened)

@@ -39,9 +39,23 @@ static bool same(struct leat_extent a, struct leat_extent b)
     return a.bytes == b.bytes && a.crc == b.crc;
 }
 
-static bool counts(const struct leat_replica_row *row)
+/* A later segment of the same writer has records, so this one was closed on all its copies. */
+static bool overtaken(const struct given *given, const struct leat_replica_row *row)
 {
-    return row->kind == LEAT_REPLICA_MARK && row->epoch.v == EPOCH && row->version >= VERSION;
+    bool is = false;
+    for (size_t i = 0; i < given->count; i++) {
+        const struct leat_replica_row *other = &given->rows[i];
+        is |= other->segment > row->segment && other->kind != LEAT_REPLICA_LOST &&
+              other->epoch.v == row->epoch.v && other->version >= row->version &&
+              other->next_offset != other->base_offset;
+    }
+    return is;
+}
+
+static bool counts(const struct given *given, const struct leat_replica_row *row)
+{
+    return row->kind == LEAT_REPLICA_MARK && row->epoch.v == EPOCH && row->version >= VERSION &&
+           !overtaken(given, row);
 }
 
 /* The longest mark of a segment; NULL: it has none. */
@@ -50,7 +64,7 @@ static const struct leat_replica_row *longest(const struct given *given, uint64_
     const struct leat_replica_row *best = NULL;
     for (size_t i = 0; i < given->count; i++) {
         const struct leat_replica_row *row = &given->rows[i];
-        if (counts(row) && row->segment == segment &&
+        if (counts(given, row) && row->segment == segment &&
             (!best || row->extent.bytes > best->extent.bytes))
             best = row;
     }
@@ -63,7 +77,7 @@ static bool sure(const struct given *given, uint64_t segment)
     bool has[4] = {false};
     unsigned nodes = 0;
     for (size_t i = 0; i < given->count; i++) {
-        if (!counts(&given->rows[i]) || given->rows[i].segment != segment) continue;
+        if (!counts(given, &given->rows[i]) || given->rows[i].segment != segment) continue;
         if (!given->rows[i].ragged) return true;
         nodes += !has[given->nodes[i]];
         has[given->nodes[i]] = true;
@@ -107,14 +121,14 @@ static const struct leat_replica_row *end_by_marks(const struct given *given)
     if (!end && given->heard.all) {
         uint64_t last = lowest;
         for (size_t i = 0; i < given->count; i++)
-            if (counts(&given->rows[i]) && given->rows[i].segment > last &&
+            if (counts(given, &given->rows[i]) && given->rows[i].segment > last &&
                 closed_in_front(given, &given->rows[i]))
                 last = given->rows[i].segment;
         end = longest(given, last);
     }
     if (!end || (end->only_start && !bytes_before(given, end))) return NULL;
     for (size_t i = 0; i < given->count; i++)
-        if (counts(&given->rows[i]) && given->rows[i].segment == end->segment &&
+        if (counts(given, &given->rows[i]) && given->rows[i].segment == end->segment &&
             given->rows[i].extent.bytes == end->extent.bytes &&
             !same(given->rows[i].extent, end->extent))
             return NULL;
@@ -215,8 +229,9 @@ static void rows_make(struct given *given)
         row->base_offset = base[row->segment];
         /* One that is closed ends where the next begins, or does not. */
         row->next_offset = row->kind == LEAT_REPLICA_MARK
-                               ? base[row->segment] + bytes
-                               : (row->segment + (below(6) ? 1 : 2)) * 1000;
+                               ? base[row->segment] + (row->only_start || below(2) ? 0 : bytes)
+                           : below(2) ? base[row->segment]
+                                      : (row->segment + (below(6) ? 1 : 2)) * 1000;
         given->nodes[i] = (uint32_t)below(4);
         given->at[i] = row;
     }
