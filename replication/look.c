@@ -29,12 +29,17 @@ static bool same(struct leat_extent a, struct leat_extent b)
     return a.bytes == b.bytes && a.crc == b.crc;
 }
 
-/* Its bytes do not change any more, lie in its file, and go on behind that. */
+/* Its bytes do not change any more, and go on behind that. */
 static bool is_longer(const struct replica *rep, struct leat_extent extent)
 {
     const struct leat_segment *seg = rep->seg;
-    return seg && seg->state >= LEAT_SEGMENT_PARKED && !seg->buffer && seg->file &&
-           extent.bytes >= LEAT_ENTRY_HEADER_BYTES && extent.bytes < seg->extent.bytes;
+    return seg && seg->state >= LEAT_SEGMENT_PARKED && extent.bytes >= LEAT_ENTRY_HEADER_BYTES &&
+           extent.bytes < seg->extent.bytes;
+}
+
+static bool is_in_file(const struct replica *rep)
+{
+    return !rep->seg->buffer && rep->seg->file;
 }
 
 static const struct replica_looked *looked_at(const struct replica *rep, struct leat_extent extent)
@@ -46,7 +51,8 @@ static const struct replica_looked *looked_at(const struct replica *rep, struct 
 
 const struct replica_looked *backup_begins(const struct replica *rep, struct leat_extent extent)
 {
-    const struct replica_looked *looked = is_longer(rep, extent) ? looked_at(rep, extent) : NULL;
+    const struct replica_looked *looked =
+        is_longer(rep, extent) && is_in_file(rep) ? looked_at(rep, extent) : NULL;
     return looked != NULL && looked->begins ? looked : NULL;
 }
 
@@ -120,11 +126,27 @@ static leat_err look_start(struct replica *rep, struct leat_extent extent,
     return LEAT_OK;
 }
 
-static bool is_unknown(const struct replica *rep, struct leat_extent extent)
+static bool may_be_used(const struct replica *rep)
 {
-    if (!is_longer(rep, extent) || looked_at(rep, extent) != NULL) return false;
     return !rep->damaged && !rep->drop_wanted && !rep->dropping && !rep->adopting &&
            !rep->seg->incomplete && !rep->seg->rotten;
+}
+
+static bool is_unknown(const struct replica *rep, struct leat_extent extent)
+{
+    return is_longer(rep, extent) && is_in_file(rep) && looked_at(rep, extent) == NULL &&
+           may_be_used(rep);
+}
+
+/* A closed one that begins with it, and whose file has not got all of it yet. A recovery is told of it, but only its
+ * row and its file together are cut (adopt.c): until the flush has ended whoever wants it is to ask again, and not to
+ * take it for missing. */
+static bool begins_in_memory(const struct replica *rep, struct leat_extent extent)
+{
+    struct leat_scan scan;
+    if (!is_longer(rep, extent) || !rep->seg->buffer || !may_be_used(rep)) return false;
+    leat_scan_segment(rep->seg->buffer, extent.bytes, &scan);
+    return scan.started && same((struct leat_extent){scan.bytes, scan.crc}, extent);
 }
 
 leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,
@@ -132,13 +154,14 @@ leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,
                      void (*on_done)(void *arg, bool begins), void *arg)
 {
     const struct leat_list *head = backup_bucket(backup, log);
+    leat_err rc = LEAT_E_NOT_FOUND;
     for (struct leat_list *it = head->next; it != head; it = it->next) {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
-        if (!is_unknown(rep, extent) || rep->seg->id.v != segment.v) continue;
-        if (!leat_log_ref_equal(rep->seg->log, log)) continue;
-        return look_start(rep, extent, on_done, arg);
+        if (rep->seg->id.v != segment.v || !leat_log_ref_equal(rep->seg->log, log)) continue;
+        if (is_unknown(rep, extent)) return look_start(rep, extent, on_done, arg);
+        if (begins_in_memory(rep, extent)) rc = LEAT_E_AGAIN;
     }
-    return LEAT_E_NOT_FOUND;
+    return rc;
 }
 
 leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref log,

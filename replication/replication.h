@@ -337,7 +337,8 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
  */
 leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle, struct leat_extent extent,
                           void (*on_done)(void *arg, bool begins), void *arg) LEAT_NODISCARD;
-/** The same of whichever replica of that segment may, for whoever asks again: LEAT_E_AGAIN: one is looked at;
+/** The same of whichever replica of that segment may, for whoever asks again: LEAT_E_AGAIN: one is looked at, or
+ * begins with them and is not in its file yet;
  * LEAT_E_NOT_FOUND: there is none that nobody has looked at; LEAT_E_NO_MEMORY. Thread: owner. */
 leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref log,
                               struct leat_segment_id segment,

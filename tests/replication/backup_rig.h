@@ -375,6 +375,14 @@ static inline struct replica *rig_found(struct rig *rig, uint64_t id, enum leat_
     return LEAT_CONTAINER(rig->backup->replicas.prev, struct replica, link);
 }
 
+/* None is at hand: the next one takes memory. */
+static inline void requests_forget(struct rig *rig)
+{
+    while (!leat_list_empty(&rig->backup->requests_free))
+        leat_mem_free(LEAT_CONTAINER(leat_list_pop_front(&rig->backup->requests_free),
+                                     struct backup_request, link));
+}
+
 static inline void rig_attach(struct rig *rig, const struct leat_link_identity *who)
 {
     rig_hear(rig, who, LEAT_REP_ATTACH, (const uint8_t *)"\x90", 1);

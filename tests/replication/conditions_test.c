@@ -2,13 +2,6 @@
  * memory is short. A backup alone, whose store answers by hand. */
 #include "tests/replication/backup_rig.h"
 
-static void requests_forget(struct rig *rig)
-{
-    while (!leat_list_empty(&rig->backup->requests_free))
-        leat_mem_free(LEAT_CONTAINER(leat_list_pop_front(&rig->backup->requests_free),
-                                     struct backup_request, link));
-}
-
 static void on_looked(void *arg, bool begins)
 {
     (void)arg, (void)begins;
@@ -73,6 +66,67 @@ static void replica_is_looked_at_where_that_says_something(void **state)
     assert_int_equal(rep->busy, 1);
     seg->file = NULL;
     rep->busy = 0;
+    rig->world->nodes[1].disk.disk_first = NULL; /* nobody reads it */
+    rig->world->nodes[1].disk.disk_last = &rig->world->nodes[1].disk.disk_first;
+    rig_free(rig);
+}
+
+/* Goal: a closed copy that goes on behind what is asked for, and whose file has not got its bytes yet, is asked for
+ * again: it is not missing. One of other bytes, or that nobody may use, is. */
+static void longer_copy_in_memory_is_asked_for_again(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
+    struct leat_segment *seg = rep->seg;
+    for (unsigned i = 1; i < 17; i++) {
+        struct leat_extent asked = rig->ends[i == 2 ? 3 : 1];
+        seg->buffer = i == 3 ? NULL : rig->image;
+        seg->state = i == 4    ? LEAT_SEGMENT_OPEN
+                     : i == 16 ? LEAT_SEGMENT_PARKED
+                               : LEAT_SEGMENT_CLOSED;
+        if (i == 5) asked.crc ^= 1;
+        if (i == 6) asked.bytes -= 8;
+        if (i == 7) asked.bytes = LEAT_ENTRY_HEADER_BYTES - 1;
+        rep->damaged = i == 8;
+        rep->drop_wanted = i == 9;
+        rep->dropping = i == 10;
+        rep->adopting = i == 11;
+        seg->incomplete = i == 12;
+        seg->rotten = i == 13;
+        struct leat_segment_id id = {i == 14 ? 8 : 7};
+        struct leat_log_ref log = rig_log;
+        log.log += i == 15;
+        trace("%u: %s\n", i, leat_err_name(leat_backup_look_any(rig->backup, log, id, asked)));
+    }
+    TRACE_IS("1: AGAIN\n"
+             "2: NOT_FOUND\n"
+             "3: NOT_FOUND\n"
+             "4: NOT_FOUND\n"
+             "5: NOT_FOUND\n"
+             "6: NOT_FOUND\n"
+             "7: NOT_FOUND\n"
+             "8: NOT_FOUND\n"
+             "9: NOT_FOUND\n"
+             "10: NOT_FOUND\n"
+             "11: NOT_FOUND\n"
+             "12: NOT_FOUND\n"
+             "13: NOT_FOUND\n"
+             "14: NOT_FOUND\n"
+             "15: NOT_FOUND\n"
+             "16: AGAIN\n");
+    /* Whoever says where it ends is told the same, and nothing is cut meanwhile. */
+    struct rep_body body = rig_body(rig, rep->handle, 7, 1);
+    rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
+    TRACE_IS("1: AGAIN\n");
+    /* Another that is in its file is looked at first. */
+    struct replica *other = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+    other->seg->file = (struct leat_file *)(void *)&seg->file_offset;
+    leat_err rc = backup_look(rig->backup, rig_log, seg->id, rig->ends[1], on_looked, NULL);
+    assert_int_equal(rc, LEAT_OK);
+    assert_int_equal(other->busy, 1);
+    other->seg->file = NULL;
+    other->busy = 0;
     rig->world->nodes[1].disk.disk_first = NULL; /* nobody reads it */
     rig->world->nodes[1].disk.disk_last = &rig->world->nodes[1].disk.disk_first;
     rig_free(rig);
@@ -272,6 +326,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(replica_is_looked_at_where_that_says_something),
+        TRACE_TEST(longer_copy_in_memory_is_asked_for_again),
         TRACE_TEST(any_replica_of_its_segment_is_looked_at),
         TRACE_TEST(request_without_memory_begins_nothing),
         TRACE_TEST(open_replica_is_taken_as_it_is_where_nobody_writes),
