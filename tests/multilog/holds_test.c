@@ -306,7 +306,7 @@ static void trouble_is_told_in_words(void **state)
         "it->damage_look = true, it->first_offset = 250, rots(0), rots(1), rots(2): -> DAMAGED "
         "\"segment 2 with offsets 250 to 749 is damaged\", look\n"
         "it->damage_look = true, slot(1)->seg->next_offset = 100, rots(1): -> DAMAGED "
-        "\"segment 1 with no records is damaged, offsets 100 to 199 are damaged\", look\n"
+        "\"segment 1 with no record of the log is damaged, offsets 100 to 199 are damaged\", look\n"
         "leat_log_set_state(it, LEAT_LOG_WAITING, \"waits\"): -> LOG_INCOMPLETE \"waits\", look\n"
         "leat_log_set_state(it, LEAT_LOG_DAMAGED, \"rots\"): -> DAMAGED \"rots\", look\n"
         "leat_log_set_state(it, LEAT_LOG_STOPPED, \"stands\"): -> DISK \"stands\", look\n");
