@@ -289,6 +289,7 @@ static void backup_without_memory_is_none(void **state)
     (void)state;
     struct rig *rig = rig_memory();
     const struct leat_backup_options options = rig->backup->options;
+    size_t before = leat_mem_bytes(LEAT_MEM_STORE);
     unsigned fails = 0;
     for (;; fails++) {
         struct leat_backup *backup = NULL;
@@ -302,6 +303,7 @@ static void backup_without_memory_is_none(void **state)
         }
         assert_int_equal(rc, LEAT_E_NO_MEMORY);
         assert_null(backup);
+        assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), before);
     }
     assert_int_equal(fails, 4);
     struct leat_segment *seg = rig_segment(rig, 7);

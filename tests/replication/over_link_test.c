@@ -20,7 +20,7 @@ struct leat_link {
 
 static struct {
     struct leat_link *link; /* opened last */
-    leat_err open_rc, call_rc;
+    leat_err open_rc, call_rc, readdress_rc;
     struct leat_link_identity self;
     struct leat_rep_link *rep_link;
     struct leat_rep_net net;
@@ -61,7 +61,7 @@ leat_err leat_link_readdress(struct leat_link *link, const char *address)
 {
     assert_ptr_equal(link, it.link);
     trace("readdress %s\n", address);
-    return LEAT_OK;
+    return it.readdress_rc;
 }
 
 bool leat_link_is_up(const struct leat_link *link)
@@ -217,6 +217,11 @@ static void link_of_each_node_follows_the_table(void **state)
              "NO_MEMORY\n"
              "node 0 9\n"
              "open there:2 for a/9 purpose 2 actor 0\n");
+    it.readdress_rc = LEAT_E_INVALID;
+    node_set(0, "a", 9, "nowhere");
+    TRACE_IS("node 0 9\n"
+             "readdress nowhere\n"
+             "INVALID\n");
     leat_rep_link_destroy(&it.rep_link);
     TRACE_IS("close\n"
              "close\n");

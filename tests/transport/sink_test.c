@@ -109,7 +109,7 @@ static void post_send(void *ctx, unsigned to, struct leat_mail *mail)
 
 static uint64_t cpu_ns(void *ctx)
 {
-    (void)ctx;
+    assert_ptr_equal(ctx, &it);
     return it.cpu_ns += 10;
 }
 
@@ -123,7 +123,7 @@ static int begin(void **state)
     it.env.post = &it.post;
     it.host = (struct leat_rmem_host){.enter = enter, .leave = leave};
     struct leat_transport_sink_options options = {
-        .env = &it.env, .host = &it.host, .cpu_ns = cpu_ns};
+        .env = &it.env, .host = &it.host, .cpu_ns = cpu_ns, .cpu_ctx = &it};
     leat_mem_fail_at(1);
     assert_int_equal(leat_transport_sink_create(&options, &it.sink), LEAT_E_NO_MEMORY);
     leat_mem_fail_at(0);

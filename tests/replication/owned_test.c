@@ -1,0 +1,125 @@
+/* What a primary, and a log of it, are when they begin. A primary alone. */
+#include "tests/replication/case_rig.h"
+
+#include "base/mem.h"
+
+static struct leat_primary_log_options wanted;
+static unsigned closed; /* segments that the log has */
+
+/* No log is there, and nothing is to be done. */
+static void begin(void)
+{
+    size_t used = trace_used;
+    rig = rig_new(3);
+    calm();
+    for (unsigned i = 1; i <= 3; i++) {
+        rig_peer(rig, i)->audited_us = 7;
+        rig_peer(rig, i)->audit_from = 8;
+        rig_peer(rig, i)->audit_all = false;
+    }
+    wanted = rig_log_options(LEAT_DURABILITY_DISK, 3);
+    closed = 0;
+    trace_text[trace_used = used] = '\0';
+}
+
+static void create(void)
+{
+    struct leat_segment *segs[RIG_SEGMENTS_MAX] = {NULL};
+    for (unsigned i = 0; i < closed; i++) {
+        segs[i] = &rig->segs[i];
+        *segs[i] = (struct leat_segment){.id = {i + 1},
+                                         .state = LEAT_SEGMENT_CLOSED,
+                                         .capacity = RIG_CAPACITY,
+                                         .extent = {1000 + i, 1}};
+    }
+    owned = NULL;
+    leat_err rc = leat_primary_log_create(rig->primary, &wanted, segs, closed, &owned);
+    leat_mem_fail_at(0);
+    trace("%s, %u logs", leat_err_name(rc), (unsigned)rig->primary->log_count);
+    assert_ptr_equal(rep_log_find(rig->primary, wanted.ref), owned);
+    if (owned)
+        trace(", version %u known %u%s", owned->version, owned->known,
+              owned->opened ? " opened" : "");
+    for (unsigned i = 0; owned && i < closed; i++) {
+        const struct rep_set *found = rep_set_find(owned, i + 1);
+        trace(", s%u%s%s%s %u lost at %llu", i + 1, found->reserved ? " reserved" : "",
+              found->started ? " started" : "", found->closed ? " closed" : "", found->target,
+              (unsigned long long)found->lost_us);
+        assert_ptr_equal(segs[i]->copies_pointer, found);
+    }
+    unsigned asked = 0;
+    for (unsigned i = 1; i <= 3; i++) {
+        const struct rep_peer *peer = rig_peer(rig, i);
+        asked += peer->audit_all && !peer->audited_us && !peer->audit_from;
+    }
+    trace(", %u asked, %u mails", asked, rig->mail_count);
+    armed_trace();
+}
+
+/* Goal: a log's version is held by the coordinators only when they have been told it; its segments' copies are asked for,
+ * and it is looked at again. */
+static void log_begins_with_what_is_known_of_it(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(begin, create);
+    CASE(begin, create, wanted.version = 0);
+    CASE(begin, create, wanted.version = 7);
+    CASE(begin, create, wanted.opened = true);
+    CASE(begin, create, wanted.opened = true, wanted.version = 7);
+    CASE(begin, create, closed = 1);
+    CASE(begin, create, closed = 2);
+    CASE(begin, create, leat_mem_fail_at(1));
+    CASE(begin, create, closed = 2, leat_mem_fail_at(2));
+    CASE(begin, create, closed = 2, leat_mem_fail_at(3));
+    TRACE_IS(
+        "(void)0: OK, 1 logs, version 1 known 0, 0 asked, 0 mails, again in 20000 us\n"
+        "wanted.version = 0: OK, 1 logs, version 1 known 0, 0 asked, 0 mails, again in 20000 us\n"
+        "wanted.version = 7: OK, 1 logs, version 7 known 0, 0 asked, 0 mails, again in 20000 us\n"
+        "wanted.opened = true: OK, 1 logs, version 1 known 1 opened, 0 asked, 0 mails, again in "
+        "20000 us\n"
+        "wanted.opened = true, wanted.version = 7: OK, 1 logs, version 7 known 7 opened, 0 asked, "
+        "0 mails, again in 20000 us\n"
+        "closed = 1: OK, 1 logs, version 1 known 0, s1 reserved started closed 1000 lost at "
+        "1001000, 3 asked, 1 mails, again in 20000 us\n"
+        "closed = 2: OK, 1 logs, version 1 known 0, s1 reserved started closed 1000 lost at "
+        "1001000, s2 reserved started closed 1001 lost at 1001000, 3 asked, 1 mails, again in "
+        "20000 us\n"
+        "leat_mem_fail_at(1): NO_MEMORY, 0 logs, 0 asked, 0 mails\n"
+        "closed = 2, leat_mem_fail_at(2): NO_MEMORY, 0 logs, 0 asked, 0 mails\n"
+        "closed = 2, leat_mem_fail_at(3): NO_MEMORY, 0 logs, 0 asked, 1 mails\n");
+}
+
+/* Goal: a primary for whose tables there is no memory is none, and leaves nothing behind. */
+static void primary_without_memory_is_none(void **state)
+{
+    (void)state;
+    begin();
+    const struct leat_primary_options options = rig->primary->options;
+    size_t before = leat_mem_bytes(LEAT_MEM_STORE);
+    unsigned fails = 0;
+    for (;; fails++) {
+        struct leat_primary *primary = NULL;
+        leat_mem_fail_at(fails + 1);
+        leat_err rc = leat_primary_create(&options, &primary);
+        leat_mem_fail_at(0);
+        if (!rc) {
+            assert_int_not_equal(primary->places, 0); /* as no segment was looked at with */
+            leat_primary_destroy(&primary);
+            break;
+        }
+        assert_int_equal(rc, LEAT_E_NO_MEMORY);
+        assert_null(primary);
+        assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), before);
+    }
+    assert_int_equal(fails, 6);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(log_begins_with_what_is_known_of_it),
+        TRACE_TEST(primary_without_memory_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
