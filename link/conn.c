@@ -123,7 +123,7 @@ static bool frame_take(struct leat_link *link, const struct leat_frame *frame)
         return true;
     }
     if (!(frame->flags & LEAT_FRAME_ANSWER)) {
-        if (frame->kind <= LEAT_NODE_KIND_PING) {
+        if (frame->kind < LEAT_NODE_KIND_COORDINATOR) { /* clients', and link's own */
             leat_link_cut(link, LEAT_E_INVALID, "a request of a kind that nodes do not send");
             return true;
         }
