@@ -77,10 +77,10 @@ static bool home_stream_size(void *ctx, uint32_t stream, uint32_t *out_streamlet
                              uint32_t *out_logs)
 {
     (void)ctx;
-    bool large = stream == LARGE_STREAM || stream == LARGE_STREAM + 1;
+    bool large = stream >= LARGE_STREAM && stream < LARGE_STREAM + 3;
     *out_streamlets = large ? LARGE_STREAMLETS : STREAMLETS;
     *out_logs = LOGS;
-    return stream == 7 || large;
+    return stream == 7 || large || stream == LARGE_STREAM + 3;
 }
 
 static void home_group(void *ctx, struct leat_sets_group_query *query)

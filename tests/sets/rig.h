@@ -22,7 +22,7 @@ enum {
     STREAMLETS = 5,
     LOGS = 2,
     UNITS = STREAMLETS * LOGS,
-    LARGE_STREAM = 800, /* and the next */
+    LARGE_STREAM = 800, /* and the next two; behind them there is one as small as 7 */
     LARGE_STREAMLETS = 6000,
 };
 

@@ -1,0 +1,522 @@
+/* Rules of a home where only their own edge shows them: a full batch, a full table, what was asked and is not answered
+ * yet, names of one byte. */
+#include "group_rig.h"
+#include "sets/internal.h"
+
+enum { MS = 1000, SECOND = 1000 * MS };
+
+static const uint32_t STREAM = 7;
+
+static struct home *calm_home(void)
+{
+    struct home *home = home_new(1, true);
+    home->calm = true;
+    struct leat_sets_request wake = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &wake), LEAT_OK);
+    assert_int_equal(wake.generation, 0); /* no such set */
+    return home;
+}
+
+static struct leat_sets_request native_join(const char *set, const uint32_t *streams,
+                                            uint32_t stream_count)
+{
+    struct leat_sets_request r = {.kind = LEAT_SETS_JOIN,
+                                  .answer_bytes_max = SIZE_MAX,
+                                  .session_ms = 30000,
+                                  .streams = streams,
+                                  .stream_count = stream_count};
+    snprintf(r.set, sizeof r.set, "%s", set);
+    return r;
+}
+static bool begin(struct home *home, struct leat_sets_request *request, bool *answered)
+{
+    request->on_done = home_done;
+    request->owner = answered;
+    return *answered = leat_sets_do(home->sets, request);
+}
+static leat_err done(struct home *home, struct ask_group *a)
+{
+    start(home, a);
+    await(home, a);
+    return rc_of(a);
+}
+static struct leat_group *group_of(struct home *home)
+{
+    return leat_sets_set_find(home->sets, "readers")->group;
+}
+
+/* The batch that gathers takes no record of a group any more, and waits behind one that is on its way. */
+static void batch_fill(struct home *home)
+{
+    static const uint8_t bytes[60 * 1024];
+    struct leat_sets *sets = home->sets;
+    home->mute = true;
+    struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_NOTHING, 0);
+    leat_sets_record_add(sets, &writer);
+    leat_sets_append_try(sets);
+    static const uint32_t sizes[] = {sizeof bytes, 4000, 300};
+    for (unsigned i = 0; i < 3; i++)
+        while (leat_sets_record_fits(sets, sizes[i] + 100)) {
+            writer = leat_sets_record_begin(sets, RECORD_NOTHING, 1);
+            leat_msg_write_bin(&writer, bytes, sizes[i]);
+            leat_sets_record_add(sets, &writer);
+        }
+}
+
+/* Goal: a share that the batch has no room for is asked for again, and taken then: the group still waits for it. */
+static void shares_without_room_in_the_batch_are_asked_for_again(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct ask_group *join = join_new("", "cellar", "m");
+    start(home, join);
+    await(home, join);
+    assert_int_equal(join->r.rc, LEAT_OK);
+    home_run(home, 10 * MS);
+    batch_fill(home);
+    struct ask_group *sync = sync_new(join->r.member, join->r.generation);
+    share_out(sync, &join->call);
+    start(home, sync);
+    assert_true(sync->answered);
+    assert_int_equal(rc_of(sync), LEAT_E_AGAIN);
+    assert_int_equal(group_of(home)->phase, LEAT_GROUP_COMPLETING);
+    home->mute = false;
+    home_run(home, 10 * MS);
+    sync = sync_new(join->r.member, join->r.generation);
+    share_out(sync, &join->call);
+    sync->shares[1] = (struct leat_group_share){text("nobody"), text("what it would read")};
+    sync->call.share_count = 2; /* one of a member that has left says nothing */
+    start(home, sync);
+    await(home, sync);
+    assert_int_equal(sync->r.rc, LEAT_OK);
+    assert_int_equal(sync->call.assignment.bytes, strlen(join->r.member));
+    ask_free(sync);
+    ask_free(join);
+    home_free(home);
+}
+
+/* Goal: a set settles as long as it does, whatever else happens in its home meanwhile. */
+static void set_settles_whatever_else_its_home_does(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    home->settle_us = 100 * MS;
+    home_restart(home);
+    struct leat_sets_request one = native_join("one", &STREAM, 1);
+    struct leat_sets_request two = native_join("two", &STREAM, 1);
+    bool one_is, two_is;
+    begin(home, &one, &one_is);
+    home_run(home, 60 * MS);
+    begin(home, &two, &two_is);
+    home_run(home, 60 * MS);
+    assert_true(one_is && !two_is);
+    home_run(home, 30 * MS);
+    assert_false(two_is);
+    home_run(home, 30 * MS);
+    assert_true(two_is);
+    leat_mem_free(one.assigned);
+    leat_mem_free(two.assigned);
+    home_free(home);
+}
+
+/* Goal: that one stream's logs are too many is told, whatever streams come behind it. */
+static void stream_that_is_too_large_is_refused_before_others(void **state)
+{
+    (void)state;
+    static const uint32_t streams[] = {LARGE_STREAM, LARGE_STREAM + 1, LARGE_STREAM + 2,
+                                       LARGE_STREAM + 3};
+    struct home *home = calm_home();
+    struct leat_sets_request r = native_join("readers", streams, 4);
+    assert_int_equal(ask(home, &r), LEAT_E_TOO_MANY);
+    struct leat_sets_info info;
+    leat_sets_info(home->sets, &info);
+    assert_int_equal(info.members, 0);
+    r = native_join("readers", streams, 1);
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    leat_mem_free(r.assigned);
+    home_free(home);
+}
+
+/* Goal: a home that is full of sets has room for more members of those; one whose table is full for no more, but for
+ * members that say less than before. */
+static void full_home_serves_the_sets_that_it_has(void **state)
+{
+    (void)state;
+    static const uint32_t streams[] = {7, LARGE_STREAM + 3};
+    struct home *home = calm_home();
+    struct leat_sets_request r = native_join("readers", streams, 2);
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    leat_mem_free(r.assigned);
+    struct leat_sets *sets = home->sets;
+    for (unsigned i = sets->set_count; i < LEAT_SETS_PER_HOME_MAX; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "set-%u", i);
+        struct leat_set *set = leat_set_create(name, LEAT_SETS_ORDERED);
+        assert_non_null(set);
+        leat_sets_set_add(sets, set);
+    }
+    assert_non_null(leat_sets_lacks(sets, 0, 1, 0, 0));
+    assert_null(leat_sets_lacks(sets, 0, 0, 1, 0));
+    leat_sets_set_find(sets, "readers")->maker = 5;
+    assert_null(leat_sets_lacks(sets, 5, 0, 1, 1));
+    r.stream_count = 1; /* it joins again, for less */
+    struct leat_set *set = leat_sets_set_find(sets, "readers");
+    set->bytes = LEAT_SETS_TABLE_BYTES_MAX;
+    assert_true(leat_sets_set_room(sets, &r));
+    r.stream_count = 2;
+    assert_true(leat_sets_set_room(sets, &r));
+    static const uint32_t three[] = {7, LARGE_STREAM + 3, LARGE_STREAM};
+    r.streams = three;
+    r.stream_count = 3;
+    assert_false(leat_sets_set_room(sets, &r));
+    for (unsigned room = 4; room <= 5; room++) { /* what a stream takes in the table */
+        set->bytes += LEAT_SETS_TABLE_BYTES_MAX - room - leat_sets_table_bytes(sets);
+        assert_int_equal(leat_sets_set_room(sets, &r), room == 5);
+    }
+    leat_set_bytes_count(set);
+    leat_sets_table_clear(sets); /* the snapshot of so many is another test's */
+    home_free(home);
+}
+
+/* Goal: who commits again what a set has needs no room, where there is none. */
+static void commit_of_what_is_there_needs_no_room(void **state)
+{
+    (void)state;
+    static struct leat_sets_room room;
+    struct home *home = home_new(1, true);
+    memset(&room, 0, sizeof room);
+    room.bytes_max = UINT64_MAX;
+    home->calm = true;
+    home->room = &room;
+    home_restart(home);
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 5, "note"), LEAT_OK);
+    room.bytes_max = room.bytes;
+    leat_sets_set_find(home->sets, "readers")->bytes = LEAT_SETS_TABLE_BYTES_MAX;
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 6, "note"), LEAT_OK);
+    assert_int_equal(fetched(home, 0, "note"), 6);
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 1, 6, "note"), LEAT_E_TOO_MANY);
+    home_free(home);
+}
+
+static void room_tells_what_lies_beyond_it(void **state)
+{
+    (void)state;
+    static struct leat_sets_room room;
+    room.bytes_max = 100;
+    room.bytes = 99;
+    assert_int_equal(leat_sets_room_over(&room), 0);
+    room.bytes = 100;
+    assert_int_equal(leat_sets_room_over(&room), 0);
+    room.bytes = 103;
+    assert_int_equal(leat_sets_room_over(&room), 3);
+}
+
+/* Goal: an answer takes as much as its rows and texts, and one row. */
+static void fetch_tells_what_its_answer_takes(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    for (uint32_t log = 0; log < 3; log++)
+        assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, log, 5, "note"), LEAT_OK);
+    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &f), LEAT_OK);
+    assert_int_equal(f.answer_bytes, 4 * sizeof *f.offsets + 12);
+    assert_int_equal(f.offset_count, 3);
+    leat_mem_free(f.offsets);
+    home_free(home);
+}
+
+/* Goal: a member id that nobody has is no new member, of one byte neither, and fenced by who has its instance. */
+static void member_id_of_one_byte_is_one(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    assert_int_equal(done(home, join_new("x", "", "m")), LEAT_E_UNKNOWN_MEMBER);
+    (void)lone(home, "cellar", member);
+    assert_int_equal(done(home, join_new("x", "", "m")), LEAT_E_UNKNOWN_MEMBER);
+    assert_int_equal(done(home, join_new("x", "cellar", "m")), LEAT_E_MEMBER_FENCED);
+    assert_int_equal(done(home, join_new(member, "cellar", "m")), LEAT_OK);
+    home_free(home);
+}
+
+/* Goal: whoever waits for its share under a static member's name is told at once that another process has it. */
+static void instance_that_comes_again_fences_who_waits(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct ask_group *a = join_new("", "a", "m"), *b = join_new("", "b", "m");
+    start(home, a);
+    start(home, b);
+    await(home, a);
+    await(home, b);
+    assert_true(a->r.rc == LEAT_OK && b->r.rc == LEAT_OK);
+    struct ask_group *other = a->call.member_count ? b : a; /* who does not lead */
+    const char *instance = other == b ? "b" : "a";
+    struct ask_group *sync = sync_new(other->r.member, other->r.generation);
+    sync->call.instance = text(instance);
+    start(home, sync);
+    assert_false(sync->answered);
+    struct ask_group *again = join_new("", instance, "m");
+    start(home, again);
+    assert_true(sync->answered);
+    assert_int_equal(rc_of(sync), LEAT_E_MEMBER_FENCED);
+    if (!again->answered) leat_sets_cancel(home->sets, &again->r);
+    ask_free(again);
+    ask_free(a);
+    ask_free(b);
+    home_free(home);
+}
+
+/* Goal: the largest batch since the buffers are new counts, not the last one. */
+static void largest_batch_counts_for_its_buffers(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char note[2000];
+    memset(note, 'n', sizeof note - 1);
+    note[sizeof note - 1] = '\0';
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 5, note), LEAT_OK);
+    uint32_t largest = home->sets->touched_bytes;
+    assert_in_range(largest, 2000, 4000);
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 6, ""), LEAT_OK);
+    assert_int_equal(home->sets->touched_bytes, largest);
+    home_free(home);
+}
+
+/* Goal: a home that goes while logs are asked about groups leaves each question; the last answer ends the commit. */
+static void home_that_goes_leaves_its_questions(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_sets_request r = native_join("readers", &STREAM, 1);
+    r.mode = LEAT_SETS_PARALLEL;
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    leat_mem_free(r.assigned);
+    home_run(home, 10 * MS);
+    struct leat_sets_offset rows[] = {{.log = {STREAM, 0, 0}, .offset = 5},
+                                      {.log = {STREAM, 1, 0}, .offset = 5}};
+    struct leat_sets_request c = {
+        .kind = LEAT_SETS_COMMIT, .generation = 1, .commits = rows, .commit_count = 2};
+    snprintf(c.set, sizeof c.set, "readers");
+    memcpy(c.member, r.member, sizeof c.member);
+    bool answered;
+    begin(home, &c, &answered);
+    assert_false(answered);
+    assert_non_null(home->query);
+    leat_sets_destroy(&home->sets);
+    assert_false(answered);
+    home_run(home, 2 * MS);
+    assert_true(answered);
+    assert_int_equal(c.rc, LEAT_E_TIMEOUT);
+    home_free(home);
+}
+
+/* Goal: a set that reads groups of segments is none of Kafka's, with members or without. */
+static void parallel_set_takes_no_client_of_groups(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_sets_request r = native_join("readers", &STREAM, 1);
+    r.mode = LEAT_SETS_PARALLEL;
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    leat_mem_free(r.assigned);
+    r.kind = LEAT_SETS_LEAVE;
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    home_run(home, 10 * MS);
+    assert_int_equal(leat_sets_set_find(home->sets, "readers")->member_count, 0);
+    assert_int_equal(done(home, join_new("", "", "m")), LEAT_E_OTHER_PROTOCOL);
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 5, ""), LEAT_E_OTHER_PROTOCOL);
+    assert_int_equal(leat_sets_set_find(home->sets, "readers")->mode, LEAT_SETS_PARALLEL);
+    home_free(home);
+}
+
+/* Goal: a log that was read by groups of segments counts their numbers in a set of any other mode. */
+static void numbers_of_groups_count_in_other_modes(void **state)
+{
+    (void)state;
+    static const enum leat_sets_mode modes[] = {LEAT_SETS_ORDERED, LEAT_SETS_GROUP};
+    for (unsigned m = 0; m < 2; m++) {
+        struct leat_set *set = leat_set_create("readers", modes[m]);
+        struct leat_set_log *log = leat_set_log_add(set, (struct leat_log_ref){7, 0, 0});
+        leat_set_bytes_count(set);
+        size_t before = set->bytes;
+        log->first_group = 300;
+        log->from_group = 200;
+        leat_set_bytes_count(set);
+        assert_int_equal(set->bytes - before, 3 + 2 - 2);
+        leat_set_destroy(&set);
+    }
+}
+
+/* Goal: a set that is full of bytes, and not of sets, takes none of others away. */
+static void full_table_takes_no_idle_sets_of_others(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_sets *sets = home->sets;
+    for (unsigned i = 0; i < 2; i++) {
+        struct leat_set *set = leat_set_create(i ? "idle" : "large", LEAT_SETS_ORDERED);
+        assert_non_null(set);
+        set->maker = 5;
+        leat_sets_set_add(sets, set);
+        if (i == 0) set->bytes = LEAT_SETS_TABLE_BYTES_MAX - 1000;
+        if (i == 0) set->used_us = 1;
+        if (i == 0) assert_non_null(leat_set_log_add(set, (struct leat_log_ref){7, 0, 0}));
+        if (i == 0) set->logs[0].has_offset = true;
+    }
+    struct leat_sets_request r = native_join("mine", &STREAM, 1);
+    r.address = 6;
+    assert_false(leat_sets_set_room(sets, &r));
+    assert_non_null(leat_sets_set_find(sets, "idle"));
+    leat_sets_table_clear(sets);
+    home_free(home);
+}
+
+/* Goal: who leaves while its join waits is told so by both. */
+static void member_that_leaves_while_it_joins_is_told(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct ask_group *join = join_new("", "cellar", "m");
+    start(home, join);
+    assert_false(join->answered);
+    assert_int_equal(leave(home, "", "cellar"), LEAT_OK);
+    assert_true(join->answered);
+    assert_int_equal(rc_of(join), LEAT_E_UNKNOWN_MEMBER);
+    home_run(home, 20 * MS);
+    assert_int_equal(group_of(home)->phase, LEAT_GROUP_EMPTY);
+    home_free(home);
+}
+
+/* Goal: what a group had shared out counts for nobody when all have left. */
+static void group_that_all_have_left_has_shared_out_nothing(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    (void)lone(home, "", member);
+    assert_int_equal(group_of(home)->assigned_bytes, strlen(member));
+    assert_int_equal(leave(home, member, ""), LEAT_OK);
+    home_run(home, 20 * MS);
+    assert_int_equal(group_of(home)->assigned_bytes, 0);
+    home_free(home);
+}
+
+/* Goal: a set counts what it takes from the first. */
+static void new_set_counts_what_it_takes(void **state)
+{
+    (void)state;
+    struct leat_set *set = leat_set_create("readers", LEAT_SETS_ORDERED);
+    size_t bytes = set->bytes, memory = set->memory_bytes;
+    assert_true(bytes > strlen("readers") && memory > sizeof *set);
+    leat_set_bytes_count(set);
+    assert_int_equal(set->bytes, bytes);
+    assert_int_equal(set->memory_bytes, memory);
+    /* And the steps that logs take. */
+    struct leat_log_ref refs[] = {{7, 0, 0}, {7, 1, 0}, {7, 2, 0}, {7, 3, 0}};
+    leat_set_steps = 0;
+    assert_int_equal(leat_set_logs_add(set, refs + 2, 1), LEAT_OK);
+    assert_int_equal(leat_set_steps, 1);
+    assert_int_equal(leat_set_logs_add(set, refs, 4), LEAT_OK);
+    assert_int_equal(leat_set_steps, 1 + 5); /* three come, one moves, one is there */
+    leat_set_destroy(&set);
+}
+
+/* Goal: what is not said has its default, and all else is as it was said. */
+static void home_has_defaults(void **state)
+{
+    (void)state;
+    for (unsigned said = 0; said < 2; said++) {
+        struct home *home = home_new(1, false);
+        struct leat_sets_options options = home->sets->options;
+        struct leat_sets *sets;
+        options.settle_us = options.group_settle_us = options.group_bytes_max = said;
+        assert_int_equal(leat_sets_create(&options, &sets), LEAT_OK);
+        assert_int_equal(sets->options.settle_us, said ? 1 : LEAT_SETS_SETTLE_US_DEFAULT);
+        assert_int_equal(sets->options.group_settle_us, said ? 1 : LEAT_GROUP_SETTLE_US_DEFAULT);
+        assert_int_equal(sets->options.group_bytes_max, said ? 1 : LEAT_GROUP_MEMORY_BYTES_MAX);
+        leat_sets_destroy(&sets);
+        home_free(home);
+    }
+}
+
+/* ---- retention ---- */
+
+enum { RETENTION = 60 * SECOND };
+
+/* Goal: a set of before the start is kept for the whole retention from the first use of its home, and no longer. */
+static void set_of_before_is_kept_for_one_retention(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 5, ""), LEAT_OK);
+    home->retention_us = RETENTION;
+    home_restart(home);
+    struct leat_sets_request wake = {
+        .kind = LEAT_SETS_FETCH, .set = "others", .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &wake), LEAT_OK);
+    home_run(home, RETENTION - 10 * MS);
+    assert_non_null(leat_sets_set_find(home->sets, "readers"));
+    home_run(home, 20 * MS);
+    assert_null(leat_sets_set_find(home->sets, "readers"));
+    home_free(home);
+}
+
+/* Goal: a set that came while other tables were read is new, and not as old as the clock. */
+static void set_that_waited_for_other_tables_is_new(void **state)
+{
+    (void)state;
+    static struct leat_sets_room room;
+    struct home *home = home_new(1, true);
+    memset(&room, 0, sizeof room);
+    room.bytes_max = UINT64_MAX;
+    room.unread = 1; /* another home's */
+    home->calm = true;
+    home->now_us = 10ull * RETENTION;
+    home->retention_us = RETENTION;
+    home->room = &room;
+    home_restart(home);
+    struct leat_sets_request wake = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &wake), LEAT_OK);
+    struct leat_sets_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
+    struct ask_group *c = ask_new(LEAT_SETS_COMMIT, "", LEAT_GROUP_GENERATION_NONE);
+    c->r.commits = &row;
+    c->r.commit_count = 1;
+    start(home, c);
+    home_run(home, 20 * MS);
+    assert_false(c->answered);
+    room.unread = 0;
+    home_run(home, 20 * MS);
+    assert_true(c->answered);
+    assert_int_equal(rc_of(c), LEAT_OK);
+    assert_int_equal(fetched(home, 0, NULL), 5);
+    home_free(home);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_without_room_in_the_batch_are_asked_for_again),
+        cmocka_unit_test(set_settles_whatever_else_its_home_does),
+        cmocka_unit_test(stream_that_is_too_large_is_refused_before_others),
+        cmocka_unit_test(full_home_serves_the_sets_that_it_has),
+        cmocka_unit_test(commit_of_what_is_there_needs_no_room),
+        cmocka_unit_test(room_tells_what_lies_beyond_it),
+        cmocka_unit_test(fetch_tells_what_its_answer_takes),
+        cmocka_unit_test(member_id_of_one_byte_is_one),
+        cmocka_unit_test(instance_that_comes_again_fences_who_waits),
+        cmocka_unit_test(largest_batch_counts_for_its_buffers),
+        cmocka_unit_test(home_that_goes_leaves_its_questions),
+        cmocka_unit_test(parallel_set_takes_no_client_of_groups),
+        cmocka_unit_test(numbers_of_groups_count_in_other_modes),
+        cmocka_unit_test(full_table_takes_no_idle_sets_of_others),
+        cmocka_unit_test(member_that_leaves_while_it_joins_is_told),
+        cmocka_unit_test(group_that_all_have_left_has_shared_out_nothing),
+        cmocka_unit_test(new_set_counts_what_it_takes),
+        cmocka_unit_test(home_has_defaults),
+        cmocka_unit_test(set_of_before_is_kept_for_one_retention),
+        cmocka_unit_test(set_that_waited_for_other_tables_is_new),
+    };
+    return cmocka_run_group_tests_name("sets-bounds", tests, NULL, NULL);
+}
