@@ -425,6 +425,29 @@ static void bytes_that_are_no_frame_are_told_of(void **state)
              "cut 21 bytes that are no frame\n"
              "leave\n"
              "64 of 64, wants 0\n");
+    /* Behind a frame that is one. */
+    frame_add(LEAT_NODE_KIND_NONCE, 0, 1, 0);
+    memset(bytes + used, 0, 64);
+    memcpy(bytes + used, "GET / HTTP/1.1", 14);
+    link_.state = LINK_NONCE;
+    link_.accepted = true;
+    bytes_come(used + 64);
+    TRACE_IS("enter\n"
+             "takes nonce 258 of 25 bytes, its first 21\n"
+             "diary it speaks HTTP, which no port here does\n"
+             "cut 21 bytes that are no frame\n"
+             "leave\n"
+             "89 of 89, wants 0\n");
+    frame_add(LEAT_NODE_KIND_NONCE, 0, 1, 0);
+    frame_add(LEAT_KIND_HELLO, 0, 1, LINK_UNPROVED_FRAME_BYTES_MAX);
+    link_.state = LINK_NONCE;
+    bytes_come(used);
+    TRACE_IS("enter\n"
+             "takes nonce 258 of 25 bytes, its first 21\n"
+             "diary it speaks Leat's own protocol, whose port is that of --listen (7700)\n"
+             "cut 21 bytes that are no frame\n"
+             "leave\n"
+             "1074 of 1074, wants 0\n");
     frame_add(LEAT_NODE_KIND_HELLO, 0, 2, 0);
     bytes[20] = 1;
     link_.state = LINK_NONCE;
