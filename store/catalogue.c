@@ -11,6 +11,8 @@
 #include <stdio.h>
 
 enum { CHUNK_BYTES = LEAT_STORE_ROWS_PER_CHUNK * LEAT_ROW_BYTES };
+_Static_assert((int)CHUNK_BYTES <= LEAT_STORE_ROUND_BLOCKS_MAX * LEAT_BLOCK_BYTES,
+               "a chunk is read at once");
 
 static uint32_t row_crc(const struct leat_row *row, uint32_t number)
 {
@@ -226,17 +228,11 @@ static leat_err rows_read(struct leat_catalogue *cat, uint64_t bytes, leat_compl
         if (rc) return rc;
         struct leat_row_chunk *chunk = cat->chunks[i];
         size_t done = 0;
-        for (size_t at = 0; at < CHUNK_BYTES; at += done) {
-            size_t want = CHUNK_BYTES - at;
-            if (want > LEAT_STORE_ROUND_BLOCKS_MAX * LEAT_BLOCK_BYTES)
-                want = LEAT_STORE_ROUND_BLOCKS_MAX * LEAT_BLOCK_BYTES;
-            rc = run(cat, cat->file, LEAT_DISK_READ, LEAT_BLOCK_BYTES + i * CHUNK_BYTES + at,
-                     cat->staging, want, &done);
-            if (rc) return rc;
-            done = LEAT_ALIGN_DOWN(done, (size_t)LEAT_ROW_BYTES);
-            memcpy((uint8_t *)chunk->rows + at, cat->staging, done);
-            if (done < want) break; /* the end of the file: the rest is zeros */
-        }
+        rc = run(cat, cat->file, LEAT_DISK_READ, LEAT_BLOCK_BYTES + i * CHUNK_BYTES, cat->staging,
+                 CHUNK_BYTES, &done);
+        if (rc) return rc;
+        /* What lies past the end of the file is zeros. */
+        memcpy(chunk->rows, cat->staging, LEAT_ALIGN_DOWN(done, (size_t)LEAT_ROW_BYTES));
         for (uint32_t j = 0; j < LEAT_STORE_ROWS_PER_CHUNK; j++) {
             uint32_t number = (uint32_t)i * LEAT_STORE_ROWS_PER_CHUNK + j;
             if (leat_row_valid(&chunk->rows[j], number)) continue;

@@ -7,7 +7,6 @@ static void request_deliver(void *actor, struct leat_mail *mail)
     struct leat_store *store = actor;
     struct leat_keep *keep = LEAT_CONTAINER(mail, struct leat_keep, mail);
     keep->asked_us = store->env->clock->now_us(store->env->clock->ctx);
-    leat_list_init(&keep->waiting);
     switch (keep->kind) {
     case LEAT_KEEP_RESERVE:
         store->reserves_begun++;

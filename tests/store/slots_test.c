@@ -594,6 +594,23 @@ static void slots_write_ahead_stops(void **state)
     end();
 }
 
+/* Goal: what is free in a file that has failed is of no use to anybody. */
+static void slots_write_ahead_beside_a_file_that_failed(void **state)
+{
+    (void)state;
+    begin();
+    (void)take(UNIT, LEAT_DURABILITY_DISK);
+    did("create 0;dir;0 to 1024K;");
+    slots.look_ahead = true;
+    assert_false(leat_slots_step(&slots));
+    slots.files[0]->failed = true;
+    slots.look_ahead = true;
+    assert_true(leat_slots_step(&slots));
+    did("create 1;dir;1 to 1024K;zero 1024K at 0K;");
+    zeroed(LEAT_OK);
+    end();
+}
+
 /* Goal: `memory` segments leave the last steps of what is written ahead alone, and take another file; where the disk is
  * full all there is is for all. */
 static void slots_memory_spares_what_is_written(void **state)
@@ -646,6 +663,7 @@ int main(void)
         cmocka_unit_test(slots_write_ahead_in_two_files_in_turn),
         cmocka_unit_test(slots_write_ahead_that_fails_or_is_late),
         cmocka_unit_test(slots_write_ahead_stops),
+        cmocka_unit_test(slots_write_ahead_beside_a_file_that_failed),
         cmocka_unit_test(slots_memory_spares_what_is_written),
     };
     return cmocka_run_group_tests_name("store slots", tests, NULL, NULL);

@@ -1,0 +1,210 @@
+/* Rules of the store where only their own edge shows them: parts of a start entry, one row alone in its block, what lies
+ * past a lowered limit, commits that keep zeros waiting, files and catalogues that have failed. */
+#include "tests/store/trace.h"
+
+enum { MIB = 1024 * 1024, PLACE = LEAT_SEGMENT_BYTES_MAX, PLACES = MEMORY / PLACE };
+
+static struct leat_row *row_of(struct bench *bench, const struct mine *mine)
+{
+    return leat_catalogue_row(&bench->store->cat, mine->seg->row);
+}
+static struct leat_row *row_in_file(struct bench *bench, uint32_t row)
+{
+    return (void *)(fake_file(&bench->world, "catalogue")->now + LEAT_BLOCK_BYTES +
+                    row * (uint64_t)LEAT_ROW_BYTES);
+}
+
+/* Goal: a segment is called begun when all of its start entry, and the place of the next one's header, is in the file;
+ * before that it may be a reservation. */
+static void segment_has_begun_with_its_whole_start_entry(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(1);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    struct leat_entry entry;
+    memcpy(&entry, mine->seg->buffer, sizeof entry);
+    uint32_t at = (uint32_t)leat_entry_bytes(entry.payload_bytes);
+    memcpy(&entry, mine->seg->buffer + at, sizeof entry);
+    assert_int_equal(entry.type, LEAT_ENTRY_START);
+    uint32_t whole = at + (uint32_t)leat_entry_bytes(entry.payload_bytes) + LEAT_ENTRY_HEADER_BYTES;
+    const uint32_t commits[] = {at, at + LEAT_ENTRY_HEADER_BYTES - 1, at + LEAT_ENTRY_HEADER_BYTES,
+                                whole - 1, whole};
+    for (unsigned i = 0; i < 5; i++) {
+        mine->extents[0].bytes = commits[i];
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(leat_held_of(mine->seg)->in_file_bytes, commits[i]);
+        assert_int_equal(row_of(bench, mine)->state,
+                         i < 4 ? LEAT_SEGMENT_RESERVED : LEAT_SEGMENT_OPEN);
+    }
+    assert_int_equal(row_of(bench, mine)->extent_bytes, whole);
+    bench_free(bench);
+}
+
+/* Goal: what a start finds of a segment is in its row, also where no other row of that block has changed. */
+static void row_of_a_segment_that_its_bytes_close_is_written(void **state)
+{
+    (void)state;
+    for (unsigned power = 0; power < 2; power++) {
+        struct bench *bench = bench_ready(2 + power);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        write_close(mine);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        uint32_t row = mine->seg->row;
+        assert_int_equal(row_in_file(bench, row)->state, LEAT_SEGMENT_RESERVED);
+        reopen(bench, power);
+        assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_CLOSED);
+        assert_int_equal(row_in_file(bench, row)->state, LEAT_SEGMENT_CLOSED);
+        bench_free(bench);
+    }
+}
+
+/* Goal: a segment whose file is gone has its place in a new one. */
+static void segment_of_a_lost_file_keeps_its_place(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(4);
+    struct leat_disk *disk = &bench->world.disk;
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    fake_pass(&bench->world, 100000);
+    fake_kill(&bench->world);
+    bench_drop_store(bench);
+    assert_int_equal(disk->remove(disk->ctx, "store/0"), LEAT_OK);
+    open_again(bench);
+    const struct leat_found *found = found_of(bench, mine);
+    const struct leat_held *held = leat_held_of(found->seg);
+    assert_non_null(held->slot.file);
+    assert_ptr_equal(held->slot.file, bench->store->slots.files[0]);
+    assert_ptr_equal(held->seg.file, held->slot.file->file);
+    assert_false(held->slot_shared);
+    assert_int_equal(held->slot.file->buddy.free_units, 0);
+    bench_free(bench);
+}
+
+/* ---- arenas of a process before ---- */
+
+/* Goal: a start that has no table for what an arena holds does not go on without it. */
+static void arena_of_before_that_can_not_be_taken_ends_the_start(void **state)
+{
+    (void)state;
+    static struct leat_arena left = {.inherited_bytes = 64 * 1024};
+    struct leat_arena *inherited[] = {&left};
+    for (unsigned has = 0; has < 2; has++) {
+        struct bench *bench = bench_new(5 + has);
+        struct leat_store_options options = options_of();
+        struct leat_error error = {0};
+        options.inherited = inherited;
+        options.inherited_count = 1;
+        left.inherited_bytes = has ? 64 * 1024 : 0; /* its limit is below what is one step */
+        leat_err rc = leat_store_open(&bench->world.env, &options, &bench->store, &error);
+        assert_int_equal(rc, has ? LEAT_E_CONFIG : LEAT_OK);
+        if (has) assert_null(bench->store);
+        bench_free(bench);
+    }
+}
+
+/* ---- memory past a limit ---- */
+
+static uint64_t less;
+static uint64_t less_bytes(void *owner)
+{
+    (void)owner;
+    return less;
+}
+
+/* Goal: where a limit was lowered what lies past it is wanted back, and an eighth of the rest, at once. */
+static void what_lies_past_a_limit_is_wanted_at_once(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(8);
+    struct leat_store *store = bench->store;
+    struct mine *mine[PLACES];
+    for (unsigned i = 0; i < PLACES; i++) {
+        mine[i] = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+        fake_settle(&bench->world);
+        fake_pass(&bench->world, 30000);
+        assert_int_equal(mine[i]->rc, LEAT_OK);
+        store->started = false; /* nobody is asked until all are there */
+    }
+    for (unsigned i = 0; i < PLACES; i++) { /* as if all had been flushed */
+        mine[i]->seg->state = LEAT_SEGMENT_CLOSED;
+        leat_held_move(leat_held_of(mine[i]->seg), LEAT_HELD_CACHED, &store->cached);
+    }
+    assert_int_equal(store->cached_bytes, MEMORY);
+    store->started = true;
+    store->options.less_bytes = less_bytes;
+    less = LEAT_ARENA_STEP_BYTES;
+    store->look_us = 0;
+    leat_memory_step(store, bench->world.now_us);
+    assert_int_equal(store->pool.limit_bytes, LEAT_ARENA_STEP_BYTES);
+    assert_int_equal(store->asked_bytes, LEAT_ARENA_STEP_BYTES + LEAT_ARENA_STEP_BYTES / 8);
+    fake_settle(&bench->world);
+    bench_free(bench);
+}
+
+/* ---- zeros ahead ---- */
+
+/* Goal: while commits come a piece is written ahead after so much of theirs, and at any time when none come. */
+static void zeros_go_on_after_so_much_of_commits(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t since_us, bytes;
+        bool goes;
+    } rows[] = {{0, 0, false},
+                {0, LEAT_STORE_ZERO_EVERY_BYTES - 1, false},
+                {0, LEAT_STORE_ZERO_EVERY_BYTES, true},
+                {LEAT_STORE_BUSY_US - 1, 0, false},
+                {LEAT_STORE_BUSY_US, 0, true}};
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct bench *bench = bench_ready(10 + i);
+        struct leat_store *store = bench->store;
+        struct leat_slots *slots = &store->slots;
+        (void)opened(bench, LEAT_DURABILITY_DISK);
+        assert_non_null(slots->ahead);
+        /* Half of its first step is fresh, and not written yet. */
+        assert_true(leat_buddy_claim(&slots->ahead->buddy, 32, 5));
+        slots->fresh_from = 32;
+        slots->fresh_end = 64;
+        store->committed_us = bench->world.now_us - rows[i].since_us;
+        store->committed_bytes = rows[i].bytes;
+        leat_store_actor.on_turn_end(store);
+        assert_int_equal(slots->zeroing != NULL, rows[i].goes);
+        assert_int_equal(store->committed_bytes, rows[i].goes ? 0 : rows[i].bytes);
+        fake_settle(&bench->world);
+        bench_free(bench);
+    }
+}
+
+/* Goal: a catalogue that has failed is written no more, whatever was noted before. */
+static void catalogue_that_failed_is_written_no_more(void **state)
+{
+    (void)state;
+    for (unsigned failed = 0; failed < 2; failed++) {
+        struct bench *bench = trace_begin(bench_ready(20 + failed));
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        bench->store->rows_noted = true;
+        bench->store->cat.failed = failed;
+        op_count = 0;
+        assert_int_equal(leat_rows_round(bench->store), !failed);
+        assert_int_equal(op_count != 0, !failed);
+        fake_settle(&bench->world);
+        bench_free(bench);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(segment_has_begun_with_its_whole_start_entry),
+        cmocka_unit_test(row_of_a_segment_that_its_bytes_close_is_written),
+        cmocka_unit_test(segment_of_a_lost_file_keeps_its_place),
+        cmocka_unit_test(arena_of_before_that_can_not_be_taken_ends_the_start),
+        cmocka_unit_test(what_lies_past_a_limit_is_wanted_at_once),
+        cmocka_unit_test(zeros_go_on_after_so_much_of_commits),
+        cmocka_unit_test(catalogue_that_failed_is_written_no_more),
+    };
+    return cmocka_run_group_tests_name("store bounds", tests, NULL, NULL);
+}
