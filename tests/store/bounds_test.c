@@ -82,6 +82,65 @@ static void segment_of_a_lost_file_keeps_its_place(void **state)
     bench_free(bench);
 }
 
+/* Goal: what a start frees may be given out at once. */
+static void reservation_that_a_start_frees_is_free(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(30);
+    struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 16384);
+    fake_settle(&bench->world);
+    assert_int_equal(mine->rc, LEAT_OK);
+    uint32_t units = mine->seg->capacity / LEAT_SLOT_UNIT_BYTES, row = mine->seg->row;
+    reopen(bench, false);
+    assert_null(found_of(bench, mine));
+    struct leat_store_file *file = bench->store->slots.files[0];
+    assert_int_equal(file->buddy.free_units, file->grown_units);
+    assert_int_equal(units, 1);
+    assert_int_equal(bench->store->cat.held_count, 0);
+    assert_null(*leat_catalogue_held(&bench->store->cat, row));
+    bench_free(bench);
+}
+
+/* Goal: what a start reads of a closed segment may be in the page cache of a killed process alone: it is synced before
+ * its row says that the file has it. */
+static void segment_that_a_start_reads_is_synced(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(31);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    struct leat_file *file = fake_file(&bench->world, "store/0");
+    uint64_t at = mine->seg->file_offset;
+    memcpy(file->now + at, mine->seg->buffer, mine->seg->capacity); /* its flush, not synced */
+    memset(file->touched + at / FAKE_SECTOR_BYTES, 1, mine->seg->capacity / FAKE_SECTOR_BYTES);
+    uint32_t row = mine->seg->row;
+    reopen_without_memory(bench);
+    assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_CLOSED);
+    assert_true(found_of(bench, mine)->seg->flushed);
+    assert_int_equal(row_in_file(bench, row)->flags, LEAT_ROW_FLUSHED);
+    assert_memory_equal(file->durable + at, file->now + at, last_extent(mine).bytes);
+    bench_free(bench);
+}
+
+/* Goal: nobody is woken for a scrub while one reads. */
+static void scrub_that_reads_is_due_at_no_time(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(32);
+    struct leat_store *store = bench->store;
+    store->scrub_at_us = 77;
+    assert_int_equal(leat_scrub_next_us(store), UINT64_MAX);
+    store->options.scrub_bytes_per_second = 1000;
+    assert_int_equal(leat_scrub_next_us(store), 77);
+    store->scrub_reading = true;
+    assert_int_equal(leat_scrub_next_us(store), UINT64_MAX);
+    store->scrub_reading = false;
+    store->started = false;
+    assert_int_equal(leat_scrub_next_us(store), UINT64_MAX);
+    bench_free(bench);
+}
+
 /* ---- arenas of a process before ---- */
 
 /* Goal: a start that has no table for what an arena holds does not go on without it. */
@@ -201,6 +260,9 @@ int main(void)
         cmocka_unit_test(segment_has_begun_with_its_whole_start_entry),
         cmocka_unit_test(row_of_a_segment_that_its_bytes_close_is_written),
         cmocka_unit_test(segment_of_a_lost_file_keeps_its_place),
+        cmocka_unit_test(reservation_that_a_start_frees_is_free),
+        cmocka_unit_test(segment_that_a_start_reads_is_synced),
+        cmocka_unit_test(scrub_that_reads_is_due_at_no_time),
         cmocka_unit_test(arena_of_before_that_can_not_be_taken_ends_the_start),
         cmocka_unit_test(what_lies_past_a_limit_is_wanted_at_once),
         cmocka_unit_test(zeros_go_on_after_so_much_of_commits),
