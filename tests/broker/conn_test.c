@@ -314,9 +314,9 @@ static void connection_moves_to_another_core(void **state)
     assert_ptr_equal(alone.cores[1].peers.next, &peer->all);
     closes(LEAT_OK);
     assert_said(WENT "no sharer on 1\n");
-    protocol.on_moved = NULL; /* it wants to know nothing of it */
+    end();
     peer = moved();
-    protocol.on_moved = NULL;
+    protocol.on_moved = NULL; /* it wants to know nothing of it */
     assert_ptr_equal(it.on_moved(&alone.cores[1], &it.conn, peer, &it.handler), peer);
     assert_said("sharer on 1\nquiet begins\n");
     closes(LEAT_OK);
