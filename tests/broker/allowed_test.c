@@ -217,6 +217,9 @@ static void work_is_counted_in_logs(void **state)
     assert_int_equal(work_of(0, 0, false), 2);
     assert_int_equal(work_of(LEAT_BROKER_STREAM_LOGS_MAX, 1, false), LEAT_CREATES_BURST / 2);
     assert_int_equal(work_of(LEAT_BROKER_STREAM_LOGS_MAX, 3, false), LEAT_CREATES_BURST / 2);
+    const struct leat_stream_settings most = {.streamlets = 32767, .logs = 1};
+    assert_int_equal(leat_stream_work_allowed(core, NULL, NULL, &most, &error), LEAT_OK);
+    assert_said("take 32767 of all: 65536, 4000\n");
     assert_int_equal(work_of(2, 2, true), 1); /* 4 are there: they are looked at */
     assert_int_equal(work_of(3, 2, true), 3);
     assert_int_equal(work_of(1, 2, true), 1);

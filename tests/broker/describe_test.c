@@ -434,6 +434,31 @@ static void other_node_is_told_of_own_logs(void **state)
     end();
 }
 
+/* Goal: it does not matter which streamlets are whose, or how many nodes have some. */
+static void all_owners_are_asked_at_a_time(void **state)
+{
+    (void)state;
+    begin();
+    of_other(NODE_B);
+    alone.desc->streamlets[0].owner = NODE_C;
+    memset(it.hosted, 0, sizeof it.hosted);
+    call_describe();
+    deliver_all();
+    assert_said("seek orders for 99\nmail to 0\nmail to 1\nmail to 1\nask 300 [orders] 1\n"
+                "ask 200 [orders] 1\n");
+    answers(1, ALONE_STREAM, (struct row[]){{1, 0, 5, "of b"}}, 1, 0);
+    assert_said("");
+    answers(0, ALONE_STREAM, (struct row[]){{0, 1, 6, "of c"}}, 1, 0);
+    assert_said("answer\n");
+    read_answer();
+    assert_row(1, LEAT_OK, "of c");
+    assert_row(2, LEAT_OK, "of b");
+    assert_int_equal(shown.nodes, 3);
+    assert_int_equal(shown.incarnation[1], NODE_C);
+    assert_int_equal(shown.incarnation[2], NODE_B);
+    end();
+}
+
 /* ---- large streams ---- */
 
 static void large_stream(uint32_t streamlets)
@@ -526,6 +551,7 @@ int main(void)
         cmocka_unit_test(answer_that_makes_no_sense_is_not_taken),
         cmocka_unit_test(owner_that_does_not_answer_is_named),
         cmocka_unit_test(other_node_is_told_of_own_logs),
+        cmocka_unit_test(all_owners_are_asked_at_a_time),
         cmocka_unit_test(each_owner_is_asked_once),
         cmocka_unit_test(describe_is_refused),
     };

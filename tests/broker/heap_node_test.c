@@ -26,6 +26,7 @@ static struct {
     struct leat_store_usage usage;
     struct leat_env store_env;
     struct leat_member rows[3];
+    uint64_t room; /* of a budget */
     unsigned trims;
 } it;
 
@@ -44,7 +45,7 @@ uint64_t leat_sets_room_over(const struct leat_sets_room *room)
 uint64_t leat_node_heap_room(uint64_t memory_bytes, uint32_t cores)
 {
     (void)memory_bytes, (void)cores;
-    return ROOM;
+    return it.room;
 }
 uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores)
 {
@@ -69,6 +70,7 @@ static struct leat_node *begin(void)
     struct leat_node *node = &alone.node;
     alone_begin();
     memset(&it, 0, sizeof it);
+    it.room = ROOM;
     it.store_env = alone.env;
     node->store = (void *)&it;
     node->options.store_env = &it.store_env;
@@ -183,7 +185,40 @@ static void streams_may_take_so_much(void **state)
     alone_end();
 }
 
+static void budget_holds_what_is_stored(void **state)
+{
+    (void)state;
+    (void)begin();
+    enum { LOGS = 3000, SEGMENTS = 70000 };
+    const uint64_t takes =
+        LOGS * (uint64_t)LEAT_HEAP_LOG_LEAST_BYTES + SEGMENTS * (uint64_t)LEAT_SEGMENT_HEAP_BYTES;
+    uint64_t pool = STEP + takes - ROOM; /* its last step it keeps */
+    assert_true(leat_heap_holds(pool, 2, LOGS, SEGMENTS));
+    assert_false(leat_heap_holds(pool - 1, 2, LOGS, SEGMENTS));
+    assert_false(leat_heap_holds(pool, 2, LOGS + 1, SEGMENTS));
+    assert_false(leat_heap_holds(pool, 2, LOGS, SEGMENTS + 1));
+    it.room = takes + 3 * STEP; /* room that is left is no lack */
+    assert_true(leat_heap_holds(STEP, 2, LOGS, SEGMENTS));
+    it.room = takes;
+    assert_true(leat_heap_holds(0, 2, LOGS, SEGMENTS));
+    alone_end();
+}
+
 /* ---- what the pool gives up ---- */
+
+static void what_is_not_counted_takes_nothing(void **state)
+{
+    (void)state;
+    struct leat_node *node = begin();
+    atomic_store(&alone.cores[0].counters.own_bytes, LEAT_CORE_OWN_BYTES + 5);
+    atomic_store(&alone.cores[1].counters.own_bytes, LEAT_CORE_OWN_BYTES);
+    it.heap = ROOM;
+    assert_int_equal(leat_node_heap_over(node), 5);
+    node->options.heap_bytes = NULL;
+    node->heap_room_bytes = 0;
+    assert_int_equal(leat_node_heap_over(node), 0);
+    alone_end();
+}
 
 static void pool_gives_up_what_the_heap_takes(void **state)
 {
@@ -286,6 +321,8 @@ int main(void)
         cmocka_unit_test(pool_is_pressed),
         cmocka_unit_test(so_many_logs_have_memory),
         cmocka_unit_test(streams_may_take_so_much),
+        cmocka_unit_test(budget_holds_what_is_stored),
+        cmocka_unit_test(what_is_not_counted_takes_nothing),
         cmocka_unit_test(pool_gives_up_what_the_heap_takes),
         cmocka_unit_test(connection_is_admitted_where_there_is_memory),
         cmocka_unit_test(full_node_is_told_now_and_then),

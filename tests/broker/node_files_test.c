@@ -275,7 +275,10 @@ static void identity_that_makes_no_sense_is_refused(void **state)
     for (unsigned i = 0; i < 5; i++) {
         file_is(&it.identity, i == 3 ? "LEATBOOT" : "LEATIDNT", i == 4 ? 2 : 1, "abcdefghijklmnop",
                 16);
-        if (i == 0) it.identity.size = 31;
+        if (i == 0) { /* what is not there is not zeros */
+            file_is(&it.identity, "LEATIDNT", 1, "abcdefghijklmno", 16);
+            it.identity.size = 31;
+        }
         if (i == 1) it.identity.bytes[31] ^= 1;
         if (i == 2) it.identity.bytes[7] ^= 1;
         assert_int_equal(leat_node_identity(node, &it.error), i < 4 ? damaged.rc : unknown.rc);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "broker/net/core.h"
 
 enum { PEERS = 8, TURNS_MAX = 1000, DONE_MAX = 4096 };
@@ -282,6 +283,66 @@ static void work_that_has_waited_is_done_in_turns(void **state)
     desk_free(desk);
 }
 
+/* Goal: what is left of a request is done at its turn, by whoever was named last; who has gone does it at once. */
+static void rest_of_a_request_is_left_for_a_later_turn(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct work work = {.desk = desk}, other = {.desk = desk};
+    assert_true(leat_pace_begin(&desk->peers[0]));
+    assert_true(leat_pace_again(&desk->peers[0], &work.step, work_run));
+    assert_true(leat_pace_again(&desk->peers[0], &other.step, work_run));
+    leat_pace_end(&desk->peers[0]);
+    assert_int_equal(work.runs, 0);
+    assert_non_null(desk->mail);
+    leat_pace_turn_end(&desk->core);
+    assert_int_equal(turn(desk), 1);
+    assert_int_equal(work.runs, 1);
+    assert_int_equal(turn(desk), 1);
+    assert_int_equal(other.runs, 1);
+    assert_int_equal(turn(desk), 0);
+    struct leat_conn *conn = desk->peers[0].conn;
+    desk->peers[0].conn = NULL;
+    assert_false(leat_pace_again(&desk->peers[0], &work.step, work_run));
+    desk->peers[0].conn = conn;
+    leat_mem_fail_at(1); /* its address is not known to wait for anything */
+    assert_false(leat_pace_again(&desk->peers[1], &work.step, work_run));
+    leat_mem_fail_at(0);
+    assert_int_equal(work.runs, 1);
+    assert_null(desk->mail);
+    desk_free(desk);
+}
+
+/* Goal: a turn's time is over when none is left; the answer to the request that began in it is written all the same,
+ * and no other of that connection. */
+static void last_answers_of_a_turn(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_peer *peers = desk->peers;
+    desk->core.pace.left_us = 1;
+    assert_true(leat_pace_answer(&peers[0]));
+    desk->core.pace.left_us = 0;
+    assert_false(leat_pace_answer(&peers[1]));
+    assert_true(peers[1].pace.answer_waits);
+    desk->core.pace.left_us = 1;
+    peers[2].pace.frame_due = true; /* it was called for its request */
+    assert_true(leat_pace_begin(&peers[2]));
+    desk->core.pace.left_us = 0;
+    assert_true(leat_pace_answer(&peers[2]));
+    assert_false(leat_pace_answer(&peers[2]));
+    leat_mem_fail_at(1); /* without memory for its address nobody waits */
+    assert_true(leat_pace_answer(&peers[3]));
+    leat_mem_fail_at(0);
+    leat_pace_turn_end(&desk->core);
+    desk->core.pace.left_us = 0;
+    assert_false(leat_pace_answer(&peers[2])); /* begun in an earlier turn */
+    peers[2].pace.answer_due = true;
+    assert_true(leat_pace_answer(&peers[2]));
+    assert_false(leat_pace_answer(&peers[2]));
+    desk_free(desk);
+}
+
 /* Goal: one that goes leaves no place behind it, and is read from where it comes. */
 static void who_goes_waits_no_more(void **state)
 {
@@ -310,6 +371,8 @@ int main(void)
         cmocka_unit_test(cheap_requests_of_many_connections_share_a_turn),
         cmocka_unit_test(answers_are_written_as_long_as_a_turn_has_time),
         cmocka_unit_test(work_that_has_waited_is_done_in_turns),
+        cmocka_unit_test(rest_of_a_request_is_left_for_a_later_turn),
+        cmocka_unit_test(last_answers_of_a_turn),
         cmocka_unit_test(who_goes_waits_no_more),
     };
     return cmocka_run_group_tests_name("broker pace", tests, NULL, NULL);

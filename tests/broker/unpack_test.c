@@ -215,11 +215,31 @@ static void a_large_one_makes_way_and_is_done_all_the_same(void **state)
     desk_free(desk);
 }
 
+/* Goal: a batch that is half done goes on in the next turn, however often its connection asks in this one. */
+static void a_turn_is_over_for_whoever_began_it(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    brings(desk, 0, desk->medium, desk->medium_bytes);
+    assert_int_equal(asks(desk, 0), LEAT_E_AGAIN);
+    uint64_t at_bytes = desk->core.unpack.at_bytes;
+    desk->mail = NULL, desk->core.unpack.mailed = false;
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(asks(desk, 0), LEAT_E_AGAIN);
+        assert_int_equal(desk->core.unpack.at_bytes, at_bytes);
+        assert_non_null(desk->mail); /* it is called for that */
+    }
+    turn(desk);
+    assert_int_equal(desk->done_count, 1);
+    desk_free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_checks_so_much_and_who_waits_is_called),
         cmocka_unit_test(one_that_can_not_come_keeps_nobody_waiting),
+        cmocka_unit_test(a_turn_is_over_for_whoever_began_it),
         cmocka_unit_test(a_large_one_makes_way_and_is_done_all_the_same),
     };
     return cmocka_run_group_tests_name("broker unpack", tests, NULL, NULL);
