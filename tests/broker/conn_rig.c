@@ -168,6 +168,8 @@ static enum leat_handled take(struct leat_peer *peer, const uint8_t *data, size_
 {
     enum leat_handled handled = it.handled[it.takes++];
     assert_ptr_equal(peer, it.peer);
+    assert_int_equal(*out_taken, 0);
+    assert_int_equal(*out_want, 0);
     said("take at %u of %zu", bytes > 0 ? *data : 0, bytes);
     if (handled == LEAT_HANDLED || handled == LEAT_LEFT) *out_taken = it.frame_bytes;
     if (handled == LEAT_SHORT) *out_want = 99;

@@ -6,14 +6,14 @@ static void frame_is_sent(void **state)
     (void)state;
     struct leat_peer *peer = opened();
     uint8_t out[LEAT_FRAME_HEADER_BYTES + 8] = {0};
-    leat_peer_send(peer, out, LEAT_KIND_PING, LEAT_FRAME_ANSWER, 31, 8, 0);
+    leat_peer_send(peer, out, LEAT_KIND_PING, LEAT_FRAME_ANSWER | LEAT_FRAME_ERROR, 31, 8, 0);
     assert_said("owes\ncopy 32 bytes\n");
     struct leat_frame frame;
     size_t want;
     assert_int_equal(leat_frame_decode(it.sent, it.sent_bytes, &frame, &want), LEAT_OK);
     assert_int_equal(frame.kind, LEAT_KIND_PING);
     assert_int_equal(frame.version, LEAT_PROTOCOL_VERSION_MAX);
-    assert_int_equal(frame.flags, LEAT_FRAME_ANSWER);
+    assert_int_equal(frame.flags, LEAT_FRAME_ANSWER | LEAT_FRAME_ERROR);
     assert_int_equal(frame.request, 31);
     assert_int_equal(frame.control_bytes, 8);
     assert_int_equal(frame.payload_bytes, 0);
@@ -21,6 +21,7 @@ static void frame_is_sent(void **state)
     assert_said("owes\ncopy 32 bytes\n");
     peer->closing = true;
     leat_peer_send_bytes(peer, out, 5);
+    assert_said("");
     leat_peer_begin(peer);
     it.handler->on_closed(peer, &it.conn, LEAT_OK);
     peer->closing = false;

@@ -67,8 +67,10 @@ static void requests_have_structs_by_the_budget(void **state)
         struct leat_core *core = &desk->core;
         struct leat_stock *stocks[STOCKS];
         size_t in_all = 0;
-        assert_int_equal(leat_core_pools_init(core), LEAT_OK);
         stocks_of(core, stocks);
+        for (uint32_t i = 0; i < STOCKS; i++) /* whatever lies there */
+            memset(stocks[i], 0x5a, sizeof *stocks[i]);
+        assert_int_equal(leat_core_pools_init(core), LEAT_OK);
         for (uint32_t i = 0; i < STOCKS; i++) {
             const struct leat_stock *stock = stocks[i];
             uint32_t count = leat_node_structs(budgets[b], 2, most[i]);

@@ -51,11 +51,17 @@ void leat_hosted_watch(struct leat_hosted *hosted)
 {
     said("watch %s", ref_text(hosted->ref));
 }
+uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs)
+{
+    assert_ptr_equal(node, &alone.node);
+    assert_int_equal(logs, ALONE_LOGS);
+    return (ref.log + it.shift) % ALONE_CORES;
+}
 struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(ref.stream, ALONE_STREAM);
     if (ref.streamlet >= ALONE_STREAMLETS) return NULL;
-    assert_int_equal(core->index, ref.log);
+    assert_int_equal(core->index, leat_core_of_log(core->node, ref, ALONE_LOGS));
     struct leat_hosted *hosted = &it.hosted[ref.streamlet][ref.log];
     return hosted->core != NULL ? hosted : NULL;
 }
@@ -177,7 +183,7 @@ struct leat_log *hosts(uint32_t s, uint32_t q)
     it.hosted[s][q] = (struct leat_hosted){
         .ref = {ALONE_STREAM, s, q}, .core = &alone.cores[q], .log = log, .copies = NULL};
     *log = (struct leat_log){
-        .info = {.state = LEAT_LOG_SERVING,
+        .info = {.state = LEAT_LOG_DAMAGED,
                  .first_offset = n + 1,
                  .acked_offset = n + 2,
                  .bytes = n + 3,

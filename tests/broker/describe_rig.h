@@ -47,6 +47,7 @@ struct describe_rig {
     unsigned ask_refused; /* the number of the one that can't be asked; 0: none */
     struct leat_ask *asks[DESCRIBE_ASKS];
     unsigned ask_count;
+    uint32_t shift; /* so many cores on is each log */
     void (*post)(void *ctx, unsigned to, struct leat_mail *mail);
     size_t memory_bytes;
 };

@@ -83,7 +83,7 @@ static void assert_own_row(uint32_t at)
     assert_int_equal(row->at.owner, ALONE_SELF);
     assert_int_equal(row->at.epoch, 5);
     assert_int_equal(row->at.lane, (7 + at) % 2);
-    assert_int_equal(row->state, LEAT_LOG_SERVING);
+    assert_int_equal(row->state, LEAT_LOG_DAMAGED);
     assert_int_equal(row->first_offset, n + 1);
     assert_int_equal(row->acked_offset, n + 2);
     assert_int_equal(row->bytes, n + 3);
@@ -124,6 +124,17 @@ static void each_log_is_asked_on_its_core(void **state)
     assert_int_equal(shown.nodes, 1);
     assert_int_equal(shown.incarnation[0], ALONE_SELF);
     assert_string_equal(shown.name[0], "n1");
+    end();
+}
+
+static void first_log_may_be_on_any_core(void **state)
+{
+    (void)state;
+    begin();
+    it.shift = 1;
+    describe();
+    for (uint32_t i = 0; i < 4; i++)
+        assert_own_row(i);
     end();
 }
 
@@ -215,6 +226,11 @@ static void full_disk_is_looked_at_again(void **state)
     assert_row(0, LEAT_E_DAMAGED, "it is in trouble");
     assert_row(1, LEAT_OK, "");
     assert_row(2, LEAT_OK, "");
+    it.logs[0][0].trouble = LEAT_OK;
+    it.logs[0][0].lacks_space = true;
+    describe();
+    for (uint32_t i = 0; i < 4; i++)
+        assert_row(i, LEAT_OK, "");
     end();
 }
 
@@ -250,6 +266,18 @@ static void front_is_waited_for(void **state)
     assert_row(0, LEAT_OK, "");
     assert_row(1, LEAT_OK, "");
     assert_int_equal(shown.log[3].code, LEAT_E_STARTING);
+    end();
+}
+
+static void front_of_a_log_that_goes_is_not_waited_for(void **state)
+{
+    (void)state;
+    begin();
+    it.logs[0][0].front_unknown = true;
+    it.hosted[0][0].going = true;
+    call_describe();
+    deliver_all();
+    assert_said("seek orders for 99\nmail to 0\nmail to 1\nmail to 1\nanswer\n");
     end();
 }
 
@@ -348,7 +376,7 @@ static void owners_say_what_is_theirs(void **state)
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     call_both();
-    answers(0, ALONE_STREAM, (struct row[]){{1, 0, 5, text}, {1, 1, 6, text + 44}}, 2, 0);
+    answers(0, ALONE_STREAM, (struct row[]){{1, 0, 5, text}, {1, 1, 6, text + 43}}, 2, 0);
     said_enough();
     read_answer();
     assert_int_equal(strlen(shown.text[2]), 255);
@@ -359,6 +387,17 @@ static void owners_say_what_is_theirs(void **state)
     said_enough();
     read_answer();
     assert_int_equal(strlen(shown.text[2]), 254);
+    call_both();
+    answers(0, ALONE_STREAM,
+            (struct row[]){{1, 0, 5, "longer"}, {1, 0, 6, "short"}, {1, 1, 7, "x"}}, 3, 0);
+    said_enough();
+    read_answer();
+    assert_row(2, LEAT_OK, "short");
+    assert_row(3, LEAT_OK, "x");
+    call_both();
+    answers(0, ALONE_STREAM, (struct row[]){{1, 0, 5, text + 45}}, 1, 0);
+    said_enough();
+    read_answer();
     assert_int_equal(shown.log[3].code, LEAT_E_UNKNOWN_LOG); /* of that it said nothing */
     assert_int_equal(shown.log[3].at.owner, NODE_B);
     assert_int_equal(shown.log[3].at.lane, (7 + 3) % 7);
@@ -481,6 +520,15 @@ static void each_owner_is_asked_once(void **state)
 {
     (void)state;
     begin();
+    large_stream(6);
+    call_describe();
+    deliver_all();
+    said_one("seek orders for 99\n");
+    assert_said("mail to 0\nmail to 1\nmail to 1\nask 1000 [orders] 1\nask 1001 [orders] 1\n"
+                "ask 1002 [orders] 1\n");
+    for (unsigned i = 0; i < 3; i++)
+        it.asks[i]->on_done(it.asks[i], LEAT_E_TIMEOUT, NULL, "late");
+    it.ask_count = 0;
     large_stream(2 * LEAT_NODES_MAX + 2);
     it.ask_refused = 2;
     call_describe();
@@ -542,10 +590,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_log_is_asked_on_its_core),
+        cmocka_unit_test(first_log_may_be_on_any_core),
         cmocka_unit_test(copies_are_as_replication_has_them),
         cmocka_unit_test(trouble_is_told),
         cmocka_unit_test(full_disk_is_looked_at_again),
         cmocka_unit_test(front_is_waited_for),
+        cmocka_unit_test(front_of_a_log_that_goes_is_not_waited_for),
         cmocka_unit_test(fronts_are_waited_for_a_second_in_all),
         cmocka_unit_test(owners_say_what_is_theirs),
         cmocka_unit_test(answer_that_makes_no_sense_is_not_taken),

@@ -553,9 +553,12 @@ static void segments_fare_as_the_rules_say(void **state)
         if (!it.failed) expect("done");
         leat_found_fates(&alone.node);
         assert_int_equal(leat_found_cut(&alone.node), it.failed ? it.forget : LEAT_OK);
+        assert_string_equal(alone.node.passed_sum.what,
+                            "logs end in front of bytes that are no whole write");
         assert_said(it.expected);
         for (size_t i = 0; i < end_at; i++) {
             assert_int_equal(alone.node.fates[i].fate, fates[i]);
+            assert_true(leat_log_ref_equal(alone.node.fates[i].log, it.segs[i].log));
             assert_int_equal(it.segs[i].passed_bytes, passed[i]);
         }
         if (!it.failed) assert_states(before);

@@ -173,6 +173,8 @@ static void streams_may_take_so_much(void **state)
     it.usage.memory_kept = true;
     it.usage.memory_grown = STEP;
     assert_int_equal(leat_node_heap_most(node), ROOM + POOL - STEP - KEPT);
+    it.usage.memory_grown = 0; /* it has its first step all the same */
+    assert_int_equal(leat_node_heap_most(node), ROOM + POOL - STEP - KEPT);
     it.usage.memory_grown = 2 * STEP;
     assert_int_equal(leat_node_heap_most(node), ROOM + POOL - 2 * STEP - KEPT);
     it.usage.memory_kept = false;
@@ -202,6 +204,21 @@ static void budget_holds_what_is_stored(void **state)
     it.room = takes;
     assert_true(leat_heap_holds(0, 2, LOGS, SEGMENTS));
     alone_end();
+}
+
+/* Goal: what fits into the room of the heap fits, whatever the pool has taken by then. */
+static void heap_is_looked_at(void **state)
+{
+    (void)state;
+    assert_int_equal(leat_heap_look(0, STEP, 9 * STEP, true), LEAT_HEAP_FITS);
+    assert_int_equal(leat_heap_look(1, 4 * STEP, 4 * STEP - 1, true), LEAT_HEAP_FITS);
+    assert_int_equal(leat_heap_look(1, 4 * STEP, 4 * STEP, true), LEAT_HEAP_NEVER);
+    assert_int_equal(leat_heap_look(1, 4 * STEP, 4 * STEP, false), LEAT_HEAP_WAITS);
+    assert_int_equal(leat_heap_look(1, STEP, STEP, false), LEAT_HEAP_NEVER);
+    assert_int_equal(leat_heap_look(1, STEP, STEP + 1, false), LEAT_HEAP_WAITS);
+    assert_false(leat_heap_is_full(0, 0, 9 * STEP));
+    assert_false(leat_heap_is_full(1, 3 * STEP + 1, 2 * STEP));
+    assert_true(leat_heap_is_full(2, 3 * STEP + 1, 2 * STEP));
 }
 
 /* ---- what the pool gives up ---- */
@@ -322,6 +339,7 @@ int main(void)
         cmocka_unit_test(so_many_logs_have_memory),
         cmocka_unit_test(streams_may_take_so_much),
         cmocka_unit_test(budget_holds_what_is_stored),
+        cmocka_unit_test(heap_is_looked_at),
         cmocka_unit_test(what_is_not_counted_takes_nothing),
         cmocka_unit_test(pool_gives_up_what_the_heap_takes),
         cmocka_unit_test(connection_is_admitted_where_there_is_memory),

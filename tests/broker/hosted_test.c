@@ -92,6 +92,15 @@ static void so_many_logs_are_made_and_no_more(void **state)
                                         &tail, &hosted),
                      LEAT_E_NO_MEMORY);
     leat_mem_fail_at(0);
+    uint32_t mask = core->hosted_mask;
+    core->hosted_count = mask; /* that is one less than the table has places */
+    (void)make(2);
+    assert_int_equal(core->hosted_mask, mask);
+    (void)make(3);
+    assert_int_equal(core->hosted_mask, 2 * mask + 1);
+    core->hosted_count = 2;
+    end();
+    begin();
     core->hosted_count = LEAT_CORE_LOGS_MAX - 1;
     (void)make(1);
     core->hosted_count = 1;
@@ -235,6 +244,10 @@ static void request_is_sent_where_its_log_is(void **state)
         assert_int_equal(home, log);
         assert_string_equal(text, "");
     }
+    struct leat_core *core = core_of_all();
+    core->members.links = (void *)&it;
+    core->stream_seen = ALONE_STREAM - 1; /* what is here is, whatever came by */
+    assert_int_equal(placed(1, 0, 5, &home, text, sizeof text), LEAT_OK);
     static const unsigned stands[] = {0, LEAT_STANDING_CONFIRMED, LEAT_STANDING_ALONE,
                                       LEAT_STANDING_CRASHED};
     for (unsigned i = 0; i < 4; i++) {

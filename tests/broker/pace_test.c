@@ -289,7 +289,10 @@ static void rest_of_a_request_is_left_for_a_later_turn(void **state)
     (void)state;
     struct desk *desk = desk_new();
     struct work work = {.desk = desk}, other = {.desk = desk};
+    desk->now_us = 77;
     assert_true(leat_pace_begin(&desk->peers[0]));
+    assert_true(desk->core.pace.inside);
+    assert_int_equal(desk->core.pace.from_us, 77);
     assert_true(leat_pace_again(&desk->peers[0], &work.step, work_run));
     assert_true(leat_pace_again(&desk->peers[0], &other.step, work_run));
     leat_pace_end(&desk->peers[0]);
@@ -321,7 +324,10 @@ static void last_answers_of_a_turn(void **state)
     struct desk *desk = desk_new();
     struct leat_peer *peers = desk->peers;
     desk->core.pace.left_us = 1;
+    desk->now_us = 78;
     assert_true(leat_pace_answer(&peers[0]));
+    assert_true(desk->core.pace.inside);
+    assert_int_equal(desk->core.pace.from_us, 78);
     desk->core.pace.left_us = 0;
     assert_false(leat_pace_answer(&peers[1]));
     assert_true(peers[1].pace.answer_waits);

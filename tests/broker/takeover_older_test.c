@@ -32,6 +32,7 @@ static void unsure_is_all_that_is_missing(void **state)
         {{3, 4, 9}, 3, 12, true, 5, 12}, {{3, 4}, 2, 12, true, 5, 12},
         {{3, 4}, 2, 12, false, 0, 0},    {{0}, 0, 12, true, 0, 12},
         {{0}, 0, 12, false, 0, 0},       {{0}, 0, 0, true, 0, 0},
+        {{3}, 1, 12, true, 4, 12},
     };
     begin();
     for (unsigned copies = 1; copies <= 2; copies++) {

@@ -223,14 +223,30 @@ static void a_turn_is_over_for_whoever_began_it(void **state)
     brings(desk, 0, desk->medium, desk->medium_bytes);
     assert_int_equal(asks(desk, 0), LEAT_E_AGAIN);
     uint64_t at_bytes = desk->core.unpack.at_bytes;
+    assert_int_equal(desk->peers[0].unpack.turn.used, at_bytes);
+    assert_int_equal((int64_t)at_bytes, 256 * KIB - desk->core.unpack.left);
     desk->mail = NULL, desk->core.unpack.mailed = false;
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(asks(desk, 0), LEAT_E_AGAIN);
         assert_int_equal(desk->core.unpack.at_bytes, at_bytes);
         assert_non_null(desk->mail); /* it is called for that */
     }
-    turn(desk);
-    assert_int_equal(desk->done_count, 1);
+    desk->core.unpack.left = 0;
+    assert_int_equal(asks(desk, 0), LEAT_E_AGAIN);
+    assert_int_equal(desk->core.unpack.at_bytes, at_bytes);
+    desk->core.unpack.left = 1; /* which is enough for a piece */
+    (void)asks(desk, 0);
+    assert_true(desk->core.unpack.at_bytes > at_bytes);
+    for (unsigned i = 0; desk->done_count < 1; i++) {
+        assert_true(i < TURNS_MAX);
+        turn(desk);
+    }
+    uint64_t used = desk->peers[0].unpack.turn.used;
+    leat_unpack_turn_end(&desk->core);
+    brings(desk, 0, desk->small, desk->small_bytes);
+    assert_int_equal(asks(desk, 0), LEAT_OK);
+    assert_int_equal(desk->peers[0].unpack.turn.used, used + 4096); /* however small it is */
+    assert_int_equal(desk->core.unpack.left, 256 * KIB - 4096);
     desk_free(desk);
 }
 

@@ -612,6 +612,17 @@ static void stream_is_sought_by_name(void **state)
                          i == 0 ? LEAT_E_UNKNOWN_STREAM : LEAT_E_TIMEOUT);
         assert_string_equal(error.text, texts[i]);
     }
+    core->members.links = NULL;
+    char name[130], text[200];
+    memset(name, 'n', sizeof name);
+    for (size_t bytes = 119; bytes <= 122; bytes++) { /* views, which may be longer than is shown */
+        seek = (struct leat_stream_seek){.on_again = on_again, .owner = &it};
+        assert_int_equal(leat_stream_seek(core, &seek, name, bytes, &stream, &error),
+                         LEAT_E_UNKNOWN_STREAM);
+        snprintf(text, sizeof text, "no stream is named \"%.*s\"", bytes < 120 ? (int)bytes : 120,
+                 name);
+        assert_string_equal(error.text, text);
+    }
     said_enough();
     end();
 }

@@ -1,0 +1,72 @@
+/* What a node complains of: all of it is in the diary, and so much is kept for people until it has ended. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/net/core.h"
+
+static char last[LEAT_COMPLAINT_BYTES_MAX + 1];
+static unsigned lines;
+
+static void each(void *arg, const char *line)
+{
+    assert_ptr_equal(arg, &lines);
+    lines++;
+    snprintf(last, sizeof last, "%s", line);
+}
+
+static unsigned told(const struct leat_node *node)
+{
+    lines = 0;
+    last[0] = '\0';
+    leat_node_complaints(node, each, &lines);
+    return lines;
+}
+
+static void diary(void *ctx, enum leat_diary_level level, const char *line)
+{
+    assert_int_equal(level, LEAT_DIARY_ERROR);
+    snprintf(ctx, LEAT_COMPLAINT_BYTES_MAX, "%s", line);
+}
+
+static void complaints_are_kept(void **state)
+{
+    (void)state;
+    char line[LEAT_COMPLAINT_BYTES_MAX];
+    char *kept[LEAT_COMPLAINTS_MAX] = {NULL};
+    struct leat_node *node = calloc(1, sizeof *node);
+    assert_non_null(node);
+    node->complaints = kept;
+    leat_diary_set(diary, line, LEAT_DIARY_ERROR);
+    assert_int_equal(told(node), 0);
+    leat_node_complain(node, "log %u is damaged", 7);
+    assert_string_equal(line, "log 7 is damaged");
+    assert_int_equal(told(node), 1);
+    assert_string_equal(last, "log 7 is damaged");
+    for (unsigned i = 1; i < LEAT_COMPLAINTS_MAX; i++)
+        leat_node_complain(node, "log %u", i);
+    assert_int_equal(told(node), LEAT_COMPLAINTS_MAX);
+    assert_string_equal(last, "log 255");
+    leat_node_complain(node, "one more");
+    leat_node_complain(node, "another");
+    assert_string_equal(line, "another");
+    assert_int_equal(told(node), LEAT_COMPLAINTS_MAX + 1);
+    assert_string_equal(last, "and 2 complaints more, see the diary");
+    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    for (unsigned i = 0; i < LEAT_COMPLAINTS_MAX; i++)
+        leat_mem_free(kept[i]);
+    free(node);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(complaints_are_kept)};
+    return cmocka_run_group_tests_name("broker complain", tests, NULL, NULL);
+}
