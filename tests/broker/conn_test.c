@@ -131,8 +131,35 @@ static void connection_is_closed_once(void **state)
     leat_peer_close(peer, "it is late");
     leat_peer_pause(peer, LEAT_PAUSE_TURN);
     leat_peer_resume(peer, LEAT_PAUSE_TURN | LEAT_PAUSE_CLOSING);
+    peer->paused = 0;
+    leat_peer_pause(peer, LEAT_PAUSE_TURN);
+    leat_peer_resume(peer, LEAT_PAUSE_TURN);
     assert_said("");
     leat_peer_end(peer);
+    end();
+}
+
+static void connections_are_all_known(void **state)
+{
+    (void)state;
+    struct leat_peer *peers[3] = {opened()};
+    for (unsigned i = 1; i < 3; i++) {
+        assert_true(try_open());
+        peers[i] = it.peer;
+    }
+    struct leat_list *link = alone.cores[0].peers.next;
+    for (unsigned i = 0; i < 3; i++, link = link->next)
+        assert_ptr_equal(link, &peers[i]->all);
+    assert_ptr_equal(link, &alone.cores[0].peers);
+    assert_int_equal(connections(0), 6);
+    said_enough();
+    leat_peer_close_all(&alone.cores[0]);
+    assert_said("close\nclose\nclose\n");
+    for (unsigned i = 0; i < 3; i++)
+        it.handler->on_closed(peers[(i + 1) % 3], &it.conn, LEAT_OK);
+    assert_true(leat_list_empty(&alone.cores[0].peers));
+    assert_int_equal(connections(0), 3);
+    said_enough();
     end();
 }
 
@@ -348,6 +375,7 @@ int main(void)
         cmocka_unit_test(connection_is_not_let_in),
         cmocka_unit_test(diary_says_why_it_was_closed),
         cmocka_unit_test(connection_is_closed_once),
+        cmocka_unit_test(connections_are_all_known),
         cmocka_unit_test(all_connections_of_a_core_are_closed),
         cmocka_unit_test(reading_pauses_for_several_reasons),
         cmocka_unit_test(frames_are_taken_one_by_one),

@@ -55,6 +55,7 @@ uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref,
 {
     assert_ptr_equal(node, &alone.node);
     assert_int_equal(logs, ALONE_LOGS);
+    assert_in_range(ref.streamlet, 0, alone.desc->streamlet_count - 1);
     return (ref.log + it.shift) % ALONE_CORES;
 }
 struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)

@@ -334,6 +334,7 @@ static void answers(unsigned ask, uint32_t id, const struct row *rows, uint32_t 
         struct leat_msg_log_info row = {
             .at = {.streamlet = rows[i].streamlet, .log = rows[i].log, .owner = NODE_B},
             .acked_offset = rows[i].offset,
+            .copies = 3, /* what comes behind the text is no end of it */
             .text = {rows[i].text, (uint32_t)strlen(rows[i].text)}};
         leat_msg_log_info_write(&writer, &row);
     }
@@ -411,14 +412,16 @@ static void answer_that_makes_no_sense_is_not_taken(void **state)
         {1, 2, 1, ""}, {0, 2, 1, ""}, {2, 0, 1, ""}, {UINT32_MAX, 1, 1, ""}};
     begin();
     of_other(NODE_B);
-    for (unsigned i = 0; i < 6; i++) {
+    for (unsigned i = 0; i < 7; i++) {
         call_both();
         if (i < 4)
             answers(0, ALONE_STREAM, &outside[i], 1, 0);
         else if (i == 4)
             answers(0, ALONE_STREAM + 1, NULL, 0, 0); /* another stream of that name */
-        else
+        else if (i == 5)
             answers(0, ALONE_STREAM, (struct row[]){{1, 0, 71, "long enough"}}, 1, 25);
+        else
+            answers(0, ALONE_STREAM, NULL, 0, 1);
         assert_said("answer\n");
         read_answer();
         assert_row(0, LEAT_OK, "");
@@ -445,6 +448,10 @@ static void owner_that_does_not_answer_is_named(void **state)
     it.ask_count = 0;
     describe();
     assert_row(2, LEAT_E_AGAIN, "its state is not known: it can't be asked");
+    assert_int_equal(shown.nodes, 2);
+    it.rows[2].info.incarnation = 0; /* it has not come up: nobody was asked for it */
+    it.ask_count = 0;
+    describe();
     assert_int_equal(shown.nodes, 2);
     alone.desc->streamlets[1].owner = 999; /* no node that is known */
     it.ask_count = 0;
@@ -513,6 +520,18 @@ static void large_stream(uint32_t streamlets)
         desc->streamlets[s].owner = 1000 + s / 2; /* two streamlets each */
         desc->streamlets[s].epoch.v = 5;
     }
+}
+
+static void streamlet_without_an_owner_is_asked_for(void **state)
+{
+    (void)state;
+    begin();
+    of_other(0);
+    it.ask_refused = 1;
+    describe();
+    assert_int_equal(it.ask_count, 1);
+    assert_row(2, LEAT_E_AGAIN, "its state is not known: it can't be asked");
+    end();
 }
 
 /* Goal: each other owner is asked once, all at a time, and no more of them than a cluster has nodes. */
@@ -602,6 +621,7 @@ int main(void)
         cmocka_unit_test(owner_that_does_not_answer_is_named),
         cmocka_unit_test(other_node_is_told_of_own_logs),
         cmocka_unit_test(all_owners_are_asked_at_a_time),
+        cmocka_unit_test(streamlet_without_an_owner_is_asked_for),
         cmocka_unit_test(each_owner_is_asked_once),
         cmocka_unit_test(describe_is_refused),
     };

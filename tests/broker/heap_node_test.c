@@ -283,6 +283,11 @@ static void connection_is_admitted_where_there_is_memory(void **state)
     assert_true(leat_node_heap_admits_peer(node, 0, 0));
     it.heap++;
     assert_false(leat_node_heap_admits_peer(node, 0, 0));
+    node->peers_place_bytes = 0; /* no place is left */
+    it.heap = ROOM + POOL + node->copies_bytes - STEP - KEPT - ONE;
+    assert_true(leat_node_heap_admits_peer(node, 0, 1));
+    it.heap++;
+    assert_false(leat_node_heap_admits_peer(node, 0, 1));
     alone_end();
 }
 

@@ -33,6 +33,7 @@ leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *o
     assert_non_null(options);
     said("attach sets");
     hosted->sets = (void *)&it;
+    if (it.sets == LEAT_OK) leat_list_push_back(&hosted->core->home_logs, &hosted->home);
     return it.sets;
 }
 void leat_sets_log_made(struct leat_hosted *hosted)
@@ -237,6 +238,7 @@ void begin(void)
     leat_list_init(&core->dirty_logs);
     leat_list_init(&core->opening_logs);
     leat_list_init(&core->room_waits);
+    leat_list_init(&core->home_logs);
 }
 
 void end(void)
@@ -249,6 +251,7 @@ void end(void)
         }
     assert_int_equal(core->hosted_count, 0);
     assert_int_equal(atomic_load(&alone.node.logs_hosted), 0);
+    assert_true(leat_list_empty(&core->home_logs));
     assert_true(leat_list_empty(&core->care_logs) && leat_list_empty(&core->idle_logs));
     assert_true(leat_list_empty(&core->dirty_logs) && leat_list_empty(&core->opening_logs));
     leat_mem_free(core->hosted);

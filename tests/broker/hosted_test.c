@@ -196,6 +196,23 @@ static void log_that_cant_be_made_leaves_nothing(void **state)
     }
 }
 
+/* Goal: a log that is made again begins to look for what is missing anew. */
+static void log_is_made_again(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_hosted *hosted = make(0);
+    leat_log_destroy(&hosted->log);
+    hosted->older_pass_away = true;
+    hosted->hole_below = 7;
+    const struct leat_log_tail tail = {.next_segment = 3};
+    assert_int_equal(leat_hosted_open(hosted, NULL, 0, &tail), LEAT_OK);
+    assert_non_null(hosted->log);
+    assert_false(hosted->older_pass_away);
+    assert_true(hosted->hole_below == UINT64_MAX);
+    end();
+}
+
 static void log_of_sets_is_made_with_them(void **state)
 {
     (void)state;
@@ -460,6 +477,7 @@ int main(void)
         cmocka_unit_test(log_is_made_with_what_its_stream_says),
         cmocka_unit_test(log_that_stands_in_is_not_whole),
         cmocka_unit_test(log_that_cant_be_made_leaves_nothing),
+        cmocka_unit_test(log_is_made_again),
         cmocka_unit_test(log_of_sets_is_made_with_them),
         cmocka_unit_test(request_is_sent_where_its_log_is),
         cmocka_unit_test(request_for_what_is_not_here_is_refused_by_name),

@@ -272,7 +272,7 @@ static void identity_that_makes_no_sense_is_refused(void **state)
     } damaged = {LEAT_E_DAMAGED, "the file \"identity\" in the data directory is damaged: restore "
                                  "it from a copy"},
       unknown = {LEAT_E_UNSUPPORTED, "the data directory has format 2, this program knows 1"};
-    for (unsigned i = 0; i < 5; i++) {
+    for (unsigned i = 0; i < 6; i++) {
         file_is(&it.identity, i == 3 ? "LEATBOOT" : "LEATIDNT", i == 4 ? 2 : 1, "abcdefghijklmnop",
                 16);
         if (i == 0) { /* what is not there is not zeros */
@@ -281,8 +281,9 @@ static void identity_that_makes_no_sense_is_refused(void **state)
         }
         if (i == 1) it.identity.bytes[31] ^= 1;
         if (i == 2) it.identity.bytes[7] ^= 1;
-        assert_int_equal(leat_node_identity(node, &it.error), i < 4 ? damaged.rc : unknown.rc);
-        assert_string_equal(it.error.text, i < 4 ? damaged.text : unknown.text);
+        if (i == 5) it.identity.size = 1; /* it was something */
+        assert_int_equal(leat_node_identity(node, &it.error), i != 4 ? damaged.rc : unknown.rc);
+        assert_string_equal(it.error.text, i != 4 ? damaged.text : unknown.text);
         assert_said("open identity\nread identity\nclose identity\n");
     }
     file_is(&it.identity, "LEATIDNT", 1, "abcdefghijklmnop", 16);

@@ -324,6 +324,8 @@ static void last_answers_of_a_turn(void **state)
     struct desk *desk = desk_new();
     struct leat_peer *peers = desk->peers;
     desk->core.pace.left_us = 1;
+    assert_true(leat_pace_begin(&peers[4]));
+    desk->core.pace.left_us = 1;
     desk->now_us = 78;
     assert_true(leat_pace_answer(&peers[0]));
     assert_true(desk->core.pace.inside);
@@ -332,7 +334,8 @@ static void last_answers_of_a_turn(void **state)
     assert_false(leat_pace_answer(&peers[1]));
     assert_true(peers[1].pace.answer_waits);
     desk->core.pace.left_us = 1;
-    peers[2].pace.frame_due = true; /* it was called for its request */
+    assert_false(leat_pace_begin(&peers[5])); /* one waits */
+    peers[2].pace.frame_due = true;           /* it was called for its request */
     assert_true(leat_pace_begin(&peers[2]));
     desk->core.pace.left_us = 0;
     assert_true(leat_pace_answer(&peers[2]));

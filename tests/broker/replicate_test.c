@@ -15,6 +15,11 @@ static void core_comes_up_and_goes(void **state)
     (void)state;
     for (unsigned index = 0; index < 2; index++) {
         begin();
+        struct leat_members *members = &alone.cores[index].members;
+        if (index == 1) { /* in whichever order they are known */
+            members->rows[0] = &it.member;
+            members->rows[1] = &it.self;
+        }
         assert_int_equal(comes_up(index), LEAT_OK);
         char expected[1024];
         snprintf(
@@ -66,7 +71,11 @@ static void parts_are_made_with_what_the_node_says(void **state)
     alone.node.copies_first_bytes = 13;
     alone.node.options.audit_us = 14;
     alone.node.options.cluster.suspect_ms = 30;
+    struct leat_env other = alone.env; /* of a core that has no host */
+    alone.env.rmem_host = (void *)&it;
+    alone.cores[1].env = &other;
     assert_int_equal(comes_up(0), LEAT_OK);
+    assert_ptr_equal(it.sink.host, &it);
     assert_ptr_equal(it.sink.env, &alone.env);
     assert_ptr_equal(it.transport.links, &it.self);
     assert_ptr_equal(it.transport.env, &alone.env);

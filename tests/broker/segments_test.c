@@ -11,7 +11,7 @@ static void call_segments(uint32_t fields, uint64_t streamlet, uint64_t log, uin
     leat_msg_write_string(&writer, "orders", 6);
     leat_msg_write_u64(&writer, streamlet);
     leat_msg_write_u64(&writer, log);
-    if (fields > 3) leat_msg_write_u64(&writer, from);
+    leat_msg_write_u64(&writer, from);
     if (fields > 4) leat_msg_write_u64(&writer, 5); /* of a later version */
     calls.kind = LEAT_KIND_SEGMENTS;
     alone_call(leat_call_segments, &writer);

@@ -42,7 +42,7 @@ static void unsure_is_all_that_is_missing(void **state)
             bool damaged = i & 1;
             for (size_t k = 0; k < 4; k++) {
                 list[k] = &segs[k];
-                segs[k].id.v = rows[i / 2].ids[k];
+                segs[k].id.v = k < rows[i / 2].count ? rows[i / 2].ids[k] : 99;
             }
             it.rows_damaged = damaged;
             alone.desc->settings.copies = copies;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "broker/net/core.h"
 #include "broker/net/sharer.h"
 
@@ -212,6 +213,8 @@ static void a_large_one_makes_way_and_is_done_all_the_same(void **state)
         turn(desk);
     }
     assert_int_equal(desk->done[0], PEERS - 1);
+    for (unsigned i = 0; i < PEERS; i++) /* the next large one makes way again */
+        assert_false(desk->peers[i].unpack.tried);
     desk_free(desk);
 }
 
@@ -221,6 +224,11 @@ static void a_turn_is_over_for_whoever_began_it(void **state)
     (void)state;
     struct desk *desk = desk_new();
     brings(desk, 0, desk->medium, desk->medium_bytes);
+    struct leat_error error;
+    leat_mem_fail_at(1);
+    assert_int_equal(leat_unpack(&desk->peers[0], &desk->batches[0], &error), LEAT_E_NO_MEMORY);
+    leat_mem_fail_at(0);
+    assert_string_equal(error.text, "no memory to check a compressed batch");
     assert_int_equal(asks(desk, 0), LEAT_E_AGAIN);
     uint64_t at_bytes = desk->core.unpack.at_bytes;
     assert_int_equal(desk->peers[0].unpack.turn.used, at_bytes);
@@ -247,6 +255,7 @@ static void a_turn_is_over_for_whoever_began_it(void **state)
     assert_int_equal(asks(desk, 0), LEAT_OK);
     assert_int_equal(desk->peers[0].unpack.turn.used, used + 4096); /* however small it is */
     assert_int_equal(desk->core.unpack.left, 256 * KIB - 4096);
+    assert_in_range(desk->core.unpack.at_bytes, 1, 4095); /* of this one alone */
     desk_free(desk);
 }
 
