@@ -24,20 +24,28 @@ class Build:
         self.jobs, self.compiling = jobs, threading.Lock()
         self.out, self.source, self.build = out, os.path.join(out, 'source'), os.path.join(out, 'build')
         self.folders, self.mutants, self.functions, self.unbroken = folders, [], {}, {}
+        self.commands, self.words, self.around = {}, {}, b''
+        self.suites = None  # tests of these alone are built and run; None: all
 
-    def rewrite_all(self):
+    def names(self):
+        """All files whose rules may be broken, with how each is compiled; their places say which numbers are whose."""
+        if self.commands:
+            return self.commands
         plain = os.path.join(self.out, 'plain')
         if not os.path.exists(os.path.join(plain, 'build.ninja')):
             subprocess.run(['meson', 'setup', plain, ROOT, '--buildtype=release'], check=True, stdout=subprocess.DEVNULL)
         with open(os.path.join(plain, 'compile_commands.json'), encoding='utf-8') as file:
             commands = json.load(file)
-        everywhere = self.everywhere()
         for entry in sorted(commands, key=lambda e: e['file']):
-            path = os.path.realpath(os.path.join(entry['directory'], entry['file']))
-            name = os.path.relpath(path, ROOT)
+            name = os.path.relpath(os.path.realpath(os.path.join(entry['directory'], entry['file'])), ROOT)
             folder, file = name.split('/')[0], name.split('/')[-1]
-            if folder in self.folders and file in ONLY.get(folder, [file]) and name not in self.functions:
-                self.rewrite(path, name, entry, everywhere)
+            if folder in self.folders and file in ONLY.get(folder, [file]):
+                self.commands.setdefault(name, (1 + NUMBERS * len(self.commands), entry))
+        return self.commands
+
+    def rewrite_all(self):
+        for name in self.names():
+            self.rewrite(name)
 
     def everywhere(self):
         """A digest of what a source is rewritten by besides itself: the headers, and the programs that do it."""
@@ -67,11 +75,18 @@ class Build:
         for name in names:
             if name not in self.functions:
                 put(os.path.join(self.source, name), os.path.join(ROOT, name))
+                if os.path.exists(self.kept(name)):  # it has been rewritten for another run
+                    os.unlink(self.kept(name))
 
-    def rewrite(self, path, name, entry, everywhere):
-        first = 1 + NUMBERS * len(self.functions)
-        digest = hashlib.sha256(everywhere + read(path) + f'{entry["command"]} {first}'.encode()).hexdigest()
-        there, kept = os.path.join(self.source, name), os.path.join(self.out, 'kept', name + '.json')
+    def rewrite(self, name):
+        """The words of its functions."""
+        if name in self.words:
+            return self.words[name]
+        first, entry = self.names()[name]
+        path = os.path.join(ROOT, name)
+        self.around = self.around or self.everywhere()
+        digest = hashlib.sha256(self.around + read(path) + f'{entry["command"]} {first}'.encode()).hexdigest()
+        there, kept = os.path.join(self.source, name), self.kept(name)
         if not (os.path.exists(there) and os.path.exists(kept) and json.loads(read(kept))['digest'] == digest):
             source = sites.Source(path, name, shlex.split(entry['command']), entry['directory'])
             if len(source.mutants) > NUMBERS:
@@ -79,11 +94,15 @@ class Build:
             for number, mutant in enumerate(source.mutants, first):
                 mutant.number = number
             write(there, source.rewritten().encode())
-            write(kept, json.dumps({'digest': digest, 'functions': source.functions,
+            write(kept, json.dumps({'digest': digest, 'functions': source.functions, 'words': source.words,
                                     'mutants': [vars(m) for m in source.mutants]}).encode())
         saved = json.loads(read(kept))
-        self.functions[name] = saved['functions']
+        self.functions[name], self.words[name] = saved['functions'], saved['words']
         self.mutants += [sites.Mutant.again(row) for row in saved['mutants']]
+        return self.words[name]
+
+    def kept(self, name):
+        return os.path.join(self.out, 'kept', name + '.json')
 
     def equivalent(self, mutant):
         """Does the compiler make the same of it as of what is not broken? One at a time: a large source takes much memory."""
@@ -113,7 +132,8 @@ class Build:
         for test in json.loads(out):
             suites = {suite.split(':')[-1] for suite in test['suite']}
             ours = any(self.is_program(word) for word in test['cmd'])
-            if ours and not suites & {'process', 'cluster', 'sim', 'bench', 'clients', 'vm'}:
+            if ours and not suites & {'process', 'cluster', 'sim', 'bench', 'clients', 'vm'} and (
+                    self.suites is None or suites & self.suites):
                 tests[test['name']] = (test['cmd'], test['env'], test['workdir'] or self.build, suites)
         return tests
 

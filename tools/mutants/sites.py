@@ -73,7 +73,7 @@ class Source:
             self.bytes = file.read()
         self.name = name
         self.mutants, self.edits = [], []
-        self.functions = {}  # name: digest of its text
+        self.functions, self.words = {}, {}  # name: digest of its words, and they themselves
         for node in tree(command, directory, path):
             self.function_take(node)
 
@@ -99,8 +99,8 @@ class Source:
         if place is None:
             return
         self.function = node['name']
-        words = re.sub(rb'/\*.*?\*/|//[^\n]*', b' ', self.bytes[place[0]:place[1]], flags=re.S).split()
-        self.functions[self.function] = hashlib.sha256(b' '.join(words)).hexdigest()[:12]
+        self.words[self.function] = words(self.bytes[place[0]:place[1]])
+        self.functions[self.function] = hashlib.sha256(self.words[self.function].encode()).hexdigest()[:12]
         self.returns = node['type']['qualType'].split('(')[0].strip()
         body = body_of(node)
         self.last = body['inner'][-1] if body.get('inner') else None
@@ -294,6 +294,11 @@ class Source:
             at = edit.end
         out.append(self.text(at, end))
         return ''.join(out)
+
+
+def words(text):
+    """What a text says to the compiler, as far as can be told without one: comments and line breaks don't count."""
+    return b' '.join(re.sub(rb'/\*.*?\*/|//[^\n]*', b' ', text, flags=re.S).split()).decode()
 
 
 def bare(node):

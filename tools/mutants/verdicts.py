@@ -2,10 +2,7 @@
 
 That a mutant lives is not kept: the next look may find it. By hand go in: "equivalent: because ...", and "masked: by ...", the rule
 that has to be broken too before something shows: `masked: by FILE:FUNCTION:KIND:N because ...` where that rule has a mutant
-(pairs.py).
-
-tests/mutants/functions.tsv has the digests of all functions of each file as they were when samples of all folders were last tried.
-What is not in it has changed since."""
+(pairs.py)."""
 import collections
 import os
 
@@ -31,7 +28,11 @@ class Table:
                 for line in file:
                     key, digest, what, verdict = line.rstrip('\n').split('\t')
                     name, function = key.split(':')[:2]
-                    if functions.get(name, {}).get(function) == digest:
+                    if name not in functions:  # it was not rewritten: nothing is known of it
+                        kept = os.path.exists(os.path.join(ROOT, name))
+                    else:
+                        kept = functions[name].get(function) == digest
+                    if kept:
                         self.rows[key] = (digest, what, verdict)
 
     def has(self, mutant):
@@ -53,24 +54,6 @@ class Table:
             print(f'{self.folder}: {died} of {counted} died, {100 * died / (counted or 1):.1f} %; {same} equivalent, '
                   f'{masked} masked; {len(mutants) - len(verdicts)} without a verdict')
         return Score(died, counted, len(mutants) - len(verdicts))
-
-
-SHORT = 8
-FUNCTIONS = os.path.join(TABLES, 'functions.tsv')
-
-
-def known():
-    """file: the digests of its functions."""
-    if not os.path.exists(FUNCTIONS):
-        return {}
-    with open(FUNCTIONS, encoding='utf-8') as file:
-        rows = [line.rstrip('\n').split('\t') for line in file]
-    return {name: set(digests.split()) for name, digests in rows}
-
-
-def know(functions):
-    replace(FUNCTIONS, (f'{name}\t{" ".join(sorted(d[:SHORT] for d in digests.values()))}'
-                        for name, digests in sorted(functions.items())))
 
 
 class Lived:
