@@ -14,9 +14,9 @@ static void calls_ask_for_what_they_say(void **state)
     char want[200];
     assert_int_equal(disk->size(disk->ctx, file, &number), LEAT_OK);
     assert_int_equal(number, 5000);
-    TRACE_IS("stat 0\n");
+    TRACE_IS("stat 5\n");
     assert_int_equal(disk->truncate(disk->ctx, file, 12), LEAT_OK);
-    TRACE_IS("cut 0 12\n");
+    TRACE_IS("cut 5 12\n");
     assert_int_equal(disk->space(disk->ctx, &number), LEAT_OK);
     assert_int_equal(number, 40 * 512);
     TRACE_IS("space 7\n");
@@ -42,7 +42,7 @@ static void calls_ask_for_what_they_say(void **state)
     assert_int_equal(disk->remove(disk->ctx, "d"), LEAT_E_NOT_FOUND);
     TRACE_IS(want);
     assert_int_equal(disk->sync_dir(disk->ctx, ""), LEAT_OK);
-    snprintf(want, sizeof want, "open 7 '.' %#x\nsync all of 0\nclose 0\n", folder_how);
+    snprintf(want, sizeof want, "open 7 '.' %#x\nsync all of 5\nclose 5\n", folder_how);
     TRACE_IS(want);
     say(SYNC, -ENOSPC);
     assert_int_equal(disk->sync_dir(disk->ctx, ""),
@@ -63,12 +63,12 @@ static void space_is_allocated_or_written(void **state)
     struct leat_file *file = file_of(0);
     say(ALLOCATE, -EINTR);
     assert_int_equal(disk->allocate(disk->ctx, file, 9000), LEAT_OK);
-    TRACE_IS("stat 0\nallocate 0 0 0 9000\nallocate 0 0 0 9000\n");
+    TRACE_IS("stat 5\nallocate 5 0 0 9000\nallocate 5 0 0 9000\n");
     errno = EINTR;
     assert_int_equal(disk->allocate(disk->ctx, file, 1), LEAT_OK);
-    TRACE_IS("stat 0\nallocate 0 0 0 1\n");
+    TRACE_IS("stat 5\nallocate 5 0 0 1\n");
     assert_int_equal(disk->allocate(disk->ctx, file, 0), LEAT_OK);
-    TRACE_IS("stat 0\n");
+    TRACE_IS("stat 5\n");
     script[ALLOCATE].next = script[ALLOCATE].count = 0;
     huge = NULL;
     say(ALLOCATE, -EOPNOTSUPP);
@@ -77,23 +77,29 @@ static void space_is_allocated_or_written(void **state)
     trace_begin(); /* the first zeros look for a page of 2 MiB */
     say(ALLOCATE, -ENOSYS);
     assert_int_equal(disk->allocate(disk->ctx, file, 9000), LEAT_OK);
-    TRACE_IS("stat 0\nallocate 0 0 0 9000\nwrite 0 zeros 4000 at 5000\n");
+    TRACE_IS("stat 5\nallocate 5 0 0 9000\nwrite 5 zeros 4000 at 5000\n");
     say(ALLOCATE, -ENOSYS);
     assert_int_equal(disk->allocate(disk->ctx, file, 5000), LEAT_OK);
-    TRACE_IS("stat 0\nallocate 0 0 0 5000\n");
+    TRACE_IS("stat 5\nallocate 5 0 0 5000\n");
+    say(ALLOCATE, -ENOSYS); /* the first piece that is refused is the last */
+    say(WRITE, MIB);
+    say(WRITE, -ENOSPC);
+    assert_int_equal(disk->allocate(disk->ctx, file, 5000 + 4 * MIB), LEAT_E_DISK_FULL);
+    TRACE_IS("stat 5\nallocate 5 0 0 4199304\nwrite 5 zeros 1048576 at 5000\nwrite 5 zeros 1048576 "
+             "at 1053576\n");
     say(ALLOCATE, -ENOSPC);
     assert_int_equal(disk->allocate(disk->ctx, file, 9000), LEAT_E_DISK_FULL);
-    TRACE_IS("stat 0\nallocate 0 0 0 9000\n");
+    TRACE_IS("stat 5\nallocate 5 0 0 9000\n");
     close_file(file);
     script[ALLOCATE].next = script[ALLOCATE].count = 0;
     file = file_of(LEAT_OPEN_DIRECT);
     say(ALLOCATE, -ENOSYS);
     assert_int_equal(disk->allocate(disk->ctx, file, 9000), LEAT_E_INVALID); /* of 5,000 bytes */
-    TRACE_IS("stat 0\nallocate 0 0 0 9000\n");
+    TRACE_IS("stat 5\nallocate 5 0 0 9000\n");
     status.st_size = 8192;
     say(ALLOCATE, -ENOSYS);
     assert_int_equal(disk->allocate(disk->ctx, file, 8193), LEAT_OK);
-    TRACE_IS("stat 0\nallocate 0 0 0 8193\nwrite 0 zeros 4096 at 8192\n");
+    TRACE_IS("stat 5\nallocate 5 0 0 8193\nwrite 5 zeros 4096 at 8192\n");
     close_file(file);
 }
 
@@ -120,18 +126,18 @@ static void names_are_listed_in_order_or_not_at_all(void **state)
         folder_has(names[i]);
     errno = EIO;
     assert_int_equal(disk->list(disk->ctx, "", note_name, &folder), LEAT_OK);
-    snprintf(want, sizeof want, "%slist 0\nclose the list\n.a\na\nab\nb\n", opened);
+    snprintf(want, sizeof want, "%slist 5\nclose the list\n.a\na\nab\nb\n", opened);
     TRACE_IS(want);
     folder.next = 0;
     for (unsigned i = 0; i < 3; i++)
         say(READ_DIR, 1);
     say(READ_DIR, -ENOENT);
     assert_int_equal(disk->list(disk->ctx, "", note_name, &folder), LEAT_E_NOT_FOUND);
-    snprintf(want, sizeof want, "%slist 0\nclose the list\n", opened);
+    snprintf(want, sizeof want, "%slist 5\nclose the list\n", opened);
     TRACE_IS(want);
     say(OPEN_DIR, -ENOMEM);
     assert_int_equal(disk->list(disk->ctx, "", note_name, &folder), LEAT_E_NO_MEMORY);
-    snprintf(want, sizeof want, "%slist 0\nclose 0\n", opened);
+    snprintf(want, sizeof want, "%slist 5\nclose 5\n", opened);
     TRACE_IS(want);
     say(OPEN, -ENOENT);
     assert_int_equal(disk->list(disk->ctx, "", note_name, &folder), LEAT_E_NOT_FOUND);
@@ -181,7 +187,7 @@ static void zeros_of_a_process(unsigned how, int out)
                        : mmap(NULL, HUGE_PAGE_BYTES, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct leat_disk_io io = {
-        .kind = LEAT_DISK_ZERO, .file = file, .offset = 9, .bytes = 2 * MIB + 7};
+        .kind = LEAT_DISK_ZERO, .file = file, .offset = 9, .bytes = 2 * MIB + 1};
     leat_os_disk_io_run(&io);
     trace("%d %zu\n", (int)io.rc, io.done_bytes);
     leat_os_disk_io_run(&io); /* the second time nothing is looked for */
@@ -190,7 +196,7 @@ static void zeros_of_a_process(unsigned how, int out)
 
 static void zeros_are(unsigned how, const char *looked, const char *source)
 {
-    static const int64_t bytes[] = {MIB, MIB, 7, MIB, MIB, 7};
+    static const int64_t bytes[] = {MIB, MIB, 1, MIB, MIB, 1};
     char got[4000] = "", want[4000];
     int ends[2], result = 0;
     assert_int_equal(pipe(ends), 0);
@@ -201,9 +207,9 @@ static void zeros_are(unsigned how, const char *looked, const char *source)
     assert_int_equal(result, 0);
     size_t used = (size_t)snprintf(want, sizeof want, "%s", looked);
     for (unsigned i = 0; i < 6; i++)
-        used += (size_t)snprintf(want + used, sizeof want - used, "write 0 %s %lld at %lld\n%s",
+        used += (size_t)snprintf(want + used, sizeof want - used, "write 5 %s %lld at %lld\n%s",
                                  source, (long long)bytes[i], (long long)(9 + (i % 3) * MIB),
-                                 i == 2 ? "0 2097159\n" : "");
+                                 i == 2 ? "0 2097153\n" : "");
     assert_string_equal(got, want);
     dup2(ends[0], ends[1]); /* both ends go: close() stands here */
 }

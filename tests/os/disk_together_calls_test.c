@@ -5,10 +5,14 @@
 #include <errno.h>
 #include <linux/aio_abi.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -217,6 +221,37 @@ static void writes_are_run_where_the_kernel_gains_nothing(void **state)
     TRACE_IS("");
 }
 
+/* What the kernel answers when it is asked what has ended, in a process of its own: how that ends. */
+static int ends_by(long answer_, int left_over)
+{
+    int result = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit none = {0, 0};
+        (void)setrlimit(RLIMIT_CORE, &none);
+        (void)signal(SIGABRT, SIG_DFL);
+        (void)freopen("/dev/null", "w", stderr);
+        script.submits[0] = 99;
+        script.ends[0].count = answer_;
+        script.ends[1].count = 2;
+        script.ends[1].at[1] = 1;
+        errno = left_over;
+        leat_os_disk_together_run(&queue, several, 2);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &result, 0), child);
+    return WIFSIGNALED(result) ? WTERMSIG(result) : 0;
+}
+
+/* Goal: there is no going on without an answer: the kernel has the buffers. */
+static void writes_of_unknown_end_are_the_end(void **state)
+{
+    (void)state;
+    assert_int_equal(ends_by(-EINTR, 0), 0);
+    assert_int_equal(ends_by(-EINVAL, 0), SIGABRT);
+    assert_int_equal(ends_by(0, EINTR), SIGABRT);
+}
+
 /* Goal: there is room for as many as the queue brings. */
 static void writes_may_be_as_many_as_there_is_room_for(void **state)
 {
@@ -234,6 +269,7 @@ int main(void)
         cmocka_unit_test_setup(writes_are_given_at_once_and_waited_for, begin),
         cmocka_unit_test_setup(writes_that_are_not_taken_are_run, begin),
         cmocka_unit_test_setup(writes_are_run_where_the_kernel_gains_nothing, begin),
+        cmocka_unit_test_setup(writes_of_unknown_end_are_the_end, begin),
         cmocka_unit_test_setup(writes_may_be_as_many_as_there_is_room_for, begin),
     };
     return cmocka_run_group_tests_name("os disk together", tests, NULL, NULL);

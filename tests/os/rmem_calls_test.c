@@ -28,6 +28,7 @@ static struct {
     ssize_t stat_bytes;
     bool read_fails, no_space, no_real_path, statfs_fails, no_thread, verbs;
     long file_system;
+    int descriptor; /* of /proc/PID/stat */
     leat_err host_rc, shm_rc, writer_rc;
 } os;
 
@@ -46,13 +47,13 @@ WRAP(int, open64, const char *path, int flags, ...)
         return __real_open64(path, flags, mode);
     }
     trace("open %s%s\n", path, flags == (O_RDONLY | O_CLOEXEC) ? "" : " otherwise");
-    return os.stat ? 0 : -1; /* 0 is a descriptor like others */
+    return os.stat ? os.descriptor : -1;
 }
 
 ssize_t __real_read(int fd, void *to, size_t bytes);
 WRAP(ssize_t, read, int fd, void *to, size_t bytes)
 {
-    if (fd != 0) return __real_read(fd, to, bytes);
+    if (fd != os.descriptor) return __real_read(fd, to, bytes);
     trace("read %zu\n", bytes);
     if (os.read_fails) return -1;
     memset(to, '7', bytes); /* what lies behind is no part of it */
@@ -63,7 +64,7 @@ WRAP(ssize_t, read, int fd, void *to, size_t bytes)
 int __real_close(int fd);
 WRAP(int, close, int fd)
 {
-    if (fd != 0) return __real_close(fd);
+    if (fd != os.descriptor) return __real_close(fd);
     trace("close\n");
     return 0;
 }
@@ -269,7 +270,8 @@ static void world_begin(void)
     os.stat_bytes = (ssize_t)strlen(os.stat);
     os.user = 1000;
     for (unsigned i = 0; i < 3; i++)
-        world.actors[2 * i] = (struct os_actor *)(void *)&actors[i]; /* cores 0, 2, 4 */
+        world.actors[2 * i] = (struct os_actor *)(void *)&actors[i];      /* cores 0, 2, 4 */
+    world.actors[LEAT_CORES_MAX] = (struct os_actor *)(void *)&actors[0]; /* which is none */
     snprintf(world.data_dir, sizeof world.data_dir, "data");
 }
 
