@@ -28,6 +28,7 @@ struct steps {
     leat_err send_rc; /* of the next send of an append */
     bool unsent;      /* what is asked has not left when it ends */
     bool withdraws;
+    bool no_memory;               /* to cut batches: they go as they are */
     unsigned told[STEPS_RECORDS]; /* how often of each record's fate */
     char did[8192];
 };

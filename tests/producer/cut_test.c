@@ -1,0 +1,189 @@
+/* Batches that are larger than their stream takes by now: what they are cut into, who hears of which record then, what
+ * happens where there is no memory, and what is not cut. On the rig of steps_test.c. */
+#include "tests/producer/steps_rig.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const leat_err ok[] = {LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK};
+enum { TWO_RECORDS = 61 + 2 * 11 };
+
+static void answer_all(leat_err code, const char *text)
+{
+    leat_err codes[] = {code, code, code, code, code};
+    steps_answer(codes, 10, text);
+}
+
+static void takes(uint32_t bytes)
+{
+    steps.engine->streams[0]->gathered->batch_bytes_max = bytes;
+}
+
+static bool pool_is_whole(void)
+{
+    const struct leat_gather *gather = steps.engine->gather;
+    return gather->free_count == gather->batch_count && gather->big_bytes == 0;
+}
+
+/* One of which nobody hears. */
+static void add_unheard(uint32_t n)
+{
+    uint8_t value[4] = {(uint8_t)n};
+    assert_int_equal(leat_producer_engine_add(steps.engine, "s", -1, 0, NULL, 0, value,
+                                              sizeof value, NULL, NULL),
+                     LEAT_OK);
+}
+
+/* Goal: who hears of a record hears of it at its place in the piece that it is in, and of those that nobody asked about
+ * nobody hears. */
+static void cut_tells_of_records_where_they_are(void **state)
+{
+    (void)state;
+    for (unsigned heard = 0; heard < 2; heard++) {
+        steps_ready(0, 1);
+        for (uint32_t n = 1; n <= 6; n++)
+            if (heard && (n == 2 || n == 3 || n == 6))
+                assert_int_equal(steps_add(n, -1), LEAT_OK);
+            else
+                add_unheard(n);
+        leat_producer_engine_flush(steps.engine);
+        takes(TWO_RECORDS);
+        steps_turn(1);
+        steps_did("append 5/0/0@40: 100.3+1#1,2 100.3+3#3,4 100.3+5#5,6;");
+        steps_answer(ok, 20, NULL);
+        steps_did(heard ? "#2 at 21;#3 at 21;#6 at 23;" : "");
+        steps_turn(1);
+        assert_int_equal(leat_producer_engine_open_records(steps.engine), 0);
+        assert_true(pool_is_whole());
+        steps_end();
+    }
+}
+
+/* Goal: without memory for the pieces a batch goes as it is, and is cut when it has been refused and there is some;
+ * nothing of a try is left. */
+static void cut_waits_for_memory(void **state)
+{
+    (void)state;
+    static uint8_t scratch[LEAT_BATCH_BYTES_MAX];
+    for (unsigned compressed = 0; compressed < 2; compressed++)
+        for (uint64_t at = 1, failed = 1; failed; at++) {
+            steps_ready(0, 1);
+            if (compressed) {
+                steps.engine->options.codec = LEAT_CODEC_LZ4;
+                steps.engine->scratch = scratch;
+            }
+            for (uint32_t n = 1; n <= 4; n++)
+                assert_int_equal(steps_add(n, -1), LEAT_OK);
+            leat_producer_engine_flush(steps.engine);
+            steps_turn(1);
+            steps_did("append 5/0/0@40: 100.3+1#1,2,3,4;");
+            answer_all(LEAT_E_TOO_LARGE, "too much");
+            steps_turn(1000);
+            steps_known(5, 1, TWO_RECORDS);
+            steps_turn(1);
+            steps_id(100, 4);
+            steps_did("lookup s;id? 100.3;");
+            steps.no_memory = true;
+            leat_mem_fail_at(at);
+            steps_turn(1);
+            leat_mem_fail_at(0);
+            steps.no_memory = false;
+            failed = steps.appends[0]->payload_count == 1;
+            if (failed) {
+                steps_did("append 5/0/0@40: 100.4+0#1,2,3,4;");
+                answer_all(LEAT_E_TOO_LARGE, "too much");
+                steps_turn(2000);
+                steps_known(5, 1, TWO_RECORDS);
+                steps_turn(1);
+                steps_id(100, 5);
+                steps_did("lookup s;id? 100.4;");
+                steps_turn(1);
+            }
+            steps_did(failed ? "append 5/0/0@40: 100.5+0#1,2 100.5+2#3,4;"
+                             : "append 5/0/0@40: 100.4+0#1,2 100.4+2#3,4;");
+            steps_answer(ok, 10, NULL);
+            steps_did("#1 at 10;#2 at 11;#3 at 11;#4 at 12;");
+            steps_turn(1);
+            assert_true(pool_is_whole());
+            assert_true(failed ||
+                        at == 8); /* two pieces of three, and what it is uncompressed into */
+            steps.engine->scratch = NULL;
+            steps_end();
+        }
+}
+
+/* Goal: what is under way is not cut, be it the very first batch. */
+static void cut_leaves_what_is_under_way(void **state)
+{
+    (void)state;
+    steps_begin(2);
+    for (uint32_t n = 1; n <= 2; n++)
+        assert_int_equal(steps_add(n, -1), LEAT_OK);
+    steps_turn(1);
+    steps_known(5, 1, 0);
+    steps_turn(1);
+    steps_id(100, 3);
+    steps_turn(1);
+    steps_did("lookup s;id? -1.-1;append 5/0/0@40: 100.3+0#1,2;");
+    takes(61 + 12);
+    for (uint32_t n = 3; n <= 10; n++)
+        assert_int_equal(steps_add(n, -1), LEAT_OK);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+2#3 100.3+3#4 100.3+4#5 100.3+5#6;");
+    steps_answer(ok, 1, NULL);
+    steps_answer(ok, 3, NULL);
+    steps_turn(1);
+    steps_did("#1 at 1;#2 at 2;#3 at 3;#4 at 4;#5 at 5;#6 at 6;append 5/0/0@40: 100.3+6#7 "
+              "100.3+7#8 100.3+8#9 100.3+9#10;");
+    steps_answer(ok, 7, NULL);
+    steps_turn(1);
+    assert_true(pool_is_whole());
+    steps_end();
+}
+
+/* Goal: a batch is cut when it was refused as too large, and for nothing else: refused otherwise it fails by that name;
+ * and where the stream has no limit, one that is too large fails by that. */
+static void cut_is_for_what_is_too_large_alone(void **state)
+{
+    (void)state;
+    static const struct {
+        leat_err code;
+        uint32_t takes;
+    } rows[] = {
+        {LEAT_E_INVALID, TWO_RECORDS - 1}, {LEAT_E_TOO_LARGE, 0}, {LEAT_E_TOO_LARGE, TWO_RECORDS}};
+    for (unsigned i = 0; i < 3; i++) {
+        steps_ready(2, 1);
+        for (uint32_t n = 1; n <= 2; n++)
+            assert_int_equal(steps_add(n, -1), LEAT_OK);
+        steps_turn(1);
+        steps_did("append 5/0/0@40: 100.3+1#1,2;");
+        takes(rows[i].takes);
+        answer_all(rows[i].code, "so it is");
+        steps_turn(1000);
+        if (rows[i].code == LEAT_E_TOO_LARGE) {
+            steps_did("lookup s;");
+            steps_known(5, 1, rows[i].takes);
+            steps_turn(1);
+        }
+        char want[200];
+        const char *name = leat_err_name(rows[i].code);
+        snprintf(want, sizeof want, "#1 %s 'so it is';#2 %s 'so it is';", name, name);
+        steps_did(want);
+        steps_turn(1);
+        assert_true(pool_is_whole());
+        steps_end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cut_tells_of_records_where_they_are),
+        cmocka_unit_test(cut_waits_for_memory),
+        cmocka_unit_test(cut_leaves_what_is_under_way),
+        cmocka_unit_test(cut_is_for_what_is_too_large_alone),
+    };
+    return cmocka_run_group_tests_name("producer cut", tests, NULL, NULL);
+}
