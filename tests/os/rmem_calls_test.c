@@ -213,6 +213,8 @@ static void process_is_who_began_then(void **state)
     identity("12 leat S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 2200 23");
     identity("");
     identity(NULL);
+    os.descriptor = 900;
+    identity("12 (leat) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 6600");
     os.no_space = true;
     os.read_fails = true;
     identity("12 (leat) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 2200 23 24\n");
@@ -249,6 +251,11 @@ static void process_is_who_began_then(void **state)
              "stat /proc/self/ns/pid\n"
              "open /proc/12/stat\n"
              "-> 0 in 4026531836\n"
+             "stat /proc/self/ns/pid\n"
+             "open /proc/12/stat\n"
+             "read 1023\n"
+             "close\n"
+             "-> 6600 in 4026531836\n"
              "stat /proc/self/ns/pid\n"
              "open /proc/12/stat\n"
              "read 1023\n"

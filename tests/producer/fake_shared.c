@@ -209,14 +209,27 @@ uint64_t leat_shared_now_us(void *unused)
     return now_us(unused);
 }
 
-/* Only the gather asks for it, which is to be under its lock: the producer's first member. */
+/* The gather is to be used under its lock: the producer's first member. */
+static void gather_used(void)
+{
+    const struct leat_spin *lock = fake_shared.place->owner;
+    LEAT_ASSERT(atomic_load(&lock->taken) == 1);
+}
+
+/* Only the gather asks for it. */
 int64_t leat_shared_wall_ms(void *unused)
 {
-    if (fake_shared.gathers) {
-        const struct leat_spin *lock = fake_shared.place->owner;
-        LEAT_ASSERT(atomic_load(&lock->taken) == 1);
-    }
+    if (fake_shared.gathers) gather_used();
     return wall_ms(unused);
+}
+
+struct leat_gather;
+void __real_leat_gather_close_all(struct leat_gather *gather);
+void __wrap_leat_gather_close_all(struct leat_gather *gather);
+void __wrap_leat_gather_close_all(struct leat_gather *gather)
+{
+    gather_used();
+    __real_leat_gather_close_all(gather);
 }
 
 uint64_t leat_shared_deadline(int64_t timeout_ms)

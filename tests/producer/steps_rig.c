@@ -41,7 +41,7 @@ static void note_append(const struct leat_request *request)
         struct leat_batch batch;
         struct leat_record_reader reader;
         struct leat_record record;
-        static uint8_t room[64 * 1024];
+        static uint8_t room[LEAT_BATCH_BYTES_MAX];
         const uint8_t *records;
         size_t bytes;
         assert_int_equal(

@@ -83,6 +83,17 @@ static void turns_first_sequence_is_one_like_others(void **state)
     steps_end();
 
     first_under_way();
+    add(2, 4, -1);
+    steps_turn(1);
+    steps_did(""); /* it is none of those that wait for the window to be filled */
+    steps_answer(ok, 1, NULL);
+    steps_turn(1);
+    steps_did("#1 at 1;append 5/0/0@40: 100.3+1#2 100.3+2#3 100.3+3#4;");
+    steps_answer(ok, 2, NULL);
+    steps_end();
+    steps.did[0] = 0;
+
+    first_under_way();
     struct leat_producer_log *log = steps.engine->streams[0]->own[0];
     leat_producer_log_expire(log, steps.now_us + STEPS_TIMEOUT_US);
     steps_did("#1 TIMEOUT 'not acked within 500 ms';");
@@ -112,6 +123,28 @@ static void turns_compressed_batch_goes_again_as_it_is(void **state)
     steps_turn(1);
     steps_did("id? 100.3;append 5/0/0@40: 100.4+0#1;");
     assert_int_equal(steps.appends[0]->payload[0].bytes, bytes);
+    steps_answer(ok, 1, NULL);
+    steps.engine->scratch = NULL;
+    steps_end();
+}
+
+/* Goal: a batch as large as one may be is compressed like others. */
+static void turns_largest_batch_is_compressed(void **state)
+{
+    (void)state;
+    static uint8_t scratch[LEAT_BATCH_BYTES_MAX], value[LEAT_BATCH_BYTES_MAX];
+    steps_ready(0, 1);
+    steps.engine->options.codec = LEAT_CODEC_LZ4;
+    steps.engine->scratch = scratch;
+    size_t bytes = LEAT_BATCH_BYTES_MAX - LEAT_BATCH_HEADER_BYTES;
+    bytes -= leat_batch_record_bytes_max(0, bytes, 0) - bytes;
+    assert_int_equal(
+        leat_producer_engine_add(steps.engine, "s", -1, 0, NULL, 0, value, bytes, NULL, NULL),
+        LEAT_OK);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+1#0;");
+    const struct leat_iov *iov = steps.appends[0]->payload;
+    assert_int_equal(leat_batch_codec(iov->base, iov->bytes), LEAT_CODEC_LZ4);
     steps_answer(ok, 1, NULL);
     steps.engine->scratch = NULL;
     steps_end();
@@ -307,6 +340,36 @@ static void turns_stream_that_was_gone_goes_on_under_the_next_epoch(void **state
     steps_end();
 }
 
+/* Goal: a stream of the same id that has other logs by now: the producer's is another one. A lookup that was given up
+ * says nothing. */
+static void turns_stream_with_other_logs_has_other_logs(void **state)
+{
+    (void)state;
+    steps_begin(1);
+    add(1, 1, -1);
+    steps_turn(1);
+    steps_known(5, 1, 0);
+    steps_turn(1);
+    steps_id(101, 3);
+    steps_turn(1);
+    steps_did("lookup s;id? -1.-1;append 5/0/1@41: 101.3+0#1;");
+    steps_answer(ok, 0, NULL);
+    steps_turn(1);
+    leat_producer_stream_lookup(steps.engine->streams[0]);
+    steps_lookup_fails(LEAT_E_CANCELLED, "given up");
+    assert_int_equal(steps.engine->stats.last_error, LEAT_OK);
+    leat_producer_stream_lookup(steps.engine->streams[0]);
+    struct leat_client_lookup *lookup = steps.lookup;
+    steps.lookup = NULL;
+    steps.stream.settings.logs = steps.stream.log_count = 1;
+    lookup->on_done(lookup, LEAT_OK, &steps.stream, &(struct leat_error){0});
+    add(2, 2, -1);
+    steps_turn(1);
+    steps_did("#1 at 0;lookup s;lookup s;append 5/0/0@40: 101.3+0#2;");
+    steps_answer(ok, 0, NULL);
+    steps_end();
+}
+
 /* ---- room, time, memory ---- */
 
 static void count_call(void *arg)
@@ -406,6 +469,34 @@ static void turns_record_added_amid_a_turn_has_the_next(void **state)
     }
 }
 
+/* Goal: a batch that somebody fills, and that is due, does not bring the engine round: who fills it tells. */
+static void turns_batch_that_is_filled_is_its_fillers(void **state)
+{
+    (void)state;
+    for (unsigned other = 0; other < 2; other++) {
+        steps_ready(0, 2);
+        steps.engine->options.linger_us = 1000;
+        struct leat_gather *gather = steps.engine->gather;
+        add(1, 1, 0);
+        gather->filling =
+            LEAT_CONTAINER(gather->opened.next, struct leat_producer_batch, open_link);
+        steps_turn(999);
+        assert_false(gather->close_wanted);
+        assert_int_equal(look_us(), 1);
+        if (other) add(2, 2, 1);
+        steps_turn(1);
+        assert_true(gather->close_wanted);
+        assert_int_equal(look_us(), other ? 999 : UINT64_MAX);
+        gather->filling = NULL;
+        gather->close_wanted = false;
+        steps_turn(1);
+        steps_did("append 5/0/0@40: 100.3+1#1;");
+        steps_answer(ok, 0, NULL);
+        steps_end();
+        steps.did[0] = 0;
+    }
+}
+
 /* Goal: without memory an add is refused, and a record for whose log there is none is told so. */
 static void turns_without_memory_are_told(void **state)
 {
@@ -463,6 +554,15 @@ static void turns_end_tells_what_no_turn_has_seen(void **state)
     steps_end();
     steps_did("");
     assert_int_equal(told_count, 2);
+    /* Nor does one that is refused have a log. */
+    steps_begin(1);
+    add_told(NULL);
+    steps_turn(1);
+    told_of = (struct leat_log_ref){1, 2, 3};
+    steps_lookup_fails(LEAT_E_UNKNOWN_STREAM, "there is none");
+    assert_int_equal(told_count, 3);
+    assert_true(leat_log_ref_equal(told_of, (struct leat_log_ref){0, 0, 0}));
+    steps_end();
 }
 
 #define TEST(name) cmocka_unit_test(name)
@@ -482,6 +582,9 @@ int main(void)
         TEST(turns_room_is_told_once),
         TEST(turns_look_at_times_is_not_put_off),
         TEST(turns_record_added_amid_a_turn_has_the_next),
+        TEST(turns_batch_that_is_filled_is_its_fillers),
+        TEST(turns_stream_with_other_logs_has_other_logs),
+        TEST(turns_largest_batch_is_compressed),
         TEST(turns_without_memory_are_told),
         TEST(turns_end_tells_what_no_turn_has_seen),
     };
