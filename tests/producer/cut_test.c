@@ -61,6 +61,26 @@ static void cut_tells_of_records_where_they_are(void **state)
     }
 }
 
+/* Goal: a piece takes as many records as fit, and one that is too large by itself is one, in its place. */
+static void cut_makes_pieces_as_large_as_may_be(void **state)
+{
+    (void)state;
+    steps_ready(0, 1);
+    for (uint32_t n = 1; n <= 10; n++)
+        assert_int_equal(steps_add(n, -1), LEAT_OK);
+    assert_int_equal(steps_add_sized(11, -1, 500), LEAT_OK);
+    assert_int_equal(steps_add(12, -1), LEAT_OK);
+    leat_producer_engine_flush(steps.engine);
+    takes(61 + 8 * 11);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+1#1,2,3,4,5,6,7,8 100.3+9#9,10 100.3+11#11 100.3+12#12;");
+    assert_true(steps.engine->gather->big_bytes < 2000);
+    steps_answer(ok, 20, NULL);
+    steps_turn(1);
+    assert_true(pool_is_whole());
+    steps_end();
+}
+
 /* Goal: without memory for the pieces a batch goes as it is, and is cut when it has been refused and there is some;
  * nothing of a try is left. */
 static void cut_waits_for_memory(void **state)
@@ -181,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_tells_of_records_where_they_are),
+        cmocka_unit_test(cut_makes_pieces_as_large_as_may_be),
         cmocka_unit_test(cut_waits_for_memory),
         cmocka_unit_test(cut_leaves_what_is_under_way),
         cmocka_unit_test(cut_is_for_what_is_too_large_alone),

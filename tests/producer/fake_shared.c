@@ -1,5 +1,7 @@
 #include "tests/producer/fake_shared.h"
 
+#include "producer/gather.h"
+
 #include "base/assert.h"
 
 #include <stdio.h>
@@ -223,14 +225,25 @@ int64_t leat_shared_wall_ms(void *unused)
     return wall_ms(unused);
 }
 
-struct leat_gather;
-void __real_leat_gather_close_all(struct leat_gather *gather);
-void __wrap_leat_gather_close_all(struct leat_gather *gather);
-void __wrap_leat_gather_close_all(struct leat_gather *gather)
-{
-    gather_used();
-    __real_leat_gather_close_all(gather);
-}
+#define GATHER_CALL(type, name, parameters, arguments)                                             \
+    type __real_leat_gather_##name parameters;                                                     \
+    type __wrap_leat_gather_##name parameters;                                                     \
+    type __wrap_leat_gather_##name parameters                                                      \
+    {                                                                                              \
+        gather_used();                                                                             \
+        return __real_leat_gather_##name arguments;                                                \
+    }
+GATHER_CALL(void, close_all, (struct leat_gather * gather), (gather))
+GATHER_CALL(bool, give, (struct leat_gather * gather, struct leat_producer_batch *batch),
+            (gather, batch))
+GATHER_CALL(leat_err, add,
+            (struct leat_gather * gather, const struct leat_gather_record *record,
+             bool *out_notify),
+            (gather, record, out_notify))
+GATHER_CALL(struct leat_producer_batch *, run_begin,
+            (struct leat_gather * gather, const char *stream), (gather, stream))
+GATHER_CALL(void, run_end, (struct leat_gather * gather, size_t added, bool *out_notify),
+            (gather, added, out_notify))
 
 uint64_t leat_shared_deadline(int64_t timeout_ms)
 {

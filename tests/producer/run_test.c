@@ -1,5 +1,5 @@
-/* Many records by one call, without a callback, into the one open batch of a stream (leat_gather_run_fill()), and who is
- * woken when. By the public calls, on the rig of produce_test.c. */
+/* Many records by one call, without a callback, into the one open batch of a stream (leat_gather_run_fill()), and who
+ * is woken when. By the public calls, on the rig of produce_test.c. */
 #include "tests/producer/public_rig.h"
 
 #include "base/bytes.h"
@@ -27,35 +27,41 @@ static void bytes_are(const void *got, size_t got_bytes, const void *want, size_
     assert_memory_equal(got, want, want_bytes);
 }
 
-/* Goal: of a run each record arrives whole, in its place, whatever is before and behind it: plain ones, and those with a
- * key, headers, a time of their own or no value. Method: each kind between two plain ones, and at both ends. */
+/* Goal: of a run each record arrives whole, in its place, whatever is before and behind it: plain ones, and those with
+ * a key, headers, a time of their own or no value. Method: each kind between two plain ones, and at both ends. */
 static void run_keeps_each_record_whole(void **state)
 {
     (void)state;
     static const uint8_t headers[] = {2, 'h', 6, 'a', 'b', 'c'}; /* h: abc */
-    static const leat_produce_record kinds[] = {
-        {.value = "p1", .value_bytes = 2, .streamlet = -1},
-        {.key = "key", .key_bytes = 3, .value = "v", .value_bytes = 1, .streamlet = -1},
-        {.value = "v",
-         .value_bytes = 1,
+    char p[100], v[100],
+        t[100]; /* long enough to be added by the short way: leat_batch_builder_add_value() */
+    memset(p, 'p', sizeof p);
+    memset(v, 'v', sizeof v);
+    memset(t, 't', sizeof t);
+    const leat_produce_record plain = {.value = p, .value_bytes = 100, .streamlet = -1};
+    const leat_produce_record kinds[] = {
+        plain,
+        {.key = "key", .key_bytes = 3, .value = v, .value_bytes = 100, .streamlet = -1},
+        {.value = v,
+         .value_bytes = 100,
          .headers = headers,
          .headers_bytes = sizeof headers,
          .header_count = 1,
          .streamlet = -1},
         {.key = "k", .key_bytes = 1, .value = NULL, .value_bytes = 7, .streamlet = -1},
-        {.value = NULL, .value_bytes = 1, .streamlet = 0},
+        {.value = NULL, .value_bytes = 100, .streamlet = 0},
         {.key = NULL,
          .key_bytes = 5,
          .headers_bytes = 3,
          .header_count = 1,
-         .value = "v",
-         .value_bytes = 1,
+         .value = v,
+         .value_bytes = 100,
          .streamlet = 0},
-        {.value = "t", .value_bytes = 1, .timestamp_ms = 1234567890123, .streamlet = -1},
+        {.value = t, .value_bytes = 100, .timestamp_ms = 1234567890123, .streamlet = -1},
         {.key = "k",
          .key_bytes = 1,
-         .value = "t",
-         .value_bytes = 1,
+         .value = t,
+         .value_bytes = 100,
          .timestamp_ms = -5,
          .streamlet = -1}};
     enum { KINDS = sizeof kinds / sizeof kinds[0], ROWS = 3 * KINDS };
@@ -63,7 +69,7 @@ static void run_keeps_each_record_whole(void **state)
     leat_produce_record rows[ROWS];
     for (unsigned i = 0; i < KINDS; i++) {
         rows[3 * i] = kinds[i];
-        rows[3 * i + 1] = public_record("between");
+        rows[3 * i + 1] = plain;
         rows[3 * i + 2] = kinds[KINDS - 1 - i];
     }
     int64_t now = fake_shared.world.clock.wall_ms(&fake_shared.world);
@@ -96,10 +102,10 @@ static void run_goes_on_in_the_next_batch(void **state)
     (void)state;
     enum { COUNT = 300 };
     static const uint32_t most[] = {0, 1, 2, 7, 127, 128, 129};
-    static char values[COUNT][40];
+    static char values[COUNT][140];
     leat_produce_record rows[COUNT];
     for (unsigned i = 0; i < COUNT; i++) {
-        snprintf(values[i], sizeof values[i], "value number %u of a run", i);
+        snprintf(values[i], sizeof values[i], "%90u is the number of a value of a run", i);
         rows[i] = public_record(values[i]);
         if (i % 50 == 49) rows[i].key = "k", rows[i].key_bytes = 1;
     }
@@ -142,6 +148,37 @@ static void run_waiter_wakes_and_is_woken(void **state)
     assert_int_equal(fake_shared.world.now_us - asked, 200);
     assert_int_equal(fake_shared.told - told, 1);
     assert_int_equal(fake_shared.waited - waited, 1);
+    assert_int_equal(leat_produce(producer, "s", &record, NULL, NULL), LEAT_OK);
+    fake_shared_run(1000000);
+    assert_int_equal(leat_produce(producer, "s", &record, NULL, NULL), LEAT_OK);
+    asked = fake_shared.world.now_us;
+    assert_int_equal(leat_producer_flush(producer, -1), 0);
+    assert_int_equal(fake_shared.world.now_us - asked, 200);
+    public_end(producer);
+}
+
+static void not_asked(void *arg, const leat_result *result)
+{
+    (void)arg;
+    (void)result;
+}
+
+/* Goal: many records by one call wake the background thread where one would: once, when it sleeps. */
+static void run_wakes_who_sleeps(void **state)
+{
+    (void)state;
+    leat_producer *producer = ready(30000000);
+    leat_produce_record rows[3] = {public_record("a"), public_record("b"), public_record("c")};
+    for (unsigned heard = 0; heard < 2; heard++) {
+        fake_shared_run(1000000);
+        unsigned posted = fake_shared.posted;
+        for (unsigned i = 0; i < 2; i++)
+            assert_int_equal(
+                leat_produce_many(producer, "s", rows, 3, heard ? not_asked : NULL, NULL, NULL),
+                LEAT_OK);
+        assert_int_equal(fake_shared.posted - posted, 1);
+        assert_int_equal(leat_producer_flush(producer, -1), 0);
+    }
     public_end(producer);
 }
 
@@ -190,6 +227,7 @@ int main(void)
         cmocka_unit_test(run_keeps_each_record_whole),
         cmocka_unit_test(run_goes_on_in_the_next_batch),
         cmocka_unit_test(run_waiter_wakes_and_is_woken),
+        cmocka_unit_test(run_wakes_who_sleeps),
         cmocka_unit_test(run_waiter_hears_that_there_is_no_stream),
         cmocka_unit_test(run_record_fails_when_its_time_is_over),
     };
