@@ -41,7 +41,6 @@ struct leat_producer_batch {
     struct leat_list open_link;
     uint32_t byte_count; /* once finished */
     int32_t sequence;    /* -1: none yet */
-    int16_t epoch;
     bool finished, in_flight, acked, reported, maybe_appended;
     leat_err code;
     uint64_t offset;

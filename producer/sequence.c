@@ -74,7 +74,6 @@ static void batch_sequence(struct leat_producer_log *log, struct leat_producer_b
     LEAT_ASSERT_CMP(log->sequenced, <, LEAT_BATCHES_IN_FLIGHT_MAX);
     uint32_t records = batch->builder.record_count;
     batch->sequence = log->next_sequence;
-    batch->epoch = log->epoch;
     log->sequenced++;
     /* Sequences run from 0 to INT32_MAX and on from 0, as Kafka's do. */
     log->next_sequence = (int32_t)(((uint32_t)log->next_sequence + records) & INT32_MAX);
