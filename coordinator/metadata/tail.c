@@ -324,7 +324,7 @@ static bool lies_at_end(const struct leat_log_record *record, const struct leat_
 {
     const struct leat_tail_record *end = leat_log_decided(record);
     return end && end->extent.bytes > 0 && row->segment == end->segment &&
-           row->epoch.v != record->stamp_epoch.v;
+           row->epoch.v != record->stamp_epoch.v && !LEAT_BUG(BEHIND_END_COUNTS);
 }
 
 /* SUBTLE: prefixes of one writer's bytes are all right. Of other epochs only what lies before the offset at which the
@@ -341,7 +341,8 @@ bool leat_tail_may_be_left(const struct leat_log_record *record, const struct le
     if (row->state == LEAT_TAIL_MISSING || row->prefix.bytes == 0) return false;
     if (row->epoch.v == record->stamp_epoch.v) return true;
     if (lies_at_end(record, row)) return has_bytes(end, row);
-    if (end && (end->segment == UINT64_MAX || row->segment > end->segment)) return false;
+    bool after = end && (end->segment == UINT64_MAX || row->segment > end->segment);
+    if (after && !LEAT_BUG(BEHIND_END_COUNTS)) return false;
     return row->state == LEAT_TAIL_CLOSED && !has(row, LEAT_TAIL_PROVISIONAL);
 }
 

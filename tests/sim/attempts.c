@@ -403,6 +403,7 @@ static void after_turn(struct sim_actor *actor)
     const struct co_recovery *it = coordinator ? coordinator->recovery : NULL;
     unsigned leader = server->number;
     sim_owners_see(server);
+    if (coordinator) sim_ends_see(server);
     if (!it || (seen[leader].attempt == it->attempt && seen[leader].phase == it->phase)) return;
     /* Where nothing is left to be committed the turn that ends this ends the attempt, too. */
     if (seen[leader].phase == LEAT_RECOVERY_PREPARE) {

@@ -17,12 +17,13 @@ static const struct {
 /* Some show only where less goes wrong at once, some only where nobody has a second copy. */
 static const struct {
     uint32_t nodes;
-    bool hard, deletes;
+    bool hard, deletes, hasty;
     const char *name;
-} worlds[] = {{3, true, false, "three --hard"},
-              {3, false, false, "three"},
-              {1, false, false, "one"},
-              {3, true, true, "three --hard --deletes"}};
+} worlds[] = {{3, true, false, false, "three --hard"},
+              {3, false, false, false, "three"},
+              {1, false, false, false, "one"},
+              {3, true, true, false, "three --hard --deletes"},
+              {3, true, false, true, "three --hard --hasty"}};
 enum { WORLDS = sizeof worlds / sizeof *worlds };
 
 const char *sim_bug_name(unsigned bug)
@@ -66,6 +67,7 @@ bool sim_bug_world(const char *name, struct sim_setting *setting)
         setting->nodes = worlds[i].nodes;
         setting->hard = worlds[i].hard;
         setting->deletes = worlds[i].deletes;
+        setting->hasty = worlds[i].hasty;
         return true;
     }
     return false;
@@ -107,6 +109,7 @@ static bool bug_run(unsigned bug, bool recovery, uint64_t count, unsigned jobs)
                                       .recovery = recovery,
                                       .hard = worlds[i].hard,
                                       .deletes = worlds[i].deletes,
+                                      .hasty = worlds[i].hasty,
                                       .bug = bug};
         char verdict[SIM_VERDICT_BYTES] = "";
         uint64_t seed = first_failure(&setting, count, jobs, verdict, sizeof verdict);

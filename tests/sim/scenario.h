@@ -520,6 +520,12 @@ void sim_copies_death(struct scenario *scenario, const struct sim_server *server
 void sim_kept_check(struct scenario *scenario);
 /** Fences, and nodes that were called dead, are looked at now and then from now on. */
 void sim_kept_watch(struct scenario *scenario);
+/* ---- ends.c ---- */
+/** A turn of its coordinator is over: where logs end by its tables is noted, and what a recovery would keep of those
+ * whose last epoch is lost is held against that. */
+void sim_ends_see(const struct sim_server *server);
+/** Nothing is noted yet. */
+void sim_ends_start(void);
 /* ---- attempts.c ---- */
 /** It has just started: what it does as a leader to recover logs is held against what nodes have. */
 void sim_attempts_watch(struct sim_server *server);

@@ -1,0 +1,141 @@
+/* Where logs were decided to end, one time after the other, as the nodes' tables tell it. What owners of before have
+ * behind that was promised to nobody, and its offsets were given to others since. So were all lost that a log's epoch
+ * wrote, at any time, and its loss accepted, a recovery would keep nothing of what other epochs have behind it. Seldom is
+ * it all lost, so a recovery's choice is asked for when the tables have changed, of the closed copies that there are. */
+#include <string.h>
+
+#include "broker/net/core.h"
+#include "coordinator/membership/state.h"
+#include "coordinator/recovery/recovery.h"
+#include "replication/backup.h"
+#include "tests/sim/scenario.h"
+
+enum { ENDS_MAX = 8192, BUCKETS = 256, ROWS_MAX = 256, LOOK_US = 40 * 1000 };
+
+struct end {
+    struct leat_log_ref log;
+    uint32_t epoch; /* of the owner that began there */
+    struct leat_tail_record tail;
+    unsigned next; /* of its bucket, +1; 0: the last one */
+};
+
+static struct {
+    struct end ends[ENDS_MAX];
+    unsigned count, buckets[BUCKETS];  /* the newest of each, +1 */
+    uint64_t changes[SIM_SERVERS_MAX]; /* of the tables, as they were looked at last */
+    uint64_t look_us;
+    struct co_row rows[ROWS_MAX];
+    struct co_recovery recovery;
+} ends; /* of the one scenario of a process */
+
+static unsigned *bucket_of(struct leat_log_ref log)
+{
+    return &ends.buckets[(log.stream * 31 + log.streamlet * 7 + log.log) % BUCKETS];
+}
+
+/* Where the epoch began whose marks would say where it ends. */
+static const struct end *end_of(struct leat_log_ref log, struct leat_epoch epoch)
+{
+    for (unsigned at = *bucket_of(log); at; at = ends.ends[at - 1].next) {
+        const struct end *end = &ends.ends[at - 1];
+        if (leat_log_ref_equal(end->log, log) && end->epoch == epoch.v) return end;
+    }
+    return NULL;
+}
+
+static void end_note(struct leat_log_ref log, const struct leat_machine_log *as)
+{
+    unsigned *bucket = bucket_of(log);
+    if (ends.count == ENDS_MAX || end_of(log, as->epoch)) return;
+    ends.ends[ends.count++] = (struct end){log, as->epoch.v, as->record.tail, *bucket};
+    *bucket = ends.count;
+}
+
+static bool is_behind(const struct leat_tail_record *left, const struct leat_tail_record *end)
+{
+    if (end->segment == UINT64_MAX || left->segment > end->segment) return true;
+    return left->segment == end->segment && end->extent.bytes > 0 &&
+           left->extent.bytes > end->extent.bytes;
+}
+
+/* What owners before its epoch wrote of it, as a recovery would be told. */
+static void rows_fill(const struct scenario *scenario, struct leat_log_ref log,
+                      struct leat_epoch stamp)
+{
+    ends.recovery.row_count = 0;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        bool lives = server->process && server->process->alive && server->node &&
+                     server->node->cores && server->node->cores[0].replicate.backup;
+        if (!lives) continue;
+        const struct leat_list *head = backup_bucket(server->node->cores[0].replicate.backup, log);
+        for (const struct leat_list *at = head->next; at != head; at = at->next) {
+            const struct replica *rep = LEAT_CONTAINER(at, const struct replica, by_log);
+            const struct leat_segment *seg = rep->seg;
+            if (!seg || seg->state != LEAT_SEGMENT_CLOSED || seg->incomplete || rep->damaged ||
+                !leat_log_ref_equal(seg->log, log) || seg->epoch.v >= stamp.v ||
+                ends.recovery.row_count == ROWS_MAX)
+                continue;
+            ends.rows[ends.recovery.row_count++].row =
+                (struct leat_replica_row){.log = log,
+                                          .segment = seg->id.v,
+                                          .kind = LEAT_REPLICA_CLOSED,
+                                          .epoch = seg->epoch,
+                                          .version = seg->version,
+                                          .extent = seg->extent,
+                                          .base_offset = seg->base_offset,
+                                          .next_offset = seg->next_offset,
+                                          .tentative = seg->tentative};
+        }
+    }
+}
+
+static void opened_see(struct scenario *scenario, struct leat_log_ref log,
+                       const struct leat_log_record *record)
+{
+    const struct end *end = end_of(log, record->stamp_epoch);
+    struct leat_tail_record left;
+    if (!end) return;
+    rows_fill(scenario, log, record->stamp_epoch);
+    const struct co_recover_log as = {
+        .ref = log, .seen = *record, .row_count = (uint32_t)ends.recovery.row_count};
+    ends.recovery.rows = ends.rows;
+    if (!co_recovery_best(&ends.recovery, &as, &left) || !is_behind(&left, &end->tail)) return;
+    sim_fail(scenario->world,
+             "A4 inconsistent-offsets: were all lost that epoch %u wrote of log id %u/%u/%u, what "
+             "owners of before have would be kept up to segment %llu, %u bytes, and it was decided "
+             "to end in segment %lld, %u bytes",
+             record->stamp_epoch.v, log.stream, log.streamlet, log.log,
+             (unsigned long long)left.segment, left.extent.bytes, (long long)end->tail.segment,
+             end->tail.extent.bytes);
+}
+
+static void tables_see(struct scenario *scenario, const struct leat_machine *machine)
+{
+    for (uint32_t s = 0; s < machine->stream_count; s++) {
+        const struct leat_machine_stream *stream = &machine->streams[s];
+        const uint32_t logs = stream->desc->settings.logs;
+        for (uint32_t i = 0; i < stream->log_count; i++) {
+            const struct leat_log_ref log = {stream->id, i / logs, i % logs};
+            if (stream->logs[i].record.opened)
+                opened_see(scenario, log, &stream->logs[i].record);
+            else
+                end_note(log, &stream->logs[i]);
+        }
+    }
+}
+
+void sim_ends_see(const struct sim_server *server)
+{
+    const struct leat_machine *machine = &server->node->coordinator->machine;
+    uint64_t now_us = server->scenario->world->now_us;
+    if (ends.changes[server->number] == machine->changes && now_us < ends.look_us) return;
+    ends.changes[server->number] = machine->changes;
+    ends.look_us = now_us + LOOK_US;
+    tables_see(server->scenario, machine);
+}
+
+void sim_ends_start(void)
+{
+    memset(&ends, 0, sizeof ends);
+}
