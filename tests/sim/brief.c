@@ -6,8 +6,10 @@
 #include "tests/sim/scenario.h"
 
 enum {
-    BRIEF_PER_MILLE = 850, /* of those that can be */
-    TOLD_PER_MILLE = 250,
+    BRIEF_PER_MILLE = 950, /* of those that can be */
+    /* To ask everybody how things are takes up to a third of a seed's events, whatever came before it. */
+    TOLD_PER_MILLE = 500,
+    TOLD_PER_MILLE_BRIEF = 250,
     KAFKA_PER_MILLE =
         400, /* of those with clients of Kafka's protocol; their sessions take seconds to end */
 };
@@ -17,11 +19,12 @@ void sim_brief_choose(struct scenario *scenario, const struct scenario_options *
     struct sim_rng rng;
     sim_rng_init(&rng, scenario->world->seed, "brief");
     bool chosen = sim_rng_chance(&rng, BRIEF_PER_MILLE);
-    bool told = sim_rng_chance(&rng, TOLD_PER_MILLE), kafka = sim_rng_chance(&rng, KAFKA_PER_MILLE);
+    uint64_t told = sim_rng_below(&rng, 1000);
+    bool kafka = sim_rng_chance(&rng, KAFKA_PER_MILLE);
     bool long_one = options->calm || options->records || scenario->deletes ||
                     scenario->trap != SIM_TRAP_NONE || scenario->closed_rot || scenario->rows_rot;
-    if (!chosen || long_one) return;
-    scenario->brief = true;
-    scenario->brief_told = told;
+    scenario->brief = chosen && !long_one;
+    scenario->told_asked = told < (scenario->brief ? TOLD_PER_MILLE_BRIEF : TOLD_PER_MILLE);
+    if (!scenario->brief) return;
     scenario->with_kafka &= kafka;
 }

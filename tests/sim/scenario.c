@@ -384,7 +384,7 @@ static bool copies_come(struct scenario *scenario)
 /* What was lost is not given up before it has been told. */
 static void told_look(struct scenario *scenario, const char *when)
 {
-    if (scenario->brief && !scenario->brief_told) return;
+    if (scenario->server_count > 1 && !scenario->told_asked) return;
     phase(scenario, "told");
     scenario->loss_held = true;
     sim_told_look(scenario, when);

@@ -2,6 +2,10 @@
  * the place of the scheduled faults. */
 #include "tests/sim/scenario.h"
 
+/* A trap takes three times as long as a brief seed. Of those whose dice have one so many do: what is left over has the
+ * scheduled faults. */
+enum { TRAPS_PER_MILLE = 600 };
+
 static const struct kind {
     void (*start)(struct scenario *scenario);
     struct sim_trap_needs needs;
@@ -26,9 +30,17 @@ const struct sim_trap_needs *sim_trap_needs(const struct scenario *scenario)
     return &kinds[scenario->trap].needs;
 }
 
+static bool trap_is_kept(uint64_t seed)
+{
+    struct sim_rng rng;
+    sim_rng_init(&rng, seed, "traps that are kept");
+    return sim_rng_chance(&rng, TRAPS_PER_MILLE);
+}
+
 bool sim_trap_choose_early(struct scenario *scenario, const struct scenario_options *options)
 {
-    if (options->nodes != SIM_VOTERS_MAX || !options->recovery || options->calm || options->deletes)
+    if (options->nodes != SIM_VOTERS_MAX || !options->recovery || options->calm ||
+        options->deletes || !trap_is_kept(options->seed))
         return false;
     if (sim_trap_reader_choose(options->seed))
         scenario->trap = SIM_TRAP_READER;
@@ -47,7 +59,8 @@ void sim_trap_choose(struct scenario *scenario)
         [SIM_TRAP_FRONT] = sim_trap_front_choose,
     };
     if (scenario->server_count < SIM_VOTERS_MAX || !scenario->recovery || scenario->calm ||
-        scenario->deletes || scenario->closed_rot || scenario->rows_rot)
+        scenario->deletes || scenario->closed_rot || scenario->rows_rot ||
+        !trap_is_kept(scenario->world->seed))
         return;
     for (unsigned i = 0; i < SIM_TRAPS && scenario->trap == SIM_TRAP_NONE; i++)
         if (choices[i] && choices[i](scenario)) scenario->trap = i;
