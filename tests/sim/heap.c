@@ -52,6 +52,7 @@ struct header {
     uint32_t class;
     uint32_t offset;        /* from the block's beginning to the user's bytes */
     struct leat_list owned; /* by one process; zeros: by the world */
+    bool used;              /* nobody asked for zeros: its pages are the next one's who does not */
 };
 _Static_assert(sizeof(struct header) <= HEADER && HEADER % 16 == 0, "as malloc aligns");
 
@@ -63,6 +64,7 @@ static struct region {
     uint8_t *at, *end;
 } small, medium, large;
 static struct free_block *lists[CLASSES];
+static struct free_block *used_lists[CLASSES]; /* from HUGE_CLASS on: of those, pages stay */
 
 static size_t class_bytes(unsigned class)
 {
@@ -100,8 +102,13 @@ static int regions_open(void)
 static struct leat_list *next_owner;
 
 /* fresh: nobody has written to it yet. */
-static uint8_t *block_take(unsigned class, int *out_fresh)
+static uint8_t *block_take(unsigned class, int zero, int *out_fresh)
 {
+    if (!zero && used_lists[class]) {
+        struct free_block *block = used_lists[class];
+        used_lists[class] = block->next;
+        return (uint8_t *)block;
+    }
     if (lists[class]) {
         struct free_block *block = lists[class];
         lists[class] = block->next;
@@ -144,7 +151,7 @@ static void *take(size_t bytes, size_t align, int zero)
     size_t room = bytes + HEADER + (align > HEADER ? align : 0);
     unsigned class = room < bytes ? CLASSES : class_of(room);
     int fresh = 0;
-    uint8_t *block = class < CLASSES ? block_take(class, &fresh) : NULL;
+    uint8_t *block = class < CLASSES ? block_take(class, zero, &fresh) : NULL;
     if (!block) {
         errno = ENOMEM;
         return NULL;
@@ -152,14 +159,15 @@ static void *take(size_t bytes, size_t align, int zero)
     uintptr_t user = (uintptr_t)block + HEADER;
     if (align > HEADER) user = (user + align - 1) & ~(uintptr_t)(align - 1);
     struct header *header = (struct header *)(user - HEADER);
-    *header = (struct header){.class = class, .offset = (uint32_t)(user - (uintptr_t)block)};
+    *header = (struct header){
+        .class = class, .offset = (uint32_t)(user - (uintptr_t)block), .used = !zero};
     if (next_owner) leat_list_push_front(next_owner, &header->owned);
     next_owner = NULL;
     if (zero && !fresh && class < MEDIUM_CLASS)
         memset((void *)user, 0, bytes);
     else if (zero && !fresh)
         zeros_again((void *)user, bytes);
-    else if (!zero && fill && class < HUGE_CLASS)
+    else if (!zero && fill && (class < HUGE_CLASS || !fresh))
         memset((void *)user, fill, bytes);
     return (void *)user;
 }
@@ -202,10 +210,13 @@ EXPORT void free(void *user)
     unsigned class = header->class;
     if (header->owned.next) leat_list_remove(&header->owned);
     struct free_block *block = (struct free_block *)((uint8_t *)user - header->offset);
-    if (class >= HUGE_CLASS) /* the first page is written to at once */
+    struct free_block **list = &lists[class];
+    if (class >= HUGE_CLASS && header->used)
+        list = &used_lists[class];
+    else if (class >= HUGE_CLASS) /* the first page is written to at once */
         (void)madvise((uint8_t *)block + PAGE, class_bytes(class) - PAGE, MADV_DONTNEED);
-    block->next = lists[class];
-    lists[class] = block;
+    block->next = *list;
+    *list = block;
 }
 
 EXPORT void *realloc(void *user, size_t bytes)
@@ -303,6 +314,7 @@ static bool libcrypto_first_use(void)
     struct leat_mac *mac = NULL;
     if (leat_mac_create(&key, "", 0, "", &mac) != LEAT_OK) return false;
     leat_mac_destroy(&mac);
+    memset(used_lists, 0, sizeof used_lists);
     memset(lists, 0, sizeof lists); /* what it gave back: only what comes later is zeros again */
     return true;
 }
