@@ -44,7 +44,7 @@ void sim_damage_choose(struct scenario *scenario)
     scenario->victim = &scenario->servers[victim];
     sim_rng_init(&scenario->lost, scenario->world->seed, "lost files");
     sim_rng_init(&scenario->closed, scenario->world->seed, "closed");
-    scenario->closed_rot = sim_rng_chance(&scenario->closed, 400);
+    scenario->closed_rot = sim_rng_chance(&scenario->closed, 300);
     scenario->scrubs = scenario->closed_rot && sim_rng_chance(&scenario->closed, 500);
     sim_rng_init(&scenario->mend, scenario->world->seed, "mends");
     scenario->mends_struck = scenario->closed_rot && sim_rng_chance(&scenario->mend, 600);

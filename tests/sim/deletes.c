@@ -14,7 +14,7 @@
 #include "wire/message_cluster.h"
 
 enum {
-    DELETES_PER_MILLE = 50, /* of the cluster seeds */
+    DELETES_PER_MILLE = 35, /* of the cluster seeds */
     LIFE_US_MAX = 2500 * 1000,
     AWAY_US_MAX = 6000 * 1000,
     RECORD_TIMEOUT_US = 4 * 1000 * 1000,
