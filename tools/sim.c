@@ -19,38 +19,42 @@ enum {
 
 static void usage(FILE *to)
 {
-    fputs("usage: leat-sim --seed S [--trace]            replay one seed\n"
-          "       leat-sim --seeds N [--from S] [--jobs J]  run many; each line of a failure "
-          "replays it\n"
-          "       leat-sim --night [--events N] [--seconds S] [--from S] [--jobs J]\n"
-          "           all kinds of worlds in turn, for a billion events; what was visited\n"
-          "       --nodes N: a cluster of N machines that form, die and come back\n"
-          "       --hard: blow upon blow, more to lose; deliberate bugs always have it\n"
-          "       --deletes: streams are deleted in every seed, not in one of twenty\n"
-          "       --hasty: what nodes that have gone had is copied elsewhere at once\n"
-          "       --twice: every seed is run twice, to see that it replays, not one of 50\n"
-          "       --no-recovery: the streamlets of one that dies wait for it\n"
-          "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
-          "           power cut before, inside and after every K-th disk operation\n"
-          "       leat-sim --sweep [--seed S] --op N [--subset M] [--trace]  only there\n"
-          "       leat-sim --errors [--seed S] [--step K] [--jobs J]   or, one: --op N --subset M "
-          "[--trace]\n"
-          "           the disk refuses a write, or a flush, or has no space, from every K-th "
-          "operation on\n"
-          "       leat-sim --allocations [--seed S] [--step K] [--jobs J]\n"
-          "           every K-th allocation of the server fails, each in a run of its own\n"
-          "       leat-sim --bugs [--bug NAME] [--nodes N] [--seeds N] [--jobs J]\n"
-          "           (-Dbugs=true) break one rule after the other until a seed fails\n"
-          "       leat-sim --bugs --table FILE [--bug NAME] [--seeds N] [--jobs J]\n"
-          "           each by the seed of its row (tests/sim/bugs.md) or another one; says the "
-          "table anew\n"
-          "       leat-sim --allocations [--seed S] --op N [--trace]  only that one\n"
-          "       leat-sim --explore --nodes N --seconds S [--from S] [--keep DIR] [--bug NAME]\n"
-          "           runs that go on with other dice where seeds seldom come; a file for each "
-          "failure,\n"
-          "           with --keep also for what was new\n"
-          "       leat-sim --replay FILE [--trace]          such a file\n",
-          to);
+    fputs(
+        "usage: leat-sim --seed S [--trace]            replay one seed\n"
+        "           --trace of these lines only: [--log STREAM/STREAMLET/LOG] [--segment N]\n"
+        "           [--node NAME] [--kind KIND]; tests/sim/README.md has the kinds\n"
+        "       leat-sim --seed S --life STREAM/STREAMLET/LOG   what became of that log, a table\n"
+        "       leat-sim --seeds N [--from S] [--jobs J]  run many; each line of a failure "
+        "replays it\n"
+        "       leat-sim --night [--events N] [--seconds S] [--from S] [--jobs J]\n"
+        "           all kinds of worlds in turn, for a billion events; what was visited\n"
+        "       --nodes N: a cluster of N machines that form, die and come back\n"
+        "       --hard: blow upon blow, more to lose; deliberate bugs always have it\n"
+        "       --deletes: streams are deleted in every seed, not in one of twenty\n"
+        "       --hasty: what nodes that have gone had is copied elsewhere at once\n"
+        "       --twice: every seed is run twice, to see that it replays, not one of 50\n"
+        "       --no-recovery: the streamlets of one that dies wait for it\n"
+        "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
+        "           power cut before, inside and after every K-th disk operation\n"
+        "       leat-sim --sweep [--seed S] --op N [--subset M] [--trace]  only there\n"
+        "       leat-sim --errors [--seed S] [--step K] [--jobs J]   or, one: --op N --subset M "
+        "[--trace]\n"
+        "           the disk refuses a write, or a flush, or has no space, from every K-th "
+        "operation on\n"
+        "       leat-sim --allocations [--seed S] [--step K] [--jobs J]\n"
+        "           every K-th allocation of the server fails, each in a run of its own\n"
+        "       leat-sim --bugs [--bug NAME] [--nodes N] [--seeds N] [--jobs J]\n"
+        "           (-Dbugs=true) break one rule after the other until a seed fails\n"
+        "       leat-sim --bugs --table FILE [--bug NAME] [--seeds N] [--jobs J]\n"
+        "           each by the seed of its row (tests/sim/bugs.md) or another one; says the "
+        "table anew\n"
+        "       leat-sim --allocations [--seed S] --op N [--trace]  only that one\n"
+        "       leat-sim --explore --nodes N --seconds S [--from S] [--keep DIR] [--bug NAME]\n"
+        "           runs that go on with other dice where seeds seldom come; a file for each "
+        "failure,\n"
+        "           with --keep also for what was new\n"
+        "       leat-sim --replay FILE [--trace]          such a file\n",
+        to);
 }
 
 /* Set by getopt_long(). */
@@ -75,6 +79,11 @@ static const struct option option_names[] = {
     {"keep", 1, NULL, 'K'},
     {"replay", 1, NULL, 'R'},
     {"table", 1, NULL, 'T'},
+    {"log", 1, NULL, 'L'},
+    {"segment", 1, NULL, 'G'},
+    {"node", 1, NULL, 'O'},
+    {"kind", 1, NULL, 'I'},
+    {"life", 1, NULL, 'F'},
     {"help", 0, NULL, 'h'},
     {"trace", 0, &flags.trace, 1},
     {"sweep", 0, &flags.sweep, 1},
@@ -92,6 +101,10 @@ static const struct option option_names[] = {
     {0},
 };
 
+/* What of a trace is shown; the log whose life is told. */
+static struct sim_trace_filter filter;
+static struct sim_life life;
+
 struct asked {
     uint64_t seed, seeds, from, seconds, events, op, subset;
     uint32_t nodes;
@@ -102,6 +115,45 @@ struct asked {
 static unsigned at_least_one(uint64_t number)
 {
     return number ? (unsigned)number : 1;
+}
+
+static void life_print(void *arg, const struct sim_life_row *row)
+{
+    (void)arg;
+    printf("%12.6f  %-8s  %s\n", (double)row->at_us / 1e6, row->node, row->event);
+}
+
+/* One that is about what a replay shows. False: it is none, or after a message. */
+static bool shown_take(int option, const char *text)
+{
+    switch (option) {
+    case 'I':
+        filter.kind = text;
+        return true;
+    case 'O':
+        filter.node = text;
+        return true;
+    case 'G':
+        filter.about.has_segment = true;
+        filter.about.segment = strtoull(text, NULL, 10);
+        return true;
+    case 'F':
+        life.on_row = life_print;
+        break;
+    case 'L':
+        filter.about.has_log = true;
+        break;
+    default:
+        return false;
+    }
+    if (sim_trace_log_read(text, &filter.about.log) && filter.about.log.stream < SIM_STREAMS) {
+        life.log = filter.about.log;
+        return true;
+    }
+    fprintf(stderr,
+            "leat-sim: '%s' is no STREAM/STREAMLET/LOG: the simulator's streams are 0 to %d\n",
+            text, SIM_STREAMS - 1);
+    return false;
 }
 
 /* An option that takes a value. False after a message. */
@@ -159,7 +211,7 @@ static bool value_take(struct asked *asked, int option, const char *text)
         fprintf(stderr, "leat-sim: no bug is called '%s'; see base/bug.def\n", text);
         return false;
     default:
-        return false;
+        return shown_take(option, text);
     }
 }
 
@@ -173,6 +225,8 @@ static int run_seed(const struct sim_setting *setting, uint64_t seed,
     struct scenario_result result;
     options.tracing = flags.trace;
     options.dice = dice;
+    if (life.on_row || filter.about.has_log) options.life = &life;
+    sim_trace_filter_set(&filter);
     sim_bug_set(setting->bug);
     scenario_run(&options, &result);
     printf("seed %" PRIu64 ": %s; %" PRIu64 " batches, %" PRIu64 " records acked, %" PRIu64

@@ -24,8 +24,9 @@ static void on_led_back(void *arg, leat_err rc, const struct leat_msg_located *f
 {
     struct sim_client *client = arg;
     const struct sim_address *address = &client->address;
-    sim_trace(client->scenario->world, "address leads to: %s %llu", leat_err_name(rc),
-              found ? (unsigned long long)found->offset : 0);
+    sim_trace(client->scenario->world, "place of offset %llu of %u/%u/%u leads to: %s %llu",
+              (unsigned long long)address->offset, address->log.stream, address->log.streamlet,
+              address->log.log, leat_err_name(rc), found ? (unsigned long long)found->offset : 0);
     (void)error;
     check_addressed(client->scenario->check, address->log, address->first, address->offset, rc,
                     found ? found->offset : 0);

@@ -84,7 +84,7 @@ static void strike(struct sim_server *server, const struct replica *rep)
     if (!kills && !to) return;
     sim_disk_stall(server->disk, world->now_us + stall_us);
     sim_fault_struck(world, SIM_FAULT_AMID_ADOPTION);
-    sim_trace(world, "aim: %s makes segment %llu of %u/%u/%u its own, %s %s", server->name,
+    sim_trace(world, "aim: %s makes segment %llu of log id %u/%u/%u its own, %s %s", server->name,
               (unsigned long long)rep->seg->id.v, rep->seg->log.stream, rep->seg->log.streamlet,
               rep->seg->log.log, kills ? "killed is" : "its log goes on to",
               kills ? writer->name : to->name);

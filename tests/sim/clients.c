@@ -41,6 +41,8 @@ static void on_produced(void *arg, const struct leat_produced *produced)
                      scenario->streams[stream].id, produced->log.stream);
             return;
         }
+        sim_trace(scenario->world, "%u/%u/%u value %u:%u acked at %llu", log.stream, log.streamlet,
+                  log.log, value.producer, value.number, (unsigned long long)produced->offset);
         check_acked(scenario->check, log, value, produced->offset);
         sim_copies_acked(scenario, log);
         return;

@@ -154,6 +154,7 @@ static void made(struct control *control, uint32_t id)
 {
     struct scenario *scenario = control->client->scenario;
     scenario->streams[control->stream].id = id;
+    sim_trace_stream_is(control->stream, id);
     if (++control->stream < SIM_STREAMS) {
         later(control, 10);
         return;

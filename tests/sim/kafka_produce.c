@@ -198,8 +198,9 @@ static void produce_done(struct sim_client *client, void *owner, uint64_t n, con
     const struct leat_kafka_produce_response_partition *row =
         answer ? only_partition(answer) : NULL;
     int16_t code = row ? row->error_code : (int16_t)LEAT_KAFKA_REQUEST_TIMED_OUT;
-    sim_trace(client->scenario->world, "produce %u/%u from %u: %s%d at %lld", stream, partition,
-              batch->first_number, answer ? "" : "lost, ", code,
+    struct leat_log_ref log = sim_kafka_log(client->scenario, stream, partition);
+    sim_trace(client->scenario->world, "produce to %u/%u/%u from %u: %s%d at %lld", log.stream,
+              log.streamlet, log.log, batch->first_number, answer ? "" : "lost, ", code,
               row ? (long long)row->base_offset : -1);
     bool first = batch == part->first;
     if (code == LEAT_KAFKA_NONE) {

@@ -173,9 +173,9 @@ static void out_of_range(struct puller *puller, uint32_t partition,
                  "OFFSET_OUT_OF_RANGE, %lld to %lld",
                  stream->name, partition, (unsigned long long)part->position,
                  (long long)row->log_start_offset, (long long)row->high_watermark);
-    sim_trace(scenario->world, "partition %u at offset %llu: out of range, %lld to %lld", partition,
-              (unsigned long long)part->position, (long long)row->log_start_offset,
-              (long long)row->high_watermark);
+    sim_trace(scenario->world, "%u/%u/%u at offset %llu: out of range, %lld to %lld", log.stream,
+              log.streamlet, log.log, (unsigned long long)part->position,
+              (long long)row->log_start_offset, (long long)row->high_watermark);
     part->placed = false;
     /* It begins anew where the log does; and that may be in front of where it was: the power took a trim. */
     if (stream->settings.durability == LEAT_DURABILITY_MEMORY)
@@ -205,10 +205,14 @@ static void row_take(struct puller *puller, const struct leat_kafka_fetch_respon
         puller->refresh = true;
         break;
     }
-    default:
-        sim_trace(scenario->world, "fetch of partition %d: %d", row->partition, row->error_code);
+    default: {
+        struct leat_log_ref log =
+            sim_kafka_log(scenario, stream_of(puller), (uint32_t)row->partition);
+        sim_trace(scenario->world, "fetch of %u/%u/%u: %d", log.stream, log.streamlet, log.log,
+                  row->error_code);
         puller->refresh = true;
         break;
+    }
     }
 }
 

@@ -258,8 +258,9 @@ static void batch_acked(struct raw *raw, uint64_t offset)
         return;
     }
     struct leat_log_ref log = {RAW_STREAM, raw->log.streamlet, raw->log.log};
-    sim_trace(scenario->world, "raw: values from %u acked at %llu (sequence %d)",
-              raw->now.first_number, (unsigned long long)offset, (int)raw->now.sequence);
+    sim_trace(scenario->world, "%u/%u/%u values from %u acked at %llu (sequence %d)", log.stream,
+              log.streamlet, log.log, raw->now.first_number, (unsigned long long)offset,
+              (int)raw->now.sequence);
     for (uint32_t i = 0; i < raw->now.record_count; i++)
         check_acked(scenario->check, log,
                     (struct check_value){raw->client->index, raw->now.first_number + i},

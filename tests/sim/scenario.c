@@ -40,7 +40,7 @@ static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
 {
     static const char *const levels[] = {"ERROR", "WARN", "INFO", "DEBUG"};
     struct scenario *scenario = ctx;
-    sim_trace(scenario->world, "%s %s", levels[level], line);
+    sim_trace_line(scenario->world, "server", "%s %s", levels[level], line);
     sim_diary_line(scenario, level, line);
 }
 
@@ -631,6 +631,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     world->room_divisor = sim_rng_chance(&room, 300) ? 64 : 1;
     sim_streams_choose(scenario);
     if (options->on_built) options->on_built(scenario);
+    if (options->life) sim_life_start(scenario, options->life);
     if (scenario->server_count > 1)
         cluster_body(scenario, options);
     else

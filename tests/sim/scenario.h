@@ -9,6 +9,7 @@
 #include "producer/engine.h"
 #include "tests/sim/check.h"
 #include "tests/sim/dice.h"
+#include "tests/sim/life.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/visits.h"
 
@@ -270,6 +271,7 @@ struct scenario_options {
     uint32_t nodes;   /* 0, 1: a server alone */
     uint32_t records; /* of all producers together; 0: what a seed usually has */
     const struct sim_dice_plan *dice; /* NULL: the seed's own, to the end */
+    const struct sim_life *life;      /* NULL: nobody asks about one log: life.h */
     /* The sweep: asked at every disk operation whether the power is to be cut there. It is given
      * the scenario, to choose which unflushed writes survive, or what else the disk does. */
     bool (*sweep)(struct scenario *scenario, uint64_t op, enum sim_cut_phase phase);

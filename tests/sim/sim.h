@@ -12,6 +12,7 @@
 #include "base/intake.h"
 #include "base/port.h"
 #include "base/rmem.h"
+#include "tests/sim/trace.h"
 
 struct sim_world;
 struct sim_process;
@@ -185,6 +186,10 @@ struct sim_world {
     struct sim_event_block *event_blocks;
     uint64_t trace_hash;
     bool tracing;
+    /* Looks at a process after each turn of it, and after its death; NULL: nobody does. Draws nothing, changes
+     * nothing. */
+    void (*watch)(void *arg, struct sim_process *process);
+    void *watch_arg;
     /* The actor whose code runs now, and the way out of it when its process dies inside a call. */
     struct sim_actor *running;
     /* How long what was done since it was asked last keeps the actor busy that did it, beside; NULL: not at all. */
@@ -232,7 +237,10 @@ struct sim_event *sim_world_at(struct sim_world *world, uint64_t at_us,
                                void (*run)(struct sim_world *, struct sim_event *), void *a);
 /** Note a failure; the first one stands. "A3 duplicate: …" */
 void sim_fail(struct sim_world *world, const char *format, ...) LEAT_PRINTF(2, 3);
-void sim_trace(struct sim_world *world, const char *format, ...) LEAT_PRINTF(2, 3);
+/** A line of the trace. Its kind follows from the file that says it: trace.h. */
+#define sim_trace(world, ...) sim_trace_line(world, __FILE__, __VA_ARGS__)
+void sim_trace_line(struct sim_world *world, const char *file, const char *format, ...)
+    LEAT_PRINTF(3, 4);
 void sim_hash(struct sim_world *world, uint64_t value);
 
 /* ---- processes and actors ---- */

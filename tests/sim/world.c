@@ -226,17 +226,18 @@ void sim_fail(struct sim_world *world, const char *format, ...)
     sim_trace(world, "FAILED: %s", world->failure);
 }
 
-void sim_trace(struct sim_world *world, const char *format, ...)
+void sim_trace_line(struct sim_world *world, const char *file, const char *format, ...)
 {
     if (!world->tracing) return;
+    char text[1024], actor[40] = "";
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "%10llu ", (unsigned long long)world->now_us);
-    if (world->running)
-        fprintf(stderr, "%s/%u: ", world->running->process->name, world->running->number);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    if (world->running)
+        snprintf(actor, sizeof actor, "%s/%u", world->running->process->name,
+                 world->running->number);
+    sim_trace_print(world->now_us, file, actor, text);
 }
 
 void sim_hash(struct sim_world *world, uint64_t value)
@@ -455,6 +456,7 @@ static void turn_run(struct sim_world *world, struct sim_event *event)
         return;
     }
     if (actor->after_turn) actor->after_turn(actor);
+    if (world->watch) world->watch(world->watch_arg, actor->process);
     uint64_t busy_us = sim_rng_between(&world->schedule, 1, 20);
     if (sim_rng_chance(&world->schedule, 20)) busy_us += sim_rng_below(&world->schedule, 3000);
     if (world->weigh) busy_us += world->weigh();
@@ -699,4 +701,5 @@ void sim_process_die(struct sim_process *process, enum sim_death death)
         actor->inbox_first = actor->inbox_last = NULL;
     }
     if (process->on_death) process->on_death(process, death);
+    if (world->watch) world->watch(world->watch_arg, process);
 }
