@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""tools/modules.py: each way in which docs/architecture.md and meson.build can differ is told of.
+
+modules_test.py TOOLS_FOLDER"""
+import sys
+import unittest
+
+sys.path.insert(0, sys.argv.pop(1))
+import modules
+
+BASE = """
+# base_lib = static_library('leat_old')
+base_lib = static_library('leat_base', 'a.c', files('b.c'), dependencies : [isal])
+base_dep = declare_dependency(link_with : base_lib, dependencies : [isal])
+"""
+WIRE = """
+wire_lib = static_library('leat_wire', 'a.c',
+  c_args : zlib.found() ? ['-DZ'] : [], dependencies : [base_dep, lz4])
+wire_dep = declare_dependency(link_with : wire_lib,
+  dependencies : [base_dep, lz4])
+"""
+PAGE = """
+| library | links | folder | purpose |
+|---|---|---|---|
+| `base` | | `base/` | leaves |
+| `wire` | `base` | `a/wire/` | bytes |
+"""
+
+
+class Differences(unittest.TestCase):
+    def told(self, page=PAGE, wire=WIRE, more=""):
+        return modules.differences({"base/meson.build": BASE, "a/wire/meson.build": wire + more}, page)
+
+    def one(self, words, **changed):
+        told = self.told(**changed)
+        self.assertEqual(len(told), 1, told)
+        self.assertIn(words, told[0])
+
+    def test_same_is_silent(self):
+        self.assertEqual(self.told(), [])
+
+    def test_links_differ(self):
+        self.one("links base by meson.build, and the page says nothing", page=PAGE.replace("| `base` | `a", "| | `a"))
+
+    def test_folder_differs(self):
+        self.one("wire is in a/wire/, not in wire/", page=PAGE.replace("a/wire", "wire"))
+
+    def test_library_has_no_row(self):
+        more = "raft_lib = static_library('leat_raft', 'a.c', dependencies : base_dep)"
+        self.one("library raft has no row", more=more)
+
+    def test_row_has_no_library(self):
+        self.one("no meson.build has a library leat_raft", page=PAGE + "| `raft` | `base` | `raft/` | log |")
+
+    def test_row_stands_before_what_it_links(self):
+        base, wire = PAGE.strip().split("\n")[2:]
+        self.one("wire links base, whose row comes later", page=wire + "\n" + base)
+
+    def test_declared_differs_from_linked(self):
+        wire = WIRE.replace("dependencies : [base_dep, lz4])\nwire_dep", "dependencies : [base_dep])\nwire_dep")
+        self.one("wire_dep names other dependencies than wire_lib", wire=wire)
+
+    def test_other_name_of_a_library(self):
+        more = "a_dep = wire_dep\nraft_lib = static_library('leat_raft', dependencies : [a_dep])"
+        self.assertEqual(self.told(more=more, page=PAGE + "| `raft` | `wire` | `a/wire/` | log |"), [])
+
+    def test_name_is_no_modules(self):
+        self.one("is called leat_", more="odd_lib = static_library('odd', 'a.c')")
+
+
+unittest.main()

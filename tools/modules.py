@@ -1,0 +1,88 @@
+"""The libraries of the source and what each links, as meson.build has them and as docs/architecture.md says."""
+import os
+import re
+
+PAGE = "docs/architecture.md"
+
+
+def calls(text, name):
+    """(variable, arguments) of each `variable = name(arguments)`, comments left out."""
+    text = re.sub(r"(?m)^\s*#.*$", "", text)
+    for match in re.finditer(rf"(?m)^\s*(\w+) = {name}\(", text):
+        depth, at = 1, match.end()
+        while depth and at < len(text):
+            depth += {"(": 1, ")": -1}.get(text[at], 0)
+            at += 1
+        yield match.group(1), text[match.end():at - 1]
+
+
+def dependencies(arguments):
+    match = re.search(r"dependencies : (?:\[([^\]]*)\]|(\w+))", arguments)
+    return [name.strip() for name in (match.group(1) or match.group(2)).split(",")] if match else []
+
+
+def built(recipes):
+    """recipes: {path: text} of meson.build files. ({library: (folder, links)} in the order of building, complaints).
+
+    Each library has a declare_dependency() of its name, with the same dependencies: else who links it gets others than
+    it was built with."""
+    libraries, complaints, declared, variables = {}, [], {}, {}
+    for path, text in recipes.items():
+        for variable, arguments in calls(text, "static_library"):
+            name = re.match(r"\s*'leat_(\w+)'", arguments)
+            if not name:
+                complaints.append(f"{path}: {variable}: a library is called leat_ and its module's name")
+                continue
+            variables[variable] = name.group(1)
+            libraries[name.group(1)] = (os.path.dirname(path), dependencies(arguments))
+        for variable, arguments in calls(text, "declare_dependency"):
+            linked = re.search(r"link_with : (\w+_lib)\b", arguments)
+            if linked:
+                declared[variable] = (linked.group(1), dependencies(arguments), path)
+    for text in recipes.values():  # other names: broker_dep = broker_node_dep
+        for alias, variable in re.findall(r"(?m)^(\w+_dep) = (\w+_dep)$", text):
+            declared.setdefault(alias, declared.get(variable))
+    declared = {variable: row for variable, row in declared.items() if row}
+    of_dependency = {variable: variables[lib] for variable, (lib, _, _) in declared.items() if lib in variables}
+    for variable, (lib, wanted, path) in declared.items():
+        if lib in variables and wanted != libraries[variables[lib]][1]:
+            complaints.append(f"{path}: {variable} names other dependencies than {lib}")
+    for name, (folder, wanted) in libraries.items():
+        libraries[name] = (folder, {of_dependency[one] for one in wanted if one in of_dependency})
+    return libraries, complaints
+
+
+def documented(page):
+    """[(library, folder, links)] of the page's table, in its order: rows are | `name` | links | `folder/` | purpose |."""
+    rows = []
+    for line in page.split("\n"):
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 4 and re.fullmatch(r"`\w+`", cells[0]) and re.fullmatch(r"`[\w/]+/`", cells[2]):
+            rows.append((cells[0].strip("`"), cells[2].strip("`").rstrip("/"), set(re.findall(r"`(\w+)`", cells[1]))))
+    return rows
+
+
+def differences(recipes, page):
+    """What the page says otherwise than meson.build. Each library's row comes after those of what it links."""
+    libraries, complaints = built(recipes)
+    above = set()
+    for name, folder, links in documented(page):
+        have = libraries.pop(name, None)
+        if have is None:
+            complaints.append(f"{PAGE}: no meson.build has a library leat_{name}")
+            continue
+        if have[0] != folder:
+            complaints.append(f"{PAGE}: {name} is in {have[0]}/, not in {folder}/")
+        if have[1] != links:
+            complaints.append(f"{PAGE}: {name} links {', '.join(sorted(have[1])) or 'nothing'} by meson.build, and the "
+                              f"page says {', '.join(sorted(links)) or 'nothing'}")
+        for link in sorted(links - above):
+            complaints.append(f"{PAGE}: {name} links {link}, whose row comes later")
+        above.add(name)
+    return complaints + [f"{PAGE}: library {name} has no row" for name in libraries]
+
+
+def check(files):
+    paths = [f for f in files if os.path.basename(f) == "meson.build" and not f.startswith("tests/")]
+    recipes = {path: open(path, encoding="utf-8").read() for path in paths}
+    return differences(recipes, open(PAGE, encoding="utf-8").read())
