@@ -176,6 +176,27 @@ int cli_stream_create(const char *name, const struct leat_stream_settings *setti
     return made_before(name, settings, out_answer) ? CLI_OK : CLI_FAILED;
 }
 
+/* What the server made of it. */
+static void created_say(const char *name, const struct cli_answer *answer, bool json)
+{
+    struct leat_stream_settings settings;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, answer->bytes, answer->count);
+    (void)leat_msg_read_array(&reader);
+    uint32_t id = leat_msg_read_u32(&reader);
+    leat_msg_settings_read(&reader, &settings);
+    if (json)
+        printf("{\"name\":\"%s\",\"id\":%u,\"streamlets\":%u,\"logs\":%u,\"copies\":%u,"
+               "\"min_copies\":%u,\"durability\":\"%s\"}\n",
+               name, id, settings.streamlets, settings.logs, settings.copies, settings.min_copies,
+               cli_durability_name(settings.durability));
+    else
+        printf("stream %s: %u streamlet%s of %u log%s, %u cop%s, durability %s\n", name,
+               settings.streamlets, cli_s(settings.streamlets), settings.logs, cli_s(settings.logs),
+               settings.copies, settings.copies == 1 ? "y" : "ies",
+               cli_durability_name(settings.durability));
+}
+
 static int create(int argc, char **argv)
 {
     uint64_t copies = CLI_NONE, min_copies = CLI_NONE, streamlets = CLI_NONE, logs = CLI_NONE;
@@ -240,21 +261,7 @@ static int create(int argc, char **argv)
     }
     struct cli_answer answer;
     if (cli_stream_create(argv[0], &settings, &answer)) return cli_refused(&answer);
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, answer.bytes, answer.count);
-    (void)leat_msg_read_array(&reader);
-    uint32_t id = leat_msg_read_u32(&reader);
-    leat_msg_settings_read(&reader, &settings);
-    if (json)
-        printf("{\"name\":\"%s\",\"id\":%u,\"streamlets\":%u,\"logs\":%u,\"copies\":%u,"
-               "\"min_copies\":%u,\"durability\":\"%s\"}\n",
-               argv[0], id, settings.streamlets, settings.logs, settings.copies,
-               settings.min_copies, cli_durability_name(settings.durability));
-    else
-        printf("stream %s: %u streamlet%s of %u log%s, %u cop%s, durability %s\n", argv[0],
-               settings.streamlets, cli_s(settings.streamlets), settings.logs, cli_s(settings.logs),
-               settings.copies, settings.copies == 1 ? "y" : "ies",
-               cli_durability_name(settings.durability));
+    created_say(argv[0], &answer, json);
     cli_answer_fini(&answer);
     return CLI_OK;
 }

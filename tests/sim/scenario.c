@@ -428,6 +428,44 @@ static void told_look(struct scenario *scenario, const char *when)
     scenario->loss_held = false;
 }
 
+static void cluster_faults_start(struct scenario *scenario, const struct scenario_options *options)
+{
+    sim_copies_watch(scenario);
+    sim_kept_watch(scenario);
+    sim_places_watch(scenario);
+    sim_visits_start(scenario);
+    if (scenario->trap != SIM_TRAP_NONE) {
+        sim_trap_start(scenario);
+    } else if (!options->calm) {
+        sim_nodes_faults_start(scenario);
+        sim_closed_start(scenario);
+        sim_aims_start(scenario);
+        sim_aim_adopt_start(scenario);
+        sim_traps_start(scenario);
+        sim_trap_torn_start(scenario);
+    }
+    sim_deletes_start(scenario);
+}
+
+static void all_nodes_end(struct scenario *scenario)
+{
+    phase(scenario, "the end of all nodes");
+    sim_rows_strike(scenario);
+    sim_nodes_die(scenario);
+    sim_deletes_start_anew(scenario);
+    if (sim_nodes_ready(scenario, HEAL_US_MAX)) {
+        told_look(scenario, "after the end of all nodes");
+        if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX))
+            sim_stuck(scenario, "what is in front can't be given up");
+        operator_look(scenario);
+        sim_copies_check(scenario);
+        last_audit(scenario);
+        deleted_is_gone(scenario);
+        sim_rows_judge(scenario);
+    } else
+        sim_stuck(scenario, "the cluster does not come back after all its nodes died");
+}
+
 static void cluster_body(struct scenario *scenario, const struct scenario_options *options)
 {
     struct sim_world *world = scenario->world;
@@ -450,21 +488,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     consumers_start(scenario);
     if (!options->on_built && !options->calm) sim_swift_start(scenario);
     if (!options->on_built && !options->calm) sim_stranger_choose(scenario);
-    sim_copies_watch(scenario);
-    sim_kept_watch(scenario);
-    sim_places_watch(scenario);
-    sim_visits_start(scenario);
-    if (scenario->trap != SIM_TRAP_NONE) {
-        sim_trap_start(scenario);
-    } else if (!options->calm) {
-        sim_nodes_faults_start(scenario);
-        sim_closed_start(scenario);
-        sim_aims_start(scenario);
-        sim_aim_adopt_start(scenario);
-        sim_traps_start(scenario);
-        sim_trap_torn_start(scenario);
-    }
-    sim_deletes_start(scenario);
+    cluster_faults_start(scenario, options);
     (void)sim_run_until(scenario, all_sent,
                         scenario->brief ? BRIEF_RUN_US_MAX : CLUSTER_RUN_US_MAX);
     phase(scenario, "healing");
@@ -500,21 +524,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     if (!copies_come(scenario)) return;
     sim_quiet_run(scenario);
     if (world->failure[0]) return;
-    phase(scenario, "the end of all nodes");
-    sim_rows_strike(scenario);
-    sim_nodes_die(scenario);
-    sim_deletes_start_anew(scenario);
-    if (sim_nodes_ready(scenario, HEAL_US_MAX)) {
-        told_look(scenario, "after the end of all nodes");
-        if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX))
-            sim_stuck(scenario, "what is in front can't be given up");
-        operator_look(scenario);
-        sim_copies_check(scenario);
-        last_audit(scenario);
-        deleted_is_gone(scenario);
-        sim_rows_judge(scenario);
-    } else
-        sim_stuck(scenario, "the cluster does not come back after all its nodes died");
+    all_nodes_end(scenario);
 }
 
 static void scenario_body(struct scenario *scenario, const struct scenario_options *options)
@@ -574,6 +584,33 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
 static bool somebody_waits(void *arg)
 {
     return check_open_count(((struct scenario *)arg)->check) > 0;
+}
+
+static void result_take(const struct scenario *scenario, struct scenario_result *out_result)
+{
+    const struct sim_world *world = scenario->world;
+    memset(out_result, 0, sizeof *out_result);
+    memcpy(out_result->failure, world->failure, sizeof out_result->failure);
+    memcpy(out_result->faults, world->counted, sizeof out_result->faults);
+    /* These are for the end, when all is answered. */
+    out_result->faults[SIM_FAULT_FLIP] = world->faults[SIM_FAULT_FLIP];
+    if (scenario->server_count == 1)
+        out_result->faults[SIM_FAULT_LOST_FILE] = world->faults[SIM_FAULT_LOST_FILE];
+    for (int i = SIM_FAULT_CLOSED_OWN; i <= SIM_FAULT_TOLD_GROUPS; i++)
+        out_result->faults[i] = world->faults[i];
+    out_result->faults[SIM_FAULT_STRANGER] = world->faults[SIM_FAULT_STRANGER];
+    out_result->faults[SIM_FAULT_DEAF] = world->faults[SIM_FAULT_DEAF];
+    out_result->trace_hash = world->trace_hash;
+    out_result->acked_records = check_acked_count(scenario->check);
+    /* What was given up no auditor has seen. */
+    out_result->acked_batches = scenario->acked_all;
+    out_result->batches_wanted = scenario->brief ? SIM_BATCHES_BRIEF : SIM_BATCHES;
+    out_result->compared = scenario->compared;
+    out_result->marks = scenario->marks;
+    out_result->visited = scenario->visited;
+    out_result->events = world->event_count;
+    out_result->virtual_us = world->now_us;
+    out_result->disk_ops = sim_disk_ops_count(scenario->servers[0].disk);
 }
 
 void scenario_run(const struct scenario_options *options, struct scenario_result *out_result)
@@ -636,28 +673,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
         cluster_body(scenario, options);
     else
         scenario_body(scenario, options);
-    memset(out_result, 0, sizeof *out_result);
-    memcpy(out_result->failure, world->failure, sizeof out_result->failure);
-    memcpy(out_result->faults, world->counted, sizeof out_result->faults);
-    /* These are for the end, when all is answered. */
-    out_result->faults[SIM_FAULT_FLIP] = world->faults[SIM_FAULT_FLIP];
-    if (scenario->server_count == 1)
-        out_result->faults[SIM_FAULT_LOST_FILE] = world->faults[SIM_FAULT_LOST_FILE];
-    for (int i = SIM_FAULT_CLOSED_OWN; i <= SIM_FAULT_TOLD_GROUPS; i++)
-        out_result->faults[i] = world->faults[i];
-    out_result->faults[SIM_FAULT_STRANGER] = world->faults[SIM_FAULT_STRANGER];
-    out_result->faults[SIM_FAULT_DEAF] = world->faults[SIM_FAULT_DEAF];
-    out_result->trace_hash = world->trace_hash;
-    out_result->acked_records = check_acked_count(scenario->check);
-    /* What was given up no auditor has seen. */
-    out_result->acked_batches = scenario->acked_all;
-    out_result->batches_wanted = scenario->brief ? SIM_BATCHES_BRIEF : SIM_BATCHES;
-    out_result->compared = scenario->compared;
-    out_result->marks = scenario->marks;
-    out_result->visited = scenario->visited;
-    out_result->events = world->event_count;
-    out_result->virtual_us = world->now_us;
-    out_result->disk_ops = sim_disk_ops_count(scenario->servers[0].disk);
+    result_take(scenario, out_result);
     leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
     /* The memory of killed processes goes with this process: leat-sim forks for each seed. */
 }
