@@ -355,3 +355,16 @@ bool rig_all_equal(struct rig *rig)
     leat_mem_free(first);
     return equal;
 }
+
+leat_err rig_create_one(struct rig *rig, unsigned node, const char *name)
+{
+    struct rig_request *request = rig_create_stream(rig, node, name);
+    leat_err rc = rig_wait(rig, request, 40 * RIG_SECOND);
+    rig_forget(request);
+    return rc;
+}
+
+bool rig_is_settled(struct rig *rig)
+{
+    return rig_all_ready(rig) && rig_all_equal(rig);
+}

@@ -73,6 +73,8 @@ void rig_ask(struct rig_request *request);
 leat_err rig_wait(struct rig *rig, struct rig_request *request, uint64_t us);
 void rig_forget(struct rig_request *request);
 struct rig_request *rig_create_stream(struct rig *rig, unsigned node, const char *name);
+/** Ask for it and run until answered. */
+leat_err rig_create_one(struct rig *rig, unsigned node, const char *name);
 leat_err rig_node_up(struct rig *rig, unsigned node);
 void rig_status(struct rig *rig, unsigned node, struct leat_coordinator_status *out);
 /** What everybody thinks, for whoever has to find out why a test hangs. */
@@ -82,5 +84,7 @@ int rig_leader(struct rig *rig);
 bool rig_all_ready(struct rig *rig);
 /** All nodes that are up have applied the same, and their tables are equal byte by byte. */
 bool rig_all_equal(struct rig *rig);
+/** Both. */
+bool rig_is_settled(struct rig *rig);
 
 #endif

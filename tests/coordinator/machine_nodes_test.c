@@ -1,0 +1,161 @@
+/* The state machine: nodes that come up, their data directories and addresses; ids of producers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "coordinator/membership/adopt.h"
+#include "coordinator/metadata/machine.h"
+#include "tests/coordinator/machine_rig.h"
+#include "tests/coordinator/owners.h"
+
+static leat_err ids_taken(struct leat_machine *m, struct command *command, uint64_t count)
+{
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_PRODUCER_IDS, 1);
+    leat_msg_write_u64(&w, count);
+    return entry_apply(m, command, &w);
+}
+
+/* A block that does not fit is refused, and stops no voter; a smaller one is given out. */
+static void machine_producer_ids_used_up_are_refused(void **state)
+{
+    (void)state;
+    struct waiting it = waiting_make();
+    it.m->next_producer_id = INT64_MAX - 10;
+    assert_int_equal(ids_taken(it.m, it.command, 1000), LEAT_E_TOO_MANY);
+    assert_int_equal(it.m->next_producer_id, INT64_MAX - 10);
+    assert_int_equal(ids_taken(it.m, it.command, 10), LEAT_OK);
+    assert_int_equal(ids_taken(it.m, it.command, 1), LEAT_E_TOO_MANY);
+    waiting_free(&it);
+}
+
+static leat_err boot(struct leat_machine *m, struct command *command, const char *name,
+                     uint64_t now, uint64_t before)
+{
+    static const uint8_t id[16] = {1};
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 10);
+    leat_msg_write_string(&w, name, 1);
+    leat_msg_write_string(&w, "h", 1);
+    leat_msg_write_u64(&w, 1);
+    leat_msg_write_string(&w, "h:1", 3);
+    leat_msg_write_string(&w, "", 0);
+    leat_msg_write_bin(&w, id, sizeof id);
+    leat_msg_write_u64(&w, 1);
+    leat_msg_write_string(&w, "", 0);
+    leat_msg_write_u64(&w, now);
+    leat_msg_write_u64(&w, before);
+    return entry_apply(m, command, &w);
+}
+
+static void crash_whoever(struct leat_machine *m, struct command *command, const char *name)
+{
+    const struct leat_machine_node *node = leat_machine_node_find(m, name, 1);
+    assert_int_equal(crash(m, command, name, node->info.incarnation), LEAT_OK);
+}
+
+/* A directory that has been up knows the mark of the last start that came up, or was on its way then. */
+static void machine_directory_of_an_older_state_is_refused(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    assert_int_equal(boot(m, command, "a", 11, 0), LEAT_OK);
+    assert_int_equal(boot(m, command, "a", 11, 0), LEAT_OK);  /* cut short before it was heard of */
+    assert_int_equal(boot(m, command, "a", 12, 11), LEAT_OK); /* 12 came up */
+    assert_int_equal(boot(m, command, "a", 13, 11), LEAT_E_DAMAGED); /* a copy of when 11 was */
+    assert_int_equal(boot(m, command, "a", 12, 11), LEAT_OK); /* 12 came up, and was killed then */
+    assert_int_equal(boot(m, command, "a", 14, 12), LEAT_OK);
+    crash_whoever(m, command, "a");
+    assert_int_equal(boot(m, command, "b", 15, 14), LEAT_OK);        /* it has another name now */
+    assert_int_equal(boot(m, command, "a", 16, 14), LEAT_E_DAMAGED); /* a copy, under the old one */
+    crash_whoever(m, command, "b");
+    assert_int_equal(boot(m, command, "a", 16, 15), LEAT_OK); /* and its old one again */
+    assert_int_equal(boot(m, command, "a", 17, 0), LEAT_OK);  /* an empty one */
+    assert_int_equal(boot(m, command, "a", 18, 15), LEAT_E_DAMAGED);
+    assert_int_equal(boot(m, command, "a", 19, 16), LEAT_E_DAMAGED);
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
+/* A copy of a data directory (cp -a, a snapshot of its disk) is used beside it under a name of its own. */
+static void machine_directory_that_another_node_is_up_with_is_refused(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    assert_int_equal(boot(m, command, "a", 11, 0), LEAT_OK);
+    assert_int_equal(boot(m, command, "b", 21, 11), LEAT_E_EXISTS); /* made while it was up */
+    assert_int_equal(boot(m, command, "a", 12, 11), LEAT_OK);
+    assert_int_equal(boot(m, command, "b", 21, 11), LEAT_E_DAMAGED); /* made before it came up */
+    crash_whoever(m, command, "a");
+    assert_int_equal(boot(m, command, "b", 21, 11), LEAT_E_DAMAGED);
+    assert_int_equal(m->node_count, 1);
+    assert_int_equal(boot(m, command, "b", 21, 12), LEAT_OK); /* it has another name now */
+    assert_int_equal(boot(m, command, "b", 22, 21), LEAT_OK);
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
+static leat_err up_at_an_address(struct leat_machine *m, struct command *command, const char *name,
+                                 uint32_t fields)
+{
+    static const uint8_t none[16];
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, fields);
+    leat_msg_write_string(&w, name, 1);
+    leat_msg_write_string(&w, "h", 1);
+    leat_msg_write_u64(&w, 1);
+    leat_msg_write_string(&w, "h:1", 3);
+    leat_msg_write_string(&w, "", 0);
+    leat_msg_write_bin(&w, none, sizeof none);
+    leat_msg_write_u64(&w, 1);
+    leat_msg_write_string(&w, "", 0);
+    leat_msg_write_u64(&w, 0);
+    leat_msg_write_u64(&w, 0);
+    leat_msg_write_string(&w, "", 0);
+    if (fields >= 12) leat_msg_write_u64(&w, 100);
+    return entry_apply(m, command, &w);
+}
+
+/* An entry of a version that knew no such rule is applied as that version applied it. */
+static void machine_address_of_another_node_is_refused(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    assert_int_equal(up_at_an_address(m, command, "a", 11), LEAT_OK);
+    assert_int_equal(up_at_an_address(m, command, "b", 11), LEAT_OK); /* "a" was not down yet */
+    assert_int_equal(m->next_incarnation, 3);
+    assert_int_equal(up_at_an_address(m, command, "c", 12), LEAT_E_EXISTS);
+    assert_int_equal(m->next_incarnation, 3);
+    crash_whoever(m, command, "a");
+    crash_whoever(m, command, "b");
+    assert_int_equal(up_at_an_address(m, command, "c", 12), LEAT_OK);
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(machine_producer_ids_used_up_are_refused),
+        cmocka_unit_test(machine_directory_of_an_older_state_is_refused),
+        cmocka_unit_test(machine_directory_that_another_node_is_up_with_is_refused),
+        cmocka_unit_test(machine_address_of_another_node_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,329 @@
+/* The state machine: entries that give logs other owners, or give up what is lost of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "coordinator/membership/adopt.h"
+#include "coordinator/metadata/machine.h"
+#include "tests/coordinator/machine_rig.h"
+#include "tests/coordinator/owners.h"
+
+static leat_err recovered(struct leat_machine *m, struct command *command,
+                          const struct leat_machine_log *seen, uint64_t owner)
+{
+    const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+    struct leat_msg_writer w = recover_begin(command, stream, 0, owner);
+    recover_log(&w, &seen[0], LEAT_RECOVER_TAIL, 3);
+    recover_log(&w, &seen[1], LEAT_RECOVER_STANDS, 0);
+    return entry_apply(m, command, &w);
+}
+
+/* From a crash on nothing in its name counts; its streamlet goes to another node once, never from
+ * who lives, and never when anything of it is not as it was seen. */
+static void machine_recovery_takes_only_what_it_saw(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m), *copy = calloc(1, sizeof *copy);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && copy && command);
+    leat_machine_init(m, 1);
+    leat_machine_init(copy, 1);
+    node_up(m, command, "a"); /* incarnation 1 */
+    struct leat_stream_settings settings = {.streamlets = 1, .logs = 2};
+    assert_int_equal(stream_entry(m, command, LEAT_COMMAND_STREAM_CREATE, 0, &settings), LEAT_OK);
+    node_up(m, command, "b"); /* 2 */
+    const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+    uint32_t epoch = stream->desc->streamlets[0].epoch.v;
+    assert_int_equal(opened(m, command, epoch, 1, 1), LEAT_OK);
+    struct leat_machine_log seen[2] = {stream->logs[0], stream->logs[1]};
+
+    assert_int_equal(recovered(m, command, seen, 2), LEAT_E_AGAIN); /* it lives */
+    assert_int_equal(opened(m, command, epoch, 1, 2), LEAT_OK);     /* another version since */
+    assert_int_equal(crash(m, command, "a", 7), LEAT_E_STALE_EPOCH);
+    assert_int_equal(crash(m, command, "a", 1), LEAT_OK);
+    assert_int_equal(crash(m, command, "a", 1), LEAT_OK);
+    assert_true(m->nodes[0].info.crashed);
+    assert_int_equal(m->nodes[0].info.state, LEAT_NODE_DOWN);
+    assert_int_equal(opened(m, command, epoch, 1, 3), LEAT_E_STALE_EPOCH);
+    assert_int_equal(recovered(m, command, seen, 2), LEAT_E_AGAIN); /* of the version before */
+    seen[0] = stream->logs[0];
+    assert_int_equal(recovered(m, command, seen, 1), LEAT_E_AGAIN); /* to one who is gone */
+    machine_restore_copy(m, copy);
+    machines_compare(m, copy);
+    uint32_t next_epoch = m->next_epoch;
+    assert_int_equal(recovered(m, command, seen, 2), LEAT_OK);
+    stream = leat_machine_name_find(m, "s", 1);
+    assert_int_equal(stream->desc->streamlets[0].owner, 2);
+    assert_int_equal(stream->desc->streamlets[0].epoch.v, next_epoch);
+    assert_int_equal(stream->logs[0].record.tail.segment, 3);
+    assert_true(stream->logs[1].record.tail.segment == UINT64_MAX);
+    assert_int_equal(m->nodes[0].info.streamlets, 0);
+    assert_int_equal(m->nodes[1].info.streamlets, 1);
+    assert_true(owners_are_counted(m));
+    assert_int_equal(recovered(m, command, seen, 2), LEAT_E_AGAIN); /* a second time */
+    /* The copy made from a snapshot comes to the same. */
+    assert_int_equal(recovered(copy, command, seen, 2), LEAT_OK);
+    assert_int_equal(recovered(copy, command, seen, 2), LEAT_E_AGAIN);
+    machines_compare(m, copy);
+    leat_machine_fini(m);
+    leat_machine_fini(copy);
+    free(m);
+    free(copy);
+    free(command);
+}
+
+/* All nodes were heard when incarnation `heard` was the next: the best they have is segment 7. */
+static leat_err waits(struct leat_machine *m, struct command *command,
+                      const struct leat_machine_log *seen, uint64_t owner, uint64_t heard)
+{
+    const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+    struct leat_msg_writer w = recover_begin(command, stream, 0, owner);
+    leat_msg_write_array(&w, 9);
+    leat_msg_write_u64(&w, seen[0].epoch.v);
+    leat_msg_write_u64(&w, seen[0].record.stamp_epoch.v);
+    leat_msg_write_u64(&w, seen[0].record.stamp_version);
+    leat_msg_write_u64(&w, LEAT_RECOVER_WAITS);
+    leat_msg_write_u64(&w, 7);
+    leat_msg_write_u64(&w, 512);
+    leat_msg_write_u64(&w, 0x1234);
+    leat_msg_write_u64(&w, 100);
+    leat_msg_write_u64(&w, heard);
+    recover_log(&w, &seen[1], LEAT_RECOVER_WAITS, 0);
+    return entry_apply(m, command, &w);
+}
+
+static struct leat_machine_result lost(struct leat_machine *m, struct command *command,
+                                       uint64_t incarnation, uint32_t epoch, bool stands_in)
+{
+    struct leat_machine_result result;
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_ACCEPT_LOSS, 10);
+    for (int k = 0; k < 3; k++)
+        leat_msg_write_u64(&w, k == 0); /* log 1/0/0 */
+    leat_msg_write_u64(&w, 7);
+    leat_msg_write_u64(&w, 100);
+    leat_msg_write_u64(&w, incarnation);
+    leat_msg_write_u64(&w, epoch);
+    leat_msg_write_u64(&w, 512);
+    leat_msg_write_u64(&w, 0x1234);
+    leat_msg_write_bool(&w, stands_in);
+    command_end(command, &w);
+    assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &result), LEAT_OK);
+    return result;
+}
+
+static leat_err drained(struct leat_machine *m, struct command *command, const char *name)
+{
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_DRAIN, 2);
+    leat_msg_write_string(&w, name, 1);
+    leat_msg_write_bool(&w, true);
+    return entry_apply(m, command, &w);
+}
+
+static leat_err undrained(struct leat_machine *m, struct command *command, const char *name)
+{
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_DRAIN, 2);
+    leat_msg_write_string(&w, name, 1);
+    leat_msg_write_bool(&w, false);
+    return entry_apply(m, command, &w);
+}
+
+/* Nothing of it is decided: the node that had it answers for it, and its log goes on waiting for the
+ * marks of the epoch that it had. */
+static void machine_streamlet_without_a_decision_goes_to_its_last_node_alone(void **state)
+{
+    (void)state;
+    struct waiting it = waiting_make();
+    const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
+    assert_int_equal(waits(it.m, it.command, it.seen, 2, 3), LEAT_E_AGAIN); /* b never had it */
+    assert_int_equal(waits(it.m, it.command, it.seen, 1, 3), LEAT_E_AGAIN); /* that one is gone */
+    node_up(it.m, it.command, "a");                                         /* 3 */
+    assert_int_equal(waits(it.m, it.command, it.seen, 3, 4), LEAT_OK);
+    assert_int_equal(stream->desc->streamlets[0].owner, 3);
+    assert_true(leat_machine_log_waits(&stream->logs[0]));
+    assert_int_equal(stream->logs[0].record.stamp_epoch.v, it.seen[0].record.stamp_epoch.v);
+    assert_int_equal(stream->logs[0].record.tail.segment, 7);
+    assert_int_equal(stream->logs[0].record.heard, 4);
+    assert_false(leat_machine_log_waits(&stream->logs[1]));
+    assert_int_equal(waits(it.m, it.command, it.seen, 3, 4), LEAT_E_AGAIN); /* a second time */
+    waiting_free(&it);
+}
+
+/* Whoever drains them all can make no stream any more, and wonders why; so the last one is told from others.
+ * One that is down counts: it may come back. An entry is taken all the same: voters of a version that knew no
+ * last one do. */
+static void machine_tells_the_last_node_and_takes_its_drain(void **state)
+{
+    (void)state;
+    struct waiting it = waiting_make(); /* a and b; a is down */
+    assert_false(leat_machine_drains_last(it.m, "b", 1));
+    assert_false(leat_machine_drains_last(it.m, "x", 1));
+    assert_int_equal(drained(it.m, it.command, "b"), LEAT_OK);
+    assert_false(leat_machine_drains_last(it.m, "b", 1)); /* it is */
+    assert_true(leat_machine_drains_last(it.m, "a", 1));
+    assert_int_equal(undrained(it.m, it.command, "b"), LEAT_OK);
+    assert_int_equal(drained(it.m, it.command, "a"), LEAT_OK);
+    assert_true(leat_machine_drains_last(it.m, "b", 1));
+    node_up(it.m, it.command, "c");
+    assert_false(leat_machine_drains_last(it.m, "b", 1));
+    assert_int_equal(drained(it.m, it.command, "b"), LEAT_OK);
+    assert_true(leat_machine_drains_last(it.m, "c", 1));
+    assert_int_equal(drained(it.m, it.command, "c"), LEAT_OK);
+    machine_restore_copy(it.m, it.copy);
+    machines_compare(it.m, it.copy);
+    waiting_free(&it);
+}
+
+/* What is lost is given up only when every node was heard that may come back, by the owner of now;
+ * and offsets go on behind every earlier jump, whatever is known of that. */
+static void machine_loss_is_accepted_once_all_were_heard(void **state)
+{
+    (void)state;
+    struct waiting it = waiting_make();
+    const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
+    /* An operator says that a does not come back: b may answer for it. */
+    assert_int_equal(drained(it.m, it.command, "a"), LEAT_OK);
+    assert_int_equal(waits(it.m, it.command, it.seen, 2, 3), LEAT_OK);
+    uint32_t epoch = stream->logs[0].epoch.v;
+    assert_int_equal(lost(it.m, it.command, 1, epoch, true).rc, LEAT_E_STALE_EPOCH);
+    assert_int_equal(lost(it.m, it.command, 2, epoch - 1, true).rc, LEAT_E_STALE_EPOCH);
+    node_up(it.m, it.command, "c"); /* nobody has asked it yet */
+    assert_int_equal(lost(it.m, it.command, 2, epoch, true).rc, LEAT_E_AGAIN);
+    struct leat_machine_log now[2] = {stream->logs[0], stream->logs[1]};
+    assert_int_equal(waits(it.m, it.command, now, 2, it.m->next_incarnation), LEAT_OK);
+    assert_int_equal(stream->logs[0].epoch.v, epoch); /* nothing but what is known has changed */
+    struct leat_machine_result result = lost(it.m, it.command, 2, epoch, true);
+    assert_int_equal(result.rc, LEAT_OK);
+    assert_true(stream->logs[0].record.tail.jumped);
+    assert_int_equal(stream->logs[0].record.tail.extent.bytes, 512);
+    assert_true(stream->logs[0].record.tail.next_offset == (uint64_t)result.first_id);
+    int64_t first = result.first_id;
+    assert_int_equal(first, 1ll << 40);
+    assert_int_equal(opened(it.m, it.command, result.epoch.v, 2, 1), LEAT_OK);
+    machine_restore_copy(it.m, it.copy);
+    /* All that was written after that is lost as well, and forgotten. */
+    result = lost(it.m, it.command, 2, result.epoch.v, false);
+    assert_int_equal(result.rc, LEAT_OK);
+    assert_int_equal(result.first_id, 2 * first);
+    assert_int_equal(lost(it.copy, it.command, 2, stream->logs[0].epoch.v - 1, false).first_id,
+                     2 * first);
+    machines_compare(it.m, it.copy);
+    waiting_free(&it);
+}
+
+/* What an operator left of a log is adopted by a node that has it. By one that has not, only where nobody else
+ * can have it either: else recovery asks the others. */
+static void adopt_leaves_to_recovery_what_was_left_elsewhere(void **state)
+{
+    (void)state;
+    for (uint32_t copies = 1; copies <= 2; copies++) {
+        struct leat_machine *m = calloc(1, sizeof *m);
+        struct command *command = calloc(1, sizeof *command);
+        struct leat_stream_settings settings = {.streamlets = 1, .logs = 1, .copies = copies};
+        assert_true(m && command);
+        leat_machine_init(m, 1);
+        node_up(m, command, "a");
+        node_up(m, command, "b");
+        assert_int_equal(stream_entry(m, command, LEAT_COMMAND_STREAM_CREATE, 0, &settings),
+                         LEAT_OK);
+        const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+        uint32_t epoch = stream->desc->streamlets[0].epoch.v;
+        uint64_t owner = stream->desc->streamlets[0].owner;
+        assert_int_equal(lost(m, command, owner, epoch, false).rc, LEAT_OK);
+        struct leat_log_marks marks = {.log = {1, 0, 0},
+                                       .has_closed = true,
+                                       .closed_segment = 7,
+                                       .closed_extent = {512, 0x1234}};
+        for (unsigned here = 0; here < 2; here++) {
+            struct leat_coordinate request = {
+                .incarnation = owner, .marks = &marks, .mark_count = here};
+            struct leat_error error;
+            assert_int_equal(leat_adopt_decide(m, &request, true, &error), LEAT_OK);
+            assert_int_equal(request.decision_count, 1);
+            bool left = copies > 1 && !here;
+            assert_int_equal(request.decisions[0].left, left);
+            assert_int_equal(request.decisions[0].kind,
+                             left ? LEAT_DECIDED_WAIT : LEAT_DECIDED_TAIL);
+            leat_mem_free(request.decisions);
+        }
+        leat_machine_fini(m);
+        free(m);
+        free(command);
+    }
+}
+
+/* A node that is down and not given up is named. */
+static void machine_loss_names_the_node_that_may_have_it(void **state)
+{
+    (void)state;
+    struct waiting it = waiting_make();
+    const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
+    assert_int_equal(recovered(it.m, it.command, it.seen, 2), LEAT_OK); /* a tail, and it is away */
+    struct leat_machine_result result = lost(it.m, it.command, 2, stream->logs[0].epoch.v, true);
+    assert_int_equal(result.rc, LEAT_E_AGAIN);
+    assert_non_null(strstr(result.error.text, "'a'"));
+    node_up(it.m, it.command, "a");
+    assert_int_equal(lost(it.m, it.command, 2, stream->logs[0].epoch.v, true).rc, LEAT_OK);
+    waiting_free(&it);
+}
+
+/* An attempt whose chunks are interrupted by another one changes nothing (docs/stories.md 5c). */
+static void machine_adoption_is_all_or_nothing(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    struct leat_machine_result r;
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 3);
+    leat_msg_write_string(&w, "a", 1);
+    leat_msg_write_string(&w, "h", 1);
+    leat_msg_write_u64(&w, 1);
+    command_end(command, &w);
+    assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &r), LEAT_OK);
+    const struct {
+        uint64_t attempt, number;
+        bool last;
+        leat_err rc;
+    } steps[] = {
+        {11, 0, false, LEAT_OK},     {12, 0, false, LEAT_OK}, {11, 1, true, LEAT_E_AGAIN},
+        {12, 2, true, LEAT_E_AGAIN}, {12, 1, true, LEAT_OK},  {12, 2, true, LEAT_E_AGAIN},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        w = command_begin(command, LEAT_COMMAND_ADOPT, 6);
+        leat_msg_write_u64(&w, steps[i].attempt);
+        leat_msg_write_u64(&w, steps[i].number);
+        leat_msg_write_bool(&w, steps[i].last);
+        leat_msg_write_u64(&w, 1);
+        leat_msg_write_u64(&w, m->changes);
+        leat_msg_write_bin(&w, "", 0);
+        command_end(command, &w);
+        assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &r), LEAT_OK);
+        assert_int_equal(r.rc, steps[i].rc);
+    }
+    assert_int_equal(m->next_epoch, 2); /* one attempt took effect, and drew one epoch */
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(machine_recovery_takes_only_what_it_saw),
+        cmocka_unit_test(machine_streamlet_without_a_decision_goes_to_its_last_node_alone),
+        cmocka_unit_test(machine_tells_the_last_node_and_takes_its_drain),
+        cmocka_unit_test(machine_loss_is_accepted_once_all_were_heard),
+        cmocka_unit_test(adopt_leaves_to_recovery_what_was_left_elsewhere),
+        cmocka_unit_test(machine_loss_names_the_node_that_may_have_it),
+        cmocka_unit_test(machine_adoption_is_all_or_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
