@@ -283,6 +283,7 @@ static void locate_time_in_compressed_batch_goes_on_in_pieces(void **state)
         pieces++;
     assert_in_range(pieces, 20, 30); /* 800 KB */
     assert_false(op.seeks);
+    assert_null(op.unpacker); /* it may be used again */
     assert_int_equal(leat_mem_bytes(LEAT_MEM_WIRE), wire_bytes);
     assert_null(op.read.pinned);
     assert_int_equal(op.rc, LEAT_OK);

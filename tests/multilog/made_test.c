@@ -332,12 +332,46 @@ static void read_begins_anew(void **state)
     assert_int_equal(read.rc, LEAT_OK);
     assert_false(read.full || read.given_up || read.by_time);
     assert_true(read.iov_count > 0 && read.record_count > 0 && read.record_count % 50 == 0);
-    (void)leat_segment_unpin(read.pinned, &fake->post);
+    uint32_t sum = 0;
+    for (unsigned i = 0; i < read.iov_count; i++)
+        sum += (uint32_t)read.iovs[i].bytes;
+    assert_int_equal(read.bytes, sum);
+    leat_segment_unpin(read.pinned, &fake->post);
+    for (unsigned phase = 1; phase < 8; phase++) { /* whatever it waited for before */
+        read.phase = phase;
+        assert_int_equal(leat_log_read(it, &read), LEAT_OK);
+        assert_int_equal(read.bytes, sum);
+        leat_segment_unpin(read.pinned, &fake->post);
+    }
     read.strict = true;
     read.max_bytes = 1;
     assert_int_equal(leat_log_read(it, &read), LEAT_OK);
     assert_true(read.full && read.bytes == 0 && read.iov_count == 0 && read.record_count == 0);
     assert_null(read.pinned);
+    poke_end();
+}
+
+/* Goal: where something is looked for again, what was looked for before is forgotten. */
+static void place_is_looked_for_anew(void **state)
+{
+    (void)state;
+    static const struct leat_position before = {5, 6, 7};
+    segments(2);
+    struct leat_locate_op op = {.what = LEAT_LOCATE_OFFSET,
+                                .value = 60,
+                                .timestamp_ms = 5,
+                                .position = before,
+                                .read = {.by_position = true, .by_time = true, .position = before}};
+    assert_int_equal(leat_log_locate(it, &op), LEAT_OK);
+    assert_int_equal(op.rc, LEAT_OK);
+    assert_int_equal(op.offset.v, 60);
+    assert_int_equal(op.timestamp_ms, -1);
+    assert_true(op.position.segment == 0 && op.position.position > 0);
+    op.what = 99;
+    op.position = before;
+    assert_int_equal(leat_log_locate(it, &op), LEAT_OK);
+    assert_int_equal(op.rc, LEAT_E_INVALID);
+    assert_true(op.position.group == 0 && op.position.segment == 0 && op.position.position == 0);
     poke_end();
 }
 
@@ -349,6 +383,7 @@ int main(void)
         TRACE_TEST(table_has_room_for_what_is_to_come),
         TRACE_TEST(known_front_is_not_waited_for),
         TRACE_TEST(read_begins_anew),
+        TRACE_TEST(place_is_looked_for_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
