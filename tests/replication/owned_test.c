@@ -56,8 +56,8 @@ static void create(void)
     armed_trace();
 }
 
-/* Goal: a log's version is held by the coordinators only when they have been told it; its segments' copies are asked for,
- * and it is looked at again. */
+/* Goal: a log's version is held by the coordinators only when they have been told it; its segments' copies are asked
+ * for, and it is looked at again. */
 static void log_begins_with_what_is_known_of_it(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Where the nodes are that a transport's links lead to: who is told of, what of that may be, and what becomes of targets
- * when it changes. */
+/* Where the nodes are that a transport's links lead to: who is told of, what of that may be, and what becomes of
+ * targets when it changes. */
 #include "tests/transport/data_rig.h"
 
 enum { LAST = LEAT_TRANSPORT_NODES_MAX - 1 };
