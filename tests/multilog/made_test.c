@@ -161,6 +161,29 @@ static void log_begins_with_what_was_found(void **state)
              "70, 2 segments 200\n");
 }
 
+/* Goal: a log for which there is no memory is none, and leaves nothing behind. */
+static void log_without_memory_is_none(void **state)
+{
+    (void)state;
+    struct fake *made = watch(LEAT_DURABILITY_DISK);
+    const struct leat_log_tail new = {0};
+    size_t before = leat_mem_bytes(LEAT_MEM_LOG);
+    unsigned fails = 0;
+    leat_err rc = LEAT_E_NO_MEMORY;
+    for (; rc; fails += rc != LEAT_OK) {
+        struct leat_log *log = NULL;
+        leat_mem_fail_at(fails + 1);
+        rc = leat_log_create(&made->env, &made->keeper, &made->timers, &made->options, NULL, 0,
+                             &new, &log);
+        leat_mem_fail_at(0);
+        assert_int_equal(rc, log ? LEAT_OK : LEAT_E_NO_MEMORY);
+        leat_log_destroy(&log);
+        assert_int_equal(leat_mem_bytes(LEAT_MEM_LOG), before);
+    }
+    assert_int_equal(fails, 4);
+    watch_end(made);
+}
+
 /* ---- segments that come later ---- */
 static const struct row holed[] = {{2, 20, 30}, {3, 30, 40}, {5, 50, 60}, {8, 80, 90}};
 static struct leat_segment *comes;
@@ -379,6 +402,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(log_begins_with_what_was_found),
+        TRACE_TEST(log_without_memory_is_none),
         TRACE_TEST(segment_that_comes_stands_in_its_place),
         TRACE_TEST(table_has_room_for_what_is_to_come),
         TRACE_TEST(known_front_is_not_waited_for),

@@ -55,6 +55,18 @@ static enum leat_producer_verdict check(int64_t id, int32_t sequence)
     return leat_producers_check(&known, &batch, &offset, &expected);
 }
 
+/* Goal: whatever number it is given, that by which ids find their places is odd. */
+static void number_of_a_table_is_odd(void **state)
+{
+    (void)state;
+    for (uint64_t number = 4; number <= 7; number++) {
+        struct leat_producers table;
+        assert_int_equal(leat_producers_init(&table, 100, number), LEAT_OK);
+        assert_int_equal(table.number, number <= 5 ? 5 : 7);
+        leat_producers_fini(&table);
+    }
+}
+
 /* Goal: what was known before is replaced, or is still known where what comes is wrong; either way the memory of the
  * other one is given back. */
 static void states_replace_what_was_known(void **state)
@@ -221,6 +233,7 @@ static void newcomer_waits_for_a_place_in_the_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(number_of_a_table_is_odd),
         cmocka_unit_test_setup_teardown(states_replace_what_was_known, setup, teardown),
         cmocka_unit_test_setup_teardown(states_are_no_more_than_an_entry_has, setup, teardown),
         cmocka_unit_test_setup_teardown(replay_takes_memory_for_newcomers_alone, setup, teardown),

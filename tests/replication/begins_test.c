@@ -67,8 +67,10 @@ static void found_replica_is_what_was_found(void **state)
     assert_int_equal(rep->seg->owner_actor, rig->backup->options.env->post->self);
     assert_ptr_equal(rep->seg->post, rig->backup->options.env->post);
     struct leat_found lost = {.kind = LEAT_FOUND_LOST, .seg = rig_segment(rig, 8)};
+    lost.seg->owner_actor = 99;
     assert_int_equal(leat_backup_take_found(rig->backup, &lost), LEAT_OK);
     assert_true(rig_replica(rig, 8)->damaged);
+    assert_int_equal(lost.seg->owner_actor, rig->backup->options.env->post->self);
     trace_begin();
     rig_free(rig);
 }
@@ -101,7 +103,9 @@ static void own_segment_is_not_taken_without_memory(void **state)
         assert_null(seg->log_pointer);
     }
     TRACE_IS("");
+    seg->owner_actor = 99; /* the core of the log that it was in */
     assert_int_equal(leat_backup_take_own(rig->backup, seg, 44), LEAT_OK);
+    assert_int_equal(seg->owner_actor, rig->backup->options.env->post->self);
     TRACE_IS("store STAMP s8 v1 role 1 writer 44\n");
     assert_int_equal(free_requests(rig), 0);
     rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
@@ -208,6 +212,40 @@ static void bytes_in_use_are_flushed_later(void **state)
              "OK\n"
              "flushed: OK\n");
     rig_free(rig);
+}
+
+/* ---- adopted ---- */
+
+static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
+{
+    (void)arg, (void)seg;
+    trace("adopted: %s\n", leat_err_name(rc));
+}
+
+/* Goal: what the coordinators have committed of its end is its end, and what its bytes say where that is not told. */
+static void adopted_replica_ends_as_it_was_committed(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct rig *rig = rig_new();
+        struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+        leat_err rc =
+            leat_backup_adopt(rig->backup, rig_log, (struct leat_epoch){9}, rep->seg->id,
+                              rig->ends[2], i ? 0 : 150, i ? INT64_MIN : 6000, 3, on_adopted, NULL);
+        assert_int_equal(rc, LEAT_OK);
+        assert_true(rep->adopting);
+        rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+        struct leat_segment *seg = rep->seg;
+        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        assert_int_equal(seg->owner_actor, 3);
+        rig_free(rig);
+    }
+    TRACE_IS("store CLOSE s7 656:1 from 100 to 150/6000 passed 0 state 4\n"
+             "store STAMP s7 v1 role 0 writer 0\n"
+             "adopted: OK\n"
+             "store CLOSE s7 656:1 from 100 to 102/5002 passed 0 state 4\n"
+             "store STAMP s7 v1 role 0 writer 0\n"
+             "adopted: OK\n");
 }
 
 /* ---- pulling ---- */
@@ -335,6 +373,7 @@ int main(void)
         TRACE_TEST(own_segment_is_not_taken_without_memory),
         TRACE_TEST(bytes_of_an_open_replica_become_durable),
         TRACE_TEST(bytes_in_use_are_flushed_later),
+        TRACE_TEST(adopted_replica_ends_as_it_was_committed),
         TRACE_TEST(pull_begins_anew),
         TRACE_TEST(pull_is_of_what_there_may_be),
         TRACE_TEST(neighbour_in_the_table_is_another_log),
