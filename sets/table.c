@@ -506,8 +506,7 @@ static bool log_decode(struct leat_msg_reader *reader, struct leat_set *set)
     if (fields == 9) return true;
     uint32_t epoch = leat_msg_read_u32(reader);
     struct leat_msg_string metadata = leat_msg_read_string(reader);
-    return !reader->failed &&
-           leat_set_offset_note(log, epoch, metadata.text, metadata.bytes) == LEAT_OK;
+    return leat_set_offset_note(log, epoch, metadata.text, metadata.bytes) == LEAT_OK;
 }
 
 struct leat_set *leat_set_decode(struct leat_msg_reader *reader)
