@@ -103,11 +103,6 @@ void leat_sharer_leave(struct leat_core *core, struct leat_sharer *sharer)
     assert_ptr_equal(sharer, &it.sharer);
     said("no sharer on %u", core->index);
 }
-void leat_borrower_init(struct leat_borrower *borrower)
-{
-    (void)borrower;
-    said("borrower");
-}
 void leat_turn_init(struct leat_turn *turn)
 {
     (void)turn;

@@ -8,7 +8,7 @@ static void connection_comes_and_goes(void **state)
     (void)state;
     begin();
     assert_true(try_open());
-    assert_said("address 9 comes\nmemory beside 3, 5\nsharer on 0\nborrower\nturn\npace\n"
+    assert_said("address 9 comes\nmemory beside 3, 5\nsharer on 0\nturn\npace\n"
                 "quiet begins\naccount of strangers\nstrangers on 0\n");
     struct leat_peer *peer = it.peer;
     assert_ptr_equal(peer->conn, &it.conn);
@@ -18,11 +18,12 @@ static void connection_comes_and_goes(void **state)
     assert_int_equal(peer->address_number, leat_key_number(net_key(&it.conn)));
     assert_int_equal(connections(0), 4);
     assert_ptr_equal(alone.cores[0].peers.next, &peer->all);
-    struct leat_list *lists[] = {&peer->slow,        &peer->owing,        &peer->stock.link,
-                                 &peer->answers,     &peer->cut,          &peer->quiet,
-                                 &peer->room.by_log, &peer->room.by_time, &peer->set_calls,
-                                 &peer->limited,     &peer->locators,     &peer->output.wait,
-                                 &peer->output.keep, &peer->output.lasts};
+    struct leat_list *lists[] = {&peer->slow,          &peer->owing,         &peer->stock.link,
+                                 &peer->answers,       &peer->cut,           &peer->quiet,
+                                 &peer->room.by_log,   &peer->room.by_time,  &peer->set_calls,
+                                 &peer->limited,       &peer->locators,      &peer->output.wait,
+                                 &peer->output.keep,   &peer->output.lasts,  &peer->borrowed.waits,
+                                 &peer->borrowed.line, &peer->borrowed.rests};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         assert_true(leat_list_empty(lists[i]));
     leat_peer_known(peer);

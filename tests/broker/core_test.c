@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/admin/places.h"
 #include "broker/data/append.h"
 #include "broker/data/fetch.h"
-#include "broker/admin/places.h"
 #include "tests/broker/alone.h"
 
 enum { BUFFERS = 3, FRAMES = 4000, MEMORY = 77000 };
@@ -21,7 +21,7 @@ enum { BUFFERS = 3, FRAMES = 4000, MEMORY = 77000 };
 static struct {
     struct leat_net net;
     struct leat_sharer sharer;
-    leat_err unpack, pools, lender, timers;
+    leat_err unpack, pools, second_pool, lender, timers;
     bool no_sharer;
     unsigned stock_calls; /* of leat_stocks_call(): so often somebody was called */
     struct leat_peer *called;
@@ -83,11 +83,33 @@ leat_err leat_unpack_init(struct leat_core *core)
     said("unpack init");
     return it.unpack;
 }
-leat_err leat_core_pools_init(struct leat_core *core)
+/* Two stocks are enough. */
+struct leat_stock *leat_core_stock(struct leat_core *core, size_t i, size_t *out_bytes,
+                                   uint32_t *out_count)
 {
     assert_ptr_equal(core, the_core());
-    said("pools init");
-    return it.pools;
+    *out_bytes = 50 + i;
+    *out_count = 60 + (uint32_t)i;
+    return i == 0 ? &core->append_pool : i == 1 ? &core->part_pool : NULL;
+}
+leat_err leat_stock_init(struct leat_stock *stock, struct leat_core *core, size_t element_bytes,
+                         uint32_t count)
+{
+    assert_ptr_equal(core, the_core());
+    assert_ptr_equal(stock, element_bytes == 50 ? &core->append_pool : &core->part_pool);
+    said("stock init %u x %zu", count, element_bytes);
+    return element_bytes == 50 ? it.pools : it.second_pool;
+}
+uint32_t leat_node_structs(uint64_t memory_bytes, uint32_t cores, uint32_t most)
+{
+    assert_int_equal(memory_bytes, MEMORY);
+    assert_int_equal(cores, ALONE_CORES);
+    return most + 1;
+}
+void leat_places_forget(struct leat_core *core, struct leat_stream *stream)
+{
+    assert_ptr_equal(core, the_core());
+    said("forget places of %u", stream->desc->id);
 }
 leat_err leat_lender_init(struct leat_core *core, uint32_t buffer_count)
 {
@@ -142,11 +164,6 @@ void leat_sharer_leave(struct leat_core *core, struct leat_sharer *sharer)
     assert_ptr_equal(core, the_core());
     assert_ptr_equal(sharer, &it.sharer);
     said("no sharer");
-}
-void leat_borrower_init(struct leat_borrower *borrower)
-{
-    assert_ptr_equal(borrower, &the_core()->link_peer.borrowed);
-    said("borrower init");
 }
 void leat_stock_fini(struct leat_stock *stock)
 {
@@ -240,9 +257,10 @@ static leat_err init(void)
 }
 
 #define BEGINS                                                                                     \
-    "clients: 4001\nnodes: 77021\nborrower init\nwarmth 77022\nnews init\noutput init\npace "      \
+    "clients: 4001\nnodes: 77021\nwarmth 77022\nnews init\noutput init\npace "                     \
     "init\n"                                                                                       \
     "confirmer init\nplaces init\ntakeovers init\nmends init\nmovers init\nunpack init\n"
+#define STOCKS "stock init 60 x 50\nstock init 61 x 51\n"
 #define ENDS                                                                                       \
     "members fini\ntimers fini\nstock 0 fini\nstock 1 fini\nstock 2 fini\nstock 3 fini\n"          \
     "stock 4 fini\nunpack fini\nlender fini\n"
@@ -272,7 +290,7 @@ static void core_has_its_parts(void **state)
     (void)state;
     begin();
     assert_int_equal(init(), LEAT_OK);
-    assert_said(BEGINS "sharer of ffffffff\npools init\nlender init 3\ntimers init\n");
+    assert_said(BEGINS "sharer of ffffffff\n" STOCKS "lender init 3\ntimers init\n");
     struct leat_core *core = the_core();
     assert_ptr_equal(core->node, &alone.node);
     assert_int_equal(core->index, 1);
@@ -280,19 +298,21 @@ static void core_has_its_parts(void **state)
     assert_ptr_equal(core->net, &it.net);
     assert_string_equal(core->closed_sum.what, "connections were refused or closed");
     assert_string_equal(core->wait_sum.what, "streams have logs that wait for memory");
+    assert_int_equal(core->calls_max, LEAT_CORE_CALLS_MAX + 1);
     assert_int_equal(core->forward_bytes_max, MEMORY + 20 + 3);
     assert_ptr_equal(core->link_peer.core, core);
     assert_int_equal(core->link_peer.requests, 1);
     struct leat_peer *peer = &core->link_peer;
     struct leat_list *lists[] = {
-        &peer->answers,       &peer->set_calls,       &peer->limited,        &peer->locators,
-        &peer->output.wait,   &peer->output.keep,     &peer->output.lasts,   &peer->stock.link,
-        &core->peers,         &core->slow_peers,      &core->owing_peers,    &core->wanted_stocks,
-        &core->answer_peers,  &core->cut_peers,       &core->dirty_logs,     &core->opening_logs,
-        &core->care_logs,     &core->idle_logs,       &core->room_waits,     &core->home_logs,
-        &core->stream_awaits, &core->fetches,         &core->ready_fetches,  &core->starved_reads,
-        &core->locates,       &core->locating,        &core->producer_waits, &core->strangers,
-        &core->idle_peers,    &core->deferred_fetches};
+        &peer->answers,       &peer->set_calls,        &peer->limited,        &peer->locators,
+        &peer->output.wait,   &peer->output.keep,      &peer->output.lasts,   &peer->stock.link,
+        &core->peers,         &core->slow_peers,       &core->owing_peers,    &core->wanted_stocks,
+        &core->answer_peers,  &core->cut_peers,        &core->dirty_logs,     &core->opening_logs,
+        &core->care_logs,     &core->idle_logs,        &core->room_waits,     &core->home_logs,
+        &core->stream_awaits, &core->fetches,          &core->ready_fetches,  &core->starved_reads,
+        &core->locates,       &core->locating,         &core->producer_waits, &core->strangers,
+        &core->idle_peers,    &core->deferred_fetches, &peer->borrowed.waits, &peer->borrowed.line,
+        &peer->borrowed.rests};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         assert_true(leat_list_empty(lists[i]));
     assert_int_equal(core->hosted_mask, 1023);
@@ -327,12 +347,12 @@ static void core_does_not_begin(void **state)
     assert_int_equal(init(), LEAT_E_NO_MEMORY);
     assert_said(BEGINS "sharer of ffffffff\n");
     end(false);
-    leat_err *const fails[] = {&it.pools, &it.lender, &it.timers};
+    leat_err *const fails[] = {&it.pools, &it.second_pool, &it.lender, &it.timers};
     static const char *const expected[] = {
-        BEGINS "sharer of ffffffff\npools init\n",
-        BEGINS "sharer of ffffffff\npools init\nlender init 3\n",
-        BEGINS "sharer of ffffffff\npools init\nlender init 3\ntimers init\n"};
-    for (unsigned i = 0; i < 3; i++) {
+        BEGINS "sharer of ffffffff\nstock init 60 x 50\n", BEGINS "sharer of ffffffff\n" STOCKS,
+        BEGINS "sharer of ffffffff\n" STOCKS "lender init 3\n",
+        BEGINS "sharer of ffffffff\n" STOCKS "lender init 3\ntimers init\n"};
+    for (unsigned i = 0; i < 4; i++) {
         begin();
         *fails[i] = LEAT_E_DISK;
         assert_int_equal(init(), LEAT_E_DISK);
@@ -370,7 +390,8 @@ static void all_that_it_has_goes_with_it(void **state)
                 said_one("places fini\n"));
     assert_true(said_one("destroy 0\n") ? said_one("destroy 1\n")
                                         : said_one("destroy 1\n") && said_one("destroy 0\n"));
-    assert_said("remove 256\nremove 1\nremove 255\n" ENDS "no sharer\n");
+    assert_said("forget places of 256\nremove 256\nforget places of 1\nremove 1\n"
+                "forget places of 255\nremove 255\n" ENDS "no sharer\n");
     for (uint32_t i = 0; i < 3; i++)
         free(streams[i].desc);
     alone_end();

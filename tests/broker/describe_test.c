@@ -8,7 +8,7 @@ enum { ROWS = 4 };
 static struct {
     uint32_t fields, rows, nodes;
     struct leat_msg_log_info log[ROWS];
-    char text[ROWS][LEAT_ERROR_TEXT_BYTES];
+    char text[ROWS][400];
     uint64_t incarnation[4];
     char name[4][16];
 } shown;
@@ -517,7 +517,7 @@ static void large_stream(uint32_t streamlets)
     alone.desc = alone.stream.desc = desc;
     desc->streamlet_count = streamlets;
     for (uint32_t s = 0; s < streamlets; s++) {
-        desc->streamlets[s].owner = 1000 + s / 2; /* two streamlets each */
+        desc->streamlets[s].owner = 1000 + s % (streamlets / 2); /* two streamlets each */
         desc->streamlets[s].epoch.v = 5;
     }
 }

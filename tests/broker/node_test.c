@@ -171,6 +171,7 @@ static void net_limit(void *ctx, enum leat_net_account account, size_t bytes)
     assert_int_equal(account, LEAT_NET_NODES);
     said("links %zu", bytes - it.options.memory_bytes);
 }
+const struct leat_core_hooks leat_core_hooks;
 /* Not called. */
 #define NEVER(name, ...)                                                                           \
     void name(__VA_ARGS__)                                                                         \
@@ -265,6 +266,7 @@ static void server_alone_has_the_whole_pool(void **state)
     assert_int_equal(create(), LEAT_OK);
     assert_said(ALL);
     struct leat_node *node = it.node;
+    assert_ptr_equal(node->hooks, &leat_core_hooks);
     assert_int_equal(node->pool_bytes, it.pool);
     assert_int_equal(node->copies_bytes, 0);
     assert_int_equal(node->copies_first_bytes, it.pool - STEP);
