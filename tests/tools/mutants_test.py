@@ -13,6 +13,7 @@ from collections import Counter
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MUTANTS = os.path.join(ROOT, 'tools', 'mutants')
 sys.path.insert(0, MUTANTS)
+import build as builds  # noqa: E402
 import pairs  # noqa: E402
 import sites  # noqa: E402
 import trial as trials  # noqa: E402
@@ -157,6 +158,22 @@ def test_two_rules_at_once(folder):
     assert (ends('0'), ends(f'{second}'), ends(f'{first}'), ends(f'{first},{second}')) == (0, 0, 1, 2)
     assert ends(f'{first},{second},{first}') == -6, 'a third one is taken in silence'
     assert ends('first') == -6, 'what is no number is taken in silence'
+
+
+def test_what_changed_while_a_build_ran_is_compiled_by_the_next(folder):
+    here, there = os.path.join(folder, 'here.c'), os.path.join(folder, 'source', 'here.c')
+
+    def put(text, time):
+        with open(here, 'w', encoding='utf-8') as file:
+            file.write(text)
+        os.utime(here, (time, time))
+        builds.put(there, here)
+        with open(there, encoding='utf-8') as file:
+            assert file.read() == text, 'no copy'
+        return os.stat(there).st_mtime
+    made = put('one', 1000)
+    assert put('one', 2000) == made, 'what is the same is compiled again'
+    assert put('two', 1500) >= made, 'it is older than what a build made of the one before'
 
 
 class FakeStep:
