@@ -359,6 +359,20 @@ static void waits_until_all_frames_have_come_back(void **state)
     assert_int_equal(steps.engine->streams[0]->own[0]->requests_out,
                      0); /* nor for one that is taken back */
     steps_end();
+    steps_ready(1, 1);
+    add(1, 1, -1);
+    steps_turn(1);
+    add(2, 5, -1);
+    steps_turn(1);
+    steps.did[0] = 0;
+    steps_answer((const leat_err[]){LEAT_E_SEQUENCE_GAP}, 0, NULL);
+    steps_turn(5000);
+    steps_did(""); /* no epoch is left with an append of it under way */
+    steps_append_fails(LEAT_E_NO_MEMORY, "no");
+    steps_turn(5000);
+    steps_did("id? 100.3;");
+    steps_end();
+    steps.did[0] = 0;
 }
 
 /* Goal: behind one that is known not to be there nothing of its epoch is, whatever its fate was before: the first
