@@ -345,6 +345,9 @@ static void numbers_of_groups_count_in_other_modes(void **state)
         log->from_group = 200;
         leat_set_bytes_count(set);
         assert_int_equal(set->bytes - before, 3 + 2 - 2);
+        log->first_group = 1ull << 32;
+        leat_set_bytes_count(set);
+        assert_int_equal(set->bytes - before, 9 + 2 - 2);
         leat_set_destroy(&set);
     }
 }
@@ -441,6 +444,94 @@ static void home_has_defaults(void **state)
     }
 }
 
+/* Goal: each log's note is its own, of one answer too. */
+static void notes_of_several_logs_are_told_apart(void **state)
+{
+    (void)state;
+    static const char *const notes[] = {"first", "2", "the third"};
+    struct home *home = calm_home();
+    for (uint32_t log = 0; log < 3; log++)
+        assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, log, 5, notes[log]), LEAT_OK);
+    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &f), LEAT_OK);
+    for (uint32_t log = 0; log < 3; log++) {
+        assert_int_equal(f.offsets[log].metadata_bytes, strlen(notes[log]));
+        assert_memory_equal(f.offsets[log].metadata, notes[log], strlen(notes[log]));
+    }
+    leat_mem_free(f.offsets);
+    home_free(home);
+}
+
+/* Goal: where nobody can be asked about groups of segments no set reads them. */
+static void home_without_groups_serves_no_parallel_set(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    home->sets->options.broker.group = NULL;
+    struct leat_sets_request r = native_join("readers", &STREAM, 1);
+    r.mode = LEAT_SETS_PARALLEL;
+    assert_int_equal(ask(home, &r), LEAT_E_UNSUPPORTED);
+    assert_null(leat_sets_set_find(home->sets, "readers"));
+    r = native_join("readers", &STREAM, 1);
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    leat_mem_free(r.assigned);
+    home_free(home);
+}
+
+/* Goal: a stored set has as many members as may be, and no more. */
+static void stored_set_of_too_many_members_is_none(void **state)
+{
+    (void)state;
+    static uint8_t bytes[LEAT_SETS_BATCH_BYTES_MAX];
+    for (unsigned more = 0; more < 2; more++) {
+        struct leat_set *set = leat_set_create("readers", LEAT_SETS_ORDERED);
+        for (unsigned i = 0; i < LEAT_SETS_MEMBERS_MAX + more; i++) {
+            struct leat_set_member *member = leat_set_member_add(set);
+            assert_non_null(member);
+            snprintf(member->id, sizeof member->id, "m-%u", i);
+            member->session_ms = 1000;
+        }
+        struct leat_msg_writer writer;
+        struct leat_msg_reader reader;
+        leat_msg_writer_init(&writer, bytes, sizeof bytes);
+        leat_set_encode(&writer, set, true);
+        assert_false(writer.overflow);
+        leat_set_destroy(&set);
+        leat_msg_reader_init(&reader, bytes, writer.used);
+        set = leat_set_decode(&reader);
+        assert_int_equal(set == NULL, more);
+        if (set) leat_set_destroy(&set);
+    }
+}
+
+/* Goal: a home that was not read is waited for as long as it may take, by a timer. */
+static void home_that_is_not_read_is_waited_for_in_time(void **state)
+{
+    (void)state;
+    static struct leat_sets_room room;
+    struct home *home = home_new(1, true);
+    memset(&room, 0, sizeof room);
+    room.bytes_max = UINT64_MAX;
+    home->calm = home->unread = true;
+    home->room = &room;
+    home_restart(home);
+    uint64_t by_us = home->sets->read_by_us;
+    assert_int_equal(by_us, home->now_us + LEAT_SETS_READ_US_MAX);
+    assert_int_equal(home->sets->timer.at_us, by_us);
+    home_run(home, LEAT_SETS_READ_US_MAX - MS);
+    assert_int_equal(room.unread, 1);
+    home_run(home, MS);
+    assert_int_equal(room.unread, 0);
+    /* Where something is due before that, the timer is for that. */
+    home->sets->unread = true;
+    home->sets->untold = true;
+    home->sets->read_by_us = home->now_us + SECOND;
+    leat_sets_timer_arm(home->sets);
+    assert_int_equal(home->sets->timer.at_us, home->now_us);
+    home->sets->unread = home->sets->untold = false;
+    home_free(home);
+}
+
 /* ---- retention ---- */
 
 enum { RETENTION = 60 * SECOND };
@@ -515,6 +606,10 @@ int main(void)
         cmocka_unit_test(group_that_all_have_left_has_shared_out_nothing),
         cmocka_unit_test(new_set_counts_what_it_takes),
         cmocka_unit_test(home_has_defaults),
+        cmocka_unit_test(notes_of_several_logs_are_told_apart),
+        cmocka_unit_test(home_without_groups_serves_no_parallel_set),
+        cmocka_unit_test(stored_set_of_too_many_members_is_none),
+        cmocka_unit_test(home_that_is_not_read_is_waited_for_in_time),
         cmocka_unit_test(set_of_before_is_kept_for_one_retention),
         cmocka_unit_test(set_that_waited_for_other_tables_is_new),
     };

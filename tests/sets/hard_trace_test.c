@@ -277,37 +277,8 @@ static void log_that_fails_breaks_its_home(void **state)
              "  7/4/1 owner 1\n");
 }
 
-static void home_that_was_followed_asks_its_log_first(void **state)
+static void member_of_a_followed_home_comes_again(struct asked *a)
 {
-    (void)state;
-    home->followed = true;
-    home_restart(home);
-    struct asked *a = comes(native("a", "one", NULL));
-    passes(20);
-    comes(commit_of("commit", "one", a, 1, 2));
-    passes(5);
-    trace_begin();
-    comes(asks("fetch", LEAT_SETS_FETCH, "one"));
-    show();
-    TRACE_IS(
-        " batch 0:2:26c5e4dd\n"
-        " batch 1:140:ff27f256\n"
-        " batch 2:23:8f355715\n"
-        " batch 0:2:26c5e4dd\n"
-        " home timer +100 waiting 1 querying 0 reading 0 of 1; gathers 0 in flight, 3 of 4 acked\n"
-        " one mode 0 generation 1 next 2 of 0, 399 bytes used -5\n"
-        "  1 session 500 until +486 of 7\n"
-        "  7/0/0 owner 1\n"
-        "  7/0/1 owner 1\n"
-        "  7/1/0 owner 1\n"
-        "  7/1/1 owner 1 at 11 epoch 0 'n'\n"
-        "  7/2/0 owner 1 at 10\n"
-        "  7/2/1 owner 1\n"
-        "  7/3/0 owner 1\n"
-        "  7/3/1 owner 1\n"
-        "  7/4/0 owner 1\n"
-        "  7/4/1 owner 1\n");
-    passes(5);
     comes(native("again", "one", a));
     show();
     TRACE_IS(
@@ -378,6 +349,89 @@ static void home_that_was_followed_asks_its_log_first(void **state)
     home->append_rc = LEAT_OK;
 }
 
+static void home_that_was_followed_asks_its_log_first(void **state)
+{
+    (void)state;
+    home->followed = true;
+    home_restart(home);
+    struct asked *a = comes(native("a", "one", NULL));
+    passes(20);
+    comes(commit_of("commit", "one", a, 1, 2));
+    passes(5);
+    trace_begin();
+    comes(asks("fetch", LEAT_SETS_FETCH, "one"));
+    show();
+    TRACE_IS(
+        " batch 0:2:26c5e4dd\n"
+        " batch 1:140:ff27f256\n"
+        " batch 2:23:8f355715\n"
+        " batch 0:2:26c5e4dd\n"
+        " home timer +100 waiting 1 querying 0 reading 0 of 1; gathers 0 in flight, 3 of 4 acked\n"
+        " one mode 0 generation 1 next 2 of 0, 399 bytes used -5\n"
+        "  1 session 500 until +486 of 7\n"
+        "  7/0/0 owner 1\n"
+        "  7/0/1 owner 1\n"
+        "  7/1/0 owner 1\n"
+        "  7/1/1 owner 1 at 11 epoch 0 'n'\n"
+        "  7/2/0 owner 1 at 10\n"
+        "  7/2/1 owner 1\n"
+        "  7/3/0 owner 1\n"
+        "  7/3/1 owner 1\n"
+        "  7/4/0 owner 1\n"
+        "  7/4/1 owner 1\n");
+    passes(5);
+    member_of_a_followed_home_comes_again(a);
+}
+
+static void others_come(void)
+{
+    struct asked *unknown = member_of_group("other kind", "", "third");
+    unknown->a.call.protocol_type = text("connect");
+    comes(unknown);
+    unknown = member_of_group("other protocol", "", "third");
+    unknown->protocols[0].name = text("sticky");
+    comes(unknown);
+    unknown = member_of_group("third", "", "third");
+    unknown->a.r.session_ms = 100;
+    comes(unknown);
+    passes(2);
+    comes(of_group("list", LEAT_SETS_LIST, NULL));
+    comes(of_group("describe", LEAT_SETS_DESCRIBE, NULL));
+    show();
+    TRACE_IS(" other kind: 50 the group's members know no protocol in common with this one\n"
+             " other protocol: 50 the group's members know no protocol in common with this one\n"
+             " list: 0  56 bytes\n"
+             "  set 'readers' 'consumer' phase 1 mode 2\n"
+             " describe: 0  generation 1 626 bytes\n"
+             "  'consumer' 'range'\n"
+             "  row b1d0 'cellar' 'a client/with a name that is longer' '' 'm' 'a3a7'\n"
+             "  row e89d 'attic' 'a client/with a name that is longer' '' 'm' 'a722'\n"
+             "  row e8a6 'third' 'a client/with a name that is longer' '' 'm' ''\n"
+             "  phase 1 mode 2\n"
+             " home timer +488 waiting 1 querying 0 reading 0 of 1; gathers 0, 5 of 5 acked\n"
+             " readers mode 2 generation 1 next 1 of 0, 685 bytes used -2\n"
+             "  preparing 'consumer' 'range' leader b1d0 settle -2 give up +798 sync by +564; 571 "
+             "stored, 246 of members, 8 shared out\n"
+             "  b1d0 of 0 session 300 rebalance 600 until +493 'cellar' 'a client/with a name "
+             "that is longer' '' range=m has 'a3a7'\n"
+             "  e89d of 6 session 700 rebalance 800 until +488 'attic' 'a client/with a name that "
+             "is longer' '' range=m has 'a722'\n"
+             "  e8a6 joins of 0 session 100 rebalance 600 until +98 'third' 'a client/with a name "
+             "that is longer' '' range=m has ''\n");
+    passes(800); /* those that are away have their sessions */
+    show();
+    TRACE_IS(" third: 0  generation 2 member e8a6 215 bytes\n"
+             "  leader e8a6\n"
+             "  'consumer' 'range'\n"
+             "  row e8a6 'third' 'a client/with a name that is longer' '' 'm' ''\n"
+             " batch 4:226:8ff2b74b\n"
+             " batch 4:28:e6a198f7\n"
+             " home timer +59793 waiting 0 querying 0 reading 0 of 0; gathers 0, 7 of 7 acked\n"
+             " readers mode 2 generation 3 next 1 of 0, 685 bytes used -207\n"
+             "  empty 'consumer' '' leader  settle -207 give up -107 sync by -107; 40 stored, 0 of "
+             "members, 0 shared out\n");
+}
+
 static void static_members_come_again(void **state)
 {
     (void)state;
@@ -432,51 +486,7 @@ static void static_members_come_again(void **state)
         "longer' '' range=m has 'a3a7'\n"
         "  e89d of 6 session 700 rebalance 800 until +490 'attic' 'a client/with a name that is "
         "longer' '' range=m has 'a722'\n");
-    struct asked *unknown = member_of_group("other kind", "", "third");
-    unknown->a.call.protocol_type = text("connect");
-    comes(unknown);
-    unknown = member_of_group("other protocol", "", "third");
-    unknown->protocols[0].name = text("sticky");
-    comes(unknown);
-    unknown = member_of_group("third", "", "third");
-    unknown->a.r.session_ms = 100;
-    comes(unknown);
-    passes(2);
-    comes(of_group("list", LEAT_SETS_LIST, NULL));
-    comes(of_group("describe", LEAT_SETS_DESCRIBE, NULL));
-    show();
-    TRACE_IS(" other kind: 50 the group's members know no protocol in common with this one\n"
-             " other protocol: 50 the group's members know no protocol in common with this one\n"
-             " list: 0  56 bytes\n"
-             "  set 'readers' 'consumer' phase 1 mode 2\n"
-             " describe: 0  generation 1 626 bytes\n"
-             "  'consumer' 'range'\n"
-             "  row b1d0 'cellar' 'a client/with a name that is longer' '' 'm' 'a3a7'\n"
-             "  row e89d 'attic' 'a client/with a name that is longer' '' 'm' 'a722'\n"
-             "  row e8a6 'third' 'a client/with a name that is longer' '' 'm' ''\n"
-             "  phase 1 mode 2\n"
-             " home timer +488 waiting 1 querying 0 reading 0 of 1; gathers 0, 5 of 5 acked\n"
-             " readers mode 2 generation 1 next 1 of 0, 685 bytes used -2\n"
-             "  preparing 'consumer' 'range' leader b1d0 settle -2 give up +798 sync by +564; 571 "
-             "stored, 246 of members, 8 shared out\n"
-             "  b1d0 of 0 session 300 rebalance 600 until +493 'cellar' 'a client/with a name "
-             "that is longer' '' range=m has 'a3a7'\n"
-             "  e89d of 6 session 700 rebalance 800 until +488 'attic' 'a client/with a name that "
-             "is longer' '' range=m has 'a722'\n"
-             "  e8a6 joins of 0 session 100 rebalance 600 until +98 'third' 'a client/with a name "
-             "that is longer' '' range=m has ''\n");
-    passes(800); /* those that are away have their sessions */
-    show();
-    TRACE_IS(" third: 0  generation 2 member e8a6 215 bytes\n"
-             "  leader e8a6\n"
-             "  'consumer' 'range'\n"
-             "  row e8a6 'third' 'a client/with a name that is longer' '' 'm' ''\n"
-             " batch 4:226:8ff2b74b\n"
-             " batch 4:28:e6a198f7\n"
-             " home timer +59793 waiting 0 querying 0 reading 0 of 0; gathers 0, 7 of 7 acked\n"
-             " readers mode 2 generation 3 next 1 of 0, 685 bytes used -207\n"
-             "  empty 'consumer' '' leader  settle -207 give up -107 sync by -107; 40 stored, 0 of "
-             "members, 0 shared out\n");
+    others_come();
 }
 
 static void nameless_member_is_told_its_name(void **state)

@@ -1,5 +1,5 @@
-/* Rules of the store where only their own edge shows them: parts of a start entry, one row alone in its block, what lies
- * past a lowered limit, commits that keep zeros waiting, files and catalogues that have failed. */
+/* Rules of the store where only their own edge shows them: parts of a start entry, one row alone in its block, what
+ * lies past a lowered limit, commits that keep zeros waiting, files and catalogues that have failed. */
 #include "tests/store/trace.h"
 
 enum { MIB = 1024 * 1024, PLACE = LEAT_SEGMENT_BYTES_MAX, PLACES = MEMORY / PLACE };
@@ -141,6 +141,140 @@ static void scrub_that_reads_is_due_at_no_time(void **state)
     bench_free(bench);
 }
 
+/* Goal: a start of an empty store is refused whatever operation of it fails, also where the catalogue is longer than
+ * its header says: rows there are used, so that the header says them first. */
+static void start_promises_the_rows_that_it_uses(void **state)
+{
+    (void)state;
+    enum { CHUNK = LEAT_STORE_ROWS_PER_CHUNK * LEAT_ROW_BYTES };
+    for (unsigned n = 0;; n++) {
+        struct bench *bench = bench_ready(40);
+        struct leat_disk *disk = &bench->world.disk;
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        fake_kill(&bench->world);
+        bench_drop_store(bench);
+        struct leat_file *file = fake_file(&bench->world, "catalogue");
+        assert_int_equal(file->bytes, LEAT_BLOCK_BYTES + CHUNK);
+        assert_int_equal(disk->allocate(disk->ctx, file, file->bytes + CHUNK), LEAT_OK);
+        bench->world.fail_at = n ? bench->world.op_count + n : 0;
+        leat_err rc = bench_open(bench, NULL);
+        bool over = n && bench->world.op_count < bench->world.fail_at;
+        if (rc == LEAT_OK)
+            assert_int_equal(bench->store->cat.header.row_count, 2 * LEAT_STORE_ROWS_PER_CHUNK);
+        assert_int_equal(rc, n && !over ? LEAT_E_DISK : LEAT_OK);
+        bench_free(bench);
+        if (over) break;
+    }
+}
+
+/* Goal: a scrub passes over what is being mended, and over what is not in its file. */
+static void scrub_passes_over_what_is_mended(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(41);
+    struct leat_store *store = bench->store;
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    store->options.scrub_bytes_per_second = 1000000;
+    leat_scrub_step(store, bench->world.now_us);
+    assert_false(store->scrub_reading);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    struct leat_held *held = leat_held_of(mine->seg);
+    store->scrubbing = NULL;
+    store->scrub_reading = false;
+    for (unsigned mends = 0; mends < 2; mends++) {
+        held->mending = !mends;
+        store->scrub_at_us = 0;
+        leat_scrub_step(store, bench->world.now_us);
+        assert_int_equal(store->scrub_reading, mends);
+        fake_settle(&bench->world);
+    }
+    bench_free(bench);
+}
+
+/* Goal: a closed segment of which the file has other bytes than its row says is not taken for it, of the same length
+ * neither. */
+static void other_bytes_of_the_same_length_are_not_taken(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(42);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+    struct leat_entry_writer before = mine->writer;
+    struct leat_trim trim = {.first_segment = 1};
+    put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    uint64_t at = mine->seg->file_offset;
+    struct leat_extent extent = last_extent(mine);
+    mine->writer = before;
+    trim.first_segment = 2;
+    put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
+    write_close(mine);
+    assert_int_equal(last_extent(mine).bytes, extent.bytes);
+    assert_true(last_extent(mine).crc != extent.crc);
+    memcpy(fake_file(&bench->world, "store/0")->now + at, mine->seg->buffer, mine->seg->capacity);
+    reopen_without_memory(bench);
+    assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_LOST);
+    bench_free(bench);
+}
+
+/* Goal: while somebody waits for memory the store looks again soon. */
+static void who_waits_for_memory_is_looked_at_soon(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(43);
+    for (unsigned i = 0; i < PLACES; i++) {
+        (void)reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+        fake_settle(&bench->world);
+        fake_pass(&bench->world, 30000);
+    }
+    struct mine *waits = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+    fake_settle(&bench->world);
+    assert_true(waits->busy);
+    assert_int_equal(leat_memory_next_us(bench->store),
+                     bench->world.now_us + LEAT_STORE_GROW_PATIENCE_US);
+    bench->world.now_us = waits->keep.asked_us + LEAT_RESERVE_WAIT_US - 5; /* it is refused then */
+    assert_int_equal(leat_memory_next_us(bench->store), bench->world.now_us + 5);
+    bench_free(bench);
+}
+
+/* Goal: what is shorter than a trailer, or longer than its place, does not end in one. */
+static void segment_ends_in_its_trailer(void **state)
+{
+    (void)state;
+    static const uint32_t extents[] = {LEAT_ENTRY_HEADER_BYTES - 1, LEAT_ENTRY_HEADER_BYTES};
+    for (unsigned i = 0; i < 2; i++) {
+        struct bench *bench = bench_ready(44 + i);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+        mine->extents[0] = (struct leat_extent){extents[i], 99};
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        reopen(bench, false);
+        assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_LOST);
+        bench_free(bench);
+    }
+}
+
+static struct leat_mail *posted;
+static void on_post(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    (void)ctx;
+    assert_int_equal(to, LEAT_ACTOR_STORE);
+    posted = mail;
+}
+
+/* Goal: who adds or retires an arena is told, whoever it is. */
+static void arena_is_answered_to_who_asked(void **state)
+{
+    (void)state;
+    const struct leat_post post = {.self = 5, .send = on_post};
+    struct leat_store_arena_op add = {.from = 99}, retire = {.from = 99};
+    leat_store_arena_add(NULL, &post, &add);
+    assert_true(add.from == 5 && posted == &add.mail && add.mail.deliver);
+    leat_store_arena_retire(NULL, &post, &retire);
+    assert_true(retire.from == 5 && posted == &retire.mail && retire.mail.deliver);
+}
+
 /* ---- arenas of a process before ---- */
 
 /* Goal: a start that has no table for what an arena holds does not go on without it. */
@@ -263,6 +397,12 @@ int main(void)
         cmocka_unit_test(reservation_that_a_start_frees_is_free),
         cmocka_unit_test(segment_that_a_start_reads_is_synced),
         cmocka_unit_test(scrub_that_reads_is_due_at_no_time),
+        cmocka_unit_test(start_promises_the_rows_that_it_uses),
+        cmocka_unit_test(scrub_passes_over_what_is_mended),
+        cmocka_unit_test(other_bytes_of_the_same_length_are_not_taken),
+        cmocka_unit_test(who_waits_for_memory_is_looked_at_soon),
+        cmocka_unit_test(segment_ends_in_its_trailer),
+        cmocka_unit_test(arena_is_answered_to_who_asked),
         cmocka_unit_test(arena_of_before_that_can_not_be_taken_ends_the_start),
         cmocka_unit_test(what_lies_past_a_limit_is_wanted_at_once),
         cmocka_unit_test(zeros_go_on_after_so_much_of_commits),
