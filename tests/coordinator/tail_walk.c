@@ -1,7 +1,7 @@
-/* See tail_walk.h. A log is reserved, started, written to with one-sided writes whose replies get lost, acked, rolled and
- * parked; copies are lost and generations raised; processes crash, machines reboot, owners of the past write on; the
- * coordinator declares crashes, and attempts to recover hear any of the nodes, decide with leat_tail_decide(), and
- * commit late or never. At no time may an acked record be missing from the log, or another stand in its place.
+/* See tail_walk.h. A log is reserved, started, written to with one-sided writes whose replies get lost, acked, rolled
+ * and parked; copies are lost and generations raised; processes crash, machines reboot, owners of the past write on;
+ * the coordinator declares crashes, and attempts to recover hear any of the nodes, decide with leat_tail_decide(),
+ * and commit late or never. At no time may an acked record be missing from the log, or another stand in its place.
  *
  * There are no bit flips, no trims, and no recycled buffers here: the simulator has those. */
 #include <string.h>

@@ -1,7 +1,8 @@
 /* Where logs were decided to end, one time after the other, as the nodes' tables tell it. What owners of before have
  * behind that was promised to nobody, and its offsets were given to others since. So were all lost that a log's epoch
- * wrote, at any time, and its loss accepted, a recovery would keep nothing of what other epochs have behind it. Seldom is
- * it all lost, so a recovery's choice is asked for when the tables have changed, of the closed copies that there are. */
+ * wrote, at any time, and its loss accepted, a recovery would keep nothing of what other epochs have behind it.
+ * Seldom is it all lost, so a recovery's choice is asked for when the tables have changed, of the closed copies
+ * that there are. */
 #include <string.h>
 
 #include "broker/net/core.h"
