@@ -78,7 +78,7 @@ static void requests_have_structs_by_the_budget(void **state)
         struct desk *desk = desk_create(budgets[b]);
         struct leat_core *core = &desk->core;
         struct leat_stock *stocks[STOCKS];
-        size_t in_all = 0;
+        size_t in_all = 0, asked = 0;
         stocks_of(core, stocks);
         for (uint32_t i = 0; i < STOCKS; i++) /* whatever lies there */
             memset(stocks[i], 0x5a, sizeof *stocks[i]);
@@ -98,13 +98,30 @@ static void requests_have_structs_by_the_budget(void **state)
             assert_true(leat_line_empty(&stock->lines[0]) && leat_line_empty(&stock->lines[1]));
             assert_true(leat_list_empty(&stock->wanted));
             in_all += (size_t)count * stock->element_bytes;
+            asked += count * bytes[i];
         }
         assert_int_equal(taken(desk), in_all);
+        assert_int_equal(leat_core_stocks_bytes(budgets[b], 2), asked);
         assert_int_equal(core->stock_count, STOCKS);
         for (uint32_t i = 0; i < STOCKS; i++)
             leat_stock_fini(stocks[i]);
         desk_destroy(desk);
     }
+}
+
+/* Goal: a core has all of them from 512 MiB on, fewer in proportion, and a quarter in any budget. */
+static void structs_are_fewer_in_small_budgets(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t mib;
+        uint32_t cores, structs;
+    } rows[] = {{512, 1, 4096}, {1024, 2, 4096}, {4096, 1, 4096}, {511, 1, 4088},
+                {256, 1, 2048}, {128, 1, 1024},  {127, 1, 1024},  {64, 4, 1024}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(leat_node_structs(rows[i].mib * MIB, rows[i].cores, 4096),
+                         rows[i].structs);
+    assert_int_equal(leat_node_structs(0, 1, 4099), 1024);
 }
 
 static void requests_without_memory(void **state)
@@ -216,6 +233,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_have_structs_by_the_budget),
+        cmocka_unit_test(structs_are_fewer_in_small_budgets),
         cmocka_unit_test(requests_without_memory),
         cmocka_unit_test(buffers_are_lent),
         cmocka_unit_test(batches_are_uncompressed),
