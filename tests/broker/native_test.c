@@ -10,10 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/mem.h"
 #include "broker/admin/administer.h"
+#include "link/link.h"
 #include "tests/broker/alone.h"
 #include "wire/message.h"
+#include "wire/speaker.h"
 
 static struct {
     struct leat_peer peer;
@@ -277,6 +280,7 @@ static void client_says_hello(void **state)
     assert_said(expected);
     assert_string_equal(it.peer.name, "a?client");
     it.peer.greeted = false;
+    it.next = 7;
     assert_int_equal(hello(MOST, MOST + 5, 0), LEAT_LEFT);
     assert_said("known\nmove to 0 with 31\n");
     it.protocol->on_moved(&it.peer, 31);
@@ -330,24 +334,44 @@ static void first_request_has_to_be_hello(void **state)
 
 /* ---- frames ---- */
 
+static void no_frame(const char *expected, size_t bytes)
+{
+    assert_int_equal(takes(bytes), LEAT_LEFT);
+    assert_int_equal(it.taken, bytes);
+    assert_said(expected);
+}
+
 static void bytes_that_are_no_frame_end_the_connection(void **state)
 {
     (void)state;
+    enum { HEADER = LEAT_FRAME_HEADER_BYTES };
+    char expected[512];
     greeted();
     leat_frame_encode(it.frame, LEAT_KIND_PING, 1, 0, 31, 0, 0);
-    it.frame[LEAT_FRAME_HEADER_BYTES - 1] ^= 1;
-    it.frame[8] ^= 1;
-    assert_int_equal(takes(LEAT_FRAME_HEADER_BYTES), LEAT_LEFT);
-    assert_int_equal(it.taken, LEAT_FRAME_HEADER_BYTES);
-    assert_true(said_one("close "));
-    memcpy(it.frame, "GET / HTTP/1.1\r\nHost: here\r\n\r\n", 30);
-    assert_int_equal(takes(30), LEAT_LEFT);
-    assert_true(said_one("close "));
-    it.peer.greeted = false;
-    assert_int_equal(takes(30), LEAT_LEFT);
-    assert_int_equal(it.taken, 30);
-    assert_true(said_one("close "));
-    assert_said("");
+    it.frame[16] ^= 1;
+    no_frame("close 2/31 CORRUPT: the frame's header or control body fails its CRC\n", HEADER);
+    leat_put_le32(it.frame + 12, LEAT_CONTROL_BYTES_MAX + 1);
+    no_frame("close 2/31 TOO_LARGE: the frame is larger than 8 MiB, or its control body than 1 "
+             "MiB\n",
+             HEADER);
+    memset(it.frame, 0, HEADER);
+    no_frame("close 0/0 INVALID: this is not a frame of Leat's protocol\n", HEADER);
+    it.peer.greeted = false; /* before hello it is told what it speaks */
+    static const char http[] = "GET / HTTP/1.1\r\nHost: here\r\n\r\n";
+    memcpy(it.frame, http, sizeof http);
+    struct leat_frame frame;
+    assert_int_equal(leat_frame_decode(it.frame, 30, &frame, &it.want), LEAT_E_TOO_LARGE);
+    const char *speaks = leat_speaker_text(leat_speaker_of(it.frame, 30));
+    assert_non_null(speaks);
+    snprintf(expected, sizeof expected, "close %u/%u TOO_LARGE: %s\n", frame.kind, frame.request,
+             speaks);
+    no_frame(expected, 30);
+    memset(it.frame, 0, HEADER);
+    no_frame("close 0/0 INVALID: this is not a frame of Leat's protocol\n", HEADER);
+    snprintf(expected, sizeof expected, "close %u/31 INVALID: %s\n", LEAT_NODE_KIND_HELLO,
+             leat_speaker_text(LEAT_SPEAKER_NODE));
+    assert_int_equal(comes(LEAT_NODE_KIND_HELLO, 0, 0), LEAT_LEFT);
+    assert_said(expected);
     alone_end();
 }
 
@@ -413,6 +437,9 @@ static void request_goes_to_the_part_that_answers_it(void **state)
     it.may_administer = false;
     assert_int_equal(comes(LEAT_KIND_NODE_CHANGE, 0, 0), LEAT_HANDLED);
     assert_said("refuse 19/31 DENIED: not from here\n");
+    it.no_turn = it.closes = it.peer.closing = false; /* anybody may ask for the rest */
+    assert_int_equal(comes(LEAT_KIND_PING, 0, 0), LEAT_HANDLED);
+    assert_said("begin\nleat_call_ping 31\nend\n");
     alone_end();
 }
 
