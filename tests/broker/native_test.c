@@ -1,5 +1,5 @@
-/* Leat's own protocol on a connection, by native.c alone: hello first, frames that make no sense, and which part answers
- * a request. */
+/* Leat's own protocol on a connection, by native.c alone: hello, frames that make no sense, and which part answers
+ * which request. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
