@@ -472,7 +472,6 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     sim_trace(world, "%s seed, trap %d", scenario->brief ? "a brief" : "a long",
               (int)scenario->trap);
     phase(scenario, "forming");
-    sim_ends_start();
     if (!sim_nodes_form(scenario, HEAL_US_MAX)) {
         sim_stuck(scenario, "the nodes do not become a cluster");
         return;

@@ -236,6 +236,7 @@ static void clocks_draw(struct scenario *scenario, bool shared_machines)
 
 void sim_servers_init(struct scenario *scenario, unsigned count)
 {
+    sim_ends_start();
     LEAT_ASSERT(count >= 1 && count <= SIM_SERVERS_MAX);
     scenario->server_count = count;
     struct sim_rng machines; /* its own: seeds stay what they were */
