@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 
 enum { SLOTS_MIN = 8, ID_FREE = -1, SHED_BUCKETS = 256 };
@@ -83,7 +84,8 @@ static enum leat_producer_verdict check_unknown(const struct leat_producers *pro
     /* Its earlier batches may still be on their way (docs/stories.md 18 d); only a log that has forgotten
      * somebody must take it in the middle. */
     if (batch->base_sequence != 0 && !producers->expired)
-        return producers->lost ? LEAT_PRODUCER_UNKNOWN : LEAT_PRODUCER_GAP;
+        return producers->lost || LEAT_BUG(GAP_IS_UNKNOWN) ? LEAT_PRODUCER_UNKNOWN
+                                                           : LEAT_PRODUCER_GAP;
     if (producers->count >= producers->count_max) return LEAT_PRODUCER_FULL;
     return is_crowded(producers) ? LEAT_PRODUCER_GROW : LEAT_PRODUCER_NEW;
 }

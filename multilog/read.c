@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/diary.h"
 #include "multilog/read.h"
@@ -454,7 +455,8 @@ static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t
  * elsewhere, and reads twice or never what stands there when the end comes back. */
 static leat_err past_end(const struct leat_log *log)
 {
-    return log->state == LEAT_LOG_WAITING ? LEAT_E_LOG_INCOMPLETE : LEAT_E_OFFSET_OUT_OF_RANGE;
+    bool waits = log->state == LEAT_LOG_WAITING && !LEAT_BUG(TOO_HIGH_WHILE_WAITING);
+    return waits ? LEAT_E_LOG_INCOMPLETE : LEAT_E_OFFSET_OUT_OF_RANGE;
 }
 
 /* LEAT_OK and *out_slot NULL: nothing acked there yet. LEAT_E_DAMAGED: it is missing. */

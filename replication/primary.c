@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/diary.h"
 #include "replication/primary.h"
 
@@ -72,7 +73,8 @@ static bool store_works(const struct leat_list *head)
 static void release_step(struct leat_primary_log *log)
 {
     leat_list_remove(&log->waits_link);
-    if (store_works(&log->active) || store_works(&log->settled)) return; /* its answer comes here */
+    bool works = store_works(&log->active) || store_works(&log->settled);
+    if (works && !LEAT_BUG(RELEASED_AMID_STAMP)) return; /* its answer comes here */
     void (*on_idle)(void *arg) = log->on_idle;
     log->on_idle = NULL;
     on_idle(log->idle_arg);

@@ -1,4 +1,5 @@
 /* Rounds of the catalogue: rows of many segments, written and synced together. */
+#include "base/bug.h"
 #include "store/private.h"
 
 static bool row_join(struct leat_store *store, struct leat_keep *keep, struct leat_held *held,
@@ -32,9 +33,9 @@ static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
     const struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
     struct leat_segment *seg = keep->seg;
     unsigned flags = row->flags & (LEAT_ROW_FLUSHED | LEAT_ROW_IN_POOL);
-    if (!seg->buffer)
+    if (!seg->buffer && !LEAT_BUG(STAMP_NAMES_MEMORY))
         flags &= ~(unsigned)LEAT_ROW_IN_POOL; /* that memory is gone, and is to be mended */
-    if (flags & LEAT_ROW_FLUSHED) flags = flushed_flags(held);
+    if (flags & LEAT_ROW_FLUSHED && !LEAT_BUG(STAMP_NAMES_MEMORY)) flags = flushed_flags(held);
     bool sync = row->state == LEAT_SEGMENT_PARKED || seg->durability == LEAT_DURABILITY_DISK;
     if (sync && LEAT_BUG(STAMP_UNSYNCED)) sync = false;
     if (keep->kind == LEAT_KEEP_STAMP) {

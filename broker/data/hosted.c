@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/net/core.h"
@@ -251,7 +252,7 @@ static bool hosted_on_last_damaged(void *owner, struct leat_log *log, struct lea
     (void)log;
     if (hosted->copies == NULL || hosted->going || hosted->core->stopping) return false;
     if (row == NULL || row->epoch.v != hosted->epoch.v || row->record.opened ||
-        row->record.tail.segment != seg->id.v)
+        row->record.tail.segment != seg->id.v || LEAT_BUG(LAST_DAMAGED_STAYS))
         return false;
     seg->damaged = true;
     hosted->anew = true;
