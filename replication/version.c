@@ -1,5 +1,6 @@
 /* Which version of a log the coordinator is told, and when: never before all that it is to hold good for
  * carry it. */
+#include "base/bug.h"
 #include "replication/primary.h"
 
 static bool set_is_ready(struct rep_set *set)
@@ -20,7 +21,8 @@ static bool set_is_ready(struct rep_set *set)
      *  1. Two of three copies are lost, one after the other; what they hold is everything acked.
      *  2. The version is raised all the same: from now on only the last copy counts.
      *  3. Its disk fails. The others come back, and none of them counts. */
-    if (set->started && rep_set_whole_count(set) < log->options.min_copies) return false;
+    bool few = set->started && rep_set_whole_count(set) < log->options.min_copies;
+    if (few && !LEAT_BUG(TOLD_BY_FEW)) return false;
     /* The replacement first, while there is somewhere for it to go. */
     bool late = rep_now(log->primary) >= log->held_us + log->primary->options.open_wait_us;
     return !set->started || set->copy_count == rep_wanted(log) || late || !rep_place_choose(set);

@@ -272,7 +272,7 @@ static bool log_waits_for_more(struct plan *plan, struct co_recover_log *log, ui
     uint32_t able = 0;
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
         if (coordinator->recovery->nodes[i].good && node_lives(coordinator, i)) able++;
-    if (able >= copies) return false;
+    if (able >= copies || LEAT_BUG(ANSWERED_ALONE)) return false;
     co_recovery_wait(coordinator, log, "too few of the nodes that are up answer to hold its end");
     return true;
 }
