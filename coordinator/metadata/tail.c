@@ -123,17 +123,21 @@ static bool is_current(const struct leat_log_record *record, const struct leat_t
            (row->generation >= record->stamp_version || LEAT_BUG(OLD_VERSION_COUNTS));
 }
 
-/* SUBTLE: none gets a record in segment N+1 before N is closed on all its copies (log_may_seal()). Where N+1 has one,
- * an open replica of N is one whose close entry was damaged, or did not get to its catalogue.
+/* SUBTLE: N+1 becomes the head when N is closed on all its copies: not before that does it get a record
+ * (log_may_seal()), is it closed, or N+2 started. Where N+1 was the head, an open replica of N is one whose close
+ * entry was damaged, or did not get to its catalogue.
  *  1. The row of segment 4 says that it was being written, as what closed it never got to the catalogue. 5 to 7 are
  *     acked, and 7 is open.
  *  2. A bit flips in 4: it is not closed by its bytes, so it is open, and the lowest.
- *  3. Did the log end there 5 to 7 would be dropped. */
+ *  3. Did the log end there 5 to 7 would be dropped.
+ * A copy that an attempt to recover closed says nothing of that: there N+1 may have been started, and no more. */
 bool leat_tail_went_on(const struct leat_tail_row *row, const struct leat_tail_row *later)
 {
-    return later->state != LEAT_TAIL_MISSING && later->segment > row->segment &&
-           later->epoch.v == row->epoch.v && later->generation >= row->generation &&
-           later->next_offset > later->base_offset;
+    if (later->state == LEAT_TAIL_MISSING || later->segment <= row->segment ||
+        later->epoch.v != row->epoch.v || later->generation < row->generation)
+        return false;
+    bool closed = later->state == LEAT_TAIL_CLOSED && !has(later, LEAT_TAIL_PROVISIONAL);
+    return later->segment > row->segment + 1 || closed || later->next_offset > later->base_offset;
 }
 
 /* Open replicas that may say where the log ends: of segments after which it did not go on. */

@@ -39,7 +39,7 @@ static bool same(struct leat_extent a, struct leat_extent b)
     return a.bytes == b.bytes && a.crc == b.crc;
 }
 
-/* A later segment of the same writer has records, so this one was closed on all its copies. */
+/* The next segment of the same writer was its head, so this one was closed on all its copies. */
 static bool overtaken(const struct given *given, const struct leat_replica_row *row)
 {
     bool is = false;
@@ -47,7 +47,8 @@ static bool overtaken(const struct given *given, const struct leat_replica_row *
         const struct leat_replica_row *other = &given->rows[i];
         is |= other->segment > row->segment && other->kind != LEAT_REPLICA_LOST &&
               other->epoch.v == row->epoch.v && other->version >= row->version &&
-              other->next_offset != other->base_offset;
+              (other->next_offset != other->base_offset || other->segment != row->segment + 1 ||
+               (other->kind == LEAT_REPLICA_CLOSED && !other->tentative));
     }
     return is;
 }
@@ -221,7 +222,8 @@ static void rows_make(struct given *given)
             .epoch = {below(8) ? EPOCH : EPOCH - 1 + 2 * (uint32_t)below(2)},
             .version = below(6) ? VERSION + (uint32_t)below(2) : VERSION - 1,
             .ragged = below(3) > 0,
-            .holds_tail = below(4) == 0};
+            .holds_tail = below(4) == 0,
+            .tentative = below(4) == 0};
         row->only_start = row->kind == LEAT_REPLICA_MARK && below(4) == 0;
         uint32_t bytes = row->only_start ? 64 : below(12) ? lengths[below(3)] : (uint32_t)below(2);
         row->extent = (struct leat_extent){bytes, bytes + 1 + (below(differ) == 0)};
