@@ -7,7 +7,9 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "broker/ownership/thin.h"
+#include "coordinator/metadata/tail.h"
 
 static const struct leat_log_record opened = {.opened = true};
 
@@ -108,6 +110,113 @@ static void all_in_front_of_those_without_records_are_told(void **state)
     assert_thin(twice, 4, &opened, (uint64_t[]){1, 2, 2, 3, 0});
 }
 
+/* ---- what is left out changes no answer ---- */
+
+enum { NODES = 3, NODE_ROWS = 8, EPOCH = 3 };
+
+static struct leat_xoshiro rng;
+
+static uint32_t chance(uint32_t of)
+{
+    return (uint32_t)leat_xoshiro_below(&rng, of);
+}
+
+/* One owner's log: segments 1 to 6 and what each node has of them. `empty`: without records. */
+struct one_log {
+    struct leat_log_record record;
+    uint32_t head, raised; /* raised: the first segment of version 2 */
+    bool empty[NODE_ROWS];
+};
+
+static struct leat_replica_row row_of(const struct one_log *log, uint32_t segment)
+{
+    uint64_t base = 100 * segment;
+    struct leat_replica_row row = {
+        .segment = segment,
+        .kind = segment < log->head ? LEAT_REPLICA_CLOSED : LEAT_REPLICA_MARK,
+        .epoch = {EPOCH},
+        .version = segment < log->raised ? 1 : 2,
+        .extent = {1000 + segment, 1},
+        .previous = {999 + segment, 1},
+        .base_offset = base,
+        .next_offset = log->empty[segment] ? base : base + 100,
+    };
+    for (uint32_t i = segment; i-- > 1;) /* those without records take no offsets */
+        if (log->empty[i]) row.base_offset -= 100, row.next_offset -= 100;
+    row.only_start = row.kind == LEAT_REPLICA_MARK && log->empty[segment];
+    return row;
+}
+
+/* A node's: some are not there, lost, or open although the log went on; or the node was left behind. */
+static size_t rows_make(const struct one_log *log, struct leat_replica_row *rows)
+{
+    size_t count = 0;
+    bool left = chance(6) == 0;
+    for (uint32_t segment = 1; segment <= (left ? log->raised : log->head); segment++) {
+        if (chance(3) == 0) continue;
+        struct leat_replica_row row = row_of(log, segment);
+        if (chance(12) == 0) row.kind = LEAT_REPLICA_LOST;
+        if (row.kind == LEAT_REPLICA_CLOSED && chance(8) == 0) {
+            row.kind = LEAT_REPLICA_MARK; /* its close entry was hit, or came after the crash */
+            row.ragged = chance(2);
+            row.extent.bytes -= 1;
+            row.extent.crc = 2;
+            row.only_start = log->empty[segment];
+        }
+        if (left && segment == log->raised) row.version = 1, row.kind = LEAT_REPLICA_MARK;
+        row.tentative = row.kind == LEAT_REPLICA_CLOSED && chance(12) == 0;
+        rows[count++] = row;
+    }
+    return count;
+}
+
+static void what_is_left_out_changes_no_answer(void **state)
+{
+    (void)state;
+    unsigned ends = 0, left_out = 0;
+    leat_xoshiro_seed(&rng, 4);
+    for (unsigned turn = 0; turn < 200000; turn++) {
+        struct one_log log = {.head = 2 + chance(5)};
+        log.raised = chance(log.head) + 1;
+        struct leat_tail_row all[NODES * NODE_ROWS], told[NODES * NODE_ROWS];
+        size_t all_count = 0, told_count = 0;
+        struct leat_tail whole, thin;
+        for (uint32_t i = 1; i < NODE_ROWS; i++)
+            log.empty[i] = chance(3) == 0;
+        log.record = (struct leat_log_record){
+            .opened = chance(4) > 0, .stamp_epoch = {EPOCH}, .stamp_version = 2};
+        struct leat_replica_row end = row_of(&log, 1 + chance(log.head));
+        log.record.tail = (struct leat_tail_record){
+            .segment = end.segment, .extent = end.extent, .next_offset = end.next_offset};
+        for (uint32_t node = 0; node < NODES; node++) {
+            struct leat_replica_row rows[NODE_ROWS];
+            size_t count = rows_make(&log, rows);
+            for (size_t i = 0; i < count; i++)
+                all[all_count++] = leat_tail_row_of(&rows[i], node);
+            count = leat_rows_thin(rows, count, &log.record);
+            for (size_t i = 0; i < count; i++)
+                told[told_count++] = leat_tail_row_of(&rows[i], node);
+        }
+        const struct leat_tail_question question = {&log.record, 2, chance(2)};
+        leat_tail_decide(&question, all, all_count, &whole);
+        leat_tail_decide(&question, told, told_count, &thin);
+        if (whole.reason != thin.reason || whole.end.segment != thin.end.segment ||
+            whole.end.extent.bytes != thin.end.extent.bytes)
+            fail_msg("turn %u: %d and %d, segment %d and %d", turn, (int)whole.reason,
+                     (int)thin.reason, (int)whole.end.segment, (int)thin.end.segment);
+        ends += whole.ends;
+        left_out += (unsigned)(all_count - told_count);
+        if (!log.record.opened) continue;
+        leat_tail_left(&log.record, all, all_count, &whole);
+        leat_tail_left(&log.record, told, told_count, &thin);
+        if (whole.reason != thin.reason || whole.end.segment != thin.end.segment ||
+            whole.end.extent.bytes != thin.end.extent.bytes)
+            fail_msg("turn %u, left: %d and %d, segment %d and %d", turn, (int)whole.reason,
+                     (int)thin.reason, (int)whole.end.segment, (int)thin.end.segment);
+    }
+    assert_true(ends > 50000 && left_out > 100000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +225,7 @@ int main(void)
         cmocka_unit_test(highest_that_may_be_left_is_told),
         cmocka_unit_test(last_that_was_lost_is_told),
         cmocka_unit_test(all_in_front_of_those_without_records_are_told),
+        cmocka_unit_test(what_is_left_out_changes_no_answer),
     };
     return cmocka_run_group_tests_name("broker thin", tests, NULL, NULL);
 }
