@@ -6,25 +6,19 @@
 #include "base/assert.h"
 #include "broker/net/core.h"
 #include "broker/ownership/handover.h"
+#include "coordinator/metadata/tail.h"
 
 /* ---- what is found ---- */
 
-/* SUBTLE: the later owner's is right, however few have it.
- *  1. X's segment 5 of epoch 3 is on X and B, and both are away. An operator gives it up: Y, in epoch 4, begins
- *     a segment 5 of its own where offsets jumped to, and acks.
- *  2. Y's segment 6 is lost, and given up. X and B are back. What is left in front of the second jump is
- *     segment 5: X's on two nodes, Y's on one.
- *  3. Did more nodes win, what Y acked in segment 5 would be dropped, and what was given up be there again.
- * Whoever owns a log later has seen where its end was decided: an older epoch's segment of that number has
- * nothing that counts. */
 void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t epoch,
                     struct leat_extent extent)
 {
     if (extent.bytes < LEAT_ENTRY_HEADER_BYTES || extent.bytes > LEAT_SEGMENT_BYTES_MAX) return;
-    bool same = found->count > 0 && segment == found->segment;
-    if (found->count > 0 && segment < found->segment) return;
-    if (same && epoch < found->epoch) return;
-    if (!same || epoch > found->epoch) found->count = 0;
+    const struct leat_tail_row row = {.segment = segment, .epoch = {epoch}},
+                               have = {.segment = found->segment, .epoch = {found->epoch}};
+    int order = found->count > 0 ? leat_tail_order(&row, &have) : 1;
+    if (order < 0) return;
+    if (order > 0) found->count = 0;
     found->segment = segment;
     found->epoch = epoch;
     for (uint32_t i = 0; i < found->count; i++) {

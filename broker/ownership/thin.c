@@ -32,11 +32,15 @@ size_t leat_rows_thin(struct leat_replica_row *rows, size_t count,
 {
     uint64_t highest = 0;
     size_t lost = count, left = count, kept = 0; /* of several the last */
+    struct leat_tail_row best = {0};
     for (size_t i = 0; i < count; i++) {
         if (rows[i].kind == LEAT_REPLICA_LOST) lost = i;
         if (rows[i].kind == LEAT_REPLICA_CLOSED) highest = rows[i].segment;
         const struct leat_tail_row row = leat_tail_row_of(&rows[i], 0);
-        if (record->opened && leat_tail_may_be_left(record, &row)) left = i;
+        if (!record->opened || !leat_tail_may_be_left(record, &row)) continue;
+        if (left != count && leat_tail_order(&row, &best) < 0) continue;
+        left = i;
+        best = row;
     }
     for (size_t i = 0; i < count; i++) {
         const struct leat_replica_row *row = &rows[i];

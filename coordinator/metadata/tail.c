@@ -350,10 +350,26 @@ bool leat_tail_may_be_left(const struct leat_log_record *record, const struct le
     return row->state == LEAT_TAIL_CLOSED && !has(row, LEAT_TAIL_PROVISIONAL);
 }
 
+/* SUBTLE: the later owner's is right, however few have it.
+ *  1. X's segment 5 of epoch 3 is on X and B, and both are away. An operator gives it up: Y, in epoch 4, begins a
+ *     segment 5 of its own where offsets jumped to, and acks.
+ *  2. Y's segment 6 is lost, and given up. X and B are back. What is left before the second jump is segment 5: X's on
+ *     two nodes, Y's on one.
+ *  3. Did more nodes win, or a whole one before a part, what Y acked in segment 5 would be dropped, and what was given
+ *     up be there again.
+ * Whoever owns a log later has seen where its end was decided: an older epoch's segment of that number has nothing
+ * that counts. */
+int leat_tail_order(const struct leat_tail_row *a, const struct leat_tail_row *b)
+{
+    if (a->segment != b->segment) return a->segment < b->segment ? -1 : 1;
+    return (a->epoch.v > b->epoch.v) - (a->epoch.v < b->epoch.v);
+}
+
 static bool is_more_left(const struct leat_tail_row *row, const struct leat_tail_row *best)
 {
     bool closed = row->state == LEAT_TAIL_CLOSED, best_closed = best->state == LEAT_TAIL_CLOSED;
-    if (row->segment != best->segment) return row->segment > best->segment;
+    int order = leat_tail_order(row, best);
+    if (order != 0) return order > 0;
     if (closed != best_closed) return closed; /* all of it */
     /* Of closed ones that differ the shortest: what is more in others was acknowledged by nobody. */
     return closed ? row->prefix.bytes < best->prefix.bytes : row->prefix.bytes > best->prefix.bytes;

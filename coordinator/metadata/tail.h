@@ -85,6 +85,9 @@ void leat_tail_left(const struct leat_log_record *record, const struct leat_tail
                     size_t count, struct leat_tail *out);
 /** The replica of the later segment shows that the log went on: that of the earlier one says nothing of its end. */
 bool leat_tail_went_on(const struct leat_tail_row *row, const struct leat_tail_row *later);
+/** Of two replicas of what is left of a log the later one: of the higher segment; of one segment, that of the later
+ * owner. < 0, 0, > 0: a is earlier, neither, later. */
+int leat_tail_order(const struct leat_tail_row *a, const struct leat_tail_row *b);
 /** May an opened log whose end no node holds be kept up to the end of this replica? */
 bool leat_tail_may_be_left(const struct leat_log_record *record, const struct leat_tail_row *row);
 /** The reason, for operators. Returns text. */

@@ -89,6 +89,23 @@ static void highest_that_may_be_left_is_told(void **state)
     assert_thin(rows, 5, &record, (uint64_t[]){3, 5, 0});
 }
 
+/* Goal: the later owner's is what is left, whichever of the two the node has first. */
+static void of_one_segment_the_later_owners_is_told(void **state)
+{
+    (void)state;
+    struct leat_log_record record = {.opened = true, .stamp_epoch = {5}};
+    for (unsigned order = 0; order < 2; order++) {
+        struct leat_replica_row rows[] = {closed(1, 5), closed(1, 5), closed(3, 5)};
+        for (unsigned i = 0; i < 3; i++) {
+            rows[i].epoch.v = i == order ? 4 : 2;
+            rows[i].extent.bytes = 100;
+        }
+        rows[2].tentative = true;
+        assert_int_equal(leat_rows_thin(rows, 3, &record), 2);
+        assert_true(rows[0].segment == 1 && rows[0].epoch.v == 4 && rows[1].segment == 3);
+    }
+}
+
 static void last_that_was_lost_is_told(void **state)
 {
     (void)state;
@@ -223,6 +240,7 @@ int main(void)
         cmocka_unit_test(highest_closed_one_and_marks_are_told),
         cmocka_unit_test(segment_that_the_record_names_is_told),
         cmocka_unit_test(highest_that_may_be_left_is_told),
+        cmocka_unit_test(of_one_segment_the_later_owners_is_told),
         cmocka_unit_test(last_that_was_lost_is_told),
         cmocka_unit_test(all_in_front_of_those_without_records_are_told),
         cmocka_unit_test(what_is_left_out_changes_no_answer),

@@ -423,8 +423,8 @@ static bool is_left(const struct leat_log_record *record, const struct leat_repl
     return row->kind == LEAT_REPLICA_CLOSED && !row->tentative;
 }
 
-/* The best that is left: of the highest segment a closed copy, the shortest, or else the longest that is open; cut
- * where the epoch began. */
+/* The best that is left: of the highest segment, as the latest owner wrote it, a closed copy, the shortest, or else the
+ * longest that is open; cut where the epoch began. */
 static struct leat_tail_record best_left(const struct co_recover_log *log)
 {
     struct leat_tail_record best = {.segment = UINT64_MAX};
@@ -434,7 +434,7 @@ static struct leat_tail_record best_left(const struct co_recover_log *log)
         const bool closed = row->kind == LEAT_REPLICA_CLOSED;
         if (!leat_log_ref_equal(row->log, log->ref) || !is_left(&log->seen, row)) continue;
         uint64_t rank =
-            (row->segment + 1) << 40 |
+            (row->segment + 1) << 48 | (uint64_t)row->epoch.v << 40 |
             (closed ? (uint64_t)1 << 39 | (1000 - row->extent.bytes) : row->extent.bytes);
         if (rank <= best_rank) continue;
         best_rank = rank;
