@@ -72,13 +72,12 @@ static void on_read(struct leat_disk_io *io)
     struct backup_look *look = io->owner;
     struct replica *rep = look->rep;
     const struct leat_segment *seg = rep->seg;
-    const struct leat_segment_header *header;
     struct leat_scan scan = {0};
+    const struct leat_segment_header *header = &scan.header;
     void (*on_done)(void *arg, bool begins) = look->on_done;
     void *arg = look->arg;
     if (!io->rc && io->done_bytes >= look->extent.bytes)
         leat_scan_segment(io->buffer, look->extent.bytes, &scan);
-    header = &scan.header;
     struct leat_log_ref log = {header->stream, header->streamlet, header->log};
     bool begins = scan.started && scan.bytes == look->extent.bytes &&
                   scan.crc == look->extent.crc && leat_log_ref_equal(log, seg->log) &&

@@ -366,6 +366,11 @@ static void read_begins_anew(void **state)
         assert_int_equal(read.bytes, sum);
         leat_segment_unpin(read.pinned, &fake->post);
     }
+    read.full = true;
+    read.from.v = leat_log_acked_offset(it); /* nothing is there yet */
+    assert_int_equal(leat_log_read(it, &read), LEAT_OK);
+    assert_true(!read.full && read.bytes == 0 && read.rc == LEAT_OK);
+    read.from.v = 0;
     read.strict = true;
     read.max_bytes = 1;
     assert_int_equal(leat_log_read(it, &read), LEAT_OK);

@@ -314,6 +314,100 @@ static void pull_is_of_what_there_may_be(void **state)
     rig_end(rig);
 }
 
+/* ---- looking ---- */
+
+static void on_looked(void *arg, bool begins)
+{
+    (void)arg;
+    trace("begins: %d\n", begins);
+}
+
+static void look(struct rig *rig, struct replica *rep, struct leat_extent extent)
+{
+    leat_err rc = leat_backup_look(rig->backup, rep->handle, extent, on_looked, NULL);
+    if (rc) trace("%s\n", leat_err_name(rc));
+}
+
+/* The same with nothing but a header up to its first end. */
+static void image_without_start(struct rig *rig)
+{
+    struct leat_segment_header header;
+    struct leat_entry_writer writer;
+    memcpy(&header, rig->image + LEAT_ENTRY_HEADER_BYTES, sizeof header);
+    memset(rig->image, 0, sizeof rig->image);
+    leat_entry_writer_init(&writer, rig->image, RIG_CAPACITY);
+    (void)leat_entry_append(&writer, LEAT_ENTRY_SEGMENT, 0, 0, &header, sizeof header,
+                            leat_crc32c(0, &header, sizeof header));
+    rig->ends[1] = leat_entry_seal(&writer, 0);
+}
+
+/* Goal: it begins with just these bytes, started, and the disk has given all of them. */
+static void longer_copy_begins_with_just_these_bytes(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_ports();
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 3);
+    filed(rep);
+    struct leat_extent end = rig->ends[1], more = {end.bytes + 8, end.crc};
+    look(rig, rep, end);
+    disk_read(rig, LEAT_E_DISK, end.bytes);
+    rep->looked[0] = (struct replica_looked){0};
+    look(rig, rep, end);
+    disk_read(rig, LEAT_OK, end.bytes - 1);
+    rep->looked[0] = (struct replica_looked){0};
+    look(rig, rep, more); /* it ends in front of that, with that checksum */
+    disk_read(rig, LEAT_OK, more.bytes);
+    look(rig, rep, end);
+    disk_read(rig, LEAT_OK, end.bytes);
+    assert_non_null(backup_begins(rep, end));
+    assert_null(backup_begins(rep, more));
+    image_without_start(rig);
+    look(rig, rep, rig->ends[1]);
+    disk_read(rig, LEAT_OK, rig->ends[1].bytes);
+    TRACE_IS("read 4096+4096\n"
+             "begins: 0\n"
+             "read 4096+4096\n"
+             "begins: 0\n"
+             "read 4096+4096\n"
+             "begins: 0\n"
+             "read 4096+4096\n"
+             "begins: 1\n"
+             "read 4096+4096\n"
+             "begins: 0\n");
+    /* Nor does one in memory. */
+    rep->seg->buffer = rig->image;
+    assert_int_equal(leat_backup_look_any(rig->backup, rig_log, rep->seg->id, rig->ends[1]),
+                     LEAT_E_NOT_FOUND);
+    rep->seg->buffer = NULL;
+    rig_end(rig);
+}
+
+/* Goal: what lies behind the ends that are remembered is none of them; a replica that has nothing is not looked at. */
+static void copy_is_known_by_what_was_remembered(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_ports();
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 3);
+    filed(rep);
+    const struct replica_looked behind = {.extent = rig->ends[1], .begins = true};
+    memcpy((uint8_t *)rep + offsetof(struct replica, looked) + sizeof rep->looked, &behind,
+           sizeof behind);
+    assert_null(backup_begins(rep, rig->ends[1]));
+    memset((uint8_t *)rep + offsetof(struct replica, looked) + sizeof rep->looked, 0,
+           sizeof behind);
+    struct rep_body body = rig_body(rig, 0, 9, 0);
+    body.extent = (struct leat_extent){0};
+    rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body); /* and the store does not answer */
+    struct replica *reserved = LEAT_CONTAINER(rig->backup->replicas.prev, struct replica, link);
+    assert_null(reserved->seg);
+    trace_begin();
+    look(rig, reserved, rig->ends[1]);
+    TRACE_IS("NOT_FOUND\n");
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    trace_begin();
+    rig_end(rig);
+}
+
 /* ---- which of two logs ---- */
 
 /* Another log that is looked for in the same place. */
@@ -324,11 +418,6 @@ static struct leat_log_ref neighbour(const struct leat_backup *backup)
         log.stream++;
     while (backup_bucket(backup, log) != backup_bucket(backup, rig_log));
     return log;
-}
-
-static void on_looked(void *arg, bool begins)
-{
-    (void)arg, (void)begins;
 }
 
 /* Goal: of two logs in the same place of the table the one that is meant is looked at, asked for, or adopted. */
@@ -376,6 +465,8 @@ int main(void)
         TRACE_TEST(adopted_replica_ends_as_it_was_committed),
         TRACE_TEST(pull_begins_anew),
         TRACE_TEST(pull_is_of_what_there_may_be),
+        TRACE_TEST(longer_copy_begins_with_just_these_bytes),
+        TRACE_TEST(copy_is_known_by_what_was_remembered),
         TRACE_TEST(neighbour_in_the_table_is_another_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,9 +231,11 @@ static void rows_of_other_versions_are_read(void **state)
              "5: OK 0=1/2 3=4/5\n");
     assert_int_equal(pairs_read(pairs_write(3, 2) - 3), LEAT_E_INVALID);
     assert_int_equal(pairs[1].value, 4);
-    pairs_write(LEAT_REP_BATCH_MAX, 2);
-    assert_int_equal(pairs_read(3 + 2), LEAT_E_INVALID); /* amid the first */
+    uint32_t used = pairs_write(3, 2);
+    bytes[2] = 0xc0; /* no handle: nil */
+    assert_int_equal(pairs_read(used), LEAT_E_INVALID);
     assert_int_equal(pairs[1].handle, UINT64_MAX);
+    assert_int_equal(pairs[1].passed, UINT32_MAX);
     assert_int_equal(pairs_read(pairs_write(0, 0)), LEAT_OK);
     assert_int_equal(pair_count, 0);
 }
