@@ -248,6 +248,42 @@ static void adopted_replica_ends_as_it_was_committed(void **state)
              "adopted: OK\n");
 }
 
+/* ---- sealed ---- */
+
+/* Goal: what is wrong with a SEAL is told, whatever is here; what a start has passed over behind a copy that ends there
+ * already is not its owner's word. */
+static void seal_is_refused_for_what_is_wrong_with_it(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 2);
+    struct rep_body body = rig_body(rig, rep->handle, 7, 2),
+                    other = rig_body(rig, rep->handle, 7, 1);
+    rig_hear(rig, &rig_w2, LEAT_REP_SEAL, (const uint8_t *)"\x90", 1);
+    rep->word.v = RIG_EPOCH + 1;
+    rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
+    rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &other); /* nor does it hold that */
+    rep->word.v = RIG_EPOCH;
+    rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &other);
+    rep->seg->passed_bytes = 9;
+    rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
+    assert_int_equal(rep->seg->passed_bytes, 9);
+    struct replica *open = rig_open(rig, 8, LEAT_DURABILITY_MEMORY, false);
+    body = rig_body(rig, open->handle, 8, 2);
+    rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
+    open->seg->capacity = body.extent.bytes - 8; /* what lies behind that is another's */
+    rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
+    open->seg->capacity = RIG_CAPACITY;
+    TRACE_IS("1: INVALID\n"
+             "2: STALE_EPOCH\n"
+             "3: STALE_EPOCH\n"
+             "4: NOT_FOUND\n"
+             "5: answer h1\n"
+             "7: AGAIN\n"
+             "8: NOT_FOUND\n");
+    rig_free(rig);
+}
+
 /* ---- pulling ---- */
 
 static struct leat_backup_pull pull_used_before(const struct rig *rig, struct replica *left)
@@ -463,6 +499,7 @@ int main(void)
         TRACE_TEST(bytes_of_an_open_replica_become_durable),
         TRACE_TEST(bytes_in_use_are_flushed_later),
         TRACE_TEST(adopted_replica_ends_as_it_was_committed),
+        TRACE_TEST(seal_is_refused_for_what_is_wrong_with_it),
         TRACE_TEST(pull_begins_anew),
         TRACE_TEST(pull_is_of_what_there_may_be),
         TRACE_TEST(longer_copy_begins_with_just_these_bytes),

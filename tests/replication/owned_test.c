@@ -115,10 +115,78 @@ static void primary_without_memory_is_none(void **state)
     assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), before);
 }
 
+/* ---- copies ---- */
+
+static void plain(void)
+{
+    trace("%splain\n", rep_copy_is_plain(copy) ? "" : "not ");
+}
+
+/* Goal: only a copy of which nothing but bytes and acks is wanted is written to ahead of what is asked for. */
+static void copy_is_plain_where_nothing_else_is_wanted(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(begun, plain);
+    CASE(begun, plain, copy->set = NULL);
+    CASE(begun, plain, copy->state = REP_COPY_OPENING);
+    CASE(begun, plain, copy->incomplete = true);
+    CASE(begun, plain, copy->counted = false);
+    CASE(begun, plain, copy->stamp++);
+    CASE(begun, plain, set->closed = true);
+    CASE(begun, plain, set->dropping = true);
+    CASE(begun, plain, set->want_parked = true);
+    CASE(begun, plain, set->evict = (struct leat_keep *)(void *)set);
+    CASE(begun, plain, owned->options.durability = LEAT_DURABILITY_DISK);
+    TRACE_IS("(void)0: plain\n"
+             "copy->set = NULL: not plain\n"
+             "copy->state = REP_COPY_OPENING: not plain\n"
+             "copy->incomplete = true: not plain\n"
+             "copy->counted = false: not plain\n"
+             "copy->stamp++: not plain\n"
+             "set->closed = true: not plain\n"
+             "set->dropping = true: not plain\n"
+             "set->want_parked = true: not plain\n"
+             "set->evict = (struct leat_keep *)(void *)set: not plain\n"
+             "owned->options.durability = LEAT_DURABILITY_DISK: not plain\n");
+}
+
+static void lost(void)
+{
+    begun();
+    rep_copy_remove(copy);
+    while (!leat_list_empty(&rig->primary->ops_free)) /* the next request takes memory */
+        leat_mem_free(
+            LEAT_CONTAINER(leat_list_pop_front(&rig->primary->ops_free), struct rep_op, link));
+    calm();
+}
+
+static void place(void)
+{
+    rep_set_step(set);
+    leat_mem_fail_at(0);
+    trace("%u copies", set->copy_count);
+    armed_trace();
+}
+
+/* Goal: a copy for which there is no memory is made later. */
+static void copy_without_memory_is_made_later(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(lost, place);
+    CASE(lost, place, leat_mem_fail_at(1));
+    CASE(lost, place, leat_mem_fail_at(2));
+    TRACE_IS("(void)0: n1 OPEN s0 h0 v1 d1 part, 2 s\n"
+             "2 copies, again in 20000 us\n"
+             "leat_mem_fail_at(1): 1 copies, again in 200000 us\n"
+             "leat_mem_fail_at(2): 1 copies, again in 200000 us\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(log_begins_with_what_is_known_of_it),
+        TRACE_TEST(copy_is_plain_where_nothing_else_is_wanted),
+        TRACE_TEST(copy_without_memory_is_made_later),
         TRACE_TEST(primary_without_memory_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
