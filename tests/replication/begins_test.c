@@ -268,6 +268,12 @@ static void seal_is_refused_for_what_is_wrong_with_it(void **state)
     rep->seg->passed_bytes = 9;
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
     assert_int_equal(rep->seg->passed_bytes, 9);
+    struct replica *parked = rig_found(rig, 6, LEAT_SEGMENT_PARKED, 2);
+    parked->seg->passed_bytes = 9;
+    struct rep_body ends = rig_body(rig, parked->handle, 6, 2);
+    rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &ends);
+    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    assert_int_equal(parked->seg->passed_bytes, 9);
     struct replica *open = rig_open(rig, 8, LEAT_DURABILITY_MEMORY, false);
     body = rig_body(rig, open->handle, 8, 2);
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
@@ -279,8 +285,10 @@ static void seal_is_refused_for_what_is_wrong_with_it(void **state)
              "3: STALE_EPOCH\n"
              "4: NOT_FOUND\n"
              "5: answer h1\n"
-             "7: AGAIN\n"
-             "8: NOT_FOUND\n");
+             "store CLOSE s6 656:1 from 100 to 102/5002 passed 9 state 4\n"
+             "6: answer h2\n"
+             "8: AGAIN\n"
+             "9: NOT_FOUND\n");
     rig_free(rig);
 }
 

@@ -181,12 +181,30 @@ static void copy_without_memory_is_made_later(void **state)
              "leat_mem_fail_at(2): 1 copies, again in 200000 us\n");
 }
 
+/* Goal: each answer tells how full its backup is; a refusal does not. */
+static void answer_is_its_backups(void **state)
+{
+    (void)state;
+    begun();
+    uint8_t control[REP_BODY_BYTES_MAX];
+    const struct rep_answer answer = {.handle = 20, .place = 8192, .load_bytes = 77};
+    rig_peer(rig, 1)->load_bytes = rig_peer(rig, 2)->load_bytes = 5;
+    rig->quiet = true;
+    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_mails(rig);
+    rig_refuse(rig, 1, LEAT_REP_CLOSE, LEAT_E_DAMAGED);
+    rig_answer_bytes(rig, 2, LEAT_REP_CLOSE, LEAT_OK, control, rep_answer_encode(&answer, control));
+    assert_int_equal(rig_peer(rig, 1)->load_bytes, 5);
+    assert_int_equal(rig_peer(rig, 2)->load_bytes, 77);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(log_begins_with_what_is_known_of_it),
         TRACE_TEST(copy_is_plain_where_nothing_else_is_wanted),
         TRACE_TEST(copy_without_memory_is_made_later),
+        TRACE_TEST(answer_is_its_backups),
         TRACE_TEST(primary_without_memory_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
