@@ -1,14 +1,13 @@
 /* Consumers of Kafka's protocol: one that reads a whole topic, and members of a group, which share its
  * partitions out among themselves and commit. An offset that was given by a record or a commit is never
  * out of range above, whatever nodes come and go. */
+#include "base/assert.h"
 #include "tests/sim/kafka_client.h"
 #include "tests/sim/truth.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/assert.h"
 
 #define GROUP "kafka-group"
 
@@ -199,6 +198,7 @@ static void row_take(struct puller *puller, const struct leat_kafka_fetch_respon
     const struct scenario *scenario = client->scenario;
     if (row->partition < 0 || (uint32_t)row->partition >= puller->part_count) return;
     struct part *part = &puller->parts[row->partition];
+    struct leat_log_ref log = sim_kafka_log(scenario, stream_of(puller), (uint32_t)row->partition);
     if (!part->mine || !part->placed) return;
     switch (row->error_code) {
     case LEAT_KAFKA_NONE:
@@ -216,14 +216,11 @@ static void row_take(struct puller *puller, const struct leat_kafka_fetch_respon
         puller->refresh = true;
         break;
     }
-    default: {
-        struct leat_log_ref log =
-            sim_kafka_log(scenario, stream_of(puller), (uint32_t)row->partition);
+    default:
         sim_trace(scenario->world, "fetch of %u/%u/%u: %d", log.stream, log.streamlet, log.log,
                   row->error_code);
         puller->refresh = true;
         break;
-    }
     }
 }
 
