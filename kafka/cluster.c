@@ -7,6 +7,8 @@
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "broker/admin/places.h"
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
 
 /* ---- nodes ---- */
 

@@ -6,6 +6,8 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "broker/data/append.h"
+#include "broker/data/fetch.h"
 #include "kafka/handlers.h"
 #include "wire/speaker.h"
 

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/data/fetch.h"
+#include "broker/data/stream.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 

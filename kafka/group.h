@@ -3,6 +3,7 @@
 #ifndef LEAT_KAFKA_GROUP_H
 #define LEAT_KAFKA_GROUP_H
 
+#include "broker/data/stream.h"
 #include "kafka/handlers.h"
 #include "sets/groups.h"
 

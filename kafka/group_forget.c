@@ -1,4 +1,5 @@
 /* OffsetDelete: a group forgets what it has committed of some partitions. */
+#include "broker/data/stream.h"
 #include "kafka/cluster.h"
 #include "kafka/group.h"
 

@@ -4,6 +4,11 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/admin/streams.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
+#include "broker/data/stream.h"
 #include "kafka/group.h"
 
 /* Of one request: what it gives may be as large as it likes before it is counted. */

@@ -1,6 +1,8 @@
 /* OffsetCommit and OffsetFetch: partitions by name here, logs by reference in sets/. */
 #include <string.h>
 
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
 #include "kafka/cluster.h"
 #include "kafka/group.h"
 

@@ -1,4 +1,5 @@
 /* ElectLeaders, ListPartitionReassignments: owners are chosen by the coordinators alone, and moved by `leat`. */
+#include "broker/data/stream.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 

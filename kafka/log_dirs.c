@@ -1,5 +1,8 @@
 /* DescribeLogDirs: how much is stored of the partitions that this node owns. The question goes from
  * core to core, and each tells of its own logs. A node has one directory as far as clients know. */
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 #include "kafka/pieces.h"

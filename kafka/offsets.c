@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "broker/data/locate.h"
+#include "broker/data/stream.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 

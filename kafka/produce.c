@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "broker/data/append.h"
+#include "broker/data/stream.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 

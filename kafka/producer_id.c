@@ -1,4 +1,5 @@
 /* InitProducerId: ids of idempotent producers, out of the blocks that native ones get theirs from. */
+#include "broker/admin/calls.h"
 #include "kafka/handlers.h"
 
 struct init_producer {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "broker/admin/places.h"
+#include "broker/data/stream.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 #include "kafka/names.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "broker/admin/streams.h"
+#include "broker/data/lookup.h"
 #include "kafka/cluster.h"
 #include "kafka/config.h"
 #include "kafka/handlers.h"

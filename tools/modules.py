@@ -3,6 +3,15 @@ import os
 import re
 
 PAGE = "docs/architecture.md"
+# Includes of a module that is not linked. This list may only shrink.
+UPWARD = {
+    ("client/shared.h", "os/os.h"),
+    ("coordinator/membership/adopt.h", "coordinator/coordinator.h"),
+    ("coordinator/membership/commands.c", "coordinator/recovery/recovery.h"),
+    ("coordinator/membership/requests.c", "coordinator/recovery/recovery.h"),
+    ("coordinator/membership/state.h", "coordinator/coordinator.h"),
+    ("coordinator/membership/status.c", "coordinator/recovery/recovery.h"),
+}
 
 
 def calls(text, name):
@@ -82,7 +91,37 @@ def differences(recipes, page):
     return complaints + [f"{PAGE}: library {name} has no row" for name in libraries]
 
 
+def upward(libraries, sources, known=()):
+    """Includes of a module that the including file's module does not link: sources is {path: text}. A header belongs to
+    the module of the nearest folder that has one; headers of other folders (include/) and of tests are nobody's.
+    known: pairs of file and header that are allowed, as long as they are there."""
+    of_folder = {folder: name for name, (folder, _) in libraries.items()}
+
+    def module(path):
+        folder = os.path.dirname(path)
+        while folder and folder not in of_folder:
+            folder = os.path.dirname(folder)
+        return of_folder.get(folder)
+
+    def below(name):
+        return {name}.union(*(below(link) for link in libraries[name][1]))
+
+    reach = {name: below(name) for name in libraries}
+    complaints, known = [], set(known)
+    for path, text in sources.items():
+        mine = module(path)
+        for header in re.findall(r'(?m)^#include "([\w/]+\.h)"', text) if mine else []:
+            other = module(header)
+            if other and other not in reach[mine] and (path, header) not in known:
+                complaints.append(f"{path}: includes {header} of {other}, which {mine} does not link")
+            elif other and other not in reach[mine]:
+                known.remove((path, header))
+    return complaints + [f"{path}: does not include {header} upwards: take it out of UPWARD" for path, header in known]
+
+
 def check(files):
     paths = [f for f in files if os.path.basename(f) == "meson.build" and not f.startswith("tests/")]
     recipes = {path: open(path, encoding="utf-8").read() for path in paths}
-    return differences(recipes, open(PAGE, encoding="utf-8").read())
+    sources = {path: open(path, encoding="utf-8").read() for path in files
+               if path.endswith((".c", ".h")) and not path.startswith("tests/")}
+    return differences(recipes, open(PAGE, encoding="utf-8").read()) + upward(built(recipes)[0], sources, UPWARD)

@@ -4,7 +4,9 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/admin/calls.h"
 #include "broker/admin/report.h"
+#include "broker/net/call.h"
 
 /* ---- CLUSTER_STATUS [] ---- */
 

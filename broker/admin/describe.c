@@ -5,8 +5,17 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/admin/calls.h"
 #include "broker/admin/report.h"
+#include "broker/data/call_find.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
+#include "broker/data/seek.h"
+#include "broker/data/stream.h"
+#include "broker/net/call.h"
 #include "broker/net/core.h"
+#include "replication/replication.h"
 
 /* ---- STREAM_DESCRIBE [name] ---- */
 

@@ -4,6 +4,12 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/admin/calls.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
+#include "broker/data/stream.h"
+#include "broker/net/call.h"
 #include "broker/net/core.h"
 
 /* SUBTLE: what a log does not know yet is no answer.

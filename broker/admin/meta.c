@@ -4,7 +4,11 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
+#include "broker/net/call.h"
 
 /* ---- STREAM_CREATE [name, settings] ---- */
 

@@ -4,6 +4,7 @@
 #define LEAT_BROKER_ADMIN_PLACES_H
 
 #include "broker/net/core.h"
+#include "replication/replication.h"
 
 enum {
     LEAT_PLACES_FRESH_US = 5 * 1000 * 1000, /* what is older is asked for anew, when it is wanted */
@@ -45,5 +46,12 @@ void leat_places_forget(struct leat_core *core, struct leat_stream *stream);
 void leat_places_init(struct leat_core *core);
 /** The core runs no more. */
 void leat_places_fini(struct leat_core *core);
+
+/* What a core knows of where copies are: see places.h. */
+struct leat_placer {
+    struct leat_list known, asks, waits; /* asks: in the order in which they began */
+    uint32_t logs, ask_count;
+    uint64_t serial;
+};
 
 #endif

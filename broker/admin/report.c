@@ -6,11 +6,16 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
+#include "broker/admin/calls.h"
+#include "broker/data/hosted.h"
+#include "broker/data/replicate.h"
+#include "broker/data/stream.h"
+#include "broker/net/call.h"
 
 static void add_peers(struct leat_report *report, const struct leat_core *core)
 {
     struct leat_rep_peer_status rows[LEAT_NODES_MAX];
-    size_t count = leat_primary_peers(core->replicate.primary, rows, LEAT_NODES_MAX);
+    size_t count = leat_primary_peers(core->replicate->primary, rows, LEAT_NODES_MAX);
     if (count > LEAT_NODES_MAX) count = LEAT_NODES_MAX;
     for (size_t i = 0; i < count; i++) {
         const struct leat_rep_peer_status *row = &rows[i];
@@ -201,9 +206,9 @@ static void report_deliver(void *actor, struct leat_mail *mail)
     sums->logs_troubled += troubled_find(core, report);
     passed_find(core, report);
     awaits_memory_find(core, report);
-    if (core->replicate.primary != NULL) {
+    if (core->replicate->primary != NULL) {
         struct leat_primary_status status;
-        leat_primary_status(core->replicate.primary, &status);
+        leat_primary_status(core->replicate->primary, &status);
         sums->logs_under_replicated += status.logs_under_replicated;
         sums->logs_below_min += status.logs_below_min;
         sums->logs_suspended += status.logs_suspended;

@@ -3,7 +3,10 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/admin/calls.h"
 #include "broker/admin/report.h"
+#include "broker/data/replicate.h"
+#include "broker/net/call.h"
 
 /* ---- PRODUCER_ID [id or -1, epoch or -1] ---- */
 

@@ -5,6 +5,10 @@
 
 #include "base/assert.h"
 #include "base/diary.h"
+#include "broker/data/confirm.h"
+#include "broker/data/lookup.h"
+#include "broker/data/seek.h"
+#include "broker/data/stream.h"
 
 leat_err leat_stream_name_allowed(struct leat_msg_string name, struct leat_error *error)
 {

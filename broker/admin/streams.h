@@ -2,7 +2,26 @@
 #ifndef LEAT_BROKER_ADMIN_STREAMS_H
 #define LEAT_BROKER_ADMIN_STREAMS_H
 
+#include "broker/data/seek.h"
 #include "broker/net/core.h"
+
+/** Create a stream and wait until every core serves it; on_done once. */
+struct leat_maker {
+    struct leat_coordinate request;
+    struct leat_stream_wait wait;
+    struct leat_core *core;
+    leat_err rc;
+    struct leat_error error;
+    uint32_t id;
+    uint64_t address; /* for whom it is asked: leat_peer_asks() */
+    uint64_t logs;    /* as counted in logs_making */
+    void (*on_done)(struct leat_maker *maker);
+    void *owner;
+};
+
+/** maker: zeroed, with address, on_done and owner. */
+void leat_maker_start(struct leat_core *core, struct leat_maker *maker, const char *name,
+                      size_t name_bytes, const struct leat_stream_settings *settings);
 
 /** Streams are made at a limited rate: may this core make one more now, for who names it? Of one address half. Error:
  * LEAT_E_STARTING. Once for each that is made. Thread: core. */

@@ -3,7 +3,14 @@
 
 #include <string.h>
 
+#include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
+#include "broker/data/call_find.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
+#include "broker/data/seek.h"
+#include "broker/net/call.h"
 
 static void trimmer_deliver_back(void *actor, struct leat_mail *mail)
 {

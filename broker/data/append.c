@@ -7,6 +7,13 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/mem.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
+#include "broker/data/stream.h"
+
+_Static_assert(sizeof(struct leat_append_request) == LEAT_APPEND_REQUEST_BYTES, "stock.h");
+_Static_assert(sizeof(struct leat_append_part) == LEAT_APPEND_PART_BYTES, "stock.h");
 
 static struct leat_append_request *append_begin(struct leat_peer *peer,
                                                 const struct leat_frame *frame);

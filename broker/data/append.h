@@ -62,4 +62,11 @@ enum leat_handled leat_append_take(struct leat_append_request *request, const ui
 /** After on_done: give it back. */
 void leat_append_end(struct leat_append_request *request);
 
+enum leat_handled leat_append_frame(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_append_answer(struct leat_peer *peer);
+/** A log has room again. */
+void leat_append_on_room(struct leat_hosted *hosted);
+void leat_append_expire(struct leat_core *core);
+void leat_append_peer_closed(struct leat_peer *peer);
+
 #endif

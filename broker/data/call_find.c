@@ -1,6 +1,10 @@
 /* The stream or the log that a request names, which may have been made a moment ago by way of another node. */
 #include <string.h>
 
+#include "broker/data/call_find.h"
+#include "broker/data/seek.h"
+#include "broker/data/stream.h"
+#include "broker/net/call.h"
 #include "broker/net/core.h"
 
 bool leat_call_keep(struct leat_call *call, struct leat_call_kept *kept,

@@ -11,6 +11,14 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "broker/data/confirm.h"
+#include "broker/data/lend.h"
+#include "broker/data/route.h"
+#include "broker/net/call.h"
+
+_Static_assert(offsetof(struct leat_fetch, ends.read.iovs) == LEAT_FETCH_STRUCT_BYTES, "stock.h");
+_Static_assert(sizeof(struct leat_fetch_item) == LEAT_FETCH_ITEM_BYTES, "stock.h");
+_Static_assert(sizeof(struct leat_fetch_read) == LEAT_FETCH_READ_BYTES, "stock.h");
 
 static enum leat_handled fetch_refuse(struct leat_peer *peer, const struct leat_frame *frame,
                                       leat_err code, const char *text);

@@ -2,6 +2,8 @@
 #ifndef LEAT_BROKER_DATA_FETCH_H
 #define LEAT_BROKER_DATA_FETCH_H
 
+#include "broker/data/confirm.h"
+#include "broker/data/lend.h"
 #include "broker/net/core.h"
 
 /* One log that a request names. */
@@ -77,7 +79,6 @@ struct leat_fetch {
      * returns no batches, so there is no memory behind its iovs (LEAT_FETCH_STRUCT_BYTES). */
     struct leat_fetch_read ends;
 };
-#define LEAT_FETCH_STRUCT_BYTES offsetof(struct leat_fetch, ends.read.iovs)
 
 /* ---- fetches of other front doors ---- */
 
@@ -125,5 +126,15 @@ void leat_fetch_wake(struct leat_fetch *fetch);
 void leat_fetch_on_timer(struct leat_timer *timer);
 /** The buffer that its read waits for. */
 void leat_fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer);
+
+enum leat_handled leat_fetch_frame(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_fetch_on_acked(struct leat_hosted *hosted);
+void leat_fetch_run_ready(struct leat_core *core);
+void leat_fetch_peer_closed(struct leat_peer *peer);
+void leat_fetch_undefer(struct leat_core *core);
+/** Others stand in line who have nothing under way: fetches that wait for data are answered, the oldest first. */
+void leat_fetch_give_way(struct leat_core *core);
+/** Answer what waits, with what there is. */
+void leat_fetch_stop(struct leat_core *core);
 
 #endif

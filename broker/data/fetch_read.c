@@ -2,6 +2,11 @@
 #include "broker/data/fetch.h"
 
 #include "base/assert.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lend.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
+#include "broker/net/hooks.h"
 
 static void fetch_begin_read(struct leat_fetch_read *read);
 static void fetch_read_here(struct leat_fetch_read *read);

@@ -2,6 +2,8 @@
 #include "broker/data/fetch.h"
 
 #include "base/assert.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
 
 static void fetch_unwatch(struct leat_fetch *fetch);
 

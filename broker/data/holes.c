@@ -1,7 +1,8 @@
 /* What a log lacks between the segments that are here. */
+#include "broker/data/holes.h"
 #include "base/diary.h"
+#include "broker/data/hosted.h"
 #include "broker/net/core.h"
-#include "broker/ownership/handover.h"
 
 bool leat_takeover_has_holes(struct leat_segment *const *segs, size_t count)
 {

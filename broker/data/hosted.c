@@ -5,7 +5,13 @@
 #include "base/bug.h"
 #include "base/diary.h"
 #include "base/mem.h"
+#include "broker/data/begun.h"
+#include "broker/data/holes.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
+#include "broker/net/hooks.h"
 
 static void hosted_on_dirty(void *owner, struct leat_log *log);
 static void hosted_on_acked(void *owner, struct leat_log *log);

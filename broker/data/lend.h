@@ -40,15 +40,6 @@ struct leat_lender {
     uint32_t count, free_count;
 };
 
-/* A connection's. */
-struct leat_borrower {
-    struct leat_list waits;       /* for a buffer: struct leat_buffer_wait */
-    struct leat_list line, rests; /* of its core */
-    uint64_t rest_bytes;
-    uint32_t
-        answer_bytes_max; /* it was slow: no answer of more, but for one batch; 0: it was not */
-};
-
 /* Somebody waits for a buffer, on behalf of a connection. */
 struct leat_buffer_wait {
     struct leat_list link;
@@ -59,13 +50,6 @@ struct leat_buffer_wait {
 
 leat_err leat_lender_init(struct leat_core *core, uint32_t buffer_count) LEAT_NODISCARD;
 void leat_lender_fini(struct leat_core *core);
-static inline void leat_borrower_init(struct leat_borrower *borrower)
-{
-    leat_list_init(&borrower->waits);
-    leat_list_init(&borrower->line);
-    leat_list_init(&borrower->rests);
-}
-
 /** A buffer of LEAT_DISK_BUFFER_BYTES, or NULL: others wait, or none is free. Thread: core, as of all of these. */
 void *leat_buffer_try(struct leat_core *core);
 /** Stand in line; one of each connection's waits is served in turn. wait: borrowed until on_buffer, or the end. */

@@ -8,6 +8,12 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/data/confirm.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lend.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
+#include "broker/net/call.h"
 
 /* ---- logs, one after the other ---- */
 

@@ -3,6 +3,8 @@
 #ifndef LEAT_BROKER_DATA_LOCATE_H
 #define LEAT_BROKER_DATA_LOCATE_H
 
+#include "broker/data/confirm.h"
+#include "broker/data/lend.h"
 #include "broker/net/core.h"
 
 /* Where the log begins and ends of whom a place was asked that it does not have. */
@@ -38,5 +40,7 @@ struct leat_locator {
 };
 /** The caller has set everything down to owner. Thread: core, as on_done. */
 void leat_locator_start(struct leat_locator *locator);
+
+void leat_call_locate(struct leat_peer *peer, const struct leat_frame *frame);
 
 #endif

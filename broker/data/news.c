@@ -7,13 +7,13 @@
 
 void leat_news_init(struct leat_core *core)
 {
-    leat_list_init(&core->news.items);
+    leat_list_init(&core->news->items);
     leat_news_turn_end(core);
 }
 
 void leat_news_turn_end(struct leat_core *core)
 {
-    core->news.left = LEAT_NEWS_WORK;
+    core->news->left = LEAT_NEWS_WORK;
 }
 
 static void news_go_on(struct leat_core *core);
@@ -22,14 +22,14 @@ static void news_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     (void)mail;
-    core->news.mailed = false;
+    core->news->mailed = false;
     news_go_on(core);
 }
 
 /* All that comes in one turn shares what there is for it: one CreateTopics brings the news of 256 streams at once. */
 static void news_go_on(struct leat_core *core)
 {
-    struct leat_news_line *line = &core->news;
+    struct leat_news_line *line = core->news;
     struct leat_list *link;
     if (line->inside) return;
     /* Who stops makes nothing more, and is not kept from its end. */
@@ -50,6 +50,6 @@ void leat_news_take(struct leat_core *core, struct leat_news *news,
                     bool (*step)(struct leat_news *news, struct leat_core *core, int32_t *left))
 {
     news->step = step;
-    leat_list_push_back(&core->news.items, &news->link);
+    leat_list_push_back(&core->news->items, &news->link);
     news_go_on(core);
 }

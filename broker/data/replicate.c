@@ -8,6 +8,9 @@
 #include "base/bug.h"
 #include "base/diary.h"
 #include "base/mem.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
 #include "broker/net/core.h"
 
 static void on_versions(void *owner, struct leat_primary *primary,
@@ -103,13 +106,13 @@ static leat_err open_backup(struct leat_core *core, const struct leat_rep_net *n
         .is_node = is_node,
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
-    return leat_backup_create(&options, &core->replicate.backup);
+    return leat_backup_create(&options, &core->replicate->backup);
 }
 
 leat_err leat_replicate_prepare(struct leat_core *core, struct leat_links_options *links)
 {
     struct leat_node *node = core->node;
-    struct leat_replicate *replicate = &core->replicate;
+    struct leat_replicate *replicate = core->replicate;
     struct leat_transport_sink_options options = {
         .env = core->env,
         .host = node->cores[0].env->rmem_host,
@@ -134,7 +137,7 @@ static uint64_t quiet_us(const struct leat_node_cluster *cluster)
 leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
 {
     struct leat_node *node = core->node;
-    struct leat_replicate *replicate = &core->replicate;
+    struct leat_replicate *replicate = core->replicate;
     const struct leat_member *self = leat_member_find(core, node->incarnation);
     LEAT_ASSERT(self != NULL); /* its own coming up was applied before */
     struct leat_transport_options transport = {
@@ -171,7 +174,7 @@ leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
 
 void leat_replicate_fini(struct leat_core *core)
 {
-    struct leat_replicate *replicate = &core->replicate;
+    struct leat_replicate *replicate = core->replicate;
     if (replicate->rep_link != NULL) leat_rep_link_destroy(&replicate->rep_link);
     if (replicate->primary != NULL) leat_primary_destroy(&replicate->primary);
     if (replicate->backup != NULL) leat_backup_destroy(&replicate->backup);
@@ -182,7 +185,7 @@ void leat_replicate_fini(struct leat_core *core)
 
 void leat_replicate_sink_fini(struct leat_core *core)
 {
-    if (core->replicate.sink != NULL) leat_transport_sink_destroy(&core->replicate.sink);
+    if (core->replicate->sink != NULL) leat_transport_sink_destroy(&core->replicate->sink);
 }
 
 /* SUBTLE: what was found of a log of this node's own, whose stream goes between the decision and here.
@@ -205,24 +208,24 @@ leat_err leat_replicate_take_found(struct leat_core *core)
     const struct leat_node *node = core->node;
     const struct leat_found *found = leat_store_found_replicas(node->store, &count);
     leat_err rc = LEAT_OK;
-    if (core->replicate.backup == NULL) return LEAT_OK;
+    if (core->replicate->backup == NULL) return LEAT_OK;
     for (size_t i = 0; rc == LEAT_OK && i < count; i++)
-        rc = leat_backup_take_found(core->replicate.backup, &found[i]);
+        rc = leat_backup_take_found(core->replicate->backup, &found[i]);
     for (size_t i = 0; rc == LEAT_OK && i < node->found_count; i++)
         if (node->fates[i].fate == LEAT_FATE_REPLICA)
-            rc = leat_backup_take_found(core->replicate.backup, &node->found[i]);
+            rc = leat_backup_take_found(core->replicate->backup, &node->found[i]);
         else if (is_gone_since(core, i))
-            rc =
-                leat_backup_take_own(core->replicate.backup, node->found[i].seg, node->incarnation);
+            rc = leat_backup_take_own(core->replicate->backup, node->found[i].seg,
+                                      node->incarnation);
     if (rc == LEAT_OK && !LEAT_BUG(DELETED_STAYS))
-        leat_backup_drop_deleted(core->replicate.backup, stream_is_deleted, core);
+        leat_backup_drop_deleted(core->replicate->backup, stream_is_deleted, core);
     return rc;
 }
 
 void leat_replicate_on_member(struct leat_core *core, const struct leat_member *member,
                               uint64_t before)
 {
-    struct leat_replicate *replicate = &core->replicate;
+    struct leat_replicate *replicate = core->replicate;
     struct leat_error error = {LEAT_OK, ""};
     if (replicate->primary == NULL || member->self) return;
     struct leat_rep_node node = rep_node(member);
@@ -248,7 +251,7 @@ void leat_replicate_on_member(struct leat_core *core, const struct leat_member *
 
 void leat_replicate_accounts(const struct leat_core *core, struct leat_msg_accounts *accounts)
 {
-    const struct leat_replicate *replicate = &core->replicate;
+    const struct leat_replicate *replicate = core->replicate;
     uint64_t (*cpu_ns)(void *ctx) = core->node->options.cluster.thread_cpu_ns;
     if (cpu_ns != NULL) accounts->cpu_cores_ns += cpu_ns(NULL);
     if (replicate->backup != NULL)
@@ -289,7 +292,7 @@ leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *
     struct leat_core *core = hosted->core;
     const struct leat_stream_settings *settings = &hosted->stream->desc->settings;
     *out_keeper = core->node->keeper;
-    if (core->replicate.primary == NULL || settings->copies <= 1) return LEAT_OK;
+    if (core->replicate->primary == NULL || settings->copies <= 1) return LEAT_OK;
     struct leat_primary_log_options options = {
         .ref = hosted->ref,
         .epoch = hosted->epoch,
@@ -301,7 +304,7 @@ leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *
         .unsure = hosted->unsure,
         .owner = hosted,
     };
-    leat_err rc = leat_primary_log_create(core->replicate.primary, &options, segs, seg_count,
+    leat_err rc = leat_primary_log_create(core->replicate->primary, &options, segs, seg_count,
                                           &hosted->copies);
     if (rc == LEAT_OK) *out_keeper = leat_primary_keeper(hosted->copies);
     return rc;
@@ -331,7 +334,7 @@ static void on_versions(void *owner, struct leat_primary *primary,
                         const struct leat_rep_version *rows, size_t count)
 {
     struct leat_core *core = owner;
-    struct leat_versions *versions = &core->replicate.versions;
+    struct leat_versions *versions = &core->replicate->versions;
     (void)primary;
     LEAT_ASSERT(versions->sent == NULL); /* one at a time */
     versions->rows = rows;
@@ -345,7 +348,7 @@ static void on_versions(void *owner, struct leat_primary *primary,
 static void versions_on_done(struct leat_coordinate *request)
 {
     struct leat_core *core = request->owner;
-    struct leat_versions *versions = &core->replicate.versions;
+    struct leat_versions *versions = &core->replicate->versions;
     if (request->rc != LEAT_OK) {
         const struct leat_log_ref *first = &request->logs[0];
         char others[48] = "";
@@ -361,7 +364,7 @@ static void versions_on_done(struct leat_coordinate *request)
 
 static void versions_send(struct leat_core *core)
 {
-    struct leat_versions *versions = &core->replicate.versions;
+    struct leat_versions *versions = &core->replicate->versions;
     struct leat_coordinate *request = &versions->request;
     size_t count = 0;
     const struct leat_rep_version *first = NULL;
@@ -376,7 +379,7 @@ static void versions_send(struct leat_core *core)
     if (first == NULL || versions->rc != LEAT_OK) {
         leat_mem_free(versions->sent);
         versions->sent = NULL;
-        leat_primary_versions_done(core->replicate.primary, versions->rc);
+        leat_primary_versions_done(core->replicate->primary, versions->rc);
         return;
     }
     memset(request, 0, sizeof *request);

@@ -1,6 +1,8 @@
 /* Logs of a core that stop with it, or go with their stream. */
 #include "base/assert.h"
+#include "broker/data/hosted.h"
 #include "broker/net/core.h"
+#include "broker/net/hooks.h"
 
 void leat_core_log_stopped(struct leat_core *core)
 {

@@ -1,6 +1,9 @@
 /* Whether a log that a request names is served here, on which core, and why not. */
 #include "broker/net/core.h"
 
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
+#include "broker/data/stream.h"
 #include "broker/net/heap.h"
 
 leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref)

@@ -6,7 +6,11 @@
  */
 #include <string.h>
 
+#include "broker/data/confirm.h"
+#include "broker/data/lookup.h"
 #include "broker/data/news.h"
+#include "broker/data/seek.h"
+#include "broker/data/stream.h"
 #include "broker/net/core.h"
 
 /* ---- catching up ---- */

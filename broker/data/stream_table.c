@@ -3,6 +3,9 @@
 
 #include "base/crc32c.h"
 #include "base/mem.h"
+#include "broker/data/begun.h"
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
 #include "broker/net/core.h"
 
 static void streams_grow(struct leat_core *core)

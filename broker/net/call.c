@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/net/call.h"
 #include "broker/net/core.h"
 
 static void call_turn_away(struct leat_peer *peer, const struct leat_frame *frame, leat_err code,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/net/call.h"
 #include "broker/net/core.h"
 #include "broker/net/members.h"
 

@@ -51,6 +51,8 @@ uint32_t leat_member_cores(const struct leat_core *core, uint64_t incarnation);
 /** "node-2 (10.0.0.2:7700)", or what is known of that incarnation; for sentences. */
 void leat_member_words(const struct leat_core *core, uint64_t incarnation, char *out,
                        size_t capacity);
+/** Is no node away that is expected back? */
+bool leat_all_nodes_up(const struct leat_core *core);
 /** Let the owner answer. control: copied. The call is ended by this, now or later. */
 void leat_call_forward(struct leat_call *call, uint64_t owner, const uint8_t *control,
                        uint32_t control_bytes);
@@ -78,5 +80,8 @@ enum {
     LEAT_FORWARD_US_MAX = 45 * 1000 * 1000, /* joining a consumer set may take that long */
     LEAT_MEMBER_TIMERS = LEAT_LINKS_TIMERS,
 };
+
+/** The core of this node that a log of its own lives on. */
+uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs);
 
 #endif

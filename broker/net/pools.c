@@ -1,6 +1,6 @@
 /* How many structs for requests a core has, and their memory. */
-#include "broker/data/append.h"
-#include "broker/data/fetch.h"
+#include "broker/net/budget.h"
+#include "broker/net/core.h"
 
 enum {
     MIB = 1024 * 1024,
@@ -12,14 +12,12 @@ static const struct {
     size_t bytes;
     uint32_t most, least; /* 0: leat_node_structs() says how many */
 } stocks[] = {
-    {offsetof(struct leat_core, append_pool), sizeof(struct leat_append_request),
-     LEAT_CORE_APPENDS_MAX, 0},
-    {offsetof(struct leat_core, part_pool), sizeof(struct leat_append_part), LEAT_CORE_PARTS_MAX,
-     0},
+    {offsetof(struct leat_core, append_pool), LEAT_APPEND_REQUEST_BYTES, LEAT_CORE_APPENDS_MAX, 0},
+    {offsetof(struct leat_core, part_pool), LEAT_APPEND_PART_BYTES, LEAT_CORE_PARTS_MAX, 0},
     {offsetof(struct leat_core, fetch_pool), LEAT_FETCH_STRUCT_BYTES, LEAT_CORE_FETCHES_MAX, 0},
-    {offsetof(struct leat_core, item_pool), sizeof(struct leat_fetch_item),
-     LEAT_CORE_FETCH_ITEMS_MAX, LEAT_CORE_FETCH_ITEMS_MIN},
-    {offsetof(struct leat_core, read_pool), sizeof(struct leat_fetch_read), LEAT_CORE_READS_MAX,
+    {offsetof(struct leat_core, item_pool), LEAT_FETCH_ITEM_BYTES, LEAT_CORE_FETCH_ITEMS_MAX,
+     LEAT_CORE_FETCH_ITEMS_MIN},
+    {offsetof(struct leat_core, read_pool), LEAT_FETCH_READ_BYTES, LEAT_CORE_READS_MAX,
      LEAT_CORE_READS_MIN},
 };
 

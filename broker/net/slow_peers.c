@@ -2,6 +2,7 @@
  * or of time. */
 #include "base/diary.h"
 #include "broker/net/core.h"
+#include "broker/net/hooks.h"
 
 bool leat_peer_is_slow(struct leat_peer *peer)
 {

@@ -34,6 +34,15 @@ enum {
     LEAT_STOCK_WAIT_US = 10 * 1000 * 1000, /* so long a connection's only request waits: closed */
 };
 
+/* Structs of requests, whose layout is data/'s: how large they are, for who reckons with a core's memory. */
+enum {
+    LEAT_APPEND_REQUEST_BYTES = 296,
+    LEAT_APPEND_PART_BYTES = 104,
+    LEAT_FETCH_STRUCT_BYTES = 768, /* struct leat_fetch, to where its last member has no use */
+    LEAT_FETCH_ITEM_BYTES = 248,
+    LEAT_FETCH_READ_BYTES = 4488,
+};
+
 struct leat_stock {
     void *block;
     void *free; /* the first word of a free element points at the next */
@@ -101,5 +110,9 @@ void leat_stocks_wanted(struct leat_core *core, struct leat_wanted *out_wanted);
 bool leat_wanted_of(struct leat_wanted *wanted, struct leat_sharer *sharer, uint32_t count);
 /** Once a second: whose only request has waited too long. */
 void leat_stocks_tick(struct leat_core *core);
+
+/** pools.c: the stock number i of a core, with the size of its structs and how many it has. NULL: there are no more. */
+struct leat_stock *leat_core_stock(struct leat_core *core, size_t i, size_t *out_bytes,
+                                   uint32_t *out_count);
 
 #endif

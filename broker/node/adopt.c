@@ -5,7 +5,14 @@
 #include "base/bug.h"
 #include "base/diary.h"
 #include "base/mem.h"
+#include "broker/data/begun.h"
+#include "broker/data/holes.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
 #include "broker/net/core.h"
+#include "broker/node/bringup.h"
+#include "broker/node/walk.h"
 #include "broker/ownership/handover.h"
 
 bool leat_adopt_awaits_tail(const struct leat_node *node, const struct leat_stream *stream,

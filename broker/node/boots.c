@@ -9,6 +9,7 @@
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "broker/net/core.h"
+#include "broker/node/bringup.h"
 
 /* Within the first sector: it is the old one or the new one, never mixed. */
 struct boots {

@@ -10,6 +10,10 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/admin/administer.h"
+#include "broker/data/replicate.h"
+#include "broker/node/bringup.h"
+#include "broker/node/native.h"
+#include "broker/node/walk.h"
 
 static void up_deliver_join(void *actor, struct leat_mail *mail);
 static void up_deliver_joined(void *actor, struct leat_mail *mail);

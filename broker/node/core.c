@@ -1,14 +1,26 @@
 /* A core as an actor: what it owns, and what happens when a turn ends. */
 #include "broker/net/core.h"
 
+#include "broker/admin/calls.h"
 #include "broker/admin/places.h"
 #include "broker/data/append.h"
+#include "broker/data/confirm.h"
 #include "broker/data/fetch.h"
 
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/diary.h"
 #include "base/mem.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lend.h"
+#include "broker/data/news.h"
+#include "broker/data/replicate.h"
+#include "broker/data/stream.h"
+#include "broker/node/bringup.h"
+#include "broker/node/stop.h"
+#include "broker/node/walk.h"
+#include "broker/ownership/handover.h"
+#include "broker/ownership/move.h"
 
 static void core_on_wake(void *actor);
 static void core_on_turn_end(void *actor);
@@ -21,6 +33,40 @@ const struct leat_actor_ops leat_core_actor = {core_on_wake, core_on_turn_end};
 /* ---- life ---- */
 
 enum { OWN_FETCHES_MAX = LEAT_PEER_OWN_BYTES / LEAT_FETCH_STRUCT_BYTES + 1 };
+
+/* What the modules above net/ keep of a core. */
+struct core_parts {
+    struct leat_replicate replicate;
+    struct leat_confirmer confirmer;
+    struct leat_lender lender;
+    struct leat_news_line news;
+    struct leat_missing missing;
+    struct leat_placer placer;
+    struct leat_takeovers takeovers;
+    struct leat_mends mends;
+    struct leat_movers movers;
+};
+
+static leat_err parts_init(struct leat_core *core)
+{
+    struct core_parts *parts = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *parts);
+    if (parts == NULL) return LEAT_E_NO_MEMORY;
+    core->replicate = &parts->replicate;
+    core->confirmer = &parts->confirmer;
+    core->lender = &parts->lender;
+    core->news = &parts->news;
+    core->missing = &parts->missing;
+    core->placer = &parts->placer;
+    core->takeovers = &parts->takeovers;
+    core->mends = &parts->mends;
+    core->movers = &parts->movers;
+    return LEAT_OK;
+}
+
+static void parts_fini(struct leat_core *core)
+{
+    leat_mem_free(LEAT_CONTAINER(core->replicate, struct core_parts, replicate));
+}
 
 static leat_err stocks_init(struct leat_core *core)
 {
@@ -41,6 +87,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
 {
     core->node = node;
     core->index = index;
+    if (parts_init(core) != LEAT_OK) return LEAT_E_NO_MEMORY;
     core->env = env;
     core->net = env->net;
     core->closed_sum.what = "connections were refused or closed";
@@ -116,6 +163,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
 
 void leat_core_fini(struct leat_core *core)
 {
+    if (core->replicate == NULL) return; /* there was no memory for anything */
     leat_takeovers_fini(core);
     leat_mends_fini(core);
     leat_movers_fini(core);
@@ -146,6 +194,7 @@ void leat_core_fini(struct leat_core *core)
     leat_unpack_fini(core);
     leat_lender_fini(core);
     if (core->link_peer.sharer != NULL) leat_sharer_leave(core, core->link_peer.sharer);
+    parts_fini(core);
 }
 
 /* ---- events ---- */

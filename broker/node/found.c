@@ -4,7 +4,10 @@
 
 #include "base/diary.h"
 #include "base/mem.h"
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
 #include "broker/net/core.h"
+#include "broker/node/bringup.h"
 #include "coordinator/metadata/tail.h"
 
 /* An operator who accepts a loss has them jump to a multiple of it: docs/recovery.md */

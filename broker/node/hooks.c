@@ -1,6 +1,13 @@
 /* Who does what parts below tell of. */
+#include "broker/net/hooks.h"
+#include "broker/admin/calls.h"
+#include "broker/data/append.h"
 #include "broker/data/fetch.h"
 #include "broker/net/core.h"
+#include "broker/node/bringup.h"
+#include "broker/node/native.h"
+#include "broker/node/walk.h"
+#include "broker/ownership/move.h"
 #include "broker/ownership/takeover.h"
 
 const struct leat_core_hooks leat_core_hooks = {

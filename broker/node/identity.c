@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "broker/net/core.h"
+#include "broker/node/bringup.h"
 
 struct identity {
     char magic[8];

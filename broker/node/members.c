@@ -7,7 +7,9 @@
 #include "base/assert.h"
 #include "base/diary.h"
 #include "base/mem.h"
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
+#include "broker/net/hooks.h"
 
 static void member_open_link(struct leat_member *member);
 static void member_close_link(struct leat_member *member);

@@ -6,7 +6,12 @@
 #include "base/bytes.h"
 #include "base/diary.h"
 #include "base/mem.h"
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
+#include "broker/node/bringup.h"
+#include "broker/node/hooks.h"
+#include "broker/node/walk.h"
+#include "broker/ownership/collect.h"
 
 static leat_err node_open_parts(struct leat_node *node, struct leat_error *error);
 static void node_on_coordinator_ready(void *owner);
@@ -275,7 +280,7 @@ static void node_on_evict_wanted(void *actor, struct leat_segment *seg)
     const struct leat_core *core = actor;
     if (!is_at_home(core, seg)) return; /* told again when memory is short again */
     if (seg->role == LEAT_SEGMENT_REPLICA)
-        leat_backup_on_evict_wanted(core->replicate.backup, seg);
+        leat_backup_on_evict_wanted(core->replicate->backup, seg);
     else
         leat_log_on_evict_wanted(seg->log_pointer, seg);
 }
@@ -286,7 +291,7 @@ static void node_on_flushed(void *actor, struct leat_segment *seg)
     if (!is_at_home(core, seg))
         seg->flushed = true;
     else if (seg->role == LEAT_SEGMENT_REPLICA)
-        leat_backup_on_flushed(core->replicate.backup, seg);
+        leat_backup_on_flushed(core->replicate->backup, seg);
     else
         leat_log_on_flushed(seg->log_pointer, seg);
 }
@@ -297,7 +302,7 @@ static void node_on_damaged(void *actor, struct leat_segment *seg)
     if (!is_at_home(core, seg))
         seg->rotten = true; /* whoever gets it sees to it */
     else if (seg->role == LEAT_SEGMENT_REPLICA)
-        leat_backup_on_damaged(core->replicate.backup, seg);
+        leat_backup_on_damaged(core->replicate->backup, seg);
     else
         leat_log_on_damaged(seg->log_pointer, seg, true);
 }

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "broker/net/core.h"
+#include "broker/node/bringup.h"
 
 leat_err leat_node_file_write(struct leat_node *node, const char *name, struct leat_file *file,
                               uint8_t *block, const void *content, size_t bytes,

@@ -1,7 +1,9 @@
 /* A node stops: its cores one after the other, each its logs; then all is flushed. */
+#include "broker/node/stop.h"
 #include "base/assert.h"
 #include "base/diary.h"
 #include "broker/data/fetch.h"
+#include "broker/data/hosted.h"
 #include "broker/net/core.h"
 
 static void stop_deliver_core(void *actor, struct leat_mail *mail);

@@ -11,7 +11,15 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/admin/places.h"
+#include "broker/data/begun.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/news.h"
+#include "broker/data/replicate.h"
+#include "broker/data/stream.h"
 #include "broker/net/core.h"
+#include "broker/node/walk.h"
+#include "broker/ownership/handover.h"
 
 struct walk {
     struct leat_mail mail;
@@ -255,21 +263,21 @@ static void logs_make(struct leat_core *core, struct leat_stream *stream)
 /* Of one stream. false: some of it is left. */
 static bool missing_make(struct leat_core *core, struct leat_stream *stream, int32_t *left)
 {
-    if (core->missing.at == 0) {
+    if (core->missing->at == 0) {
         const bool comes = stream->logs_missing && !stream->published; /* or goes */
         if (comes) core->logs_missing = true;
         if (comes || !stream->logs_missing) {
             *left -= 1;
             return true;
         }
-        core->missing.told = true;
+        core->missing->told = true;
         stream->logs_missing = false;
     }
-    for (; core->missing.at < log_count(stream); core->missing.at++) {
+    for (; core->missing->at < log_count(stream); core->missing->at++) {
         if (*left <= 0) return false;
-        *left -= log_make(core, stream, log_at(stream, core->missing.at), core->missing.told);
+        *left -= log_make(core, stream, log_at(stream, core->missing->at), core->missing->told);
     }
-    core->missing.at = 0;
+    core->missing->at = 0;
     return true;
 }
 
@@ -277,27 +285,27 @@ static bool missing_make(struct leat_core *core, struct leat_stream *stream, int
 static bool missing_step(struct leat_news *news, struct leat_core *core, int32_t *left)
 {
     (void)news;
-    while (core->missing.bucket <= core->stream_mask) {
-        struct leat_stream *it = core->missing.stream;
-        if (it == NULL) it = core->streams_by_id[core->missing.bucket];
+    while (core->missing->bucket <= core->stream_mask) {
+        struct leat_stream *it = core->missing->stream;
+        if (it == NULL) it = core->streams_by_id[core->missing->bucket];
         for (; it != NULL; it = it->by_id_next) {
-            core->missing.stream = it;
+            core->missing->stream = it;
             if (*left <= 0 || !missing_make(core, it, left)) return false;
         }
-        core->missing.stream = NULL;
-        core->missing.bucket++;
+        core->missing->stream = NULL;
+        core->missing->bucket++;
     }
-    core->missing.under_way = false;
+    core->missing->under_way = false;
     return true;
 }
 
 void leat_walk_make_missing(struct leat_core *core)
 {
-    if (!core->logs_missing || core->stopping || core->missing.under_way) return;
+    if (!core->logs_missing || core->stopping || core->missing->under_way) return;
     core->logs_missing = false;
-    core->missing.under_way = true;
-    core->missing.bucket = 0;
-    leat_news_take(core, &core->missing.news, missing_step);
+    core->missing->under_way = true;
+    core->missing->bucket = 0;
+    leat_news_take(core, &core->missing->news, missing_step);
 }
 
 /* SUBTLE: what comes to this node while it comes up is in no decision. (1) The coordinators decide
@@ -410,8 +418,8 @@ static void delete_begin(const struct walk *walk, struct leat_core *core, int32_
             *left -= (int32_t)(leat_sets_on_stream_deleted(home->sets, walk->stream_id) /
                                LEAT_NEWS_SET_ROWS);
     }
-    if (core->replicate.backup != NULL)
-        leat_backup_stream_deleted(core->replicate.backup, walk->stream_id);
+    if (core->replicate->backup != NULL)
+        leat_backup_stream_deleted(core->replicate->backup, walk->stream_id);
     struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
     if (stream == NULL) return;
     /* Dropping many segments takes the store a while: it goes on behind the answer. No request

@@ -4,6 +4,10 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "broker/data/lookup.h"
+#include "broker/data/replicate.h"
+#include "broker/data/stream.h"
+#include "broker/net/call.h"
 #include "broker/net/core.h"
 #include "broker/ownership/handover.h"
 #include "coordinator/metadata/tail.h"
@@ -81,7 +85,7 @@ static void look_here(struct leat_core *core, struct leat_log_ref ref, uint64_t 
                       struct leat_below_found *found)
 {
     struct look look = {segment, found};
-    leat_backup_each(core->replicate.backup, &ref, false, look_see, &look);
+    leat_backup_each(core->replicate->backup, &ref, false, look_see, &look);
 }
 
 /* ---- asking ---- */
@@ -199,7 +203,7 @@ static void call_deliver_replicas(void *actor, struct leat_mail *mail)
 {
     struct below_call *below = LEAT_CONTAINER(mail, struct below_call, call.mail);
     struct leat_core *core = actor;
-    if (!core->node->up || core->stopping || core->replicate.backup == NULL)
+    if (!core->node->up || core->stopping || core->replicate->backup == NULL)
         below->rc = LEAT_E_STARTING;
     else if (leat_takeover_is_under_way(core, below->ref))
         below->rc = LEAT_E_AGAIN;

@@ -6,6 +6,7 @@
 #define LEAT_BROKER_OWNERSHIP_BELOW_H
 
 #include "broker/net/members.h"
+#include "broker/net/peer.h"
 
 enum { LEAT_BELOW_CANDIDATES_MAX = 4, LEAT_BELOW_BYTES_MAX = 48 };
 
@@ -47,5 +48,7 @@ void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t e
 struct leat_extent leat_below_best(const struct leat_below_found *found);
 /** No node gives that one out: the next best. False: there is none. */
 bool leat_below_pass(struct leat_below_found *found);
+
+void leat_call_below(struct leat_peer *peer, const struct leat_frame *frame);
 
 #endif

@@ -3,7 +3,10 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/data/hosted.h"
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
+#include "broker/net/hooks.h"
 
 /* ---- giving up ---- */
 
@@ -22,7 +25,8 @@ static void give_up_deliver(void *actor, struct leat_mail *mail)
     struct leat_list *link;
     while ((link = leat_list_pop_front(&give_up->segs)) != NULL) {
         struct leat_segment *seg = LEAT_CONTAINER(link, struct leat_segment, by_log);
-        leat_err rc = leat_backup_take_own(core->replicate.backup, seg, give_up->node->incarnation);
+        leat_err rc =
+            leat_backup_take_own(core->replicate->backup, seg, give_up->node->incarnation);
         /* A few bytes each. Without them the segment would be nobody's until the next start. */
         LEAT_ASSERT(rc == LEAT_OK);
     }

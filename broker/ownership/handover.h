@@ -12,6 +12,7 @@
 #ifndef LEAT_BROKER_OWNERSHIP_HANDOVER_H
 #define LEAT_BROKER_OWNERSHIP_HANDOVER_H
 
+#include "broker/data/begun.h"
 #include "coordinator/coordinator.h"
 #include "multilog/log.h"
 #include "replication/replication.h"
@@ -21,9 +22,6 @@ struct leat_hosted;
 struct leat_stream;
 
 enum {
-    LEAT_OLDER_TICKS = 5, /* segments that were on no node are looked for again after so many */
-    LEAT_OLDER_READ_US = 1000 * 1000, /* ... and when one of them is read, at most this often */
-    LEAT_OLDER_READ_TICKS = 10,       /* a read waits for older segments for so many */
     LEAT_TAKEOVER_TICK_US = 20 * 1000,
     LEAT_TAKEOVER_OLDER_MAX = 8,                /* logs whose older segments come at one time */
     LEAT_TAKEOVER_MISSING_US = 3 * 1000 * 1000, /* one that is on no node: looked for so long */
@@ -31,26 +29,6 @@ enum {
     /* The same when all are up: who had it may not have heard of it yet, or have a full disk. */
     LEAT_TAKEOVER_NOWHERE_US = 15 * 1000 * 1000,
 };
-
-/* Logs of a stream that have begun, as the coordinator's tables say; shared by reference count,
- * immutable. */
-struct leat_begun_log {
-    struct leat_log_ref ref;
-    struct leat_epoch epoch;
-    struct leat_log_record record;
-};
-struct leat_begun {
-    _Atomic uint32_t refs;
-    size_t count;
-    struct leat_begun_log rows[]; /* ascending */
-};
-/** Of the streamlets that this incarnation owns; NULL: none has begun. Thread: coordinator. */
-struct leat_begun *leat_begun_of(const struct leat_coordinator *coordinator,
-                                 const struct leat_stream_desc *desc, uint64_t incarnation);
-struct leat_begun *leat_begun_ref(struct leat_begun *begun);
-void leat_begun_unref(struct leat_begun *begun);
-const struct leat_begun_log *leat_begun_find(const struct leat_begun *begun,
-                                             struct leat_log_ref ref);
 
 /* What core 0 has under way. */
 struct leat_takeovers {
@@ -75,12 +53,6 @@ bool leat_takeover_goes_on(const struct leat_hosted *hosted) LEAT_NODISCARD;
 /** All places were looked at, and what is still missing is on no node that is up. front: nothing is in front.
  * Whether nothing is missing any more. */
 bool leat_takeover_pass_over(struct leat_hosted *hosted, bool front);
-/** Ids are missing between these. */
-bool leat_takeover_has_holes(struct leat_segment *const *segs, size_t count) LEAT_NODISCARD;
-/** Of which segments a log that is made with these can't say whether they are its own. Thread: its core. */
-struct leat_segment_range leat_takeover_unsure(const struct leat_hosted *hosted,
-                                               struct leat_segment *const *segs, size_t count,
-                                               const struct leat_log_tail *tail) LEAT_NODISCARD;
 /** Is that log, or a segment of it, on its way to a core of this node? Thread: core 0. */
 bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref);
 /* Closed segments of which this node's file has other bytes than it should: those of another node's copy
@@ -106,8 +78,6 @@ leat_err leat_mend_ask(const struct leat_hosted *hosted,
                        const struct leat_segment *seg) LEAT_NODISCARD;
 /** Pull from any other node that is up. Thread: core 0, as for the next. */
 void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull);
-/** Is no node away that is expected back? */
-bool leat_all_nodes_up(const struct leat_core *core);
 /** Its streamlet is another's (or this node's own under another epoch): the log goes. Thread: its
  * core. */
 void leat_hosted_give_up(struct leat_hosted *hosted);

@@ -13,6 +13,9 @@
 #include "base/bytes.h"
 #include "base/diary.h"
 #include "base/mem.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/ownership/handover.h"
 
@@ -60,11 +63,11 @@ static void back_deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct leat_mend *mend = LEAT_CONTAINER(mail, struct leat_mend, mail);
     uint64_t now_us = leat_core_now(core);
-    LEAT_ASSERT(core->mends.going == mend);
-    core->mends.going = NULL;
+    LEAT_ASSERT(core->mends->going == mend);
+    core->mends->going = NULL;
     leat_mem_free(mend->bytes_raw);
     mend->bytes_raw = mend->bytes = NULL;
-    core->mends.next_us =
+    core->mends->next_us =
         now_us + (uint64_t)mend->extent.bytes * 1000 * 1000 / LEAT_MEND_BYTES_PER_SECOND;
     uint64_t pause_us = mend->refused ? LEAT_MEND_REFUSED_US
                         : mend->away  ? LEAT_MEND_AWAY_US
@@ -209,9 +212,9 @@ static void fetch_start(struct leat_core *core, struct leat_mend *mend)
     if (LEAT_BUG(MEND_UNCHECKED)) mend->pull.extent.crc = 0; /* whatever it is */
     leat_pull_from_all(core, &mend->pull);
     mend->away = !leat_all_nodes_up(core);
-    leat_err rc = leat_backup_pull(core->replicate.backup, &mend->pull);
+    leat_err rc = leat_backup_pull(core->replicate->backup, &mend->pull);
     if (rc == LEAT_OK) {
-        core->mends.going = mend;
+        core->mends->going = mend;
         return;
     }
     leat_mem_free(mend->bytes_raw);
@@ -221,15 +224,16 @@ static void fetch_start(struct leat_core *core, struct leat_mend *mend)
 static void mends_step(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
-    bool ready = core->replicate.backup != NULL && !core->stopping && now_us >= core->mends.next_us;
-    LEAT_LIST_EACH(&core->mends.all, it)
+    bool ready =
+        core->replicate->backup != NULL && !core->stopping && now_us >= core->mends->next_us;
+    LEAT_LIST_EACH(&core->mends->all, it)
     {
         struct leat_mend *mend = LEAT_CONTAINER(it, struct leat_mend, link);
-        if (!ready || core->mends.going != NULL) break;
+        if (!ready || core->mends->going != NULL) break;
         if (now_us >= mend->again_us) fetch_start(core, mend);
     }
-    if (!leat_list_empty(&core->mends.all))
-        leat_timer_start(&core->timers, &core->mends.timer, LEAT_TAKEOVER_TICK_US);
+    if (!leat_list_empty(&core->mends->all))
+        leat_timer_start(&core->timers, &core->mends->timer, LEAT_TAKEOVER_TICK_US);
 }
 
 static void on_timer(struct leat_timer *timer)
@@ -243,7 +247,7 @@ static void others_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     struct leat_mend *mend = LEAT_CONTAINER(mail, struct leat_mend, mail);
-    leat_list_push_back(&core->mends.all, &mend->link);
+    leat_list_push_back(&core->mends->all, &mend->link);
     mends_step(core);
 }
 
@@ -311,12 +315,12 @@ leat_err leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segme
 
 void leat_mends_init(struct leat_core *core)
 {
-    leat_list_init(&core->mends.all);
-    core->mends.timer = (struct leat_timer){.on_expired = on_timer, .owner = core};
+    leat_list_init(&core->mends->all);
+    core->mends->timer = (struct leat_timer){.on_expired = on_timer, .owner = core};
 }
 
 void leat_mends_fini(struct leat_core *core)
 {
-    LEAT_LIST_EACH(&core->mends.all, it)
+    LEAT_LIST_EACH(&core->mends->all, it)
     mend_free(LEAT_CONTAINER(it, struct leat_mend, link));
 }

@@ -9,7 +9,14 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/admin/streams.h"
+#include "broker/data/call_find.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/seek.h"
+#include "broker/data/stream.h"
+#include "broker/net/call.h"
 #include "broker/net/core.h"
+#include "replication/replication.h"
 #include "wire/message_cluster.h"
 
 enum {
@@ -32,7 +39,7 @@ static void mover_end(struct leat_mover *mover, leat_err rc, const char *text)
     if (rc != LEAT_OK) leat_error_set(&mover->error, rc, "%s", text);
     leat_timer_stop(&core->timers, &mover->timer);
     leat_list_remove(&mover->link);
-    core->movers.count--;
+    core->movers->count--;
     leat_mem_free(mover->parts);
     leat_mem_free(mover->refs);
     leat_mem_free(mover->tails);
@@ -339,7 +346,7 @@ static void mover_deliver(void *actor, struct leat_mail *mail)
     struct leat_mover *mover = LEAT_CONTAINER(mail, struct leat_mover, mail);
     struct leat_core *core = actor;
     const struct leat_stream *stream = leat_stream_find(core, mover->stream);
-    if (core->movers.count > LEAT_MOVERS_MAX) {
+    if (core->movers->count > LEAT_MOVERS_MAX) {
         mover_end(mover, LEAT_E_AGAIN, "too many streamlets are on their way: try again");
         return;
     }
@@ -347,7 +354,7 @@ static void mover_deliver(void *actor, struct leat_mail *mail)
         mover_end(mover, LEAT_E_UNKNOWN_LOG, "there is no such streamlet");
         return;
     }
-    LEAT_LIST_EACH(&core->movers.all, it)
+    LEAT_LIST_EACH(&core->movers->all, it)
     {
         const struct leat_mover *other = LEAT_CONTAINER(it, const struct leat_mover, link);
         if (other == mover || other->stream != mover->stream ||
@@ -381,8 +388,8 @@ void leat_mover_start(struct leat_core *core, struct leat_mover *mover)
     mover->ask_until_us = 0;
     mover->timer = (struct leat_timer){.owner = mover};
     leat_list_init(&mover->link);
-    leat_list_push_back(&core->movers.all, &mover->link);
-    core->movers.count++;
+    leat_list_push_back(&core->movers->all, &mover->link);
+    core->movers->count++;
     leat_core_mail(core, 0, &mover->mail, mover_deliver);
 }
 
@@ -529,12 +536,12 @@ static void drain_on_done(struct leat_mover *mover)
     if (rc != LEAT_OK && rc != LEAT_E_AGAIN)
         leat_diary_warn("drained, but stream %u, streamlet %u stays for now: %s", mover->stream,
                         mover->streamlet, mover->error.text);
-    core->movers.drain = NULL;
+    core->movers->drain = NULL;
     leat_mem_free(mover);
     if (rc == LEAT_OK)
         drain_next(core);
     else
-        core->movers.drain_ticks = DRAIN_PAUSE_TICKS;
+        core->movers->drain_ticks = DRAIN_PAUSE_TICKS;
 }
 
 static void drain_next(struct leat_core *core)
@@ -550,28 +557,28 @@ static void drain_next(struct leat_core *core)
     mover->streamlet = streamlet;
     snprintf(mover->target, sizeof mover->target, "%s", target->info.name);
     mover->on_done = drain_on_done;
-    core->movers.drain = mover;
+    core->movers->drain = mover;
     leat_mover_start(core, mover);
 }
 
 void leat_movers_tick(struct leat_core *core)
 {
-    if (core->index != 0 || core->members.links == NULL || core->movers.drain != NULL) return;
-    if (core->movers.drain_ticks > 0)
-        core->movers.drain_ticks--;
+    if (core->index != 0 || core->members.links == NULL || core->movers->drain != NULL) return;
+    if (core->movers->drain_ticks > 0)
+        core->movers->drain_ticks--;
     else
         drain_next(core);
 }
 
 void leat_movers_init(struct leat_core *core)
 {
-    leat_list_init(&core->movers.all);
+    leat_list_init(&core->movers->all);
 }
 
 void leat_movers_fini(struct leat_core *core)
 {
     /* The core runs no more; those that calls wait for go with their calls. */
-    LEAT_LIST_EACH(&core->movers.all, it)
+    LEAT_LIST_EACH(&core->movers->all, it)
     {
         struct leat_mover *mover = LEAT_CONTAINER(it, struct leat_mover, link);
         leat_list_remove(&mover->link);
@@ -580,6 +587,6 @@ void leat_movers_fini(struct leat_core *core)
         leat_mem_free(mover->refs);
         leat_mem_free(mover->tails);
     }
-    leat_mem_free(core->movers.drain);
-    core->movers.drain = NULL;
+    leat_mem_free(core->movers->drain);
+    core->movers->drain = NULL;
 }

@@ -17,6 +17,7 @@
 
 #include "base/list.h"
 #include "base/timer.h"
+#include "broker/net/peer.h"
 #include "coordinator/coordinator.h"
 #include "multilog/log.h"
 
@@ -84,5 +85,7 @@ void leat_movers_tick(struct leat_core *core);
 void leat_mover_start(struct leat_core *core, struct leat_mover *mover);
 /** Its log has gone while it was drained. Thread: the log's core. */
 void leat_move_part_gone(struct leat_move_part *part);
+
+void leat_call_streamlet_move(struct leat_peer *peer, const struct leat_frame *frame);
 
 #endif

@@ -12,7 +12,19 @@
 #include "base/bytes.h"
 #include "base/diary.h"
 #include "base/mem.h"
+#include "broker/data/begun.h"
+#include "broker/data/call_find.h"
+#include "broker/data/holes.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/replicate.h"
+#include "broker/data/route.h"
+#include "broker/data/seek.h"
+#include "broker/data/stream.h"
+#include "broker/net/call.h"
 #include "broker/net/core.h"
+#include "broker/ownership/handover.h"
+#include "broker/ownership/recover.h"
 
 struct recover_call {
     struct leat_call call;

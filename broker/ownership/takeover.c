@@ -3,6 +3,10 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/data/begun.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/replicate.h"
 
 static void takeovers_step(struct leat_core *core);
 
@@ -12,15 +16,15 @@ static void kick_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     (void)mail;
-    core->takeovers.kicked = false;
+    core->takeovers->kicked = false;
     takeovers_step(core);
 }
 
 void takeover_kick(struct leat_core *core)
 {
-    if (core->takeovers.kicked) return;
-    core->takeovers.kicked = true;
-    leat_core_mail(core, 0, &core->takeovers.kick, kick_deliver);
+    if (core->takeovers->kicked) return;
+    core->takeovers->kicked = true;
+    leat_core_mail(core, 0, &core->takeovers->kick, kick_deliver);
 }
 
 static void on_timer(struct leat_timer *timer)
@@ -36,7 +40,7 @@ void takeover_pause(struct leat_takeover *takeover, uint64_t us)
 
 void takeover_free(struct leat_takeover *takeover)
 {
-    LEAT_LIST_EACH(&takeover_core(takeover)->takeovers.all, it)
+    LEAT_LIST_EACH(&takeover_core(takeover)->takeovers->all, it)
     {
         struct leat_takeover *next = LEAT_CONTAINER(it, struct leat_takeover, link);
         if (next == takeover || !leat_log_ref_equal(next->ref, takeover->ref)) continue;
@@ -58,10 +62,10 @@ static void takeovers_step(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
     unsigned older = 0;
-    LEAT_LIST_EACH(&core->takeovers.all, it)
+    LEAT_LIST_EACH(&core->takeovers->all, it)
     {
         struct leat_takeover *takeover = LEAT_CONTAINER(it, struct leat_takeover, link);
-        bool ready = !takeover->busy && !core->stopping && core->replicate.backup != NULL;
+        bool ready = !takeover->busy && !core->stopping && core->replicate->backup != NULL;
         if (takeover->over && ready && !takeover->behind && takeover_seg_back(takeover)) {
             takeover_free(takeover);
             continue;
@@ -75,8 +79,8 @@ static void takeovers_step(struct leat_core *core)
         else
             takeover_get(core, takeover);
     }
-    if (!leat_list_empty(&core->takeovers.all))
-        leat_timer_start(&core->timers, &core->takeovers.timer, LEAT_TAKEOVER_TICK_US);
+    if (!leat_list_empty(&core->takeovers->all))
+        leat_timer_start(&core->timers, &core->takeovers->timer, LEAT_TAKEOVER_TICK_US);
 }
 
 /* ---- asking ---- */
@@ -90,7 +94,7 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
-    LEAT_LIST_EACH(&core->takeovers.all, it)
+    LEAT_LIST_EACH(&core->takeovers->all, it)
     {
         struct leat_takeover *other = LEAT_CONTAINER(it, struct leat_takeover, link);
         if (!leat_log_ref_equal(other->ref, takeover->ref)) continue;
@@ -106,7 +110,7 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
         return;
     }
     takeover->since_us = leat_core_now(core);
-    leat_list_push_back(&core->takeovers.all, &takeover->link);
+    leat_list_push_back(&core->takeovers->all, &takeover->link);
     takeover_kick(core);
 }
 
@@ -161,12 +165,12 @@ void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log 
 
 void leat_takeovers_init(struct leat_core *core)
 {
-    leat_list_init(&core->takeovers.all);
-    core->takeovers.timer = (struct leat_timer){.on_expired = on_timer, .owner = core};
+    leat_list_init(&core->takeovers->all);
+    core->takeovers->timer = (struct leat_timer){.on_expired = on_timer, .owner = core};
 }
 
 void leat_takeovers_fini(struct leat_core *core)
 {
-    LEAT_LIST_EACH(&core->takeovers.all, it)
+    LEAT_LIST_EACH(&core->takeovers->all, it)
     takeover_free(LEAT_CONTAINER(it, struct leat_takeover, link));
 }

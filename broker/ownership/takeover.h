@@ -6,6 +6,7 @@
 #ifndef LEAT_BROKER_OWNERSHIP_TAKEOVER_H
 #define LEAT_BROKER_OWNERSHIP_TAKEOVER_H
 
+#include "broker/data/begun.h"
 #include "broker/net/core.h"
 #include "broker/ownership/below.h"
 #include "broker/ownership/handover.h"

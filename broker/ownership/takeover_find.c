@@ -3,7 +3,7 @@
 
 bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref)
 {
-    const struct leat_list *all = &core->takeovers.all;
+    const struct leat_list *all = &core->takeovers->all;
     for (const struct leat_list *it = all->next; it != all; it = it->next)
         if (leat_log_ref_equal(LEAT_CONTAINER(it, const struct leat_takeover, link)->ref, ref))
             return true;

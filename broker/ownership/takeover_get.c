@@ -4,6 +4,9 @@
 #include "base/bytes.h"
 #include "base/diary.h"
 #include "base/mem.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/replicate.h"
 
 enum { BLOCK_BYTES = 4096 };
 
@@ -119,7 +122,7 @@ static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
     leat_pull_from_all(core, &takeover->pull);
     takeover->all_asked = leat_all_nodes_up(core);
     takeover->busy = true;
-    leat_err rc = leat_backup_pull(core->replicate.backup, &takeover->pull);
+    leat_err rc = leat_backup_pull(core->replicate->backup, &takeover->pull);
     if (rc == LEAT_E_AGAIN)
         takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
     else if (rc != LEAT_OK)
@@ -200,11 +203,11 @@ void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
     }
     takeover->busy = true;
     leat_err rc =
-        leat_backup_adopt(core->replicate.backup, takeover->ref, takeover->epoch,
+        leat_backup_adopt(core->replicate->backup, takeover->ref, takeover->epoch,
                           (struct leat_segment_id){takeover->segment}, takeover->extent,
                           takeover->next_offset, INT64_MIN, takeover->home, on_adopted, takeover);
     if (rc == LEAT_E_NOT_FOUND && takeover->left.count == 0)
-        rc = leat_backup_look_any(core->replicate.backup, takeover->ref,
+        rc = leat_backup_look_any(core->replicate->backup, takeover->ref,
                                   (struct leat_segment_id){takeover->segment}, takeover->extent);
     if (rc == LEAT_E_NOT_FOUND)
         pull_start(core, takeover);
@@ -260,7 +263,7 @@ static uint32_t start_longer(const struct leat_takeover *takeover)
 static void start_damaged(struct leat_takeover *takeover)
 {
     struct leat_segment *seg = takeover->seg;
-    struct leat_backup *backup = takeover_core(takeover)->replicate.backup;
+    struct leat_backup *backup = takeover_core(takeover)->replicate->backup;
     seg->damaged = true;
     leat_err rc = leat_backup_take_own(backup, seg, takeover->node->incarnation);
     if (rc == LEAT_OK) { /* else there is no memory: takeovers_step() comes here again */

@@ -7,6 +7,11 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/diary.h"
+#include "broker/data/begun.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/replicate.h"
+#include "broker/data/stream.h"
 
 static void home_deliver(void *actor, struct leat_mail *mail);
 static void back_deliver(void *actor, struct leat_mail *mail);
@@ -203,7 +208,7 @@ static void older_want(struct leat_takeover *takeover)
 
 bool takeover_seg_back(struct leat_takeover *takeover)
 {
-    struct leat_backup *backup = takeover_core(takeover)->replicate.backup;
+    struct leat_backup *backup = takeover_core(takeover)->replicate->backup;
     if (takeover->seg == NULL) return true;
     if (leat_backup_take_own(backup, takeover->seg, takeover->node->incarnation)) return false;
     takeover->seg = NULL;
@@ -237,7 +242,7 @@ static void back_deliver(void *actor, struct leat_mail *mail)
                        LEAT_TAKEOVER_TICK_US); /* no memory, or its predecessor is still here */
     } else if (takeover->phase == PHASE_ENDED) {
         if (takeover->complete)
-            leat_backup_drop_log(core->replicate.backup, takeover->ref, takeover->epoch,
+            leat_backup_drop_log(core->replicate->backup, takeover->ref, takeover->epoch,
                                  &takeover->unsure);
         takeover_free(takeover);
     } else {

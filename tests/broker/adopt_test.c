@@ -11,6 +11,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/begun.h"
+#include "broker/data/holes.h"
+#include "broker/data/hosted.h"
+#include "broker/node/bringup.h"
 #include "broker/ownership/handover.h"
 #include "tests/broker/alone.h"
 

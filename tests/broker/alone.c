@@ -1,6 +1,12 @@
 #include "tests/broker/alone.h"
 
+#include "broker/admin/calls.h"
+#include "broker/data/append.h"
 #include "broker/data/fetch.h"
+#include "broker/data/lookup.h"
+#include "broker/net/hooks.h"
+#include "broker/node/bringup.h"
+#include "broker/node/native.h"
 #include "broker/ownership/takeover.h"
 
 #include <setjmp.h>
@@ -180,6 +186,8 @@ void alone_begin(void)
     alone.disk = (struct leat_disk){.ctx = &alone, .submit = disk_submit};
     alone.env = (struct leat_env){.clock = &alone.clock, .post = &alone.post, .disk = &alone.disk};
     alone.node.cores = alone.cores;
+    for (unsigned i = 0; i < ALONE_CORES; i++)
+        core_parts_set(&alone.cores[i], &alone.parts[i]);
     alone.node.hooks = &hooks;
     alone.node.options.cores = ALONE_CORES;
     alone.node.options.coordinator_env = &alone.env;

@@ -3,7 +3,7 @@
 #ifndef LEAT_TESTS_BROKER_ALONE_H
 #define LEAT_TESTS_BROKER_ALONE_H
 
-#include "broker/net/core.h"
+#include "tests/broker/parts.h"
 
 enum {
     ALONE_MAILS = 64,
@@ -17,6 +17,7 @@ enum {
 struct alone {
     struct leat_node node; /* "n1" */
     struct leat_core cores[ALONE_CORES];
+    struct core_parts parts[ALONE_CORES];
     struct leat_env env;
     struct leat_clock clock;
     struct leat_post post;

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/call_find.h"
+#include "broker/net/call.h"
 
 struct alone_calls calls;
 

@@ -2,6 +2,7 @@
 #ifndef LEAT_TESTS_BROKER_ALONE_CALLS_H
 #define LEAT_TESTS_BROKER_ALONE_CALLS_H
 
+#include "broker/net/call.h"
 #include "tests/broker/alone.h"
 
 struct alone_calls {

@@ -1,5 +1,8 @@
 #include "tests/broker/append_rig.h"
 
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
 #include "wire/message.h"
 
 struct append_rig it;

@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "broker/data/append.h"
+#include "broker/data/hosted.h"
 #include "tests/broker/alone.h"
 
 enum { APPENDS = 16, ANSWER_MOST = 64 * 1024 };

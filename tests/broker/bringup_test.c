@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "broker/admin/administer.h"
 #include "broker/data/replicate.h"
+#include "broker/node/bringup.h"
+#include "broker/node/native.h"
 #include "tests/broker/alone.h"
 
 static struct {

@@ -12,6 +12,8 @@
 
 #include "base/mem.h"
 #include "broker/admin/streams.h"
+#include "broker/data/call_find.h"
+#include "broker/net/call.h"
 #include "tests/broker/alone.h"
 
 enum { MOST = 80, BYTES = 500 };

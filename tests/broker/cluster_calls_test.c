@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/admin/calls.h"
 #include "broker/admin/report.h"
 #include "tests/broker/alone_calls.h"
 

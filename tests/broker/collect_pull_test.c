@@ -1,5 +1,6 @@
 /* Copies that a recovery wants here, by collect.c alone: what is here is flushed, what is not is pulled and tried again
  * for a while. */
+#include "broker/ownership/collect.h"
 #include "tests/broker/collect_rig.h"
 
 static void asks(void)
@@ -176,7 +177,7 @@ static void node_that_cant_refuses(void **state)
     for (unsigned i = 0; i < 4; i++) {
         begin();
         if (i == 0) alone.node.up = false;
-        if (i == 1) alone.cores[0].replicate.backup = NULL;
+        if (i == 1) alone.cores[0].replicate->backup = NULL;
         if (i == 2) alone.cores[0].stopping = true;
         if (i == 3) leat_mem_fail_at(1);
         asks();

@@ -13,10 +13,12 @@
 #include "broker/data/append.h"
 #include "broker/data/fetch.h"
 #include "broker/net/core.h"
+#include "tests/broker/parts.h"
 
 struct desk {
     struct leat_node node;
     struct leat_core core;
+    struct core_parts parts;
     size_t memory_bytes;
 };
 
@@ -25,6 +27,7 @@ static struct desk *desk_create(uint64_t memory_bytes)
     struct desk *desk = calloc(1, sizeof *desk);
     assert_non_null(desk);
     desk->core.node = &desk->node;
+    core_parts_set(&desk->core, &desk->parts);
     desk->node.options.memory_bytes = memory_bytes;
     desk->node.options.cores = 2;
     desk->memory_bytes = leat_mem_bytes(LEAT_MEM_BROKER);
@@ -148,7 +151,7 @@ static void buffers_are_lent(void **state)
     enum { COUNT = 3 };
     struct desk *desk = desk_create(256 * MIB);
     struct leat_core *core = &desk->core;
-    struct leat_lender *lender = &core->lender;
+    struct leat_lender *lender = core->lender;
     assert_int_equal(leat_lender_init(core, COUNT), LEAT_OK);
     assert_true(leat_list_empty(&lender->buffers) && leat_list_empty(&lender->segments) &&
                 leat_list_empty(&lender->line) && leat_list_empty(&lender->rests));

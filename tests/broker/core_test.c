@@ -11,9 +11,15 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/admin/calls.h"
 #include "broker/admin/places.h"
 #include "broker/data/append.h"
 #include "broker/data/fetch.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
+#include "broker/node/bringup.h"
+#include "broker/node/stop.h"
 #include "tests/broker/alone.h"
 
 enum { BUFFERS = 3, FRAMES = 4000, MEMORY = 77000 };
@@ -243,6 +249,7 @@ static void door_close(struct leat_door *door, struct leat_core *core)
 static void begin(void)
 {
     alone_begin();
+    the_core()->replicate = NULL; /* parts are its own */
     memset(&it, 0, sizeof it);
     it.memory_bytes = leat_mem_bytes(LEAT_MEM_BROKER);
     it.net = (struct leat_net){.ctx = &it, .limit = net_limit};
@@ -318,7 +325,7 @@ static void core_has_its_parts(void **state)
     assert_int_equal(core->hosted_mask, 1023);
     assert_int_equal(core->stream_mask, 255);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER) - it.memory_bytes,
-                     (1024 + 2 * 256) * sizeof(void *) +
+                     sizeof(struct core_parts) + (1024 + 2 * 256) * sizeof(void *) +
                          LEAT_OPENERS_MAX * sizeof(struct leat_opener) + LEAT_CORE_SCRATCH_BYTES);
     assert_ptr_equal(core->tick.owner, core);
     assert_ptr_equal(core->slow_tick.owner, core);
@@ -329,7 +336,14 @@ static void core_has_its_parts(void **state)
 static void core_does_not_begin(void **state)
 {
     (void)state;
-    for (unsigned i = 1; i <= 5; i++) {
+    begin();
+    leat_mem_fail_at(1);
+    assert_int_equal(init(), LEAT_E_NO_MEMORY);
+    leat_mem_fail_at(0);
+    leat_core_fini(the_core()); /* it has nothing yet */
+    assert_said("");
+    alone_end();
+    for (unsigned i = 2; i <= 6; i++) {
         begin();
         leat_mem_fail_at(i);
         assert_int_equal(init(), LEAT_E_NO_MEMORY);

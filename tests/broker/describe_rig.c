@@ -1,4 +1,9 @@
 #include "tests/broker/describe_rig.h"
+#include "broker/data/call_find.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/seek.h"
+#include "broker/net/call.h"
 
 struct describe_rig it;
 

@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "broker/admin/report.h"
+#include "broker/data/hosted.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 

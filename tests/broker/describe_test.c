@@ -1,5 +1,7 @@
 /* A stream is described, by describe.c alone: each field of its logs, what other nodes say of theirs, and what is said
  * where one is not known. */
+#include "broker/admin/calls.h"
+#include "broker/data/seek.h"
 #include "tests/broker/describe_rig.h"
 
 enum { ROWS = 4 };

@@ -1,4 +1,7 @@
 #include "tests/broker/fetch_read_rig.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
 
 struct fetch_rig it;
 

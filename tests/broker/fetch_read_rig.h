@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "broker/data/fetch.h"
+#include "broker/data/hosted.h"
 #include "tests/broker/alone.h"
 
 enum { ITEMS = 3, BUFFERS = 2 };

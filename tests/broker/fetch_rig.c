@@ -1,4 +1,6 @@
 #include "tests/broker/fetch_rig.h"
+#include "broker/data/route.h"
+#include "broker/net/call.h"
 
 struct fetch_rig it;
 

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "broker/data/fetch.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
 #include "tests/broker/alone.h"
 
 enum { FETCHES = 4, ITEMS = 3 };

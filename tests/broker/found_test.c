@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/node/bringup.h"
 #include "tests/broker/alone.h"
 
 enum { ROWS = 12, UNKNOWN = 9 }; /* UNKNOWN: a stream that no table has */

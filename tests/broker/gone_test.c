@@ -9,7 +9,11 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "broker/data/replicate.h"
+#include "broker/data/stream.h"
 #include "broker/net/core.h"
+#include "broker/node/bringup.h"
+#include "tests/broker/parts.h"
 #include "tests/replication/world.h"
 
 enum { AT = 1, OWN = 2 }; /* that node, and how many segments of its own it has */
@@ -74,14 +78,16 @@ static uint64_t left(struct world *world, enum stream_is what, enum leat_fate fa
 {
     struct leat_node node = {.incarnation = world->nodes[AT].incarnation};
     struct leat_core core = {.node = &node, .stream_mask = 0};
+    static struct core_parts parts;
     struct leat_stream_desc desc = {.id = world->logs[0].ref.stream};
     struct leat_stream stream = {.desc = &desc, .deleted = what == STREAM_GOING};
     struct leat_stream *by_id[1] = {NULL};
     struct leat_found_fate *fates;
+    core_parts_set(&core, &parts);
     if (what == STREAM_GOING || what == STREAM_THERE) by_id[0] = &stream;
     core.streams_by_id = by_id;
     core.stream_seen = what == STREAM_UNHEARD ? desc.id - 1 : desc.id;
-    core.replicate.backup = world->nodes[AT].backup;
+    core.replicate->backup = world->nodes[AT].backup;
     node.store = world->nodes[AT].store;
     node.found = leat_store_found(node.store, &node.found_count);
     assert_int_equal(node.found_count, OWN);

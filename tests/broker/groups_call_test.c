@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/admin/calls.h"
+#include "broker/data/lookup.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 

@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "broker/admin/calls.h"
+#include "broker/data/hosted.h"
 #include "broker/net/core.h"
 #include "tests/multilog/reopen.h"
 

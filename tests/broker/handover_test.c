@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/begun.h"
+#include "broker/data/hosted.h"
 #include "broker/ownership/handover.h"
 #include "tests/broker/alone.h"
 
@@ -109,7 +111,7 @@ static void begin(void)
                                      .core = &alone.cores[1],
                                      .log = (void *)&it,
                                      .copies = (void *)&it.segs};
-    alone.cores[0].replicate.backup = (void *)&it;
+    alone.cores[0].replicate->backup = (void *)&it;
     alone.desc->streamlets[1].owner = ALONE_SELF + 1;
     alone.stream.begun = begun_table();
     leat_list_init(&it.others);

@@ -1,4 +1,5 @@
 /* "Opened" commits of a core's logs, and their regular care, by hosted.c alone. */
+#include "broker/data/hosted.h"
 #include "tests/broker/hosted_rig.h"
 
 /* ---- "opened", many logs in one ---- */

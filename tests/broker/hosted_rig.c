@@ -1,7 +1,12 @@
 #include "tests/broker/hosted_rig.h"
 
+#include "broker/admin/calls.h"
 #include "broker/data/append.h"
+#include "broker/data/begun.h"
 #include "broker/data/fetch.h"
+#include "broker/data/holes.h"
+#include "broker/data/hosted.h"
+#include "broker/node/bringup.h"
 
 struct hosted_rig it;
 static size_t bytes_before, rows_before;

@@ -1,4 +1,8 @@
 /* The logs of a core, by hosted.c alone: their table, what they are made with, who is sent where, what each tells. */
+#include "broker/data/begun.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
 #include "tests/broker/hosted_rig.h"
 
 /* ---- the table ---- */

@@ -12,6 +12,7 @@
 #include "broker/data/fetch.h"
 #include "broker/net/core.h"
 #include "broker/net/sharer.h"
+#include "tests/broker/parts.h"
 
 enum { PEERS = 4, KIB = 1024 };
 
@@ -24,6 +25,7 @@ struct leat_conn {
 
 struct desk {
     struct leat_core core;
+    struct core_parts parts;
     struct leat_node node;
     struct leat_env env;
     struct leat_clock clock;
@@ -93,6 +95,7 @@ static struct desk *desk_new(void)
                                   .peer = conn_peer};
     struct leat_core *core = &desk->core;
     core->node = &desk->node;
+    core_parts_set(core, &desk->parts);
     core->env = &desk->env;
     core->net = &desk->net;
     desk->node.options.cores = 1;
@@ -101,7 +104,7 @@ static struct desk *desk_new(void)
     leat_list_init(&core->ready_fetches);
     assert_int_equal(leat_timers_init(&core->timers, &desk->clock, 4), LEAT_OK);
     assert_int_equal(leat_lender_init(core, PEERS), LEAT_OK);
-    core->lender.rest_bytes_max = 100 * KIB;
+    core->lender->rest_bytes_max = 100 * KIB;
     for (unsigned i = 0; i < PEERS; i++) {
         struct leat_peer *peer = &desk->peers[i];
         struct leat_fetch *fetch = &desk->fetches[i];
@@ -132,7 +135,7 @@ static void desk_free(struct desk *desk)
         desk->peers[i].requests++; /* it stays */
         rest->on_sent(rest, LEAT_E_CLOSED);
     }
-    assert_int_equal(desk->core.lender.rest_bytes, 0);
+    assert_int_equal(desk->core.lender->rest_bytes, 0);
     for (unsigned i = 0; i < PEERS; i++)
         leat_sharer_leave(&desk->core, desk->peers[i].sharer);
     leat_lender_fini(&desk->core);
@@ -169,7 +172,7 @@ static void who_is_slow_gives_its_buffer_back_and_has_short_answers(void **state
     struct desk *desk = desk_new();
     lends_and_has_back(desk, 0, 20 * KIB);
     assert_non_null(desk->conns[0].rest);
-    assert_int_equal(desk->core.lender.rest_bytes, 20 * KIB);
+    assert_int_equal(desk->core.lender->rest_bytes, 20 * KIB);
     assert_int_equal(desk->peers[0].borrowed.answer_bytes_max, LEAT_PEER_SLOW_ANSWER_BYTES);
     leat_lend_taken(&desk->peers[0]); /* twice as much next time */
     assert_int_equal(desk->peers[0].borrowed.answer_bytes_max, 2 * LEAT_PEER_SLOW_ANSWER_BYTES);
@@ -191,7 +194,7 @@ static void who_leaves_its_rest_for_longest_is_closed(void **state)
     lends_and_has_back(desk, 3, 40 * KIB);
     for (unsigned i = 0; i < PEERS; i++)
         assert_int_equal(desk->conns[i].closed, i == 0);
-    assert_int_equal(desk->core.lender.rest_bytes, 100 * KIB);
+    assert_int_equal(desk->core.lender->rest_bytes, 100 * KIB);
     desk_free(desk);
     desk = desk_new();
     lends_and_has_back(desk, 0, 110 * KIB);

@@ -1,4 +1,7 @@
 #include "tests/broker/locate_rig.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
 
 struct locate_rig it;
 static size_t bytes_before;

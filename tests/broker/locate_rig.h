@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/hosted.h"
 #include "broker/data/locate.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"

@@ -12,8 +12,11 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
+#include "broker/ownership/collect.h"
 #include "broker/ownership/takeover.h"
+#include "tests/broker/parts.h"
 #include "tests/replication/longer.h"
 
 enum { HOME = 1, MAILS_MAX = 16 };
@@ -24,6 +27,7 @@ struct desk {
     unsigned at; /* whose node of the world it is */
     struct leat_node node;
     struct leat_core cores[2];
+    struct core_parts parts[2];
     struct leat_member source;
     struct leat_env env;
     struct leat_clock clock;
@@ -73,11 +77,12 @@ static struct desk *desk_new(struct scene scene, unsigned at)
     snprintf(desk->node.name, sizeof desk->node.name, "n%u", at);
     for (unsigned i = 0; i < 2; i++) {
         desk->cores[i].node = &desk->node;
+        core_parts_set(&desk->cores[i], &desk->parts[i]);
         desk->cores[i].index = i;
         desk->cores[i].env = &desk->env;
     }
     struct leat_core *core = &desk->cores[0];
-    core->replicate.backup = node->backup;
+    core->replicate->backup = node->backup;
     assert_int_equal(leat_timers_init(&core->timers, &desk->clock, 8), LEAT_OK);
     leat_takeovers_init(core);
     return desk;
@@ -329,7 +334,7 @@ static void pull_goes_on_when_a_connection_broke(void **state)
     assert_int_equal(pulled(desk, &us), LEAT_OK);
     assert_in_range(us, 5 * 1000, 100 * 1000);
     assert_true(
-        leat_backup_holds(desk->cores[0].replicate.backup, scene.log, scene.id, scene.whole));
+        leat_backup_holds(desk->cores[0].replicate->backup, scene.log, scene.id, scene.whole));
     desk_free(desk);
 }
 

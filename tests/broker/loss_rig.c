@@ -1,4 +1,10 @@
 #include "tests/broker/loss_rig.h"
+#include "broker/data/begun.h"
+#include "broker/data/holes.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
+#include "broker/ownership/recover.h"
 
 struct loss_rig it;
 static size_t bytes_before;

@@ -1,4 +1,5 @@
 #include "tests/broker/made_rig.h"
+#include "broker/data/lookup.h"
 
 struct made_rig it;
 

@@ -12,7 +12,8 @@
 
 #include "base/mem.h"
 #include "broker/data/replicate.h"
-#include "broker/net/members.h"
+#include "broker/net/call.h"
+#include "broker/node/native.h"
 #include "tests/broker/alone_calls.h"
 
 enum { LINKS = 16 };

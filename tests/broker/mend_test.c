@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
 #include "broker/ownership/handover.h"
 #include "tests/broker/alone.h"
 
@@ -112,7 +114,7 @@ static void begin(void)
     it.member.number = 12;
     snprintf(it.member.info.name, sizeof it.member.info.name, "n3");
     alone.cores[0].members.rows[alone.cores[0].members.count++] = &it.member;
-    alone.cores[0].replicate.backup = (void *)&it;
+    alone.cores[0].replicate->backup = (void *)&it;
     alone.node.keeper = (struct leat_keeper){.ctx = &it, .request = keep_request};
     leat_mends_init(&alone.cores[0]);
 }
@@ -175,7 +177,7 @@ static void later(uint64_t us)
 static unsigned mends(void)
 {
     unsigned count = 0;
-    LEAT_LIST_EACH(&alone.cores[0].mends.all, each)
+    LEAT_LIST_EACH(&alone.cores[0].mends->all, each)
     count++;
     return count;
 }
@@ -259,8 +261,8 @@ static void copy_is_written_over_it(void **state)
     assert_said("end of 4 OK\ndiary info: log 7/1/1\nmail to 0\n");
     alone_deliver();
     assert_int_equal(mends(), 0);
-    assert_null(alone.cores[0].mends.going);
-    assert_true(alone.cores[0].mends.next_us ==
+    assert_null(alone.cores[0].mends->going);
+    assert_true(alone.cores[0].mends->next_us ==
                 alone.now_us + (uint64_t)BYTES * 1000 * 1000 / LEAT_MEND_BYTES_PER_SECOND);
     end();
 }
@@ -378,7 +380,7 @@ static void segments_are_mended_one_after_the_other(void **state)
     alone_deliver();
     assert_int_equal(mends(), 1);
     assert_null(it.pulling); /* at a bounded rate */
-    alone.now_us = alone.cores[0].mends.next_us - 1;
+    alone.now_us = alone.cores[0].mends->next_us - 1;
     later(0);
     assert_said("");
     later(1);
@@ -392,7 +394,7 @@ static void nothing_is_fetched_before_it_may(void **state)
     for (unsigned i = 0; i < 4; i++) {
         begin();
         if (i == 0) alone.cores[0].stopping = true;
-        if (i == 1) alone.cores[0].replicate.backup = NULL;
+        if (i == 1) alone.cores[0].replicate->backup = NULL;
         if (i == 2) it.pull = LEAT_E_AGAIN;
         asks();
         store_says(LEAT_E_NOT_FOUND, false);
@@ -401,10 +403,10 @@ static void nothing_is_fetched_before_it_may(void **state)
         alone_deliver();
         leat_mem_fail_at(0);
         assert_said(i == 2 ? "pull 7/1/1 segment 4 5000:7 of 2 nodes\n" : "");
-        assert_null(alone.cores[0].mends.going);
+        assert_null(alone.cores[0].mends->going);
         assert_int_equal(mends(), 1);
         alone.cores[0].stopping = false;
-        alone.cores[0].replicate.backup = (void *)&it;
+        alone.cores[0].replicate->backup = (void *)&it;
         it.pull = LEAT_OK;
         if (i >= 2) {
             later(LEAT_MEND_AGAIN_US - 1);

@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
+#include "broker/data/lookup.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 

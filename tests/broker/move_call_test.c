@@ -1,4 +1,5 @@
 /* Who has streamlets handed over: clients, by their calls, and a drained node by itself. move.c alone. */
+#include "broker/data/seek.h"
 #include "tests/broker/move_rig.h"
 
 /* ---- clients' calls ---- */
@@ -163,7 +164,7 @@ static void drained_node_gives_its_streamlets_away(void **state)
     core->members.rows[core->members.count++] = &full;
     leat_movers_tick(core);
     assert_said("mail to 0\n");
-    struct leat_mover *mover = core->movers.drain;
+    struct leat_mover *mover = core->movers->drain;
     assert_non_null(mover);
     assert_string_equal(mover->target, "more");
     assert_int_equal(mover->stream, ALONE_STREAM);
@@ -180,13 +181,13 @@ static void drained_node_gives_its_streamlets_away(void **state)
     coordinators_say(LEAT_OK, 12);
     assert_said("diary info: stream 7, streamlet 1 goes to node more, epoch 12\n"
                 "timer stops\nmail to 0\n");
-    assert_non_null(core->movers.drain);
-    assert_int_equal(core->movers.drain->streamlet, 0);
-    assert_int_equal(core->movers.drain_ticks, 0);
+    assert_non_null(core->movers->drain);
+    assert_int_equal(core->movers->drain->streamlet, 0);
+    assert_int_equal(core->movers->drain_ticks, 0);
     alone.mail_count = 0;
     leat_movers_fini(core);
-    assert_null(core->movers.drain);
-    core->movers.count = 0;
+    assert_null(core->movers->drain);
+    core->movers->count = 0;
     end();
 }
 
@@ -209,7 +210,7 @@ static void drained_node_pauses_after_a_refusal(void **state)
         else
             assert_said("mail to 0\nmail to 0\nmail to 1\nmail to 0\nmail to 0\ntimer stops\n"
                         "diary warn: drained, but stream 7, streamlet 1 stays for now\n");
-        assert_null(core->movers.drain);
+        assert_null(core->movers->drain);
         for (unsigned tick = 0; tick < 5; tick++)
             leat_movers_tick(core);
         assert_said("");
@@ -241,7 +242,7 @@ static void nothing_is_drained_without_cause(void **state)
         if (i == 9) leat_mem_fail_at(1);
         leat_movers_tick(core);
         leat_mem_fail_at(0);
-        assert_null(core->movers.drain);
+        assert_null(core->movers->drain);
         assert_said("");
         end();
     }

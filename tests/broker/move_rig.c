@@ -1,6 +1,10 @@
 #include "tests/broker/move_rig.h"
 
 #include "broker/admin/streams.h"
+#include "broker/data/call_find.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/net/call.h"
 
 struct move_rig it;
 
@@ -196,8 +200,8 @@ void begin(void)
 
 void end(void)
 {
-    assert_true(leat_list_empty(&alone.cores[0].movers.all));
-    assert_int_equal(alone.cores[0].movers.count, 0);
+    assert_true(leat_list_empty(&alone.cores[0].movers->all));
+    assert_int_equal(alone.cores[0].movers->count, 0);
     alone_end();
     assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), 0);
 }

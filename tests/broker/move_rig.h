@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/hosted.h"
 #include "tests/broker/alone.h"
 #include "wire/message_cluster.h"
 

@@ -42,8 +42,8 @@ static void streamlet_moves_step_by_step(void **state)
     assert_said("coordinate move to n2, from core 0, epoch 9, incarnation 100\n"
                 "  7/1/0 ends at segment 3 100:a next 70\n"
                 "  7/1/1 ends at segment 4 101:a next 51\n");
-    assert_ptr_equal(alone.cores[0].movers.all.next, &it.mover.link);
-    assert_int_equal(alone.cores[0].movers.count, 1);
+    assert_ptr_equal(alone.cores[0].movers->all.next, &it.mover.link);
+    assert_int_equal(alone.cores[0].movers->count, 1);
     coordinators_say(LEAT_OK, 12);
     assert_said("diary info: stream 7, streamlet 1 goes to node n2, epoch 12\n"
                 "timer stops\ndone OK\n");
@@ -491,19 +491,19 @@ static void mover_is_freed_with_its_core(void **state)
     start();
     leat_movers_fini(&alone.cores[0]);
     alone.mail_count = 0;
-    alone.cores[0].movers.count = 0;
+    alone.cores[0].movers->count = 0;
     said_enough();
     end();
     to_ask(); /* and its answer comes after it */
     leat_movers_fini(&alone.cores[0]);
-    assert_true(leat_list_empty(&alone.cores[0].movers.all));
+    assert_true(leat_list_empty(&alone.cores[0].movers->all));
     target_answers(LEAT_OK, 1);
     assert_said("");
-    alone.cores[0].movers.count = 0;
+    alone.cores[0].movers->count = 0;
     end();
     to_commit();
     leat_movers_fini(&alone.cores[0]);
-    alone.cores[0].movers.count = 0;
+    alone.cores[0].movers->count = 0;
     end();
 }
 

@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/mem.h"
+#include "broker/node/bringup.h"
 #include "tests/broker/alone.h"
 
 enum { BLOCK = LEAT_NODE_FILE_BYTES };

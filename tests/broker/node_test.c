@@ -11,6 +11,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/net/hooks.h"
+#include "broker/node/bringup.h"
+#include "broker/ownership/collect.h"
 #include "tests/broker/alone.h"
 
 enum { MIB = 1024 * 1024, CORES = 2, MEMORY = 900 * MIB, FRAMES = 4000, BUFFERS = 3 };
@@ -19,6 +22,7 @@ enum { MIB = 1024 * 1024, CORES = 2, MEMORY = 900 * MIB, FRAMES = 4000, BUFFERS 
 static struct {
     struct leat_node_options options;
     struct leat_node *node;
+    struct core_parts parts[4];
     struct leat_env core_envs[CORES], coordinator_env;
     struct leat_random random;
     struct leat_net links;
@@ -99,6 +103,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     said("core %u", index);
     core->node = node;
     core->index = index;
+    core_parts_set(core, &it.parts[index]);
     return index == 1 ? it.core : LEAT_OK;
 }
 void leat_core_fini(struct leat_core *core)

@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/net/call.h"
 #include "broker/net/core.h"
+#include "broker/node/hooks.h"
+#include "tests/broker/parts.h"
 
 enum { PEERS = 16, MIB = 1024 * 1024 };
 
@@ -24,6 +27,7 @@ struct leat_conn {
 
 struct desk {
     struct leat_core core;
+    struct core_parts parts;
     struct leat_node node;
     struct leat_env env;
     struct leat_clock clock;
@@ -124,6 +128,7 @@ static struct desk *desk_new(void)
     struct leat_core *core = &desk->core;
     desk->node.hooks = &leat_core_hooks;
     core->node = &desk->node;
+    core_parts_set(core, &desk->parts);
     core->env = &desk->env;
     core->net = &desk->net;
     struct leat_list *lists[] = {&core->slow_peers,    &core->owing_peers,

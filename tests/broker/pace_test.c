@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "broker/net/core.h"
+#include "tests/broker/parts.h"
 
 enum { PEERS = 8, TURNS_MAX = 1000, DONE_MAX = 4096 };
 
@@ -19,6 +20,7 @@ struct leat_conn {
 
 struct desk {
     struct leat_core core;
+    struct core_parts parts;
     struct leat_node node;
     struct leat_env env;
     struct leat_post post;
@@ -66,6 +68,7 @@ static struct desk *desk_new(void)
     desk->env.clock = &desk->clock;
     desk->net = (struct leat_net){.ctx = desk, .pause = conn_pause, .resume = conn_resume};
     desk->core.node = &desk->node;
+    core_parts_set(&desk->core, &desk->parts);
     desk->core.env = &desk->env;
     desk->core.net = &desk->net;
     leat_list_init(&desk->core.answer_peers);

@@ -12,7 +12,16 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/replicate.h"
+#include "broker/data/stream.h"
 #include "broker/net/core.h"
+#include "broker/node/bringup.h"
+#include "broker/node/hooks.h"
+#include "broker/ownership/handover.h"
+#include "broker/ownership/recover.h"
+#include "tests/broker/parts.h"
 #include "tests/replication/world.h"
 #include "wire/message.h"
 
@@ -22,6 +31,7 @@ struct desk {
     struct world *world;
     struct leat_node node;
     struct leat_core core;
+    struct core_parts parts;
     struct leat_env env;
     struct leat_clock clock;
     struct leat_post post;
@@ -124,7 +134,7 @@ static struct desk *desk_new(void)
     desk->node.options.cores = 1;
     desk->node.options.coordinator_env = &desk->env;
     assert_int_equal(leat_core_init(&desk->core, &desk->node, 0, &desk->env, 1, 1 << 20), LEAT_OK);
-    desk->core.replicate.primary = desk->world->primary;
+    desk->core.replicate->primary = desk->world->primary;
     desk->core.serving = &desk->ticket;
 
     struct leat_stream_desc *desc =
@@ -150,7 +160,7 @@ static struct desk *desk_new(void)
 static void desk_free(struct desk *desk)
 {
     assert_int_equal(desk->core.calls, 0);
-    desk->core.replicate.primary = NULL; /* the world's */
+    desk->core.replicate->primary = NULL; /* the world's */
     leat_core_fini(&desk->core);
     world_free(desk->world);
     free(desk);

@@ -1,4 +1,5 @@
 #include "tests/broker/replicate_rig.h"
+#include "broker/data/hosted.h"
 
 struct replicate_rig it;
 static size_t bytes_before;

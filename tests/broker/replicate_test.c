@@ -1,5 +1,6 @@
 /* Replication as the broker has it, by replicate.c alone: what comes up with what, who is fenced when, what a start's
  * segments become, and versions on their way to the coordinators. */
+#include "broker/node/bringup.h"
 #include "tests/broker/replicate_rig.h"
 
 #include <signal.h>
@@ -517,7 +518,7 @@ static void versions_under_way_end_with_the_core(void **state)
     assert_int_equal(comes_up(0), LEAT_OK);
     versions_come(&row, 1);
     leat_replicate_fini(&alone.cores[0]);
-    assert_null(alone.cores[0].replicate.versions.sent);
+    assert_null(alone.cores[0].replicate->versions.sent);
     end();
 }
 

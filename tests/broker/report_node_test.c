@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/admin/calls.h"
 #include "broker/admin/report.h"
+#include "broker/data/hosted.h"
+#include "broker/data/stream.h"
 #include "tests/broker/alone_calls.h"
 
 enum { LOGS = 20 };
@@ -181,8 +184,8 @@ static void sums_are_of_all_cores(void **state)
     begin();
     alone.cores[0].hosted_count = 3, alone.cores[1].hosted_count = 4;
     it.status = (struct leat_primary_status){1, 2, 3, 4, 5, 6, {0}};
-    alone.cores[0].replicate.primary = (void *)&it.peers[0];
-    alone.cores[1].replicate.primary = (void *)&it.peers[1];
+    alone.cores[0].replicate->primary = (void *)&it.peers[0];
+    alone.cores[1].replicate->primary = (void *)&it.peers[1];
     it.usage = (struct leat_store_usage){.memory_limit = 10,
                                          .memory_used = 11,
                                          .arenas_limit = 499,
@@ -263,7 +266,7 @@ static void others_are_as_all_cores_reach_them(void **state)
     (void)state;
     begin();
     for (uint32_t q = 0; q < ALONE_CORES; q++) {
-        alone.cores[q].replicate.primary = (void *)&it.peers[q];
+        alone.cores[q].replicate->primary = (void *)&it.peers[q];
         it.peers[q][0] = (struct leat_rep_peer_status){
             .node = 1, .up = q == 1, .transport = q == 0 ? "shm" : "", .load_bytes = 9 - q};
         it.peers[q][1] = (struct leat_rep_peer_status){
@@ -314,7 +317,7 @@ static void full_disk_is_told(void **state)
     assert_int_equal(leat_report_disk_lacks(&alone.node), 0);
     it.space_rc = LEAT_E_DISK;
     assert_true(strncmp(reported()->trouble, full, strlen(full)) == 0);
-    alone.cores[0].replicate.primary = (void *)&it.peers[0];
+    alone.cores[0].replicate->primary = (void *)&it.peers[0];
     it.peers[0][0] = (struct leat_rep_peer_status){.node = 0, .says_gone = true, .transport = ""};
     it.peer_count = 1;
     assert_true(strncmp(reported()->trouble, "node n1 refuses", 15) == 0); /* that comes first */
@@ -350,7 +353,7 @@ static void logs_that_wait_for_memory_are_told(void **state)
     alone.stream.by_id_next = &second;
     snprintf(expected, sizeof expected, words, " and others: they wait");
     assert_true(strncmp(reported()->trouble, expected, strlen(expected)) == 0);
-    alone.cores[0].replicate.primary = (void *)&it.peers[0]; /* that comes first */
+    alone.cores[0].replicate->primary = (void *)&it.peers[0]; /* that comes first */
     it.peers[0][0] = (struct leat_rep_peer_status){.node = 0, .says_gone = true, .transport = ""};
     it.peer_count = 1;
     assert_true(strncmp(reported()->trouble, "node n1 refuses", 15) == 0);
@@ -387,7 +390,7 @@ static void report_is_answered(void **state)
     hosts(0, 3), hosts(1, 4);
     it.trouble[0][3] = LEAT_E_DAMAGED;
     it.passed[1][4] = (struct leat_log_passed){11, 12, 13, 14};
-    alone.cores[0].replicate.primary = (void *)&it.peers[0];
+    alone.cores[0].replicate->primary = (void *)&it.peers[0];
     it.peers[0][0] = (struct leat_rep_peer_status){.node = 0,
                                                    .up = true,
                                                    .says_gone = true,

@@ -10,6 +10,9 @@
 #include <string.h>
 
 #include "broker/admin/report.h"
+#include "broker/data/replicate.h"
+#include "broker/data/stream.h"
+#include "tests/broker/parts.h"
 #include "tests/replication/world.h"
 
 enum { MAILS_MAX = 4, NODES = 3, SELF = 100 };
@@ -18,6 +21,7 @@ struct desk {
     struct world *world;
     struct leat_node node;
     struct leat_core core;
+    struct core_parts parts;
     struct leat_env env;
     struct leat_post post;
     struct leat_member members[NODES];
@@ -45,9 +49,10 @@ static struct desk *desk_new(uint64_t seed)
     desk->node.incarnation = SELF;
     desk->node.options.cores = 1;
     desk->core.node = &desk->node;
+    core_parts_set(&desk->core, &desk->parts);
     desk->core.env = &desk->env;
     desk->core.hosted = desk->hosted;
-    desk->core.replicate.primary = desk->world->primary;
+    desk->core.replicate->primary = desk->world->primary;
     for (unsigned i = 0; i < NODES; i++) {
         desk->members[i] = (struct leat_member){.core = &desk->core, .number = i, .self = i == 0};
         snprintf(desk->members[i].info.name, sizeof desk->members[i].info.name, "n%u", i);

@@ -1,5 +1,7 @@
 /* Where the copies of a log's segments lie, by describe.c alone: each field, from which segment on, how many at most,
  * and who answers. */
+#include "broker/admin/calls.h"
+#include "broker/data/seek.h"
 #include "tests/broker/describe_rig.h"
 
 static void call_segments(uint32_t fields, uint64_t streamlet, uint64_t log, uint64_t from)

@@ -1,4 +1,11 @@
 #include "tests/broker/sets_calls_rig.h"
+#include "broker/admin/calls.h"
+#include "broker/admin/streams.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
+#include "broker/data/seek.h"
+#include "broker/net/call.h"
 
 struct sets_calls_rig it;
 

@@ -1,5 +1,6 @@
 /* Requests to consumer sets, by sets_calls.c alone: what each says to its home, how it is answered, and what is refused
  * before; and what sets ask of the broker. */
+#include "broker/admin/calls.h"
 #include "tests/broker/sets_calls_rig.h"
 
 /* ---- what sets need ---- */

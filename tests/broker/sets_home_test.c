@@ -1,5 +1,9 @@
 /* Requests to consumer sets, by sets_calls.c alone: on which core or node the home is, what stands in the way to it and
  * back, and what becomes of a request when its client goes. */
+#include "broker/admin/calls.h"
+#include "broker/admin/streams.h"
+#include "broker/data/seek.h"
+#include "broker/data/stream.h"
 #include "tests/broker/sets_calls_rig.h"
 
 /* ---- where the home is ---- */

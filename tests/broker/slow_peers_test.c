@@ -12,6 +12,8 @@
 #include "base/key_hash.h"
 #include "base/mem.h"
 #include "broker/net/core.h"
+#include "broker/node/hooks.h"
+#include "tests/broker/parts.h"
 
 enum { PEERS = LEAT_CORE_STRANGERS_MAX + 2, SECOND = 1000 * 1000 };
 
@@ -24,6 +26,7 @@ struct leat_conn {
 
 struct desk {
     struct leat_core core;
+    struct core_parts parts;
     struct leat_node node;
     struct leat_env env;
     struct leat_clock clock;
@@ -107,6 +110,7 @@ static struct desk *desk_new(void)
     struct leat_core *core = &desk->core;
     desk->node.hooks = &leat_core_hooks;
     core->node = &desk->node;
+    core_parts_set(core, &desk->parts);
     core->env = &desk->env;
     core->net = &desk->net;
     struct leat_list *lists[] = {&core->slow_peers,       &core->owing_peers,  &core->answer_peers,

@@ -11,6 +11,7 @@
 #include "broker/data/append.h"
 #include "broker/data/fetch.h"
 #include "broker/net/core.h"
+#include "tests/broker/parts.h"
 
 enum { PEERS = 8, ELEMENT = 512, COUNT = 16, OWN = LEAT_PEER_OWN_BYTES / ELEMENT };
 
@@ -21,6 +22,7 @@ struct leat_conn {
 
 struct desk {
     struct leat_core core;
+    struct core_parts parts;
     struct leat_node node;
     struct leat_env env;
     struct leat_clock clock;
@@ -81,6 +83,7 @@ static struct desk *desk_new(void)
                                   .peer = conn_peer};
     struct leat_core *core = &desk->core;
     core->node = &desk->node;
+    core_parts_set(core, &desk->parts);
     core->env = &desk->env;
     core->net = &desk->net;
     leat_list_init(&core->answer_peers);

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "broker/data/fetch.h"
+#include "broker/data/hosted.h"
+#include "broker/node/stop.h"
 #include "tests/broker/alone.h"
 
 enum { LOGS = 3 };

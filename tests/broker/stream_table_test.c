@@ -10,14 +10,18 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/net/core.h"
 #include "broker/admin/places.h"
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
+#include "broker/net/core.h"
+#include "tests/broker/parts.h"
 
 enum { BUCKETS = 4, LOGS = 3 };
 
 struct desk {
     struct leat_node node;
     struct leat_core core;
+    struct core_parts parts;
     size_t memory_bytes;
 };
 
@@ -28,12 +32,13 @@ static struct desk *desk_create(void)
     desk->memory_bytes = leat_mem_bytes(LEAT_MEM_ROWS);
     struct leat_core *core = &desk->core;
     core->node = &desk->node;
+    core_parts_set(core, &desk->parts);
     core->stream_mask = BUCKETS - 1;
     core->streams_by_id = leat_mem_calloc(LEAT_MEM_ROWS, BUCKETS, sizeof *core->streams_by_id);
     core->streams_by_name = leat_mem_calloc(LEAT_MEM_ROWS, BUCKETS, sizeof *core->streams_by_name);
-    leat_list_init(&core->placer.known);
-    leat_list_init(&core->placer.asks);
-    leat_list_init(&core->placer.waits);
+    leat_list_init(&core->placer->known);
+    leat_list_init(&core->placer->asks);
+    leat_list_init(&core->placer->waits);
     return desk;
 }
 

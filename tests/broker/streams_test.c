@@ -12,15 +12,22 @@
 
 #include "base/mem.h"
 #include "broker/admin/streams.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
 #include "broker/net/core.h"
+#include "broker/node/hooks.h"
+#include "broker/node/walk.h"
 #include "sets/internal.h"
 #include "store/private.h"
+#include "tests/broker/parts.h"
 
 enum { NAMES = 3, SHARERS = 8, NEWS = 32 }; /* names: a mask of the tables as well */
 
 struct desk {
     struct leat_node node;
     struct leat_core core;
+    struct core_parts parts;
     struct leat_env env;
     struct leat_post post;
     struct leat_clock clock;
@@ -93,6 +100,7 @@ static struct desk *desk_new(void)
     leat_list_init(&desk->core.home_logs);
     desk->node.hooks = &leat_core_hooks;
     desk->core.node = &desk->node;
+    core_parts_set(&desk->core, &desk->parts);
     desk->core.env = &desk->env;
     desk->core.stream_mask = NAMES;
     desk->core.streams_by_id =

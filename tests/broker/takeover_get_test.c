@@ -59,7 +59,7 @@ static void candidate_is_pulled_whole(void **state)
     alone_deliver();
     assert_said("adopt 7/1/1 segment 4 1000:1 next 0, epoch 9\n"
                 "pull 7/1/1 segment 4 1000:1 next 0 version 0 whole, of 2 nodes from 10\n");
-    assert_ptr_equal(it.pulling->owner, alone.cores[0].takeovers.all.next);
+    assert_ptr_equal(it.pulling->owner, alone.cores[0].takeovers->all.next);
     ends();
 }
 

@@ -1,4 +1,5 @@
 /* What a log's core does with what comes to it, and core 0 with what that says: takeover*.c alone. */
+#include "broker/data/begun.h"
 #include "tests/broker/takeover_rig.h"
 
 /* With a segment that is on its way to the log, as its last or an older one. */

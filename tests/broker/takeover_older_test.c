@@ -1,5 +1,6 @@
 /* A log that serves, and lacks segments in front or between others: where they are looked for, and what is known of
  * those that are not here. takeover*.c alone. */
+#include "broker/data/holes.h"
 #include "tests/broker/takeover_rig.h"
 
 /* ---- which places ---- */
@@ -97,7 +98,7 @@ static void next_place_is_between_others_then_in_front(void **state)
     said_enough();
     alone_deliver_all();
     struct leat_takeover *takeover =
-        LEAT_CONTAINER(alone.cores[0].takeovers.all.next, struct leat_takeover, link);
+        LEAT_CONTAINER(alone.cores[0].takeovers->all.next, struct leat_takeover, link);
     assert_int_equal(takeover->hole_behind, 9);
     assert_int_equal(takeover->first_retained, 7);
     assert_int_equal(takeover->segment, 8);
@@ -118,7 +119,7 @@ static void next_place_is_between_others_then_in_front(void **state)
     it.start.base_offset = 40;
     alone_io_done(LEAT_OK, 4096);
     alone_deliver_all();
-    takeover = LEAT_CONTAINER(alone.cores[0].takeovers.all.next, struct leat_takeover, link);
+    takeover = LEAT_CONTAINER(alone.cores[0].takeovers->all.next, struct leat_takeover, link);
     assert_int_equal(takeover->hole_behind, 0);
     assert_int_equal(takeover->first_retained, 2);
     assert_int_equal(takeover->segment, 3);

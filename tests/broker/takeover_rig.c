@@ -1,4 +1,7 @@
 #include "tests/broker/takeover_rig.h"
+#include "broker/data/begun.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
 
 struct takeover_rig it;
 static size_t bytes_before;
@@ -245,7 +248,7 @@ void begin(void)
         core->members.rows[core->members.count++] = &it.members[i];
     }
     node_is(3, LEAT_NODE_GONE, false);
-    core->replicate.backup = (void *)&it;
+    core->replicate->backup = (void *)&it;
     alone.node.store = (void *)&it;
     leat_takeovers_init(core);
     it.hosted = (struct leat_hosted){.ref = LOG,
@@ -283,7 +286,7 @@ void end(void)
 unsigned takeovers(void)
 {
     unsigned count = 0;
-    LEAT_LIST_EACH(&alone.cores[0].takeovers.all, each)
+    LEAT_LIST_EACH(&alone.cores[0].takeovers->all, each)
     count++;
     return count;
 }
@@ -293,7 +296,7 @@ struct leat_takeover *ask(void)
     leat_takeover_ask(&alone.cores[HOME], begun(), ALONE_LOGS);
     alone_deliver_all();
     said_enough();
-    return LEAT_CONTAINER(alone.cores[0].takeovers.all.prev, struct leat_takeover, link);
+    return LEAT_CONTAINER(alone.cores[0].takeovers->all.prev, struct leat_takeover, link);
 }
 
 void tick(void)

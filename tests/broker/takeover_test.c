@@ -1,5 +1,6 @@
 /* Logs that come, by takeover*.c alone: the last segment, the log that is made of it, and the older ones; who waits for
  * whom; what is pulled, and what happens where it can't be had. */
+#include "broker/data/begun.h"
 #include "tests/broker/takeover_rig.h"
 
 /* ---- step by step ---- */
@@ -293,7 +294,7 @@ static void older_segments_of_few_logs_come_at_one_time(void **state)
         }
         alone_deliver_all();
         unsigned busy = 0;
-        LEAT_LIST_EACH(&alone.cores[0].takeovers.all, each)
+        LEAT_LIST_EACH(&alone.cores[0].takeovers->all, each)
         busy += LEAT_CONTAINER(each, struct leat_takeover, link)->busy;
         assert_int_equal(busy, LEAT_TAKEOVER_OLDER_MAX + (last ? 2 : 0));
         leat_takeovers_fini(&alone.cores[0]);
@@ -309,7 +310,7 @@ static void takeover_waits_until_it_may(void **state)
         begin();
         struct leat_core *core = &alone.cores[0];
         if (i == 0) core->stopping = true;
-        if (i == 1) core->replicate.backup = NULL;
+        if (i == 1) core->replicate->backup = NULL;
         struct leat_takeover *takeover = ask_epoch(5, PHASE_TAIL);
         alone_deliver();
         if (i == 2) takeover_pause(takeover, 100);
@@ -324,7 +325,7 @@ static void takeover_waits_until_it_may(void **state)
         assert_int_equal(takeovers(), 1);
         takeover->over = false;
         core->stopping = false;
-        core->replicate.backup = (void *)&it;
+        core->replicate->backup = (void *)&it;
         alone.now_us += 1;
         tick();
         assert_said("adopt 7/1/1 segment 4 1000:4 next 0, epoch 5\n");

@@ -9,8 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
 #include "broker/admin/trim.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/route.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "broker/net/core.h"
 #include "broker/net/sharer.h"
+#include "tests/broker/parts.h"
 
 enum { PEERS = 8, DONE_MAX = 128, KIB = 1024, MIB = 1024 * KIB, TURNS_MAX = 1000 };
 
@@ -20,6 +21,7 @@ struct leat_conn {
 
 struct desk {
     struct leat_core core;
+    struct core_parts parts;
     struct leat_node node;
     struct leat_env env;
     struct leat_post post;
@@ -90,6 +92,7 @@ static struct desk *desk_new(void)
     desk->env.post = &desk->post;
     desk->net = (struct leat_net){.ctx = desk, .pause = conn_pause, .resume = conn_resume};
     desk->core.node = &desk->node;
+    core_parts_set(&desk->core, &desk->parts);
     desk->core.env = &desk->env;
     desk->core.net = &desk->net;
     assert_int_equal(leat_unpack_init(&desk->core), LEAT_OK);

@@ -1,4 +1,8 @@
 #include "tests/broker/walk_rig.h"
+#include "broker/data/begun.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
 
 struct walk_rig it;
 static size_t bytes_before;

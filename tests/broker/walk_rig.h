@@ -15,7 +15,9 @@
 
 #include "base/mem.h"
 #include "broker/admin/places.h"
+#include "broker/data/hosted.h"
 #include "broker/data/news.h"
+#include "broker/data/stream.h"
 #include "tests/broker/alone.h"
 
 struct walk_rig {

@@ -1,5 +1,8 @@
 /* Streams that come, change and go, by walk.c and news.c alone: what each core does about them, in which round, in how
  * many pieces, and when they may be told of. */
+#include "broker/data/hosted.h"
+#include "broker/data/seek.h"
+#include "broker/data/stream.h"
 #include "tests/broker/walk_rig.h"
 
 /* ---- it comes ---- */
@@ -220,7 +223,7 @@ static void missing_logs_are_made_where_they_may_be(void **state)
         if (i == 4) it.streams[0].logs_missing = false; /* another stream's */
         if (i == 1) it.streams[0].published = false;
         if (i == 2) core->stopping = true;
-        if (i == 3) core->missing.under_way = true;
+        if (i == 3) core->missing->under_way = true;
         leat_walk_make_missing(core);
         assert_said(i == 0 ? "core 0: make 7/0/0, epoch 5\ncore 0: make 7/1/0, epoch 5\n" : "");
         assert_int_equal(core->logs_missing, i != 0 && i != 4);
@@ -358,7 +361,7 @@ static void stream_goes_over_all_cores_twice(void **state)
     begin();
     is_there();
     it.there[1][1] = false;
-    alone.cores[0].replicate.backup = (void *)&it;
+    alone.cores[0].replicate->backup = (void *)&it;
     leat_node_on_stream_deleted(&alone.node, ALONE_STREAM);
     assert_said("mail to 0\n");
     alone_deliver();
@@ -434,7 +437,7 @@ static void news_are_carried_in_pieces(void **state)
 {
     (void)state;
     begin();
-    alone.cores[0].news.left = LEAT_NEWS_STREAM_COST + 2; /* for the stream, and one log */
+    alone.cores[0].news->left = LEAT_NEWS_STREAM_COST + 2; /* for the stream, and one log */
     leat_node_on_stream(&alone.node, alone.desc);
     leat_node_on_streams_given(&alone.node, 50);
     said_enough();
@@ -444,7 +447,7 @@ static void news_are_carried_in_pieces(void **state)
     assert_said("");
     assert_int_equal(alone.cores[0].stream_seen, 0);
     leat_news_turn_end(&alone.cores[0]);
-    assert_int_equal(alone.cores[0].news.left, LEAT_NEWS_WORK);
+    assert_int_equal(alone.cores[0].news->left, LEAT_NEWS_WORK);
     alone_deliver();
     assert_said("core 0: make 7/1/0, epoch 5\nmail to 1\n");
     assert_int_equal(alone.cores[0].stream_seen, 50);
@@ -458,7 +461,7 @@ static void news_cost_what_they_are(void **state)
 {
     (void)state;
     begin();
-    alone.cores[0].news.left = LEAT_NEWS_STREAM_COST + 1;
+    alone.cores[0].news->left = LEAT_NEWS_STREAM_COST + 1;
     leat_node_on_stream(&alone.node, alone.desc);
     alone_deliver();
     assert_said("mail to 0\ncore 0: put\nmail to 0\n"); /* and nothing is left for a log */
@@ -472,7 +475,7 @@ static void core_that_stops_carries_them_at_once(void **state)
     (void)state;
     begin();
     is_there();
-    alone.cores[0].news.left = 0;
+    alone.cores[0].news->left = 0;
     alone.cores[0].stopping = true;
     leat_node_on_stream_deleted(&alone.node, ALONE_STREAM);
     said_enough();
@@ -491,16 +494,16 @@ static void missing_logs_are_made_in_pieces(void **state)
     struct leat_core *core = &alone.cores[0];
     it.there[0][0] = it.there[0][1] = false;
     it.streams[0].logs_missing = core->logs_missing = true;
-    core->news.left = 2;
+    core->news->left = 2;
     leat_walk_make_missing(core);
     assert_said("core 0: make 7/0/0, epoch 5\nmail to 0\n");
-    assert_true(core->missing.under_way);
+    assert_true(core->missing->under_way);
     leat_news_turn_end(core);
     alone_deliver();
     assert_said("core 0: make 7/1/0, epoch 5\n");
-    assert_false(core->missing.under_way);
-    assert_int_equal(core->missing.at, 0);
-    assert_null(core->missing.stream);
+    assert_false(core->missing->under_way);
+    assert_int_equal(core->missing->at, 0);
+    assert_null(core->missing->stream);
     end();
 }
 
@@ -550,7 +553,7 @@ static void catching_up_goes_behind_the_news(void **state)
     alone_deliver();
     assert_said("mail to 0\nbarrier from core 0, for 44, within 2000000 us\n");
     it.request->rc = LEAT_E_AGAIN;
-    alone.cores[0].news.left = 0; /* core 0 has had its share in this turn */
+    alone.cores[0].news->left = 0; /* core 0 has had its share in this turn */
     it.request->on_done(it.request);
     assert_said("mail to 0\n");
     leat_news_turn_end(&alone.cores[0]);

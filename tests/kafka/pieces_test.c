@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kafka/pieces.h"
+#include "tests/broker/parts.h"
 
 enum { REQUESTS = 4, PIECES = 10000, TURNS_MAX = 100000 };
 
@@ -32,6 +33,7 @@ struct work {
 
 struct desk {
     struct leat_core core;
+    struct core_parts parts;
     struct leat_node node;
     struct leat_env env;
     struct leat_post post;
@@ -109,6 +111,7 @@ static struct desk *desk_new(void)
     desk->now_us = 1;
     desk->node.options.cores = 1;
     desk->core.node = &desk->node;
+    core_parts_set(&desk->core, &desk->parts);
     desk->core.env = &desk->env;
     desk->core.door = &desk->door;
     desk->net = (struct leat_net){.ctx = desk,

@@ -6,6 +6,7 @@
  * under way, or the patience is over. */
 #include <string.h>
 
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
@@ -117,7 +118,7 @@ static bool any_log(const struct sim_server *server, bool (*is)(const struct lea
 {
     const struct leat_node *node = server->node;
     for (uint32_t c = 0; node && node->cores && c < server->scenario->cores; c++) {
-        const struct leat_primary *primary = node->cores[c].replicate.primary;
+        const struct leat_primary *primary = node->cores[c].replicate->primary;
         for (const struct leat_list *it = primary ? primary->logs.next : NULL;
              primary && it != &primary->logs; it = it->next)
             if (is(LEAT_CONTAINER(it, const struct leat_primary_log, link))) return true;

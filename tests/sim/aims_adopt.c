@@ -3,6 +3,7 @@
  * fenced there; or the log goes on to a third node, which asks for the same segment. */
 #include <string.h>
 
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "replication/backup.h"
 #include "tests/sim/scenario.h"
@@ -41,7 +42,7 @@ static struct sim_server *server_named(const char *name)
 /* One whose writer lives before any other. */
 static const struct replica *adopted_by(const struct sim_server *server)
 {
-    const struct leat_backup *backup = server->node->cores[0].replicate.backup;
+    const struct leat_backup *backup = server->node->cores[0].replicate->backup;
     const struct replica *found = NULL;
     for (const struct leat_list *it = backup ? backup->replicas.next : NULL;
          backup && it != &backup->replicas; it = it->next) {

@@ -5,6 +5,9 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
 #include "broker/net/core.h"
 #include "wire/frame.h"
 #include "wire/message.h"

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
@@ -50,7 +51,7 @@ static const struct sim_server *server_at(const struct scenario *scenario,
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         bool lives = server->process && server->process->alive && server->node &&
-                     server->node->cores && server->node->cores[0].replicate.backup;
+                     server->node->cores && server->node->cores[0].replicate->backup;
         if (lives && server->node->incarnation == incarnation) return server;
     }
     return NULL;
@@ -58,7 +59,7 @@ static const struct sim_server *server_at(const struct scenario *scenario,
 
 static struct leat_backup *backup_of(const struct sim_server *server)
 {
-    return server->node->cores[0].replicate.backup;
+    return server->node->cores[0].replicate->backup;
 }
 
 /* ---- nothing counts before its time ---- */

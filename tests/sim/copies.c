@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "replication/backup.h"
@@ -82,8 +85,8 @@ bool sim_copies_owns(struct scenario *scenario, const struct sim_server *server,
 bool sim_copies_written_elsewhere(const struct sim_server *server, struct leat_log_ref ref,
                                   uint64_t segment)
 {
-    if (!server->ready || !server->node->cores[0].replicate.backup) return false;
-    LEAT_LIST_EACH(&server->node->cores[0].replicate.backup->replicas, it)
+    if (!server->ready || !server->node->cores[0].replicate->backup) return false;
+    LEAT_LIST_EACH(&server->node->cores[0].replicate->backup->replicas, it)
     {
         const struct leat_segment *seg = LEAT_CONTAINER(it, const struct replica, link)->seg;
         if (seg && seg->id.v == segment && leat_log_ref_equal(seg->log, ref) && seg->writer != 0)
@@ -141,7 +144,7 @@ static void mark_check(void *arg, const struct leat_replica_info *info)
 static struct leat_backup *backup_of(const struct sim_server *server)
 {
     bool lives = server->process && server->process->alive && server->node && server->node->cores;
-    return lives ? server->node->cores[0].replicate.backup : NULL;
+    return lives ? server->node->cores[0].replicate->backup : NULL;
 }
 
 static void log_check(struct scenario *scenario, struct leat_log_ref log)

@@ -7,7 +7,9 @@
  * that does not vote: raft can't know a voter that has forgotten its votes (docs/recovery.md). */
 #include <string.h>
 
+#include "broker/data/hosted.h"
 #include "broker/net/core.h"
+#include "broker/ownership/move.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 #include "replication/primary.h"
@@ -224,7 +226,7 @@ void sim_amid_count(struct sim_server *server)
     if (!node) return;
     for (uint32_t c = 0; node->cores && c < server->scenario->cores; c++) {
         const struct leat_core *core = &node->cores[c];
-        amid.move |= core->movers.count > 0;
+        amid.move |= core->movers->count > 0;
         for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
             for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
                 if (at->copies) log_see(at->copies, &amid);

@@ -4,6 +4,9 @@
 
 #include <stdio.h>
 
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "replication/backup.h"

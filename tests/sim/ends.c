@@ -5,6 +5,7 @@
  * that there are. */
 #include <string.h>
 
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
@@ -67,9 +68,9 @@ static void rows_fill(const struct scenario *scenario, struct leat_log_ref log,
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         bool lives = server->process && server->process->alive && server->node &&
-                     server->node->cores && server->node->cores[0].replicate.backup;
+                     server->node->cores && server->node->cores[0].replicate->backup;
         if (!lives) continue;
-        const struct leat_list *head = backup_bucket(server->node->cores[0].replicate.backup, log);
+        const struct leat_list *head = backup_bucket(server->node->cores[0].replicate->backup, log);
         for (const struct leat_list *at = head->next; at != head; at = at->next) {
             const struct replica *rep = LEAT_CONTAINER(at, const struct replica, by_log);
             const struct leat_segment *seg = rep->seg;

@@ -7,6 +7,8 @@
  *   logs, and what it has is of the past. */
 #include <string.h>
 
+#include "broker/data/replicate.h"
+#include "broker/data/route.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/state.h"
@@ -32,7 +34,7 @@ static struct {
 static const struct leat_backup *backup_of(const struct sim_server *server)
 {
     bool lives = server->process && server->process->alive && server->node && server->node->cores;
-    return lives ? server->node->cores[0].replicate.backup : NULL;
+    return lives ? server->node->cores[0].replicate->backup : NULL;
 }
 
 static const struct sim_server *server_of(const struct scenario *scenario, uint64_t incarnation)
@@ -193,8 +195,8 @@ void sim_kept_check(struct scenario *scenario)
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         for (uint32_t c = 0; backup_of(server) && c < scenario->cores; c++)
-            if (server->node->cores[c].replicate.primary)
-                core_check(scenario, server, server->node->cores[c].replicate.primary);
+            if (server->node->cores[c].replicate->primary)
+                core_check(scenario, server, server->node->cores[c].replicate->primary);
     }
 }
 

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
@@ -292,7 +295,7 @@ static void copy_look(void *arg, const struct leat_replica_info *info)
 
 static void copies_look(const struct sim_server *server, struct seen *now)
 {
-    struct leat_backup *backup = server->node->cores[0].replicate.backup;
+    struct leat_backup *backup = server->node->cores[0].replicate->backup;
     if (!backup) return;
     for (unsigned i = 0; i < now->copy_count; i++)
         now->copies[i].there = false;

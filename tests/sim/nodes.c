@@ -1,4 +1,5 @@
 /* A cluster: machines that form it in any order, and end together. */
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "replication/primary.h"
 #include "tests/sim/scenario.h"
@@ -18,7 +19,7 @@ void sim_nodes_grace_set(const struct sim_server *server)
 {
     const struct scenario *scenario = server->scenario;
     for (uint32_t c = 0; scenario->grace_us && c < scenario->cores; c++) {
-        struct leat_primary_options *options = &server->node->cores[c].replicate.primary->options;
+        struct leat_primary_options *options = &server->node->cores[c].replicate->primary->options;
         options->grace_us = 4 * scenario->grace_us;
         options->grace_none_us = options->grace_crashed_us = scenario->grace_us;
     }

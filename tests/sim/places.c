@@ -7,6 +7,7 @@
  * nobody. It does not matter whether anybody reads those bytes later. */
 #include <stdio.h>
 
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "replication/backup.h"
 #include "replication/primary.h"
@@ -59,8 +60,8 @@ static void place_check(const struct sim_rmem_reach *reach)
 {
     const struct sim_server *server = reach->to->owner;
     const struct leat_node *node = server->node;
-    if (!node || !node->cores || !node->cores[0].replicate.backup) return;
-    const struct leat_backup *backup = node->cores[0].replicate.backup;
+    if (!node || !node->cores || !node->cores[0].replicate->backup) return;
+    const struct leat_backup *backup = node->cores[0].replicate->backup;
     const struct replica *rep = backup_find(backup, reach->place);
     const uint8_t *from = reach->arena->base + reach->offset;
     if (rep && rep->seg && !rep->dropping && has(rep->seg, from, reach->bytes)) return;

@@ -200,7 +200,7 @@ static void lent_check(struct scenario *scenario, const struct sim_server *serve
     uint64_t now_us = sim_process_now_us(server->process);
     if (world->now_us < server->process->paused_until_us + LENT_US_MAX) return;
     for (uint32_t c = 0; c < scenario->cores; c++) {
-        const struct leat_lender *lender = &server->node->cores[c].lender;
+        const struct leat_lender *lender = server->node->cores[c].lender;
         uint64_t *since_us = &lent_waits[server->number][c].since_us;
         uint64_t *lent_us = &lent_waits[server->number][c].lent_us;
         if (leat_list_empty(&lender->line) || leat_list_empty(&lender->buffers)) {

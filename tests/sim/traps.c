@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/data/hosted.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"

@@ -6,6 +6,7 @@
  * else goes wrong in these seeds. */
 #include <string.h>
 
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "replication/backup.h"
@@ -48,7 +49,7 @@ static bool lives(const struct sim_server *server)
 
 static struct leat_backup *backup_of(const struct sim_server *server)
 {
-    return server->node->cores[0].replicate.backup;
+    return server->node->cores[0].replicate->backup;
 }
 
 /* ---- what the owner has ---- */
@@ -65,7 +66,7 @@ static struct rep_set *set_of(const struct sim_server *owner, struct leat_log_re
                               struct leat_segment_id segment)
 {
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        const struct leat_primary *primary = owner->node->cores[c].replicate.primary;
+        const struct leat_primary *primary = owner->node->cores[c].replicate->primary;
         const struct leat_primary_log *log = primary ? rep_log_find(primary, ref) : NULL;
         if (log) return rep_set_find(log, segment.v);
     }
@@ -81,7 +82,7 @@ static bool is_open(const struct rep_set *set)
 static bool any_set(const struct sim_server *owner, bool (*is)(const struct rep_set *set))
 {
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        struct leat_primary *primary = owner->node->cores[c].replicate.primary;
+        struct leat_primary *primary = owner->node->cores[c].replicate->primary;
         if (!primary) continue;
         LEAT_LIST_EACH(&primary->logs, it)
         {

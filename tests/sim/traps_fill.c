@@ -15,6 +15,7 @@
  * next start is not to be called whole before it is closed: it would be taken for the end of its log. */
 #include <string.h>
 
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "replication/backup.h"
 #include "replication/primary.h"
@@ -55,7 +56,7 @@ static struct {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores && server->node->cores[0].replicate.backup;
+           server->node->cores && server->node->cores[0].replicate->backup;
 }
 
 static struct sim_server *server_named(const char *name)
@@ -72,7 +73,7 @@ static struct sim_server *server_named(const char *name)
 /* Has its node found it as a mark, though it was closed nowhere but at its owner? */
 static void found_check(const struct sim_server *server)
 {
-    const struct leat_backup *backup = server->node->cores[0].replicate.backup;
+    const struct leat_backup *backup = server->node->cores[0].replicate->backup;
     for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
          it = it->next) {
         const struct leat_segment *seg = LEAT_CONTAINER(it, const struct replica, link)->seg;
@@ -127,7 +128,7 @@ static bool power_strikes(const struct rep_copy *copy, const struct rep_write *w
 {
     struct sim_world *world = trap.scenario->world;
     const struct leat_segment *seg = copy->set->seg;
-    const struct replica *rep = backup_find(server->node->cores[0].replicate.backup, copy->handle);
+    const struct replica *rep = backup_find(server->node->cores[0].replicate->backup, copy->handle);
     if (sim_death_of(server, SIM_DEATH_POWER) != SIM_DEATH_POWER || !rep || !rep->seg) return false;
     if (world->now_us < trap.until_us) return false; /* one at a time */
     if (write->write.offset - copy->place + write->bytes < seg->extent.bytes) return false;

@@ -9,6 +9,9 @@
  *     longer than it takes until retention looks. */
 #include <string.h>
 
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "multilog/internal.h"
 #include "replication/backup.h"
@@ -127,7 +130,7 @@ static const struct leat_segment *copy_of(const struct rep_copy *copy)
 {
     const struct sim_server *server = server_of(copy->peer->node.incarnation);
     if (!server) return NULL;
-    const struct replica *rep = backup_find(server->node->cores[0].replicate.backup, copy->handle);
+    const struct replica *rep = backup_find(server->node->cores[0].replicate->backup, copy->handle);
     return rep && !rep->damaged && !rep->drop_wanted ? rep->seg : NULL;
 }
 

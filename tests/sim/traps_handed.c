@@ -4,6 +4,7 @@
  * none. When that one has it, what is on its way is stopped there for up to 0.3 s: it is on its way when the third node
  * asks for it. From then on reads are stopped, too, and for longer. Whoever began to read it then would end with a
  * replica that is gone. Or whoever wrote it is killed, and fenced while it is on its way. */
+#include "broker/data/replicate.h"
 #include "broker/ownership/takeover.h"
 #include "replication/backup.h"
 #include "tests/sim/scenario.h"
@@ -38,7 +39,7 @@ static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
            server->node->cores && server->node->coordinator &&
-           server->node->cores[0].replicate.backup;
+           server->node->cores[0].replicate->backup;
 }
 
 static bool is_of_it(struct leat_log_ref ref)
@@ -55,7 +56,7 @@ static bool owns_it(const struct sim_server *server)
 /* The one of its logs that takes a segment from others, the first one; NULL: none. */
 static const struct leat_takeover *takeover_at(const struct sim_server *server)
 {
-    const struct leat_list *all = &server->node->cores[0].takeovers.all;
+    const struct leat_list *all = &server->node->cores[0].takeovers->all;
     for (const struct leat_list *it = all->next; it != all; it = it->next) {
         const struct leat_takeover *takeover = LEAT_CONTAINER(it, const struct leat_takeover, link);
         if (is_of_it(takeover->ref)) return takeover;
@@ -66,7 +67,7 @@ static const struct leat_takeover *takeover_at(const struct sim_server *server)
 /* Closed replicas of it at a node; *out_adopted: one that is on its way to a log. */
 static unsigned replicas_at(const struct sim_server *server, const struct replica **out_adopted)
 {
-    const struct leat_backup *backup = server->node->cores[0].replicate.backup;
+    const struct leat_backup *backup = server->node->cores[0].replicate->backup;
     unsigned count = 0;
     *out_adopted = NULL;
     for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;

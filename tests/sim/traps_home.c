@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/data/hosted.h"
 #include "broker/net/core.h"
 #include "consumer/internal.h"
 #include "sets/internal.h"

@@ -6,6 +6,7 @@
  * of that may leave a segment with fewer whole copies than its stream asks for. */
 #include <string.h>
 
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
@@ -49,7 +50,7 @@ static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
            server->node->coordinator && server->node->cores &&
-           server->node->cores[0].replicate.backup;
+           server->node->cores[0].replicate->backup;
 }
 
 static bool all_live(void)
@@ -70,7 +71,7 @@ static bool leads(const struct sim_server *server)
 static const struct rep_set *set_of(struct leat_log_ref ref, struct leat_segment_id segment)
 {
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        const struct leat_primary *primary = trap.owner->node->cores[c].replicate.primary;
+        const struct leat_primary *primary = trap.owner->node->cores[c].replicate->primary;
         const struct leat_primary_log *log = primary ? rep_log_find(primary, ref) : NULL;
         if (log) return log->releasing || log->fenced ? NULL : rep_set_find(log, segment.v);
     }
@@ -80,7 +81,7 @@ static const struct rep_set *set_of(struct leat_log_ref ref, struct leat_segment
 static bool has_whole(const struct sim_server *server, const struct leat_segment *own)
 {
     const struct leat_list *bucket =
-        backup_bucket(server->node->cores[0].replicate.backup, own->log);
+        backup_bucket(server->node->cores[0].replicate->backup, own->log);
     for (const struct leat_list *it = bucket->next; it != bucket; it = it->next) {
         const struct replica *rep = LEAT_CONTAINER(it, const struct replica, by_log);
         if (!rep->seg || rep->dropping || rep->drop_wanted || rep->damaged) continue;
@@ -125,7 +126,7 @@ static const struct rep_peer *leaving_find(void)
     const struct rep_peer *better = NULL;
     trap.count = 0;
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        const struct leat_primary *primary = trap.owner->node->cores[c].replicate.primary;
+        const struct leat_primary *primary = trap.owner->node->cores[c].replicate->primary;
         for (unsigned p = 0; primary && p < LEAT_REP_NODES_MAX; p++) {
             const struct rep_peer *peer = primary->peers[p];
             if (!peer || strcmp(peer->node.name, trap.backup->name) != 0) continue;

@@ -4,6 +4,7 @@
  * LATE_DROP: whoever gets a streamlet has, as a rule, a copy of each older segment more than it needs, and tells the
  * backup so. That word is late, by 60 to 140 ms, and meanwhile the log goes on to a third node, which counts on that
  * very copy: it is not to be dropped any more. */
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "replication/backup.h"
@@ -31,7 +32,7 @@ static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
            server->node->cores && server->node->coordinator &&
-           server->node->cores[0].replicate.backup;
+           server->node->cores[0].replicate->backup;
 }
 
 static struct sim_server *server_of(uint64_t incarnation)
@@ -106,7 +107,7 @@ static bool dropped_late(struct sim_server *owner, const struct rep_peer *peer)
     struct sim_server *server = server_of(peer->node.incarnation);
     if (!server || leads(server)) return false; /* the move is asked for there */
     const struct replica *rep =
-        surplus(peer->primary, peer, server->node->cores[0].replicate.backup);
+        surplus(peer->primary, peer, server->node->cores[0].replicate->backup);
     struct sim_server *to = rep ? third(owner, server) : NULL;
     uint32_t stream;
     if (!to || !sim_stream_of(scenario, rep->seg->log.stream, &stream)) return false;
@@ -133,7 +134,7 @@ static bool struck(struct sim_server *server)
 {
     uint32_t nodes = server->node->coordinator->machine.node_count;
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        const struct leat_primary *primary = server->node->cores[c].replicate.primary;
+        const struct leat_primary *primary = server->node->cores[c].replicate->primary;
         for (uint32_t p = 0; primary && p < nodes; p++) {
             const struct rep_peer *peer = primary->peers[p];
             if (peer && peer->attached && dropped_late(server, peer)) return true;

@@ -5,6 +5,7 @@
  * piece comes. It is to be written nowhere. */
 #include <string.h>
 
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "replication/primary.h"
 #include "tests/sim/scenario.h"
@@ -100,8 +101,8 @@ static void look(struct sim_world *world, struct sim_event *event)
     for (unsigned i = 0; i < scenario->server_count && world->now_us >= trap.rest_until_us; i++) {
         struct sim_server *server = &scenario->servers[i];
         for (uint32_t c = 0; lives(server) && c < scenario->cores; c++)
-            if (server->node->cores[c].replicate.primary)
-                primary_look(server, server->node->cores[c].replicate.primary);
+            if (server->node->cores[c].replicate->primary)
+                primary_look(server, server->node->cores[c].replicate->primary);
     }
     sim_world_at(world, world->now_us + LOOK_US, look, scenario);
 }

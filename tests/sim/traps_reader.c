@@ -3,6 +3,7 @@
  * does not know, as it hears somebody. A reader of Kafka's protocol reads on at the new owner; then it asks the old
  * one, of which it was told long ago. Its offset lies past the end that this one knows: it is not to be told that
  * there is no such. */
+#include "broker/data/hosted.h"
 #include "broker/net/core.h"
 #include "multilog/internal.h"
 #include "tests/sim/kafka_client.h"

@@ -5,6 +5,7 @@
  * whichever of the two a backup looks at first. */
 #include <string.h>
 
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "replication/backup.h"
 #include "tests/sim/rmem.h"
@@ -32,7 +33,7 @@ static struct {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores && server->node->cores[0].replicate.backup;
+           server->node->cores && server->node->cores[0].replicate->backup;
 }
 
 /* ---- are there two? ---- */
@@ -74,7 +75,7 @@ static bool stands_beside(const struct replica *torn)
 
 static const struct replica *torn_find(void)
 {
-    const struct leat_backup *backup = trap.backup->node->cores[0].replicate.backup;
+    const struct leat_backup *backup = trap.backup->node->cores[0].replicate->backup;
     for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
          it = it->next) {
         const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);

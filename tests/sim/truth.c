@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "multilog/internal.h"

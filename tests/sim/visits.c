@@ -6,7 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/data/hosted.h"
+#include "broker/data/replicate.h"
 #include "broker/net/core.h"
+#include "broker/ownership/handover.h"
+#include "broker/ownership/move.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 #include "multilog/internal.h"
@@ -167,7 +171,7 @@ static bool front_is_unknown(const struct leat_log *log)
 
 static void logs_see(const struct leat_core *core, struct seen *seen)
 {
-    const struct leat_primary *primary = core->replicate.primary;
+    const struct leat_primary *primary = core->replicate->primary;
     if (!primary) return;
     for (const struct leat_list *it = primary->logs.next; it != &primary->logs; it = it->next)
         log_see(LEAT_CONTAINER(it, const struct leat_primary_log, link), seen);
@@ -232,7 +236,7 @@ static bool writes_to(const struct sim_server *server, const char *name)
 {
     const struct scenario *scenario = server->scenario;
     for (uint32_t c = 0; c < scenario->cores; c++) {
-        const struct leat_primary *primary = server->node->cores[c].replicate.primary;
+        const struct leat_primary *primary = server->node->cores[c].replicate->primary;
         for (unsigned p = 0; primary && p < LEAT_REP_NODES_MAX; p++) {
             const struct rep_peer *peer = primary->peers[p];
             if (peer && strcmp(peer->node.name, name) == 0 && !leat_list_empty(&peer->writes))
@@ -278,7 +282,7 @@ static void fenced_see(const struct sim_server *server, const struct leat_backup
 static void kept_see(const struct sim_server *server, bool others_down, struct seen *seen)
 {
     const struct leat_node *node = server->node;
-    const struct leat_backup *backup = node->cores[0].replicate.backup;
+    const struct leat_backup *backup = node->cores[0].replicate->backup;
     for (uint32_t c = 0; c < server->scenario->cores; c++)
         fronts_see(&node->cores[c], seen);
     if (!backup) return;
@@ -292,9 +296,9 @@ static void server_see(const struct sim_server *server, struct seen *seen)
     *seen = (struct seen){0};
     for (uint32_t c = 0; c < server->scenario->cores; c++)
         logs_see(&node->cores[c], seen);
-    seen->move = node->cores[0].movers.count > 0;
-    seen->takeover = node->cores[0].takeovers.all.next != NULL &&
-                     !leat_list_empty(&node->cores[0].takeovers.all);
+    seen->move = node->cores[0].movers->count > 0;
+    seen->takeover = node->cores[0].takeovers->all.next != NULL &&
+                     !leat_list_empty(&node->cores[0].takeovers->all);
     const struct leat_coordinator *coordinator = node->coordinator;
     if (!coordinator || !coordinator->recovery) return;
     seen->recovers = coordinator->recovery->phase != LEAT_RECOVERY_NONE;

@@ -67,5 +67,17 @@ class Differences(unittest.TestCase):
     def test_name_is_no_modules(self):
         self.one("is called leat_", more="odd_lib = static_library('odd', 'a.c')")
 
+    def test_include_upwards(self):
+        libraries = {"base": ("base", set()), "wire": ("wire", {"base"}), "log": ("log", {"wire"})}
+
+        def told(path, header, known=()):
+            return modules.upward(libraries, {path: f'#include "{header}"\n'}, known)
+
+        self.assertEqual(told("log/a.c", "base/list.h"), [])  # by way of wire
+        self.assertEqual(told("log/a.c", "include/leat.h"), [])  # nobody's
+        self.assertIn("which wire does not link", told("wire/deep/a.c", "log/log.h")[0])
+        self.assertEqual(told("wire/a.c", "log/log.h", {("wire/a.c", "log/log.h")}), [])
+        self.assertIn("take it out", told("wire/a.c", "base/list.h", {("wire/a.c", "log/log.h")})[0])
+
 
 unittest.main()

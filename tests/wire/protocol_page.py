@@ -55,7 +55,8 @@ def enums(*parts):
 
 CONSTANTS = {}
 HEADERS = [('base', 'types.h'), ('wire', 'frame.h'), ('wire', 'batch.h'), ('wire', 'message.h'),
-           ('wire', 'message_cluster.h'), ('sets', 'sets.h'), ('broker', 'net', 'core.h')]
+           ('wire', 'message_cluster.h'), ('sets', 'sets.h'), ('broker', 'net', 'core.h'),
+           ('broker', 'net', 'state.h')]
 TEXTS = {parts: enums(*parts) for parts in HEADERS}
 
 # ---- kinds ----

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/data/begun.h"
 #include "broker/net/core.h"
 
 static bool is_fresh(const struct leat_log_record *record)

@@ -1,10 +1,9 @@
-/* Look-ups in a core's tables: streams, logs, members. Nothing here changes anything or calls another part. */
-#include "broker/net/core.h"
+/* The other nodes, as a core knows them; which node a log is on, and which core there. Nothing is changed. */
+#include "broker/net/members.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "base/crc32c.h"
+#include "broker/net/core.h"
 
 uint32_t leat_lane_of_log(struct leat_log_ref ref, uint32_t logs, uint32_t cores)
 {
@@ -63,45 +62,6 @@ void leat_member_words(const struct leat_core *core, uint64_t incarnation, char 
 uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs)
 {
     return leat_lane_of_log(ref, logs, node->options.cores);
-}
-
-struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
-{
-    struct leat_stream *stream = core->streams_by_id[id & core->stream_mask];
-    while (stream != NULL && stream->desc->id != id)
-        stream = stream->by_id_next;
-    return stream;
-}
-
-struct leat_stream *leat_stream_find_name(const struct leat_core *core, const char *name,
-                                          size_t bytes)
-{
-    struct leat_stream *stream =
-        core->streams_by_name[leat_name_hash(name, bytes) & core->stream_mask];
-    while (stream != NULL &&
-           (strlen(stream->desc->name) != bytes || memcmp(stream->desc->name, name, bytes) != 0))
-        stream = stream->by_name_next;
-    return stream;
-}
-
-uint32_t leat_name_hash(const char *name, size_t bytes)
-{
-    return leat_crc32c(0, name, bytes);
-}
-
-uint32_t leat_hosted_hash(struct leat_log_ref ref)
-{
-    uint64_t h = ((uint64_t)ref.stream << 32 | ref.streamlet) * 0x9e3779b97f4a7c15u;
-    h = (h ^ (h >> 29) ^ ref.log) * 0xbf58476d1ce4e5b9u;
-    return (uint32_t)(h >> 32);
-}
-
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
-{
-    struct leat_hosted *hosted = core->hosted[leat_hosted_hash(ref) & core->hosted_mask];
-    while (hosted != NULL && !leat_log_ref_equal(hosted->ref, ref))
-        hosted = hosted->hash_next;
-    return hosted;
 }
 
 leat_err leat_node_stands(const struct leat_node *node, struct leat_error *error)

@@ -1,0 +1,53 @@
+/* Requests of Leat's protocol other than append and fetch, for node/native.c. Thread: the connection's core. */
+#ifndef LEAT_BROKER_ADMIN_CALLS_H
+#define LEAT_BROKER_ADMIN_CALLS_H
+
+#include "broker/net/call.h"
+#include "broker/net/core.h"
+#include "broker/net/peer.h"
+#include "multilog/log.h"
+#include "sets/sets.h"
+
+struct leat_hosted;
+
+void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_segments(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_node_report(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_group(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_status(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_cluster_status(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_node_change(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame);
+/** Nobody waits for its answers any more: give up the places that its requests hold. */
+void leat_sets_peer_closed(struct leat_peer *peer);
+void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame);
+
+/* A producer id that was never given before. Caller's storage. */
+struct leat_producer_wait {
+    struct leat_list link;
+    leat_err rc; /* out */
+    struct leat_error error;
+    int64_t id;
+    void (*on_done)(struct leat_producer_wait *wait); /* also from within leat_producer_id() */
+    void *owner;
+};
+
+void leat_producer_id(struct leat_core *core, struct leat_producer_wait *wait);
+void leat_producer_ids_fini(struct leat_core *core);
+/** Ask a log's core, wherever it is; query->on_done follows, never inside. Thread: core. */
+void leat_group_ask(struct leat_core *core, struct leat_sets_group_query *query);
+/** What the log of this core says of that group: query->rc, and if that is LEAT_OK the rest of what is asked. */
+void leat_group_look(const struct leat_core *core, struct leat_log_ref ref, uint64_t group,
+                     struct leat_sets_group_query *out);
+/** Broker side of one home log's sets. */
+leat_err leat_sets_attach(struct leat_hosted *hosted,
+                          struct leat_log_options *options) LEAT_NODISCARD;
+void leat_sets_log_made(struct leat_hosted *hosted);
+
+#endif

@@ -1,0 +1,103 @@
+/* A log on its core: the logs' table, their care, how they stop and go. Thread: the log's core. */
+#ifndef LEAT_BROKER_DATA_HOSTED_H
+#define LEAT_BROKER_DATA_HOSTED_H
+
+#include "broker/data/stream.h"
+#include "broker/net/core.h"
+
+struct leat_append_request;
+
+enum {
+    LEAT_OLDER_TICKS = 5, /* segments that were on no node are looked for again after so many */
+    LEAT_OLDER_READ_US = 1000 * 1000, /* ... and when one of them is read, at most this often */
+    LEAT_OLDER_READ_TICKS = 10,       /* a read waits for older segments for so many */
+};
+
+struct leat_hosted {
+    struct leat_hosted *hash_next;
+    struct leat_log_ref ref;
+    struct leat_core *core;
+    struct leat_log *log;
+    struct leat_stream *stream;
+    struct leat_primary_log *copies; /* NULL: this node's copy is the only one */
+    struct leat_sets *sets;          /* of a home log */
+    struct leat_epoch epoch;
+    bool going;       /* being deleted or stopped: no new work */
+    bool drained;     /* for a move: its log is stopped, and the coordinator is asked */
+    bool tail_away;   /* where it ends was on no node: it waits, and stands in meanwhile */
+    bool opens_alone; /* asked for beside others, "opened" was refused: it may be for one of them */
+    bool forgiving;   /* an operator gives up what is missing in front */
+    bool anew;        /* its last segment is damaged here: other nodes have it */
+    /* It goes: another node has it. */
+    struct give_up *give_up;
+    struct recover_call
+        *recover; /* an operator gives up what its end has lost; NULL: nobody does */
+    bool
+        loss_stops; /* ... that is committed, and the log stops for it: recover.c goes on with it */
+    struct leat_move_part *moving; /* it is drained, to be handed over; NULL: it is not */
+    bool damage_untold;            /* whether its front is damaged was not known when it was made */
+    bool older_follow;             /* while it is made: older segments come later */
+    bool older_asked; /* some were on no node: they are looked for again now and then */
+    bool older_away;  /* ... and a node was down then: it may have them */
+    struct leat_segment_range unsure; /* see leat_takeover_unsure() */
+    bool holes; /* ... and some between others, too, which come first, the newest before all */
+    bool older_pass_away; /* of one look at all of them, which goes on */
+    uint64_t hole_below;  /* ... with those in front of this segment */
+    uint32_t older_ticks;
+    uint64_t older_looked_us; /* when a read had them looked for */
+    uint32_t reads_ticks;     /* so long reads have waited */
+    uint32_t care_index;
+    struct leat_list dirty, care, opening, home;
+    struct leat_list waiters; /* struct leat_fetch_item.waiting */
+    struct leat_list blocked; /* struct leat_room_wait.by_log */
+    /* What recovery found beyond what is served; given to ACCEPT_LOSS. */
+    struct leat_segment **segs;
+    size_t seg_count;
+    uint64_t highest_segment, highest_offset;
+    struct leat_extent highest_extent;       /* of a segment that is elsewhere; {0, 0}: not known */
+    uint64_t counted_records, counted_bytes; /* already in the core's totals */
+};
+
+static inline bool leat_hosted_loss_stops(const struct leat_hosted *hosted)
+{
+    return hosted->recover != NULL && hosted->loss_stops;
+}
+
+struct leat_opener {
+    struct leat_coordinate request;
+    struct leat_core *core;
+    uint32_t count, version;
+    struct leat_log_ref refs[LEAT_OPENER_LOGS_MAX];
+};
+
+/** A log that the stopping core has counted is parked, or gone. Once for each. */
+void leat_core_log_stopped(struct leat_core *core);
+/** Stop a log that the stopping core has counted. */
+void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted);
+leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
+                            struct leat_log_ref ref, struct leat_epoch epoch,
+                            struct leat_segment *const *segs, size_t seg_count,
+                            const struct leat_log_tail *tail,
+                            struct leat_hosted **out_hosted) LEAT_NODISCARD;
+/** (Re)make the log of a hosted that has none. */
+leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const *segs,
+                          size_t seg_count, const struct leat_log_tail *tail) LEAT_NODISCARD;
+/** The log is gone or stopped: take it out of the tables and free it. */
+void leat_hosted_destroy(struct leat_hosted *hosted);
+/** Wake whoever waits on it: they look again. */
+void leat_hosted_wake(struct leat_hosted *hosted);
+/** Commit "opened" for logs whose first segment has started. */
+void leat_hosted_send_openings(struct leat_core *core);
+/** From now on it is looked at every second again. */
+void leat_hosted_watch(struct leat_hosted *hosted);
+/** How a read of that log has ended, for whoever asked: what a node has that is down is not lost, so nobody is told to
+ * begin behind it, or to give it up (LEAT_E_STARTING). Thread: the log's core. */
+leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read);
+/** What it did not find are segments that may come. */
+bool leat_hosted_lacks(const struct leat_hosted *hosted, const struct leat_read *read);
+/** Called every tick: retention, parking. */
+void leat_hosted_care(struct leat_core *core);
+/** A log of a stream that was deleted goes, unless it goes already. */
+void leat_hosted_delete(struct leat_core *core, struct leat_hosted *hosted);
+
+#endif

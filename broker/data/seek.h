@@ -1,0 +1,29 @@
+/* Streams by name, for clients that may know of more than this node. Thread: a core. */
+#ifndef LEAT_BROKER_DATA_SEEK_H
+#define LEAT_BROKER_DATA_SEEK_H
+
+#include "broker/data/confirm.h"
+#include "broker/data/stream.h"
+
+/* Looking for streams by name, on behalf of a client that may know more than this node. */
+struct leat_stream_seek {
+    struct leat_catch_up catch_up;
+    struct leat_stream_wait wait;
+    bool caught_up; /* or tried to: once for all names of a request */
+    leat_err rc;    /* of that */
+    /** After LEAT_E_AGAIN: look again. */
+    void (*on_again)(struct leat_stream_seek *seek);
+    void *owner;
+};
+
+/**
+ * Find a stream that may be told of. seek: zeroed at first, with on_again and owner.
+ *
+ * LEAT_E_AGAIN and error->code LEAT_OK: on_again follows. Else error says why not: UNKNOWN_STREAM,
+ * or a code of class retry when the coordinators can't be asked. Thread: a core.
+ */
+leat_err leat_stream_seek(struct leat_core *core, struct leat_stream_seek *seek, const char *name,
+                          size_t bytes, struct leat_stream **out_stream,
+                          struct leat_error *error) LEAT_NODISCARD;
+
+#endif

@@ -1,0 +1,36 @@
+/* The streams that a core knows. Thread: the core's. */
+#ifndef LEAT_BROKER_DATA_STREAM_H
+#define LEAT_BROKER_DATA_STREAM_H
+
+#include "base/list.h"
+#include "coordinator/coordinator.h"
+
+struct leat_begun;
+struct leat_core;
+struct leat_known_places;
+
+struct leat_stream {
+    struct leat_stream *by_id_next, *by_name_next;
+    struct leat_stream_desc *desc;    /* a reference */
+    uint64_t logs;                    /* as counted in logs_known */
+    struct leat_begun *begun;         /* a reference: of its logs here, those that have begun */
+    struct leat_known_places *places; /* where its copies are; NULL: nobody wanted to know lately */
+    bool published;                   /* every core has its logs: it may be told of */
+    bool deleted;                     /* its end is committed, and on its way over the cores */
+    bool logs_missing;                /* some could not be made here: the tick tries again */
+    struct leat_list waiters;         /* struct leat_stream_wait */
+};
+
+struct leat_stream_wait {
+    struct leat_list link;
+    uint32_t id; /* in stream_awaits: of a stream that is still on its way here */
+    void (*on_ready)(struct leat_stream_wait *wait); /* published, or gone */
+    void *owner;
+};
+
+leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
+                         struct leat_stream **out_stream) LEAT_NODISCARD;
+void leat_stream_remove(struct leat_core *core, struct leat_stream *stream);
+void leat_stream_publish(struct leat_stream *stream);
+
+#endif

@@ -1,0 +1,37 @@
+/* What parts below tell parts above. */
+#ifndef LEAT_BROKER_NET_HOOKS_H
+#define LEAT_BROKER_NET_HOOKS_H
+
+#include "multilog/log.h"
+#include "wire/frame.h"
+
+struct leat_core;
+struct leat_hosted;
+struct leat_move_part;
+struct leat_peer;
+
+/* What parts below tell parts above: hooks.c has the one table of it. Thread: the core's. */
+struct leat_core_hooks {
+    /** A request of another node, for a client of its own. false: there is no such kind. */
+    bool (*request)(struct leat_peer *peer, const struct leat_frame *frame);
+    /** A connection has taken bytes: what is read for others may go on. */
+    void (*drained)(struct leat_core *core);
+    /** More of the log is acked; there is room in it. Also when it stops: who waits looks again. */
+    void (*acked)(struct leat_hosted *hosted);
+    void (*room)(struct leat_hosted *hosted);
+    /** A log of a home is being made: its options are completed. And it is made. */
+    leat_err (*sets_attach)(struct leat_hosted *hosted, struct leat_log_options *options);
+    void (*sets_made)(struct leat_hosted *hosted);
+    /** A closed segment is damaged here. As leat_mend_ask(). */
+    leat_err (*damaged)(const struct leat_hosted *hosted, const struct leat_segment *seg);
+    /** Where the log's front is, is known now, and so what of it is damaged. */
+    void (*front_known)(struct leat_core *core, struct leat_hosted *hosted);
+    /** Somebody wants segments that are not here: they are looked for on other nodes. */
+    void (*older)(struct leat_hosted *hosted);
+    /** A log that was drained for a move goes otherwise. */
+    void (*part_gone)(struct leat_move_part *part);
+    /** A log that was given up has left the tables. */
+    void (*released)(struct leat_core *core, struct leat_log_ref ref);
+};
+
+#endif

@@ -1,0 +1,101 @@
+/* A node: what all its cores share. Each field says who writes to it; what says nothing is written while nothing
+ * runs. */
+#ifndef LEAT_BROKER_NET_STATE_H
+#define LEAT_BROKER_NET_STATE_H
+
+#include "broker/net/addresses.h"
+#include "broker/net/heap.h"
+#include "broker/node.h"
+#include "coordinator/coordinator.h"
+#include "sets/sets.h"
+
+struct leat_core;
+struct leat_core_hooks;
+struct leat_found_fate;
+struct leat_inherited;
+struct leat_found;
+
+enum leat_fate {
+    LEAT_FATE_GONE,    /* dropped */
+    LEAT_FATE_SERVED,  /* closed, its log's */
+    LEAT_FATE_KEPT,    /* not touched, not served */
+    LEAT_FATE_REPLICA, /* another node owns its log: kept for it */
+};
+
+/* What became of a found segment: its descriptor may be gone when the logs are made. */
+struct leat_found_fate {
+    struct leat_log_ref log;
+    uint64_t segment, next_offset;
+    enum leat_fate fate;
+    bool known;  /* its stream is there */
+    bool copied; /* ... and other nodes may have what is missing of it */
+    bool twin; /* another row is of the same segment, and this one's bytes never got to its file */
+    bool tail_waits; /* a decided end, whose segment may be on another node, or a replica here */
+};
+
+struct leat_node {
+    struct leat_node_options options;
+    const struct leat_core_hooks *hooks;
+    char name[128], listen_address[128], version[64], bound_address[128];
+    struct leat_core *cores;
+    struct leat_store *store;
+    struct leat_keeper keeper;
+    struct leat_coordinator *coordinator;
+    struct leat_link_hub hub;
+    uint8_t cluster_id[16];
+    uint64_t boot, boot_before; /* marks of starts: boots.c */
+    uint64_t collect_told;      /* core 0, collect.c: what the diary was told last */
+    uint64_t incarnation;
+    _Atomic uint64_t incarnation_told; /* the same, for the coordinator's thread */
+    _Atomic unsigned standing;         /* enum leat_standing; 0: not told, as if confirmed */
+    struct leat_mail crashed_mail;
+    uint64_t started_us;
+    uint64_t pool_bytes, copies_bytes, writer_bytes_max;
+    uint64_t
+        copies_first_bytes; /* that nodes may have a step each of; beyond copies_bytes the pool gives it */
+    _Atomic uint64_t logs_making; /* of streams that are asked for and not here yet */
+    struct leat_heap_wait heap_wait;
+    _Atomic uint64_t forwards_bytes; /* appends under way between its cores */
+    uint64_t forwards_bytes_max;
+    struct leat_addresses addresses;
+    struct leat_sets_room sets_room;
+    _Atomic uint64_t room_short_us; /* when an append last waited for room for too long; 0: never */
+    _Atomic uint64_t logs_hosted;   /* by all cores */
+    _Atomic uint64_t logs_share; /* how many it would have while another node is away; core 0's */
+    uint64_t heap_room_bytes;    /* for logs and what is stored, beside a whole pool */
+    uint64_t peers_place_bytes;  /* leat_node_peers_bytes() */
+    struct leat_inherited **inherited; /* node.c's */
+    size_t inherited_count;
+    struct leat_timer name_timer;
+    unsigned name_tries;
+    bool joining; /* a new node of a cluster whose id it has yet to learn */
+    bool started, coordinator_ready, up, stopping, failed;
+    _Atomic uint32_t highest_stream; /* id ever given out, as far as the coordinator here knows */
+    /* Coming up. */
+    const struct leat_found *found;
+    size_t found_count;
+    struct leat_log_marks *marks;
+    size_t mark_count;
+    struct leat_log_decision *decisions;
+    size_t decision_count;
+    struct leat_found_fate *fates; /* [found_count] */
+    struct leat_diary_sum passed_sum;
+    struct leat_coordinate request;
+    struct leat_mail mail, ready_mail, stop_mail;
+    leat_err rc;
+    struct leat_error error;
+    uint32_t walk_core;
+    /* Complaints, for people, by any core; read when their threads have ended. A place is its taker's; NULL:
+     * there was no memory for it. The count may exceed LEAT_COMPLAINTS_MAX. */
+    char **complaints;
+    _Atomic uint32_t complaint_count;
+};
+
+enum { LEAT_COMPLAINTS_MAX = 256, LEAT_COMPLAINT_BYTES_MAX = 512 };
+
+void leat_complaint_keep(struct leat_node *node, const char *line);
+void leat_node_complain(struct leat_node *node, const char *format, ...) LEAT_PRINTF(2, 3);
+/** LEAT_OK, or LEAT_E_STARTING: this node does not know whether it is still up, others may serve what it does. */
+leat_err leat_node_stands(const struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
+
+#endif

@@ -1,0 +1,49 @@
+/* A node comes up: what its parts do in turn. Private to node/. */
+#ifndef LEAT_BROKER_NODE_BRINGUP_H
+#define LEAT_BROKER_NODE_BRINGUP_H
+
+#include "broker/data/hosted.h"
+#include "broker/net/state.h"
+
+void leat_node_bring_up(struct leat_node *node);
+/** found.c: what the store found, as the coordinator wants it. Thread: startup. */
+leat_err leat_found_marks(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
+/** The decisions are here: of which logs streams are known. Without memory node->fates stays NULL, and the cut fails.
+ * Core 0. */
+void leat_found_fates(struct leat_node *node);
+/** What becomes of each, by the decisions. Thread: store; blocks. */
+leat_err leat_found_cut(struct leat_node *node) LEAT_NODISCARD;
+/** adopt.c: it is known where the log ends, and the segment that ends it may be elsewhere: then it is taken
+ * over like one that has just come to this node. */
+bool leat_adopt_awaits_tail(const struct leat_node *node, const struct leat_stream *stream,
+                            struct leat_log_ref ref);
+/** What is damaged of it goes to the diary. Nothing is, and its front is not known: this is to be called again. */
+void leat_adopt_damage_tell(struct leat_core *core, struct leat_hosted *hosted);
+/** Make this core's logs from decisions and what was found. */
+leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,
+                            struct leat_error *error) LEAT_NODISCARD;
+/** identity.c: which cluster the data directory is of; a server alone makes one up. Thread: startup; blocks. */
+leat_err leat_node_identity(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
+/** A new node has learnt which cluster it is of: keep that, durably. Thread: store; blocks. */
+leat_err leat_node_identity_set(struct leat_node *node, const uint8_t cluster_id[16],
+                                struct leat_error *error) LEAT_NODISCARD;
+
+enum { LEAT_NODE_FILE_BYTES = 4096 };
+
+/** node_file.c: `content` in the one block of a small file that is open, flushed, its name too. block: borrowed, of
+ * LEAT_NODE_FILE_BYTES. Thread: as of the caller, which must not be a core's; blocks. */
+leat_err leat_node_file_write(struct leat_node *node, const char *name, struct leat_file *file,
+                              uint8_t *block, const void *content, size_t bytes,
+                              struct leat_error *error) LEAT_NODISCARD;
+/** boots.c: a mark for this start of the data directory, durably. Thread: startup; blocks. */
+leat_err leat_node_boot_begin(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
+/** It has come up, as the coordinators have it: keep that, durably. Thread: store; blocks. */
+leat_err leat_node_boot_taken(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
+
+/** core.c: what a core owns. Thread: startup; the core does not run. */
+leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t index,
+                        const struct leat_env *env, uint32_t buffer_count,
+                        uint64_t frame_bytes_max) LEAT_NODISCARD;
+void leat_core_fini(struct leat_core *core);
+
+#endif

@@ -1,0 +1,9 @@
+/* Who is told. */
+#ifndef LEAT_BROKER_NODE_HOOKS_H
+#define LEAT_BROKER_NODE_HOOKS_H
+
+#include "broker/net/hooks.h"
+
+extern const struct leat_core_hooks leat_core_hooks;
+
+#endif
