@@ -22,6 +22,8 @@ static const char *const kinds[] = {
     [LEAT_KAFKA_UUID_ARRAY] = "array of uuid",
 };
 
+enum { NAME_COLUMNS = 44 };
+
 static void print_range(FILE *out, int first, int last, int api_last)
 {
     if (last > api_last) last = api_last;
@@ -37,17 +39,16 @@ static void print_fields(FILE *out, const struct leat_kafka_api *api,
     for (uint32_t i = 0; i < type->field_count; i++) {
         const struct leat_kafka_field *field = &type->fields[i];
         if (field->first > api->last || field->last < api->first) continue;
-        fprintf(out, "| %.*s%s | %s | ", depth * 3, "· · · · · · ", field->name,
+        fprintf(out, "%*s%-*s %-16s ", depth * 2, "", NAME_COLUMNS - depth * 2, field->name,
                 kinds[field->kind]);
         print_range(out, field->first, field->last, api->last);
-        fputs(" |", out);
         if (field->nullable > 0 && field->nullable - 1 <= api->last) {
-            fputs(" null: ", out);
+            fputs(", null: ", out);
             print_range(out, field->nullable - 1, field->last, api->last);
         }
-        if (field->tagged > 0) fprintf(out, " tag %d from %d", field->tag, field->tagged - 1);
-        if (field->fallback != 0) fprintf(out, " else %lld", (long long)field->fallback);
-        fputs(" |\n", out);
+        if (field->tagged > 0) fprintf(out, ", tag %d from %d", field->tag, field->tagged - 1);
+        if (field->fallback != 0) fprintf(out, ", else %lld", (long long)field->fallback);
+        fputc('\n', out);
         if (field->element != NULL) print_fields(out, api, field->element(), depth + 1);
     }
 }
@@ -60,8 +61,9 @@ static void print_message(FILE *out, const struct leat_kafka_api *api, const cha
         fputs("No fields.\n", out);
         return;
     }
-    fputs("| field | type | versions | |\n|---|---|---|---|\n", out);
+    fputs("```\n", out);
     print_fields(out, api, type, 0);
+    fputs("```\n", out);
 }
 
 static int by_key(const void *a, const void *b)
@@ -79,12 +81,13 @@ static void print_page(FILE *out)
     qsort(sorted, count, sizeof *sorted, by_key);
     fputs(
         "# Requests of the Kafka protocol that are served\n\n"
-        "Made from the tables in kafka/schema_*.def and kafka/apis.def by `kafka_api_page`; a test "
-        "holds them together.\n"
-        "How they are written: all versions of a request are one table. A field that a version "
-        "has not is read as what stands\nbehind \"else\", or 0, null or empty. From the version "
-        "behind \"compact\" on, lengths are variable-length numbers and\ntagged fields may "
-        "follow each struct.\n\n"
+        "`kafka_api_page` makes this page from kafka/schema_*.def and kafka/apis.def; a test "
+        "compares them.\n"
+        "A line has a field's name, its type and the versions that have the field. Elements of an "
+        "array are indented.\n"
+        "In other versions the field has the value after \"else\", or 0, null or empty. From the "
+        "version in \"compact from\"\n"
+        "on, lengths are variable-length numbers, and tagged fields may follow each struct.\n\n"
         "| key | request | versions | compact from |\n|---|---|---|---|\n",
         out);
     for (uint32_t i = 0; i < count; i++)
