@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""tools/commits.py and the hook tools/hooks/commit-msg: which messages they take.
+"""tools/dev/commits.py and the hook tools/dev/hooks/commit-msg: which messages they take.
 
-commits_test.py TOOLS_FOLDER"""
+commits_test.py TOOLS_DEV_FOLDER"""
 import os
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""tools/modules.py: each way in which docs/architecture.md and meson.build can differ is told of.
+"""tools/dev/modules.py: each way in which docs/architecture.md and meson.build can differ is told of.
 
-modules_test.py TOOLS_FOLDER"""
+modules_test.py TOOLS_DEV_FOLDER"""
 import sys
 import unittest
 

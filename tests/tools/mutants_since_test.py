@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, 'tools', 'mutants'))
+sys.path.insert(0, os.path.join(ROOT, 'tools', 'dev', 'mutants'))
 import since  # noqa: E402
 import sites  # noqa: E402
 

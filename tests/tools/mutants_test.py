@@ -11,7 +11,7 @@ import tempfile
 from collections import Counter
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-MUTANTS = os.path.join(ROOT, 'tools', 'mutants')
+MUTANTS = os.path.join(ROOT, 'tools', 'dev', 'mutants')
 sys.path.insert(0, MUTANTS)
 import build as builds  # noqa: E402
 import pairs  # noqa: E402

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""tools/sizes.py: what is too long is told of, and a list of excuses that has become too generous, too.
+"""tools/dev/sizes.py: what is too long is told of, and a list of excuses that has become too generous, too.
 
-sizes_test.py TOOLS_FOLDER"""
+sizes_test.py TOOLS_DEV_FOLDER"""
 import sys
 import unittest
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""tools/spdx.py: which files need the line, where it stands, and that adding it twice changes nothing.
+"""tools/dev/spdx.py: which files need the line, where it stands, and that adding it twice changes nothing.
 
-spdx_test.py TOOLS_FOLDER"""
+spdx_test.py TOOLS_DEV_FOLDER"""
 import os
 import sys
 import tempfile

@@ -7,7 +7,7 @@ import collections
 import os
 
 Score = collections.namedtuple('Score', 'died counted left')  # those that are equivalent or masked don't count
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 TABLES = os.path.join(ROOT, 'tests', 'mutants')
 
 

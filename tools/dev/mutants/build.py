@@ -10,7 +10,7 @@ import threading
 import sites
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 
 
 # Of these folders, only the sources that data's safety hangs on: what is flushed, fenced, mapped and written into by others.
@@ -50,7 +50,7 @@ class Build:
     def everywhere(self):
         """A digest of what a source is rewritten by besides itself: the headers, and the programs that do it."""
         names = subprocess.run(['git', '-C', ROOT, 'ls-files', '-co', '--exclude-standard', '*.h', '*.def', ':!tests',
-                                'tools/mutants/sites.py'], check=True, capture_output=True, text=True).stdout.splitlines()
+                                'tools/dev/mutants/sites.py'], check=True, capture_output=True, text=True).stdout.splitlines()
         whole = hashlib.sha256()
         for name in sorted(names):
             whole.update(read(os.path.join(ROOT, name)))

@@ -2,8 +2,8 @@
  *
  * LEAT_MUTANT=N chooses one, LEAT_MUTANT=N,M two at a time. LEAT_MUTANTS_SEEN=FILE notes which places a run came to:
  * one byte for each mutant. By system calls: tests stand between a program and the functions of the C library. */
-#ifndef LEAT_MUTANTS_SWITCH_H
-#define LEAT_MUTANTS_SWITCH_H
+#ifndef LEAT_TOOLS_DEV_MUTANTS_SWITCH_H
+#define LEAT_TOOLS_DEV_MUTANTS_SWITCH_H
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""Lengths of files, functions and lines, and the list of those that are longer than allowed: tools/sizes.txt.
+"""Lengths of files, functions and lines, and the list of those that are longer than allowed: tools/dev/sizes.txt.
 
 The list may only shrink: a row allows the length that it names and no more, and has to go once the length is allowed."""
 import os
@@ -43,9 +43,9 @@ def check(sources, excuses):
     def judge(name, where, length, most):
         allowed = excuses.pop(name, None)
         if allowed is not None and length <= most:
-            complaints.append(f"{name}: {length} lines are allowed: take its row out of tools/sizes.txt")
+            complaints.append(f"{name}: {length} lines are allowed: take its row out of tools/dev/sizes.txt")
         elif allowed is not None and length < allowed:
-            complaints.append(f"{name}: say {length} instead of {allowed} lines in tools/sizes.txt, which may only shrink")
+            complaints.append(f"{name}: say {length} instead of {allowed} lines in tools/dev/sizes.txt, which may only shrink")
         elif length > max(allowed or 0, most):
             complaints.append(f"{where}: {length} lines; {max(allowed or 0, most)} at most")
 
@@ -57,4 +57,4 @@ def check(sources, excuses):
         for number, line in enumerate(lines, 1):
             if len(line) > LINE_COLUMNS_MAX:
                 complaints.append(f"{path}:{number}: {len(line)} columns; {LINE_COLUMNS_MAX} at most")
-    return complaints + [f"{name}: there is none: take its row out of tools/sizes.txt" for name in excuses]
+    return complaints + [f"{name}: there is none: take its row out of tools/dev/sizes.txt" for name in excuses]
