@@ -38,7 +38,7 @@ static int unknown_option(const char *word, const struct cli_option *options, si
     names[n++] = "help";
     char bare[64];
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(word, "="), word);
-    const char *nearest = nearest_word(bare, names, n);
+    const char *nearest = leat_nearest_word(bare, names, n);
     if (nearest)
         cli_error("no option --%s; did you mean --%s?", bare, nearest);
     else

@@ -2,8 +2,8 @@
 #ifndef LEAT_TOOLS_CLI_H
 #define LEAT_TOOLS_CLI_H
 
+#include "base/nearest.h"
 #include "client/shared.h"
-#include "tools/nearest.h"
 #include "wire/message.h"
 
 #include <stdio.h>

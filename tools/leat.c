@@ -98,7 +98,7 @@ int main(int argc, char **argv)
     const char *names[NOUNS];
     for (size_t i = 0; i < NOUNS; i++)
         names[i] = nouns[i].name;
-    const char *nearest = nearest_word(argv[at], names, NOUNS);
+    const char *nearest = leat_nearest_word(argv[at], names, NOUNS);
     if (nearest)
         cli_error("no command '%s'; did you mean '%s'?", argv[at], nearest);
     else

@@ -178,7 +178,7 @@ int leat_bench_main(int argc, char **argv)
         return leat_bench_recovery(argc - 1, argv + 1);
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
     static const char *const verbs[] = {"append", "pull", "recovery"};
-    const char *nearest = argc ? nearest_word(argv[0], verbs, 3) : NULL;
+    const char *nearest = argc ? leat_nearest_word(argv[0], verbs, 3) : NULL;
     if (nearest)
         cli_error("no 'bench %s'; did you mean 'bench %s'?", argv[0], nearest);
     else if (argc && argv[0][0] != '-')

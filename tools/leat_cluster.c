@@ -606,7 +606,7 @@ int leat_node_main(int argc, char **argv)
         return CLI_USAGE;
     }
     if (what == 0) {
-        const char *near = nearest_word(argv[0], verbs, 4);
+        const char *near = leat_nearest_word(argv[0], verbs, 4);
         cli_error("no 'node %s'; did you mean 'node %s'?", argv[0], near ? near : verbs[0]);
         return CLI_USAGE;
     }

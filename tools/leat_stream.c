@@ -314,7 +314,7 @@ int leat_stream_main(int argc, char **argv)
         fputs(help, stderr);
         return CLI_USAGE;
     }
-    const char *nearest = nearest_word(argv[0], names, VERBS);
+    const char *nearest = leat_nearest_word(argv[0], names, VERBS);
     if (nearest)
         cli_error("no 'stream %s'; did you mean 'stream %s'?", argv[0], nearest);
     else

@@ -11,7 +11,7 @@
 
 #include "base/address.h"
 #include "base/diary.h"
-#include "tools/nearest.h"
+#include "base/nearest.h"
 
 const char leatd_help[] =
     "leatd: the Leat stream broker\n"
@@ -139,7 +139,7 @@ static leat_err unknown(bool flag, const char *name, struct leat_error *error)
     const char *names[OPTION_COUNT_ALL + 3] = {"config", "help", "version"};
     for (size_t i = 0; i < OPTION_COUNT_ALL; i++)
         names[i + 3] = options[i].name;
-    const char *nearest = nearest_word(name, names, OPTION_COUNT_ALL + 3);
+    const char *nearest = leat_nearest_word(name, names, OPTION_COUNT_ALL + 3);
     const char *before = flag ? "--" : "\"", *after = flag ? "" : "\"";
     if (nearest == NULL)
         return leat_error_set(error, LEAT_E_CONFIG, "unknown %s %s%.64s%s; leatd --help lists all",

@@ -1,5 +1,5 @@
 /* Words by how many letters have to be changed, added or left out. */
-#include "tools/nearest.h"
+#include "base/nearest.h"
 
 #include <limits.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static unsigned distance(const char *a, const char *b)
     return row[n];
 }
 
-const char *nearest_word(const char *word, const char *const *names, size_t count)
+const char *leat_nearest_word(const char *word, const char *const *names, size_t count)
 {
     const char *nearest = NULL;
     unsigned least = (unsigned)strlen(word) / 2 + 1;
