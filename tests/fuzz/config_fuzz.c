@@ -2,7 +2,7 @@
  * limits that the rest of leatd relies on. */
 #include "fuzz.h"
 
-#include "tools/leatd_config.h"
+#include "tools/leatd/config.h"
 
 static void text_ends(const char *text, size_t bytes)
 {

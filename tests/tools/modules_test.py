@@ -45,6 +45,12 @@ class Differences(unittest.TestCase):
     def test_folder_differs(self):
         self.one("wire is in a/wire/, not in wire/", page=PAGE.replace("a/wire", "wire"))
 
+    def test_folder_is_that_of_the_first_source(self):
+        more = "raft_lib = static_library('leat_raft',\n 'raft/a.c', 'b/c.c', dependencies : [base_dep])"
+        page = PAGE + "| `raft` | `base` | `a/wire/raft/` | log |"
+        self.assertEqual(self.told(more=more, page=page), [])
+        self.one("raft is in a/wire/raft/, not in a/wire/", more=more, page=page.replace("raft/`", "`"))
+
     def test_library_has_no_row(self):
         more = "raft_lib = static_library('leat_raft', 'a.c', dependencies : base_dep)"
         self.one("library raft has no row", more=more)

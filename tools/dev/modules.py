@@ -32,18 +32,20 @@ def dependencies(arguments):
 
 def built(recipes):
     """recipes: {path: text} of meson.build files. ({library: (folder, links)} in the order of building, complaints).
+    A library's folder is that of its first source.
 
     Each library has a declare_dependency() of its name, with the same dependencies: else who links it gets others than
     it was built with."""
     libraries, complaints, declared, variables = {}, [], {}, {}
     for path, text in recipes.items():
         for variable, arguments in calls(text, "static_library"):
-            name = re.match(r"\s*'leat_(\w+)'", arguments)
+            name = re.match(r"\s*'leat_(\w+)'(?:,\s*'([\w/.]+)/[\w.]+')?", arguments)
             if not name:
                 complaints.append(f"{path}: {variable}: a library is called leat_ and its module's name")
                 continue
             variables[variable] = name.group(1)
-            libraries[name.group(1)] = (os.path.dirname(path), dependencies(arguments))
+            folder = os.path.normpath(os.path.join(os.path.dirname(path), name.group(2) or ""))
+            libraries[name.group(1)] = (folder, dependencies(arguments))
         for variable, arguments in calls(text, "declare_dependency"):
             linked = re.search(r"link_with : (\w+_lib)\b", arguments)
             if linked:

@@ -1,0 +1,107 @@
+/* The `leat` program: which noun is meant. */
+#include "tools/leat/cli.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char help[] =
+    "Usage: leat COMMAND [OPTION...]\n"
+    "\n"
+    "  leat stream create NAME     make a stream\n"
+    "  leat stream list            all streams\n"
+    "  leat stream describe NAME   its streamlets, logs, groups, segments, offsets\n"
+    "  leat stream delete NAME     delete it with all its records\n"
+    "  leat stream trim NAME ...   give up the records in front of an offset\n"
+    "  leat stream rebalance NAME  spread it evenly over the nodes\n"
+    "  leat streamlet move ...     hand a streamlet to another node\n"
+    "  leat produce NAME [FILE...] append lines, from stdin by default\n"
+    "  leat consume NAME           print records\n"
+    "  leat log recover NAME ...   give up what a damaged log has lost\n"
+    "  leat status                 the server's state\n"
+    "  leat cluster status         the nodes, who leads, what each has\n"
+    "  leat node drain NAME        take a node out of use (undrain: take it back into use)\n"
+    "  leat node add-voter NAME    let a node vote on what is where\n"
+    "  leat node replace NAME      let a voter whose disk is lost begin anew\n"
+    "  leat bench append|pull|recovery  measure\n"
+    "\n"
+    "  -b, --brokers HOST:PORT,... servers (default $LEAT_BROKERS, else 127.0.0.1:7700),\n"
+    "                              or unix:DATA/leatd.sock\n"
+    "      --help                  of each command; --version\n"
+    "\n"
+    "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no server answers;\n"
+    "4 consume: a log's end is missing.\n";
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} nouns[] = {
+    {"stream", leat_stream_main},       {"produce", leat_produce_main},
+    {"consume", leat_consume_main},     {"log", leat_log_main},
+    {"status", leat_status_main},       {"cluster", leat_cluster_main},
+    {"node", leat_node_main},           {"bench", leat_bench_main},
+    {"streamlet", leat_streamlet_main},
+};
+enum { NOUNS = sizeof nouns / sizeof nouns[0] };
+
+/* What was printed and did not get out is a failure, whatever was printed. */
+static int written(int code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    int why = errno ? errno : cli_output_errno;
+    cli_error("standard output can't be written%s%s", why ? ": " : "", why ? strerror(why) : "");
+    return code == CLI_OK ? CLI_FAILED : code;
+}
+
+int main(int argc, char **argv)
+{
+    /* -b may stand in front of the noun too. */
+    int at = 1;
+    while (at < argc && argv[at][0] == '-') {
+        const char *word = argv[at];
+        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            fputs(help, stdout);
+            return CLI_OK;
+        }
+        if (strcmp(word, "--version") == 0) {
+            printf("leat %s\n", leat_version());
+            return CLI_OK;
+        }
+        if (strncmp(word, "--brokers=", 10) == 0) {
+            cli_brokers = word + 10;
+            at++;
+        } else if (strcmp(word, "-b") == 0 || strcmp(word, "--brokers") == 0) {
+            if (at + 1 == argc) {
+                cli_error("--brokers wants a value");
+                return CLI_USAGE;
+            }
+            cli_brokers = argv[at + 1];
+            at += 2;
+        } else if (strncmp(word, "-b", 2) == 0 && word[2]) {
+            cli_brokers = word + 2;
+            at++;
+        } else {
+            cli_error("no option %s here; see leat --help", word);
+            return CLI_USAGE;
+        }
+    }
+    if (at >= argc) {
+        fputs(help, stderr);
+        return CLI_USAGE;
+    }
+    for (size_t i = 0; i < NOUNS; i++) {
+        if (strcmp(argv[at], nouns[i].name) != 0) continue;
+        int code = nouns[i].run(argc - at - 1, argv + at + 1);
+        cli_disconnect();
+        return written(code);
+    }
+    const char *names[NOUNS];
+    for (size_t i = 0; i < NOUNS; i++)
+        names[i] = nouns[i].name;
+    const char *nearest = leat_nearest_word(argv[at], names, NOUNS);
+    if (nearest)
+        cli_error("no command '%s'; did you mean '%s'?", argv[at], nearest);
+    else
+        cli_error("no command '%s'; see leat --help", argv[at]);
+    return CLI_USAGE;
+}
