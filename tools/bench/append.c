@@ -1,5 +1,6 @@
 /* leat bench append: what it is asked, and what it tells. */
 #include "tools/bench/append.h"
+#include "tools/bench/bench.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* leat bench: which benchmark. */
-#include "tools/bench/report.h"
+#include "tools/bench/bench.h"
+#include "tools/leat/cli.h"
 
 #include "base/nearest.h"
 

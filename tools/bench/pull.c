@@ -1,4 +1,5 @@
 /* leat bench pull */
+#include "tools/bench/bench.h"
 #include "tools/bench/report.h"
 
 #include "leat/consumer.h"

@@ -1,5 +1,6 @@
 /* leat bench recovery: a cluster of its own, an owner that dies, and how long which step takes. */
 #include "tools/bench/recovery.h"
+#include "tools/bench/bench.h"
 #include "tools/bench/servers.h"
 #include "tools/leat/cluster.h"
 

@@ -1,4 +1,4 @@
-/* What the two benchmarks share: a histogram, figures, the report. */
+/* What the benchmarks share: a histogram, figures, the report. */
 #ifndef LEAT_TOOLS_BENCH_REPORT_H
 #define LEAT_TOOLS_BENCH_REPORT_H
 

@@ -1,6 +1,8 @@
 /* Options, output and signals of the `leat` program. */
 #include "tools/leat/cli.h"
 
+#include "base/nearest.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,6 @@
 #ifndef LEAT_TOOLS_LEAT_CLI_H
 #define LEAT_TOOLS_LEAT_CLI_H
 
-#include "base/nearest.h"
 #include "client/shared.h"
 #include "wire/message.h"
 
@@ -130,23 +129,5 @@ bool cli_interrupted(void); /* SIGINT or SIGTERM came */
 void cli_catch_signals(void);
 /** Wait until a read from fd does not block; false: interrupted. */
 bool cli_readable_wait(int fd);
-
-/* ---- nouns ---- */
-int leat_stream_main(int argc, char **argv);
-int leat_stream_list(int argc, char **argv);
-int leat_stream_describe(int argc, char **argv);
-int leat_stream_rebalance(int argc, char **argv);
-int leat_stream_trim(int argc, char **argv);
-int leat_streamlet_main(int argc, char **argv);
-int leat_produce_main(int argc, char **argv);
-int leat_consume_main(int argc, char **argv);
-int leat_log_main(int argc, char **argv);
-int leat_status_main(int argc, char **argv);
-int leat_cluster_main(int argc, char **argv);
-int leat_node_main(int argc, char **argv);
-int leat_bench_main(int argc, char **argv);
-int leat_bench_append(int argc, char **argv);
-int leat_bench_pull(int argc, char **argv);
-int leat_bench_recovery(int argc, char **argv);
 
 #endif

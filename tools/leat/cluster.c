@@ -1,5 +1,8 @@
 /* leat cluster status; leat node drain, undrain, add-voter, replace */
 #include "tools/leat/cluster.h"
+#include "tools/leat/commands.h"
+
+#include "base/nearest.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* leat consume NAME */
 #include "tools/leat/consume.h"
+#include "tools/leat/commands.h"
 
 #include "leat/consumer.h"
 

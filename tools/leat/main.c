@@ -1,5 +1,8 @@
 /* The `leat` program: which noun is meant. */
+#include "base/nearest.h"
+#include "tools/bench/bench.h"
 #include "tools/leat/cli.h"
+#include "tools/leat/commands.h"
 
 #include <errno.h>
 #include <string.h>

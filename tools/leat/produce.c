@@ -1,5 +1,6 @@
 /* leat produce NAME [FILE...]: a line is a record. */
 #include "tools/leat/cli.h"
+#include "tools/leat/commands.h"
 
 #include "leat/producer.h"
 

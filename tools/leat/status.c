@@ -1,5 +1,6 @@
 /* leat status, leat log recover */
 #include "tools/leat/cluster.h"
+#include "tools/leat/commands.h"
 
 #include <inttypes.h>
 #include <string.h>

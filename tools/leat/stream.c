@@ -1,5 +1,8 @@
 /* leat stream: which verb; create and delete. list and describe: stream_show.c */
 #include "tools/leat/cli.h"
+#include "tools/leat/commands.h"
+
+#include "base/nearest.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* leat stream list, leat stream describe */
 #include "tools/leat/cluster.h"
+#include "tools/leat/commands.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

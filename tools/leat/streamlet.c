@@ -1,5 +1,6 @@
 /* leat streamlet move, leat stream rebalance: streamlets that are handed to other nodes */
 #include "tools/leat/cli.h"
+#include "tools/leat/commands.h"
 
 #include <inttypes.h>
 #include <poll.h>

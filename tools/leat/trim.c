@@ -1,5 +1,6 @@
 /* leat stream trim: records before an offset are given up. */
 #include "tools/leat/cli.h"
+#include "tools/leat/commands.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
