@@ -1,5 +1,5 @@
 /* leat-sim: run the simulated server through seeds of faults, or through a power cut at every disk
- * operation. Here is what it is asked; the ways to run are in tests/sim. */
+ * operation. Here is what it is asked; the ways to run are in the other files. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
