@@ -1,4 +1,4 @@
-/* What links.c, conn.c, hello.c and send.c share. */
+/* What link's files share. */
 #ifndef LEAT_LINK_INTERNAL_H
 #define LEAT_LINK_INTERNAL_H
 
@@ -123,17 +123,22 @@ static inline uint64_t leat_links_now(const struct leat_links *links)
     return links->env->clock->now_us(links->env->clock->ctx);
 }
 
-/* links.c */
+/* life.c */
 struct leat_link *leat_link_make(struct leat_links *links);
 /** Callbacks of a link are bracketed: what was closed meanwhile is freed at the end. */
 void leat_link_enter(struct leat_link *link);
 /** False: the link is gone. */
 bool leat_link_leave(struct leat_link *link);
+/** Of a link that is gone, or was never opened; with the last one its links, where they are closing. */
+void leat_link_free(struct leat_link *link);
+void leat_links_free_if_empty(struct leat_links *links);
 void leat_links_due(struct leat_links *links, uint64_t at_us);
 void leat_link_retry_later(struct leat_link *link);
-bool leat_links_fenced(const struct leat_links *links, const struct leat_link_identity *peer);
 /** Into the diary, as often as it may be. */
 void leat_link_complain(struct leat_link *link, const char *text);
+
+/* fences.c */
+bool leat_links_fenced(const struct leat_links *links, const struct leat_link_identity *peer);
 
 /* conn.c */
 /** A link for a connection that was accepted here, or moved here. NULL: no more of them, no memory. */
@@ -181,6 +186,11 @@ void leat_link_answered(struct leat_link *link, struct leat_link_call *call,
 void leat_link_calls_expire(struct leat_link *link, uint64_t now_us, uint64_t *next_us);
 /** All calls end. */
 void leat_link_calls_fail(struct leat_link *link, leat_err rc, const char *why);
+
+/* slots.c */
+/** With room for a frame's header and control. NULL: no memory. */
+struct leat_link_slot *leat_link_slot_take(struct leat_links *links, uint32_t control_bytes);
+void leat_link_slot_give(struct leat_links *links, struct leat_link_slot *slot);
 void leat_links_slots_free(struct leat_links *links);
 
 #endif

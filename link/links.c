@@ -1,4 +1,4 @@
-/* The links of one actor: making, ending, time, fences. */
+/* The links of one actor: making, ending, time. */
 #include <stdio.h>
 #include <string.h>
 
@@ -45,15 +45,6 @@ leat_err leat_links_create(const struct leat_links_options *options, struct leat
     return LEAT_OK;
 }
 
-static void links_free_if_empty(struct leat_links *links)
-{
-    if (!links->closing || links->count > 0) return;
-    leat_links_slots_free(links);
-    leat_mem_free(links->fences);
-    leat_mem_free(links->table);
-    leat_mem_free(links);
-}
-
 void leat_links_destroy(struct leat_links **links_at)
 {
     struct leat_links *links = *links_at;
@@ -71,7 +62,7 @@ void leat_links_destroy(struct leat_links **links_at)
         if (link && !link->gone) leat_link_close(&link);
     }
     links->count--;
-    links_free_if_empty(links);
+    leat_links_free_if_empty(links);
 }
 
 void leat_links_identity_set(struct leat_links *links, const struct leat_link_identity *identity)
@@ -93,113 +84,7 @@ const struct leat_link_identity *leat_links_identity(const struct leat_links *li
     return &links->identity;
 }
 
-/* ---- fences ---- */
-
-static struct leat_link_fence *fence_find(const struct leat_links *links, const char *node)
-{
-    for (uint32_t i = 0; i < links->fence_count; i++)
-        if (strcmp(links->fences[i].node, node) == 0) return &links->fences[i];
-    return NULL;
-}
-
-bool leat_links_fenced(const struct leat_links *links, const struct leat_link_identity *peer)
-{
-    const struct leat_link_fence *fence = fence_find(links, peer->node);
-    return fence && peer->incarnation != 0 && peer->incarnation <= fence->incarnation;
-}
-
-leat_err leat_links_fence(struct leat_links *links, const char *node, uint64_t incarnation)
-{
-    struct leat_link_fence *fence = fence_find(links, node);
-    if (!fence) {
-        if (links->fence_count == LEAT_LINK_FENCES_MAX) return LEAT_E_TOO_MANY;
-        if (links->fence_count == links->fence_capacity) {
-            uint32_t capacity = links->fence_capacity ? 2 * links->fence_capacity : 8;
-            void *fences =
-                leat_mem_realloc(LEAT_MEM_NET, links->fences, capacity, sizeof *links->fences);
-            if (!fences) return LEAT_E_NO_MEMORY;
-            links->fences = fences;
-            links->fence_capacity = capacity;
-        }
-        fence = &links->fences[links->fence_count++];
-        memset(fence, 0, sizeof *fence);
-        snprintf(fence->node, sizeof fence->node, "%s", node);
-    }
-    if (incarnation > fence->incarnation) fence->incarnation = incarnation;
-    for (uint32_t i = 0; i < links->table_capacity; i++) {
-        struct leat_link *link = links->table[i];
-        if (link && link->state == LINK_UP && leat_links_fenced(links, &link->peer))
-            leat_link_cut(link, LEAT_E_STALE_EPOCH, "this incarnation was declared gone");
-    }
-    return LEAT_OK;
-}
-
-void leat_link_complain(struct leat_link *link, const char *text)
-{
-    struct leat_links *links = link->links;
-    leat_diary_summed(&links->refused, leat_links_now(links), LEAT_DIARY_WARN, "link: %s %s: %s",
-                      link->address, link->accepted ? "was refused" : "does not let this node in",
-                      text);
-}
-
 /* ---- one link ---- */
-
-static bool table_grow(struct leat_links *links)
-{
-    uint32_t capacity = links->table_capacity ? 2 * links->table_capacity : 16;
-    void *table = leat_mem_realloc(LEAT_MEM_NET, links->table, capacity, sizeof *links->table);
-    if (!table) return false;
-    links->table = table;
-    for (uint32_t i = links->table_capacity; i < capacity; i++)
-        links->table[i] = NULL;
-    links->table_capacity = capacity;
-    return true;
-}
-
-struct leat_link *leat_link_make(struct leat_links *links)
-{
-    if (links->closing || links->count >= LEAT_LINKS_MAX + LINK_ENDING_MAX) return NULL;
-    uint32_t slot = 0;
-    while (slot < links->table_capacity && links->table[slot])
-        slot++;
-    if (slot == links->table_capacity && !table_grow(links)) return NULL;
-    struct leat_link *link = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *link);
-    if (!link) return NULL;
-    link->links = links;
-    link->slot = slot;
-    link->connection = ++links->next_connection;
-    link->since_us = link->heard_us = leat_links_now(links);
-    leat_list_init(&link->calls);
-    leat_list_init(&link->strange);
-    links->table[slot] = link;
-    links->count++;
-    return link;
-}
-
-static void link_free(struct leat_link *link)
-{
-    struct leat_links *links = link->links;
-    LEAT_ASSERT(!link->net && link->slots_out == 0 && leat_list_empty(&link->calls));
-    links->table[link->slot] = NULL;
-    links->count--;
-    leat_mem_free(link->expect_node);
-    leat_mem_free(link);
-    links_free_if_empty(links);
-}
-
-void leat_link_enter(struct leat_link *link)
-{
-    link->entered++;
-}
-
-bool leat_link_leave(struct leat_link *link)
-{
-    LEAT_ASSERT(link->entered > 0);
-    link->entered--;
-    if (!link->gone) return true;
-    if (link->entered == 0 && !link->net) link_free(link);
-    return false;
-}
 
 leat_err leat_link_open(struct leat_links *links, const struct leat_link_options *options,
                         struct leat_link **out_link, struct leat_error *error)
@@ -223,7 +108,7 @@ leat_err leat_link_open(struct leat_links *links, const struct leat_link_options
     if (options->expect_node) {
         link->expect_node = leat_mem_strdup(LEAT_MEM_NET, options->expect_node);
         if (!link->expect_node) {
-            link_free(link);
+            leat_link_free(link);
             return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for a link");
         }
     }
@@ -247,16 +132,7 @@ void leat_link_close(struct leat_link **link_at)
         link->links->env->net->close(link->net);
         return;
     }
-    if (link->entered == 0) link_free(link);
-}
-
-void leat_link_cut(struct leat_link *link, leat_err rc, const char *why)
-{
-    if (!link->net || link->state == LINK_CLOSING) return;
-    leat_link_stranger_end(link);
-    (void)leat_error_set(&link->why, rc, "%s", why); /* rc is told by on_down */
-    link->state = LINK_CLOSING;
-    link->links->env->net->close(link->net);
+    if (link->entered == 0) leat_link_free(link);
 }
 
 leat_err leat_link_readdress(struct leat_link *link, const char *address)
@@ -281,31 +157,6 @@ void leat_link_retry(struct leat_link *link)
 }
 
 /* ---- time ---- */
-
-void leat_links_due(struct leat_links *links, uint64_t at_us)
-{
-    if (at_us >= links->next_us || links->closing) return;
-    links->next_us = at_us;
-    if (links->sweeping) return; /* armed at its end */
-    uint64_t now_us = leat_links_now(links);
-    leat_timer_start(links->timers, &links->timer, at_us > now_us ? at_us - now_us : 0);
-}
-
-/* A pause that doubles, a random half of it taken off: nodes that lost the same peer do not come
- * back all at once. */
-void leat_link_retry_later(struct leat_link *link)
-{
-    struct leat_links *links = link->links;
-    uint32_t doublings =
-        link->attempts < LINK_RETRY_DOUBLINGS_MAX ? link->attempts : LINK_RETRY_DOUBLINGS_MAX;
-    uint64_t pause_us = links->retry_us_min << doublings;
-    if (pause_us > links->retry_us_max) pause_us = links->retry_us_max;
-    pause_us -= links->env->random->next(links->env->random->ctx) % (pause_us / 2 + 1);
-    link->attempts++;
-    link->state = LINK_WAITING;
-    link->try_at_us = leat_links_now(links) + pause_us;
-    leat_links_due(links, link->try_at_us);
-}
 
 static uint64_t link_up_sweep(struct leat_link *link, uint64_t now_us)
 {

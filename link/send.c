@@ -1,57 +1,10 @@
-/* Frames out: slots, calls, answers. */
+/* Frames out: calls, answers. */
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/mem.h"
 #include "link/internal.h"
 
-/* ---- slots ---- */
-
-static struct leat_link_slot *slot_take(struct leat_links *links, uint32_t control_bytes)
-{
-    struct leat_link_slot *slot = links->free_slots;
-    uint8_t *big = NULL;
-    if (control_bytes > LINK_SLOT_CONTROL_BYTES) {
-        big = leat_mem_calloc(LEAT_MEM_NET, 1, (size_t)LEAT_FRAME_HEADER_BYTES + control_bytes);
-        if (!big) return NULL;
-    }
-    if (slot) {
-        links->free_slots = slot->next_free;
-        links->free_slot_count--;
-    } else {
-        slot = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *slot);
-        if (!slot) {
-            leat_mem_free(big);
-            return NULL;
-        }
-    }
-    slot->big = big;
-    return slot;
-}
-
-static void slot_give(struct leat_links *links, struct leat_link_slot *slot)
-{
-    leat_mem_free(slot->big);
-    slot->big = NULL;
-    slot->call = NULL;
-    slot->answer = NULL;
-    if (links->free_slot_count == LINK_SLOTS_KEPT_MAX) {
-        leat_mem_free(slot);
-        return;
-    }
-    slot->next_free = links->free_slots;
-    links->free_slots = slot;
-    links->free_slot_count++;
-}
-
-void leat_links_slots_free(struct leat_links *links)
-{
-    while (links->free_slots) {
-        struct leat_link_slot *slot = links->free_slots;
-        links->free_slots = slot->next_free;
-        leat_mem_free(slot);
-    }
-}
+/* ---- frames ---- */
 
 static void call_done(struct leat_link *link, struct leat_link_call *call, leat_err rc,
                       const struct leat_frame *answer, const struct leat_error *error)
@@ -83,7 +36,7 @@ static void slot_on_sent(struct leat_send *send, leat_err rc)
     bool close_after = slot->close_after;
     link->queued_bytes -= slot->bytes_in_all;
     link->slots_out--;
-    slot_give(link->links, slot);
+    leat_link_slot_give(link->links, slot);
     leat_link_enter(link);
     if (call && rc == LEAT_OK) call_sent(link, call); /* else it ends when the connection does */
     if (answer) answer->on_sent(answer, rc);
@@ -98,7 +51,7 @@ bool leat_link_frame_send(struct leat_link *link, uint16_t kind, uint8_t flags, 
     const struct leat_iov *payload = call ? call->payload : answer ? answer->payload : NULL;
     unsigned payload_count = call ? call->payload_count : answer ? answer->payload_count : 0;
     LEAT_ASSERT_CMP(payload_count, <=, (unsigned)LEAT_LINK_PAYLOADS_MAX);
-    struct leat_link_slot *slot = slot_take(link->links, control_bytes);
+    struct leat_link_slot *slot = leat_link_slot_take(link->links, control_bytes);
     if (!slot) return false;
     uint8_t *head = slot->big ? slot->big : slot->bytes;
     size_t payload_bytes = 0;
