@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/assert.h"
-#include "base/mem.h"
 #include "sets/internal.h"
 
 static bool text_zero(struct leat_msg_string text)
@@ -52,70 +50,6 @@ bool leat_sets_group_ensure(struct leat_sets *sets, struct leat_sets_request *re
 }
 
 /* ---- checks ---- */
-
-struct leat_group_member *leat_sets_group_member_check(struct leat_set *set,
-                                                       struct leat_sets_request *request)
-{
-    struct leat_group *group = set ? set->group : NULL;
-    struct leat_msg_string id = leat_group_text(request->member);
-    struct leat_msg_string instance = request->group->instance;
-    struct leat_group_member *member = group ? leat_group_member_find(group, id) : NULL;
-    if (group && instance.bytes > 0) {
-        struct leat_group_member *holder = leat_group_instance_find(group, instance);
-        if (holder && holder != member) {
-            (void)leat_sets_answer(request, LEAT_E_MEMBER_FENCED,
-                                   "another member has taken over this instance id");
-            return NULL;
-        }
-        if (!holder) member = NULL;
-    }
-    if (!member || member->pending) {
-        (void)leat_sets_answer(request, LEAT_E_UNKNOWN_MEMBER,
-                               "not a member of the group (any more): join anew");
-        return NULL;
-    }
-    if (request->generation != set->generation) {
-        (void)leat_sets_answer(request, LEAT_E_STALE_GENERATION,
-                               "the group has another generation: join again");
-        return NULL;
-    }
-    return member;
-}
-
-void leat_sets_group_heard(struct leat_sets *sets, struct leat_group_member *member)
-{
-    member->deadline_us = leat_sets_now_us(sets) + (uint64_t)member->session_ms * 1000;
-}
-
-/* SUBTLE: what a group had shared out stays its own while it is shared out anew.
- *  1. A member joins again, and the assignments of all are dropped. Strangers fill the home with members.
- *  2. The leader shares out as much as before, and is refused, as there is no room for it now.
- * It counts for the set's maker meanwhile: who was assigned it may have left. */
-static size_t assigned_kept(const struct leat_group *group)
-{
-    size_t now = leat_group_assigned_bytes(group);
-    return group->assigned_bytes > now ? group->assigned_bytes - now : 0;
-}
-
-bool leat_sets_members_have_room(const struct leat_sets *sets, uint64_t address,
-                                 const struct leat_group_member *except, size_t bytes)
-{
-    size_t all = 0, own = 0;
-    for (uint32_t i = 0; i < sets->set_count; i++) {
-        const struct leat_group *group = sets->sets[i]->group;
-        for (uint32_t m = 0; group && m < group->member_count; m++) {
-            const struct leat_group_member *member = group->members[m];
-            if (member == except) continue;
-            size_t takes = leat_group_member_bytes(member) + member->assignment_bytes;
-            all += takes;
-            if (address != 0 && member->address == address) own += takes;
-        }
-        size_t kept = group ? assigned_kept(group) : 0;
-        all += kept;
-        if (address != 0 && sets->sets[i]->maker == address) own += kept;
-    }
-    return leat_sets_share_has(address, own, all, sets->options.group_bytes_max, bytes);
-}
 
 /* Who joins again and says no more than before is not refused, however full it is, and from wherever it comes. */
 static bool memory_refused(struct leat_sets *sets, struct leat_sets_request *request)
@@ -198,24 +132,6 @@ static struct leat_group_member *member_new(struct leat_sets *sets, struct leat_
     return member;
 }
 
-/* An earlier join or sync of the same member still waits: its answer would be news of yesterday. */
-static void held_end(struct leat_sets *sets, struct leat_sets_request **held, leat_err rc)
-{
-    struct leat_sets_request *request = *held;
-    if (!request) return;
-    *held = NULL;
-    (void)leat_sets_answer(request, rc, leat_err_text(rc));
-    leat_sets_tell(sets, request);
-}
-
-void leat_sets_group_member_end(struct leat_sets *sets, struct leat_group *group,
-                                struct leat_group_member *member, leat_err rc)
-{
-    held_end(sets, &member->join, rc);
-    held_end(sets, &member->sync, rc);
-    leat_group_member_remove(group, member);
-}
-
 /* Held until all have joined. */
 static bool join_hold(struct leat_sets *sets, struct leat_set *set,
                       struct leat_group_member *member, struct leat_sets_request *request)
@@ -229,7 +145,7 @@ static bool join_hold(struct leat_sets *sets, struct leat_set *set,
     member->rebalance_ms = request->group->rebalance_ms;
     if (member->address != request->address) address_note(sets, member, request);
     member->pending = false;
-    held_end(sets, &member->join, LEAT_E_CANCELLED);
+    leat_sets_group_held_end(sets, &member->join, LEAT_E_CANCELLED);
     member->join = request;
     leat_sets_wait_begin(sets, request, REQUEST_JOIN);
     leat_sets_group_prepare(sets, set);
@@ -246,8 +162,8 @@ static bool join_instance_again(struct leat_sets *sets, struct leat_set *set,
     bool led = strcmp(group->leader, old->id) == 0;
     char old_id[sizeof old->id];
     memcpy(old_id, old->id, sizeof old_id);
-    held_end(sets, &old->join, LEAT_E_MEMBER_FENCED);
-    held_end(sets, &old->sync, LEAT_E_MEMBER_FENCED);
+    leat_sets_group_held_end(sets, &old->join, LEAT_E_MEMBER_FENCED);
+    leat_sets_group_held_end(sets, &old->sync, LEAT_E_MEMBER_FENCED);
     /* The new one's name, in the old one's place. */
     struct leat_group_member *fresh = member_new(sets, set, request);
     if (!fresh) return true;
@@ -282,7 +198,7 @@ static bool join_known(struct leat_sets *sets, struct leat_set *set,
         return join_hold(sets, set, member, request);
     /* A leader that joins again wants to share out anew; of anybody else the answer was lost. */
     if (group->phase == LEAT_GROUP_STABLE && leads) return join_hold(sets, set, member, request);
-    held_end(sets, &member->sync, LEAT_E_CANCELLED);
+    leat_sets_group_held_end(sets, &member->sync, LEAT_E_CANCELLED);
     return leat_sets_group_join_now(sets, set, member, request, NULL);
 }
 

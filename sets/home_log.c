@@ -6,8 +6,6 @@
 #include "base/bug.h"
 #include "base/mem.h"
 
-enum { TOUCHED_BYTES_MAX = 64 * 1024 };
-
 /* What was never written to takes no memory: after a large batch new ones cost less than 64 homes that keep theirs. */
 void leat_sets_buffers_renew(struct leat_sets *sets)
 {
@@ -60,62 +58,6 @@ void leat_sets_append_try(struct leat_sets *sets)
     } else if (leat_err_class(rc) != LEAT_CLASS_RETRY) {
         leat_sets_break(sets, rc, leat_err_text(rc));
     }
-}
-
-static void wake_up(struct leat_sets *sets)
-{
-    sets->life = LIFE_AWAKE;
-    for (uint32_t i = 0; i < sets->set_count; i++) {
-        struct leat_set *set = sets->sets[i];
-        if (set->group) leat_sets_group_wake(sets, set->group);
-        for (uint32_t m = 0; m < set->member_count; m++)
-            set->members[m].deadline_us =
-                leat_sets_now_us(sets) + (uint64_t)set->members[m].session_ms * 1000;
-    }
-    /* Those that waited for this stand in front; what they wait for next stands behind them. The
-     * list is not walked: one request may end another, a join the same member's earlier one. */
-    while (!leat_list_empty(&sets->waiting)) {
-        struct leat_sets_request *request =
-            LEAT_CONTAINER(sets->waiting.next, struct leat_sets_request, link);
-        if (request->state != REQUEST_WAKING) break;
-        leat_sets_wait_end(sets, request);
-        if (leat_sets_request_do(sets, request)) request->on_done(request);
-    }
-}
-
-void leat_sets_acked_tell(struct leat_sets *sets)
-{
-    size_t rows = 0;
-    sets->untold = false;
-    LEAT_LIST_EACH(&sets->waiting, link)
-    {
-        struct leat_sets_request *request = LEAT_CONTAINER(link, struct leat_sets_request, link);
-        bool soon = LEAT_BUG(COMMIT_BEFORE_ACK);
-        if (request->state != REQUEST_ACK || request->ack_sequence >= sets->acked + soon) continue;
-        if (request->kind == LEAT_SETS_JOIN) {
-            sets->untold |= rows >= SLICE_ROWS;
-            if (rows >= SLICE_ROWS) continue;
-            rows += leat_sets_join_fill(sets, request);
-        }
-        leat_sets_tell(sets, request);
-    }
-}
-
-void leat_sets_append_acked(struct leat_append *append, leat_err rc)
-{
-    struct leat_sets *sets = append->owner;
-    sets->in_flight = false;
-    if (rc != LEAT_OK) {
-        leat_sets_break(sets, rc, leat_err_text(rc));
-        return;
-    }
-    sets->acked = sets->gathering; /* the batch in flight was the last one sealed */
-    if (sets->life == LIFE_WAKING) wake_up(sets);
-    leat_sets_acked_tell(sets);
-    leat_sets_append_try(sets);
-    if (sets->touched_bytes > TOUCHED_BYTES_MAX && leat_sets_all_acked(sets))
-        leat_sets_buffers_renew(sets);
-    leat_sets_timer_arm(sets);
 }
 
 void leat_sets_wait_ack(struct leat_sets *sets, struct leat_sets_request *request)

@@ -1,8 +1,9 @@
 /* Private to the sets: one home's state, and what its rooms do for each other. Thread: home core.
  *
- * sets.c: life, requests, waiting, time. home_log.c: batches and acks. members.c: joins and sharing
- * out. groups.c, group_share.c: the same of groups. offsets.c: commits, fetches, deletion. state.c:
- * snapshot and replay. table.c, group_table.c: the data. */
+ * home.c: the sets of a home, answers, requests that wait. home_log.c: batches and acks. places.c: room for
+ * sets. sets.c: life, requests, time. members.c: joins and sharing out. groups.c, group_members.c,
+ * group_share.c: the same of groups. offsets.c: commits, fetches, deletion. state.c: snapshot and replay.
+ * table.c, group_table.c: the data. Nothing calls what calls it. */
 #ifndef LEAT_SETS_INTERNAL_H
 #define LEAT_SETS_INTERNAL_H
 
@@ -69,22 +70,18 @@ static inline uint64_t leat_sets_now_us(const struct leat_sets *sets)
     return sets->options.env->clock->now_us(sets->options.env->clock->ctx);
 }
 
-/* ---- sets.c ---- */
+/* ---- home.c ---- */
 
 /** To requests that the home's end leaves behind, with LEAT_E_TIMEOUT: whoever asked asks again. */
 extern const char leat_sets_gone_words[];
 struct leat_set *leat_sets_set_find(struct leat_sets *sets, const char *name);
 /** Forget a set and all it holds; an unknown name is fine. */
 void leat_sets_set_remove(struct leat_sets *sets, const char *name);
-/** Forget a set, by a record; leat_sets_record_fits() RECORD_HEAD_BYTES was asked. */
-void leat_sets_set_forget(struct leat_sets *sets, const struct leat_set *set);
 /** It is one of this home's from now on. */
 void leat_sets_set_add(struct leat_sets *sets, struct leat_set *set);
 /** NULL: there is room for so much more of an address; else why not. bytes: encoded. */
 const char *leat_sets_lacks(const struct leat_sets *sets, uint64_t address, uint32_t more_sets,
                             size_t more_bytes, size_t more_memory);
-/** May there be one set more? false: the request is answered. */
-bool leat_sets_set_room(struct leat_sets *sets, struct leat_sets_request *request);
 /** Forget all sets. */
 void leat_sets_table_clear(struct leat_sets *sets);
 /** At most so many bytes, encoded. */
@@ -98,12 +95,14 @@ void leat_sets_wait_begin(struct leat_sets *sets, struct leat_sets_request *requ
 void leat_sets_wait_end(struct leat_sets *sets, struct leat_sets_request *request);
 /** End the wait and run on_done: the request may be freed inside. */
 void leat_sets_tell(struct leat_sets *sets, struct leat_sets_request *request);
+/** All of a list are answered by `rc`. */
+void leat_sets_wait_fail(struct leat_sets *sets, struct leat_list *list, leat_err rc,
+                         const char *why);
+/** No member and no group refers to a request any more. */
+void leat_sets_joins_forget(struct leat_sets *sets);
 /** Out of order for good: all that waits is answered by `rc`, as are all later requests. `why` is
  * copied. */
 void leat_sets_break(struct leat_sets *sets, leat_err rc, const char *why);
-void leat_sets_timer_arm(struct leat_sets *sets);
-/** leat_sets_do() of a home that is awake. */
-bool leat_sets_request_do(struct leat_sets *sets, struct leat_sets_request *request);
 
 /* ---- home_log.c ---- */
 
@@ -118,16 +117,23 @@ void leat_sets_record_add(struct leat_sets *sets, const struct leat_msg_writer *
 void leat_sets_buffers_renew(struct leat_sets *sets);
 /** Send what gathered, unless a batch is on its way or the log has no room. May break the home. */
 void leat_sets_append_try(struct leat_sets *sets);
-/** Tell those whose records are acked; of joins a slice. */
-void leat_sets_acked_tell(struct leat_sets *sets);
-/** leat_append.on_acked of the home's one append. */
-void leat_sets_append_acked(struct leat_append *append, leat_err rc);
 /** Answer OK once all that was added until now is acked. */
 void leat_sets_wait_ack(struct leat_sets *sets, struct leat_sets_request *request);
 bool leat_sets_all_acked(const struct leat_sets *sets);
 /** Before what the table says of offsets is told. false: it may be told now; true: once an append that begins now is
  * acked, which leat_sets_wait_ack() waits for. May break the home. */
 bool leat_sets_must_append(struct leat_sets *sets);
+
+/* ---- places.c ---- */
+
+/** May there be one set more? false: the request is answered. */
+bool leat_sets_set_room(struct leat_sets *sets, struct leat_sets_request *request);
+/** Forget a set, by a record; leat_sets_record_fits() RECORD_HEAD_BYTES was asked. */
+void leat_sets_set_forget(struct leat_sets *sets, const struct leat_set *set);
+
+/* ---- time.c ---- */
+
+void leat_sets_timer_arm(struct leat_sets *sets);
 
 /* ---- members.c ---- */
 
@@ -156,11 +162,8 @@ bool leat_sets_do_fetch(struct leat_sets *sets, struct leat_sets_request *reques
 bool leat_sets_do_delete(struct leat_sets *sets, struct leat_sets_request *request);
 bool leat_sets_do_offsets_delete(struct leat_sets *sets, struct leat_sets_request *request);
 
-/* ---- groups.c; do_ as leat_sets_do() ---- */
+/* ---- group_members.c ---- */
 
-/** The set of the request, as a group; made or turned into one if need be. false: answered. */
-bool leat_sets_group_ensure(struct leat_sets *sets, struct leat_sets_request *request,
-                            struct leat_set **out_set);
 /** As leat_sets_member_check(). */
 struct leat_group_member *leat_sets_group_member_check(struct leat_set *set,
                                                        struct leat_sets_request *request);
@@ -172,6 +175,14 @@ void leat_sets_group_heard(struct leat_sets *sets, struct leat_group_member *mem
 /** Forget a member; what it waits for is answered by `rc`. */
 void leat_sets_group_member_end(struct leat_sets *sets, struct leat_group *group,
                                 struct leat_group_member *member, leat_err rc);
+/** What it holds, a member's join or sync, is answered by `rc`: its answer would be news of yesterday. */
+void leat_sets_group_held_end(struct leat_sets *sets, struct leat_sets_request **held, leat_err rc);
+
+/* ---- groups.c; do_ as leat_sets_do() ---- */
+
+/** The set of the request, as a group; made or turned into one if need be. false: answered. */
+bool leat_sets_group_ensure(struct leat_sets *sets, struct leat_sets_request *request,
+                            struct leat_set **out_set);
 /** true: the request was held by this group, and is not any more. It is not answered. */
 bool leat_sets_group_cancel(struct leat_sets *sets, struct leat_set *set,
                             struct leat_sets_request *request);

@@ -1,18 +1,16 @@
-/* Consumer sets: their life, requests, waiting and time. See sets.h for what is promised. */
+/* Consumer sets: their life, requests, acks and time. See sets.h for what is promised. */
 #include "sets/sets.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "coordinator/coordinator.h"
 #include "sets/internal.h"
 
-const char leat_sets_gone_words[] = "the consumer set's home goes to another node, or its server "
-                                    "is stopping; whether this took effect "
-                                    "is unknown";
+enum { TOUCHED_BYTES_MAX = 64 * 1024 };
 
 uint32_t leat_sets_home(const char *set, size_t bytes)
 {
@@ -26,239 +24,7 @@ struct leat_stream_settings leat_sets_stream_settings(void)
                                          .logs = LEAT_SETS_HOMES / LEAT_SETS_STREAMLETS};
 }
 
-static struct leat_set **set_slot(struct leat_sets *sets, const char *name)
-{
-    for (uint32_t i = 0; i < sets->set_count; i++)
-        if (strcmp(sets->sets[i]->name, name) == 0) return &sets->sets[i];
-    return NULL;
-}
-
-struct leat_set *leat_sets_set_find(struct leat_sets *sets, const char *name)
-{
-    struct leat_set **slot = set_slot(sets, name);
-    return slot ? *slot : NULL;
-}
-
-size_t leat_sets_table_bytes(const struct leat_sets *sets)
-{
-    size_t bytes = 16;
-    for (uint32_t i = 0; i < sets->set_count; i++)
-        bytes += sets->sets[i]->bytes;
-    return bytes;
-}
-
-void leat_sets_set_remove(struct leat_sets *sets, const char *name)
-{
-    struct leat_set **slot = set_slot(sets, name);
-    if (!slot) return;
-    leat_set_destroy(slot);
-    *slot = sets->sets[--sets->set_count];
-}
-
-void leat_sets_table_clear(struct leat_sets *sets)
-{
-    while (sets->set_count > 0)
-        leat_set_destroy(&sets->sets[--sets->set_count]);
-}
-
-void leat_sets_set_add(struct leat_sets *sets, struct leat_set *set)
-{
-    sets->sets[sets->set_count++] = set;
-    leat_set_room_enter(set, sets->options.room);
-}
-
-const char *leat_sets_lacks(const struct leat_sets *sets, uint64_t address, uint32_t more_sets,
-                            size_t more_bytes, size_t more_memory)
-{
-    const struct leat_sets_room *room = sets->options.room;
-    uint64_t own_sets = 0, own_bytes = 0;
-    if (more_sets == 0 && more_bytes == 0 && more_memory == 0) return NULL;
-    for (uint32_t i = 0; address != 0 && i < sets->set_count; i++) {
-        if (sets->sets[i]->maker != address) continue;
-        own_sets++;
-        own_bytes += sets->sets[i]->bytes;
-    }
-    if (more_sets > 0 &&
-        !leat_sets_share_has(address, own_sets, sets->set_count, LEAT_SETS_PER_HOME_MAX, more_sets))
-        return "this home has as many consumer sets as it may, or of those of this address";
-    if (more_bytes > 0 && !leat_sets_share_has(address, own_bytes, leat_sets_table_bytes(sets),
-                                               LEAT_SETS_TABLE_BYTES_MAX, more_bytes))
-        return "the table of this home is full, or what sets of this address may have of it";
-    if (room && more_memory > 0 && !leat_sets_room_has(room, address, more_memory))
-        return "the memory for consumer sets is full, or what sets of this address may have of it";
-    return NULL;
-}
-
-static bool has_a_set(const struct leat_sets *sets, uint64_t address)
-{
-    for (uint32_t i = 0; i < sets->set_count; i++)
-        if (sets->sets[i]->maker == address) return true;
-    return false;
-}
-
-/* One that says nothing makes way: groups that were joined once and never committed. Those of the same maker, and only
- * for an address that has none others', too. Recorded, else a restart would find more sets than there may be. */
-static void set_idle_drop(struct leat_sets *sets, uint64_t maker)
-{
-    if (!leat_sets_record_fits(sets, RECORD_HEAD_BYTES)) return;
-    for (uint32_t i = 0; i < sets->set_count; i++) {
-        const struct leat_set *set = sets->sets[i];
-        if (!leat_set_idle(set) || (maker != 0 && set->maker != maker)) continue;
-        leat_sets_set_forget(sets, set);
-        return;
-    }
-}
-
-void leat_sets_set_forget(struct leat_sets *sets, const struct leat_set *set)
-{
-    struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_DELETE, 1);
-    leat_msg_write_string(&writer, set->name, strlen(set->name));
-    leat_sets_set_remove(sets, set->name);
-    leat_sets_record_add(sets, &writer);
-}
-
-bool leat_sets_set_room(struct leat_sets *sets, struct leat_sets_request *request)
-{
-    struct leat_set *set = leat_sets_set_find(sets, request->set);
-    const struct leat_set_member *again = set ? leat_set_member_find(set, request->member) : NULL;
-    if (set && !again) leat_set_maker_adopt(set, request->address);
-    const uint32_t more = set == NULL;
-    const uint64_t maker = again ? 0 : set ? set->maker : request->address;
-    size_t bytes = 4 * RECORD_HEAD_BYTES, memory = leat_set_memory_bytes_max();
-    if (again) { /* only streams beyond those that it named before take room: the table counts 5 bytes for each */
-        bytes = request->stream_count > again->stream_count
-                    ? 5 * (size_t)(request->stream_count - again->stream_count)
-                    : 0;
-        memory = 0;
-    }
-    const char *why = leat_sets_lacks(sets, maker, more, bytes, memory);
-    /* Two of others' at most: a share of one set takes two places that are free (leat_sets_share_has()). */
-    for (int others = 0; why && more && others < 3; others++) {
-        if (others && (sets->set_count + 1 < LEAT_SETS_PER_HOME_MAX || has_a_set(sets, maker)))
-            break;
-        set_idle_drop(sets, others ? 0 : maker);
-        why = leat_sets_lacks(sets, maker, more, bytes, memory);
-    }
-    if (!why) return true;
-    (void)leat_sets_answer(request, LEAT_E_TOO_MANY, why);
-    return false;
-}
-
-bool leat_sets_answer(struct leat_sets_request *request, leat_err rc, const char *why)
-{
-    request->rc = rc;
-    if (rc != LEAT_OK) (void)leat_error_set(&request->error, rc, "%s", why);
-    return true;
-}
-
-bool leat_sets_answer_fits(struct leat_sets_request *request, size_t bytes)
-{
-    request->answer_bytes = bytes;
-    if (bytes <= request->answer_bytes_max) return true;
-    (void)leat_sets_answer(request, LEAT_E_NO_MEMORY, "the answer takes more memory than it may");
-    return false;
-}
-
-/* ---- waiting ---- */
-
-static struct leat_list *waits_in(struct leat_sets *sets, enum request_state state)
-{
-    if (state == REQUEST_READ) return &sets->reading;
-    return state == REQUEST_QUERY ? &sets->querying : &sets->waiting;
-}
-
-void leat_sets_wait_begin(struct leat_sets *sets, struct leat_sets_request *request,
-                          enum request_state state)
-{
-    request->state = state;
-    request->deadline_us = leat_sets_now_us(sets) + LEAT_SETS_ACK_WAIT_US_MAX;
-    leat_list_init(&request->link);
-    leat_list_push_back(waits_in(sets, state), &request->link);
-    leat_shares_add(&sets->shares, request->address);
-}
-
-void leat_sets_wait_end(struct leat_sets *sets, struct leat_sets_request *request)
-{
-    leat_list_remove(&request->link);
-    leat_shares_remove(&sets->shares, request->address);
-    request->state = REQUEST_FREE;
-}
-
-void leat_sets_tell(struct leat_sets *sets, struct leat_sets_request *request)
-{
-    leat_sets_wait_end(sets, request);
-    request->on_done(request);
-}
-
-static void fail_waiting(struct leat_sets *sets, struct leat_list *list, leat_err rc,
-                         const char *why)
-{
-    LEAT_LIST_EACH(list, link)
-    {
-        struct leat_sets_request *request = LEAT_CONTAINER(link, struct leat_sets_request, link);
-        leat_mem_free(request->assigned);
-        request->assigned = NULL;
-        request->assigned_count = 0;
-        (void)leat_sets_answer(request, rc, why);
-        leat_sets_tell(sets, request);
-    }
-}
-
-static void joins_forget(struct leat_sets *sets)
-{
-    for (uint32_t i = 0; i < sets->set_count; i++)
-        for (uint32_t m = 0; m < sets->sets[i]->member_count; m++)
-            sets->sets[i]->members[m].join = NULL;
-    for (uint32_t i = 0; i < sets->set_count; i++) {
-        struct leat_group *group = sets->sets[i]->group;
-        for (uint32_t m = 0; group && m < group->member_count; m++)
-            group->members[m]->join = group->members[m]->sync = NULL;
-    }
-}
-
-void leat_sets_is_read(struct leat_sets *sets)
-{
-    if (sets->unread)
-        atomic_fetch_sub_explicit(&sets->options.room->unread, 1, memory_order_relaxed);
-    sets->unread = false;
-}
-
-void leat_sets_break(struct leat_sets *sets, leat_err rc, const char *why)
-{
-    if (sets->broken) return;
-    sets->broken = true;
-    sets->broken_rc = rc;
-    snprintf(sets->why, sizeof sets->why, "the home log of this consumer set is out of order: %s",
-             why);
-    leat_sets_is_read(sets);
-    joins_forget(sets);
-    fail_waiting(sets, &sets->waiting, rc, sets->why);
-    fail_waiting(sets, &sets->reading, rc, sets->why);
-}
-
 /* ---- time ---- */
-
-void leat_sets_timer_arm(struct leat_sets *sets)
-{
-    uint64_t next = UINT64_MAX, now = leat_sets_now_us(sets);
-    for (uint32_t i = 0; i < sets->set_count && sets->life == LIFE_AWAKE; i++) {
-        struct leat_set *set = sets->sets[i];
-        uint64_t at = leat_sets_set_next_us(set);
-        if (at < next) next = at;
-        if (!sets->options.retention_us || leat_set_peopled(set)) continue;
-        if (!set->used_us) set->used_us = now;
-        at = set->used_us + sets->options.retention_us;
-        if (at < next) next = at;
-    }
-    if (!leat_sets_all_acked(sets) && now + RETRY_US < next) next = now + RETRY_US;
-    if (sets->untold) next = now;
-    if (sets->unread && sets->read_by_us < next) next = sets->read_by_us;
-    if (!leat_list_empty(&sets->reading) && now + READ_POLL_US < next) next = now + READ_POLL_US;
-    if (sets->broken || next == UINT64_MAX)
-        leat_timer_stop(sets->options.timers, &sets->timer);
-    else
-        leat_timer_start(sets->options.timers, &sets->timer, next > now ? next - now : 0);
-}
 
 /* SUBTLE: a set goes only when nobody waits for anything of it: requests wait for half a minute at most,
  * and each counts as use when it comes; the shortest retention is a minute. */
@@ -338,11 +104,29 @@ static void reading_go_on(struct leat_sets *sets)
     }
 }
 
+static void acked_tell(struct leat_sets *sets)
+{
+    size_t rows = 0;
+    sets->untold = false;
+    LEAT_LIST_EACH(&sets->waiting, link)
+    {
+        struct leat_sets_request *request = LEAT_CONTAINER(link, struct leat_sets_request, link);
+        bool soon = LEAT_BUG(COMMIT_BEFORE_ACK);
+        if (request->state != REQUEST_ACK || request->ack_sequence >= sets->acked + soon) continue;
+        if (request->kind == LEAT_SETS_JOIN) {
+            sets->untold |= rows >= SLICE_ROWS;
+            if (rows >= SLICE_ROWS) continue;
+            rows += leat_sets_join_fill(sets, request);
+        }
+        leat_sets_tell(sets, request);
+    }
+}
+
 static void timer_expired(struct leat_timer *timer)
 {
     struct leat_sets *sets = timer->owner;
     uint64_t now = leat_sets_now_us(sets);
-    if (sets->untold) leat_sets_acked_tell(sets);
+    if (sets->untold) acked_tell(sets);
     reading_go_on(sets);
     sets_expire(sets);
     leat_sets_append_try(sets);
@@ -366,7 +150,7 @@ static void timer_expired(struct leat_timer *timer)
 
 /* ---- requests ---- */
 
-bool leat_sets_request_do(struct leat_sets *sets, struct leat_sets_request *request)
+static bool request_do(struct leat_sets *sets, struct leat_sets_request *request)
 {
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
     return !waits_for_reading(sets, request) && request_act(sets, request);
@@ -404,6 +188,48 @@ static bool request_act(struct leat_sets *sets, struct leat_sets_request *reques
     }
     return leat_sets_answer(request, LEAT_E_INVALID, "unknown request");
 }
+
+/* ---- acks ---- */
+
+static void wake_up(struct leat_sets *sets)
+{
+    sets->life = LIFE_AWAKE;
+    for (uint32_t i = 0; i < sets->set_count; i++) {
+        struct leat_set *set = sets->sets[i];
+        if (set->group) leat_sets_group_wake(sets, set->group);
+        for (uint32_t m = 0; m < set->member_count; m++)
+            set->members[m].deadline_us =
+                leat_sets_now_us(sets) + (uint64_t)set->members[m].session_ms * 1000;
+    }
+    /* Those that waited for this stand in front; what they wait for next stands behind them. The
+     * list is not walked: one request may end another, a join the same member's earlier one. */
+    while (!leat_list_empty(&sets->waiting)) {
+        struct leat_sets_request *request =
+            LEAT_CONTAINER(sets->waiting.next, struct leat_sets_request, link);
+        if (request->state != REQUEST_WAKING) break;
+        leat_sets_wait_end(sets, request);
+        if (request_do(sets, request)) request->on_done(request);
+    }
+}
+
+static void append_acked(struct leat_append *append, leat_err rc)
+{
+    struct leat_sets *sets = append->owner;
+    sets->in_flight = false;
+    if (rc != LEAT_OK) {
+        leat_sets_break(sets, rc, leat_err_text(rc));
+        return;
+    }
+    sets->acked = sets->gathering; /* the batch in flight was the last one sealed */
+    if (sets->life == LIFE_WAKING) wake_up(sets);
+    acked_tell(sets);
+    leat_sets_append_try(sets);
+    if (sets->touched_bytes > TOUCHED_BYTES_MAX && leat_sets_all_acked(sets))
+        leat_sets_buffers_renew(sets);
+    leat_sets_timer_arm(sets);
+}
+
+/* ---- from outside ---- */
 
 /* Kafka's clients name groups as they like, "my group/2" too. */
 static bool name_ok(const char *name)
@@ -445,7 +271,7 @@ bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
                                 "address");
     bool answered = false;
     if (sets->life == LIFE_AWAKE) {
-        answered = leat_sets_request_do(sets, request);
+        answered = request_do(sets, request);
         set_note_use(sets, request);
     } else {
         leat_sets_wait_begin(sets, request, REQUEST_WAKING);
@@ -555,7 +381,7 @@ leat_err leat_sets_create(const struct leat_sets_options *options, struct leat_s
     leat_list_init(&sets->querying);
     leat_list_init(&sets->reading);
     sets->timer = (struct leat_timer){.on_expired = timer_expired, .owner = sets};
-    sets->append = (struct leat_append){.on_acked = leat_sets_append_acked, .owner = sets};
+    sets->append = (struct leat_append){.on_acked = append_acked, .owner = sets};
     leat_sets_buffers_renew(sets);
     if (!sets->buffers) {
         leat_sets_destroy(&sets);
@@ -576,9 +402,9 @@ void leat_sets_destroy(struct leat_sets **sets)
     LEAT_ASSERT(!it->in_flight);
     leat_sets_is_read(it);
     leat_sets_queries_leave(it);
-    joins_forget(it);
-    fail_waiting(it, &it->waiting, LEAT_E_TIMEOUT, leat_sets_gone_words);
-    fail_waiting(it, &it->reading, LEAT_E_TIMEOUT, leat_sets_gone_words);
+    leat_sets_joins_forget(it);
+    leat_sets_wait_fail(it, &it->waiting, LEAT_E_TIMEOUT, leat_sets_gone_words);
+    leat_sets_wait_fail(it, &it->reading, LEAT_E_TIMEOUT, leat_sets_gone_words);
     leat_timer_stop(it->options.timers, &it->timer);
     leat_sets_table_clear(it);
     leat_mem_free(it->buffers);
