@@ -228,52 +228,77 @@ static inline bool log_front_is_elsewhere(const struct leat_log *log)
 {
     return log->state == LEAT_LOG_WAITING && log->slot_count == 0 && log->next_segment > 0;
 }
+
+/* Nothing below calls what calls it: log.c is above all, state.c below all. */
+
+/* state.c */
+void log_mark_dirty(struct leat_log *log);
 /* No request of the log is in flight at the store, and no read at the disk. */
 bool log_is_quiet(const struct leat_log *log);
+/** It takes no more appends, without a word in the diary. */
+void log_appends_end(struct leat_log *log, leat_err rc, const char *why);
+void log_fail(struct leat_log *log, leat_err rc, const char *why);
+void log_fail_finally(struct leat_log *log, leat_err rc, const char *what);
+void log_request(struct leat_log *log, struct leat_keep *keep, enum leat_keep_kind kind,
+                 struct leat_segment *seg, void (*on_done)(struct leat_keep *keep));
 
-/* log.c */
-void log_mark_dirty(struct leat_log *log);
+/* slots.c */
 struct log_slot *log_slot_find(const struct leat_log *log, uint64_t segment);
 /** Index of the first segment held with at least this id; slot_count: none. */
 uint32_t log_slot_from(const struct leat_log *log, uint64_t segment);
 /** Room for so many more. */
 leat_err log_slots_reserve(struct leat_log *log, uint32_t count) LEAT_NODISCARD;
 void log_slot_push(struct leat_log *log, struct leat_segment *seg);
-void log_fail(struct leat_log *log, leat_err rc, const char *why);
-void log_fail_finally(struct leat_log *log, leat_err rc, const char *what);
-void log_request(struct leat_log *log, struct leat_keep *keep, enum leat_keep_kind kind,
-                 struct leat_segment *seg, void (*on_done)(struct leat_keep *keep));
-/** The one place where a log goes on: compare what is wanted with what is reached, start the next
- * action, return. */
-void log_step(struct leat_log *log);
+struct log_open *log_open_of(struct leat_log *log, const struct leat_segment *seg);
+void log_segment_own(struct leat_log *log, struct leat_segment *seg);
+/** Nobody holds its bytes; else its owner is told when the last is done. */
+bool log_slot_is_unpinned(struct log_slot *slot);
 
-/* append.c */
+/* head.c */
 uint32_t log_keep_free(const struct log_open *open);
 bool log_head_fits(const struct leat_log *log, uint32_t payload_bytes);
 /** Why it takes no appends now; LEAT_OK: it does. */
 leat_err log_refusal(const struct leat_log *log, struct leat_error *error);
-
-/* roll.c */
-void log_step_room(struct leat_log *log);
-void log_step_close(struct leat_log *log);
-void log_drop_next(struct leat_log *log);
 /** LEAT_E_DISK_FULL, LEAT_E_NO_MEMORY: there is no place for a segment more, which is looked at again
  * after a while. spare: for one that is to free others. */
 leat_err log_place_refusal(const struct leat_log *log, bool spare);
 /** There is no memory for producers that are not known here, which is looked at again after a while. */
 bool log_producers_are_refused(const struct leat_log *log);
-uint32_t log_start_bytes(const struct leat_log *log);
 
-/* ack.c */
+/* seal.c */
 /** Whether what has gathered in the head may be found by a recovery. */
 bool log_may_seal(const struct leat_log *log);
 /** Nothing comes any more: let a trailer say that what came last is acked. */
 void log_run_close(struct leat_log *log);
 void log_step_seal(struct leat_log *log);
+/** COMMIT requests that may be in flight at once. */
+unsigned log_commits_max(const struct leat_log *log);
+
+/* retain.c */
+bool log_trim_is_pending(const struct leat_log *log);
+/** What a start or trim entry says that is acked: the log begins no earlier. */
+void log_begin_note(struct leat_log *log, uint64_t offset);
+void log_retain(struct leat_log *log);
+/** A trim entry is wanted that gives up the first so many segments held. */
+void log_trim_to(struct leat_log *log, uint32_t count);
+/** So have all records of the head. */
+bool log_head_has_expired(const struct leat_log *log, int64_t now_ms);
+
+/* log.c */
+/** The one place where a log goes on: compare what is wanted with what is reached, start the next
+ * action, return. */
+void log_step(struct leat_log *log);
+
+/* roll.c */
+void log_step_room(struct leat_log *log);
+void log_step_close(struct leat_log *log);
+void log_drop_next(struct leat_log *log);
+uint32_t log_start_bytes(const struct leat_log *log);
+
+/* ack.c */
 void log_step_safe(struct leat_log *log);
 void log_step_ack(struct leat_log *log);
 void log_fail_waiting(struct leat_log *log, leat_err rc);
-struct log_open *log_open_of(struct leat_log *log, const struct leat_segment *seg);
 
 /* warm.c */
 void log_step_front(struct leat_log *log);
@@ -293,25 +318,16 @@ bool log_damage_give_up(struct leat_log *log);
 bool log_release_goes_on(struct leat_log *log);
 
 /* care.c */
-/** Nobody holds its bytes; else its owner is told when the last is done. */
-bool log_slot_is_unpinned(struct log_slot *slot);
 void log_step_drop(struct leat_log *log);
 void log_step_end(struct leat_log *log);
 void log_step_resume(struct leat_log *log);
-void log_segment_own(struct leat_log *log, struct leat_segment *seg);
-void log_retain(struct leat_log *log);
-/** A trim entry is wanted that gives up the first so many segments held. */
-void log_trim_to(struct leat_log *log, uint32_t count);
 
 /* trim.c */
-bool log_trim_is_pending(const struct leat_log *log);
 /** Its entry is to be written, and has room. */
 bool log_trim_is_due(const struct leat_log *log);
 void log_step_trim(struct leat_log *log);
 void log_step_trimmed(struct leat_log *log);
 void log_step_forgiven(struct leat_log *log);
-/** What a start or trim entry says that is acked: the log begins no earlier. */
-void log_begin_note(struct leat_log *log, uint64_t offset);
 void log_step_begin(struct leat_log *log);
 void log_step_begun(struct leat_log *log);
 /** A start entry is about to be written: it names what is asked for. */

@@ -1,89 +1,10 @@
-/* A log's life, its segments' table, and the step that drives everything. */
+/* A log's life, and the step that drives everything. */
 #include "multilog/log.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "base/diary.h"
 #include "base/mem.h"
 #include "multilog/internal.h"
-
-void log_mark_dirty(struct leat_log *log)
-{
-    if (log->dirty) return;
-    log->dirty = true;
-    log->options.events.on_dirty(log->options.owner, log);
-}
-
-bool log_is_quiet(const struct leat_log *log)
-{
-    for (unsigned i = 0; i < LOG_HELPERS; i++)
-        if (log->helper_busy[i]) return false;
-    return !log->reserving && !log->commit_count && !log->closing && !log->parking &&
-           !log->resuming && !log->warming && log->reads_in_flight == 0;
-}
-
-void log_request(struct leat_log *log, struct leat_keep *keep, enum leat_keep_kind kind,
-                 struct leat_segment *seg, void (*on_done)(struct leat_keep *keep))
-{
-    keep->kind = kind;
-    keep->seg = seg;
-    keep->from = log->env->post->self;
-    keep->rc = LEAT_OK;
-    keep->on_done = on_done;
-    keep->owner = log;
-    log->keeper.request(log->keeper.ctx, log->env->post, keep);
-}
-
-/* ---- the table of segments ---- */
-
-uint32_t log_slot_from(const struct leat_log *log, uint64_t segment)
-{
-    uint32_t low = 0, high = log->slot_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (log_slot_at(log, middle)->seg->id.v < segment)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-struct log_slot *log_slot_find(const struct leat_log *log, uint64_t segment)
-{
-    uint32_t at = log_slot_from(log, segment);
-    if (at == log->slot_count || log_slot_at(log, at)->seg->id.v != segment) return NULL;
-    return log_slot_at(log, at);
-}
-
-leat_err log_slots_reserve(struct leat_log *log, uint32_t count)
-{
-    if (log->slot_begin + log->slot_count + count <= log->slot_capacity) return LEAT_OK;
-    if (log->slot_begin > log->slot_capacity / 2 && log->slot_begin >= count) {
-        memmove(log->slots, log->slots + log->slot_begin, log->slot_count * sizeof *log->slots);
-        log->slot_begin = 0;
-        return LEAT_OK;
-    }
-    uint32_t capacity = log->slot_capacity ? log->slot_capacity * 2 : 4;
-    void *slots = leat_mem_realloc(LEAT_MEM_LOG, log->slots, capacity, sizeof *log->slots);
-    if (!slots) return LEAT_E_NO_MEMORY;
-    log->slots = slots;
-    log->slot_capacity = capacity;
-    return LEAT_OK;
-}
-
-void log_slot_push(struct leat_log *log, struct leat_segment *seg)
-{
-    LEAT_ASSERT_CMP(log->slot_begin + log->slot_count, <, log->slot_capacity);
-    if (log->slot_count == 0) {
-        log->first_segment = log->trim_segment = seg->id.v;
-        log->first_offset = log->trim_offset = seg->base_offset;
-    }
-    log->slots[log->slot_begin + log->slot_count++] = (struct log_slot){
-        .seg = seg, .given_up = seg->given_up, .front_given_up = seg->front_given_up};
-    log->passed_look |= seg->passed_bytes > 0;
-}
 
 /* ---- life ---- */
 
@@ -197,42 +118,10 @@ void leat_log_destroy(struct leat_log **log_pointer)
 
 /* ---- state ---- */
 
-static void appends_end(struct leat_log *log, leat_err rc, const char *why)
-{
-    log->state = LEAT_LOG_STOPPED;
-    log->stopped_rc = rc;
-    snprintf(log->why, sizeof log->why, "%s", why);
-}
-
-void log_fail(struct leat_log *log, leat_err rc, const char *why)
-{
-    if (log->state == LEAT_LOG_STOPPED) return;
-    appends_end(log, rc, why);
-    leat_diary_error("log %u/%u/%u of %s takes no more appends: %s", log->options.ref.stream,
-                     log->options.ref.streamlet, log->options.ref.log, log->stream_name, why);
-    log_mark_dirty(log);
-}
-
-/* DISK to clients, whatever it was: after LEAT_E_DISK_FULL they would go on asking. */
-void log_fail_finally(struct leat_log *log, leat_err rc, const char *what)
-{
-    char why[LOG_WHY_BYTES];
-    snprintf(why, sizeof why, "%s (%s), which is final", what, leat_err_text(rc));
-    log_fail(log, LEAT_E_DISK, why);
-}
-
 void leat_log_settings_set(struct leat_log *log, const struct leat_stream_settings *settings)
 {
     LEAT_ASSERT_CMP(settings->logs, ==, log->options.settings.logs);
     log->options.settings = *settings;
-}
-
-void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why)
-{
-    log->state = state;
-    log->stopped_rc = LEAT_E_DISK;
-    snprintf(log->why, sizeof log->why, "%s", why);
-    log_mark_dirty(log);
 }
 
 void leat_log_opened(struct leat_log *log, leat_err rc)
@@ -244,7 +133,8 @@ void leat_log_opened(struct leat_log *log, leat_err rc)
     else if (leat_err_class(rc) == LEAT_CLASS_RETRY)
         log->opening_paused = true;
     else if (rc == LEAT_E_UNKNOWN_STREAM && log->state != LEAT_LOG_STOPPED)
-        appends_end(log, rc, "the stream was deleted"); /* leat_log_delete() follows: no fault */
+        log_appends_end(log, rc,
+                        "the stream was deleted"); /* leat_log_delete() follows: no fault */
     else
         log_fail(log, rc, "the coordinator did not accept this owner's first segment");
     log_mark_dirty(log);

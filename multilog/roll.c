@@ -124,15 +124,6 @@ static void on_reserved(struct leat_keep *keep)
     log_mark_dirty(log);
 }
 
-leat_err log_place_refusal(const struct leat_log *log, bool spare)
-{
-    uint64_t now = log_now(log);
-    if (log->reserve_rc == LEAT_E_DISK_FULL && now < log->reserve_not_before_us)
-        return LEAT_E_DISK_FULL;
-    bool full = now < log->memory_not_before_us && (log->memory_spent || !spare);
-    return full ? LEAT_E_NO_MEMORY : LEAT_OK;
-}
-
 bool leat_log_lacks_space(const struct leat_log *log)
 {
     return log->reserve_rc == LEAT_E_DISK_FULL;
@@ -341,11 +332,6 @@ static void roll(struct leat_log *log)
 static bool next_lies_well(const struct leat_log *log)
 {
     return !log->leave_wanted || !log->keeper.in_the_way(log->keeper.ctx, log->next);
-}
-
-bool log_producers_are_refused(const struct leat_log *log)
-{
-    return log_now(log) < log->producers_not_before_us;
 }
 
 /* The table grows ahead of need, so whoever is refused comes when it is really full. */

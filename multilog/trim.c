@@ -1,19 +1,11 @@
 /* Giving up what is in front: whole segments by retention, records before an offset by request, what is
  * lost there by an operator. */
-#include <string.h>
-
-#include "base/bytes.h"
 #include "base/crc32c.h"
 #include "multilog/internal.h"
 
 /* ---- whole segments ----
  * The trim entry is acked before anything is freed: after a crash nothing that a start or trim
  * entry calls retained may be missing. */
-
-bool log_trim_is_pending(const struct leat_log *log)
-{
-    return log->trim_segment != log->first_segment;
-}
 
 static void write_trim(struct leat_log *log)
 {
@@ -68,12 +60,6 @@ void log_step_trimmed(struct leat_log *log)
     /* A full disk, or heap, gets space now: see begin_without_space(). */
     log->reserve_not_before_us = log->memory_not_before_us = 0;
     log_mark_dirty(log);
-}
-
-void log_begin_note(struct leat_log *log, uint64_t offset)
-{
-    if (log->first_offset < offset) log->first_offset = offset;
-    if (log->trim_offset < log->first_offset) log->trim_offset = log->first_offset;
 }
 
 /* ---- records before an offset ----

@@ -1,0 +1,106 @@
+/* Where a log begins, and what retention gives up. */
+#include "base/bug.h"
+#include "multilog/internal.h"
+
+bool log_trim_is_pending(const struct leat_log *log)
+{
+    return log->trim_segment != log->first_segment;
+}
+
+void log_begin_note(struct leat_log *log, uint64_t offset)
+{
+    if (log->first_offset < offset) log->first_offset = offset;
+    if (log->trim_offset < log->first_offset) log->trim_offset = log->first_offset;
+}
+
+/* SUBTLE: a time that can't be right is not believed: what its producer left out (-1) would go at once, and what
+ * lies in the future would stay for ever. Such records count from when they came, as Kafka counts what has no time
+ * from when its file was written. Where this server's own clock was wrong then, times of records are right later. */
+static bool time_is_over(const struct leat_log *log, int64_t newest_ms, int64_t written_ms,
+                         int64_t now_ms)
+{
+    int64_t retention_ms = log->options.settings.retention_ms;
+    bool known = newest_ms >= 0 && newest_ms <= now_ms;
+    if (!known && written_ms == 0) return false;
+    return retention_ms > 0 && (known ? newest_ms : written_ms) < now_ms - retention_ms;
+}
+
+static bool segment_has_expired(const struct leat_log *log, const struct leat_segment *seg,
+                                int64_t now_ms, uint64_t bytes)
+{
+    const struct leat_stream_settings *settings = &log->options.settings;
+    /* SUBTLE: a segment without records, too, goes by when it was written. Gone at once, it took with it what lies in
+     * front of it and has not come yet from the nodes that have it: all that is before a dropped one is given up. */
+    if (time_is_over(log, seg->max_timestamp_ms, seg->written_ms, now_ms)) return true;
+    /* So many of the newest bytes stay: else a log of one large segment would lose all its records. */
+    return settings->retention_bytes > 0 &&
+           bytes - seg->extent.bytes >= (uint64_t)settings->retention_bytes;
+}
+
+/* Segments in front of it may come, and have records that nobody gave up. */
+static bool is_behind_a_hole(const struct leat_log *log, uint32_t at)
+{
+    if (!log->holes || at == 0) return false;
+    const struct log_slot *slot = log_slot_at(log, at);
+    return slot->seg->id.v != log_slot_at(log, at - 1)->seg->id.v + 1 &&
+           slot->joint != LOG_JOINT_JUMPED && slot->seg->base_offset > log->first_offset;
+}
+
+/* SUBTLE: up to a hole, not over it. Its segments have whoever has them dropped, once they are trimmed:
+ *  1. The row of segment 4 is damaged, nobody is up who has it; 0 to 3 expire, and 5 does not.
+ *  2. Were the log to begin with 5, nobody would look for 4 again, though it has not expired. */
+void log_trim_to(struct leat_log *log, uint32_t count)
+{
+    const struct leat_segment *first = log_slot_at(log, count)->seg;
+    const struct leat_segment *last = log_slot_at(log, count - 1)->seg;
+    bool hole = is_behind_a_hole(log, count);
+    log->trim_segment = hole ? last->id.v + 1 : first->id.v;
+    log->trim_offset = hole ? last->next_offset : first->base_offset;
+}
+
+/* Drops from the front whole closed segments. The last segment stays unless a head follows it: its
+ * start entry is where the producers' state lives.
+ *
+ * SUBTLE: not before it is known where the log begins.
+ *  1. A log starts with segments 1 and 2; 0 is on other nodes. Until its front is read it begins with what is here.
+ *  2. Segment 1 was closed without a record: nothing of it lies behind where the log begins, so it may go.
+ *  3. The log begins with 2, and what was acked in 0 is dropped on every node. */
+void log_retain(struct leat_log *log)
+{
+    if (log->front_unknown && !LEAT_BUG(FRONT_GIVEN_UP)) return;
+    if (log_trim_is_pending(log) || log->old.seg) return;
+    int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
+    /* SUBTLE: what is not acked may be gone after a crash; counted here, it would have let go of as many
+     * bytes of what is acked beyond what was to be kept. */
+    uint64_t bytes = log->closed_bytes + (log->head.seg ? log->head.acked_bytes : 0);
+    uint32_t count = 0;
+    while (count < log->slot_count) {
+        const struct log_slot *slot = log_slot_at(log, count);
+        if (!slot->closed || is_behind_a_hole(log, count)) break;
+        /* A log that was trimmed to its end, after a start: else each start would roll it once more. */
+        bool last = count + 1 == log->slot_count;
+        if (last && slot->seg->base_offset == slot->seg->next_offset) break;
+        bool given_up = slot->seg->next_offset <= log->first_offset;
+        if (!given_up && !segment_has_expired(log, slot->seg, now_ms, bytes)) break;
+        bytes -= slot->seg->extent.bytes;
+        count++;
+    }
+    if (count == 0) return;
+    if (count == log->slot_count) {
+        log->trim_segment = log->next_segment;
+        log->trim_offset = log->next_offset;
+    } else {
+        log_trim_to(log, count);
+    }
+    log_begin_note(log, log->first_offset);
+}
+
+/* A log that is written no more would keep its last records for ever: retention drops closed
+ * segments only. */
+bool log_head_has_expired(const struct leat_log *log, int64_t now_ms)
+{
+    const struct log_open *head = &log->head;
+    return head->seg && !log->old.seg && log->opened && head->record_count > 0 &&
+           head->acked_bytes == head->writer.used &&
+           time_is_over(log, head->max_timestamp_ms, log->gathered_wall_ms, now_ms);
+}

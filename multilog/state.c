@@ -1,0 +1,64 @@
+/* What all parts of a log say: that it has to step, that it fails, what the store is to do. */
+#include <stdio.h>
+
+#include "base/diary.h"
+#include "multilog/internal.h"
+
+void log_mark_dirty(struct leat_log *log)
+{
+    if (log->dirty) return;
+    log->dirty = true;
+    log->options.events.on_dirty(log->options.owner, log);
+}
+
+bool log_is_quiet(const struct leat_log *log)
+{
+    for (unsigned i = 0; i < LOG_HELPERS; i++)
+        if (log->helper_busy[i]) return false;
+    return !log->reserving && !log->commit_count && !log->closing && !log->parking &&
+           !log->resuming && !log->warming && log->reads_in_flight == 0;
+}
+
+void log_request(struct leat_log *log, struct leat_keep *keep, enum leat_keep_kind kind,
+                 struct leat_segment *seg, void (*on_done)(struct leat_keep *keep))
+{
+    keep->kind = kind;
+    keep->seg = seg;
+    keep->from = log->env->post->self;
+    keep->rc = LEAT_OK;
+    keep->on_done = on_done;
+    keep->owner = log;
+    log->keeper.request(log->keeper.ctx, log->env->post, keep);
+}
+
+void log_appends_end(struct leat_log *log, leat_err rc, const char *why)
+{
+    log->state = LEAT_LOG_STOPPED;
+    log->stopped_rc = rc;
+    snprintf(log->why, sizeof log->why, "%s", why);
+}
+
+void log_fail(struct leat_log *log, leat_err rc, const char *why)
+{
+    if (log->state == LEAT_LOG_STOPPED) return;
+    log_appends_end(log, rc, why);
+    leat_diary_error("log %u/%u/%u of %s takes no more appends: %s", log->options.ref.stream,
+                     log->options.ref.streamlet, log->options.ref.log, log->stream_name, why);
+    log_mark_dirty(log);
+}
+
+/* DISK to clients, whatever it was: after LEAT_E_DISK_FULL they would go on asking. */
+void log_fail_finally(struct leat_log *log, leat_err rc, const char *what)
+{
+    char why[LOG_WHY_BYTES];
+    snprintf(why, sizeof why, "%s (%s), which is final", what, leat_err_text(rc));
+    log_fail(log, LEAT_E_DISK, why);
+}
+
+void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why)
+{
+    log->state = state;
+    log->stopped_rc = LEAT_E_DISK;
+    snprintf(log->why, sizeof log->why, "%s", why);
+    log_mark_dirty(log);
+}
