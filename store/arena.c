@@ -9,16 +9,6 @@
  * hold it mapped. */
 #include "store/private.h"
 
-uint64_t leat_store_cpu(const struct leat_store *store)
-{
-    return store->options.cpu_ns ? store->options.cpu_ns(NULL) : 0;
-}
-
-static struct leat_store_arena *arena_at(struct leat_list *link)
-{
-    return LEAT_CONTAINER(link, struct leat_store_arena, link);
-}
-
 static leat_err arena_new(struct leat_store *store, struct leat_arena *arena, uint64_t limit_bytes,
                           struct leat_store_arena **out_arena)
 {
@@ -67,17 +57,7 @@ void leat_arenas_fini(struct leat_store *store)
 {
     if (!store->arenas.next) return;
     LEAT_LIST_EACH(&store->arenas, it)
-    arena_free(arena_at(it));
-}
-
-struct leat_pool *leat_arenas_find(struct leat_store *store, const struct leat_row *row)
-{
-    LEAT_LIST_EACH(&store->arenas, it)
-    {
-        struct leat_pool *pool = &arena_at(it)->pool;
-        if (memcmp(pool->arena->pool_id, row->pool_id, sizeof row->pool_id) == 0) return pool;
-    }
-    return NULL;
+    arena_free(leat_store_arena_at(it));
 }
 
 /* ---- giving out ---- */
@@ -129,7 +109,7 @@ void leat_arenas_step(struct leat_store *store, uint64_t now_us)
 {
     LEAT_LIST_EACH(&store->arenas, it)
     {
-        struct leat_store_arena *arena = arena_at(it);
+        struct leat_store_arena *arena = leat_store_arena_at(it);
         arena_serve(store, arena, now_us);
         if (!store->started || !arena_is_over(arena)) continue;
         if (arena->inherited) {
@@ -189,47 +169,4 @@ void leat_store_arena_retire(struct leat_store *store, const struct leat_post *p
     op->from = post->self;
     op->mail = (struct leat_mail){.deliver = retire_deliver};
     post->send(post->ctx, LEAT_ACTOR_STORE, &op->mail);
-}
-
-/* ---- accounts ---- */
-static bool any_uses_over(const struct leat_store *store, uint64_t eighths)
-{
-    for (const struct leat_list *it = store->arenas.next; it != &store->arenas; it = it->next) {
-        const struct leat_pool *pool =
-            &LEAT_CONTAINER(it, const struct leat_store_arena, link)->pool;
-        /* Writers share the memory for replicas: most arenas are refused growth before their limit. */
-        uint64_t most = pool->grow_failed ? pool->added_bytes : pool->limit_bytes;
-        uint64_t used = leat_pool_used(pool) - pool->leaving_bytes;
-        if (!pool->retired && used > most / 8 * eighths) return true;
-    }
-    return false;
-}
-
-bool leat_arenas_pressed(const struct leat_store *store)
-{
-    return any_uses_over(store, 4);
-}
-
-bool leat_arenas_short(const struct leat_store *store)
-{
-    return any_uses_over(store, 6);
-}
-
-void leat_arenas_usage(struct leat_store *store)
-{
-    uint64_t limit = 0, used = 0, grown = 0;
-    LEAT_LIST_EACH(&store->arenas, it)
-    {
-        const struct leat_pool *pool = &arena_at(it)->pool;
-        limit += pool->retired ? 0 : pool->limit_bytes;
-        used += leat_pool_used(pool);
-        grown += pool->added_bytes;
-    }
-    atomic_store_explicit(&store->usage_arenas_limit, limit, memory_order_relaxed);
-    atomic_store_explicit(&store->usage_arenas, used, memory_order_relaxed);
-    atomic_store_explicit(&store->usage_arenas_grown, grown, memory_order_relaxed);
-    atomic_store_explicit(&store->usage_arenas_dirty, store->arenas_dirty, memory_order_relaxed);
-    atomic_store_explicit(&store->usage_flush_speed, store->flush_speed, memory_order_relaxed);
-    atomic_store_explicit(&store->usage_zeroing, store->zeroing_ns, memory_order_relaxed);
-    atomic_store_explicit(&store->usage_flush, store->flush_ns, memory_order_relaxed);
 }

@@ -220,3 +220,8 @@ uint64_t leat_flush_next_us(const struct leat_store *store, uint64_t now_us)
     if (is_due(store, held, now_us)) return in_flight ? UINT64_MAX : now_us;
     return held->closed_us + store->options.flush_delay_us;
 }
+
+bool leat_store_commits_come(const struct leat_store *store, uint64_t now_us)
+{
+    return store->committed_us != 0 && store->committed_us + LEAT_STORE_BUSY_US > now_us;
+}

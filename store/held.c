@@ -296,3 +296,8 @@ leat_err leat_store_scratch(struct leat_store *store)
     store->scratch = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)store->scratch_raw, LEAT_BLOCK_BYTES);
     return LEAT_OK;
 }
+
+uint64_t leat_store_cpu(const struct leat_store *store)
+{
+    return store->options.cpu_ns ? store->options.cpu_ns(NULL) : 0;
+}

@@ -397,6 +397,14 @@ struct leat_store {
         usage_flush_speed, usage_zeroing, usage_flush;
 };
 
+/* Nothing below calls what calls it: store.c is above all. */
+
+/* chain.c */
+/** Submit, or, what is beside, make it the last of the chain that `before` (NULL: none yet) is in; the
+ * chain's first is submitted by the caller when it is whole. */
+void leat_disk_append(const struct leat_disk *disk, struct leat_disk_io **before,
+                      struct leat_disk_io *io);
+
 /* held.c */
 struct leat_held *leat_held_get(struct leat_store *store);
 /** The descriptor goes back, or becomes a zombie while its event mail is under way. */
@@ -422,6 +430,36 @@ void leat_store_complain(struct leat_store *store, const char *format, ...) LEAT
 /** Of one segment, of which a lost file has any number: the diary has the first few, and how many came after. */
 void leat_store_complain_of(struct leat_store *store, const char *format, ...) LEAT_PRINTF(2, 3);
 leat_err leat_store_scratch(struct leat_store *store) LEAT_NODISCARD;
+uint64_t leat_store_cpu(const struct leat_store *store);
+static inline bool leat_held_in_arena(const struct leat_held *held)
+{
+    return held->seg.buffer && held->pool != &held->store->pool;
+}
+
+/* requests.c */
+/** Take a request in: its bytes wait for its file's next round, or its row for the catalogue's. */
+void leat_round_add(struct leat_store *store, struct leat_keep *keep);
+/** Whether the segment's file takes and gives bytes still. */
+leat_err leat_round_data_state(const struct leat_held *held);
+/** Which bytes must be durable before the request goes on. false: none. */
+bool leat_round_data_wanted(const struct leat_keep *keep, uint32_t *out_from, uint32_t *out_to);
+/** The file has something for a round. */
+void leat_round_file_ready(struct leat_store *store, struct leat_store_file *file);
+/** A round is in flight. */
+bool leat_round_running(const struct leat_store *store);
+/** Something waits for a round, or one is in flight. */
+bool leat_round_busy(const struct leat_store *store);
+void leat_store_answer(struct leat_store *store, struct leat_keep *keep, leat_err rc);
+/** Answer a request that failed: keep->rc. */
+void leat_round_end_failed(struct leat_store *store, struct leat_keep *keep,
+                           struct leat_held *held);
+
+/* buffer.c */
+/** It is its turn: a buffer is there. */
+void leat_memory_got_buffer(struct leat_store *store, struct leat_keep *keep,
+                            struct leat_pool *pool, uint8_t *buffer);
+/** A request that waited for memory ends without; a RESERVE leaves nothing behind. */
+void leat_memory_refuse(struct leat_store *store, struct leat_keep *keep);
 
 /* memory.c */
 void leat_memory_reserve(struct leat_store *store, struct leat_keep *keep);
@@ -431,18 +469,11 @@ void leat_memory_move(struct leat_store *store, struct leat_keep *keep);
 void leat_memory_step(struct leat_store *store, uint64_t now_us);
 uint64_t leat_memory_next_us(const struct leat_store *store);
 
-/** It is its turn: a buffer is there. */
-void leat_memory_got_buffer(struct leat_store *store, struct leat_keep *keep,
-                            struct leat_pool *pool, uint8_t *buffer);
-/** A request that waited for memory ends without; a RESERVE leaves nothing behind. */
-void leat_memory_refuse(struct leat_store *store, struct leat_keep *keep);
-
-/* arena.c */
-leat_err leat_arenas_open(struct leat_store *store) LEAT_NODISCARD;
-void leat_arenas_fini(struct leat_store *store);
-void leat_arena_take(struct leat_store *store, struct leat_keep *keep);
-void leat_arenas_step(struct leat_store *store, uint64_t now_us);
-uint64_t leat_arenas_due_us(const struct leat_store *store);
+/* arena_usage.c */
+static inline struct leat_store_arena *leat_store_arena_at(struct leat_list *link)
+{
+    return LEAT_CONTAINER(link, struct leat_store_arena, link);
+}
 /** The pool that a row names, or NULL. */
 struct leat_pool *leat_arenas_find(struct leat_store *store, const struct leat_row *row);
 /** Is half of what an arena may have in use? Then its closed replicas are flushed without delay. */
@@ -450,15 +481,13 @@ bool leat_arenas_pressed(const struct leat_store *store);
 /** Has one hardly any room left? Then what is flushed is synced at once. */
 bool leat_arenas_short(const struct leat_store *store);
 void leat_arenas_usage(struct leat_store *store);
-static inline bool leat_held_in_arena(const struct leat_held *held)
-{
-    return held->seg.buffer && held->pool != &held->store->pool;
-}
-uint64_t leat_store_cpu(const struct leat_store *store);
 
-/* store.c */
-/** One was asked for lately: the disk is theirs. */
-bool leat_store_commits_come(const struct leat_store *store, uint64_t now_us);
+/* arena.c */
+leat_err leat_arenas_open(struct leat_store *store) LEAT_NODISCARD;
+void leat_arenas_fini(struct leat_store *store);
+void leat_arena_take(struct leat_store *store, struct leat_keep *keep);
+void leat_arenas_step(struct leat_store *store, uint64_t now_us);
+uint64_t leat_arenas_due_us(const struct leat_store *store);
 
 static inline struct leat_keep *leat_keep_waiting(struct leat_list *link)
 {
@@ -470,27 +499,15 @@ static inline struct leat_held *leat_held_by_store(const struct leat_list *link)
 }
 
 /* round.c */
-/** Submit, or, what is beside, make it the last of the chain that `before` (NULL: none yet) is in; the
- * chain's first is submitted by the caller when it is whole. */
-void leat_disk_append(const struct leat_disk *disk, struct leat_disk_io **before,
-                      struct leat_disk_io *io);
-/** Take a request in: its bytes wait for its file's next round, or its row for the catalogue's. */
-void leat_round_add(struct leat_store *store, struct leat_keep *keep);
 void leat_round_step(struct leat_store *store);
-/** A round is in flight. */
-bool leat_round_running(const struct leat_store *store);
-/** Something waits for a round, or one is in flight. */
-bool leat_round_busy(const struct leat_store *store);
-void leat_store_answer(struct leat_store *store, struct leat_keep *keep, leat_err rc);
-/** Answer a request that failed: keep->rc. */
-void leat_round_end_failed(struct leat_store *store, struct leat_keep *keep,
-                           struct leat_held *held);
 
 /* rows.c */
 /** Write the rows of what waits. false: nothing to do, or commits go first. */
 bool leat_rows_round(struct leat_store *store);
 
 /* flush.c */
+/** One was asked for lately: the disk is theirs. */
+bool leat_store_commits_come(const struct leat_store *store, uint64_t now_us);
 void leat_flush_closed(struct leat_store *store, struct leat_held *held);
 void leat_flush_step(struct leat_store *store, uint64_t now_us);
 uint64_t leat_flush_next_us(const struct leat_store *store, uint64_t now_us);

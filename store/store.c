@@ -117,11 +117,6 @@ static void arm(struct leat_store *store, uint64_t now_us, bool events_wait)
     store->env->clock->wake_at(store->env->clock->ctx, at);
 }
 
-bool leat_store_commits_come(const struct leat_store *store, uint64_t now_us)
-{
-    return store->committed_us != 0 && store->committed_us + LEAT_STORE_BUSY_US > now_us;
-}
-
 /* Twice as fast as space is used, not faster: a step of 64 MiB in one go kept commits waiting. */
 static void ahead_step(struct leat_store *store, uint64_t now_us)
 {

@@ -1,0 +1,82 @@
+/* A request that waited for memory: what follows when it has its buffer, or gets none. */
+#include "store/private.h"
+
+/* ---- resume: bytes first, then the row (README, order of RESUME) ---- */
+static void on_read_back(struct leat_disk_io *io)
+{
+    struct leat_keep *keep = io->owner;
+    struct leat_held *held = leat_held_of(keep->seg);
+    struct leat_store *store = held->store;
+    struct leat_segment *seg = keep->seg;
+    leat_err rc = io->rc;
+    if (!rc && io->done_bytes < seg->extent.bytes) rc = LEAT_E_DAMAGED;
+    if (!rc) {
+        /* The slot may hold older bytes behind the parked prefix. */
+        memset(seg->buffer + seg->extent.bytes, 0, seg->capacity - seg->extent.bytes);
+        struct leat_scan scan;
+        leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
+        if (scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc) {
+            rc = LEAT_E_DAMAGED;
+            leat_store_complain(store,
+                                "parked segment %llu of log %u/%u/%u is damaged in store/%u at "
+                                "%llu: %u of %u bytes are valid",
+                                (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet,
+                                seg->log.log, held->slot.file->number,
+                                (unsigned long long)seg->file_offset, scan.bytes,
+                                seg->extent.bytes);
+        }
+    }
+    if (rc) {
+        leat_held_release_buffer(store, held);
+        leat_store_answer(store, keep, rc);
+        return;
+    }
+    leat_round_add(store, keep);
+}
+
+/* The old place is left as it is: somebody may still write there. It comes back with its arena's
+ * end only. */
+static void move_bytes(struct leat_held *held, const uint8_t *buffer)
+{
+    uint64_t from_ns = leat_store_cpu(held->store);
+    memcpy((void *)(uintptr_t)buffer, held->seg.buffer, held->seg.capacity);
+    held->pool->given--;
+    if (held->leaving) held->leaving->leaving_bytes -= held->seg.capacity;
+    held->leaving = NULL;
+    held->store->flush_ns += leat_store_cpu(held->store) - from_ns;
+}
+
+void leat_memory_got_buffer(struct leat_store *store, struct leat_keep *keep,
+                            struct leat_pool *pool, uint8_t *buffer)
+{
+    struct leat_held *held = leat_held_of(keep->seg);
+    struct leat_segment *seg = keep->seg;
+    if (keep->kind == LEAT_KEEP_MOVE) move_bytes(held, buffer);
+    seg->buffer = buffer;
+    held->pool = pool;
+    held->pool_at = (uint64_t)(buffer - pool->arena->base);
+    if (keep->kind == LEAT_KEEP_RESERVE || keep->kind == LEAT_KEEP_MOVE) {
+        leat_round_add(store, keep);
+        return;
+    }
+    keep->io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = seg->file,
+        .offset = seg->file_offset,
+        .buffer = buffer,
+        .bytes = LEAT_ALIGN_UP(seg->extent.bytes, (uint32_t)LEAT_BLOCK_BYTES),
+        .on_done = on_read_back,
+        .owner = keep,
+    };
+    store->env->disk->submit(store->env->disk->ctx, &keep->io);
+}
+
+void leat_memory_refuse(struct leat_store *store, struct leat_keep *keep)
+{
+    if (keep->kind == LEAT_KEEP_RESERVE) {
+        /* Nothing of it was written: the row is FREE on disk, the slot untouched. */
+        leat_held_free(store, leat_held_of(keep->seg));
+        keep->seg = NULL;
+    }
+    leat_store_answer(store, keep, LEAT_E_NO_MEMORY);
+}
