@@ -48,32 +48,6 @@ static void zeros_make(void)
         (void)munmap(at, HUGE_PAGE_BYTES);
 }
 
-const char *leat_os_open_cause(int error)
-{
-    return error == ELOOP ? "it is a symbolic link, which only directories may be"
-                          : strerror(error);
-}
-
-leat_err leat_os_errno(int error)
-{
-    switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG: /* a limit on file sizes is space that is not there */
-        return LEAT_E_DISK_FULL;
-    case ENOENT:
-        return LEAT_E_NOT_FOUND;
-    case EEXIST:
-        return LEAT_E_EXISTS;
-    case ENOMEM:
-    case EMFILE: /* as many files are open as may be: others are closed, and then it goes on */
-    case ENFILE:
-        return LEAT_E_NO_MEMORY;
-    default:
-        return LEAT_E_DISK;
-    }
-}
-
 /* ---- operations ---- */
 
 static leat_err file_write(struct leat_file *file, const uint8_t *at, size_t bytes, uint64_t offset,
@@ -378,24 +352,10 @@ static leat_err disk_space(void *ctx, uint64_t *out_free_bytes)
     return LEAT_OK;
 }
 
-/* What was submitted before runs first; its completions arrive as usual. */
-static leat_err disk_run(void *ctx, struct leat_disk_io *io)
+struct leat_disk leat_os_disk_calls(struct os_actor *actor)
 {
-    struct os_actor *actor = ctx;
-    while (actor->disk.first)
-        leat_os_disk_run(actor);
-    io->done_bytes = 0;
-    io->rc = LEAT_OK;
-    leat_os_disk_io_run(io);
-    return io->rc;
-}
-
-void leat_os_disk_ports_init(struct os_actor *actor)
-{
-    actor->disk_port = (struct leat_disk){
+    return (struct leat_disk){
         .ctx = actor,
-        .submit = leat_os_disk_submit,
-        .run = disk_run,
         .open = disk_open,
         .close = disk_close,
         .size = disk_size,

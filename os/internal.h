@@ -107,7 +107,7 @@ struct os_actor {
     _Atomic(struct leat_mail *) inbox; /* stack; pairs: mail_push / mail_take */
     _Atomic(struct leat_disk_io *)
         beside_done;   /* stack; pairs: leat_os_beside_done / beside_deliver */
-    _Atomic int state; /* enum os_actor_state; see actor.c, SUBTLE */
+    _Atomic int state; /* enum os_actor_state; see mail.c, SUBTLE */
     _Atomic bool stop;
     bool stopping, called;             /* called: a callback ran since the last on_turn_end */
     struct leat_mail *own, **own_last; /* mails to itself */
@@ -126,9 +126,16 @@ struct leat_os_world {
     bool crews_stop;
 };
 
-/* actor.c */
+/* mail.c; any thread */
 void leat_os_mail_push(struct os_actor *to, struct leat_mail *mail);
 void leat_os_beside_done(struct os_actor *to, struct leat_disk_io *io);
+
+/* errno.c */
+leat_err leat_os_errno(int error); /* a failed file call as leat_err */
+/* Why a file of the data directory can't be opened. Valid until the thread's next call. */
+const char *leat_os_open_cause(int error);
+
+/* actor.c */
 void leat_os_actor_fini(struct os_actor *actor);
 
 /* buffers.c */
@@ -152,8 +159,12 @@ bool leat_os_net_stopped(const struct os_actor *actor);
 void leat_os_net_fini(struct os_actor *actor);
 void leat_os_net_drop_mail(struct leat_mail *mail);
 
-/* disk.c, disk_queue.c */
+/* disk_port.c */
 void leat_os_disk_ports_init(struct os_actor *actor);
+
+/* disk.c, disk_queue.c */
+/** The calls of the port that block; the rest is NULL. */
+struct leat_disk leat_os_disk_calls(struct os_actor *actor);
 void leat_os_disk_queue_init(struct os_actor *actor);
 void leat_os_disk_submit(void *ctx, struct leat_disk_io *io);
 void leat_os_disk_io_run(struct leat_disk_io *io);
@@ -169,9 +180,6 @@ void leat_os_crews_init(struct leat_os_world *world);
 leat_err leat_os_crew_start(struct leat_os_world *world, enum os_crew_kind kind, unsigned count);
 void leat_os_crews_stop(struct leat_os_world *world);
 void leat_os_crews_fini(struct leat_os_world *world);
-leat_err leat_os_errno(int error); /* a failed file call as leat_err */
-/* Why a file of the data directory can't be opened. Valid until the thread's next call. */
-const char *leat_os_open_cause(int error);
 
 /* disk_together.c */
 /** Run these writes, several at a time where the kernel can; returns when all have ended. */

@@ -99,24 +99,29 @@ struct os_rmem {
     struct leat_error no_verbs; /* why */
 };
 
-/* A descriptor on an actor's loop. */
+/* rmem_base.c */
+/** A descriptor on an actor's loop. */
 struct os_watch;
 struct os_watch *leat_os_watch_open(struct os_actor *actor, int fd, void (*on_ready)(void *user),
                                     void *user);
 void leat_os_watch_close(
     struct os_watch **watch); /* on_ready never runs again; the fd stays open */
-
-/* rmem.c */
+/** The helper's thread. rmem: its argument. */
+void *leat_os_helper_main(void *rmem);
 void leat_os_job_start(struct os_rmem *rmem, struct os_job *job);
 /** Start time and process number space of this process. */
 void leat_os_process_identity(long pid, uint64_t *out_started, uint64_t *out_space);
 
+/** NULL: none. Under rmem->lock. */
+struct os_rmem_arena *leat_os_rmem_arena_locked(struct os_rmem *rmem,
+                                                const struct leat_rmem_address *address);
+/** The same, by host's actor. */
+struct os_rmem_arena *leat_os_rmem_arena_find(struct os_rmem *rmem,
+                                              const struct leat_rmem_address *address);
+
 /* rmem_host.c */
 leat_err leat_os_rmem_host_open(struct os_rmem *rmem, struct leat_error *error) LEAT_NODISCARD;
 void leat_os_rmem_host_close(struct os_rmem *rmem);
-/** NULL: none. Host's actor. */
-struct os_rmem_arena *leat_os_rmem_arena_find(struct os_rmem *rmem,
-                                              const struct leat_rmem_address *address);
 
 /* rmem_shm.c: a writer on each core. */
 leat_err leat_os_shm_open(struct os_rmem *rmem, struct os_actor *actor) LEAT_NODISCARD;

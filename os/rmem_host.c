@@ -283,26 +283,6 @@ static void host_retire(void *ctx, struct leat_rmem_arena *port)
 
 /* ---- bytes that come as messages; any thread ---- */
 
-static struct os_rmem_arena *arena_find(struct os_rmem *rmem,
-                                        const struct leat_rmem_address *address)
-{
-    if (address->number == 0) return NULL;
-    struct os_rmem_arena *arena = rmem->arenas[(address->number - 1) % LEAT_RMEM_ARENAS_MAX];
-    if (!arena || arena->port.number != address->number ||
-        memcmp(arena->port.id, address->id, LEAT_RMEM_ID_BYTES) != 0)
-        return NULL;
-    return arena;
-}
-
-struct os_rmem_arena *leat_os_rmem_arena_find(struct os_rmem *rmem,
-                                              const struct leat_rmem_address *address)
-{
-    (void)pthread_mutex_lock(&rmem->lock);
-    struct os_rmem_arena *arena = arena_find(rmem, address);
-    (void)pthread_mutex_unlock(&rmem->lock);
-    return arena;
-}
-
 static leat_err host_enter(void *ctx, const struct leat_rmem_from *from,
                            const struct leat_rmem_address *address, uint64_t offset, uint64_t bytes,
                            uint8_t **out_at)
@@ -310,7 +290,7 @@ static leat_err host_enter(void *ctx, const struct leat_rmem_from *from,
     struct os_rmem *rmem = ctx;
     leat_err rc = LEAT_OK;
     (void)pthread_mutex_lock(&rmem->lock);
-    struct os_rmem_arena *arena = arena_find(rmem, address);
+    struct os_rmem_arena *arena = leat_os_rmem_arena_locked(rmem, address);
     uint64_t steps =
         arena && arena->header ? __atomic_load_n(&arena->header->pool.steps, __ATOMIC_ACQUIRE) : 0;
     uint64_t grown = steps * LEAT_ARENA_STEP_BYTES;
@@ -333,7 +313,7 @@ static leat_err host_leave(void *ctx, const struct leat_rmem_address *address)
 {
     struct os_rmem *rmem = ctx;
     (void)pthread_mutex_lock(&rmem->lock);
-    struct os_rmem_arena *arena = arena_find(rmem, address);
+    struct os_rmem_arena *arena = leat_os_rmem_arena_locked(rmem, address);
     LEAT_ASSERT(arena != NULL && arena->pins > 0);
     bool revoked = arena->port.revoked;
     if (--arena->pins == 0 && revoked) (void)pthread_cond_broadcast(&rmem->unpinned);

@@ -14,27 +14,11 @@ enum {
      * from everything else for ever: Soft-RoCE within one machine does. */
     COMPLETIONS_PER_CALL = LEAT_RMEM_WINDOW,
     EVENTS_PER_CALL = 64,
-    READ_TABLE = 1, /* wr_id; writes have their address, pieces before the last 0 */
 };
 
 static struct os_verbs_target *verbs_of(struct leat_rmem_target *target)
 {
     return LEAT_CONTAINER(target, struct os_verbs_target, target);
-}
-
-static void target_mail(struct os_verbs_target *verbs)
-{
-    if (verbs->mailed) return;
-    verbs->mailed = true;
-    const struct leat_post *post = &verbs->writer->actor->post;
-    post->send(post->ctx, post->self, &verbs->mail);
-}
-
-void leat_os_verbs_fail(struct os_verbs_target *verbs, leat_err rc, const char *text)
-{
-    if (verbs->error.code == LEAT_OK) leat_error_set(&verbs->error, rc, "%s", text);
-    verbs->target.failed = true;
-    target_mail(verbs);
 }
 
 /* ---- memory that writes come from ---- */
@@ -54,7 +38,7 @@ static void pool_deliver(void *actor, struct leat_mail *mail)
     verbs->job_out = false;
     if (verbs->job_error.code)
         leat_os_verbs_fail(verbs, verbs->job_error.code, verbs->job_error.text);
-    target_mail(verbs);
+    leat_os_verbs_mail(verbs);
 }
 
 static leat_err verbs_source(void *ctx, void *base, size_t bytes, struct leat_error *error)
@@ -64,22 +48,6 @@ static leat_err verbs_source(void *ctx, void *base, size_t bytes, struct leat_er
 }
 
 /* ---- posting ---- */
-
-void leat_os_verbs_table_read(struct os_verbs_target *verbs)
-{
-    struct ibv_sge sge = {(uintptr_t)verbs->keys, VERBS_TABLE_BYTES, verbs->table_mr->lkey};
-    struct ibv_send_wr wr = {.wr_id = READ_TABLE,
-                             .sg_list = &sge,
-                             .num_sge = 1,
-                             .opcode = IBV_WR_RDMA_READ,
-                             .send_flags = IBV_SEND_SIGNALED,
-                             .wr.rdma = {verbs->welcome.table, verbs->welcome.table_key}};
-    struct ibv_send_wr *bad;
-    if (verbs->reading) return;
-    verbs->reading = true;
-    if (ibv_post_send(verbs->id->qp, &wr, &bad))
-        leat_os_verbs_fail(verbs, LEAT_E_CLOSED, "the RDMA queue takes no request");
-}
 
 struct wr_build {
     struct ibv_send_wr wrs[VERBS_WRS_PER_WRITE];
@@ -196,7 +164,7 @@ static void table_arrived(struct os_verbs_target *verbs)
                 verbs, LEAT_E_OFFSET_OUT_OF_RANGE,
                 "a write past what the arena has grown to, or what the backup could register");
     }
-    target_mail(verbs);
+    leat_os_verbs_mail(verbs);
 }
 
 static void completion_take(struct os_verbs_target *verbs, const struct ibv_wc *wc)
@@ -208,7 +176,7 @@ static void completion_take(struct os_verbs_target *verbs, const struct ibv_wc *
         leat_os_verbs_fail(verbs, LEAT_E_CLOSED, text);
         return;
     }
-    if (wc->wr_id == READ_TABLE) {
+    if (wc->wr_id == VERBS_READ_TABLE) {
         table_arrived(verbs);
         return;
     }
@@ -234,7 +202,7 @@ static void completions_poll(struct os_verbs_target *verbs)
         /* Its last look, when nothing can be posted any more, is at all of them. */
         if (taken >= COMPLETIONS_PER_CALL && !verbs->cut) {
             verbs->more = true;
-            target_mail(verbs);
+            leat_os_verbs_mail(verbs);
             return;
         }
     }
@@ -381,7 +349,7 @@ static void verbs_detach(struct leat_rmem_target *target)
     struct os_verbs_target *verbs = verbs_of(target);
     LEAT_ASSERT(!verbs->detached);
     verbs->detached = true;
-    target_mail(verbs);
+    leat_os_verbs_mail(verbs);
 }
 
 /* ---- life ---- */

@@ -1,4 +1,4 @@
-/* The writer's half of the verbs transport: what rmem_verbs_writer.c and rmem_verbs_connect.c share. */
+/* The writer's half of the verbs transport: what its files share. */
 #ifndef LEAT_OS_RMEM_VERBS_WRITER_H
 #define LEAT_OS_RMEM_VERBS_WRITER_H
 
@@ -6,6 +6,7 @@
 
 enum {
     VERBS_TABLE_BYTES = LEAT_RMEM_STEPS_MAX * 4,
+    VERBS_READ_TABLE = 1,    /* wr_id; writes have their address, pieces before the last 0 */
     VERBS_WRS_PER_WRITE = 2, /* a write may lie across two steps, whose keys differ */
 };
 static_assert((int)LEAT_RMEM_WRITE_BYTES_MAX <= (int)LEAT_ARENA_STEP_BYTES, "at most two steps");
@@ -45,7 +46,9 @@ struct os_verbs_target {
     uint32_t keys[LEAT_RMEM_STEPS_MAX]; /* of the arena's steps; the device writes it */
 };
 
-/* ---- rmem_verbs_writer.c ---- */
+/* ---- rmem_verbs_target.c ---- */
+/** It is looked at in a later callback. */
+void leat_os_verbs_mail(struct os_verbs_target *verbs);
 /** All its writes end with that, and its user is told, once: by the first call. */
 void leat_os_verbs_fail(struct os_verbs_target *verbs, leat_err rc, const char *text);
 /** Connected: ask for the keys of the arena's steps. With the first ones it is attached. */

@@ -1,4 +1,4 @@
-/* Descriptors on an actor's loop (os/rmem.c): who is told that something can be read, and whose memory it is. */
+/* Descriptors on an actor's loop (os/rmem_base.c): who is told that something can be read, and whose memory it is. */
 #include "os/rmem.h"
 
 #include "base/mem.h"
