@@ -1,4 +1,4 @@
-/* link/links.c alone, time: when a sweep is armed, what it does to a link in each state at each bound, pauses between
+/* link/links.c and life.c alone, time: when a sweep is armed, what it does to a link in each state at each bound, pauses between
  * attempts, and cutting. */
 #include "tests/link/links_alone.h"
 
