@@ -3,17 +3,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "broker/data/append.h"
 #include "broker/data/fetch.h"
-#include "kafka/handlers.h"
+#include "kafka/request.h"
 #include "wire/speaker.h"
 
-static bool header_is_served(const uint8_t *frame)
+static const struct leat_kafka_table *table_of(const struct leat_core *core)
 {
-    const struct leat_kafka_api *api = leat_kafka_api_find((int16_t)leat_get_be16(frame));
+    return leat_kafka_core(core)->door->table;
+}
+
+static bool header_is_served(const struct leat_core *core, const uint8_t *frame)
+{
+    const struct leat_kafka_api *api = table_of(core)->find((int16_t)leat_get_be16(frame));
     int16_t version = (int16_t)leat_get_be16(frame + 2);
     return api != NULL && version >= api->first && version <= api->last;
 }
@@ -32,8 +36,7 @@ static const struct leat_protocol protocol = {conn_take, conn_on_closed, conn_an
                                               LEAT_KAFKA_IDLE_US, NULL};
 
 enum {
-    FRAME_HEAD_BYTES = 4,
-    FIRST_KNOWN_BYTES = FRAME_HEAD_BYTES + 4, /* API and version */
+    FIRST_KNOWN_BYTES = LEAT_KAFKA_FRAME_HEAD_BYTES + 4, /* API and version */
     GATHER_BYTES = 16 * 1024, /* answers gathered before they are copied to the connection */
     WHY_BYTES = 240,
     MEMORY_UNIT_BYTES = 4096,
@@ -163,15 +166,11 @@ static bool conn_place(struct leat_kafka_request *request)
     struct leat_kafka_conn *conn = request->conn;
     struct leat_core *core = request->core;
     uint32_t home;
-    if (request->api->key != LEAT_KAFKA_PRODUCE && request->api->key != LEAT_KAFKA_FETCH)
-        return false;
     /* Only what has nothing under way can move; the next request may find it so. */
     if (conn->first != request || conn->peer.requests != 1 ||
         core->net->queued_bytes(conn->peer.conn) > 0)
         return false;
-    bool found = request->api->key == LEAT_KAFKA_PRODUCE ? leat_kafka_produce_home(request, &home)
-                                                         : leat_kafka_fetch_home(request, &home);
-    if (!found) return false;
+    if (!table_of(core)->home(request, &home)) return false;
     conn->placed = true;
     if (home == core->index) return false;
     conn->first = conn->last = NULL;
@@ -244,8 +243,8 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
     struct leat_kafka_conn *conn = conn_of(peer);
     conn_turn(conn);
     if (peer->paused != 0) return LEAT_HELD;
-    if (bytes < FRAME_HEAD_BYTES) {
-        *out_want = FRAME_HEAD_BYTES;
+    if (bytes < LEAT_KAFKA_FRAME_HEAD_BYTES) {
+        *out_want = LEAT_KAFKA_FRAME_HEAD_BYTES;
         return LEAT_SHORT;
     }
     uint32_t count = leat_get_be32(data);
@@ -259,19 +258,19 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
         /* SUBTLE: clients that are told which versions to use send a large Produce as the first request of
          * a connection to a partition's leader. A header that is served says as much of who sends it as a
          * small request would. */
-        if (!header_is_served(data + FRAME_HEAD_BYTES))
+        if (!header_is_served(peer->core, data + LEAT_KAFKA_FRAME_HEAD_BYTES))
             return conn_refuse(peer,
                                "its first request is larger than 64 KiB, and none that is served",
                                bytes, out_taken);
         leat_peer_known(peer);
     }
-    if (bytes - FRAME_HEAD_BYTES < count) {
-        *out_want = FRAME_HEAD_BYTES + (size_t)count;
+    if (bytes - LEAT_KAFKA_FRAME_HEAD_BYTES < count) {
+        *out_want = LEAT_KAFKA_FRAME_HEAD_BYTES + (size_t)count;
         return LEAT_SHORT;
     }
     if (!conn->spread && conn_spread(conn)) return LEAT_LEFT;
-    const uint8_t *frame = data + FRAME_HEAD_BYTES;
-    *out_taken = FRAME_HEAD_BYTES + (size_t)count;
+    const uint8_t *frame = data + LEAT_KAFKA_FRAME_HEAD_BYTES;
+    *out_taken = LEAT_KAFKA_FRAME_HEAD_BYTES + (size_t)count;
     struct leat_kafka_request *request = conn->held;
     if (request != NULL) {
         request->frame = frame;
@@ -356,7 +355,7 @@ static leat_err request_parse(struct leat_kafka_request *request, const uint8_t 
     int16_t key = leat_kafka_read_i16(&reader);
     request->version = leat_kafka_read_i16(&reader);
     request->correlation = leat_kafka_read_i32(&reader);
-    request->api = leat_kafka_api_find(key);
+    request->api = table_of(request->core)->find(key);
     const struct leat_kafka_reader behind_numbers = reader;
     request->client_id = leat_kafka_read_string(&reader, true); /* the same in all headers */
     name_note(request);
@@ -394,78 +393,6 @@ static leat_err request_parse(struct leat_kafka_request *request, const uint8_t 
 }
 
 /* ---- answers ---- */
-
-struct leat_kafka_string leat_kafka_keep(struct leat_kafka_request *request,
-                                         struct leat_kafka_string text)
-{
-    struct leat_kafka_string kept = {NULL, -1};
-    if (text.text == NULL || text.bytes < 0) return kept;
-    char *copy = leat_kafka_take(request, (size_t)text.bytes + 1, 1);
-    if (copy == NULL) return kept;
-    memcpy(copy, text.text, (size_t)text.bytes);
-    return (struct leat_kafka_string){copy, text.bytes};
-}
-
-static bool may_come_again(const struct leat_kafka_request *request)
-{
-    return request->handling && (request->api->flags & LEAT_KAFKA_WAITS) != 0 && !request->silent &&
-           request->send == NULL && request->on_freed == NULL && request->arena.bytes_missed > 0;
-}
-
-void leat_kafka_answer(struct leat_kafka_request *request, const void *response)
-{
-    struct leat_kafka_conn *conn = request->conn;
-    struct leat_core *core = request->core;
-    LEAT_ASSERT(!request->done);
-    if (response == NULL && may_come_again(request)) {
-        request->starved = true;
-        return;
-    }
-    request->done = true;
-    request->response = response;
-    request->on_abandoned = NULL;
-    if (response == NULL && !request->silent && request->send == NULL)
-        leat_peer_close(&conn->peer, "there is no memory for an answer");
-    if (conn->first == request && leat_list_empty(&conn->peer.answers))
-        leat_list_push_back(&core->answer_peers, &conn->peer.answers);
-}
-
-void leat_kafka_give_up(struct leat_kafka_request *request, const char *why)
-{
-    leat_peer_close(&request->conn->peer, why);
-    request->silent = true;
-    leat_kafka_answer(request, NULL);
-}
-
-size_t leat_kafka_answer_encode(const struct leat_kafka_request *request, const void *response,
-                                uint8_t *bytes, size_t capacity, struct leat_kafka_gap *gaps,
-                                uint32_t gap_capacity, uint32_t *out_gap_count)
-{
-    const struct leat_kafka_api *api = request->api;
-    struct leat_kafka_writer writer = {
-        .bytes = bytes,
-        .capacity = capacity,
-        .version = request->version,
-        .flexible = request->version >= api->flexible,
-        .gaps = gaps,
-        .gap_capacity = gap_capacity,
-    };
-    const bool is_api_versions = api->key == LEAT_KAFKA_API_VERSIONS;
-    if (is_api_versions && request->version > api->last) {
-        writer.version = 0;
-        writer.flexible = false;
-    }
-    leat_kafka_write_i32(&writer, 0); /* the size, below */
-    leat_kafka_write_i32(&writer, request->correlation);
-    /* A client that asks for versions does not know yet what the server reads: that header is
-     * always the old one. */
-    if (writer.flexible && !is_api_versions) leat_kafka_write_no_tags(&writer);
-    leat_kafka_encode(&writer, api->response(), response);
-    if (out_gap_count != NULL) *out_gap_count = writer.gap_count;
-    if (writer.used <= capacity)
-        leat_put_be32(bytes, (uint32_t)(writer.used + writer.gap_bytes - FRAME_HEAD_BYTES));
-    return writer.used;
-}
 
 /* It does not fit the core's buffer: one of its own. */
 static void answer_large(struct leat_kafka_request *request, size_t bytes)

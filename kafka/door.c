@@ -1,7 +1,7 @@
 /* Opening and closing the front door, and what each core keeps for it. */
 #include "base/mem.h"
+#include "kafka/apis.h"
 #include "kafka/kafka.h"
-#include "kafka/request.h"
 
 _Static_assert(sizeof(struct leat_kafka_request) <= 1792 &&
                    (int)LEAT_KAFKA_REQUESTS_MAX <= (int)LEAT_CORE_CALLS_MAX,
@@ -38,6 +38,7 @@ leat_err leat_kafka_open(const struct leat_kafka_options *options, struct leat_d
     struct leat_kafka_door *door = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *door);
     if (door == NULL) return LEAT_E_NO_MEMORY;
     door->options = *options;
+    door->table = leat_kafka_table();
     if (options->partitions == 0) door->options.partitions = 1;
     if (options->copies == 0) door->options.copies = 1;
     door->door = (struct leat_door){

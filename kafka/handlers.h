@@ -9,4 +9,8 @@
 #include "kafka/apis.def"
 #undef API
 
+/** See struct leat_kafka_table: home. */
+bool leat_kafka_produce_home(const struct leat_kafka_request *request, uint32_t *out_home);
+bool leat_kafka_fetch_home(const struct leat_kafka_request *request, uint32_t *out_home);
+
 #endif

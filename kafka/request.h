@@ -9,6 +9,7 @@
 
 enum {
     LEAT_KAFKA_IDLE_US = 600 * 1000 * 1000, /* as connections.max.idle.ms of Kafka */
+    LEAT_KAFKA_FRAME_HEAD_BYTES = 4,        /* the length of what follows */
     LEAT_KAFKA_FRAME_BYTES_MAX = 8 * 1024 * 1024,
     LEAT_KAFKA_FRAME_BYTES_MIN = 8, /* key, version, correlation id */
     LEAT_KAFKA_REQUESTS_MAX = 4096, /* under way on one core */
@@ -33,10 +34,18 @@ struct leat_kafka_api {
     leat_kafka_handler handle;
     unsigned flags;
 };
-/** NULL: not served. Thread: any. */
-const struct leat_kafka_api *leat_kafka_api_find(int16_t key);
-/** All of them, ascending keys. Thread: any. */
-const struct leat_kafka_api *leat_kafka_apis(uint32_t *out_count);
+
+/* What is served. apis.c owns it and names every handler; the door hands it to those below, who know no
+ * handler. */
+struct leat_kafka_table {
+    const struct leat_kafka_api *apis; /* [count] in the order of apis.def */
+    uint32_t count;
+    /** NULL: not served. Thread: any. */
+    const struct leat_kafka_api *(*find)(int16_t key);
+    /** The core of the first partition that a produce or fetch request names. false: it names none that
+     * lives here, or is another request. */
+    bool (*home)(const struct leat_kafka_request *request, uint32_t *out_home);
+};
 
 /* A connection that speaks Kafka's protocol. */
 struct leat_kafka_conn {
@@ -146,12 +155,8 @@ static inline struct leat_kafka_core *leat_kafka_core(const struct leat_core *co
 struct leat_kafka_door {
     struct leat_door door; /* first */
     struct leat_kafka_options options;
+    const struct leat_kafka_table *table;
 };
-
-/** The core of the first partition that a produce or fetch request names; false: it names none that
- * lives here. */
-bool leat_kafka_produce_home(const struct leat_kafka_request *request, uint32_t *out_home);
-bool leat_kafka_fetch_home(const struct leat_kafka_request *request, uint32_t *out_home);
 
 /** conn.c: a new connection. */
 void *leat_kafka_accept(void *acceptor, struct leat_conn *conn,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kafka/request.h"
+#include "kafka/apis.h"
 
 static const char *const kinds[] = {
     [LEAT_KAFKA_BOOL] = "bool",

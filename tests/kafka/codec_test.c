@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "fill.h"
+#include "kafka/apis.h"
 #include "kafka/errors.h"
-#include "kafka/request.h"
 
 enum { MESSAGE_BYTES_MAX = 64 * 1024, ROUNDS = 20, LIES = 200 };
 

@@ -2,7 +2,7 @@
 #ifndef LEAT_TESTS_KAFKA_WIRE_CLIENT_H
 #define LEAT_TESTS_KAFKA_WIRE_CLIENT_H
 
-#include "kafka/request.h"
+#include "kafka/apis.h"
 
 struct wire_client {
     int fd;

@@ -4,7 +4,7 @@
 #ifndef LEAT_TESTS_SIM_KAFKA_CLIENT_H
 #define LEAT_TESTS_SIM_KAFKA_CLIENT_H
 
-#include "kafka/request.h"
+#include "kafka/apis.h"
 #include "tests/sim/scenario.h"
 
 enum {
