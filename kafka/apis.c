@@ -1,7 +1,7 @@
 /* Which requests are served, in which versions, and by which handler. */
 #include "kafka/apis.h"
 
-#include "kafka/handlers.h"
+#include "kafka/handlers/handlers.h"
 
 static const struct leat_kafka_api apis[] = {
 #define IN_PLACE LEAT_KAFKA_IN_PLACE
@@ -18,7 +18,7 @@ static const struct leat_kafka_api apis[] = {
         .handle = leat_kafka_handle_##entry,                                                       \
         .flags = (flag),                                                                           \
     },
-#include "kafka/apis.def"
+#include "kafka/codec/apis.def"
 #undef API
 #undef IN_PLACE
 #undef WAITS

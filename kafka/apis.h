@@ -2,7 +2,7 @@
 #ifndef LEAT_KAFKA_APIS_H
 #define LEAT_KAFKA_APIS_H
 
-#include "kafka/request.h"
+#include "kafka/front/request.h"
 
 /** NULL: not served. Thread: any. */
 const struct leat_kafka_api *leat_kafka_api_find(int16_t key);

@@ -40,7 +40,7 @@ enum {
     /* In the sum of what all take at most: */
     MOST_PROCESS_BYTES = 10 * MIB,  /* 7 were measured */
     MOST_CORE_BYTES = 2 * MIB,      /* tables, the read buffer, where answers are written */
-    MOST_DOOR_REQUEST_BYTES = 1792, /* of one of Kafka's: kafka/request.h */
+    MOST_DOOR_REQUEST_BYTES = 1792, /* of one of Kafka's: kafka/front/request.h */
     MOST_CALL_BYTES = 3072,         /* of one that needs no room */
     MOST_FRAME_BYTES = LEAT_WANT_BYTES_MAX + 256 * 1024, /* the one, and a read */
     MOST_BESIDE_BYTES = 32 * MIB,                        /* above the budget and a tenth of it */

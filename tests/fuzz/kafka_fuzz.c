@@ -3,7 +3,7 @@
  * and encode to the same bytes. The seeds are what real clients sent. */
 #include "fuzz.h"
 
-#include "kafka/messages.h"
+#include "kafka/codec/messages.h"
 
 enum { OUT_BYTES = 256 * 1024, ARENA_BYTES = 16 * 1024 * 1024 };
 
@@ -20,7 +20,7 @@ static const struct api apis[] = {
      (flexible_from),                                                                              \
      leat_kafka_type_##entry##_request,                                                            \
      leat_kafka_type_##entry##_response},
-#include "kafka/apis.def"
+#include "kafka/codec/apis.def"
 #undef API
 };
 

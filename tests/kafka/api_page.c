@@ -81,7 +81,8 @@ static void print_page(FILE *out)
     qsort(sorted, count, sizeof *sorted, by_key);
     fputs(
         "# Requests of the Kafka protocol that are served\n\n"
-        "`kafka_api_page` makes this page from kafka/schema_*.def and kafka/apis.def; a test "
+        "`kafka_api_page` makes this page from kafka/codec/schema_*.def and kafka/codec/apis.def; "
+        "a test "
         "compares them.\n"
         "A line has a field's name, its type and the versions that have the field. Elements of an "
         "array are indented.\n"

@@ -12,7 +12,7 @@
 
 #include "fill.h"
 #include "kafka/apis.h"
-#include "kafka/errors.h"
+#include "kafka/codec/errors.h"
 
 enum { MESSAGE_BYTES_MAX = 64 * 1024, ROUNDS = 20, LIES = 200 };
 
@@ -234,7 +234,7 @@ static void seed_check(struct messages *messages, const char *path, bool *seen)
                                        .arena = &messages->decoded};
     reader.flexible = reader.version >= api->flexible;
     void *out = leat_kafka_arena_take(&messages->decoded, 1, api->request()->bytes);
-    /* Bytes behind the last field are stepped over: kafka/conn.c says whose they are. */
+    /* Bytes behind the last field are stepped over: kafka/front/conn.c says whose they are. */
     if (leat_kafka_decode(&reader, api->request(), out) != LEAT_OK)
         fail_msg("%s: %s", path, reader.wrong);
     seen[api->key] = true;

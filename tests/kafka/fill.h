@@ -2,7 +2,7 @@
 #ifndef LEAT_TESTS_KAFKA_FILL_H
 #define LEAT_TESTS_KAFKA_FILL_H
 
-#include "kafka/schema.h"
+#include "kafka/codec/schema.h"
 
 struct fill {
     uint64_t state; /* of the chance; any number but 0 */

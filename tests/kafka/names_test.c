@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kafka/names.h"
+#include "kafka/handlers/names.h"
 
 enum { NAMES = 1000, NAME_BYTES = 16 };
 

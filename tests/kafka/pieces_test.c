@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kafka/pieces.h"
+#include "kafka/front/pieces.h"
 #include "tests/broker/parts.h"
 
 enum { REQUESTS = 4, PIECES = 10000, TURNS_MAX = 100000 };

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "calls.h"
-#include "kafka/config.h"
+#include "kafka/handlers/config.h"
 
 static bool is(struct leat_kafka_string got, const char *wanted)
 {

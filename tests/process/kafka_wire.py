@@ -15,7 +15,7 @@ CODECS = ('none', 'gzip', 'snappy', 'lz4', 'zstd')
 
 def flexible_from():
     """key -> first version in the newer form, as the server's own table says."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../kafka/apis.def')) as table:
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../kafka/codec/apis.def')) as table:
         return {int(key): int(version) for key, version in re.findall(r'^API\(\w+, (\d+), \d+, \d+, (\d+),', table.read(), re.M)}
 
 

@@ -1,0 +1,93 @@
+/* SUBTLE: why few at a time. (1) A DeleteTopics of 1 MB names 100,000 topics. (2) Each is a request to the
+ * coordinator, of which 65,536 may wait on a node. (3) Everybody else who makes, changes or deletes one is refused,
+ * and so is the node itself, which has logs to open. */
+#include "kafka/front/pieces.h"
+
+#include <string.h>
+
+static void pieces_go_on(struct leat_kafka_pieces *pieces);
+
+static void pieces_on_step(struct leat_pace_step *step)
+{
+    struct leat_kafka_pieces *pieces = LEAT_CONTAINER(step, struct leat_kafka_pieces, step);
+    pieces->queued = false;
+    pieces_go_on(pieces);
+}
+
+static struct leat_peer *peer_of(const struct leat_kafka_pieces *pieces)
+{
+    return &pieces->request->conn->peer;
+}
+
+static bool may_begin(const struct leat_kafka_pieces *pieces)
+{
+    const struct leat_core *core = pieces->request->core;
+    const uint32_t most = LEAT_KAFKA_PIECES_BEGUN_MAX / core->node->options.cores;
+    if (pieces->waiting == 0) return true;
+    return pieces->waiting < LEAT_KAFKA_PIECES_AT_ONCE && leat_kafka_core(core)->begun < most &&
+           peer_of(pieces)->sharer->door_begun < most / 2;
+}
+
+/* true: the rest is done in a later turn. */
+static bool rest_later(struct leat_kafka_pieces *pieces, uint32_t done, uint64_t since_us)
+{
+    enum { LOOK_AT_CLOCK = 8 };
+    const struct leat_core *core = pieces->request->core;
+    bool much = done == LEAT_KAFKA_PIECES_TURN_MAX;
+    if (!much && done % LOOK_AT_CLOCK == LOOK_AT_CLOCK - 1)
+        much = leat_core_now(core) >= since_us + LEAT_PACE_TURN_US;
+    if (much) pieces->queued = leat_pace_again(peer_of(pieces), &pieces->step, pieces_on_step);
+    return pieces->queued;
+}
+
+static void pieces_go_on(struct leat_kafka_pieces *pieces)
+{
+    const uint64_t since_us = leat_core_now(pieces->request->core);
+    pieces->inside = true;
+    for (uint32_t done = 0; !pieces->ended && may_begin(pieces); done++) {
+        if (done > 0 && rest_later(pieces, done, since_us)) break;
+        enum leat_kafka_piece piece = LEAT_KAFKA_PIECE_FAILED;
+        if (!leat_kafka_abandoned(pieces->request)) piece = pieces->next(pieces);
+        pieces->failed = piece == LEAT_KAFKA_PIECE_FAILED;
+        pieces->ended = piece != LEAT_KAFKA_PIECE_DONE;
+    }
+    pieces->inside = false;
+    if (!pieces->ended || pieces->waiting > 0) return;
+    if (!pieces->failed && pieces->on_done != NULL)
+        pieces->on_done(pieces);
+    else
+        leat_kafka_answer(pieces->request, pieces->failed ? NULL : pieces->response);
+}
+
+void leat_kafka_pieces_start(struct leat_kafka_pieces *pieces)
+{
+    pieces_go_on(pieces);
+}
+
+void *leat_kafka_pieces_begin(struct leat_kafka_pieces *pieces, size_t bytes)
+{
+    void *memory = pieces->free;
+    if (memory != NULL) {
+        memcpy(&pieces->free, memory, sizeof pieces->free);
+        memset(memory, 0, bytes);
+    } else if ((memory = leat_kafka_take(pieces->request, 1, bytes)) == NULL) {
+        return NULL;
+    }
+    pieces->waiting++;
+    leat_kafka_core(pieces->request->core)->begun++;
+    peer_of(pieces)->sharer->door_begun++;
+    return memory;
+}
+
+void leat_kafka_pieces_end(struct leat_kafka_pieces *pieces, void *memory)
+{
+    struct leat_peer *peer = peer_of(pieces);
+    memcpy(memory, &pieces->free, sizeof pieces->free);
+    pieces->free = memory;
+    pieces->waiting--;
+    leat_kafka_core(pieces->request->core)->begun--;
+    peer->sharer->door_begun--;
+    if (pieces->inside || pieces->queued) return;
+    pieces->queued = true;
+    leat_pace_run(peer, &pieces->step, pieces_on_step);
+}

@@ -1,0 +1,39 @@
+/* A request that names many of something: it is done piece by piece, as many in a turn of the core's loop as fit its
+ * time, and with few of them under way at a time. Thread: the request's core. */
+#ifndef LEAT_KAFKA_FRONT_PIECES_H
+#define LEAT_KAFKA_FRONT_PIECES_H
+
+#include "kafka/front/request.h"
+
+enum {
+    LEAT_KAFKA_PIECES_AT_ONCE = 256, /* of one request, under way elsewhere */
+    /* Of all on a node: half of those that may wait for the coordinator, each core its part, and an address half of
+     * that. A request beyond it has one under way. */
+    LEAT_KAFKA_PIECES_BEGUN_MAX = LEAT_COORDINATE_QUEUE_MAX / 2,
+    LEAT_KAFKA_PIECES_TURN_MAX = 256, /* in one turn, whatever its time */
+};
+
+enum leat_kafka_piece { LEAT_KAFKA_PIECE_DONE, LEAT_KAFKA_PIECE_NONE, LEAT_KAFKA_PIECE_FAILED };
+
+struct leat_kafka_pieces {
+    struct leat_kafka_request *request;
+    const void *response;
+    /** The next piece. NONE: there was none; FAILED: there is no memory, and no answer. */
+    enum leat_kafka_piece (*next)(struct leat_kafka_pieces *pieces);
+    /** May be NULL: the answer is the response. Else instead of that, when all are done. */
+    void (*on_done)(struct leat_kafka_pieces *pieces);
+    /* its own */
+    struct leat_pace_step step;
+    uint32_t waiting;
+    void *free; /* memory of those that have ended: each begins with the next one's address */
+    bool inside, queued, ended, failed;
+};
+
+/** Zeroed, with everything down to on_done set; it lives as long as the request. */
+void leat_kafka_pieces_start(struct leat_kafka_pieces *pieces);
+/** From within next(): memory of so many bytes, zeroed, for something that goes on elsewhere; all of a request want as
+ * many. leat_kafka_pieces_end() follows, and the memory is the next one's. NULL: there is none, nothing has begun. */
+void *leat_kafka_pieces_begin(struct leat_kafka_pieces *pieces, size_t bytes);
+void leat_kafka_pieces_end(struct leat_kafka_pieces *pieces, void *memory);
+
+#endif

@@ -1,0 +1,45 @@
+/* InitProducerId: ids of idempotent producers, out of the blocks that native ones get theirs from. */
+#include "broker/admin/calls.h"
+#include "kafka/handlers/handlers.h"
+
+struct init_producer {
+    struct leat_kafka_request *request;
+    struct leat_kafka_init_producer_id_response *response;
+    struct leat_producer_wait wait;
+};
+
+static void init_on_id(struct leat_producer_wait *wait)
+{
+    struct init_producer *init = wait->owner;
+    if (wait->rc == LEAT_OK)
+        init->response->producer_id = wait->id;
+    else
+        init->response->error_code = LEAT_KAFKA_COORDINATOR_NOT_AVAILABLE;
+    leat_kafka_answer(init->request, init->response);
+}
+
+void leat_kafka_handle_init_producer_id(struct leat_kafka_request *request)
+{
+    const struct leat_kafka_init_producer_id_request *body = request->body;
+    struct init_producer *init = leat_kafka_take(request, 1, sizeof *init);
+    if (init != NULL) init->response = LEAT_KAFKA_MAKE(request, init_producer_id_response, 1);
+    if (init == NULL || init->response == NULL) {
+        leat_kafka_answer(request, NULL);
+        return;
+    }
+    struct leat_kafka_init_producer_id_response *response = init->response;
+    if (body->transactional_id.text != NULL || request->core->stopping) {
+        response->error_code = request->core->stopping
+                                   ? LEAT_KAFKA_COORDINATOR_NOT_AVAILABLE
+                                   : LEAT_KAFKA_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+        leat_kafka_answer(request, response);
+        return;
+    }
+    /* Always a new one, whatever id and epoch the request names: those count for transactions only, and
+     * some clients name 0 and 0 when they have none (@platformatic/kafka). Given the next epoch of
+     * that, two of them were one producer, and what the second sent was taken for duplicates. */
+    init->request = request;
+    init->wait.on_done = init_on_id;
+    init->wait.owner = init;
+    leat_producer_id(request->core, &init->wait);
+}
