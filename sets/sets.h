@@ -261,8 +261,8 @@ struct leat_log_app leat_sets_app(struct leat_sets *sets);
 /**
  * Do one request.
  *
- * Returns true: answered now, see request->rc (on_done does not run). false: on_done follows
- * exactly once, never inside this call.
+ * Returns true: answered now, see request->rc (on_done does not run). false: on_done runs exactly
+ * once, later, or inside this call where the home's log fails: the request may be gone already.
  *
  * JOIN is held until the set has settled: all members have joined again, or those that did not
  * within the longest session of the set have been dropped; then the new generation is made durable

@@ -387,10 +387,12 @@ static void set_deliver_home(void *actor, struct leat_mail *mail)
     }
     set->request.rc =
         LEAT_BUG(OLD_HOME) ? LEAT_OK : leat_node_stands(core->node, &set->request.error);
-    if (set->request.rc != LEAT_OK || leat_sets_do(hosted->sets, &set->request))
-        set_back(set);
-    else
-        set->waiting = hosted->sets;
+    if (set->request.rc == LEAT_OK) {
+        set->waiting = hosted->sets; /* before: one that waits may be on its way back already */
+        if (!leat_sets_do(hosted->sets, &set->request)) return;
+        set->waiting = NULL;
+    }
+    set_back(set);
 }
 
 static void set_on_done(struct leat_sets_request *request)

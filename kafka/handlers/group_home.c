@@ -298,12 +298,13 @@ static void ask_deliver_home(void *actor, struct leat_mail *mail)
     if (hosted == NULL || hosted->going || hosted->sets == NULL ||
         leat_node_stands(core->node, NULL) != LEAT_OK)
         ask->set.rc = LEAT_E_STARTING;
-    else
+    else {
+        ask->waiting = hosted->sets; /* before: one that waits may be on its way back already */
         answered = leat_sets_do(hosted->sets, &ask->set);
-    if (answered)
-        leat_core_mail(core, ask->request->core->index, mail, ask_deliver_back);
-    else
-        ask->waiting = hosted->sets;
+    }
+    if (!answered) return;
+    ask->waiting = NULL;
+    leat_core_mail(core, ask->request->core->index, mail, ask_deliver_back);
 }
 
 /* What was given is the request's until it is freed, so it counts as memory of the request. */
