@@ -1,4 +1,4 @@
-/* The end of a process that found itself wrong: one line on stderr, then abort.
+/* The end of a process that found itself wrong: one line on stderr, then abort; and which actor runs.
  * This file alone writes to stderr: no diary can be trusted any more. */
 #include "base/assert.h"
 
@@ -17,4 +17,16 @@ _Noreturn void leat_assert_cmp_failed(const char *file, int line, const char *co
     fprintf(stderr, "leat: %s:%d: assertion failed: %s (%llu, %llu)\n", file, line, condition, a,
             b);
     abort();
+}
+
+static _Thread_local const void *runs;
+
+void leat_actor_runs(const void *actor)
+{
+    runs = actor;
+}
+
+bool leat_actor_may(const void *actor)
+{
+    return runs == NULL || runs == actor;
 }

@@ -3,6 +3,7 @@
 #define LEAT_BASE_ASSERT_H
 
 #include <assert.h>
+#include <stdbool.h>
 
 /** Print the failed condition and stop the process. Never returns. */
 _Noreturn void leat_assert_failed(const char *file, int line, const char *condition);
@@ -27,6 +28,16 @@ _Noreturn void leat_assert_cmp_failed(const char *file, int line, const char *co
 #else
 #define LEAT_ASSERT_SLOW(condition) ((void)0)
 #endif
+
+/** Said by what runs actors (os: a thread of each; the simulator: one thread, by turns), with the pointer that the
+ * actor was registered by. NULL: none runs, as before a start and after an end; who has the node then may do as each
+ * of them. Thread: the actor's. */
+void leat_actor_runs(const void *actor);
+/** Does this actor run, or none? Thread: any. */
+bool leat_actor_may(const void *actor);
+
+/* At the head of functions that only the owner's thread may call: of a core's structs the core (struct leat_core *). */
+#define LEAT_ASSERT_OWNER(actor) LEAT_ASSERT_SLOW(leat_actor_may(actor))
 
 /* Both outcomes are legal here; a reader need not wonder. */
 #define LEAT_MAYBE(condition) ((void)(condition))

@@ -309,6 +309,7 @@ static void *actor_main(void *arg)
         CPU_SET((unsigned)actor->cpu, &set);
         (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set); /* a wish, not a need */
     }
+    leat_actor_runs(actor->actor);
     uv_update_time(&actor->loop);
     actor->called = true; /* what on_start began is flushed in the first prepare phase */
     if (actor->on_start) actor->on_start(actor->actor);

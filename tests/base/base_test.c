@@ -248,6 +248,25 @@ static void assert_failed_condition_aborts(void **state)
 {
     assert_int_equal(child_signal(compare_wrong), SIGABRT);
 }
+static void *may_on_its_own_thread(void *actor)
+{
+    return leat_actor_may(actor) ? actor : NULL;
+}
+static void actor_that_runs_may_and_no_other(void **state)
+{
+    int one, other;
+    pthread_t thread;
+    void *there = NULL;
+    assert_true(leat_actor_may(&one)); /* none runs yet */
+    leat_actor_runs(&one);
+    assert_true(leat_actor_may(&one));
+    assert_false(leat_actor_may(&other));
+    assert_int_equal(pthread_create(&thread, NULL, may_on_its_own_thread, &other), 0);
+    assert_int_equal(pthread_join(thread, &there), 0);
+    assert_ptr_equal(there, &other); /* said of this thread only */
+    leat_actor_runs(NULL);
+    assert_true(leat_actor_may(&other));
+}
 static void mem_damaged_header_aborts(void **state)
 {
     assert_int_equal(child_signal(free_damaged), SIGABRT);
@@ -548,6 +567,7 @@ int main(void)
         cmocka_unit_test(mem_two_threads_lose_no_count),
         cmocka_unit_test(mem_damaged_header_aborts),
         cmocka_unit_test(assert_failed_condition_aborts),
+        cmocka_unit_test(actor_that_runs_may_and_no_other),
         cmocka_unit_test(timers_random_order_expire_sorted),
         cmocka_unit_test(timers_stopped_early_ask_clock_once),
         cmocka_unit_test(timers_rearmed_with_no_delay_let_the_actor_go),

@@ -312,7 +312,9 @@ static void turn_enter(struct sim_actor *actor)
     struct sim_world *world = actor->world;
     world->running = actor;
     world->entered = actor->process;
+    leat_actor_runs(actor->self);
     if (setjmp(world->escape) == 0) turn_body(actor);
+    leat_actor_runs(NULL);
     world->running = NULL;
     world->entered = NULL;
     if (!world->current) return;
