@@ -1,4 +1,5 @@
 /* Opening and closing the front door, and what each core keeps for it. */
+#include "base/assert.h"
 #include "base/mem.h"
 #include "kafka/apis.h"
 #include "kafka/kafka.h"
@@ -9,6 +10,7 @@ _Static_assert(sizeof(struct leat_kafka_request) <= 1792 &&
 
 static leat_err door_core_open(struct leat_door *door, struct leat_core *core)
 {
+    LEAT_ASSERT(core->door == NULL);
     struct leat_kafka_core *here = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *here);
     if (here == NULL) return LEAT_E_NO_MEMORY;
     here->door = LEAT_CONTAINER(door, struct leat_kafka_door, door);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 
@@ -32,7 +33,10 @@ void leat_kafka_arena_fini(struct leat_kafka_arena *arena)
         leat_mem_free(chunk);
         chunk = next;
     }
-    if (arena->share != NULL) arena->share->bytes_used -= arena->bytes_allocated;
+    if (arena->share != NULL) {
+        LEAT_ASSERT_CMP(arena->bytes_allocated, <=, arena->share->bytes_used);
+        arena->share->bytes_used -= arena->bytes_allocated;
+    }
     leat_kafka_arena_init(arena, arena->share, arena->bytes_max);
 }
 
@@ -40,6 +44,7 @@ static bool share_fits(const struct leat_kafka_arena *arena, size_t bytes)
 {
     const struct leat_kafka_arena_share *share = arena->share;
     if (share == NULL) return true;
+    LEAT_ASSERT_CMP(share->bytes_used, <=, share->bytes_max);
     const bool own = arena->bytes_allocated + bytes <= arena->own_bytes_max;
     return share->bytes_used + bytes <=
            (own ? share->bytes_max : leat_kafka_arena_share_most(share));
@@ -47,6 +52,7 @@ static bool share_fits(const struct leat_kafka_arena *arena, size_t bytes)
 
 bool leat_kafka_arena_hold(struct leat_kafka_arena *arena, size_t bytes)
 {
+    LEAT_ASSERT_CMP(arena->bytes_allocated, <=, arena->bytes_max);
     if (bytes > arena->bytes_max - arena->bytes_allocated) return false;
     if (!share_fits(arena, bytes)) {
         arena->bytes_missed = arena->bytes_allocated + bytes;
@@ -61,6 +67,8 @@ bool leat_kafka_arena_hold(struct leat_kafka_arena *arena, size_t bytes)
 void *leat_kafka_arena_grow(struct leat_kafka_arena *arena, size_t bytes)
 {
     struct leat_kafka_arena_share *share = arena->share;
+    LEAT_ASSERT_CMP(bytes, >, (size_t)(arena->end - arena->at)); /* else it is taken from there */
+    LEAT_ASSERT_CMP(arena->bytes_allocated, <=, arena->bytes_max);
     if (bytes > arena->bytes_max) return NULL;
     bytes = LEAT_ALIGN_UP(bytes, (size_t)16);
     size_t chunk_bytes = CHUNK_HEAD_BYTES + bytes;
@@ -71,6 +79,7 @@ void *leat_kafka_arena_grow(struct leat_kafka_arena *arena, size_t bytes)
         while (chunk_bytes < wanted && chunk_bytes < LEAT_KAFKA_ARENA_CHUNK_BYTES)
             chunk_bytes *= 2;
     }
+    LEAT_ASSERT_CMP(CHUNK_HEAD_BYTES + bytes, <=, chunk_bytes);
     if (chunk_bytes > arena->bytes_max - arena->bytes_allocated) return NULL;
     if (!share_fits(arena, chunk_bytes)) {
         arena->bytes_missed = arena->bytes_allocated + chunk_bytes;
@@ -84,6 +93,7 @@ void *leat_kafka_arena_grow(struct leat_kafka_arena *arena, size_t bytes)
     arena->bytes_allocated += chunk_bytes;
     if (share != NULL) share->bytes_used += chunk_bytes;
     uint8_t *begin = (uint8_t *)chunk + CHUNK_HEAD_BYTES;
+    LEAT_ASSERT(((uintptr_t)begin & 15) == 0);
     if (!own) {
         arena->at = begin + bytes;
         arena->end = (uint8_t *)chunk + chunk_bytes;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 
 enum {
@@ -58,6 +59,7 @@ static inline void *leat_kafka_arena_take(struct leat_kafka_arena *arena, size_t
     size_t wanted;
     if (__builtin_mul_overflow(count, bytes, &wanted)) return NULL;
     if (wanted == 0) wanted = 1;
+    LEAT_ASSERT_SLOW(arena->at <= arena->end);
     /* Its room is a multiple of 16 bytes: what fits still does when it is rounded up. */
     if (wanted > (size_t)(arena->end - arena->at)) return leat_kafka_arena_grow(arena, wanted);
     void *taken = arena->at;

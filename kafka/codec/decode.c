@@ -17,6 +17,7 @@ static __attribute__((cold, noinline)) void fail(struct leat_kafka_reader *reade
 
 static size_t left(const struct leat_kafka_reader *reader)
 {
+    LEAT_ASSERT_SLOW(reader->at <= reader->end);
     return (size_t)(reader->end - reader->at);
 }
 
@@ -169,8 +170,10 @@ static size_t struct_bytes_min(const struct leat_kafka_type *type,
             bytes += struct_bytes_min(field->element(), reader);
         else if (reader->flexible && field->kind > LEAT_KAFKA_UUID)
             bytes += 1;
-        else
+        else {
+            LEAT_ASSERT_CMP(classic[field->kind], >, 0); /* each kind has its row */
             bytes += classic[field->kind];
+        }
     }
     return bytes > 0 ? bytes : 1;
 }
@@ -191,6 +194,7 @@ static inline void *read_array_head(struct leat_kafka_reader *reader, bool nulla
     }
     /* Of one element nothing has to be counted: if it is not there, nothing follows it. */
     if (count > 1 && type != NULL) wire_bytes_min = struct_bytes_min(type, reader);
+    LEAT_ASSERT_CMP(wire_bytes_min, >, 0); /* a count that costs nothing could be any */
     if (__builtin_expect((size_t)count * wire_bytes_min > left(reader), 0)) {
         fail(reader, "an array claims more elements than there are bytes");
         return NULL;
@@ -208,8 +212,10 @@ static inline void read_struct_array(struct leat_kafka_reader *reader,
                                      const struct leat_kafka_field *field, bool nullable,
                                      struct leat_kafka_array *out)
 {
+    LEAT_ASSERT(field->element != NULL);
     const struct leat_kafka_type *type = field->element();
     uint8_t *at = read_array_head(reader, nullable, type, 1, type->bytes, out);
+    LEAT_ASSERT(out->count <= 0 || at == out->at);
     for (int32_t i = 0; i < out->count && reader->wrong == NULL; i++)
         read_struct(reader, type, at + (size_t)i * type->bytes); /* zeroed, as arenas are */
 }
@@ -325,6 +331,7 @@ static const struct leat_kafka_field *tag_find(const struct leat_kafka_type *typ
 static void read_tags(struct leat_kafka_reader *reader, const struct leat_kafka_type *type,
                       uint8_t *out)
 {
+    LEAT_ASSERT(reader->flexible);
     uint32_t count = read_uvarint(reader);
     int64_t before = -1;
     for (uint32_t i = 0; i < count && reader->wrong == NULL; i++) {
@@ -365,8 +372,10 @@ static void read_struct(struct leat_kafka_reader *reader, const struct leat_kafk
 leat_err leat_kafka_decode(struct leat_kafka_reader *reader, const struct leat_kafka_type *type,
                            void *out)
 {
+    LEAT_ASSERT(reader->wrong == NULL); /* what was wrong in front of it has been looked at */
     memset(out, 0, type->bytes);
     read_struct(reader, type, out);
+    LEAT_ASSERT(reader->wrong == NULL || reader->at == reader->end);
     if (reader->wrong == no_room) return LEAT_E_NO_MEMORY;
     return reader->wrong != NULL ? LEAT_E_INVALID : LEAT_OK;
 }

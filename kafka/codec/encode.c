@@ -58,6 +58,7 @@ static void write_uvarint(struct leat_kafka_writer *writer, uint32_t value)
 
 static inline void write_length(struct leat_kafka_writer *writer, int32_t length, bool is_short)
 {
+    LEAT_ASSERT(length >= -1);
     if (writer->flexible)
         write_uvarint(writer, (uint32_t)(length + 1));
     else if (is_short)
@@ -102,6 +103,7 @@ static void write_records(struct leat_kafka_writer *writer,
         write_run(writer, records->at, records->count, false, nullable);
         return;
     }
+    LEAT_ASSERT(records->count > 0); /* nothing is not gathered */
     write_length(writer, records->count, false);
     LEAT_ASSERT_CMP(writer->gap_count, <, writer->gap_capacity);
     writer->gaps[writer->gap_count++] = (struct leat_kafka_gap){(uint32_t)writer->used, records};
@@ -113,6 +115,7 @@ static void write_array(struct leat_kafka_writer *writer, const struct leat_kafk
 {
     int32_t count = array->count;
     if (count < 0 && !leat_kafka_field_nullable(field, writer->version)) count = 0;
+    LEAT_ASSERT(count <= 0 || array->at != NULL);
     write_length(writer, count, false);
     const struct leat_kafka_type *type = field->kind == LEAT_KAFKA_ARRAY ? field->element() : NULL;
     for (int32_t i = 0; i < count; i++) {
@@ -122,8 +125,10 @@ static void write_array(struct leat_kafka_writer *writer, const struct leat_kafk
             write_i32(writer, ((const int32_t *)array->at)[i]);
         else if (field->kind == LEAT_KAFKA_UUID_ARRAY)
             write_bytes(writer, ((const struct leat_kafka_uuid *)array->at)[i].bytes, 16);
-        else
+        else {
+            LEAT_ASSERT_SLOW(field->kind == LEAT_KAFKA_STRING_ARRAY);
             leat_kafka_write_string(writer, ((const struct leat_kafka_string *)array->at)[i]);
+        }
     }
 }
 
@@ -256,7 +261,10 @@ static void write_tags(struct leat_kafka_writer *writer, const struct leat_kafka
         write_uvarint(writer, (uint32_t)field->tag);
         write_uvarint(writer, (uint32_t)sizing.used);
         write_tagged(writer, field, in + field->at);
+        LEAT_ASSERT_CMP(count, >, 0);
+        count--;
     }
+    LEAT_ASSERT_CMP(count, ==, 0); /* as many as were announced */
 }
 
 static void write_struct(struct leat_kafka_writer *writer, const struct leat_kafka_type *type,
@@ -274,5 +282,7 @@ static void write_struct(struct leat_kafka_writer *writer, const struct leat_kaf
 void leat_kafka_encode(struct leat_kafka_writer *writer, const struct leat_kafka_type *type,
                        const void *in)
 {
+    LEAT_ASSERT(writer->bytes != NULL || writer->capacity == 0);
+    LEAT_ASSERT(writer->gaps != NULL || writer->gap_capacity == 0);
     write_struct(writer, type, in);
 }

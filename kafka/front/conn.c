@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "broker/data/append.h"
@@ -52,6 +53,7 @@ void *leat_kafka_accept(void *acceptor, struct leat_conn *conn,
                         const struct leat_conn_handler **out_handler)
 {
     const struct leat_core *core = acceptor;
+    LEAT_ASSERT_OWNER(core);
     if (!core->node->up) return NULL;
     struct leat_kafka_conn *new_conn = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *new_conn);
     if (new_conn == NULL) return NULL;
@@ -99,6 +101,7 @@ static bool conn_spread(struct leat_kafka_conn *conn)
 {
     struct leat_core *core = conn->peer.core;
     struct leat_kafka_core *here = leat_kafka_core(core);
+    LEAT_ASSERT(conn->first == NULL && !conn->placed); /* its first request has not begun */
     uint32_t to = here->next_core++ % core->node->options.cores;
     conn->spread = true;
     if (to == core->index) return false;
@@ -110,6 +113,7 @@ static bool conn_spread(struct leat_kafka_conn *conn)
 static void memory_count(struct leat_kafka_core *here)
 {
     const struct leat_kafka_arena_share *share = &here->share;
+    LEAT_ASSERT_CMP(share->bytes_used, <=, share->bytes_max);
     size_t most = leat_kafka_arena_share_most(share);
     size_t left = share->bytes_used < most ? most - share->bytes_used : 0;
     here->memory.left = (uint32_t)(left / MEMORY_UNIT_BYTES);
@@ -128,6 +132,8 @@ static struct leat_kafka_request *request_create(struct leat_kafka_conn *conn)
     struct leat_core *core = conn->peer.core;
     struct leat_kafka_core *here = leat_kafka_core(core);
     const bool only = conn->peer.requests == 0;
+    LEAT_ASSERT(conn->held == NULL); /* whose frame comes first */
+    LEAT_ASSERT((conn->first == NULL) == (conn->last == NULL));
     /* Of the memory one half is for those who ask for one thing at a time. */
     if (!only && here->share.bytes_used > here->share.bytes_max / 2) {
         memory_wait(conn, false, here->share.bytes_max / 2);
@@ -153,6 +159,7 @@ static void request_free(struct leat_kafka_request *request)
 {
     struct leat_kafka_core *here = leat_kafka_core(request->core);
     struct leat_peer *peer = &request->conn->peer;
+    LEAT_ASSERT(request->conn->first != request && request->conn->held != request);
     if (request->on_freed != NULL) request->on_freed(request);
     leat_kafka_arena_fini(&request->arena);
     memory_count(here);
@@ -170,7 +177,9 @@ static bool conn_place(struct leat_kafka_request *request)
     if (conn->first != request || conn->peer.requests != 1 ||
         core->net->queued_bytes(conn->peer.conn) > 0)
         return false;
+    LEAT_ASSERT(conn->last == request);
     if (!table_of(core)->home(request, &home)) return false;
+    LEAT_ASSERT_CMP(home, <, core->node->options.cores);
     conn->placed = true;
     if (home == core->index) return false;
     conn->first = conn->last = NULL;
@@ -211,12 +220,15 @@ static bool conn_yields(struct leat_kafka_request *request)
     struct leat_kafka_core *here = leat_kafka_core(request->core);
     struct leat_kafka_request **last = &conn->first;
     const size_t missed = request->arena.bytes_missed;
+    LEAT_ASSERT(!request->done && request->on_freed == NULL); /* nothing has begun */
+    LEAT_ASSERT(conn->last == request);
     leat_kafka_arena_fini(&request->arena);
     if (missed == 0 || missed > leat_kafka_arena_share_most(&here->share)) return false;
     conn->last = NULL;
     while (*last != request) {
         conn->last = *last;
         last = &(*last)->next;
+        LEAT_ASSERT(*last != NULL);
     }
     *last = NULL;
     /* Nobody is called by this: two that both find no room would call each other for ever. */
@@ -241,6 +253,7 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
                                    size_t *out_taken, size_t *out_want)
 {
     struct leat_kafka_conn *conn = conn_of(peer);
+    LEAT_ASSERT_OWNER(peer->core);
     conn_turn(conn);
     if (peer->paused != 0) return LEAT_HELD;
     if (bytes < LEAT_KAFKA_FRAME_HEAD_BYTES) {
@@ -273,6 +286,7 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
     *out_taken = LEAT_KAFKA_FRAME_HEAD_BYTES + (size_t)count;
     struct leat_kafka_request *request = conn->held;
     if (request != NULL) {
+        LEAT_ASSERT(request == conn->last); /* none begins behind it */
         request->frame = frame;
         return conn_handle(request);
     }
@@ -310,10 +324,14 @@ static enum leat_handled conn_begin(struct leat_kafka_conn *conn, const uint8_t 
 static enum leat_handled conn_handle(struct leat_kafka_request *request)
 {
     struct leat_kafka_conn *conn = request->conn;
+    LEAT_ASSERT(!request->done && !request->handling);
+    LEAT_ASSERT(conn->first != NULL && conn->last == request);
     request->hold = false;
     request->handling = true;
     request->api->handle(request);
     request->handling = false;
+    LEAT_ASSERT(!request->hold || (request->api->flags & LEAT_KAFKA_IN_PLACE) != 0);
+    LEAT_ASSERT(!request->hold || (!request->done && !request->starved));
     if (request->starved) {
         if (conn_yields(request)) return LEAT_HELD;
         leat_kafka_answer(request, NULL);
@@ -352,10 +370,12 @@ static leat_err request_parse(struct leat_kafka_request *request, const uint8_t 
                               size_t bytes, const char **out_wrong)
 {
     struct leat_kafka_reader reader = {.at = frame, .end = frame + bytes, .arena = &request->arena};
+    LEAT_ASSERT_CMP(bytes, >=, LEAT_KAFKA_FRAME_BYTES_MIN);
     int16_t key = leat_kafka_read_i16(&reader);
     request->version = leat_kafka_read_i16(&reader);
     request->correlation = leat_kafka_read_i32(&reader);
     request->api = table_of(request->core)->find(key);
+    LEAT_ASSERT(reader.wrong == NULL); /* that many bytes any frame has */
     const struct leat_kafka_reader behind_numbers = reader;
     request->client_id = leat_kafka_read_string(&reader, true); /* the same in all headers */
     name_note(request);
@@ -404,7 +424,9 @@ static void answer_large(struct leat_kafka_request *request, size_t bytes)
         leat_peer_close(peer, "there is no memory for an answer");
         return;
     }
-    (void)leat_kafka_answer_encode(request, request->response, buffer, bytes, NULL, 0, NULL);
+    size_t again =
+        leat_kafka_answer_encode(request, request->response, buffer, bytes, NULL, 0, NULL);
+    LEAT_ASSERT_CMP(again, ==, bytes); /* the response is as it was when it was measured */
     leat_peer_send_large(peer, buffer, bytes);
 }
 
@@ -414,6 +436,8 @@ static uint32_t answer_one(struct leat_kafka_request *request, uint32_t used)
 {
     struct leat_peer *peer = &request->conn->peer;
     uint8_t *scratch = request->core->scratch;
+    LEAT_ASSERT(request->done);
+    LEAT_ASSERT_CMP(used, <=, LEAT_CORE_SCRATCH_BYTES);
     if (used > 0 && (used >= GATHER_BYTES || request->send != NULL)) {
         leat_peer_send_bytes(peer, scratch, used);
         used = 0;
@@ -447,6 +471,7 @@ static void conn_answer(struct leat_peer *peer)
     const struct leat_core *core = peer->core;
     uint32_t used = 0;
     struct leat_kafka_request *request;
+    LEAT_ASSERT_OWNER(core);
     if (!leat_list_empty(&peer->output.wait)) return; /* for room: it comes back here then */
     leat_peer_begin(peer); /* the last request's end must not end the peer under our hands */
     if (leat_list_empty(&peer->stock.link)) conn_turn(conn);
@@ -463,6 +488,7 @@ static void conn_answer(struct leat_peer *peer)
             used = 0;
             break;
         }
+        LEAT_ASSERT((request->next == NULL) == (conn->last == request));
         conn->first = request->next;
         if (request->next == NULL) conn->last = NULL;
         request_free(request);
@@ -477,6 +503,7 @@ static void conn_answer(struct leat_peer *peer)
 static void conn_on_closed(struct leat_peer *peer)
 {
     struct leat_kafka_conn *conn = conn_of(peer);
+    LEAT_ASSERT_OWNER(peer->core);
     leat_append_peer_closed(peer);
     leat_fetch_peer_closed(peer);
     conn->held = NULL;

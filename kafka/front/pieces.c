@@ -5,11 +5,14 @@
 
 #include <string.h>
 
+#include "base/assert.h"
+
 static void pieces_go_on(struct leat_kafka_pieces *pieces);
 
 static void pieces_on_step(struct leat_pace_step *step)
 {
     struct leat_kafka_pieces *pieces = LEAT_CONTAINER(step, struct leat_kafka_pieces, step);
+    LEAT_ASSERT(pieces->queued);
     pieces->queued = false;
     pieces_go_on(pieces);
 }
@@ -23,6 +26,7 @@ static bool may_begin(const struct leat_kafka_pieces *pieces)
 {
     const struct leat_core *core = pieces->request->core;
     const uint32_t most = LEAT_KAFKA_PIECES_BEGUN_MAX / core->node->options.cores;
+    LEAT_ASSERT_CMP(pieces->waiting, <=, LEAT_KAFKA_PIECES_AT_ONCE);
     if (pieces->waiting == 0) return true;
     return pieces->waiting < LEAT_KAFKA_PIECES_AT_ONCE && leat_kafka_core(core)->begun < most &&
            peer_of(pieces)->sharer->door_begun < most / 2;
@@ -42,6 +46,9 @@ static bool rest_later(struct leat_kafka_pieces *pieces, uint32_t done, uint64_t
 
 static void pieces_go_on(struct leat_kafka_pieces *pieces)
 {
+    LEAT_ASSERT_OWNER(pieces->request->core);
+    LEAT_ASSERT(!pieces->inside && !pieces->queued);
+    LEAT_ASSERT(!pieces->request->done);
     const uint64_t since_us = leat_core_now(pieces->request->core);
     pieces->inside = true;
     for (uint32_t done = 0; !pieces->ended && may_begin(pieces); done++) {
@@ -61,12 +68,15 @@ static void pieces_go_on(struct leat_kafka_pieces *pieces)
 
 void leat_kafka_pieces_start(struct leat_kafka_pieces *pieces)
 {
+    LEAT_ASSERT(pieces->next != NULL && pieces->waiting == 0 && !pieces->ended);
     pieces_go_on(pieces);
 }
 
 void *leat_kafka_pieces_begin(struct leat_kafka_pieces *pieces, size_t bytes)
 {
     void *memory = pieces->free;
+    LEAT_ASSERT(pieces->inside && !pieces->ended);
+    LEAT_ASSERT_CMP(bytes, >=, sizeof pieces->free);
     if (memory != NULL) {
         memcpy(&pieces->free, memory, sizeof pieces->free);
         memset(memory, 0, bytes);
@@ -82,6 +92,10 @@ void *leat_kafka_pieces_begin(struct leat_kafka_pieces *pieces, size_t bytes)
 void leat_kafka_pieces_end(struct leat_kafka_pieces *pieces, void *memory)
 {
     struct leat_peer *peer = peer_of(pieces);
+    LEAT_ASSERT_OWNER(pieces->request->core);
+    LEAT_ASSERT_CMP(pieces->waiting, >, 0);
+    LEAT_ASSERT_CMP(leat_kafka_core(pieces->request->core)->begun, >, 0);
+    LEAT_ASSERT_CMP(peer->sharer->door_begun, >, 0);
     memcpy(memory, &pieces->free, sizeof pieces->free);
     pieces->free = memory;
     pieces->waiting--;

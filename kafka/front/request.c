@@ -11,6 +11,7 @@ struct leat_kafka_string leat_kafka_keep(struct leat_kafka_request *request,
                                          struct leat_kafka_string text)
 {
     struct leat_kafka_string kept = {NULL, -1};
+    LEAT_ASSERT_OWNER(request->core);
     if (text.text == NULL || text.bytes < 0) return kept;
     char *copy = leat_kafka_take(request, (size_t)text.bytes + 1, 1);
     if (copy == NULL) return kept;
@@ -28,7 +29,9 @@ void leat_kafka_answer(struct leat_kafka_request *request, const void *response)
 {
     struct leat_kafka_conn *conn = request->conn;
     struct leat_core *core = request->core;
+    LEAT_ASSERT_OWNER(core);
     LEAT_ASSERT(!request->done);
+    LEAT_ASSERT(conn->first != NULL); /* this one, or an earlier one */
     if (response == NULL && may_come_again(request)) {
         request->starved = true;
         return;
@@ -44,6 +47,7 @@ void leat_kafka_answer(struct leat_kafka_request *request, const void *response)
 
 void leat_kafka_give_up(struct leat_kafka_request *request, const char *why)
 {
+    LEAT_ASSERT_OWNER(request->core);
     leat_peer_close(&request->conn->peer, why);
     request->silent = true;
     leat_kafka_answer(request, NULL);
@@ -63,6 +67,8 @@ size_t leat_kafka_answer_encode(const struct leat_kafka_request *request, const 
         .gap_capacity = gap_capacity,
     };
     const bool is_api_versions = api->key == LEAT_KAFKA_API_VERSIONS;
+    LEAT_ASSERT(is_api_versions ||
+                (request->version >= api->first && request->version <= api->last));
     if (is_api_versions && request->version > api->last) {
         writer.version = 0;
         writer.flexible = false;
@@ -74,6 +80,7 @@ size_t leat_kafka_answer_encode(const struct leat_kafka_request *request, const 
     if (writer.flexible && !is_api_versions) leat_kafka_write_no_tags(&writer);
     leat_kafka_encode(&writer, api->response(), response);
     if (out_gap_count != NULL) *out_gap_count = writer.gap_count;
+    LEAT_ASSERT_CMP(writer.used, >, LEAT_KAFKA_FRAME_HEAD_BYTES);
     if (writer.used <= capacity)
         leat_put_be32(bytes,
                       (uint32_t)(writer.used + writer.gap_bytes - LEAT_KAFKA_FRAME_HEAD_BYTES));

@@ -2,6 +2,7 @@
 #ifndef LEAT_KAFKA_FRONT_REQUEST_H
 #define LEAT_KAFKA_FRONT_REQUEST_H
 
+#include "base/assert.h"
 #include "broker/net/core.h"
 #include "kafka/codec/errors.h"
 #include "kafka/codec/messages.h"
@@ -92,6 +93,7 @@ struct leat_kafka_request {
 /** Zeroed memory that lives as long as the request; NULL: a limit is reached. */
 static inline void *leat_kafka_take(struct leat_kafka_request *request, size_t count, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(request->core);
     return leat_kafka_arena_take(&request->arena, count, bytes);
 }
 /** The same for `count` structs of a type, with every member at its fallback. */
@@ -149,6 +151,7 @@ struct leat_kafka_core {
 };
 static inline struct leat_kafka_core *leat_kafka_core(const struct leat_core *core)
 {
+    LEAT_ASSERT_SLOW(core->door != NULL); /* there from the core's start to its end */
     return core->door;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "base/assert.h"
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "broker/admin/places.h"
@@ -53,6 +54,7 @@ static const char *self_address(const struct leat_core *core)
 uint32_t leat_kafka_nodes(struct leat_core *core, struct leat_kafka_node *out, uint32_t count_max)
 {
     uint32_t count = 0;
+    LEAT_ASSERT_OWNER(core);
     struct leat_kafka_node self = {.id = leat_kafka_self_id(core), .self = true};
     self.rack = leat_kafka_text(core->node->options.cluster.rack);
     if (self.rack.bytes == 0) self.rack.text = NULL;
@@ -140,6 +142,7 @@ struct leat_kafka_string leat_kafka_cluster_id(struct leat_kafka_request *reques
 void leat_kafka_leader_of(const struct leat_core *core, const struct leat_stream_desc *desc,
                           uint32_t streamlet, int32_t *out_id, int32_t *out_epoch)
 {
+    LEAT_ASSERT_CMP(streamlet, <, desc->settings.streamlets);
     *out_id = leat_kafka_node_id(core, desc->streamlets[streamlet].owner);
     *out_epoch = (int32_t)desc->streamlets[streamlet].epoch.v;
 }
@@ -156,6 +159,7 @@ static void told_add(const struct leat_core *core, uint32_t number, enum leat_no
                      uint32_t most, struct leat_kafka_partition_told *told)
 {
     const struct leat_members *members = &core->members;
+    LEAT_ASSERT_CMP((uint32_t)told->count, <=, most);
     if ((uint32_t)told->count == most || number >= members->count) return;
     const struct leat_member *member = members->rows[number];
     if (member->info.state != state || is_told(told, member_id(member))) return;
@@ -176,6 +180,9 @@ bool leat_kafka_partition_tell(struct leat_kafka_request *request, const struct 
     const struct leat_core *core = request->core;
     const struct leat_stream_desc *desc = stream->desc;
     uint32_t most = desc->settings.copies, logs = desc->settings.logs;
+    LEAT_ASSERT_OWNER(core);
+    LEAT_ASSERT_CMP(partition, <, leat_kafka_partition_count(desc));
+    LEAT_ASSERT_CMP(most, >, 0); /* the owner's */
     *out = (struct leat_kafka_partition_told){0};
     leat_kafka_leader_of(core, desc, partition / logs, &out->leader_id, &out->leader_epoch);
     if (out->leader_id < 0) {
@@ -188,6 +195,7 @@ bool leat_kafka_partition_tell(struct leat_kafka_request *request, const struct 
     const struct leat_log_places *places =
         leat_places_of(stream, partition / logs, partition % logs);
     uint32_t whole = places != NULL ? places->others.whole : 0;
+    LEAT_ASSERT(places == NULL || whole <= places->others.count);
     for (uint32_t i = 0; i < whole; i++)
         told_add(core, places->others.nodes[i], LEAT_NODE_UP, most, out);
     /* Nothing has begun, or nobody has said: then nobody lacks anything. A segment that has no other copy lacks all. */
@@ -201,6 +209,7 @@ bool leat_kafka_partition_tell(struct leat_kafka_request *request, const struct 
         told_add_next(core, states[s], most, out);
         out->down = out->count - before;
     }
+    LEAT_ASSERT(out->in_sync > 0 && out->in_sync + out->down <= out->count);
     return true;
 }
 
@@ -209,6 +218,7 @@ enum leat_kafka_error leat_kafka_partition_find(struct leat_core *core,
                                                 int32_t epoch, struct leat_log_ref *out_log,
                                                 uint32_t *out_home)
 {
+    LEAT_ASSERT_OWNER(core);
     if (stream == NULL || !leat_kafka_partition_log(stream->desc, partition, out_log))
         return LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
     if (core->stopping) return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER;
@@ -219,5 +229,6 @@ enum leat_kafka_error leat_kafka_partition_find(struct leat_core *core,
     if (!leat_core_owns(core, stream->desc, out_log->streamlet))
         return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER;
     *out_home = leat_core_of_log(core->node, *out_log, stream->desc->settings.logs);
+    LEAT_ASSERT_CMP(*out_home, <, core->node->options.cores);
     return LEAT_KAFKA_NONE;
 }

@@ -1,6 +1,7 @@
 /* DescribeConfigs, AlterConfigs, IncrementalAlterConfigs. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "broker/admin/streams.h"
 #include "kafka/front/pieces.h"
 #include "kafka/handlers/cluster.h"
@@ -86,6 +87,7 @@ static void describe_one(struct leat_kafka_request *request,
             (void)leat_kafka_config_get(&stream->desc->settings, i, &row);
         else
             (void)leat_kafka_config_get_node(core, i, &row);
+        LEAT_ASSERT_CMP((uint32_t)out->configs.count, <, count);
         if (is_asked_for(resource, row.name))
             describe_row(request, &row, is_topic ? SOURCE_TOPIC : SOURCE_BROKER,
                          &out->configs.at[out->configs.count++]);
@@ -104,6 +106,7 @@ static enum leat_kafka_piece describe_next(struct leat_kafka_pieces *pieces)
     const struct leat_kafka_describe_configs_request *body = pieces->request->body;
     const int32_t at = describe->next++;
     if (at >= body->resources.count) return LEAT_KAFKA_PIECE_NONE;
+    LEAT_ASSERT(at < describe->response->results.count);
     describe_one(pieces->request, &body->resources.at[at], &describe->response->results.at[at]);
     return LEAT_KAFKA_PIECE_DONE;
 }
@@ -145,6 +148,7 @@ struct alter_one {
 static void alter_on_changed(struct leat_changer *changer)
 {
     struct alter_one *one = changer->owner;
+    LEAT_ASSERT_OWNER(one->alter->pieces.request->core);
     if (changer->rc != LEAT_OK)
         LEAT_KAFKA_REFUSE(one->alter->pieces.request, one->out,
                           changer->rc == LEAT_E_INVALID ? LEAT_KAFKA_INVALID_CONFIG
@@ -180,6 +184,7 @@ static void alter_commit(struct alter *alter, const struct leat_stream *stream,
 {
     struct leat_kafka_request *request = alter->pieces.request;
     struct leat_error error;
+    LEAT_ASSERT_CMP(change, !=, 0);
     if (leat_stream_work_allowed(request->core, request->conn->peer.sharer, stream->desc, settings,
                                  &error) != LEAT_OK) {
         LEAT_KAFKA_REFUSE(request, out, leat_kafka_error_of(LEAT_E_AGAIN), error.text);

@@ -1,4 +1,5 @@
 /* DeleteRecords: logs are told to begin later, all of a request side by side (broker/admin/trim.h). */
+#include "base/assert.h"
 #include "broker/admin/streams.h"
 #include "broker/admin/trim.h"
 #include "kafka/front/pieces.h"
@@ -21,6 +22,7 @@ struct deletion_part {
 static void part_on_done(struct leat_trimmer *trimmer)
 {
     struct deletion_part *part = trimmer->owner;
+    LEAT_ASSERT_OWNER(part->deletion->pieces.request->core);
     part->out->error_code = (int16_t)leat_kafka_error_of(trimmer->rc);
     if (trimmer->rc == LEAT_OK) part->out->low_watermark = (int64_t)trimmer->first_offset;
     leat_kafka_pieces_end(&part->deletion->pieces, part);
@@ -85,6 +87,7 @@ static enum leat_kafka_piece deletion_next(struct leat_kafka_pieces *pieces)
         deletion->partition = 0;
         return LEAT_KAFKA_PIECE_DONE;
     }
+    LEAT_ASSERT(at < out->partitions.count);
     const struct leat_stream *stream = leat_kafka_topic_by_name(request->core, in->name);
     struct leat_kafka_delete_records_response_partition *part = &out->partitions.at[at];
     part->partition_index = in->partitions.at[at].partition_index;

@@ -67,6 +67,7 @@ static struct fetch *fetch_create(struct leat_kafka_request *request)
                 (struct fetch_part){.asked = &in->partitions.at[p], .out = &out->partitions.at[p]};
         }
     }
+    LEAT_ASSERT_CMP(fetch->part_count, ==, count);
     return fetch;
 }
 
@@ -105,6 +106,7 @@ static uint32_t parts_route(struct fetch *fetch)
     struct leat_kafka_request *request = fetch->request;
     const struct leat_kafka_fetch_request *body = request->body;
     uint32_t good = 0, at = 0;
+    LEAT_ASSERT_OWNER(request->core);
     fetch->some_refused = false;
     for (int32_t t = 0; t < body->topics.count; t++) {
         const struct leat_kafka_fetch_request_topic *topic = &body->topics.at[t];
@@ -126,6 +128,7 @@ static uint32_t parts_route(struct fetch *fetch)
                 good++;
         }
     }
+    LEAT_ASSERT_CMP(at, ==, fetch->part_count);
     return good;
 }
 
@@ -139,6 +142,7 @@ static bool fetch_begin(struct fetch *fetch)
 {
     struct leat_kafka_request *request = fetch->request;
     const struct leat_kafka_fetch_request *body = request->body;
+    LEAT_ASSERT(fetch->fetch == NULL && request->conn->first == request);
     uint32_t good = parts_route(fetch);
     if (good == 0) {
         fetch_answer(fetch);
@@ -159,7 +163,10 @@ static bool fetch_begin(struct fetch *fetch)
         };
         uint32_t bytes = not_negative(part->asked->partition_max_bytes);
         part->item = leat_fetch_add(fetch->fetch, &want, bytes > 0 ? bytes : 1);
+        LEAT_ASSERT_CMP(good, >, 0);
+        good--;
     }
+    LEAT_ASSERT_CMP(good, ==, 0); /* as many as were said at its beginning */
     leat_fetch_start(fetch->fetch);
     return true;
 }
@@ -191,6 +198,7 @@ static void part_fill(struct fetch *fetch, struct fetch_part *part)
     part->out->high_watermark = part->out->last_stable_offset = (int64_t)result->acked_offset;
     part->out->log_start_offset = (int64_t)result->first_offset;
     if (result->bytes == 0) return;
+    LEAT_ASSERT_CMP(result->bytes, <=, INT32_MAX);
     part->out->records.gathered = part->item;
     part->out->records.count = (int32_t)result->bytes;
 }
@@ -207,6 +215,8 @@ static void parts_fill(struct fetch *fetch)
 static void fetch_on_ready(struct leat_fetch *done)
 {
     struct fetch *fetch = done->owner;
+    LEAT_ASSERT_OWNER(fetch->request->core);
+    LEAT_ASSERT(fetch->fetch == done);
     parts_fill(fetch);
     if (done->bytes == 0) { /* its answer may have to wait; nothing else of it has */
         fetch->fetch = NULL;
@@ -224,6 +234,7 @@ static void fetch_send_pieces(struct fetch *fetch, const uint8_t *bytes, size_t 
     struct leat_peer *peer = &fetch->request->conn->peer;
     size_t at = 0;
     for (uint32_t i = 0; i < gap_count; i++) {
+        LEAT_ASSERT(gaps[i].at >= at && gaps[i].at <= count);
         leat_peer_send_bytes(peer, bytes + at, gaps[i].at - at);
         at = gaps[i].at;
         leat_fetch_send(fetch->fetch, gaps[i].records->gathered);
@@ -244,9 +255,11 @@ static void fetch_send(struct leat_kafka_request *request)
                                          fetch->part_count, &gap_count);
     if (count > capacity) {
         bytes = large = leat_mem_calloc(LEAT_MEM_BROKER, count, 1);
-        if (large != NULL)
-            (void)leat_kafka_answer_encode(request, fetch->response, large, count, gaps,
-                                           fetch->part_count, &gap_count);
+        if (large != NULL) {
+            size_t again = leat_kafka_answer_encode(request, fetch->response, large, count, gaps,
+                                                    fetch->part_count, &gap_count);
+            LEAT_ASSERT_CMP(again, ==, count);
+        }
     }
     if (gaps == NULL || bytes == NULL)
         leat_peer_close(&request->conn->peer, "there is no memory for an answer");
@@ -272,6 +285,7 @@ static void fetch_answer(struct fetch *fetch)
 static void fetch_on_abandoned(struct leat_kafka_request *request)
 {
     struct fetch *fetch = request->state;
+    LEAT_ASSERT_OWNER(request->core);
     fetch->fetch = NULL;
     leat_kafka_answer(request, NULL);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/assert.h"
 #include "base/bug.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/group.h"
@@ -86,6 +87,7 @@ static void describe_answer(struct leat_kafka_request *request,
     struct leat_kafka_describe_groups_response_group *groups =
         LEAT_KAFKA_MAKE(request, describe_groups_response_group, many->count);
     bool ok = response != NULL && groups != NULL;
+    LEAT_ASSERT(many->count == 0 || (int32_t)many->count == body->groups.count);
     for (uint32_t i = 0; i < many->count && ok; i++) {
         groups[i].group_id = body->groups.at[i];
         if (body->include_authorized_operations)
@@ -177,6 +179,7 @@ static void list_answer(struct leat_kafka_request *request,
             const struct leat_group_listed *listed = &call->listed[g];
             if ((phases >> (unsigned)listed->phase & modes >> (unsigned)listed->mode & 1U) == 0)
                 continue;
+            LEAT_ASSERT_CMP((size_t)count, <, most);
             groups[count].group_id = leat_kafka_group_string(listed->name);
             groups[count].protocol_type = listed->mode == LEAT_SETS_GROUP
                                               ? leat_kafka_group_string(listed->protocol_type)
@@ -208,6 +211,7 @@ static void delete_answer(struct leat_kafka_request *request,
         LEAT_KAFKA_MAKE(request, delete_groups_response, 1);
     struct leat_kafka_delete_groups_response_result *results =
         LEAT_KAFKA_MAKE(request, delete_groups_response_result, many->count);
+    LEAT_ASSERT(many->count == 0 || (int32_t)many->count == body->groups_names.count);
     for (uint32_t i = 0; i < many->count && results != NULL; i++) {
         results[i].group_id = body->groups_names.at[i];
         results[i].error_code = leat_kafka_group_error(many->asks[i]->set.rc);

@@ -1,4 +1,5 @@
 /* FindCoordinator: the node of a group's home. */
+#include "base/assert.h"
 #include "kafka/front/pieces.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/group.h"
@@ -19,6 +20,7 @@ static bool nodes_keep(struct leat_kafka_request *request, struct find *find)
     find->nodes = leat_kafka_take(request, LEAT_NODES_MAX, sizeof *find->nodes);
     if (find->nodes == NULL) return false;
     find->node_count = leat_kafka_nodes(request->core, find->nodes, LEAT_NODES_MAX);
+    LEAT_ASSERT_CMP(find->node_count, <=, LEAT_NODES_MAX);
     for (uint32_t i = 0; i < find->node_count; i++) {
         find->nodes[i].host = leat_kafka_keep(request, find->nodes[i].host);
         if (find->nodes[i].host.text == NULL) return false;
@@ -75,6 +77,7 @@ static enum leat_kafka_piece find_next(struct leat_kafka_pieces *pieces)
     if (at >= find->response->coordinators.count) return LEAT_KAFKA_PIECE_NONE;
     struct leat_kafka_find_coordinator_response_coordinator *row =
         &find->response->coordinators.at[at];
+    LEAT_ASSERT(at < body->coordinator_keys.count);
     row->key = body->coordinator_keys.at[at];
     row->error_code = coordinator_find(find, body->key_type, row->key, &node);
     row->error_message = refusal_words(row->error_code);

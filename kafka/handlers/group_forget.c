@@ -1,4 +1,5 @@
 /* OffsetDelete: a group forgets what it has committed of some partitions. */
+#include "base/assert.h"
 #include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/group.h"
@@ -63,6 +64,7 @@ void leat_kafka_handle_offset_delete(struct leat_kafka_request *request)
         leat_kafka_answer(request, NULL);
         return;
     }
+    LEAT_ASSERT_CMP(ask->set.log_count, <=, partitions_count(body));
     response->topics.count = count;
     ask->set.logs = logs;
     ask->owner = response;

@@ -69,6 +69,8 @@ static void request_on_freed(struct leat_kafka_request *request)
     for (struct leat_kafka_group_ask *ask = request->state; ask != NULL; ask = ask->next) {
         leat_mem_free(ask->call.memory);
         leat_mem_free(ask->set.offsets);
+        LEAT_ASSERT_CMP(ask->waits_bytes, <=, leat_kafka_core(request->core)->held);
+        LEAT_ASSERT_CMP(ask->waits_bytes, <=, request->conn->peer.sharer->door_held);
         leat_kafka_core(request->core)->held -= ask->waits_bytes;
         request->conn->peer.sharer->door_held -= ask->waits_bytes;
     }
@@ -76,6 +78,8 @@ static void request_on_freed(struct leat_kafka_request *request)
 
 static void ask_end(struct leat_kafka_group_ask *ask, leat_err rc)
 {
+    LEAT_ASSERT_OWNER(ask->request->core);
+    LEAT_ASSERT(!ask->answered && !ask->cancelling);
     ask->set.rc = rc;
     ask->answered = true;
     ask->on_done(ask);
@@ -84,7 +88,7 @@ static void ask_end(struct leat_kafka_group_ask *ask, leat_err rc)
 static void ask_deliver_cancelled(void *actor, struct leat_mail *mail)
 {
     struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, cancel);
-    (void)actor;
+    LEAT_ASSERT(actor == ask->request->core && ask->cancelling);
     ask->cancelling = false;
     if (ask->answered) ask->on_done(ask);
 }
@@ -94,12 +98,14 @@ static void ask_deliver_cancelled(void *actor, struct leat_mail *mail)
 static void ask_deliver_cancel(void *actor, struct leat_mail *mail)
 {
     struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, cancel);
+    LEAT_ASSERT(actor == ask->home_core && ask->cancelling);
     if (ask->waiting != NULL) leat_sets_cancel(ask->waiting, &ask->set);
     leat_core_mail(actor, ask->request->core->index, mail, ask_deliver_cancelled);
 }
 
 static void request_on_abandoned(struct leat_kafka_request *request)
 {
+    LEAT_ASSERT_OWNER(request->core);
     for (struct leat_kafka_group_ask *ask = request->state; ask != NULL; ask = ask->next) {
         if (ask->home_core == NULL || ask->cancelling || ask->answered) continue;
         ask->cancelling = true;
@@ -124,6 +130,8 @@ static bool ask_may_wait(struct leat_kafka_group_ask *ask)
     struct leat_kafka_core *here = leat_kafka_core(request->core);
     struct leat_sharer *sharer = request->conn->peer.sharer;
     const size_t bytes = request->arena.bytes_allocated, most = here->share.bytes_max / 2;
+    LEAT_ASSERT_CMP(ask->waits_bytes, ==, 0);
+    LEAT_ASSERT_CMP(here->held, <=, most);
     if (here->held + bytes > most || sharer->door_held + bytes > most - here->held) return false;
     ask_leaves(ask);
     ask->waits_bytes = bytes;
@@ -253,6 +261,8 @@ uint64_t leat_kafka_group_home_owner(const struct leat_core *core, struct leat_k
 static void ask_on_done(struct leat_sets_request *set)
 {
     struct leat_kafka_group_ask *ask = set->owner;
+    LEAT_ASSERT_OWNER(ask->home_core);
+    LEAT_ASSERT(ask->waiting != NULL);
     ask->waiting = NULL;
     leat_core_mail(ask->home_core, ask->request->core->index, &ask->mail, ask_deliver_back);
 }
@@ -260,6 +270,8 @@ static void ask_on_done(struct leat_sets_request *set)
 static void ask_route(struct leat_kafka_group_ask *ask)
 {
     struct leat_core *core = ask->request->core;
+    LEAT_ASSERT_OWNER(core);
+    LEAT_ASSERT(!ask->answered);
     struct leat_stream *stream = homes_find(core);
     if (stream == NULL) { /* made by another request just now, and still on its way here */
         ask_end(ask, leat_kafka_abandoned(ask->request) ? LEAT_E_CANCELLED : LEAT_E_AGAIN);
@@ -280,6 +292,7 @@ static void ask_route(struct leat_kafka_group_ask *ask)
         return;
     }
     uint32_t home = leat_core_of_log(core->node, ref, stream->desc->settings.logs);
+    LEAT_ASSERT_CMP(home, <, core->node->options.cores);
     ask_leaves(ask);
     ask->home_core = &core->node->cores[home];
     ask->set.on_done = ask_on_done;
@@ -291,6 +304,8 @@ static void ask_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, mail);
+    LEAT_ASSERT_OWNER(core);
+    LEAT_ASSERT(ask->home_core == core && ask->waiting == NULL);
     const struct leat_stream *stream = homes_find(core);
     struct leat_hosted *hosted = NULL;
     if (stream != NULL) hosted = leat_hosted_find(core, home_log(stream, ask->home));
@@ -345,7 +360,8 @@ static bool ask_asks_again(struct leat_kafka_group_ask *ask)
 static void ask_deliver_back(void *actor, struct leat_mail *mail)
 {
     struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, mail);
-    (void)actor;
+    LEAT_ASSERT(actor == ask->request->core && !ask->answered);
+    LEAT_ASSERT(ask->waiting == NULL);
     if (!ask->cancelling && ask_asks_again(ask)) return;
     ask_pay(ask);
     ask->answered = true;
@@ -397,6 +413,7 @@ static void asks_go(struct leat_kafka_group_asks *asks)
 {
     if (asks->going) return;
     asks->going = true;
+    LEAT_ASSERT(asks->answered <= asks->next && asks->next <= asks->count);
     while (asks->next < asks->count && asks->next - asks->answered < ASKS_AT_ONCE) {
         struct leat_kafka_group_ask *ask = asks->asks[asks->next++];
         if (ask->twin)
@@ -411,6 +428,7 @@ static void asks_go(struct leat_kafka_group_asks *asks)
 static void asks_on_done(struct leat_kafka_group_ask *ask)
 {
     struct leat_kafka_group_asks *asks = ask->owner;
+    LEAT_ASSERT_CMP(asks->answered, <, asks->next);
     asks->answered++;
     asks_go(asks);
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "kafka/handlers/group.h"
 
 enum {
@@ -37,6 +38,7 @@ static void join_answer(struct leat_kafka_request *request, int16_t error,
         no_memory(request);
         return;
     }
+    LEAT_ASSERT(ask != NULL || error != LEAT_KAFKA_NONE); /* who refuses it alone has none */
     const struct leat_group_call *call = ask != NULL ? &ask->call : NULL;
     uint32_t count = error == LEAT_KAFKA_NONE ? call->member_count : 0;
     struct leat_kafka_join_group_response_member *members =
@@ -168,6 +170,7 @@ static void sync_answer(struct leat_kafka_request *request, int16_t error,
         response->error_code = error;
         response->protocol_type = response->protocol_name = (struct leat_kafka_string){NULL, -1};
         if (error == LEAT_KAFKA_NONE) {
+            LEAT_ASSERT(ask != NULL);
             response->protocol_type = leat_kafka_group_string(ask->call.group_protocol_type);
             response->protocol_name = leat_kafka_group_string(ask->call.group_protocol);
             response->assignment = leat_kafka_group_bytes(ask->call.assignment);
@@ -262,6 +265,7 @@ static void leave_on_done(struct leat_kafka_group_ask *ask)
     response->error_code = leat_kafka_group_error(ask->set.rc);
     if (request->version < LEAVE_BATCH_FROM && ask->set.rc == LEAT_OK)
         response->error_code = leat_kafka_group_error(call->leavers[0].rc);
+    LEAT_ASSERT(request->version >= LEAVE_BATCH_FROM || call->leaver_count == 1);
     bool rows_told = request->version >= LEAVE_BATCH_FROM && ask->set.rc == LEAT_OK;
     response->members.at = rows;
     response->members.count = rows_told ? (int32_t)call->leaver_count : 0;

@@ -1,6 +1,7 @@
 /* OffsetCommit and OffsetFetch: partitions by name here, logs by reference in sets/. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"
@@ -84,7 +85,8 @@ static size_t commit_rows(const struct leat_kafka_request *request,
             struct leat_sets_offset *row = &rows[count++];
             *row = (struct leat_sets_offset){.group = LEAT_SETS_GROUP_NONE,
                                              .offset = (uint64_t)in->committed_offset};
-            (void)partition_find(stream, in->partition_index, &row->log); /* it was found before */
+            bool found = partition_find(stream, in->partition_index, &row->log);
+            LEAT_ASSERT(found); /* as before, in this turn */
             if (in->committed_leader_epoch >= 0)
                 row->leader_epoch_plus_1 = (uint32_t)in->committed_leader_epoch + 1;
             if (in->committed_metadata.bytes > 0) {
@@ -93,6 +95,7 @@ static size_t commit_rows(const struct leat_kafka_request *request,
             }
         }
     }
+    LEAT_ASSERT_CMP(count, <=, commit_rows_count(body));
     return count;
 }
 
@@ -221,6 +224,7 @@ static int32_t topics_fill_all(struct leat_kafka_request *request,
             end++;
         const struct leat_stream *stream = stream_of(request->core, &set->offsets[i]);
         if (stream == NULL) continue;
+        LEAT_ASSERT(i == 0 || set->offsets[i - 1].log.stream != set->offsets[i].log.stream);
         struct leat_kafka_offset_fetch_response_topic *topic = &topics[count++];
         topic->name = leat_kafka_keep(request, leat_kafka_text(stream->desc->name));
         topic->partitions.at = LEAT_KAFKA_MAKE(request, offset_fetch_response_partition, end - i);
@@ -282,6 +286,7 @@ static void fetch_answer(struct leat_kafka_request *request,
     response->groups.at = groups;
     response->groups.count = (int32_t)fetch->count;
     if (request->version < 8) {
+        LEAT_ASSERT_CMP(fetch->count, ==, 1);
         response->error_code = groups[0].error_code;
         response->topics.at = groups[0].topics.at;
         response->topics.count = groups[0].topics.count;

@@ -1,5 +1,6 @@
 /* DescribeLogDirs: how much is stored of the partitions that this node owns. The question goes from
  * core to core, and each tells of its own logs. A node has one directory as far as clients know. */
+#include "base/assert.h"
 #include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
@@ -47,8 +48,10 @@ static bool all_note(struct log_dirs *dirs)
     dirs->topics =
         leat_kafka_take(dirs->pieces.request, (size_t)core->stream_count, sizeof *dirs->topics);
     if (dirs->topics == NULL) return false;
-    while ((stream = leat_kafka_topic_next(core, stream)) != NULL)
+    while ((stream = leat_kafka_topic_next(core, stream)) != NULL) {
+        LEAT_ASSERT_CMP(dirs->topic_count, <, core->stream_count);
         topic_note(dirs, stream, NULL, leat_kafka_partition_count(stream->desc));
+    }
     return true;
 }
 
@@ -80,12 +83,14 @@ static enum leat_kafka_piece dirs_next(struct leat_kafka_pieces *pieces)
 {
     struct log_dirs *dirs = LEAT_CONTAINER(pieces, struct log_dirs, pieces);
     struct leat_core *core = pieces->request->core;
+    LEAT_ASSERT_CMP(dirs->topic, <=, dirs->topic_count);
     if (dirs->topic == dirs->topic_count) return LEAT_KAFKA_PIECE_NONE;
     const struct log_topic *topic = &dirs->topics[dirs->topic];
     const struct leat_stream *stream = leat_stream_find(core, topic->stream);
     struct leat_kafka_describe_log_dirs_response_topic *out =
         &dirs->dir->topics.at[dirs->dir->topics.count];
     const uint32_t at = dirs->partition++;
+    LEAT_ASSERT_CMP(at, <=, topic->count);
     if (at == 0 && stream != NULL && !topic_begin(pieces->request, stream, topic->count, out))
         return LEAT_KAFKA_PIECE_FAILED;
     if (stream == NULL || at == topic->count) {
@@ -99,6 +104,7 @@ static enum leat_kafka_piece dirs_next(struct leat_kafka_pieces *pieces)
     if (leat_kafka_partition_find(core, stream, partition, -1, &size->log, &size->home) !=
         LEAT_KAFKA_NONE)
         return LEAT_KAFKA_PIECE_DONE; /* its owner tells */
+    LEAT_ASSERT_CMP((uint32_t)out->partitions.count, <=, at);
     size->out = &out->partitions.at[out->partitions.count++];
     size->out->partition_index = partition;
     dirs->count++;
@@ -111,7 +117,7 @@ static void deliver_back(void *actor, struct leat_mail *mail)
 {
     struct leat_kafka_request *request = LEAT_CONTAINER(mail, struct leat_kafka_request, mail);
     const struct log_dirs *dirs = request->state;
-    (void)actor;
+    LEAT_ASSERT(actor == request->core && dirs->at == 0);
     leat_kafka_answer(request, dirs->pieces.response);
 }
 
@@ -131,6 +137,8 @@ static void deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct leat_kafka_request *request = LEAT_CONTAINER(mail, struct leat_kafka_request, mail);
     struct log_dirs *dirs = request->state;
+    LEAT_ASSERT_OWNER(core);
+    LEAT_ASSERT_CMP(dirs->core, ==, core->index);
     for (uint32_t i = 0; i < SIZES_OF_A_TURN && dirs->at < dirs->count; i++)
         size_look(core, &dirs->sizes[dirs->at++]);
     if (dirs->at < dirs->count) {

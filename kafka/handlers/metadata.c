@@ -1,6 +1,7 @@
 /* Metadata and DescribeCluster: who is there, and who has what. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "broker/admin/places.h"
 #include "broker/admin/streams.h"
@@ -26,6 +27,7 @@ static bool fill_brokers(struct leat_kafka_request *request,
     struct leat_kafka_node *nodes = leat_kafka_take(request, LEAT_NODES_MAX + 1, sizeof *nodes);
     if (nodes == NULL) return false;
     uint32_t count = leat_kafka_nodes(request->core, nodes, LEAT_NODES_MAX);
+    LEAT_ASSERT_CMP(count, <=, LEAT_NODES_MAX);
     response->brokers.at = LEAT_KAFKA_MAKE(request, metadata_response_broker, count);
     if (response->brokers.at == NULL) return false;
     response->brokers.count = (int32_t)count;
@@ -77,9 +79,11 @@ static bool fill_all(struct leat_kafka_request *request,
     const struct leat_stream *stream = NULL;
     response->topics.at = LEAT_KAFKA_MAKE(request, metadata_response_topic, core->stream_count);
     if (response->topics.at == NULL) return false;
-    while ((stream = leat_kafka_topic_next(core, stream)) != NULL)
+    while ((stream = leat_kafka_topic_next(core, stream)) != NULL) {
+        LEAT_ASSERT_CMP((uint32_t)response->topics.count, <, core->stream_count);
         if (!fill_topic(request, stream, &response->topics.at[response->topics.count++]))
             return false;
+    }
     return true;
 }
 
@@ -122,6 +126,7 @@ static bool fill_named(struct metadata *metadata)
         /* Versions before 12 have no place for a topic without a name. */
         if (!by_name && !may_ask_by_id(request)) topic->name = leat_kafka_text("");
         int32_t at = metadata->name_at[i];
+        LEAT_ASSERT(at < 0 || (by_name && (uint32_t)at < metadata->seeker.count));
         leat_err refused = at >= 0 ? metadata->seeker.errors[at].code : LEAT_E_BAD_NAME;
         bool copies = refused == LEAT_E_INVALID && metadata->seeker.settings.copies > 1;
         if (by_name && refused != LEAT_OK)
@@ -135,6 +140,7 @@ static void metadata_fill(struct leat_pace_step *step)
 {
     struct metadata *metadata = LEAT_CONTAINER(step, struct metadata, step);
     struct leat_kafka_request *request = metadata->request;
+    LEAT_ASSERT_OWNER(request->core);
     if (leat_kafka_abandoned(request)) {
         leat_kafka_answer(request, NULL);
         return;
@@ -202,6 +208,7 @@ static bool seek_prepare(struct metadata *metadata)
         metadata->name_at[i] = -1;
         if (name->text == NULL) continue;
         if (leat_stream_name_check(name->text, (size_t)name->bytes, NULL) != LEAT_OK) continue;
+        LEAT_ASSERT_CMP((size_t)name->bytes, <, sizeof seeker->names[0]);
         metadata->name_at[i] = (int32_t)seeker->count;
         memcpy(seeker->names[seeker->count++], name->text, (size_t)name->bytes);
     }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/assert.h"
+
 int leat_kafka_name_order(struct leat_kafka_string a, struct leat_kafka_string b)
 {
     int32_t bytes = a.bytes < b.bytes ? a.bytes : b.bytes;
@@ -22,6 +24,7 @@ bool leat_kafka_names_init(struct leat_kafka_names *names, struct leat_kafka_req
 static void sift_down(struct leat_kafka_names *names, struct leat_kafka_string name)
 {
     uint32_t at = 0;
+    LEAT_ASSERT_CMP(names->count, >, 0);
     for (uint32_t child; (child = 2 * at + 1) < names->count; at = child) {
         if (child + 1 < names->count &&
             leat_kafka_name_order(names->at[child + 1], names->at[child]) > 0)
@@ -34,6 +37,7 @@ static void sift_down(struct leat_kafka_names *names, struct leat_kafka_string n
 
 void leat_kafka_names_add(struct leat_kafka_names *names, struct leat_kafka_string name)
 {
+    LEAT_ASSERT_CMP(names->count, <=, names->most);
     if (names->most == 0) return;
     if (names->count == names->most) {
         if (leat_kafka_name_order(name, names->at[0]) < 0) sift_down(names, name);

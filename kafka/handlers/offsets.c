@@ -1,6 +1,7 @@
 /* ListOffsets and OffsetForLeaderEpoch: logs are asked as native LOCATE asks them (broker/data/locate.h). */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "broker/data/locate.h"
 #include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"
@@ -54,6 +55,7 @@ static enum leat_kafka_error offsets_add(struct offsets *offsets, const struct l
                                          int32_t partition, int32_t epoch, enum leat_locate what,
                                          int64_t value, void *out)
 {
+    LEAT_ASSERT_CMP(offsets->locator.count, <=, offsets->part_count);
     struct offsets_part *part = &offsets->parts[offsets->part_count++];
     struct leat_log_ref log;
     uint32_t home;
@@ -102,6 +104,7 @@ static bool offsets_refuse_twins(struct offsets *offsets)
             part->at = -1;
             continue;
         }
+        LEAT_ASSERT_CMP(locator->count, <=, (uint32_t)part->at); /* they only move forward */
         locator->asked[locator->count] = locator->asked[part->at];
         part->at = (int32_t)locator->count++;
     }
@@ -118,10 +121,12 @@ static enum leat_kafka_error located_error_of(leat_err code)
 static void list_on_done(struct leat_locator *locator)
 {
     struct offsets *offsets = locator->owner;
+    LEAT_ASSERT_OWNER(offsets->request->core);
     for (uint32_t i = 0; i < offsets->part_count; i++) {
         const struct offsets_part *part = &offsets->parts[i];
         struct leat_kafka_list_offsets_response_partition *out = part->out;
         if (part->at < 0) continue;
+        LEAT_ASSERT_CMP((uint32_t)part->at, <, locator->count);
         const struct leat_msg_located *found = &locator->found[part->at];
         out->error_code = (int16_t)located_error_of(found->code);
         if (found->code != LEAT_OK) continue;

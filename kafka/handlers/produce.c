@@ -71,6 +71,8 @@ static void part_on_done(struct leat_append_request *append)
 {
     struct produce_part *part = append->owner;
     struct produce *produce = part->produce;
+    LEAT_ASSERT_OWNER(produce->request->core);
+    LEAT_ASSERT(!part->ended);
     leat_err rc = append->rc != LEAT_OK ? append->rc : append->first.rc;
     if (rc == LEAT_OK) {
         part->out->base_offset = (int64_t)append->first.append.first_offset;
@@ -104,6 +106,8 @@ static bool part_begin(struct produce *produce, struct leat_kafka_string name,
     struct leat_peer *peer = &request->conn->peer;
     struct leat_append_request *append = peer->append_now;
     const struct leat_kafka_records *records = &in->records;
+    LEAT_ASSERT_OWNER(request->core);
+    LEAT_ASSERT(records->at == NULL || records->at >= request->frame_first);
     /* It may lie elsewhere than when it was decoded. */
     const uint8_t *bytes =
         records->at != NULL ? request->frame + (records->at - request->frame_first) : NULL;
@@ -141,6 +145,7 @@ static bool part_begin(struct produce *produce, struct leat_kafka_string name,
         }
         if (part->ended) return true;
     }
+    LEAT_ASSERT(((const struct produce_part *)append->owner)->produce == produce);
     return leat_append_take(append, bytes, (uint32_t)records->count) != LEAT_HELD;
 }
 
@@ -217,6 +222,7 @@ static bool produce_allowed(struct produce *produce)
 /* The connection is gone while the frame was held: its rest is never looked at. */
 static void produce_on_abandoned(struct leat_kafka_request *request)
 {
+    LEAT_ASSERT(request->hold);
     produce_one_less(request->state);
 }
 
@@ -238,6 +244,7 @@ void leat_kafka_handle_produce(struct leat_kafka_request *request)
         const struct leat_kafka_produce_request_topic *in = &body->topics.at[produce->topic];
         struct leat_kafka_produce_response_topic *out =
             &produce->response->topics.at[produce->topic];
+        LEAT_ASSERT(out->partitions.count == in->partitions.count);
         for (; produce->partition < in->partitions.count; produce->partition++) {
             if (!part_begin(produce, out->name, &in->partitions.at[produce->partition],
                             &out->partitions.at[produce->partition])) {

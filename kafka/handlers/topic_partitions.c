@@ -1,6 +1,7 @@
 /* DescribeTopicPartitions: metadata in pages, topics by name. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "broker/admin/places.h"
 #include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"
@@ -61,6 +62,7 @@ static bool page_partitions(struct page *page, const struct leat_stream *stream,
     if (out->partitions.at == NULL) return false;
     out->partitions.count = count;
     page->left -= count;
+    LEAT_ASSERT(page->left >= 0);
     for (int32_t i = 0; i < count; i++) {
         struct leat_kafka_partition_told told;
         if (!leat_kafka_partition_tell(page->request, stream, (uint32_t)(from + i), &told))
@@ -154,6 +156,8 @@ static void page_on_step(struct leat_pace_step *step)
 static void page_on_places(struct leat_places_wait *wait)
 {
     struct page *page = wait->owner;
+    LEAT_ASSERT_OWNER(page->request->core);
+    LEAT_ASSERT(page->waited);
     leat_pace_run(&page->request->conn->peer, &page->step, page_on_step);
 }
 

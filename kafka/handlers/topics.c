@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "broker/admin/streams.h"
 #include "broker/data/lookup.h"
 #include "kafka/front/pieces.h"
@@ -84,6 +85,7 @@ static void create_on_made(struct leat_maker *maker)
     struct create_one *one = maker->owner;
     struct topics *topics = one->topics;
     struct leat_core *core = topics->pieces.request->core;
+    LEAT_ASSERT_OWNER(core);
     const struct leat_stream *stream =
         maker->rc == LEAT_OK ? leat_stream_find(core, maker->id) : NULL;
     if (stream != NULL) {
@@ -152,6 +154,7 @@ static bool assignments_take(struct leat_kafka_request *request,
                is_all_nodes(request->core, one->broker_ids.at, one->broker_ids.count);
         if (fine) seen[index] = true;
     }
+    LEAT_ASSERT(count > 0); /* else nothing was assigned */
     int32_t copies = in->assignments.at[0].broker_ids.count;
     fine = fine && (in->replication_factor == -1 || in->replication_factor == copies);
     if (!fine) return refuse_assignment(error) == LEAT_OK;
@@ -306,6 +309,7 @@ static enum leat_kafka_piece create_next(struct leat_kafka_pieces *pieces)
     struct leat_kafka_create_topics_response *response = topics->response;
     const int32_t at = topics->next++;
     if (at >= body->topics.count) return LEAT_KAFKA_PIECE_NONE;
+    LEAT_ASSERT(response->topics.count <= at);
     /* A topic named twice is answered once: clients look for each by its name. */
     if (topics->named[at] != NAMED_BEFORE)
         create_one(topics, at, topics->named[at], &response->topics.at[response->topics.count++]);
@@ -341,6 +345,7 @@ struct delete_one {
 static void delete_on_done(struct leat_deleter *deleter)
 {
     struct delete_one *one = deleter->owner;
+    LEAT_ASSERT_OWNER(one->topics->pieces.request->core);
     if (deleter->rc != LEAT_OK)
         LEAT_KAFKA_REFUSE(one->topics->pieces.request, one->out, leat_kafka_error_of(deleter->rc),
                           deleter->error.text);
@@ -399,6 +404,7 @@ static enum leat_kafka_piece delete_next(struct leat_kafka_pieces *pieces)
     struct leat_kafka_delete_topics_response *response = topics->response;
     const int32_t at = topics->next++;
     if (at >= delete_count(request)) return LEAT_KAFKA_PIECE_NONE;
+    LEAT_ASSERT(at < response->topics.count);
     struct leat_kafka_delete_topics_response_topic *out = &response->topics.at[at];
     bool by_id = request->version >= 6 && body->topics.at[at].name.text == NULL;
     if (request->version >= 6) {
@@ -442,6 +448,7 @@ struct enlarge_one {
 static void enlarge_on_done(struct leat_changer *changer)
 {
     struct enlarge_one *one = changer->owner;
+    LEAT_ASSERT_OWNER(one->topics->pieces.request->core);
     if (changer->rc != LEAT_OK)
         LEAT_KAFKA_REFUSE(one->topics->pieces.request, one->out,
                           changer->rc == LEAT_E_INVALID ? LEAT_KAFKA_INVALID_PARTITIONS
@@ -485,6 +492,7 @@ enlarge_check(struct leat_core *core, const struct leat_stream *stream,
     }
     *settings = desc->settings;
     settings->streamlets = (uint32_t)in->count / logs;
+    LEAT_ASSERT_CMP(settings->streamlets, >, desc->settings.streamlets);
     leat_err rc = leat_stream_enlarge_allowed(core, desc, settings, error);
     return rc == LEAT_OK ? LEAT_KAFKA_NONE : partitions_error(rc);
 }

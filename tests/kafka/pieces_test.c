@@ -135,6 +135,7 @@ static struct desk *desk_new(void)
         assert_true(leat_sharer_join(&desk->core, peer));
         leat_kafka_arena_init(&work->request.arena, &desk->door.share, 1 << 20);
         work->request.conn = &work->kafka;
+        work->kafka.first = work->kafka.last = &work->request;
         work->request.core = &desk->core;
         work->pieces.request = &work->request;
         work->pieces.response = work;
