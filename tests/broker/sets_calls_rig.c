@@ -149,6 +149,7 @@ bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
         request->rc = LEAT_E_NO_MEMORY;
         request->answer_bytes = it.answer_bytes;
     }
+    if (it.fails) request->on_done(request);
     return !it.waits;
 }
 void leat_sets_cancel(struct leat_sets *sets, struct leat_sets_request *request)

@@ -25,6 +25,7 @@ struct sets_calls_rig {
     bool append_silent;                       /* why an append fails is not said */
     bool none;                                /* the stream of homes is not there */
     bool not_hosted, cold, waits, full, deaf; /* the last: nothing of theirs is cancelled */
+    bool fails;                               /* what waits is answered at once, inside */
     uint32_t home;
     struct leat_stream other; /* that members name */
     struct leat_stream_seek *sought;

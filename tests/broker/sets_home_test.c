@@ -262,6 +262,26 @@ static void client_goes_while_its_request_is_back(void **state)
     end();
 }
 
+/* Goal: its home's log fails as it comes; it is on its way back then, and nobody may touch it there. */
+static void client_goes_while_its_request_is_back_that_failed(void **state)
+{
+    (void)state;
+    begin();
+    it.waits = it.fails = true;
+    leaves("s", 1, "m", 1);
+    alone_deliver();
+    assert_said(HOME AT_HOME LEAVE BACK);
+    leat_sets_peer_closed(&calls.peer);
+    assert_said(HOME);
+    alone_deliver();
+    assert_said("");
+    alone_deliver(); /* it waits nowhere */
+    assert_said(BACK);
+    alone_deliver();
+    assert_said("refuse CANCELLED\n");
+    end();
+}
+
 static void client_goes_before_its_request_is_on_its_way(void **state)
 {
     (void)state;
@@ -290,6 +310,7 @@ int main(void)
         cmocka_unit_test(long_answer_finds_no_room),
         cmocka_unit_test(client_goes_while_its_request_waits),
         cmocka_unit_test(client_goes_while_its_request_is_back),
+        cmocka_unit_test(client_goes_while_its_request_is_back_that_failed),
         cmocka_unit_test(client_goes_before_its_request_is_on_its_way),
     };
     return cmocka_run_group_tests_name("broker sets_home", tests, NULL, NULL);
