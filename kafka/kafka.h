@@ -4,14 +4,7 @@
 #define LEAT_KAFKA_KAFKA_H
 
 #include "broker/node.h"
-
-struct leat_kafka_options {
-    const char *address;   /* "HOST:PORT" to listen on */
-    const char *advertise; /* what clients are told; NULL: what was bound */
-    bool optional;         /* should the address not be free: warn, and go on without */
-    uint32_t partitions;   /* of a topic that is made without saying how many; 0: 1 */
-    uint32_t copies;       /* the same */
-};
+#include "kafka/front/options.h"
 
 /** A door for leat_node_options. options: copied; its strings outlive the door. Thread: startup. */
 leat_err leat_kafka_open(const struct leat_kafka_options *options,

@@ -6,7 +6,7 @@
 #include "broker/net/core.h"
 #include "kafka/codec/errors.h"
 #include "kafka/codec/messages.h"
-#include "kafka/kafka.h"
+#include "kafka/front/options.h"
 
 enum {
     LEAT_KAFKA_IDLE_US = 600 * 1000 * 1000, /* as connections.max.idle.ms of Kafka */

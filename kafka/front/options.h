@@ -1,0 +1,16 @@
+/* What the front door is told at its start. */
+#ifndef LEAT_KAFKA_FRONT_OPTIONS_H
+#define LEAT_KAFKA_FRONT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct leat_kafka_options {
+    const char *address;   /* "HOST:PORT" to listen on */
+    const char *advertise; /* what clients are told; NULL: what was bound */
+    bool optional;         /* should the address not be free: warn, and go on without */
+    uint32_t partitions;   /* of a topic that is made without saying how many; 0: 1 */
+    uint32_t copies;       /* the same */
+};
+
+#endif
