@@ -21,8 +21,8 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
-#include "broker/ownership/below.h"
 #include "broker/net/core.h"
+#include "broker/ownership/below.h"
 #include "coordinator/membership/state.h"
 #include "link/link.h"
 #include "tests/sim/asks.h"
