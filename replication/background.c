@@ -281,31 +281,6 @@ void rep_audit_step(struct rep_peer *peer, uint64_t now_us)
     peer->audit_busy = options->net.call(options->net.ctx, peer->node.number, &peer->audit) == 0;
 }
 
-/* ---- copying closed segments ---- */
-void rep_recopy_forget(struct rep_set *set)
-{
-    struct leat_primary *primary = set->log->primary;
-    if (primary->read_set == set) primary->read_set = NULL;
-    if (primary->recopy != set) return;
-    primary->recopy = NULL;
-    primary->recopy_copy = primary->read_copy = NULL;
-}
-
-void rep_recopy_copy_gone(struct rep_copy *copy)
-{
-    struct leat_primary *primary = copy->peer->primary;
-    if (primary->recopy_copy != copy) return;
-    primary->recopy = NULL;
-    primary->recopy_copy = primary->read_copy = NULL;
-}
-
-void rep_own_damaged(struct rep_set *set)
-{
-    const struct leat_primary_options *options = &set->log->primary->options;
-    if (set->seg->buffer || set->seg->rotten || !options->events.on_damaged) return;
-    options->events.on_damaged(options->owner, set->log, set->seg);
-}
-
 static void piece_write(struct leat_primary *primary, uint32_t bytes)
 {
     struct rep_copy *copy = primary->recopy_copy;

@@ -8,15 +8,6 @@
 static void on_op_done(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
                        const struct leat_error *error);
 
-static struct rep_op *op_get(struct leat_primary *primary)
-{
-    if (!leat_list_empty(&primary->ops_free))
-        return LEAT_CONTAINER(leat_list_pop_front(&primary->ops_free), struct rep_op, link);
-    struct rep_op *op = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *op);
-    if (op) leat_list_init(&op->link);
-    return op;
-}
-
 static uint64_t patience(const struct leat_primary *primary, unsigned kind)
 {
     bool flushes = kind == LEAT_REP_PARK || kind == LEAT_REP_COMPLETE || kind == LEAT_REP_RESUME;
@@ -29,7 +20,7 @@ static bool ask(struct rep_copy *copy, enum leat_rep_kind kind, struct leat_exte
     struct rep_set *set = copy->set;
     struct rep_peer *peer = copy->peer;
     struct leat_primary *primary = peer->primary;
-    struct rep_op *op = op_get(primary);
+    struct rep_op *op = rep_op_get(primary);
     if (!op) {
         rep_arm(primary, REP_RETRY_US);
         return false;

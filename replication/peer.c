@@ -21,7 +21,7 @@ static void on_attached(void *user, struct leat_rmem_target *target)
     peer->audited_us = 0;
     peer->audit_from = 0;
     peer->audit_all = true; /* what lies there closed counts again */
-    rep_better_nodes_changed(peer->primary);
+    rep_place_nodes_changed(peer->primary);
     rep_peer_came(peer);
     const struct leat_primary_options *options = &peer->primary->options;
     LEAT_LIST_EACH(&peer->primary->waits, it)
@@ -148,29 +148,6 @@ void rep_peer_lost(struct rep_peer *peer)
         if (copy->set) rep_copy_lost(copy);
     }
     if (peer->up) retry_later(peer);
-}
-
-void rep_peer_ops(struct rep_peer *peer)
-{
-    const struct leat_rep_net *net = &peer->primary->options.net;
-    while (peer->attached && peer->ops < LEAT_REP_CALLS_MAX &&
-           !leat_list_empty(&peer->ops_waiting)) {
-        struct rep_op *op = LEAT_CONTAINER(peer->ops_waiting.next, struct rep_op, link);
-        if (!op->copy) {
-            leat_list_remove(&op->link);
-            leat_list_push_back(&peer->primary->ops_free, &op->link);
-            continue;
-        }
-        if (net->call(net->ctx, peer->node.number, &op->call)) {
-            rep_arm(peer->primary, REP_TICK_US); /* no room, or the end of the link is on its way */
-            return;
-        }
-        leat_list_remove(&op->link);
-        if (peer->ops++ == 0) {
-            peer->ops_us = rep_now(peer->primary);
-            rep_arm(peer->primary, REP_TICK_US);
-        }
-    }
 }
 
 /* ---- batches ---- */

@@ -1,5 +1,5 @@
 /* Placement (dissertation §4.3; §6.6 of it for why five): of the nodes that break the fewest
- * preferences five are drawn, and the least loaded of them wins. */
+ * preferences five are drawn, and the least loaded of them wins. And which copies lie badly: better.c. */
 #include <string.h>
 
 #include "replication/primary.h"
@@ -79,5 +79,81 @@ void rep_place_judge(struct rep_set *set)
     set->misplaced = false;
     for (unsigned i = 0; i < set->copy_count; i++)
         if (penalty(set, set->copies[i]->peer)) set->misplaced = true;
-    rep_better_note(set);
+    rep_place_note(set);
+}
+
+/* ---- copies that lie together ---- */
+static unsigned shared_with_all(const struct rep_set *set, const struct rep_peer *peer,
+                                const struct rep_copy *without)
+{
+    unsigned sum = rep_place_shared(&peer->node, &set->log->primary->options.self);
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (set->copies[i] != without && set->copies[i]->peer != peer)
+            sum += rep_place_shared(&peer->node, &set->copies[i]->peer->node);
+    return sum;
+}
+
+/* In place of any of its copies; NULL: none would be better. */
+struct rep_peer *rep_place_better(const struct rep_set *set)
+{
+    const struct leat_primary *primary = set->log->primary;
+    struct rep_peer *best = NULL;
+    unsigned most = 0;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        unsigned now = shared_with_all(set, copy->peer, copy);
+        for (unsigned k = 0; now > most && k < LEAT_REP_NODES_MAX; k++) {
+            struct rep_peer *peer = primary->peers[k];
+            if (!rep_place_is_candidate(set, peer)) continue;
+            unsigned then = shared_with_all(set, peer, copy);
+            if (then >= now || now - then <= most) continue;
+            most = now - then;
+            best = peer;
+        }
+    }
+    return best;
+}
+
+struct rep_copy *rep_place_worst(const struct rep_set *set)
+{
+    struct rep_copy *worst = NULL;
+    unsigned most = 0;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        unsigned one = shared_with_all(set, set->copies[i]->peer, set->copies[i]);
+        if (worst && one <= most) continue;
+        worst = set->copies[i];
+        most = one;
+    }
+    return worst;
+}
+
+/* What was judged stays judged until something changes among the nodes: most clusters that have such
+ * segments have no better place for them. */
+void rep_place_nodes_changed(struct leat_primary *primary)
+{
+    primary->places++;
+    primary->crowded_left = primary->crowded_count;
+}
+
+void rep_place_forget(struct rep_set *set)
+{
+    if (leat_list_empty(&set->crowded)) return;
+    leat_list_remove(&set->crowded);
+    set->log->primary->crowded_count--;
+}
+
+void rep_place_note(struct rep_set *set)
+{
+    struct leat_primary *primary = set->log->primary;
+    if (!set->closed || set->dropping || !set->misplaced) {
+        rep_place_forget(set);
+        return;
+    }
+    if (leat_list_empty(&set->crowded)) {
+        leat_list_push_front(&primary->crowded, &set->crowded);
+        primary->crowded_count++;
+    }
+    if (set->places == primary->places || !rep_place_better(set)) return;
+    primary->crowded_left = primary->crowded_count;
+    rep_arm(primary, REP_TICK_US);
 }

@@ -6,10 +6,8 @@
 #include "base/diary.h"
 #include "replication/primary.h"
 
-/* ---- dirty logs ----
- * Whatever happens marks a log; a mail to oneself brings the comparison, after all that came in the
- * same turn. So nothing is ever answered inside the request that asked, and what several logs need
- * of one backup goes in one message. */
+/* ---- steps ---- */
+/* The mail that marked logs have brought: table.c. */
 static void kick_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_primary *primary = LEAT_CONTAINER(mail, struct leat_primary, kick);
@@ -27,37 +25,6 @@ static void kick_deliver(void *actor, struct leat_mail *mail)
         if (primary->peers[i] && primary->peers[i]->attached) rep_peer_batches(primary->peers[i]);
 }
 
-static void kick(struct leat_primary *primary)
-{
-    if (primary->kicked) return;
-    const struct leat_post *post = primary->options.env->post;
-    primary->kicked = true;
-    primary->kick = (struct leat_mail){.deliver = kick_deliver};
-    post->send(post->ctx, post->self, &primary->kick);
-}
-
-void rep_mark_dirty(struct leat_primary_log *log)
-{
-    if (!leat_list_empty(&log->dirty_link)) return;
-    leat_list_push_back(&log->primary->dirty, &log->dirty_link);
-    kick(log->primary);
-}
-
-void rep_wait(struct leat_primary_log *log)
-{
-    if (leat_list_empty(&log->waits_link))
-        leat_list_push_back(&log->primary->waits, &log->waits_link);
-    rep_arm(log->primary, REP_TICK_US);
-}
-
-void rep_arm(struct leat_primary *primary, uint64_t delay_us)
-{
-    uint64_t at_us = rep_now(primary) + delay_us;
-    if (leat_timer_armed(&primary->timer) && primary->timer.at_us <= at_us) return;
-    leat_timer_start(primary->options.timers, &primary->timer, delay_us);
-}
-
-/* ---- steps ---- */
 static bool store_works(const struct leat_list *head)
 {
     for (const struct leat_list *it = head->next; it != head; it = it->next) {
@@ -98,37 +65,6 @@ void rep_log_step(struct leat_primary_log *log)
     rep_version_step(log);
     rep_versions_send(log->primary);
     if (log->lacking || reserving || rep_is_held(log)) rep_wait(log);
-}
-
-/* ---- logs ---- */
-static uint32_t bucket_of(struct leat_log_ref ref)
-{
-    uint64_t hash = ((uint64_t)ref.stream << 32) ^ ((uint64_t)ref.streamlet << 12) ^ ref.log;
-    hash *= UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(hash >> 40) % REP_LOG_BUCKETS;
-}
-
-struct leat_primary_log *rep_log_find(const struct leat_primary *primary, struct leat_log_ref ref)
-{
-    struct leat_primary_log *log = primary->buckets[bucket_of(ref)];
-    while (log && !leat_log_ref_equal(log->options.ref, ref))
-        log = log->hash_next;
-    return log;
-}
-
-static struct rep_set *find_in(const struct leat_list *head, uint64_t segment)
-{
-    for (struct leat_list *it = head->prev; it != head; it = it->prev) {
-        struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, link);
-        if (set->id.v == segment) return set;
-    }
-    return NULL;
-}
-
-struct rep_set *rep_set_find(const struct leat_primary_log *log, uint64_t segment)
-{
-    struct rep_set *set = find_in(&log->active, segment);
-    return set ? set : find_in(&log->settled, segment);
 }
 
 static leat_err take_segment(struct leat_primary_log *log, struct leat_segment *seg)
@@ -205,7 +141,7 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
     leat_list_init(&log->version_link);
     leat_list_init(&log->waits_link);
     leat_list_push_back(&primary->logs, &log->link);
-    struct leat_primary_log **bucket = &primary->buckets[bucket_of(options->ref)];
+    struct leat_primary_log **bucket = rep_log_bucket(primary, options->ref);
     log->hash_next = *bucket;
     *bucket = log;
     primary->log_count++;
@@ -279,7 +215,7 @@ void leat_primary_log_destroy(struct leat_primary_log **rep)
     forget_sets(log, &log->settled);
     for (size_t i = 0; i < primary->version_count; i++)
         if (primary->version_logs[i] == log) primary->version_logs[i] = NULL;
-    struct leat_primary_log **at = &primary->buckets[bucket_of(log->options.ref)];
+    struct leat_primary_log **at = rep_log_bucket(primary, log->options.ref);
     while (*at != log)
         at = &(*at)->hash_next;
     *at = log->hash_next;
@@ -324,7 +260,7 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
         return;
     }
     bool other = (*at)->node.incarnation != node->incarnation;
-    if (rep_place_differs(&(*at)->node, node)) rep_better_nodes_changed(primary);
+    if (rep_place_differs(&(*at)->node, node)) rep_place_nodes_changed(primary);
     (*at)->node = *node;
     name_default(&(*at)->node);
     if (other) rep_peer_lost(*at);
@@ -332,11 +268,6 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
     if (other) (*at)->left_us = 0; /* and was not there all the time */
     if (other) (*at)->refused = LEAT_OK;
     if (other && (*at)->up) rep_arm(primary, 0);
-}
-
-unsigned rep_nodes_up(const struct leat_primary *primary)
-{
-    return 1 + primary->attached_count;
 }
 
 void leat_primary_peer_up(struct leat_primary *primary, unsigned node)
@@ -379,7 +310,8 @@ static void on_timer(struct leat_timer *timer)
 {
     struct leat_primary *primary = timer->owner;
     uint64_t now_us = rep_now(primary);
-    rep_silence_shed(primary, now_us);
+    struct rep_peer *left = rep_silence_shed(primary, now_us);
+    if (left) rep_peer_lost(left);
     bool owed = rep_silence_look(primary, now_us);
     uint64_t next_us = primary->options.audit_us;
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
@@ -461,6 +393,7 @@ leat_err leat_primary_create(const struct leat_primary_options *options,
     leat_list_init(&primary->deficit);
     leat_list_init(&primary->crowded);
     primary->places = 1;
+    primary->on_kick = kick_deliver;
     primary->timer = (struct leat_timer){.on_expired = on_timer, .owner = primary};
     leat_err rc = parts_create(primary);
     if (rc) {

@@ -217,6 +217,7 @@ struct leat_primary {
     uint32_t log_count;
     struct leat_primary_log **buckets;
     struct leat_mail kick;
+    void (*on_kick)(void *actor, struct leat_mail *mail);
     bool kicked;
     struct leat_timer timer;
     struct leat_list ops_free, writes_free, writes_all;
@@ -278,17 +279,27 @@ static inline bool rep_is_held(const struct leat_primary_log *log)
     return (log->opened || log->opening) && log->need > log->known;
 }
 
-/* primary.c */
+/* table.c */
 void rep_mark_dirty(struct leat_primary_log *log);
 /** Looked at again a little later. */
 void rep_wait(struct leat_primary_log *log);
 void rep_arm(struct leat_primary *primary, uint64_t delay_us);
+/** Where the table has that log, or would have it. */
+struct leat_primary_log **rep_log_bucket(const struct leat_primary *primary,
+                                         struct leat_log_ref ref);
 struct leat_primary_log *rep_log_find(const struct leat_primary *primary, struct leat_log_ref ref);
 struct rep_set *rep_set_find(const struct leat_primary_log *log, uint64_t segment);
-/** What a log is compared for: its sets, then its version. */
-void rep_log_step(struct leat_primary_log *log);
 /** Nodes that can hold a copy now, this one included. */
 unsigned rep_nodes_up(const struct leat_primary *primary);
+/** The closed segment that is copied, if it is that one, is copied no more. */
+void rep_recopy_forget(struct rep_set *set);
+void rep_recopy_copy_gone(struct rep_copy *copy);
+/** What this node's file has of a closed segment is not what it should be. */
+void rep_own_damaged(struct rep_set *set);
+
+/* primary.c */
+/** What a log is compared for: its sets, then its version. */
+void rep_log_step(struct leat_primary_log *log);
 
 /* version.c */
 /** Ask that the coordinator learns the log's version, if all its copies carry it. */
@@ -307,6 +318,10 @@ void rep_set_commit_try(struct rep_set *set);
 /** Copies that would count in a recovery, the local one among them. */
 unsigned rep_set_whole_count(const struct rep_set *set);
 void rep_local_ask(struct rep_set *set, enum leat_keep_kind kind);
+/** Closed, and nothing is under way with any copy of it. */
+bool rep_set_is_still(const struct rep_set *set);
+/** It has one copy more than wanted, and all are whole: the one that lies worst goes. */
+void rep_set_surplus(struct rep_set *set);
 
 /* copy.c */
 struct rep_copy *rep_copy_new(struct rep_set *set, struct rep_peer *peer);
@@ -334,6 +349,10 @@ void rep_peer_lost(struct rep_peer *peer);
 void rep_peer_fini(struct rep_peer *peer);
 leat_err rep_peer_init(struct rep_peer *peer, struct leat_primary *primary) LEAT_NODISCARD;
 void rep_peer_batches(struct rep_peer *peer);
+
+/* ops.c */
+struct rep_op *rep_op_get(struct leat_primary *primary);
+/** Send those that wait, as far as there is room. */
 void rep_peer_ops(struct rep_peer *peer);
 
 /* silence.c */
@@ -345,8 +364,9 @@ void rep_peer_wrote(struct rep_peer *peer);
 void rep_peer_came(struct rep_peer *peer);
 /** Asks those that owe an answer whether they are there. true: look again at the next tick. */
 bool rep_silence_look(struct leat_primary *primary, uint64_t now_us);
-/** Leaves one that is silent while others answer, or that has not taken a write for too long. */
-void rep_silence_shed(struct leat_primary *primary, uint64_t now_us);
+/** One that is silent while others answer, or that has not taken a write for too long: its link is cut, and the caller
+ * takes its session for lost. NULL: there is none. */
+struct rep_peer *rep_silence_shed(struct leat_primary *primary, uint64_t now_us);
 
 /* place.c */
 /** A node for one more copy, or NULL. */
@@ -359,17 +379,19 @@ unsigned rep_place_shared(const struct leat_rep_node *a, const struct leat_rep_n
 /** Would placement see them differently? */
 bool rep_place_differs(const struct leat_rep_node *a, const struct leat_rep_node *b);
 bool rep_place_is_candidate(const struct rep_set *set, const struct rep_peer *peer);
+/** A node that would break fewer preferences in place of one of the copies; NULL: there is none. */
+struct rep_peer *rep_place_better(const struct rep_set *set);
+/** The copy that breaks most of them. */
+struct rep_copy *rep_place_worst(const struct rep_set *set);
+/** A node can be used, or is another one than before. */
+void rep_place_nodes_changed(struct leat_primary *primary);
+/** Its copies or its state have changed. */
+void rep_place_note(struct rep_set *set);
+void rep_place_forget(struct rep_set *set);
 
 /* better.c */
-/** A node can be used, or is another one than before. */
-void rep_better_nodes_changed(struct leat_primary *primary);
 /** Should this head be rolled, as its successor's copies could lie better? Then it is taken for done. */
 bool rep_better_roll(struct leat_primary_log *log, const struct leat_segment *seg);
-/** Its copies or its state have changed. */
-void rep_better_note(struct rep_set *set);
-void rep_better_forget(struct rep_set *set);
-/** It has one copy more than wanted, and all are whole: the one that lies worst goes. */
-void rep_better_surplus(struct rep_set *set);
 /** A copy of a closed segment begun at a better place, or NULL. */
 struct rep_copy *rep_better_begin(struct leat_primary *primary, uint64_t now_us);
 /** Until rep_better_begin() may have something to do; UINT64_MAX: until something changes. */
@@ -380,11 +402,7 @@ void rep_audit_step(struct rep_peer *peer, uint64_t now_us);
 /** The backup is asked for all of them again, also those that have an owner's word. */
 void rep_audit_all(struct rep_peer *peer);
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us);
-void rep_recopy_forget(struct rep_set *set);
-void rep_recopy_copy_gone(struct rep_copy *copy);
 /** Does a head that nobody appends to lack a copy that can be made now? A parked one whose turn it is: once. */
 bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segment *head);
-/** What this node's file has of a closed segment is not what it should be. */
-void rep_own_damaged(struct rep_set *set);
 
 #endif

@@ -458,38 +458,6 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
     backup->options.net.answer(backup->options.net.ctx, ticket, out, writer.used + body.used);
 }
 
-static void on_confirmed(struct leat_keep *keep)
-{
-    struct backup_request *request = keep->owner;
-    struct replica *rep = request->rep;
-    backup_request_put(request);
-    backup_idle(rep);
-}
-
-/* SUBTLE: an owner counts on it, so it is no longer what an attempt of recovery left, and its row says so.
- *  1. An attempt finds X's mark of segment 0, 74 records, and has B make a copy. It is never committed: X dies again.
- *  2. The next one finds C's mark only, 32 records: all that was acked. Others get the offsets from 32 on.
- *  3. All lose their power, but for what B has on its disk; the loss is accepted. B's 74 were what is left.
- * What a start has passed over behind it is the owner's to say as well, and that an operator has seen it: whoever owns
- * the log next goes by this row. */
-void backup_confirm(struct replica *rep, uint32_t passed)
-{
-    struct leat_segment *seg = rep->seg;
-    uint32_t bytes = passed ? backup_passed_bounded(seg, passed - 1) : seg->passed_bytes;
-    bool other = seg->state == LEAT_SEGMENT_CLOSED && bytes != seg->passed_bytes;
-    rep->settled = true;
-    if (!seg->tentative && !other) return;
-    bool able = !rep->busy && !rep->evicting && !rep->drop_wanted;
-    struct backup_request *request = able ? backup_request_get(rep->backup) : NULL;
-    rep->settled = request != NULL; /* else the next audit asks again */
-    if (!request) return;
-    if (other) seg->passed_bytes = bytes;
-    request->rep = rep;
-    request->keep = (struct leat_keep){
-        .version = rep->seg->version, .role = LEAT_SEGMENT_REPLICA, .writer = rep->seg->writer};
-    backup_store(request, LEAT_KEEP_STAMP, on_confirmed);
-}
-
 /* SUBTLE: the word of an owner of the past counts for nothing once a later one counts on the replica.
  *  1. X has a closed segment, and copies of it on B and C; two are wanted. Its log goes to Y, which has
  *     the segment as well, and counts B's copy: there are two. So C is told to drop it.

@@ -22,7 +22,7 @@ static void set_free(struct rep_set *set)
 {
     LEAT_ASSERT(set->copy_count == 0 && set->writes == 0 && !set->local_busy && !set->stamp_busy);
     rep_recopy_forget(set);
-    rep_better_forget(set);
+    rep_place_forget(set);
     leat_list_remove(&set->deficit);
     leat_list_remove(&set->link);
     leat_mem_free(set);
@@ -369,8 +369,8 @@ void rep_set_settle(struct rep_set *set)
         leat_list_push_back(&log->primary->deficit, &set->deficit);
         rep_arm(log->primary, REP_TICK_US);
     }
-    rep_better_surplus(set);
-    rep_better_note(set);
+    rep_set_surplus(set);
+    rep_place_note(set);
 }
 
 void rep_set_step(struct rep_set *set)
@@ -399,4 +399,24 @@ void rep_set_step(struct rep_set *set)
     else if (set->resume)
         resume_step(set);
     if (is_quiet(set)) rep_set_settle(set);
+}
+
+bool rep_set_is_still(const struct rep_set *set)
+{
+    if (!set->closed || set->dropping || set->close || set->evict || set->seg->rotten) return false;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        if (copy->state != REP_COPY_CLOSED || copy->incomplete || copy->found || copy->writes ||
+            rep_copy_is_busy(copy))
+            return false;
+    }
+    return true;
+}
+
+/* SUBTLE: the copy that lies badly goes only when each of the others is whole, closed, and its backup
+ * knows that it is counted on (README.md, "Who may drop"). */
+void rep_set_surplus(struct rep_set *set)
+{
+    if (set->copy_count > rep_wanted(set->log) && rep_set_is_still(set))
+        rep_copy_drop(rep_place_worst(set));
 }

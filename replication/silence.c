@@ -171,7 +171,7 @@ static bool is_slow(const struct rep_peer *peer, uint64_t now_us)
 }
 
 /* One at a time: a slow core must not shed all its backups because everything looks late to it. */
-void rep_silence_shed(struct leat_primary *primary, uint64_t now_us)
+struct rep_peer *rep_silence_shed(struct leat_primary *primary, uint64_t now_us)
 {
     struct rep_peer *worst = NULL;
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
@@ -179,7 +179,7 @@ void rep_silence_shed(struct leat_primary *primary, uint64_t now_us)
         if (!peer || (!is_silent(peer, now_us) && !is_slow(peer, now_us))) continue;
         if (!worst || owed_since(peer) < owed_since(worst)) worst = peer;
     }
-    if (!worst) return;
+    if (!worst) return NULL;
     worst->left_us = now_us;
     worst->left_after_us = silent_us(worst, now_us);
     if (is_silent(worst, now_us))
@@ -191,5 +191,5 @@ void rep_silence_shed(struct leat_primary *primary, uint64_t now_us)
                         worst->node.name,
                         (unsigned long long)((now_us - owed_since(worst)) / 1000));
     primary->options.net.cut(primary->options.net.ctx, worst->node.number);
-    rep_peer_lost(worst);
+    return worst;
 }

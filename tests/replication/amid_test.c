@@ -393,7 +393,8 @@ static void audit_waits_for_what_is_settled(void **state)
 
 static void silent(void)
 {
-    rep_silence_shed(rig->primary, rig->now_us);
+    struct rep_peer *left = rep_silence_shed(rig->primary, rig->now_us);
+    if (left) rep_peer_lost(left);
     trace("-> %s\n", rig_peer(rig, 1)->attached ? "stays" : "is left");
 }
 

@@ -100,7 +100,7 @@ static void crowded_closed(void)
     set->seg->state = LEAT_SEGMENT_CLOSED;
     set->seg->extent = (struct leat_extent){128, 128};
     both(REP_COPY_CLOSED);
-    rep_better_note(set);
+    rep_place_note(set);
     rig->primary->crowded_left = 1;
     rig->primary->crowded_again_us = 0;
 }
@@ -203,7 +203,7 @@ static void note(void)
     struct leat_primary *primary = rig->primary;
     primary->crowded_left = 0;
     calm();
-    rep_better_note(set);
+    rep_place_note(set);
     trace("-> %u crowded, left %u%s", primary->crowded_count, primary->crowded_left,
           leat_list_empty(&set->crowded) ? "" : ", it");
     armed_trace();
@@ -220,7 +220,7 @@ static void segment_that_lies_badly_is_noted_once(void **state)
     CASE(crowded_closed, note, rig_peer(rig, 3)->attached = false);
     CASE(crowded, note, set->closed = true);
     CASE(crowded, note, set->misplaced = false);
-    CASE(crowded_closed, note, rep_better_forget(set), rep_better_forget(set));
+    CASE(crowded_closed, note, rep_place_forget(set), rep_place_forget(set));
     TRACE_IS("(void)0: -> 1 crowded, left 1, it, again in 20000 us\n"
              "set->places = 5: -> 1 crowded, left 0, it\n"
              "set->closed = false: -> 0 crowded, left 0\n"
@@ -229,7 +229,7 @@ static void segment_that_lies_badly_is_noted_once(void **state)
              "rig_peer(rig, 3)->attached = false: -> 1 crowded, left 0, it\n"
              "set->closed = true: -> 1 crowded, left 1, it, again in 20000 us\n"
              "set->misplaced = false: -> 0 crowded, left 0\n"
-             "rep_better_forget(set), rep_better_forget(set): -> 1 crowded, left 1, it, again in "
+             "rep_place_forget(set), rep_place_forget(set): -> 1 crowded, left 1, it, again in "
              "20000 us\n");
 }
 

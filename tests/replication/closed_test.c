@@ -14,7 +14,7 @@ static void closed_one(void)
 
 static void surplus(void)
 {
-    rep_better_surplus(set);
+    rep_set_surplus(set);
     trace(".\n");
 }
 

@@ -121,13 +121,13 @@ static void segment_that_goes_is_none_that_lies_badly(void **state)
     rig->quiet = true;
     rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
     set->misplaced = true;
-    rep_better_note(set);
+    rep_place_note(set);
     assert_int_equal(rig->primary->crowded_count, 1);
     rep_copy_remove(set->copies[0]);
     rep_copy_remove(set->copies[0]);
     rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
     set->misplaced = true;
-    rep_better_note(set);
+    rep_place_note(set);
     assert_int_equal(rig->primary->crowded_count, 1);
     rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_DROP, .seg = &rig->segs[0]});
     rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
@@ -460,7 +460,8 @@ static void segment_without_memory_is_copied_later(void **state)
 static void silent(void)
 {
     calm();
-    rep_silence_shed(rig->primary, rig->now_us);
+    struct rep_peer *left = rep_silence_shed(rig->primary, rig->now_us);
+    if (left) rep_peer_lost(left);
     trace(".\n");
 }
 

@@ -436,7 +436,7 @@ static void heads_are_rolled_a_few_times(void **state)
             rolls++;
         }
         assert_int_equal(rolls, REP_ROLLS_MAX);
-        rep_better_nodes_changed(rig->primary);
+        rep_place_nodes_changed(rig->primary);
     }
     rig->now_us += 10 * 1000 * 1000;
     for (unsigned second = 0; second < 2; second++) {
@@ -496,7 +496,7 @@ static void surplus_waits_until_a_segment_is_still(void **state)
             copy->writes = i == 8;
             copy->batched = i == 9;
             if (i == 10 && k == 0) continue;
-            rep_better_surplus(set);
+            rep_set_surplus(set);
             copy->state = REP_COPY_CLOSED;
             copy->incomplete = copy->found = copy->batched = false;
             copy->writes = 0;
