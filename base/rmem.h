@@ -12,7 +12,7 @@
  *     private copy, scan, retire                    on_failed -> detach
  *
  * Transports (enum leat_rmem_kind): `shm` and `verbs` are the operating system's (os/), `tcp` and
- * `rpc` stand on link/ (replication/transport.h), which also offers them all behind one writer
+ * `rpc` stand on link/ (replication/transport/transport.h), which also offers them all behind one writer
  * port. The simulator has its own.
  *
  * As everywhere: a completion never runs inside the call that started it, and all of a port's calls

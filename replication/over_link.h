@@ -6,7 +6,8 @@
 #ifndef LEAT_REPLICATION_OVER_LINK_H
 #define LEAT_REPLICATION_OVER_LINK_H
 
-#include "replication/replication.h"
+#include "replication/backup/backup.h"
+#include "replication/primary/primary.h"
 
 struct leat_rep_link; /* opaque */
 

@@ -15,7 +15,7 @@
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
 #include "broker/net/core.h"
-#include "replication/replication.h"
+#include "replication/primary/primary.h"
 
 /* ---- STREAM_DESCRIBE [name] ---- */
 

@@ -10,7 +10,7 @@
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
-#include "replication/replication.h"
+#include "replication/primary/primary.h"
 
 /* One round of questions about a stream: to this node's own cores, and to the other owners. */
 struct places {

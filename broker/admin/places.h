@@ -4,7 +4,7 @@
 #define LEAT_BROKER_ADMIN_PLACES_H
 
 #include "broker/net/core.h"
-#include "replication/replication.h"
+#include "replication/primary/primary.h"
 
 enum {
     LEAT_PLACES_FRESH_US = 5 * 1000 * 1000, /* what is older is asked for anew, when it is wanted */

@@ -1,12 +1,13 @@
 /* Replication, seen from the broker: every core's primary, and the node's backup on core 0.
- * Private to broker/. See replication/replication.h. */
+ * Private to broker/. See replication/control/control.h. */
 #ifndef LEAT_BROKER_DATA_REPLICATE_H
 #define LEAT_BROKER_DATA_REPLICATE_H
 
 #include "coordinator/coordinator.h"
+#include "replication/backup/backup.h"
 #include "replication/over_link.h"
-#include "replication/replication.h"
-#include "replication/transport.h"
+#include "replication/primary/primary.h"
+#include "replication/transport/transport.h"
 
 struct leat_core;
 struct leat_hosted;

@@ -15,7 +15,7 @@
 #include "broker/data/begun.h"
 #include "coordinator/coordinator.h"
 #include "multilog/log.h"
-#include "replication/replication.h"
+#include "replication/backup/backup.h"
 
 struct leat_core;
 struct leat_hosted;

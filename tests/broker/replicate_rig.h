@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "replication/over_link.h"
-#include "replication/transport.h"
+#include "replication/transport/transport.h"
 #include "tests/broker/alone.h"
 
 struct replicate_rig {

@@ -3,8 +3,9 @@
 
 #include "coordinator/membership/messages.h"
 #include "link/link.h"
-#include "replication/messages.h"
-#include "replication/transport_data.h"
+#include "replication/control/messages.h"
+#include "replication/transport/data.h"
+#include "store/store.h"
 #include "wire/message_cluster.h"
 
 static uint8_t body[4096];

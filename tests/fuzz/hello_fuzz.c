@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "link/internal.h"
-#include "replication/transport_data.h"
+#include "replication/transport/data.h"
 
 enum { OPENS = 1, HAS_KEY = 2, SPOILT = 1 };
 enum {

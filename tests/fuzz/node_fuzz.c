@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "coordinator/membership/messages.h"
 #include "coordinator/recovery/recovery.h"
-#include "replication/messages.h"
+#include "replication/control/messages.h"
 #include "wire/message_cluster.h"
 
 enum { OUT_BYTES = 256 * 1024, RAFT_CONTROL_BYTES_MAX = 160 };

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "replication/messages.h"
+#include "replication/control/messages.h"
 #include "tests/trace.h"
 #include "wire/message.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "replication/primary.h"
+#include "replication/primary/state.h"
 #include "tests/trace.h"
 
 enum {

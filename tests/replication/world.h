@@ -10,8 +10,8 @@
 
 #include "base/random.h"
 #include "multilog/log.h"
-#include "replication/backup.h"
-#include "replication/primary.h"
+#include "replication/backup/state.h"
+#include "replication/primary/state.h"
 #include "tests/store/fake_world.h"
 
 enum {

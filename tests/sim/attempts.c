@@ -16,7 +16,7 @@
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
-#include "replication/backup.h"
+#include "replication/backup/state.h"
 #include "tests/sim/scenario.h"
 
 enum { TASKS_MAX = 256, ROWS_MAX = LEAT_TAIL_ROWS_MAX };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "broker/net/core.h"
-#include "replication/backup.h"
+#include "replication/backup/state.h"
 #include "store/private.h"
 #include "tests/sim/scenario.h"
 

@@ -12,7 +12,7 @@
 #include "broker/ownership/move.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
-#include "replication/primary.h"
+#include "replication/primary/state.h"
 #include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"
 

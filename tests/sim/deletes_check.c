@@ -9,7 +9,7 @@
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
-#include "replication/backup.h"
+#include "replication/backup/state.h"
 #include "store/private.h"
 
 enum { LOOK_EVERY_US = 3000 };

@@ -9,7 +9,7 @@
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
-#include "replication/backup.h"
+#include "replication/backup/state.h"
 #include "tests/sim/scenario.h"
 
 enum { ENDS_MAX = 8192, BUCKETS = 256, ROWS_MAX = 256, LOOK_US = 40 * 1000 };

@@ -15,7 +15,7 @@
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 #include "multilog/internal.h"
-#include "replication/replication.h"
+#include "replication/backup/backup.h"
 #include "tests/sim/scenario.h"
 
 enum { COPIES_MAX = 512, ACKED_EVERY_US = 250 * 1000 };

@@ -1,7 +1,7 @@
 /* A cluster: machines that form it in any order, and end together. */
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "replication/primary.h"
+#include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
 
 enum { GRACE_US_MIN = 30 * 1000, GRACE_US_MAX = 1500 * 1000 };

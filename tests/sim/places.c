@@ -9,8 +9,8 @@
 
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "replication/backup.h"
-#include "replication/primary.h"
+#include "replication/backup/state.h"
+#include "replication/primary/state.h"
 #include "store/private.h"
 #include "tests/sim/scenario.h"
 

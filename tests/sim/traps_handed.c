@@ -6,7 +6,7 @@
  * replica that is gone. Or whoever wrote it is killed, and fenced while it is on its way. */
 #include "broker/data/replicate.h"
 #include "broker/ownership/takeover.h"
-#include "replication/backup.h"
+#include "replication/backup/state.h"
 #include "tests/sim/scenario.h"
 
 enum {

@@ -10,8 +10,8 @@
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
-#include "replication/backup.h"
-#include "replication/primary.h"
+#include "replication/backup/state.h"
+#include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
 
 enum {

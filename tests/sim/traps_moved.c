@@ -7,8 +7,8 @@
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
-#include "replication/backup.h"
-#include "replication/primary.h"
+#include "replication/backup/state.h"
+#include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
 
 enum {

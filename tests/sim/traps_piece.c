@@ -7,7 +7,7 @@
 
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "replication/primary.h"
+#include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
 
 enum {

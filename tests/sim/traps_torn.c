@@ -7,7 +7,7 @@
 
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "replication/backup.h"
+#include "replication/backup/state.h"
 #include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"
 

@@ -11,7 +11,7 @@
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "multilog/internal.h"
-#include "replication/primary.h"
+#include "replication/primary/state.h"
 #include "sets/internal.h"
 #include "tests/sim/asks.h"
 

@@ -14,8 +14,8 @@
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 #include "multilog/internal.h"
-#include "replication/backup.h"
-#include "replication/primary.h"
+#include "replication/backup/state.h"
+#include "replication/primary/state.h"
 #include "tests/sim/hosted.h"
 #include "tests/sim/scenario.h"
 

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "replication/transport.h"
-#include "replication/transport_data.h"
+#include "replication/transport/data.h"
+#include "replication/transport/transport.h"
 #include "tests/trace.h"
 
 enum { NODE = 5, CALLS_MAX = 256 };

@@ -1,6 +1,6 @@
 /* The transport suite over tcp, rpc, and the choice of a transport. */
-#include "replication/transport.h"
-#include "replication/transport_data.h"
+#include "replication/transport/data.h"
+#include "replication/transport/transport.h"
 #include "tests/transport/os_rig.h"
 
 #include <stdio.h>

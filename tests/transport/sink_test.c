@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "replication/transport.h"
-#include "replication/transport_data.h"
+#include "replication/transport/data.h"
+#include "replication/transport/transport.h"
 #include "tests/trace.h"
 
 struct leat_link {

@@ -1,0 +1,290 @@
+/* A replica becomes the node's own: the node owns its log now. And the way back.
+ *
+ * Step by step, each as durable as the stream's acks before the next, so that a crash in between
+ * leaves a replica that is only further on its way: open -> closed by its row at the decided length
+ * -> own. Where its writer might still write into its memory it is parked in between. */
+#include <string.h>
+
+#include "base/bug.h"
+#include "replication/backup/state.h"
+
+static void adopt_step(struct backup_request *request);
+
+static void seal_finish(struct backup_request *request, leat_err rc)
+{
+    struct replica *rep = request->rep;
+    struct leat_backup *backup = rep->backup;
+    if (rc)
+        backup_refuse(backup, &request->ticket, rc, NULL);
+    else
+        backup_answer(backup, &request->ticket, rep);
+    if (!rc) backup_confirm(rep, 0);
+    if (!rc && request->body.owner.v > rep->word.v) rep->word = request->body.owner;
+    backup_request_put(request);
+    backup_idle(rep);
+}
+
+static void finish(struct backup_request *request, leat_err rc)
+{
+    struct replica *rep = request->rep;
+    struct leat_segment *seg = rep->seg;
+    if (request->kind == LEAT_REP_SEAL) {
+        seal_finish(request, rc);
+        return;
+    }
+    void (*on_done)(void *arg, leat_err code, struct leat_segment *own) = request->on_adopted;
+    void *arg = request->adopted_arg;
+    backup_request_put(request);
+    if (rc) {
+        /* It may have got so far as to be called the node's own, in a row that could not be written. */
+        seg->role = LEAT_SEGMENT_REPLICA;
+        seg->log_pointer = rep;
+        seg->owner_actor = rep->backup->options.env->post->self;
+        rep->adopting = false;
+        backup_idle(rep);
+        on_done(arg, rc, NULL);
+        return;
+    }
+    rep->busy--;
+    rep->seg = NULL;
+    /* A fence began meanwhile and waits for it. It is closed: nobody writes there, nothing is to be moved. */
+    if (LEAT_BUG(FENCE_WAITS)) rep->move_wanted = false;
+    if (rep->move_wanted) backup_move_over(rep);
+    backup_replica_free(rep);
+    on_done(arg, LEAT_OK, seg);
+}
+
+static void on_step_done(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    if (keep->kind == LEAT_KEEP_CLOSE) backup_closed(request);
+    bool sealed = request->kind == LEAT_REP_SEAL && keep->kind == LEAT_KEEP_CLOSE;
+    if (keep->rc || keep->kind == LEAT_KEEP_STAMP || sealed) {
+        finish(request, keep->rc);
+        return;
+    }
+    request->rep->busy--;
+    adopt_step(request);
+}
+
+/* Nobody else writes into its memory, and nobody ever will: it was found at a start, or moved out
+ * of its writer's arena by a fence. */
+static bool is_ours(const struct replica *rep)
+{
+    return !rep->writer || (rep->writer->fenced && !rep->move_wanted);
+}
+
+static bool same(struct leat_extent a, struct leat_extent b)
+{
+    return a.bytes == b.bytes && a.crc == b.crc;
+}
+
+/* By its row alone: what lies behind the cut stays in the file, and nobody reads it. A crash before the row is on
+ * the disk leaves a replica that is as long as it was. */
+static void cut(struct backup_request *request)
+{
+    const struct replica *rep = request->rep;
+    struct leat_segment *seg = rep->seg;
+    if (same(seg->extent, request->body.extent)) return;
+    const struct replica_looked *looked = backup_begins(rep, request->body.extent);
+    LEAT_ASSERT(looked != NULL);
+    request->cut = true;
+    request->uncut = (struct replica_looked){.extent = seg->extent,
+                                             .next_offset = seg->next_offset,
+                                             .max_timestamp_ms = seg->max_timestamp_ms};
+    seg->extent = request->body.extent;
+    seg->next_offset = looked->next_offset;
+    seg->max_timestamp_ms = looked->max_timestamp_ms;
+}
+
+static void close_at(struct backup_request *request)
+{
+    struct leat_segment *seg = request->rep->seg;
+    const struct rep_body *body = &request->body;
+    if (seg->state >= LEAT_SEGMENT_PARKED) cut(request);
+    if (body->next_offset) seg->next_offset = body->next_offset;
+    if (body->max_timestamp_ms != INT64_MIN) seg->max_timestamp_ms = body->max_timestamp_ms;
+    if (!seg->buffer) seg->flushed = true; /* parked: its bytes are in the file */
+    backup_close(request, on_step_done);
+}
+
+static void adopt_step(struct backup_request *request)
+{
+    struct replica *rep = request->rep;
+    struct leat_segment *seg = rep->seg;
+    struct leat_scan scan;
+    request->keep = (struct leat_keep){.version = seg->version, .role = LEAT_SEGMENT_OWN};
+    switch (seg->state) {
+    case LEAT_SEGMENT_RESERVED:
+    case LEAT_SEGMENT_OPEN:
+        seg->extent = request->body.extent;
+        if (!is_ours(rep)) {
+            backup_store(request, LEAT_KEEP_PARK, on_step_done); /* which scans it */
+            return;
+        }
+        /* Scanned before, and not written to since. */
+        leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
+        seg->base_offset = scan.base_offset;
+        seg->next_offset = scan.next_offset;
+        seg->max_timestamp_ms = scan.max_timestamp_ms;
+        close_at(request);
+        return;
+    case LEAT_SEGMENT_PARKED:
+        close_at(request);
+        return;
+    default:
+        if (!same(seg->extent, request->body.extent)) {
+            close_at(request);
+            return;
+        }
+        /* SUBTLE: what the store tells on its own goes to the new owner's core before the row is
+         * changed: (1) STAMP is answered; (2) the segment is handed to a log on another core; (3)
+         * "flushed", sent before the answer, arrives here, and touches that log. So from now on it
+         * finds no replica and no log, and only leaves a mark in the segment. */
+        seg->log_pointer = NULL;
+        seg->owner_actor = request->adopted_to;
+        backup_store(request, LEAT_KEEP_STAMP, on_step_done);
+        return;
+    }
+}
+
+/* Could it be cut to that? Open ones are scanned by the store when they are parked. */
+static bool may_hold(const struct replica *rep, struct leat_extent extent)
+{
+    const struct leat_segment *seg = rep->seg;
+    struct leat_scan scan;
+    if (rep->damaged || rep->drop_wanted || seg->incomplete) return false;
+    if (seg->state >= LEAT_SEGMENT_PARKED)
+        return same(seg->extent, extent) || backup_begins(rep, extent) != NULL;
+    if (!seg->buffer || extent.bytes > seg->capacity) return false;
+    leat_scan_segment(seg->buffer, extent.bytes, &scan);
+    return scan.started && same((struct leat_extent){scan.bytes, scan.crc}, extent) &&
+           scan.header.segment == seg->id.v && scan.header.epoch == seg->epoch.v;
+}
+
+/* The one that is furthest on its way. Of open ones that of which most is on the disk: what a disk has
+ * refused it refuses again. */
+static bool is_further(const struct replica *rep, const struct replica *than,
+                       struct leat_extent extent)
+{
+    enum leat_segment_state a = rep->seg->state, b = than->seg->state;
+    bool a_cut = backup_begins(rep, extent) != NULL, b_cut = backup_begins(than, extent) != NULL;
+    /* One that is damaged is better than none: its log has it mended, and goes on before that. */
+    if (rep->seg->rotten != than->seg->rotten) return than->seg->rotten;
+    if (a_cut != b_cut) return b_cut;
+    if (a != b && (a >= LEAT_SEGMENT_PARKED || b >= LEAT_SEGMENT_PARKED)) return a > b;
+    return rep->flushed > than->flushed;
+}
+
+/* SUBTLE: never one that a later owner counts on, nor does it get such a word while this is under way
+ * (settle_one()).
+ *  1. The log is this node's, in epoch 42, and older segments become its own one after the other. It
+ *     moves to Y in epoch 43, which this core has not heard yet.
+ *  2. Y finds the replica here and counts on it. It becomes this node's own.
+ *  3. The log is heard to be Y's: the segment is a replica again, another one, of which nobody has
+ *     spoken. Y, which has as many as it wants, calls it one too many. */
+leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
+                           struct leat_epoch owner, struct leat_segment_id segment,
+                           struct leat_extent extent, uint64_t next_offset,
+                           int64_t max_timestamp_ms, unsigned to,
+                           void (*on_done)(void *arg, leat_err rc, struct leat_segment *seg),
+                           void *arg)
+{
+    struct replica *found = NULL;
+    LEAT_LIST_EACH(backup_bucket(backup, log), it)
+    {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
+        if (!rep->seg || rep->seg->id.v != segment.v) continue;
+        if (!leat_log_ref_equal(rep->seg->log, log) || !may_hold(rep, extent)) continue;
+        if (!found || is_further(rep, found, extent)) found = rep;
+    }
+    if (!found) return LEAT_E_NOT_FOUND;
+    if (found->word.v > owner.v && !LEAT_BUG(ADOPTED_FOR_THE_PAST)) return LEAT_E_STALE_EPOCH;
+    if (found->busy || found->evicting || found->move_wanted) return LEAT_E_AGAIN;
+    struct backup_request *request = backup_request_get(backup);
+    if (!request) return LEAT_E_NO_MEMORY;
+    request->rep = found;
+    request->body.extent = extent;
+    request->body.next_offset = next_offset;
+    request->body.max_timestamp_ms = max_timestamp_ms;
+    request->on_adopted = on_done;
+    request->adopted_arg = arg;
+    request->adopted_to = to;
+    found->adopting = true; /* a reader that began now would end with a replica that is gone */
+    adopt_step(request);
+    return LEAT_OK;
+}
+
+/* ---- the way back ---- */
+
+static void on_given_up(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct replica *rep = request->rep;
+    /* A catalogue that can't be written: at the next start it is found as what it was, and asked
+     * about then. */
+    backup_request_put(request);
+    backup_idle(rep);
+}
+
+leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *seg,
+                              uint64_t incarnation)
+{
+    struct replica *rep;
+    struct backup_request *request = backup_request_get(backup);
+    if (!request) return LEAT_E_NO_MEMORY;
+    leat_err rc = backup_replica_new(backup, &rep);
+    if (rc) {
+        backup_request_put(request);
+        return rc;
+    }
+    rep->flushed = seg->extent.bytes;
+    rep->damaged = seg->damaged || seg->unwritten; /* of that there is nothing here */
+    backup_replica_comes(rep, seg);
+    seg->role = LEAT_SEGMENT_REPLICA;
+    seg->owner_actor = backup->options.env->post->self;
+    seg->post = backup->options.env->post;
+    request->rep = rep;
+    request->keep = (struct leat_keep){
+        .version = seg->version, .role = LEAT_SEGMENT_REPLICA, .writer = incarnation};
+    backup_store(request, LEAT_KEEP_STAMP, on_given_up);
+    return LEAT_OK;
+}
+
+/* ---- an old epoch's replica, cut to where its log's end was decided: the new owner's word ---- */
+
+void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
+                 const struct leat_link_ticket *ticket)
+{
+    struct rep_body body;
+    struct backup_request *request = NULL;
+    struct replica *rep = NULL;
+    leat_err rc = rep_body_decode(frame->control, frame->control_bytes, &body);
+    if (!rc) rep = backup_find(backup, body.handle);
+    bool its = rep && rep->seg && rep->seg->id.v == body.segment.v &&
+               leat_log_ref_equal(rep->seg->log, body.log);
+    /* An owner of the past has no say over it: settle_one() has the story. */
+    if (!rc && its && body.owner.v && body.owner.v < rep->word.v) rc = LEAT_E_STALE_EPOCH;
+    if (!rc && (!its || !may_hold(rep, body.extent) || rep->seg->rotten))
+        rc = leat_backup_look_any(backup, body.log, body.segment, body.extent);
+    /* Its writer would go on behind the cut. */
+    if (!rc && rep->seg->state < LEAT_SEGMENT_PARKED && !is_ours(rep)) rc = LEAT_E_AGAIN;
+    if (!rc && (rep->busy || rep->evicting || rep->move_wanted)) rc = LEAT_E_AGAIN;
+    if (!rc && rep->seg->state == LEAT_SEGMENT_CLOSED && same(rep->seg->extent, body.extent)) {
+        backup_confirm(rep, 0);
+        if (body.owner.v > rep->word.v) rep->word = body.owner;
+        backup_answer(backup, ticket, rep);
+        return;
+    }
+    if (!rc) request = backup_request_get(backup);
+    if (!rc && !request) rc = LEAT_E_NO_MEMORY;
+    if (rc) {
+        backup_refuse(backup, ticket, rc, NULL);
+        return;
+    }
+    request->rep = rep;
+    request->kind = LEAT_REP_SEAL;
+    request->ticket = *ticket;
+    request->body = body;
+    adopt_step(request);
+}

@@ -1,0 +1,434 @@
+/* The backup: the table of replicas, and what the store and the node tell it. */
+#include <string.h>
+
+#include "base/bug.h"
+#include "base/diary.h"
+#include "replication/backup/state.h"
+
+/* ---- the table ----
+ * handle = generation << 32 | slot + 1: one that has gone is not taken for its successor. */
+static leat_err slots_grow(struct leat_backup *backup)
+{
+    uint32_t count = backup->slot_count + BACKUP_SLOTS_PER_STEP;
+    if (count > BACKUP_SLOTS_MAX) return LEAT_E_TOO_MANY;
+    void *slots = leat_mem_realloc(LEAT_MEM_ROWS, backup->slots, count, sizeof *backup->slots);
+    if (!slots) return LEAT_E_NO_MEMORY;
+    backup->slots = slots;
+    void *generations =
+        leat_mem_realloc(LEAT_MEM_ROWS, backup->generations, count, sizeof *backup->generations);
+    if (!generations) return LEAT_E_NO_MEMORY;
+    backup->generations = generations;
+    for (uint32_t i = backup->slot_count; i < count; i++) {
+        backup->slots[i] = NULL;
+        backup->generations[i] = 0;
+    }
+    backup->slot_count = count;
+    return LEAT_OK;
+}
+
+leat_err backup_replica_new(struct leat_backup *backup, struct replica **out_rep)
+{
+    uint32_t slot = backup->slot_free_hint;
+    while (slot < backup->slot_count && backup->slots[slot])
+        slot++;
+    if (slot == backup->slot_count) {
+        leat_err rc = slots_grow(backup);
+        if (rc) return rc;
+    }
+    struct replica *rep = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *rep);
+    if (!rep) return LEAT_E_NO_MEMORY;
+    backup->slot_free_hint = slot + 1;
+    backup->slots[slot] = rep;
+    backup->generations[slot]++;
+    rep->backup = backup;
+    rep->handle = (uint64_t)backup->generations[slot] << 32 | (slot + 1);
+    rep->opened_us = backup_now(backup);
+    leat_list_init(&rep->by_log);
+    leat_list_push_back(&backup->replicas, &rep->link);
+    backup->replica_count++;
+    *out_rep = rep;
+    return LEAT_OK;
+}
+
+struct leat_list *backup_bucket(const struct leat_backup *backup, struct leat_log_ref log)
+{
+    uint64_t hash = ((uint64_t)log.stream << 32) ^ ((uint64_t)log.streamlet << 12) ^ log.log;
+    hash *= UINT64_C(0x9e3779b97f4a7c15);
+    struct leat_list *bucket = &backup->by_log[(hash >> 40) % BACKUP_LOG_BUCKETS];
+    if (bucket->next == NULL) leat_list_init(bucket); /* most are never asked for, nor touched */
+    return bucket;
+}
+
+void backup_replica_has(struct replica *rep, struct leat_segment *seg)
+{
+    rep->seg = seg;
+    seg->log_pointer = rep;
+    leat_list_push_back(backup_bucket(rep->backup, seg->log), &rep->by_log);
+}
+
+bool backup_stream_is_gone(const struct leat_backup *backup, uint32_t stream)
+{
+    const struct leat_backup_options *options = &backup->options;
+    return options->stream_deleted && options->stream_deleted(options->arg, stream);
+}
+
+void backup_replica_comes(struct replica *rep, struct leat_segment *seg)
+{
+    backup_replica_has(rep, seg);
+    rep->drop_wanted |= backup_stream_is_gone(rep->backup, seg->log.stream);
+}
+
+struct replica *backup_find(const struct leat_backup *backup, uint64_t handle)
+{
+    uint32_t slot = (uint32_t)handle - 1;
+    if (slot >= backup->slot_count || !backup->slots[slot]) return NULL;
+    return backup->slots[slot]->handle == handle ? backup->slots[slot] : NULL;
+}
+
+void backup_replica_free(struct replica *rep)
+{
+    struct leat_backup *backup = rep->backup;
+    uint32_t slot = (uint32_t)rep->handle - 1;
+    LEAT_ASSERT(backup->slots[slot] == rep);
+    LEAT_ASSERT(!rep->move_wanted);    /* a fence waits for it */
+    LEAT_ASSERT_CMP(rep->busy, ==, 0); /* a request under way still has it */
+    backup->slots[slot] = NULL;
+    if (slot < backup->slot_free_hint) backup->slot_free_hint = slot;
+    leat_list_remove(&rep->link);
+    leat_list_remove(&rep->by_log);
+    backup->replica_count--;
+    if (rep->writer) {
+        rep->writer->replicas--;
+        backup_writer_left(rep->writer);
+    }
+    leat_mem_free(rep);
+}
+
+/* ---- requests to the store ---- */
+struct backup_request *backup_request_get(struct leat_backup *backup)
+{
+    struct backup_request *request;
+    if (!leat_list_empty(&backup->requests_free)) {
+        request = LEAT_CONTAINER(leat_list_pop_front(&backup->requests_free), struct backup_request,
+                                 link);
+    } else {
+        request = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *request);
+        if (!request) return NULL;
+    }
+    *request = (struct backup_request){.backup = backup};
+    leat_list_init(&request->link);
+    return request;
+}
+
+void backup_request_put(struct backup_request *request)
+{
+    leat_list_push_front(&request->backup->requests_free, &request->link);
+}
+
+void backup_store(struct backup_request *request, enum leat_keep_kind kind,
+                  void (*on_done)(struct leat_keep *keep))
+{
+    struct leat_backup *backup = request->backup;
+    struct replica *rep = request->rep;
+    request->keep.kind = kind;
+    request->keep.seg = rep->seg;
+    request->keep.on_done = on_done;
+    request->keep.owner = request;
+    rep->busy++;
+    backup->keeper.request(backup->keeper.ctx, backup->options.env->post, &request->keep);
+}
+
+/* SUBTLE: a close that the disk refused leaves bytes in memory alone. Called closed all the same the
+ * replica would be as good as any other: it would be taken for the end of its log instead of one whose
+ * bytes are on the disk, that one would be dropped, and the next restart would find neither. */
+void backup_close(struct backup_request *request, void (*on_done)(struct leat_keep *keep))
+{
+    struct leat_segment *seg = request->rep->seg;
+    const struct leat_clock *clock = request->rep->backup->options.env->clock;
+    request->before = seg->state;
+    seg->state = LEAT_SEGMENT_CLOSED;
+    seg->written_ms = clock->wall_ms(clock->ctx);
+    backup_store(request, LEAT_KEEP_CLOSE, on_done);
+}
+
+void backup_closed(struct backup_request *request)
+{
+    struct replica *rep = request->rep;
+    if (request->keep.rc && request->cut) {
+        rep->seg->extent = request->uncut.extent;
+        rep->seg->next_offset = request->uncut.next_offset;
+        rep->seg->max_timestamp_ms = request->uncut.max_timestamp_ms;
+    }
+    if (request->keep.rc)
+        rep->seg->state = request->before;
+    else if (rep->seg->durability == LEAT_DURABILITY_DISK)
+        rep->flushed = rep->seg->extent.bytes; /* the store has seen to it */
+}
+
+/* ---- answers ---- */
+uint64_t backup_load(const struct leat_backup *backup)
+{
+    struct leat_store_usage usage;
+    leat_store_usage(backup->options.store, &usage);
+    return usage.arenas_used + backup->opening_bytes;
+}
+
+void backup_answer(struct leat_backup *backup, const struct leat_link_ticket *ticket,
+                   const struct replica *rep)
+{
+    uint8_t body[REP_BODY_BYTES_MAX];
+    struct rep_answer answer = {.load_bytes = backup_load(backup)};
+    if (rep) {
+        answer.handle = rep->handle;
+        if (rep->writer && rep->seg && rep->seg->buffer)
+            answer.place = (uint64_t)(rep->seg->buffer - rep->writer->arena.base);
+    }
+    uint32_t bytes = rep_answer_encode(&answer, body);
+    backup->options.net.answer(backup->options.net.ctx, ticket, body, bytes);
+}
+
+void backup_refuse(struct leat_backup *backup, const struct leat_link_ticket *ticket, leat_err rc,
+                   const char *text)
+{
+    backup->options.net.refuse(backup->options.net.ctx, ticket, rc,
+                               text ? text : leat_err_text(rc));
+}
+
+/* ---- giving up ---- */
+static void on_dropped(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct replica *rep = request->rep;
+    leat_err rc = keep->rc;
+    backup_request_put(request);
+    rep->busy--;
+    rep->dropping = false;
+    if (rc) { /* the disk: it stays, and stays known */
+        rep->damaged = true;
+        return;
+    }
+    rep->seg = NULL;
+    backup_replica_free(rep);
+}
+
+void backup_drop(struct replica *rep)
+{
+    rep->drop_wanted = true;
+    if (rep->busy || !rep->seg) return;
+    struct backup_request *request = backup_request_get(rep->backup);
+    if (!request) return; /* the next audit asks again */
+    request->rep = rep;
+    request->keep.leave = rep->leave;
+    rep->dropping = true;
+    backup_store(request, LEAT_KEEP_DROP, on_dropped);
+}
+
+static void on_evicted(struct leat_keep *keep)
+{
+    struct replica *rep = keep->owner;
+    rep->evicting = false;
+}
+
+/* Nobody reads replicas from memory: as soon as the file has it, the memory serves others. */
+static void evict(struct replica *rep)
+{
+    struct leat_backup *backup = rep->backup;
+    if (rep->dropping || rep->evicting || !rep->seg->buffer || !rep->seg->flushed) return;
+    rep->evicting = true;
+    rep->evict = (struct leat_keep){
+        .kind = LEAT_KEEP_EVICT, .seg = rep->seg, .on_done = on_evicted, .owner = rep};
+    backup->keeper.request(backup->keeper.ctx, backup->options.env->post, &rep->evict);
+}
+
+void backup_idle(struct replica *rep)
+{
+    LEAT_ASSERT_CMP(rep->busy, >, 0);
+    rep->busy--;
+    if (rep->busy) return;
+    if (rep->move_wanted)
+        backup_move(rep);
+    else if (rep->drop_wanted)
+        backup_drop(rep);
+    else if (rep->seg->state == LEAT_SEGMENT_CLOSED)
+        evict(rep);
+}
+
+void leat_backup_on_flushed(struct leat_backup *backup, struct leat_segment *seg)
+{
+    struct replica *rep = seg->log_pointer;
+    (void)backup;
+    seg->flushed = true;
+    if (!rep->busy) evict(rep);
+}
+
+void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment *seg)
+{
+    struct replica *rep = seg->log_pointer;
+    (void)backup;
+    if (!rep->busy) evict(rep);
+}
+
+void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg)
+{
+    struct replica *rep = seg->log_pointer;
+    (void)backup;
+    if (seg->rotten || seg->state != LEAT_SEGMENT_CLOSED) return;
+    seg->rotten = true;
+    rep->settled = LEAT_BUG(ROTTEN_COUNTS) && rep->settled;
+    leat_diary_warn("log %u/%u/%u: the copy of segment %llu here is damaged: its owner is to make "
+                    "another",
+                    seg->log.stream, seg->log.streamlet, seg->log.log,
+                    (unsigned long long)seg->id.v);
+}
+
+/* SUBTLE: whoever owns the log now does not know what is under way to this replica.
+ *  1. X writes all that segment 4 has to a new copy of it, on B. That is slow, and nothing waits for it.
+ *  2. The log moves to B, which has all of it in another replica: this one is one too many.
+ *  3. Its place serves X's next segment of another log, and there X's write of before lands.
+ * So the place comes back with X's arena only. */
+void backup_drop_for_another(struct replica *rep)
+{
+    rep->leave |= backup_is_written(rep) && !LEAT_BUG(FOREIGN_WORD_FREES);
+    backup_drop(rep);
+}
+
+void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
+                          struct leat_epoch epoch, const struct leat_segment_range *unsure)
+{
+    LEAT_LIST_EACH(backup_bucket(backup, log), it)
+    {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
+        if (!rep->seg || !leat_log_ref_equal(rep->seg->log, log)) continue;
+        if (leat_segment_range_has(unsure, rep->seg->id.v)) continue;
+        if (rep->word.v <= epoch.v) backup_drop_for_another(rep);
+    }
+}
+
+bool backup_is_written(const struct replica *rep)
+{
+    if (!rep->writer || rep->writer->fenced) return false;
+    enum leat_segment_state state = rep->seg->state;
+    return state < LEAT_SEGMENT_PARKED || (state == LEAT_SEGMENT_PARKED && rep->busy); /* RESUME */
+}
+
+/* SUBTLE: a deletion is no word of the writer's about its memory.
+ *  1. A owns segment 4 of a stream, which is deleted, and another log. B, which has copies of both, hears of
+ *     the deletion before A does, drops its copy, and its place serves the other log's next segment.
+ *  2. A is still given appends to the first, and its writes land where that was.
+ *  3. What was acked of the other log is not in B's copy. A dies.
+ * So that copy stays until A drops it. Where that word never comes an audit lets it go (request.c, is_over()). */
+void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream)
+{
+    LEAT_LIST_EACH(&backup->replicas, it)
+    {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+        if (!rep->seg || rep->seg->log.stream != stream) continue;
+        rep->gone_us = backup_now(backup);
+        if (!backup_is_written(rep) || LEAT_BUG(DELETED_FREES)) backup_drop(rep);
+    }
+}
+
+void leat_backup_drop_deleted(struct leat_backup *backup,
+                              bool (*deleted)(void *arg, uint32_t stream), void *arg)
+{
+    LEAT_LIST_EACH(&backup->replicas, it)
+    {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+        if (rep->seg && deleted(arg, rep->seg->log.stream)) backup_drop(rep);
+    }
+}
+
+/* ---- life ---- */
+leat_err leat_backup_create(const struct leat_backup_options *options,
+                            struct leat_backup **out_backup)
+{
+    struct leat_backup *backup = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *backup);
+    if (!backup) return LEAT_E_NO_MEMORY;
+    backup->options = *options;
+    if (!backup->options.unflushed_seconds) backup->options.unflushed_seconds = 10;
+    backup->keeper = leat_store_keeper(options->store);
+    leat_list_init(&backup->writers);
+    leat_list_init(&backup->replicas);
+    leat_list_init(&backup->requests_free);
+    leat_list_init(&backup->fences);
+    backup->fenced = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_FENCED_MAX, sizeof *backup->fenced);
+    backup->by_log = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_LOG_BUCKETS, sizeof *backup->by_log);
+    backup->answer = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_ROWS_MAX, REP_ROW_BYTES_MAX + 1);
+    if (!backup->answer || !backup->fenced || !backup->by_log) {
+        leat_backup_destroy(&backup);
+        return LEAT_E_NO_MEMORY;
+    }
+    *out_backup = backup;
+    return LEAT_OK;
+}
+
+void leat_backup_destroy(struct leat_backup **pointer)
+{
+    struct leat_backup *backup = *pointer;
+    struct leat_list *link;
+    if (!backup) return;
+    while ((link = leat_list_pop_front(&backup->replicas)) != NULL)
+        leat_mem_free(LEAT_CONTAINER(link, struct replica, link));
+    while ((link = leat_list_pop_front(&backup->requests_free)) != NULL)
+        leat_mem_free(LEAT_CONTAINER(link, struct backup_request, link));
+    backup_writers_fini(backup);
+    leat_mem_free(backup->slots);
+    leat_mem_free(backup->generations);
+    leat_mem_free(backup->answer);
+    leat_mem_free(backup->fenced);
+    leat_mem_free(backup->by_log);
+    leat_mem_free(backup);
+    *pointer = NULL;
+}
+
+leat_err leat_backup_take_found(struct leat_backup *backup, const struct leat_found *found)
+{
+    struct replica *rep;
+    leat_err rc = backup_replica_new(backup, &rep);
+    if (rc) return rc;
+    backup_replica_has(rep, found->seg);
+    rep->seg->owner_actor = backup->options.env->post->self;
+    rep->seg->post = backup->options.env->post;
+    rep->damaged = found->kind == LEAT_FOUND_LOST;
+    rep->flushed = found->seg->extent.bytes;
+    return LEAT_OK;
+}
+
+uint64_t backup_unflushed_max(const struct leat_backup *backup,
+                              const struct leat_store_usage *usage)
+{
+    uint64_t most = usage->flush_bytes_per_second * backup->options.unflushed_seconds;
+    return most > BACKUP_UNFLUSHED_BYTES_MIN ? most : BACKUP_UNFLUSHED_BYTES_MIN;
+}
+
+static void on_confirmed(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct replica *rep = request->rep;
+    backup_request_put(request);
+    backup_idle(rep);
+}
+
+/* SUBTLE: an owner counts on it, so it is no longer what an attempt of recovery left, and its row says so.
+ *  1. An attempt finds X's mark of segment 0, 74 records, and has B make a copy. It is never committed: X dies again.
+ *  2. The next one finds C's mark only, 32 records: all that was acked. Others get the offsets from 32 on.
+ *  3. All lose their power, but for what B has on its disk; the loss is accepted. B's 74 were what is left.
+ * What a start has passed over behind it is the owner's to say as well, and that an operator has seen it: whoever owns
+ * the log next goes by this row. */
+void backup_confirm(struct replica *rep, uint32_t passed)
+{
+    struct leat_segment *seg = rep->seg;
+    uint32_t bytes = passed ? backup_passed_bounded(seg, passed - 1) : seg->passed_bytes;
+    bool other = seg->state == LEAT_SEGMENT_CLOSED && bytes != seg->passed_bytes;
+    rep->settled = true;
+    if (!seg->tentative && !other) return;
+    bool able = !rep->busy && !rep->evicting && !rep->drop_wanted;
+    struct backup_request *request = able ? backup_request_get(rep->backup) : NULL;
+    rep->settled = request != NULL; /* else the next audit asks again */
+    if (!request) return;
+    if (other) seg->passed_bytes = bytes;
+    request->rep = rep;
+    request->keep = (struct leat_keep){
+        .version = rep->seg->version, .role = LEAT_SEGMENT_REPLICA, .writer = rep->seg->writer};
+    backup_store(request, LEAT_KEEP_STAMP, on_confirmed);
+}

@@ -1,0 +1,179 @@
+/* Replicas that are longer than where their log ends: do they begin with it?
+ *
+ * SUBTLE: what lies behind a committed end is nobody's, what lies in front of it may be nowhere else.
+ *  1. X has acked 0..100 to B. The next write fails on X's disk, so 100..120 is not acked; B has it all.
+ *  2. The log moves to Y, and its committed end is where it is safe (multilog/move.c): 100.
+ *  3. Before Y has got it the power goes. X and B come back, and find 0..120, parked, or even closed: what
+ *     was written last is whole on both disks.
+ *  4. Were only copies of exactly 0..100 to count, the log would wait for good, though two disks have it.
+ * The row of such a replica says how long it is, and nothing of what is in front of any other place. So its
+ * bytes are read, once: what was found is remembered, for the last two ends that were asked for of each replica; a
+ * log has one, and those who ask may be of different opinions for a while. */
+#include <string.h>
+
+#include "replication/backup/state.h"
+
+enum { BLOCK_BYTES = 4096 };
+
+struct backup_look {
+    struct leat_disk_io io;
+    struct leat_backup *backup;
+    struct replica *rep;
+    struct leat_extent extent;
+    void (*on_done)(void *arg, bool begins); /* NULL: nobody waits for it */
+    void *arg;
+};
+
+static bool same(struct leat_extent a, struct leat_extent b)
+{
+    return a.bytes == b.bytes && a.crc == b.crc;
+}
+
+/* Its bytes do not change any more, and go on behind that. */
+static bool is_longer(const struct replica *rep, struct leat_extent extent)
+{
+    const struct leat_segment *seg = rep->seg;
+    return seg && seg->state >= LEAT_SEGMENT_PARKED && extent.bytes >= LEAT_ENTRY_HEADER_BYTES &&
+           extent.bytes < seg->extent.bytes;
+}
+
+static bool is_in_file(const struct replica *rep)
+{
+    return !rep->seg->buffer && rep->seg->file;
+}
+
+static const struct replica_looked *looked_at(const struct replica *rep, struct leat_extent extent)
+{
+    for (unsigned i = 0; i < LEAT_BEGINS_MAX; i++)
+        if (same(rep->looked[i].extent, extent)) return &rep->looked[i];
+    return NULL;
+}
+
+const struct replica_looked *backup_begins(const struct replica *rep, struct leat_extent extent)
+{
+    const struct replica_looked *looked =
+        is_longer(rep, extent) && is_in_file(rep) ? looked_at(rep, extent) : NULL;
+    return looked != NULL && looked->begins ? looked : NULL;
+}
+
+/* SUBTLE: of two ends, since whoever asks for one may come back later than somebody who asks for the other.
+ *  1. One asks for end X of a replica, another, who has not heard of the latest decision, for end Y. Both are told
+ *     to ask again.
+ *  2. X is looked at, then Y. Was X forgotten for it, it is looked at again when its asker comes, and Y forgotten.
+ *  3. So it goes on: neither ever finds its own. */
+static void looked_put(struct replica *rep, struct replica_looked looked)
+{
+    memmove(&rep->looked[1], &rep->looked[0], (LEAT_BEGINS_MAX - 1) * sizeof rep->looked[0]);
+    rep->looked[0] = looked;
+}
+
+static void on_read(struct leat_disk_io *io)
+{
+    struct backup_look *look = io->owner;
+    struct replica *rep = look->rep;
+    const struct leat_segment *seg = rep->seg;
+    struct leat_scan scan = {0};
+    const struct leat_segment_header *header = &scan.header;
+    void (*on_done)(void *arg, bool begins) = look->on_done;
+    void *arg = look->arg;
+    if (!io->rc && io->done_bytes >= look->extent.bytes)
+        leat_scan_segment(io->buffer, look->extent.bytes, &scan);
+    struct leat_log_ref log = {header->stream, header->streamlet, header->log};
+    bool begins = scan.started && scan.bytes == look->extent.bytes &&
+                  scan.crc == look->extent.crc && leat_log_ref_equal(log, seg->log) &&
+                  header->segment == seg->id.v && header->epoch == seg->epoch.v;
+    /* What can't be read is not there: whoever asks is to look elsewhere. */
+    looked_put(rep, (struct replica_looked){.extent = look->extent,
+                                            .begins = begins,
+                                            .next_offset = scan.next_offset,
+                                            .max_timestamp_ms = scan.max_timestamp_ms});
+    look->backup->looks--;
+    leat_mem_free(look);
+    backup_idle(rep);
+    if (on_done) on_done(arg, begins);
+}
+
+static leat_err look_start(struct replica *rep, struct leat_extent extent,
+                           void (*on_done)(void *arg, bool begins), void *arg)
+{
+    struct leat_backup *backup = rep->backup;
+    const struct leat_segment *seg = rep->seg;
+    if (rep->busy || rep->evicting || rep->move_wanted || backup->looks == BACKUP_LOOKS_MAX)
+        return LEAT_E_AGAIN;
+    size_t bytes = LEAT_ALIGN_UP(extent.bytes, (uint32_t)BLOCK_BYTES);
+    struct backup_look *look =
+        leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *look + bytes + BLOCK_BYTES);
+    if (!look) return LEAT_E_NO_MEMORY;
+    look->backup = backup;
+    look->rep = rep;
+    look->extent = extent;
+    look->on_done = on_done;
+    look->arg = arg;
+    look->io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = seg->file,
+        .offset = seg->file_offset,
+        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)(look + 1), (uintptr_t)BLOCK_BYTES),
+        .bytes = bytes,
+        .on_done = on_read,
+        .owner = look,
+    };
+    backup->looks++;
+    rep->busy++; /* its place must stay */
+    const struct leat_disk *disk = backup->options.env->disk;
+    disk->submit(disk->ctx, &look->io);
+    return LEAT_OK;
+}
+
+static bool may_be_used(const struct replica *rep)
+{
+    return !rep->damaged && !rep->drop_wanted && !rep->dropping && !rep->adopting &&
+           !rep->seg->incomplete && !rep->seg->rotten;
+}
+
+static bool is_unknown(const struct replica *rep, struct leat_extent extent)
+{
+    return is_longer(rep, extent) && is_in_file(rep) && looked_at(rep, extent) == NULL &&
+           may_be_used(rep);
+}
+
+/* A closed one that begins with it, and whose file has not got all of it yet. A recovery is told of it, but only its
+ * row and its file together are cut (adopt.c): until the flush has ended whoever wants it is to ask again, and not to
+ * take it for missing. */
+static bool begins_in_memory(const struct replica *rep, struct leat_extent extent)
+{
+    struct leat_scan scan;
+    if (!is_longer(rep, extent) || !rep->seg->buffer || !may_be_used(rep)) return false;
+    leat_scan_segment(rep->seg->buffer, extent.bytes, &scan);
+    return scan.started && same((struct leat_extent){scan.bytes, scan.crc}, extent);
+}
+
+leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,
+                     struct leat_segment_id segment, struct leat_extent extent,
+                     void (*on_done)(void *arg, bool begins), void *arg)
+{
+    const struct leat_list *head = backup_bucket(backup, log);
+    leat_err rc = LEAT_E_NOT_FOUND;
+    for (struct leat_list *it = head->next; it != head; it = it->next) {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
+        if (rep->seg->id.v != segment.v || !leat_log_ref_equal(rep->seg->log, log)) continue;
+        if (is_unknown(rep, extent)) return look_start(rep, extent, on_done, arg);
+        if (begins_in_memory(rep, extent)) rc = LEAT_E_AGAIN;
+    }
+    return rc;
+}
+
+leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref log,
+                              struct leat_segment_id segment, struct leat_extent extent)
+{
+    leat_err rc = backup_look(backup, log, segment, extent, NULL, NULL);
+    return rc ? rc : LEAT_E_AGAIN;
+}
+
+leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle, struct leat_extent extent,
+                          void (*on_done)(void *arg, bool begins), void *arg)
+{
+    struct replica *rep = backup_find(backup, handle);
+    if (!rep || !is_unknown(rep, extent)) return LEAT_E_NOT_FOUND;
+    return look_start(rep, extent, on_done, arg);
+}

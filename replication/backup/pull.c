@@ -1,0 +1,561 @@
+/* Whole segments from one backup to another: a replica that is closed or fenced is read in pieces.
+ *
+ * The side that serves trusts nobody and checks little: it sends bytes of a replica that claims to
+ * have that extent. The side that pulls believes nothing: what has arrived is scanned before it is
+ * closed, and a replica that is not wholly there is flagged incomplete, so that no crash makes a
+ * part of it pass for the whole. */
+#include <string.h>
+
+#include "base/bug.h"
+#include "replication/backup/state.h"
+
+enum {
+    PIECE_BYTES = 512 * 1024,
+    BLOCK_BYTES = 4096,
+    ANSWER_HEAD_BYTES = 16,          /* before the piece */
+    ANSWER_TAIL_BYTES = 5,           /* behind it */
+    PIECE_US = 5 * 1000 * 1000,      /* longest wait for one */
+    PIECE_SOON_US = 1000 * 1000,     /* ... while another node is left that may have it */
+    RATE_BYTES_PER_SECOND = 1 << 20, /* at which a source has to bring the rest, while one is */
+};
+
+/* ---- serving ---- */
+
+/* A piece on its way out. */
+struct backup_serve {
+    struct leat_disk_io io;
+    struct leat_backup *backup;
+    struct replica *rep;
+    struct leat_link_ticket ticket;
+    uint32_t count, skip;  /* skip: what was read before the piece, for the sake of alignment */
+    uint32_t passed_bytes; /* leat_segment.passed_bytes */
+    uint8_t *piece;        /* aligned, within the struct's own block; ANSWER_HEAD_BYTES before it */
+};
+
+static bool same(struct leat_extent a, struct leat_extent b)
+{
+    return a.bytes == b.bytes && a.crc == b.crc;
+}
+
+/* Does it claim to have exactly that, or more with that in front? */
+static bool may_serve(const struct replica *rep, struct leat_extent extent, bool whole)
+{
+    const struct leat_segment *seg = rep->seg;
+    struct leat_entry trailer;
+    if (LEAT_BUG(MEND_UNCHECKED) && !extent.crc) return seg->file && !rep->dropping;
+    if (rep->damaged || rep->drop_wanted || rep->dropping || seg->incomplete || seg->rotten)
+        return false;
+    if (rep->adopting && !LEAT_BUG(SERVED_AMID_ADOPTION)) return false;
+    if (extent.bytes < sizeof trailer || extent.bytes > seg->capacity) return false;
+    if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
+    if (!whole && backup_begins(rep, extent)) return true;
+    if (!seg->buffer || rep->move_wanted) return false;
+    memcpy(&trailer, seg->buffer + extent.bytes - sizeof trailer, sizeof trailer);
+    return trailer.type == LEAT_ENTRY_TRAILER && trailer.crc == extent.crc;
+}
+
+/* It claims to. Does it? Closed ones were looked at when they were closed. */
+static bool holds(const struct replica *rep, struct leat_extent extent)
+{
+    const struct leat_segment *seg = rep->seg;
+    struct leat_scan scan;
+    if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
+    if (backup_begins(rep, extent)) return true;
+    if (LEAT_BUG(MEND_UNCHECKED) && !extent.crc) return true;
+    leat_scan_segment(seg->buffer, extent.bytes, &scan);
+    return scan.started && same((struct leat_extent){scan.bytes, scan.crc}, extent);
+}
+
+/* SUBTLE: where several claim it, the bytes say which has it.
+ *  1. A write to this node's replica arrives in part, its last entry among it, and fails.
+ *  2. The owner makes another replica, here, too: it is whole. The owner dies before the first is dropped.
+ *  3. Recovery lists the second. Were the first served, whoever pulls would find it damaged, each time.
+ * A claim that no other disputes is not looked at: whoever pulls does, and each piece would be a scan. */
+static struct replica *replica_with(const struct leat_backup *backup, struct leat_log_ref log,
+                                    struct leat_segment_id segment, struct leat_extent extent,
+                                    bool whole)
+{
+    const struct leat_list *head = backup_bucket(backup, log);
+    struct replica *first = NULL;
+    for (struct leat_list *it = head->next; it != head; it = it->next) {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
+        if (!rep->seg || rep->seg->id.v != segment.v) continue;
+        if (!leat_log_ref_equal(rep->seg->log, log) || !may_serve(rep, extent, whole)) continue;
+        if (LEAT_BUG(TORN_HIDES) || (first && holds(first, extent))) return first ? first : rep;
+        if (first && holds(rep, extent)) return rep;
+        first = rep;
+    }
+    return first;
+}
+
+static void serve_end(struct backup_serve *serve, leat_err rc)
+{
+    struct leat_backup *backup = serve->backup;
+    const struct leat_rep_net *net = &backup->options.net;
+    uint8_t head[ANSWER_HEAD_BYTES];
+    if (rc) {
+        backup_refuse(backup, &serve->ticket, rc, NULL);
+    } else {
+        uint8_t *from = serve->piece + serve->skip;
+        uint8_t *tail = from + serve->count;
+        head[0] = 0x92; /* an array of two: bin 32, uint 32 */
+        head[1] = 0xc6;
+        tail[0] = 0xce;
+        for (unsigned i = 0; i < 4; i++) {
+            head[2 + i] = (uint8_t)(serve->count >> (24 - 8 * i));
+            tail[1 + i] = (uint8_t)(serve->passed_bytes >> (24 - 8 * i));
+        }
+        memcpy(from - 6, head, 6);
+        net->answer(net->ctx, &serve->ticket, from - 6, serve->count + 6 + ANSWER_TAIL_BYTES);
+    }
+    backup->serves--;
+    backup_idle(serve->rep);
+    leat_mem_free(serve);
+}
+
+static void on_serve_read(struct leat_disk_io *io)
+{
+    struct backup_serve *serve = io->owner;
+    bool whole = io->done_bytes >= (size_t)serve->skip + serve->count;
+    serve_end(serve, io->rc ? io->rc : whole ? LEAT_OK : LEAT_E_DAMAGED);
+}
+
+static leat_err serve_start(struct leat_backup *backup, struct replica *rep,
+                            const struct rep_pull *pull, const struct leat_link_ticket *ticket)
+{
+    const struct leat_segment *seg = rep->seg;
+    if (backup->serves == BACKUP_SERVES_MAX) return LEAT_E_AGAIN;
+    size_t bytes = sizeof(struct backup_serve) + ANSWER_HEAD_BYTES + PIECE_BYTES + 3 * BLOCK_BYTES;
+    struct backup_serve *serve = leat_mem_calloc(LEAT_MEM_STORE, 1, bytes);
+    if (!serve) return LEAT_E_NO_MEMORY;
+    serve->backup = backup;
+    serve->rep = rep;
+    serve->ticket = *ticket;
+    serve->count = pull->count;
+    /* Of a longer one that is cut there nothing is passed over: what lies behind is whole. */
+    if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, pull->extent))
+        serve->passed_bytes = seg->passed_bytes;
+    serve->piece = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)(serve + 1) + ANSWER_HEAD_BYTES,
+                                            (uintptr_t)BLOCK_BYTES);
+    backup->serves++;
+    rep->busy++; /* its place must stay */
+    if (seg->buffer) {
+        memcpy(serve->piece, seg->buffer + pull->from, pull->count);
+        serve_end(serve, LEAT_OK);
+        return LEAT_OK;
+    }
+    serve->skip = pull->from % BLOCK_BYTES;
+    serve->io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = seg->file,
+        .offset = seg->file_offset + pull->from - serve->skip,
+        .buffer = serve->piece,
+        .bytes = LEAT_ALIGN_UP((size_t)serve->skip + pull->count, (size_t)BLOCK_BYTES),
+        .on_done = on_serve_read,
+        .owner = serve,
+    };
+    const struct leat_disk *disk = backup->options.env->disk;
+    disk->submit(disk->ctx, &serve->io);
+    return LEAT_OK;
+}
+
+/* Waits until a longer one has been looked at. */
+struct serve_later {
+    struct leat_backup *backup;
+    struct rep_pull pull;
+    struct leat_link_ticket ticket;
+};
+
+static void serve(struct leat_backup *backup, const struct rep_pull *pull,
+                  const struct leat_link_ticket *ticket);
+
+static void on_looked(void *arg, bool begins)
+{
+    struct serve_later *later = arg;
+    (void)begins; /* where it does not there may be another */
+    serve(later->backup, &later->pull, &later->ticket);
+    leat_mem_free(later);
+}
+
+static leat_err serve_later(struct leat_backup *backup, const struct rep_pull *pull,
+                            const struct leat_link_ticket *ticket)
+{
+    struct serve_later *later = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *later);
+    if (!later) return LEAT_E_NO_MEMORY;
+    *later = (struct serve_later){backup, *pull, *ticket};
+    leat_err rc = backup_look(backup, pull->log, pull->segment, pull->extent, on_looked, later);
+    if (rc) leat_mem_free(later);
+    return rc;
+}
+
+static void serve(struct leat_backup *backup, const struct rep_pull *pull,
+                  const struct leat_link_ticket *ticket)
+{
+    struct replica *rep = replica_with(backup, pull->log, pull->segment, pull->extent, pull->whole);
+    leat_err rc = LEAT_E_NOT_FOUND;
+    if (rep)
+        rc = serve_start(backup, rep, pull, ticket);
+    else if (!pull->whole)
+        rc = serve_later(backup, pull, ticket);
+    if (rc) backup_refuse(backup, ticket, rc, NULL);
+}
+
+void backup_pull_serve(struct leat_backup *backup, const struct leat_frame *frame,
+                       const struct leat_link_ticket *ticket)
+{
+    struct rep_pull pull;
+    leat_err rc = rep_pull_decode(frame->control, frame->control_bytes, &pull);
+    if (!rc && (pull.count == 0 || pull.count > PIECE_BYTES || pull.from > pull.extent.bytes ||
+                pull.count > pull.extent.bytes - pull.from))
+        rc = LEAT_E_INVALID;
+    if (rc)
+        backup_refuse(backup, ticket, rc, NULL);
+    else
+        serve(backup, &pull, ticket);
+}
+
+/* ---- pulling ---- */
+
+static void pull_ask(struct leat_backup_pull *pull);
+
+/* What has arrived of it is of no use. */
+static void pull_drop(struct leat_backup_pull *pull)
+{
+    struct replica *rep = pull->rep;
+    pull->rep = NULL;
+    if (!rep) return;
+    rep->damaged = true; /* nobody takes it for anything while it goes */
+    rep->drop_wanted = true;
+    backup_idle(rep);
+}
+
+static void pull_end(struct leat_backup_pull *pull, leat_err rc)
+{
+    struct leat_backup *backup = pull->backup;
+    if (rc) pull_drop(pull);
+    backup->pulls--;
+    pull->on_done(pull, rc);
+}
+
+/* SUBTLE: who answers pings is not who gives out bytes.
+ *  1. X's disk stands still, or its process is busy with others. It says that it is there, all the time.
+ *  2. Recovery decides, and Y is to have what X and B have. X is asked first, and for each piece PIECE_US.
+ *  3. Before B is asked the attempt is over (CO_PULL_US_MAX), and the next one asks X first, too.
+ * So each source has a time that begins with it and grows with what has arrived. Where all are so slow they
+ * are asked once more, as patiently as if each were the only one. */
+static uint64_t piece_us(struct leat_backup_pull *pull)
+{
+    bool last = pull->node_at + 1 == pull->node_count && !pull->slow;
+    uint64_t now_us = backup_now(pull->backup);
+    if (pull->at == 0) pull->since_us = now_us;
+    pull->hurried = !pull->patient && !last;
+    if (!pull->hurried) return PIECE_US;
+    uint64_t end_us =
+        pull->since_us + PIECE_SOON_US + (uint64_t)pull->at * 1000 * 1000 / RATE_BYTES_PER_SECOND;
+    uint64_t left_us = end_us > now_us ? end_us - now_us : 1;
+    return left_us < PIECE_SOON_US ? left_us : PIECE_SOON_US;
+}
+
+/* SUBTLE: a node that could not be asked may have it whole, whatever the others said.
+ *  1. X's copy of segment 4 is damaged. B, which has a whole one, is just starting.
+ *  2. Y asks both for it: "damaged", and no connection.
+ *  3. Were the first reason told, Y would say that no node that is up has it, and its readers that it is lost. */
+static int hope(leat_err rc)
+{
+    return rc == LEAT_E_NOT_FOUND ? 0 : leat_err_class(rc) == LEAT_CLASS_RETRY ? 2 : 1;
+}
+
+static void reason_note(struct leat_backup_pull *pull, leat_err rc)
+{
+    bool more = hope(rc) > hope(pull->rc) && !LEAT_BUG(FIRST_REASON);
+    if (!pull->rc || pull->rc == LEAT_E_NOT_FOUND || more) pull->rc = rc;
+}
+
+/* The next one that may have it; where none is left, the reason that leaves most hope is told. */
+static void pull_next_node(struct leat_backup_pull *pull, leat_err rc)
+{
+    reason_note(pull, rc);
+    pull_drop(pull);
+    pull->node_at++;
+    pull->at = 0;
+    pull_ask(pull);
+}
+
+static void on_pull_whole(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct leat_backup_pull *pull = request->pull;
+    leat_err rc = keep->rc;
+    struct replica *rep = request->rep;
+    backup_request_put(request);
+    rep->busy--;
+    if (!rc) {
+        pull->rep = NULL;
+        backup_idle(rep); /* pulling itself kept it busy */
+    }
+    pull_end(pull, rc);
+}
+
+static void on_pull_closed(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct leat_backup_pull *pull = request->pull;
+    struct replica *rep = request->rep;
+    backup_closed(request);
+    rep->busy--;
+    if (keep->rc) {
+        leat_err rc = keep->rc;
+        backup_request_put(request);
+        pull_end(pull, rc);
+        return;
+    }
+    request->keep = (struct leat_keep){.version = rep->seg->version,
+                                       .role = LEAT_SEGMENT_REPLICA,
+                                       .writer = rep->seg->writer,
+                                       .tentative = pull->tentative};
+    backup_store(request, LEAT_KEEP_STAMP, on_pull_whole);
+}
+
+/* All bytes are here. Closed first and whole after that: found in between it is nothing. */
+static void pull_close(struct leat_backup_pull *pull)
+{
+    struct leat_backup *backup = pull->backup;
+    struct leat_segment *seg = pull->into ? NULL : pull->rep->seg;
+    struct leat_scan scan;
+    leat_scan_segment(pull->into ? pull->into : seg->buffer, pull->extent.bytes, &scan);
+    bool right = scan.started && scan.bytes == pull->extent.bytes && scan.crc == pull->extent.crc &&
+                 scan.header.segment == pull->segment.v;
+    if (!right && LEAT_BUG(PULL_UNCHECKED)) right = true;
+    if (pull->into && (right || LEAT_BUG(MEND_UNCHECKED))) {
+        pull_end(pull, LEAT_OK);
+        return;
+    }
+    struct backup_request *request = right ? backup_request_get(backup) : NULL;
+    if (!request) {
+        pull_next_node(pull, right ? LEAT_E_NO_MEMORY : LEAT_E_DAMAGED);
+        return;
+    }
+    seg->extent = pull->extent;
+    seg->base_offset = scan.base_offset;
+    seg->next_offset = pull->next_offset ? pull->next_offset : scan.next_offset;
+    seg->max_timestamp_ms = scan.max_timestamp_ms;
+    seg->passed_bytes = backup_passed_bounded(seg, pull->passed_bytes);
+    request->rep = pull->rep;
+    request->pull = pull;
+    backup_close(request, on_pull_closed);
+}
+
+static void piece_take(struct leat_backup_pull *pull, const struct leat_msg_string *piece)
+{
+    uint8_t *to = pull->into ? pull->into : pull->rep->seg->buffer;
+    memcpy(to + pull->at, piece->text, piece->bytes);
+    pull->at += piece->bytes;
+    if (pull->at < pull->extent.bytes)
+        pull_ask(pull);
+    else
+        pull_close(pull);
+}
+
+static void on_pull_reserved(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct leat_backup_pull *pull = request->pull;
+    struct replica *rep = request->rep;
+    uint8_t *first = pull->first; /* the pull is its owner's again when it ends */
+    struct leat_msg_string piece = {(const char *)first, pull->first_bytes};
+    leat_err rc = keep->rc;
+    pull->first = NULL;
+    backup_request_put(request);
+    if (rc) {
+        rep->busy--;
+        backup_replica_free(rep);
+        pull_end(pull, rc);
+    } else {
+        backup_replica_comes(rep, keep->seg); /* it stays busy until it is whole */
+        pull->rep = rep;
+        piece_take(pull, &piece);
+    }
+    leat_mem_free(first);
+}
+
+/* The header says what place it needs. */
+static leat_err first_piece(struct leat_backup_pull *pull, const struct leat_msg_string *piece)
+{
+    struct leat_backup *backup = pull->backup;
+    struct leat_scan scan;
+    leat_scan_segment((const uint8_t *)piece->text, piece->bytes, &scan);
+    const struct leat_segment_header *header = &scan.header;
+    struct leat_log_ref log = {header->stream, header->streamlet, header->log};
+    bool right = scan.has_header && leat_log_ref_equal(log, pull->log) &&
+                 header->segment == pull->segment.v && header->capacity >= pull->extent.bytes &&
+                 (header->capacity & (header->capacity - 1)) == 0;
+    if (!right) return LEAT_E_DAMAGED;
+    struct backup_request *request = backup_request_get(backup);
+    if (!request) return LEAT_E_NO_MEMORY;
+    pull->first = leat_mem_calloc(LEAT_MEM_STORE, 1, piece->bytes);
+    struct replica *rep = NULL;
+    leat_err rc = pull->first ? backup_replica_new(backup, &rep) : LEAT_E_NO_MEMORY;
+    if (rc) {
+        leat_mem_free(pull->first);
+        pull->first = NULL;
+        backup_request_put(request);
+        return rc;
+    }
+    memcpy(pull->first, piece->text, piece->bytes);
+    pull->first_bytes = piece->bytes;
+    request->rep = rep;
+    request->pull = pull;
+    request->keep = (struct leat_keep){.log = log,
+                                       .id = pull->segment,
+                                       .epoch = {header->epoch},
+                                       .durability = (enum leat_durability)header->durability,
+                                       .capacity = header->capacity,
+                                       .version = pull->version ? pull->version : 1,
+                                       .role = LEAT_SEGMENT_REPLICA,
+                                       .writer = header->owner_incarnation,
+                                       .incomplete = true};
+    backup_store(request, LEAT_KEEP_RESERVE, on_pull_reserved);
+    return LEAT_OK;
+}
+
+static void on_piece(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
+                     const struct leat_error *error)
+{
+    struct leat_backup_pull *pull = call->owner;
+    struct leat_msg_reader reader;
+    struct leat_msg_string piece = {0};
+    (void)error;
+    if (!rc) {
+        leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+        uint32_t fields = leat_msg_read_array(&reader);
+        if (fields >= 1) piece = leat_msg_read_string(&reader);
+        pull->passed_bytes = fields >= 2 ? leat_msg_read_u32(&reader) : 0;
+        bool right = !reader.failed && piece.bytes == pull->asked;
+        if (!right) rc = LEAT_E_INVALID;
+    }
+    if (!rc && (pull->rep || pull->into))
+        piece_take(pull, &piece);
+    else if (!rc)
+        rc = first_piece(pull, &piece);
+    if (rc == LEAT_E_TIMEOUT && pull->hurried) pull->slow = true;
+    if (rc) pull_next_node(pull, rc);
+}
+
+static void pull_ask(struct leat_backup_pull *pull)
+{
+    const struct leat_rep_net *net = &pull->backup->options.net;
+    uint32_t left = pull->extent.bytes - pull->at;
+    pull->asked = left < PIECE_BYTES ? left : PIECE_BYTES;
+    struct rep_pull body = {.log = pull->log,
+                            .segment = pull->segment,
+                            .extent = pull->extent,
+                            .from = pull->at,
+                            .count = pull->asked,
+                            .whole = pull->whole};
+    for (; pull->node_at < pull->node_count; pull->node_at++) {
+        pull->call = (struct leat_link_call){.kind = LEAT_REP_PULL,
+                                             .control = pull->control,
+                                             .control_bytes = rep_pull_encode(&body, pull->control),
+                                             .timeout_us = piece_us(pull),
+                                             .on_done = on_piece,
+                                             .owner = pull};
+        leat_err rc = net->call(net->ctx, pull->nodes[pull->node_at], &pull->call);
+        if (!rc) return;
+        reason_note(pull, rc);
+        if (pull->at) { /* begun with this one */
+            pull_next_node(pull, rc);
+            return;
+        }
+    }
+    if (pull->slow && !pull->patient) {
+        pull->patient = true;
+        pull->node_at = 0;
+        pull_ask(pull);
+        return;
+    }
+    pull_end(pull, pull->rc ? pull->rc : LEAT_E_NOT_FOUND);
+}
+
+static void pull_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_backup_pull *pull = LEAT_CONTAINER(mail, struct leat_backup_pull, mail);
+    (void)actor;
+    pull_ask(pull);
+}
+
+bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
+                       struct leat_segment_id segment, struct leat_extent extent)
+{
+    const struct leat_list *head = backup_bucket(backup, log);
+    for (const struct leat_list *it = head->next; it != head; it = it->next) {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, by_log);
+        const struct leat_segment *seg = rep->seg;
+        if (!seg || seg->id.v != segment.v || !leat_log_ref_equal(seg->log, log)) continue;
+        bool whole = !rep->damaged && !rep->drop_wanted && !seg->incomplete && !seg->rotten;
+        if (whole && seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
+    }
+    return false;
+}
+
+leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *pull)
+{
+    const struct leat_post *post = backup->options.env->post;
+    if (backup->pulls == LEAT_BACKUP_PULLS_MAX) return LEAT_E_AGAIN;
+    if (pull->extent.bytes < LEAT_ENTRY_HEADER_BYTES || pull->extent.bytes > LEAT_SEGMENT_BYTES_MAX)
+        return LEAT_E_INVALID;
+    backup->pulls++;
+    pull->backup = backup;
+    pull->rep = NULL;
+    pull->first = NULL;
+    pull->at = 0;
+    pull->node_at = 0;
+    pull->slow = pull->patient = false;
+    pull->rc = LEAT_OK;
+    pull->mail = (struct leat_mail){.deliver = pull_deliver};
+    post->send(post->ctx, post->self, &pull->mail);
+    return LEAT_OK;
+}
+
+/* ---- bytes that are here, durably ---- */
+
+static void on_flushed(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct replica *rep = request->rep;
+    void (*on_done)(void *arg, leat_err rc) = request->on_flushed;
+    void *arg = request->adopted_arg;
+    leat_err rc = keep->rc;
+    if (!rc && keep->to_bytes > rep->flushed) rep->flushed = keep->to_bytes;
+    backup_request_put(request);
+    backup_idle(rep);
+    on_done(arg, rc);
+}
+
+leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
+                           struct leat_segment_id segment, struct leat_extent extent,
+                           void (*on_done)(void *arg, leat_err rc), void *arg)
+{
+    struct replica *rep = replica_with(backup, log, segment, extent, false);
+    if (!rep) return leat_backup_look_any(backup, log, segment, extent);
+    if (rep->busy || rep->evicting || rep->move_wanted) return LEAT_E_AGAIN;
+    struct backup_request *request = backup_request_get(backup);
+    if (!request) return LEAT_E_NO_MEMORY;
+    const struct leat_segment *seg = rep->seg;
+    bool open = seg->state < LEAT_SEGMENT_PARKED && seg->durability == LEAT_DURABILITY_DISK;
+    request->rep = rep;
+    request->on_flushed = on_done;
+    request->adopted_arg = arg;
+    if (open && rep->flushed < extent.bytes) {
+        request->keep.from_bytes = rep->flushed;
+        request->keep.to_bytes = extent.bytes;
+        backup_store(request, LEAT_KEEP_COMMIT, on_flushed);
+        return LEAT_OK;
+    }
+    /* Nothing is to be done: a row that stays as it is makes the answer come later. */
+    request->keep = (struct leat_keep){.version = seg->version,
+                                       .role = LEAT_SEGMENT_REPLICA,
+                                       .writer = seg->writer,
+                                       .tentative = seg->tentative};
+    backup_store(request, LEAT_KEEP_STAMP, on_flushed);
+    return LEAT_OK;
+}

@@ -1,0 +1,560 @@
+/* What writers ask of the backup. Only OPEN may be refused for want of room, and then nothing is left
+ * behind (dissertation §4.5.4): memory, disk and row are there before its answer. */
+#include <string.h>
+
+#include "base/bug.h"
+#include "replication/backup/state.h"
+
+/* ---- open ---- */
+static void on_reserved(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct leat_backup *backup = request->backup;
+    struct replica *rep = request->rep;
+    leat_err rc = keep->rc;
+    backup->opening_bytes -= request->body.capacity;
+    rep->busy--;
+    if (rc) {
+        backup_refuse(backup, &request->ticket, rc, NULL);
+        backup_request_put(request);
+        backup_replica_free(rep);
+        return;
+    }
+    backup_replica_has(rep, keep->seg);
+    backup->accounts.control_rpcs++;
+    if (rep->writer->fenced) {
+        backup_refuse(backup, &request->ticket, LEAT_E_STALE_EPOCH, NULL);
+        backup_drop(rep);
+    } else {
+        backup_answer(backup, &request->ticket, rep);
+    }
+    backup_request_put(request);
+}
+
+/* What is not in files yet must get there within seconds, if power fails or the budget ends. */
+static bool takes_more(const struct leat_backup *backup, uint32_t capacity)
+{
+    struct leat_store_usage usage;
+    leat_store_usage(backup->options.store, &usage);
+    return usage.arenas_used + backup->opening_bytes + capacity <=
+           backup_unflushed_max(backup, &usage);
+}
+
+static bool is_capacity(uint32_t capacity)
+{
+    return capacity >= LEAT_SEGMENT_BYTES_MIN && capacity <= LEAT_SEGMENT_BYTES_MAX &&
+           (capacity & (capacity - 1)) == 0;
+}
+
+static void open_replica(struct leat_backup *backup, struct backup_writer *writer,
+                         const struct rep_body *body, const struct leat_link_ticket *ticket)
+{
+    struct replica *rep = NULL;
+    struct backup_request *request = NULL;
+    const struct leat_backup_options *options = &backup->options;
+    leat_err rc = LEAT_OK;
+    if (!is_capacity(body->capacity) || body->durability < LEAT_DURABILITY_MEMORY ||
+        body->durability > LEAT_DURABILITY_DISK)
+        rc = LEAT_E_INVALID;
+    else if (!writer->at_store)
+        rc = LEAT_E_AGAIN;
+    else if (!takes_more(backup, body->capacity))
+        rc = LEAT_E_AGAIN;
+    else if (options->is_full && options->is_full(options->arg))
+        rc = LEAT_E_NO_MEMORY;
+    if (!rc) request = backup_request_get(backup);
+    if (!rc && !request) rc = LEAT_E_NO_MEMORY;
+    if (!rc) rc = backup_replica_new(backup, &rep);
+    if (rc) {
+        if (request) backup_request_put(request);
+        backup->accounts.refused_opens++;
+        backup_refuse(backup, ticket, rc,
+                      rc == LEAT_E_AGAIN ? "more bytes wait for the disk than it takes in the time "
+                                           "allowed; ask another backup"
+                                         : NULL);
+        return;
+    }
+    rep->writer = writer;
+    rep->word = body->owner;
+    writer->replicas++;
+    request->rep = rep;
+    request->body = *body;
+    request->ticket = *ticket;
+    request->keep = (struct leat_keep){.log = body->log,
+                                       .id = body->segment,
+                                       .epoch = body->epoch,
+                                       .durability = (enum leat_durability)body->durability,
+                                       .capacity = body->capacity,
+                                       .arena = writer->at_store,
+                                       .version = body->version,
+                                       .role = LEAT_SEGMENT_REPLICA,
+                                       .writer = writer->incarnation,
+                                       .incomplete = body->incomplete};
+    backup->opening_bytes += body->capacity;
+    backup_store(request, LEAT_KEEP_RESERVE, on_reserved);
+}
+
+/* ---- about one replica ---- */
+static void on_done(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct leat_backup *backup = request->backup;
+    struct replica *rep = request->rep;
+    if (keep->kind == LEAT_KEEP_CLOSE) backup_closed(request);
+    /* SUBTLE: (1) a copy is to be called whole, and the disk refuses the row. (2) Its owner takes it for lost, and
+     * hears of it with the next audit: were it called whole there, it would be counted on, and another one too
+     * many. (3) The next start finds a row that says that it is a part, and lets it go. */
+    if (keep->kind == LEAT_KEEP_STAMP && keep->rc) rep->seg->incomplete = true;
+    if (keep->rc)
+        backup_refuse(backup, &request->ticket, keep->rc, NULL);
+    else
+        backup_answer(backup, &request->ticket, rep);
+    if (request->kind == LEAT_REP_CLOSE && !keep->rc) backup->accounts.segments++;
+    backup_request_put(request);
+    backup_idle(rep);
+}
+
+/* Where its records begin: its row says so from now on, for whoever owns it some day. */
+static bool base_offset_of(const struct leat_segment *seg, uint64_t *out_base_offset)
+{
+    struct leat_entry entry;
+    struct leat_start start;
+    memcpy(&entry, seg->buffer, sizeof entry);
+    uint64_t at = (uint64_t)leat_entry_bytes(entry.payload_bytes);
+    if (entry.type != LEAT_ENTRY_SEGMENT || at + sizeof entry + sizeof start > seg->capacity)
+        return false;
+    memcpy(&entry, seg->buffer + at, sizeof entry);
+    if (entry.type != LEAT_ENTRY_START) return false;
+    memcpy(&start, seg->buffer + at + sizeof entry, sizeof start);
+    *out_base_offset = start.base_offset;
+    return true;
+}
+
+static void close_now(struct backup_request *request, void (*then)(struct leat_keep *keep))
+{
+    struct leat_segment *seg = request->rep->seg;
+    seg->extent = request->body.extent;
+    seg->next_offset = request->body.next_offset;
+    seg->max_timestamp_ms = request->body.max_timestamp_ms;
+    seg->passed_bytes = backup_passed_bounded(seg, request->body.passed_bytes);
+    backup_close(request, then);
+}
+
+static void stamp(struct backup_request *request, uint32_t version, bool incomplete,
+                  void (*then)(struct leat_keep *keep))
+{
+    const struct leat_segment *seg = request->rep->seg;
+    request->keep.version = version;
+    request->keep.incomplete = incomplete;
+    request->keep.role = LEAT_SEGMENT_REPLICA;
+    request->keep.writer = seg->writer;
+    backup_store(request, LEAT_KEEP_STAMP, then);
+}
+
+/* SUBTLE: a segment that is copied when it was closed already is closed first and called whole after that:
+ * found in between it is nothing. The other way round:
+ *  1. Its row says that it is open and whole. Its bytes are being written to the disk.
+ *  2. The power goes. What is there, valid, started and not closed, is a mark of the current version, of a
+ *     segment before the head: where it is torn the log ends. */
+static void on_closed_before_whole(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    if (keep->rc) {
+        on_done(keep);
+        return;
+    }
+    backup_closed(request);
+    request->backup->accounts.control_rpcs++;
+    request->rep->busy--;
+    request->keep = (struct leat_keep){0};
+    stamp(request, request->body.version, false, on_done);
+}
+
+static void on_whole_before_closed(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    if (keep->rc) {
+        on_done(keep);
+        return;
+    }
+    request->rep->busy--;
+    close_now(request, on_done);
+}
+
+/* The trailer that ends the prefix, and this segment's own header before it. */
+static bool ends_with(const struct leat_segment *seg, struct leat_extent extent)
+{
+    struct leat_entry trailer;
+    if (!seg->buffer || extent.bytes < sizeof trailer || extent.bytes > seg->capacity) return false;
+    memcpy(&trailer, seg->buffer + extent.bytes - sizeof trailer, sizeof trailer);
+    return trailer.type == LEAT_ENTRY_TRAILER && trailer.crc == extent.crc;
+}
+
+static bool scans_as(const struct leat_segment *seg, struct leat_extent extent,
+                     struct leat_scan *out_scan)
+{
+    if (!seg->buffer || extent.bytes > seg->capacity) return false;
+    leat_scan_segment(seg->buffer, extent.bytes, out_scan);
+    return out_scan->started && out_scan->bytes == extent.bytes && out_scan->crc == extent.crc &&
+           out_scan->header.stream == seg->log.stream && out_scan->header.segment == seg->id.v &&
+           out_scan->header.epoch == seg->epoch.v;
+}
+
+static leat_err start_close(struct backup_request *request)
+{
+    struct leat_segment *seg = request->rep->seg;
+    struct leat_scan scan;
+    if (seg->state != LEAT_SEGMENT_RESERVED && seg->state != LEAT_SEGMENT_OPEN)
+        return LEAT_E_INVALID;
+    if (!ends_with(seg, request->body.extent) || !base_offset_of(seg, &seg->base_offset))
+        return LEAT_E_DAMAGED;
+    if (!seg->incomplete) {
+        request->backup->accounts.control_rpcs++;
+        close_now(request, on_done);
+        return LEAT_OK;
+    }
+    if (!scans_as(seg, request->body.extent, &scan)) return LEAT_E_DAMAGED;
+    if (LEAT_BUG(WHOLE_BEFORE_CLOSED))
+        stamp(request, request->body.version, false, on_whole_before_closed);
+    else
+        close_now(request, on_closed_before_whole);
+    return LEAT_OK;
+}
+
+static leat_err start_request(struct backup_request *request)
+{
+    struct replica *rep = request->rep;
+    struct leat_segment *seg = rep->seg;
+    struct rep_body *body = &request->body;
+    struct leat_scan scan;
+    bool open = seg->state == LEAT_SEGMENT_RESERVED || seg->state == LEAT_SEGMENT_OPEN;
+    switch (request->kind) {
+    case LEAT_REP_CLOSE:
+        return start_close(request);
+    case LEAT_REP_PARK:
+        if (!open || seg->incomplete) return LEAT_E_INVALID;
+        if (!ends_with(seg, body->extent)) return LEAT_E_DAMAGED;
+        seg->extent = body->extent;
+        backup_store(request, LEAT_KEEP_PARK, on_done); /* which scans it */
+        return LEAT_OK;
+    case LEAT_REP_RESUME:
+        if (seg->state != LEAT_SEGMENT_PARKED || !rep->writer || !rep->writer->at_store)
+            return LEAT_E_INVALID;
+        seg->version = body->version; /* goes along with the row that erases the record */
+        request->keep.arena = rep->writer->at_store;
+        request->keep.capacity = seg->capacity;
+        backup_store(request, LEAT_KEEP_RESUME, on_done);
+        return LEAT_OK;
+    case LEAT_REP_COMPLETE:
+        if (!open) return LEAT_E_INVALID;
+        if (!scans_as(seg, body->extent, &scan)) return LEAT_E_DAMAGED;
+        stamp(request, body->version, false, on_done);
+        return LEAT_OK;
+    default:
+        return LEAT_E_UNSUPPORTED;
+    }
+}
+
+static void drop_for(struct replica *rep, const struct backup_writer *writer)
+{
+    if (rep->writer == writer)
+        backup_drop(rep);
+    else
+        backup_drop_for_another(rep);
+}
+
+static void drop_request(struct leat_backup *backup, struct replica *rep,
+                         const struct backup_writer *writer, const struct leat_link_ticket *ticket)
+{
+    /* Answered at once: whoever drops needs no more of it, and a lost answer costs nothing. */
+    drop_for(rep, writer);
+    backup_answer(backup, ticket, NULL);
+}
+
+static void about_one(struct leat_backup *backup, struct backup_writer *writer, unsigned kind,
+                      const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+{
+    struct rep_body body;
+    leat_err rc = rep_body_decode(frame->control, frame->control_bytes, &body);
+    struct replica *rep = NULL;
+    struct backup_request *request = NULL;
+    if (!rc && kind == LEAT_REP_OPEN) {
+        open_replica(backup, writer, &body, ticket);
+        return;
+    }
+    if (!rc) rep = backup_find(backup, body.handle);
+    if (!rc && (!rep || !rep->seg)) rc = LEAT_E_NOT_FOUND;
+    /* A stranger, or an owner of the past, has no say over it. */
+    if (!rc && (!leat_log_ref_equal(rep->seg->log, body.log) || rep->seg->id.v != body.segment.v))
+        rc = LEAT_E_NOT_FOUND;
+    if (!rc && rep->seg->epoch.v != body.epoch.v) rc = LEAT_E_STALE_EPOCH;
+    if (!rc && body.owner.v && body.owner.v < rep->word.v) rc = LEAT_E_STALE_EPOCH;
+    if (!rc && kind != LEAT_REP_DROP && (rep->writer != writer || body.version < rep->seg->version))
+        rc = LEAT_E_STALE_EPOCH;
+    if (!rc && kind == LEAT_REP_DROP) {
+        drop_request(backup, rep, writer, ticket);
+        return;
+    }
+    if (!rc && (rep->busy || rep->drop_wanted)) rc = LEAT_E_AGAIN;
+    if (!rc) request = backup_request_get(backup);
+    if (!rc && !request) rc = LEAT_E_NO_MEMORY;
+    if (rc) {
+        backup_refuse(backup, ticket, rc, NULL);
+        return;
+    }
+    request->rep = rep;
+    request->kind = kind;
+    request->ticket = *ticket;
+    request->body = body;
+    rep->settled = true;
+    rc = start_request(request);
+    if (!rc) return;
+    backup_refuse(backup, ticket, rc, NULL);
+    backup_request_put(request);
+}
+
+/* ---- rows ---- */
+static void rows_finish(struct backup_rows *rows)
+{
+    struct leat_backup *backup = rows->backup;
+    uint8_t body[LEAT_REP_BATCH_MAX * REP_PAIR_BYTES_MAX + 8];
+    if (--rows->left) return;
+    uint32_t bytes = rep_pairs_encode(rows->pairs, rows->count, body, sizeof body);
+    backup->options.net.answer(backup->options.net.ctx, &rows->ticket, body, bytes);
+    leat_mem_free(rows);
+}
+
+static void on_row_done(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct replica *rep = request->rep;
+    struct backup_rows *rows = request->rows;
+    rows->pairs[request->row].value = (uint64_t)keep->rc;
+    if (keep->kind == LEAT_KEEP_COMMIT && !keep->rc) rep->flushed = keep->to_bytes;
+    backup_request_put(request);
+    rows_finish(rows);
+    backup_idle(rep);
+}
+
+static leat_err row_start(struct backup_rows *rows, uint32_t at, unsigned kind,
+                          const struct backup_writer *writer)
+{
+    struct leat_backup *backup = rows->backup;
+    struct replica *rep = backup_find(backup, rows->pairs[at].handle);
+    uint64_t value = rows->pairs[at].value;
+    if (!rep || !rep->seg) return LEAT_E_NOT_FOUND;
+    if (rep->writer != writer) return LEAT_E_STALE_EPOCH;
+    if (rep->busy || rep->drop_wanted) return LEAT_E_AGAIN;
+    if (value > UINT32_MAX) return LEAT_E_INVALID;
+    bool flush = kind == LEAT_REP_FLUSH;
+    if (flush && (!rep->seg->buffer || value > rep->seg->capacity || value < rep->flushed))
+        return LEAT_E_INVALID;
+    if (!flush && value < rep->seg->version) return LEAT_E_STALE_EPOCH;
+    struct backup_request *request = backup_request_get(backup);
+    if (!request) return LEAT_E_NO_MEMORY;
+    request->rep = rep;
+    request->rows = rows;
+    request->row = at;
+    rep->settled = true;
+    if (flush) {
+        request->keep.from_bytes = rep->flushed;
+        request->keep.to_bytes = (uint32_t)value;
+        backup_store(request, LEAT_KEEP_COMMIT, on_row_done);
+    } else {
+        stamp(request, (uint32_t)value, rep->seg->incomplete, on_row_done);
+    }
+    return LEAT_OK;
+}
+
+static void about_many(struct leat_backup *backup, struct backup_writer *writer, unsigned kind,
+                       const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+{
+    struct backup_rows *rows = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *rows);
+    leat_err rc = rows ? LEAT_OK : LEAT_E_NO_MEMORY;
+    if (!rc) rc = rep_pairs_decode(frame->control, frame->control_bytes, rows->pairs, &rows->count);
+    if (rc) {
+        leat_mem_free(rows);
+        backup_refuse(backup, ticket, rc, NULL);
+        return;
+    }
+    rows->backup = backup;
+    rows->ticket = *ticket;
+    rows->left = 1;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        leat_err row_rc = row_start(rows, i, kind, writer);
+        if (row_rc)
+            rows->pairs[i].value = (uint64_t)row_rc;
+        else
+            rows->left++;
+    }
+    if (kind == LEAT_REP_FLUSH) backup->accounts.flush_rpcs++;
+    rows_finish(rows);
+}
+
+/* ---- audits ---- */
+/* SUBTLE: nobody would ever ask about it. (1) An owner that has not heard that its stream was deleted opens a
+ * segment. (2) Here that is known, or becomes known while it is reserved, when there is no replica yet to be
+ * dropped. (3) The owner hears of it before it is answered, and goes without a word. It is not refused: the owner
+ * would ask all other nodes in turn, and its log could not end. */
+static bool is_over(const struct replica *rep, uint64_t now_us)
+{
+    uint64_t since_us = rep->gone_us > rep->opened_us ? rep->gone_us : rep->opened_us;
+    return rep->seg && !rep->busy && !rep->drop_wanted && !rep->adopting &&
+           !LEAT_BUG(DELETED_STAYS) && now_us >= since_us + BACKUP_GONE_US &&
+           backup_stream_is_gone(rep->backup, rep->seg->log.stream);
+}
+
+static bool is_asked_about(const struct replica *rep, bool all, uint64_t now_us)
+{
+    if (!rep->seg || rep->busy || rep->drop_wanted) return false;
+    if (all || rep->seg->rotten) return true;
+    bool young = rep->writer && now_us < rep->opened_us + BACKUP_YOUNG_US;
+    return !rep->settled && !young;
+}
+
+static void audit(struct leat_backup *backup, const struct leat_frame *frame,
+                  const struct leat_link_ticket *ticket)
+{
+    struct leat_msg_reader reader;
+    struct leat_msg_writer writer, body;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    uint64_t from = leat_msg_read_u64(&reader);
+    bool all = leat_msg_read_bool(&reader);
+    if (reader.failed || fields < 2) {
+        backup_refuse(backup, ticket, LEAT_E_INVALID, NULL);
+        return;
+    }
+    static const size_t head_bytes = 32;
+    uint64_t now_us = backup_now(backup);
+    uint32_t count = 0, at = from < backup->slot_count ? (uint32_t)from : backup->slot_count;
+    leat_msg_writer_init(&body, backup->answer + head_bytes, BACKUP_ROWS_MAX * REP_ROW_BYTES_MAX);
+    for (; at < backup->slot_count && count < BACKUP_ROWS_MAX; at++) {
+        struct replica *rep = backup->slots[at];
+        if (rep && is_over(rep, now_us))
+            backup_drop_for_another(rep); /* an owner that has heard so little may write on */
+        if (!rep || !is_asked_about(rep, all, now_us)) continue;
+        const struct leat_segment *seg = rep->seg;
+        struct rep_row row = {.handle = rep->handle,
+                              .log = seg->log,
+                              .segment = seg->id,
+                              .epoch = seg->epoch,
+                              .version = seg->version,
+                              .state = seg->incomplete ? LEAT_SEGMENT_RESERVED : seg->state,
+                              .extent = seg->extent};
+        if (rep->damaged || (seg->rotten && !LEAT_BUG(ROTTEN_COUNTS)))
+            row.state = LEAT_SEGMENT_RESERVED; /* nothing that counts */
+        rep_row_write(&body, &row);
+        count++;
+    }
+    uint8_t head[32];
+    leat_msg_writer_init(&writer, head, sizeof head);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_u64(&writer, at < backup->slot_count ? at : 0);
+    leat_msg_write_array(&writer, count);
+    LEAT_ASSERT(!writer.overflow && !body.overflow);
+    uint8_t *out = backup->answer + head_bytes - writer.used;
+    memcpy(out, head, writer.used);
+    backup->options.net.answer(backup->options.net.ctx, ticket, out, writer.used + body.used);
+}
+
+/* SUBTLE: the word of an owner of the past counts for nothing once a later one counts on the replica.
+ *  1. X has a closed segment, and copies of it on B and C; two are wanted. Its log goes to Y, which has
+ *     the segment as well, and counts B's copy: there are two. So C is told to drop it.
+ *  2. X hears of the move later than the others. In its tables B's copy is one too many.
+ *  3. B drops it. Y has the segment alone, and does not know; its disk is lost.
+ * The other way round, X's word first, Y is told here that B has nothing. */
+static leat_err settle_one(struct leat_backup *backup, const struct backup_writer *writer,
+                           const struct rep_pair *pair)
+{
+    struct replica *rep = backup_find(backup, pair->handle);
+    unsigned word = pair->value % REP_SETTLE_WORDS;
+    uint64_t owner = pair->value / REP_SETTLE_WORDS;
+    if (!rep || !rep->seg || rep->drop_wanted || rep->dropping)
+        return word == REP_SETTLE_KEEP ? LEAT_E_NOT_FOUND : LEAT_OK;
+    if (owner < rep->word.v && !LEAT_BUG(PAST_OWNER_DROPS)) return LEAT_E_STALE_EPOCH;
+    if (rep->adopting && !LEAT_BUG(ADOPTED_FOR_THE_PAST))
+        return LEAT_E_AGAIN; /* it is about to be another: leat_backup_adopt() */
+    rep->leave |= word == REP_SETTLE_LEAVE;
+    if (word != REP_SETTLE_KEEP) {
+        drop_for(rep, writer);
+        return LEAT_OK;
+    }
+    rep->word.v = (uint32_t)owner;
+    backup_confirm(rep, pair->passed);
+    return LEAT_OK;
+}
+
+/* Owners are asked before anything is dropped; they answer here. */
+static void settle(struct leat_backup *backup, const struct backup_writer *writer,
+                   const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+{
+    struct rep_pair pairs[LEAT_REP_BATCH_MAX];
+    uint8_t body[LEAT_REP_BATCH_MAX * REP_PAIR_BYTES_MAX + 8];
+    uint32_t count, refused = 0;
+    leat_err rc = rep_pairs_decode(frame->control, frame->control_bytes, pairs, &count);
+    if (rc) {
+        backup_refuse(backup, ticket, rc, NULL);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        leat_err code = settle_one(backup, writer, &pairs[i]);
+        if (code) pairs[refused++] = (struct rep_pair){pairs[i].handle, (uint64_t)code, 0};
+    }
+    uint32_t bytes = rep_pairs_encode(pairs, refused, body, sizeof body);
+    backup->options.net.answer(backup->options.net.ctx, ticket, body, bytes);
+}
+
+static void handle(struct leat_backup *backup, const struct leat_link_identity *who,
+                   const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+{
+    struct backup_writer *writer = backup_writer_find(backup, who->node, who->incarnation);
+    if (backup_is_fenced(backup, who->node, who->incarnation)) {
+        backup_refuse(backup, ticket, LEAT_E_STALE_EPOCH, "this incarnation was declared gone");
+        return;
+    }
+    if (frame->kind == LEAT_REP_ASK) {
+        backup->options.net.answer(backup->options.net.ctx, ticket, "\x90", 1);
+        return;
+    }
+    if (frame->kind == LEAT_REP_PULL) { /* also of nodes that write nothing here */
+        backup_pull_serve(backup, frame, ticket);
+        return;
+    }
+    if (frame->kind == LEAT_REP_SEAL) {
+        backup_seal(backup, frame, ticket);
+        return;
+    }
+    if (frame->kind == LEAT_REP_ATTACH) {
+        backup_attach(backup, who, ticket);
+        return;
+    }
+    if (!writer) {
+        backup_refuse(backup, ticket, LEAT_E_CLOSED, "attach first");
+        return;
+    }
+    switch (frame->kind) {
+    case LEAT_REP_RESTAMP:
+    case LEAT_REP_FLUSH:
+        about_many(backup, writer, frame->kind, frame, ticket);
+        break;
+    case LEAT_REP_AUDIT:
+        audit(backup, frame, ticket);
+        break;
+    case LEAT_REP_SETTLE:
+        settle(backup, writer, frame, ticket);
+        break;
+    default:
+        about_one(backup, writer, frame->kind, frame, ticket);
+        break;
+    }
+}
+
+void leat_backup_request(struct leat_backup *backup, const struct leat_link_identity *who,
+                         const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+{
+    const struct leat_cpu *cpu = &backup->options.cpu;
+    uint64_t from_ns = cpu->ns ? cpu->ns(cpu->ctx) : 0;
+    handle(backup, who, frame, ticket);
+    if (cpu->ns) backup->accounts.cpu_backup_control += cpu->ns(cpu->ctx) - from_ns;
+}

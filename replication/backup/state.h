@@ -1,0 +1,233 @@
+/* The backup from the inside. Private to its module (tests may include it). */
+#ifndef LEAT_REPLICATION_BACKUP_STATE_H
+#define LEAT_REPLICATION_BACKUP_STATE_H
+
+#include "base/assert.h"
+#include "base/bug.h"
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "replication/backup/backup.h"
+#include "replication/control/messages.h"
+
+enum {
+    BACKUP_SLOTS_PER_STEP = 1024,
+    BACKUP_SLOTS_MAX = 8 * 1024 * 1024,
+    BACKUP_WRITERS_MAX = 1024,
+    BACKUP_WRITERS_MIN = 2,   /* at least as many share the memory for replicas */
+    BACKUP_ATTACHES_MAX = 64, /* of one writer: its cores ask at once */
+    BACKUP_ROWS_MAX = 256,    /* of one AUDIT answer */
+    BACKUP_UNFLUSHED_BYTES_MIN = 512 * 1024 * 1024,
+    BACKUP_LOG_BUCKETS = 8192,
+    BACKUP_SERVES_MAX = 32, /* pieces for others that are being read */
+    BACKUP_LOOKS_MAX = 4,   /* replicas that are looked at (look.c), up to a segment each */
+    BACKUP_YOUNG_US = 60 * 1000 * 1000, /* a reservation is not asked about before */
+    BACKUP_GONE_US =
+        10 * 1000 * 1000, /* nor does one of a deleted stream go without a word before */
+};
+
+/* One incarnation of a node that writes here. */
+struct backup_writer {
+    struct leat_list link;
+    struct leat_backup *backup;
+    char node[LEAT_LINK_NODE_NAME_BYTES_MAX + 1];
+    uint64_t incarnation;
+    struct leat_rmem_arena *rmem;
+    struct leat_arena arena; /* the same, as the store sees it; store's thread but for `base` */
+    struct leat_store_arena_op add, retire;
+    struct leat_store_arena *at_store; /* NULL: not yet, or not any more */
+    bool ready;                        /* has memory: may be granted */
+    bool fenced, retiring, failed;
+    bool starved; /* its first memory was refused; the store asks again after a while */
+    /* growth: asked on the store's thread, done by the host port on this one */
+    struct leat_mail grow_mail, grown_mail;
+    struct leat_arena_grow *growing;
+    struct leat_rmem_grow grow;
+    struct leat_link_ticket attaches[BACKUP_ATTACHES_MAX];
+    unsigned attach_count;
+    uint32_t replicas; /* with this writer */
+    unsigned moves;    /* of a fence, under way */
+};
+
+struct backup_fence {
+    struct leat_list link;
+    struct leat_mail mail;
+    struct leat_backup *backup;
+    void (*on_done)(void *arg);
+    void *arg;
+};
+
+/* Of one that is longer: what its bytes up to there were found to be. look.c */
+struct replica_looked {
+    struct leat_extent extent; /* 0 bytes: nobody has looked */
+    bool begins;
+    uint64_t next_offset;
+    int64_t max_timestamp_ms;
+};
+
+struct replica {
+    struct leat_backup *backup;
+    struct leat_segment *seg;     /* NULL: being opened */
+    struct backup_writer *writer; /* NULL: found at a start */
+    struct leat_list link;        /* backup->replicas */
+    struct leat_list by_log;      /* backup->by_log; with seg */
+    uint64_t handle;
+    uint64_t opened_us;
+    uint64_t gone_us;       /* its stream was deleted then; 0: not while it was here */
+    uint32_t flushed;       /* bytes durable */
+    unsigned busy;          /* requests under way */
+    bool adopting;          /* it goes to a log of this node: nobody else may begin to use it */
+    bool move_wanted;       /* fenced: out of its writer's arena, as soon as nothing is under way */
+    bool settled;           /* its owner has given its word since it was made or found */
+    struct leat_epoch word; /* highest one of an owner who made it, or said that it counts on it */
+    bool damaged;           /* LOST at a start, or could not be moved */
+    bool dropping, evicting, drop_wanted;
+    bool leave; /* its writer was cut off in the middle: see REP_SETTLE_LEAVE */
+    struct replica_looked looked[LEAT_BEGINS_MAX]; /* the latest first */
+    struct leat_keep evict;
+};
+
+/* A request under way at the store. */
+struct backup_request {
+    struct leat_list link; /* free */
+    struct leat_backup *backup;
+    struct replica *rep;
+    struct leat_keep keep;
+    unsigned kind; /* enum leat_rep_kind; 0: our own */
+    struct leat_link_ticket ticket;
+    struct rep_body body;
+    struct backup_rows *rows;
+    uint32_t row;
+    void (*on_adopted)(void *arg, leat_err rc, struct leat_segment *seg);
+    void *adopted_arg;
+    void (*on_flushed)(void *arg, leat_err rc);
+    unsigned adopted_to;
+    enum leat_segment_state before; /* CLOSE: what the segment is again where that fails */
+    bool cut;                       /* ... and it was longer: */
+    struct replica_looked uncut;
+    struct leat_backup_pull *pull;
+};
+
+/* A request with rows: answered when all are done. */
+struct backup_rows {
+    struct leat_backup *backup;
+    struct leat_link_ticket ticket;
+    uint32_t count, left;
+    struct rep_pair pairs[LEAT_REP_BATCH_MAX];
+};
+
+/* Incarnations of a node up to this one are gone. */
+struct backup_fenced {
+    char node[LEAT_LINK_NODE_NAME_BYTES_MAX + 1];
+    uint64_t incarnation;
+};
+enum { BACKUP_FENCED_MAX = 256 };
+
+struct leat_backup {
+    struct leat_backup_options options;
+    struct leat_keeper keeper;
+    struct leat_list writers, replicas, requests_free;
+    struct leat_list *by_log; /* [BACKUP_LOG_BUCKETS] */
+    unsigned writer_count;
+    struct replica **slots;
+    uint32_t *generations;
+    uint32_t slot_count, slot_free_hint;
+    uint32_t replica_count;
+    struct leat_list fences; /* struct backup_fence: wait for moves */
+    unsigned moves;
+    struct backup_fenced *fenced; /* [BACKUP_FENCED_MAX] */
+    unsigned fenced_count;
+    uint64_t opening_bytes; /* asked of the store, not yet in its accounts */
+    uint8_t *answer;        /* AUDIT's */
+    struct leat_rep_accounts accounts;
+    unsigned serves, pulls, looks; /* under way */
+};
+
+static inline uint64_t backup_now(const struct leat_backup *backup)
+{
+    const struct leat_clock *clock = backup->options.env->clock;
+    return clock->now_us(clock->ctx);
+}
+
+/* backup.c */
+leat_err backup_replica_new(struct leat_backup *backup, struct replica **out_rep) LEAT_NODISCARD;
+/** It has a segment from now on: the replica is found by its log. */
+void backup_replica_has(struct replica *rep, struct leat_segment *seg);
+/** The same of one that something is under way with, and that no writer elsewhere has opened.
+ * SUBTLE: what comes after its stream went goes as well, as soon as nothing is under way with it. (1) A log is
+ * on its way to another node, or an older segment to this one. (2) Its stream is deleted: its replicas here
+ * go. (3) The segment becomes a replica, and nobody has a word to say about it: it would lie here until the
+ * next start. */
+void backup_replica_comes(struct replica *rep, struct leat_segment *seg);
+/** Is it known here that the stream was deleted? */
+bool backup_stream_is_gone(const struct leat_backup *backup, uint32_t stream);
+/** Where replicas of that log are, among others, by `by_log`. */
+struct leat_list *backup_bucket(const struct leat_backup *backup, struct leat_log_ref log);
+struct replica *backup_find(const struct leat_backup *backup, uint64_t handle);
+/** Close it, at its extent: backup_closed() in `on_done`, before anything else looks at it. */
+void backup_close(struct backup_request *request, void (*on_done)(struct leat_keep *keep));
+/** The answer to that. Where the disk refused it, it is not closed and what was not on the disk is not there now. */
+void backup_closed(struct backup_request *request);
+void backup_answer(struct leat_backup *backup, const struct leat_link_ticket *ticket,
+                   const struct replica *rep);
+void backup_refuse(struct leat_backup *backup, const struct leat_link_ticket *ticket, leat_err rc,
+                   const char *text);
+/** Bytes not yet in files that it takes at most, at the disk's speed as it was last. */
+uint64_t backup_unflushed_max(const struct leat_backup *backup,
+                              const struct leat_store_usage *usage);
+uint64_t backup_load(const struct leat_backup *backup);
+void backup_replica_free(struct replica *rep);
+struct backup_request *backup_request_get(struct leat_backup *backup);
+void backup_request_put(struct backup_request *request);
+void backup_store(struct backup_request *request, enum leat_keep_kind kind,
+                  void (*on_done)(struct leat_keep *keep));
+/** Give it up, as soon as nothing else is under way. */
+void backup_drop(struct replica *rep);
+/* On the word of another than its writer, who may not have stopped writing to it. */
+void backup_drop_for_another(struct replica *rep);
+/* An owner counts on it. */
+void backup_confirm(struct replica *rep, uint32_t passed);
+/** May whoever opened it still write into it? */
+bool backup_is_written(const struct replica *rep);
+/** Something that was under way has ended. */
+void backup_idle(struct replica *rep);
+
+/* writer.c */
+struct backup_writer *backup_writer_find(const struct leat_backup *backup, const char *node,
+                                         uint64_t incarnation);
+void backup_attach(struct leat_backup *backup, const struct leat_link_identity *who,
+                   const struct leat_link_ticket *ticket);
+void backup_writers_fini(struct leat_backup *backup);
+void backup_writer_left(struct backup_writer *writer);
+void backup_move(struct replica *rep);
+/** It needs no move any more: a fence that waited for nothing else is done, and tells so. */
+void backup_move_over(struct replica *rep);
+bool backup_is_fenced(const struct leat_backup *backup, const char *node, uint64_t incarnation);
+
+/* look.c */
+/** Parked or closed, longer, and known to begin with exactly that: what is known; else NULL. */
+const struct replica_looked *backup_begins(const struct replica *rep, struct leat_extent extent);
+/** One that may, and that nobody has looked at for that, is looked at. LEAT_OK: on_done later and once, and there may
+ * be more; LEAT_E_NOT_FOUND: there is none; LEAT_E_AGAIN, LEAT_E_NO_MEMORY. */
+leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,
+                     struct leat_segment_id segment, struct leat_extent extent,
+                     void (*on_done)(void *arg, bool begins), void *arg) LEAT_NODISCARD;
+
+/* pull.c */
+void backup_pull_serve(struct leat_backup *backup, const struct leat_frame *frame,
+                       const struct leat_link_ticket *ticket);
+
+/* adopt.c */
+void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
+                 const struct leat_link_ticket *ticket);
+
+/* request.c */
+void backup_handle(struct leat_backup *backup, struct backup_writer *writer,
+                   const struct leat_frame *frame, const struct leat_link_ticket *ticket);
+
+/** What another node says of leat_segment.passed_bytes: never more than the segment can have. */
+static inline uint32_t backup_passed_bounded(const struct leat_segment *seg, uint32_t bytes)
+{
+    return bytes < seg->capacity ? bytes : seg->capacity;
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* Requests about one replica: they wait for their turn at its backup, and LEAT_REP_CALLS_MAX of them are under way. */
+#include "replication/primary/state.h"
+
+struct rep_op *rep_op_get(struct leat_primary *primary)
+{
+    if (!leat_list_empty(&primary->ops_free))
+        return LEAT_CONTAINER(leat_list_pop_front(&primary->ops_free), struct rep_op, link);
+    struct rep_op *op = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *op);
+    if (op) leat_list_init(&op->link);
+    return op;
+}
+
+void rep_peer_ops(struct rep_peer *peer)
+{
+    const struct leat_rep_net *net = &peer->primary->options.net;
+    while (peer->attached && peer->ops < LEAT_REP_CALLS_MAX &&
+           !leat_list_empty(&peer->ops_waiting)) {
+        struct rep_op *op = LEAT_CONTAINER(peer->ops_waiting.next, struct rep_op, link);
+        if (!op->copy) {
+            leat_list_remove(&op->link);
+            leat_list_push_back(&peer->primary->ops_free, &op->link);
+            continue;
+        }
+        if (net->call(net->ctx, peer->node.number, &op->call)) {
+            rep_arm(peer->primary, REP_TICK_US); /* no room, or the end of the link is on its way */
+            return;
+        }
+        leat_list_remove(&op->link);
+        if (peer->ops++ == 0) {
+            peer->ops_us = rep_now(peer->primary);
+            rep_arm(peer->primary, REP_TICK_US);
+        }
+    }
+}

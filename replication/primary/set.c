@@ -1,0 +1,422 @@
+/* A segment and all its copies: what its log asked for, and when that is done. */
+#include <string.h>
+
+#include "replication/primary/state.h"
+
+struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id id,
+                            uint32_t capacity)
+{
+    struct rep_set *set = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *set);
+    if (!set) return NULL;
+    set->log = log;
+    set->id = id;
+    set->capacity = capacity;
+    set->since_us = rep_now(log->primary);
+    leat_list_init(&set->deficit);
+    leat_list_init(&set->crowded);
+    leat_list_push_back(&log->active, &set->link);
+    return set;
+}
+
+static void set_free(struct rep_set *set)
+{
+    LEAT_ASSERT(set->copy_count == 0 && set->writes == 0 && !set->local_busy && !set->stamp_busy);
+    rep_recopy_forget(set);
+    rep_place_forget(set);
+    leat_list_remove(&set->deficit);
+    leat_list_remove(&set->link);
+    leat_mem_free(set);
+}
+
+static void answer(struct leat_keep **keep, leat_err rc)
+{
+    struct leat_keep *done = *keep;
+    *keep = NULL;
+    done->rc = rc;
+    done->on_done(done);
+}
+
+/* ---- the local copy ---- */
+static void on_local_done(struct leat_keep *keep)
+{
+    struct rep_set *set = keep->owner;
+    set->local_busy = false;
+    set->local_done = true;
+    set->local_rc = keep->rc;
+    if (keep->kind == LEAT_KEEP_RESERVE && !keep->rc) {
+        set->seg = keep->seg;
+        set->seg->copies_pointer = set;
+        set->stamped = set->seg->version;
+    }
+    if (keep->kind == LEAT_KEEP_DROP && !keep->rc) set->seg = NULL;
+    rep_mark_dirty(set->log);
+}
+
+static void store_request(struct rep_set *set, struct leat_keep *keep)
+{
+    const struct leat_primary_options *options = &set->log->primary->options;
+    options->store.request(options->store.ctx, options->env->post, keep);
+}
+
+void rep_local_ask(struct rep_set *set, enum leat_keep_kind kind)
+{
+    const struct leat_primary_log *log = set->log;
+    LEAT_ASSERT(!set->local_busy);
+    set->local = (struct leat_keep){
+        .kind = kind,
+        .seg = set->seg,
+        .log = log->options.ref,
+        .id = set->id,
+        .epoch = log->options.epoch,
+        .durability = log->options.durability,
+        .capacity = set->capacity,
+        .version = log->version,
+        .on_done = on_local_done,
+        .owner = set,
+    };
+    if (kind == LEAT_KEEP_COMMIT) {
+        set->local.from_bytes = set->commit->from_bytes;
+        set->local.to_bytes = set->commit->to_bytes;
+    }
+    set->local_busy = true;
+    set->local_done = false;
+    store_request(set, &set->local);
+}
+
+static void on_stamped(struct leat_keep *keep)
+{
+    struct rep_set *set = keep->owner;
+    set->stamp_busy = false;
+    if (!keep->rc && keep->version > set->stamped) set->stamped = keep->version;
+    /* A catalogue that cannot be written stops the log by its next request. */
+    if (keep->rc) set->stamp_retry_us = rep_now(set->log->primary) + REP_RETRY_US;
+    rep_mark_dirty(set->log);
+}
+
+/* The owner's copy is a copy like the others: it carries the version too. */
+static void stamp_step(struct rep_set *set)
+{
+    const struct leat_primary_log *log = set->log;
+    if (set->stamp_busy || !set->seg || set->closed || set->parked || set->want_parked) return;
+    if (set->stamped >= log->version) return;
+    if (rep_now(log->primary) < set->stamp_retry_us) {
+        set->log->lacking = true; /* looked at again soon */
+        return;
+    }
+    set->stamp = (struct leat_keep){.kind = LEAT_KEEP_STAMP,
+                                    .seg = set->seg,
+                                    .version = log->version,
+                                    .role = LEAT_SEGMENT_OWN,
+                                    .writer = set->seg->writer,
+                                    .on_done = on_stamped,
+                                    .owner = set};
+    set->stamp_busy = true;
+    store_request(set, &set->stamp);
+}
+
+/* ---- counting ---- */
+static bool any_opening(const struct rep_set *set)
+{
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (set->copies[i]->state == REP_COPY_OPENING) return true;
+    return false;
+}
+
+static bool any_incomplete(const struct rep_set *set)
+{
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (set->copies[i]->incomplete) return true;
+    return false;
+}
+
+unsigned rep_set_whole_count(const struct rep_set *set)
+{
+    unsigned count = 1; /* the local one */
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (set->copies[i]->state != REP_COPY_OPENING && !set->copies[i]->incomplete) count++;
+    return count;
+}
+
+/* ---- more copies ---- */
+
+/* Memory for replicas comes free as fast as the disk takes them, a segment within some milliseconds, and
+ * a log at full speed stands still until then. Where it takes longer nobody is asked often. */
+static uint64_t refused_pause_us(const struct rep_set *set)
+{
+    enum { DOUBLINGS_MAX = 7 };
+    unsigned doublings = set->refusals < DOUBLINGS_MAX ? set->refusals : DOUBLINGS_MAX;
+    uint64_t pause_us = (uint64_t)REP_REFUSED_US << doublings;
+    return pause_us < REP_RETRY_US ? pause_us : REP_RETRY_US;
+}
+
+static void place_step(struct rep_set *set)
+{
+    struct leat_primary *primary = set->log->primary;
+    uint64_t now_us = rep_now(primary);
+    if (set->dropping || set->closed || set->want_parked || set->parked || set->resume) return;
+    while (set->copy_count < rep_wanted(set->log)) {
+        struct rep_peer *peer = rep_place_choose(set);
+        if (!peer) {
+            /* Those that said no are asked again, a little later. */
+            if (set->retry_us <= now_us) {
+                memset(set->refused, 0, sizeof set->refused);
+                set->retry_us = now_us + refused_pause_us(set);
+                set->refusals++;
+            }
+            rep_arm(primary, set->retry_us - now_us);
+            set->log->lacking = true;
+            return;
+        }
+        struct rep_copy *copy = rep_copy_new(set, peer);
+        if (!copy) {
+            rep_arm(primary, REP_RETRY_US);
+            return;
+        }
+        if (!rep_copy_open(copy, set->started && !LEAT_BUG(REPLACEMENT_COUNTS))) return;
+    }
+}
+
+/* ---- answers ---- */
+static void undo(struct rep_set *set, leat_err rc)
+{
+    set->refusal = rc;
+    set->dropping = true;
+    rep_mark_dirty(set->log);
+}
+
+static void reserve_step(struct rep_set *set)
+{
+    struct leat_primary_log *log = set->log;
+    const struct leat_primary *primary = log->primary;
+    if (!set->local_done) return;
+    if (set->local_rc) {
+        undo(set, set->local_rc);
+        return;
+    }
+    uint64_t now_us = rep_now(primary);
+    bool late = now_us >= set->since_us + primary->options.open_wait_us;
+    bool enough = rep_set_whole_count(set) >= log->options.min_copies;
+    /* SUBTLE: the first segment under a new owner is what everybody waits for. Were its last copy waited
+     * for as long as one that is needed, a node that is up and does not answer yet (it has just come
+     * back, or has just been stopped) would keep a log of enough copies from serving, for two
+     * seconds. It gets a copy later, like one that replaces another. */
+    bool taken_over = !log->opened && set->id.v > 0;
+    uint64_t last_copy_us = taken_over ? REP_LAST_COPY_US : primary->options.open_wait_us;
+    bool patient = !late && (!enough || now_us < set->since_us + last_copy_us);
+    if (any_opening(set) && patient) {
+        rep_arm(log->primary, REP_TICK_US);
+        return;
+    }
+    bool full = set->copy_count == rep_wanted(log);
+    if (!full && patient && (!enough || rep_place_may_come(primary))) {
+        rep_arm(log->primary, REP_TICK_US);
+        return;
+    }
+    if (!enough) {
+        undo(set, LEAT_E_TOO_FEW_COPIES);
+        return;
+    }
+    set->reserved = true;
+    set->local_done = false;
+    set->reserve->seg = set->seg;
+    answer(&set->reserve, LEAT_OK);
+}
+
+/* Everything up to there is on every copy that acks need, with a version that holds. */
+static bool commit_is_done(const struct rep_set *set, uint32_t to)
+{
+    const struct leat_primary_log *log = set->log;
+    if (!LEAT_BUG(ACK_BEFORE_VERSION) && (rep_is_held(log) || set->stamped < log->need))
+        return false;
+    if (rep_is_disk(log) && !set->local_done) return false;
+    if (rep_set_whole_count(set) < log->options.min_copies) return false;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        if (!copy->counted || LEAT_BUG(ACK_BEFORE_COPIES)) continue;
+        if (copy->done < to || (copy->stamp < log->need && !LEAT_BUG(ACK_BEFORE_VERSION)))
+            return false;
+        if (rep_is_disk(log) && copy->flushed < to) return false;
+    }
+    return true;
+}
+
+void rep_set_commit_try(struct rep_set *set)
+{
+    const struct leat_primary_log *log = set->log;
+    if (!set->commit || set->local_busy) return;
+    if (rep_is_disk(log) && set->local_rc) {
+        answer(&set->commit, set->local_rc);
+    } else if (log->fenced) {
+        answer(&set->commit, LEAT_E_STALE_EPOCH);
+    } else if (commit_is_done(set, set->commit->to_bytes)) {
+        set->local_done = false;
+        answer(&set->commit, LEAT_OK);
+    }
+}
+
+static void close_step(struct rep_set *set)
+{
+    if (set->local_busy || set->stamp_busy) return;
+    if (!set->local_done) {
+        rep_local_ask(set, LEAT_KEEP_CLOSE);
+        return;
+    }
+    set->local_done = false;
+    answer(&set->close, set->local_rc);
+}
+
+static void park_step(struct rep_set *set)
+{
+    if (set->local_busy || set->stamp_busy || set->writes) return;
+    if (!set->local_done && any_incomplete(set)) return; /* they need its bytes */
+    if (!set->local_done) {
+        rep_local_ask(set, LEAT_KEEP_PARK);
+        return;
+    }
+    if (set->local_rc) {
+        set->local_done = set->want_parked = false;
+        answer(&set->park, set->local_rc);
+        return;
+    }
+    set->parked = true;
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (set->copies[i]->state != REP_COPY_PARKED) return;
+    set->local_done = false;
+    answer(&set->park, LEAT_OK);
+}
+
+static void resume_step(struct rep_set *set)
+{
+    if (set->local_busy) return;
+    if (!set->local_done) {
+        rep_local_ask(set, LEAT_KEEP_RESUME);
+        return;
+    }
+    if (set->local_rc) {
+        set->local_done = false;
+        set->want_parked = true;
+        answer(&set->resume, set->local_rc);
+        return;
+    }
+    set->parked = false;
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (set->copies[i]->state == REP_COPY_PARKED) return;
+    set->local_done = false;
+    answer(&set->resume, LEAT_OK);
+    rep_mark_dirty(
+        set->log); /* appends do so too, but a log that is woken for a lost copy has none */
+}
+
+/* All copies first, then the local one: whoever answers for the segment knows it longest. */
+static void drop_step(struct rep_set *set)
+{
+    for (unsigned i = set->copy_count; i-- > 0;) {
+        struct rep_copy *copy = set->copies[i];
+        if (copy->state == REP_COPY_OPENING)
+            rep_copy_remove(copy); /* the answer finds nobody; an audit drops the reservation */
+        else
+            rep_copy_drop(copy);
+    }
+    if (set->copy_count || set->writes || set->local_busy || set->stamp_busy) return;
+    if (set->seg && !(set->local_done && set->local.kind == LEAT_KEEP_DROP)) {
+        rep_local_ask(set, LEAT_KEEP_DROP);
+        return;
+    }
+    struct leat_keep *keep = set->reserve ? set->reserve : set->drop;
+    leat_err rc = set->reserve ? set->refusal : set->local_rc;
+    keep->seg = NULL;
+    keep->rc = rc;
+    set->reserve = set->drop = NULL;
+    set_free(set);
+    keep->on_done(keep);
+}
+
+static bool is_quiet(const struct rep_set *set)
+{
+    if (!set->closed || set->close || set->evict || set->dropping) return false;
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (set->copies[i]->state != REP_COPY_CLOSED) return false;
+    return true;
+}
+
+static void insert_ascending(struct leat_list *head, struct rep_set *set)
+{
+    struct leat_list *at = head;
+    while (at->prev != head && LEAT_CONTAINER(at->prev, struct rep_set, link)->id.v > set->id.v)
+        at = at->prev;
+    leat_list_insert_before(at, &set->link);
+}
+
+void rep_set_settle(struct rep_set *set)
+{
+    struct leat_primary_log *log = set->log;
+    leat_list_remove(&set->link);
+    if (!is_quiet(set)) {
+        insert_ascending(&log->active, set);
+        rep_mark_dirty(log);
+        return;
+    }
+    insert_ascending(&log->settled, set);
+    bool full = set->copy_count >= rep_wanted(log);
+    if (full && !set->full_once) {
+        set->full_once = true;
+        log->primary->accounts.segments++;
+    }
+    /* What is missing is copied in the background. */
+    if (full) {
+        leat_list_remove(&set->deficit);
+    } else if (leat_list_empty(&set->deficit)) {
+        leat_list_push_back(&log->primary->deficit, &set->deficit);
+        rep_arm(log->primary, REP_TICK_US);
+    }
+    rep_set_surplus(set);
+    rep_place_note(set);
+}
+
+void rep_set_step(struct rep_set *set)
+{
+    if (set->dropping) {
+        drop_step(set);
+        return;
+    }
+    for (unsigned i = set->copy_count; i-- > 0;)
+        rep_copy_step(set->copies[i]);
+    place_step(set);
+    stamp_step(set);
+    if (set->evict && !set->writes) {
+        struct leat_keep *keep = set->evict;
+        set->evict = NULL;
+        store_request(set, keep);
+    }
+    if (set->reserve)
+        reserve_step(set);
+    else if (set->commit)
+        rep_set_commit_try(set);
+    else if (set->close)
+        close_step(set);
+    else if (set->park)
+        park_step(set);
+    else if (set->resume)
+        resume_step(set);
+    if (is_quiet(set)) rep_set_settle(set);
+}
+
+bool rep_set_is_still(const struct rep_set *set)
+{
+    if (!set->closed || set->dropping || set->close || set->evict || set->seg->rotten) return false;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        if (copy->state != REP_COPY_CLOSED || copy->incomplete || copy->found || copy->writes ||
+            rep_copy_is_busy(copy))
+            return false;
+    }
+    return true;
+}
+
+/* SUBTLE: the copy that lies badly goes only when each of the others is whole, closed, and its backup
+ * knows that it is counted on (backup/README.md, "Who may drop"). */
+void rep_set_surplus(struct rep_set *set)
+{
+    if (set->copy_count > rep_wanted(set->log) && rep_set_is_still(set))
+        rep_copy_drop(rep_place_worst(set));
+}

@@ -1,0 +1,409 @@
+/* The primary from the inside. Private to its module (tests may include it).
+ *
+ * Written as convergence: each copy is compared with what it should be, the next step is started,
+ * and what completes marks the log dirty, so that it is compared again. A lost backup only takes
+ * copies away; what then has to be done follows from the comparison.
+ */
+#ifndef LEAT_REPLICATION_PRIMARY_STATE_H
+#define LEAT_REPLICATION_PRIMARY_STATE_H
+
+#include "base/assert.h"
+#include "base/bug.h"
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "replication/control/messages.h"
+#include "replication/primary/primary.h"
+
+enum {
+    REP_WRITES_MAX = 2048, /* one-sided writes of one core under way */
+    REP_LOG_BUCKETS = 4096,
+    REP_TICK_US = 20 * 1000,   /* while something is under way */
+    REP_CPU_EVERY = 16,        /* posts, of which one is measured */
+    REP_RETRY_US = 200 * 1000, /* after failed attachments, AGAIN, and refusals at most */
+    REP_REFUSAL_TELL_US = 30 * 1000 * 1000, /* between two lines of the same cause for it */
+    /* A node that is met for the first time, and has refused nothing, is not called missing for so long. */
+    REP_COMING_US = 30 * 1000 * 1000,
+    REP_REFUSED_US = 2 * 1000, /* all have refused a copy: then so long, doubling with each time */
+    REP_LAST_COPY_US = 60 * 1000, /* enough copies are there: the others are waited for so long */
+    REP_VERSION_ROWS_MAX = 16384,
+    /* Of a closed segment that is copied again. The core does nothing else meanwhile, and what else goes
+     * to that backup waits behind it: 1 MiB every 20 ms (two copies of 20 to 100 us) was in appends' p99. */
+    REP_STAGING_BYTES = 256 * 1024,
+    REP_RECOPY_US = 4 * 1000, /* between two of them: 64 MiB/s */
+    /* Copies that could lie better: heads that are rolled, of all logs of a core; of one log until the
+     * nodes change again; closed segments looked at in a tick; those that can't be moved yet. */
+    REP_ROLL_US = 50 * 1000,
+    REP_ROLLS_AHEAD_US = 1000 * 1000,
+    REP_ROLLS_MAX = 3,
+    REP_CROWDED_LOOKS = 16,
+    /* Parked heads of a core that are resumed to be copied again, at most: as heads that are rolled, and no more
+     * bytes than of closed segments. */
+    REP_WAKE_US = 50 * 1000,
+    REP_WAKES_AHEAD_US = 1000 * 1000,
+    REP_CROWDED_AGAIN_US = 2 * 1000 * 1000,
+};
+
+enum rep_copy_state {
+    REP_COPY_OPENING, /* asked for; not part of anything yet */
+    REP_COPY_OPEN,
+    REP_COPY_PARKED,
+    REP_COPY_CLOSED,
+};
+
+struct rep_set;
+struct rep_peer;
+
+/* One control request about one replica. */
+struct rep_op {
+    struct leat_link_call call;
+    struct leat_list link; /* waits for room in the link */
+    struct leat_primary *primary;
+    struct rep_peer *peer;
+    struct rep_copy *copy; /* NULL: nobody is interested any more */
+    uint8_t control[REP_BODY_BYTES_MAX];
+};
+
+/* A segment at one backup. */
+struct rep_copy {
+    struct rep_set *set;    /* NULL: given up; freed when nothing of it is under way */
+    struct rep_set *source; /* whose buffer its writes come from; outlives `set` */
+    struct rep_peer *peer;
+    uint64_t session; /* of the peer: a copy does not outlive it, unless closed */
+    struct leat_list by_peer;
+    struct leat_list in_batch; /* waits for RESTAMP or FLUSH */
+    struct rep_op *op;
+    bool batched; /* a row of a batch under way */
+    uint8_t state;
+    bool incomplete;  /* so marked at the backup */
+    bool counted;     /* acks need it */
+    bool asked_whole; /* COMPLETE was sent: it may not be marked any more */
+    bool found;       /* told by its backup, which has not yet heard that it is counted on */
+    uint64_t handle, place;
+    uint32_t stamp, stamp_sent; /* version recorded there; highest that it may have */
+    uint32_t sent, done;        /* bytes posted; in its memory, from the start */
+    uint32_t flushed;           /* durable there */
+    uint32_t writes;            /* under way */
+};
+
+struct rep_write {
+    struct leat_rmem_write write; /* first */
+    struct leat_iov iov;
+    struct rep_copy *copy;
+    struct leat_list link; /* free, or peer->writes in order of posting */
+    uint64_t posted_us;
+    uint32_t bytes;
+};
+
+/* A segment and its copies, the local one included. */
+struct rep_set {
+    struct leat_primary_log *log;
+    struct leat_list link;    /* log->active or log->settled */
+    struct leat_list deficit; /* closed, lacks copies: primary->deficit */
+    struct leat_segment *seg;
+    struct leat_segment_id id;
+    uint32_t capacity;
+    bool reserved;    /* RESERVE was answered */
+    bool started;     /* its start entry may lie anywhere */
+    bool closed;      /* its close entry is on all copies */
+    bool want_parked; /* else open */
+    bool parked;      /* the local copy is */
+    bool dropping;
+    bool full_once;           /* has been closed on as many nodes as wanted */
+    bool misplaced;           /* shares a host or rack with another copy */
+    struct leat_list crowded; /* closed and misplaced: primary->crowded */
+    /* primary->places when no better place was found; when it was a head and to be rolled for one */
+    uint32_t places, rolled_places;
+    uint32_t target; /* sealed bytes that all copies should have */
+    /* The version that the local copy carries, as durable as acks are: seg->version is that of the
+     * row that is being written. */
+    uint32_t stamped;
+    /* What the log waits for. */
+    struct leat_keep *reserve, *commit, *close, *park, *resume, *drop, *evict;
+    leat_err refusal;              /* of the reserve: it is being undone */
+    struct leat_keep local, stamp; /* at the store */
+    bool local_busy, local_done, stamp_busy;
+    leat_err local_rc;
+    struct rep_copy *copies[LEAT_COPIES_MAX - 1];
+    unsigned copy_count;
+    unsigned writes; /* from its buffer, or file reads, under way */
+    uint64_t since_us, retry_us, stamp_retry_us, lost_us;
+    unsigned refusals;                         /* times that there was nobody to ask */
+    uint64_t refused[LEAT_REP_NODES_MAX / 64]; /* nodes that said no lately */
+};
+
+struct leat_primary_log {
+    struct leat_primary *primary;
+    struct leat_primary_log_options options;
+    struct leat_list link, dirty_link, version_link;
+    struct leat_list waits_link; /* primary->waits: time alone may change something */
+    struct leat_primary_log *hash_next;
+    struct leat_list active;  /* sets that are not closed, or have something to do; ascending */
+    struct leat_list settled; /* closed, and so is every copy that there is; ascending */
+    uint32_t version;         /* that every copy should carry */
+    uint32_t need;            /* a lost copy may carry one less: nothing is acked before the
+                                 coordinator knows this one */
+    uint32_t known;           /* the coordinator does */
+    bool opening, opened;     /* OPENED is asked for; committed */
+    bool version_busy;        /* in the request under way */
+    bool lacking;             /* a set has fewer copies than it should */
+    bool fenced;              /* another owns it */
+    bool version_alone;       /* refused with others': told again by itself */
+    bool releasing;           /* given up */
+    bool silent;      /* asked for another owner: decides about nobody's replicas any more */
+    uint64_t held_us; /* since when acks wait */
+    uint32_t rolled_places, rolls; /* for better places: so often since the nodes changed last */
+    void (*on_idle)(void *arg);    /* releasing, and not told yet */
+    void *idle_arg;
+};
+
+/* A RESTAMP or FLUSH under way, and who waits for the next. */
+struct rep_batch {
+    struct leat_link_call call;
+    struct rep_peer *peer;
+    struct leat_list waiting; /* copies, by in_batch */
+    struct rep_copy **rows;   /* [LEAT_REP_BATCH_MAX] */
+    uint32_t *values;         /* what was asked for each */
+    uint32_t count;
+    uint8_t *control;
+    bool busy;
+    uint64_t sent_us;
+    uint64_t session;
+};
+
+struct rep_peer {
+    struct leat_primary *primary;
+    struct leat_rep_node node;
+    bool up, attaching, attached;
+    uint64_t session; /* grows with each attachment and each loss */
+    uint64_t met_us;  /* when it was up for the first time; 0: never */
+    bool cut;         /* a session with this incarnation ended: what it wrote may still land */
+    uint64_t retry_us, audited_us;
+    leat_err refused; /* why it was not attached, or its link not taken, when it was last tried */
+    uint64_t refused_told_us;
+    struct leat_rmem_target *target;
+    struct leat_link_call attach, audit, settle, seal;
+    uint8_t seal_control[REP_BODY_BYTES_MAX];
+    bool seal_busy;
+    uint8_t small[16];
+    bool attach_busy, audit_busy, settle_busy;
+    bool audit_all;  /* the first one of a session: also what has its word */
+    bool audit_anew; /* all was asked for while one was under way */
+    uint64_t audit_from;
+    uint8_t *settle_control;
+    struct rep_pair *settle_pairs;
+    uint32_t settle_count;
+    uint32_t settle_sent; /* pairs under way */
+    uint64_t load_bytes;
+    uint32_t open_count; /* copies not closed */
+    struct leat_list copies, writes, ops_waiting;
+    unsigned ops;
+    uint64_t ops_us; /* since when there are some without a pause */
+    /* silence.c */
+    struct leat_link_call ask;
+    bool asking;
+    uint64_t asked_us, round;     /* the question under way, or the last one */
+    uint64_t heard_us, wrote_us;  /* the last answer; the last write that ended */
+    unsigned missed;              /* rounds that others have answered since heard_us */
+    uint64_t took_us, took_at_us; /* the longest wait of late for an answer; noted then */
+    uint64_t left_us, left_after_us;
+    struct rep_batch restamp, flush;
+};
+
+struct leat_primary {
+    struct leat_primary_options options;
+    struct rep_peer *peers[LEAT_REP_NODES_MAX]; /* NULL: never heard of */
+    unsigned attached_count;                    /* of them: asked for with every append */
+    uint64_t round;                             /* of questions: silence.c */
+    struct leat_list logs, dirty, waits;
+    uint32_t log_count;
+    struct leat_primary_log **buckets;
+    struct leat_mail kick;
+    void (*on_kick)(void *actor, struct leat_mail *mail);
+    bool kicked;
+    struct leat_timer timer;
+    struct leat_list ops_free, writes_free, writes_all;
+    struct rep_write *writes; /* [REP_WRITES_MAX]; from writes_fresh on never used, nor touched */
+    unsigned writes_fresh;
+    struct leat_list versions; /* logs that want the coordinator to know, by version_link */
+    struct leat_rep_version *version_rows;
+    struct leat_primary_log **version_logs;
+    size_t version_count;
+    bool versions_busy;
+    uint64_t versions_retry_us;
+    /* One closed segment at a time is copied in the background. */
+    struct leat_list deficit;
+    struct rep_set *recopy;
+    struct rep_copy *recopy_copy;
+    uint8_t *staging_raw, *staging;
+    struct leat_disk_io read;
+    /* What is read, and for which copy; NULL: has gone. */
+    struct rep_set *read_set;
+    struct rep_copy *read_copy;
+    bool reading, read_failed;
+    uint64_t recopy_bytes, recopy_us; /* allowance */
+    uint64_t wakes_at_us;             /* the next parked head is resumed for a copy then */
+    /* Since when closed segments lack copies, and what had been copied then; 0: none does. */
+    uint64_t lacks_since_us, lacks_bytes;
+    struct leat_rep_accounts accounts;
+    /* better.c */
+    uint32_t places; /* counts changes among the nodes, from 1 */
+    struct leat_list crowded;
+    uint32_t crowded_count, crowded_left;   /* left: to be looked at */
+    uint64_t crowded_again_us, rolls_at_us; /* look at all of them again, 0: no; next roll */
+    uint32_t posts;                         /* of a commit's bytes to its copies; wraps */
+};
+
+static inline uint64_t rep_now(const struct leat_primary *primary)
+{
+    const struct leat_clock *clock = primary->options.env->clock;
+    return clock->now_us(clock->ctx);
+}
+static inline uint64_t rep_cpu(const struct leat_primary *primary)
+{
+    return primary->options.cpu.ns ? primary->options.cpu.ns(primary->options.cpu.ctx) : 0;
+}
+static inline uint32_t rep_wanted(const struct leat_primary_log *log)
+{
+    return log->options.copies - 1;
+}
+static inline bool rep_is_disk(const struct leat_primary_log *log)
+{
+    return log->options.durability == LEAT_DURABILITY_DISK;
+}
+static inline bool rep_copy_lives(const struct rep_copy *copy)
+{
+    return copy->peer->attached && copy->session == copy->peer->session;
+}
+/** Acks wait until the coordinator has taken a version. */
+static inline bool rep_is_held(const struct leat_primary_log *log)
+{
+    return (log->opened || log->opening) && log->need > log->known;
+}
+
+/* table.c */
+void rep_mark_dirty(struct leat_primary_log *log);
+/** Looked at again a little later. */
+void rep_wait(struct leat_primary_log *log);
+void rep_arm(struct leat_primary *primary, uint64_t delay_us);
+/** Where the table has that log, or would have it. */
+struct leat_primary_log **rep_log_bucket(const struct leat_primary *primary,
+                                         struct leat_log_ref ref);
+struct leat_primary_log *rep_log_find(const struct leat_primary *primary, struct leat_log_ref ref);
+struct rep_set *rep_set_find(const struct leat_primary_log *log, uint64_t segment);
+/** Nodes that can hold a copy now, this one included. */
+unsigned rep_nodes_up(const struct leat_primary *primary);
+/** The closed segment that is copied, if it is that one, is copied no more. */
+void rep_recopy_forget(struct rep_set *set);
+void rep_recopy_copy_gone(struct rep_copy *copy);
+/** What this node's file has of a closed segment is not what it should be. */
+void rep_own_damaged(struct rep_set *set);
+
+/* primary.c */
+/** What a log is compared for: its sets, then its version. */
+void rep_log_step(struct leat_primary_log *log);
+
+/* version.c */
+/** Ask that the coordinator learns the log's version, if all its copies carry it. */
+void rep_version_step(struct leat_primary_log *log);
+/** Tell it what was asked for, one request at a time. */
+void rep_versions_send(struct leat_primary *primary);
+
+/* set.c */
+struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id id,
+                            uint32_t capacity);
+void rep_set_step(struct rep_set *set);
+/** Into the list where it belongs. */
+void rep_set_settle(struct rep_set *set);
+/** Answer the commit that waits, if everything is there. Never inside a request. */
+void rep_set_commit_try(struct rep_set *set);
+/** Copies that would count in a recovery, the local one among them. */
+unsigned rep_set_whole_count(const struct rep_set *set);
+void rep_local_ask(struct rep_set *set, enum leat_keep_kind kind);
+/** Closed, and nothing is under way with any copy of it. */
+bool rep_set_is_still(const struct rep_set *set);
+/** It has one copy more than wanted, and all are whole: the one that lies worst goes. */
+void rep_set_surplus(struct rep_set *set);
+
+/* copy.c */
+struct rep_copy *rep_copy_new(struct rep_set *set, struct rep_peer *peer);
+/** false: nothing was started, and the copy is gone. */
+bool rep_copy_open(struct rep_copy *copy, bool incomplete);
+void rep_copy_step(struct rep_copy *copy);
+/** Nothing but bytes and acks is wanted of it: no need to compare. */
+bool rep_copy_is_plain(const struct rep_copy *copy);
+/** Post what is to be sent and fits into the window. */
+void rep_copy_write(struct rep_copy *copy);
+/** From that memory, up to `bytes` more. false: no room. */
+bool rep_copy_write_from(struct rep_copy *copy, const uint8_t *from, uint32_t bytes);
+/** The set does without it from now on. */
+void rep_copy_remove(struct rep_copy *copy);
+/** It is gone, or nobody knows what it is like. */
+void rep_copy_lost(struct rep_copy *copy);
+void rep_copy_drop(struct rep_copy *copy);
+/** Its backup is being told to drop it. */
+bool rep_copy_leaves(const struct rep_copy *copy);
+bool rep_copy_is_busy(const struct rep_copy *copy);
+
+/* peer.c */
+void rep_peer_attach(struct rep_peer *peer);
+void rep_peer_lost(struct rep_peer *peer);
+void rep_peer_fini(struct rep_peer *peer);
+leat_err rep_peer_init(struct rep_peer *peer, struct leat_primary *primary) LEAT_NODISCARD;
+void rep_peer_batches(struct rep_peer *peer);
+
+/* ops.c */
+struct rep_op *rep_op_get(struct leat_primary *primary);
+/** Send those that wait, as far as there is room. */
+void rep_peer_ops(struct rep_peer *peer);
+
+/* silence.c */
+/** It has answered something. Before that is taken off what is under way. */
+void rep_peer_heard(struct rep_peer *peer);
+/** A one-sided write has ended well. Before that is taken off what is under way. */
+void rep_peer_wrote(struct rep_peer *peer);
+/** A session begins. */
+void rep_peer_came(struct rep_peer *peer);
+/** Asks those that owe an answer whether they are there. true: look again at the next tick. */
+bool rep_silence_look(struct leat_primary *primary, uint64_t now_us);
+/** One that is silent while others answer, or that has not taken a write for too long: its link is cut, and the caller
+ * takes its session for lost. NULL: there is none. */
+struct rep_peer *rep_silence_shed(struct leat_primary *primary, uint64_t now_us);
+
+/* place.c */
+/** A node for one more copy, or NULL. */
+struct rep_peer *rep_place_choose(const struct rep_set *set);
+/** Somebody may still come: a session is being made. */
+bool rep_place_may_come(const struct leat_primary *primary);
+void rep_place_judge(struct rep_set *set);
+/** How much two nodes share: 2 for a host, 1 for a rack. */
+unsigned rep_place_shared(const struct leat_rep_node *a, const struct leat_rep_node *b);
+/** Would placement see them differently? */
+bool rep_place_differs(const struct leat_rep_node *a, const struct leat_rep_node *b);
+bool rep_place_is_candidate(const struct rep_set *set, const struct rep_peer *peer);
+/** A node that would break fewer preferences in place of one of the copies; NULL: there is none. */
+struct rep_peer *rep_place_better(const struct rep_set *set);
+/** The copy that breaks most of them. */
+struct rep_copy *rep_place_worst(const struct rep_set *set);
+/** A node can be used, or is another one than before. */
+void rep_place_nodes_changed(struct leat_primary *primary);
+/** Its copies or its state have changed. */
+void rep_place_note(struct rep_set *set);
+void rep_place_forget(struct rep_set *set);
+
+/* better.c */
+/** Should this head be rolled, as its successor's copies could lie better? Then it is taken for done. */
+bool rep_better_roll(struct leat_primary_log *log, const struct leat_segment *seg);
+/** A copy of a closed segment begun at a better place, or NULL. */
+struct rep_copy *rep_better_begin(struct leat_primary *primary, uint64_t now_us);
+/** Until rep_better_begin() may have something to do; UINT64_MAX: until something changes. */
+uint64_t rep_better_next_us(const struct leat_primary *primary, uint64_t now_us);
+
+/* background.c */
+void rep_audit_step(struct rep_peer *peer, uint64_t now_us);
+/** The backup is asked for all of them again, also those that have an owner's word. */
+void rep_audit_all(struct rep_peer *peer);
+void rep_recopy_step(struct leat_primary *primary, uint64_t now_us);
+/** Does a head that nobody appends to lack a copy that can be made now? A parked one whose turn it is: once. */
+bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segment *head);
+
+#endif

@@ -1,0 +1,189 @@
+/* What people and benchmarks are told. */
+#include <string.h>
+
+#include "replication/primary/state.h"
+
+/* Met, and never attached yet: in a cluster that has just formed, or whose node has just come, this is the way that
+ * things go, and passes. How long depends on the machine: the other node makes the memory for the copies before it
+ * answers. */
+static bool is_coming(const struct rep_peer *peer, uint64_t now_us)
+{
+    bool refused = peer->refused != LEAT_OK && peer->refused != LEAT_E_STARTING &&
+                   peer->refused != LEAT_E_AGAIN && peer->refused != LEAT_E_TIMEOUT;
+    return peer->up && peer->session == 0 && !refused && now_us < peer->met_us + REP_COMING_US;
+}
+
+static unsigned nodes_coming(const struct leat_primary *primary)
+{
+    uint64_t now_us = rep_now(primary);
+    unsigned count = 0;
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+        const struct rep_peer *peer = primary->peers[i];
+        count += peer && is_coming(peer, now_us);
+    }
+    return count;
+}
+
+/* As appends are refused: a parked log whose copy is lost makes it anew before its next ack. A log that waits for nodes
+ * to be attached for the first time is starting. */
+static bool is_below_min(const struct leat_primary_log *log)
+{
+    unsigned up = rep_nodes_up(log->primary), least = log->options.min_copies;
+    return up < least && up + nodes_coming(log->primary) < least;
+}
+
+static void count_sets(const struct leat_primary_log *log, const struct leat_list *head,
+                       struct leat_primary_status *out, bool *out_lacks)
+{
+    for (const struct leat_list *it = head->next; it != head; it = it->next) {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        if (set->misplaced) out->segments_misplaced++;
+        bool own_damaged = set->seg && set->seg->rotten;
+        if (!set->reserved || set->dropping) continue;
+        /* A copy that is still being made is none: were its source lost now, so were what it lacks. */
+        if (rep_set_whole_count(set) > rep_wanted(log) && !own_damaged) continue;
+        out->segments_under_replicated++;
+        *out_lacks = true;
+    }
+}
+
+void leat_primary_status(const struct leat_primary *primary, struct leat_primary_status *out)
+{
+    *out = (struct leat_primary_status){.logs = primary->log_count, .accounts = primary->accounts};
+    for (const struct leat_list *it = primary->logs.next; it != &primary->logs; it = it->next) {
+        const struct leat_primary_log *log =
+            LEAT_CONTAINER(it, const struct leat_primary_log, link);
+        bool lacks = false;
+        count_sets(log, &log->active, out, &lacks);
+        count_sets(log, &log->settled, out, &lacks);
+        if (lacks) out->logs_under_replicated++;
+        if (is_below_min(log)) out->logs_below_min++;
+        if (rep_is_held(log)) out->logs_suspended++;
+    }
+}
+
+const struct leat_rep_accounts *leat_primary_accounts(const struct leat_primary *primary)
+{
+    return &primary->accounts;
+}
+
+uint32_t leat_primary_transports(const struct leat_primary *primary)
+{
+    uint32_t kinds = 0;
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+        const struct rep_peer *peer = primary->peers[i];
+        if (peer && peer->attached && peer->target) kinds |= 1u << peer->target->kind;
+    }
+    return kinds;
+}
+
+size_t leat_primary_peers(const struct leat_primary *primary, struct leat_rep_peer_status *out,
+                          size_t count_max)
+{
+    size_t count = 0;
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+        const struct rep_peer *peer = primary->peers[i];
+        if (!peer) continue;
+        if (count < count_max)
+            out[count] = (struct leat_rep_peer_status){
+                .node = i,
+                .up = peer->up,
+                .attached = peer->attached,
+                .says_gone = !peer->attached && peer->refused == LEAT_E_STALE_EPOCH,
+                .transport = peer->attached ? leat_rmem_kind_name(peer->target->kind) : "",
+                .load_bytes = peer->load_bytes,
+                .replicas = peer->open_count,
+            };
+        count++;
+    }
+    return count;
+}
+
+static void each_in(const struct leat_primary_log *log, const struct leat_list *head,
+                    void (*each)(void *arg, const struct leat_rep_segment_status *status),
+                    void *arg)
+{
+    for (const struct leat_list *it = head->next; it != head; it = it->next) {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        struct leat_rep_segment_status status = {.segment = set->id,
+                                                 .closed = set->closed,
+                                                 .misplaced = set->misplaced,
+                                                 .wanted = rep_wanted(log)};
+        for (unsigned i = 0; i < set->copy_count; i++) {
+            const struct rep_copy *copy = set->copies[i];
+            if (copy->state == REP_COPY_OPENING) continue;
+            status.copies[status.count++] =
+                (struct leat_rep_copy_status){.node = copy->peer->node.number,
+                                              .closed = copy->state == REP_COPY_CLOSED,
+                                              .parked = copy->state == REP_COPY_PARKED,
+                                              .complete = !copy->incomplete,
+                                              .bytes = copy->done};
+        }
+        each(arg, &status);
+    }
+}
+
+void leat_primary_log_each(const struct leat_primary_log *rep,
+                           void (*each)(void *arg, const struct leat_rep_segment_status *status),
+                           void *arg)
+{
+    each_in(rep, &rep->settled, each, arg);
+    each_in(rep, &rep->active, each, arg);
+}
+
+static const struct rep_set *newest_begun(const struct leat_list *head)
+{
+    for (const struct leat_list *it = head->prev; it != head; it = it->prev) {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        if (set->started && !set->dropping) return set;
+    }
+    return NULL;
+}
+
+bool leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep_places *out)
+{
+    static_assert(LEAT_REP_NODES_MAX <= UINT8_MAX + 1, "a node's number is kept in a byte");
+    const struct rep_set *set = newest_begun(&rep->active);
+    *out = (struct leat_rep_places){0};
+    if (set == NULL) set = newest_begun(&rep->settled);
+    for (unsigned i = 0; set != NULL && i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        if (copy->state == REP_COPY_OPENING) continue;
+        uint8_t node = (uint8_t)copy->peer->node.number;
+        uint8_t at = out->count++;
+        if (!copy->incomplete) {
+            out->nodes[at] = out->nodes[out->whole];
+            at = out->whole++;
+        }
+        out->nodes[at] = node;
+    }
+    return set != NULL;
+}
+
+/* One that is being opened has no copies yet, and one that goes needs none. */
+static const struct rep_set *newest_told(const struct leat_list *head)
+{
+    for (const struct leat_list *it = head->prev; it != head; it = it->prev) {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        if (set->reserved && !set->dropping) return set;
+    }
+    return NULL;
+}
+
+void leat_primary_log_status(const struct leat_primary_log *rep,
+                             struct leat_primary_log_status *out)
+{
+    const struct rep_set *last = newest_told(&rep->active);
+    struct leat_primary_status sets = {0};
+    bool lacks = false;
+    count_sets(rep, &rep->active, &sets, &lacks);
+    count_sets(rep, &rep->settled, &sets, &lacks);
+    *out = (struct leat_primary_log_status){.copies = rep->options.copies,
+                                            .segments_lacking = sets.segments_under_replicated,
+                                            .min_copies = rep->options.min_copies,
+                                            .version = rep->version,
+                                            .suspended = rep_is_held(rep),
+                                            .below_min = is_below_min(rep)};
+    if (last == NULL) last = newest_told(&rep->settled);
+    if (last != NULL) out->copies_now = rep_set_whole_count(last);
+}
