@@ -56,6 +56,8 @@ struct leat_node_cluster {
     const char *host;                /* the machine that it runs on; NULL: by node_address */
     enum leat_rmem_kind replication; /* LEAT_RMEM_NONE: the best that works, for each node */
     const char *no_verbs;            /* why there is no such transport; NULL: there is */
+    const struct leat_transport_baseline
+        *baseline; /* replication/transport/transport.h; NULL: no rpc */
     /* Nodes that die are declared crashed and others take their streamlets over; else these wait for
      * their node. The same on every node. ms: see leat_coordinator_options. */
     bool recovers;

@@ -7,7 +7,7 @@ _leatd()
     --data) COMPREPLY=($(compgen -d -- "$cur")) && return ;;
     --config | --cluster-key) COMPREPLY=($(compgen -f -- "$cur")) && return ;;
     --log-level) COMPREPLY=($(compgen -W 'error warn info debug' -- "$cur")) && return ;;
-    --replication) COMPREPLY=($(compgen -W 'auto verbs shm tcp rpc' -- "$cur")) && return ;;
+    --replication) COMPREPLY=($(compgen -W 'auto verbs shm tcp' -- "$cur")) && return ;;
     --auto-create | --recovery) COMPREPLY=($(compgen -W 'yes no' -- "$cur")) && return ;;
     --kafka) COMPREPLY=($(compgen -W 'off' -- "$cur")) && return ;;
     --*) return ;;

@@ -116,6 +116,7 @@ leat_err leat_replicate_prepare(struct leat_core *core, struct leat_links_option
     struct leat_transport_sink_options options = {
         .env = core->env,
         .host = node->cores[0].env->rmem_host,
+        .baseline = node->options.cluster.baseline,
         .cpu_ns = node->options.cluster.thread_cpu_ns,
     };
     leat_err rc = leat_transport_sink_create(&options, &replicate->sink);
@@ -143,6 +144,7 @@ leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
     struct leat_transport_options transport = {
         .env = core->env,
         .links = core->members.links,
+        .baseline = node->options.cluster.baseline,
         .only = node->options.cluster.replication,
         .no_verbs = node->options.cluster.no_verbs,
     };

@@ -19,13 +19,14 @@ struct choice_target {
     struct leat_rmem_grant grant;
 };
 
-/* Best first. rpc is never chosen: it exists to be compared with. */
+/* Best first. rpc is never chosen: programs that measure name it. */
 static const enum leat_rmem_kind ways[] = {LEAT_RMEM_SHM, LEAT_RMEM_VERBS, LEAT_RMEM_TCP};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
 static const struct leat_rmem *port_of(const struct leat_transport *transport,
                                        enum leat_rmem_kind kind)
 {
+    if (kind == LEAT_RMEM_RPC && !transport->baseline) return NULL;
     if (kind == LEAT_RMEM_TCP || kind == LEAT_RMEM_RPC)
         return transport->links ? &transport->data[kind - LEAT_RMEM_RPC] : NULL;
     for (unsigned i = 0; i < LEAT_ENV_RMEMS; i++)
@@ -157,6 +158,7 @@ leat_err leat_transport_create(const struct leat_transport_options *options,
     if (!transport) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the transports");
     transport->env = options->env;
     transport->links = options->links;
+    transport->baseline = options->baseline;
     transport->only = options->only;
     snprintf(transport->no_verbs, sizeof transport->no_verbs, "%s",
              options->no_verbs ? options->no_verbs : "no device");

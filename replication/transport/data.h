@@ -76,6 +76,7 @@ struct transport_node {
 struct leat_transport {
     const struct leat_env *env;
     struct leat_links *links;
+    const struct leat_transport_baseline *baseline;
     enum leat_rmem_kind only;
     char no_verbs[LEAT_ERROR_TEXT_BYTES];
     struct leat_rmem writer;  /* the choice */

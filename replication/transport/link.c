@@ -71,7 +71,7 @@ static bool slot_send(struct data_target *target, struct leat_rmem_write *write)
                                              .number = number,
                                              .target = target->number};
     slot->call = (struct leat_link_call){
-        .kind = tcp ? LEAT_DATA_WRITE : LEAT_DATA_REQUEST,
+        .kind = tcp ? LEAT_DATA_WRITE : target->transport->baseline->kind,
         .one_way = tcp,
         .control = (const uint8_t *)&slot->control,
         .control_bytes = sizeof slot->control,

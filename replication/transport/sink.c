@@ -19,6 +19,7 @@ struct sink_owed {
 struct leat_transport_sink {
     const struct leat_env *env;
     const struct leat_rmem_host *host;
+    const struct leat_transport_baseline *baseline;
     uint64_t (*cpu_ns)(void *ctx);
     void *cpu_ctx;
     struct leat_link_handler handler;
@@ -165,18 +166,17 @@ static void on_request(void *owner, struct leat_link *link, const struct leat_fr
 {
     struct leat_transport_sink *sink = owner;
     struct leat_data_write write;
-    bool is_write = frame->kind == LEAT_DATA_WRITE || frame->kind == LEAT_DATA_REQUEST;
+    bool is_request = sink->baseline && frame->kind == sink->baseline->kind;
+    bool is_write = frame->kind == LEAT_DATA_WRITE || is_request;
     struct sink_cpu cpu = {false, 0};
     if (is_write) cpu = cpu_begin(sink, &sink->requests);
     if (is_write && frame->control_bytes == sizeof write) {
         memcpy(&write, frame->control, sizeof write);
         leat_err rc = put(sink, link, &write, frame);
-        if (frame->kind == LEAT_DATA_WRITE)
-            owe(sink, link, ticket, &write, rc);
-        else if (rc == LEAT_OK)
-            leat_link_answer(leat_link_links(link), ticket, "\x90", 1);
+        if (is_request)
+            sink->baseline->answer(link, ticket, rc);
         else
-            leat_link_answer_error(leat_link_links(link), ticket, rc, leat_err_text(rc));
+            owe(sink, link, ticket, &write, rc);
     } else if (frame->kind == LEAT_DATA_ATTACH) {
         attach_take(sink, link, frame, ticket);
     } else if (ticket->request) {
@@ -210,6 +210,7 @@ leat_err leat_transport_sink_create(const struct leat_transport_sink_options *op
     if (!sink) return LEAT_E_NO_MEMORY;
     sink->env = options->env;
     sink->host = options->host;
+    sink->baseline = options->baseline;
     sink->cpu_ns = options->cpu_ns;
     sink->cpu_ctx = options->cpu_ctx;
     sink->mail.deliver = sink_deliver;

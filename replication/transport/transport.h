@@ -3,7 +3,8 @@
  * `shm` and `verbs` are the world's own (env->rmems). `tcp` and `rpc` stand on links of purpose
  * LEAT_LINK_DATA: here is their writer, and the *sink* that puts what arrives into the arenas. On
  * top stands a choice: `auto` takes the first that works of shm, verbs, tcp, for each target by
- * itself.
+ * itself. `rpc` is there only where a program that measures or tests brings it: replication/rpc is a library
+ * of its own.
  *
  *     leat_primary -> leat_transport_writer() -> env->rmems[…]                    shm, verbs
  *                                             -> link -> sink -> host->enter()    tcp, rpc
@@ -16,14 +17,22 @@
 
 enum { LEAT_TRANSPORT_NODES_MAX = 256 };
 
+/* What the others are compared with: each write is a request that the backup answers. */
+struct leat_transport_baseline {
+    uint16_t kind; /* of its frames */
+    void (*answer)(struct leat_link *link, const struct leat_link_ticket *ticket, leat_err rc);
+};
+extern const struct leat_transport_baseline leat_transport_rpc; /* library leat_transport_rpc */
+
 /* ---- the primary's side: one per core ---- */
 struct leat_transport; /* opaque */
 
 struct leat_transport_options {
-    const struct leat_env *env; /* the core's */
-    struct leat_links *links;   /* the core's; NULL: no tcp, no rpc */
-    enum leat_rmem_kind only;   /* LEAT_RMEM_NONE: auto */
-    const char *no_verbs;       /* why this node has no verbs, for refusals; may be NULL. Copied */
+    const struct leat_env *env;                     /* the core's */
+    struct leat_links *links;                       /* the core's; NULL: no tcp, no rpc */
+    const struct leat_transport_baseline *baseline; /* NULL: no rpc */
+    enum leat_rmem_kind only;                       /* LEAT_RMEM_NONE: auto */
+    const char *no_verbs; /* why this node has no verbs, for refusals; may be NULL. Copied */
 };
 /** Errors: LEAT_E_NO_MEMORY; LEAT_E_CONFIG: `only` names a transport that this node lacks. Thread:
  * startup, or the core. */
@@ -49,9 +58,10 @@ bool leat_transport_parse(const char *text, enum leat_rmem_kind *out_kind) LEAT_
 struct leat_transport_sink; /* opaque */
 
 struct leat_transport_sink_options {
-    const struct leat_env *env;        /* the core's */
-    const struct leat_rmem_host *host; /* of any core: enter() and leave() are used */
-    uint64_t (*cpu_ns)(void *ctx);     /* of the calling thread, for the accounts; may be NULL */
+    const struct leat_env *env;                     /* the core's */
+    const struct leat_rmem_host *host;              /* of any core: enter() and leave() are used */
+    const struct leat_transport_baseline *baseline; /* NULL: its requests are refused */
+    uint64_t (*cpu_ns)(void *ctx); /* of the calling thread, for the accounts; may be NULL */
     void *cpu_ctx;
 };
 struct leat_transport_sink_status {

@@ -72,6 +72,8 @@ static void parts_are_made_with_what_the_node_says(void **state)
     alone.node.copies_first_bytes = 13;
     alone.node.options.audit_us = 14;
     alone.node.options.cluster.suspect_ms = 30;
+    static const struct leat_transport_baseline baseline;
+    alone.node.options.cluster.baseline = &baseline;
     struct leat_env other = alone.env; /* of a core that has no host */
     alone.env.rmem_host = (void *)&it;
     alone.cores[1].env = &other;
@@ -80,6 +82,8 @@ static void parts_are_made_with_what_the_node_says(void **state)
     assert_ptr_equal(it.sink.env, &alone.env);
     assert_ptr_equal(it.transport.links, &it.self);
     assert_ptr_equal(it.transport.env, &alone.env);
+    assert_ptr_equal(it.sink.baseline, &baseline);
+    assert_ptr_equal(it.transport.baseline, &baseline);
     assert_ptr_equal(it.primary.env, &alone.env);
     assert_ptr_equal(it.primary.timers, &alone.cores[0].timers);
     assert_ptr_equal(it.primary.store.ctx, &it);

@@ -235,7 +235,8 @@ static void core_open(unsigned i)
     core->env = (struct leat_env){
         .clock = &clock_port, .random = &random_port, .post = &core->post, .net = &net_port};
     core->handler = (struct leat_link_handler){on_up, on_down, on_request, core};
-    struct leat_transport_sink_options sink = {.env = &core->env, .host = &host};
+    struct leat_transport_sink_options sink = {
+        .env = &core->env, .host = &host, .baseline = &leat_transport_rpc};
     leat_err rc = leat_transport_sink_create(&sink, &core->sink);
     if (rc == LEAT_OK) rc = leat_timers_init(&core->timers, &clock_port, LEAT_LINKS_TIMERS);
     struct leat_links_options options = {

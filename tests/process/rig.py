@@ -24,6 +24,7 @@ import leftovers
 import tied
 
 LEATD = os.environ.get('LEATD', 'leatd')
+LEATD_RPC = os.environ.get('LEATD_RPC', 'leatd-rpc')  # has that transport too
 LEAT = os.environ.get('LEAT', 'leat')
 WAIT_S = int(os.environ.get('LEAT_WAIT_S', 60))  # for anything; reached only by a failure
 
@@ -119,7 +120,8 @@ class Server:
         given = {f for f in flags if f.startswith('--')}
         defaults = [('--data', self.data), ('--listen', '127.0.0.1:0'), ('--memory', '256M'),
                     ('--cores', '2')]
-        return [LEATD] + [w for d in defaults if d[0] not in given for w in d] + flags
+        program = LEATD_RPC if 'rpc' in flags else LEATD
+        return [program] + [w for d in defaults if d[0] not in given for w in d] + flags
 
     def start(self, *extra):
         self.launch(*extra)

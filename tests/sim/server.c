@@ -1,5 +1,6 @@
 /* The server under test: a whole node on simulated ports, started again whenever it died. */
 #include "kafka/kafka.h"
+#include "replication/transport/transport.h"
 #include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"
 
@@ -170,6 +171,7 @@ static void create_node(void *arg)
                                                      .advertise = server->address,
                                                      .host = server->host,
                                                      .replication = scenario->transport,
+                                                     .baseline = &leat_transport_rpc,
                                                      .coordinators = server->voters,
                                                      .coordinator_count = voter_count,
                                                      .recovers = scenario->recovery};

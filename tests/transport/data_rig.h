@@ -197,6 +197,9 @@ static inline struct leat_rmem_grant grant_of(unsigned kinds)
     return grant;
 }
 
+/* Its answers are the backup's: the writer needs the kind only. */
+static const struct leat_transport_baseline rig_rpc = {.kind = LEAT_DATA_REQUEST};
+
 static inline leat_err attach(struct rig *rig, unsigned node, unsigned kinds)
 {
     struct leat_rmem_grant grant = grant_of(kinds);
@@ -216,7 +219,7 @@ static inline struct rig *rig_new(enum leat_rmem_kind only)
     rig->post = (struct leat_post){NULL, post_send, 3};
     rig->env.post = &rig->post;
     struct leat_transport_options options = {
-        .env = &rig->env, .links = (struct leat_links *)rig, .only = only};
+        .env = &rig->env, .links = (struct leat_links *)rig, .baseline = &rig_rpc, .only = only};
     assert_int_equal(leat_transport_create(&options, &rig->transport, &error), LEAT_OK);
     rig->writer = leat_transport_writer(rig->transport);
     assert_int_equal(leat_transport_node_set(rig->transport, NODE, "backup", "there:1", 7),

@@ -285,6 +285,25 @@ static void transports_have_names(void **state)
              "CONFIG: replication by verbs does not work on this node: no device\n");
 }
 
+/* Goal: with links there is tcp, and rpc only where it was brought. */
+static void rpc_is_there_where_it_was_brought(void **state)
+{
+    struct leat_env env = {0};
+    struct leat_error error;
+    struct leat_transport *transport = NULL;
+    struct leat_transport_options options = {.env = &env, .links = (struct leat_links *)&env};
+    (void)state;
+    options.only = LEAT_RMEM_TCP;
+    assert_int_equal(leat_transport_create(&options, &transport, &error), LEAT_OK);
+    leat_transport_destroy(&transport);
+    options.only = LEAT_RMEM_RPC;
+    assert_int_equal(leat_transport_create(&options, &transport, &error), LEAT_E_CONFIG);
+    assert_string_equal(error.text, "replication by rpc does not work on this node");
+    options.baseline = &rig_rpc;
+    assert_int_equal(leat_transport_create(&options, &transport, &error), LEAT_OK);
+    leat_transport_destroy(&transport);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +315,7 @@ int main(void)
         TRACE_TEST(link_that_ends_fails_its_targets),
         TRACE_TEST(detached_target_ends_its_writes),
         TRACE_TEST(transports_have_names),
+        cmocka_unit_test(rpc_is_there_where_it_was_brought),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

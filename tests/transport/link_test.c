@@ -33,7 +33,8 @@ static void host_build(void *arg)
     struct link_rig *rig = arg;
     struct leat_error error;
     const struct leat_env *env = rig->os->envs[RIG_HOST];
-    struct leat_transport_sink_options sink = {.env = env, .host = env->rmem_host};
+    struct leat_transport_sink_options sink = {
+        .env = env, .host = env->rmem_host, .baseline = &leat_transport_rpc};
     RIG_CHECK(leat_transport_sink_create(&sink, &rig->sink) == LEAT_OK);
     struct leat_links_options options = {.env = env,
                                          .timers = &rig->timers[RIG_HOST],
@@ -56,8 +57,10 @@ static void writer_build(void *arg)
                                          .key = &key,
                                          .identity = {{1}, "writer", 7, 2}};
     RIG_CHECK(leat_links_create(&options, &rig->links[RIG_WRITER], &error) == LEAT_OK);
-    struct leat_transport_options transport = {
-        .env = env, .links = rig->links[RIG_WRITER], .only = rig->only};
+    struct leat_transport_options transport = {.env = env,
+                                               .links = rig->links[RIG_WRITER],
+                                               .baseline = &leat_transport_rpc,
+                                               .only = rig->only};
     RIG_CHECK(leat_transport_create(&transport, &rig->transport, &error) == LEAT_OK);
     RIG_CHECK(leat_transport_node_set(rig->transport, NODE, "backup", rig->address, 3) == LEAT_OK);
     rig->os->rig.writer = leat_transport_writer(rig->transport);

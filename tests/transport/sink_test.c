@@ -122,8 +122,11 @@ static int begin(void **state)
     it.post = (struct leat_post){NULL, post_send, 3};
     it.env.post = &it.post;
     it.host = (struct leat_rmem_host){.enter = enter, .leave = leave};
-    struct leat_transport_sink_options options = {
-        .env = &it.env, .host = &it.host, .cpu_ns = cpu_ns, .cpu_ctx = &it};
+    struct leat_transport_sink_options options = {.env = &it.env,
+                                                  .host = &it.host,
+                                                  .baseline = &leat_transport_rpc,
+                                                  .cpu_ns = cpu_ns,
+                                                  .cpu_ctx = &it};
     leat_mem_fail_at(1);
     assert_int_equal(leat_transport_sink_create(&options, &it.sink), LEAT_E_NO_MEMORY);
     leat_mem_fail_at(0);
@@ -287,6 +290,18 @@ static void request_has_its_own_answer(void **state)
              "9: OFFSET_OUT_OF_RANGE \"offset outside the log's valid range\"\n");
 }
 
+/* Goal: a node that has no rpc takes no such request. */
+static void request_is_refused_without_its_transport(void **state)
+{
+    struct leat_transport_sink_options options = {.env = &it.env, .host = &it.host};
+    (void)state;
+    leat_transport_sink_destroy(&it.sink);
+    assert_int_equal(leat_transport_sink_create(&options, &it.sink), LEAT_OK);
+    it.handler = leat_transport_sink_handler(it.sink);
+    writes_from(LEAT_DATA_REQUEST, 1, 1, 1);
+    TRACE_IS("9: UNSUPPORTED \"not a message for the memory of a backup\"\n");
+}
+
 /* Goal: attached is who may write there. */
 static void attach_asks_the_host(void **state)
 {
@@ -359,6 +374,7 @@ int main(void)
         SINK_TEST(refusal_is_told_behind_what_is_in_place),
         SINK_TEST(words_beyond_their_room_leave_at_once),
         SINK_TEST(request_has_its_own_answer),
+        SINK_TEST(request_is_refused_without_its_transport),
         SINK_TEST(attach_asks_the_host),
         SINK_TEST(nonsense_is_refused),
         SINK_TEST(one_of_sixteen_is_measured),

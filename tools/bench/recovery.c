@@ -30,7 +30,7 @@ static const char help[] =
     "and\n"
     "                       tell what appends take meanwhile\n"
     "  --durability LEVEL   memory (default) or disk\n"
-    "  --replication KIND   auto (default), shm, tcp, rpc, verbs\n"
+    "  --replication KIND   auto (default), shm, tcp, verbs; rpc, with --leatd .../leatd-rpc\n"
     "  --memory SIZE        of each server (default 512M)\n"
     "  --dir DIR            where data lies (default /var/tmp); removed at the end\n"
     "  --keep               not removed; each node's diary lies there too\n"

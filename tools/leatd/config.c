@@ -57,7 +57,7 @@ const char leatd_help[] =
     "  --rack NAME          rack of this node: copies of a segment are kept in different racks\n"
     "  --host NAME          machine of this node: copies of a segment are kept on different\n"
     "                       machines (default: the kernel's boot id)\n"
-    "  --replication KIND   auto, verbs, shm, tcp or rpc (default: auto)\n"
+    "  --replication KIND   auto, verbs, shm or tcp (default: auto)\n"
     "  --recovery BOOL      others take over what a node that dies had (default: yes)\n"
     "  --ping-ms, --suspect-ms, --confirm-ms N  each node is asked every --ping-ms (25),\n"
     "                       suspected after a silence of --suspect-ms (100), and given up after\n"
@@ -275,9 +275,8 @@ static leat_err option_set(const struct option *option, const char *value,
                               value);
     case OPTION_REPLICATION:
         if (parse_replication(value, &config->replication)) return LEAT_OK;
-        return leat_error_set(error, LEAT_E_CONFIG,
-                              "%s is auto, verbs, shm, tcp or rpc, not \"%.64s\"", option->name,
-                              value);
+        return leat_error_set(error, LEAT_E_CONFIG, "%s is auto, verbs, shm or tcp, not \"%.64s\"",
+                              option->name, value);
     case OPTION_COUNT:
     case OPTION_BYTES:
     case OPTION_SECONDS:

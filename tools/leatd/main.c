@@ -19,7 +19,14 @@
 #include "broker/node.h"
 #include "kafka/kafka.h"
 #include "os/os.h"
+#include "replication/transport/transport.h"
 #include "tools/leatd/config.h"
+
+#ifdef LEAT_RPC /* tests/bench makes such a leatd */
+#define BASELINE (&leat_transport_rpc)
+#else
+#define BASELINE NULL
+#endif
 
 enum exit_code {
     EXIT_STOPPED = 0,
@@ -325,6 +332,7 @@ static struct leat_node_cluster cluster_of(const struct server *server)
         .host = config->host,
         .replication = kinds[config->replication],
         .no_verbs = leat_os_rmem_no_verbs(server->world),
+        .baseline = BASELINE,
         .thread_cpu_ns = thread_cpu_ns,
         .recovers = config->recovery,
         .ping_ms = config->ping_ms,
