@@ -388,6 +388,36 @@ static void catalogue_that_failed_is_written_no_more(void **state)
     }
 }
 
+/* Goal: an end that leaves no room for an entry's header is not ragged, whatever lies behind its place: here what was
+ * read of a longer segment before. */
+static void end_of_a_full_segment_is_not_ragged(void **state)
+{
+    (void)state;
+    enum { LEFT = LEAT_ENTRY_HEADER_BYTES / 2, CAPACITY = 16384 };
+    struct bench *bench = bench_ready(43);
+    struct mine *longer = reserve(bench, LEAT_DURABILITY_DISK, 0, 2 * CAPACITY);
+    fake_settle(&bench->world);
+    write_header(longer);
+    write_start(longer);
+    assert_int_equal(do_now(bench, longer, LEAT_KEEP_COMMIT), LEAT_OK);
+    memset(fake_file(&bench->world, "store/0")->now + longer->seg->file_offset + CAPACITY, 1, 100);
+    struct mine *full = opened(bench, LEAT_DURABILITY_DISK);
+    struct leat_entry_writer *writer = &full->writer;
+    struct leat_trim trim = {.first_segment = 1};
+    while ((writer->capacity - writer->used) % LEAT_ENTRY_HEADER_BYTES != LEFT)
+        put(full, LEAT_ENTRY_TRIM, &trim, sizeof trim);
+    while (writer->capacity - writer->used > LEAT_ENTRY_HEADER_BYTES + LEFT)
+        (void)leat_entry_seal(writer, 0);
+    seal(full);
+    assert_int_equal(last_extent(full).bytes, CAPACITY - LEFT);
+    assert_int_equal(do_now(bench, full, LEAT_KEEP_COMMIT), LEAT_OK);
+    reopen_without_memory(bench);
+    const struct leat_found *found = found_of(bench, full);
+    assert_int_equal(found->scan.bytes, CAPACITY - LEFT);
+    assert_false(found->seg->ragged);
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +437,7 @@ int main(void)
         cmocka_unit_test(what_lies_past_a_limit_is_wanted_at_once),
         cmocka_unit_test(zeros_go_on_after_so_much_of_commits),
         cmocka_unit_test(catalogue_that_failed_is_written_no_more),
+        cmocka_unit_test(end_of_a_full_segment_is_not_ragged),
     };
     return cmocka_run_group_tests_name("store bounds", tests, NULL, NULL);
 }

@@ -473,6 +473,44 @@ static void catalogue_writes_what_was_changed(void **state)
     bench_free(bench);
 }
 
+/* ---- files that are open ---- */
+
+static int files_open;
+static leat_err (*fake_open)(void *ctx, const char *path, unsigned flags,
+                             struct leat_file **out_file, struct leat_error *error);
+static leat_err open_and_count(void *ctx, const char *path, unsigned flags,
+                               struct leat_file **out_file, struct leat_error *error)
+{
+    leat_err rc = fake_open(ctx, path, flags, out_file, error);
+    files_open += rc == LEAT_OK;
+    return rc;
+}
+static void close_and_count(void *ctx, struct leat_file *file)
+{
+    (void)ctx;
+    (void)file;
+    files_open--;
+}
+
+/* Goal: a catalogue that is made is open once, and each file that a store opens is closed with it. */
+static void catalogue_that_is_made_is_open_once(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(90);
+    files_open = 0;
+    fake_open = bench->world.disk.open;
+    bench->world.disk.open = open_and_count;
+    bench->world.disk.close = close_and_count;
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    assert_int_equal(files_open, 1);
+    leat_store_found_done(bench->store);
+    (void)opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(files_open, 2);
+    bench_drop_store(bench);
+    assert_int_equal(files_open, 0);
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +522,7 @@ int main(void)
         cmocka_unit_test(catalogue_reads_each_row_where_it_lies),
         cmocka_unit_test(catalogue_round_writes_each_block_once),
         cmocka_unit_test(catalogue_writes_what_was_changed),
+        cmocka_unit_test(catalogue_that_is_made_is_open_once),
     };
     return cmocka_run_group_tests_name("store catalogue", tests, NULL, NULL);
 }

@@ -354,6 +354,35 @@ static void mend_writes_its_own_bytes(void **state)
     }
 }
 
+/* Goal: whole bytes of the same segment and of the same length, which are not those that its row names, are refused. */
+static void mend_refuses_other_bytes_of_the_same_length(void **state)
+{
+    (void)state;
+    static uint8_t *copy;
+    if (!copy) copy = pages_get(16384);
+    struct bench *bench = bench_ready(58);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    struct leat_segment *seg = mine->seg;
+    struct leat_entry_writer before = mine->writer;
+    struct leat_trim trim = {.first_segment = 1};
+    put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    memcpy(copy, seg->buffer, 16384);
+    mine->writer = before;
+    mine->writer.bytes = copy;
+    trim.first_segment = 2;
+    put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
+    write_close(mine);
+    assert_int_equal(last_extent(mine).bytes, seg->extent.bytes);
+    struct leat_file *file = fake_file(&bench->world, "store/0");
+    memset(file->now + seg->file_offset, 0x5a, 4096);
+    assert_int_equal(mend_by(bench, seg, copy), LEAT_E_INVALID);
+    assert_int_equal(file->now[seg->file_offset], 0x5a);
+    assert_int_equal(mend_by(bench, seg, seg->buffer), LEAT_OK);
+    bench_free(bench);
+}
+
 /* Goal: without bytes of the caller's they are those of memory: the buffer, or the place where it was, while it is
  * nobody's. Where they are not whole the row says, durably, that the file is damaged. */
 static void mend_by_what_memory_has(void **state)
@@ -461,6 +490,7 @@ int main(void)
         cmocka_unit_test(cut_done_makes_all_of_it_durable),
         cmocka_unit_test(cut_waits_for_rounds),
         cmocka_unit_test(mend_writes_its_own_bytes),
+        cmocka_unit_test(mend_refuses_other_bytes_of_the_same_length),
         cmocka_unit_test(mend_by_what_memory_has),
         cmocka_unit_test(mend_after_a_kill_looks_where_each_row_says),
         cmocka_unit_test(store_tells_what_it_uses),

@@ -434,6 +434,32 @@ static void judge_takes_from_memory_what_it_could_write(void **state)
     assert_true(taken > 5 && damaged > 0);
 }
 
+/* Goal: of a closed segment that was not flushed, and whose memory is gone, a file that can't be read is told as that.
+ * Method: each operation of the start fails once. */
+static void judge_tells_of_a_closed_segment_that_it_can_not_read(void **state)
+{
+    (void)state;
+    unsigned told = 0;
+    for (uint64_t n = 1; n <= 20; n++) {
+        struct subject it = make(1100 + n, MEM, CLOSED, NULL);
+        fake_kill(&it.bench->world);
+        it.bench->world.arena.inherited_bytes = 0;
+        bench_drop_store(it.bench);
+        it.bench->world.fail_at = it.bench->world.op_count + n;
+        if (bench_open(it.bench, NULL) == LEAT_OK) {
+            const struct leat_found *found = found_of(it.bench, it.mine);
+            assert_int_equal(found->kind, LEAT_FOUND_LOST);
+            bool unread = strstr(found->why, "cannot be read from store/0") != NULL;
+            assert_true(unread || strstr(found->why, "0 of"));
+            assert_int_equal(it.bench->store->complaint_count, 1);
+            told += unread;
+        }
+        it.bench->world.fail_at = 0;
+        bench_free(it.bench);
+    }
+    assert_int_equal(told, 1);
+}
+
 /* Goal: where the disk has no room for a file's lost end what memory has can't be put there: it is lost, and said
  * so. */
 static void judge_has_no_place_for_memory_on_a_full_disk(void **state)
@@ -494,6 +520,7 @@ static void judge_tells_of_places_that_are_gone(void **state)
     } rows[] = {
         {MEM, RESERVED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, false, false, false, false},
         {MEM, RESERVED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, false, false, false, false},
+        {MEM, COMMITTED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, false, false, false, false},
         {MEM, CLOSED, true, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, false, false, false, false},
         {MEM, CLOSED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_CLOSED, false, true, true, false},
         {MEM, PARKED, true, LEAT_FOUND_LOST, LEAT_SEGMENT_PARKED, false, false, false, false},
@@ -522,6 +549,9 @@ static void judge_tells_of_places_that_are_gone(void **state)
                 assert_int_equal(found->seg->rotten, rows[i].noted ? noted : rows[i].rotten);
                 assert_int_equal(found->seg->unwritten, rows[i].unwritten);
                 assert_int_equal(row_in_file(&it)->more, noted ? LEAT_ROW_DAMAGED : 0);
+                if (noted)
+                    assert_non_null(strstr(it.bench->store->complaints[0],
+                                           "segment 1 of log 1/0/3: the file store/0 is missing"));
                 if (rows[i].kind == LEAT_FOUND_LOST)
                     assert_non_null(strstr(found->why, "missing or truncated"));
                 assert_true(file->bytes >= it.file_at + CAPACITY);
@@ -636,6 +666,7 @@ int main(void)
         cmocka_unit_test(judge_tells_a_ragged_end),
         cmocka_unit_test(judge_takes_a_clean_end_for_the_end),
         cmocka_unit_test(judge_takes_from_memory_what_it_could_write),
+        cmocka_unit_test(judge_tells_of_a_closed_segment_that_it_can_not_read),
         cmocka_unit_test(judge_has_no_place_for_memory_on_a_full_disk),
         cmocka_unit_test(judge_closes_what_its_bytes_close),
         cmocka_unit_test(judge_tells_of_places_that_are_gone),

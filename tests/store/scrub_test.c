@@ -40,6 +40,21 @@ static void scrub_without_memory_waits_for_it(void **state)
     bench_free(bench);
 }
 
+/* Goal: in a store without a row there is nothing to look at: it looks again a second later. */
+static void scrub_of_an_empty_store_waits(void **state)
+{
+    (void)state;
+    struct bench *bench = trace_begin(bench_ready(33));
+    struct leat_store *store = bench->store;
+    assert_int_equal(store->cat.chunk_count, 0);
+    store->options.scrub_bytes_per_second = RATE;
+    store->scrub_at_us = 0;
+    leat_scrub_step(store, bench->world.now_us);
+    assert_int_equal(op_count, 0);
+    assert_int_equal(store->scrub_at_us, bench->world.now_us + 1000000);
+    bench_free(bench);
+}
+
 /* Goal: an owner that has not taken what it was told last is looked at again 2 ms later, or sooner where anything else
  * is due. */
 static void busy_owner_is_told_later(void **state)
@@ -72,6 +87,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scrub_without_memory_waits_for_it),
+        cmocka_unit_test(scrub_of_an_empty_store_waits),
         cmocka_unit_test(busy_owner_is_told_later),
     };
     return cmocka_run_group_tests_name("store scrub", tests, NULL, NULL);
