@@ -312,6 +312,59 @@ static void home_that_goes_leaves_its_questions(void **state)
     home_free(home);
 }
 
+/* Goal: a commit of groups goes on when the last of its logs has answered, and not before: once. */
+static void commit_waits_for_each_of_its_questions(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_sets_request r = native_join("readers", &STREAM, 1);
+    r.mode = LEAT_SETS_PARALLEL;
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    leat_mem_free(r.assigned);
+    home_run(home, 10 * MS);
+    struct leat_sets_offset rows[] = {{.log = {STREAM, 0, 0}, .offset = 5},
+                                      {.log = {STREAM, 1, 0}, .offset = 5},
+                                      {.log = {STREAM, 2, 0}, .offset = 5}};
+    struct leat_sets_request c = {
+        .kind = LEAT_SETS_COMMIT, .generation = 1, .commits = rows, .commit_count = 3};
+    snprintf(c.set, sizeof c.set, "readers");
+    memcpy(c.member, r.member, sizeof c.member);
+    unsigned batches = home->batch_count;
+    bool answered;
+    begin(home, &c, &answered);
+    for (unsigned left = 3; left > 0; left--) {
+        assert_false(leat_list_empty(&home->sets->querying));
+        assert_int_equal(home->batch_count, batches);
+        struct leat_sets_group_query *query = home->query;
+        assert_non_null(query);
+        home->query = query->broker;
+        query->rc = LEAT_OK;
+        query->end_offset = UINT64_MAX;
+        query->on_done(query);
+    }
+    assert_null(home->query);
+    assert_true(leat_list_empty(&home->sets->querying));
+    assert_int_equal(home->batch_count, batches + 1);
+    home_run(home, 2 * MS);
+    assert_true(answered);
+    assert_int_equal(c.rc, LEAT_OK);
+    home_free(home);
+}
+
+/* Goal: what fits a batch's last byte fits, and nothing that is longer. */
+static void record_fits_up_to_the_last_byte(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_batch_builder *builder = &home->sets->builder;
+    uint32_t used = builder->used;
+    builder->used = LEAT_SETS_BATCH_BYTES_MAX - (uint32_t)leat_batch_record_bytes_max(0, 100, 0);
+    assert_true(leat_sets_record_fits(home->sets, 100));
+    assert_false(leat_sets_record_fits(home->sets, 101));
+    builder->used = used;
+    home_free(home);
+}
+
 /* Goal: a set that reads groups of segments is none of Kafka's, with members or without. */
 static void parallel_set_takes_no_client_of_groups(void **state)
 {
@@ -423,6 +476,8 @@ static void new_set_counts_what_it_takes(void **state)
     assert_int_equal(leat_set_steps, 1);
     assert_int_equal(leat_set_logs_add(set, refs, 4), LEAT_OK);
     assert_int_equal(leat_set_steps, 1 + 5); /* three come, one moves, one is there */
+    assert_non_null(leat_set_log_add(set, (struct leat_log_ref){7, 1, 1}));
+    assert_int_equal(leat_set_steps, 1 + 5 + 2); /* before the last two */
     leat_set_destroy(&set);
 }
 
@@ -599,6 +654,8 @@ int main(void)
         cmocka_unit_test(instance_that_comes_again_fences_who_waits),
         cmocka_unit_test(largest_batch_counts_for_its_buffers),
         cmocka_unit_test(home_that_goes_leaves_its_questions),
+        cmocka_unit_test(commit_waits_for_each_of_its_questions),
+        cmocka_unit_test(record_fits_up_to_the_last_byte),
         cmocka_unit_test(parallel_set_takes_no_client_of_groups),
         cmocka_unit_test(numbers_of_groups_count_in_other_modes),
         cmocka_unit_test(full_table_takes_no_idle_sets_of_others),
