@@ -107,6 +107,7 @@ static void fetch_without_a_struct_stands_in_line(void **state)
             assert_null(it.fetch.buffer);
             const struct leat_list *line = i >= HOLDS ? &it.peer.limited : &core->starved_reads;
             assert_ptr_equal(line->prev, &it.fetch.link);
+            if (i == OTHERS) assert_ptr_equal(other.next, &it.fetch.link);
             assert_int_equal(it.fetch.at == &it.items[0], 1);
         }
         leat_list_remove(&other);

@@ -202,6 +202,39 @@ static void who_leaves_its_rest_for_longest_is_closed(void **state)
     lends_and_has_back(desk, 2, 10 * KIB); /* one address holds all */
     assert_true(desk->conns[0].closed && !desk->conns[2].closed);
     desk_free(desk);
+    desk = desk_new(); /* the address that holds most is not the last one */
+    lends_and_has_back(desk, 0, 60 * KIB);
+    lends_and_has_back(desk, 2, 10 * KIB);
+    lends_and_has_back(desk, 3, 40 * KIB);
+    for (unsigned i = 0; i < PEERS; i++)
+        assert_int_equal(desk->conns[i].closed, i == 0);
+    desk_free(desk);
+}
+
+/* Goal: while requests wait for structs to read with, and none is left, what is lent is had back in time; not before
+ * none is left. */
+static void structs_that_are_lent_are_had_back(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_core *core = &desk->core;
+    struct leat_fetch_read *read = &desk->fetches[0].ends;
+    struct leat_list waiting;
+    leat_list_init(&waiting);
+    desk->conns[0].unsent = 20 * KIB;
+    desk->peers[0].reads++;
+    read->read.disk_buffer = leat_buffer_try(core);
+    leat_lend(read);
+    leat_list_push_back(&core->starved_reads, &waiting);
+    desk->now_us += LEAT_LEND_US;
+    core->read_pool.left = 1;
+    leat_lend_turn_end(core);
+    assert_null(desk->conns[0].rest);
+    core->read_pool.left = 0;
+    leat_lend_turn_end(core);
+    assert_non_null(desk->conns[0].rest);
+    leat_list_remove(&waiting);
+    desk_free(desk);
 }
 
 int main(void)
@@ -209,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_slow_gives_its_buffer_back_and_has_short_answers),
         cmocka_unit_test(who_leaves_its_rest_for_longest_is_closed),
+        cmocka_unit_test(structs_that_are_lent_are_had_back),
     };
     return cmocka_run_group_tests_name("broker lend", tests, NULL, NULL);
 }

@@ -307,6 +307,8 @@ static void who_begins_to_owe_has_its_time(void **state)
     uint64_t began_us = desk->now_us;
     while (!desk->conns[1].closed) {
         leat_output_tick(&desk->core);
+        if (desk->now_us - began_us < LEAT_OUTPUT_OWE_US / 2)
+            assert_int_equal(desk->core.output.late_s[desk->peers[1].address], 0);
         desk->now_us += 1000 * 1000;
         assert_true(desk->now_us - began_us < LEAT_OUTPUT_WAIT_US);
     }

@@ -262,6 +262,9 @@ static void many_for_one_come_before_pipelines(void **state)
     leat_stocks_wanted(&desk->core, &wanted);
     assert_int_equal(wanted.of_all, MANY);
     assert_int_equal(wanted.of_own, 0);
+    assert_true(leat_wanted_of(&wanted, desk->peers[2].sharer, 1));
+    assert_int_equal(wanted.of_all, MANY - 1);
+    assert_int_equal(wanted.of_own, 0);
     for (unsigned i = 0; i < MANY; i++) {
         assert_false(leat_stocks_call(&desk->core));
         void *own = leat_stock_take_for(&large, &desk->peers[2], true);

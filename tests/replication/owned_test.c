@@ -115,6 +115,38 @@ static void primary_without_memory_is_none(void **state)
     assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), before);
 }
 
+static void on_idle(void *arg)
+{
+    (*(unsigned *)arg)++;
+}
+
+/* Goal: a log that is given up is told so once. */
+static void log_that_is_given_up_is_told_once(void **state)
+{
+    (void)state;
+    begin();
+    create();
+    unsigned told = 0;
+    leat_primary_log_release(owned, on_idle, &told);
+    assert_int_equal(told, 0);
+    for (unsigned i = 0; i < 3; i++)
+        rep_log_step(owned);
+    assert_int_equal(told, 1);
+}
+
+/* Goal: each word of a node counts for how long it has been silent. */
+static void node_that_is_heard_is_not_silent(void **state)
+{
+    (void)state;
+    begin();
+    struct rep_peer *peer = rig_peer(rig, 1);
+    rig->now_us += 1234;
+    peer->missed = 2;
+    rep_peer_heard(peer);
+    assert_int_equal(peer->heard_us, rig->now_us);
+    assert_int_equal(peer->missed, 0);
+}
+
 /* ---- copies ---- */
 
 static void plain(void)
@@ -206,6 +238,8 @@ int main(void)
         TRACE_TEST(copy_without_memory_is_made_later),
         TRACE_TEST(answer_is_its_backups),
         TRACE_TEST(primary_without_memory_is_none),
+        TRACE_TEST(log_that_is_given_up_is_told_once),
+        TRACE_TEST(node_that_is_heard_is_not_silent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -397,6 +397,10 @@ static void replica_that_missed_its_deletion_goes(void **state)
     world_run(world, 60 * 1000 * 1000);
     assert_non_null(backup_find(backup, handle));
     world->nodes[1].deleted = world->logs[0].ref.stream;
+    backup_find(backup, handle)->adopting = true; /* a log of this node has it next */
+    world_run(world, 60 * 1000 * 1000);
+    assert_non_null(backup_find(backup, handle));
+    backup_find(backup, handle)->adopting = false;
     world_run(world, 60 * 1000 * 1000);
     assert_null(backup_find(backup, handle));
     world_free(world);
