@@ -114,6 +114,25 @@ static void copy_that_comes_too_late_is_none(void **state)
     trace_begin();
 }
 
+/* Goal: a node that refuses an opening is noted as the node that it is, whatever its number. */
+static void refusal_is_noted_of_its_node(void **state)
+{
+    (void)state;
+    rig = rig_new(2);
+    rig_log_new(rig, LEAT_DURABILITY_MEMORY, 2);
+    rig_reserve(rig, 0);
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig->quiet = true;
+    const unsigned asked = rig->calls[0].node;
+    struct rep_peer *peer = rig_peer(rig, asked);
+    peer->node.number = 64;
+    rig_refuse(rig, asked, LEAT_REP_OPEN, LEAT_E_AGAIN);
+    peer->node.number = asked;
+    assert_int_equal(rep_set_find(rig->log, 0)->refused[0], 0);
+    assert_int_equal(rep_set_find(rig->log, 0)->refused[1], 1);
+    trace_begin();
+}
+
 static void commit_asked(void)
 {
     struct leat_keep keep = {
@@ -503,6 +522,7 @@ int main(void)
         TRACE_TEST(copy_that_was_given_up_is_in_no_batch),
         TRACE_TEST(batch_has_so_many_rows),
         TRACE_TEST(copy_that_comes_too_late_is_none),
+        TRACE_TEST(refusal_is_noted_of_its_node),
         TRACE_TEST(commit_is_looked_at_where_no_write_answers_it),
         TRACE_TEST(open_copies_of_a_node_are_counted),
         TRACE_TEST(bytes_wait_while_too_many_writes_are_under_way),

@@ -556,11 +556,34 @@ static void replicas_of_a_deleted_stream_go(void **state)
     rig_free(rig);
 }
 
+static uint64_t cpu_counts(void *ctx)
+{
+    return *(uint64_t *)ctx += 100;
+}
+
+/* Goal: what a message costs is counted as what backups cost. */
+static void processor_time_of_messages_is_counted(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    uint64_t ns = 0;
+    rig->backup->options.cpu = (struct leat_cpu){.ns = cpu_counts, .ctx = &ns};
+    struct rep_body body = rig_body(rig, 0, 7, 0);
+    body.capacity = LEAT_SEGMENT_BYTES_MIN - 1; /* refused at once */
+    rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
+    rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
+    TRACE_IS("1: INVALID\n"
+             "2: INVALID\n");
+    assert_int_equal(rig->backup->accounts.cpu_backup_control, 200);
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(open_reserves_what_was_asked_for),
         TRACE_TEST(open_that_can_not_be_is_refused_by_name),
+        TRACE_TEST(processor_time_of_messages_is_counted),
         TRACE_TEST(close_of_a_whole_one_is_one_row),
         TRACE_TEST(close_of_a_part_makes_it_whole_after_that),
         TRACE_TEST(close_of_other_bytes_is_refused),
