@@ -1,5 +1,5 @@
-/* What both ports of one-sided writes stand on: jobs of the helper's thread, descriptors on a loop, whose a process is, and
- * which arena an address means. */
+/* What both ports of one-sided writes stand on: jobs of the helper's thread, descriptors on a loop, whose a process
+ * is, and which arena an address means. */
 #include "os/rmem.h"
 
 #include "base/mem.h"

@@ -254,7 +254,7 @@ static void *may_on_its_own_thread(void *actor)
 }
 static void actor_that_runs_may_and_no_other(void **state)
 {
-    int one, other;
+    int one = 0, other = 0;
     pthread_t thread;
     void *there = NULL;
     assert_true(leat_actor_may(&one)); /* none runs yet */

@@ -1,5 +1,5 @@
-/* link/links.c and life.c alone, time: when a sweep is armed, what it does to a link in each state at each bound, pauses between
- * attempts, and cutting. */
+/* link/links.c and life.c alone, time: when a sweep is armed, what it does to a link in each state at each bound,
+ * pauses between attempts, and cutting. */
 #include "tests/link/links_alone.h"
 
 #define SWEPT "links were refused %llu\n"

@@ -1,5 +1,5 @@
-/* link/links.c, life.c and fences.c alone, the table: making links and ending them, who is fenced, of which cluster a node is; each bound
- * and each allocation that fails. */
+/* link/links.c, life.c and fences.c alone, the table: making links and ending them, who is fenced, of which cluster a
+ * node is; each bound and each allocation that fails. */
 #include "tests/link/links_alone.h"
 
 /* Goal: what is not said has its default, and all that is said is kept. */
