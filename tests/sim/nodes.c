@@ -1,6 +1,8 @@
 /* A cluster: machines that form it in any order, and end together. */
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
+#include "broker/net/state.h"
+#include "coordinator/membership/state.h"
 #include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
 
@@ -51,6 +53,18 @@ void sim_nodes_die(struct scenario *scenario)
         sim_process_die(server->process,
                         sim_death_of(server, power ? SIM_DEATH_POWER : SIM_DEATH_KILL));
     }
+}
+
+bool sim_nodes_are_even(struct scenario *scenario)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct leat_node *node = scenario->servers[i].node;
+        if (!node || !node->coordinator) continue;
+        if (node->coordinator->applied < least) least = node->coordinator->applied;
+        if (node->coordinator->applied > most) most = node->coordinator->applied;
+    }
+    return least >= most;
 }
 
 bool sim_nodes_ready(struct scenario *scenario, uint64_t limit_us)

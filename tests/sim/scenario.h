@@ -368,6 +368,8 @@ bool sim_deletes_nothing_left(struct scenario *scenario);
 /* ---- nodes.c ---- */
 /** Boot all machines, in any order; false: they are not all ready in time. */
 bool sim_nodes_form(struct scenario *scenario, uint64_t limit_us);
+/** All that run have applied the same. For sim_run_until(). */
+bool sim_nodes_are_even(struct scenario *scenario);
 /** Every node dies at once. */
 void sim_nodes_die(struct scenario *scenario);
 bool sim_nodes_ready(struct scenario *scenario, uint64_t limit_us);
