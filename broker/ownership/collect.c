@@ -547,7 +547,6 @@ static void crashed_deliver(void *actor, struct leat_mail *mail)
     struct leat_node *node = core->node;
     (void)mail;
     /* Also while it stops: an orderly stop would wait for copies that nobody takes from it any more. */
-    if (core->stopping && LEAT_BUG(CRASH_UNTOLD)) return;
     if (node->options.on_crashed != NULL) node->options.on_crashed(node->options.owner);
 }
 
