@@ -108,7 +108,7 @@ struct leat_stream_settings {
     /* What a client of Kafka asked for and is told again. Nothing goes by them. */
     uint32_t
         segment_bytes_asked; /* segment_bytes_max is the most of it that a segment can have; 0: the same */
-    uint32_t compression_asked; /* a number of kafka/handlers/config.c; 0: as the producer compresses */
+    uint32_t compression_asked; /* as kafka/handlers/config.c numbers them; 0: the producer's */
     enum leat_validate validate;
 };
 
