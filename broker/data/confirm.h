@@ -8,7 +8,7 @@
 
 struct leat_core;
 
-/* ---- walk.c ---- */
+/* ---- seek.c ---- */
 struct leat_catch_up {
     struct leat_coordinate request;
     struct leat_mail mail;

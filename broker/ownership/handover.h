@@ -81,7 +81,7 @@ void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *p
 /** Its streamlet is another's (or this node's own under another epoch): the log goes. Thread: its
  * core. */
 void leat_hosted_give_up(struct leat_hosted *hosted);
-/** Once, after leat_hosted_give_up() found leat_recover_stops(): the log has stopped. copies_idle: nothing of its
+/** Once, after leat_hosted_give_up() found leat_hosted_loss_stops(): the log has stopped. copies_idle: nothing of its
  * copies is under way either. */
 void leat_hosted_give_up_go_on(struct leat_hosted *hosted, bool copies_idle);
 
