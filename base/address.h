@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses as they are written. */
 #ifndef LEAT_BASE_ADDRESS_H
 #define LEAT_BASE_ADDRESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Assertions that stay on in production. */
 #ifndef LEAT_BASE_ASSERT_H
 #define LEAT_BASE_ASSERT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Deliberate bugs, to show that the simulator finds them. Only in builds with -Dbugs=true; in any
  * other build LEAT_BUG() is the constant false and no trace of them is left.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Unaligned loads and stores of fixed byte order. */
 #ifndef LEAT_BASE_BYTES_H
 #define LEAT_BASE_BYTES_H

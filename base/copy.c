@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copying blocks that change processors; clearing memory past the caches. */
 #include "base/copy.h"
 

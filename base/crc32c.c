@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32C. ISA-L chooses the fastest code for the processor at first use. */
 #include "base/crc32c.h"
 

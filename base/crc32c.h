@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32C (Castagnoli) by ISA-L. */
 #ifndef LEAT_BASE_CRC32C_H
 #define LEAT_BASE_CRC32C_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The diary: formats a line on the stack and hands it to the program's sink. */
 #include "base/diary.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The program's own diary: levelled lines, one function set by the program. */
 #ifndef LEAT_BASE_DIARY_H
 #define LEAT_BASE_DIARY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error names, classes and texts, all made from err.def. */
 #include "base/error.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error codes, their classes, and an error with its sentence. */
 #ifndef LEAT_BASE_ERROR_H
 #define LEAT_BASE_ERROR_H

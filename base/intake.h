@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the connections of one actor may keep of bytes that have come and are not consumed.
  *
  * Bookkeeping for the net port, of every family: it says how much may be read from whom. Each connection is in one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A hash of what an address is to limits, which nobody can aim at without knowing its numbers. */
 #ifndef LEAT_BASE_KEY_HASH_H
 #define LEAT_BASE_KEY_HASH_H

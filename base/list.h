@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Intrusive doubly linked list: the link lies in the element, nothing allocates. */
 #ifndef LEAT_BASE_LIST_H
 #define LEAT_BASE_LIST_H

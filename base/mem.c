@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tagged, counted heap allocation. */
 #include "base/mem.h"
 

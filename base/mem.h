@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All heap allocation: tagged, counted, overflow-checked, able to fail on request.
  * The data path never allocates; this is for start-up and the control path. */
 #ifndef LEAT_BASE_MEM_H

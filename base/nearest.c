@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Words by how many letters have to be changed, added or left out. */
 #include "base/nearest.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a mistyped word may have meant. */
 #ifndef LEAT_BASE_NEAREST_H
 #define LEAT_BASE_NEAREST_H

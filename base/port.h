@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ports: everything that core logic may know of the world.
  *
  * Core logic (every library but `os`) is event-driven state machines. Each runs as part of one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Repeatable random numbers: xoshiro256** seeded through splitmix64 (Blackman and Vigna, "Scrambled
  * linear pseudorandom number generators", 2021). Not for secrets. */
 #ifndef LEAT_BASE_RANDOM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Grants, and what all writer ports check. */
 #include "rmem.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One-sided writes into the memory of other nodes: two ports.
  *
  * The *host* port is the backup's: arenas of named memory, one for each (this node, incarnation of

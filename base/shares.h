@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What addresses have of something scarce. An address has no more than what is left free beside it: alone it gets half,
  * and however many take all that they may, something is left for the next. Thread: owner's. */
 #ifndef LEAT_BASE_SHARES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Binary heap of timers over one wake-up of the clock port. */
 #include "base/timer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Timers of one actor: a binary heap over the clock port's single wake-up. */
 #ifndef LEAT_BASE_TIMER_H
 #define LEAT_BASE_TIMER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small value types that name what a number means. */
 #ifndef LEAT_BASE_TYPES_H
 #define LEAT_BASE_TYPES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A whole node: store, coordinator and cores put together and brought up, on whatever ports it is
  * given.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that find their way, and metadata. */
 #include "internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What producer and consumer share: connections to a cluster, its metadata, and requests that find
  * their way.
  *

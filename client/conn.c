@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One connection of a client: hello, frames out, answers in. */
 #include "internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of this folder share. */
 #ifndef LEAT_CLIENT_INTERNAL_H
 #define LEAT_CLIENT_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which nodes there are, who serves a stream's logs: asked by lookups, learnt from the answers. */
 #include "internal.h"
 

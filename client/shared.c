@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Background threads shared by a process's clients, and the public functions that both libraries
  * have. */
 #include "shared.h"

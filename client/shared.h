@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the two public libraries (producer/producer.c, consumer/consumer.c) share: clients on the
  * process's background threads. Part of libleat, not of the core libraries: it knows threads.
  *

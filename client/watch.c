@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Silence. A node that was stopped, or whose cable was cut, breaks no connection: what it was asked stays
  * unanswered until the request's time is over, half a minute later. So when a connection owes an answer
  * for too long another node is asked which nodes are up. The cluster's own patience is what decides: when

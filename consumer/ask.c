@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions of a caller about one log: where a record lies, and what lies at an application offset. */
 #include "internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The background thread's side of a consumer: what the engine tells, runs to and fro, commands. */
 #include "handle.h"
 

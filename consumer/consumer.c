@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libleat's consumer, for the caller: opening, closing, seeking, committing. */
 #include "handle.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The consumer's logic: the stream, its logs, where to begin, seeking. */
 #include "internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The consumer's logic on the ports: positions, fetches, prefetch, set membership, commits. */
 #ifndef LEAT_CONSUMER_ENGINE_H
 #define LEAT_CONSUMER_ENGINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fetches: one per connection at a time, each for all logs that live there; and the requests that
  * find out where a log begins. */
 #include "internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a leat_consumer is, for consumer.c (open, close, seek, commit), place.c (application offsets), background.c
  * and records.c. */
 #ifndef LEAT_CONSUMER_HANDLE_H

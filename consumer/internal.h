@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What engine.c, fetch.c, lane.c, ask.c and set.c share. */
 #ifndef LEAT_CONSUMER_INTERNAL_H
 #define LEAT_CONSUMER_INTERNAL_H

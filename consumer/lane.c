@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lanes, one for each connection that logs are fetched by, and the memory of the answers that come by them. */
 #include "internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libleat's consumer, for the caller: application offsets (KerA thesis §5.2.1). */
 #include "handle.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The caller's thread takes whole answers and decodes records where they lie. */
 #include "handle.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Membership of a set: join, heartbeat, commit, leave; what the member reads.
  *
  * Join -> assignments and a generation -> committed positions -> read. A heartbeat that is answered

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the coordinator stands, asked for by others. */
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/status.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The coordinator as an actor: life, raft's hooks, the tables and who is told of them. */
 #include "coordinator/coordinator.h"
 

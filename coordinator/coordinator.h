@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The coordinator: a replicated state machine on C-Raft (raft_step), one voter in the embedded
  * default, a few in a cluster.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What other coordinators ask of this one: who may, and which part answers. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AEGISMAC-128X2 by what the processor has. See aegis.h; aegis_path.h is the algorithm. */
 #include "crypto/aegis.h"
 

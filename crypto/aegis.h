@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* AEGISMAC-128X2 of draft-irtf-cfrg-aegis-aead-18, section 8.3, with a tag of 128 bits.
  *
  * AEGIS-128X2 is two AEGIS-128L side by side, of eight blocks of 16 bytes each: 64 bytes of message go

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One way to compute AEGISMAC-128X2: see aegis.h. aegis.c includes this file once for each kind of
  * register, so there is no guard. Before, it defines
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys by HKDF-SHA-256 of OpenSSL's libcrypto, tags by AEGISMAC-128X2. See mac.h and README.md. */
 #include "crypto/mac.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A key that both ends of a connection hold, and tags that prove it frame by frame.
  *
  * Each direction of a connection has a `struct leat_mac` of its own at either end: the sender's gives

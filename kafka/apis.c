@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which requests are served, in which versions, and by which handler. */
 #include "kafka/apis.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of all APIs: the top of the module, which knows every handler. */
 #ifndef LEAT_KAFKA_APIS_H
 #define LEAT_KAFKA_APIS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening and closing the front door, and what each core keeps for it. */
 #include "base/assert.h"
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Kafka front door: clients of Kafka talk to the same streams by their own protocol. A topic is
  * a stream; partition s*Q + q is log q of streamlet s. See README.md. */
 #ifndef LEAT_KAFKA_KAFKA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One connection of a link: its events, frames in. */
 #include <stdio.h>
 #include <string.h>

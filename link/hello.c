@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who speaks: hello, its checks, and the move to the actor that it names. Its frame and its answer's have right
  * tags: whoever is refused here has the cluster's key, and is told why.
  *

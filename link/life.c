@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One link from its making to its freeing, as all parts see it: its place in the table, entering and leaving, the cut,
  * and when the timer of its actor has to look at it. */
 #include "base/assert.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links: framed messages between the nodes of one cluster, over the net port.
  *
  * Every actor that talks to other nodes (each core, the coordinator) has one `struct leat_links`.

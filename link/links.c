@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The links of one actor: making, ending, time. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Before anything is believed: both ends show that they have the cluster's key.
  *
  *   opener -> acceptor   NONCE [nonce bin32]            in the clear

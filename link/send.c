@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frames out: calls, answers. */
 #include <string.h>
 

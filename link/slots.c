@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of frames on their way out, kept for the next ones. */
 #include "base/mem.h"
 #include "link/internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strangers: accepted connections that have not proved that they have the cluster's key.
  *
  * They cost little (a frame of a nonce's size, two seconds) and are never many: beyond a limit the one that has

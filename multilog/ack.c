@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From sealed to acked: make safe, publish, answer. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Append: check everything, then copy. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a log does without being asked: parking, giving memory back; and its end. */
 #include <stdio.h>
 #include <string.h>

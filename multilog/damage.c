@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which of a log's records can't be read: what operators are told of it. Readers find out where they read
  * (read.c). */
 #include <inttypes.h>

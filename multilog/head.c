@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a log takes something now: room in its head, place for another segment, why it refuses. */
 #include "multilog/internal.h"
 

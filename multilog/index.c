@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sparse index: making, finding and searching it. */
 #include "multilog/index.h"
 

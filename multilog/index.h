@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sparse index of one segment: about one row per 32 KiB, kept while the segment is written and
  * stored in its close entry. A row points at a batch entry's header. */
 #ifndef LEAT_MULTILOG_INDEX_H

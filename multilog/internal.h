@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One log from the inside. Private to multilog/ (tests may include it). */
 #ifndef LEAT_MULTILOG_INTERNAL_H
 #define LEAT_MULTILOG_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where is the earliest, the latest, a time, an offset? Built on reads. */
 #include "base/bytes.h"
 #include "multilog/internal.h"

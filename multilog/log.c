@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A log's life, and the step that drives everything. */
 #include "multilog/log.h"
 

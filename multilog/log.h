@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One log: an ordered, append-only sequence of segments with dense ids, written by one core,
  * without locks.
  *

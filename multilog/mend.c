@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Closed segments of which this node's file has other bytes than are recorded: whole ones are on other
  * nodes, as a rule. Whoever owns the log fetches them; here is what waits for that meanwhile. The bytes in
  * memory, where there are any, are right. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that change their owner: where they end, giving their segments up, and older segments that
  * come to the new owner one after the other while it serves already. */
 #include <string.h>

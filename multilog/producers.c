@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Producer state of one log: an open hash with linear probing and deletion by shifting back. */
 #include "multilog/producers.h"
 

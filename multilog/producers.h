@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What one log remembers of its producers, so that a retry is never appended twice.
  *
  * An open hash table of struct leat_producer_state, keyed by producer id. Checking and recording

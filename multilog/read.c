@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading acked batches: from memory at once, from the file by one or two reads. */
 #include <stdio.h>
 #include <string.h>

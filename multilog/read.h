@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of reading share: read.c, read_walk.c. */
 #ifndef LEAT_MULTILOG_READ_H
 #define LEAT_MULTILOG_READ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A walk over a segment's entries: which batches a read gets. It looks at bytes alone. */
 #include "base/bytes.h"
 #include "base/crc32c.h"

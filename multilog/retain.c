@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log begins, and what retention gives up. */
 #include "base/bug.h"
 #include "multilog/internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening the first segment and rolling from one to the next. */
 #include <string.h>
 

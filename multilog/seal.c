@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trailers: what was gathered is sealed, and the store is shown how far. */
 #include "multilog/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all parts of a log say: that it has to step, that it fails, what the store is to do. */
 #include <stdio.h>
 

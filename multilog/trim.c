@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Giving up what is in front: whole segments by retention, records before an offset by request, what is
  * lost there by an operator. */
 #include "base/crc32c.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Waking a cold log: producer state, and the state of whoever sits above, from the last segment's
  * start entry and the batches after it. Before that, soon after the start: whether segments are
  * missing in front of those that are there. */

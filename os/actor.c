@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One actor's thread: its loop, its mailbox, its clock, its turns. */
 #include "os/internal.h"
 

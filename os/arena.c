@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The arena port: a pool file of named shared memory that outlives a killed process.
  *
  *   0                  one page: struct pool_header, written by this process alone

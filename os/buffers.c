@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers of a few sizes, kept ready so that the data path does not go to the allocator: blocks
  * past 128 KiB would be mapped and unmapped, hence page-faulted, each time. */
 #include "os/internal.h"

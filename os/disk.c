@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files under the data directory. */
 #include "os/internal.h"
 #include "os/pool.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The disk port of an actor: its blocking calls, its queue, and both in turn. */
 #include "os/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous disk operations: writes and syncs on the actor's own thread between turns, reads and
  * zeros on the world's readers, what is `beside` on its writers. */
 #include "os/internal.h"

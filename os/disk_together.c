@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes that are under way at the same time, from one thread: the kernel's own asynchronous I/O (io_submit(2)).
  *
  * A round of commits writes one piece for each log, 112 KiB each, and waits for all of them. One after the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a program asks of the machine it runs on. */
 #include "os/net.h"
 

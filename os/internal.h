@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of `os` share: a world, its actors, their turn. */
 #ifndef LEAT_OS_INTERNAL_H
 #define LEAT_OS_INTERNAL_H

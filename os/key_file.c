@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file with a key: read, or made when it is missing. */
 #include "os/os.h"
 

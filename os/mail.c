@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* News for an actor from other threads: mail, and disk operations that have ended. */
 #include "os/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The life of connections: events, closing, moving, and what waits for a later callback.
  *
  * Sockets are watched with uv_poll and read and written directly: that gives one read buffer per

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections: shared by net.c (life), net_open.c (listen, connect) and net_bytes.c (bytes). */
 #ifndef LEAT_OS_NET_H
 #define LEAT_OS_NET_H

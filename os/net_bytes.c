@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes in and out of connections: each is touched once where that is possible. */
 #include "os/net.h"
 

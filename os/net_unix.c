@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Unix sockets: who connects is an account of this machine, and the kernel says which. */
 #include "os/net.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The real ports: libuv loops, threads, files, named memory. Linked by programs and by libleat
  * only. */
 #ifndef LEAT_OS_OS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pool file's header, and what becomes of pools whose data directory is gone. Private to os/. */
 #ifndef LEAT_OS_POOL_H
 #define LEAT_OS_POOL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pools in a folder that is everyone's: what they are called; and those whose data directory was removed while its
  * server was dead, memory that nobody gives back. */
 #include "os/pool.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One-sided writes of a world: its ports are opened, stopped and closed. */
 #include "os/rmem.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Real one-sided writes: what the files of the host and of the writers share. Private to os/.
  *
  * An arena's file:

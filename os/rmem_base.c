@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What both ports of one-sided writes stand on: jobs of the helper's thread, descriptors on a loop, whose a process
  * is, and which arena an address means. */
 #include "os/rmem.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The host port: arenas of named memory that other nodes write into. */
 #include "os/rmem.h"
 

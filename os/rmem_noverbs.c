@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What stands for the verbs transport where its libraries were not there when this was built. */
 #include "os/rmem.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The writer port over shared memory: stores into the mapped arena of a backup on this host.
  *
  * A write stores at once; its completion comes later in the same turn and is: full fence, then the

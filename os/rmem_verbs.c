@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs transport: the device, and the host's half. */
 #include "os/rmem_verbs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs transport: what the host's and the writers' halves share. Private to os/. */
 #ifndef LEAT_OS_RMEM_VERBS_H
 #define LEAT_OS_RMEM_VERBS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A writer's way to a target: address, route, connect (the grant's arena in the private data), then the
  * arena's table of keys is read from the host's memory. */
 #include "os/rmem_verbs_writer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that writes over verbs come from: the store's pool, what a core names, and the host's own arenas. All of it is
  * registered with the device, by regions that each have a key. */
 #include "os/rmem_verbs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What both halves of the writer say of a target: that it has news, that it fails, that its keys are wanted. */
 #include "os/rmem_verbs_writer.h"
 

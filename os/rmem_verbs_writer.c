@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The writer port over verbs: one reliable queue pair for each target, RDMA writes from registered
  * memory, completions by event. A write past the steps whose keys are known reads their table again. */
 #include "os/rmem_verbs_writer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The writer's half of the verbs transport: what its files share. */
 #ifndef LEAT_OS_RMEM_VERBS_WRITER_H
 #define LEAT_OS_RMEM_VERBS_WRITER_H

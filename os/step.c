@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of pool files: allocated, mapped and touched 64 MiB at a time. */
 #include "os/pool.h"
 

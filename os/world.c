@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A world: the actors of one process, or of one client. */
 #include "os/internal.h"
 

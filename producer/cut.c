@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A batch that has more bytes than its stream takes becomes several: what gathered before the stream was
  * known, or before its limit was changed. */
 #include "internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The producer's logic: identity, time, turns. Streams and routing: streams.c. Sequences and retries:
  * sequence.c. */
 #include "internal.h"

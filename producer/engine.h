@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The producer's logic on the ports: batches, routing, sequences, retries. libleat runs it on a
  * thread of its own; the simulator runs it as an actor. */
 #ifndef LEAT_PRODUCER_ENGINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where records gather: the pool of batches, the open batch of each streamlet, and the list of what
  * is ready to go. No threads, no time, no network of its own: the simulator calls it from the
  * engine's actor, libleat from the callers' threads and the engine's, under one short lock. */

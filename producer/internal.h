@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What cut.c, engine.c, sequence.c and streams.c share. */
 #ifndef LEAT_PRODUCER_INTERNAL_H
 #define LEAT_PRODUCER_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libleat's producer: callers' threads gather records, a background thread (client/shared.h), which
  * other producers of the process share, runs the engine.
  *

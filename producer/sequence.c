@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One log of a producer: sequences, appends under way, and what to do when one fails.
  *
  * Rules (why they are needed: README, Failure and recovery):

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A producer's streams: what is known of each, and which log a batch goes to. */
 #include "internal.h"
 

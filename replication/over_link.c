@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replication's control requests over link/. */
 #include "replication/over_link.h"
 

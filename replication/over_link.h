@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replication's control requests over link/: one for each core, both sides of it.
  *
  *     leat_primary -> leat_rep_link_net() -> a link to core 0 of each node      (LEAT_LINK_REPLICATE)

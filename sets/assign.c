@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which member reads which log or group of a generation. */
 #include <string.h>
 

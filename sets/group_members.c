@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Members of a group, as all parts see them: who asks, sessions, what they may take, their end. */
 #include "sets/internal.h"
 

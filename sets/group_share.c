@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The phases of a group: who is waited for, a generation begins, the leader shares out. And what can
  * be seen of a group from outside. */
 #include "base/assert.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Members of groups and their bytes: see group_table.h. */
 #include "sets/group_table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a group holds beside its set: members, their protocols and assignments, and the bytes of all
  * that. Private to the sets. */
 #ifndef LEAT_SETS_GROUP_TABLE_H

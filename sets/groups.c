@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who belongs to a group: joins, heartbeats, leaves. See groups.h; group_share.c has the phases. */
 #include "sets/groups.h"
 

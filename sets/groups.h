@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups: consumer sets whose members share out among themselves (Kafka's classic group protocol).
  *
  * One namespace with the native sets of sets.h: a group is a set of mode LEAT_SETS_GROUP, lives in

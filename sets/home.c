@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all parts do with a home: its sets, answers, requests that wait, and its end when it is out of order. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The home log of the sets: records gather into batches, one batch is on its way at a time, and
  * nothing is told before the batch that carries it is acked. */
 #include "sets/internal.h"

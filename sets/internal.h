@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the sets: one home's state, and what its rooms do for each other. Thread: home core.
  *
  * home.c: the sets of a home, answers, requests that wait. home_log.c: batches and acks. places.c: room for

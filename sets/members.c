@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who belongs to a set: joins, heartbeats, leaves, silence, and the sharing out that follows. */
 #include "sets/internal.h"
 

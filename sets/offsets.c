@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a set has read: commits (parallel ones ask the logs' cores first), fetches, and the deletion
  * of a set with its offsets. */
 #include "sets/internal.h"

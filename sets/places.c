@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Places for sets: who makes way for a new one, and how a set is forgotten. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose sets take how much of a node's memory: see room.h. */
 #include "sets/room.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that the tables of all homes of a node take, and how much of it is of sets that one address made.
  *
  * An address has no more of anything than what is left free beside it: alone it gets half, and however many take all

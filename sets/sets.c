@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Consumer sets: their life, requests, acks and time. See sets.h for what is promised. */
 #include "sets/sets.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Consumer sets: consumers that share a name share a stream's logs, and what they have committed
  * is durable.
  *

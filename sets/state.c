@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table as the home log keeps it: whole in start entries, change by change in batches. */
 #include "sets/internal.h"
 

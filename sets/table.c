@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of one home: see table.h. */
 #include "sets/table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of one home: sets, members, assignments, committed offsets; its bytes and its rules. */
 #ifndef LEAT_SETS_TABLE_H
 #define LEAT_SETS_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When a home has something to do by time alone. */
 #include "sets/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arenas of replicas: one per writer elsewhere, beside the node's pool.
  *
  * Their buffers are handed out zeroed, because the writer puts bytes there in any order and from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arenas of replicas, as all parts see them: whose a row names, how much of them is in use. */
 #include "store/private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Power-of-two blocks by bitmaps. */
 #include "store/buddy.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Power-of-two blocks of a row of units: which are free. Used for buffers in the pool and for slots
  * in a store file. One bit per possible block and order: two bits per unit in all, so that a
  * terabyte of slots costs 16 MiB. The lowest free block is given out first, which keeps small data

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A request that waited for memory: what follows when it has its buffer, or gets none. */
 #include "store/private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue: one row per segment, whole in memory, written in 4 KiB blocks.
  *
  * Rule: the RAM copy of a row changes only when the changed row may be written. A block is written

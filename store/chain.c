@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Disk operations that follow each other. */
 #include "store/private.h"
 

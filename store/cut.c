@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cutting a log's last segment to where it was decided that the log ends, and giving segments up.
  *
  * Nothing is cut before the decision is committed (docs/recovery.md); what is cut is exactly

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Flush-behind: closed segments of `memory` streams go to their files when nobody waits for it.
  *
  * Order for each: bytes written -> file synced -> row CLOSED and flushed, synced -> the owner is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors: where they come from and go, their catalogue rows, and mail to their owners. */
 #include "store/private.h"
 

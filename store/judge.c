@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* At a start: what a row's segment is, by the bytes that can be had of it. README has the table of cases. */
 #include "store/open.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: requests that need a buffer, and where buffers come back from.
  *
  * Buffers come, in this order: free ones; a step more of the arena; closed segments that are in

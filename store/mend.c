@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A closed segment whose file has other bytes than its extent says, or never got them: it is written where it
  * lies.
  *

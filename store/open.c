@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Start: what the rows say, and what the bytes say where rows cannot know.
  *
  * Only segments that were being written are read (RESERVED and OPEN rows, and closed ones that were

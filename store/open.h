@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of a start share: open.c, judge.c. */
 #ifndef LEAT_STORE_OPEN_H
 #define LEAT_STORE_OPEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers: power-of-two pieces of the arena.
  *
  * A recycled buffer keeps its old bytes but for the first entry's place, which is cleared: zeroing

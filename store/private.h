@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the store share. Everything belongs to the store's actor, unless a field says
  * otherwise. */
 #ifndef LEAT_STORE_PRIVATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests: taken in, to wait for a round, and answered. */
 #include "store/private.h"
 

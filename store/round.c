@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commit rounds: group commit, without a timer.
  *
  * Each store file has rounds of its own: everything that waits for its bytes is written, the file

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A row of the catalogue, as it lies on disk: 128 bytes, little-endian, four to a 512 B sector, so
  * that a row is old or new after a power cut, never mixed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rounds of the catalogue: rows of many segments, written and synced together. */
 #include "base/bug.h"
 #include "store/private.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scrub: closed segments in files are read again now and then, so that damage is named while other
  * copies still exist. Rate-limited by bytes per second; one read at a time. The segment's owner is told: it
  * has the file written anew by what memory has, or by the bytes of another node (mend.c), or another copy made. */

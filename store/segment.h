@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A segment as one node holds it: descriptor shared by the store, the log's owner core and those
  * who send its bytes.
  *

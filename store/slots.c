@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Store files: where a segment's bytes lie on disk.
  *
  * A slot is allocated (fallocate) before the segment that needs it is reserved, so that no later

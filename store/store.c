@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store's actor: requests come in by mail, one step after every batch of callbacks. */
 #include "store/private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The segment store: all segments that a node holds, whatever role it plays for them. One actor
  * (LEAT_ACTOR_STORE).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a test's world that is large and hardly touched: the arena, files, buffers of connections. It comes from
  * the kernel as zeros, and the address sanitizer keeps no shadow of it, which would have to be written for each. */
 #ifndef LEAT_TESTS_PAGES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What happened, a line for each thing, compared whole with what should have: whatever is left out, done twice, in
  * another order or with another field shows. After cmocka.h. For one test program only. */
 #ifndef LEAT_TESTS_TRACE_H

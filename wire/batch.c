@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checking and stamping whole record batches. */
 #include "wire/batch.h"
 

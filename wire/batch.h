@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kafka RecordBatch v2 (magic 2): the one stored and transmitted form of records. Big-endian, as
  * Kafka has it.
  *

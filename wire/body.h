@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How every control body starts. Private to wire. */
 #ifndef LEAT_WIRE_BODY_H
 #define LEAT_WIRE_BODY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Building record batches in caller's memory. */
 #include "wire/batch.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checking records one after the other, and finding their greatest time. */
 #include "wire/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checking records, whatever they come from: a batch, or a piece of what a batch uncompresses to. Private to wire/. */
 #ifndef LEAT_WIRE_CHECK_H
 #define LEAT_WIRE_CHECK_H

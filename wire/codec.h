@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Codecs that are only read here: Kafka's clients write them. Private to wire/ (tests may include it). */
 #ifndef LEAT_WIRE_CODEC_H
 #define LEAT_WIRE_CODEC_H

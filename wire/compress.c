@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compressing and uncompressing the records section: lz4 frames and zstd frames, as Kafka's clients
  * write them in batches of magic 2.
  *

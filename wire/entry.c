@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writing entries, and walking a prefix that is known to be valid. */
 #include "wire/entry.h"
 

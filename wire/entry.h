@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Entries: what a segment consists of. Little-endian, 8-byte aligned, header 32 bytes + payload +
  * zero padding.
  *

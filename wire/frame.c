@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frame headers of the native protocol. */
 #include "wire/frame.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frames of the native protocol. Header 24 bytes, little-endian:
  *
  *    0 u32 bytes after this field           4 u16 kind   6 u8 version   7 u8 flags

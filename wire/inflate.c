@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gzip by zlib; snappy, whose format (github.com/google/snappy, format_description.txt) is a few lines. */
 #include "wire/codec.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control bodies. A decoder reads the fields it knows and skips what a newer peer has added at the
  * end of an array. */
 #include "wire/message.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control bodies of the native protocol, one msgpack array each; docs/protocol.md shows them all.
  *
  * Encoding is msgpack-c's packer into caller's memory. Decoding is a small cursor: msgpack-c's

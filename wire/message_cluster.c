@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control bodies about the cluster as a whole: see message_cluster.h. */
 #include "wire/message_cluster.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control bodies about the cluster as a whole: what an operator asks. See wire/message.h.
  *
  * CLUSTER_STATUS []

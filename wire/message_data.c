@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control bodies of the data path: append, fetch, locate. */
 #include "wire/message.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control bodies of consumer sets, and of an operator's requests. */
 #include "wire/message.h"
 

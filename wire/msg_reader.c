@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The msgpack cursor: bounds before bytes, no allocation, strings are views. */
 #include "wire/message.h"
 

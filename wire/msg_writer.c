@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writing msgpack into caller's memory, by msgpack-c's packer. */
 #include "wire/message.h"
 

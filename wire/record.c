@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the records of an uncompressed batch. */
 #include "wire/batch.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control bodies by tables of their fields: see row.h. */
 #include "wire/row.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control bodies whose fields are listed once: one table says how a struct is written and how it is
  * read. For bodies and rows that are plain lists of fields; what has more to it is written by hand.
  *

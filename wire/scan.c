@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The segment scanner: Tailwind Algorithm 1 (§3.2), hardened.
  *
  * It tells a torn tail from damage. Both end the valid prefix. But entry headers are chained by the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whoever comes to the wrong port is told so: what first bytes look like. */
 #ifndef LEAT_WIRE_SPEAKER_H
 #define LEAT_WIRE_SPEAKER_H

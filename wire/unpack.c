@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Uncompressing piece by piece, into memory that was taken at the start: each piece is checked and overwritten.
  *
  * Nothing is believed that a reader would find wrong: checksums inside the compressed bytes are compared, too. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checking the records of compressed batches: they are uncompressed piece by piece, and no piece is kept. */
 #ifndef LEAT_WIRE_UNPACK_H
 #define LEAT_WIRE_UNPACK_H

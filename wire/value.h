@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Building, the short way: a record that is a value and nothing else, inline, because half of what
  * leat_batch_builder_add() takes for 100 bytes (6.8 ns against 3.1) is the call and its choices. */
 #ifndef LEAT_WIRE_VALUE_H

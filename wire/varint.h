@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kafka's variable-length integers: zigzag, seven bits a byte, lowest first. Private to wire. */
 #ifndef LEAT_WIRE_VARINT_H
 #define LEAT_WIRE_VARINT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How well things are, by what was answered: see verdict.h. */
 #include "wire/verdict.h"
 

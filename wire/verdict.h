@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the answers to CLUSTER_STATUS and STREAM_DESCRIBE say of how well things are: the one judgement, of which the
  * exit code of `leat cluster status` and the words of `leat stream describe` are made. Pure. */
 #ifndef LEAT_WIRE_VERDICT_H

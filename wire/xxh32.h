@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* XXH32, the checksum of lz4's frames (github.com/Cyan4973/xxHash, doc/xxhash_spec.md). Private to wire/. */
 #ifndef LEAT_WIRE_XXH32_H
 #define LEAT_WIRE_XXH32_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who may ask for what changes the cluster: see administer.h. */
 #include "broker/admin/administer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which connections may change the cluster: drain, replace or promote a node, move a streamlet, accept a
  * loss. The operator of the machine may; a client that merely reaches the port of producers and consumers
  * may not.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of Leat's protocol other than append and fetch, for node/native.c. Thread: the connection's core. */
 #ifndef LEAT_BROKER_ADMIN_CALLS_H
 #define LEAT_BROKER_ADMIN_CALLS_H

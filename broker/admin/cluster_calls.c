@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an operator asks of the cluster: its status, and changes of its nodes. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stream as a whole, asked of any node: each log's state from its owner, and where the copies of
  * its segments lie. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions about a log's groups: a consumer set's home asks the log's core, here or at the node
  * that owns the log. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the copies of a stream's logs are: see places.h. */
 #include "broker/admin/places.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which nodes have the copies of a stream's logs now: asked of their owners when somebody wants to know,
  * and remembered for a while, by each core for itself. Private to broker/ and the front doors. */
 #ifndef LEAT_BROKER_ADMIN_PLACES_H

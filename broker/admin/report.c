@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a node says of itself: see report.h. */
 #include "broker/admin/report.h"
 

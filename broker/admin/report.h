@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a node says of itself for CLUSTER_STATUS: its memory, the copies of its logs, and how it
  * reaches the others. Private to broker/. */
 #ifndef LEAT_BROKER_ADMIN_REPORT_H

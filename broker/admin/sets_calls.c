@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Consumer sets, seen from the broker: requests go to the core of their set's home log, and the
  * sets get what they need of logs and streams. The internal stream of the homes is made when the
  * first request comes. */

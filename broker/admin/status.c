@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Producer ids, ping, and the state of the whole server. */
 #include <string.h>
 

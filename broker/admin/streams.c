@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams found, made and deleted, whoever asks. */
 #include "broker/admin/streams.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams found, made and deleted for requests of any front door. Private to broker/ and kafka/. */
 #ifndef LEAT_BROKER_ADMIN_STREAMS_H
 #define LEAT_BROKER_ADMIN_STREAMS_H

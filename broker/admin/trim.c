@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* STREAM_TRIM: records before an offset are given up. */
 #include "broker/admin/trim.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records given up before an offset, for requests of any front door. Private to broker/ and kafka/. */
 #ifndef LEAT_BROKER_ADMIN_TRIM_H
 #define LEAT_BROKER_ADMIN_TRIM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Append: from a frame's bytes to a log's head, and back to an answer. The hot path: nothing here
  * allocates while requests go to the core their log lives on and are not refused. */
 #include "broker/data/append.h"

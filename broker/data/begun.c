@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs of a stream that have begun, as the coordinator's tables had them: see handover.h. */
 #include <stdatomic.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs of a stream that have begun, as the coordinator's tables say; shared by reference count, immutable. */
 #ifndef LEAT_BROKER_DATA_BEGUN_H
 #define LEAT_BROKER_DATA_BEGUN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stream or the log that a request names, which may have been made a moment ago by way of another node. */
 #include <string.h>
 

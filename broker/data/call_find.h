@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stream or the log that a request names, which may have been made a moment ago by way of another node.
  * Thread: the call's core. */
 #ifndef LEAT_BROKER_DATA_CALL_FIND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asking the coordinators before an answer that only the owner may give: see confirm.h.
  *
  * Why: (1) a node stands still, and others take its streamlets over. (2) It wakes up, and before its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the coordinators know more than this node does: asked for before an answer that would be
  * wrong if another node were the owner by now. Private to broker/ and kafka/. */
 #ifndef LEAT_BROKER_DATA_CONFIRM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fetch: acked batches of one or several logs, sent from where they lie.
  *
  * A request reads its logs one after the other (each on the log's own core), until it has enough

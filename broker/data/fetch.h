@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fetch requests under way. Private to broker/. */
 #ifndef LEAT_BROKER_DATA_FETCH_H
 #define LEAT_BROKER_DATA_FETCH_H

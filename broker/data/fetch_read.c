@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reads of a fetch: a run of batches of one log at a time, on the log's own core. */
 #include "broker/data/fetch.h"
 

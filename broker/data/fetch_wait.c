@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fetches that wait: for their logs to move, for structs to read with, for slow peers. */
 #include "broker/data/fetch.h"
 

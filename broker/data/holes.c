@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a log lacks between the segments that are here. */
 #include "broker/data/holes.h"
 #include "base/diary.h"

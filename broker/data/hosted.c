@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The logs of one core: their table, what they tell their core, and their regular care. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A log on its core: the logs' table, their care, how they stop and go. Thread: the log's core. */
 #ifndef LEAT_BROKER_DATA_HOSTED_H
 #define LEAT_BROKER_DATA_HOSTED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers for bytes that have left memory, and rests of answers: see lend.h. */
 #include "broker/data/lend.h"
 

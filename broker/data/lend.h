@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a core lends to those who read, and how it comes back however slowly they take their answers.
  * Private to broker/.
  *

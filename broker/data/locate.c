@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Locate: where is the earliest, the latest record, or the one of a time or an offset? Logs are
  * asked one after the other, each on its own core. */
 #include "broker/data/locate.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where logs begin and end, and where a time is in them: for requests of any front door. Private to
  * broker/ and kafka/. */
 #ifndef LEAT_BROKER_DATA_LOCATE_H

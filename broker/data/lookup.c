@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Look-ups in a core's tables: streams by id and name, logs. */
 #include "broker/data/lookup.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Look-ups in a core's tables. Nothing here changes anything. Thread: the core's. */
 #ifndef LEAT_BROKER_DATA_LOOKUP_H
 #define LEAT_BROKER_DATA_LOOKUP_H

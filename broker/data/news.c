@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SUBTLE: why a stream's logs are made in pieces. (1) One CreateTopics asks for 32,768 logs; each takes some 20 us,
  * most of it for memory. (2) Made in one piece they keep their core for half a second, on every core. (3) Nobody else
  * who is connected there is answered meanwhile. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* News of streams as a core gets them: in their order, and in pieces, since one stream may have 32,768 logs. What is
  * left of the first goes on in the next turn of the core's loop, and all others wait behind it. Private to broker/.
  * Thread: the core's. */

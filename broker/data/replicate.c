@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replication, seen from the broker: see replicate.h. */
 #include "broker/data/replicate.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replication, seen from the broker: every core's primary, and the node's backup on core 0.
  * Private to broker/. See replication/control/control.h. */
 #ifndef LEAT_BROKER_DATA_REPLICATE_H

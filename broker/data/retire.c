@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs of a core that stop with it, or go with their stream. */
 #include "base/assert.h"
 #include "broker/data/hosted.h"

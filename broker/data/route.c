@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a log that a request names is served here, on which core, and why not. */
 #include "broker/net/core.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log is served, and why not. Thread: a core. */
 #ifndef LEAT_BROKER_DATA_ROUTE_H
 #define LEAT_BROKER_DATA_ROUTE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams by name, for clients that may know of more than this node.
  *
  * A client may have learnt of a stream from another node, which has applied its entry already. A

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams by name, for clients that may know of more than this node. Thread: a core. */
 #ifndef LEAT_BROKER_DATA_SEEK_H
 #define LEAT_BROKER_DATA_SEEK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The streams that a core knows. Thread: the core's. */
 #ifndef LEAT_BROKER_DATA_STREAM_H
 #define LEAT_BROKER_DATA_STREAM_H

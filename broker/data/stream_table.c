@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The streams that a core knows, by id and by name. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/net/addresses.h"
 
 #include "base/assert.h"

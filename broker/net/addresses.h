@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many connections there are from where: no address takes the places of all others. */
 #ifndef LEAT_BROKER_NET_ADDRESSES_H
 #define LEAT_BROKER_NET_ADDRESSES_H

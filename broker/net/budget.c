@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a memory budget is split.
  *
  * Two sums. One is what the parts of a budget take as a rule: with the pool it is the budget. The other is what all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests off the data path: one allocated struct each, bounded in number. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests other than append and fetch: one allocated struct each, bounded in number. Thread: the call's core,
  * unless said otherwise. */
 #ifndef LEAT_BROKER_NET_CALL_H

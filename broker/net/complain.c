@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a node complains of, for people: in the diary, and kept until the node has ended. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections: hello, frames, answers, and who is not read from for a while. */
 #include <string.h>
 

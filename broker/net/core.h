@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One core of a broker: an actor with its connections, its logs and its timers. Nothing here is
  * shared with another core; cores talk by mail. Private to broker/ (tests may include it).
  *

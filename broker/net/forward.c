@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests and questions to another node: what only the owner of a log can answer. See members.h. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that logs and stored segments take of the heap, and that the pool gives up for it: see heap.h.
  *
  * The store asks how much less it may have before it grows and once a second, and gives whole steps back; a log

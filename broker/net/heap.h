@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What logs and stored segments take of the heap beyond their room, and what the pool has given back for it.
  * Private to broker/. */
 #ifndef LEAT_BROKER_NET_HEAP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What parts below tell parts above. */
 #ifndef LEAT_BROKER_NET_HOOKS_H
 #define LEAT_BROKER_NET_HOOKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that wait for something scarce. Addresses have turns; within an address connections come in the order in
  * which they began to wait. So an address with many connections makes only its own connections wait. Private to
  * broker/. Thread: owner's. */

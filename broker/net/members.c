@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The other nodes, as a core knows them; which node a log is on, and which core there. Nothing is changed. */
 #include "broker/net/members.h"
 

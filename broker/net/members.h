@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The other nodes of the cluster, as one core knows them, and requests that are handed on to them.
  *
  * The coordinator tells of nodes as entries are applied; the news is carried over the cores, so each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What connections hold of a core's memory for answers and calls: see output.h.
  *
  * SUBTLE: why small answers need no room. (1) Connections that take nothing have filled it. (2) Everybody else's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that a core's connections may hold for answers that they have not taken and for calls under way: one account,
  * of which each connection has a share, and each address half. Who holds more waits without making others wait: it is
  * not read from. An answer for which there is no room waits in a line (other front doors), or is refused by name while

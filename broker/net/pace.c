@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A connection has one request in a turn, and a core begins none after a millisecond of them: then sockets are looked
  * at, logs sealed and answers sent. Who waits is called in turn: addresses, and of each its connections, by the time
  * that was spent on them.

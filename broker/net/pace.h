@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How much is done for a connection in one turn of the event loop, and who comes first where that is not all: requests
  * other than appends and fetches, of any front door, and their answers. Private to broker/ and other front doors.
  * Thread: the core's. */

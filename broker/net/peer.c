@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What any part of a core may do with a connection: not read from it for a while, close it, count a request of it. */
 #include "base/diary.h"
 #include "broker/net/core.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A connection on its core: what it speaks, what it waits for, and what any part may do with it. Thread: its
  * core's. */
 #ifndef LEAT_BROKER_NET_PEER_H

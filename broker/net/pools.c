@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many structs for requests a core has, and their memory. */
 #include "broker/net/budget.h"
 #include "broker/net/core.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/net/sharer.h"
 
 #include "base/assert.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What one address has of one core: its connections there share it, however many they are. Of IPv6 an address is a /56
  * (addresses.h). Of what is scarce it has half at most, and where connections stand in line addresses have turns
  * (line.h). Private to broker/ and other front doors. Thread: the core's. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Peers that hold things up: they do not take their answers, or leave frames unfinished. Each has a limit, of bytes
  * or of time. */
 #include "base/diary.h"

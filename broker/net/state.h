@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node: what all its cores share. Each field says who writes to it; what says nothing is written while nothing
  * runs. */
 #ifndef LEAT_BROKER_NET_STATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Structs for requests under way: see stock.h. */
 #include "broker/net/stock.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fixed-size structs of a core for requests under way, carved from one block, and who gets them when there are few.
  *
  * Connections take as many as they pipeline while there are some. Where there are none a connection has a few of its

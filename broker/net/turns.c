@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/net/turns.h"
 
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose turn it is to have a compressed batch checked, which costs a core a thousand times what an append costs.
  * Addresses have turns, and of each its connections, by what was uncompressed for them. In a turn of the event loop so
  * much is uncompressed, and a piece; a batch goes on in the next turn where it ended, and no other begins meanwhile.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose compressed batch is checked when. Private to broker/. */
 #ifndef LEAT_BROKER_NET_UNPACK_H
 #define LEAT_BROKER_NET_UNPACK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A start's last step: each core makes its logs from what was decided and what was found. */
 #include <stdio.h>
 #include <string.h>

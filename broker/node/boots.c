@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* "boots": which start of this data directory is the last that came up, and which is under way.
  *
  * The coordinators remember the mark of a node's last start, and refuse a directory that has been up

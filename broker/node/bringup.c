@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a node comes up, step by step: what was found -> the coordinator decides where every log ends -> cut ->
  * logs are made -> listen. Runs on core 0, with visits to the store's thread and to each core.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node comes up: what its parts do in turn. Private to node/. */
 #ifndef LEAT_BROKER_NODE_BRINGUP_H
 #define LEAT_BROKER_NODE_BRINGUP_H

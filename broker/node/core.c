@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A core as an actor: what it owns, and what happens when a turn ends. */
 #include "broker/net/core.h"
 

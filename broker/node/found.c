@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the store found at a start: as the coordinator wants it, and what becomes of each segment by the
  * coordinator's decision. */
 #include <string.h>

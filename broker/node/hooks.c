@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who does what parts below tell of. */
 #include "broker/net/hooks.h"
 #include "broker/admin/calls.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is told. */
 #ifndef LEAT_BROKER_NODE_HOOKS_H
 #define LEAT_BROKER_NODE_HOOKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* "identity": made before anything else in a new data directory. It names the cluster, so that the
  * store can be opened (and refuse foreign bytes) before the coordinator has come up. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The other nodes: tables on every core, links, and requests handed on. See members.h. */
 #include "broker/net/members.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Leat's own protocol on a connection: hello, frames, and which part answers a request. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Leat's own protocol on a connection. */
 #ifndef LEAT_BROKER_NODE_NATIVE_H
 #define LEAT_BROKER_NODE_NATIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A whole node: what it consists of, and how it is created. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The small files of a data directory that are read before anything else ("identity", "boots"): one block each. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node stops: its cores one after the other, each its logs; then all is flushed. */
 #include "broker/node/stop.h"
 #include "base/assert.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node stops. */
 #ifndef LEAT_BROKER_NODE_STOP_H
 #define LEAT_BROKER_NODE_STOP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams come and go: one mail per event, carried over all cores twice.
  *
  * First round: each core makes (or gives up) its logs. Second round: the stream may be told of to

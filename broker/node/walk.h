@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams come and go: what the coordinator tells, carried over all cores. */
 #ifndef LEAT_BROKER_NODE_WALK_H
 #define LEAT_BROKER_NODE_WALK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Both sides of LOG_BELOW: see below.h. */
 #include "broker/ownership/below.h"
 

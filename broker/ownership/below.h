@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The newest segment of a log at or below one, wherever it is. Private to broker/.
  *
  * As a rule each segment's start entry names the one before. Where an operator gave data up none does, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recovery, as the leading coordinator asks for it: what this node holds of logs without a living
  * owner, and copies of where they end. All on core 0, where the replicas are.
  *

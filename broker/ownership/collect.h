@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the coordinator asks of this node when others have crashed, and tells of how it stands
  * itself. Private to broker/. See docs/recovery.md. */
 #ifndef LEAT_BROKER_OWNERSHIP_COLLECT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that go: their segments become replicas. See handover.h. */
 #include "broker/ownership/handover.h"
 

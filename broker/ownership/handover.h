@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come to this node and go from it while it lives. Private to broker/.
  *
  * Going: the coordinator tells that another node owns a streamlet, so each of its logs here is let

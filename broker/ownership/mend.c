@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Closed segments of logs of this node that its own disk has damaged: the bytes that this node's memory still has,
  * or else those of another node's copy, are written over them. Nothing but the bytes changes hands: which they are is
  * said by (length, CRC) of this node's catalogue, which is what the log's chain and its committed tails name. So it

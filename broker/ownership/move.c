@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streamlets that are handed over on purpose: see move.h. */
 #include "broker/ownership/move.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streamlets that are handed to another node on purpose: STREAMLET_MOVE, and what a drained node
  * does by itself. Private to broker/.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LOG_RECOVER: an operator gives up what a log has lost, at its end or in front.
  *
  * Why offsets jump: consumers may have read records that are gone now. Were their offsets given to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RECOVER: an operator accepts what a log has lost. */
 #ifndef LEAT_BROKER_OWNERSHIP_RECOVER_H
 #define LEAT_BROKER_OWNERSHIP_RECOVER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come, one step after the other: who is next, and what is asked for. See takeover.h. */
 #include "broker/ownership/takeover.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come: what is under way of each. See handover.h; private to takeover*.c.
  *
  * All of it on core 0, where the replicas are, but for the moment in which a segment is given to a log on the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a log is on its way here. */
 #include "broker/ownership/takeover.h"
 

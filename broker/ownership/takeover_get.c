@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come: the next segment becomes this node's own. See takeover.h. */
 #include "broker/ownership/takeover.h"
 

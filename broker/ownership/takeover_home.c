@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come: a segment goes to the log's core, where the log is made with the first of them and gets the
  * others. See takeover.h. */
 #include "broker/ownership/takeover.h"

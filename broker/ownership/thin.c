@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a node tells a recovery of: see thin.h. */
 #include "broker/ownership/thin.h"
 #include "base/bug.h"

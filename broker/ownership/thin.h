@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Of the replicas that a node holds of a log, those that a recovery may ask for. Private to broker/. */
 #ifndef LEAT_BROKER_OWNERSHIP_THIN_H
 #define LEAT_BROKER_OWNERSHIP_THIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Adoption: decide for all logs, and put the decisions into entries. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_ADOPT_H
 #define LEAT_COORDINATOR_MEMBERSHIP_ADOPT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is committed takes effect here: entries, snapshots, and who is told. */
 #include "coordinator/membership/applied.h"
 #include "base/diary.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is committed takes effect here. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_APPLIED_H
 #define LEAT_COORDINATOR_MEMBERSHIP_APPLIED_H

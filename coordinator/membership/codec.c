@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's messages as frames: docs/cluster-protocol.md, kind 273.
  *
  * [version, type, from, to, ...]; entries follow as payload: [u32 bytes, u32 type, u64 term] and

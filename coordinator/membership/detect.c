@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is alive: suspicion, proof; and the replacement of a leader that died. Pings: membership/standing.c.
  *
  * The leader asks every node each round, and every node that has not heard the leader asks it, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is heard: pings, suspicion, crashes, and how this node stands. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_DETECT_H
 #define LEAT_COORDINATOR_MEMBERSHIP_DETECT_H

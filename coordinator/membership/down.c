@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes that are not heard of are DOWN, where none is declared crashed: the leader says so, and that they are UP
  * again. */
 #include "coordinator/membership/detect.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Learners: nodes that do not vote and have the same tables.
  *
  * A learner asks any voter (FEED), which sends what is committed: entries from an index on, or,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Learners, and those who feed them. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_FEED_H
 #define LEAT_COORDINATOR_MEMBERSHIP_FEED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a cluster of several voters is formed, once, and how a voter joins later.
  *
  * The voter with the lowest address, the founder, waits until all others are there and say that

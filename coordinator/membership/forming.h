@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forming a cluster, joining, and changes of its voters. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_FORMING_H
 #define LEAT_COORDINATOR_MEMBERSHIP_FORMING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's snapshots on their way to a voter that lags: chunks, each answered before the next. */
 #include <string.h>
 

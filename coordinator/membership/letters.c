@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's messages on their way to other voters and from them. Snapshots have membership/install.c. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who votes: adding a voter, replacing one that has lost its data. On the leader, one at a time.
  *
  * Each step is one committed configuration that differs by one server, or one call, and each looks

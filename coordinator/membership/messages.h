@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's messages and snapshots on their way between voters. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_MESSAGES_H
 #define LEAT_COORDINATOR_MEMBERSHIP_MESSAGES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The other coordinators: links to them, what they say of themselves, and what comes from them.
  *
  * Every node opens a link to each voter that it knows of; a voter thus has one from every node.

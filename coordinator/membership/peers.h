@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The other coordinators: links to them, and who is who. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_PEERS_H
 #define LEAT_COORDINATOR_MEMBERSHIP_PEERS_H

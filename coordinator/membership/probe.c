@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trying an address: is there still somebody who listens? */
 #include <stdio.h>
 #include <string.h>

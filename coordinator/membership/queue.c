@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that wait, here or at the leader: the lists, and how each is answered. */
 #include "base/mem.h"
 #include "coordinator/membership/requests.h"

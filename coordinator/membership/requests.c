@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests: from the queue to the leader, be it here or elsewhere, and back as what was applied
  * here.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests: the queue, their entries, the way to the leader. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_REQUESTS_H
 #define LEAT_COORDINATOR_MEMBERSHIP_REQUESTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who may say what. See membership/rights.h, and docs/cluster-protocol.md for the table. */
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/peers.h"

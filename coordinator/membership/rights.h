@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who may say what: each kind of message, and each command that is asked for, names who may send it.
  * Who that is comes from the link (its handshake), never from a message. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_RIGHTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What this coordinator is: its name, its cluster, and whether it votes. */
 #include <string.h>
 

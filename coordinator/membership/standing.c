@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How this node stands: does anybody hear it, and has it been declared crashed? And the pings that say so.
  *
  * SUBTLE: what is heard proves only what was said after it was asked for.

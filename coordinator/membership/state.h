@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The coordinator as its parts share it: one actor's, on every node. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_STATE_H
 #define LEAT_COORDINATOR_MEMBERSHIP_STATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a coordinator knows, for people. */
 #include <inttypes.h>
 #include <stddef.h>

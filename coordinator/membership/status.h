@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the coordinator stands, for people. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_STATUS_H
 #define LEAT_COORDINATOR_MEMBERSHIP_STATUS_H

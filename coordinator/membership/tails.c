@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the logs of a streamlet end, for their owner: by this node's own tables. */
 #include "base/mem.h"
 #include "coordinator/membership/requests.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The small files of a voter: raft/voter, who it is; raft/form, the cluster that is being formed.
  *
  * raft/voter and raft/form: [u32 magic, u32 CRC-32C of the rest, u32 bytes, u32 version], body.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who votes: raft's configuration names each voter's node beside its address.
  *
  * SUBTLE: an address says nothing of who somebody is.

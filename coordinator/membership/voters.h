@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who votes, and what this coordinator is itself. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_VOTERS_H
 #define LEAT_COORDINATOR_MEMBERSHIP_VOTERS_H

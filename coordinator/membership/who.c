@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is who among the other coordinators, by what they have said and by what is committed. */
 #include <string.h>
 

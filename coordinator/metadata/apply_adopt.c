@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Adoption: a node that came up takes over what it owned before, with the decisions where each log
  * ends. */
 #include "coordinator/metadata/private.h"

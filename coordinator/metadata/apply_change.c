@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An entry that changes a stream: more streamlets, other settings. */
 #include "coordinator/metadata/private.h"
 

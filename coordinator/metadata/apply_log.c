@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Entries about logs: opened, versions, accepted loss, streamlets that move. */
 #include "coordinator/metadata/private.h"
 

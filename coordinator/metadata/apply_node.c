@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Entries about nodes. */
 #include "coordinator/metadata/private.h"
 

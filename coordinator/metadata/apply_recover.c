@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recovery: streamlets that lost their owner get another, with the decisions where their logs end.
  *
  * Each streamlet stands for itself: its row says what was seen of it when the decision was made, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests with an id of their own take effect once.
  *
  * Whoever lost sight of a request (its leader died) sends it again, and it may then be committed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Entries that form the cluster, make and delete streams, and give out producer ids. */
 #include "coordinator/metadata/private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log ends by what a node found of its own at its start: metadata/tail.h's rule, with one node to hear. */
 #include "coordinator/metadata/decide.h"
 

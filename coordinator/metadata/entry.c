@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all kinds of entries share: refusals, and the epochs that are drawn. */
 #include "coordinator/metadata/private.h"
 

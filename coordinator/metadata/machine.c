@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state machine's entries: each is checked against the tables when it is applied, not when it
  * was proposed. */
 #include "coordinator/metadata/private.h"

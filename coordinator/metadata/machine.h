@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The coordinator's state machine: tables, and the committed entries that change them.
  *
  * Deterministic: the same entries give the same tables and the same snapshot bytes on every voter.

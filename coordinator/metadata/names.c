@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What names and settings a stream may have. */
 #include "coordinator/metadata/records.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the state machine share: machine*.c. */
 #ifndef LEAT_COORDINATOR_METADATA_PRIVATE_H
 #define LEAT_COORDINATOR_METADATA_PRIVATE_H

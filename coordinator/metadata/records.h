@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the cluster agrees on, as values: streams, nodes, where each log ends, and what nodes hold of a log. */
 #ifndef LEAT_COORDINATOR_METADATA_RECORDS_H
 #define LEAT_COORDINATOR_METADATA_RECORDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state machine's tables as bytes and back.
  *
  * [version, formed, cluster id, next stream, next epoch, next incarnation, next producer id,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of the state machine: streams by id and by name, nodes. */
 #include "coordinator/metadata/machine.h"
 

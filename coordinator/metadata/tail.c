@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log ends: see tail.h.
  *
  * Exactly one thing may say it: the coordinator's record of an end, or the open replicas of the ownership that the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log ends, which nodes hold that end, and why: the one rule. Pure: no clock, no network, no allocation.
  *
  * A caller describes each replica that it knows of one log in a row, says what the coordinator holds of the log and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether bytes are a configuration as libraft encodes one: u8 1, u64 how many servers, and of each u64 id, its
  * address with a zero behind it, u8 role.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pump: see raft/drive.h. */
 #include "coordinator/raft/drive.h"
 

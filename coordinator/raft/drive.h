@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pump: raft_step() on the ports.
  *
  * libraft's core is a pure function: event in, update out. The drive turns time, completions and

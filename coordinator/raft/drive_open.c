@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a drive begins and ends. */
 #include "coordinator/raft/drive.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots that the drive takes, and those that it receives. */
 #include "coordinator/raft/drive.h"
 

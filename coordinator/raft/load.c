@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's storage: reading at start, and telling a torn end from damage. */
 #include "coordinator/raft/log.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's storage: writing. See raft/log.h for the layout and raft/load.c for reading. */
 #include "coordinator/raft/log.h"
 

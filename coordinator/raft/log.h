@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What raft must remember, on the disk port: term and vote, entries, one snapshot.
  *
  *   raft/vote        two 4 KiB blocks with the same content, written one after the other, each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's storage: the snapshot file.
  *
  * {magic, CRC, version, index, term, configuration's index, bytes of configuration and data, CRC of

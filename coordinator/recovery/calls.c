@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* COLLECT and PULL on their way to nodes: see recovery/collect.c for the other side. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the leader asks of every node when streamlets have lost their owner: what do you hold, and
  * will you hold this. Here is the side that is asked; the broker answers. Also the tables' word on
  * where logs end, for whoever owns them now. docs/recovery.md has the whole. */

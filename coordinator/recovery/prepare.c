@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An attempt of recovery between collecting and committing: what was decided, for whom, on how many
  * nodes. Nothing here waits. */
 #include <stdio.h>

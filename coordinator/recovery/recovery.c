@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The leader's side of recovery: streamlets that have lost their owner get another.
  *
  * An attempt: look for them in the tables; ask every living node what it holds (COLLECT); decide; let

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recovery inside the coordinator: recovery/collect.c (the side that is asked), recovery*.c (the leader). */
 #ifndef LEAT_COORDINATOR_RECOVERY_RECOVERY_H
 #define LEAT_COORDINATOR_RECOVERY_RECOVERY_H

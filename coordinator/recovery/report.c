@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the leader knows of recoveries, for people: told to all nodes, so that any can be asked. */
 #include <stddef.h>
 #include <stdio.h>

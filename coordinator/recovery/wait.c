@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that wait because nobody has where they end: when that is all there is to hear, what is left of
  * them, and who answers for them meanwhile. Pure; docs/recovery.md, "Logs that wait". */
 #include "coordinator/membership/state.h"

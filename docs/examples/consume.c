@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Print a stream from its beginning to its end.
  *
  *   cc consume.c $(pkg-config --cflags --libs leat) -o consume && ./consume readings

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Append ten sensor readings, asynchronously, and one that is waited for.
  *
  *   cc produce.c $(pkg-config --cflags --libs leat) -o produce && ./produce readings

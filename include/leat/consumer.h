@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pull records from a stream.
  *
  * A consumer prefetches on a background thread; leat_consumer_next() and leat_consumer_next_many()

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Leat's client library: what producer.h and consumer.h share. */
 #ifndef LEAT_LEAT_H
 #define LEAT_LEAT_H

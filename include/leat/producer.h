@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Append records to streams.
  *
  * A producer has connections of its own and works on a background thread that the producers and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kafka/codec/arena.h"
 
 #include <string.h>

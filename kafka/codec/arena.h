@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of one request: given out from the front, given back all at once. Bounded twice: each
  * arena has a limit, and all arenas of a core share another (struct leat_kafka_arena_share). */
 #ifndef LEAT_KAFKA_CODEC_ARENA_H

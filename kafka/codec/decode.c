@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes into structs, as the table says. */
 #include <string.h>
 

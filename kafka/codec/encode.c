@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Structs into bytes, as the table says. */
 #include <string.h>
 

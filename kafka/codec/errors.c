@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kafka/codec/errors.h"
 
 enum leat_kafka_error leat_kafka_error_of(leat_err code)

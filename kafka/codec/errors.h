@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error codes of the Kafka protocol, and what Leat's own become. */
 #ifndef LEAT_KAFKA_CODEC_ERRORS_H
 #define LEAT_KAFKA_CODEC_ERRORS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The descriptions of all messages: see messages.h. */
 #include "kafka/codec/messages.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The structs of all messages, made from the tables in schema_*.def.
  *
  * A table entry

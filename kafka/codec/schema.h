@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How messages of the Kafka protocol are described, and the one decoder and encoder that follow the
  * description. The descriptions are the .def files (see messages.h). */
 #ifndef LEAT_KAFKA_CODEC_SCHEMA_H

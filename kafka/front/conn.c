@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that speak Kafka's protocol: frames in, answers out in order. What all connections
  * share (pauses, slow and unfinished ones, closing) is broker/net/conn.c. */
 #include <stdio.h>

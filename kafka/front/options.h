@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the front door is told at its start. */
 #ifndef LEAT_KAFKA_FRONT_OPTIONS_H
 #define LEAT_KAFKA_FRONT_OPTIONS_H

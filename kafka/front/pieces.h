@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A request that names many of something: it is done piece by piece, as many in a turn of the core's loop as fit its
  * time, and with few of them under way at a time. Thread: the request's core. */
 #ifndef LEAT_KAFKA_FRONT_PIECES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests under way, as their handlers see them: what they keep, and their answers. The connection
  * that they came by sends these in order: conn.c. */
 #include "kafka/front/request.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests under way, as handlers see them, and the table of all APIs. */
 #ifndef LEAT_KAFKA_FRONT_REQUEST_H
 #define LEAT_KAFKA_FRONT_REQUEST_H

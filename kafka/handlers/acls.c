@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DescribeAcls, CreateAcls, DeleteAcls: nothing here controls access, and tools understand that answer. */
 #include "kafka/handlers/handlers.h"
 

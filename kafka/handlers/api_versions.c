@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Clients ask which requests are served, in which versions. */
 #include "kafka/handlers/handlers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes, topics and partitions as Kafka names them. All by the core's own tables. Thread: core. */
 #ifndef LEAT_KAFKA_HANDLERS_CLUSTER_H
 #define LEAT_KAFKA_HANDLERS_CLUSTER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configurations of topics by the names that Kafka's users know, as settings of streams. What a
  * stream can't do is refused by name, never accepted in silence. */
 #ifndef LEAT_KAFKA_HANDLERS_CONFIG_H

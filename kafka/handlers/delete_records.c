@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DeleteRecords: logs are told to begin later, all of a request side by side (broker/admin/trim.h). */
 #include "base/assert.h"
 #include "broker/admin/streams.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fetch: the same reads as native fetches (broker/data/fetch.h), gathered from where the batches lie.
  *
  * A fetch begins when all earlier requests of its connection are answered: until then it would only

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to groups on their way: from a connection's core to the core of the group's home, and back.
  * What a group is and does stands in sets/groups.h. */
 #ifndef LEAT_KAFKA_HANDLERS_GROUP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DescribeGroups, ListGroups, DeleteGroups: groups as tools see them. Native sets are among them, of
  * the protocol type "leat" and without members to show. */
 #include <string.h>

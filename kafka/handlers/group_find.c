@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* FindCoordinator: the node of a group's home. */
 #include "base/assert.h"
 #include "kafka/front/pieces.h"

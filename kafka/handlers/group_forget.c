@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* OffsetDelete: a group forgets what it has committed of some partitions. */
 #include "base/assert.h"
 #include "broker/data/stream.h"

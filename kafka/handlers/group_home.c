@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to groups on their way to their homes and back. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JoinGroup, SyncGroup, Heartbeat, LeaveGroup: from and to sets/groups.h. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* OffsetCommit and OffsetFetch: partitions by name here, logs by reference in sets/. */
 #include <string.h>
 

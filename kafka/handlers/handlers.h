@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One handler for each row of apis.def, each in a file of its area. */
 #ifndef LEAT_KAFKA_HANDLERS_HANDLERS_H
 #define LEAT_KAFKA_HANDLERS_HANDLERS_H

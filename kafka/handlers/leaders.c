@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ElectLeaders, ListPartitionReassignments: owners are chosen by the coordinators alone, and moved by `leat`. */
 #include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"

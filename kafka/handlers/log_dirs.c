@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DescribeLogDirs: how much is stored of the partitions that this node owns. The question goes from
  * core to core, and each tells of its own logs. A node has one directory as far as clients know. */
 #include "base/assert.h"

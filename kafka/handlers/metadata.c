@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Metadata and DescribeCluster: who is there, and who has what. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of a request, or the first of all there are, in order: each is looked at once, and not once for each that is
  * told. Thread: core. */
 #ifndef LEAT_KAFKA_HANDLERS_NAMES_H

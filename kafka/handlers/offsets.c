@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ListOffsets and OffsetForLeaderEpoch: logs are asked as native LOCATE asks them (broker/data/locate.h). */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Produce: batches go onto logs as they came, by the same calls as native appends (broker/data/append.h).
  *
  * acks 1 and all both wait for all copies; acks 0 is appended the same way and not answered. A frame

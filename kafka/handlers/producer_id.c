@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* InitProducerId: ids of idempotent producers, out of the blocks that native ones get theirs from. */
 #include "broker/admin/calls.h"
 #include "kafka/handlers/handlers.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DescribeTopicPartitions: metadata in pages, topics by name. */
 #include <string.h>
 

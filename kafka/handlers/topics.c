@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CreateTopics, DeleteTopics, CreatePartitions: streams are made, deleted and enlarged as native
  * requests do it (broker/admin/streams.h). The topics of one request go on side by side. */
 #include "kafka/handlers/topics.h"

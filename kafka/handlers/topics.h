@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Topics as streams: settings. */
 #ifndef LEAT_KAFKA_HANDLERS_TOPICS_H
 #define LEAT_KAFKA_HANDLERS_TOPICS_H

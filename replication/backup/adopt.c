@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A replica becomes the node's own: the node owns its log now. And the way back.
  *
  * Step by step, each as durable as the stream's acks before the next, so that a crash in between

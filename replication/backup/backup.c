@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The backup: the table of replicas, and what the store and the node tell it. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The backup: it keeps other nodes' segments (replicas) in this node's store. It hands out memory, and afterwards is
  * not asked about single writes (Tailwind, ATC'18, §3.3). replication/backup/README.md has the reasons. */
 #ifndef LEAT_REPLICATION_BACKUP_BACKUP_H

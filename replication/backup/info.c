@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is told of replicas: to a recovery, to status and to the operator. */
 #include "replication/backup/state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replicas that are longer than where their log ends: do they begin with it?
  *
  * SUBTLE: what lies behind a committed end is nobody's, what lies in front of it may be nowhere else.

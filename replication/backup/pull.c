@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole segments from one backup to another: a replica that is closed or fenced is read in pieces.
  *
  * The side that serves trusts nobody and checks little: it sends bytes of a replica that claims to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What writers ask of the backup. Only OPEN may be refused for want of room, and then nothing is left
  * behind (dissertation §4.5.4): memory, disk and row are there before its answer. */
 #include <string.h>

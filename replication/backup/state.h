@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The backup from the inside. Private to its module (tests may include it). */
 #ifndef LEAT_REPLICATION_BACKUP_STATE_H
 #define LEAT_REPLICATION_BACKUP_STATE_H

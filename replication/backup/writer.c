@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writers: nodes that may write here, each incarnation into an arena of its own.
  *
  * An arena is granted whole and revoked whole. After a fence nothing of it is trusted or used again:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a primary asks of a backup: kinds of requests, how they reach other nodes, and what is counted on both sides.
  * Bodies: messages.h. */
 #ifndef LEAT_REPLICATION_CONTROL_CONTROL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control bodies between primary and backup. */
 #include "replication/control/messages.h"
 

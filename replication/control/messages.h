@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control bodies between primary and backup: one msgpack array each (wire/message.h). Fields added
  * later go to the end; decoders skip what they do not know. Everything comes from outside: bounds
  * are checked, nothing is allocated.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What goes on without anybody waiting: audits (which replicas have nobody's word, dissertation
  * §4.6), and copying closed segments that have lost copies, at a bounded rate (§4.5.1). */
 #include <string.h>

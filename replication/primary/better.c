@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies that lie together though they need not: two on a host or in a rack, because that was all there
  * was when they were placed. When another node can be used, closed segments get a copy there and then
  * lose the one that lies badly, in the background; a head is rolled, so that its successor is placed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One replica: what it is, what it should be, and the next step. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a log asks of the store, asked of all copies: the requests come in here. */
 #include "replication/primary/state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests about one replica: they wait for their turn at its backup, and LEAT_REP_CALLS_MAX of them are under way. */
 #include "replication/primary/state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node as one core sees it: the session with its backup, and what goes there in batches.
  *
  * A session is a control link and a target for writes; either's end is the end of both, and of every

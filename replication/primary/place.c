@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Placement (dissertation §4.3; §6.6 of it for why five): of the nodes that break the fewest
  * preferences five are drawn, and the least loaded of them wins. And which copies lie badly: better.c. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The primary of one core: its logs and nodes, and who compares what when. */
 #include <stdio.h>
 #include <string.h>

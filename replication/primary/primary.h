@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The primary: it stands in front of the store on every core. Logs with more than one copy give it the same requests
  * (struct leat_keep) that they would give to the store, and it answers when all copies have done what was asked.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A segment and all its copies: what its log asked for, and when that is done. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which backup is silent while others answer.
  *
  * Where only what goes from here to one backup is lost, or only what comes back, nobody else notices: the

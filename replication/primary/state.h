@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The primary from the inside. Private to its module (tests may include it).
  *
  * Written as convergence: each copy is compared with what it should be, the next step is started,

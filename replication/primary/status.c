@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What people and benchmarks are told. */
 #include <string.h>
 

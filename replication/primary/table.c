@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every part of the primary stands on: its tables of logs and segments, and who is looked at again, and when.
  *
  * Whatever happens marks a log; a mail to oneself brings the comparison (primary.c), after all that came in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which version of a log the coordinator is told, and when: never before all that it is to hold good for
  * carry it. */
 #include "base/bug.h"

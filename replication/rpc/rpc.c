@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The transport that others are compared with: each write is a request, which the backup handles and answers like any
  * other. All else is as with tcp. Programs that measure and tests link it; leatd does not. */
 #include "replication/transport/data.h"

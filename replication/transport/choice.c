@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The choice: one writer port that takes, for each target, the first transport that works. */
 #include "replication/transport/data.h"
 

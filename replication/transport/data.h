@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages on links of purpose LEAT_LINK_DATA, and what the writer's files share. Private.
  *
  * The control bodies are fixed structs, little-endian; the payload of WRITE and REQUEST is the

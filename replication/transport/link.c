@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The writer of transports tcp and rpc: writes as messages on a link of purpose LEAT_LINK_DATA.
  *
  * tcp: one-way messages; the sink says how far it has come. rpc: calls, each with its answer. */

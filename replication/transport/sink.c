@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The backup's side of transports tcp and rpc: what arrives is put in place by the core that it
  * arrives at, and said to be there. */
 #include "replication/transport/data.h"

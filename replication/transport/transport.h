@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transports of one-sided writes behind one writer port (base/rmem.h).
  *
  * `shm` and `verbs` are the world's own (env->rmems). `tcp` and `rpc` stand on links of purpose

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of base: errors, memory, checksums, timers, diary, random. */
 #include "base/address.h"
 #include "base/assert.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who may keep bytes of cut frames. */
 #include "base/crc32c.h"
 #include "base/intake.h"

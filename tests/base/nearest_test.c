@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a mistyped word may have meant. */
 #include "base/nearest.h"
 

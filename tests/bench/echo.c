@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A yardstick: a bare TCP echo over loopback, blocking, one message in flight. What a single append
  * is compared with.
  *

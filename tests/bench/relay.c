@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A yardstick: appends with backups, and of all that they take only the copying. What shared memory can
  * be worth against TCP on this machine, whatever a broker does besides.
  *

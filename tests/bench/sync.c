@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A yardstick: threads that write pieces and sync each one before the next. What a disk gives to whoever
  * has only so much under way and has to know it safe.
  *

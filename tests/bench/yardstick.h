@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the yardsticks share. */
 #ifndef LEAT_TESTS_BENCH_YARDSTICK_H
 #define LEAT_TESTS_BENCH_YARDSTICK_H

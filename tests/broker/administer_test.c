@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who may change the cluster, and how many connections there may be from one address. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which streams may be made, changed and moved, by streams.c alone: names, how many logs there may be and memory has
  * room for, and at which rate. */
 #include "tests/broker/made_rig.h"

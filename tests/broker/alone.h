@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One source of broker/ by itself. Whatever it calls is the test's, which says what was called, with what, and in which
  * order; a test compares that with what should have been called. Nothing runs but what the test lets run. */
 #ifndef LEAT_TESTS_BROKER_ALONE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Clients' calls at a source by itself: each comes on core 1, says how it is answered, and is freed with that. */
 #ifndef LEAT_TESTS_BROKER_ALONE_CALLS_H
 #define LEAT_TESTS_BROKER_ALONE_CALLS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Appends for another core's log, those of another front door, and whose turn it is when a log has room again: append.c
  * alone. */
 #include "tests/broker/append_rig.h"

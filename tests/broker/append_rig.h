@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* append.c by itself: connections, stocks, the check of batches and the log are the test's. The log is 7/1/0 (or
  * 7/1/1), on core 0 (or 1); the connection is on core 0. */
 #ifndef LEAT_TESTS_BROKER_APPEND_RIG_H

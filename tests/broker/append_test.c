@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Appends to logs of the connection's own core, by append.c alone: what is appended, refused and answered, and in which
  * order. */
 #include "tests/broker/append_rig.h"

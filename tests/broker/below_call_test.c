@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The newest segment below one, by below.c alone: what is looked for here, what other nodes are asked and their answers
  * taken for, and what this one answers them. */
 #include <setjmp.h>

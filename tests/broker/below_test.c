@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LOG_BELOW: which copy of a segment that nothing names is taken, where nodes have different ones. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a node comes up, by bringup.c alone: which step follows which, on which thread, what the coordinators are told,
  * and where each failure ends. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests off the data path, by call.c alone: who has a place, what a call holds and gives back, how it is answered
  * and refused, and which log it names. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The status of a cluster and changes of its nodes, by cluster_calls.c alone: who is asked, each field of the answer,
  * and what is said to the coordinators. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies that a recovery wants here, by collect.c alone: what is here is flushed, what is not is pulled and tried again
  * for a while. */
 #include "broker/ownership/collect.h"

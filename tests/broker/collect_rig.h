@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* collect.c by itself: replicas, the disk and the coordinator are the test's. */
 #ifndef LEAT_TESTS_BROKER_COLLECT_RIG_H
 #define LEAT_TESTS_BROKER_COLLECT_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a node does for a recovery, by collect.c alone: whom it fences, what it tells of its replicas, which of them it
  * reads first, and that it tells nothing rather than a part. */
 #include "broker/ownership/collect.h"

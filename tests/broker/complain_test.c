@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a node complains of: all of it is in the diary, and so much is kept for people until it has ended. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/conn_rig.h"
 
 struct conn_rig it;

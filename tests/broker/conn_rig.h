@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections by conn.c alone: the network, whatever limits connections and what a connection speaks are the test's. */
 #ifndef LEAT_TESTS_BROKER_CONN_RIG_H
 #define LEAT_TESTS_BROKER_CONN_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is sent over connections, by conn.c alone: refusals, large answers, and last ones. */
 #include "tests/broker/conn_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections by conn.c alone: who is let in, when one is read from, and what is given back when it goes. */
 #include "tests/broker/conn_rig.h"
 

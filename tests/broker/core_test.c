@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A core by core.c alone: what it consists of when it begins and what is given back, in which order a turn ends, and
  * what its timers do. All parts are the test's. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/describe_rig.h"
 #include "broker/data/call_find.h"
 #include "broker/data/hosted.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* describe.c by itself: logs, their copies, other nodes and the store are the test's. The stream is "orders", whose log
  * q of streamlet s is on core q; calls come on core 1. */
 #ifndef LEAT_TESTS_BROKER_DESCRIBE_RIG_H

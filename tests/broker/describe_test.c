@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stream is described, by describe.c alone: each field of its logs, what other nodes say of theirs, and what is said
  * where one is not known. */
 #include "broker/admin/calls.h"

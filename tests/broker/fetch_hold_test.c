@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers and structs that the reads of a fetch hold, by fetch_read.c alone: who waits for them, when they go back. */
 #include "tests/broker/fetch_read_rig.h"
 

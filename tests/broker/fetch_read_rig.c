@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/fetch_read_rig.h"
 #include "broker/data/hosted.h"
 #include "broker/data/lookup.h"

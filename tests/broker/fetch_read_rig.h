@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fetch_read.c by itself: logs, stocks and buffers are the test's. A fetch of core 0's with some logs: log 7/1/q is on
  * core q. */
 #ifndef LEAT_TESTS_BROKER_FETCH_READ_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reads of a fetch, by fetch_read.c alone: what each log is asked for, and what is made of its answer. */
 #include "tests/broker/fetch_read_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/fetch_rig.h"
 #include "broker/data/route.h"
 #include "broker/net/call.h"

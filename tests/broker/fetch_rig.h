@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fetch.c by itself: reads, waits, stocks, the connection and the coordinators are the test's. Fetches are of core 0;
  * log 7/1/q is on core q. */
 #ifndef LEAT_TESTS_BROKER_FETCH_RIG_H

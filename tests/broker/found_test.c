@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a start finds, by found.c alone: what is told of each log, and what becomes of each segment by what was decided.
  * Both are compared with what a plain telling of the rules says, over many random findings. */
 #include <setjmp.h>

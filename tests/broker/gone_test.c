@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Segments of a node's own, found at its start, whose stream goes before its logs are made: replicate.c, on core 0 of a
  * node of tests/replication's world. The test plays the coordinator. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a set's home asks of a log's groups, by groups.c alone: of a log of this node on its core, of another node's by
  * its owner, and what a client's call is answered. Log q of streamlet s is on core q. */
 #include <setjmp.h>

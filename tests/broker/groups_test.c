@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the home of a consumer set is told of a log's groups. */
 #include <setjmp.h>
 #include <stdarg.h>

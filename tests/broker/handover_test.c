@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that go to another node, and which logs have begun, by handover.c alone. */
 #include <setjmp.h>
 #include <stdarg.h>

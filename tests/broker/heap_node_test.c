@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a node's heap, by heap.c alone: at how many bytes a log or a connection more is admitted, what the pool
  * gives up for it, and what the diary is told. What the store has is the test's. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the heap may take beyond its room, with what the pool has and may give back. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* "Opened" commits of a core's logs, and their regular care, by hosted.c alone. */
 #include "broker/data/hosted.h"
 #include "tests/broker/hosted_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/hosted_rig.h"
 
 #include "broker/admin/calls.h"

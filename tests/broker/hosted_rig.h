@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hosted.c by itself: logs, their copies, sets and the coordinators are the test's. Logs are 7/1/0 and up, on core 0,
  * which keeps them in its own table. */
 #ifndef LEAT_TESTS_BROKER_HOSTED_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The logs of a core, by hosted.c alone: their table, what they are made with, who is sent where, what each tells. */
 #include "broker/data/begun.h"
 #include "broker/data/hosted.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers for old data, and what slow connections leave in them: had back when others wait, and kept within a limit. */
 #include <setjmp.h>
 #include <stdarg.h>

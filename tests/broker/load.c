@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raw load on a running server: one thread per connection, frames of one batch each, a fixed number
  * in flight. No library code of the client is in the way: what it costs is the server's.
  *

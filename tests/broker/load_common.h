@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the raw loads by both protocols share: a connection a thread, the batch that each sends over and
  * over, and the figures at the end. Threads: each worker's own. */
 #ifndef LEAT_TESTS_BROKER_LOAD_COMMON_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LOCATE, by locate.c alone: what is asked for, and in which words it is refused. */
 #include "tests/broker/locate_rig.h"
 

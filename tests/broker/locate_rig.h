@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* locate.c and confirm.c by themselves: logs, buffers and the coordinators are the test's. Log 7/1/q is on core q;
  * locators are core 0's, clients' calls core 1's. */
 #ifndef LEAT_TESTS_BROKER_LOCATE_RIG_H

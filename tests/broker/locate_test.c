@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where logs begin and end, by locate.c and confirm.c alone: which log is asked when, on whose turn, with whose buffer,
  * and what is told before the coordinators were asked. */
 #include "tests/broker/locate_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a node does for recoveries and takeovers with copies that are longer than where their log was decided to
  * end, and with sources that are out of reach for a moment: collect.c and takeover_get.c, on core 0 of a node of
  * tests/replication's world. Mail between the parts goes through this test, which plays the coordinator and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an operator is told of a log's loss, and one in front of a log or between others: recover.c alone. */
 #include "broker/data/seek.h"
 #include "broker/ownership/recover.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recover.c by itself: the log, its copies, the tables and the coordinators are the test's. The log is 7/1/0, on
  * core 0; calls come on core 1. */
 #ifndef LEAT_TESTS_BROKER_LOSS_RIG_H

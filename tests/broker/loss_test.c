@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An accepted loss of a log's end, by recover.c alone: what the coordinators are asked, and what becomes of the log at
  * each of their answers and at whatever happens to it meanwhile. */
 #include "broker/data/hosted.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/made_rig.h"
 #include "broker/data/lookup.h"
 

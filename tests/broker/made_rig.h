@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* streams.c by itself: the coordinators, tables and rates are the test's. */
 #ifndef LEAT_TESTS_BROKER_MADE_RIG_H
 #define LEAT_TESTS_BROKER_MADE_RIG_H

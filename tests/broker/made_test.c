@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams found, made, changed and deleted, by streams.c alone: what is said to the coordinators, and waited for. */
 #include "tests/broker/made_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The other nodes as one core knows them, by members.c alone: the table, whose earlier incarnations are fenced, to whom
  * links are, and what is handed on. Links, replication and calls are the test's. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Closed segments that are damaged here, by mend.c alone: memory first, then other nodes, what is written where, how
  * often it is tried, and when reads are told that nobody has it. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams that clients make, delete and ask for, by meta.c alone: what is allowed first, who does it, and each field of
  * the answers. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who has streamlets handed over: clients, by their calls, and a drained node by itself. move.c alone. */
 #include "broker/data/seek.h"
 #include "tests/broker/move_rig.h"

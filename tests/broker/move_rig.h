@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* move.c by itself, with two logs on a core each, a target, and the coordinators: all of them the test's. */
 #ifndef LEAT_TESTS_BROKER_MOVE_RIG_H
 #define LEAT_TESTS_BROKER_MOVE_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streamlets that are handed over on purpose, by move.c alone: what it says to logs, copies, the target and the
  * coordinators, at each step and at whatever these answer. */
 #include "tests/broker/move_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Leat's own protocol on a connection, by native.c alone: hello, frames that make no sense, and which part answers
  * which request. */
 #include <setjmp.h>

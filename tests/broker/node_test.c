@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node by node.c alone: how its memory is parted, what each part is told when it is opened, and what becomes of the
  * rest when one can't be. All parts are the test's. */
 #include <setjmp.h>

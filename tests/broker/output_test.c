@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A core's memory for answers and calls: who has room, who waits, who has to go. */
 #include <setjmp.h>
 #include <stdarg.h>

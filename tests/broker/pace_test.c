@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which request of whom goes on in which turn of the event loop: connections that have a pipeline each. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What modules above broker/net keep of a core, for cores that a test makes itself. */
 #ifndef LEAT_TESTS_BROKER_PARTS_H
 #define LEAT_TESTS_BROKER_PARTS_H

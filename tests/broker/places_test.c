@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the copies of a stream are, by places.c alone: whom a core asks, what it makes of the answers, for how long it
  * remembers them, and who waits for them. */
 #include <setjmp.h>

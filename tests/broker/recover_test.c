@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An accepted loss whose log is given up, or whose core stops, at each step of it: recover.c, handover.c and stop.c on
  * one core, with copies on the nodes of tests/replication's world. The test plays the coordinator and the
  * core's turns. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replicate.c by itself: primary, backup, transports and the coordinators are the test's. */
 #ifndef LEAT_TESTS_BROKER_REPLICATE_RIG_H
 #define LEAT_TESTS_BROKER_REPLICATE_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replication as the broker has it, by replicate.c alone: what comes up with what, who is fenced when, what a start's
  * segments become, and versions on their way to the coordinators. */
 #include "broker/node/bringup.h"

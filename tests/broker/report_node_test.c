@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a node says of itself, by report.c alone: the sums over its cores, which logs are named, how others are reached,
  * and what is wrong with the node as a whole. */
 #include <setjmp.h>

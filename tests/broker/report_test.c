@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a node says of itself to operators (report.c), on a core whose copies are those of tests/replication's world. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real leatd as a child process, and raw frames over TCP. */
 #ifndef LEAT_TESTS_BROKER_RIG_H
 #define LEAT_TESTS_BROKER_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the copies of a log's segments lie, by describe.c alone: each field, from which segment on, how many at most,
  * and who answers. */
 #include "broker/admin/calls.h"

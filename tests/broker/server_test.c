@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real leatd, spoken to in raw frames: good requests, bad ones, restarts, kills. Each test has
  * its own server and directory. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sets_calls.c by itself: the sets, streams and other nodes are the test's. */
 #ifndef LEAT_TESTS_BROKER_SETS_CALLS_RIG_H
 #define LEAT_TESTS_BROKER_SETS_CALLS_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to consumer sets, by sets_calls.c alone: what each says to its home, how it is answered, and what is refused
  * before; and what sets ask of the broker. */
 #include "broker/admin/calls.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to consumer sets, by sets_calls.c alone: on which core or node the home is, what stands in the way to it and
  * back, and what becomes of a request when its client goes. */
 #include "broker/admin/calls.h"

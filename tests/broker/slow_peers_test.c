@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that say nothing, leave frames unfinished or take no answers: each has its limit, and no less. */
 #include <setjmp.h>
 #include <stdarg.h>

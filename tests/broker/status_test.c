@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Producers' ids, ping, and the state of a server, by status.c alone: which ids are given, when the coordinators are
  * asked for more, and what each field of a status is. */
 #include <setjmp.h>

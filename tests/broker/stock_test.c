@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Structs for requests where there are few: a few of each connection's own, and turns for the rest. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node that stops, by stop.c alone: core after core, each log once, the flush behind all of them, and logs that still
  * give memory back. */
 #include <setjmp.h>

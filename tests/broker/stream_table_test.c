@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The streams that a core knows: by id, by name, and how many logs they have, however many come and go. */
 #include <setjmp.h>
 #include <stdarg.h>

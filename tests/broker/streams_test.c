@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams that are looked for by name and made when they are missing: streams.c on one core; and what a core makes of
  * those that come by: walk.c. The test plays the coordinator. */
 #include <setjmp.h>

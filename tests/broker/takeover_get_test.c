@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a segment of a log that comes becomes this node's own, by takeover*.c alone: what is adopted, looked at and
  * pulled; where nothing names it; and what follows where nobody has it. */
 #include "tests/broker/takeover_rig.h"

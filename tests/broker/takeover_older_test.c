@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A log that serves, and lacks segments in front or between others: where they are looked for, and what is known of
  * those that are not here. takeover*.c alone. */
 #include "broker/data/holes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* takeover*.c by themselves: the replicas, the log, its core's tables and the disk are the test's. One log, 7/1/1,
  * whose home is core 1. */
 #ifndef LEAT_TESTS_BROKER_TAKEOVER_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The start entry of a segment that comes, which names the one before: read, read again where it is longer, and
  * damaged. takeover*.c alone. */
 #include "tests/broker/takeover_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come, by takeover*.c alone: the last segment, the log that is made of it, and the older ones; who waits for
  * whom; what is pulled, and what happens where it can't be had. */
 #include "broker/data/begun.h"

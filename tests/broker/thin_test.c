@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which replicas of a log a node tells a recovery of. */
 #include <setjmp.h>
 #include <stdarg.h>

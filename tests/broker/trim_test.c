@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records before an offset that are given up, by trim.c alone. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The order in which those who wait get their turns. */
 #include "broker/net/turns.h"
 

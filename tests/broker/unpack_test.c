@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose compressed batch is checked when: turns of the event loop with peers that have one each. */
 #include <setjmp.h>
 #include <stdarg.h>

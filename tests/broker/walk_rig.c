@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/walk_rig.h"
 #include "broker/data/begun.h"
 #include "broker/data/hosted.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* walk.c and news.c by themselves: a node of two cores, whose logs, tables and coordinators are the test's. Stream 7
  * has two streamlets of two logs each; log q is on core q. */
 #ifndef LEAT_TESTS_BROKER_WALK_RIG_H

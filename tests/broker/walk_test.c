@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams that come, change and go, by walk.c and news.c alone: what each core does about them, in which round, in how
  * many pieces, and when they may be told of. */
 #include "broker/data/hosted.h"

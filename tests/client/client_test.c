@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests find their way: matching, time limits, lost connections, metadata. */
 #include "tests/client/fake_server.h"
 

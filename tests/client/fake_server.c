@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client's world for tests. */
 #include "tests/client/fake_server.h"
 

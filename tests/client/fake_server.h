@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client's world for tests: virtual time, and a server behind a network that a script makes drop,
  * delay, refuse and repeat. The server keeps the rules of sequences as the real one does, so that a
  * test can look at what lies in its logs. */

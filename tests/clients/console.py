@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The official console tools, started as classes of their jars: console.py BROKER TOPIC JARS MAJOR."""
 
 import json

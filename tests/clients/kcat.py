@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kcat: the scenario through its command line. It produces no headers per record and no timestamps of its own
 choice, so those are compared in a small run of their own. What it can't ask for (topics that are deleted) is asked for beside it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many groups at once: what they cost a server in memory, and what they wait.
 
     many.py LEATD LEAT [GROUPS [MEMBERS [PARTITIONS]]]      by default 1000 groups of 2, 10 partitions each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Record what clients of Kafka send, as seeds of tests/fuzz/corpus/kafka: one file for each API and version that is new.
 
     tests/clients/record.py LISTEN-PORT SERVER-PORT DIR

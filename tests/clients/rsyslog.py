@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """rsyslog's omkafka ships a log file: every line once, in order, as it was. What it can't ask for is asked for beside it."""
 
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kill -9 of a real leatd at random moments under load. Nothing that was acked may be missing,
  * doubled or moved, in either durability; the producers go on by themselves.
  *

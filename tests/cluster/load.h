@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Real producers against a real leatd, and the memory of what was acked: shared by the tests that
  * kill the server. Thread: one, but for the producers' own. */
 #ifndef LEAT_TESTS_CLUSTER_LOAD_H

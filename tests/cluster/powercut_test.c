@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Real power cuts: the data directory is an ext4 on a loop device; FS_IOC_SHUTDOWN without a log
  * flush forgets everything that was not flushed, as a cut would, and the server is killed with it.
  * Nothing acked at level `disk` may be missing afterwards.

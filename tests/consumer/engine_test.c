@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The consumer's engine: every record once and in order through lost connections; positions; what
  * is trimmed; what is gone. */
 #include "consumer/engine.h"

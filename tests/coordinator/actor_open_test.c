@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a coordinator opens: alone or of a cluster, new or not; with which voters it refuses to; what is undone. */
 #include "coordinator/membership/detect.h"
 #include "coordinator/membership/peers.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The coordinator as an actor, by itself: tables, raft, timers and all its other parts are stood in for, and what is
  * asked of them is written down. For one test program only. */
 #ifndef LEAT_TESTS_COORDINATOR_ACTOR_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a coordinator does as entries are applied, at the end of a turn and at a tick, and who is told of it. */
 #include "coordinator/membership/applied.h"
 #include "coordinator/membership/detect.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Entries of all kinds, drawn by dice that look at the tables: most of them sensible, some refused, some no command. */
 #ifndef LEAT_TESTS_COORDINATOR_APPLIED_H
 #define LEAT_TESTS_COORDINATOR_APPLIED_H

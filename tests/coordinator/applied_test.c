@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an entry does never changes: voters of different versions apply the same log, and each start applies it
  * again. So what walks of entries of all kinds came to is written down here, as a digest of every answer, of
  * everything that was told, and of the tables: a version in which another one comes out makes voters differ.

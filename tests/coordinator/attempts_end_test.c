@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attempts of recovery, from copies to the end: what fails and is left to the next one, entries, and when that
  * next one is. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recovery's attempts by a clock of the test's. Links, the queue of requests and raft are stood in for, and what
  * is asked of them is written down: so this is for one test's program. */
 #ifndef LEAT_TESTS_COORDINATOR_ATTEMPTS_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attempts of recovery, from the tables to what nodes have answered: what is looked for, who is asked, whose
  * answers count, and when it goes on without the rest. */
 #include <setjmp.h>

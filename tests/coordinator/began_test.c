@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log had been decided to end when the epoch of its owner began: it is kept, and what owners of before have
  * behind it is nothing that is left. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A leader of recovery and a node on one bench, with a link between them that hands over bytes and can fail.
  * Stands in for links and for recovery/recovery.c: so this is for one test's program. */
 #ifndef LEAT_TESTS_COORDINATOR_CALLS_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the leader of recovery asks a node for, and what that says it holds: what comes out at the other end is
  * what was meant, both ways; what is malformed, too much, or not to be believed is refused; and no node fences
  * whom no entry has declared crashed. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Several nodes, each a coordinator and somebody who asks it, in the simulated world. */
 #ifndef LEAT_TESTS_COORDINATOR_CLUSTER_RIG_H
 #define LEAT_TESTS_COORDINATOR_CLUSTER_RIG_H

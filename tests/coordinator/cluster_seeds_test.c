@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Coordinators of several nodes in the simulated world: seeds of everything at once. */
 #include <setjmp.h>
 #include <stdarg.h>

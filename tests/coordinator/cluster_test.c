@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Coordinators of several nodes in the simulated world: forming, elections, learners, voters that come and go. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What coordinators say to each other, as bytes: every field comes back, and what cannot be is refused. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests as entries: every kind, field by field as metadata/machine.h has it, as text; and what is refused before
  * there is one. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The coordinator as its users see it: requests, restarts, power cuts, damage. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log ends, by the rule told a second time, over sets instead of rows in their order: half a million worlds of
  * marks, closed segments, lost ones, ragged ends and differing bytes. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log ends by replicas as nodes tell of them: metadata/tail.h, asked with such rows. For tests. */
 #ifndef LEAT_TESTS_COORDINATOR_DECIDE_ROWS_H
 #define LEAT_TESTS_COORDINATOR_DECIDE_ROWS_H

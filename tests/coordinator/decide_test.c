@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log ends: every story of lost or invented data as a row of a table; names and settings.
  */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A leader that is lost: who says so to whom, and who takes over; whoever is refused, or gone, is tried. */
 #include <setjmp.h>
 #include <stdarg.h>

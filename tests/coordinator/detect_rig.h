@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is alive, with a clock of the test's. Links, raft, pings, probes and the queue of requests are stood in for,
  * and what is asked of them is written down: so this is for one test's program. */
 #ifndef LEAT_TESTS_COORDINATOR_DETECT_RIG_H

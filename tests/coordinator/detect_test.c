@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is alive, round by round: silence, patience, proof, and rounds that come late. Each bound on both sides. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pump by itself: libraft's core, the log, snapshots and timers are stood in for, and what is asked of them is
  * written down. For one test program only. */
 #ifndef LEAT_TESTS_COORDINATOR_DRIVE_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the pump says to other voters, what it proposes, and what it makes of messages before raft has them. */
 #include "tests/coordinator/drive_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots that a voter takes of its tables, and those that it is sent, with libraft and a disk: when one is taken,
  * what stays of the log behind it, in which order one that was received takes the place of log and tables, and what a
  * failure leaves. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What updates of raft's ask for, in the order that is safe; commit; what ends the drive. */
 #include "coordinator/membership/state.h"
 #include "tests/coordinator/drive_rig.h"

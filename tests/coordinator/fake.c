@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See fake.h. */
 #include "tests/coordinator/fake.h"
 

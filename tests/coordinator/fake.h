@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small world for the coordinator's tests: a clock by hand, mail, and a disk that can lose power
  * at any operation.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A learner: whom it asks, what it takes of what comes, and when it asks another. */
 #include "coordinator/membership/feed.h"
 #include "coordinator/membership/state.h"

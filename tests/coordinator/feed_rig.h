@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What membership/feed.c calls beside links: raft's log, the tables, voters. */
 #ifndef LEAT_TESTS_COORDINATOR_FEED_RIG_H
 #define LEAT_TESTS_COORDINATOR_FEED_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A voter that feeds learners: entries, or a snapshot where its log begins later; one message at a time. */
 #include "coordinator/membership/feed.h"
 #include "coordinator/membership/state.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is not taken from raft's files and messages although its checksum is right. */
 #include <setjmp.h>
 #include <stdarg.h>

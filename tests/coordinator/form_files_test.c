@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a voter knows of itself on disk: raft/voter and raft/form, written so that a crash leaves the old one or the
  * new one, and refused when it is damaged. */
 #include "coordinator/membership/forming.h"

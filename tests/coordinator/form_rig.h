@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What form.c calls beside links: raft, voters, the coordinator; and a disk that is written down. This node is "me" at
  * "b:1"; n0 to n3 are at "a:1", "c:1", "d:1" and "e:1" and say the ids 10 to 13. */
 #ifndef LEAT_TESTS_COORDINATOR_FORM_RIG_H

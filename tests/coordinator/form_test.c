@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a cluster is formed: the founder, those it prepares, who has forgotten, and who joins later. */
 #include "coordinator/membership/forming.h"
 #include "tests/coordinator/form_rig.h"

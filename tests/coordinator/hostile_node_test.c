@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node that lies and is no voter, in the simulated world: it claims names, addresses and rights of others. */
 #include <setjmp.h>
 #include <stdarg.h>

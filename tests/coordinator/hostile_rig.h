@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node that lies: what tests of it share. After cmocka.h. */
 #ifndef LEAT_TESTS_COORDINATOR_HOSTILE_RIG_H
 #define LEAT_TESTS_COORDINATOR_HOSTILE_RIG_H

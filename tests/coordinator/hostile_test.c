@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node that lies, in the simulated world: it speaks the protocol, has the cluster's key and a name of its own, and
  * says what it may not: other nodes' commands, raft's messages, verdicts, fences. Nobody believes it, nobody stops,
  * and the cluster goes on. */

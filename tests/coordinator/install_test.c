@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's snapshots on their way to a voter and from one, chunk by chunk, with links and raft played by the test. */
 #include "coordinator/membership/messages.h"
 #include "coordinator/membership/peers.h"

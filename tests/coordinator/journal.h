@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A disk that writes down what is asked of it, in order, and lets the n-th of it fail. */
 #ifndef LEAT_TESTS_COORDINATOR_JOURNAL_H
 #define LEAT_TESTS_COORDINATOR_JOURNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's messages to other voters and from them, with the rest of the coordinator played by the test. */
 #include "coordinator/membership/messages.h"
 #include "coordinator/membership/peers.h"

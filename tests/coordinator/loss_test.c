@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loss that an operator accepts: when it may be, and where the log goes on. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state machine: nodes that come up, their data directories and addresses; ids of producers. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state machine: entries that give logs other owners, or give up what is lost of them. */
 #include <setjmp.h>
 #include <stdarg.h>

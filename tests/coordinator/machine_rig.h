@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Entries for a state machine, as tests write and apply them. After cmocka.h. */
 #ifndef LEAT_TESTS_COORDINATOR_MACHINE_RIG_H
 #define LEAT_TESTS_COORDINATOR_MACHINE_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state machine: the same entries give the same bytes, and snapshots give the same machine. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What members.c calls beside links: raft, the tables, voters' names, and who waits for an answer. This node is "me",
  * voter 1; n0 to n3 would have the ids 10 to 13. */
 #ifndef LEAT_TESTS_COORDINATOR_MEMBERS_RIG_H

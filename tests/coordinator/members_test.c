@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A change of the voters: who may begin one, who is told how it ended, and the steps between. */
 #include "coordinator/membership/forming.h"
 #include "coordinator/membership/state.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose a streamlet is: what an owner says of it (opened, a version raised, moved), and requests that come twice. What
  * is refused changes nothing: the whole state is compared. */
 #include <setjmp.h>

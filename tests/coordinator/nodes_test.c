@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which nodes come up, under which name, at which address, from which directory; what a drain and a crash make of them;
  * and what a node adopts when it comes up. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tables count for each node is what it owns. */
 #ifndef LEAT_TESTS_COORDINATOR_OWNERS_H
 #define LEAT_TESTS_COORDINATOR_OWNERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links to other coordinators: which there are, what comes and goes with them, and who takes which request. */
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"

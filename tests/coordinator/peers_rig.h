@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The other coordinators, as one hears of them: links, raft and all who take requests are stood in for, and what is
  * asked of them is written down. For one test program only. */
 #ifndef LEAT_TESTS_COORDINATOR_PEERS_RIG_H

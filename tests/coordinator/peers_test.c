@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is who among the other coordinators, what this one says of itself, and what it believes of them. */
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Worlds of chance for an attempt of recovery: nodes, streams, logs and what nodes have told of them. After cmocka.h.
  * For one test program only. */
 #ifndef LEAT_TESTS_COORDINATOR_PREPARE_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An attempt of recovery between collecting and committing, against a plain second telling of its rules: over
  * worlds drawn by dice, what is decided of each log, who waits for what, who owns each streamlet, on which nodes
  * copies are made, and the entry byte by byte. Where a log ends by its rows is metadata/tail.c's, which has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses that are tried, and nodes that are called down where none is declared crashed. The network is the
  * test's. */
 #include <setjmp.h>

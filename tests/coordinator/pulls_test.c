@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies that the leader of recovery asks a node to make, and what that says came of them, both ways. */
 #include <setjmp.h>
 #include <stdarg.h>

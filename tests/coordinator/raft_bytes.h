@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's files byte by byte, as docs and raft/log.h have them, and not as raft/log.c writes them. */
 #ifndef LEAT_TESTS_COORDINATOR_RAFT_BYTES_H
 #define LEAT_TESTS_COORDINATOR_RAFT_BYTES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory for libraft: what is not freed shows, and any allocation can fail. For one test program only. */
 #ifndef LEAT_TESTS_COORDINATOR_RAFT_HEAP_H
 #define LEAT_TESTS_COORDINATOR_RAFT_HEAP_H

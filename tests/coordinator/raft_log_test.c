@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The raft log alone: what it is when it is opened again. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pump with three voters in one thread: it elects, replicates, survives a death, a restart with
  * lost unsynced writes, and a voter so far behind that it needs a snapshot. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the coordinator tells and asks the model broker: streams, deaths, marks, bytes. */
 #include "tests/coordinator/recovery_parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs and bytes of the model broker, and the checks: every committed end of a log is held against
  * what was acked. */
 #include "tests/coordinator/recovery_parts.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An owner that writes records on several nodes, loses copies and rolls. */
 #include "tests/coordinator/recovery_parts.h"
 

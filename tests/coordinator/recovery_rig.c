@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The model broker: running, and its life. */
 #include "coordinator/membership/state.h"
 #include "tests/coordinator/recovery_parts.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A broker that holds rows and writes records, for the coordinator's recovery: what was acked, on
  * which copies, is known to the world, and every committed end of a log is held against it. */
 #ifndef LEAT_TESTS_COORDINATOR_RECOVERY_RIG_H

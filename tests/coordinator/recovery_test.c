@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recovery, seen from the coordinator: crashes are noticed, streamlets get another owner, and
  * whatever was acked is in what is committed. The broker is a model: recovery_rig.h. */
 #include <setjmp.h>

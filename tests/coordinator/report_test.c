@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the leader knows of recoveries, told to the others: when, to whom, every field of it, and what is believed. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What membership/requests.c calls beside links: raft, the tables, what makes records, and who waits for an answer. */
 #ifndef LEAT_TESTS_COORDINATOR_REQUESTS_RIG_H
 #define LEAT_TESTS_COORDINATOR_REQUESTS_RIG_H

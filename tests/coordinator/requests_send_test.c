@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests on their way: to raft here, to a leader elsewhere, again after every doubt, and until their time is over. */
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/state.h"

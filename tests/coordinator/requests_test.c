@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a request is told: at once, when it was applied, when the tables were replaced, and when there is no end. */
 #include "coordinator/membership/requests.h"
 #include "tests/coordinator/requests_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What each kind of message and each command needs, whose incarnation somebody speaks for, and which of raft's
  * messages no honest voter sends: both sides of each bound. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who votes, who leads, and who may say what: tables of all kinds, and worlds drawn by dice against a plain second
  * telling of the rules. Links, and raft's word on who leads, are stood in for. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs are refused by what nodes said there is memory for, and rows of an adoption by what logs there are, when the
  * entry is applied. */
 #include <setjmp.h>

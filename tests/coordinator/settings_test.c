@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names and settings of streams: what is refused, and what is completed. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots of all versions there were, and bytes that no version writes: what is read of each, and what is
  * refused. */
 #include <setjmp.h>

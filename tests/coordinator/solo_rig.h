@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One source of coordinator/ by itself: links, answers, clock and dice are the test's, and what is asked of them is
  * written down, every field of it. What else the source calls stands in its test. For one test program only. */
 #ifndef LEAT_TESTS_COORDINATOR_SOLO_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a node stands: states drawn by dice, and words of others, against a plain second telling of the rules. Who
  * votes and leads, links and raft are stood in for. */
 #include <setjmp.h>

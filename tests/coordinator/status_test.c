@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a coordinator says of the cluster to people: its voters, who leads, what is wrong, for whom a start waits. */
 #include <setjmp.h>
 #include <stdarg.h>

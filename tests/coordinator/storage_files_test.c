@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's storage, reading: entries, snapshots and how they join, and starts that fail anywhere. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's storage, reading its vote and its segments: what is taken, what is dropped as a write that was cut off, and
  * what is named as damage. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's storage against a plain list of entries: appended, replaced from any index on, flushed, compacted, reset
  * and read again, in an order that dice draw; and each allocation that can fail. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of raft's storage of which every byte is set here, and a start that reads them. For one test's program. */
 #ifndef LEAT_TESTS_COORDINATOR_STORAGE_RIG_H
 #define LEAT_TESTS_COORDINATOR_STORAGE_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's storage, writing: which operations of the disk in which order, which bytes, and what becomes of it when
  * any of them fails. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log ends, as one table: each row is what the coordinator holds, what the nodes answered, and the answer. */
 #include <setjmp.h>
 #include <stdarg.h>

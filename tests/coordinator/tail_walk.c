@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See tail_walk.h. A log is reserved, started, written to with one-sided writes whose replies get lost, acked, rolled
  * and parked; copies are lost and generations raised; processes crash, machines reboot, owners of the past write on;
  * the coordinator declares crashes, and attempts to recover hear any of the nodes, decide with leat_tail_decide(),

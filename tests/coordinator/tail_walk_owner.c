@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The owner's steps of tail_walk.h, each of which may be its last. */
 #include <string.h>
 

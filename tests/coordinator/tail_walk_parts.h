@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The world of tail_walk.h, and what its two sources share: tail_walk_owner.c has the owner's steps, tail_walk.c
  * recovery and the world. */
 #ifndef LEAT_TESTS_COORDINATOR_TAIL_WALK_PARTS_H

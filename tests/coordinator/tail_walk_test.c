@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rule for the end of a log in a random world (tail_walk.h): with all rules kept nothing that was acked is ever
  * lost, and with any one of them broken a walk loses something, but for those that the model can't see.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is a voter is decided by what each voter has on its own disk: no state of deaths, changes and addresses may leave
  * voters of a majority that do not hear each other, and no node is heard that is no voter. */
 #include <setjmp.h>

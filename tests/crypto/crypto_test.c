@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tags of messages: what they notice, and that they are the standard's. */
 #include <setjmp.h>
 #include <stdarg.h>

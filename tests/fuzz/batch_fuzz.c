@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Record batches: check, uncompress, read every record, and rebuild what can be rebuilt. */
 #include "fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A start of the store: the catalogue, its rows, and the bytes that they name in the store's files and in memory
  * that outlived a kill. Whatever they hold, the store is refused by name or opens; what it finds keeps the bounds
  * of segments, no two that it may write to share a place, it goes on, and the next start finds the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs in processes of their own: a world leaves what killed servers had in memory, and cannot be put back. What the
  * child has covered is told to libFuzzer as extra counters. For one source file of a target. */
 #ifndef LEAT_TESTS_FUZZ_CHILD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration file: any text is taken or refused with a sentence, and what is taken is within the
  * limits that the rest of leatd relies on. */
 #include "fuzz.h"

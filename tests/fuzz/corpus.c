@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the seed corpora: corpus DIR makes the folders of its targets in DIR.
  * The files are kept in tests/fuzz/corpus; run this again where a format changes. */
 #include "corpus.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Seeds of what a node keeps in files: raft_fuzz.c, catalogue_fuzz.c, groups_fuzz.c. */
 #include "corpus.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Seeds of what nodes send one another: node_fuzz.c, hello_fuzz.c. */
 #include "corpus.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Seeds of what nodes say to one another, and of what voters keep. */
 #include "corpus.h"
 

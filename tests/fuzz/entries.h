@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Segments of which a fuzzer has changed bytes. */
 #ifndef LEAT_TESTS_FUZZ_ENTRIES_H
 #define LEAT_TESTS_FUZZ_ENTRIES_H

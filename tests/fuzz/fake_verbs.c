@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An RDMA device and its connection manager in this process: what os/rmem_verbs*.c call of libibverbs and librdmacm.
  * Whatever is asked of a right key and lies inside what is registered happens at once, else the request fails. What
  * both sides tell one another as they connect may be changed on the way: fake_verbs.h. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frame decoder: never reads past the bytes, consumes exactly, and encoding gives them back. */
 #include "fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every fuzz target includes. */
 #ifndef LEAT_TESTS_FUZZ_H
 #define LEAT_TESTS_FUZZ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a home of consumer sets and groups keeps in its log: its table, as start entries hold it, and records. A
  * table or a record that is not right breaks the home by name. What is taken keeps the rules of sets/table.h,
  * gives the same bytes again, and can be gone on with: whatever members then ask, what the home writes down of

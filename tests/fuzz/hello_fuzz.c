@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The node port: NONCE, HELLO and its proof, and the frames behind them.
  *
  * The first byte says who is at the other end. Bit 0: this node opens the connection, or accepts it. Bit 1: the

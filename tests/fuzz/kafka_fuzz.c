@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every message of the Kafka protocol, requests and answers. The first byte is the API's key, the
  * second its version, with the top bit for answers. What decodes is encoded again; that must decode,
  * and encode to the same bytes. The seeds are what real clients sent. */

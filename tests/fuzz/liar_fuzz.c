@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A cluster of three brokers, of which one lies: what it sends to the others, requests and answers alike, is changed as
  * the input says before its tag is made. So whatever a member of the cluster can say reaches the code that takes it:
  * bodies between brokers, between primary and backup, between coordinators, data, hellos. Nobody dies of it, the liar

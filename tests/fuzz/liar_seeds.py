@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Write the schedules from which the fuzz target of a node that lies begins: tests/fuzz/liar_seeds.py DIRECTORY
 
 Each is a byte which world, a byte which node lies, then pieces: tests/fuzz/liar_fuzz.c.

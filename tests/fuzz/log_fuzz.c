@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A log that begins anew on segments whose bytes are not what it wrote: start entries with the table of its producers,
  * batches, trim entries. It says that it is damaged, or goes on: it wakes, judges producers, takes batches, reads
  * from its beginning to its end in order, finds times, gives its bytes back. No assertion, no sanitizer's report.

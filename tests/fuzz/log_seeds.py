@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Write the changes to a log's segments from which its fuzz target begins: tests/fuzz/log_seeds.py DIRECTORY
 
 Each is a byte of what is changed, then pieces: tests/fuzz/log_fuzz.c.

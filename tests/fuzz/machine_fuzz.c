@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The coordinator's state machine: whatever a node may have committed stops no voter, leaves equal
  * tables on all, and these survive as a snapshot. The input is a list of commands. */
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every message decoder. The first byte picks one. What decodes is encoded again; that must decode,
  * and encode to the same bytes. */
 #include "fuzz.h"

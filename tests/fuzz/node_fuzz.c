@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What nodes send one another: raft's messages, rows of a collection, bodies between primary and backup, what an
  * operator is told of the cluster, grants. The first byte picks one. What decodes is encoded again; that must decode,
  * and encode to the same bytes. */

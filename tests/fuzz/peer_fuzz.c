@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node that has the cluster's key and says to a coordinator what the input says: every kind of body between
  * coordinators, in a cluster of three voters and a node beside them. No assertion, no sanitizer's report, whoever
  * it is. As a node that nobody knows it is believed nothing: no coordinator stops, nobody is declared dead or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a voter: raft/vote, segments of the log, a snapshot, raft/voter, raft/form. Whatever they hold, the
  * voter is kept out by name or goes on: what is taken keeps raft's order, reads the same at the next start, and an
  * entry that is added to it is there at the one after that. The coordinator begins on the same files, and neither an

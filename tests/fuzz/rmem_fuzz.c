@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Grants, as a backup that lies or is older sends them, taken by the real transports of the operating system: the
  * section of shared memory and that of verbs are read, the file that a section names is opened and mapped, a queue pair
  * is connected (by fake_verbs.c, which lets what both sides say be changed), and memory is written to. Whoever attaches

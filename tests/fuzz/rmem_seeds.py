@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Write the grants from which the fuzz target of one-sided writes begins: tests/fuzz/rmem_seeds.py DIRECTORY
 
 Each is a byte by which transport and how many writes, then pieces: tests/fuzz/rmem_fuzz.c.

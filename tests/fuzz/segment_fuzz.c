@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Segment scanner: whatever it calls valid can be walked, cut there, and scans the same again. */
 #include "entries.h"
 

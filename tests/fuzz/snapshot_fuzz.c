@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables as a voter keeps them, and as learners get them: what is taken gives the same bytes again, and its
  * streams can be found, told and deleted. */
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A world whose input is a schedule: one simulated broker or three, honest clients, and a stranger who
  * does to their ports what the input says (tests/sim/stranger.c). Properties: honest clients are answered
  * within 10 s of virtual time; no command of a peer that has proved nothing is applied; no coordinator

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Write the schedules from which the fuzz target of whole worlds begins: tests/fuzz/world_seeds.py DIRECTORY
 
 Each is one byte (bit 0: three nodes; bit 7: old records), then operations of tests/sim/stranger.c: argument * 16 + operation, then what it takes.

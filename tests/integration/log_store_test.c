@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A log on a real store: the two modules meet on the store's small world, with kills and power cuts
  * at random points and a recovery that knows only what leat_store_found() says and what a
  * coordinator would hold: the tail record, or that the first segment of an epoch was opened.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real leatd and what administrators of Kafka ask of it: records deleted, configurations changed. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prints docs/kafka-api.md from the tables. With --check FILE: is the file what it would print? */
 #include <stdio.h>
 #include <stdlib.h>

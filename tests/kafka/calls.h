@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A leatd that serves Kafka's protocol, and calls of it that tests share. After cmocka.h. */
 #ifndef LEAT_TESTS_KAFKA_CALLS_H
 #define LEAT_TESTS_KAFKA_CALLS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The decoder and the encoder over all tables: every API, every version, requests and answers. */
 #include <dirent.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages made of chance: any struct of the tables, filled as one version could send it. */
 #ifndef LEAT_TESTS_KAFKA_FILL_H
 #define LEAT_TESTS_KAFKA_FILL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Raw load by Kafka's protocol, to be held against tests/broker/load.c: the same batches, a fixed
  * number of requests in flight, one batch of one partition in each. A connection takes its
  * partitions in turn, as clients of Kafka do, which have one connection to a node.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first of many names, in order. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of many pieces: how many are done in a turn of the loop, how many are under way, and what they leave of
  * both to others. The test plays the loop, and whatever the pieces wait for. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Load as librdkafka makes it, and what it was made of: records of 100 bytes, acks of all copies, and
  * else its defaults, as fast as it can or at a rate. tools/measure sends the same over the native
  * protocol. Built where librdkafka is.

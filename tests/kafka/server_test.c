@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real leatd and requests of Kafka's protocol: the traps that clients in the wild have met, each
  * as a test. docs/kafka.md tells of the clients themselves. */
 #include <setjmp.h>

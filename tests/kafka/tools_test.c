@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real leatd and what tools of Kafka ask beside topics: who may do what, elections, groups and their offsets. */
 #include <setjmp.h>
 #include <stdarg.h>

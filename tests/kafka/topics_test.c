@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real leatd and the life of a topic as Kafka's clients ask for it: made, grown, described, deleted. */
 #include <setjmp.h>
 #include <stdarg.h>

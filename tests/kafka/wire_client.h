@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client of the Kafka protocol for tests: requests by the tables, over a plain socket. */
 #ifndef LEAT_TESTS_KAFKA_WIRE_CLIENT_H
 #define LEAT_TESTS_KAFKA_WIRE_CLIENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link/conn.c alone: what it calls of link/, of the network, of the tags and of its user is played here (--wrap), each
  * is a line of the trace. For one test program only. */
 #ifndef LEAT_TESTS_LINK_CONN_ALONE_H

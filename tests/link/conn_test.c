@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link/conn.c alone: how a connection comes up, which frames are taken in which state, and what is said of its end. */
 #include "tests/link/conn_alone.h"
 

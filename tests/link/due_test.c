@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link/links.c and life.c alone, time: when a sweep is armed, what it does to a link in each state at each bound,
  * pauses between attempts, and cutting. */
 #include "tests/link/links_alone.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link/hello.c alone: what a hello says, which hellos and answers are taken at each of their bounds, refusals, and the
  * move to another actor. What it calls of link/, of the network and of the tags is played here (--wrap), each is a line
  * of the trace. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links between simulated processes: hello and its refusals, calls, losses, limits, silence. */
 #include "tests/link/rig.h"
 

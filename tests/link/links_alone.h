@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link/links.c, life.c and fences.c alone: what they call of the rest of link/, of the network, the timers and the
  * diary is played here (--wrap), each is a line of the trace. For one test program only. */
 #ifndef LEAT_TESTS_LINK_LINKS_ALONE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link/prove.c alone: which nonces are taken, what the keys are made from, what is said of what is none, and tags. What
  * it calls of link/, of the network and of the tags is played here (--wrap), each is a line of the trace. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links in time and in number: when calls end, what is kept of frames that have gone, whose address counts. */
 #include "tests/link/rig.h"
 

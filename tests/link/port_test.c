@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links on a port that does what the test says: it refuses, keeps what it was given for longer, brings answers before
  * it has let go of the question. All memory comes back, and each allocation fails once. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who does not have the key learns nothing and changes nothing; who has it comes in, whoever else is at the door. */
 #include "tests/link/rig.h"
 

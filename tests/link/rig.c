@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/link/rig.h"
 
 struct sim_world *world;

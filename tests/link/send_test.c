@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link/send.c alone: each frame as it goes to the network, its slot and its bytes, what a call, a message and an answer
  * are refused for at each of their bounds, and how calls end. The network, the tags and what it calls of link/ are
  * played here (--wrap), each is a line of the trace. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link/strangers.c alone: how many may wait that have proved nothing, and which of them makes room. Cutting, and the
  * diary, are played here (--wrap). */
 #include <setjmp.h>

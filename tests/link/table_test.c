@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link/links.c, life.c and fences.c alone, the table: making links and ending them, who is fenced, of which cluster a
  * node is; each bound and each allocation that fails. */
 #include "tests/link/links_alone.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is let in, against a model of the rule, and when a link, a call or a pause ends. */
 #include "tests/link/rig.h"
 

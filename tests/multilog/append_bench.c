@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many records per CPU second one log takes: batches of 100 records of 100 bytes, checked and
  * appended at level memory, against a keeper that recycles warm buffers. Not a test. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From an append to its answer: what is checked, what is counted, what gets a trailer, what is asked of the store, and
  * what an answer of the store makes safe. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One log whose bytes are damaged on the disk: what its readers are told, and while others are asked. */
 #include <setjmp.h>
 #include <stdarg.h>

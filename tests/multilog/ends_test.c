@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a log gives segments back, ends, stops and answers: each condition by itself, on both sides. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small segment and a walk over its entries, of which each field and each bound is varied. After cmocka.h. For one
  * test program only. */
 #ifndef LEAT_TESTS_MULTILOG_ENTRIES_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a walk over a segment's entries takes: every end of what is at hand, every target. */
 #include <setjmp.h>
 #include <stdarg.h>

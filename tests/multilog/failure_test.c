@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One log whose requests, allocations or flushes fail: everybody is answered, what was acked stays. */
 #include <setjmp.h>
 #include <stdarg.h>

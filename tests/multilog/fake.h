@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small world for one log: virtual time, a keeper that holds segments in memory and in a "file",
  * completions at chosen delays, failures on request. One thread; nothing runs inside the call that
  * started it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finding and reading: compared with a list of all records, from memory and from files, for logs made by chance. */
 #include <setjmp.h>
 #include <stdarg.h>

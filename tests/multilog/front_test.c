@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Segments that are not there in front of a log: lost, trimmed, given up, or on their way. */
 #include <setjmp.h>
 #include <stdarg.h>

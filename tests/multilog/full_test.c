@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A log whose server has no memory left for what another stored segment takes. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When a log does what it does by itself: each condition by itself, on both sides. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was given up of a log: what is whole is read, and nothing else, and nothing of it is named any more. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where groups begin and end, and what a reader meets in a segment that is damaged; each condition by itself. */
 #include <setjmp.h>
 #include <stdarg.h>

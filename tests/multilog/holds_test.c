@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a log holds: segments that come, are damaged, mended, given up, or missing; each condition by itself. */
 #include <setjmp.h>
 #include <stdarg.h>

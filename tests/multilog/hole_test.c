@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Segments that are not there, between others and at the end: lost, damaged, given up, or on their way. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sparse index of a segment, compared with a look at all of its batches; and what is stored of producers. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a log, request by request: each that it makes, each event and answer, and what is told of it after
  * that. */
 #include <setjmp.h>

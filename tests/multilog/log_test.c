@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One log step by step: what each call promises. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a log is when it has just been made of what was found of it; which segments it takes later, and where they
  * stand in its table. */
 #include <setjmp.h>

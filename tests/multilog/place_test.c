@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Application offsets: each leads to its batch and to no other, for as long as that is kept. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Producer state: what is new, repeated, older, a gap. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What ends a read: bytes that are wrong where they lie, the log's end, a start entry longer than a block; and the
  * places that readers come back to. Each condition by itself. */
 #include <setjmp.h>

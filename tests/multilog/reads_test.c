@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a read or a look-up ends up: from memory, from files, where something is missing; each condition by itself. */
 #include <setjmp.h>
 #include <stdarg.h>

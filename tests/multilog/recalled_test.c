@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is read back of producers, from a start entry or from batches, and when a log has no room for one more. */
 #include <setjmp.h>
 #include <stdarg.h>

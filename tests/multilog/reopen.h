@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A log of several segments that ends and is made anew from what is held of it. After cmocka.h. */
 #ifndef LEAT_TESTS_MULTILOG_REOPEN_H
 #define LEAT_TESTS_MULTILOG_REOPEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How much room a log asks for: the sizes of its segments, what is refused where memory is short, and when its table of
  * producers grows and shrinks. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How large the next segment is, when memory for it is asked for, and which gaps are damage; each condition by
  * itself. */
 #include <setjmp.h>

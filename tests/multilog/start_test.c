@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the last segment's start entry, and what follows it, says of a log that is opened: where the log begins, what
  * is missing in front, who its producers are; and what a log is whose start entry says nonsense. The segment is made
  * up. */

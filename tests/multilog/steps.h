@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Steps that the tests of one log share: append, read, evict, as a broker does them. After cmocka.h. */
 #ifndef LEAT_TESTS_MULTILOG_STEPS_H
 #define LEAT_TESTS_MULTILOG_STEPS_H

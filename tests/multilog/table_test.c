@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a log tells of its table of segments: what is lost and damaged of it, in words and in numbers, what is given
  * up of that, and which offsets each group has. The table is made up; nothing of it is read. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a log tells of itself: to whoever asks, in the header of each segment, and to an address with too many
  * producers; and that it leaves nothing behind. */
 #include <setjmp.h>

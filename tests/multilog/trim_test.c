@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records before an offset are given up: at once, for good, and nothing else. */
 #include <setjmp.h>
 #include <stdarg.h>

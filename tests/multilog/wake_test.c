@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs whose segments are all out of memory: they wake in turn, within the bytes that they share. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random walks of one log: producers with retries and gaps, readers, retention, parking, evictions,
  * kills and power cuts, and a recovery that knows only what the keeper holds. A failing walk prints
  * its seed. */

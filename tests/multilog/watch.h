@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A log of fake.h whose every request, event and answer goes into the trace, with what is told of the log after it.
  * After cmocka.h. For one test program only. */
 #ifndef LEAT_TESTS_MULTILOG_WATCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a log writes of itself and when that counts: trims, where it begins, trailers, appends; each condition by
  * itself. */
 #include <setjmp.h>

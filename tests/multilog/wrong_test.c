@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a walk over a segment's entries makes of every field that is wrong. */
 #include <setjmp.h>
 #include <stdarg.h>

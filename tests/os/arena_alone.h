@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* os/arena.c alone: the system's calls and what it calls of os/ are played here (--wrap), each is a line of the trace,
  * and a test may have the n-th of a kind refused. The grower runs inside of grower_runs(). Locks are '<' and '>' in the
  * trace. For one test program only. */

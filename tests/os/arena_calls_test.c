@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The arena port: where the pool lies, what of it is taken over, growing and giving back. Every call to the system and
  * to the rest of os/ is compared, in order. */
 #include "tests/os/arena_alone.h"

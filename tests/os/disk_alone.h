@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The disk port alone: the system's calls stand here (--wrap), each is a line of the trace, and the test says what each
  * gives. What the system does with real files is tried in disk_calls_test.c. For one test program only. */
 #ifndef LEAT_TESTS_OS_DISK_ALONE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the disk port opens files, and its operations: what is asked of the system for each, with which words and in
  * which order, and what is made of the answers (disk_alone.h). */
 #include "tests/os/disk_alone.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The disk port, when the system refuses: each call of it in turn, with each kind of refusal, and what the port makes
  * of that; calls that do a part; and what is asked of the system when all is well. Method: the calls themselves stand
  * here, in front of the system's (--wrap). */

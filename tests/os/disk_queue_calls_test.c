@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The queue of disk operations, and the threads beside it, without a disk and without a thread: what is run, in which
  * order, and who is told. Method: what operations do, and the threads' own calls, stand here (--wrap); each is a line
  * of the trace. What runs with the world's lock held, or without, is looked at in each. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* os/rmem_host.c alone: the system's calls and what it calls of os/ are played here (--wrap), each is a line of the
  * trace, and a test may have the n-th of a kind refused. Locks are '<' and '>' there. For one test program only. */
 #ifndef LEAT_TESTS_OS_HOST_ALONE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The host port: making arenas, growing them, grants, fences, and bytes that come as messages. Every call to the system
  * and to the rest of os/ is compared, in order. */
 #include "tests/os/host_alone.h"

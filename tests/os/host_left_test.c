@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The host port: what an earlier process left in two folders, which of it is taken over, and what is left by this one.
  * Every call to the system and to the rest of os/ is compared, in order. */
 #include "tests/os/host_alone.h"

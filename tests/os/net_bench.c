@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How fast the real net port moves bytes over loopback. A program for people, not a test.
  *
  *   net_bench [connections] [batch bytes] [batches per send] [senders] [seconds]

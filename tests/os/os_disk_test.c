@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The disk port: the outcome of each kind of operation, and operations that the system refuses. */
 #include "tests/os/real_rig.h"
 

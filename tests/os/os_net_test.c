@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The real net port and idle actors: names, crowds, silent peers, descriptors that run out. */
 #include "base/diary.h"
 #include "base/mem.h"

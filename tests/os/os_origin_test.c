@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose connection it is: of this machine, or of another one; and what is one address to limits. */
 #include "tests/os/real_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What only the real ports have: full disks, killed processes, the host. */
 #include "tests/os/real_rig.h"
 

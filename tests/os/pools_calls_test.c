@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pools in a folder that is everyone's: what a pool is called, whom it names as its owner, and which ones are removed.
  * The files, and the directories that they name, are played here (--wrap); each call that changes anything, and each
  * lock, is a line of the trace. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Port suite: net. RIGHT listens and LEFT connects, or the other way round.
  *
  * Frames: u32 LE length of the body, u32 LE CRC-32C of the body, body. Their sizes come from a seed

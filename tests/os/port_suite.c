@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Port suite: mail, clock, random, disk. */
 #include "tests/os/port_suite.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One suite for every family of ports, written against base/port.h alone.
  *
  * A family gives a rig: some actors whose ports it makes, and a way to run them. Scripts run on the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rig on the real ports. */
 #include "tests/os/real_rig.h"
 

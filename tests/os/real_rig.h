@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Three actors on the real ports, in a directory of their own. */
 #ifndef LEAT_TESTS_OS_REAL_RIG_H
 #define LEAT_TESTS_OS_REAL_RIG_H

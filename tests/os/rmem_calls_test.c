@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the transports of one-sided writes stand on: opened and closed in which order, and after each refusal; who a
  * process is; jobs for the helper. The system's calls, and those to the rest of os/, stand here (--wrap), each is a
  * line of the trace. */

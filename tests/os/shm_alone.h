@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* os/rmem_shm.c alone: the system's calls and what it calls of os/ are played here (--wrap), each is a line of the
  * trace, and a test may have the n-th of a kind refused. One core's port, with one arena at a time to reach. For one
  * test program only. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The writer port over shared memory: which grants it takes, mapping, and when a write is done. Every call to the
  * system and to the rest of os/ is compared, in order, and every callback. */
 #include "tests/os/shm_alone.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The writer port over shared memory: where bytes go, when a write is done and as what, and every way in which a target
  * ends. Every callback, mail and job is compared, in order. */
 #include "tests/os/shm_alone.h"

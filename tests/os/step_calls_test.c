@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of pool files: what is asked of the system for each, in which order, and each refusal; and names of a boot and
  * of a path. The system's calls stand here (--wrap), each is a line of the trace. */
 #include "os/pool.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors on an actor's loop (os/rmem_base.c): who is told that something can be read, and whose memory it is. */
 #include "os/rmem.h"
 

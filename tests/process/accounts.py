@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What replication costs, as the servers count it: requests, bytes and CPU of each node."""
 import json
 

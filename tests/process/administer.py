@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may change the cluster, on one machine: the Unix socket in the data directory. Over a network: netns.py."""
 import os
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What trials.py does to a cluster of four nodes, and takes back.
 
 Kinds:

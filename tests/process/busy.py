@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For trials.py: a machine that is busy with other things, and what a cluster says of itself while nothing goes on."""
 import random
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two commands as their users meet them: help, wrong words, exit codes, what programs read, and
 bytes that come back as they went in."""
 import fcntl

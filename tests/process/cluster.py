@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several nodes, each a process of its own: forming, spreading, moving around, losing one."""
 import collections
 import fcntl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Do the copies of a segment on different nodes differ? Looked up in the data directories of nodes that have stopped."""
 from rig import CLOSE, CLOSED, PARKED, check, entries
 

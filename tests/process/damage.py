@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What bit rot, lost files, lost memory and foreign files get: a name, a refusal that touches one log,
 reads of what is valid, and a way out that an operator has to ask for."""
 import json

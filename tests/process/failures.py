@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """More that fails than a cluster is made for: what can go on goes on, what can't is named with what is missing,
 and comes back by itself when the nodes come back.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records given up stay so when their owner dies, twice in a row; and what was left stays when the log goes elsewhere."""
 import json
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What requests to consumer sets and groups may cost others: memory for answers is counted, and who waits for a group's
 other members holds little. Memory is the most that a process ever had, as the kernel says it."""
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whoever knocks on the ports, and whatever they send, others are answered meanwhile and the diary stays readable."""
 import os
 import re

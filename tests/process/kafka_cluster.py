@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups of Kafka's clients on several nodes: every node names the same coordinator, the others refuse, and what was
 committed is there when the coordinator has crashed and its logs are served again."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consumer groups as Kafka's clients see them, byte for byte: rules of versions, members on several
 connections, a server that is killed and comes back."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Load by both front doors at once on the same logs, and readers by Kafka's protocol while it goes on: every batch that
 was answered is there, once. What the sanitizers look at: connections on one core, logs on another, mail between them.
 

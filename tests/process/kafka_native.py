@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one kind of client writes the other reads: same offsets, keys, values and times."""
 import struct
 

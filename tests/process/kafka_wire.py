@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka's protocol for tests: fields of requests and answers, a connection, and what more than one test asks over it."""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Directories and memory pools of a test go with it, also of one that is killed and cleans nothing up.
 
 Another process removes them then: it reads a pipe whose other end the test holds, and all that it starts. What it reads are

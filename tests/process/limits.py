@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many, slow, broken and large: memory stays bounded, and others are served meanwhile."""
 import ctypes
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a start finds missing or damaged stays so by name at each later one, until the bytes are back or an operator gives
 them up: the file is made again, and nothing but the catalogue tells then that it had something."""
 import json

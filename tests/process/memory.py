@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--memory bounds the process: resident memory stays within 1.1 times the budget and 32 MiB, whatever 10,000 clients
 do at once, and an honest producer goes on meanwhile."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streamlets that are handed from node to node while producers and consumers go on."""
 import json
 import os

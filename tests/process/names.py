@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that are known by host names alone, and in racks.
 
 The whole script runs in a mount namespace that it makes for itself, where /etc/hosts is its own and

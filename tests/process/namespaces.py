@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test that wants a network of its own runs itself again in new namespaces of the kernel."""
 import os
 import subprocess

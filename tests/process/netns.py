@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that are hosts of their own: network namespaces joined by a bridge. What cables, disks and
 strangers do to a cluster over tcp.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a server alone makes of damage in its files: memory that still has the bytes is used, and of a last write that
 can't be told from a torn one the diary says how much is passed over."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test that is killed leaves nobody behind."""
 import glob
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole cluster loses its power: every process and all that was in memory only is gone at once. Nodes come up
 again in any order, one at a time. What was promised to be on disks is there; of what was in memory the cluster
 says which logs lack it and why, and an operator goes on without it.

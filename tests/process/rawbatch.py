@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Record batches made by hand: any records, or one each, cheaply."""
 import struct
 

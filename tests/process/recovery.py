@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that die or are stopped under load: another one serves their streamlets, and nothing that was
 acknowledged is lost, doubled or out of order.
 

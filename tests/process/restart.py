@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stops, kills and starts under producers that go on by themselves; what a start reads."""
 import json
 import subprocess

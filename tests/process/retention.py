@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Retention drops whole segments from the front, says the valid range, and gives the space back."""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real processes for the tests beside this file: a leatd on a free port, the leat program, and the
 bytes of a data directory. Python's standard library only.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Closed segments that rot on the disks of a running cluster: other nodes have them, and nobody is asked."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consumers that share a stream: every record once while nothing fails, others take over when one is
 killed, and what was committed stays."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Readers over slow lines: whatever they read, and however slowly they take it, nobody else waits for them.
 
 The whole script runs in a network namespace that it makes for itself, where sockets hold as little as over a

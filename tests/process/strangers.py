@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who does not have the cluster's key, at the ports where nodes meet: as one who sends what nodes send, as a leatd of its own,
 as many connections. And where the key comes from."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that do not outlive who starts them. A test that is killed cleans nothing up, and its servers would go on: they
 hold ports, memory and a processor."""
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an operator is told: every kind of damage, in each place that there is to look; and what to do about a wrong port, a
 data directory that is none, and a full disk."""
 import json

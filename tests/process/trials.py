@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trials on a cluster of four nodes under load: a node is killed, stopped or cut off, somebody else serves
 its streamlets, the node comes back. Measured is what a producer sees: from the blow to the first ack of
 a record that was handed over after it. A checker that knows nothing of the cluster but what producers

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Batches that are larger than their stream takes by now: what they are cut into, who hears of which record then, what
  * happens where there is no memory, and what is not cut. On the rig of steps_test.c. */
 #include "tests/producer/steps_rig.h"

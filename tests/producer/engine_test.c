@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The producer's engine against a server that drops, delays, refuses and repeats: what is reported
  * is what happened, nothing is appended twice, nothing overtakes. */
 #include "producer/engine.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/producer/fake_shared.h"
 
 #include "producer/gather.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* In place of client/shared.c, for tests of the public producer: no thread and no socket, but a turn of the
  * "background thread" whenever a caller waits, in virtual time, with the client's fake server behind it. What
  * a caller waits for so either happens at a known time or, when nothing would ever wake it, ends the test. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gather beside a plain one: whatever is added, taken and given back, both have the same batches with the same
  * bytes, in the same lists, and say the same. */
 #include "producer/gather.h"

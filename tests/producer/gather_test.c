@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gather's bounds: how large the pool is, what is refused, and that a refusal changes nothing. */
 #include "producer/gather.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records by the public calls: what is queued, what arrives, what is told of each, who waits and who does not. */
 #include "tests/producer/public_rig.h"
 

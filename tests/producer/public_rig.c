@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/producer/public_rig.h"
 
 #include "base/mem.h"

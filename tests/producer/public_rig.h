@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tests of the public producer share: a producer on the fake background thread, what was told of each record,
  * and what lies in the server's logs. */
 #ifndef LEAT_TESTS_PRODUCER_PUBLIC_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The public producer is opened and closed: which options it takes, what each of them is for, what it tells of
  * itself. */
 #include "tests/producer/public_rig.h"

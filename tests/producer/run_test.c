@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Many records by one call, without a callback, into the one open batch of a stream (leat_gather_run_fill()), and who
  * is woken when. By the public calls, on the rig of produce_test.c. */
 #include "tests/producer/public_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/producer/steps_rig.h"
 
 #include "base/bytes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The producer's engine on a client that is a script: each lookup, request and fate is noted as it comes, as text, and
  * the test answers when and what it likes. */
 #ifndef LEAT_TESTS_PRODUCER_STEPS_RIG_H

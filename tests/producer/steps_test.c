@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a producer's log does with each answer, step by step: what is told, what is sent again and under which sequence
  * and epoch. README's table of failures, row by row, with an earlier attempt of unknown fate and without. */
 #include "tests/producer/steps_rig.h"

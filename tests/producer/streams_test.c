@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A producer's streams and identity, step by step: what is looked up when, where batches go, what becomes of what
  * waits, and when the engine comes round by itself. */
 #include "tests/producer/steps_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A producer's engine, turn by turn: what a log does after answers that differ, what goes into a frame, what is asked
  * again and when, whom it tells of room, and what an end leaves. On the rig of steps_test.c. */
 #include "tests/producer/steps_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a producer's engine waits for: streams that are gone while appends are under way, ids that can't be read,
  * frames that have not come back, batches that go on filling. On the rig of steps_test.c. */
 #include "tests/producer/steps_rig.h"

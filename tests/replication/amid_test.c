@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What comes amid something else: a log that goes with writes under way, an audit amid SETTLE, an answer to a question
  * of before. A primary alone. */
 #include "tests/replication/case_rig.h"

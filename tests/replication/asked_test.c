@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a backup does for whoever asks it, message by message: a backup alone, whose store answers by hand. */
 #include "tests/replication/backup_rig.h"
 

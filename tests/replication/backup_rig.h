@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A backup alone, on node 1 of a world (world.h) in which nobody else asks it for anything: all that it answers, and
  * all that it asks of the store, goes into the trace, and the store answers by hand. For one test program only. */
 #ifndef LEAT_TESTS_REPLICATION_BACKUP_RIG_H

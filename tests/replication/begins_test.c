@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a backup is asked for by its own node: replicas that it is given, what becomes durable, what is pulled, and
  * which of two logs is meant. A backup alone, whose store, disk and other nodes answer by hand. */
 #include "tests/replication/pieces_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where copies should lie, and what is done about those that don't; each condition by itself. */
 #include "tests/replication/case_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control bodies as other versions write them, and as nobody does: with fields left out, more of them, cut anywhere,
  * and with something behind. */
 #include <setjmp.h>

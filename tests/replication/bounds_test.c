@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a backup says at the very bounds of what it may be asked. A backup alone, whose store answers by hand. */
 #include "tests/replication/backup_rig.h"
 

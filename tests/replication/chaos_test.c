@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random failures over many seeds, and the steps of losing a backup one by one. The world checks its
  * rule after every ack; at the end everybody dies and what is found must say the same. */
 #include <setjmp.h>

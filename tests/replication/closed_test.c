@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Closed segments: which copy is one too many, and what is written into one that is made anew. A primary alone. */
 #include "tests/replication/case_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each condition by itself: which replica may be looked at, dropped, or taken as it is, and what becomes of it where
  * memory is short. A backup alone, whose store answers by hand. */
 #include "tests/replication/backup_rig.h"

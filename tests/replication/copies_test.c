@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A segment and its copies at the primary: what is asked next, what is answered, what is told; each condition by
  * itself. */
 #include "tests/replication/case_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a backup says of a replica and does with it: each field of it by itself, on both sides. Its bytes are in memory
  * unless a case says otherwise, and its store answers by hand. */
 #include "tests/replication/backup_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A copy that is longer than where its log ended, on the world of world.h: parked, or closed. */
 #ifndef LEAT_TESTS_REPLICATION_LONGER_H
 #define LEAT_TESTS_REPLICATION_LONGER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies that are longer than where their log was decided to end, on the world of world.h. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What follows from the loss of a copy, message by message, at each point of its life: a primary alone, whose whole
  * world is the trace. */
 #include "tests/replication/primary_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that others write into: who gets how much of it, and when it comes back, call by call. A backup alone, whose
  * host port answers by hand. */
 #include "tests/replication/backup_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of a node at the primary when something of it changes; each field by itself. */
 #include "tests/replication/case_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replication's requests over links, without a network: links, primary and backup are this program, which notes every
  * call. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a primary, and a log of it, are when they begin. A primary alone. */
 #include "tests/replication/case_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A backup alone (backup_rig.h), whose disk and other nodes answer by hand as well. For one test program only. */
 #ifndef LEAT_TESTS_REPLICATION_PIECES_RIG_H
 #define LEAT_TESTS_REPLICATION_PIECES_RIG_H

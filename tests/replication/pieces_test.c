@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Segments that go from one backup to another in pieces, message by message: serving them, pulling them, and looking at
  * longer ones. A backup alone, whose store, disk and other nodes answer by hand. */
 #include "tests/replication/pieces_rig.h"

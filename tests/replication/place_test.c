@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies that lie together though they need not, on the world of world.h. */
 #include <setjmp.h>
 #include <stdarg.h>

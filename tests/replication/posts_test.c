@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is posted to copies, what that costs, and what is said when all have theirs again; each condition by itself. */
 #include "tests/replication/case_rig.h"
 

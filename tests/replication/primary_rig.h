@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A primary alone: all that it does to the world goes into the trace, and nothing is answered but by hand. Nodes 1, 2,
  * ... are backups, each on a host of its own; logs are held by hand, as a log would. For one test program only. */
 #ifndef LEAT_TESTS_REPLICATION_PRIMARY_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PULL: a whole segment from another node's backup, whatever that sends. */
 #include <setjmp.h>
 #include <stdarg.h>

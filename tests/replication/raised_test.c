@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A log's version that has been raised: when it may be told, in which company, and what follows from the answer. A
  * primary alone. */
 #include "tests/replication/case_rig.h"

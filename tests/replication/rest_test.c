@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is waited for, and for how long; what is there before and after; what is said. Each condition by itself, at a
  * primary alone. */
 #include "tests/replication/case_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a session with a backup begins and ends, message by message, and which backup is left: a primary alone, whose
  * whole world is the trace. */
 #include "tests/replication/primary_rig.h"

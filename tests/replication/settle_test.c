@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose word decides about a replica, on the world of world.h: the owner's of now, not one of the past. */
 #include <setjmp.h>
 #include <stdarg.h>

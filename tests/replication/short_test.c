@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where memory is short, and where an answer can't be read: what was there stays as it was, and what was asked for is
  * asked again. A primary alone. */
 #include "tests/replication/primary_rig.h"

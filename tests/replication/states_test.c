@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each condition by itself: what holds a version back, what is sent ahead, what is owed an answer, which head is to be
  * resumed for a copy. A primary alone. */
 #include "tests/replication/primary_rig.h"

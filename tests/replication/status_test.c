@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What people and clients are told of a log's copies, on the world of world.h. */
 #include <setjmp.h>
 #include <stdarg.h>

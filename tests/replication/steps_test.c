@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of a segment and its copies, from its reservation to its end, message by message: a primary alone, whose
  * whole world is the trace. */
 #include "tests/replication/primary_rig.h"

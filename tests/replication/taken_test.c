@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a backup does with replicas whose owner or writer has gone, message by message: cut to the end of their log,
  * made the node's own, moved out of a fenced writer's memory, served to others. A backup alone, whose store answers
  * by hand. */

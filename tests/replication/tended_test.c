@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What goes on without anybody waiting, message by message: audits and what is said of each row, closed segments that
  * are copied again, silent backups. A primary alone, whose whole world is the trace. */
 #include "tests/replication/primary_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What people and clients are told of a log's copies at each step of its life: a primary alone, whose world answers by
  * hand. */
 #include "tests/replication/primary_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which versions the coordinator is told, and what its answers mean, on the world of world.h. */
 #include "tests/replication/asks.h"
 

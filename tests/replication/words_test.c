@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who may have what done to a replica, and what becomes of it where that is refused. On the world of world.h. */
 #include "tests/replication/asks.h"
 

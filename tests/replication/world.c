@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "store/private.h"
 #include "tests/pages.h"
 #include "tests/replication/world_parts.h"

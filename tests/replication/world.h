@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small cluster in one thread: one owner node with logs on the real multilog and primary, and
  * nodes with the real store and backup. Virtual time, one seed. Links lose and delay; one-sided
  * writes arrive late, in any order of their parts, and torn when they fail; nodes die and return.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is checked of the world, and what it tells people. */
 #include "tests/replication/world.h"
 

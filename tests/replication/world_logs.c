@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs of the owner, what they tell, and a coordinator that is down at times. */
 #include "tests/replication/world_parts.h"
 

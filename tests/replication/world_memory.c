@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that others write into, and their one-sided writes: late, torn, in any order of their parts. */
 #include "tests/replication/world_parts.h"
 

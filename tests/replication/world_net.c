@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control messages between the nodes, lost and late; links. */
 #include "tests/replication/world_parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the small cluster know of each other. Private to world*.c. */
 #ifndef LEAT_TESTS_REPLICATION_WORLD_PARTS_H
 #define LEAT_TESTS_REPLICATION_WORLD_PARTS_H

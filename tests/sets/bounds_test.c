@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of a home where only their own edge shows them: a full batch, a full table, what was asked and is not answered
  * yet, names of one byte. */
 #include "group_rig.h"

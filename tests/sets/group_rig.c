@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "group_rig.h"
 
 struct leat_msg_string text(const char *chars)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of Kafka's groups to a home of rig.h. */
 #ifndef LEAT_TESTS_SETS_GROUP_RIG_H
 #define LEAT_TESTS_SETS_GROUP_RIG_H

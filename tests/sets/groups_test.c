@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of Kafka's classic protocol against a home log that acks late, refuses, rolls and restarts.
  * The rules one by one, then members at random. */
 #include "group_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Homes in trouble, all of them that there is: logs that take nothing or answer late, homes that were followed, members
  * that come again otherwise, memory that is short. */
 #include "home_trace.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All that a home knows, as text: each set with its members, logs and times, what waits, what is recorded. So whatever
  * a request changes besides what it should shows, or leaves as it was. For one test program only. */
 #ifndef LEAT_TESTS_SETS_HOME_TRACE_H

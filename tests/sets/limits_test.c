@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What consumer sets refuse: more than a table may hold, and what there is no memory for. The home
  * log of these tests takes everything; it acks when time passes. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Native sets and groups of Kafka clients under one name: what each is told where the name is the other's; and what a
  * log of a set counts as. */
 #include "group_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Native sets, all of them that there is: each request and each moment, and what a home is after it. */
 #include "home_trace.h"
 

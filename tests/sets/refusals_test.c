@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is refused, each at the edge of what is taken. */
 #include "group_rig.h"
 #include "sets/internal.h"

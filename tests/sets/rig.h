@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A home log of its own for consumer sets: it acks late, has no room now and then, rolls (and takes
  * the table into its start entry) and restarts. */
 #ifndef LEAT_TESTS_SETS_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Consumer sets against a home log of their own: it acks late, has no room now and then, rolls (and
  * takes the table into its start entry) and restarts. */
 #include "rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What one address may have of groups: members, sets, offsets, memory. Whoever takes all that it may leaves as much to
  * others, and after a restart, too. */
 #include "rig.h"

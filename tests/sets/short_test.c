@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A home whose memory is short amid what it does: what it had stays, and who asked is told. */
 #include "group_rig.h"
 #include "sets/internal.h"

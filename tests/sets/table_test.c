@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table's rules by themselves: what a log has read against a model of it, sharing out against a plain reckoning of
  * the same rule, and what is stored, value by value. */
 #include "rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When something ends: sessions, the settling of a set, who is waited for and how long, retention. To the millisecond,
  * as the home log of these tests takes no time. Nothing else runs meanwhile, so the home's own timer has to be right,
  * too. */

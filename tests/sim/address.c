@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A consumer alone that now and then asks where a record lies that it has read, keeps that, and later goes back to
  * it: the next record it sees is the first of that record's batch. */
 #include "tests/sim/scenario.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Faults that are aimed: what chance seldom brings together is waited for, and struck in the middle of.
  * In half of the seeds, beside all others, by a generator of their own.
  *

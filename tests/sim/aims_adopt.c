@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An aim (aims.c) at replicas that become a log's, in some of the cluster seeds. When a node makes one of its own the
  * disk there stands still for up to 0.6 s, so that this takes long. Meanwhile whoever wrote the replica is killed, and
  * fenced there; or the log goes on to a third node, which asks for the same segment. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The allocation sweep: every allocation of the server fails once, each in a run of its own.
  *
  * A fork at the allocation is the run in which it fails; the parent goes on with one that does not.

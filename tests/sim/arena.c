@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Named shared memory: it outlives a killed process, not a power cut. */
 #include "tests/sim/sim.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of clients as bytes: see asks.h. */
 #include "tests/sim/asks.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of clients as bytes, of both protocols, and which log to ask for. Private to the simulator. */
 #ifndef LEAT_TESTS_SIM_ASKS_H
 #define LEAT_TESTS_SIM_ASKS_H

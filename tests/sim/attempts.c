@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attempts of recovery, held against what the nodes have at that moment. The leader's turns are looked at, so that no
  * step of an attempt passes unseen.
  *

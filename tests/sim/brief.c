@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Brief seeds: more than half of a cluster's seeds have a quarter of the work, fewer clients and logs, and wait for
  * nothing that takes seconds. What a seed costs is not what goes wrong in it: where 960 records are written, forming
  * the cluster, waiting for sessions that time out, and asking everybody how things are take half of the events. With

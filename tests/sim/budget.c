@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the nodes' heaps take beside their pools. All of them share this process' heap, so it is a figure of the
  * world, which goes up and down; with it go the limits of the pools. */
 #include "broker/net/core.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Deliberate bugs (-Dbugs=true): does a seed fail when a rule is broken? */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of deliberate bugs (bugs.md): is each still found? Its row names the world and the seed that failed last:
  * that one is tried first. Where it passes now, seeds of the row's world are run from 1 on without any bug, and with it
  * those alone that came to the rule. Says the whole file anew, with the rows as they are now. */

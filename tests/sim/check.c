@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The model that a history is checked against. See check.h for the names of the violations. */
 #include "tests/sim/check.h"
 

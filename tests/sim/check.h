@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the workload did and saw, and whether that is allowed. The checks are named after the
  * anomalies that other systems were caught with:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each checker must bite: a history with exactly one thing wrong is refused by its name, and the
  * same history without it is accepted. */
 #include "tests/sim/check.h"

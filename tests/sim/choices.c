@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a seed draws before it begins: its streams, and of a cluster how its nodes reach each other and what may go
  * wrong. brief.c and trap.c choose the kind of seed. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Simulated clients: each a process of one actor that runs the library's own engines. */
 #include "tests/sim/kafka_client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Closed segments that rot on the disk of one machine, while its node runs or just before it dies, where
  * others have whole copies of them: bits flip, a sector becomes another, a file loses its end. Where nodes
  * scrub, another machine's copy may go with it, so long as a third one's is whole. Nobody gives those machines

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The operator: makes the streams, watches the logs, and accepts loss where a log of level memory
  * says after a power cut that its end is missing. */
 #include "tests/sim/scenario.h"

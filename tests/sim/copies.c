@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The copies of a cluster's logs, looked at from outside while it runs: what each node holds is held
  * against what clients were told, and closed copies against each other, byte for byte.
  *

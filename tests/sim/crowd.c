@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stranger's requests about consumer groups that it invents: see stranger.h. */
 #include "tests/sim/kafka_client.h"
 #include "tests/sim/stranger.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sweep of power cuts: the power goes before, inside and after every disk operation, each time in a run of its own.
  * And of errors: the next write or flush from there on fails, or for a while there is no space, or no file to be had.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strangers who begin frames and do not finish them: they announce much, send little, one byte now and then, or go.
  * Whatever they do, everybody else is served: that is what all the other clients of the seed find out. */
 #include "tests/sim/scenario.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Disks of a minority that are not as they were: flipped bits, files that lost their end or are gone, a disk put
  * back to an older state, an empty one. One machine of a seed has all of that, again and again; what
  * the others hold has to be enough, so of streams with at least two copies nothing may be missed.

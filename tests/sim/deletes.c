@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Somebody who makes streams, writes to them, moves and trims them, and deletes them amid all that goes on; of
  * the same name again, too. In a small part of the cluster seeds, by a generator of its own.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams that are made, used and deleted while everything else goes on: deletes.c makes them, deletes_check.c
  * looks at the nodes. Private to the simulator. */
 #ifndef LEAT_TESTS_SIM_DELETES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stream that was deleted stays so, and leaves nothing behind: what nodes know and hold is looked at from
  * outside, and what clients were told is held against it. */
 #include "tests/sim/deletes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Other dice from a turn on: see dice.h. */
 #include "tests/sim/dice.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A run that goes on with other dice from a turn on: another future of the same past. A turn is one event of the
  * world (event_count), so a seed and a list of these replay exactly. */
 #ifndef LEAT_TESTS_SIM_DICE_H

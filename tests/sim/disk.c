@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The simulated disk: files in memory that forget what was not flushed.
  *
  * Each file has two images: `now`, what a reader sees (page cache and disk together), and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What goes wrong with the simulated disk when a test says so, and what a death leaves behind. */
 #include "tests/sim/disk_parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of one file of the simulated disk, and what a power cut leaves of them. */
 #include "tests/sim/disk_parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The names of the simulated disk: pending per directory until sync_dir(). */
 #include "tests/sim/disk_parts.h"
 

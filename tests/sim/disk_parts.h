@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the simulated disk is made of. Private to disk*.c. */
 #ifndef LEAT_TESTS_SIM_DISK_PARTS_H
 #define LEAT_TESTS_SIM_DISK_PARTS_H

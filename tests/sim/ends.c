@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where logs were decided to end, one time after the other, as the nodes' tables tell it. What owners of before have
  * behind that was promised to nobody, and its offsets were given to others since. So were all lost that a log's epoch
  * wrote, at any time, and its loss accepted, a recovery would keep nothing of what other epochs have behind it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exploring: runs that begin where seeds seldom come.
  *
  * A seed is run, and what it has visited is noted: pairs (visits.def), and which of them came behind which.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What faults are called, and the count of those that struck. */
 #include "tests/sim/sim.h"
 

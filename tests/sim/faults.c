@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What goes wrong, when: chosen by the seed, one fault at a time, while producers are at work. */
 #include "tests/sim/scenario.h"
 

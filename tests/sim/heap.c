@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The heap of a process that lives for one seed: a tenth of a second, dozens of servers that were
  * made and killed, and tens of megabytes that each page fault of 4 KiB would fill with zeros one
  * after the other; with the C library's heap that was half of the time. Here small blocks lie close

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Honest clients beside a stranger: each connects anew, asks, and has to be answered within 10 s of virtual
  * time, whatever the stranger does. They greet, read old records and new ones, and ask where a log ends or a
  * time lies, by either protocol. Producers are watched, too, and members of groups (member.c). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A core's table of the logs that it hosts, as watchers walk it. It has 1,024 buckets at least, and a seed's logs lie
  * in a few of them: empty ones are passed eight at a time. */
 #ifndef LEAT_TESTS_SIM_HOSTED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strangers at the port where nodes meet, who speak as nodes do and do not have the key: demands without a hello, with
  * an old one, with one whose tag is made up, behind a nonce or not; halves of frames; silence; and as many of them
  * as their address may hold. They are told nothing but a nonce, which is checked here; that nothing of what they

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Seeds in other processes: an assertion that fails ends that seed only.
  *
  * A process runs several, one after the other, and is brought back to what it was before each, so that

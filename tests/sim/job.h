@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Seeds in processes of their own, and the two ways in which leat-sim runs many of them. */
 #ifndef LEAT_TESTS_SIM_JOB_H
 #define LEAT_TESTS_SIM_JOB_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections, calls and metadata of simulated clients of Kafka. */
 #include "tests/sim/kafka_client.h"
 

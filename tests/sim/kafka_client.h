@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small client of Kafka's protocol on the net port, by the tables of kafka/: a connection to each
  * node, calls answered in order or lost with their connection, who leads which partition. Private to
  * the simulator. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An idempotent producer of Kafka's protocol: a few batches of each partition in flight, sent again in
  * order, from the first that is not answered, whenever one is lost or refused for now. */
 #include "tests/sim/kafka_client.h"

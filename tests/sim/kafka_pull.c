@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Consumers of Kafka's protocol: one that reads a whole topic, and members of a group, which share its
  * partitions out among themselves and commit. An offset that was given by a record or a commit is never
  * out of range above, whatever nodes come and go. */

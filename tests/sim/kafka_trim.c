@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client of Kafka's protocol gives up what is in front of a partition: DeleteRecords. The trimmer's
  * rules (trim.c), but for that nobody sends it again: what has no answer may have been done. */
 #include "base/assert.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What nodes keep of others' logs, and what they are told of themselves, looked at from outside:
  * - A copy that an owner counts on, and of which its backup knows that, is there: an owner of before has no say over
  *   it, and it does not become anything else. Else the segment has fewer copies than its owner believes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The life of one log, seen from outside: after each turn of a node it is compared with what it was before.
  *
  * Only what the modules tell everybody is asked (leat_log_info(), leat_backup_each(), leat_machine_log_find()), and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a log as a table, and the filter of a trace: what they say is what the checkers know. */
 #include <setjmp.h>
 #include <stdarg.h>

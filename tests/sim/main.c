@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat-sim: run the simulated server through seeds of faults, or through a power cut at every disk
  * operation. Here is what it is asked; the ways to run are in the other files. */
 #include <getopt.h>

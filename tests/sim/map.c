@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Address space for pools and for memory that others write into. Only what is touched takes memory.
  * All of it can be given back at once: at a seed's end, where several run in one process. */
 #include <stdlib.h>

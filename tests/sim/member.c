@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Honest members of Kafka's groups beside a stranger: each finds its group's coordinator, joins, heartbeats, commits,
  * reads back what it committed, leaves, and goes to another group. Every step has to be done within 10 s of virtual
  * time, refusals and what was lost tried again included; what a commit was acked for is neither lost nor goes back. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Simulated byte streams between actors. Each direction of a connection is: the sender's queue (given to send(), not
  * yet taken by the network) -> chunks under way, in order -> the receiver's socket buffer -> what its handler has not
  * consumed. The network takes bytes at the end of a turn, as far as the window allows, cuts them into chunks of random

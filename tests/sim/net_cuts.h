@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Machines that do not reach each other, or slowly. Private to the simulated network. */
 #ifndef LEAT_TESTS_SIM_NET_CUTS_H
 #define LEAT_TESTS_SIM_NET_CUTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How connections break: with a process, by a reset, unheard by one end, with bytes that come late. */
 #include "tests/sim/net_parts.h"
 

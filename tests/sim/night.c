@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A night's run: all kinds of worlds in turn, and a report of what was visited in them. */
 #include <inttypes.h>
 #include <stdio.h>

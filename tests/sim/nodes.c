@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A cluster: machines that form it in any order, and end together. */
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"

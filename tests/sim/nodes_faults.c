@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What goes wrong with a cluster, and when. Each seed draws for itself how likely each kind is, and
  * leaves many out: what only shows when one thing happens over and over, and nothing else, is met
  * as well as what needs several. Now and then several strike at the same moment. */

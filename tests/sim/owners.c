@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whose streamlets are whose, as the leader's tables have it, after each of its turns: others may apply what is long
  * ago. One goes from an owner that
  * lives only when somebody has asked for that: what a recovery gives away was a dead node's when that was decided, and

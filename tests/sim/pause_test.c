@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How long appends wait while a streamlet is moved onto a node that has just joined: simulated nodes, virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>

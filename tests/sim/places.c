@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Places in the memory that a node has for others' replicas, looked at while one-sided writes go there.
  *
  * No place comes back to its arena, nor serves another segment, while a write may still reach it: neither one that is

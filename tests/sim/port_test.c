@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The port suite on the simulated ports: the same promises as the real ones keep. */
 #include "tests/os/port_suite.h"
 #include "tests/sim/sim.h"

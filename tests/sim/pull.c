@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Consumers: alone, in sets, and the auditor of the final pass. */
 #include "tests/sim/kafka_client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trouble on purpose while nothing else happens, so that there is something to be told (told.c): a node that is away,
  * or one whose disk is full while somebody appends. In one cluster seed of seven, after the first audit. */
 #include "broker/net/core.h"

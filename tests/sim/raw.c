@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A producer that misbehaves: it resends answered batches, leaves gaps, goes on under an epoch that it has
  * itself fenced, and sends compressed batches that nobody could read. Every step is repeated until its
  * answer is definite, and the answer must be the one that the protocol promises. */

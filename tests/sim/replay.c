@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that replay a run: lines of a word and its value. '#' begins a remark. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Simulated one-sided writes: regions of named memory, and writers that store into them.
  *
  * A write leaves its writer as a copy (what a network card has taken). It arrives in pieces of 64

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One-sided writes in the simulated world: both ports of base/rmem.h. Private to tests/sim. */
 #ifndef LEAT_TESTS_SIM_RMEM_H
 #define LEAT_TESTS_SIM_RMEM_H

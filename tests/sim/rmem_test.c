@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One-sided writes in the simulated world: the transport suite, and what deaths leave behind. */
 #include "tests/sim/rmem.h"
 #include "tests/transport/suite.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Flipped bits. When everything is written, read and audited, the server goes down, one bit of what
  * it has stored is flipped, and it comes up again. Then each record is served, or its log is named
  * as damaged; a log that the bit cannot belong to is whole; and once the bit is as it was everything

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One seed from its first event to its verdict. */
 #include "tests/sim/scenario.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One seed: a server on simulated ports, its clients, the faults, and the verdict. Private to the
  * simulator. */
 #ifndef LEAT_TESTS_SIM_SCENARIO_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Many seeds: a line for each failure, which replays it, and what they came to together. */
 #include <inttypes.h>
 #include <stdio.h>

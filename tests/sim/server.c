@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server under test: a whole node on simulated ports, started again whenever it died. */
 #include "kafka/kafka.h"
 #include "replication/transport/transport.h"

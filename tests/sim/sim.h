@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The simulated world: one thread, one seed, virtual time. Private to tests/sim and leat-sim.
  *
  * A world has processes, a process has actors, an actor has the simulated ports of base/port.h.

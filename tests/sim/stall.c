@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reader that asks and never reads: its process stands still for ever with its requests under
  * way. The server has to cut it off in time, whoever it is, and must not miss what it held. */
 #include "tests/sim/scenario.h"

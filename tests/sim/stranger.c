@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A hostile client, and what must hold whatever it does (honest.c: whether it makes others wait).
  *
  * A schedule is a sequence of operations: one byte, whose low four bits are the operation and whose high

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A hostile client: a process that does to the servers' ports what a schedule of bytes says. Private to
  * the simulator and to the fuzz target of whole worlds. */
 #ifndef LEAT_TESTS_SIM_STRANGER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A hostile client beside honest ones in ordinary seeds: in one cluster seed of ten, from a random moment on, through
  * faults, deaths and moves. What it does is drawn before it begins, as a schedule of stranger.c: it connects to the
  * ports of clients, of Kafka and of nodes, sends junk, beginnings of frames, requests with any bytes and hellos of

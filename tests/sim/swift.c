@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stream of its own, on a core that everybody else torments: slow readers of old data, damaged and deleted logs,
  * moves and deaths. Every quarter of a second a record is appended to it, or its first or its last one is read, or
  * its end asked for, by turns. Each has to be answered within SWIFT_US_MAX, unless its own node was not there,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What operators and clients are told is checked like data (A13). When it is quiet somebody asks each node that serves
  * for the cluster's status, the description of each stream, and by Kafka's protocol who leads which partition; what is
  * told has to name exactly the nodes that are down or full, and the logs that wait, are damaged, lack copies or refuse

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What operators and clients are told. Private to the simulator. */
 #ifndef LEAT_TESTS_SIM_TOLD_H
 #define LEAT_TESTS_SIM_TOLD_H

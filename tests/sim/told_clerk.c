@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Somebody who is the only one to commit as two groups, as whoever resets offsets does: what they have committed
  * is known exactly. In most looks at groups, by Kafka's protocol. One is kept: some of its offsets are committed
  * and now and then forgotten. The other is made, and deleted. Each step is repeated until it is answered with

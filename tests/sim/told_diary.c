@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What nodes write into their logs of their own (base/diary.h) is checked like data (A13), from level WARN on.
  *  - Trouble that lasts until somebody asks (told.c) was written of by its owner, in this life of it, with the log's
  *    name: that it waits, that it takes no more appends, or what of it is damaged or missing; of a disk without space

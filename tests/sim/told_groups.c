@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is told of groups is checked like data (A13). When it is quiet each node that serves is asked by Kafka's
  * protocol which groups there are, who their members are, what they have committed and where logs end; and by
  * the native one (told_groups_native.c). What lags is the difference of the last two, so both have to be right:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is told of groups by the native protocol: what sets have committed (SET_FETCH, which a node hands on to the
  * set's home), and where logs end (LOCATE). told.c asks it beside the rest. */
 #include "tests/sim/told_groups.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What makes a core's turns long, beside the stream that has to be swift (swift.c): in a part of the seeds of one node
  * with one core somebody asks, again and again, for a time in a batch that has much to be uncompressed, or sends as
  * many small requests at once as a connection may have under way.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of a trace: what each is about, and which are shown. See trace.h. */
 #include "tests/sim/trace.h"
 

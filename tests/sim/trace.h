@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which lines of a trace are shown, and what each is about: a kind, a node, a log, a segment. Private to the
  * simulator. */
 #ifndef LEAT_TESTS_SIM_TRACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which trap of many steps a cluster's seed has, and what it needs of the streams. A seed has one at most: each takes
  * the place of the scheduled faults. */
 #include "tests/sim/scenario.h"

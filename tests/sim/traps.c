@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Traps: faults of several parts that are set for one moment each, in one cluster seed of six. They have a
  * generator of their own, so that all other seeds stay what they were.
  *

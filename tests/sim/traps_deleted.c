@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) for deletions, in some of the seeds that delete streams. An owner of one has a copy of its
  * head on another node, which hears of the deletion before it does: the thread of its coordinator stands still
  * for a moment that is too short for it to be called dead. Its cores go on, and other logs of it roll. Should a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) for copies of closed segments that are being made, in some of the cluster seeds, in place of the
  * scheduled faults. There is a fourth machine, streams have two copies or three, and machines have verbs. A node is
  * killed, and what it had is soon copied elsewhere. The trap waits for a write by which such a copy gets bytes, and

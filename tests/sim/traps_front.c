@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (trap.c) for a log whose front is not known, in some cluster seeds in which nothing else goes wrong. There is
  * one log per stream, and one of them is brought to where retention could give up what it does not know of:
  *  1. Its owner is told late that a segment is closed on all its copies, and dies before that: the next segment has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) at replicas that are on their way to a log which has gone on, in a few of the cluster seeds, where
  * it takes the place of the scheduled faults. A streamlet goes to the node that has copies of its older segments, and
  * writes are slow there, so that it makes them its own for long; meanwhile it goes on to the third node, which has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) for homes of sets, in a few of the cluster seeds. The node that owns the home of a set is cut
  * off from the other nodes, and a member of the set from that node. Once another node has the home, one more
  * member joins, so that a generation begins of which the old home has not heard. When the member is in that one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) for copies that leave, in a few of the cluster seeds, in place of the scheduled faults. There are
  * two hosts with two machines each, and streams have two copies. Both machines of the second host are killed, so that
  * copies lie together on the first one; when they are back, closed segments get better copies there, and the backup of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (trap.c) around streamlets that move, in a few of the cluster seeds, where it takes the place of the
  * scheduled faults. All streams have two copies there, and somebody moves their streamlets all the time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) for readers by offset, in a few of the cluster seeds, which have a machine that does not vote. An
  * owner is cut off from all voters and not from that machine: it is called dead, another node serves its logs, and it
  * does not know, as it hears somebody. A reader of Kafka's protocol reads on at the new owner; then it asks the old

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) for a torn copy beside a whole one, in some cluster seeds whose machines write into each other's
  * memory over a network. One write to a node fails when all of it has arrived but its first bytes. Nobody appends any
  * more, and the owner reaches no other node: it makes another copy there, beside the torn one. When that is whole,

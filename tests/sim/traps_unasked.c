@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) for damage that another node could make good if it could be asked, in some cluster seeds in which
  * nothing else goes wrong. Every stream has three copies. Of a closed segment that its owner serves from its file a bit
  * flips there, and on the leader's disk; the third node has it whole, and it and the owner do not hear each other for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Somebody gives up what is in front of logs: at any offset, often all that is there, while they are
  * written to and read. What came of a request is known only when it is answered; it is sent until then. */
 #include "tests/sim/scenario.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How each log is, seen from inside: see truth.h.
  *
  * Nothing that reports, counts or keeps for reports is asked, but what the node itself acts by: the coordinators'

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How each log is, seen from inside the nodes: what operators and clients have to be told. Private to the simulator. */
 #ifndef LEAT_TESTS_SIM_TRUTH_H
 #define LEAT_TESTS_SIM_TRUTH_H

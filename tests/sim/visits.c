@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a cluster seed has visited. All nodes are looked at every little while, in the lists that they walk
  * themselves, and once more when one dies. What was under way at the last look is not counted again. */
 #include "tests/sim/visits.h"

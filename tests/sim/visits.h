@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a cluster seed has visited: pairs of what happens and of what is under way just then. */
 #ifndef LEAT_TESTS_SIM_VISITS_H
 #define LEAT_TESTS_SIM_VISITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The event queue, actors and their turns, mail, clocks, generators; death of processes. */
 #include "tests/sim/sim.h"
 

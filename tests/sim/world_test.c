@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The simulated ports keep what base/port.h promises. Method: small actors in a world of their own,
  * many seeds each. */
 #include "tests/sim/sim.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arenas of replicas: buffers of writers elsewhere, and what a start makes of them. */
 #include "tests/store/side.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a refusal of the disk does to one segment and not to those beside it: flushes, replicas that a start takes from
  * memory; and how much of all that is told. */
 #include "tests/store/trace.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of the store where only their own edge shows them: parts of a start entry, one row alone in its block, what
  * lies past a lowered limit, commits that keep zeros waiting, files and catalogues that have failed. */
 #include "tests/store/trace.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of units beside a plain row of them: after each of thousands of steps both say the same. */
 #include "store/buddy.h"
 

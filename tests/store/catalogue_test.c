@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue: which rows and headers are taken for whole, how its file grows, and which blocks a round writes. */
 #include "tests/store/store_bench.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store against a small world: crashes at random points, failures at every operation. */
 #include "tests/store/store_bench.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between a start and serving: cutting a log's end, giving segments up, other roles; and mending later. What is asked
  * of the disk, what the rows say then, and what each refuses. */
 #include "tests/store/trace.h"

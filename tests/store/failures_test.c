@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One operation of the disk fails, each in its turn: what is answered, which files are given up, what is found at the
  * next start. A line for each. */
 #include "tests/store/store_bench.h"

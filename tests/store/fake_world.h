@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small world for the store alone: one thread, virtual time, a disk that forgets what was not
  * synced, named memory that survives a kill and not a power cut. */
 #ifndef LEAT_TESTS_STORE_FAKE_WORLD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Flush-behind and scrub: when they go, in which pieces, what they tell, and what stops them. */
 #include "tests/store/trace.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a start finds each segment to be, by its row, its memory and its file: README's table, row by row, with what
  * spoils each of them. */
 #include "tests/store/store_bench.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pool's limit while the store runs: lowered, drained, given back, raised, grown again. */
 #include "tests/store/store_bench.h"
 

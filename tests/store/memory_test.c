@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: who gets a buffer when, who is asked for one, and what becomes of those who get none. */
 #include "tests/store/store_bench.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the catalogue says of a segment through its whole life, field by field, when it says it durably, and that the
  * next start tells the same of it. */
 #include "tests/store/store_bench.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store against a small world: what a start refuses or names. */
 #include "tests/store/store_bench.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What passes between the store and its owners beside requests: mail about segments, arenas that come and go, and what
  * is said of them. */
 #include "tests/pages.h"

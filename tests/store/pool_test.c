@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pool of buffers: what it gives out and takes back, and when it grows or gives memory back. */
 #include "store/private.h"
 #include "tests/pages.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replicas, each as far as its writer came, at a start with their arena and without it, and while the disk fails. A
  * line for each. */
 #include "tests/store/side.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rounds of files: which bytes are written where, with which sync, on whose thread, and who is answered what then. */
 #include "tests/store/trace.h"
 

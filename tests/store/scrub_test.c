@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When the store looks again by itself: for a scrub that has no memory, and for owners that are busy with what they
  * were told before. */
 #include "tests/store/trace.h"

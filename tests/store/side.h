@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An arena for replicas beside a bench's pool, and the segments in it. For one test program only. */
 #ifndef LEAT_TESTS_STORE_SIDE_H
 #define LEAT_TESTS_STORE_SIDE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Store files: what is asked of the disk, and where segments get their places. Against a disk that notes each call. */
 #include "store/private.h"
 

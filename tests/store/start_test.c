@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a start tells of segments: in which order, and that it holds. */
 #include "tests/store/store_bench.h"
 

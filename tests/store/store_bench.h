@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the store's tests share: an owner of segments that knows what it wrote and what was
  * answered, and the store on its small world. For one test program only: it keeps state of its own.
  */

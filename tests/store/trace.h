@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a store asks of the disk, operation by operation, as it is submitted. For one test program only: it keeps state
  * of its own. */
 #ifndef LEAT_TESTS_STORE_TRACE_H

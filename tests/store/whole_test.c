@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The lives of segments, request by request: what a store asks of the disk, and all that it knows after it. */
 #include "tests/store/whole_trace.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All that a store knows and asks of the disk, as text: each segment with its row, its places and what waits for it,
  * what memory and files have free, what is counted. For one test program only. */
 #ifndef LEAT_TESTS_STORE_WHOLE_TRACE_H

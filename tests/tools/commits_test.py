@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tools/dev/commits.py and the hook tools/dev/hooks/commit-msg: which messages they take.
 
 commits_test.py TOOLS_DEV_FOLDER"""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The library as a program meets it that makes mistakes: each is refused by a code and a sentence, and nothing
  * that was fetched is lost by it. Against the server of LEAT_BROKERS, with the public headers alone. */
 #include <leat/consumer.h>

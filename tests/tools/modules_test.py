@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tools/dev/modules.py: each way in which docs/architecture.md and meson.build can differ is told of.
 
 modules_test.py TOOLS_DEV_FOLDER"""

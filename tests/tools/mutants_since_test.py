@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Which functions the tool that breaks rules takes for changed, in small repositories of git: with what has not landed, when all
 has, and without a history."""
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The tool that breaks rules, on a source where every broken rule shows in what the program prints."""
 import concurrent.futures
 import importlib.machinery

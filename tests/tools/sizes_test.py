@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tools/dev/sizes.py: what is too long is told of, and a list of excuses that has become too generous, too.
 
 sizes_test.py TOOLS_DEV_FOLDER"""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tools/dev/spdx.py: which files need the line, where it stands, and that adding it twice changes nothing.
 
 spdx_test.py TOOLS_DEV_FOLDER"""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arenas that an earlier process left, and files whose header is not as it was written. */
 #include "tests/transport/os_rig.h"
 

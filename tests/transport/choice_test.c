@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which transport a target takes; and what becomes of writes that the link has no room for. */
 #include "tests/transport/data_rig.h"
 

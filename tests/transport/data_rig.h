@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The writer of tcp and rpc, and the choice among transports, without a network: the link is this program, which notes
  * every call and answers by hand. For one test program only. */
 #ifndef LEAT_TESTS_TRANSPORT_DATA_RIG_H

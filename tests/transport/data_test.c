@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The writer of tcp and rpc over a link. */
 #include "tests/transport/data_rig.h"
 

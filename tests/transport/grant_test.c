@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Grants of shared memory that a backup should not have sent, and an arena's file that somebody has cut. */
 #include "tests/transport/os_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The transport suite over tcp, rpc, and the choice of a transport. */
 #include "replication/transport/data.h"
 #include "replication/transport/transport.h"

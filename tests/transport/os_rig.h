@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A rig on the real ports: two cores of one process, in a directory of its own. */
 #ifndef LEAT_TESTS_TRANSPORT_OS_RIG_H
 #define LEAT_TESTS_TRANSPORT_OS_RIG_H

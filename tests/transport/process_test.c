@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared memory between real processes: writers that are killed or stopped in the middle, hosts that
  * are killed. The program starts itself again as the other process. */
 #include "tests/transport/os_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The transport suite over shared memory. */
 #include "tests/transport/os_rig.h"
 

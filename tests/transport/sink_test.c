@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The backup's side of tcp and rpc, without a network: the link and the host's memory are this program, which notes
  * every call. */
 #include <setjmp.h>

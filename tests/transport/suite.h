@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One suite for every transport of one-sided writes, written against base/rmem.h alone.
  *
  * A family gives a rig: a host and a writer on two actors, and a way to run things on them. Tests

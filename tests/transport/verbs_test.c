@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The transport suite over verbs, on a real RDMA stack: tests/vm runs it in a guest with Soft-RoCE. */
 #include "tests/transport/os_rig.h"
 

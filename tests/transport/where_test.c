@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the nodes are that a transport's links lead to: who is told of, what of that may be, and what becomes of
  * targets when it changes. */
 #include "tests/transport/data_rig.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster over verbs, on the real RDMA stack of a guest (Soft-RoCE). Run in guests by tests/vm/run.
 
   cluster.py alone                three nodes in this guest

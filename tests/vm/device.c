@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a device does that a suite cannot ask for: disappear, and refuse to lock memory. Runs in a
  * guest of its own, as root.
  *

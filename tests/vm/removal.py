@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The RDMA device is taken away under a whole cluster. Run in a guest by tests/vm/run.
 
 Each node has a /dev/shm of its own, as on hosts of their own, so that transport shm does not come into it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Torn writes on a real RDMA stack: one host writes segments into the memory of another and is killed,
  * or fenced, in the middle.
  *

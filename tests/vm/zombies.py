@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An owner that is stopped under load, is taken for dead, and goes on: a zombie with one-sided writes under way.
 
   zombies.py TRIALS [SECONDS]   SECONDS: no trial begins later. LEAT_REPLICATION: the transport (verbs)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records that are like the one before are compared with it, not decoded (wire/check.c). This decodes all of them, one
  * byte after the other, and expects the same of both: of batches as producers make them, and of such that differ in a
  * few bytes. Each lies in memory of just its size, so that ASan tells of a read beyond.

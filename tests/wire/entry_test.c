@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of entries and of the segment scanner. */
 #include "wire_fixture.h"
 

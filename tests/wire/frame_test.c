@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of frames and messages. */
 #include "wire_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The hex of docs/protocol.md is what the codec makes, and its arrays have as many fields. Argument: that
  * page's path. Blocks start with "```hex NAME"; on a line, what follows a ';' is a remark. (Kinds and limits:
  * protocol_page.py.) */

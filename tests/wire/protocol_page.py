@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """docs/protocol.md says what the code says: every kind, flag, error and limit, and none that there is not.
 
 protocol_page.py SOURCE_ROOT. (What codecs make, the hex and how many fields an array has, is protocol_doc_test.c.)"""

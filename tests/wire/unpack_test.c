@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of what is checked of compressed batches: each codec, held against reading the same records uncompressed. */
 #include "wire_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Goal: each thing that is somebody's work makes a cluster not well, and nothing else does; a log's word is that of its
  * state and code. */
 #include "wire/verdict.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the hot paths of wire cost, per record and per batch. Prints the best of several rounds,
  * since what is above it is the machine's other work. */
 #include "base/assert.h"

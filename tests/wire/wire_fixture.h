@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of wire share: random batches, and a segment full of them. */
 #ifndef LEAT_TESTS_WIRE_FIXTURE_H
 #define LEAT_TESTS_WIRE_FIXTURE_H

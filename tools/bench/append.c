@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat bench append: what it is asked, and what it tells. */
 #include "tools/bench/append.h"
 #include "tools/bench/bench.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat bench append: what its parts share. */
 #ifndef LEAT_TOOLS_BENCH_APPEND_H
 #define LEAT_TOOLS_BENCH_APPEND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The load of leat bench append: producers, the threads that drive them, and what is acked meanwhile. */
 #include "tools/bench/append.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stream that leat bench append writes to: made when it is missing, and as it was asked for. */
 #include "tools/bench/append.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat bench: which benchmark. */
 #include "tools/bench/bench.h"
 #include "tools/leat/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat bench, and each of its benchmarks: what stands behind its words, an exit code (tools/leat/cli.h). */
 #ifndef LEAT_TOOLS_BENCH_BENCH_H
 #define LEAT_TOOLS_BENCH_BENCH_H

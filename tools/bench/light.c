@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A light load that goes on through whatever happens: see the header. */
 #include "tools/bench/light.h"
 

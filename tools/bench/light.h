@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A light load for a benchmark: a producer of a record every millisecond and a consumer, which go on through
  * whatever happens, and note when, and how long appends took meanwhile. Threads: its own two; all functions
  * but those the one that began it. */

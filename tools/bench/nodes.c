@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the nodes of a cluster did during a benchmark: CPU by role, replication's accounts. */
 #include "tools/bench/report.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat bench pull */
 #include "tools/bench/bench.h"
 #include "tools/bench/report.h"

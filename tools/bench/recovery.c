@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat bench recovery: a cluster of its own, an owner that dies, and how long which step takes. */
 #include "tools/bench/recovery.h"
 #include "tools/bench/bench.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What leat bench recovery tells of its trials: each phase, and what appends took meanwhile. */
 #include "tools/bench/recovery.h"
 

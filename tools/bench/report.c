@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What benchmarks count, and how it is told. */
 #include "tools/bench/report.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the benchmarks share: a histogram, figures, the report. */
 #ifndef LEAT_TOOLS_BENCH_REPORT_H
 #define LEAT_TOOLS_BENCH_REPORT_H

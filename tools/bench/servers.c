@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See servers.h. */
 #include "tools/bench/servers.h"
 

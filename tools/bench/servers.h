@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A cluster of one's own for a benchmark: servers on this machine, their data in a folder that goes with
  * them. Thread: one. */
 #ifndef LEAT_TOOLS_BENCH_SERVERS_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subjects of commits: "area: imperative summary", at most 72 characters. That it is imperative is for the eyes."""
 import re
 import subprocess

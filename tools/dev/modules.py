@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The libraries of the source and what each links, as meson.build has them and as docs/architecture.md says."""
 import os
 import re

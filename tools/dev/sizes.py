@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lengths of files, functions and lines, and the list of those that are longer than allowed: tools/dev/sizes.txt.
 
 The list may only shrink: a row allows the length that it names and no more, and has to go once the length is allowed."""

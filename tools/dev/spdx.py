@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The line that names the licence, first in each source file (after a #! line).
 
   tools/tidy --spdx   adds it where it is missing"""

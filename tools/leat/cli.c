@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Options, output and signals of the `leat` program. */
 #include "tools/leat/cli.h"
 

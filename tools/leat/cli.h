@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the `leat` program share: options, one request at a time, tables, progress. */
 #ifndef LEAT_TOOLS_LEAT_CLI_H
 #define LEAT_TOOLS_LEAT_CLI_H

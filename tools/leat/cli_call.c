@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One request at a time, for the commands that ask a server something. */
 #include "tools/leat/cli.h"
 

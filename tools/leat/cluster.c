@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat cluster status; leat node drain, undrain, add-voter, replace */
 #include "tools/leat/cluster.h"
 #include "tools/leat/commands.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The answer to CLUSTER_STATUS, read: for leat cluster status and for the benchmark of recovery. */
 #ifndef LEAT_TOOLS_LEAT_CLUSTER_H
 #define LEAT_TOOLS_LEAT_CLUSTER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat consume NAME */
 #include "tools/leat/consume.h"
 #include "tools/leat/commands.h"

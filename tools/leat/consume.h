@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat consume: whether the end that was read to is one. */
 #ifndef LEAT_TOOLS_LEAT_CONSUME_H
 #define LEAT_TOOLS_LEAT_CONSUME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether what leat consume --until-end has read is all that there is.
  *
  * A log whose end is missing is read as far as there is something, and looks as if it ended there. So the owners are

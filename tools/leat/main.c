@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The `leat` program: which noun is meant. */
 #include "base/nearest.h"
 #include "tools/bench/bench.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat produce NAME [FILE...]: a line is a record. */
 #include "tools/leat/cli.h"
 #include "tools/leat/commands.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat status, leat log recover */
 #include "tools/leat/cluster.h"
 #include "tools/leat/commands.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat stream: which verb; create and delete. list and describe: stream_show.c */
 #include "tools/leat/cli.h"
 #include "tools/leat/commands.h"

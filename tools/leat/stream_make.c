@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stream is made: for leat stream create and for the benchmarks. */
 #include "tools/leat/cli.h"
 

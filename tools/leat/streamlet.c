@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat streamlet move, leat stream rebalance: streamlets that are handed to other nodes */
 #include "tools/leat/cli.h"
 #include "tools/leat/commands.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leat stream trim: records before an offset are given up. */
 #include "tools/leat/cli.h"
 #include "tools/leat/commands.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What leatd was not told comes from this machine, and from what it was told. */
 #include "tools/leatd/config.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leatd's flags and configuration file. Every option is one row of a table: a flag "--name value",
  * or a line "name = value" of the file. */
 #include "tools/leatd/config.h"

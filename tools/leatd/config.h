@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What leatd is told: flags, and a file of the same names. */
 #ifndef LEAT_TOOLS_LEATD_CONFIG_H
 #define LEAT_TOOLS_LEATD_CONFIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The key that the nodes of a cluster prove to each other. */
 #include "tools/leatd/config.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* leatd: one server on the real ports. */
 #include <errno.h>
 #include <malloc.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* librdkafka by its C interface, as old as the distribution's: the scenario of python/scenario.py, with
  * the same lines on standard output. */
 #include <librdkafka/rdkafka.h>

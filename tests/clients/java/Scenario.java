@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The official client: the scenario of python/scenario.py, with the same lines on standard output.
 
 import java.nio.charset.StandardCharsets;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scenario of python/scenario.py for the clients in JavaScript: same records, same lines on standard output.
 
 export const RECORDS = 10000, PARTITIONS = 6

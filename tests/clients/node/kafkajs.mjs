@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // KafkaJS.
 
 import kafkajs from 'kafkajs'

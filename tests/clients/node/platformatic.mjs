@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // @platformatic/kafka: flexible versions only.
 
 import zlib from 'node:zlib'

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """aiokafka: a loop in a thread of its own, so that the scenario is the same as of the others."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """librdkafka, as current as its Python package."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kafka-python, 2.0 and later: the same program for all."""
 
 import kafka

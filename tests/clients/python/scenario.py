@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scenario that every client goes through, and what it must find. Told by lines on standard output:
 "ok FEATURE", "none FEATURE why" (the client does not have it) or "fail FEATURE why".
 

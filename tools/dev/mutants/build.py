@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One build of the whole project in which every rule of some folders can be broken, and what is there to run."""
 import hashlib
 import json

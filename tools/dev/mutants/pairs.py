@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two rules at once: of a mutant that changes nothing because another rule keeps what it kept.
 
 A verdict `masked: by FILE:FUNCTION:KIND:N because ...` names the mutant by which that other rule is broken. What became of the two

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which functions have changed since a commit, by git: those whose words (comments and line breaks apart) stood in none of the files
 that differ, as they were at that commit. So a function that only moved has not changed, and no list is kept of what was known.
 

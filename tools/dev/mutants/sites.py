@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The places of a C source where a rule can be broken, and the source with all of them behind one switch.
 
 clang tells where they are (its syntax tree as JSON, one file at a time); the text is rewritten here. Each mutant has a number;

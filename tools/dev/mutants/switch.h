@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which mutant runs: included before every source of a build with mutants (tools/mutate), and nowhere else.
  *
  * LEAT_MUTANT=N chooses one, LEAT_MUTANT=N,M two at a time. LEAT_MUTANTS_SEEN=FILE notes which places a run came to:

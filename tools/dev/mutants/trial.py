@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What mutants run against, and how each ends: unit tests first, then seeds of each world, then sweeps."""
 import hashlib
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What became of each mutant: tests/mutants/FOLDER.tsv, a line each. A line counts as long as its function is what it was.
 
 That a mutant lives is not kept: the next look may find it. By hand go in: "equivalent: because ...", and "masked: by ...", the rule

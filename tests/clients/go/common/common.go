@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Package common is the scenario of python/scenario.py for the clients in Go: same records, same lines on
 // standard output.
 package common
