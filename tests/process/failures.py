@@ -174,8 +174,9 @@ def test_a_log_whose_owner_came_back_without_it_is_named_with_its_node():
         os.unlink(path)
     until(lambda: any(n['name'] == 'n3' and n['state'] == 'down' for n in cluster.status(which=left)['nodes']), 'it is missed')
     cluster.nodes[3].start()
-    said = cluster.leat('log', 'recover', 's', '--streamlet', streamlet, '--log', log, '--accept-loss', which=left, code=1)
-    check_in('nobody serves it now: it was with node n3 as it was before its last start', said.stderr.decode())
+    recover = 'log', 'recover', 's', '--streamlet', streamlet, '--log', log, '--accept-loss'
+    wanted = 'nobody serves it now: it was with node n3 as it was before its last start'
+    until(lambda: wanted in cluster.leat(*recover, which=left, code=1).stderr.decode(), f'it is refused with: {wanted}')
 
 
 def test_lost_copies_are_made_again_until_every_log_is_whole():
