@@ -262,6 +262,14 @@ static void *stall_watch(void *arg)
     return NULL;
 }
 
+/* A server that refuses is there: its disk is full, say, and the producer tries again until its time is over. */
+static bool is_answered(const leat_producer_stats *stats)
+{
+    return stats->records_acked > 0 ||
+           (stats->last_error != LEAT_OK && stats->last_error != LEAT_E_CLOSED &&
+            stats->last_error != LEAT_E_TIMEOUT);
+}
+
 static int finish(struct produce_run *run, int code, uint64_t timeout_ms, bool quiet)
 {
     uint64_t open = leat_producer_flush(run->producer, (int)timeout_ms);
@@ -272,7 +280,7 @@ static int finish(struct produce_run *run, int code, uint64_t timeout_ms, bool q
     if (open) {
         cli_error("%" PRIu64 " record%s not acked: %s", open, open == 1 ? " is" : "s are",
                   stats.last_text[0] ? stats.last_text : "no answer");
-        code = stats.records_acked ? CLI_FAILED : CLI_NO_SERVER;
+        code = is_answered(&stats) ? CLI_FAILED : CLI_NO_SERVER;
     }
     if (failed) {
         cli_error("%" PRIu64 " record%s failed; the last reason: %s", failed, cli_s(failed),
