@@ -114,8 +114,7 @@ enum leat_coordinate_kind {
      * incarnation, cluster_id; old ones are down then. LEAT_E_EXISTS: another node of that name is
      * up */
     LEAT_COORDINATE_NODE_UP,
-    LEAT_COORDINATE_ADOPT, /* marks[mark_count] of everything found; out: decisions (see
-                                leat_coordinator_decisions) */
+    LEAT_COORDINATE_ADOPT, /* marks[mark_count] of everything found; out: decisions */
     /* logs[0], incarnation, epoch (the log's), next_offset (at least; what is known of it), segment
      * or tails[0] (its extent: of that one), stands_in: a tail record with jumped. out: epoch, fresh;
      * next_offset, beyond every offset that any record of the log ever had */

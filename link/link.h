@@ -47,7 +47,7 @@ enum leat_node_kind {
     LEAT_NODE_KIND_HELLO = 256, /* link's own */
     LEAT_NODE_KIND_PING = 257,
     LEAT_NODE_KIND_NONCE = 258,
-    LEAT_NODE_KIND_COORDINATOR = 272, /* to 319: coordinator/messages.h */
+    LEAT_NODE_KIND_COORDINATOR = 272, /* to 319: coordinator/membership/state.h */
     LEAT_NODE_KIND_REPLICATION = 320, /* to 383: replication */
     LEAT_NODE_KIND_BROKER = 384,      /* to 447: broker to broker */
 };

@@ -32,7 +32,7 @@ static void log_show(struct log_open *open)
  *  2. N+1's start entry is asked for, and only that. But on X's disk its whole block is written, and what a killed
  *     process leaves in memory is all that was copied. X dies before the close entry of N is on B.
  *  3. X is up again, and C. X's N+1 holds data: it ends the log, and names N as X closed it. B's N, which is not
- *     closed, is no copy of that any more; X has the only one, and nobody makes another (recovery_prepare.c).
+ *     closed, is no copy of that any more; X has the only one, and nobody makes another (recovery/prepare.c).
  *  4. X's disk is lost, and acked records with it that B had as well. */
 bool log_may_seal(const struct leat_log *log)
 {

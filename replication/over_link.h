@@ -23,8 +23,8 @@ struct leat_rep_net leat_rep_link_net(struct leat_rep_link *rep_link);
 void leat_rep_link_start(struct leat_rep_link *rep_link, struct leat_links *links,
                          struct leat_primary *primary, struct leat_backup *backup);
 /**
- * Where a node is. Opens the link to its backup (backup_actor: LEAT_ACTOR_CORE_0 unless that node
- * says otherwise); incarnation 0: closes it. Tells the primary too (leat_primary_node_set()).
+ * Where a node is. Opens the link to its backup, which is on LEAT_ACTOR_CORE_0; incarnation 0: closes
+ * it. Tells the primary too (leat_primary_node_set()).
  * Errors: those of leat_link_open(). Thread: the core.
  */
 leat_err leat_rep_link_node_set(struct leat_rep_link *rep_link, const struct leat_rep_node *node,

@@ -34,7 +34,7 @@ void leat_buddy_give(struct leat_buddy *buddy, uint32_t unit, unsigned order);
 bool leat_buddy_claim(struct leat_buddy *buddy, uint32_t unit, unsigned order);
 /** Units from `limit` on are not for leat_buddy_take(). A multiple like units. Thread: store. */
 void leat_buddy_limit_set(struct leat_buddy *buddy, uint32_t limit);
-/** Keep a block's units from leat_buddy_take(), free or not, until keep_none(). Thread: store. */
+/** Keep a block's units from leat_buddy_take(), free or not, until leat_buddy_keep_none(). Thread: store. */
 void leat_buddy_keep(struct leat_buddy *buddy, uint32_t unit, unsigned order);
 void leat_buddy_keep_none(struct leat_buddy *buddy);
 /** How many units of a block are free. Thread: store. */

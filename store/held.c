@@ -76,7 +76,7 @@ static void event_deliver(void *actor, struct leat_mail *mail)
         events->on_damaged(actor, &held->seg);
     /* SUBTLE: only now. The callback may have sent a DROP that the store answers on its own thread
      * while we are still here; until this store (pairs with the acquire in leat_held_put() and
-     * _events_step()) the descriptor is not given to another segment. */
+     * leat_held_events_step()) the descriptor is not given to another segment. */
     atomic_store_explicit(&held->event_busy, false, memory_order_release);
 }
 

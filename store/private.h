@@ -161,7 +161,7 @@ struct leat_slot {
 };
 leat_err leat_slots_init(struct leat_slots *slots, const struct leat_disk *disk) LEAT_NODISCARD;
 void leat_slots_fini(struct leat_slots *slots);
-/** Open the files that are there. Their space counts as taken until leat_slots_add_free(). */
+/** Open the files that are there. */
 leat_err leat_slots_open(struct leat_slots *slots, struct leat_error *error) LEAT_NODISCARD;
 /** Grows files as needed. LEAT_E_DISK_FULL, LEAT_E_DISK, LEAT_E_NO_MEMORY. */
 leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
@@ -318,11 +318,11 @@ struct leat_store {
     struct leat_pool pool;
     struct leat_slots slots;
     struct leat_catalogue cat;
-    bool started; /* found_done() was called */
+    bool started; /* leat_store_found_done() was called */
 
     /* descriptors */
     struct leat_list held_free;  /* by seg.by_store */
-    struct leat_list slabs_head; /* of struct leat_held_slab */
+    struct leat_list slabs_head; /* of struct held_slab */
     uint64_t slab_count;
     struct leat_list zombies; /* dropped, an event mail still under way; by event_link */
     struct leat_list event_waits;

@@ -240,7 +240,7 @@ leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg) L
  * no state for it, so what is valid in its file becomes parked. One with a buffer stays open.
  * Durable with leat_store_cut_done(). Thread: store. */
 void leat_store_found_park(struct leat_store *store, const struct leat_found *found);
-/** Make what leat_store_cut() and _forget() changed durable: one commit round. Blocks. */
+/** Make what leat_store_cut() and leat_store_forget() changed durable: one commit round. Blocks. */
 leat_err leat_store_cut_done(struct leat_store *store) LEAT_NODISCARD;
 
 /** Random, made with the data directory: two directories never have the same. Thread: any. */

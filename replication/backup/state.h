@@ -221,10 +221,6 @@ void backup_pull_serve(struct leat_backup *backup, const struct leat_frame *fram
 void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
                  const struct leat_link_ticket *ticket);
 
-/* request.c */
-void backup_handle(struct leat_backup *backup, struct backup_writer *writer,
-                   const struct leat_frame *frame, const struct leat_link_ticket *ticket);
-
 /** What another node says of leat_segment.passed_bytes: never more than the segment can have. */
 static inline uint32_t backup_passed_bounded(const struct leat_segment *seg, uint32_t bytes)
 {

@@ -73,7 +73,7 @@ void fake_settle(struct fake_world *world);
 /** Let time pass; the store wakes when it asked to. */
 void fake_pass(struct fake_world *world, uint64_t us);
 /** The process dies: what was submitted runs in part, nothing is delivered. The caller drops the
- * store's memory by leaking nothing: fake_drop_store(). */
+ * store's memory, and leaks nothing. */
 void fake_kill(struct fake_world *world);
 /** A kill, and every unsynced sector is kept or lost by chance; the arena is another one. */
 void fake_power_cut(struct fake_world *world);

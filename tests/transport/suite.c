@@ -40,7 +40,7 @@ struct bench {
     struct leat_iov iovs[WRITES_MAX][LEAT_RMEM_IOVS_MAX];
     leat_err rcs[WRITES_MAX];
     unsigned posted, ended, oks; /* in order, so counts say which */
-    unsigned first, count;       /* for post_some() */
+    unsigned count;              /* writes that are acked when the fence is sent */
     /* a stream of equal writes that keeps itself going */
     struct leat_mail fence; /* from the writer's actor to the host's, in the middle of the stream */
     bool fence_sent, fenced;
