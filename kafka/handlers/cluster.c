@@ -82,12 +82,6 @@ struct leat_kafka_uuid leat_kafka_topic_id(const struct leat_core *core, uint32_
     return id;
 }
 
-bool leat_kafka_uuid_is_zero(const struct leat_kafka_uuid *id)
-{
-    static const uint8_t zeros[16];
-    return memcmp(id->bytes, zeros, sizeof zeros) == 0;
-}
-
 static const struct leat_stream *if_told(const struct leat_stream *stream)
 {
     return stream != NULL && stream->published ? stream : NULL;

@@ -31,7 +31,6 @@ const struct leat_stream *leat_kafka_topic_by_name(const struct leat_core *core,
 /** The next of all topics that are told of, behind `stream`; NULL: at first, and at the end. */
 const struct leat_stream *leat_kafka_topic_next(const struct leat_core *core,
                                                 const struct leat_stream *stream);
-bool leat_kafka_uuid_is_zero(const struct leat_kafka_uuid *id);
 /** The cluster's id as clients see it: 22 letters of base64. */
 struct leat_kafka_string leat_kafka_cluster_id(struct leat_kafka_request *request);
 
