@@ -34,7 +34,7 @@ static const char help[] =
     "  --replication KIND   auto (default), shm, tcp, verbs; rpc, with --leatd .../leatd-rpc\n"
     "  --memory SIZE        of each server (default 512M)\n"
     "  --dir DIR            where data lies (default /var/tmp); removed at the end\n"
-    "  --keep               not removed; each node's diary lies there too\n"
+    "  --keep               not removed; each node's log lies there too\n"
     "  --leatd PATH         (default: beside this program)\n"
     "  --json FILE          figures for programs ('-': stdout)\n";
 

@@ -64,7 +64,7 @@ const char leatd_help[] =
     "                       suspected after a silence of --suspect-ms (100), and given up after\n"
     "                       --confirm-ms more (60)\n"
     "\n"
-    "One line on standard output says that the server is ready; its diary goes to standard error.\n"
+    "One line on standard output says that the server is ready; its log goes to standard error.\n"
     "SIGTERM and SIGINT write everything to disk and end it.\n"
     "\n"
     "Exit codes: 0 stopped as asked; 1 failed while running; 2 flags or configuration refused;\n"
