@@ -46,8 +46,8 @@ struct log_slot {
     bool lost;                   /* it is damaged, and nobody has it */
     bool given_up;               /* what can't be read of it; see leat_segment */
     bool front_given_up;         /* what is missing in front of it */
-    bool mend_refused;           /* the disk took them not, when it was last asked to */
-    uint64_t mend_not_before_us; /* they were, and had none */
+    bool mend_refused;           /* the disk refused the bytes, the last time */
+    uint64_t mend_not_before_us; /* no other node had the bytes: nodes are asked again after that */
     bool mail_due; /* readers hold its bytes; `unpinned` comes when the last is done */
     /* The diary has it: that its bytes are damaged; that those before it are missing. Whoever reads there
      * tries again, some of them for ever. */
@@ -146,8 +146,8 @@ struct leat_log {
     bool opened, opening; /* the owner's first segment: committed / asked for */
     bool opening_paused;  /* asked in vain: again at the next care */
     leat_err reserve_rc;
-    /* None was asked for: what a stored segment takes of the heap is not there. spent: not even for one that
-     * frees others. */
+    /* No segment is reserved before that: the heap has no room for what a stored segment takes. spent: nor for a
+     * segment whose start frees others. */
     uint64_t memory_not_before_us;
     bool memory_spent;
     uint64_t reserve_not_before_us;

@@ -38,16 +38,17 @@ leat_err leat_stream_work_allowed(struct leat_core *core, struct leat_sharer *as
 leat_err leat_stream_name_allowed(struct leat_msg_string name,
                                   struct leat_error *error) LEAT_NODISCARD;
 /** May so many logs be made? settings: zeros are the defaults. LEAT_E_TOO_MANY: no, as a stream, a core or the
- * memory budget has no room for them; LEAT_E_AGAIN: others are being made. Whoever makes a stream asks, but for
- * the server's own. One that exists is left to who makes it, to say so. */
+ * memory budget has no room for them; LEAT_E_AGAIN: others are being made. Asked for each
+ * stream but the server's own. A stream of that name that exists is no refusal here: who makes it finds it. */
 leat_err leat_stream_create_allowed(const struct leat_core *core, struct leat_msg_string name,
                                     const struct leat_stream_settings *settings,
                                     struct leat_error *error) LEAT_NODISCARD;
-/** The same of a stream that is there and shall have more streamlets. */
-/** May that node have this streamlet as well? As far as is known here: of its memory that it is like this node's.
- * LEAT_E_TOO_MANY. Thread: any core. */
+/** May that node have this streamlet as well? Its memory is taken to be like this node's. LEAT_E_TOO_MANY. Thread: any
+ * core. */
 leat_err leat_stream_move_allowed(const struct leat_core *core, const struct leat_stream_desc *desc,
-                                  const struct leat_node_info *target, struct leat_error *error);
+                                  const struct leat_node_info *target,
+                                  struct leat_error *error) LEAT_NODISCARD;
+/** leat_stream_create_allowed() for a stream that exists and gets more streamlets. */
 leat_err leat_stream_enlarge_allowed(const struct leat_core *core,
                                      const struct leat_stream_desc *desc,
                                      const struct leat_stream_settings *settings,

@@ -25,7 +25,7 @@ struct leat_hosted {
     struct leat_epoch epoch;
     bool going;       /* being deleted or stopped: no new work */
     bool drained;     /* for a move: its log is stopped, and the coordinator is asked */
-    bool tail_away;   /* where it ends was on no node: it waits, and stands in meanwhile */
+    bool tail_away;   /* no node has the log's end: the log waits, and takes no appends */
     bool opens_alone; /* asked for beside others, "opened" was refused: it may be for one of them */
     bool forgiving;   /* an operator gives up what is missing in front */
     bool anew;        /* its last segment is damaged here: other nodes have it */
@@ -91,8 +91,9 @@ void leat_hosted_wake(struct leat_hosted *hosted);
 void leat_hosted_send_openings(struct leat_core *core);
 /** From now on it is looked at every second again. */
 void leat_hosted_watch(struct leat_hosted *hosted);
-/** How a read of that log has ended, for whoever asked: what a node has that is down is not lost, so nobody is told to
- * begin behind it, or to give it up (LEAT_E_STARTING). Thread: the log's core. */
+/** What a reader is told when a read of the log has ended. Segments that are missing here may be on a node that is
+ * down: then the answer is LEAT_E_STARTING, which tells the reader to try again, and not to pass over them. Thread:
+ * the log's core. */
 leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read);
 /** What it did not find are segments that may come. */
 bool leat_hosted_lacks(const struct leat_hosted *hosted, const struct leat_read *read);

@@ -55,7 +55,7 @@ enum {
     LEAT_TICK_US = 1000 * 1000,    /* care of logs, stalled peers */
     LEAT_STOP_TICKS = 5,           /* so long a node that stops waits for others */
     LEAT_SLOW_TICK_US = 20 * 1000, /* looking again at slow readers, only while there are some */
-    /* A node of this name is still held to be up: the one that this one follows, or another. */
+    /* A node that comes up asks again while the coordinators hold that another node of its name is up. */
     LEAT_NAME_RETRY_US = 500 * 1000,
     LEAT_NAME_TRIES_MAX = 20,
     LEAT_REFUSAL_TELL_US = 60 * 1000 * 1000, /* between two lines of streams that are not made */

@@ -37,7 +37,7 @@ struct leat_takeover {
     bool behind;    /* another one of the same log has not ended yet */
     bool over;      /* a later epoch's is behind this one */
     uint64_t
-        hole_behind; /* OLDER, ENDED: what is missing between others, in front of this one; 0: in front of all */
+        hole_behind; /* OLDER, ENDED: the segment after the gap that is filled; 0: the gap is before all segments */
     /* The segment that is wanted now; extent {0, 0}: nothing names it, the newest up to there. */
     uint64_t segment, next_offset;
     struct leat_extent extent;

@@ -181,11 +181,13 @@ static void below_start(struct leat_core *core, struct leat_takeover *takeover)
     leat_below_start(&takeover->below);
 }
 
-/* SUBTLE: what only nodes claim is no end of a log: one that is longer is another claim, and is not cut to it.
- *  1. In front of a jump are segment 5 as an attempt of recovery cut it, on two nodes, and the log's own, which
- *     goes on behind that, on this one.
- *  2. The two are taken first, and are damaged on both disks.
- *  3. Was this node's cut to that, the log's own would be gone; so it is next (next_left()).
+/* SUBTLE: before an offset gap no record names where the log ended. A longer replica here is not cut to the length
+ * that other nodes have: it is a candidate of its own.
+ *  1. Before the gap two nodes have segment 5 as an attempt of recovery cut it. This node has the log's own segment
+ *     5, which is longer.
+ *  2. The two cut replicas are tried first, and are damaged on both disks.
+ *  3. Had this node cut its replica to their length, the log's own bytes would be gone. The replica is the next
+ *     candidate instead (next_left()).
  *
  * SUBTLE: a takeover whose segment a later owner counts on has ended, though its log's core may not have heard
  * of that yet. Were it to wait:

@@ -14,7 +14,7 @@ enum {
     ROUNDS = 4,           /* that others have answered, and this one not */
     TOOK_FACTOR = 3,      /* longer than what answers took of late */
     TOOK_HALF_US = 3000 * 1000,
-    RETURN_US = 500 * 1000, /* who comes back so soon was there all the time */
+    RETURN_US = 500 * 1000, /* a backup whose session is back so soon was never away */
 };
 
 /* When the first request was sent that has no answer yet; UINT64_MAX: there is none. */
@@ -109,7 +109,7 @@ static void on_answered(struct leat_link_call *call, leat_err rc, const struct l
     (void)answer;
     (void)error;
     peer->asking = false;
-    /* A refusal is an answer too: of one of before, which does not know the question. */
+    /* A refusal is an answer, too: a node of an earlier version does not know the question. */
     if (rc == LEAT_E_TIMEOUT || rc == LEAT_E_CLOSED || rc == LEAT_E_CANCELLED) return;
     rep_peer_heard(peer);
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {

@@ -100,7 +100,7 @@ static void log_that_answers_later_is_waited_for(void **state)
     }
 }
 
-/* Goal: what a node has that is down is not lost; only what the log itself has read counts, and only of that log. */
+/* Goal: segments on a node that is down are not lost. Only what the log itself has read counts. */
 static void damage_is_hoped_for(void **state)
 {
     (void)state;
