@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One core of a broker: an actor with its connections, its logs and its timers. Nothing here is
- * shared with another core; cores talk by mail. Private to broker/ (tests may include it).
+ * shared with another core; cores talk by mail. Private to broker/ and kafka/front (tests may include it).
  *
  * One turn: bytes come in (conn.c), batches are copied onto logs (append.c), then on_turn_end seals
  * every log that gathered work, runs the fetches that this woke, and writes all answers, at most
