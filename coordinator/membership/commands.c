@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "coordinator/membership/adopt.h"
 #include "coordinator/membership/requests.h"
-#include "coordinator/recovery/recovery.h"
 
 enum {
     COMMAND_BYTES_MAX = 4096, /* of all kinds but those with logs */

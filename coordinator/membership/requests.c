@@ -17,7 +17,6 @@
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/status.h"
-#include "coordinator/recovery/recovery.h"
 
 enum { ADOPT_TRIES_MAX = 64 };
 

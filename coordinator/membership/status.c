@@ -10,7 +10,6 @@
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/status.h"
 #include "coordinator/membership/voters.h"
-#include "coordinator/recovery/recovery.h"
 
 static void voters_fill(struct leat_coordinator *coordinator, struct leat_coordinator_status *out)
 {

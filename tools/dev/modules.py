@@ -8,10 +8,7 @@ PAGE = "docs/architecture.md"
 UPWARD = {
     ("client/shared.h", "os/os.h"),
     ("coordinator/membership/adopt.h", "coordinator/coordinator.h"),
-    ("coordinator/membership/commands.c", "coordinator/recovery/recovery.h"),
-    ("coordinator/membership/requests.c", "coordinator/recovery/recovery.h"),
     ("coordinator/membership/state.h", "coordinator/coordinator.h"),
-    ("coordinator/membership/status.c", "coordinator/recovery/recovery.h"),
 }
 
 
