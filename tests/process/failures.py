@@ -418,11 +418,11 @@ def test_a_node_whose_disk_is_full_is_named():
     def is_full():  # a file that the node gives up, such as an old one of raft's log, makes room for one segment more
         fill(ballast)
         cluster.leat('produce', 's', '--streamlet', own, '--timeout', '1s', input=lines, code=1)
-        return {log['state'] for log in described(cluster, 's') if log['streamlet'] == own} == {'full'}
-    until(is_full, 'its log is described as full')
-    for log in described(cluster, 's'):
-        equal((log['state'], log['code']), ('full', 'DISK_FULL') if log['streamlet'] == own else ('ok', 'OK'), log)
-    check_in(f'streamlet {own} log 0: the disk of its node is full', cluster.leat('stream', 'describe', 's').stderr.decode())
+        told = {log['streamlet']: (log['state'], log['code']) for log in described(cluster, 's')}
+        said = cluster.leat('stream', 'describe', 's', code=None).stderr.decode()
+        return (told == {streamlet: ('full', 'DISK_FULL') if streamlet == own else ('ok', 'OK') for streamlet in range(3)}
+                and f'streamlet {own} log 0: the disk of its node is full' in said)
+    until(is_full, 'its log, and no other, is described as full')
     os.unlink(ballast)
     until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'it has space again')
     equal({log['state'] for log in described(cluster, 's')}, {'ok'}, 'nobody has asked for a segment since')
