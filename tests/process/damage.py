@@ -387,7 +387,8 @@ def test_closed_segment_damaged_is_named_by_the_scrub():
     until(lambda: server.logs('hurt')[0, 0]['code'] != 'OK', 'its log has heard of it')  # from the store, after the line
     named(server, f'segment {row["segment"]} with offsets {row["base"]} to {row["next"] - 1} is damaged')
     check_in('damaged', server.leat('consume', 'hurt', '--until-end', code=1).stderr)
-    equal(len(re.findall(rf'segment {row["segment"]} .*is damaged', server.diary())), 1, 'lines of one segment')
+    # A log that is opened behind that says so, too.
+    equal(len(re.findall(rf'scrub: closed segment {row["segment"]} .*is damaged', server.diary())), 1, 'lines of one segment')
 
 
 def rows_lost(server, rows):
