@@ -136,6 +136,15 @@ static void part_on_stopped(void *arg, struct leat_log *log)
     leat_log_info(log, &info);
     if (core->stopping && info.state != LEAT_LOG_SERVING) /* its end is not the one to commit */
         part->rc = leat_error_set(&part->error, LEAT_E_STARTING, "the node stops");
+    else if (info.state != LEAT_LOG_SERVING && hosted->copies != NULL &&
+             leat_primary_log_is_writing(hosted->copies))
+        /* SUBTLE: a failed flush has stopped the log, and it did not wait for its copies. (1) A write to a copy is
+         * slow; (2) the log moves; (3) its new owner drops that copy, and the backup gives the place to another
+         * segment, as an owner that has given a log away writes no more; (4) the write arrives there. */
+        part->rc = leat_error_set(&part->error, LEAT_E_AGAIN,
+                                  "log %u of the streamlet can't move while bytes of it are on "
+                                  "their way to a copy: try again",
+                                  part->ref.log);
     else if (tail.jumped) /* by its first start entry, which a failed flush kept from being safe */
         part->rc =
             leat_error_set(&part->error, LEAT_E_LOG_INCOMPLETE,

@@ -202,6 +202,8 @@ struct leat_rep_places {
     uint8_t count, whole;
     uint8_t nodes[LEAT_COPIES_MAX - 1];
 };
+/** Bytes of it are on their way to copies. Thread: owner. */
+bool leat_primary_log_is_writing(const struct leat_primary_log *rep);
 /** false: no segment has begun, so nobody lacks anything. Thread: owner. */
 bool leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep_places *out);
 struct leat_primary_log_status {

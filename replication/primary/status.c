@@ -141,6 +141,19 @@ static const struct rep_set *newest_begun(const struct leat_list *head)
     return NULL;
 }
 
+static bool any_is_writing(const struct leat_list *sets)
+{
+    LEAT_LIST_EACH(sets, at)
+    if (LEAT_CONTAINER(at, const struct rep_set, link)->writes) return true;
+    return false;
+}
+
+bool leat_primary_log_is_writing(const struct leat_primary_log *rep)
+{
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
+    return any_is_writing(&rep->active) || any_is_writing(&rep->settled);
+}
+
 bool leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep_places *out)
 {
     static_assert(LEAT_REP_NODES_MAX <= UINT8_MAX + 1, "a node's number is kept in a byte");
