@@ -37,6 +37,10 @@ void leat_log_go_on(struct leat_log *log)
 {
     said("go on %s", log->name);
 }
+bool leat_primary_log_is_writing(const struct leat_primary_log *rep)
+{
+    return ((const struct leat_log *)(const void *)rep)->writing;
+}
 void leat_primary_log_silence(struct leat_primary_log *rep, bool silent)
 {
     said("copies of %s %s", ((struct leat_log *)(void *)rep)->name, silent ? "silent" : "speak");

@@ -21,6 +21,7 @@
 enum { TARGET = 200 }; /* its incarnation */
 
 struct leat_log {
+    bool writing; /* to its copies */
     const char *name;
     struct leat_log_info info;
     struct leat_log_tail tail;

@@ -236,6 +236,24 @@ static void log_that_fails_while_it_stops_lets_the_other_go_on(void **state)
     end();
 }
 
+/* Goal: so does one that a failed flush has stopped while bytes of it are on their way to a copy. One that serves has
+ * waited for them. */
+static void log_that_is_written_to_its_copies_lets_the_other_go_on(void **state)
+{
+    (void)state;
+    to_stop();
+    it.logs[0].writing = true;
+    stopped(0);
+    it.logs[1].writing = true;
+    it.logs[1].info.state = LEAT_LOG_STOPPED;
+    stopped(1);
+    assert_goes_on(
+        "mail to 0\nmail to 0\n",
+        "done AGAIN: log 1 of the streamlet can't move while bytes of it are on their way to "
+        "a copy: try again\n");
+    end();
+}
+
 /* Goal: so does one that is deleted meanwhile, or goes to another node; the first that says why counts. */
 static void log_that_goes_while_it_stops_lets_the_other_go_on(void **state)
 {
@@ -520,6 +538,7 @@ int main(void)
         cmocka_unit_test(no_memory_refuses_the_move),
         cmocka_unit_test(log_that_cant_go_is_found_before_anything_stops),
         cmocka_unit_test(log_that_fails_while_it_stops_lets_the_other_go_on),
+        cmocka_unit_test(log_that_is_written_to_its_copies_lets_the_other_go_on),
         cmocka_unit_test(log_that_goes_while_it_stops_lets_the_other_go_on),
         cmocka_unit_test(log_that_goes_before_it_stops_lets_the_other_go_on),
         cmocka_unit_test(logs_go_on_unless_they_go_otherwise),
