@@ -377,7 +377,12 @@ static void on_closed(struct leat_keep *keep)
 {
     struct leat_log *log = keep->owner;
     log->closing = false;
-    if (keep->rc != LEAT_OK) log_fail_finally(log, keep->rc, "recording a closed segment failed");
+    if (keep->rc != LEAT_OK) {
+        /* SUBTLE: as a backup's copy (replication/backup/backup.c, backup_close()): whoever gets the segment when this
+         * log moves would take it for a closed one, and the next start would not find it. */
+        keep->seg->state = LEAT_SEGMENT_OPEN;
+        log_fail_finally(log, keep->rc, "recording a closed segment failed");
+    }
     /* With the next care, a second later, a fast log would be past its size by a gigabyte, all of it
      * written to disk only to be dropped there. */
     bool cared_for = log->state == LEAT_LOG_SERVING && !log->deleting && !log->stopping;
