@@ -555,6 +555,8 @@ def test_a_stream_is_described_whole_by_any_node():
         return [(g['node'], g['state'], g['end_offset'], g['segments'], g['copies'],
                  g['copies_now']) for g in described(node)['log_list']]
     # Of an owner that a node has no connection to, yet, it knows nothing, and says so.
+    until(lambda: not any(segment['missing'] for log in described(0)['log_list'] for segment in log['segment_list']),
+          'every segment has its copies')
     first = until(lambda: (r := rows(0)) and {row[1] for row in r} == {'ok'} and r, 'all owners answer')
     equal(sorted(row[0] for row in first), ['n0', 'n1', 'n2'], 'an owner each')
     equal(sum(row[2] for row in first), 3000, 'records of all')

@@ -48,7 +48,7 @@ def fully_replicated(cluster, which=()):
 
 def test_a_node_that_is_up_and_not_heard_is_trouble():
     """What its logs lack nobody knows: that is not well."""
-    cluster = Cluster(suspect_ms='60000', confirm_ms='1000').start()
+    cluster = Cluster(recovery='yes', suspect_ms='60000', confirm_ms='1000').start()
     until(lambda: cluster.leat('cluster', 'status', which=[0], code=None).returncode == 0, 'all three are up')
     cluster.nodes[2].stand_still()
     shown = cluster.leat('cluster', 'status', which=[0], code=1).stdout.decode()
