@@ -378,8 +378,9 @@ static void on_closed(struct leat_keep *keep)
     struct leat_log *log = keep->owner;
     log->closing = false;
     if (keep->rc != LEAT_OK) {
-        /* SUBTLE: as a backup's copy (replication/backup/backup.c, backup_close()): whoever gets the segment when this
-         * log moves would take it for a closed one, and the next start would not find it. */
+        /* SUBTLE: the row on the disk still says that the segment is open. (1) The log moves to another node; (2) its
+         * new owner counts this node's copy as a closed one; (3) this node starts again, and finds less of it. A
+         * backup keeps the same rule (backup_close()). */
         keep->seg->state = LEAT_SEGMENT_OPEN;
         log_fail_finally(log, keep->rc, "recording a closed segment failed");
     }
