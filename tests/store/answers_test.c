@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is answered, noted in rows and left behind where a request can't be done, or is of a segment without a buffer. */
+#include "tests/store/trace.h"
+
+static struct leat_row *row_of(struct bench *bench, const struct mine *mine, bool durable)
+{
+    const struct leat_file *file = fake_file(&bench->world, "catalogue");
+    return (void *)((durable ? file->durable : file->now) + LEAT_BLOCK_BYTES +
+                    mine->seg->row * (uint64_t)LEAT_ROW_BYTES);
+}
+
+/* A start after which owners have taken what was found of theirs, and all goes on. */
+static void start_again(struct bench *bench, struct mine *mine, bool memory)
+{
+    fake_kill(&bench->world);
+    if (!memory) bench->world.arena.inherited_bytes = 0;
+    open_again(bench);
+    const struct leat_found *found = found_of(bench, mine);
+    assert_non_null(found);
+    mine->seg = found->seg;
+    mine->seg->owner_actor = 0;
+}
+
+/* ---- reservations ---- */
+
+/* Goal: a reservation that can't be is answered by why, names no segment, and keeps no place, row or descriptor. */
+static void answers_reservation_that_can_not_be(void **state)
+{
+    (void)state;
+    static struct leat_segment stale;
+    enum { ROWS_FAILED, NO_DESCRIPTOR, NO_SPACE, NO_ROW, CASES };
+    static const leat_err want[] = {LEAT_E_DISK, LEAT_E_NO_MEMORY, LEAT_E_DISK_FULL,
+                                    LEAT_E_NO_MEMORY};
+    for (unsigned what = 0; what < CASES; what++) {
+        struct bench *bench = bench_ready(1 + what);
+        struct leat_store *store = bench->store;
+        if (what == NO_ROW) { /* there is a place, and there are descriptors */
+            struct mine *first = opened(bench, LEAT_DURABILITY_DISK);
+            assert_int_equal(do_now(bench, first, LEAT_KEEP_DROP), LEAT_OK);
+            uint32_t row;
+            while (store->cat.held_count < LEAT_STORE_ROWS_PER_CHUNK)
+                assert_int_equal(leat_catalogue_take(&store->cat, &row), LEAT_OK);
+        }
+        uint32_t rows = store->cat.held_count;
+        uint64_t free_units = what == NO_ROW ? store->slots.files[0]->buddy.free_units : 0;
+        struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 0, 16384);
+        mine->keep.seg = &stale;
+        if (what == ROWS_FAILED) store->cat.failed = true;
+        if (what == NO_SPACE) bench->world.space_bytes = 1;
+        if (what == NO_DESCRIPTOR || what == NO_ROW) leat_mem_fail_at(1);
+        fake_settle(&bench->world);
+        leat_mem_fail_at(0);
+        assert_false(mine->busy);
+        assert_int_equal(mine->rc, want[what]);
+        assert_null(mine->keep.seg);
+        assert_int_equal(store->cat.held_count, rows);
+        if (what == NO_ROW)
+            assert_int_equal(store->slots.files[0]->buddy.free_units, free_units);
+        if (what == NO_SPACE)
+            assert_int_equal(leat_held_free_bytes(store),
+                             LEAT_STORE_HELD_PER_SLAB * sizeof(struct leat_held));
+        assert_int_equal(store->memory_wait_count, 0);
+        assert_int_equal(store->pool.given, 0);
+        bench_free(bench);
+    }
+}
+
+/* Goal: a reservation has all that was asked, in its segment and in its row. */
+static void answers_reservation_as_it_was_asked(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct bench *bench = bench_ready(10 + i);
+        struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 5, 65536);
+        mine->keep.tentative = i & 1;
+        mine->keep.incomplete = i & 2;
+        mine->keep.version = 3 * i;
+        mine->keep.writer = 100 + i;
+        fake_settle(&bench->world);
+        const struct leat_segment *seg = mine->seg;
+        assert_int_equal(seg->tentative, i & 1);
+        assert_int_equal(seg->incomplete, (i & 2) != 0);
+        assert_int_equal(seg->version, i ? 3 * i : 1);
+        assert_int_equal(seg->writer, 100 + i);
+        assert_int_equal(seg->durability, LEAT_DURABILITY_DISK);
+        const struct leat_row *row = row_of(bench, mine, true);
+        assert_int_equal(row->flags, LEAT_ROW_IN_POOL | (i & 1 ? LEAT_ROW_TENTATIVE : 0) |
+                                         (i & 2 ? LEAT_ROW_INCOMPLETE : 0));
+        assert_int_equal(row->version, seg->version);
+        assert_int_equal(row->writer, 100 + i);
+        bench_free(bench);
+    }
+}
+
+/* ---- stamps ---- */
+
+/* Goal: a stamp says of a segment without a buffer what its row said, whatever that was: one that is open in its file
+ * alone stays open, and its memory is named no more. */
+static void answers_stamp_of_what_is_open_in_its_file(void **state)
+{
+    (void)state;
+    for (unsigned committed = 0; committed < 2; committed++) {
+        struct bench *bench = bench_ready(20 + committed);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        assert_true(write_some(mine, 3));
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        if (committed) (void)opened(bench, LEAT_DURABILITY_DISK); /* takes its row along */
+        start_again(bench, mine, true);
+        assert_int_equal(mine->seg->state, LEAT_SEGMENT_OPEN);
+        assert_null(mine->seg->buffer);
+        leat_store_found_done(bench->store);
+        enum leat_segment_state was = committed ? LEAT_SEGMENT_OPEN : LEAT_SEGMENT_RESERVED;
+        assert_int_equal(row_of(bench, mine, true)->state, was);
+        ask(bench, mine, LEAT_KEEP_STAMP);
+        mine->keep.version = 9;
+        mine->keep.writer = 77;
+        fake_settle(&bench->world);
+        assert_int_equal(mine->rc, LEAT_OK);
+        const struct leat_row *row = row_of(bench, mine, true);
+        assert_true(leat_row_valid(row, mine->seg->row));
+        assert_int_equal(row->state, was);
+        assert_int_equal(row->flags, 0);
+        assert_int_equal(row->version, 9);
+        assert_int_equal(row->writer, 77);
+        start_again(bench, mine, true);
+        assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_MARK);
+        assert_int_equal(found_of(bench, mine)->scan.bytes, last_extent(mine).bytes);
+        bench_free(bench);
+    }
+}
+
+/* Goal: one that was cut, and whose row does not say so yet, is closed and in its file by the row of its stamp. */
+static void answers_stamp_of_what_was_cut(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(22);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 3));
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    start_again(bench, mine, false);
+    struct leat_extent cut = mine->extents[0];
+    assert_int_equal(leat_store_cut(bench->store, mine->seg, cut, 5000, 3), LEAT_OK);
+    ask(bench, mine, LEAT_KEEP_STAMP);
+    mine->keep.version = 4;
+    mine->keep.incomplete = true;
+    fake_settle(&bench->world);
+    const struct leat_row *row = row_of(bench, mine, true);
+    assert_int_equal(row->state, LEAT_SEGMENT_CLOSED);
+    assert_int_equal(row->flags, LEAT_ROW_FLUSHED | LEAT_ROW_INCOMPLETE);
+    assert_int_equal(row->version, 4);
+    assert_int_equal(row->extent_bytes, cut.bytes);
+    assert_int_equal(row->extent_crc, cut.crc);
+    assert_int_equal(row->next_offset, 5000);
+    bench_free(bench);
+}
+
+/* ---- roles ---- */
+
+/* Goal: a role that a start gives a segment is in its row by the end of that start, also where nothing else of that
+ * block changes. */
+static void answers_role_is_in_its_row(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(30);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    start_again(bench, mine, true);
+    leat_store_role_set(bench->store, mine->seg, LEAT_SEGMENT_REPLICA, 55);
+    assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
+    const struct leat_row *row = row_of(bench, mine, true);
+    assert_true(leat_row_valid(row, mine->seg->row));
+    assert_int_equal(row->flags, LEAT_ROW_REPLICA);
+    assert_int_equal(row->writer, 55);
+    leat_store_role_set(bench->store, mine->seg, LEAT_SEGMENT_OWN, 56);
+    assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
+    assert_true(leat_row_valid(row, mine->seg->row));
+    assert_int_equal(row->flags, 0);
+    assert_int_equal(row->writer, 56);
+    bench_free(bench);
+}
+
+/* ---- commits ---- */
+
+/* Goal: bytes that do not begin with a segment's header have not begun a segment: their row stays a reservation. */
+static void answers_commit_of_what_has_no_header(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(40);
+    struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 0, 16384);
+    fake_settle(&bench->world);
+    leat_entry_writer_init(&mine->writer, mine->seg->buffer, 16384);
+    write_start(mine);
+    assert_true(write_some(mine, 5));
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(leat_held_of(mine->seg)->in_file_bytes, last_extent(mine).bytes);
+    assert_int_equal(leat_catalogue_row(&bench->store->cat, mine->seg->row)->state,
+                     LEAT_SEGMENT_RESERVED);
+    bench_free(bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_reservation_that_can_not_be),
+        cmocka_unit_test(answers_reservation_as_it_was_asked),
+        cmocka_unit_test(answers_stamp_of_what_is_open_in_its_file),
+        cmocka_unit_test(answers_stamp_of_what_was_cut),
+        cmocka_unit_test(answers_role_is_in_its_row),
+        cmocka_unit_test(answers_commit_of_what_has_no_header),
+    };
+    return cmocka_run_group_tests_name("store answers", tests, NULL, NULL);
+}
