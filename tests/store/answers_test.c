@@ -54,8 +54,7 @@ static void answers_reservation_that_can_not_be(void **state)
         assert_int_equal(mine->rc, want[what]);
         assert_null(mine->keep.seg);
         assert_int_equal(store->cat.held_count, rows);
-        if (what == NO_ROW)
-            assert_int_equal(store->slots.files[0]->buddy.free_units, free_units);
+        if (what == NO_ROW) assert_int_equal(store->slots.files[0]->buddy.free_units, free_units);
         if (what == NO_SPACE)
             assert_int_equal(leat_held_free_bytes(store),
                              LEAT_STORE_HELD_PER_SLAB * sizeof(struct leat_held));
