@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts whose disk, memory or bytes are spoilt so that only one rule tells: a read that failed and left bytes, other
+ * bytes of the same length, acks that only a later trailer names, no memory for what was found. */
+#include "tests/store/subject.h"
+
+#include "tests/pages.h"
+
+/* ---- reads that fail ---- */
+
+static leat_err (*disk_run)(void *ctx, struct leat_disk_io *io);
+static unsigned reads_good;
+/* After so many reads of a store file each fails, having brought what is there. */
+static leat_err run_and_fail(void *ctx, struct leat_disk_io *io)
+{
+    leat_err rc = disk_run(ctx, io);
+    if (io->kind != LEAT_DISK_READ || strcmp(io->file->name, "store/0") != 0) return rc;
+    if (reads_good) {
+        reads_good--;
+        return rc;
+    }
+    return io->rc = LEAT_E_DISK;
+}
+
+/* Goal: what a read that failed has left in memory is nothing, whatever it is. */
+static void spoilt_read_brings_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        enum leat_durability durability;
+        enum made made;
+        unsigned reads;
+        enum leat_segment_state state;
+        bool rotten;
+    } rows[] = {
+        {DISK, RESERVED, 0, LEAT_SEGMENT_OPEN, false},
+        {DISK, COMMITTED, 0, LEAT_SEGMENT_OPEN, false},
+        {DISK, COMMITTED, 1, LEAT_SEGMENT_OPEN, false}, /* memory was looked at in between */
+        {DISK, PARKED, 0, LEAT_SEGMENT_PARKED, false},
+        {MEM, PARKED, 0, LEAT_SEGMENT_PARKED, false},
+        {MEM, COMMITTED, 0, LEAT_SEGMENT_OPEN, false},
+        {MEM, CLOSED, 0, LEAT_SEGMENT_CLOSED, true},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct subject it = make(1 + i, rows[i].durability, rows[i].made, NULL);
+        if (rows[i].made == CLOSED) memcpy(in_file(&it), in_memory(&it), CAPACITY);
+        disk_run = it.bench->world.disk.run;
+        it.bench->world.disk.run = run_and_fail;
+        reads_good = rows[i].reads;
+        start_again(&it, false);
+        const struct leat_found *found = found_of(it.bench, it.mine);
+        assert_int_equal(found->kind, LEAT_FOUND_LOST);
+        assert_int_equal(found->seg->state, rows[i].state);
+        assert_non_null(strstr(found->why, "cannot be read from store/0"));
+        assert_int_equal(found->scan.bytes, 0);
+        assert_false(found->scan.started);
+        assert_int_equal(found->seg->rotten, rows[i].rotten);
+        assert_int_equal(found->seg->unwritten, rows[i].rotten);
+        assert_false(found->seg->flushed);
+        bench_free(it.bench);
+    }
+}
+
+/* ---- what was found damaged before ---- */
+
+/* Goal: a segment that was found damaged is whole again where its place has just what its row says, as its own; else it
+ * is closed, flushed and rotten, and how much of it is valid is told. */
+static void spoilt_segment_is_looked_at_again(void **state)
+{
+    (void)state;
+    enum { WHOLE, UNREAD, OTHER_BYTES, SHORTER, ANOTHERS, ZEROS, CASES };
+    for (unsigned what = 0; what < CASES; what++) {
+        struct subject it = make(20 + what, DISK, CLOSED, NULL);
+        struct leat_extent extent = last_extent(it.mine);
+        fake_kill(&it.bench->world);
+        struct leat_row *row = row_in_file(&it);
+        row->more = LEAT_ROW_DAMAGED;
+        if (what == OTHER_BYTES) row->extent_crc ^= 1;
+        if (what == ANOTHERS) row->log++;
+        leat_row_seal(row, it.row);
+        it.mine->log.log += what == ANOTHERS;
+        if (what == SHORTER) in_file(&it)[extent.bytes - 8] ^= 1;
+        if (what == ZEROS) memset(in_file(&it), 0, CAPACITY);
+        if (what == UNREAD) {
+            disk_run = it.bench->world.disk.run;
+            it.bench->world.disk.run = run_and_fail;
+            reads_good = 0;
+        }
+        start_again(&it, false);
+        const struct leat_found *found = found_of(it.bench, it.mine);
+        assert_non_null(found);
+        assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
+        assert_int_equal(found->seg->state, LEAT_SEGMENT_CLOSED);
+        assert_true(found->seg->flushed);
+        assert_int_equal(found->seg->rotten, what != WHOLE);
+        assert_int_equal(found->scan.bytes, extent.bytes);
+        const struct leat_held *held = leat_held_of(found->seg);
+        assert_int_equal(held->in_file_bytes, extent.bytes);
+        assert_int_equal(held->damaged, what != WHOLE);
+        assert_int_equal(row_in_file(&it)->more, what == WHOLE ? 0 : LEAT_ROW_DAMAGED);
+        assert_int_equal(row_in_file(&it)->flags & LEAT_ROW_FLUSHED, LEAT_ROW_FLUSHED);
+        assert_int_equal(it.bench->store->complaint_count, what != WHOLE);
+        if (what != WHOLE) {
+            uint32_t valid = what == OTHER_BYTES ? extent.bytes
+                             : what == SHORTER   ? it.mine->extents[it.mine->extent_count - 2].bytes
+                                                 : 0;
+            char says[80];
+            snprintf(says, sizeof says, "store/0 is damaged: %u of %u bytes of it are valid", valid,
+                     extent.bytes);
+            assert_non_null(strstr(it.bench->store->complaints[0], says));
+        }
+        bench_free(it.bench);
+    }
+}
+
+/* ---- what was acked ---- */
+
+/* Goal: what was acked is what the row says or what a later trailer says, whichever is more: damage below that is
+ * damage, and never an end. */
+static void spoilt_bytes_that_a_trailer_names_are_damage(void **state)
+{
+    (void)state;
+    for (unsigned what = 0; what < 3; what++) { /* nothing; below what is acked; behind it */
+        struct subject it = make(40 + what, DISK, COMMITTED, NULL);
+        uint32_t in_row = it.committed;
+        struct mine *mine = it.mine;
+        for (unsigned i = 0; i < 2; i++) {
+            assert_true(write_some(mine, 2));
+            assert_int_equal(do_now(it.bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        }
+        assert_int_equal(row_in_file(&it)->state, LEAT_SEGMENT_OPEN);
+        assert_int_equal(row_in_file(&it)->extent_bytes, in_row);
+        uint32_t acked = mine->extents[mine->extent_count - 2].bytes;
+        if (what == 1) in_file(&it)[in_row + 40] ^= 1;
+        if (what == 2) in_file(&it)[acked + 40] ^= 1;
+        start_again(&it, false);
+        const struct leat_found *found = found_of(it.bench, mine);
+        assert_int_equal(found->kind, what == 1 ? LEAT_FOUND_LOST : LEAT_FOUND_MARK);
+        assert_int_equal(found->scan.damaged, what == 1);
+        assert_int_equal(found->scan.acked_bytes, acked);
+        assert_int_equal(found->scan.bytes, what == 0   ? last_extent(mine).bytes
+                                            : what == 1 ? in_row
+                                                        : acked);
+        assert_int_equal(found->seg->ragged, what == 2);
+        bench_free(it.bench);
+    }
+}
+
+/* Goal: of other bytes nothing is told but that they are there: they have not begun, and are no part of the segment. */
+static void change_log(struct leat_segment_header *header)
+{
+    header->log++;
+}
+static void spoilt_header_is_of_no_segment(void **state)
+{
+    (void)state;
+    struct subject it = make(45, DISK, COMMITTED, change_log);
+    start_again(&it, false);
+    const struct leat_found *found =
+        found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING, "its header does not match");
+    assert_false(found->scan.started);
+    assert_int_equal(found->seg->extent.crc, 0);
+    bench_free(it.bench);
+}
+
+/* ---- memory beside the file ---- */
+
+/* Goal: the memory of a killed process is taken for what the file lacks where it is longer, and no shorter than the row
+ * says was durable; else the file stays as it is. */
+static void spoilt_file_stays_where_memory_has_no_more(void **state)
+{
+    (void)state;
+    enum { SAME, LESS_THAN_ROW, CASES };
+    for (unsigned what = 0; what < CASES; what++) {
+        struct subject it = make(50 + what, DISK, COMMITTED, NULL);
+        static uint8_t was[CAPACITY];
+        if (what == SAME) { /* ragged, and memory ends there, too */
+            memset(in_file(&it) + it.committed, 0x77, 64);
+        } else { /* neither has what was acked */
+            in_file(&it)[20] ^= 1;
+            in_memory(&it)[it.committed - 8] ^= 1;
+            assert_true(it.mine->extents[0].bytes < it.committed);
+        }
+        memcpy(was, in_file(&it), CAPACITY);
+        start_again(&it, true);
+        assert_memory_equal(in_file(&it), was, CAPACITY);
+        if (what == SAME)
+            assert_true(found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, 1, NULL)->seg->ragged);
+        else
+            (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING, "does not match");
+        bench_free(it.bench);
+    }
+}
+
+/* Goal: what lies behind an end is counted to the segment's end and no further. */
+static void spoilt_end_is_counted_to_the_segments_end(void **state)
+{
+    (void)state;
+    struct subject it = make(55, DISK, COMMITTED, NULL);
+    struct mine *longer = reserve(it.bench, DISK, 9, 2 * CAPACITY);
+    fake_settle(&it.bench->world);
+    write_header(longer);
+    write_start(longer);
+    assert_int_equal(do_now(it.bench, longer, LEAT_KEEP_COMMIT), LEAT_OK);
+    struct leat_file *file = store_file(&it);
+    memset(file->now + longer->seg->file_offset + CAPACITY, 1, CAPACITY);
+    memset(in_file(&it) + it.committed, 1, CAPACITY - it.committed);
+    /* The longer one is read first. */
+    fake_kill(&it.bench->world);
+    struct leat_row *ours = row_in_file(&it);
+    struct leat_row *theirs = (void *)((uint8_t *)ours + 2 * LEAT_ROW_BYTES);
+    assert_int_equal(theirs->log, 9);
+    struct leat_row swapped = *ours;
+    *ours = *theirs;
+    *theirs = swapped;
+    leat_row_seal(ours, it.row);
+    leat_row_seal(theirs, it.row + 2);
+    start_again(&it, false);
+    const struct leat_found *found = found_of(it.bench, it.mine);
+    assert_int_equal(found->kind, LEAT_FOUND_MARK);
+    assert_true(found->seg->ragged);
+    assert_in_range(found->behind_bytes, CAPACITY - it.committed - LEAT_ENTRY_HEADER_BYTES,
+                    CAPACITY - it.committed);
+    bench_free(it.bench);
+}
+
+/* ---- rows ---- */
+
+/* Goal: rows that are free in the file are given out again after a start, the lowest first; rows that the file has not
+ * are not. */
+static void spoilt_rows_are_no_others(void **state)
+{
+    (void)state;
+    enum { ROWS = LEAT_STORE_ROWS_PER_CHUNK };
+    for (unsigned cut = 0; cut < 2; cut++) {
+        struct subject it = make(60 + cut, DISK, PARKED, NULL);
+        assert_int_equal(it.row, 0);
+        struct leat_file *file = fake_file(&it.bench->world, "catalogue");
+        if (cut) {
+            file->bytes = LEAT_BLOCK_BYTES + 70 * LEAT_ROW_BYTES;
+            struct leat_catalogue_header *header = (void *)file->now;
+            header->row_count = 70;
+            header->crc = leat_crc32c(0, (const uint8_t *)header + sizeof header->crc,
+                                      sizeof *header - sizeof header->crc);
+        }
+        start_again(&it, true);
+        struct leat_catalogue *cat = &it.bench->store->cat;
+        uint32_t held = cat->held_count, row;
+        for (uint32_t want = held; want < (cut ? 70 : ROWS); want++) {
+            assert_int_equal(leat_catalogue_take(cat, &row), LEAT_OK);
+            assert_int_equal(row, want);
+        }
+        assert_int_equal(leat_catalogue_take(cat, &row), LEAT_OK);
+        assert_int_equal(row, ROWS); /* of a new chunk */
+        bench_free(it.bench);
+    }
+}
+
+/* ---- parked ---- */
+
+/* Goal: a parked segment of which the file has other bytes, whole and of the same length, is not resumed by them. */
+static void spoilt_parked_segment_is_not_resumed(void **state)
+{
+    (void)state;
+    struct subject it = make(70, DISK, RESERVED, NULL);
+    struct mine *mine = it.mine;
+    struct leat_entry_writer before = mine->writer;
+    struct leat_trim trim = {.first_segment = 5};
+    put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
+    seal(mine);
+    assert_int_equal(do_now(it.bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    mine->writer = before;
+    mine->writer.bytes = in_memory(&it);
+    trim.first_segment = 6;
+    put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
+    seal(mine);
+    assert_int_equal(last_extent(mine).bytes, mine->seg->extent.bytes);
+    memcpy(in_file(&it), in_memory(&it), CAPACITY);
+    assert_int_equal(do_now(it.bench, mine, LEAT_KEEP_RESUME), LEAT_E_DAMAGED);
+    assert_null(mine->seg->buffer);
+    assert_int_equal(mine->seg->state, LEAT_SEGMENT_PARKED);
+    assert_int_equal(it.bench->store->pool.given, 0);
+    assert_int_equal(it.bench->store->complaint_count, 1);
+    bench_free(it.bench);
+}
+
+/* ---- mends ---- */
+
+/* Goal: of one that never got to its file memory has nothing, and that says nothing of the file. */
+static void spoilt_memory_is_no_damage_of_a_file(void **state)
+{
+    (void)state;
+    struct subject it = make(75, MEM, CLOSED, NULL);
+    start_again(&it, false);
+    struct leat_segment *seg =
+        found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_CLOSED, NOTHING, "0 of")->seg;
+    assert_true(seg->rotten && seg->unwritten);
+    leat_store_found_done(it.bench->store);
+    it.mine->seg = seg;
+    assert_int_equal(do_now(it.bench, it.mine, LEAT_KEEP_MEND), LEAT_E_NOT_FOUND);
+    assert_false(leat_held_of(seg)->damaged);
+    assert_int_equal(leat_catalogue_row(&it.bench->store->cat, seg->row)->more, 0);
+    bench_free(it.bench);
+}
+
+/* ---- no memory ---- */
+
+enum { AS_IT_IS, HEADER, ENTRY, NO_FILE, SHUT, NOTED, NOT_READ, SPOILS };
+static void spoil(struct subject *it, unsigned how, bool closed)
+{
+    if (how == HEADER) in_file(it)[20] ^= 1, in_memory(it)[20] ^= 1;
+    if (how == ENTRY) in_file(it)[260] ^= 1, in_memory(it)[260] ^= 1;
+    if (how == SHUT && !closed) {
+        write_close(it->mine);
+        assert_int_equal(do_now(it->bench, it->mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    }
+    fake_kill(&it->bench->world);
+    if (how == NO_FILE) {
+        memset(store_file(it)->now, 0, store_file(it)->bytes);
+        store_file(it)->bytes = 0;
+    }
+    if (how == NOTED) {
+        row_in_file(it)->more = LEAT_ROW_DAMAGED;
+        leat_row_seal(row_in_file(it), it->row);
+        in_file(it)[260] ^= 1;
+    }
+    if (how == NOT_READ) {
+        disk_run = it->bench->world.disk.run;
+        it->bench->world.disk.run = run_and_fail;
+        reads_good = 0;
+    }
+}
+
+static uint64_t calls;
+static leat_err start_with(struct subject *it, bool memory, uint64_t fails)
+{
+    if (!memory) it->bench->world.arena.inherited_bytes = 0;
+    bench_drop_store(it->bench);
+    leat_mem_fail_at(fails);
+    leat_err rc = bench_open(it->bench, NULL);
+    calls = leat_mem_calls();
+    leat_mem_fail_at(0);
+    return rc;
+}
+
+/* Goal: whatever a start finds a segment to be, it is refused where it has no memory to note it: a start that went on
+ * would know of one segment less. */
+static void spoilt_start_has_no_memory(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2 * 5 * 2 * SPOILS; i++) {
+        enum leat_durability durability = i % 2 ? DISK : MEM;
+        enum made made = i / 2 % 5;
+        bool memory = i / 10 % 2;
+        uint64_t all = 0;
+        for (unsigned before = 0; before < 4; before++) {
+            struct subject it = make(100, durability, made, NULL);
+            spoil(&it, i / 20, made >= PARKED);
+            leat_err rc = start_with(&it, memory, before ? all - before + 1 : UINT64_MAX);
+            assert_int_equal(rc, before ? LEAT_E_NO_MEMORY : LEAT_OK);
+            if (!before) all = calls;
+            assert_true(all > 3);
+            bench_free(it.bench);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spoilt_read_brings_nothing),
+        cmocka_unit_test(spoilt_segment_is_looked_at_again),
+        cmocka_unit_test(spoilt_bytes_that_a_trailer_names_are_damage),
+        cmocka_unit_test(spoilt_header_is_of_no_segment),
+        cmocka_unit_test(spoilt_file_stays_where_memory_has_no_more),
+        cmocka_unit_test(spoilt_end_is_counted_to_the_segments_end),
+        cmocka_unit_test(spoilt_rows_are_no_others),
+        cmocka_unit_test(spoilt_parked_segment_is_not_resumed),
+        cmocka_unit_test(spoilt_memory_is_no_damage_of_a_file),
+        cmocka_unit_test(spoilt_start_has_no_memory),
+    };
+    return cmocka_run_group_tests_name("store spoilt", tests, NULL, NULL);
+}
