@@ -56,7 +56,6 @@ leat_err leat_arenas_open(struct leat_store *store)
 
 void leat_arenas_fini(struct leat_store *store)
 {
-    if (!store->arenas.next) return;
     LEAT_LIST_EACH(&store->arenas, it)
     arena_free(leat_store_arena_at(it));
 }

@@ -126,8 +126,7 @@ void leat_judge_free(struct leat_store *store, struct leat_held *held)
     held->forgotten = true;
 }
 
-static leat_err slot_read(struct leat_opening *op, struct leat_held *held, size_t bytes,
-                          size_t *out_done)
+static leat_err slot_read(struct leat_opening *op, struct leat_held *held, size_t bytes)
 {
     struct leat_store *store = op->store;
     struct leat_disk_io io = {
@@ -138,9 +137,7 @@ static leat_err slot_read(struct leat_opening *op, struct leat_held *held, size_
         .bytes = bytes,
     };
     memset(store->scratch, 0, bytes);
-    leat_err rc = store->env->disk->run(store->env->disk->ctx, &io);
-    *out_done = rc ? 0 : io.done_bytes;
-    return rc;
+    return store->env->disk->run(store->env->disk->ctx, &io);
 }
 
 /* ---- cases ---- */
@@ -317,17 +314,18 @@ static leat_err open_replica(struct leat_opening *op, struct leat_held *held,
  * Of bytes that were sealed and not acked the same holds as of a longer copy elsewhere: they may be kept. They are in
  * the file before anybody counts on them. */
 static bool memory_is_better(const struct leat_store *store, const struct leat_held *held,
-                             const struct leat_row *row, const uint8_t *in_memory)
+                             const struct leat_row *row, const uint8_t *in_memory,
+                             struct leat_scan *out_memory)
 {
     const struct leat_segment *seg = &held->seg;
-    struct leat_scan file, memory;
+    struct leat_scan file;
     leat_scan_segment(store->scratch, seg->capacity, &file);
     bool whole = leat_judge_header_matches(store, seg, &file) && file.started && !file.damaged;
     if (whole && (file.closed || !is_ragged(seg, &file, store->scratch))) return false;
-    leat_scan_segment(in_memory, seg->capacity, &memory);
+    leat_scan_segment(in_memory, seg->capacity, out_memory);
     uint32_t least = row->state == LEAT_SEGMENT_OPEN ? row->extent_bytes : 0;
-    return leat_judge_header_matches(store, seg, &memory) && memory.started && !memory.damaged &&
-           memory.bytes >= least && memory.bytes > (whole ? file.bytes : 0);
+    return leat_judge_header_matches(store, seg, out_memory) && !out_memory->damaged &&
+           out_memory->bytes >= least && out_memory->bytes > (whole ? file.bytes : 0);
 }
 
 /* false: it is as it was. */
@@ -338,9 +336,8 @@ static bool take_from_memory(struct leat_opening *op, struct leat_held *held,
     const struct leat_pool *pool = leat_judge_pool(store, row);
     if (!pool || LEAT_BUG(DAMAGE_IS_TORN)) return false;
     const uint8_t *in_memory = pool->arena->base + row->pool_at;
-    if (!memory_is_better(store, held, row, in_memory)) return false;
     struct leat_scan scan;
-    leat_scan_segment(in_memory, row->capacity, &scan);
+    if (!memory_is_better(store, held, row, in_memory, &scan)) return false;
     memcpy(store->scratch, in_memory, scan.bytes);
     memset(store->scratch + scan.bytes, 0, row->capacity - scan.bytes);
     if (slot_write(op, held, LEAT_ALIGN_UP(scan.bytes, (uint32_t)LEAT_BLOCK_BYTES)) != LEAT_OK)
@@ -372,15 +369,14 @@ leat_err leat_judge_unclosed(struct leat_opening *op, struct leat_held *held,
     }
     if (row->durability != LEAT_DURABILITY_DISK && adopt_buffer(store, held, row))
         return open_bytes(op, held, row, held->seg.buffer, false);
-    size_t done;
-    leat_err rc = slot_read(op, held, row->capacity, &done);
+    leat_err rc = slot_read(op, held, row->capacity);
     if (rc) return cannot_be_read(op, held, row, rc);
     op->file_scanned[row->slot_file] = true;
     if (row->durability == LEAT_DURABILITY_DISK && replica) return open_replica(op, held, row);
     if (row->durability == LEAT_DURABILITY_DISK) {
         /* A write that failed may have begun. What can't be read again is not known: zeros in its place would call
          * what was committed and acked, its row not yet written, a reservation that nothing came of. */
-        if (!take_from_memory(op, held, row)) rc = slot_read(op, held, row->capacity, &done);
+        if (!take_from_memory(op, held, row)) rc = slot_read(op, held, row->capacity);
         if (rc) return cannot_be_read(op, held, row, rc);
         return open_bytes(op, held, row, store->scratch, true);
     }
@@ -421,8 +417,7 @@ leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
             return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
         leat_held_release_buffer(store, held);
     }
-    size_t done;
-    leat_err rc = slot_read(op, held, row->capacity, &done);
+    leat_err rc = slot_read(op, held, row->capacity);
     if (rc) {
         leat_judge_mendable(held, row);
         return leat_judge_lost(op, held, LEAT_SEGMENT_CLOSED, NULL,
@@ -454,8 +449,7 @@ leat_err leat_judge_damaged(struct leat_opening *op, struct leat_held *held,
 {
     struct leat_segment *seg = &held->seg;
     struct leat_scan scan;
-    size_t done;
-    leat_err rc = slot_read(op, held, row->capacity, &done);
+    leat_err rc = slot_read(op, held, row->capacity);
     leat_scan_segment(op->store->scratch, row->extent_bytes, &scan);
     if (rc || !leat_judge_header_matches(op->store, seg, &scan)) scan = (struct leat_scan){0};
     op->file_scanned[row->slot_file] |= rc == LEAT_OK;
@@ -486,9 +480,8 @@ leat_err leat_judge_parked(struct leat_opening *op, struct leat_held *held,
     struct leat_segment *seg = &held->seg;
     held->in_file_bytes = row->extent_bytes;
     size_t bytes = LEAT_ALIGN_UP(row->extent_bytes, (uint32_t)LEAT_BLOCK_BYTES);
-    size_t done;
     leat_err rc = LEAT_E_DAMAGED;
-    if (bytes <= seg->capacity) rc = slot_read(op, held, bytes, &done);
+    if (bytes <= seg->capacity) rc = slot_read(op, held, bytes);
     if (rc)
         return leat_judge_lost(op, held, LEAT_SEGMENT_PARKED, NULL,
                                "cannot be read from store/%u: %s", row->slot_file,

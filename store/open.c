@@ -116,14 +116,12 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
     held->damaged = row.more & LEAT_ROW_DAMAGED;
     bool named = flushed && held->damaged && !held->slot_shared;
     if (!there && !named && !memory_stands_in(store, held, &row)) {
-        bool memory_has = row.durability != LEAT_DURABILITY_DISK && leat_judge_pool(store, &row);
-        if (row.state == LEAT_SEGMENT_RESERVED && !memory_has) {
+        if (row.state == LEAT_SEGMENT_RESERVED && row.durability == LEAT_DURABILITY_DISK &&
+            !held->damaged) {
             /* The file grew for it and was not synced before a power cut: nothing was committed
              * there. A `memory` segment's bytes are gone with its memory. */
-            if (row.durability == LEAT_DURABILITY_DISK && !held->damaged) {
-                leat_judge_free(store, held);
-                return LEAT_OK;
-            }
+            leat_judge_free(store, held);
+            return LEAT_OK;
         }
         leat_judge_mendable(held, &row);
         return leat_judge_lost(op, held,
