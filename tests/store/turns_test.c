@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who comes when, where several want the disk: rows and commits, more rows than a round holds, flushes that fail amid
+ * their pieces; and descriptors, which are another's only then. */
+#include "tests/store/side.h"
+#include "tests/store/trace.h"
+
+enum { MIB = 1024 * 1024, DELAY_US = 50000 };
+
+static struct leat_row *row_of(struct bench *bench, const struct mine *mine, bool durable)
+{
+    const struct leat_file *file = fake_file(&bench->world, "catalogue");
+    return (void *)((durable ? file->durable : file->now) + LEAT_BLOCK_BYTES +
+                    mine->seg->row * (uint64_t)LEAT_ROW_BYTES);
+}
+
+static unsigned count_of(const struct leat_list *list)
+{
+    unsigned count = 0;
+    for (const struct leat_list *it = list->next; it != list; it = it->next)
+        count++;
+    return count;
+}
+
+/* ---- rows and commits ---- */
+
+static unsigned answered;
+static void on_answered(struct leat_keep *keep)
+{
+    assert_int_equal(keep->rc, LEAT_OK);
+    answered++;
+}
+
+/* Goal: while commits are written rows wait for two rounds, and go beside the third then. */
+static void turns_rows_wait_for_two_rounds(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 5 };
+    struct bench *bench = trace_begin(bench_ready(1));
+    struct leat_store *store = bench->store;
+    struct mine *commits = opened(bench, LEAT_DURABILITY_DISK);
+    struct mine *stamped = opened(bench, LEAT_DURABILITY_DISK);
+    struct leat_keep keeps[ROUNDS];
+    op_count = answered = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        keeps[round] = (struct leat_keep){.kind = LEAT_KEEP_COMMIT,
+                                          .seg = commits->seg,
+                                          .to_bytes = last_extent(commits).bytes,
+                                          .on_done = on_answered};
+        bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &keeps[round]);
+        (void)fake_event_step(&bench->world);
+        assert_int_equal(store->data_running, 1);
+        if (round == 0) {
+            ask(bench, stamped, LEAT_KEEP_STAMP);
+            stamped->keep.version = 3;
+            (void)fake_event_step(&bench->world);
+            continue;
+        }
+        /* The one before ends, and this one's round begins. */
+        while (answered < round)
+            assert_true(bench->world.event_count ? fake_event_step(&bench->world)
+                                                 : fake_step(&bench->world));
+        unsigned rows = 0;
+        for (unsigned i = 0; i < op_count; i++) {
+            if (strcmp(ops[i].file, "catalogue") != 0) continue;
+            rows++;
+            assert_true(ops[i].io.beside);
+        }
+        assert_int_equal(rows != 0, round >= LEAT_STORE_ROWS_PASSED_MAX);
+        if (round < LEAT_STORE_ROWS_PASSED_MAX) assert_int_equal(store->rows_passed, round);
+    }
+    fake_settle(&bench->world);
+    assert_int_equal(answered, ROUNDS);
+    assert_false(stamped->busy);
+    assert_int_equal(row_of(bench, stamped, true)->version, 3);
+    bench_free(bench);
+}
+
+/* Goal: a row waits until no commit of its own segment is under way, whatever the turn of others. */
+static void turns_row_waits_for_its_own_bytes(void **state)
+{
+    (void)state;
+    struct bench *bench = trace_begin(bench_ready(2));
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
+    ask(bench, mine, LEAT_KEEP_COMMIT);
+    (void)fake_event_step(&bench->world);
+    struct leat_keep drop = {.kind = LEAT_KEEP_DROP, .seg = mine->seg, .on_done = on_answered};
+    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &drop);
+    (void)fake_event_step(&bench->world);
+    bench->store->rows_passed = LEAT_STORE_ROWS_PASSED_MAX;
+    op_count = 0;
+    assert_false(leat_rows_round(bench->store));
+    assert_int_equal(op_count, 0);
+    ask(bench, other, LEAT_KEEP_DROP); /* which nothing holds back */
+    (void)fake_event_step(&bench->world);
+    assert_true(bench->store->rows_running);
+    assert_int_equal(count_of(&bench->store->rows_keeps), 1);
+    assert_int_equal(count_of(&bench->store->todo), 1);
+    assert_int_equal(row_of(bench, mine, false)->state, LEAT_SEGMENT_RESERVED);
+    answered = 0;
+    fake_settle(&bench->world);
+    assert_false(mine->busy || other->busy);
+    assert_int_equal(answered, 1);
+    bench_free(bench);
+}
+
+/* Goal: a round has room for so many blocks of rows; what is over waits for the next, and nobody is told before its own
+ * row is written. */
+static void turns_rows_of_more_blocks_than_a_round_holds(void **state)
+{
+    (void)state;
+    enum { COUNT = LEAT_STORE_ROUND_BLOCKS_MAX + 3 };
+    struct bench *bench = trace_begin(bench_ready(3));
+    struct leat_store *store = bench->store;
+    struct mine *mine[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        uint32_t row;
+        mine[i] = opened(bench, LEAT_DURABILITY_MEMORY);
+        while (store->cat.held_count % LEAT_ROWS_PER_BLOCK)
+            assert_int_equal(leat_catalogue_take(&store->cat, &row), LEAT_OK);
+        assert_int_equal(mine[i]->seg->row, i * LEAT_ROWS_PER_BLOCK);
+        write_close(mine[i]);
+    }
+    bench->world.turn_stays = true;
+    for (unsigned i = 0; i < COUNT; i++)
+        ask(bench, mine[i], LEAT_KEEP_CLOSE);
+    while (bench->world.event_count)
+        (void)fake_event_step(&bench->world);
+    bench->world.turn_stays = false;
+    op_count = 0;
+    leat_store_actor.on_turn_end(store);
+    assert_int_equal(op_count, LEAT_STORE_ROUND_BLOCKS_MAX);
+    assert_int_equal(count_of(&store->rows_keeps), LEAT_STORE_ROUND_BLOCKS_MAX);
+    assert_int_equal(count_of(&store->todo), 3);
+    fake_settle(&bench->world);
+    assert_int_equal(op_count, COUNT);
+    for (unsigned i = 0; i < COUNT; i++) {
+        assert_int_equal(mine[i]->rc, LEAT_OK);
+        assert_int_equal(row_of(bench, mine[i], false)->state, LEAT_SEGMENT_CLOSED);
+        assert_false(mine[i]->flushed);
+    }
+    /* Their flush: all are synced together, and their rows go in two rounds. */
+    bench->world.now_us += DELAY_US;
+    leat_store_actor.on_turn_end(store);
+    unsigned flushed = 0;
+    while (fake_step(&bench->world)) {
+        unsigned now = 0;
+        for (unsigned i = 0; i < COUNT; i++) {
+            if (!mine[i]->flushed) continue;
+            now++;
+            assert_int_equal(row_of(bench, mine[i], true)->flags,
+                             LEAT_ROW_FLUSHED | LEAT_ROW_IN_POOL);
+        }
+        assert_true(now >= flushed);
+        flushed = now;
+    }
+    assert_int_equal(flushed, COUNT);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(leat_row_valid(row_of(bench, mine[i], true), mine[i]->seg->row));
+    bench_free(bench);
+}
+
+/* Goal: a block that was written by a round may be written by the next, whichever it is. */
+static void turns_block_is_written_again(void **state)
+{
+    (void)state;
+    struct bench *bench = trace_begin(bench_ready(4));
+    struct leat_store *store = bench->store;
+    uint32_t row;
+    for (unsigned block = 0; block < 70; block += 23) {
+        while (store->cat.held_count < block * LEAT_ROWS_PER_BLOCK)
+            assert_int_equal(leat_catalogue_take(&store->cat, &row), LEAT_OK);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        assert_int_equal(mine->seg->row / LEAT_ROWS_PER_BLOCK, block);
+        for (uint32_t version = 7; version < 10; version++) {
+            ask(bench, mine, LEAT_KEEP_STAMP);
+            mine->keep.version = version;
+            fake_settle(&bench->world);
+            assert_int_equal(mine->rc, LEAT_OK);
+            assert_int_equal(row_of(bench, mine, true)->version, version);
+        }
+    }
+    bench_free(bench);
+}
+
+/* ---- flushes ---- */
+
+/* Goal: where a piece of a flush fails nothing more of that segment is written, and its flush is over when what is
+ * under way has ended. */
+static void turns_flush_that_fails_amid_its_pieces(void **state)
+{
+    (void)state;
+    for (unsigned piece = 1; piece <= 4; piece++) {
+        struct bench *bench = trace_begin(bench_ready(10 + piece));
+        struct leat_store *store = bench->store;
+        struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 4 * MIB);
+        fake_settle(&bench->world);
+        mine->extent_count = 1;
+        mine->extents[0] = (struct leat_extent){4 * MIB - 100, 99};
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        bench->world.fail_at = bench->world.op_count + piece;
+        op_count = 0;
+        fake_pass(&bench->world, DELAY_US);
+        assert_int_equal(store->flush_in_flight, 0);
+        assert_null(store->flushing);
+        assert_int_equal(store->flush_pending, 0);
+        assert_true(op_count <= piece + 1);
+        const struct leat_held *held = leat_held_of(mine->seg);
+        assert_int_equal(held->where, LEAT_HELD_STUCK);
+        assert_int_equal(held->flush_ios, 0);
+        assert_true(store->flush_failed);
+        assert_int_equal(store->complaint_count, 1);
+        assert_false(mine->flushed);
+        for (unsigned i = 0; i < op_count; i++)
+            assert_int_equal(ops[i].io.kind, LEAT_DISK_WRITE);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        bench_free(bench);
+    }
+}
+
+/* Goal: a segment whose bytes could not be written before is not flushed when it closes: it stays in memory at once. */
+static void turns_close_of_what_failed_is_no_flush(void **state)
+{
+    (void)state;
+    struct bench *bench = trace_begin(bench_ready(15));
+    struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+    bench->world.fail_at = bench->world.op_count + 1;
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_E_DISK);
+    assert_true(leat_held_of(mine->seg)->failed);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(leat_held_of(mine->seg)->where, LEAT_HELD_STUCK);
+    assert_true(bench->store->flush_failed);
+    bench_free(bench);
+}
+
+/* Goal: what was flushed is synced when there is enough of it, when somebody waits for memory, or when no more is
+ * coming; and nothing is where nothing was flushed. */
+static void turns_flush_is_synced_in_time(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(16);
+    struct leat_store *store = bench->store;
+    static const struct {
+        unsigned written, in_flight, waits;
+        bool flushing;
+        uint64_t unsynced;
+        bool due;
+    } rows[] = {
+        {0, 0, 0, false, 0, false},
+        {1, 0, 0, false, 1, true},
+        {1, 1, 0, false, 1, false},
+        {1, 0, 0, true, 1, false},
+        {1, 1, 1, true, 1, true},
+        {1, 1, 0, true, LEAT_STORE_FLUSH_SYNC_BYTES - 1, false},
+        {1, 1, 0, true, LEAT_STORE_FLUSH_SYNC_BYTES, true},
+    };
+    struct leat_held held;
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        store->flush_written = rows[i].written;
+        store->flush_in_flight = rows[i].in_flight;
+        store->memory_wait_count = rows[i].waits;
+        store->flushing = rows[i].flushing ? &held : NULL;
+        store->flush_unsynced_bytes = rows[i].unsynced;
+        assert_int_equal(leat_flush_sync_due(store), rows[i].due);
+    }
+    store->flush_written = store->flush_in_flight = store->memory_wait_count = 0;
+    store->flushing = NULL;
+    bench_free(bench);
+}
+
+/* ---- scrub ---- */
+
+/* Goal: one read at a time, whatever the time. */
+static void turns_scrub_reads_one_at_a_time(void **state)
+{
+    (void)state;
+    struct bench *bench = trace_begin(bench_ready(20));
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    bench->store->options.scrub_bytes_per_second = 1000000;
+    op_count = 0;
+    for (unsigned i = 0; i < 3; i++)
+        leat_scrub_step(bench->store, bench->world.now_us + i * UINT64_C(1000000000));
+    assert_int_equal(op_count, 1);
+    fake_settle(&bench->world);
+    bench_free(bench);
+}
+
+/* Goal: a segment that no log has taken yet has nobody who would write it anew by what memory has: the scrub names its
+ * damage, with all that says which one it is. */
+static void turns_scrub_names_what_nobody_has(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(21);
+    struct mine *mine = &bench->mine[bench->count++];
+    *mine = (struct mine){
+        .log = {21, 22, 23}, .id = {24}, .epoch = {5}, .durability = LEAT_DURABILITY_DISK};
+    mine->keep.capacity = 16384;
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESERVE), LEAT_OK);
+    write_header(mine);
+    write_start(mine);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    uint64_t at = mine->seg->file_offset;
+    uint32_t number = mine->seg->row;
+    reopen(bench, false);
+    leat_store_found_done(bench->store);
+    struct leat_held *held = *leat_catalogue_held(&bench->store->cat, number);
+    assert_true(leat_mend_remembers(bench->store, held));
+    fake_file(&bench->world, "store/0")->now[at + 60] ^= 1;
+    bench->store->options.scrub_bytes_per_second = 1000000;
+    leat_store_actor.on_turn_end(bench->store);
+    fake_settle(&bench->world);
+    assert_int_equal(bench->store->complaint_count, 1);
+    char says[100];
+    snprintf(says, sizeof says, "closed segment 24 of log 21/22/23 in store/0 at %llu is damaged",
+             (unsigned long long)at);
+    assert_non_null(strstr(bench->store->complaints[0], says));
+    assert_true(held->damaged);
+    assert_true(held->seg.rotten);
+    bench_free(bench);
+}
+
+/* ---- descriptors ---- */
+
+/* Goal: a descriptor that comes back is one of those that are free, beside all others; while its mail is under way it is
+ * not. */
+static void turns_descriptors_come_back(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(30);
+    struct leat_store *store = bench->store;
+    for (unsigned busy = 0; busy < 2; busy++) {
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        struct leat_held *held = leat_held_of(mine->seg);
+        assert_int_equal(count_of(&store->held_free), LEAT_STORE_HELD_PER_SLAB - 1);
+        atomic_store(&held->event_busy, busy);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(count_of(&store->held_free), LEAT_STORE_HELD_PER_SLAB - busy);
+        assert_int_equal(count_of(&store->zombies), busy);
+        assert_false(leat_held_events_step(store));
+        assert_int_equal(count_of(&store->zombies), busy);
+        atomic_store(&held->event_busy, false);
+        assert_false(leat_held_events_step(store));
+        assert_int_equal(count_of(&store->held_free), LEAT_STORE_HELD_PER_SLAB);
+        assert_int_equal(count_of(&store->zombies), 0);
+    }
+    bench_free(bench);
+}
+
+/* ---- CPU time ---- */
+
+static uint64_t cpu;
+static uint64_t cpu_ns(void *owner)
+{
+    (void)owner;
+    return cpu += 10;
+}
+
+/* Goal: the CPU time that zeroing replicas' memory takes is counted, and that of taking bytes out of it. */
+static void turns_cpu_time_is_counted(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(40);
+    struct side side;
+    struct leat_store_usage usage;
+    side_init(&side, bench, 5);
+    side_add(&side);
+    bench->store->options.cpu_ns = cpu_ns;
+    struct mine *plain = opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(do_now(bench, plain, LEAT_KEEP_DROP), LEAT_OK);
+    leat_store_usage(bench->store, &usage);
+    assert_int_equal(usage.cpu_zeroing_ns, 0);
+    assert_int_equal(usage.cpu_flush_ns, 0);
+    struct mine *mine = replica_opened(&side, LEAT_DURABILITY_DISK, false);
+    struct mine *moves = replica_opened(&side, LEAT_DURABILITY_DISK, false);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+    leat_store_usage(bench->store, &usage);
+    assert_int_equal(usage.cpu_zeroing_ns, 10);
+    assert_int_equal(usage.cpu_flush_ns, 0);
+    assert_int_equal(do_now(bench, moves, LEAT_KEEP_MOVE), LEAT_OK);
+    leat_store_usage(bench->store, &usage);
+    assert_int_equal(usage.cpu_zeroing_ns, 10);
+    assert_int_equal(usage.cpu_flush_ns, 10);
+    side_fini(&side);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(turns_rows_wait_for_two_rounds),
+        cmocka_unit_test(turns_row_waits_for_its_own_bytes),
+        cmocka_unit_test(turns_rows_of_more_blocks_than_a_round_holds),
+        cmocka_unit_test(turns_block_is_written_again),
+        cmocka_unit_test(turns_flush_that_fails_amid_its_pieces),
+        cmocka_unit_test(turns_close_of_what_failed_is_no_flush),
+        cmocka_unit_test(turns_flush_is_synced_in_time),
+        cmocka_unit_test(turns_scrub_reads_one_at_a_time),
+        cmocka_unit_test(turns_scrub_names_what_nobody_has),
+        cmocka_unit_test(turns_descriptors_come_back),
+        cmocka_unit_test(turns_cpu_time_is_counted),
+    };
+    return cmocka_run_group_tests_name("store turns", tests, NULL, NULL);
+}
