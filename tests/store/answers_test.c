@@ -153,6 +153,93 @@ static void answers_stamp_of_what_was_cut(void **state)
     bench_free(bench);
 }
 
+/* Goal: one that was cut in memory is in no file, so that its stamp leaves its row as it was. */
+static void answers_stamp_of_what_was_cut_in_memory(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(23);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+    assert_true(write_some(mine, 3));
+    start_again(bench, mine, true);
+    assert_non_null(mine->seg->buffer);
+    assert_int_equal(leat_store_cut(bench->store, mine->seg, mine->extents[0], 5000, 3), LEAT_OK);
+    ask(bench, mine, LEAT_KEEP_STAMP);
+    mine->keep.version = 4;
+    fake_settle(&bench->world);
+    const struct leat_row *row = row_of(bench, mine, false);
+    assert_int_equal(row->state, LEAT_SEGMENT_RESERVED);
+    assert_int_equal(row->flags, LEAT_ROW_IN_POOL);
+    assert_int_equal(row->version, 4);
+    bench_free(bench);
+}
+
+/* ---- what fails on the way ---- */
+
+/* Goal: a reservation whose row could not be written names no segment; its memory serves nobody else, since the row may
+ * have got through. */
+static void answers_reservation_whose_row_fails(void **state)
+{
+    (void)state;
+    for (unsigned sync = 0; sync < 2; sync++) {
+        struct bench *bench = bench_ready(24 + sync);
+        struct mine *first = opened(bench, LEAT_DURABILITY_DISK);
+        struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 0, 16384);
+        (void)fake_event_step(&bench->world);
+        bench->world.fail_at = bench->world.op_count + 1 + sync;
+        fake_settle(&bench->world);
+        assert_int_equal(mine->rc, LEAT_E_DISK);
+        assert_null(mine->keep.seg);
+        const struct leat_held *held =
+            *leat_catalogue_held(&bench->store->cat, first->seg->row + 1);
+        assert_null(held->seg.buffer);
+        assert_int_equal(held->where, LEAT_HELD_NOWHERE);
+        assert_int_equal(bench->store->pool.given, 2);
+        assert_int_equal(bench->store->pool.buddy.free_units + 2,
+                         LEAT_ARENA_STEP_BYTES / LEAT_SLOT_UNIT_BYTES);
+        bench_free(bench);
+    }
+}
+
+/* Goal: what has not begun is not parked, whatever it is said to have. */
+static void answers_park_of_what_has_not_begun(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(26);
+    struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 0, 16384);
+    fake_settle(&bench->world);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_E_DAMAGED); /* all of no bytes */
+    assert_non_null(mine->seg->buffer);
+    assert_int_equal(mine->seg->state, LEAT_SEGMENT_RESERVED);
+    bench_free(bench);
+}
+
+/* Goal: a segment that was cut to a decided end is mended by bytes that end at that offset or before, since its last
+ * ones may have gone with another copy; never by bytes that go on. */
+static void answers_mend_of_what_was_cut(void **state)
+{
+    (void)state;
+    for (unsigned more = 0; more < 3; more++) {
+        struct bench *bench = bench_ready(27 + more);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        assert_true(write_some(mine, 3));
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        start_again(bench, mine, true);
+        uint64_t end = mine->next_offset;
+        assert_int_equal(leat_store_cut(bench->store, mine->seg, last_extent(mine), end + more, 3),
+                         LEAT_OK);
+        assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
+        leat_store_found_done(bench->store);
+        if (more == 2) mine->seg->next_offset = end - 1;
+        static _Alignas(4096) uint8_t bytes[16384];
+        memcpy(bytes, fake_file(&bench->world, "store/0")->now + mine->seg->file_offset, 16384);
+        ask(bench, mine, LEAT_KEEP_MEND);
+        mine->keep.bytes = bytes;
+        fake_settle(&bench->world);
+        assert_int_equal(mine->rc, more == 2 ? LEAT_E_INVALID : LEAT_OK);
+        bench_free(bench);
+    }
+}
+
 /* ---- roles ---- */
 
 /* Goal: a role that a start gives a segment is in its row by the end of that start, also where nothing else of that
@@ -204,6 +291,10 @@ int main(void)
         cmocka_unit_test(answers_reservation_as_it_was_asked),
         cmocka_unit_test(answers_stamp_of_what_is_open_in_its_file),
         cmocka_unit_test(answers_stamp_of_what_was_cut),
+        cmocka_unit_test(answers_stamp_of_what_was_cut_in_memory),
+        cmocka_unit_test(answers_reservation_whose_row_fails),
+        cmocka_unit_test(answers_park_of_what_has_not_begun),
+        cmocka_unit_test(answers_mend_of_what_was_cut),
         cmocka_unit_test(answers_role_is_in_its_row),
         cmocka_unit_test(answers_commit_of_what_has_no_header),
     };

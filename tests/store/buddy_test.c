@@ -218,11 +218,29 @@ static void buddy_order_is_the_smallest_that_fits(void **state)
     leat_buddy_fini(&buddy);
 }
 
+/* Goal: what lies past the end, or across it, is no block, whatever is free. */
+static void buddy_ends_with_its_units(void **state)
+{
+    (void)state;
+    struct leat_buddy buddy;
+    assert_int_equal(leat_buddy_init(&buddy, LARGEST), LEAT_OK);
+    for (uint32_t unit = 0; unit < LARGEST; unit += 4)
+        leat_buddy_add(&buddy, unit, 2); /* blocks of two, whose bits come behind those of one */
+    uint32_t free_units = buddy.free_units;
+    for (unsigned order = 0; order <= TOP; order++)
+        for (uint32_t unit = LARGEST; unit <= 2 * LARGEST; unit += 1u << order)
+            assert_false(leat_buddy_claim(&buddy, unit, order));
+    assert_false(leat_buddy_claim(&buddy, UINT32_MAX, 0));
+    assert_int_equal(buddy.free_units, free_units);
+    leat_buddy_fini(&buddy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buddy_is_as_a_plain_row_of_units),
         cmocka_unit_test(buddy_order_is_the_smallest_that_fits),
+        cmocka_unit_test(buddy_ends_with_its_units),
     };
     return cmocka_run_group_tests_name("store buddy", tests, NULL, NULL);
 }

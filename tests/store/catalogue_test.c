@@ -81,6 +81,13 @@ static void catalogue_rows_have_their_bounds(void **state)
     large.slot_unit = 0;
     leat_row_seal(&large, 0);
     assert_false(leat_row_valid(&large, 0));
+    for (unsigned i = 0; i < 2; i++) { /* also where nothing else of it is too large */
+        struct leat_row small = good_row();
+        small.capacity = i * LEAT_SEGMENT_BYTES_MIN / 2;
+        small.extent_bytes = small.slot_unit = 0;
+        leat_row_seal(&small, 0);
+        assert_false(leat_row_valid(&small, 0));
+    }
     struct leat_row none = {0};
     assert_true(leat_row_valid(&none, 5)); /* never used */
     for (unsigned byte = 0; byte < sizeof none; byte++) {
@@ -512,6 +519,25 @@ static void catalogue_that_is_made_is_open_once(void **state)
     bench_free(bench);
 }
 
+/* Goal: of a catalogue whose making a crash has ended nothing is left in the one that is made then. */
+static void catalogue_that_is_made_begins_with_nothing(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(91);
+    struct leat_disk *disk = &bench->world.disk;
+    struct leat_file *file;
+    assert_int_equal(disk->open(disk->ctx, "catalogue.new", LEAT_OPEN_CREATE, &file, NULL),
+                     LEAT_OK);
+    assert_int_equal(disk->allocate(disk->ctx, file, 3 * LEAT_BLOCK_BYTES), LEAT_OK);
+    memset(file->now, 0x55, 3 * LEAT_BLOCK_BYTES);
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    assert_null(fake_file(&bench->world, "catalogue.new"));
+    assert_int_equal(fake_file(&bench->world, "catalogue")->bytes, LEAT_BLOCK_BYTES);
+    assert_int_equal(bench->store->cat.chunk_count, 0);
+    assert_int_equal(bench->store->complaint_count, 0);
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,6 +550,7 @@ int main(void)
         cmocka_unit_test(catalogue_round_writes_each_block_once),
         cmocka_unit_test(catalogue_writes_what_was_changed),
         cmocka_unit_test(catalogue_that_is_made_is_open_once),
+        cmocka_unit_test(catalogue_that_is_made_begins_with_nothing),
     };
     return cmocka_run_group_tests_name("store catalogue", tests, NULL, NULL);
 }

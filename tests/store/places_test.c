@@ -3,6 +3,8 @@
  * ahead next. */
 #include "tests/store/slots_disk.h"
 
+#include "base/diary.h"
+
 enum { STEP_UNITS = 64 }; /* of a store of up to 1 MiB */
 
 /* So many files of one step, of which nothing is free. */
@@ -322,6 +324,97 @@ static void places_that_were_fresh_are_not_lost(void **state)
     end();
 }
 
+/* ---- all files, and those that are not there ---- */
+
+/* Goal: where each file that there may be is full or has failed the disk is full, also for what is written ahead. */
+static void places_are_none_where_no_file_is_left(void **state)
+{
+    (void)state;
+    struct leat_slot slot;
+    files_full(2);
+    slots.files[0]->failed = true;
+    for (uint32_t i = 2; i < LEAT_STORE_FILES_MAX; i++)
+        slots.files[i] = slots.files[0];
+    slots.files[1]->grown_units = slots.files[1]->here_units = FILE_UNITS;
+    assert_int_equal(leat_slots_take(&slots, UNIT, LEAT_DURABILITY_MEMORY, &slot),
+                     LEAT_E_DISK_FULL);
+    slots.ahead = slots.files[1];
+    slots.look_ahead = true;
+    assert_false(leat_slots_step(&slots));
+    assert_null(slots.ahead);
+    did("");
+    slots.files[LEAT_STORE_FILES_MAX - 1] = slots.files[1]; /* the last one gives what it has */
+    slots.files[1] = slots.files[0];
+    slots.count = LEAT_STORE_FILES_MAX;
+    leat_buddy_add(&slots.files[LEAT_STORE_FILES_MAX - 1]->buddy, 7, 1);
+    assert_int_equal(take(UNIT, LEAT_DURABILITY_MEMORY).unit, 7);
+    slots.files[1] = slots.files[LEAT_STORE_FILES_MAX - 1];
+    for (uint32_t i = 2; i < LEAT_STORE_FILES_MAX; i++)
+        slots.files[i] = NULL;
+    slots.files[1]->grown_units = slots.files[1]->here_units = STEP_UNITS;
+    slots.count = 2;
+    end();
+}
+
+/* Goal: a file that is not there, between others, has no places, and is made where one is needed. */
+static void places_of_a_file_that_is_not_there(void **state)
+{
+    (void)state;
+    begin();
+    disk.files[1] = (struct leat_file){.there = true, .bytes = MIB};
+    disk.names[0] = "1";
+    assert_int_equal(leat_slots_open(&slots, NULL), LEAT_OK);
+    assert_int_equal(slots.count, 2);
+    assert_null(slots.files[0]);
+    did("open 1;");
+    free_in(1, 3, 1);
+    assert_int_equal(take(UNIT, LEAT_DURABILITY_DISK).file->number, 1);
+    slots.ahead = slots.files[1];
+    assert_true(leat_slots_step(&slots));
+    did("create 0;dir;0 to 1024K;zero 1024K at 0K;");
+    zeroed(LEAT_OK);
+    end();
+}
+
+/* Goal: a disk that has no room for one segment is asked once for just that. */
+static void places_that_are_refused_are_asked_for_once(void **state)
+{
+    (void)state;
+    struct leat_slot slot;
+    begin();
+    disk.space = MIB;
+    assert_int_equal(leat_slots_take(&slots, 8 * MIB, LEAT_DURABILITY_MEMORY, &slot),
+                     LEAT_E_DISK_FULL);
+    did("create 0;dir;0 to 8192K;");
+    end();
+}
+
+static void on_warning(void *ctx, enum leat_diary_level level, const char *line)
+{
+    *(unsigned *)ctx += level == LEAT_DIARY_WARN && strstr(line, "store/0 has lost its end");
+}
+
+/* Goal: that a file has lost its end is said once, however many rows claim a place there. */
+static void places_past_a_lost_end_are_told_once(void **state)
+{
+    (void)state;
+    unsigned told = 0;
+    files_full(1);
+    disk.space = MIB;
+    leat_diary_set(on_warning, &told, LEAT_DIARY_INFO);
+    for (uint32_t i = 1; i < 4; i++) {
+        assert_int_equal(leat_slots_cover(&slots, 0, STEP_UNITS + i), LEAT_E_DISK_FULL);
+        assert_int_equal(told, 1);
+    }
+    disk.space = 0;
+    disk.allocate_rc = LEAT_E_DISK;
+    slots.files[0]->here_units = slots.files[0]->grown_units;
+    assert_int_equal(leat_slots_cover(&slots, 0, STEP_UNITS + 9), LEAT_E_DISK);
+    assert_int_equal(told, 1); /* that is no lack of space */
+    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    end();
+}
+
 /* ---- what is given back ---- */
 
 /* Goal: what is given back says that there is space when as much as was refused is free in one piece, and not before. */
@@ -358,6 +451,10 @@ int main(void)
         cmocka_unit_test(places_of_one_step_are_spared),
         cmocka_unit_test(places_of_disk_segments_in_their_order),
         cmocka_unit_test(places_that_were_fresh_are_not_lost),
+        cmocka_unit_test(places_are_none_where_no_file_is_left),
+        cmocka_unit_test(places_of_a_file_that_is_not_there),
+        cmocka_unit_test(places_that_are_refused_are_asked_for_once),
+        cmocka_unit_test(places_past_a_lost_end_are_told_once),
         cmocka_unit_test(places_given_back_say_so_in_one_piece),
     };
     return cmocka_run_group_tests_name("store places", tests, NULL, NULL);

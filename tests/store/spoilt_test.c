@@ -255,6 +255,91 @@ static void spoilt_rows_are_no_others(void **state)
     }
 }
 
+/* Three segments of one unit each in store/0: a start after which the file is gone. Their rows are changed first. */
+static void start_without_file(struct bench *bench, void (*change)(struct leat_row *rows))
+{
+    fake_kill(&bench->world);
+    struct leat_row *rows = (void *)(fake_file(&bench->world, "catalogue")->now + LEAT_BLOCK_BYTES);
+    change(rows);
+    struct leat_file *file = fake_file(&bench->world, "store/0");
+    memset(file->now, 0, file->bytes);
+    file->bytes = 0;
+    bench->world.arena.inherited_bytes = 0;
+    open_again(bench);
+}
+static void place_in_turn(struct leat_row *rows)
+{
+    static const uint32_t units[] = {2, 0, 1}; /* parked, parked, reserved */
+    for (uint32_t i = 0; i < 3; i++) {
+        rows[i].slot_unit = units[i];
+        leat_row_seal(&rows[i], i);
+    }
+}
+static void damage_first(struct leat_row *rows)
+{
+    static const uint32_t units[] = {9, 0, 1};
+    for (uint32_t i = 0; i < 3; i++) {
+        rows[i].slot_unit = units[i];
+        leat_row_seal(&rows[i], i);
+    }
+    rows[0].crc ^= 1;
+}
+
+/* Goal: a reservation is behind what any whole row says was there, in whichever order rows come; a damaged one says
+ * nothing. */
+static void spoilt_rows_say_what_was_there(void **state)
+{
+    (void)state;
+    for (unsigned damaged = 0; damaged < 2; damaged++) {
+        struct bench *bench = bench_ready(64 + damaged);
+        struct mine *mine[3];
+        for (unsigned i = 0; i < 3; i++) {
+            mine[i] = opened(bench, DISK);
+            assert_int_equal(mine[i]->seg->row, i);
+        }
+        for (unsigned i = 0; i < 2; i++)
+            assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_PARK), LEAT_OK);
+        start_without_file(bench, damaged ? damage_first : place_in_turn);
+        const struct leat_found *found = found_of(bench, mine[2]);
+        if (damaged) {
+            assert_null(found);
+            assert_null(found_of(bench, mine[0]));
+            /* And its place may be anywhere: nothing that is free in files is given out. */
+            for (uint32_t i = 0; i < bench->store->slots.count; i++)
+                assert_int_equal(bench->store->slots.files[i]->buddy.free_units,
+                                 i == 0 ? 1 : 0); /* what was just freed */
+        } else {
+            assert_int_equal(found->kind, LEAT_FOUND_LOST);
+            assert_true(leat_held_of(found->seg)->damaged);
+        }
+        bench_free(bench);
+    }
+}
+
+/* Goal: of files beside a damaged row nothing that is free is given out, down to the smallest place. */
+static void spoilt_row_keeps_free_places_from_all(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(66);
+    struct mine *mine = opened(bench, DISK);
+    (void)opened(bench, DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    fake_kill(&bench->world);
+    struct leat_row *rows = (void *)(fake_file(&bench->world, "catalogue")->now + LEAT_BLOCK_BYTES);
+    rows[1].crc ^= 1;
+    bench->world.arena.inherited_bytes = 0;
+    open_again(bench);
+    assert_true(leat_store_rows_damaged(bench->store));
+    const struct leat_buddy *buddy = &bench->store->slots.files[0]->buddy;
+    assert_int_equal(buddy->free_units, 0);
+    for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++)
+        assert_int_equal(buddy->free_count[order], 0);
+    leat_store_found_done(bench->store);
+    struct mine *next = opened(bench, DISK);
+    assert_true(next->seg->file_offset >= 1024 * 1024 || next->seg->file_number != 0);
+    bench_free(bench);
+}
+
 /* ---- parked ---- */
 
 /* Goal: a parked segment of which the file has other bytes, whole and of the same length, is not resumed by them. */
@@ -373,6 +458,8 @@ int main(void)
         cmocka_unit_test(spoilt_file_stays_where_memory_has_no_more),
         cmocka_unit_test(spoilt_end_is_counted_to_the_segments_end),
         cmocka_unit_test(spoilt_rows_are_no_others),
+        cmocka_unit_test(spoilt_rows_say_what_was_there),
+        cmocka_unit_test(spoilt_row_keeps_free_places_from_all),
         cmocka_unit_test(spoilt_parked_segment_is_not_resumed),
         cmocka_unit_test(spoilt_memory_is_no_damage_of_a_file),
         cmocka_unit_test(spoilt_start_has_no_memory),
