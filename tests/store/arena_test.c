@@ -224,6 +224,30 @@ static void start_tells_a_torn_first_write_from_a_damaged_header(void **state)
     side_fini(&side);
 }
 
+/* Goal: what a file has was written by this node, in order, and synced before it was answered: of level `disk` a header
+ * whose ids are there and whose checksum is wrong is damage. */
+static void start_calls_no_damaged_header_in_a_file_torn(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(13);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    struct mine *mine = replica_new(&side, LEAT_DURABILITY_DISK, false);
+    write_header(mine);
+    mine->extent_count = 1;
+    mine->extents[0] = (struct leat_extent){mine->writer.used, 0};
+    mine->seg->buffer[128] ^= 1;
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    reopen_with(bench, &side);
+    size_t count;
+    const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(found[0].kind, LEAT_FOUND_LOST);
+    assert_non_null(strstr(found[0].why, "its header does not match"));
+    side_fini(&side);
+}
+
 /* Goal: an open replica of which acked bytes are damaged in memory is no shorter one: what lies in front of the damage
  * is never its log's end. */
 static void start_calls_no_damaged_replica_a_shorter_one(void **state)
@@ -448,6 +472,7 @@ int main(void)
         cmocka_unit_test(start_parks_open_replicas_from_a_private_copy),
         cmocka_unit_test(start_frees_incomplete_replicas_and_reservations),
         cmocka_unit_test(start_tells_a_torn_first_write_from_a_damaged_header),
+        cmocka_unit_test(start_calls_no_damaged_header_in_a_file_torn),
         cmocka_unit_test(start_calls_no_damaged_replica_a_shorter_one),
         cmocka_unit_test(start_without_the_arena_calls_open_replicas_lost),
         cmocka_unit_test(arena_retired_is_over_when_its_last_buffer_has_gone),

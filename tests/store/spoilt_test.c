@@ -162,6 +162,34 @@ static void spoilt_header_is_of_no_segment(void **state)
     bench_free(it.bench);
 }
 
+/* Goal: a reservation that was found missing had begun, as far as anybody knows: one whose start entry is not there is
+ * lost, and not free. */
+static void spoilt_start_entry_is_a_loss(void **state)
+{
+    (void)state;
+    for (unsigned noted = 0; noted < 2; noted++) {
+        struct subject it = make(46 + noted, DISK, RESERVED, NULL);
+        fake_kill(&it.bench->world);
+        row_in_file(&it)->more = noted ? LEAT_ROW_DAMAGED : 0;
+        leat_row_seal(row_in_file(&it), it.row);
+        struct leat_entry entry;
+        memcpy(&entry, in_memory(&it), sizeof entry);
+        memcpy(in_file(&it), in_memory(&it), leat_entry_bytes(entry.payload_bytes));
+        for (unsigned fails = 0; fails < 1 + noted; fails++) {
+            bench_drop_store(it.bench);
+            it.bench->world.arena.inherited_bytes = 0;
+            leat_mem_fail_at(fails ? leat_mem_calls() : UINT64_MAX);
+            leat_err rc = bench_open(it.bench, NULL);
+            assert_int_equal(rc, fails ? LEAT_E_NO_MEMORY : LEAT_OK);
+            if (fails == 0)
+                (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING,
+                               noted ? "its start entry is not valid" : NULL);
+        }
+        leat_mem_fail_at(0);
+        bench_free(it.bench);
+    }
+}
+
 /* ---- memory beside the file ---- */
 
 /* Goal: the memory of a killed process is taken for what the file lacks where it is longer, and no shorter than the row
@@ -389,7 +417,7 @@ static void spoilt_memory_is_no_damage_of_a_file(void **state)
 
 /* ---- no memory ---- */
 
-enum { AS_IT_IS, HEADER, ENTRY, NO_FILE, SHUT, NOTED, NOT_READ, SPOILS };
+enum { AS_IT_IS, HEADER, ENTRY, NO_FILE, SHUT, NOTED, NOT_READ, NOT_READ_AGAIN, IN_FILE, SPOILS };
 static void spoil(struct subject *it, unsigned how, bool closed)
 {
     if (how == HEADER) in_file(it)[20] ^= 1, in_memory(it)[20] ^= 1;
@@ -408,10 +436,11 @@ static void spoil(struct subject *it, unsigned how, bool closed)
         leat_row_seal(row_in_file(it), it->row);
         in_file(it)[260] ^= 1;
     }
-    if (how == NOT_READ) {
+    if (how == IN_FILE) memcpy(in_file(it), in_memory(it), CAPACITY);
+    if (how == NOT_READ || how == NOT_READ_AGAIN) {
         disk_run = it->bench->world.disk.run;
         it->bench->world.disk.run = run_and_fail;
-        reads_good = 0;
+        reads_good = how == NOT_READ_AGAIN;
     }
 }
 
@@ -455,6 +484,7 @@ int main(void)
         cmocka_unit_test(spoilt_segment_is_looked_at_again),
         cmocka_unit_test(spoilt_bytes_that_a_trailer_names_are_damage),
         cmocka_unit_test(spoilt_header_is_of_no_segment),
+        cmocka_unit_test(spoilt_start_entry_is_a_loss),
         cmocka_unit_test(spoilt_file_stays_where_memory_has_no_more),
         cmocka_unit_test(spoilt_end_is_counted_to_the_segments_end),
         cmocka_unit_test(spoilt_rows_are_no_others),

@@ -3,7 +3,12 @@
  * would rather recycle, and when an arena is over. */
 #include "tests/store/side.h"
 
-enum { PLACE = LEAT_SEGMENT_BYTES_MAX, PLACES = MEMORY / PLACE, HALF = PLACE / 2 };
+enum {
+    PLACE = LEAT_SEGMENT_BYTES_MAX,
+    PLACES = MEMORY / PLACE,
+    HALF = PLACE / 2,
+    STEP_PLACES = LEAT_ARENA_STEP_BYTES / PLACE
+};
 #define STEP ((uint64_t)LEAT_ARENA_STEP_BYTES)
 
 static struct mine *open_one(struct bench *bench, uint32_t capacity)
@@ -186,6 +191,40 @@ static void waits_for_growth_ask_nobody(void **state)
     }
 }
 
+/* Goal: past a lowered limit all that is flushed is asked for, and by that nothing before it. */
+static void waits_what_lies_past_the_limit_is_asked_for(void **state)
+{
+    (void)state;
+    struct mine *half[PLACES][2];
+    struct bench *bench = halves_begin(15, half);
+    struct leat_store *store = bench->store;
+    enum { FIRST_PAST = STEP_PLACES };
+    static const unsigned at[] = {0, 5, FIRST_PAST - 1, FIRST_PAST, 12, PLACES - 1};
+    for (unsigned i = 0; i < 6; i++)
+        for (unsigned j = 0; j < 2; j++)
+            to_cached(bench, half[at[i]][j]);
+    for (unsigned i = 0; i < STEP_PLACES; i++) /* room below: by that nobody is asked */
+        if (i != 0 && i != 5 && i != FIRST_PAST - 1)
+            for (unsigned j = 0; j < 2; j++)
+                assert_int_equal(do_now(bench, half[i][j], LEAT_KEEP_DROP), LEAT_OK);
+    for (unsigned i = FIRST_PAST; i < PLACES; i++)
+        if (i != FIRST_PAST && i != 12 && i != PLACES - 1)
+            for (unsigned j = 0; j < 2; j++)
+                assert_int_equal(do_now(bench, half[i][j], LEAT_KEEP_DROP), LEAT_OK);
+    store->options.less_bytes = less_bytes;
+    less = STEP;
+    store->look_us = 0;
+    store->started = true;
+    leat_memory_step(store, bench->world.now_us);
+    assert_int_equal(store->pool.limit_bytes, STEP);
+    for (unsigned i = 0; i < 6; i++)
+        for (unsigned j = 0; j < 2; j++)
+            assert_int_equal(leat_held_of(half[at[i]][j]->seg)->where,
+                             at[i] < FIRST_PAST ? LEAT_HELD_CACHED : LEAT_HELD_ASKED);
+    store->options.less_bytes = NULL;
+    bench_free(bench);
+}
+
 /* Goal: who waits is looked at soon, also where the next look at the limit comes later. */
 static void waits_are_looked_at_before_the_limit_is(void **state)
 {
@@ -335,6 +374,7 @@ int main(void)
         cmocka_unit_test(waits_smallest_needs_no_place),
         cmocka_unit_test(waits_refused_step_is_not_free),
         cmocka_unit_test(waits_for_growth_ask_nobody),
+        cmocka_unit_test(waits_what_lies_past_the_limit_is_asked_for),
         cmocka_unit_test(waits_are_looked_at_before_the_limit_is),
         cmocka_unit_test(waits_long_make_the_pool_grow),
         cmocka_unit_test(waits_arena_is_over_when_its_growth_has_ended),
