@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is answered, noted in rows and left behind where a request can't be done, or is of a segment without a buffer. */
+/* What is answered, noted in rows and left behind where a request can't be done, or is of a segment that has no
+ * buffer. */
 #include "tests/store/trace.h"
 
 static struct leat_row *row_of(struct bench *bench, const struct mine *mine, bool durable)

@@ -81,19 +81,25 @@ static void catalogue_rows_have_their_bounds(void **state)
     large.slot_unit = 0;
     leat_row_seal(&large, 0);
     assert_false(leat_row_valid(&large, 0));
-    for (unsigned i = 0; i < 2; i++) { /* also where nothing else of it is too large */
-        struct leat_row small = good_row();
-        small.capacity = i * LEAT_SEGMENT_BYTES_MIN / 2;
-        small.extent_bytes = small.slot_unit = 0;
-        leat_row_seal(&small, 0);
-        assert_false(leat_row_valid(&small, 0));
-    }
     struct leat_row none = {0};
     assert_true(leat_row_valid(&none, 5)); /* never used */
     for (unsigned byte = 0; byte < sizeof none; byte++) {
         struct leat_row bad = none;
         ((uint8_t *)&bad)[byte] = 1;
         assert_false(leat_row_valid(&bad, 5));
+    }
+}
+
+/* Goal: a row of less than the smallest segment is damaged, also where nothing else of it is too large. */
+static void catalogue_row_of_too_little_is_damaged(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct leat_row small = good_row();
+        small.capacity = i * LEAT_SEGMENT_BYTES_MIN / 2;
+        small.extent_bytes = small.slot_unit = 0;
+        leat_row_seal(&small, 0);
+        assert_int_equal(leat_row_valid(&small, 0), i == 2);
     }
 }
 
@@ -542,6 +548,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(catalogue_rows_have_their_bounds),
+        cmocka_unit_test(catalogue_row_of_too_little_is_damaged),
         cmocka_unit_test(catalogue_headers_are_told_apart),
         cmocka_unit_test(catalogue_joins_a_cluster_once),
         cmocka_unit_test(catalogue_grows_by_its_chunk),

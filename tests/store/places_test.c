@@ -417,7 +417,8 @@ static void places_past_a_lost_end_are_told_once(void **state)
 
 /* ---- what is given back ---- */
 
-/* Goal: what is given back says that there is space when as much as was refused is free in one piece, and not before. */
+/* Goal: what is given back says that there is space when as much as was refused is free in one piece, and not
+ * before. */
 static void places_given_back_say_so_in_one_piece(void **state)
 {
     (void)state;

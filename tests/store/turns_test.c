@@ -325,8 +325,8 @@ static void turns_scrub_names_what_nobody_has(void **state)
 
 /* ---- descriptors ---- */
 
-/* Goal: a descriptor that comes back is one of those that are free, beside all others; while its mail is under way it is
- * not. */
+/* Goal: a descriptor that comes back is one of those that are free, beside all others; while its mail is under way it
+ * is not. */
 static void turns_descriptors_come_back(void **state)
 {
     (void)state;

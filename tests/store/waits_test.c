@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for memory, at the bounds: which place is kept for whom, who is asked for one, when the pool grows though it
- * would rather recycle, and when an arena is over. */
+/* Who waits for memory, at the bounds: which place is kept for whom, who is asked for one, when the pool grows though
+ * it would rather recycle, and when an arena is over. */
 #include "tests/store/side.h"
 
 enum {
