@@ -241,6 +241,93 @@ static void answers_mend_of_what_was_cut(void **state)
     }
 }
 
+/* Goal: nothing is cut, given up or made durable of it while rows are on their way, nor while bytes are. */
+static void answers_cut_amid_rounds(void **state)
+{
+    (void)state;
+    for (unsigned rows = 0; rows < 2; rows++) {
+        struct bench *bench = bench_ready(31 + rows);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
+        ask(bench, other, rows ? LEAT_KEEP_STAMP : LEAT_KEEP_COMMIT);
+        (void)fake_event_step(&bench->world);
+        assert_int_equal(bench->store->rows_running, rows);
+        assert_int_equal(bench->store->data_running, !rows);
+        assert_true(leat_round_running(bench->store) && leat_round_busy(bench->store));
+        assert_int_equal(leat_store_cut(bench->store, mine->seg, mine->extents[0], 9999, 0),
+                         LEAT_E_AGAIN);
+        assert_int_equal(leat_store_forget(bench->store, mine->seg), LEAT_E_AGAIN);
+        assert_int_equal(leat_store_cut_done(bench->store), LEAT_E_AGAIN);
+        fake_settle(&bench->world);
+        assert_false(leat_round_running(bench->store) || leat_round_busy(bench->store));
+        bench_free(bench);
+    }
+    struct leat_store *none = NULL;
+    leat_store_close(&none); /* of which there is nothing to close */
+}
+
+/* Goal: where a file lacks the end in which a segment lies, a mend gets it back first, or is refused by why not. */
+static void answers_mend_past_a_lost_end(void **state)
+{
+    (void)state;
+    for (unsigned what = 0; what < 4;
+         what++) { /* nothing lacks; its end; no space; the file has failed */
+        struct bench *bench = bench_ready(34 + what);
+        struct mine *mine = NULL;
+        for (unsigned i = 0; i < 6; i++)
+            mine = opened(bench, LEAT_DURABILITY_DISK);
+        write_close(mine);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        struct leat_held *held = leat_held_of(mine->seg);
+        struct leat_store_file *file = held->slot.file;
+        assert_int_equal(held->slot.unit, 5);
+        file->here_units = what ? 5 : 6;
+        if (what == 2) bench->world.space_bytes = 1;
+        if (what == 3) file->failed = true;
+        static const leat_err want[] = {LEAT_OK, LEAT_OK, LEAT_E_DISK_FULL, LEAT_E_DISK};
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_MEND), want[what]);
+        assert_int_equal(file->here_units, what == 0 ? 6 : what == 1 ? file->grown_units : 5);
+        bench_free(bench);
+    }
+}
+
+/* Goal: the numbers of files may have gaps, at a start, at its end and later. */
+static void answers_files_with_gaps(void **state)
+{
+    (void)state;
+    for (unsigned damaged = 0; damaged < 2; damaged++) {
+        struct bench *bench = bench_ready(38 + damaged);
+        struct mine *low = opened(bench, LEAT_DURABILITY_DISK);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY); /* it spares that file */
+        struct mine *other = opened(bench, LEAT_DURABILITY_MEMORY);
+        assert_string_equal(mine->seg->file->name, "store/1");
+        assert_int_equal(do_now(bench, low, LEAT_KEEP_DROP), LEAT_OK);
+        write_close(mine);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        fake_pass(&bench->world, 100000);
+        fake_kill(&bench->world);
+        bench_drop_store(bench);
+        struct leat_disk *disk = &bench->world.disk;
+        assert_int_equal(disk->remove(disk->ctx, "store/0"), LEAT_OK);
+        struct leat_row *row = row_of(bench, other, false);
+        if (damaged) row->crc ^= 1;
+        open_again(bench);
+        struct leat_slots *slots = &bench->store->slots;
+        assert_int_equal(slots->count, 2);
+        assert_null(slots->files[0]);
+        assert_int_equal(slots->files[1]->buddy.free_units == 0, damaged);
+        assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_CLOSED);
+        assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
+        leat_store_found_done(bench->store);
+        struct mine *next = opened(bench, LEAT_DURABILITY_MEMORY);
+        write_close(next);
+        assert_int_equal(do_now(bench, next, LEAT_KEEP_CLOSE), LEAT_OK);
+        fake_pass(&bench->world, 100000);
+        assert_true(next->flushed);
+        bench_free(bench);
+    }
+}
+
 /* ---- roles ---- */
 
 /* Goal: a role that a start gives a segment is in its row by the end of that start, also where nothing else of that
@@ -296,6 +383,9 @@ int main(void)
         cmocka_unit_test(answers_reservation_whose_row_fails),
         cmocka_unit_test(answers_park_of_what_has_not_begun),
         cmocka_unit_test(answers_mend_of_what_was_cut),
+        cmocka_unit_test(answers_cut_amid_rounds),
+        cmocka_unit_test(answers_mend_past_a_lost_end),
+        cmocka_unit_test(answers_files_with_gaps),
         cmocka_unit_test(answers_role_is_in_its_row),
         cmocka_unit_test(answers_commit_of_what_has_no_header),
     };

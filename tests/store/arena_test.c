@@ -224,6 +224,30 @@ static void start_tells_a_torn_first_write_from_a_damaged_header(void **state)
     side_fini(&side);
 }
 
+/* Goal: another segment's bytes in a replica's memory are not put into the replica's place. */
+static void start_puts_no_others_bytes_into_a_replicas_place(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(14);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    struct mine *mine = replica_new(&side, LEAT_DURABILITY_MEMORY, false);
+    struct mine another = *mine;
+    another.log.log++;
+    write_header(&another);
+    write_start(&another);
+    assert_true(write_some(&another, 5));
+    uint64_t at = mine->seg->file_offset;
+    reopen_with(bench, &side);
+    size_t count;
+    (void)leat_store_found_replicas(bench->store, &count);
+    assert_int_equal(count, 0); /* nothing of it came: it had not begun */
+    static const uint8_t zeros[4096];
+    assert_memory_equal(fake_file(&bench->world, "store/0")->now + at, zeros, sizeof zeros);
+    side_fini(&side);
+}
+
 /* Goal: what a file has was written by this node, in order, and synced before it was answered: of level `disk` a header
  * whose ids are there and whose checksum is wrong is damage. */
 static void start_calls_no_damaged_header_in_a_file_torn(void **state)
@@ -472,6 +496,7 @@ int main(void)
         cmocka_unit_test(start_parks_open_replicas_from_a_private_copy),
         cmocka_unit_test(start_frees_incomplete_replicas_and_reservations),
         cmocka_unit_test(start_tells_a_torn_first_write_from_a_damaged_header),
+        cmocka_unit_test(start_puts_no_others_bytes_into_a_replicas_place),
         cmocka_unit_test(start_calls_no_damaged_header_in_a_file_torn),
         cmocka_unit_test(start_calls_no_damaged_replica_a_shorter_one),
         cmocka_unit_test(start_without_the_arena_calls_open_replicas_lost),

@@ -376,6 +376,22 @@ static void places_of_a_file_that_is_not_there(void **state)
     end();
 }
 
+/* Goal: a file that was there already, and can't be kept for want of memory, counts no more. */
+static void places_of_a_file_that_is_let_go(void **state)
+{
+    (void)state;
+    struct leat_slot slot;
+    begin();
+    disk.files[0] = (struct leat_file){.there = true, .bytes = MIB};
+    disk.dir_rc = LEAT_E_NO_MEMORY;
+    assert_int_equal(leat_slots_take(&slots, UNIT, LEAT_DURABILITY_MEMORY, &slot),
+                     LEAT_E_NO_MEMORY);
+    assert_null(slots.files[0]);
+    assert_int_equal(slots.disk_bytes, 0);
+    assert_false(disk.files[0].open);
+    end();
+}
+
 /* Goal: a disk that has no room for one segment is asked once for just that. */
 static void places_that_are_refused_are_asked_for_once(void **state)
 {
@@ -454,6 +470,7 @@ int main(void)
         cmocka_unit_test(places_that_were_fresh_are_not_lost),
         cmocka_unit_test(places_are_none_where_no_file_is_left),
         cmocka_unit_test(places_of_a_file_that_is_not_there),
+        cmocka_unit_test(places_of_a_file_that_is_let_go),
         cmocka_unit_test(places_that_are_refused_are_asked_for_once),
         cmocka_unit_test(places_past_a_lost_end_are_told_once),
         cmocka_unit_test(places_given_back_say_so_in_one_piece),

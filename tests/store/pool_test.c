@@ -368,6 +368,23 @@ static void pool_gives_back_steps_past_its_limit(void **state)
     leat_pool_fini(&pool);
 }
 
+/* Goal: what is given out lies below the limit, whatever that was before. */
+static void pool_gives_out_below_its_limit(void **state)
+{
+    (void)state;
+    struct leat_pool pool = pool_of(3, 0, 4 * STEP);
+    for (unsigned steps = 1; steps <= 3; steps++) {
+        leat_pool_limit_set(&pool, STEP); /* down, and up again */
+        leat_pool_limit_set(&pool, steps * STEP);
+        assert_int_equal(pool.buddy.limit, steps * STEP_UNITS);
+        for (unsigned i = 0; i < STEP / LEAT_SEGMENT_BYTES_MAX; i++)
+            assert_ptr_equal(leat_pool_take(&pool, LEAT_SEGMENT_BYTES_MAX),
+                             memory + (steps - 1) * STEP + i * (uint64_t)LEAT_SEGMENT_BYTES_MAX);
+        assert_null(leat_pool_take(&pool, UNIT));
+    }
+    leat_pool_fini(&pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +394,7 @@ int main(void)
         cmocka_unit_test(pool_prefers_recycling_when_nearly_all_is_there),
         cmocka_unit_test(pool_steps_when_it_should),
         cmocka_unit_test(pool_gives_back_steps_past_its_limit),
+        cmocka_unit_test(pool_gives_out_below_its_limit),
     };
     return cmocka_run_group_tests_name("store pool", tests, NULL, NULL);
 }

@@ -251,6 +251,29 @@ static void spoilt_end_is_counted_to_the_segments_end(void **state)
     bench_free(it.bench);
 }
 
+/* Goal: a closed segment in memory that survived ends in its trailer: what has its checksum there and is none is not
+ * that. */
+static void spoilt_trailer_is_none(void **state)
+{
+    (void)state;
+    for (unsigned what = 0; what < 3; what++) { /* as it is; another type; another checksum */
+        struct subject it = make(56 + what, MEM, CLOSED, NULL);
+        struct leat_entry trailer;
+        uint8_t *at = in_memory(&it) + last_extent(it.mine).bytes - sizeof trailer;
+        memcpy(&trailer, at, sizeof trailer);
+        assert_int_equal(trailer.type, LEAT_ENTRY_TRAILER);
+        if (what == 1) trailer.type = LEAT_ENTRY_CLOSE;
+        if (what == 2) trailer.crc++;
+        memcpy(at, &trailer, sizeof trailer);
+        start_again(&it, true);
+        const struct leat_found *found = found_of(it.bench, it.mine);
+        assert_int_equal(found->kind, what ? LEAT_FOUND_LOST : LEAT_FOUND_CLOSED);
+        assert_int_equal(found->seg->buffer != NULL, !what);
+        assert_int_equal(it.bench->store->pool.given, !what);
+        bench_free(it.bench);
+    }
+}
+
 /* ---- rows ---- */
 
 /* Goal: rows that are free in the file are given out again after a start, the lowest first; rows that the file has not
@@ -487,6 +510,7 @@ int main(void)
         cmocka_unit_test(spoilt_start_entry_is_a_loss),
         cmocka_unit_test(spoilt_file_stays_where_memory_has_no_more),
         cmocka_unit_test(spoilt_end_is_counted_to_the_segments_end),
+        cmocka_unit_test(spoilt_trailer_is_none),
         cmocka_unit_test(spoilt_rows_are_no_others),
         cmocka_unit_test(spoilt_rows_say_what_was_there),
         cmocka_unit_test(spoilt_row_keeps_free_places_from_all),

@@ -218,6 +218,34 @@ static void turns_flush_that_fails_amid_its_pieces(void **state)
     }
 }
 
+/* Goal: a drop that waits for a flush goes on when that fails, at its bytes, their sync or its row. */
+static void turns_drop_goes_on_when_the_flush_fails(void **state)
+{
+    (void)state;
+    for (unsigned what = 1; what <= 4; what++) {
+        struct bench *bench = bench_ready(16 + what);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+        struct mine *second = opened(bench, LEAT_DURABILITY_MEMORY);
+        write_close(mine);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        bench->world.now_us += DELAY_US;
+        leat_store_actor.on_turn_end(bench->store);
+        const struct leat_held *held = leat_held_of(mine->seg);
+        assert_int_equal(held->where, LEAT_HELD_FLUSHING);
+        bench->world.fail_at = bench->world.op_count + what;
+        ask(bench, mine, LEAT_KEEP_DROP);
+        fake_settle(&bench->world);
+        assert_false(mine->busy);
+        assert_int_equal(mine->rc, what <= 2 ? LEAT_OK : LEAT_E_DISK);
+        assert_null(what <= 2 ? NULL : held->drop);
+        assert_int_equal(bench->store->flush_pending, 0);
+        assert_false(mine->flushed);
+        if (what <= 2) assert_int_equal(bench->store->cat.held_count, 1);
+        (void)second;
+        bench_free(bench);
+    }
+}
+
 /* Goal: a segment whose bytes could not be written before is not flushed when it closes: it stays in memory at once. */
 static void turns_close_of_what_failed_is_no_flush(void **state)
 {
@@ -350,6 +378,85 @@ static void turns_descriptors_come_back(void **state)
     bench_free(bench);
 }
 
+/* Goal: who gave a buffer back is not asked for it, though it was wanted while another mail was under way. */
+static void turns_buffer_that_is_given_back_is_wanted_no_more(void **state)
+{
+    (void)state;
+    for (unsigned given = 0; given < 2; given++) {
+        struct bench *bench = bench_ready(32 + given);
+        struct leat_store *store = bench->store;
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        write_close(mine);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        struct leat_held *held = leat_held_of(mine->seg);
+        mine->flushed = false;
+        atomic_store(&held->event_busy, true);
+        leat_held_tell(store, held, LEAT_HELD_EVENT_EVICT);
+        leat_held_tell(store, held, LEAT_HELD_EVENT_FLUSHED);
+        assert_true(leat_held_events_step(store));
+        if (given) assert_int_equal(do_now(bench, mine, LEAT_KEEP_EVICT), LEAT_OK);
+        atomic_store(&held->event_busy, false);
+        assert_false(leat_held_events_step(store));
+        fake_settle(&bench->world);
+        assert_int_equal(mine->evict_wanted, !given);
+        assert_true(mine->flushed);
+        bench_free(bench);
+    }
+}
+
+/* Goal: an owner that wants to be told of nothing is told of nothing. */
+static void turns_owner_that_asks_for_no_events(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(34);
+    bench->store->options.events = (struct leat_store_events){0};
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    struct leat_held *held = leat_held_of(mine->seg);
+    leat_held_tell(bench->store, held,
+                   LEAT_HELD_EVENT_FLUSHED | LEAT_HELD_EVENT_EVICT | LEAT_HELD_EVENT_DAMAGED);
+    fake_settle(&bench->world);
+    assert_false(atomic_load(&held->event_busy));
+    assert_false(mine->flushed || mine->evict_wanted);
+    bench_free(bench);
+}
+
+/* ---- the end ---- */
+
+static void on_all(void *arg, leat_err rc)
+{
+    assert_int_equal(rc, LEAT_OK);
+    ++*(unsigned *)arg;
+}
+
+/* Goal: from the moment at which all is to be flushed nothing is begun that could outlive the store: no scrub, no space
+ * written ahead. */
+static void turns_end_begins_nothing(void **state)
+{
+    (void)state;
+    struct bench *bench = trace_begin(bench_ready(36));
+    struct leat_store *store = bench->store;
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    store->options.scrub_bytes_per_second = 1000000;
+    unsigned done = 0;
+    op_count = 0;
+    leat_store_flush_all(store, on_all, &done);
+    store->slots.fresh_from = 4;
+    store->slots.fresh_end = 8;
+    for (unsigned i = 0; i < 3; i++) {
+        bench->world.now_us += UINT64_C(10000000);
+        leat_store_actor.on_turn_end(store);
+    }
+    assert_int_equal(done, 1);
+    assert_int_equal(op_count, 0);
+    assert_false(store->scrub_reading);
+    store->slots.fresh_from = store->slots.fresh_end = 0;
+    bench_free(bench);
+}
+
 /* ---- CPU time ---- */
 
 static uint64_t cpu;
@@ -395,11 +502,15 @@ int main(void)
         cmocka_unit_test(turns_rows_of_more_blocks_than_a_round_holds),
         cmocka_unit_test(turns_block_is_written_again),
         cmocka_unit_test(turns_flush_that_fails_amid_its_pieces),
+        cmocka_unit_test(turns_drop_goes_on_when_the_flush_fails),
         cmocka_unit_test(turns_close_of_what_failed_is_no_flush),
         cmocka_unit_test(turns_flush_is_synced_in_time),
         cmocka_unit_test(turns_scrub_reads_one_at_a_time),
         cmocka_unit_test(turns_scrub_names_what_nobody_has),
         cmocka_unit_test(turns_descriptors_come_back),
+        cmocka_unit_test(turns_buffer_that_is_given_back_is_wanted_no_more),
+        cmocka_unit_test(turns_owner_that_asks_for_no_events),
+        cmocka_unit_test(turns_end_begins_nothing),
         cmocka_unit_test(turns_cpu_time_is_counted),
     };
     return cmocka_run_group_tests_name("store turns", tests, NULL, NULL);

@@ -136,6 +136,28 @@ static void waits_smallest_needs_no_place(void **state)
     }
 }
 
+/* Goal: without memory to compare places none is kept, and it is tried again at the next look. */
+static void waits_place_is_chosen_later(void **state)
+{
+    (void)state;
+    struct mine *half[PLACES][2];
+    struct bench *bench = halves_begin(5, half);
+    struct leat_store *store = bench->store;
+    to_cached(bench, half[6][0]);
+    (void)reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+    fake_settle(&bench->world);
+    uint64_t now = bench->world.now_us + LEAT_STORE_FAVOUR_US;
+    leat_mem_fail_at(1);
+    leat_memory_step(store, now);
+    leat_mem_fail_at(0);
+    assert_int_equal(store->pool.buddy.kept_end, 0);
+    assert_int_equal(leat_held_of(half[6][0]->seg)->where, LEAT_HELD_CACHED);
+    leat_memory_step(store, now + LEAT_STORE_FAVOUR_US);
+    assert_int_equal(store->pool.buddy.kept_from, 6 * 512);
+    assert_int_equal(leat_held_of(half[6][0]->seg)->where, LEAT_HELD_ASKED);
+    bench_free(bench);
+}
+
 /* ---- who is asked ---- */
 
 /* Goal: what the pool may still grow by is as good as free, unless the system has just refused a step: then what is
@@ -160,6 +182,30 @@ static void waits_refused_step_is_not_free(void **state)
         leat_memory_step(store, bench->world.now_us);
         /* A place is free, and two are to be. */
         assert_int_equal(store->asked_bytes, failed * (uint64_t)PLACE);
+        bench_free(bench);
+    }
+}
+
+/* Goal: an eighth of the pool is kept free, to the unit. */
+static void waits_an_eighth_is_kept_free(void **state)
+{
+    (void)state;
+    for (unsigned more = 0; more < 2; more++) {
+        struct bench *bench = bench_ready(16 + more);
+        struct leat_store *store = bench->store;
+        struct mine *first = open_one(bench, 16384);
+        for (unsigned i = 1; i < PLACES - 2; i++)
+            (void)open_one(bench, PLACE);
+        for (uint32_t bytes = 16384; bytes < PLACE;
+             bytes *= 2) /* beside the first: all of a place */
+            (void)open_one(bench, bytes);
+        assert_int_equal(leat_pool_used(&store->pool), MEMORY - 2 * PLACE);
+        to_cached(bench, first);
+        if (more) (void)open_one(bench, 16384);
+        store->asked_bytes = 0;
+        leat_memory_step(store, bench->world.now_us);
+        assert_int_equal(leat_held_of(first->seg)->where,
+                         more ? LEAT_HELD_ASKED : LEAT_HELD_CACHED);
         bench_free(bench);
     }
 }
@@ -372,7 +418,9 @@ int main(void)
         cmocka_unit_test(waits_place_has_its_own_segments),
         cmocka_unit_test(waits_place_lies_within_the_limit),
         cmocka_unit_test(waits_smallest_needs_no_place),
+        cmocka_unit_test(waits_place_is_chosen_later),
         cmocka_unit_test(waits_refused_step_is_not_free),
+        cmocka_unit_test(waits_an_eighth_is_kept_free),
         cmocka_unit_test(waits_for_growth_ask_nobody),
         cmocka_unit_test(waits_what_lies_past_the_limit_is_asked_for),
         cmocka_unit_test(waits_are_looked_at_before_the_limit_is),
