@@ -328,6 +328,29 @@ static void answers_files_with_gaps(void **state)
     }
 }
 
+/* Goal: what a request had before it was asked is nothing of a mend: its copy is the store's own, and goes with it. */
+static void answers_mend_looks_at_no_old_copy(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(50);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    static _Alignas(4096) uint8_t bytes[16384];
+    for (unsigned what = 0; what < 3; what++) { /* refused; by bytes; by memory */
+        if (what == 1) {
+            write_close(mine);
+            assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+            memcpy(bytes, mine->seg->buffer, sizeof bytes);
+        }
+        ask(bench, mine, LEAT_KEEP_MEND);
+        mine->keep.copy = bytes + 8; /* nobody's to free */
+        mine->keep.bytes = what < 2 ? bytes : NULL;
+        fake_settle(&bench->world);
+        assert_int_equal(mine->rc, what == 0 ? LEAT_E_INVALID : LEAT_OK);
+        assert_null(mine->keep.copy);
+    }
+    bench_free(bench);
+}
+
 /* ---- roles ---- */
 
 /* Goal: a role that a start gives a segment is in its row by the end of that start, also where nothing else of that
@@ -386,6 +409,7 @@ int main(void)
         cmocka_unit_test(answers_cut_amid_rounds),
         cmocka_unit_test(answers_mend_past_a_lost_end),
         cmocka_unit_test(answers_files_with_gaps),
+        cmocka_unit_test(answers_mend_looks_at_no_old_copy),
         cmocka_unit_test(answers_role_is_in_its_row),
         cmocka_unit_test(answers_commit_of_what_has_no_header),
     };

@@ -248,6 +248,43 @@ static void start_puts_no_others_bytes_into_a_replicas_place(void **state)
     side_fini(&side);
 }
 
+/* Goal: a start tells of this node's own segments and of replicas apart, whichever logs they are of. */
+static void start_tells_replicas_from_own_segments(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(15);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    for (unsigned i = 0; i < 3; i++) {
+        struct mine *own =
+            &bench->mine[bench->count++]; /* before, at and behind the replicas' log */
+        *own = (struct mine){.log = {4 + i, 0, 0},
+                             .id = {100 + i},
+                             .epoch = {3},
+                             .durability = LEAT_DURABILITY_DISK};
+        own->keep.capacity = 16384;
+        assert_int_equal(do_now(bench, own, LEAT_KEEP_RESERVE), LEAT_OK);
+        write_header(own);
+        write_start(own);
+        assert_int_equal(do_now(bench, own, LEAT_KEEP_COMMIT), LEAT_OK);
+        (void)replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
+    }
+    reopen_with(bench, &side);
+    size_t count;
+    const struct leat_found *found = leat_store_found(bench->store, &count);
+    assert_int_equal(count, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(found[i].seg->role, LEAT_SEGMENT_OWN);
+        assert_int_equal(found[i].seg->log.stream, 4 + i);
+    }
+    found = leat_store_found_replicas(bench->store, &count);
+    assert_int_equal(count, 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(found[i].seg->role, LEAT_SEGMENT_REPLICA);
+    side_fini(&side);
+}
+
 /* Goal: what a file has was written by this node, in order, and synced before it was answered: of level `disk` a header
  * whose ids are there and whose checksum is wrong is damage. */
 static void start_calls_no_damaged_header_in_a_file_torn(void **state)
@@ -497,6 +534,7 @@ int main(void)
         cmocka_unit_test(start_frees_incomplete_replicas_and_reservations),
         cmocka_unit_test(start_tells_a_torn_first_write_from_a_damaged_header),
         cmocka_unit_test(start_puts_no_others_bytes_into_a_replicas_place),
+        cmocka_unit_test(start_tells_replicas_from_own_segments),
         cmocka_unit_test(start_calls_no_damaged_header_in_a_file_torn),
         cmocka_unit_test(start_calls_no_damaged_replica_a_shorter_one),
         cmocka_unit_test(start_without_the_arena_calls_open_replicas_lost),

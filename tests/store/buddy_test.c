@@ -235,12 +235,37 @@ static void buddy_ends_with_its_units(void **state)
     leat_buddy_fini(&buddy);
 }
 
+/* Goal: of many units the lowest that is free is taken, whichever came free last. */
+static void buddy_takes_the_lowest_of_many(void **state)
+{
+    (void)state;
+    enum { UNITS = 128 * LARGEST, WORDS = UNITS / 64 };
+    struct leat_buddy buddy;
+    assert_int_equal(leat_buddy_init(&buddy, UNITS), LEAT_OK);
+    uint32_t unit;
+    for (uint32_t word = WORDS - 3; word > 0; word -= 7) {
+        for (uint32_t i = 0; i < 3; i++)
+            leat_buddy_give(&buddy, (word + i) * 64, 0);
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_true(leat_buddy_take(&buddy, 0, &unit));
+            assert_int_equal(unit, (word + i) * 64);
+        }
+        leat_buddy_give(&buddy, word * 64 + 1, 0); /* stays free */
+        assert_true(leat_buddy_take(&buddy, 0, &unit));
+        assert_int_equal(unit, word * 64 + 1);
+        if (word < 7) break;
+    }
+    assert_false(leat_buddy_take(&buddy, 0, &unit));
+    leat_buddy_fini(&buddy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buddy_is_as_a_plain_row_of_units),
         cmocka_unit_test(buddy_order_is_the_smallest_that_fits),
         cmocka_unit_test(buddy_ends_with_its_units),
+        cmocka_unit_test(buddy_takes_the_lowest_of_many),
     };
     return cmocka_run_group_tests_name("store buddy", tests, NULL, NULL);
 }

@@ -544,6 +544,19 @@ static void catalogue_that_is_made_begins_with_nothing(void **state)
     bench_free(bench);
 }
 
+/* Goal: a catalogue for which there is no space is not begun. */
+static void catalogue_that_has_no_space_is_not_made(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(92);
+    bench->world.space_bytes = 1;
+    assert_int_equal(bench_open(bench, NULL), LEAT_E_DISK_FULL);
+    assert_null(fake_file(&bench->world, "catalogue"));
+    bench->world.space_bytes = 0;
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -558,6 +571,7 @@ int main(void)
         cmocka_unit_test(catalogue_writes_what_was_changed),
         cmocka_unit_test(catalogue_that_is_made_is_open_once),
         cmocka_unit_test(catalogue_that_is_made_begins_with_nothing),
+        cmocka_unit_test(catalogue_that_has_no_space_is_not_made),
     };
     return cmocka_run_group_tests_name("store catalogue", tests, NULL, NULL);
 }

@@ -392,6 +392,26 @@ static void places_of_a_file_that_is_let_go(void **state)
     end();
 }
 
+/* Goal: where no file can be made for it nothing is written ahead, until somebody needs space. */
+static void places_ahead_without_a_file(void **state)
+{
+    (void)state;
+    for (unsigned memory = 0; memory < 2; memory++) {
+        files_full(2);
+        two_in_turn(0, 1);
+        slots.files[0]->failed = slots.files[1]->failed = true;
+        disk.open_rc = memory ? LEAT_E_NO_MEMORY : LEAT_E_DISK;
+        assert_false(leat_slots_step(&slots));
+        did("create 2;");
+        assert_null(slots.ahead);
+        assert_null(slots.zeroing);
+        slots.look_ahead = true;
+        assert_false(leat_slots_step(&slots));
+        did("");
+        end();
+    }
+}
+
 /* Goal: a disk that has no room for one segment is asked once for just that. */
 static void places_that_are_refused_are_asked_for_once(void **state)
 {
@@ -471,6 +491,7 @@ int main(void)
         cmocka_unit_test(places_are_none_where_no_file_is_left),
         cmocka_unit_test(places_of_a_file_that_is_not_there),
         cmocka_unit_test(places_of_a_file_that_is_let_go),
+        cmocka_unit_test(places_ahead_without_a_file),
         cmocka_unit_test(places_that_are_refused_are_asked_for_once),
         cmocka_unit_test(places_past_a_lost_end_are_told_once),
         cmocka_unit_test(places_given_back_say_so_in_one_piece),

@@ -467,10 +467,38 @@ static void start_whose_disk_fails_finds_no_shorter_replica(void **state)
     TRACE_IS(at_starts_that_fail);
 }
 
+/* Goal: whatever a start finds a replica to be, and whatever the disk does then, it is refused where it has no memory to
+ * note it. */
+static void start_without_memory_is_refused(void **state)
+{
+    (void)state;
+    trace_begin();
+    for (unsigned i = 0; i < 2 * 2 * STAGES; i++)
+        for (uint64_t fails = 0; fails < (i / 4 == OPENED || i / 4 == COMMITTED ? 10 : 1);
+             fails++) {
+            enum leat_durability durability = i % 2;
+            uint64_t calls = UINT64_MAX;
+            leat_err rc = LEAT_OK;
+            for (unsigned last = 0; last < 2 && rc == LEAT_OK; last++) {
+                make(durability, i / 4, false);
+                bench->world.seed = 5; /* the same part of a write gets through */
+                leat_mem_fail_at(calls);
+                rc = starts(i / 2 % 2, fails);
+                calls = leat_mem_calls();
+                leat_mem_fail_at(0);
+                if (last) assert_int_equal(rc, LEAT_E_NO_MEMORY);
+                bench->world.fail_at = 0;
+                side_fini(&side);
+            }
+            trace_begin();
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(start_finds_each_replica),
+        cmocka_unit_test(start_without_memory_is_refused),
         cmocka_unit_test(start_whose_disk_fails_finds_no_shorter_replica),
     };
     return cmocka_run_group_tests_name("store replicas", tests, NULL, NULL);

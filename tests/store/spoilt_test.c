@@ -419,6 +419,23 @@ static void spoilt_parked_segment_is_not_resumed(void **state)
     bench_free(it.bench);
 }
 
+/* Goal: a parked segment that is full to its last block is found as it was parked. */
+static void spoilt_full_segment_is_found_parked(void **state)
+{
+    (void)state;
+    struct subject it = make(71, DISK, RESERVED, NULL);
+    struct mine *mine = it.mine;
+    while (mine->writer.used + LEAT_BLOCK_BYTES / 2 < CAPACITY)
+        put(mine, LEAT_ENTRY_TRIM, &(struct leat_trim){.first_segment = 1},
+            sizeof(struct leat_trim));
+    seal(mine);
+    assert_true(last_extent(mine).bytes > CAPACITY - LEAT_BLOCK_BYTES);
+    assert_int_equal(do_now(it.bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    start_again(&it, false);
+    (void)found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED, ALL, NULL);
+    bench_free(it.bench);
+}
+
 /* ---- mends ---- */
 
 /* Goal: of one that never got to its file memory has nothing, and that says nothing of the file. */
@@ -514,6 +531,7 @@ int main(void)
         cmocka_unit_test(spoilt_rows_are_no_others),
         cmocka_unit_test(spoilt_rows_say_what_was_there),
         cmocka_unit_test(spoilt_row_keeps_free_places_from_all),
+        cmocka_unit_test(spoilt_full_segment_is_found_parked),
         cmocka_unit_test(spoilt_parked_segment_is_not_resumed),
         cmocka_unit_test(spoilt_memory_is_no_damage_of_a_file),
         cmocka_unit_test(spoilt_start_has_no_memory),

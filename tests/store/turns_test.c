@@ -160,6 +160,31 @@ static void turns_rows_of_more_blocks_than_a_round_holds(void **state)
     bench_free(bench);
 }
 
+/* Goal: rows go beside where files' rounds do, or a flush does; alone they run on the store's thread. */
+static void turns_rows_go_beside_what_is_under_way(void **state)
+{
+    (void)state;
+    for (unsigned what = 0; what < 4; what++) {
+        struct bench *bench = trace_begin(bench_ready(6 + what));
+        struct leat_store *store = bench->store;
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        op_count = 0;
+        store->crowded = what == 1;
+        store->flush_in_flight = what == 2;
+        store->data_running = what == 3;
+        store->rows_passed = LEAT_STORE_ROWS_PASSED_MAX;
+        ask(bench, mine, LEAT_KEEP_STAMP);
+        (void)fake_event_step(&bench->world);
+        assert_int_equal(op_count, 2);
+        for (unsigned i = 0; i < 2; i++)
+            assert_int_equal(ops[i].io.beside, what != 0);
+        store->crowded = store->flush_in_flight = store->data_running = 0;
+        fake_settle(&bench->world);
+        assert_int_equal(mine->rc, LEAT_OK);
+        bench_free(bench);
+    }
+}
+
 /* Goal: a block that was written by a round may be written by the next, whichever it is. */
 static void turns_block_is_written_again(void **state)
 {
@@ -351,6 +376,28 @@ static void turns_scrub_names_what_nobody_has(void **state)
     bench_free(bench);
 }
 
+/* Goal: of a replica whose file is damaged that is named, whatever memory has of it: its writer is elsewhere, and nobody
+ * here writes it anew. */
+static void turns_scrub_names_replicas(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(22);
+    struct side side;
+    side_init(&side, bench, 6);
+    side_add(&side);
+    struct mine *mine = replica_opened(&side, LEAT_DURABILITY_DISK, false);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_true(leat_mend_remembers(bench->store, leat_held_of(mine->seg)));
+    fake_file(&bench->world, "store/0")->now[mine->seg->file_offset + 60] ^= 1;
+    bench->store->options.scrub_bytes_per_second = 1000000;
+    leat_store_actor.on_turn_end(bench->store);
+    fake_settle(&bench->world);
+    assert_int_equal(bench->store->complaint_count, 1);
+    assert_true(leat_held_of(mine->seg)->damaged);
+    side_fini(&side);
+}
+
 /* ---- descriptors ---- */
 
 /* Goal: a descriptor that comes back is one of those that are free, beside all others; while its mail is under way it
@@ -457,6 +504,58 @@ static void turns_end_begins_nothing(void **state)
     bench_free(bench);
 }
 
+/* Goal: the buffer of a replica whose writer may still write there is left as it is when it is dropped, and serves
+ * nobody: it comes back with its arena's end. */
+static void turns_buffer_that_is_left_serves_nobody(void **state)
+{
+    (void)state;
+    for (unsigned leave = 0; leave < 2; leave++) {
+        struct bench *bench = bench_ready(44 + leave);
+        struct side side;
+        side_init(&side, bench, 6);
+        side_add(&side);
+        struct mine *mine = replica_opened(&side, LEAT_DURABILITY_DISK, false);
+        const struct leat_pool *pool = &side.add.added->pool;
+        uint32_t units = pool->buddy.free_units, own = mine->seg->capacity / LEAT_SLOT_UNIT_BYTES;
+        const uint8_t *buffer = mine->seg->buffer;
+        ask(bench, mine, LEAT_KEEP_DROP);
+        mine->keep.leave = leave;
+        fake_settle(&bench->world);
+        assert_int_equal(mine->rc, LEAT_OK);
+        assert_int_equal(pool->given, 0);
+        assert_int_equal(pool->buddy.free_units, units + (leave ? 0 : own));
+        assert_int_equal(buffer[LEAT_ENTRY_HEADER_BYTES] != 0, leave);
+        side_retire(&side);
+        assert_true(side.retired);
+        side_fini(&side);
+    }
+}
+
+/* Goal: what is read at a start, or by the scrub, has room for the largest segment, at any place of a block. */
+static void turns_scratch_holds_the_largest(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(46);
+    struct leat_store *store = bench->store;
+    size_t with = heap_bytes();
+    uint8_t *had = store->scratch_raw;
+    leat_mem_free(had);
+    store->scratch = store->scratch_raw = NULL;
+    assert_true(with - heap_bytes() >= LEAT_SEGMENT_BYTES_MAX + LEAT_BLOCK_BYTES);
+    leat_mem_fail_at(1);
+    assert_int_equal(leat_store_scratch(store), LEAT_E_NO_MEMORY);
+    leat_mem_fail_at(0);
+    assert_null(store->scratch);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(leat_store_scratch(store), LEAT_OK);
+        assert_int_equal(heap_bytes(), with);
+        assert_int_equal((uintptr_t)store->scratch % LEAT_BLOCK_BYTES, 0);
+        assert_true(store->scratch >= store->scratch_raw &&
+                    store->scratch <= store->scratch_raw + LEAT_BLOCK_BYTES);
+    }
+    bench_free(bench);
+}
+
 /* ---- CPU time ---- */
 
 static uint64_t cpu;
@@ -500,6 +599,7 @@ int main(void)
         cmocka_unit_test(turns_rows_wait_for_two_rounds),
         cmocka_unit_test(turns_row_waits_for_its_own_bytes),
         cmocka_unit_test(turns_rows_of_more_blocks_than_a_round_holds),
+        cmocka_unit_test(turns_rows_go_beside_what_is_under_way),
         cmocka_unit_test(turns_block_is_written_again),
         cmocka_unit_test(turns_flush_that_fails_amid_its_pieces),
         cmocka_unit_test(turns_drop_goes_on_when_the_flush_fails),
@@ -507,10 +607,13 @@ int main(void)
         cmocka_unit_test(turns_flush_is_synced_in_time),
         cmocka_unit_test(turns_scrub_reads_one_at_a_time),
         cmocka_unit_test(turns_scrub_names_what_nobody_has),
+        cmocka_unit_test(turns_scrub_names_replicas),
         cmocka_unit_test(turns_descriptors_come_back),
         cmocka_unit_test(turns_buffer_that_is_given_back_is_wanted_no_more),
         cmocka_unit_test(turns_owner_that_asks_for_no_events),
         cmocka_unit_test(turns_end_begins_nothing),
+        cmocka_unit_test(turns_buffer_that_is_left_serves_nobody),
+        cmocka_unit_test(turns_scratch_holds_the_largest),
         cmocka_unit_test(turns_cpu_time_is_counted),
     };
     return cmocka_run_group_tests_name("store turns", tests, NULL, NULL);

@@ -101,14 +101,14 @@ static void waits_place_lies_within_the_limit(void **state)
     struct mine *half[PLACES][2];
     struct bench *bench = halves_begin(3, half);
     struct leat_store *store = bench->store;
-    to_cached(bench, half[PLACES - 1][0]);
-    to_cached(bench, half[PLACES - 1][1]);
+    to_cached(bench, half[STEP_PLACES][0]); /* the first that lies past it then */
+    to_cached(bench, half[STEP_PLACES][1]);
     to_cached(bench, half[2][1]);
     struct mine *large = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
     fake_settle(&bench->world);
     uint64_t now = bench->world.now_us + LEAT_STORE_FAVOUR_US;
     leat_memory_step(store, now);
-    assert_int_equal(store->pool.buddy.kept_from, (PLACES - 1) * 512);
+    assert_int_equal(store->pool.buddy.kept_from, STEP_PLACES * 512);
     store->options.less_bytes = less_bytes;
     less = STEP;
     store->look_us = 0;
@@ -291,6 +291,43 @@ static void waits_are_looked_at_before_the_limit_is(void **state)
     bench_free(bench);
 }
 
+/* Goal: what is cached and what is asked for are both as good as free to whoever flushes. */
+static void waits_flush_counts_what_is_asked_for(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(18);
+    struct leat_store *store = bench->store;
+    for (unsigned i = 0; i < PLACES / 2 + 3; i++)
+        (void)open_one(bench, PLACE);
+    static const struct {
+        unsigned cached, asked;
+        bool pressed;
+    } rows[] = {{0, 0, true}, {3, 0, false}, {0, 3, false}, {1, 2, false}, {1, 1, true}};
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        store->cached_bytes = rows[i].cached * (uint64_t)PLACE;
+        store->asked_bytes = rows[i].asked * (uint64_t)PLACE;
+        assert_int_equal(leat_flush_pressed(store), rows[i].pressed);
+    }
+    store->cached_bytes = store->asked_bytes = 0;
+    bench_free(bench);
+}
+
+/* Goal: a step that is on its way is told of as there, whether it comes or goes. */
+static void waits_step_under_way_is_told(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(19);
+    struct leat_store_usage usage;
+    (void)open_one(bench, PLACE);
+    for (unsigned growing = 0; growing < 2; growing++) {
+        bench->store->pool.growing = growing;
+        leat_store_actor.on_turn_end(bench->store);
+        leat_store_usage(bench->store, &usage);
+        assert_int_equal(usage.memory_grown, (1 + growing) * STEP);
+    }
+    bench_free(bench);
+}
+
 /* ---- when the pool grows ---- */
 
 /* Goal: a pool that would rather recycle grows for one who has waited for 20 ms, however small that is, and not
@@ -424,6 +461,8 @@ int main(void)
         cmocka_unit_test(waits_for_growth_ask_nobody),
         cmocka_unit_test(waits_what_lies_past_the_limit_is_asked_for),
         cmocka_unit_test(waits_are_looked_at_before_the_limit_is),
+        cmocka_unit_test(waits_flush_counts_what_is_asked_for),
+        cmocka_unit_test(waits_step_under_way_is_told),
         cmocka_unit_test(waits_long_make_the_pool_grow),
         cmocka_unit_test(waits_arena_is_over_when_its_growth_has_ended),
         cmocka_unit_test(waits_arena_of_before_until_all_is_taken),
