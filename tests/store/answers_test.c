@@ -351,6 +351,27 @@ static void answers_mend_looks_at_no_old_copy(void **state)
     bench_free(bench);
 }
 
+/* Goal: what a start parks is noted as parked and nothing else: it is open, and its memory is gone. */
+static void answers_found_segment_is_parked(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(52);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 3));
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    start_again(bench, mine, true);
+    leat_store_found_park(bench->store, found_of(bench, mine));
+    assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
+    const struct leat_row *row = row_of(bench, mine, true);
+    assert_int_equal(row->state, LEAT_SEGMENT_PARKED);
+    assert_int_equal(row->flags, 0);
+    assert_int_equal(row->extent_bytes, last_extent(mine).bytes);
+    leat_store_found_done(bench->store);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESUME), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+    bench_free(bench);
+}
+
 /* ---- roles ---- */
 
 /* Goal: a role that a start gives a segment is in its row by the end of that start, also where nothing else of that
@@ -410,6 +431,7 @@ int main(void)
         cmocka_unit_test(answers_mend_past_a_lost_end),
         cmocka_unit_test(answers_files_with_gaps),
         cmocka_unit_test(answers_mend_looks_at_no_old_copy),
+        cmocka_unit_test(answers_found_segment_is_parked),
         cmocka_unit_test(answers_role_is_in_its_row),
         cmocka_unit_test(answers_commit_of_what_has_no_header),
     };

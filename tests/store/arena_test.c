@@ -285,6 +285,114 @@ static void start_tells_replicas_from_own_segments(void **state)
     side_fini(&side);
 }
 
+/* Goal: a replica that its bytes close is closed, in the file by then, though its row does not say so. */
+static void start_closes_replicas_that_their_bytes_close(void **state)
+{
+    (void)state;
+    for (unsigned level = 0; level < 2; level++) {
+        struct side side;
+        struct bench *bench = bench_ready(16 + level);
+        side_init(&side, bench, 1);
+        side_add(&side);
+        struct mine *mine =
+            replica_opened(&side, level ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY, false);
+        write_close(mine);
+        if (level) assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        uint32_t number = mine->seg->row;
+        reopen_with(bench, &side);
+        size_t count;
+        const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
+        assert_int_equal(count, 1);
+        assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
+        assert_int_equal(found->seg->state, LEAT_SEGMENT_CLOSED);
+        assert_true(found->seg->flushed);
+        const struct leat_row *row = leat_catalogue_row(&bench->store->cat, number);
+        assert_int_equal(row->state, LEAT_SEGMENT_CLOSED);
+        assert_int_equal(row->flags, LEAT_ROW_FLUSHED | LEAT_ROW_REPLICA);
+        side_fini(&side);
+    }
+}
+
+/* Goal: what of arenas is in no file is counted while it is: not when it has been flushed, has gone, or stays for good. */
+static void arena_counts_what_is_in_no_file(void **state)
+{
+    (void)state;
+    for (unsigned fails = 0; fails < 2; fails++) {
+        struct side side;
+        struct bench *bench = bench_ready(18 + fails);
+        side_init(&side, bench, 1);
+        side_add(&side);
+        struct mine *mine = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
+        write_close(mine);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(bench->store->arenas_dirty, mine->seg->capacity);
+        if (fails) bench->world.fail_at = bench->world.op_count + 1;
+        fake_pass(&bench->world, 100000);
+        assert_int_equal(leat_held_of(mine->seg)->where, fails ? LEAT_HELD_STUCK : LEAT_HELD_KEPT);
+        assert_int_equal(bench->store->arenas_dirty, 0);
+        if (!fails) assert_int_equal(do_now(bench, mine, LEAT_KEEP_EVICT), LEAT_OK);
+        assert_int_equal(bench->store->arenas_dirty, 0);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(bench->store->arenas_dirty, 0);
+        assert_int_equal(side.add.added->pool.leaving_bytes, 0);
+        side_fini(&side);
+    }
+}
+
+/* Goal: what moves out of an arena is none of what leaves it, at whatever moment. */
+static void arena_counts_nothing_of_what_moved(void **state)
+{
+    (void)state;
+    for (unsigned kept = 0; kept < 2; kept++) {
+        struct side side;
+        struct bench *bench = bench_ready(21 + kept);
+        side_init(&side, bench, 1);
+        side_add(&side);
+        struct mine *mine = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
+        const struct leat_pool *pool = &side.add.added->pool;
+        if (kept) {
+            write_close(mine);
+            assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+            fake_pass(&bench->world, 100000);
+            assert_int_equal(pool->leaving_bytes, mine->seg->capacity);
+        }
+        uint32_t given = bench->store->pool.given;
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_MOVE), LEAT_OK);
+        assert_ptr_equal(leat_held_of(mine->seg)->pool, &bench->store->pool);
+        assert_int_equal(pool->leaving_bytes, 0);
+        assert_int_equal(pool->given, 0);
+        assert_int_equal(bench->store->pool.given, given + 1);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(pool->leaving_bytes, 0);
+        assert_int_equal(bench->store->pool.given, given);
+        side_fini(&side);
+    }
+}
+
+/* Goal: what was flushed is synced at once where an arena has hardly any room left. */
+static void arena_that_is_short_has_flushes_synced(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(20);
+    struct leat_store *store = bench->store;
+    side_init(&side, bench, 1);
+    side_add(&side);
+    struct leat_held held;
+    for (unsigned used = 1; used <= 7; used++) {
+        struct mine *mine = &bench->mine[bench->count++];
+        *mine = (struct mine){.log = {5, 0, 0}, .id = {used}, .epoch = {3}, .durability = 1};
+        mine->keep.capacity = LEAT_SEGMENT_BYTES_MAX;
+        assert_int_equal(replica_ask(&side, mine, LEAT_KEEP_RESERVE, 1, false), LEAT_OK);
+        store->flush_written = store->flush_in_flight = 1;
+        store->flushing = &held;
+        assert_int_equal(leat_flush_sync_due(store), used > 6);
+        store->flush_written = store->flush_in_flight = 0;
+        store->flushing = NULL;
+    }
+    side_fini(&side);
+}
+
 /* Goal: what a file has was written by this node, in order, and synced before it was answered: of level `disk` a header
  * whose ids are there and whose checksum is wrong is damage. */
 static void start_calls_no_damaged_header_in_a_file_torn(void **state)
@@ -535,6 +643,10 @@ int main(void)
         cmocka_unit_test(start_tells_a_torn_first_write_from_a_damaged_header),
         cmocka_unit_test(start_puts_no_others_bytes_into_a_replicas_place),
         cmocka_unit_test(start_tells_replicas_from_own_segments),
+        cmocka_unit_test(start_closes_replicas_that_their_bytes_close),
+        cmocka_unit_test(arena_counts_what_is_in_no_file),
+        cmocka_unit_test(arena_counts_nothing_of_what_moved),
+        cmocka_unit_test(arena_that_is_short_has_flushes_synced),
         cmocka_unit_test(start_calls_no_damaged_header_in_a_file_torn),
         cmocka_unit_test(start_calls_no_damaged_replica_a_shorter_one),
         cmocka_unit_test(start_without_the_arena_calls_open_replicas_lost),

@@ -190,6 +190,21 @@ static void spoilt_start_entry_is_a_loss(void **state)
     }
 }
 
+/* Goal: of a reservation of level `memory` whose memory is gone nobody knows whether it had begun: another segment's
+ * bytes in its place in the file, closed and whole, say nothing of it. */
+static void spoilt_place_of_a_memory_segment_says_nothing(void **state)
+{
+    (void)state;
+    struct subject it = make(49, MEM, RESERVED, change_log);
+    write_close(it.mine);
+    assert_int_equal(do_now(it.bench, it.mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(row_in_file(&it)->state, LEAT_SEGMENT_RESERVED);
+    start_again(&it, false);
+    (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING,
+                   "its memory did not survive (another boot or another pool); 0 bytes");
+    bench_free(it.bench);
+}
+
 /* ---- memory beside the file ---- */
 
 /* Goal: the memory of a killed process is taken for what the file lacks where it is longer, and no shorter than the row
@@ -217,6 +232,54 @@ static void spoilt_file_stays_where_memory_has_no_more(void **state)
             (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING, "does not match");
         bench_free(it.bench);
     }
+}
+
+/* Goal: memory that is damaged itself, as a trailer further on says, is no better than a damaged file, whatever whole
+ * prefix it has: that would be shorter than what was acked. */
+static void spoilt_memory_is_no_better_than_the_file(void **state)
+{
+    (void)state;
+    for (unsigned damaged = 0; damaged < 2; damaged++) {
+        struct subject it = make(53 + damaged, DISK, RESERVED, NULL);
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_equal(do_now(it.bench, it.mine, LEAT_KEEP_COMMIT), LEAT_OK);
+            assert_true(write_some(it.mine, 4));
+        }
+        assert_int_equal(row_in_file(&it)->state, LEAT_SEGMENT_RESERVED);
+        in_file(&it)[20] ^= 1;
+        if (damaged) in_memory(&it)[it.mine->extents[1].bytes + 40] ^= 1;
+        start_again(&it, true);
+        if (damaged)
+            (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING, "does not match");
+        else
+            (void)found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, ALL, NULL);
+        bench_free(it.bench);
+    }
+}
+
+/* Goal: another segment's bytes in a reservation's memory are not put into its place in the file. */
+static void spoilt_memory_is_of_another_segment(void **state)
+{
+    (void)state;
+    struct subject it = make(59, DISK, RESERVED, change_log);
+    uint8_t was[4096];
+    it.mine->writer.bytes = in_file(&it); /* its own header, damaged */
+    write_header(it.mine);
+    memcpy(in_file(&it), it.mine->seg->buffer, 4096);
+    struct leat_segment_header header = header_of(it.mine, CAPACITY);
+    memcpy(in_file(&it) + LEAT_ENTRY_HEADER_BYTES, &header, sizeof header);
+    in_file(&it)[20] ^= 1;
+    struct leat_segment_header theirs = header;
+    change_log(&theirs);
+    leat_entry_writer_init(&it.mine->writer, in_memory(&it), CAPACITY);
+    put(it.mine, LEAT_ENTRY_SEGMENT, &theirs, sizeof theirs);
+    write_start(it.mine);
+    assert_true(write_some(it.mine, 6));
+    memcpy(was, in_file(&it), sizeof was);
+    start_again(&it, true);
+    (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING, "its header does not match");
+    assert_memory_equal(in_file(&it), was, sizeof was);
+    bench_free(it.bench);
 }
 
 /* Goal: what lies behind an end is counted to the segment's end and no further. */
@@ -419,6 +482,26 @@ static void spoilt_parked_segment_is_not_resumed(void **state)
     bench_free(it.bench);
 }
 
+/* Goal: what lies where a parked segment was is that only by its length and its checksum. */
+static void spoilt_parked_segment_is_found_by_both(void **state)
+{
+    (void)state;
+    for (unsigned what = 0; what < 3; what++) { /* as it is; other bytes; fewer */
+        struct subject it = make(72 + what, DISK, PARKED, NULL);
+        fake_kill(&it.bench->world);
+        if (what == 1) row_in_file(&it)->extent_crc ^= 1;
+        if (what == 2) row_in_file(&it)->extent_bytes += 8;
+        leat_row_seal(row_in_file(&it), it.row);
+        start_again(&it, false);
+        const struct leat_found *found = found_of(it.bench, it.mine);
+        assert_int_equal(found->kind, what ? LEAT_FOUND_LOST : LEAT_FOUND_MARK);
+        assert_int_equal(found->seg->state, what ? LEAT_SEGMENT_OPEN : LEAT_SEGMENT_PARKED);
+        assert_int_equal(found->scan.damaged, what != 0);
+        assert_int_equal(found->scan.acked_bytes, row_in_file(&it)->extent_bytes);
+        bench_free(it.bench);
+    }
+}
+
 /* Goal: a parked segment that is full to its last block is found as it was parked. */
 static void spoilt_full_segment_is_found_parked(void **state)
 {
@@ -453,6 +536,33 @@ static void spoilt_memory_is_no_damage_of_a_file(void **state)
     assert_false(leat_held_of(seg)->damaged);
     assert_int_equal(leat_catalogue_row(&it.bench->store->cat, seg->row)->more, 0);
     bench_free(it.bench);
+}
+
+/* Goal: one that never got to its file is in it when it has been mended, and not when that failed. */
+static void spoilt_unwritten_segment_is_mended(void **state)
+{
+    (void)state;
+    for (unsigned fails = 0; fails < 3; fails++) { /* not at all; the write; its sync */
+        struct subject it = make(76 + fails, MEM, CLOSED, NULL);
+        static _Alignas(4096) uint8_t bytes[CAPACITY];
+        memset(bytes, 0, sizeof bytes);
+        memcpy(bytes, in_memory(&it), last_extent(it.mine).bytes);
+        start_again(&it, false);
+        struct leat_segment *seg =
+            found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_CLOSED, NOTHING, "0 of")->seg;
+        leat_store_found_done(it.bench->store);
+        it.mine->seg = seg;
+        ask(it.bench, it.mine, LEAT_KEEP_MEND);
+        it.mine->keep.bytes = bytes;
+        it.bench->world.fail_at = fails ? it.bench->world.op_count + fails : 0;
+        fake_settle(&it.bench->world);
+        assert_int_equal(it.mine->rc, fails ? LEAT_E_DISK : LEAT_OK);
+        assert_int_equal(leat_held_of(seg)->in_file_bytes, fails ? 0 : seg->extent.bytes);
+        assert_int_equal(leat_catalogue_row(&it.bench->store->cat, seg->row)->flags,
+                         fails ? LEAT_ROW_IN_POOL : LEAT_ROW_FLUSHED);
+        assert_false(leat_held_of(seg)->mending);
+        bench_free(it.bench);
+    }
 }
 
 /* ---- no memory ---- */
@@ -524,16 +634,21 @@ int main(void)
         cmocka_unit_test(spoilt_segment_is_looked_at_again),
         cmocka_unit_test(spoilt_bytes_that_a_trailer_names_are_damage),
         cmocka_unit_test(spoilt_header_is_of_no_segment),
+        cmocka_unit_test(spoilt_place_of_a_memory_segment_says_nothing),
         cmocka_unit_test(spoilt_start_entry_is_a_loss),
         cmocka_unit_test(spoilt_file_stays_where_memory_has_no_more),
+        cmocka_unit_test(spoilt_memory_is_no_better_than_the_file),
+        cmocka_unit_test(spoilt_memory_is_of_another_segment),
         cmocka_unit_test(spoilt_end_is_counted_to_the_segments_end),
         cmocka_unit_test(spoilt_trailer_is_none),
         cmocka_unit_test(spoilt_rows_are_no_others),
         cmocka_unit_test(spoilt_rows_say_what_was_there),
         cmocka_unit_test(spoilt_row_keeps_free_places_from_all),
         cmocka_unit_test(spoilt_full_segment_is_found_parked),
+        cmocka_unit_test(spoilt_parked_segment_is_found_by_both),
         cmocka_unit_test(spoilt_parked_segment_is_not_resumed),
         cmocka_unit_test(spoilt_memory_is_no_damage_of_a_file),
+        cmocka_unit_test(spoilt_unwritten_segment_is_mended),
         cmocka_unit_test(spoilt_start_has_no_memory),
     };
     return cmocka_run_group_tests_name("store spoilt", tests, NULL, NULL);
