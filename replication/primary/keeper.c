@@ -92,8 +92,7 @@ static void keeper_request(void *ctx, const struct leat_post *post, struct leat_
     case LEAT_KEEP_DROP:
         set->drop = keep;
         set->dropping = true;
-        leat_list_remove(&set->link); /* settled ones are looked at again */
-        leat_list_push_back(&log->active, &set->link);
+        rep_set_activate(set); /* settled ones are looked at again */
         break;
     case LEAT_KEEP_EVICT:
         if (set->writes == 0) {
@@ -102,8 +101,7 @@ static void keeper_request(void *ctx, const struct leat_post *post, struct leat_
             return;
         }
         set->evict = keep;
-        leat_list_remove(&set->link);
-        leat_list_push_back(&log->active, &set->link);
+        rep_set_activate(set);
         break;
     case LEAT_KEEP_GIVE_UP: { /* of this node's row; the others hear that what was passed over was seen */
         const struct leat_keeper *store = &log->primary->options.store;

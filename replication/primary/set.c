@@ -4,6 +4,21 @@
 
 #include "replication/primary/state.h"
 
+static void insert_ascending(struct leat_list *head, struct rep_set *set)
+{
+    struct leat_list *at = head;
+    while (at->prev != head && LEAT_CONTAINER(at->prev, struct rep_set, link)->id.v > set->id.v)
+        at = at->prev;
+    leat_list_insert_before(at, &set->link);
+}
+
+void rep_set_activate(struct rep_set *set)
+{
+    leat_list_remove(&set->link);
+    insert_ascending(&set->log->active, set);
+    rep_mark_dirty(set->log);
+}
+
 struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id id,
                             uint32_t capacity)
 {
@@ -15,7 +30,7 @@ struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id
     set->since_us = rep_now(log->primary);
     leat_list_init(&set->deficit);
     leat_list_init(&set->crowded);
-    leat_list_push_back(&log->active, &set->link);
+    insert_ascending(&log->active, set); /* an older segment may come after newer ones */
     return set;
 }
 
@@ -340,23 +355,14 @@ static bool is_quiet(const struct rep_set *set)
     return true;
 }
 
-static void insert_ascending(struct leat_list *head, struct rep_set *set)
-{
-    struct leat_list *at = head;
-    while (at->prev != head && LEAT_CONTAINER(at->prev, struct rep_set, link)->id.v > set->id.v)
-        at = at->prev;
-    leat_list_insert_before(at, &set->link);
-}
-
 void rep_set_settle(struct rep_set *set)
 {
     struct leat_primary_log *log = set->log;
-    leat_list_remove(&set->link);
     if (!is_quiet(set)) {
-        insert_ascending(&log->active, set);
-        rep_mark_dirty(log);
+        rep_set_activate(set);
         return;
     }
+    leat_list_remove(&set->link);
     insert_ascending(&log->settled, set);
     bool full = set->copy_count >= rep_wanted(log);
     if (full && !set->full_once) {

@@ -313,6 +313,8 @@ void rep_versions_send(struct leat_primary *primary);
 struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id id,
                             uint32_t capacity);
 void rep_set_step(struct rep_set *set);
+/** Into the list of those that have something to do, at its place there. */
+void rep_set_activate(struct rep_set *set);
 /** Into the list where it belongs. */
 void rep_set_settle(struct rep_set *set);
 /** Answer the commit that waits, if everything is there. Never inside a request. */

@@ -132,15 +132,50 @@ static void each_step_of_a_log_is_told(void **state)
              "  logs 1 lacking 0 below 0 held 0, segments lacking 0 misplaced 0\n"
              "  v1 3 of 3, at least 2, lacking 0\n"
              "  places yes: n1 n2\n"
-             "  s1 2 of 2: n1 parked 128 n2 128\n"
              "  s0 closed 2 of 2: n1 closed 128 n2 closed 128\n"
+             "  s1 2 of 2: n1 parked 128 n2 128\n"
              "one being reserved\n"
              "  logs 1 lacking 0 below 0 held 0, segments lacking 0 misplaced 0\n"
              "  v1 3 of 3, at least 2, lacking 0\n"
              "  places yes: n1 n2\n"
-             "  s1 2 of 2: n1 parked 128 n2 128\n"
              "  s0 closed 2 of 2: n1 closed 128 n2 closed 128\n"
+             "  s1 2 of 2: n1 parked 128 n2 128\n"
              "  s2 0 of 2:\n");
+    rig_free(rig);
+}
+
+/* Goal: copies are told of the newest segment, also while an older one is added or evicted: copies of such a one say
+ * nothing of those that the next append gets. */
+static void newest_segment_is_told_of_while_older_ones_are_active(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_logged(2);
+    begun(rig, 1);
+    (void)leat_primary_opening(rig->log);
+    leat_primary_opened(rig->log, LEAT_OK);
+    rig->segs[0].id.v = 0;
+    rig->segs[0].state = LEAT_SEGMENT_CLOSED;
+    trace_begin();
+    assert_int_equal(leat_primary_log_add(rig->log, &rig->segs[0]), LEAT_OK);
+    told(rig, "an older one is added");
+    TRACE_IS("an older one is added\n"
+             "  logs 1 lacking 1 below 0 held 0, segments lacking 1 misplaced 0\n"
+             "  v1 3 of 3, at least 2, lacking 1\n"
+             "  places yes: n1 n2\n"
+             "  s0 closed 0 of 2:\n"
+             "  s1 2 of 2: n1 128 n2 128\n");
+    struct rep_set *older = rep_set_find(rig->log, 0);
+    older->writes++;
+    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_EVICT, .seg = &rig->segs[0]});
+    trace_begin();
+    told(rig, "it is being evicted");
+    TRACE_IS("it is being evicted\n"
+             "  logs 1 lacking 1 below 0 held 0, segments lacking 1 misplaced 0\n"
+             "  v1 3 of 3, at least 2, lacking 1\n"
+             "  places yes: n1 n2\n"
+             "  s0 closed 0 of 2:\n"
+             "  s1 2 of 2: n1 128 n2 128\n");
+    older->writes--;
     rig_free(rig);
 }
 
@@ -582,6 +617,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(each_step_of_a_log_is_told),
+        TRACE_TEST(newest_segment_is_told_of_while_older_ones_are_active),
         TRACE_TEST(loss_is_told_until_it_is_made_good),
         TRACE_TEST(nodes_that_are_coming_are_not_missing),
         TRACE_TEST(whole_copies_are_told_of_first),
