@@ -99,7 +99,6 @@ void leat_sets_wait_begin(struct leat_sets *sets, struct leat_sets_request *requ
 {
     request->state = state;
     request->deadline_us = leat_sets_now_us(sets) + LEAT_SETS_ACK_WAIT_US_MAX;
-    leat_list_init(&request->link);
     leat_list_push_back(waits_in(sets, state), &request->link);
     leat_shares_add(&sets->shares, request->address);
 }

@@ -271,7 +271,7 @@ bool leat_sets_do_join(struct leat_sets *sets, struct leat_sets_request *request
         set->maker = request->address;
         leat_sets_set_add(sets, set);
     }
-    leat_set_group_drop(set); /* it had no members: see join_refused() */
+    if (set->group) leat_set_group_drop(set); /* it had no members: see join_refused() */
     set->mode = request->mode;
     if (!member) member = member_new(sets, set);
     if (!member) {
@@ -287,6 +287,7 @@ bool leat_sets_do_join(struct leat_sets *sets, struct leat_sets_request *request
     member->session_ms = request->session_ms;
     member->stream_count = request->stream_count;
     memcpy(member->streams, request->streams, request->stream_count * sizeof member->streams[0]);
+    leat_set_bytes_count(set); /* before the next join is asked whether there is room for it */
     leat_sets_wait_begin(sets, request, REQUEST_JOIN);
     leat_sets_prepare(sets, set);
     return false;

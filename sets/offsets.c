@@ -291,7 +291,6 @@ void leat_sets_queries_leave(struct leat_sets *sets)
     while ((link = leat_list_pop_front(&sets->querying)) != NULL) {
         struct leat_sets_request *request = LEAT_CONTAINER(link, struct leat_sets_request, link);
         struct leat_sets_group_query *queries = request->scratch;
-        leat_shares_remove(&sets->shares, request->address);
         for (size_t i = 0; i < request->commit_count; i++)
             queries[i].home = NULL;
     }

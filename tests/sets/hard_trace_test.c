@@ -247,7 +247,7 @@ static void log_that_fails_breaks_its_home(void **state)
              "  7/3/1 owner 1\n"
              "  7/4/0 owner 1\n"
              "  7/4/1 owner 1\n"
-             " three mode 0 generation 0 next 2 of 0, 78 bytes prepares settle -11 give up +479 "
+             " three mode 0 generation 0 next 2 of 0, 170 bytes prepares settle -11 give up +479 "
              "used -11\n"
              "  1 fresh session 500 until - of 7\n");
     comes(commit_of("commit", "one", a, 1, 1));
@@ -574,7 +574,7 @@ static void joins_are_cancelled(void **state)
     TRACE_IS(" b: 8 cancelled\n"
              " batch 0:2:26c5e4dd\n"
              " home timer +6 waiting 1 querying 0 reading 0 of 1; gathers 0, 1 of 1 acked\n"
-             " one mode 0 generation 0 next 2 of 0, 76 bytes prepares settle +6 give up +496\n"
+             " one mode 0 generation 0 next 2 of 0, 168 bytes prepares settle +6 give up +496\n"
              "  1 fresh joins session 500 until - of 7\n");
     struct asked *c = comes(native("c", "one", NULL));
     leat_sets_cancel(home->sets, &c->a.r);
@@ -583,7 +583,7 @@ static void joins_are_cancelled(void **state)
     TRACE_IS(
         " c: 8 cancelled\n"
         " home timer +6 waiting 1 querying 0 reading 0 of 1; gathers 0, 1 of 1 acked\n"
-        " one mode 0 generation 0 next 3 of 0, 168 bytes prepares settle +6 give up +496 used +0\n"
+        " one mode 0 generation 0 next 3 of 0, 260 bytes prepares settle +6 give up +496 used +0\n"
         "  1 fresh joins session 500 until - of 7\n"
         "  2 fresh gone session 500 until +500 of 7\n");
     passes(20);

@@ -252,6 +252,30 @@ static void stored_set_is_taken_whole_or_not_at_all(void **state)
     assert_int_equal(heads, 2);
 }
 
+/* Does a home go on that reads such a stored change? */
+static bool change_reads(const char *value, uint32_t value_bytes)
+{
+    struct home *home = calm_home();
+    uint8_t bytes[2048];
+    struct leat_batch_builder builder;
+    struct leat_batch batch;
+    leat_batch_builder_init(&builder, bytes, sizeof bytes);
+    assert_int_equal(
+        leat_batch_builder_add(&builder, 1000, NULL, 0, value, value_bytes, NULL, 0, 0), LEAT_OK);
+    uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+    assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
+    struct leat_log_app app = leat_sets_app(home->sets);
+    app.on_replay(app.ctx, &batch);
+    bool reads = leat_sets_broken(home->sets) == NULL;
+    for (unsigned i = 0; i < home->batch_count; i++) /* home_free() would read the table again */
+        free(home->batches[i].bytes);
+    leat_sets_destroy(&home->sets);
+    leat_timers_fini(&home->timers);
+    free(home->snapshot);
+    free(home);
+    return reads;
+}
+
 /* Goal: a stored change that can't be read, or is of no kind that there is, leaves no table that goes on as if there
  * had been none. */
 static void stored_change_that_does_not_read_breaks_the_table(void **state)
@@ -268,27 +292,42 @@ static void stored_change_that_does_not_read_breaks_the_table(void **state)
                    {"\x92\xa1s", 3, false},
                    {"\x92\x05", 2, false},
                    {"\x92\x03", 2, false}};
-    for (size_t c = 0; c < sizeof changes / sizeof *changes; c++) {
-        struct home *home = calm_home();
-        uint8_t bytes[512];
-        struct leat_batch_builder builder;
-        struct leat_batch batch;
-        leat_batch_builder_init(&builder, bytes, sizeof bytes);
-        assert_int_equal(leat_batch_builder_add(&builder, 1000, NULL, 0, changes[c].value,
-                                                changes[c].bytes, NULL, 0, 0),
-                         LEAT_OK);
-        uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
-        assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
-        struct leat_log_app app = leat_sets_app(home->sets);
-        app.on_replay(app.ctx, &batch);
-        assert_int_equal(leat_sets_broken(home->sets) == NULL, changes[c].reads);
-        for (unsigned i = 0; i < home->batch_count;
-             i++) /* home_free() would read the table again */
-            free(home->batches[i].bytes);
-        leat_sets_destroy(&home->sets);
-        leat_timers_fini(&home->timers);
-        free(home->snapshot);
-        free(home);
+    for (size_t c = 0; c < sizeof changes / sizeof *changes; c++)
+        assert_int_equal(change_reads(changes[c].value, changes[c].bytes), changes[c].reads);
+}
+
+/* Goal: a stored change of a set names it by 249 bytes at most, of whatever kind it is: what is longer is none. */
+static void stored_change_of_a_name_too_long_breaks_the_table(void **state)
+{
+    (void)state;
+    static char name[LEAT_SETS_NAME_BYTES_MAX + 1];
+    memset(name, 'n', sizeof name);
+    for (uint32_t kind = RECORD_COMMIT; kind <= RECORD_DELETE; kind++)
+        for (uint32_t bytes = LEAT_SETS_NAME_BYTES_MAX; bytes <= sizeof name; bytes++) {
+            uint8_t value[512];
+            struct leat_msg_writer writer;
+            leat_msg_writer_init(&writer, value, sizeof value);
+            leat_msg_write_array(&writer, kind == RECORD_COMMIT ? 3 : 2);
+            leat_msg_write_u64(&writer, kind);
+            leat_msg_write_string(&writer, name, bytes);
+            if (kind == RECORD_COMMIT) leat_msg_write_array(&writer, 0);
+            assert_int_equal(change_reads((const char *)value, (uint32_t)writer.used),
+                             bytes <= LEAT_SETS_NAME_BYTES_MAX);
+        }
+    for (uint32_t bytes = LEAT_SETS_NAME_BYTES_MAX; bytes <= sizeof name; bytes++) {
+        uint8_t value[1024];
+        struct leat_msg_writer writer;
+        struct leat_group *group = leat_group_create();
+        assert_non_null(group);
+        leat_msg_writer_init(&writer, value, sizeof value);
+        leat_msg_write_array(&writer, 4);
+        leat_msg_write_u64(&writer, RECORD_GROUP);
+        leat_msg_write_string(&writer, name, bytes);
+        leat_msg_write_u64(&writer, 1);
+        leat_group_encode(&writer, group, true);
+        leat_group_destroy(&group);
+        assert_int_equal(change_reads((const char *)value, (uint32_t)writer.used),
+                         bytes <= LEAT_SETS_NAME_BYTES_MAX);
     }
 }
 
@@ -302,6 +341,7 @@ int main(void)
         cmocka_unit_test(set_counts_the_memory_of_its_logs),
         cmocka_unit_test(stored_set_is_taken_whole_or_not_at_all),
         cmocka_unit_test(stored_change_that_does_not_read_breaks_the_table),
+        cmocka_unit_test(stored_change_of_a_name_too_long_breaks_the_table),
         cmocka_unit_test(log_counts_what_its_numbers_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@ static void one_member_comes_reads_and_goes(void **state)
     passes(5);
     show();
     TRACE_IS(" home timer +6 waiting 1 querying 0 reading 0 of 1; gathers 0, 1 of 1 acked\n"
-             " one mode 0 generation 0 next 2 of 9, 76 bytes prepares settle +6 give up +196\n"
+             " one mode 0 generation 0 next 2 of 9, 168 bytes prepares settle +6 give up +196\n"
              "  1 fresh joins session 200 until - of 7\n");
     passes(15);
     show();

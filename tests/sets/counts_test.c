@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a home counts: bytes and memory of its sets at each moment, the table up to its last byte, requests that wait;
+ * and what it leaves as it is. */
+#include "group_rig.h"
+#include "sets/internal.h"
+
+enum { MS = 1000, SECOND = 1000 * MS, RETENTION = 60 * SECOND };
+
+static const uint32_t STREAM = 7, OTHER = LARGE_STREAM + 3;
+
+static struct home *calm_home(void)
+{
+    struct home *home = home_new(1, false);
+    home->calm = true;
+    struct leat_sets_request wake = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &wake), LEAT_OK);
+    return home;
+}
+
+static struct leat_sets_info info(const struct home *home)
+{
+    struct leat_sets_info out;
+    leat_sets_info(home->sets, &out);
+    return out;
+}
+
+static struct leat_sets_request native(enum leat_sets_kind kind, const char *set,
+                                       const uint32_t *streams, uint32_t stream_count)
+{
+    struct leat_sets_request r = {.kind = kind,
+                                  .answer_bytes_max = SIZE_MAX,
+                                  .session_ms = 30000,
+                                  .streams = streams,
+                                  .stream_count = stream_count};
+    snprintf(r.set, sizeof r.set, "%s", set);
+    return r;
+}
+
+static bool begin(struct home *home, struct leat_sets_request *request, bool *answered)
+{
+    request->on_done = home_done;
+    request->owner = answered;
+    return *answered = leat_sets_do(home->sets, request);
+}
+
+/* What it has counted is what it takes now. */
+static void assert_counted(struct home *home, const char *name)
+{
+    struct leat_set *set = leat_sets_set_find(home->sets, name);
+    assert_non_null(set);
+    size_t bytes = set->bytes, memory = set->memory_bytes;
+    leat_set_bytes_count(set);
+    assert_int_equal(bytes, set->bytes);
+    assert_int_equal(memory, set->memory_bytes);
+}
+
+/* Goal: a set counts a member from its join on, and the streams that a member names more from then on, not from the
+ * sharing out on: other sets are asked meanwhile whether there is room for them. */
+static void members_count_from_their_join_on(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    uint32_t many[LEAT_SETS_STREAMS_MAX];
+    for (unsigned i = 0; i < LEAT_SETS_STREAMS_MAX; i++)
+        many[i] = STREAM;
+    struct leat_sets_request one = native(LEAT_SETS_JOIN, "one", &STREAM, 1), two = one;
+    bool one_is, two_is;
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 5, "noted"), LEAT_OK);
+    size_t before = info(home).table_bytes;
+    begin(home, &one, &one_is);
+    assert_counted(home, "one");
+    size_t first = info(home).table_bytes - before;
+    begin(home, &two, &two_is);
+    assert_false(one_is || two_is);
+    assert_counted(home, "one");
+    size_t second = info(home).table_bytes - before - first;
+    assert_true(second > 24 && first > second);
+    home_run(home, 10 * MS);
+    assert_true(one_is && two_is);
+    assert_counted(home, "one");
+    leat_mem_free(one.assigned);
+    leat_mem_free(two.assigned);
+    before = info(home).table_bytes;
+    one.streams = many;
+    one.stream_count = LEAT_SETS_STREAMS_MAX;
+    begin(home, &one, &one_is);
+    assert_int_equal(info(home).table_bytes - before, 5 * (LEAT_SETS_STREAMS_MAX - 1));
+    assert_counted(home, "one");
+    begin(home, &two, &two_is);
+    home_run(home, 10 * MS);
+    assert_true(one_is && two_is);
+    assert_counted(home, "one");
+    leat_mem_free(one.assigned);
+    leat_mem_free(two.assigned);
+    /* A group's set that turns native. */
+    struct leat_sets_request three = native(LEAT_SETS_JOIN, "readers", &STREAM, 1);
+    begin(home, &three, &one_is);
+    assert_counted(home, "readers");
+    home_run(home, 10 * MS);
+    assert_true(one_is);
+    assert_counted(home, "readers");
+    leat_mem_free(three.assigned);
+    home_free(home);
+}
+
+/* A member of `one` that reads a stream joins again for another one, too, where others' sets leave `room` bytes. Returns
+ * how many bytes its set has then. */
+static size_t joins_beside(size_t others, leat_err *out_rc)
+{
+    struct home *home = calm_home();
+    const uint32_t both[] = {STREAM, OTHER};
+    struct leat_sets_request one = native(LEAT_SETS_JOIN, "one", &OTHER, 1);
+    bool answered;
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 5, ""), LEAT_OK);
+    assert_int_equal(ask(home, &one), LEAT_OK);
+    leat_mem_free(one.assigned);
+    one.streams = both;
+    one.stream_count = 2;
+    begin(home, &one, &answered);
+    struct leat_set *readers = leat_sets_set_find(home->sets, "readers");
+    size_t truth = readers->bytes;
+    if (others) readers->bytes = others;
+    home_run(home, 10 * MS);
+    assert_true(answered);
+    *out_rc = one.rc;
+    assert_int_equal(one.assigned_count, one.rc == LEAT_OK ? 2 * UNITS : 0);
+    leat_mem_free(one.assigned);
+    size_t table = info(home).table_bytes;
+    size_t bytes = leat_sets_set_find(home->sets, "one")->bytes;
+    assert_int_equal(table, leat_sets_table_bytes(home->sets));
+    leat_sets_set_find(home->sets, "readers")->bytes = truth;
+    home_free(home);
+    return bytes;
+}
+
+/* Goal: logs come to a table up to its last byte, and not beyond; streams that bring none need no room. */
+static void table_takes_logs_up_to_its_last_byte(void **state)
+{
+    (void)state;
+    leat_err rc;
+    size_t bytes = joins_beside(0, &rc), all = LEAT_SETS_TABLE_BYTES_MAX;
+    assert_int_equal(rc, LEAT_OK);
+    size_t others = all - bytes - 16; /* 16: what frames the table */
+    assert_int_equal(joins_beside(others, &rc), bytes);
+    assert_int_equal(rc, LEAT_OK);
+    (void)joins_beside(others + 1, &rc);
+    assert_int_equal(rc, LEAT_E_TOO_MANY);
+}
+
+/* Goal: a home that is out of order keeps its table as it was: what would expire stays, as nothing records it. */
+static void broken_home_forgets_no_set(void **state)
+{
+    (void)state;
+    struct home *home = home_new(1, false);
+    home->calm = true;
+    home->retention_us = RETENTION;
+    home_restart(home);
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 5, ""), LEAT_OK);
+    struct leat_sets_request one = native(LEAT_SETS_JOIN, "one", &STREAM, 1);
+    assert_int_equal(ask(home, &one), LEAT_OK);
+    leat_mem_free(one.assigned);
+    uint64_t used = leat_sets_set_find(home->sets, "readers")->used_us;
+    home->mute = true;
+    while (home->now_us + 50 * MS < used + RETENTION)
+        home_run(home, MS);
+    assert_int_equal(info(home).sets, 2);
+    struct leat_sets_request gone = {.kind = LEAT_SETS_LEAVE, .set = "one"};
+    snprintf(gone.member, sizeof gone.member, "%s", one.member);
+    (void)ask(home, &gone); /* recorded, and the log does not answer yet */
+    home_run(home, MS);
+    assert_non_null(home->append);
+    struct leat_append *append = home->append;
+    home->append = NULL;
+    append->on_acked(append, LEAT_E_DISK);
+    assert_non_null(leat_sets_broken(home->sets));
+    home_run(home, 2 * (uint64_t)RETENTION);
+    assert_int_equal(info(home).sets, 2);
+    for (unsigned i = 0; i < home->batch_count; i++)
+        free(home->batches[i].bytes);
+    home->batch_count = 0;
+    home_free(home);
+}
+
+/* Goal: offsets that are not there are deleted at once, and nothing is written. */
+static void deletion_of_no_offset_writes_nothing(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 5, ""), LEAT_OK);
+    unsigned batches = home->batch_count;
+    struct leat_log_ref logs[] = {{STREAM, 1, 0}, {STREAM, 2, 0}};
+    struct leat_sets_request drop = {
+        .kind = LEAT_SETS_OFFSETS_DELETE, .set = "readers", .logs = logs, .log_count = 2};
+    bool answered;
+    assert_true(begin(home, &drop, &answered));
+    assert_int_equal(drop.rc, LEAT_OK);
+    assert_int_equal(home->batch_count, batches);
+    assert_true(leat_sets_all_acked(home->sets));
+    assert_int_equal(fetched(home, 0, NULL), 5);
+    home_free(home);
+}
+
+/* Goal: members whose assignments have no memory are told so, each once, and wait no more. */
+static void share_without_memory_is_told(void **state)
+{
+    (void)state;
+    unsigned short_of = 0;
+    for (unsigned fails = 1; fails < 12; fails++) {
+        struct home *home = calm_home();
+        struct ask_group *a = join_new("", "a", "m"), *b = join_new("", "b", "m");
+        start(home, a);
+        start(home, b);
+        await(home, a);
+        await(home, b);
+        home_run(home, 10 * MS);
+        bool a_leads = a->call.member_count > 0;
+        struct ask_group *leader = a_leads ? a : b, *other = a_leads ? b : a;
+        struct ask_group *waits = sync_new(other->r.member, other->r.generation);
+        struct ask_group *shares = sync_new(leader->r.member, leader->r.generation);
+        start(home, waits);
+        assert_false(waits->answered);
+        share_out(shares, &leader->call);
+        leat_mem_fail_at(fails);
+        start(home, shares);
+        leat_mem_fail_at(0);
+        bool was_short = waits->answered && waits->r.rc == LEAT_E_NO_MEMORY;
+        short_of += was_short;
+        home_run(home, 10 * MS);
+        if (was_short) {
+            assert_true(shares->answered);
+            assert_int_equal(shares->r.rc, LEAT_OK);
+            assert_int_equal(info(home).waiting, 0);
+            struct ask_group *again = sync_new(other->r.member, other->r.generation);
+            start(home, again);
+            await(home, again);
+            assert_int_equal(again->r.rc, LEAT_OK);
+            assert_int_equal(again->call.assignment.bytes, strlen(other->r.member));
+            ask_free(again);
+        }
+        if (!waits->answered) leat_sets_cancel(home->sets, &waits->r);
+        ask_free(waits);
+        ask_free(shares);
+        ask_free(a);
+        ask_free(b);
+        home_free(home);
+    }
+    assert_int_equal(short_of, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(members_count_from_their_join_on),
+        cmocka_unit_test(table_takes_logs_up_to_its_last_byte),
+        cmocka_unit_test(broken_home_forgets_no_set),
+        cmocka_unit_test(deletion_of_no_offset_writes_nothing),
+        cmocka_unit_test(share_without_memory_is_told),
+    };
+    return cmocka_run_group_tests_name("sets-counts", tests, NULL, NULL);
+}
