@@ -6,7 +6,9 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "broker/admin/administer.h"
 #include "broker/net/addresses.h"
@@ -19,6 +21,11 @@ struct leat_conn {
 static enum leat_origin conn_origin(const struct leat_conn *conn)
 {
     return conn->origin;
+}
+static const char *conn_peer(const struct leat_conn *conn)
+{
+    (void)conn;
+    return "10.0.0.7:5000";
 }
 
 /* Goal: these three requests, and no other one, and not from another machine. */
@@ -42,6 +49,34 @@ static void what_changes_the_cluster_is_for_this_machine(void **state)
     assert_true(leat_peer_may_administer(&peer));
     conn.origin = LEAT_ORIGIN_OWNER;
     assert_true(leat_peer_may_administer(&peer));
+}
+
+/* Goal: who is refused is told from where the request came and which path takes it; a path that is too long, or none,
+ * is described. */
+static void refusal_names_the_path_that_takes_the_request(void **state)
+{
+    (void)state;
+    const struct leat_net net = {.peer = conn_peer};
+    char path[128];
+    struct leat_node node = {.name = "node1"};
+    struct leat_core core = {.net = &net, .node = &node};
+    struct leat_conn conn;
+    struct leat_peer peer = {.core = &core, .conn = &conn};
+    for (unsigned bytes = 0; bytes <= 91; bytes += bytes == 0 ? 90 : 1) {
+        char expected[512];
+        struct leat_error error = {0};
+        memset(path, 'p', sizeof path);
+        path[bytes] = '\0';
+        node.options.admin_path = bytes > 0 ? path : NULL;
+        leat_administer_refusal(&peer, &error);
+        snprintf(expected, sizeof expected,
+                 "what changes the cluster is not taken from 10.0.0.7:5000, another machine: on "
+                 "the machine "
+                 "of node node1, as its leatd's account or root, say -b unix:%s",
+                 bytes == 90 ? path : "leatd.sock in its data directory");
+        assert_int_equal(error.code, LEAT_E_DENIED);
+        assert_string_equal(error.text, expected);
+    }
 }
 
 static uint64_t draw(void *ctx)
@@ -79,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_changes_the_cluster_is_for_this_machine),
+        cmocka_unit_test(refusal_names_the_path_that_takes_the_request),
         cmocka_unit_test(an_address_has_so_many_connections),
     };
     return cmocka_run_group_tests_name("broker administer", tests, NULL, NULL);

@@ -238,12 +238,60 @@ static void structs_that_are_lent_are_had_back(void **state)
     desk_free(desk);
 }
 
+/* Goal: what is lent is looked at again when it may be had back, as soon as somebody waits for it: for a buffer, or, where
+ * no struct to read with is left, for a struct. Otherwise as rarely as what the store may want back. */
+static void timer_is_set_for_what_is_awaited(void **state)
+{
+    (void)state;
+    enum { SOON = 100 };
+    for (unsigned kind = 0; kind < 16; kind++) {
+        const bool waits = kind & 1, left = kind & 2, buffer = kind & 4, in_line = kind & 8;
+        if (in_line && !buffer) continue;
+        struct desk *desk = desk_new();
+        struct leat_core *core = &desk->core;
+        struct leat_fetch_read *read = &desk->fetches[0].ends;
+        struct leat_list waiting;
+        void *others[PEERS];
+        unsigned count = 0;
+        leat_list_init(&waiting);
+        desk->conns[0].unsent = 20 * KIB;
+        desk->peers[0].reads++;
+        if (buffer) read->read.disk_buffer = leat_buffer_try(core);
+        leat_lend(read);
+        if (in_line) {
+            while ((others[count] = leat_buffer_try(core)) != NULL)
+                count++;
+            leat_buffer_wait(core, &desk->peers[PEERS - 1], &desk->wait);
+        }
+        if (waits) leat_list_push_back(&core->starved_reads, &waiting);
+        core->read_pool.left = left;
+        desk->now_us += LEAT_LEND_US - SOON;
+        leat_lend_turn_end(core);
+        assert_null(desk->conns[0].rest);
+        assert_true(leat_timer_armed(&core->lender->timer));
+        const bool soon = in_line || (waits && !left);
+        assert_int_equal(core->lender->timer.at_us,
+                         desk->now_us + (soon ? SOON : LEAT_LEND_LOOK_US));
+        leat_lend_turn_end(core); /* which is soon enough */
+        assert_int_equal(core->lender->timer.at_us,
+                         desk->now_us + (soon ? SOON : LEAT_LEND_LOOK_US));
+        leat_list_remove(&waiting);
+        leat_buffer_wait_end(&desk->peers[PEERS - 1], &desk->wait);
+        leat_lend_end(read);
+        if (buffer) leat_buffer_give(core, read->read.disk_buffer);
+        while (count > 0)
+            leat_buffer_give(core, others[--count]);
+        desk_free(desk);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_slow_gives_its_buffer_back_and_has_short_answers),
         cmocka_unit_test(who_leaves_its_rest_for_longest_is_closed),
         cmocka_unit_test(structs_that_are_lent_are_had_back),
+        cmocka_unit_test(timer_is_set_for_what_is_awaited),
     };
     return cmocka_run_group_tests_name("broker lend", tests, NULL, NULL);
 }

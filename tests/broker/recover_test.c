@@ -259,6 +259,60 @@ static void loss_accepted_makes_the_log_anew(void **state)
     desk_free(desk);
 }
 
+/* Goal: the coordinators are told all that this node knows of the log: the highest offset that anybody named, the last
+ * segment that anybody has. */
+static void coordinators_are_asked_with_all_that_is_known(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t segment, offset, told_segment, told_offset;
+        bool away;
+    } rows[] = {{UINT64_MAX, 0, UINT64_MAX, KNOWN, false},
+                {UINT64_MAX, KNOWN - 1, UINT64_MAX, KNOWN, true},
+                {4, KNOWN + 1, 4, KNOWN + 1, false},
+                {0, KNOWN + 30, 0, KNOWN + 30, true}};
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct desk *desk = desk_new();
+        struct leat_hosted *hosted = hosted_of(desk);
+        hosted->highest_segment = rows[i].segment;
+        hosted->highest_offset = rows[i].offset;
+        hosted->tail_away = rows[i].away;
+        hosted->highest_extent = (struct leat_extent){.bytes = 77, .crc = 88};
+        hosted->loss_stops = true;
+        accepts(desk);
+        const struct leat_coordinate *asked = desk->asked;
+        assert_int_equal(asked->log_count, 1);
+        assert_true(leat_log_ref_equal(asked->logs[0], desk->ref));
+        assert_int_equal(asked->tails[0].segment, rows[i].told_segment);
+        assert_int_equal(asked->tails[0].extent.bytes, 77);
+        assert_int_equal(asked->tails[0].extent.crc, 88);
+        assert_int_equal(asked->next_offset, rows[i].told_offset);
+        assert_int_equal(asked->epoch.v, ASKED_UNDER);
+        assert_int_equal(asked->stands_in, rows[i].away);
+        assert_int_equal(asked->incarnation, SELF);
+        assert_false(hosted->loss_stops);
+        accepts_to_the_end(desk);
+        operator_is_told(desk);
+        desk_free(desk);
+    }
+}
+
+/* Goal: a home of consumer sets that is made anew is in the core's list of homes once at most. */
+static void loss_accepted_of_a_home_leaves_the_list_of_homes(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    leat_list_push_back(&desk->core.home_logs, &hosted_of(desk)->home);
+    accepts_until(desk, ASKED);
+    assert_false(leat_list_empty(&desk->core.home_logs));
+    accepts_to_the_end(desk);
+    operator_is_told(desk);
+    assert_true(
+        leat_list_empty(&desk->core.home_logs)); /* the stream has another name than theirs */
+    assert_true(leat_list_empty(&hosted_of(desk)->home));
+    desk_free(desk);
+}
+
 /* Goal: the log goes, once, and the operator is told of what is committed. */
 static void loss_accepted_of_a_log_that_is_given_up_meanwhile_is_told(void **state)
 {
@@ -355,6 +409,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_accepted_makes_the_log_anew),
+        cmocka_unit_test(coordinators_are_asked_with_all_that_is_known),
+        cmocka_unit_test(loss_accepted_of_a_home_leaves_the_list_of_homes),
         cmocka_unit_test(loss_accepted_of_a_log_that_is_given_up_meanwhile_is_told),
         cmocka_unit_test(loss_accepted_leaves_the_log_that_came_after_it),
         cmocka_unit_test(loss_refused_of_a_log_that_is_given_up_meanwhile_ends),

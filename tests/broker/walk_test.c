@@ -508,6 +508,31 @@ static void missing_logs_are_made_in_pieces(void **state)
     end();
 }
 
+/* Goal: a stream that comes when nothing of this turn's work is left is looked at in the next turn. */
+static void missing_logs_behind_others_wait_for_their_turn(void **state)
+{
+    (void)state;
+    static struct leat_stream before;
+    begin();
+    is_there();
+    struct leat_core *core = &alone.cores[0];
+    it.there[0][0] = it.there[0][1] = false;
+    struct leat_stream **row = &it.by_id[0][it.by_id[0][1] == &it.streams[0]];
+    assert_ptr_equal(*row, &it.streams[0]);
+    before.by_id_next = &it.streams[0];
+    *row = &before;
+    it.streams[0].logs_missing = core->logs_missing = true;
+    core->news->left = 2; /* the walk itself takes one, and the other stream the other */
+    leat_walk_make_missing(core);
+    assert_said("mail to 0\n");
+    assert_true(core->missing->under_way && it.streams[0].logs_missing);
+    leat_news_turn_end(core);
+    alone_deliver();
+    assert_said("core 0: make 7/0/0, epoch 5\ncore 0: make 7/1/0, epoch 5\n");
+    *row = &it.streams[0];
+    end();
+}
+
 /* ---- ids that were given ---- */
 
 static void highest_id_is_remembered(void **state)
@@ -654,6 +679,7 @@ int main(void)
         cmocka_unit_test(news_cost_what_they_are),
         cmocka_unit_test(core_that_stops_carries_them_at_once),
         cmocka_unit_test(missing_logs_are_made_in_pieces),
+        cmocka_unit_test(missing_logs_behind_others_wait_for_their_turn),
         cmocka_unit_test(highest_id_is_remembered),
         cmocka_unit_test(catching_up_goes_behind_the_news),
         cmocka_unit_test(stream_is_sought_by_name),
