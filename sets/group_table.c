@@ -239,6 +239,13 @@ static struct leat_msg_string vote_of(const struct leat_group *group,
     return (struct leat_msg_string){"", 0};
 }
 
+void leat_group_type_set(struct leat_group *group, struct leat_msg_string type)
+{
+    memset(group->protocol_type, 0, sizeof group->protocol_type);
+    memcpy(group->protocol_type, type.text, type.bytes);
+    bytes_count(group);
+}
+
 void leat_group_protocol_pick(struct leat_group *group)
 {
     struct leat_msg_string candidates[LEAT_GROUP_PROTOCOLS_MAX];

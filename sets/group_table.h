@@ -63,6 +63,8 @@ size_t leat_group_join_bytes(const struct leat_group_call *call);
 size_t leat_group_assigned_bytes(const struct leat_group *group);
 /** Those that have joined, now or earlier. */
 uint32_t leat_group_members_joined(const struct leat_group *group);
+/** What protocols its members share out by. type: at most LEAT_GROUP_TEXT_BYTES_MAX bytes. */
+void leat_group_type_set(struct leat_group *group, struct leat_msg_string type);
 /** Take what a join says. Old facts stay on failure (NO_MEMORY). */
 leat_err leat_group_facts_set(struct leat_group *group, struct leat_group_member *member,
                               const struct leat_group_call *call) LEAT_NODISCARD;

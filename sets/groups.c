@@ -139,13 +139,11 @@ static bool join_hold(struct leat_sets *sets, struct leat_set *set,
 {
     if (leat_group_facts_set(set->group, member, request->group) != LEAT_OK)
         return leat_sets_answer(request, LEAT_E_NO_MEMORY, "no memory for a member");
-    struct leat_msg_string type = request->group->protocol_type;
-    memset(set->group->protocol_type, 0, sizeof set->group->protocol_type);
-    memcpy(set->group->protocol_type, type.text, type.bytes);
+    member->pending = false; /* before its bytes are counted: it is stored from now on */
+    leat_group_type_set(set->group, request->group->protocol_type);
     member->session_ms = request->session_ms;
     member->rebalance_ms = request->group->rebalance_ms;
     if (member->address != request->address) address_note(sets, member, request);
-    member->pending = false;
     leat_sets_group_held_end(sets, &member->join, LEAT_E_CANCELLED);
     member->join = request;
     leat_sets_wait_begin(sets, request, REQUEST_JOIN);

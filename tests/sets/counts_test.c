@@ -103,8 +103,78 @@ static void members_count_from_their_join_on(void **state)
     home_free(home);
 }
 
-/* A member of `one` that reads a stream joins again for another one, too, where others' sets leave `room` bytes. Returns
- * how many bytes its set has then. */
+/* Goal: a member of a group, its protocols and their type count in what is stored from its join on: a log that rolls
+ * before the group is shared out asks whether the table has room for all of them. */
+static void members_of_groups_count_from_their_join_on(void **state)
+{
+    (void)state;
+    static char type[LEAT_GROUP_TEXT_BYTES_MAX + 1], note[2001];
+    memset(type, 't', sizeof type - 1);
+    memset(note, 'n', sizeof note - 1);
+    struct home *home = calm_home();
+    home->group_settle_us = 50 * MS;
+    home_restart(home);
+    struct leat_sets_request wake = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &wake), LEAT_OK);
+    struct ask_group *joins[6];
+    for (unsigned i = 0; i < 6; i++) {
+        static uint8_t bytes[64 * 1024];
+        struct leat_msg_writer writer;
+        joins[i] = join_new("", i % 2 ? "" : (const char *[]){"a", "b", "c"}[i / 2], note);
+        joins[i]->call.needs_id = i == 5;
+        joins[i]->call.protocol_type = text(type);
+        start(home, joins[i]);
+        if (i == 5) {
+            await(home, joins[i]);
+            assert_int_equal(joins[i]->r.rc, LEAT_E_MEMBER_ID_REQUIRED);
+            struct ask_group *again = join_new(joins[i]->r.member, "", note);
+            again->call.protocol_type = text(type);
+            ask_free(joins[i]);
+            joins[i] = again;
+            start(home, again);
+        }
+        const struct leat_group *group = leat_sets_set_find(home->sets, "readers")->group;
+        assert_int_equal(group->phase, LEAT_GROUP_PREPARING);
+        assert_int_equal(leat_group_members_joined(group), i + 1);
+        leat_msg_writer_init(&writer, bytes, sizeof bytes);
+        leat_group_encode(&writer, group, true);
+        assert_in_range(writer.used, (i + 1) * (sizeof note - 1), group->stored_bytes);
+    }
+    for (unsigned i = 0; i < 6; i++) {
+        await(home, joins[i]);
+        ask_free(joins[i]);
+    }
+    home_free(home);
+}
+
+/* Goal: a log that rolls before a group is shared out has room for its table: members that a full table has no room for
+ * are left out. */
+static void full_table_is_stored_while_a_group_is_joined(void **state)
+{
+    (void)state;
+    static char note[LEAT_GROUP_METADATA_BYTES_MAX + 1], said[48 * 1024];
+    memset(note, 'n', sizeof note - 1);
+    memset(said, 's', sizeof said - 1);
+    struct home *home = calm_home();
+    for (size_t bytes = sizeof note - 1; bytes > 64; bytes /= 2) {
+        static uint32_t log;
+        note[bytes] = '\0';
+        while (commit(home, "", LEAT_GROUP_GENERATION_NONE, log, 5, note) == LEAT_OK)
+            log++;
+    }
+    struct ask_group *join = join_new("", "", said);
+    join->call.needs_id = false;
+    start(home, join);
+    assert_false(join->answered);
+    home_roll(home); /* which looks at the table's size */
+    await(home, join);
+    assert_int_equal(join->r.rc, LEAT_OK);
+    ask_free(join);
+    home_free(home);
+}
+
+/* A member of `one` joins again for a second stream, where others' sets count so many bytes (0: what they do). Returns
+ * how many its own set has then. */
 static size_t joins_beside(size_t others, leat_err *out_rc)
 {
     struct home *home = calm_home();
@@ -251,6 +321,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_count_from_their_join_on),
+        cmocka_unit_test(members_of_groups_count_from_their_join_on),
+        cmocka_unit_test(full_table_is_stored_while_a_group_is_joined),
         cmocka_unit_test(table_takes_logs_up_to_its_last_byte),
         cmocka_unit_test(broken_home_forgets_no_set),
         cmocka_unit_test(deletion_of_no_offset_writes_nothing),

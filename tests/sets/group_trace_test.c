@@ -88,7 +88,7 @@ static void one_member_comes_shares_out_and_goes(void **state)
     show();
     TRACE_IS(" home timer +30 waiting 1 querying 0 reading 0 of 1; gathers 0, 1 of 1 acked\n"
              " readers mode 2 generation 0 next 1 of 9, 685 bytes used +0\n"
-             "  preparing first 'consumer' '' leader  settle +30 give up +300 sync by -; 32 "
+             "  preparing first 'consumer' '' leader  settle +30 give up +300 sync by -; 273 "
              "stored, 93 of members, 0 shared out\n"
              "  a3a7 joins of 9 session 200 rebalance 300 until +200 '' 'tester' '/127.0.0.1' "
              "range=m sticky=s has ''\n");
@@ -448,7 +448,7 @@ static void group_is_there_after_a_start(void **state)
     TRACE_IS(" c: 48 join again under the member id that this answer gives member b1d0\n"
              " home timer +197 waiting 1 querying 0 reading 0 of 1; gathers 0, 1 of 1 acked\n"
              " readers mode 2 generation 1 next 1 of 9, 721 bytes used +0\n"
-             "  preparing 'consumer' 'range' leader a3a7 settle +0 give up +300 sync by +297; 575 "
+             "  preparing 'consumer' 'range' leader a3a7 settle +0 give up +300 sync by +297; 808 "
              "stored, 300 of members, 8 shared out\n"
              "  a3a7 of 9 session 200 rebalance 300 until +197 'cellar' 'tester' '/127.0.0.1' "
              "range=m sticky=s has 'a3a7'\n"
@@ -460,7 +460,7 @@ static void group_is_there_after_a_start(void **state)
              " c: 8 cancelled member b1d0\n"
              " home timer +197 waiting 0 querying 0 reading 0 of 0; gathers 0, 1 of 1 acked\n"
              " readers mode 2 generation 1 next 1 of 9, 721 bytes used +0\n"
-             "  preparing 'consumer' 'range' leader a3a7 settle +0 give up +300 sync by +297; 575 "
+             "  preparing 'consumer' 'range' leader a3a7 settle +0 give up +300 sync by +297; 808 "
              "stored, 300 of members, 8 shared out\n"
              "  a3a7 of 9 session 200 rebalance 300 until +197 'cellar' 'tester' '/127.0.0.1' "
              "range=m sticky=s has 'a3a7'\n"

@@ -411,7 +411,7 @@ static void others_come(void)
              "  phase 1 mode 2\n"
              " home timer +488 waiting 1 querying 0 reading 0 of 1; gathers 0, 5 of 5 acked\n"
              " readers mode 2 generation 1 next 1 of 0, 685 bytes used -2\n"
-             "  preparing 'consumer' 'range' leader b1d0 settle -2 give up +798 sync by +564; 571 "
+             "  preparing 'consumer' 'range' leader b1d0 settle -2 give up +798 sync by +564; 798 "
              "stored, 246 of members, 8 shared out\n"
              "  b1d0 of 0 session 300 rebalance 600 until +493 'cellar' 'a client/with a name "
              "that is longer' '' range=m has 'a3a7'\n"
@@ -654,6 +654,7 @@ static void stored_group_is_taken_whole_or_not_at_all(void **state)
     struct leat_set_log *log =
         leat_set_log_add((struct leat_set *)(uintptr_t)set, (struct leat_log_ref){STREAM, 1, 1});
     assert_int_equal(leat_set_offset_note(log, 0, "n", 1), LEAT_OK);
+    leat_set_bytes_count((struct leat_set *)(uintptr_t)set);
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
     leat_set_encode(&writer, set, true);

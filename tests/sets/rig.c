@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rig.h"
+#include "sets/internal.h"
 #include "wire/message.h"
 
 static uint64_t clock_now(void *ctx)
@@ -18,6 +19,42 @@ static void clock_wake(void *ctx, uint64_t at_us)
 static uint64_t random_next(void *ctx)
 {
     return leat_xoshiro_next(&((struct home *)ctx)->rng);
+}
+
+static uint32_t length(const struct leat_list *list)
+{
+    uint32_t count = 0;
+    for (const struct leat_list *link = list->next; link != list; link = link->next)
+        count++;
+    return count;
+}
+
+/* What holds whenever nothing is under way: what is counted is what there is, and no set takes more than it counts,
+ * with its group's members and without them. Large tables would take too long. */
+static void home_check(const struct home *home)
+{
+    enum { TABLE_BYTES = 32 * 1024 };
+    static uint8_t encoded[LEAT_SETS_BATCH_BYTES_MAX];
+    const struct leat_sets *sets = home->sets;
+    if (sets == NULL || sets->broken) return;
+    assert_int_equal(sets->shares.all,
+                     length(&sets->waiting) + length(&sets->querying) + length(&sets->reading));
+    if (leat_sets_table_bytes(sets) > TABLE_BYTES) return;
+    for (uint32_t i = 0; i < sets->set_count; i++) {
+        struct leat_set *set = sets->sets[i];
+        struct leat_msg_writer writer;
+        size_t bytes = set->bytes, memory = set->memory_bytes;
+        leat_set_bytes_count(set);
+        assert_int_equal(bytes, set->bytes);
+        assert_int_equal(memory, set->memory_bytes);
+        leat_msg_writer_init(&writer, encoded, sizeof encoded);
+        leat_set_encode(&writer, set, false);
+        assert_in_range(writer.used, 1, set->bytes);
+        if (!set->group) continue;
+        leat_msg_writer_init(&writer, encoded, sizeof encoded);
+        leat_group_encode(&writer, set->group, true);
+        assert_in_range(writer.used, 1, set->group->stored_bytes);
+    }
 }
 
 void home_roll(struct home *home)
@@ -117,6 +154,7 @@ static void home_open(struct home *home)
     }
     assert_null(leat_sets_broken(home->sets));
     if (!home->unread) app.on_read(app.ctx);
+    home_check(home);
 }
 
 struct home *home_new(uint64_t seed, bool parallel)
@@ -160,6 +198,7 @@ void home_run(struct home *home, uint64_t us)
 
 void home_restart(struct home *home)
 {
+    home_check(home);
     while (home->query)
         home_run(home, 1000);
     if (home->append) {
@@ -187,6 +226,7 @@ void home_free(struct home *home)
 
 void home_done(struct leat_sets_request *request)
 {
+    if (request->rc != LEAT_OK) assert_true(!request->assigned && request->assigned_count == 0);
     *(bool *)request->owner = true;
 }
 
@@ -200,6 +240,7 @@ leat_err ask(struct home *home, struct leat_sets_request *request)
     for (int i = 0; i < 20000 && !answered; i++)
         home_run(home, 2000);
     assert_true(answered);
+    home_check(home);
     if (request->rc != LEAT_OK) { /* by name */
         assert_int_equal(request->error.code, request->rc);
         assert_true(request->error.text[0] != '\0');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a home stores is what it reads back: committed offsets with all that stands beside them, and nothing of what does
- * not read. And who is asked before that: members that nobody knows, homes that still wake. */
+/* What a home stores is what it reads back: committed offsets with all that stands beside them, and nothing of what
+ * does not read. And who is asked before that: members that nobody knows, homes that still wake. */
 #include "group_rig.h"
 #include "sets/internal.h"
 
