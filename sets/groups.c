@@ -299,7 +299,7 @@ bool leat_sets_do_group_leave(struct leat_sets *sets, struct leat_sets_request *
     return leat_sets_answer(request, LEAT_OK, NULL);
 }
 
-bool leat_sets_group_cancel(struct leat_sets *sets, struct leat_set *set,
+void leat_sets_group_cancel(struct leat_sets *sets, struct leat_set *set,
                             struct leat_sets_request *request)
 {
     struct leat_group *group = set->group;
@@ -312,10 +312,9 @@ bool leat_sets_group_cancel(struct leat_sets *sets, struct leat_set *set,
         else
             member->sync = NULL;
         leat_sets_group_heard(sets, member);
-        if (!joining || !member->nameless) return true;
+        if (!joining || !member->nameless) return;
         leat_sets_group_member_end(sets, group, member, LEAT_E_CANCELLED);
         leat_sets_group_prepare(sets, set);
-        return true;
+        return;
     }
-    return false;
 }

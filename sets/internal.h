@@ -184,8 +184,8 @@ void leat_sets_group_held_end(struct leat_sets *sets, struct leat_sets_request *
 /** The set of the request, as a group; made or turned into one if need be. false: answered. */
 bool leat_sets_group_ensure(struct leat_sets *sets, struct leat_sets_request *request,
                             struct leat_set **out_set);
-/** true: the request was held by this group, and is not any more. It is not answered. */
-bool leat_sets_group_cancel(struct leat_sets *sets, struct leat_set *set,
+/** The group does not hold the request any more. It is not answered. */
+void leat_sets_group_cancel(struct leat_sets *sets, struct leat_set *set,
                             struct leat_sets_request *request);
 bool leat_sets_do_group_join(struct leat_sets *sets, struct leat_sets_request *request);
 bool leat_sets_do_group_heartbeat(struct leat_sets *sets, struct leat_sets_request *request);

@@ -292,7 +292,7 @@ void leat_sets_cancel(struct leat_sets *sets, struct leat_sets_request *request)
     /* A commit that asks about groups has questions under way that point at it. */
     if (request->state == REQUEST_FREE || request->state == REQUEST_QUERY) return;
     struct leat_set *set = leat_sets_set_find(sets, request->set);
-    if (set && set->group) (void)leat_sets_group_cancel(sets, set, request);
+    if (set && set->group) leat_sets_group_cancel(sets, set, request);
     for (uint32_t i = 0; set && i < set->member_count; i++) {
         if (set->members[i].join != request) continue;
         set->members[i].join = NULL;
