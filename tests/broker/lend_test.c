@@ -238,8 +238,8 @@ static void structs_that_are_lent_are_had_back(void **state)
     desk_free(desk);
 }
 
-/* Goal: what is lent is looked at again when it may be had back, as soon as somebody waits for it: for a buffer, or, where
- * no struct to read with is left, for a struct. Otherwise as rarely as what the store may want back. */
+/* Goal: what is lent is looked at again when it may be had back, as soon as somebody waits for it: for a buffer, or,
+ * where no struct to read with is left, for a struct. Otherwise as rarely as what the store may want back. */
 static void timer_is_set_for_what_is_awaited(void **state)
 {
     (void)state;
