@@ -320,6 +320,7 @@ static void on_timer(struct leat_timer *timer)
         if (!peer) continue;
         if (peer->up && !peer->attached && now_us >= peer->retry_us) rep_peer_attach(peer);
         rep_peer_ops(peer);
+        rep_peer_batches(peer); /* rows that the link had no room for */
         rep_audit_step(peer, now_us);
     }
     LEAT_LIST_EACH(&primary->waits, it)

@@ -94,8 +94,10 @@ static void call_that_can_not_leave_is_made_again(void **state)
              "store COMMIT s0 0..128\n"
              "n1 write @4096+128 from s0+0\n");
     rig->call_rc = LEAT_OK;
-    rig_pass(rig, 40 * 1000);
-    TRACE_IS("");
+    rig_pass(rig, 20 * 1000); /* nothing else happens to the log */
+    TRACE_IS("n1 FLUSH h10=128, 10 s\n");
+    rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
+    TRACE_IS("log COMMIT s0: OK\n");
     rig_free(rig);
 }
 
