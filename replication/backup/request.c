@@ -432,7 +432,9 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
     leat_msg_writer_init(&body, backup->answer + head_bytes, BACKUP_ROWS_MAX * REP_ROW_BYTES_MAX);
     for (; at < backup->slot_count && count < BACKUP_ROWS_MAX; at++) {
         struct replica *rep = backup->slots[at];
-        if (rep && is_over(rep, now_us))
+        if (rep && rep->drop_wanted)
+            backup_drop(rep); /* there was no memory for that, or the disk refused it */
+        else if (rep && is_over(rep, now_us))
             backup_drop_for_another(rep); /* an owner that has heard so little may write on */
         if (!rep || !is_asked_about(rep, all, now_us)) continue;
         const struct leat_segment *seg = rep->seg;

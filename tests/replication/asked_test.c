@@ -489,6 +489,7 @@ static void audit_tells_what_has_nobodys_word(void **state)
     rig->world->now_us++;
     rig_audit(rig, 0, false);
     TRACE_IS(
+        "store DROP s7\n" /* what should have gone, and is here: it is under way after that */
         "1: answer next 0: h2=1/2/3 s2 e5 v1 state3 456:1 h4=1/2/3 s4 e5 v1 state1 752:1 h5=1/2/3 "
         "s5 e5 v1 state1 752:1 h6=1/2/3 s6 e5 v1 state1 752:1\n"
         "2: answer next 0: h1=1/2/3 s1 e5 v1 state1 0:0 h2=1/2/3 s2 e5 v1 state3 456:1 h3=1/2/3 s3 "
@@ -501,6 +502,33 @@ static void audit_tells_what_has_nobodys_word(void **state)
         "s5 e5 v1 state1 752:1 h6=1/2/3 s6 e5 v1 state1 752:1\n"
         "6: answer next 0: h1=1/2/3 s1 e5 v1 state1 0:0 h2=1/2/3 s2 e5 v1 state3 456:1 h4=1/2/3 s4 "
         "e5 v1 state1 752:1 h5=1/2/3 s5 e5 v1 state1 752:1 h6=1/2/3 s6 e5 v1 state1 752:1\n");
+    rig_free(rig);
+}
+
+/* Goal: what the disk did not let go, or what there was no memory for, is told to go again with the next audit; no
+ * owner is asked about it. */
+static void replica_that_did_not_go_goes_with_the_next_audit(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
+    (void)rig_found(rig, 8, LEAT_SEGMENT_CLOSED, 3);
+    requests_forget(rig);
+    leat_mem_fail_at(1);
+    backup_drop(rep);
+    leat_mem_fail_at(0);
+    rig_audit(rig, 0, true);
+    TRACE_IS("store DROP s7\n"
+             "1: answer next 0: h2=1/2/3 s8 e5 v1 state4 752:1\n");
+    rig_audit(rig, 0, true);
+    rig_stored(rig, LEAT_KEEP_DROP, LEAT_E_DISK);
+    rig_audit(rig, 0, false);
+    rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    TRACE_IS("1: answer next 0: h2=1/2/3 s8 e5 v1 state4 752:1\n"
+             "store DROP s7\n"
+             "2: answer next 0: h2=1/2/3 s8 e5 v1 state4 752:1\n");
+    assert_null(rig_replica(rig, 7));
+    assert_int_equal(rig->backup->replica_count, 1);
     rig_free(rig);
 }
 
@@ -595,6 +623,7 @@ int main(void)
         TRACE_TEST(word_of_one_that_goes_is_of_no_use),
         TRACE_TEST(kept_one_has_a_row_that_says_so),
         TRACE_TEST(audit_tells_what_has_nobodys_word),
+        TRACE_TEST(replica_that_did_not_go_goes_with_the_next_audit),
         TRACE_TEST(audit_of_many_goes_on),
         TRACE_TEST(replicas_of_a_deleted_stream_go),
     };
