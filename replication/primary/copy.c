@@ -15,7 +15,7 @@ static uint64_t patience(const struct leat_primary *primary, unsigned kind)
     return flushes ? primary->options.flush_us : primary->options.answer_us;
 }
 
-/* false: nothing was started, and the copy is as it was. */
+/* false: there is no memory: nothing was started, and the log is looked at again in a tick. */
 static bool ask(struct rep_copy *copy, enum leat_rep_kind kind, struct leat_extent extent)
 {
     struct rep_set *set = copy->set;
@@ -23,7 +23,7 @@ static bool ask(struct rep_copy *copy, enum leat_rep_kind kind, struct leat_exte
     struct leat_primary *primary = peer->primary;
     struct rep_op *op = rep_op_get(primary);
     if (!op) {
-        rep_arm(primary, REP_RETRY_US);
+        rep_wait(set->log); /* else nobody would look at it again */
         return false;
     }
     struct rep_body body = {

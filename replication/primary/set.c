@@ -185,7 +185,7 @@ static void place_step(struct rep_set *set)
         }
         struct rep_copy *copy = rep_copy_new(set, peer);
         if (!copy) {
-            rep_arm(primary, REP_RETRY_US);
+            rep_wait(set->log);
             return;
         }
         if (!rep_copy_open(copy, set->started && !LEAT_BUG(REPLACEMENT_COUNTS))) return;

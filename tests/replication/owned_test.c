@@ -210,8 +210,8 @@ static void copy_without_memory_is_made_later(void **state)
     CASE(lost, place, leat_mem_fail_at(2));
     TRACE_IS("(void)0: n1 OPEN s0 h0 v1 d1 part, 2 s\n"
              "2 copies, again in 20000 us\n"
-             "leat_mem_fail_at(1): 1 copies, again in 200000 us\n"
-             "leat_mem_fail_at(2): 1 copies, again in 200000 us\n");
+             "leat_mem_fail_at(1): 1 copies, again in 20000 us\n"
+             "leat_mem_fail_at(2): 1 copies, again in 20000 us\n");
 }
 
 /* Goal: each answer tells how full its backup is; a refusal does not. */

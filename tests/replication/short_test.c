@@ -152,6 +152,42 @@ static void step_without_memory_is_taken_later(void **state)
              "and then\n");
 }
 
+/* Goal: what a copy is to be asked, and there is no memory to ask it, is asked a tick later, though nothing else
+ * happens to its log. */
+static void request_without_memory_is_made_later(void **state)
+{
+    (void)state;
+    static const enum leat_keep_kind kinds[] = {LEAT_KEEP_CLOSE, LEAT_KEEP_PARK, LEAT_KEEP_DROP};
+    for (unsigned i = 0; i < 3; i++) {
+        struct rig *rig = rig_new(1);
+        rig->quiet = true;
+        rig_log_new(rig, LEAT_DURABILITY_MEMORY, 2);
+        rig_reserve(rig, 0);
+        rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+        rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
+        rig_commit(rig, 0, 0, 128);
+        rig_wrote(rig, 1, LEAT_OK);
+        while (!leat_list_empty(&rig->primary->ops_free))
+            leat_mem_free(
+                LEAT_CONTAINER(leat_list_pop_front(&rig->primary->ops_free), struct rep_op, link));
+        trace_begin();
+        rig->quiet = false;
+        leat_mem_fail_at(1);
+        rig_end(rig, kinds[i], 0, 128);
+        leat_mem_fail_at(0);
+        assert_int_equal(rig->call_count, 0);
+        trace_begin();
+        rig_pass(rig, 20 * 1000);
+        if (kinds[i] == LEAT_KEEP_CLOSE)
+            TRACE_IS("n1 CLOSE s0 h10 v1 d1 128:128 to 1000/2000, 2 s\n");
+        else if (kinds[i] == LEAT_KEEP_PARK)
+            TRACE_IS("n1 PARK s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n");
+        else
+            TRACE_IS("n1 DROP s0 h10 v1 d1 to 1000/2000, 2 s\n");
+        rig_free(rig);
+    }
+}
+
 /* Goal: an answer that can't be read is none: what it was about is lost, or asked about again. */
 static void answer_that_can_not_be_read_is_none(void **state)
 {
@@ -273,6 +309,7 @@ int main(void)
         TRACE_TEST(log_without_memory_is_none),
         TRACE_TEST(logs_are_found_by_all_of_their_name),
         TRACE_TEST(step_without_memory_is_taken_later),
+        TRACE_TEST(request_without_memory_is_made_later),
         TRACE_TEST(answer_that_can_not_be_read_is_none),
         TRACE_TEST(opened_with_what_the_least_copy_carries),
         TRACE_TEST(each_copy_holds_acks_up),
