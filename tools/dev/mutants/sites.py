@@ -346,8 +346,9 @@ def tree(command, directory, path):
             skip = 1
         elif re.match(r'-(I|D|std|isystem|U)', word):
             words.append(word)
+    # ccache, where it stands for clang, would name the file otherwise (CCACHE_BASEDIR), and no definition would be found.
     out = subprocess.run(['clang', *words, '-w', '-fsyntax-only', '-Xclang', '-ast-dump=json', path], cwd=directory, check=True,
-                         capture_output=True).stdout
+                         capture_output=True, env={**os.environ, 'CCACHE_DISABLE': '1'}).stdout
     current = None
     for node in json.loads(out)['inner']:
         # A file is named only where it is another than that of the place before.
