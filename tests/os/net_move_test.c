@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections that move to another actor: with what they keep, or to their end. */
+#include "tests/os/net_alone.h"
+
+enum { KIB = 1024 };
+
+static void bytes_come(struct leat_conn *conn, long bytes)
+{
+    come(bytes);
+    shown_at = read_at;
+    readable(conn);
+}
+
+static struct leat_conn *moved_to;
+static bool refuses;
+
+static void *on_moved(void *actor, struct leat_conn *conn, void *baggage,
+                      const struct leat_conn_handler **out_handler)
+{
+    trace("moved for %s with %s\n", (const char *)actor, (const char *)baggage);
+    moved_to = conn;
+    *out_handler = &alone_handler;
+    return refuses ? NULL : baggage;
+}
+
+static char there_name[] = "there", baggage_name[] = "bag";
+
+static void amid_move(struct leat_conn *conn)
+{
+    net->move(conn, THERE, on_moved, baggage_name);
+}
+
+static void arrive(void)
+{
+    struct leat_mail *mail = mails[--mail_count];
+    mail->deliver(there_name, mail);
+}
+
+static void there_deliver(void)
+{
+    trace(leat_os_net_deliver(&there) ? "called there\n" : "nothing to call there\n");
+}
+
+/* Goal: a connection moves with what it keeps; its old loop hears nothing more of it, and its old handler nothing. */
+static void connection_moves_with_its_bytes(void **state)
+{
+    (void)state;
+    alone_begin();
+    struct leat_conn *conn = alone_conn("a", 1);
+    consumes = 4;
+    wants = 50;
+    amid = amid_move;
+    conn->blocked = true;
+    come(2 * LEAT_NET_READ_BYTES);
+    readable(conn);
+    amid = NULL;
+    assert_true(leat_os_net_stopped(&here));
+    assert_true(!conn->moving && !conn->paused && !conn->blocked && !conn->handler);
+    assert_int_equal(here.net.intake.accounts[LEAT_NET_CLIENTS].bytes, 0);
+    trace("there %d\n", leat_os_net_stopped(&there));
+    TRACE_IS("read 262144: 262144\n"
+             "a: shown 262144\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "mail to 2\n"
+             "there 1\n");
+    now_ms += 70;
+    arrive();
+    assert_ptr_equal(conn->actor, &there);
+    assert_int_equal(conn->intake.heard_ms, now_ms);
+    kept_look(conn);
+    assert_int_equal(there.net.intake.accounts[LEAT_NET_CLIENTS].bytes, conn->kept_capacity);
+    consumes = SIZE_MAX;
+    there_deliver();
+    there_deliver();
+    TRACE_IS("moved for there with bag\n"
+             "watch 5 there\n"
+             "poll read\n"
+             "kept 262140 at 0 of 262144, wants 0\n"
+             "bag: shown 262140\n"
+             "called there\n"
+             "nothing to call there\n");
+    alone_end();
+}
+
+/* Goal: between events it goes at once; without bytes nothing is shown where it arrives. Where it is not taken it ends
+ * without a word, and so does one whose mail is never read. */
+static void connection_moves_between_events(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 6; way++) {
+        alone_begin();
+        struct leat_conn *conn = alone_conn("a", 1);
+        net->pause(conn);
+        net->move(conn, THERE, on_moved, baggage_name);
+        assert_false(conn->paused);
+        trace("way %u\n", way);
+        refuses = way == 1;
+        if (way == 2) there.stopping = true;
+        if (way == 3)
+            leat_mem_fail_at(2); /* its address has a place there, but there is no buffer */
+        if (way == 4) poll_init_rc = UV_ENOMEM;
+        if (way == 5) {
+            struct leat_mail other = {.deliver = NULL};
+            leat_os_net_drop_mail(&other);
+            leat_os_net_drop_mail(mails[--mail_count]);
+            assert_true(leat_os_net_stopped(&there));
+        } else {
+            arrive();
+            leat_mem_fail_at(0);
+            there_deliver();
+            trace("%s\n", leat_os_net_stopped(&there) ? "gone" : "there");
+        }
+        alone_end();
+    }
+    TRACE_IS("poll nothing\n"
+             "unwatch\n"
+             "mail to 2\n"
+             "way 0\n"
+             "moved for there with bag\n"
+             "watch 5 there\n"
+             "poll read\n"
+             "nothing to call there\n"
+             "there\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "mail to 2\n"
+             "way 1\n"
+             "moved for there with bag\n"
+             "close 5\n"
+             "nothing to call there\n"
+             "gone\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "mail to 2\n"
+             "way 2\n"
+             "moved for there with bag\n"
+             "bag: closed, CANCELLED\n"
+             "close 5\n"
+             "called there\n"
+             "gone\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "mail to 2\n"
+             "way 3\n"
+             "moved for there with bag\n"
+             "bag: closed, NO_MEMORY\n"
+             "close 5\n"
+             "called there\n"
+             "gone\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "mail to 2\n"
+             "way 4\n"
+             "moved for there with bag\n"
+             "watch 5 there\n"
+             "bag: closed, CLOSED\n"
+             "close 5\n"
+             "called there\n"
+             "gone\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "mail to 2\n"
+             "way 5\n"
+             "close 5\n");
+}
+
+static struct leat_conn *part_of_a_frame(uint8_t address)
+{
+    struct leat_conn *conn = alone_conn("a", address);
+    consumes = 0;
+    wants = 200 * KIB;
+    bytes_come(conn, 20 * KIB);
+    net->move(conn, THERE, on_moved, baggage_name);
+    return conn;
+}
+
+/* Goal: what arrives with more than there is room for ends there, and what can't be kept while it moves, too. */
+static void connection_for_which_there_is_no_room_ends_there(void **state)
+{
+    (void)state;
+    alone_begin();
+    refuses = false;
+    quiet = true;
+    net->limit(&there, LEAT_NET_CLIENTS, 200 * KIB);
+    part_of_a_frame(1);
+    arrive(); /* 160 KiB, rounded up */
+    trace("%s\n", moved_to->state == OS_CONN_OPEN ? "stays" : "ends");
+    part_of_a_frame(2);
+    arrive();
+    trace("%s\n", moved_to->state == OS_CONN_OPEN ? "stays" : "ends");
+    TRACE_IS("a: shown 20480\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "mail to 2\n"
+             "moved for there with bag\n"
+             "watch 5 there\n"
+             "poll read\n"
+             "stays\n"
+             "a: shown 20480\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "mail to 2\n"
+             "moved for there with bag\n"
+             "ends\n");
+    shown_at = 0;
+    there_deliver();
+    TRACE_IS("bag: shown 20480\n"
+             "bag: closed, TOO_MANY\n"
+             "close 5\n"
+             "called there\n");
+    struct leat_conn *conn = alone_conn("b", 3);
+    amid = amid_move;
+    wants = 0;
+    leat_mem_fail_at(1);
+    bytes_come(conn, 10);
+    leat_mem_fail_at(0);
+    amid = NULL;
+    arrive();
+    there_deliver();
+    TRACE_IS("b: shown 10\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "mail to 2\n"
+             "moved for there with bag\n"
+             "bag: closed, NO_MEMORY\n"
+             "close 5\n"
+             "called there\n");
+    alone_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(connection_moves_with_its_bytes),
+        TRACE_TEST(connection_moves_between_events),
+        TRACE_TEST(connection_for_which_there_is_no_room_ends_there),
+    };
+    return cmocka_run_group_tests_name("os-net-move", tests, NULL, NULL);
+}

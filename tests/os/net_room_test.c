@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes that come in where there is little room: who waits, who is closed, and which buffers lie ready. */
+#include "tests/os/net_alone.h"
+
+enum { KIB = 1024 };
+
+/* Goal: where the account has no room for more than has come, no more is taken for it; who would grow past it waits for
+ * its turn, and is read from again when there is room. Who brings nothing meanwhile is closed. */
+static void full_account_makes_connections_wait(void **state)
+{
+    (void)state;
+    alone_begin();
+    net->limit(&here, LEAT_NET_CLIENTS, 64 * KIB);
+    struct leat_conn *a = alone_conn("a", 1), *b = alone_conn("b", 2), *c = alone_conn("c", 3);
+    consumes = 0;
+    wants = 100 * KIB;
+    come(5 * KIB);
+    readable(a);
+    kept_look(a); /* 32 KiB are half of it all */
+    come(30 * KIB);
+    readable(a);
+    kept_look(a);
+    TRACE_IS("read 262144: 5120\n"
+             "a: shown 5120\n"
+             "kept 5120 at 0 of 8192, wants 102400\n"
+             "read 262144: 30720\n"
+             "kept 35840 at 0 of 65536, wants 102400\n");
+    come(28 * KIB); /* it is full: 4 KiB at a time of who has none; one may exceed it */
+    shown_at = read_at;
+    readable(b);
+    kept_look(b);
+    TRACE_IS("read 4096: 4096\n"
+             "b: shown 4096\n"
+             "read 28672: 24576\n"
+             "kept 28672 at 0 of 32768, wants 102400\n");
+    shown_at = read_at;
+    come(28 * KIB);
+    readable(c);
+    kept_look(c);
+    readable(c);
+    deliver();
+    TRACE_IS("read 4096: 4096\n"
+             "c: shown 4096\n"
+             "timer stall 250\n"
+             "poll end\n"
+             "kept 4096 at 0 of 4096, wants 102400\n"
+             "nothing to call\n");
+    net->close(b);
+    deliver();
+    deliver();
+    TRACE_IS("poll nothing\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "b: closed, OK\n"
+             "close 5\n"
+             "called\n"
+             "poll read\n"
+             "nothing to call\n");
+    reads[read_next] = 10 * KIB;
+    readable(c);
+    kept_look(c);
+    TRACE_IS("read 28672: 10240\n"
+             "kept 14336 at 0 of 32768, wants 102400\n");
+    alone_end();
+}
+
+/* Goal: who holds a part of a frame and is silent while others wait is closed for that; with bytes that lie unread, or
+ * held up by its handler, it is not silent. */
+static void silent_connection_makes_room(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 4; way++) {
+        alone_begin();
+        net->limit(&here, LEAT_NET_CLIENTS, 64 * KIB);
+        struct leat_conn *a = alone_conn("a", 1), *b = alone_conn("b", 2), *c = alone_conn("c", 3);
+        consumes = 0;
+        wants = 100 * KIB;
+        quiet = true;
+        struct leat_conn *const conns[] = {a, b, c};
+        for (unsigned i = 0; i < 3; i++) {
+            shown_at = read_at;
+            come(35 * KIB);
+            readable(conns[i]);
+            if (i < 2) read_next = read_count;
+        }
+        deliver();
+        trace("and then\n");
+        if (way == 1) unread = 1;
+        if (way == 2) net->pause(b);
+        if (way == 3) unread = -1;
+        for (unsigned i = 0; i < 6 && timer_active[1]; i++) {
+            now_ms += LEAT_INTAKE_LOOK_MS;
+            trace("%llu ms: ", (unsigned long long)now_ms);
+            expire(1);
+            deliver();
+        }
+        if (way == 0)
+            TRACE_IS("a: shown 35840\n"
+                     "b: shown 4096\n"
+                     "c: shown 4096\n"
+                     "timer stall 250\n"
+                     "poll end\n"
+                     "nothing to call\n"
+                     "and then\n"
+                     "1250 ms: poll nothing\n"
+                     "timer stall 250\n"
+                     "poll read\n"
+                     "poll nothing\n"
+                     "unwatch\n"
+                     "b: closed, TIMEOUT\n"
+                     "close 5\n"
+                     "called\n"
+                     "1500 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "1750 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "2000 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "2250 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "2500 ms: timer stall 250\n"
+                     "nothing to call\n");
+        else if (way == 1)
+            TRACE_IS("a: shown 35840\n"
+                     "b: shown 4096\n"
+                     "c: shown 4096\n"
+                     "timer stall 250\n"
+                     "poll end\n"
+                     "nothing to call\n"
+                     "and then\n"
+                     "1250 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "1500 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "1750 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "2000 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "2250 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "2500 ms: timer stall 250\n"
+                     "nothing to call\n");
+        else if (way == 2)
+            TRACE_IS("a: shown 35840\n"
+                     "b: shown 4096\n"
+                     "c: shown 4096\n"
+                     "timer stall 250\n"
+                     "poll end\n"
+                     "nothing to call\n"
+                     "and then\n"
+                     "1250 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "1500 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "1750 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "2000 ms: poll nothing\n"
+                     "timer stall 250\n"
+                     "poll read\n"
+                     "poll nothing\n"
+                     "unwatch\n"
+                     "a: closed, TIMEOUT\n"
+                     "close 5\n"
+                     "called\n"
+                     "2250 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "2500 ms: timer stall 250\n"
+                     "nothing to call\n");
+        else
+            TRACE_IS("a: shown 35840\n"
+                     "b: shown 4096\n"
+                     "c: shown 4096\n"
+                     "timer stall 250\n"
+                     "poll end\n"
+                     "nothing to call\n"
+                     "and then\n"
+                     "1250 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "1500 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "1750 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "2000 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "2250 ms: timer stall 250\n"
+                     "nothing to call\n"
+                     "2500 ms: timer stall 250\n"
+                     "nothing to call\n");
+        alone_end();
+    }
+}
+
+/* Goal: of strangers a read brings no more than a small request. */
+static void strangers_are_read_in_small_pieces(void **state)
+{
+    (void)state;
+    alone_begin();
+    struct leat_conn *conn = alone_conn("a", 1);
+    net->account(conn, LEAT_NET_STRANGERS);
+    come(10000);
+    readable(conn);
+    consumes = 4000;
+    come(5000);
+    readable(conn);
+    kept_look(conn);
+    TRACE_IS("read 4096: 4096\n"
+             "a: shown 4096\n"
+             "read 4096: 4096\n"
+             "a: shown 4096\n"
+             "read 4096: 1808\n"
+             "a: shown 1808\n"
+             "read 4096: 4096\n"
+             "a: shown 4096\n"
+             "read 4096: 904\n"
+             "a: shown 1000\n"
+             "kept 0 at 0 of 0, wants 0\n");
+    alone_end();
+}
+
+/* Goal: without memory for what has to be kept the connection ends. */
+static void rest_without_memory_ends_the_connection(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 3; way++) {
+        alone_begin();
+        struct leat_conn *conn = alone_conn("a", 1);
+        consumes = 0;
+        wants = way == 2 ? 8 * 1024 * KIB : 0;
+        if (way) come(way == 1 ? 1000 : LEAT_NET_READ_BYTES);
+        if (way == 2) come(-EAGAIN);
+        readable(conn);
+        trace_begin();
+        leat_mem_fail_at(1);
+        come(way == 2 ? 7 * LEAT_NET_READ_BYTES + 1 : 100 * KIB); /* its buffer holds all but one */
+        readable(conn);
+        leat_mem_fail_at(0);
+        deliver();
+        if (way == 0)
+            TRACE_IS("read 262144: 102400\n"
+                     "a: shown 102400\n"
+                     "poll nothing\n"
+                     "poll nothing\n"
+                     "unwatch\n"
+                     "a: closed, NO_MEMORY\n"
+                     "close 5\n"
+                     "called\n");
+        else if (way == 1)
+            TRACE_IS("read 262144: 102400\n"
+                     "a: shown 103400\n"
+                     "poll nothing\n"
+                     "poll nothing\n"
+                     "unwatch\n"
+                     "a: closed, NO_MEMORY\n"
+                     "close 5\n"
+                     "called\n");
+        else
+            TRACE_IS("read 1835008: 1835008\n"
+                     "poll nothing\n"
+                     "poll nothing\n"
+                     "unwatch\n"
+                     "a: closed, NO_MEMORY\n"
+                     "close 5\n"
+                     "called\n");
+        alone_end();
+    }
+}
+
+/* Goal: the largest frame is shown whole; who does not take it then never will. */
+static void frame_that_nobody_takes_ends_the_connection(void **state)
+{
+    (void)state;
+    alone_begin();
+    struct leat_conn *conn = alone_conn("a", 1);
+    quiet = true;
+    consumes = 0;
+    wants = LEAT_WANT_BYTES_MAX;
+    come(LEAT_WANT_BYTES_MAX - 1);
+    while (read_next < read_count)
+        readable(conn);
+    TRACE_IS("a: shown 262144\n");
+    wants = 0;
+    come(1);
+    readable(conn);
+    kept_look(conn);
+    TRACE_IS("a: shown 9437184\n"
+             "kept 9437184 at 0 of 16777216, wants 0\n");
+    come(1);
+    readable(conn);
+    deliver();
+    TRACE_IS("poll nothing\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "a: closed, TOO_LARGE\n"
+             "close 5\n"
+             "called\n");
+    alone_end();
+}
+
+/* Goal: buffers lie ready for the next as long as those in use leave room, whoever has these. */
+static void buffers_lie_ready_while_there_is_room(void **state)
+{
+    (void)state;
+    for (unsigned less = 0; less < 2; less++) {
+        alone_begin();
+        quiet = true;
+        here.net.buffers.ready_bytes_max = 7 * KIB - less;
+        struct leat_conn *const conns[] = {alone_conn("a", 1), alone_conn("b", 2),
+                                           alone_conn("c", 3)};
+        net->account(conns[1], LEAT_NET_NODES);
+        net->account(conns[2], LEAT_NET_STRANGERS);
+        consumes = 0;
+        for (unsigned i = 0; i < 3; i++) { /* 2 KiB each */
+            come(1500);
+            shown_at = read_at;
+            readable(conns[i]);
+        }
+        trace_begin();
+        assert_int_equal(net->send_copy(conns[0], "0123456789", 10), LEAT_OK); /* 1 KiB */
+        leat_os_conn_kept_drop(conns[0]);
+        trace("%zu lie ready, %llu and %zu are used\n", here.net.buffers.ready_bytes,
+              (unsigned long long)here.net.intake.accounts[LEAT_NET_CLIENTS].bytes,
+              here.net.copy_capacity);
+        kept_look(conns[0]);
+        size_t before = leat_mem_bytes(LEAT_MEM_NET);
+        come(1500);
+        shown_at = read_at;
+        readable(conns[0]);
+        trace("%zu more are taken\n", leat_mem_bytes(LEAT_MEM_NET) - before);
+        if (less)
+            TRACE_IS("0 lie ready, 0 and 1024 are used\n"
+                     "kept 0 at 0 of 0, wants 0\n"
+                     "a: shown 1500\n"
+                     "2048 more are taken\n");
+        else
+            TRACE_IS("2048 lie ready, 0 and 1024 are used\n"
+                     "kept 0 at 0 of 0, wants 0\n"
+                     "a: shown 1500\n"
+                     "0 more are taken\n");
+        alone_end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(full_account_makes_connections_wait),
+        TRACE_TEST(silent_connection_makes_room),
+        TRACE_TEST(strangers_are_read_in_small_pieces),
+        TRACE_TEST(rest_without_memory_ends_the_connection),
+        TRACE_TEST(frame_that_nobody_takes_ends_the_connection),
+        TRACE_TEST(buffers_lie_ready_while_there_is_room),
+    };
+    return cmocka_run_group_tests_name("os-net-room", tests, NULL, NULL);
+}
