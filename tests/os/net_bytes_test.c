@@ -24,7 +24,9 @@ static void rest_is_shown_with_what_follows(void **state)
     struct leat_conn *conn = alone_conn("a", 1);
     come(100);
     consumes = 30;
+    here.called = false;
     readable(conn);
+    assert_true(here.called); /* its turn has an end, then */
     kept_look(conn);
     come(40);
     consumes = 110;

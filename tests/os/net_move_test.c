@@ -83,18 +83,23 @@ static void connection_moves_with_its_bytes(void **state)
     alone_end();
 }
 
+static void leave_amid_a_pause(unsigned way)
+{
+    alone_begin();
+    struct leat_conn *conn = alone_conn("a", 1);
+    net->pause(conn);
+    net->move(conn, THERE, on_moved, baggage_name);
+    assert_false(conn->paused);
+    trace("way %u\n", way);
+}
+
 /* Goal: between events it goes at once; without bytes nothing is shown where it arrives. Where it is not taken it ends
  * without a word, and so does one whose mail is never read. */
 static void connection_moves_between_events(void **state)
 {
     (void)state;
     for (unsigned way = 0; way < 6; way++) {
-        alone_begin();
-        struct leat_conn *conn = alone_conn("a", 1);
-        net->pause(conn);
-        net->move(conn, THERE, on_moved, baggage_name);
-        assert_false(conn->paused);
-        trace("way %u\n", way);
+        leave_amid_a_pause(way);
         refuses = way == 1;
         if (way == 2) there.stopping = true;
         if (way == 3)

@@ -64,130 +64,108 @@ static void full_account_makes_connections_wait(void **state)
     alone_end();
 }
 
+/* Three, of which two have taken all the room, and the third waits. */
+static struct leat_conn *one_waits(struct leat_conn *conns[3])
+{
+    alone_begin();
+    quiet = true;
+    net->limit(&here, LEAT_NET_CLIENTS, 64 * KIB);
+    consumes = 0;
+    wants = 100 * KIB;
+    for (unsigned i = 0; i < 3; i++) {
+        static const char *const names[] = {"a", "b", "c"};
+        conns[i] = alone_conn(names[i], (uint8_t)i);
+        shown_at = read_at;
+        come(35 * KIB);
+        readable(conns[i]);
+        if (i < 2) read_next = read_count;
+    }
+    deliver();
+    return conns[1];
+}
+
+/* A point for each look that changes nothing. */
+static void time_passes(void)
+{
+    static const char nothing[] = "timer stall 250\nnothing to call\n";
+    for (unsigned i = 0; i < 6; i++) {
+        now_ms += LEAT_INTAKE_LOOK_MS;
+        size_t before = trace_used;
+        expire(1);
+        deliver();
+        if (strcmp(trace_text + before, nothing) != 0) continue;
+        trace_text[trace_used = before] = '\0';
+        trace(".\n");
+    }
+}
+
 /* Goal: who holds a part of a frame and is silent while others wait is closed for that; with bytes that lie unread, or
  * held up by its handler, it is not silent. */
 static void silent_connection_makes_room(void **state)
 {
     (void)state;
-    for (unsigned way = 0; way < 4; way++) {
-        alone_begin();
-        net->limit(&here, LEAT_NET_CLIENTS, 64 * KIB);
-        struct leat_conn *a = alone_conn("a", 1), *b = alone_conn("b", 2), *c = alone_conn("c", 3);
-        consumes = 0;
-        wants = 100 * KIB;
-        quiet = true;
-        struct leat_conn *const conns[] = {a, b, c};
-        for (unsigned i = 0; i < 3; i++) {
-            shown_at = read_at;
-            come(35 * KIB);
-            readable(conns[i]);
-            if (i < 2) read_next = read_count;
-        }
-        deliver();
-        trace("and then\n");
-        if (way == 1) unread = 1;
-        if (way == 2) net->pause(b);
-        if (way == 3) unread = -1;
-        for (unsigned i = 0; i < 6 && timer_active[1]; i++) {
-            now_ms += LEAT_INTAKE_LOOK_MS;
-            trace("%llu ms: ", (unsigned long long)now_ms);
-            expire(1);
-            deliver();
-        }
-        if (way == 0)
-            TRACE_IS("a: shown 35840\n"
-                     "b: shown 4096\n"
-                     "c: shown 4096\n"
-                     "timer stall 250\n"
-                     "poll end\n"
-                     "nothing to call\n"
-                     "and then\n"
-                     "1250 ms: poll nothing\n"
-                     "timer stall 250\n"
-                     "poll read\n"
-                     "poll nothing\n"
-                     "unwatch\n"
-                     "b: closed, TIMEOUT\n"
-                     "close 5\n"
-                     "called\n"
-                     "1500 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "1750 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "2000 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "2250 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "2500 ms: timer stall 250\n"
-                     "nothing to call\n");
-        else if (way == 1)
-            TRACE_IS("a: shown 35840\n"
-                     "b: shown 4096\n"
-                     "c: shown 4096\n"
-                     "timer stall 250\n"
-                     "poll end\n"
-                     "nothing to call\n"
-                     "and then\n"
-                     "1250 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "1500 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "1750 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "2000 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "2250 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "2500 ms: timer stall 250\n"
-                     "nothing to call\n");
-        else if (way == 2)
-            TRACE_IS("a: shown 35840\n"
-                     "b: shown 4096\n"
-                     "c: shown 4096\n"
-                     "timer stall 250\n"
-                     "poll end\n"
-                     "nothing to call\n"
-                     "and then\n"
-                     "1250 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "1500 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "1750 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "2000 ms: poll nothing\n"
-                     "timer stall 250\n"
-                     "poll read\n"
-                     "poll nothing\n"
-                     "unwatch\n"
-                     "a: closed, TIMEOUT\n"
-                     "close 5\n"
-                     "called\n"
-                     "2250 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "2500 ms: timer stall 250\n"
-                     "nothing to call\n");
-        else
-            TRACE_IS("a: shown 35840\n"
-                     "b: shown 4096\n"
-                     "c: shown 4096\n"
-                     "timer stall 250\n"
-                     "poll end\n"
-                     "nothing to call\n"
-                     "and then\n"
-                     "1250 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "1500 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "1750 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "2000 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "2250 ms: timer stall 250\n"
-                     "nothing to call\n"
-                     "2500 ms: timer stall 250\n"
-                     "nothing to call\n");
-        alone_end();
-    }
+    struct leat_conn *conns[3];
+    one_waits(conns);
+    TRACE_IS("a: shown 35840\n"
+             "b: shown 4096\n"
+             "c: shown 4096\n"
+             "timer stall 250\n"
+             "poll end\n"
+             "nothing to call\n");
+    time_passes();
+    TRACE_IS("poll nothing\n"
+             "timer stall 250\n"
+             "poll read\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "b: closed, TIMEOUT\n"
+             "close 5\n"
+             "called\n"
+             ".\n"
+             ".\n"
+             ".\n"
+             ".\n"
+             ".\n");
+    alone_end();
+    one_waits(conns);
+    trace_begin();
+    unread = 1;
+    time_passes();
+    TRACE_IS(".\n"
+             ".\n"
+             ".\n"
+             ".\n"
+             ".\n"
+             ".\n");
+    alone_end();
+    net->pause(one_waits(conns));
+    trace_begin();
+    time_passes();
+    TRACE_IS(".\n"
+             ".\n"
+             ".\n"
+             "poll nothing\n"
+             "timer stall 250\n"
+             "poll read\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "a: closed, TIMEOUT\n"
+             "close 5\n"
+             "called\n"
+             ".\n"
+             ".\n");
+    alone_end();
+    one_waits(conns);
+    trace_begin();
+    unread = -1; /* nobody can tell */
+    time_passes();
+    TRACE_IS(".\n"
+             ".\n"
+             ".\n"
+             ".\n"
+             ".\n"
+             ".\n");
+    alone_end();
 }
 
 /* Goal: of strangers a read brings no more than a small request. */

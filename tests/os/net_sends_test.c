@@ -32,8 +32,51 @@ static void flush(struct leat_conn *conn)
         trace("%zu%s", net->unsent_bytes(conn, &sends[i]), i < 2 ? " " : " unsent\n");
 }
 
-/* Goal: sends and copies leave in the order in which they were given; the socket may take any part of them, and each send
- * is told once when it has left. */
+static void parts_leave_later(struct leat_conn *conn)
+{
+    take(-EINTR);
+    take(3);
+    event(conn, 0, UV_WRITABLE);
+    flush(conn);
+    take(-EAGAIN);
+    event(conn, 0, UV_WRITABLE);
+    flush(conn);
+    deliver();
+    TRACE_IS("write 6 in 3: -4\n"
+             "write 6 in 3: 3\n"
+             "'Hij'\n"
+             "queued 3, taken 10, copies 2 in 16384 of 16384\n"
+             "0 1 0 unsent\n"
+             "write 3 in 2: -11\n"
+             "''\n"
+             "queued 3, taken 10, copies 2 in 16384 of 16384\n"
+             "0 1 0 unsent\n"
+             "nothing to call\n");
+    event(conn, 0, UV_WRITABLE);
+    flush(conn);
+    deliver();
+    deliver();
+    TRACE_IS("write 3 in 2: 3\n"
+             "poll read\n"
+             "'kLM'\n"
+             "queued 0, taken 13, copies 0 in 0 of 0\n"
+             "0 0 0 unsent\n"
+             "ijk: OK\n"
+             ": OK\n"
+             "called\n"
+             "nothing to call\n");
+    net->send(conn, send_of(2, "")); /* by itself: it needs no write */
+    flush(conn);
+    deliver();
+    TRACE_IS("''\n"
+             "queued 0, taken 13, copies 0 in 0 of 0\n"
+             "0 0 0 unsent\n"
+             ": OK\n"
+             "called\n");
+}
+
+/* Goal: sends and copies leave in the order in which they were given; the socket may take any part of them, and each
+ * send is told once when it has left. */
 static void parts_leave_in_order(void **state)
 {
     (void)state;
@@ -78,45 +121,7 @@ static void parts_leave_in_order(void **state)
              "0 3 0 unsent\n"
              "ab||cde: OK\n"
              "called\n");
-    take(-EINTR);
-    take(3);
-    event(conn, 0, UV_WRITABLE);
-    flush(conn);
-    take(-EAGAIN);
-    event(conn, 0, UV_WRITABLE);
-    flush(conn);
-    deliver();
-    TRACE_IS("write 6 in 3: -4\n"
-             "write 6 in 3: 3\n"
-             "'Hij'\n"
-             "queued 3, taken 10, copies 2 in 16384 of 16384\n"
-             "0 1 0 unsent\n"
-             "write 3 in 2: -11\n"
-             "''\n"
-             "queued 3, taken 10, copies 2 in 16384 of 16384\n"
-             "0 1 0 unsent\n"
-             "nothing to call\n");
-    event(conn, 0, UV_WRITABLE);
-    flush(conn);
-    deliver();
-    deliver();
-    TRACE_IS("write 3 in 2: 3\n"
-             "poll read\n"
-             "'kLM'\n"
-             "queued 0, taken 13, copies 0 in 0 of 0\n"
-             "0 0 0 unsent\n"
-             "ijk: OK\n"
-             ": OK\n"
-             "called\n"
-             "nothing to call\n");
-    net->send(conn, send_of(2, "")); /* by itself: it needs no write */
-    flush(conn);
-    deliver();
-    TRACE_IS("''\n"
-             "queued 0, taken 13, copies 0 in 0 of 0\n"
-             "0 0 0 unsent\n"
-             ": OK\n"
-             "called\n");
+    parts_leave_later(conn);
     alone_end();
 }
 
@@ -227,7 +232,20 @@ static void sends_of_a_connection_that_ends_are_told(void **state)
     alone_end();
 }
 
-/* Goal: what a send borrows can be had back at any time: what has not left of it goes on from elsewhere, in its place. */
+static struct leat_conn *partly_gone(size_t gone)
+{
+    alone_begin();
+    struct leat_conn *conn = alone_conn("a", 1);
+    net->send(conn, send_of(0, "0"));
+    net->send(conn, send_of(1, "abc||de|fgh"));
+    if (gone % 2) net->send(conn, send_of(2, "z"));
+    take((long)(1 + gone));
+    flush(conn);
+    trace_begin();
+    return conn;
+}
+
+/* Goal: what a send borrows can be had back at any time: what has not left of it goes on from elsewhere. */
 static void replaced_send_goes_on_from_elsewhere(void **state)
 {
     (void)state;
@@ -235,14 +253,7 @@ static void replaced_send_goes_on_from_elsewhere(void **state)
         static char place[16], by_name[] = "by";
         struct leat_iov iov = {place, 8 - gone};
         struct leat_send by = {.iovs = &iov, .iov_count = 1, .on_sent = on_sent, .owner = by_name};
-        alone_begin();
-        struct leat_conn *conn = alone_conn("a", 1);
-        net->send(conn, send_of(0, "0"));
-        net->send(conn, send_of(1, "abc||de|fgh"));
-        if (gone % 2) net->send(conn, send_of(2, "z"));
-        take((long)(1 + gone));
-        flush(conn);
-        trace_begin();
+        struct leat_conn *conn = partly_gone(gone);
         memset(place, '.', sizeof place);
         net->replace(conn, &sends[1], &by);
         pieces[1][0].base = pieces[1][2].base = pieces[1][3].base = "xxx"; /* the caller's again */

@@ -1,0 +1,677 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listening, and whom a listener lets in. */
+#include "tests/os/net_open_alone.h"
+
+enum { ACCEPT_TIMER = 0 };
+
+static struct leat_conn *accepted;
+static bool refuses;
+
+static void *on_accept(void *acceptor, struct leat_conn *conn,
+                       const struct leat_conn_handler **out_handler)
+{
+    static const char *const origins[] = {"network", "machine", "owner"};
+    const uint8_t *key = net->key(conn);
+    trace("%s: %s from %s, key ", (const char *)acceptor, net->peer(conn),
+          origins[net->origin(conn)]);
+    for (unsigned i = 0; i < LEAT_NET_KEY_BYTES; i++)
+        trace("%02x", key[i]);
+    trace("\n");
+    accepted = conn;
+    *out_handler = &alone_handler;
+    return refuses ? NULL : acceptor;
+}
+
+static char acceptor_name[] = "door";
+
+static uv_poll_cb door_cb;
+
+static leat_err listen_at(const char *address)
+{
+    char out[128] = "-";
+    struct leat_error error = {.text = "-"};
+    leat_err rc = net->listen(net->ctx, address, on_accept, acceptor_name, out, &error);
+    if (rc == LEAT_OK) door_cb = poll_cb;
+    trace("%s: %s, %s\n", leat_err_name(rc), out, rc ? error.text : "-");
+    return rc;
+}
+
+static struct os_listener *listener(void)
+{
+    return LEAT_CONTAINER(here.net.listeners.prev, struct os_listener, link);
+}
+
+static void doorbell(int status)
+{
+    door_cb(&listener()->uv, status, UV_READABLE);
+}
+
+/* ---- listening ---- */
+
+/* Goal: a listener has what its connections need; of this machine alone no pacing. */
+static void listener_is_made_as_its_connections_need_it(void **state)
+{
+    (void)state;
+    open_begin();
+    listen_at("192.0.2.1:7700");
+    TRACE_IS("look up 192.0.2.1 7700 passive\n"
+             "socket v4: 5\n"
+             "5 has reuse 1\n"
+             "5 has nodelay 1\n"
+             "5 has idle 60\n"
+             "5 has pause 10\n"
+             "5 has probes 6\n"
+             "5 has alive 1\n"
+             "bind 5 192.0.2.1 7700\n"
+             "listen 5\n"
+             "watch 5\n"
+             "poll read\n"
+             "OK: 192.0.2.1:7700, -\n");
+    bound = address_of("127.0.0.9", 0x1234);
+    listen_at("127.0.0.9:0");
+    TRACE_IS("look up 127.0.0.9 0 passive\n"
+             "socket v4: 5\n"
+             "5 has reuse 1\n"
+             "5 has nodelay 1\n"
+             "5 has idle 60\n"
+             "5 has pause 10\n"
+             "5 has probes 6\n"
+             "5 has alive 1\n"
+             "5 is reno\n"
+             "bind 5 127.0.0.9 0\n"
+             "listen 5\n"
+             "watch 5\n"
+             "poll read\n"
+             "OK: 127.0.0.9:4660, -\n");
+    bound = address_of("::1", 80);
+    listen_at("[::1]:80");
+    TRACE_IS("look up ::1 80 passive\n"
+             "socket v6: 5\n"
+             "5 has reuse 1\n"
+             "5 has nodelay 1\n"
+             "5 has idle 60\n"
+             "5 has pause 10\n"
+             "5 has probes 6\n"
+             "5 has alive 1\n"
+             "5 is reno\n"
+             "bind 5 ::1 80\n"
+             "listen 5\n"
+             "watch 5\n"
+             "poll read\n"
+             "OK: [::1]:80, -\n");
+    bound = address_of("2001:db8::1", 80);
+    listen_at("[2001:db8::1]:80");
+    assert_false(listener()->loopback);
+    say(NAME, -EBADF);
+    assert_int_equal(net->listen(net->ctx, "192.0.2.1:7700", on_accept, acceptor_name, NULL, NULL),
+                     LEAT_OK);
+    TRACE_IS("look up 2001:db8::1 80 passive\n"
+             "socket v6: 5\n"
+             "5 has reuse 1\n"
+             "5 has nodelay 1\n"
+             "5 has idle 60\n"
+             "5 has pause 10\n"
+             "5 has probes 6\n"
+             "5 has alive 1\n"
+             "bind 5 2001:db8::1 80\n"
+             "listen 5\n"
+             "watch 5\n"
+             "poll read\n"
+             "OK: [2001:db8::1]:80, -\n"
+             "look up 192.0.2.1 7700 passive\n"
+             "socket v4: 5\n"
+             "5 has reuse 1\n"
+             "5 has nodelay 1\n"
+             "5 has idle 60\n"
+             "5 has pause 10\n"
+             "5 has probes 6\n"
+             "5 has alive 1\n"
+             "bind 5 192.0.2.1 7700\n"
+             "listen 5\n"
+             "watch 5\n"
+             "poll read\n");
+    alone_end();
+}
+
+/* Goal: what can't be listened at is named with its cause; nothing of it is left. */
+static void listener_that_can_not_be_made_leaves_nothing(void **state)
+{
+    (void)state;
+    open_begin();
+    char long_host[400];
+    memset(long_host, 'h', sizeof long_host);
+    strcpy(long_host + 256, ":1");
+    listen_at("192.0.2.1");
+    listen_at(long_host);
+    say(LOOKUP, EAI_NONAME);
+    listen_at(long_host + 1); /* the longest name that there can be */
+    TRACE_IS("INVALID: -, 192.0.2.1 is not an address (HOST:PORT)\n"
+             "INVALID: -, "
+             "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
+             "hhhhhhhhhhhhhhh is not an address (HOST:PORT)\n"
+             "look up hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh 1 passive\n"
+             "CONFIG: -, can't find the address "
+             "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
+             "hhhhhhhhhhhhhhh: Name or service not known\n");
+    say(SOCKET, -EMFILE);
+    listen_at("192.0.2.1:1");
+    say(BIND, -EADDRINUSE);
+    listen_at("192.0.2.1:1");
+    say(LISTEN, -EACCES);
+    listen_at("192.0.2.1:1");
+    TRACE_IS("look up 192.0.2.1 1 passive\n"
+             "socket v4: -1\n"
+             "CONFIG: -, can't listen on 192.0.2.1:1: Too many open files\n"
+             "look up 192.0.2.1 1 passive\n"
+             "socket v4: 5\n"
+             "5 has reuse 1\n"
+             "5 has nodelay 1\n"
+             "5 has idle 60\n"
+             "5 has pause 10\n"
+             "5 has probes 6\n"
+             "5 has alive 1\n"
+             "bind 5 192.0.2.1 1\n"
+             "close 5\n"
+             "EXISTS: -, can't listen on 192.0.2.1:1: Address already in use\n"
+             "look up 192.0.2.1 1 passive\n"
+             "socket v4: 5\n"
+             "5 has reuse 1\n"
+             "5 has nodelay 1\n"
+             "5 has idle 60\n"
+             "5 has pause 10\n"
+             "5 has probes 6\n"
+             "5 has alive 1\n"
+             "bind 5 192.0.2.1 1\n"
+             "listen 5\n"
+             "close 5\n"
+             "CONFIG: -, can't listen on 192.0.2.1:1: Permission denied\n");
+    leat_mem_fail_at(1);
+    listen_at("192.0.2.1:1");
+    leat_mem_fail_at(0);
+    poll_init_rc = UV_ENOMEM;
+    listen_at("192.0.2.1:1");
+    assert_true(leat_list_empty(&here.net.listeners));
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_NET), 0);
+    TRACE_IS("look up 192.0.2.1 1 passive\n"
+             "socket v4: 5\n"
+             "5 has reuse 1\n"
+             "5 has nodelay 1\n"
+             "5 has idle 60\n"
+             "5 has pause 10\n"
+             "5 has probes 6\n"
+             "5 has alive 1\n"
+             "bind 5 192.0.2.1 1\n"
+             "listen 5\n"
+             "close 5\n"
+             "NO_MEMORY: -, no memory to listen on 192.0.2.1:1\n"
+             "look up 192.0.2.1 1 passive\n"
+             "socket v4: 5\n"
+             "5 has reuse 1\n"
+             "5 has nodelay 1\n"
+             "5 has idle 60\n"
+             "5 has pause 10\n"
+             "5 has probes 6\n"
+             "5 has alive 1\n"
+             "bind 5 192.0.2.1 1\n"
+             "listen 5\n"
+             "watch 5\n"
+             "close 5\n"
+             "NO_MEMORY: -, no memory to listen on 192.0.2.1:1\n");
+    struct leat_error error;
+    assert_int_equal(leat_os_address_try("192.0.2.1:1", &error), LEAT_OK);
+    say(BIND, -EADDRINUSE);
+    assert_int_equal(leat_os_address_try("192.0.2.1:1", &error), LEAT_E_EXISTS);
+    TRACE_IS("look up 192.0.2.1 1 passive\n"
+             "socket v4: 5\n"
+             "5 has reuse 1\n"
+             "5 has nodelay 1\n"
+             "5 has idle 60\n"
+             "5 has pause 10\n"
+             "5 has probes 6\n"
+             "5 has alive 1\n"
+             "bind 5 192.0.2.1 1\n"
+             "listen 5\n"
+             "close 5\n"
+             "look up 192.0.2.1 1 passive\n"
+             "socket v4: 5\n"
+             "5 has reuse 1\n"
+             "5 has nodelay 1\n"
+             "5 has idle 60\n"
+             "5 has pause 10\n"
+             "5 has probes 6\n"
+             "5 has alive 1\n"
+             "bind 5 192.0.2.1 1\n"
+             "close 5\n");
+    alone_end();
+}
+
+/* Goal: of several addresses the first one that can be listened at is. */
+static void first_address_that_works_is_listened_at(void **state)
+{
+    (void)state;
+    open_begin();
+    bound = address_of("0.0.0.0", 7700);
+    say(SOCKET, -EAFNOSUPPORT);
+    say(SOCKET, 6);
+    listen_at(":7700");
+    TRACE_IS("look up any 7700 passive\n"
+             "socket v4: -1\n"
+             "socket v6: 6\n"
+             "6 has reuse 1\n"
+             "6 has nodelay 1\n"
+             "6 has idle 60\n"
+             "6 has pause 10\n"
+             "6 has probes 6\n"
+             "6 has alive 1\n"
+             "bind 6 :: 7700\n"
+             "listen 6\n"
+             "watch 6\n"
+             "poll read\n"
+             "OK: 0.0.0.0:7700, -\n");
+    alone_end();
+}
+
+/* ---- accepting ---- */
+
+/* Goal: who comes is told by its address; limits go by a /56 of version 6. */
+static void one_that_comes_has_a_name_and_a_key(void **state)
+{
+    (void)state;
+    static const char *const froms[] = {"192.0.2.7",           "192.0.2.1",         "127.3.4.5",
+                                        "::ffff:198.51.100.3", "2001:db8:1:2ff::9", "::1",
+                                        "2001:db8:0:1::1",     "::ffff:127.0.0.1"};
+    open_begin();
+    bound = address_of("192.0.2.1", 7700);
+    listen_at("192.0.2.1:7700");
+    trace_begin();
+    for (unsigned i = 0; i < 8; i++) {
+        if (i == 3) bound = address_of("2001:db8:0:1::1", 7700);
+        from = address_of(froms[i], (uint16_t)(4000 + i));
+        say(ACCEPT, 20 + i);
+        doorbell(0);
+        assert_int_equal(accepted->state, OS_CONN_OPEN);
+        assert_int_equal(accepted->intake.account, LEAT_NET_CLIENTS);
+    }
+    TRACE_IS("door: 192.0.2.7:4000 from network, key 0000000000000000c000020700000000\n"
+             "watch 20\n"
+             "poll read\n"
+             "door: 192.0.2.1:4001 from machine, key 0000000000000000c000020100000000\n"
+             "watch 21\n"
+             "poll read\n"
+             "22 is reno\n"
+             "door: 127.3.4.5:4002 from machine, key 00000000000000007f03040500000000\n"
+             "watch 22\n"
+             "poll read\n"
+             "door: [::ffff:198.51.100.3]:4003 from network, key 0000000000000000c633640300000000\n"
+             "watch 23\n"
+             "poll read\n"
+             "door: [2001:db8:1:2ff::9]:4004 from network, key 20010db8000102000000000000000000\n"
+             "watch 24\n"
+             "poll read\n"
+             "25 is reno\n"
+             "door: [::1]:4005 from machine, key 00000000000000000000000000000000\n"
+             "watch 25\n"
+             "poll read\n"
+             "door: [2001:db8:0:1::1]:4006 from machine, key 20010db8000000000000000000000000\n"
+             "watch 26\n"
+             "poll read\n"
+             "27 is reno\n"
+             "door: [::ffff:127.0.0.1]:4007 from machine, key 00000000000000007f00000100000000\n"
+             "watch 27\n"
+             "poll read\n");
+    say(NAME, -EBADF); /* nobody knows */
+    from = address_of("192.0.2.1", 1);
+    say(ACCEPT, 30);
+    doorbell(0);
+    from = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
+    bound = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
+    say(ACCEPT, 31);
+    doorbell(0);
+    listener()->loopback = true; /* its connections have that from it */
+    from = address_of("127.0.0.1", 1);
+    say(ACCEPT, 32);
+    doorbell(0);
+    TRACE_IS("door: 192.0.2.1:1 from network, key 0000000000000000c000020100000000\n"
+             "watch 30\n"
+             "poll read\n"
+             "door: unknown from network, key 00000000000000000000000000000000\n"
+             "watch 31\n"
+             "poll read\n"
+             "door: 127.0.0.1:1 from machine, key 00000000000000007f00000100000000\n"
+             "watch 32\n"
+             "poll read\n");
+    alone_end();
+}
+
+/* Goal: so many are let in at a time, and then others have their turn. */
+static void so_many_are_let_in_at_a_time(void **state)
+{
+    (void)state;
+    for (unsigned nodes = 0; nodes < 2; nodes++) {
+        open_begin();
+        here.kind = nodes ? LEAT_OS_ACTOR_DISK : LEAT_OS_ACTOR_CORE;
+        listen_at("192.0.2.1:7700");
+        refuses = true;
+        for (unsigned i = 0; i < 70; i++)
+            say(ACCEPT, 20);
+        doorbell(0);
+        trace_begin();
+        assert_int_equal(script[ACCEPT].next,
+                         nodes ? LEAT_NET_NODE_ACCEPTS_PER_EVENT : LEAT_NET_ACCEPTS_PER_EVENT);
+        refuses = false;
+        script[ACCEPT].count = script[ACCEPT].next = 0;
+        say(ACCEPT, -ECONNABORTED); /* one that has gone already: the next */
+        say(ACCEPT, 20);
+        say(ACCEPT, -EAGAIN);
+        say(ACCEPT, 21);
+        doorbell(UV_EIO); /* then libuv has stopped */
+        assert_int_equal(script[ACCEPT].next, 3);
+        TRACE_IS("door: 192.0.2.7:4000 from network, key 0000000000000000c000020700000000\n"
+                 "watch 20\n"
+                 "poll read\n"
+                 "poll read\n");
+        alone_end();
+    }
+}
+
+/* Goal: where this machine has no more descriptors or memory, it is tried again a little later, which is said once a
+ * minute. */
+static void accept_without_resources_pauses(void **state)
+{
+    (void)state;
+    static const int causes[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM};
+    open_begin();
+    listen_at("192.0.2.1:7700");
+    listen_at("192.0.2.1:7701");
+    trace_begin();
+    now_ms = 0; /* also in the first minute of all */
+    for (unsigned i = 0; i < 4; i++) {
+        say(ACCEPT, -causes[i]);
+        doorbell(0);
+        if (i == 2) now_ms += LEAT_NET_TELL_MS - 1;
+        if (i < 2) now_ms++;
+        expire(ACCEPT_TIMER);
+    }
+    TRACE_IS("diary: can't accept connections: Too many open files; tried again every 100 ms, said "
+             "once a minute at most\n"
+             "poll nothing\n"
+             "timer accept 100\n"
+             "poll read\n"
+             "poll read\n"
+             "poll nothing\n"
+             "timer accept 100\n"
+             "poll read\n"
+             "poll read\n"
+             "poll nothing\n"
+             "timer accept 100\n"
+             "poll read\n"
+             "poll read\n"
+             "diary: can't accept connections: Cannot allocate memory; tried again every 100 ms, "
+             "said once a minute at most\n"
+             "poll nothing\n"
+             "timer accept 100\n"
+             "poll read\n"
+             "poll read\n");
+    say(ACCEPT, 20);
+    leat_mem_fail_at(1);
+    doorbell(0);
+    leat_mem_fail_at(0);
+    TRACE_IS("close 20\n"
+             "poll nothing\n"
+             "timer accept 100\n");
+    alone_end();
+}
+
+/* Goal: the last descriptors are for this process's own; of these nodes may have half, and the Unix socket three quarters.
+ */
+static void last_descriptors_are_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        bool nodes, local;
+        int first;
+    } ways[] = {{false, false, 100}, {true, false, 108}, {false, true, 112}, {true, true, 112}};
+    for (unsigned i = 0; i < 4; i++) {
+        open_begin();
+        here.kind = ways[i].nodes ? LEAT_OS_ACTOR_DISK : LEAT_OS_ACTOR_CORE;
+        listen_at(ways[i].local ? "unix:door" : "192.0.2.1:7700");
+        trace_begin();
+        say(ACCEPT, ways[i].first - 1);
+        say(ACCEPT, ways[i].first);
+        say(ACCEPT, ways[i].first + 1);
+        doorbell(0);
+        if (i == 0)
+            TRACE_IS(
+                "door: 192.0.2.7:4000 from network, key 0000000000000000c000020700000000\n"
+                "watch 99\n"
+                "poll read\n"
+                "close 100\n"
+                "diary: connections are refused: this process may have 116 files open (ulimit -n, "
+                "LimitNOFILE=), and the last of them are for its own; said once a minute at most\n"
+                "close 101\n");
+        else if (i == 1)
+            TRACE_IS(
+                "door: 192.0.2.7:4000 from network, key 0000000000000000c000020700000000\n"
+                "watch 107\n"
+                "poll read\n"
+                "close 108\n"
+                "diary: connections are refused: this process may have 116 files open (ulimit -n, "
+                "LimitNOFILE=), and the last of them are for its own; said once a minute at most\n"
+                "close 109\n");
+        else if (i == 2)
+            TRACE_IS(
+                "door: process 77 of account 1000 from owner, key "
+                "0000000000000000c000020700000000\n"
+                "watch 111\n"
+                "poll read\n"
+                "close 112\n"
+                "diary: connections are refused: this process may have 116 files open (ulimit -n, "
+                "LimitNOFILE=), and the last of them are for its own; said once a minute at most\n"
+                "close 113\n");
+        else
+            TRACE_IS(
+                "door: process 77 of account 1000 from owner, key "
+                "0000000000000000c000020700000000\n"
+                "watch 111\n"
+                "poll read\n"
+                "close 112\n"
+                "diary: connections are refused: this process may have 116 files open (ulimit -n, "
+                "LimitNOFILE=), and the last of them are for its own; said once a minute at most\n"
+                "close 113\n");
+        alone_end();
+    }
+}
+
+/* Goal: who is not taken goes, with what was sent to it; a socket that can't be watched ends. */
+static void one_that_is_not_taken_goes(void **state)
+{
+    (void)state;
+    open_begin();
+    listen_at("192.0.2.1:7700");
+    trace_begin();
+    here.called = false;
+    refuses = true;
+    say(ACCEPT, 20);
+    doorbell(0);
+    refuses = false;
+    assert_true(here.called && leat_os_net_stopped(&here));
+    poll_init_rc = UV_ENOMEM;
+    say(ACCEPT, 21);
+    doorbell(0);
+    deliver();
+    TRACE_IS("door: 192.0.2.7:4000 from network, key 0000000000000000c000020700000000\n"
+             "close 20\n"
+             "door: 192.0.2.7:4000 from network, key 0000000000000000c000020700000000\n"
+             "watch 21\n"
+             "door: closed, CLOSED\n"
+             "close 21\n"
+             "called\n");
+    leat_os_net_stop(&here); /* listeners, too */
+    assert_true(leat_list_empty(&here.net.listeners));
+    TRACE_IS("poll nothing\n"
+             "close 5\n"
+             "unwatch\n");
+    alone_end();
+}
+
+/* ---- the Unix socket ---- */
+
+/* Goal: a socket of the data directory, for nobody else from its first moment on; what a killed process has left is
+ * removed, and nothing else. */
+static void unix_socket_lies_in_the_data_directory(void **state)
+{
+    (void)state;
+    open_begin();
+    listen_at("unix:door");
+    leat_os_net_stop(&here);
+    TRACE_IS("stat 9 door\n"
+             "remove 9 door 0\n"
+             "socket unix: 5\n"
+             "mode 5 0600\n"
+             "bind 5 /proc/self/fd/9/door\n"
+             "listen 5\n"
+             "watch 5\n"
+             "poll read\n"
+             "OK: unix:door, -\n"
+             "poll nothing\n"
+             "close 5\n"
+             "remove 9 door 0\n"
+             "unwatch\n");
+    say(STAT, -ENOENT);
+    listen_at("unix:door");
+    leat_os_net_stop(&here);
+    TRACE_IS("stat 9 door\n"
+             "socket unix: 5\n"
+             "mode 5 0600\n"
+             "bind 5 /proc/self/fd/9/door\n"
+             "listen 5\n"
+             "watch 5\n"
+             "poll read\n"
+             "OK: unix:door, -\n"
+             "poll nothing\n"
+             "close 5\n"
+             "remove 9 door 0\n"
+             "unwatch\n");
+    found.st_mode = S_IFREG;
+    listen_at("unix:door");
+    found.st_mode = S_IFSOCK;
+    say(REMOVE, -EACCES);
+    listen_at("unix:door");
+    TRACE_IS("stat 9 door\n"
+             "EXISTS: -, can't listen on unix:door: something else has that name in the data "
+             "directory; move it away\n"
+             "stat 9 door\n"
+             "remove 9 door 0\n"
+             "EXISTS: -, can't listen on unix:door: something else has that name in the data "
+             "directory; move it away\n");
+    char longest[120] = "unix:";
+    memset(longest + 5, 'n', sizeof longest - 6);
+    longest[5 + 107 - 16] = '\0'; /* "/proc/self/fd/9/" */
+    say(SOCKET, -EMFILE);
+    listen_at(longest);
+    longest[5 + 107 - 16] = 'n';
+    longest[5 + 108 - 16] = '\0';
+    listen_at(longest);
+    listen_at("unix:a/b");
+    world.data_fd = -1;
+    listen_at("unix:door");
+    world.data_fd = 0;
+    say(MODE, -EPERM);
+    listen_at("unix:door");
+    world.data_fd = 9;
+    say(BIND, -EADDRINUSE);
+    listen_at("unix:door");
+    say(LISTEN, -EIO);
+    listen_at("unix:door");
+    listen_at("unix:");
+    TRACE_IS("stat 9 "
+             "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+             "nnnnnn\n"
+             "remove 9 "
+             "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+             "nnnnnn 0\n"
+             "socket unix: -1\n"
+             "CONFIG: -, can't listen on "
+             "unix:"
+             "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+             "nnnnnn: Too many open files\n"
+             "INVALID: -, "
+             "unix:"
+             "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+             "nnnnnnn is no name in the data directory\n"
+             "INVALID: -, unix:a/b is no name in the data directory\n"
+             "INVALID: -, unix:door is no name in the data directory\n"
+             "stat 0 door\n"
+             "remove 0 door 0\n"
+             "socket unix: 5\n"
+             "mode 5 0600\n"
+             "close 5\n"
+             "CONFIG: -, can't listen on unix:door: Operation not permitted\n"
+             "stat 9 door\n"
+             "remove 9 door 0\n"
+             "socket unix: 5\n"
+             "mode 5 0600\n"
+             "bind 5 /proc/self/fd/9/door\n"
+             "close 5\n"
+             "CONFIG: -, can't listen on unix:door: Address already in use\n"
+             "stat 9 door\n"
+             "remove 9 door 0\n"
+             "socket unix: 5\n"
+             "mode 5 0600\n"
+             "bind 5 /proc/self/fd/9/door\n"
+             "listen 5\n"
+             "close 5\n"
+             "CONFIG: -, can't listen on unix:door: Input/output error\n"
+             "INVALID: -, unix: is not an address (HOST:PORT)\n");
+    alone_end();
+}
+
+/* Goal: this account and root alone come in; others are named, once a minute. */
+static void account_that_comes_in_is_ours(void **state)
+{
+    (void)state;
+    static const uid_t accounts[] = {1000, 0, 1001, 1002};
+    open_begin();
+    listen_at("unix:door");
+    trace_begin();
+    for (unsigned i = 0; i < 4; i++) {
+        peer_who.uid = accounts[i];
+        say(ACCEPT, 20 + i);
+        doorbell(0);
+    }
+    now_ms += LEAT_NET_TELL_MS;
+    say(GET, -EINVAL); /* nobody knows who it is */
+    say(ACCEPT, 25);
+    doorbell(0);
+    TRACE_IS("door: process 77 of account 1000 from owner, key 0000000000000000c000020700000000\n"
+             "watch 20\n"
+             "poll read\n"
+             "door: process 77 of account 0 from owner, key 0000000000000000c000020700000000\n"
+             "watch 21\n"
+             "poll read\n"
+             "diary: refused at unix:door: process 77 of account 1001; only the account of this "
+             "process and root may use it; said once a minute at most\n"
+             "close 22\n"
+             "close 23\n"
+             "diary: refused at unix:door: ; only the account of this process and root may use it; "
+             "said once a minute at most\n"
+             "close 25\n");
+    alone_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(listener_is_made_as_its_connections_need_it),
+        TRACE_TEST(listener_that_can_not_be_made_leaves_nothing),
+        TRACE_TEST(first_address_that_works_is_listened_at),
+        TRACE_TEST(one_that_comes_has_a_name_and_a_key),
+        TRACE_TEST(so_many_are_let_in_at_a_time),
+        TRACE_TEST(accept_without_resources_pauses),
+        TRACE_TEST(last_descriptors_are_kept),
+        TRACE_TEST(one_that_is_not_taken_goes),
+        TRACE_TEST(unix_socket_lies_in_the_data_directory),
+        TRACE_TEST(account_that_comes_in_is_ours),
+    };
+    return cmocka_run_group_tests_name("os-net-open", tests, NULL, NULL);
+}
