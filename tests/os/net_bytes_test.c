@@ -72,6 +72,18 @@ static void nobody_is_called_before_there_is_enough(void **state)
     wants = 0;
     come(500);
     readable(conn);
+    consumes = 0;
+    wants = 3;
+    come(1); /* a byte is enough to be kept, and to be shown with the next */
+    readable(conn);
+    kept_look(conn);
+    come(1);
+    readable(conn);
+    kept_look(conn);
+    consumes = SIZE_MAX;
+    wants = 0;
+    come(1);
+    readable(conn);
     TRACE_IS("read 262144: 1000\n"
              "a: shown 1000\n"
              "kept 1000 at 0 of 8192, wants 10000\n"
@@ -86,7 +98,14 @@ static void nobody_is_called_before_there_is_enough(void **state)
              "a: shown 1000\n"
              "kept 1000 at 0 of 2048, wants 1500\n"
              "read 262144: 500\n"
-             "a: shown 1500\n");
+             "a: shown 1500\n"
+             "read 262144: 1\n"
+             "a: shown 1\n"
+             "kept 1 at 0 of 1024, wants 3\n"
+             "read 262144: 1\n"
+             "kept 2 at 0 of 1024, wants 3\n"
+             "read 262144: 1\n"
+             "a: shown 3\n");
     alone_end();
 }
 

@@ -68,8 +68,47 @@ static void number_is_connected_to_at_once(void **state)
     TRACE_IS("a: open\n"
              "poll read\n"
              "write 5 in 1: 5\n");
+    say(SOCKET, 0);
+    conn = connect_to("192.0.2.7:80"); /* any number */
+    event(conn, 0, UV_WRITABLE);
+    net->close(conn);
+    deliver();
+    say(SOCKET, 0);
+    conn = connect_to("unix:/run/door");
+    net->close(conn);
+    deliver();
     connect_to("[::1]:81"); /* within the machine there is no pacing */
-    TRACE_IS("look up ::1 81 numeric\n"
+    TRACE_IS("look up 192.0.2.7 80 numeric\n"
+             "socket v4: 0\n"
+             "0 has nodelay 1\n"
+             "0 has idle 60\n"
+             "0 has pause 10\n"
+             "0 has probes 6\n"
+             "0 has alive 1\n"
+             "connect 0 192.0.2.7 80\n"
+             "watch 0\n"
+             "poll write\n"
+             "OK\n"
+             "a: open\n"
+             "poll read\n"
+             "poll nothing\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "a: closed, OK\n"
+             "close 0\n"
+             "called\n"
+             "socket unix: 0\n"
+             "connect 0 /run/door\n"
+             "watch 0\n"
+             "poll write\n"
+             "OK\n"
+             "poll nothing\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "a: closed, OK\n"
+             "close 0\n"
+             "called\n"
+             "look up ::1 81 numeric\n"
              "socket v6: 5\n"
              "5 has nodelay 1\n"
              "5 has idle 60\n"

@@ -9,6 +9,11 @@ static void amid_close(struct leat_conn *conn)
     net->close(conn);
 }
 
+static void amid_pause(struct leat_conn *conn)
+{
+    net->pause(conn);
+}
+
 static void amid_resume(struct leat_conn *conn)
 {
     net->pause(conn);
@@ -182,18 +187,23 @@ static void end_of_one_that_is_not_read_from_is_noticed(void **state)
 static void whole_frame_comes_before_the_end(void **state)
 {
     (void)state;
-    for (unsigned way = 0; way < 3; way++) {
+    static const struct {
+        size_t has, wants;
+        bool whole;
+    } ways[] = {{0, 100, false}, {99, 100, false}, {100, 100, true}, {101, 100, true},
+                {0, 0, false},   {1, 1, true},     {1, 0, true}};
+    for (unsigned way = 0; way < sizeof ways / sizeof *ways; way++) {
         alone_begin();
         struct leat_conn *conn = alone_conn("a", 1);
         consumes = 0;
-        wants = 100;
-        if (way) bytes_come(conn, 98 + way);
+        wants = ways[way].wants;
+        if (ways[way].has) bytes_come(conn, (long)ways[way].has);
         net->pause(conn);
         readable(conn);
         trace_begin();
         event(conn, 0, UV_DISCONNECT);
         deliver();
-        if (way == 2)
+        if (ways[way].whole)
             TRACE_IS("timer end 250\n"
                      "poll nothing\n"
                      "nothing to call\n");
@@ -299,13 +309,16 @@ static void kept_bytes_are_shown_again_after_a_pause(void **state)
     (void)state;
     alone_begin();
     struct leat_conn *conn = alone_conn("a", 1);
+    net->pause(conn);
     net->resume(conn);
+    trace("%s\n", waiting());
     consumes = 0;
     bytes_come(conn, 10);
     deliver();
     net->resume(conn); /* it was not held up */
     deliver();
-    TRACE_IS("read 262144: 10\n"
+    TRACE_IS("nothing waits\n"
+             "read 262144: 10\n"
              "a: shown 10\n"
              "nothing to call\n"
              "nothing to call\n");
@@ -321,11 +334,20 @@ static void kept_bytes_are_shown_again_after_a_pause(void **state)
     wants = 16;
     readable(conn);
     read_next = read_count;
+    conn->want_bytes = 15;
     net->pause(conn);
+    net->resume(conn);
+    amid = amid_pause;
+    deliver(); /* epoll hears of that pause, too */
+    amid = NULL;
     net->resume(conn);
     deliver();
     TRACE_IS("read 262144: 5\n"
              "a: shown 15\n"
+             "a: shown 15\n"
+             "poll end\n"
+             "called\n"
+             "poll read\n"
              "nothing to call\n");
     consumes = 16;
     wants = 0;

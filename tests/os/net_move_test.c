@@ -234,11 +234,25 @@ static void connection_for_which_there_is_no_room_ends_there(void **state)
     alone_end();
 }
 
+/* Goal: one that never arrives holds nothing where it was to go. */
+static void connection_that_never_arrives_holds_nothing(void **state)
+{
+    (void)state;
+    alone_begin();
+    part_of_a_frame(1);
+    leat_os_net_drop_mail(mails[--mail_count]);
+    assert_int_equal(there.net.intake.accounts[LEAT_NET_CLIENTS].bytes, 0);
+    assert_true(leat_os_net_stopped(&there));
+    trace_begin();
+    alone_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(connection_moves_with_its_bytes),
         TRACE_TEST(connection_moves_between_events),
+        TRACE_TEST(connection_that_never_arrives_holds_nothing),
         TRACE_TEST(connection_for_which_there_is_no_room_ends_there),
     };
     return cmocka_run_group_tests_name("os-net-move", tests, NULL, NULL);

@@ -281,4 +281,48 @@ static inline void open_begin(void)
     leat_diary_set(diary_line, NULL, LEAT_DIARY_INFO);
 }
 
+/* ---- a listener ---- */
+
+static struct leat_conn *accepted;
+static bool refuses;
+
+static inline void *on_accept(void *acceptor, struct leat_conn *conn,
+                              const struct leat_conn_handler **out_handler)
+{
+    static const char *const origins[] = {"network", "machine", "owner"};
+    const uint8_t *key = net->key(conn);
+    trace("%s: %s from %s, key ", (const char *)acceptor, net->peer(conn),
+          origins[net->origin(conn)]);
+    for (unsigned i = 0; i < LEAT_NET_KEY_BYTES; i++)
+        trace("%02x", key[i]);
+    trace("\n");
+    accepted = conn;
+    *out_handler = &alone_handler;
+    return refuses ? NULL : acceptor;
+}
+
+static char acceptor_name[] = "door";
+
+static uv_poll_cb door_cb;
+
+static inline leat_err listen_at(const char *address)
+{
+    char out[128] = "-";
+    struct leat_error error = {.text = "-"};
+    leat_err rc = net->listen(net->ctx, address, on_accept, acceptor_name, out, &error);
+    if (rc == LEAT_OK) door_cb = poll_cb;
+    trace("%s: %s, %s\n", leat_err_name(rc), out, rc ? error.text : "-");
+    return rc;
+}
+
+static inline struct os_listener *listener(void)
+{
+    return LEAT_CONTAINER(here.net.listeners.prev, struct os_listener, link);
+}
+
+static inline void doorbell(int status)
+{
+    door_cb(&listener()->uv, status, UV_READABLE);
+}
+
 #endif

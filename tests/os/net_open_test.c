@@ -4,48 +4,6 @@
 
 enum { ACCEPT_TIMER = 0 };
 
-static struct leat_conn *accepted;
-static bool refuses;
-
-static void *on_accept(void *acceptor, struct leat_conn *conn,
-                       const struct leat_conn_handler **out_handler)
-{
-    static const char *const origins[] = {"network", "machine", "owner"};
-    const uint8_t *key = net->key(conn);
-    trace("%s: %s from %s, key ", (const char *)acceptor, net->peer(conn),
-          origins[net->origin(conn)]);
-    for (unsigned i = 0; i < LEAT_NET_KEY_BYTES; i++)
-        trace("%02x", key[i]);
-    trace("\n");
-    accepted = conn;
-    *out_handler = &alone_handler;
-    return refuses ? NULL : acceptor;
-}
-
-static char acceptor_name[] = "door";
-
-static uv_poll_cb door_cb;
-
-static leat_err listen_at(const char *address)
-{
-    char out[128] = "-";
-    struct leat_error error = {.text = "-"};
-    leat_err rc = net->listen(net->ctx, address, on_accept, acceptor_name, out, &error);
-    if (rc == LEAT_OK) door_cb = poll_cb;
-    trace("%s: %s, %s\n", leat_err_name(rc), out, rc ? error.text : "-");
-    return rc;
-}
-
-static struct os_listener *listener(void)
-{
-    return LEAT_CONTAINER(here.net.listeners.prev, struct os_listener, link);
-}
-
-static void doorbell(int status)
-{
-    door_cb(&listener()->uv, status, UV_READABLE);
-}
-
 /* ---- listening ---- */
 
 /* Goal: a listener has what its connections need; of this machine alone no pacing. */
@@ -242,6 +200,55 @@ static void listener_that_can_not_be_made_leaves_nothing(void **state)
              "5 has alive 1\n"
              "bind 5 192.0.2.1 1\n"
              "close 5\n");
+    alone_end();
+}
+
+/* Goal: a socket may have any number, also that of a standard input which was closed. */
+static void socket_may_be_number_nothing(void **state)
+{
+    (void)state;
+    open_begin();
+    say(SOCKET, 0);
+    listen_at("192.0.2.1:1");
+    say(SOCKET, 0);
+    listen_at("unix:door");
+    TRACE_IS("look up 192.0.2.1 1 passive\n"
+             "socket v4: 0\n"
+             "0 has reuse 1\n"
+             "0 has nodelay 1\n"
+             "0 has idle 60\n"
+             "0 has pause 10\n"
+             "0 has probes 6\n"
+             "0 has alive 1\n"
+             "bind 0 192.0.2.1 1\n"
+             "listen 0\n"
+             "watch 0\n"
+             "poll read\n"
+             "OK: 192.0.2.1:7700, -\n"
+             "stat 9 door\n"
+             "remove 9 door 0\n"
+             "socket unix: 0\n"
+             "mode 0 0600\n"
+             "bind 0 /proc/self/fd/9/door\n"
+             "listen 0\n"
+             "watch 0\n"
+             "poll read\n"
+             "OK: unix:door, -\n");
+    listen_at("192.0.2.1:2");
+    trace_begin();
+    say(ACCEPT, 0);
+    doorbell(0);
+    net->close(accepted);
+    deliver();
+    TRACE_IS("door: 192.0.2.7:4000 from network, key 0000000000000000c000020700000000\n"
+             "watch 0\n"
+             "poll read\n"
+             "poll nothing\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "door: closed, OK\n"
+             "close 0\n"
+             "called\n");
     alone_end();
 }
 
@@ -514,164 +521,18 @@ static void one_that_is_not_taken_goes(void **state)
     alone_end();
 }
 
-/* ---- the Unix socket ---- */
-
-/* Goal: a socket of the data directory, for nobody else from its first moment on; what a killed process has left is
- * removed, and nothing else. */
-static void unix_socket_lies_in_the_data_directory(void **state)
-{
-    (void)state;
-    open_begin();
-    listen_at("unix:door");
-    leat_os_net_stop(&here);
-    TRACE_IS("stat 9 door\n"
-             "remove 9 door 0\n"
-             "socket unix: 5\n"
-             "mode 5 0600\n"
-             "bind 5 /proc/self/fd/9/door\n"
-             "listen 5\n"
-             "watch 5\n"
-             "poll read\n"
-             "OK: unix:door, -\n"
-             "poll nothing\n"
-             "close 5\n"
-             "remove 9 door 0\n"
-             "unwatch\n");
-    say(STAT, -ENOENT);
-    listen_at("unix:door");
-    leat_os_net_stop(&here);
-    TRACE_IS("stat 9 door\n"
-             "socket unix: 5\n"
-             "mode 5 0600\n"
-             "bind 5 /proc/self/fd/9/door\n"
-             "listen 5\n"
-             "watch 5\n"
-             "poll read\n"
-             "OK: unix:door, -\n"
-             "poll nothing\n"
-             "close 5\n"
-             "remove 9 door 0\n"
-             "unwatch\n");
-    found.st_mode = S_IFREG;
-    listen_at("unix:door");
-    found.st_mode = S_IFSOCK;
-    say(REMOVE, -EACCES);
-    listen_at("unix:door");
-    TRACE_IS("stat 9 door\n"
-             "EXISTS: -, can't listen on unix:door: something else has that name in the data "
-             "directory; move it away\n"
-             "stat 9 door\n"
-             "remove 9 door 0\n"
-             "EXISTS: -, can't listen on unix:door: something else has that name in the data "
-             "directory; move it away\n");
-    char longest[120] = "unix:";
-    memset(longest + 5, 'n', sizeof longest - 6);
-    longest[5 + 107 - 16] = '\0'; /* "/proc/self/fd/9/" */
-    say(SOCKET, -EMFILE);
-    listen_at(longest);
-    longest[5 + 107 - 16] = 'n';
-    longest[5 + 108 - 16] = '\0';
-    listen_at(longest);
-    listen_at("unix:a/b");
-    world.data_fd = -1;
-    listen_at("unix:door");
-    world.data_fd = 0;
-    say(MODE, -EPERM);
-    listen_at("unix:door");
-    world.data_fd = 9;
-    say(BIND, -EADDRINUSE);
-    listen_at("unix:door");
-    say(LISTEN, -EIO);
-    listen_at("unix:door");
-    listen_at("unix:");
-    TRACE_IS("stat 9 "
-             "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
-             "nnnnnn\n"
-             "remove 9 "
-             "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
-             "nnnnnn 0\n"
-             "socket unix: -1\n"
-             "CONFIG: -, can't listen on "
-             "unix:"
-             "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
-             "nnnnnn: Too many open files\n"
-             "INVALID: -, "
-             "unix:"
-             "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
-             "nnnnnnn is no name in the data directory\n"
-             "INVALID: -, unix:a/b is no name in the data directory\n"
-             "INVALID: -, unix:door is no name in the data directory\n"
-             "stat 0 door\n"
-             "remove 0 door 0\n"
-             "socket unix: 5\n"
-             "mode 5 0600\n"
-             "close 5\n"
-             "CONFIG: -, can't listen on unix:door: Operation not permitted\n"
-             "stat 9 door\n"
-             "remove 9 door 0\n"
-             "socket unix: 5\n"
-             "mode 5 0600\n"
-             "bind 5 /proc/self/fd/9/door\n"
-             "close 5\n"
-             "CONFIG: -, can't listen on unix:door: Address already in use\n"
-             "stat 9 door\n"
-             "remove 9 door 0\n"
-             "socket unix: 5\n"
-             "mode 5 0600\n"
-             "bind 5 /proc/self/fd/9/door\n"
-             "listen 5\n"
-             "close 5\n"
-             "CONFIG: -, can't listen on unix:door: Input/output error\n"
-             "INVALID: -, unix: is not an address (HOST:PORT)\n");
-    alone_end();
-}
-
-/* Goal: this account and root alone come in; others are named, once a minute. */
-static void account_that_comes_in_is_ours(void **state)
-{
-    (void)state;
-    static const uid_t accounts[] = {1000, 0, 1001, 1002};
-    open_begin();
-    listen_at("unix:door");
-    trace_begin();
-    for (unsigned i = 0; i < 4; i++) {
-        peer_who.uid = accounts[i];
-        say(ACCEPT, 20 + i);
-        doorbell(0);
-    }
-    now_ms += LEAT_NET_TELL_MS;
-    say(GET, -EINVAL); /* nobody knows who it is */
-    say(ACCEPT, 25);
-    doorbell(0);
-    TRACE_IS("door: process 77 of account 1000 from owner, key 0000000000000000c000020700000000\n"
-             "watch 20\n"
-             "poll read\n"
-             "door: process 77 of account 0 from owner, key 0000000000000000c000020700000000\n"
-             "watch 21\n"
-             "poll read\n"
-             "diary: refused at unix:door: process 77 of account 1001; only the account of this "
-             "process and root may use it; said once a minute at most\n"
-             "close 22\n"
-             "close 23\n"
-             "diary: refused at unix:door: ; only the account of this process and root may use it; "
-             "said once a minute at most\n"
-             "close 25\n");
-    alone_end();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(listener_is_made_as_its_connections_need_it),
         TRACE_TEST(listener_that_can_not_be_made_leaves_nothing),
+        TRACE_TEST(socket_may_be_number_nothing),
         TRACE_TEST(first_address_that_works_is_listened_at),
         TRACE_TEST(one_that_comes_has_a_name_and_a_key),
         TRACE_TEST(so_many_are_let_in_at_a_time),
         TRACE_TEST(accept_without_resources_pauses),
         TRACE_TEST(last_descriptors_are_kept),
         TRACE_TEST(one_that_is_not_taken_goes),
-        TRACE_TEST(unix_socket_lies_in_the_data_directory),
-        TRACE_TEST(account_that_comes_in_is_ours),
     };
     return cmocka_run_group_tests_name("os-net-open", tests, NULL, NULL);
 }
