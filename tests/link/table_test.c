@@ -60,16 +60,14 @@ static void open_takes_the_first_free_place(void **state)
 {
     (void)state;
     struct leat_link *all[17], *again = NULL;
-    uint8_t dirt[16 * sizeof(void *)];
     creates();
-    memset(dirt, 0xff, sizeof dirt); /* what memory for the table may hold */
-    leat_mem_free(leat_mem_copy(LEAT_MEM_TEST, dirt, sizeof dirt));
     for (unsigned i = 0; i < 17; i++) {
         assert_int_equal(opens("host:1", LEAT_LINK_SERVE, i ? NULL : "n", &all[i]), LEAT_OK);
         assert_int_equal(all[i]->slot, i);
         assert_int_equal(all[i]->connection, i + 1);
         assert_ptr_equal(links->table[i], all[i]);
         assert_int_equal(links->table_capacity, i < 16 ? 16 : 32);
+        assert_true((uintptr_t)links->table[links->table_capacity] == UINTPTR_MAX);
         TRACE_IS(i ? "" : "timer 0\n");
     }
     for (unsigned i = 17; i < 32; i++)

@@ -89,6 +89,45 @@ static void better_place_is_asked_for_a_copy(void **state)
         "rig_peer(rig, 3)->node.draining = true: without memory not begun, -> none, 2 copies\n");
 }
 
+/* Node 3 shares a rack with this one, node 4 nothing; or the other way round. */
+static void two_are_better(unsigned near)
+{
+    closed_one();
+    rig->quiet = true;
+    rig_node_up(rig, 4);
+    rig->quiet = false;
+    strcpy(rig->primary->options.self.rack, "r");
+    strcpy(rig_peer(rig, near)->node.rack, "r");
+    memcpy(copy->peer->node.host, "h0", 3);
+    rep_place_judge(set);
+}
+
+static void node_3_is_near(void)
+{
+    two_are_better(3);
+}
+
+static void node_4_is_near(void)
+{
+    two_are_better(4);
+}
+
+/* Goal: of several better places it is the best one, whichever is looked at first. */
+static void best_of_better_places_is_asked(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(node_3_is_near, begin_better);
+    CASE_AS_IT_IS(node_4_is_near, begin_better);
+    CASE(node_3_is_near, begin_better, rig_peer(rig, 4)->node.draining = true);
+    TRACE_IS("(void)0: without memory not begun, n4 OPEN s0 h0 v1 d1 part, 2 s\n"
+             "-> n4, 3 copies\n"
+             "(void)0: without memory not begun, n3 OPEN s0 h0 v1 d1 part, 2 s\n"
+             "-> n3, 3 copies\n"
+             "rig_peer(rig, 4)->node.draining = true: without memory not begun, n3 OPEN s0 h0 v1 "
+             "d1 part, 2 s\n"
+             "-> n3, 3 copies\n");
+}
+
 static void look_at_all(void)
 {
     rig->primary->crowded_left = rig->primary->crowded_count;
@@ -241,6 +280,55 @@ static void closed_replica_is_judged(void **state)
         "row_node = 3: n3 SETTLE h11=DROP/e5/p0, 10 s\n"
         "-> 2 copies\n"
         "row_node = 3, copy->state = REP_COPY_OPEN, copy->writes = 1: -> 2 copies\n");
+}
+
+static struct rep_op *op_of(enum leat_rep_kind kind)
+{
+    static struct rep_op op;
+    op.call.kind = (uint16_t)kind;
+    return &op;
+}
+
+/* Node 3 has an open one of the head, which nobody knows. */
+static void head_told_by_node_3(void)
+{
+    begun();
+    calm();
+    row_handle = 31;
+    row_node = 3;
+    without_memory = false;
+    row_bytes = 0;
+    row_state = LEAT_SEGMENT_OPEN;
+    row_epoch = RIG_EPOCH;
+}
+
+/* Goal: a replica goes where there are enough without it: one that is asked to go itself is none of these, nor is one
+ * that is not whole. */
+static void open_replica_is_judged(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(head_told_by_node_3, row_comes);
+    CASE(head_told_by_node_3, row_comes, copy->op = op_of(LEAT_REP_PARK));
+    CASE(head_told_by_node_3, row_comes, copy->op = op_of(LEAT_REP_DROP));
+    CASE(head_told_by_node_3, row_comes, set->copies[1]->op = op_of(LEAT_REP_DROP));
+    CASE(head_told_by_node_3, row_comes, copy->incomplete = true);
+    CASE(head_told_by_node_3, row_comes, set->copies[1]->incomplete = true);
+    CASE(head_told_by_node_3, row_comes, copy->found = true);
+    CASE(head_told_by_node_3, row_comes, set->copies[1]->state = REP_COPY_OPENING);
+    CASE(head_told_by_node_3, row_comes, owned->need = owned->known + 1);
+    CASE(head_told_by_node_3, row_comes, owned->options.copies = 4);
+    TRACE_IS("(void)0: n3 SETTLE h31=DROP/e5/p0, 10 s\n"
+             "-> 2 copies\n"
+             "copy->op = op_of(LEAT_REP_PARK): n3 SETTLE h31=DROP/e5/p0, 10 s\n"
+             "-> 2 copies\n"
+             "copy->op = op_of(LEAT_REP_DROP): -> 2 copies\n"
+             "set->copies[1]->op = op_of(LEAT_REP_DROP): -> 2 copies\n"
+             "copy->incomplete = true: -> 2 copies\n"
+             "set->copies[1]->incomplete = true: -> 2 copies\n"
+             "copy->found = true: -> 2 copies\n"
+             "set->copies[1]->state = REP_COPY_OPENING: -> 2 copies\n"
+             "owned->need = owned->known + 1: -> 2 copies\n"
+             "owned->options.copies = 4: -> 2 copies\n");
 }
 
 /* Goal: an answer that says to have more rows than there may be is none. */
@@ -510,6 +598,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(copy_that_is_one_too_many_goes),
         TRACE_TEST(better_place_is_asked_for_a_copy),
+        TRACE_TEST(best_of_better_places_is_asked),
         TRACE_TEST(segment_without_a_better_place_is_judged),
         TRACE_TEST(closed_replica_is_judged),
         TRACE_TEST(segments_that_lack_copies_are_told),
@@ -517,6 +606,7 @@ int main(void)
         TRACE_TEST(unknown_replica_goes_when_the_log_is_whole),
         TRACE_TEST(what_is_missing_is_counted_from_its_beginning),
         TRACE_TEST(open_head_is_wanted_at_once),
+        TRACE_TEST(open_replica_is_judged),
         TRACE_TEST(answer_of_too_many_rows_is_none),
         TRACE_TEST(copies_that_do_not_count_are_given_up_at_an_end),
         TRACE_TEST(copy_that_is_made_anew_gets_what_is_missing),

@@ -248,6 +248,8 @@ static void backup_that_is_silent_while_others_answer_is_left(void **state)
 {
     (void)state;
     struct rig *rig = rig_written(3, 100 * 1000);
+    struct leat_rep_node other = rig_node(4); /* it is known, and has no session: nobody asks it */
+    leat_primary_node_set(rig->primary, &other);
     rig_answer_rows(rig, 2, LEAT_REP_FLUSH, LEAT_OK);
     rig_answer_rows(rig, 3, LEAT_REP_FLUSH, LEAT_OK);
     TRACE_IS("");
