@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listening and connecting alone: the calls that open a socket and say whose it is stand here (--wrap), too. For one test
- * program only. */
+/* Listening and connecting alone: the calls that open a socket and say whose it is stand here (--wrap), too. For one
+ * test program only. */
 #ifndef LEAT_TESTS_OS_NET_OPEN_ALONE_H
 #define LEAT_TESTS_OS_NET_OPEN_ALONE_H
 
@@ -150,6 +150,17 @@ int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_
         trace("%d is %.*s\n", fd, (int)bytes, (const char *)value);
     else
         trace("%d has %s %d\n", fd, name, *(const int *)value);
+    /* All of them, as they should be, are a line. */
+    char usual[160];
+    int length = snprintf(usual, sizeof usual,
+                          "%d has nodelay 1\n%d has idle 60\n%d has pause 10\n%d has probes 6\n"
+                          "%d has alive 1\n",
+                          fd, fd, fd, fd, fd);
+    size_t at = trace_used - (size_t)length;
+    if (trace_used >= (size_t)length && strcmp(trace_text + at, usual) == 0) {
+        trace_text[trace_used = at] = '\0';
+        trace("%d is tuned\n", fd);
+    }
     return said(SET, 0);
 }
 

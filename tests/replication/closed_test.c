@@ -96,8 +96,8 @@ static void two_are_better(unsigned near)
     rig->quiet = true;
     rig_node_up(rig, 4);
     rig->quiet = false;
-    strcpy(rig->primary->options.self.rack, "r");
-    strcpy(rig_peer(rig, near)->node.rack, "r");
+    memcpy(rig->primary->options.self.rack, "r", 2);
+    memcpy(rig_peer(rig, near)->node.rack, "r", 2);
     memcpy(copy->peer->node.host, "h0", 3);
     rep_place_judge(set);
 }
