@@ -252,8 +252,10 @@ static inline void expire(int timer)
 
 /* ---- the handler ---- */
 
-static size_t consumes, wants; /* of the next bytes that are shown */
-static uint64_t shown_at;      /* of all bytes, where the next ones shown begin */
+static const struct leat_net *net;
+static size_t consumes,
+    wants; /* of the next bytes that are shown; SIZE_MAX is wanted: nothing is said */
+static uint64_t shown_at; /* of all bytes, where the next ones shown begin */
 static void (*amid)(struct leat_conn *conn);
 
 static inline void alone_open(void *user, struct leat_conn *conn)
@@ -270,14 +272,14 @@ static inline size_t alone_bytes(void *user, struct leat_conn *conn, const uint8
         if (data[i] != byte_at(shown_at + i)) fail_msg("byte %zu of %zu is another", i, bytes);
     size_t used = consumes < bytes ? consumes : bytes;
     shown_at += used;
-    *want_bytes = wants;
+    if (wants < SIZE_MAX) *want_bytes = wants;
     if (amid) amid(conn);
     return used;
 }
 
 static inline void alone_closed(void *user, struct leat_conn *conn, leat_err why)
 {
-    (void)conn;
+    assert_int_equal(net->queued_bytes(conn), 0);
     trace("%s: closed, %s\n", (const char *)user, leat_err_name(why));
 }
 
@@ -297,8 +299,6 @@ static inline void alone_post(void *ctx, unsigned to, struct leat_mail *mail)
     trace("mail to %u\n", to);
     mails[mail_count++] = mail;
 }
-
-static const struct leat_net *net;
 
 static inline void alone_begin(void)
 {

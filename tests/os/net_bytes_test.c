@@ -190,11 +190,13 @@ static void reads_end_after_four_and_where_nothing_is_left(void **state)
              "a: shown 262144\n"
              "read 262144: -11\n");
     come(LEAT_NET_READ_BYTES);
-    come(0);
+    come(-EINTR);
+    come(0); /* errno is what it was before */
     readable(conn);
     deliver();
     TRACE_IS("read 262144: 262144\n"
              "a: shown 262144\n"
+             "read 262144: -4\n"
              "read 262144: 0\n"
              "poll nothing\n"
              "poll nothing\n"
@@ -466,7 +468,7 @@ static void where_new_bytes_go_depends_on_what_is_kept(void **state)
         if (i >= 2) wants = 5000 + LEAT_NET_READ_BYTES + i - 2;
         come(i < 2 ? (long)keeps[i] : 5000);
         readable(conn);
-        consumes = SIZE_MAX;
+        consumes = 0;
         wants = 0;
         come(i < 2 ? 1000 : LEAT_NET_READ_BYTES + 1);
         readable(conn);
@@ -478,21 +480,21 @@ static void where_new_bytes_go_depends_on_what_is_kept(void **state)
              "a: shown 16384\n"
              "read 262144: 1000\n"
              "a: shown 17384\n"
-             "kept 0 at 0 of 0, wants 0\n"
+             "kept 17384 at 0 of 32768, wants 0\n"
              "\n"
              "read 262144: 16385\n"
              "a: shown 16385\n"
              "read 262144: 1000\n"
              "a: shown 17385\n"
-             "kept 0 at 0 of 0, wants 0\n"
+             "kept 17385 at 0 of 524288, wants 0\n"
              "\n"
              "read 262144: 5000\n"
              "a: shown 5000\n"
              "read 262144: 262144\n"
              "a: shown 267144\n"
              "read 262144: 1\n"
-             "a: shown 1\n"
-             "kept 0 at 0 of 0, wants 0\n"
+             "a: shown 267145\n"
+             "kept 267145 at 0 of 1048576, wants 0\n"
              "\n"
              "read 262144: 5000\n"
              "a: shown 5000\n"

@@ -58,11 +58,14 @@ static void number_is_connected_to_at_once(void **state)
     assert_true(leat_list_empty(&here.net.dirty));
     TRACE_IS("");
     here.called = false;
+    struct leat_conn *other = alone_conn("b", 2); /* which has something to say in the same turn */
+    net->send_copy(other, "so", 2);
     event(conn, 0, UV_WRITABLE);
     assert_true(here.called && conn->state == OS_CONN_OPEN && !conn->addresses);
     leat_os_net_flush(&here);
     TRACE_IS("a: open\n"
              "poll read\n"
+             "write 2 in 1: 2\n"
              "write 5 in 1: 5\n");
     say(SOCKET, 0);
     conn = connect_to("192.0.2.7:80"); /* any number */

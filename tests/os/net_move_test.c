@@ -20,6 +20,7 @@ static void *on_moved(void *actor, struct leat_conn *conn, void *baggage,
     trace("moved for %s with %s\n", (const char *)actor, (const char *)baggage);
     moved_to = conn;
     *out_handler = &alone_handler;
+    if (refuses) assert_int_equal(net->send_copy(conn, "no", 2), LEAT_OK); /* its last words */
     return refuses ? NULL : baggage;
 }
 
@@ -68,6 +69,8 @@ static void connection_moves_with_its_bytes(void **state)
     arrive();
     assert_ptr_equal(conn->actor, &there);
     assert_int_equal(conn->intake.heard_ms, now_ms);
+    assert_non_null(conn->intake.address);
+    assert_non_null(there.net.read_buffer);
     kept_look(conn);
     assert_int_equal(there.net.intake.accounts[LEAT_NET_CLIENTS].bytes, conn->kept_capacity);
     consumes = SIZE_MAX;
@@ -113,6 +116,8 @@ static void connection_moves_between_events(void **state)
         } else {
             arrive();
             leat_mem_fail_at(0);
+            assert_true(there.net.copy_capacity == 0 && !here.net.copy_capacity);
+            if (way == 0) assert_false(leat_os_net_waiting(&there));
             there_deliver();
             trace("%s\n", leat_os_net_stopped(&there) ? "gone" : "there");
         }
@@ -234,6 +239,24 @@ static void connection_for_which_there_is_no_room_ends_there(void **state)
     alone_end();
 }
 
+/* Goal: a byte is enough to be shown where it arrives. */
+static void single_byte_moves(void **state)
+{
+    (void)state;
+    alone_begin();
+    refuses = false;
+    struct leat_conn *conn = alone_conn("a", 1);
+    consumes = 0;
+    bytes_come(conn, 1);
+    net->move(conn, THERE, on_moved, baggage_name);
+    arrive();
+    trace_begin();
+    there_deliver();
+    TRACE_IS("bag: shown 1\n"
+             "called there\n");
+    alone_end();
+}
+
 /* Goal: one that never arrives holds nothing where it was to go. */
 static void connection_that_never_arrives_holds_nothing(void **state)
 {
@@ -252,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(connection_moves_with_its_bytes),
         TRACE_TEST(connection_moves_between_events),
+        TRACE_TEST(single_byte_moves),
         TRACE_TEST(connection_that_never_arrives_holds_nothing),
         TRACE_TEST(connection_for_which_there_is_no_room_ends_there),
     };

@@ -189,6 +189,7 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
     long rc = script[LOOKUP].next < script[LOOKUP].count
                   ? script[LOOKUP].says[script[LOOKUP].next++]
                   : __real_getaddrinfo(host, port, &numeric, out);
+    if (rc) *out = (struct addrinfo *)(uintptr_t)1; /* nobody says that it is left as it was */
     return (int)rc;
 }
 

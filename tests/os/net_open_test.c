@@ -33,6 +33,7 @@ static void listener_is_made_as_its_connections_need_it(void **state)
              "watch 5\n"
              "poll read\n"
              "OK: 127.0.0.9:4660, -\n");
+    assert_true(listener()->loopback);
     bound = address_of("::1", 80);
     listen_at("[::1]:80");
     TRACE_IS("look up ::1 80 passive\n"
@@ -49,6 +50,7 @@ static void listener_is_made_as_its_connections_need_it(void **state)
     listen_at("[2001:db8::1]:80");
     assert_false(listener()->loopback);
     say(NAME, -EBADF);
+    bound = address_of("127.0.0.1", 80);
     assert_int_equal(net->listen(net->ctx, "192.0.2.1:7700", on_accept, acceptor_name, NULL, NULL),
                      LEAT_OK);
     TRACE_IS("look up 2001:db8::1 80 passive\n"
@@ -221,6 +223,9 @@ static void first_address_that_works_is_listened_at(void **state)
     say(SOCKET, -EAFNOSUPPORT);
     say(SOCKET, 6);
     listen_at(":7700");
+    assert_false(listener()->loopback);
+    say(SOCKET, 0);
+    listen_at(":7700");
     TRACE_IS("look up any 7700 passive\n"
              "socket v4: -1\n"
              "socket v6: 6\n"
@@ -229,6 +234,15 @@ static void first_address_that_works_is_listened_at(void **state)
              "bind 6 :: 7700\n"
              "listen 6\n"
              "watch 6\n"
+             "poll read\n"
+             "OK: 0.0.0.0:7700, -\n"
+             "look up any 7700 passive\n"
+             "socket v4: 0\n"
+             "0 has reuse 1\n"
+             "0 is tuned\n"
+             "bind 0 0.0.0.0 7700\n"
+             "listen 0\n"
+             "watch 0\n"
              "poll read\n"
              "OK: 0.0.0.0:7700, -\n");
     alone_end();
@@ -250,6 +264,7 @@ static void one_that_comes_has_a_name_and_a_key(void **state)
     for (unsigned i = 0; i < 8; i++) {
         if (i == 3) bound = address_of("2001:db8:0:1::1", 7700);
         from = address_of(froms[i], (uint16_t)(4000 + i));
+        if (i == 3) ((struct sockaddr_in6 *)(void *)&from)->sin6_scope_id = UINT32_MAX;
         say(ACCEPT, 20 + i);
         doorbell(0);
         assert_int_equal(accepted->state, OS_CONN_OPEN);
@@ -265,7 +280,8 @@ static void one_that_comes_has_a_name_and_a_key(void **state)
              "door: 127.3.4.5:4002 from machine, key 00000000000000007f03040500000000\n"
              "watch 22\n"
              "poll read\n"
-             "door: [::ffff:198.51.100.3]:4003 from network, key 0000000000000000c633640300000000\n"
+             "door: [::ffff:198.51.100.3%4294967295]:4003 from network, key "
+             "0000000000000000c633640300000000\n"
              "watch 23\n"
              "poll read\n"
              "door: [2001:db8:1:2ff::9]:4004 from network, key 20010db8000102000000000000000000\n"

@@ -47,7 +47,11 @@ static void full_account_makes_connections_wait(void **state)
              "nothing to call\n");
     net->close(b);
     deliver();
+    c->intake.heard_bytes = 9;
+    now_ms += 33;
     deliver();
+    assert_int_equal(c->intake.heard_ms, now_ms); /* its time begins now */
+    assert_int_equal(c->intake.heard_bytes, 0);
     TRACE_IS("poll nothing\n"
              "poll nothing\n"
              "unwatch\n"

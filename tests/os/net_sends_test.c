@@ -22,8 +22,17 @@ static struct leat_send *send_of(unsigned number, const char *words)
     return send;
 }
 
+/* What a function finds in memory of its own that it has not written to. */
+static void stack_dirty(void)
+{
+    volatile uint8_t dirt[32 * 1024];
+    for (size_t i = 0; i < sizeof dirt; i++)
+        dirt[i] = 0xff;
+}
+
 static void flush(struct leat_conn *conn)
 {
+    stack_dirty();
     leat_os_net_flush(&here);
     trace("'%.*s'\n", (int)sent_bytes, sent);
     sent_bytes = 0;
@@ -65,10 +74,20 @@ static void parts_leave_later(struct leat_conn *conn)
              ": OK\n"
              "called\n"
              "nothing to call\n");
+    errno = EINTR;                   /* of another call */
     net->send(conn, send_of(2, "")); /* by itself: it needs no write */
     flush(conn);
     deliver();
+    errno = EPIPE;
+    net->send(conn, send_of(2, ""));
+    flush(conn);
+    deliver();
     TRACE_IS("''\n"
+             "queued 0, taken 13, copies 0 in 0 of 0\n"
+             "0 0 0 unsent\n"
+             ": OK\n"
+             "called\n"
+             "''\n"
              "queued 0, taken 13, copies 0 in 0 of 0\n"
              "0 0 0 unsent\n"
              ": OK\n"
@@ -350,6 +369,35 @@ static void large_queue_leaves_in_several_turns(void **state)
     alone_end();
 }
 
+/* Goal: also one that stands behind others. */
+static void replaced_send_keeps_its_place(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 2; way++) {
+        static char place[16], by_name[] = "by";
+        struct leat_iov iov = {place, 3};
+        struct leat_send by = {.iovs = &iov, .iov_count = 1, .on_sent = on_sent, .owner = by_name};
+        alone_begin();
+        struct leat_conn *conn = alone_conn("a", 1);
+        net->send(conn, send_of(0, "0"));
+        net->send(conn, send_of(1, "abc"));
+        if (way) net->send(conn, send_of(2, "z"));
+        net->replace(conn, &sends[1], &by);
+        if (!way) net->send(conn, send_of(2, "z"));
+        flush(conn);
+        deliver();
+        alone_end();
+        TRACE_IS("write 5 in 3: 5\n"
+                 "'0abcz'\n"
+                 "queued 0, taken 5, copies 0 in 0 of 0\n"
+                 "0 0 0 unsent\n"
+                 "0: OK\n"
+                 "by: OK\n"
+                 "z: OK\n"
+                 "called\n");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +405,7 @@ int main(void)
         TRACE_TEST(copies_share_buffers),
         TRACE_TEST(sends_of_a_connection_that_ends_are_told),
         TRACE_TEST(replaced_send_goes_on_from_elsewhere),
+        TRACE_TEST(replaced_send_keeps_its_place),
         TRACE_TEST(large_queue_leaves_in_several_turns),
     };
     return cmocka_run_group_tests_name("os-net-sends", tests, NULL, NULL);

@@ -77,6 +77,9 @@ static void unix_socket_that_can_not_be_made_is_told(void **state)
     listen_at("unix:door");
     say(LISTEN, -EIO);
     listen_at("unix:door");
+    say(SOCKET, 0);
+    say(MODE, -EPERM);
+    listen_at("unix:door");
     listen_at("unix:");
     TRACE_IS("stat 9 "
              "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
@@ -116,6 +119,12 @@ static void unix_socket_that_can_not_be_made_is_told(void **state)
              "listen 5\n"
              "close 5\n"
              "CONFIG: -, can't listen on unix:door: Input/output error\n"
+             "stat 9 door\n"
+             "remove 9 door 0\n"
+             "socket unix: 0\n"
+             "mode 0 0600\n"
+             "close 0\n"
+             "CONFIG: -, can't listen on unix:door: Operation not permitted\n"
              "INVALID: -, unix: is not an address (HOST:PORT)\n");
     alone_end();
 }
