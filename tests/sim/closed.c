@@ -24,7 +24,7 @@ enum {
     FORGOTTEN_PER_MILLE =
         600,              /* of the blows: memory has nothing of what is struck, other nodes have */
     MEND_PER_MILLE = 600, /* of the writes and flushes of a mend */
-    ROWS_PER_MILLE = 400, /* of the seeds of clusters without recovery */
+    ROWS_PER_MILLE = 50,  /* of the seeds of clusters without another kind of damage */
     REFUSED_LATE_MAX = 3, /* writes of a seed, when all else is healed */
     RESTART_US_MAX = 8 * 1000 * 1000,
     EQUAL_US_MAX = 120 * 1000 * 1000,
@@ -291,8 +291,8 @@ static enum sim_amid amid_mend(void *arg, const struct leat_disk_io *io)
 /* ---- rows ----
  *
  * Which bytes a segment has, and where, is said by its row alone: damaged, it names nothing. Where its neighbours
- * are there the log has a hole that only other nodes can fill. A row is read at a start, and who owns a log
- * finds that it lacks something only where its node may come back: so it is clusters without recovery. */
+ * are there the log has a hole that only other nodes can fill. A row is read at a start, so the node's own logs
+ * have that hole where it takes them back: most often after the death of all nodes. */
 
 static bool has_own(const struct leat_store *store, struct leat_log_ref log, uint64_t segment)
 {
@@ -370,7 +370,7 @@ static void row_due(struct sim_world *world, struct sim_event *event)
 
 void sim_rows_choose(struct scenario *scenario)
 {
-    if (scenario->recovery || scenario->server_count < 3) return;
+    if (scenario->victim || scenario->server_count < 3) return;
     sim_rng_init(&scenario->closed, scenario->world->seed, "rows");
     scenario->rows_rot = sim_rng_chance(&scenario->closed, ROWS_PER_MILLE);
 }

@@ -226,7 +226,7 @@ struct scenario {
     uint32_t value_bytes;     /* of most records, at most */
     struct sim_rng closed;
     bool closed_rot; /* ... and of that only closed segments, which it has to make good by itself */
-    bool rows_rot;   /* of a cluster without recovery: rows of closed segments do, between others */
+    bool rows_rot;   /* of a cluster: rows of closed segments do, between others */
     bool deletes;    /* streams are made and deleted */
     enum sim_trap trap;
     bool scrubs;       /* its nodes look for damage by themselves */

@@ -123,7 +123,6 @@ static void seeds_give(struct many *many, struct sim_job *job)
 static bool counts(const struct sim_setting *setting, int fault)
 {
     if (setting->nodes == 1) return fault < SIM_FAULTS_ONE_NODE;
-    if (fault == SIM_FAULT_ROW || fault == SIM_FAULT_FILLED) return !setting->recovery;
     if (fault == SIM_FAULT_TORMENT) return false;   /* of one node */
     if (fault == SIM_FAULT_LOGS_WAIT) return false; /* few seeds make logs just then */
     if (fault == SIM_FAULT_OLD_OWNER || fault == SIM_FAULT_OLD_HOME ||
