@@ -578,7 +578,6 @@ static void world_serve(unsigned number)
     struct scenario_options options = {
         .seed = 1 + number,
         .calm = true,
-        .recovery = true,
         .nodes = NODES,
         .records = RECORDS,
         .on_built = on_built,

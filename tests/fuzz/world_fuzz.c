@@ -45,7 +45,6 @@ static void world_run(const uint8_t *data, size_t size)
     struct scenario_options options = {
         .seed = 1 + (data[0] >> 1) % SEEDS, /* OLD_RECORDS is a multiple */
         .calm = true,
-        .recovery = true,
         .nodes = data[0] & THREE_NODES ? NODES : 1,
         .records = old ? SIM_STRANGER_OLD_RECORDS : RECORDS,
         .on_built = on_built,

@@ -147,7 +147,7 @@ void sim_aim_adopt_start(struct scenario *scenario)
     aim.scenario = scenario;
     aim.looking = false;
     sim_rng_init(&aim.rng, scenario->world->seed, "aim-adopt");
-    if (!sim_rng_chance(&aim.rng, SEEDS_PER_MILLE) || !scenario->recovery) return;
+    if (!sim_rng_chance(&aim.rng, SEEDS_PER_MILLE)) return;
     sim_world_at(scenario->world, scenario->world->now_us + sim_rng_below(&aim.rng, GAP_US_MAX),
                  due, scenario);
 }

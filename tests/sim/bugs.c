@@ -103,11 +103,10 @@ static uint64_t first_failure(const struct sim_setting *setting, uint64_t count,
 }
 
 /* False: no world has a seed that fails by it. */
-static bool bug_run(unsigned bug, bool recovery, uint64_t count, unsigned jobs)
+static bool bug_run(unsigned bug, uint64_t count, unsigned jobs)
 {
     for (unsigned i = 0; i < WORLDS; i++) {
         struct sim_setting setting = {.nodes = worlds[i].nodes,
-                                      .recovery = recovery,
                                       .hard = worlds[i].hard,
                                       .deletes = worlds[i].deletes,
                                       .hasty = worlds[i].hasty,
@@ -123,7 +122,7 @@ static bool bug_run(unsigned bug, bool recovery, uint64_t count, unsigned jobs)
     return false;
 }
 
-int sim_bugs_run(unsigned only, bool recovery, uint64_t count, unsigned jobs)
+int sim_bugs_run(unsigned only, uint64_t count, unsigned jobs)
 {
     unsigned missed = 0, from = only ? only : 1, end = only ? only + 1 : LEAT_BUGS_END;
 #ifndef LEAT_BUGS
@@ -132,7 +131,7 @@ int sim_bugs_run(unsigned only, bool recovery, uint64_t count, unsigned jobs)
 #endif
     printf("| bug | the rule that is broken | world | seed | found as |\n|---|---|---|---|---|\n");
     for (unsigned bug = from; bug < end; bug++) {
-        missed += !bug_run(bug, recovery, count, jobs);
+        missed += !bug_run(bug, count, jobs);
         fflush(stdout);
     }
     printf("%u bugs, %u not found\n", end - from, missed);

@@ -56,7 +56,7 @@ static bool cells_split(const char *line, char cells[CELLS][LINE_BYTES])
 }
 
 /* False after a message: what looks like a row and is none. */
-static bool row_read(struct row *row, const char *line, bool recovery, unsigned only)
+static bool row_read(struct row *row, const char *line, unsigned only)
 {
     unsigned bug;
     if (!cells_split(line, row->cells) || strcmp(row->cells[BUG], "bug") == 0 ||
@@ -65,7 +65,6 @@ static bool row_read(struct row *row, const char *line, bool recovery, unsigned 
     bug = sim_bug_find(row->cells[BUG]);
     if (bug && sim_bug_world(row->cells[WORLD], &row->setting)) {
         row->setting.bug = bug;
-        row->setting.recovery = recovery;
         row->seed = strtoull(row->cells[SEED], NULL, 10);
         row->wanted = !only || only == bug;
         row->untried = row->wanted && row->seed;
@@ -75,7 +74,7 @@ static bool row_read(struct row *row, const char *line, bool recovery, unsigned 
     return false;
 }
 
-static bool table_read(const char *path, bool recovery, unsigned only)
+static bool table_read(const char *path, unsigned only)
 {
     FILE *file = fopen(path, "r");
     bool well = file != NULL;
@@ -83,7 +82,7 @@ static bool table_read(const char *path, bool recovery, unsigned only)
     while (well && fgets(table.lines[table.count], LINE_BYTES, file)) {
         char *line = table.lines[table.count];
         line[strcspn(line, "\n")] = '\0';
-        well = row_read(&table.rows[table.count], line, recovery, only);
+        well = row_read(&table.rows[table.count], line, only);
         if (++table.count < LINES_MAX) continue;
         fprintf(stderr, "leat-sim: %s has more than %d lines\n", path, LINES_MAX - 1);
         well = false;
@@ -254,14 +253,14 @@ static unsigned missed_tell(unsigned only, uint64_t count)
     return missed;
 }
 
-int sim_bugs_table(const char *path, unsigned only, bool recovery, uint64_t count, unsigned jobs)
+int sim_bugs_table(const char *path, unsigned only, uint64_t count, unsigned jobs)
 {
     unsigned missed, searched = 0, rows = 0;
 #ifndef LEAT_BUGS
     fputs("leat-sim: built without -Dbugs=true: there are none\n", stderr);
     return 2;
 #endif
-    if (!table_read(path, recovery, only)) return 2;
+    if (!table_read(path, only)) return 2;
     rows_try(jobs);
     for (unsigned i = 0; i < table.count; i++) {
         const struct row *row = &table.rows[i];

@@ -49,7 +49,7 @@ static void cord_choose(struct scenario *scenario)
     enum { CORD_PER_MILLE = 250 };
     struct sim_rng rng;
     sim_rng_init(&rng, scenario->world->seed, "cord");
-    if (!scenario->power_cuts || !scenario->recovery || scenario->victim) return;
+    if (!scenario->power_cuts || scenario->victim) return;
     if (!sim_rng_chance(&rng, CORD_PER_MILLE)) return;
     scenario->cord = &scenario->servers[sim_rng_below(&rng, scenario->server_count)];
 }

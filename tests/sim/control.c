@@ -328,9 +328,9 @@ static void describe_done(struct control *control, leat_err rc, const struct lea
             sim_damage_named(scenario->victim);
             continue;
         }
-        /* With recovery a log also waits while nodes are down that may have where it ends; then its
+        /* In a cluster a log also waits while nodes are down that may have where it ends; then its
          * loss is refused. */
-        if (!scenario->recovery) check_waiting(scenario->check, log, why);
+        if (!in_cluster(control)) check_waiting(scenario->check, log, why);
         control->log = log;
         recover_send(control);
         return;
@@ -348,17 +348,17 @@ static void recover_done(struct control *control, leat_err rc, const struct leat
         struct leat_msg_reader reader;
         leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
         (void)leat_msg_read_array(&reader);
-        if (scenario->recovery)
+        if (in_cluster(control))
             check_waiting(scenario->check, control->log, "its loss is accepted");
         check_jumped(scenario->check, control->log, control->end_at_cut,
                      leat_msg_read_u64(&reader));
         scenario->recoveries++;
-    } else if (scenario->recovery && leat_err_class(rc) != LEAT_CLASS_REJECT &&
+    } else if (in_cluster(control) && leat_err_class(rc) != LEAT_CLASS_REJECT &&
                check_at_risk(scenario->check, control->log)) {
         /* The answer was lost: it may have been accepted. */
         check_waiting(scenario->check, control->log, "its loss may have been accepted");
     }
-    if (rc != LEAT_OK && scenario->recovery) {
+    if (rc != LEAT_OK && in_cluster(control)) {
         watch_next(control); /* others may be able to go on */
         return;
     }

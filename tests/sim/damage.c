@@ -40,7 +40,7 @@ static bool votes(const struct sim_server *server)
 void sim_damage_choose(struct scenario *scenario)
 {
     struct sim_rng *rng = &scenario->world->work;
-    if (scenario->server_count < 3 || !scenario->recovery || !sim_rng_chance(rng, 250)) return;
+    if (scenario->server_count < 3 || !sim_rng_chance(rng, 250)) return;
     unsigned victim = scenario->server_count > SIM_VOTERS_MAX
                           ? scenario->server_count - 1
                           : (unsigned)sim_rng_below(rng, scenario->server_count);

@@ -33,7 +33,6 @@ struct scenario_options sim_setting_options(const struct sim_setting *setting, u
 {
     return (struct scenario_options){.seed = seed,
                                      .nodes = setting->nodes,
-                                     .recovery = setting->recovery,
                                      .hard = setting->hard,
                                      .deletes = setting->deletes,
                                      .hasty = setting->hasty};

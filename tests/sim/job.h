@@ -16,10 +16,10 @@ enum {
 /* What every seed of a run has. */
 struct sim_setting {
     uint32_t nodes;
-    bool recovery, hard; /* in a cluster */
-    bool deletes;        /* in a cluster; else in those that choose it */
-    bool hasty;          /* in a cluster: copies are made anew at once */
-    unsigned bug;        /* enum leat_bug: the rule that is broken */
+    bool hard;    /* in a cluster */
+    bool deletes; /* in a cluster; else in those that choose it */
+    bool hasty;   /* in a cluster: copies are made anew at once */
+    unsigned bug; /* enum leat_bug: the rule that is broken */
 };
 struct scenario_options sim_setting_options(const struct sim_setting *setting, uint64_t seed);
 
@@ -87,11 +87,11 @@ bool sim_bug_world(const char *name, struct sim_setting *setting);
 /** This process has it from now on; without -Dbugs=true nothing. */
 void sim_bug_set(unsigned bug);
 /** Break one rule after the other, or `only` that (0: all), until one of so many seeds fails. Returns the exit code. */
-int sim_bugs_run(unsigned only, bool recovery, uint64_t count, unsigned jobs);
+int sim_bugs_run(unsigned only, uint64_t count, unsigned jobs);
 
 /* ---- bugs_table.c ---- */
 /** Is each bug (or `only` that) of the table in `path` found by its seed, else by one of so many of its world? Says the
  * table as it is now, then what is not found. Returns the exit code. */
-int sim_bugs_table(const char *path, unsigned only, bool recovery, uint64_t count, unsigned jobs);
+int sim_bugs_table(const char *path, unsigned only, uint64_t count, unsigned jobs);
 
 #endif

@@ -59,7 +59,7 @@ static bool holds(struct scenario *scenario)
 static void child(const struct sim_life *life)
 {
     const struct scenario_options options = {
-        .seed = SEED, .nodes = NODES, .recovery = true, .life = life, .wait_for = holds};
+        .seed = SEED, .nodes = NODES, .life = life, .wait_for = holds};
     scenario_run(&options, &run->result);
     if (!life) return;
     struct truth_log truth;

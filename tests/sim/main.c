@@ -34,7 +34,6 @@ static void usage(FILE *to)
         "       --deletes: streams are deleted in every seed, not in one of thirty\n"
         "       --hasty: what nodes that have gone had is copied elsewhere at once\n"
         "       --twice: every seed is run twice, to see that it replays, not one of 50\n"
-        "       --no-recovery: the streamlets of one that dies wait for it\n"
         "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
         "           power cut before, inside and after every K-th disk operation\n"
         "       leat-sim --sweep [--seed S] --op N [--subset M] [--trace]  only there\n"
@@ -60,8 +59,7 @@ static void usage(FILE *to)
 
 /* Set by getopt_long(). */
 static struct {
-    int trace, sweep, errors, allocations, bugs, explore, no_recovery, hard, deletes, hasty, twice,
-        night;
+    int trace, sweep, errors, allocations, bugs, explore, hard, deletes, hasty, twice, night;
 } flags;
 
 static const struct option option_names[] = {
@@ -92,8 +90,6 @@ static const struct option option_names[] = {
     {"allocations", 0, &flags.allocations, 1},
     {"bugs", 0, &flags.bugs, 1},
     {"explore", 0, &flags.explore, 1},
-    {"recovery", 0, &flags.no_recovery, 0}, /* the default */
-    {"no-recovery", 0, &flags.no_recovery, 1},
     {"hard", 0, &flags.hard, 1},
     {"deletes", 0, &flags.deletes, 1},
     {"hasty", 0, &flags.hasty, 1},
@@ -285,9 +281,8 @@ static int run_night(const struct asked *asked)
 static int run_bugs(const struct asked *asked, const struct sim_setting *setting)
 {
     uint64_t seeds = asked->seeds ? asked->seeds : BUG_SEEDS;
-    if (asked->table)
-        return sim_bugs_table(asked->table, asked->bug, setting->recovery, seeds, asked->jobs);
-    return sim_bugs_run(asked->bug, setting->recovery, seeds, asked->jobs);
+    if (asked->table) return sim_bugs_table(asked->table, asked->bug, seeds, asked->jobs);
+    return sim_bugs_run(asked->bug, seeds, asked->jobs);
 }
 
 static int run_allocations(const struct asked *asked)
@@ -335,7 +330,6 @@ int main(int argc, char **argv)
         if (option && !value_take(&asked, option, optarg)) return 2;
     }
     struct sim_setting setting = {.nodes = asked.nodes,
-                                  .recovery = !flags.no_recovery,
                                   .hard = flags.hard || asked.bug,
                                   .deletes = flags.deletes,
                                   .hasty = flags.hasty,

@@ -16,12 +16,11 @@ static const struct {
     struct sim_setting setting;
     unsigned slices; /* in each round */
 } worlds[] = {
-    {"three nodes", {.nodes = 3, .recovery = true}, 4},
-    {"--hard", {.nodes = 3, .recovery = true, .hard = true}, 2},
-    {"--deletes", {.nodes = 3, .recovery = true, .deletes = true}, 1},
-    {"--hard --hasty", {.nodes = 3, .recovery = true, .hard = true, .hasty = true}, 1},
-    {"--no-recovery", {.nodes = 3}, 1},
-    {"one node", {.nodes = 1, .recovery = true}, 1},
+    {"three nodes", {.nodes = 3}, 4},
+    {"--hard", {.nodes = 3, .hard = true}, 2},
+    {"--deletes", {.nodes = 3, .deletes = true}, 1},
+    {"--hard --hasty", {.nodes = 3, .hard = true, .hasty = true}, 1},
+    {"one node", {.nodes = 1}, 1},
 };
 enum { WORLDS = sizeof worlds / sizeof *worlds };
 

@@ -231,7 +231,7 @@ static struct scenario *scenario_new(uint64_t seed)
     scenario->flush_delay_us = 100 * 1000;
     scenario->raft_segment_bytes = 64 * 1024;
     scenario->raft_snapshot_bytes_min = 64 * 1024;
-    scenario->recovery = scenario->calm = true;
+    scenario->calm = true;
     scenario->transport = LEAT_RMEM_SHM;
     scenario->rmem_kinds = 1u << LEAT_RMEM_SHM;
     scenario->world->room_divisor = 1;

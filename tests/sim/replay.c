@@ -16,7 +16,6 @@ bool sim_replay_write(const char *path, const struct sim_replay *replay, const c
     }
     const struct sim_setting *setting = &replay->setting;
     fprintf(file, "# %s\nseed %" PRIu64 "\nnodes %" PRIu32 "\n", why, replay->seed, setting->nodes);
-    if (!setting->recovery) fprintf(file, "no-recovery 1\n");
     if (setting->hard) fprintf(file, "hard 1\n");
     if (setting->deletes) fprintf(file, "deletes 1\n");
     if (setting->hasty) fprintf(file, "hasty 1\n");
@@ -57,8 +56,6 @@ static bool line_read(struct sim_replay *replay, const char *word, char *values)
         replay->seed = number;
     else if (strcmp(word, "nodes") == 0 && number >= 1 && number <= SIM_SERVERS_MAX)
         setting->nodes = (uint32_t)number;
-    else if (strcmp(word, "no-recovery") == 0)
-        setting->recovery = number == 0;
     else if (strcmp(word, "hard") == 0)
         setting->hard = number != 0;
     else if (strcmp(word, "deletes") == 0)
@@ -80,7 +77,7 @@ bool sim_replay_read(const char *path, struct sim_replay *out_replay)
         perror(path);
         return false;
     }
-    *out_replay = (struct sim_replay){.setting = {.nodes = 1, .recovery = true}};
+    *out_replay = (struct sim_replay){.setting = {.nodes = 1}};
     for (int number = 1; good && fgets(line, sizeof line, file); number++) {
         if (line[0] == '#' || line[0] == '\n') continue;
         good = sscanf(line, "%31s %n", word, &at) == 1 && line_read(out_replay, word, line + at);

@@ -656,7 +656,6 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     struct sim_rng trims;
     sim_rng_init(&trims, options->seed, "trims");
     scenario->with_trims = sim_rng_chance(&trims, 500);
-    scenario->recovery = options->recovery && scenario->server_count > 1;
     scenario->pause_us_max = 20000;
     scenario->value_bytes = 200;
     scenario->hard = options->hard && scenario->server_count > 1;

@@ -194,7 +194,7 @@ struct scenario {
     uint64_t heap_bytes;
     struct sim_rng heap;
     struct sim_server *cord; /* the power of no other machine goes; NULL: of any */
-    bool streams_made, faults_over, power_cuts, calm, recovery, with_kafka, with_trims;
+    bool streams_made, faults_over, power_cuts, calm, with_kafka, with_trims;
     bool loss_held;                  /* no operator accepts loss for the moment */
     struct sim_server *quiet_server; /* in trouble, and nobody else: quiet.c */
     bool
@@ -268,7 +268,6 @@ struct scenario_options {
     bool hard;        /* of a cluster: blow upon blow */
     bool deletes;     /* of a cluster: streams are deleted, whatever the seed's choice is */
     bool hasty;       /* of a cluster: nodes.c */
-    bool recovery;    /* of a cluster: streamlets of a node that dies go to others */
     uint32_t nodes;   /* 0, 1: a server alone */
     uint32_t records; /* of all producers together; 0: what a seed usually has */
     const struct sim_dice_plan *dice; /* NULL: the seed's own, to the end */

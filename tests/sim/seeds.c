@@ -60,7 +60,6 @@ static void failure_print(const struct sim_job *job, const char *verdict)
     const struct sim_setting *setting = &job->setting;
     printf("tools/sim --seed %" PRIu64, job->seed);
     if (setting->nodes > 1) printf(" --nodes %" PRIu32, setting->nodes);
-    if (setting->nodes > 1 && !setting->recovery) printf(" --no-recovery");
     if (setting->hard) printf(" --hard");
     if (setting->deletes) printf(" --deletes");
     if (setting->hasty) printf(" --hasty");
@@ -128,9 +127,7 @@ static bool counts(const struct sim_setting *setting, int fault)
     if (fault == SIM_FAULT_OLD_OWNER || fault == SIM_FAULT_OLD_HOME ||
         fault == SIM_FAULT_LATE_DROP || fault == SIM_FAULT_HANDED_ON || fault == SIM_FAULT_FRONT ||
         fault == SIM_FAULT_UNASKED || fault == SIM_FAULT_AMID_FILL || fault == SIM_FAULT_AMID_LEAVE)
-        return setting->recovery && !setting->deletes && setting->nodes == SIM_VOTERS_MAX;
-    if (fault == SIM_FAULT_AMID_ADOPTION || fault == SIM_FAULT_TORN_BESIDE)
-        return setting->recovery;
+        return !setting->deletes && setting->nodes == SIM_VOTERS_MAX;
     return setting->hard || fault != SIM_FAULT_RMEM_SLOW;
 }
 
@@ -177,11 +174,11 @@ static int faults_print(const struct sim_setting *setting, const struct sim_tota
     return zero;
 }
 
-/* Returns how many pairs are too rare: of three nodes that recover, where nobody asks for one kind of seeds. */
+/* Returns how many pairs are too rare: of three nodes, where nobody asks for one kind of seeds. */
 static int visits_told(const struct sim_setting *setting, const struct sim_totals *totals)
 {
     sim_visits_print(&totals->visited, true);
-    if (setting->nodes != 3 || !setting->recovery) return 0;
+    if (setting->nodes != 3) return 0;
     if (setting->hard || setting->deletes || setting->hasty || setting->bug) return 0;
     return sim_visits_rare(&totals->visited, totals->seeds);
 }

@@ -175,7 +175,7 @@ static void create_node(void *arg)
                                                      .baseline = &leat_transport_rpc,
                                                      .coordinators = server->voters,
                                                      .coordinator_count = voter_count,
-                                                     .recovers = scenario->recovery};
+                                                     .recovers = true};
     struct leat_error error = {LEAT_OK, ""};
     struct leat_kafka_options kafka = {.address = server->kafka_address};
     leat_err rc = leat_kafka_open(&kafka, &server->kafka);

@@ -40,8 +40,8 @@ static bool trap_is_kept(uint64_t seed)
 
 bool sim_trap_choose_early(struct scenario *scenario, const struct scenario_options *options)
 {
-    if (options->nodes != SIM_VOTERS_MAX || !options->recovery || options->calm ||
-        options->deletes || !trap_is_kept(options->seed))
+    if (options->nodes != SIM_VOTERS_MAX || options->calm || options->deletes ||
+        !trap_is_kept(options->seed))
         return false;
     if (sim_trap_reader_choose(options->seed))
         scenario->trap = SIM_TRAP_READER;
@@ -59,9 +59,8 @@ void sim_trap_choose(struct scenario *scenario)
         [SIM_TRAP_UNASKED] = sim_trap_unasked_choose, [SIM_TRAP_HANDED] = sim_trap_handed_choose,
         [SIM_TRAP_FRONT] = sim_trap_front_choose,
     };
-    if (scenario->server_count < SIM_VOTERS_MAX || !scenario->recovery || scenario->calm ||
-        scenario->deletes || scenario->closed_rot || scenario->rows_rot ||
-        !trap_is_kept(scenario->world->seed))
+    if (scenario->server_count < SIM_VOTERS_MAX || scenario->calm || scenario->deletes ||
+        scenario->closed_rot || scenario->rows_rot || !trap_is_kept(scenario->world->seed))
         return;
     for (unsigned i = 0; i < SIM_TRAPS && scenario->trap == SIM_TRAP_NONE; i++)
         if (choices[i] && choices[i](scenario)) scenario->trap = i;

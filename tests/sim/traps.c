@@ -329,7 +329,6 @@ void sim_traps_start(struct scenario *scenario)
     traps.kind = damages ? DAMAGED_END : LATE_WORD;
     bool commit = sim_rng_chance(&traps.rng, 500);
     if (!damages && scenario->power_cuts && commit) traps.kind = COMMIT_LOST;
-    if (traps.kind == LATE_WORD && !scenario->recovery) return;
     sim_world_at(scenario->world, scenario->world->now_us + sim_rng_below(&traps.rng, GAP_US_MAX),
                  due, &traps);
 }

@@ -189,7 +189,7 @@ void sim_trap_torn_start(struct scenario *scenario)
     memset(&trap, 0, sizeof trap);
     trap.scenario = scenario;
     sim_rng_init(&trap.rng, scenario->world->seed, "trap-torn");
-    bool verbs = scenario->rmem_kinds == 1u << LEAT_RMEM_VERBS && scenario->recovery;
+    bool verbs = scenario->rmem_kinds == 1u << LEAT_RMEM_VERBS;
     if (!sim_rng_chance(&trap.rng, SEEDS_PER_MILLE) || !verbs) return;
     sim_world_at(scenario->world, scenario->world->now_us + sim_rng_below(&trap.rng, GAP_US_MAX),
                  due, scenario);

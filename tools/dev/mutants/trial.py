@@ -14,7 +14,7 @@ from collections import Counter
 import build as builds
 
 # Worlds of seeds, in order of what a seed costs: name, arguments, how many seeds each mutant gets at most.
-SEEDED = [('one node', [], 1000), ('no recovery', ['--nodes', '3', '--no-recovery'], 300),
+SEEDED = [('one node', [], 1000),
           ('--hard', ['--nodes', '3', '--hard'], 300), ('three nodes', ['--nodes', '3'], 1000),
           ('--deletes', ['--nodes', '3', '--deletes'], 150)]
 # The sweeps of one seed of one node, with steps at which each takes about as long as 10 to 30 seeds of one node.
