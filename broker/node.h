@@ -58,12 +58,9 @@ struct leat_node_cluster {
     enum leat_rmem_kind replication; /* LEAT_RMEM_NONE: the best that works, for each node */
     const char *no_verbs;            /* why there is no such transport; NULL: there is */
     const struct leat_transport_baseline
-        *baseline; /* replication/transport/transport.h; NULL: no rpc */
-    /* Nodes that die are declared crashed and others take their streamlets over; else these wait for
-     * their node. The same on every node. ms: see leat_coordinator_options. */
-    bool recovers;
-    unsigned ping_ms, suspect_ms, confirm_ms;
-    uint32_t strangers_max;               /* on the node port; 0: LEAT_LINK_STRANGERS_MAX */
+        *baseline;                            /* replication/transport/transport.h; NULL: no rpc */
+    unsigned ping_ms, suspect_ms, confirm_ms; /* see leat_coordinator_options */
+    uint32_t strangers_max;                   /* on the node port; 0: LEAT_LINK_STRANGERS_MAX */
     uint64_t (*thread_cpu_ns)(void *ctx); /* CPU time of the calling thread; NULL: not counted */
 };
 struct leat_node_options {

@@ -9,13 +9,13 @@ _leatd()
     --config | --cluster-key) COMPREPLY=($(compgen -f -- "$cur")) && return ;;
     --log-level) COMPREPLY=($(compgen -W 'error warn info debug' -- "$cur")) && return ;;
     --replication) COMPREPLY=($(compgen -W 'auto verbs shm tcp' -- "$cur")) && return ;;
-    --auto-create | --recovery) COMPREPLY=($(compgen -W 'yes no' -- "$cur")) && return ;;
+    --auto-create) COMPREPLY=($(compgen -W 'yes no' -- "$cur")) && return ;;
     --kafka) COMPREPLY=($(compgen -W 'off' -- "$cur")) && return ;;
     --*) return ;;
     esac
     COMPREPLY=($(compgen -W '--data --listen --cores --memory --config --log-level --auto-create --num-partitions
     --default-replication-factor --offsets-retention
         --park-after --connections-per-address --scrub --kafka --kafka-advertise --node --name --coordinators --node-listen --cluster-key --advertise --rack --host --replication
-        --recovery --ping-ms --suspect-ms --confirm-ms --help --version' -- "$cur"))
+        --ping-ms --suspect-ms --confirm-ms --help --version' -- "$cur"))
 }
 complete -F _leatd leatd

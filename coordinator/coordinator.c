@@ -65,9 +65,7 @@ static void hook_state(void *owner)
 {
     struct leat_coordinator *coordinator = owner;
     coordinator->leads_since_us = co_now(coordinator);
-    if (co_recovers(coordinator) && co_leads(coordinator)) co_detect_leads(coordinator);
-    for (uint32_t i = 0; i < LEAT_NODES_MAX && !co_recovers(coordinator); i++)
-        coordinator->watch[i].heard_us = coordinator->leads_since_us;
+    if (coordinator->clustered && co_leads(coordinator)) co_detect_leads(coordinator);
     /* Proposed, and nobody can say yet whether it will be committed: it is proposed again, and
      * takes effect once. */
     co_requests_again(coordinator);
@@ -197,7 +195,6 @@ static void tick_expired(struct leat_timer *timer)
     if (coordinator->failed != LEAT_OK) return;
     co_form_advance(coordinator);
     co_wait_tell(coordinator, now_us);
-    co_down_tick(coordinator, now_us);
     co_feed_tick(coordinator);
     co_requests_tick(coordinator, now_us);
 }
@@ -341,6 +338,7 @@ leat_err leat_coordinator_open(const struct leat_env *env,
     coordinator->env = env;
     coordinator->options = *options;
     coordinator->clustered = options->node_address != NULL;
+    LEAT_ASSERT(!coordinator->clustered || (options->on_collect && options->on_pull));
     leat_list_init(&coordinator->peers);
     leat_list_init(&coordinator->collects);
     leat_list_init(&coordinator->pullings);

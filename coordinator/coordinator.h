@@ -132,7 +132,6 @@ enum leat_coordinate_kind {
     /* target, draining: gets nothing new (or does again). LEAT_E_INVALID: the last that is not drained, by
      * what is applied here, or by the time that it was applied: then it has been taken back */
     LEAT_COORDINATE_NODE_DRAIN,
-    LEAT_COORDINATE_NODE_STATE, /* target, incarnation, state: the leader's own */
     /* target: name of a node that shall vote, too (ADD), or whose voter has lost its data (REPLACE).
      * Answered when the configuration is committed. */
     LEAT_COORDINATE_ADD_VOTER,
@@ -177,7 +176,6 @@ struct leat_coordinate {
     /* Nothing of the log is here, and other nodes may have where it ends: LEAT_E_AGAIN names who has
      * not been heard. */
     bool stands_in;
-    enum leat_node_state node_state;
     uint8_t cluster_id[16];
     const struct leat_log_marks *marks;
     size_t mark_count;
@@ -222,8 +220,7 @@ struct leat_coordinator_options {
     void (*on_ready)(void *owner);
     /** Recovery. Told on the coordinator's actor; each is answered once, by leat_collected() and
      * leat_pulled(), from any actor, also when it failed. At close those that are unanswered are
-     * dropped: the broker has stopped by then. on_collect NULL: this node can't recover; its leader
-     * declares no crash, and streamlets stay with whom they have. */
+     * dropped: the broker has stopped by then. NULL: of a server alone. */
     void (*on_collect)(void *owner, struct leat_collect *collect);
     void (*on_pull)(void *owner, struct leat_pull *pull);
     /** How this node stands with the others, whenever it changes. A clustered node begins as

@@ -133,7 +133,7 @@ static uint64_t quiet_us(const struct leat_node_cluster *cluster)
 {
     uint64_t suspect_ms = cluster->suspect_ms ? cluster->suspect_ms : 100;
     uint64_t confirm_ms = cluster->confirm_ms ? cluster->confirm_ms : 60;
-    return cluster->recovers ? (suspect_ms + confirm_ms) * 1000 : 0;
+    return (suspect_ms + confirm_ms) * 1000;
 }
 
 leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)

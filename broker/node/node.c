@@ -219,10 +219,10 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
         coordinator.hub = &node->hub;
         coordinator.key = cluster->key;
         coordinator.strangers_max = cluster->strangers_max;
-        if (cluster->recovers) coordinator.on_collect = leat_node_on_collect;
         coordinator.ping_ms = cluster->ping_ms;
         coordinator.suspect_ms = cluster->suspect_ms;
         coordinator.confirm_ms = cluster->confirm_ms;
+        coordinator.on_collect = leat_node_on_collect;
         coordinator.on_pull = leat_node_on_pull;
         coordinator.on_standing = leat_node_on_standing;
     }

@@ -181,12 +181,6 @@ static void command_write(const struct leat_coordinator *coordinator,
         text_write(writer, request->target);
         leat_msg_write_bool(writer, request->draining && !request->takes_back);
         break;
-    case LEAT_COORDINATE_NODE_STATE:
-        command_head(writer, LEAT_COMMAND_NODE_STATE, 3);
-        text_write(writer, request->target);
-        leat_msg_write_u64(writer, request->incarnation);
-        leat_msg_write_u64(writer, (uint64_t)request->node_state);
-        break;
     case LEAT_COORDINATE_CRASH:
         command_head(writer, LEAT_COMMAND_CRASH, 2);
         text_write(writer, request->target);
@@ -226,7 +220,6 @@ const char *co_request_offence(const struct leat_coordinate *request)
     case LEAT_COORDINATE_ACCEPT_LOSS:
         return request->log_count != 1 ? "exactly one log is expected" : NULL;
     case LEAT_COORDINATE_NODE_DRAIN:
-    case LEAT_COORDINATE_NODE_STATE:
     case LEAT_COORDINATE_CRASH:
     case LEAT_COORDINATE_ADD_VOTER:
     case LEAT_COORDINATE_NODE_REPLACE:
@@ -341,11 +334,11 @@ leat_err co_adopt_encode(struct leat_coordinator *coordinator, struct leat_coord
     unsigned count = 0;
     request->attempt =
         coordinator->env->random->next(coordinator->env->random->ctx) | 1; /* 0 means none */
-    leat_err rc = leat_adopt_decide(&coordinator->machine, request, co_recovers(coordinator),
-                                    &request->error);
+    leat_err rc =
+        leat_adopt_decide(&coordinator->machine, request, coordinator->clustered, &request->error);
     if (rc == LEAT_OK)
         rc = leat_adopt_encode(&coordinator->machine, request, request->attempt,
-                               co_recovers(coordinator), coordinator->commands,
+                               coordinator->clustered, coordinator->commands,
                                CO_SUBMIT_COMMANDS_MAX, &count, &bytes, &request->error);
     if (rc != LEAT_OK) return rc;
     size_t capacity = 0, used = 0;

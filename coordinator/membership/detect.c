@@ -407,7 +407,7 @@ void co_detect_refused(struct leat_coordinator *coordinator, uint64_t incarnatio
 
 void co_detect_peer_down(struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
-    if (!co_recovers(coordinator) || !peer->state.known) return;
+    if (!peer->state.known) return;
     bool led = coordinator->detect.leader != 0 &&
                peer->state.voter_id == coordinator->detect.leader && !co_leads(coordinator);
     if (!led && !co_leads(coordinator)) return;
@@ -418,7 +418,6 @@ void co_detect_peer_down(struct leat_coordinator *coordinator, const struct co_p
 /* Leads now: what was silent stays so, and whom it does not hear is tried at once. */
 void co_detect_leads(struct leat_coordinator *coordinator)
 {
-    if (!co_recovers(coordinator)) return;
     uint64_t now_us = co_now(coordinator);
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
         const struct leat_node_info *node = &coordinator->machine.nodes[i].info;
@@ -498,8 +497,7 @@ void co_detect_init(struct leat_coordinator *coordinator)
 
 void co_detect_start(struct leat_coordinator *coordinator)
 {
-    if (co_recovers(coordinator))
-        leat_timer_start(&coordinator->timers, &coordinator->detect.timer, round_us(coordinator));
+    leat_timer_start(&coordinator->timers, &coordinator->detect.timer, round_us(coordinator));
 }
 
 void co_detect_fini(struct leat_coordinator *coordinator)

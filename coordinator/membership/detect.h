@@ -43,7 +43,4 @@ void co_detect_peer_down(struct leat_coordinator *coordinator, const struct co_p
 void co_lost_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame);
 
-/* down.c */
-void co_down_tick(struct leat_coordinator *coordinator, uint64_t now_us);
-
 #endif

@@ -51,6 +51,7 @@ enum co_right co_command_right(unsigned kind)
     switch ((enum leat_command_kind)kind) {
     case LEAT_COMMAND_FORM: /* is the first entry of all, and nobody's wish */
     case LEAT_COMMAND_REQUEST:
+    case LEAT_COMMAND_NODE_STATE: /* nobody makes them any more */
         return CO_RIGHT_NOBODY;
     case LEAT_COMMAND_STREAM_CREATE:
     case LEAT_COMMAND_STREAM_DELETE:
@@ -66,8 +67,7 @@ enum co_right co_command_right(unsigned kind)
     case LEAT_COMMAND_VERSION_RAISE:
     case LEAT_COMMAND_MOVE:
         return CO_RIGHT_SELF;
-    case LEAT_COMMAND_NODE_STATE: /* of one that leads no more, on their way to the next */
-    case LEAT_COMMAND_CRASH:
+    case LEAT_COMMAND_CRASH: /* of one that leads no more, on their way to the next */
     case LEAT_COMMAND_RECOVER:
         return CO_RIGHT_VOTER;
     }

@@ -34,7 +34,6 @@ enum {
     CO_WAIT_TELL_AGAIN_US = 60 * 1000 * 1000, /* and said again */
     CO_RESEND_US = 500 * 1000, /* a request that was not applied by then is sent again */
     CO_CALL_US = 5 * 1000 * 1000,
-    CO_DOWN_AFTER_US = 3 * 1000 * 1000, /* a node that the leader has not heard of */
     CO_FORGOTTEN_APPENDS =
         250, /* heartbeats of a leader that sends nothing that is lacking: 20 s */
     CO_PEERS_MAX = 1024,
@@ -226,7 +225,7 @@ struct leat_coordinator {
     struct leat_list collects, pullings;
     unsigned collecting_count, pulling_count;
     uint64_t complaints, complained_us; /* about peers that say what they may not */
-    struct co_recovery *recovery;       /* NULL: this node does not recover */
+    struct co_recovery *recovery;       /* NULL: a server alone */
 };
 
 static inline uint64_t co_now(const struct leat_coordinator *coordinator)
@@ -236,12 +235,6 @@ static inline uint64_t co_now(const struct leat_coordinator *coordinator)
 static inline bool co_leads(const struct leat_coordinator *coordinator)
 {
     return coordinator->votes && leat_raft_drive_leads(&coordinator->drive);
-}
-
-/* Crashes are declared, and streamlets recovered, where the broker can do its part. */
-static inline bool co_recovers(const struct leat_coordinator *coordinator)
-{
-    return coordinator->clustered && coordinator->options.on_collect != NULL;
 }
 
 #endif

@@ -249,13 +249,12 @@ void co_collect_advance(struct leat_coordinator *coordinator)
         it->told = true;
         it->collect.rc =
             crashes_committed(coordinator, it) ? logs_fill(coordinator, it) : LEAT_E_DENIED;
-        if (it->collect.rc == LEAT_OK && coordinator->options.on_collect)
+        if (it->collect.rc == LEAT_OK) {
             coordinator->options.on_collect(coordinator->options.owner, &it->collect);
-        else {
-            if (it->collect.rc == LEAT_OK) it->collect.rc = LEAT_E_UNSUPPORTED;
-            collecting_end(coordinator, it);
-            return; /* what follows comes in the next turn: the list has changed */
+            continue;
         }
+        collecting_end(coordinator, it);
+        return; /* what follows comes in the next turn: the list has changed */
     }
 }
 
@@ -406,7 +405,6 @@ leat_err co_pull_add(struct leat_coordinator *coordinator, const struct leat_pul
                      uint32_t count, const struct leat_link_ticket *ticket)
 {
     LEAT_ASSERT(count > 0 && count <= CO_PULLS_MAX);
-    if (!coordinator->options.on_pull) return LEAT_E_UNSUPPORTED;
     if (coordinator->pulling_count == CO_PULLINGS_MAX) return LEAT_E_AGAIN;
     struct co_pulling *it =
         leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *it + count * sizeof it->pulls[0]);

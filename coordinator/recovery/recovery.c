@@ -45,7 +45,7 @@ static void attempt_drop(struct co_recovery *it)
 
 leat_err co_recovery_init(struct leat_coordinator *coordinator)
 {
-    if (!co_recovers(coordinator)) return LEAT_OK;
+    if (!coordinator->clustered) return LEAT_OK;
     coordinator->recovery = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *coordinator->recovery);
     return coordinator->recovery ? LEAT_OK : LEAT_E_NO_MEMORY;
 }

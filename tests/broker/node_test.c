@@ -391,38 +391,35 @@ static void coordinator_of_a_cluster_is_told_of_it(void **state)
 {
     (void)state;
     static const char *const voters[] = {"a:1", "b:1"};
-    for (unsigned i = 0; i < 2; i++) {
-        begin();
-        it.options.name = "n1";
-        it.options.heap_bytes = heap_bytes;
-        it.options.cluster = (struct leat_node_cluster){.node_address = "here:1",
-                                                        .key = (void *)&it.door,
-                                                        .coordinators = voters,
-                                                        .coordinator_count = 2,
-                                                        .recovers = i == 1,
-                                                        .ping_ms = 3,
-                                                        .suspect_ms = 4,
-                                                        .confirm_ms = 5,
-                                                        .strangers_max = 6};
-        assert_int_equal(create(), LEAT_OK);
-        const struct leat_coordinator_options *coordinator = &it.coordinator_options;
-        assert_ptr_equal(coordinator->node_name, it.node->name);
-        assert_string_equal(coordinator->node_address, "here:1");
-        assert_ptr_equal(coordinator->voters, voters);
-        assert_int_equal(coordinator->voter_count, 2);
-        assert_ptr_equal(coordinator->hub, &it.node->hub);
-        assert_ptr_equal(coordinator->key, &it.door);
-        assert_int_equal(coordinator->strangers_max, 6);
-        assert_int_equal(coordinator->ping_ms, 3);
-        assert_int_equal(coordinator->suspect_ms, 4);
-        assert_int_equal(coordinator->confirm_ms, 5);
-        assert_int_equal(coordinator->on_collect != NULL, i == 1);
-        assert_non_null(coordinator->on_pull);
-        assert_non_null(coordinator->on_standing);
-        assert_non_null(it.store_options.less_bytes);
-        said_enough();
-        end();
-    }
+    begin();
+    it.options.name = "n1";
+    it.options.heap_bytes = heap_bytes;
+    it.options.cluster = (struct leat_node_cluster){.node_address = "here:1",
+                                                    .key = (void *)&it.door,
+                                                    .coordinators = voters,
+                                                    .coordinator_count = 2,
+                                                    .ping_ms = 3,
+                                                    .suspect_ms = 4,
+                                                    .confirm_ms = 5,
+                                                    .strangers_max = 6};
+    assert_int_equal(create(), LEAT_OK);
+    const struct leat_coordinator_options *coordinator = &it.coordinator_options;
+    assert_ptr_equal(coordinator->node_name, it.node->name);
+    assert_string_equal(coordinator->node_address, "here:1");
+    assert_ptr_equal(coordinator->voters, voters);
+    assert_int_equal(coordinator->voter_count, 2);
+    assert_ptr_equal(coordinator->hub, &it.node->hub);
+    assert_ptr_equal(coordinator->key, &it.door);
+    assert_int_equal(coordinator->strangers_max, 6);
+    assert_int_equal(coordinator->ping_ms, 3);
+    assert_int_equal(coordinator->suspect_ms, 4);
+    assert_int_equal(coordinator->confirm_ms, 5);
+    assert_non_null(coordinator->on_collect);
+    assert_non_null(coordinator->on_pull);
+    assert_non_null(coordinator->on_standing);
+    assert_non_null(it.store_options.less_bytes);
+    said_enough();
+    end();
 }
 
 static void node_is_not_created_without_one_of_its_parts(void **state)

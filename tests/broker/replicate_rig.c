@@ -280,7 +280,6 @@ void begin(void)
     alone.node.store = (void *)&it;
     alone.node.keeper = (struct leat_keeper){.ctx = &it};
     alone.node.options.cluster.thread_cpu_ns = cpu_ns;
-    alone.node.options.cluster.recovers = true;
     memset(alone.node.cluster_id, 7, 16);
     it.self.self = true;
     it.self.number = 1;

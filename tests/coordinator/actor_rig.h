@@ -66,7 +66,6 @@ IS_TOLD(co_install_fini)
 IS_TOLD(co_collect_fini)
 IS_TOLD(co_recovery_fini)
 IS_TOLD_WHEN(co_wait_tell)
-IS_TOLD_WHEN(co_down_tick)
 IS_TOLD_WHEN(co_requests_tick)
 
 void co_state_tell(struct leat_coordinator *asked, bool always)
@@ -363,10 +362,15 @@ static void on_ready(void *owner)
     assert_ptr_equal(owner, &options);
     trace("ready\n");
 }
-static inline void on_collect(void *owner, struct leat_collect *collect)
+static void on_collect(void *owner, struct leat_collect *collect)
 {
     (void)owner;
     (void)collect;
+}
+static void on_pull(void *owner, struct leat_pull *pull)
+{
+    (void)owner;
+    (void)pull;
 }
 static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
 {
@@ -402,6 +406,8 @@ static inline int begin(void **state)
                                                 .on_streams_given = on_streams_given,
                                                 .on_node = on_node,
                                                 .on_ready = on_ready,
+                                                .on_collect = on_collect,
+                                                .on_pull = on_pull,
                                                 .owner = &options};
     recovery_rc = voter_rc = open_rc = peers_rc = form_open_rc = form_rc = start_rc = timers_rc =
         LEAT_OK;

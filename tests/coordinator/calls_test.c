@@ -247,12 +247,6 @@ static void collecting_has_limits(void **state)
     leat_collected(&post, collects[3]);
     mails_deliver(node);
     assert_int_equal(node->collecting_count, CO_COLLECTS_MAX - 4);
-    /* A node that does not recover says so. */
-    node->options.on_collect = NULL;
-    node->applied = INDEX + 1;
-    co_collect_advance(node);
-    assert_int_equal(answer_rc, LEAT_E_UNSUPPORTED);
-    assert_int_equal(node->collecting_count, CO_COLLECTS_MAX - 5);
     for (unsigned f = 1; f <= 3; f++) {
         leat_mem_fail_at(f);
         assert_int_equal(co_collect_add(node, 9, INDEX, &none, &ticket), LEAT_E_NO_MEMORY);

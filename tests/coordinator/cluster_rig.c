@@ -35,6 +35,27 @@ static void on_ready(void *owner)
     ((struct rig_node *)owner)->ready = true;
 }
 
+static void on_collect(void *owner, struct leat_collect *collect)
+{
+    struct rig_node *node = owner;
+    if (node->rig->broker && node->rig->broker->on_collect) {
+        node->rig->broker->on_collect(node, collect);
+        return;
+    }
+    collect->rc = LEAT_E_UNSUPPORTED;
+    leat_collected(node->actor->env.post, collect);
+}
+static void on_pull(void *owner, struct leat_pull *pull)
+{
+    struct rig_node *node = owner;
+    if (node->rig->broker && node->rig->broker->on_pull) {
+        node->rig->broker->on_pull(node, pull);
+        return;
+    }
+    pull->rc = LEAT_E_UNREACHABLE;
+    leat_pulled(node->actor->env.post, pull);
+}
+
 struct rig *rig_create(uint64_t seed, unsigned nodes, uint32_t voters)
 {
     struct rig *rig = calloc(1, sizeof *rig);
@@ -125,6 +146,8 @@ void rig_boot(struct rig *rig, unsigned i)
         .on_stream_deleted = on_stream_deleted,
         .on_node = on_node,
         .on_ready = on_ready,
+        .on_collect = on_collect,
+        .on_pull = on_pull,
         .owner = node,
         .node_name = node->name,
         .node_address = node->address,
@@ -135,11 +158,7 @@ void rig_boot(struct rig *rig, unsigned i)
         .snapshot_bytes_min = rig->snapshot_bytes_min,
         .raft_segment_bytes = rig->raft_segment_bytes,
     };
-    if (rig->broker) {
-        node->options.on_collect = rig->broker->on_collect;
-        node->options.on_pull = rig->broker->on_pull;
-        node->options.on_standing = rig->broker->on_standing;
-    }
+    if (rig->broker) node->options.on_standing = rig->broker->on_standing;
     if (!alone && rig->voter_count == 0) { /* the others know the one who began alone */
         snprintf(rig->voter_list[0], sizeof rig->voter_list[0], "n0:7701");
         rig->voters[0] = rig->voter_list[0];

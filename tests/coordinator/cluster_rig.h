@@ -35,11 +35,11 @@ struct rig_node {
     unsigned streams_told, deleted_told, nodes_told;
     struct leat_node_info last_node;
 };
-/* Whoever plays the broker; all may be NULL. */
+/* Whoever plays the broker; all may be NULL. Without on_collect and on_pull a node answers that it can't. */
 struct rig_broker {
     void (*on_stream)(struct rig_node *node, struct leat_stream_desc *desc);
     void (*on_node)(struct rig_node *node, const struct leat_node_info *info);
-    void (*on_collect)(void *node, struct leat_collect *collect); /* NULL: does not recover */
+    void (*on_collect)(void *node, struct leat_collect *collect);
     void (*on_pull)(void *node, struct leat_pull *pull);
     void (*on_standing)(void *node, enum leat_standing standing);
     void (*on_death)(struct rig_node *node, enum sim_death death);

@@ -355,8 +355,8 @@ static void cluster_of_two_drains_at_once_one_is_refused(void **state)
     }
 }
 
-/* Nodes: a name is one machine's while it is up; who is not heard of is down, and up again when it
- * is; who drains gets nothing; streamlets are spread evenly. */
+/* Nodes: a name is one machine's while it is up; who is not heard of is down, until it starts anew; who
+ * drains gets nothing; streamlets are spread evenly. */
 static void cluster_nodes_come_and_go(void **state)
 {
     (void)state;
@@ -395,7 +395,7 @@ static void cluster_nodes_come_and_go(void **state)
     assert_int_equal(node_info(rig, 0, "n4")->state, LEAT_NODE_GONE);
     assert_int_equal(node_info(rig, 0, "n3")->state, LEAT_NODE_DOWN);
     assert_int_equal(node_info(rig, 0, "n3")->streamlets, 10);
-    /* Cut off for a while: down, then up again as the same incarnation. */
+    /* Cut off for a while: that incarnation has crashed for good, and the node starts anew. */
     rig_boot(rig, 3);
     assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
     assert_int_equal(rig_node_up(rig, 3), LEAT_OK);
@@ -404,8 +404,14 @@ static void cluster_nodes_come_and_go(void **state)
     rig_run(rig, 8 * RIG_SECOND);
     assert_int_equal(node_info(rig, 0, "n3")->state, LEAT_NODE_DOWN);
     rig_run(rig, 8 * RIG_SECOND);
-    assert_int_equal(node_info(rig, 0, "n3")->state, LEAT_NODE_UP);
+    assert_true(node_info(rig, 0, "n3")->crashed);
     assert_int_equal(node_info(rig, 0, "n3")->incarnation, incarnation);
+    rig_kill(rig, 3, SIM_DEATH_KILL);
+    rig_boot(rig, 3);
+    assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+    assert_int_equal(rig_node_up(rig, 3), LEAT_OK);
+    assert_int_equal(node_info(rig, 3, "n3")->state, LEAT_NODE_UP);
+    assert_true(node_info(rig, 3, "n3")->incarnation > incarnation);
     rig_destroy(rig);
 }
 

@@ -224,12 +224,8 @@ static void requests_about_nodes_are_entries(void **state)
     expect_entry(&request, "[1 6 'n' 'a' 51 'na' 'r' '0123456789abcdef' 52 'ka' 53 54 'h' 55]");
     request.node_address = request.rack = request.host = request.kafka_address = NULL;
     expect_entry(&request, "[1 6 'n' 'a' 51 '' '' '0123456789abcdef' 52 '' 53 54 '' 55]");
-    request = (struct leat_coordinate){.kind = LEAT_COORDINATE_NODE_STATE,
-                                       .target = "n",
-                                       .incarnation = 61,
-                                       .node_state = LEAT_NODE_DOWN};
-    expect_entry(&request, "[1 14 'n' 61 2]");
-    request.kind = LEAT_COORDINATE_CRASH;
+    request =
+        (struct leat_coordinate){.kind = LEAT_COORDINATE_CRASH, .target = "n", .incarnation = 61};
     expect_entry(&request, "[1 15 'n' 61]");
     request = (struct leat_coordinate){
         .kind = LEAT_COORDINATE_NODE_DRAIN, .target = "n", .draining = true};
@@ -395,9 +391,9 @@ static void request_that_no_entry_can_hold_is_refused(void **state)
         name[LEAT_NODE_NAME_BYTES_MAX + more] = address[LEAT_ADDRESS_BYTES_MAX + more] =
             rack[LEAT_RACK_BYTES_MAX + more] = '\0';
         const enum leat_coordinate_kind named[] = {
-            LEAT_COORDINATE_NODE_DRAIN, LEAT_COORDINATE_NODE_STATE,   LEAT_COORDINATE_CRASH,
-            LEAT_COORDINATE_ADD_VOTER,  LEAT_COORDINATE_NODE_REPLACE, LEAT_COORDINATE_MOVE};
-        for (unsigned i = 0; i < 6; i++) {
+            LEAT_COORDINATE_NODE_DRAIN, LEAT_COORDINATE_CRASH, LEAT_COORDINATE_ADD_VOTER,
+            LEAT_COORDINATE_NODE_REPLACE, LEAT_COORDINATE_MOVE};
+        for (unsigned i = 0; i < 5; i++) {
             struct leat_coordinate request = {.kind = named[i], .target = name, .log_count = 1};
             assert_int_equal(co_request_offence(&request) != NULL, more);
             request.target = NULL;

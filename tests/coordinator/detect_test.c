@@ -225,10 +225,7 @@ static void round_takes_longer_with_many_nodes(void **state)
     coordinator->options.ping_ms = 5;
     co_detect_start(coordinator);
     assert_int_equal(it->timer.at_us, now_us + 5000);
-    coordinator->options = (struct leat_coordinator_options){0}; /* it does not recover */
-    leat_timer_stop(&coordinator->timers, &it->timer);
-    co_detect_start(coordinator);
-    assert_false(leat_timer_armed(&it->timer));
+    coordinator->options = (struct leat_coordinator_options){0};
     assert_int_equal(co_suspect_us(coordinator), SUSPECT_US);
     assert_int_equal(co_confirm_us(coordinator), CONFIRM_US);
 }

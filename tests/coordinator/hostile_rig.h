@@ -42,18 +42,13 @@ static inline void broker_collect(void *node, struct leat_collect *collect)
     collect->rc = LEAT_OK;
     leat_collected(rig_node->actor->env.post, collect);
 }
-static void broker_pull(void *node, struct leat_pull *pull)
-{
-    (void)node;
-    (void)pull;
-}
 static void broker_standing(void *node, enum leat_standing standing)
 {
     (void)node;
     if (standing == LEAT_STANDING_CRASHED) verdicts++;
 }
-static const struct rig_broker broker = {
-    .on_collect = broker_collect, .on_pull = broker_pull, .on_standing = broker_standing};
+static const struct rig_broker broker = {.on_collect = broker_collect,
+                                         .on_standing = broker_standing};
 
 /* ---- the liar ---- */
 

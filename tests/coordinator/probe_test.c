@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses that are tried, and nodes that are called down where none is declared crashed. The network is the
- * test's. */
+/* Addresses that are tried. The network is the test's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +35,6 @@ static struct attempt {
 static unsigned attempt_count, closed, refused;
 static leat_err connect_rc;
 static uint64_t refused_incarnation, refused_voter;
-static struct leat_coordinate *queued;
 
 static leat_err net_connect(void *ctx, const char *address, const struct leat_conn_handler *handler,
                             void *user, struct leat_conn **out_conn)
@@ -64,7 +62,7 @@ struct co_peer *co_peer_of_incarnation(struct leat_coordinator *asked, uint64_t 
 {
     static struct co_peer peer;
     (void)asked;
-    return incarnation != OWN && incarnation_known ? &peer : NULL;
+    return incarnation_known ? &peer : NULL;
 }
 struct co_peer *co_peer_of_voter(struct leat_coordinator *asked, uint64_t id)
 {
@@ -79,17 +77,6 @@ void co_detect_refused(struct leat_coordinator *asked, uint64_t incarnation, uin
     refused++;
     refused_incarnation = incarnation;
     refused_voter = voter_id;
-}
-void co_request_queue(struct leat_coordinator *asked, struct leat_coordinate *request)
-{
-    assert_ptr_equal(asked, coordinator);
-    assert_null(queued);
-    queued = request;
-}
-static void on_collect(void *owner, struct leat_collect *collect)
-{
-    (void)owner;
-    (void)collect;
 }
 static uint64_t clock_now(void *ctx)
 {
@@ -121,7 +108,6 @@ static int begin(void **state)
     now_us = 100000000;
     leads = true;
     incarnation_known = voter_known = false;
-    queued = NULL;
     return 0;
 }
 static int finish(void **state)
@@ -301,76 +287,6 @@ static void probes_end_with_their_coordinator(void **state)
     assert_int_equal(refused, 0);
 }
 
-/* ---- down ---- */
-
-static struct leat_node_info *node_make(void)
-{
-    struct leat_node_info *info = &coordinator->machine.nodes[1].info;
-    coordinator->machine.node_count = 2;
-    for (uint32_t i = 0; i < 2; i++) {
-        struct leat_node_info *each = &coordinator->machine.nodes[i].info;
-        snprintf(each->name, sizeof each->name, "n%u", i);
-        snprintf(each->node_address, sizeof each->node_address, "h%u:1", i);
-        each->incarnation = OWN + i;
-        each->state = LEAT_NODE_UP;
-    }
-    return info;
-}
-
-static void node_that_is_not_heard_of_is_called_down(void **state)
-{
-    (void)state;
-    for (unsigned c = 0; c < 7; c++) {
-        if (c) begin(NULL);
-        struct leat_node_info *info = node_make();
-        const uint64_t begun = now_us;
-        co_down_tick(coordinator, begun); /* it is known since now */
-        assert_null(queued);
-        if (c == 1) leads = false;
-        if (c == 2) coordinator->watching = true;
-        if (c == 3) coordinator->options.on_collect = on_collect; /* then it declares crashes */
-        if (c == 4) info->node_address[0] = '\0';
-        if (c == 5) incarnation_known = true;
-        if (c == 6) info->incarnation = 21; /* anew: since now */
-        co_down_tick(coordinator, begun + CO_DOWN_AFTER_US);
-        assert_null(queued);
-        co_down_tick(coordinator, begun + CO_DOWN_AFTER_US + 1);
-        assert_int_equal(queued != NULL, c == 0);
-        if (c == 0) {
-            assert_true(queued->kind == LEAT_COORDINATE_NODE_STATE && queued->incarnation == 11 &&
-                        queued->node_state == LEAT_NODE_DOWN);
-            assert_string_equal(queued->target, "n1");
-            assert_true(coordinator->watching);
-            queued->on_done(queued);
-            assert_false(coordinator->watching);
-        }
-        if (c < 6) finish(NULL);
-    }
-}
-
-/* Heard of again: up. One that is gone is so, too, once it is heard. */
-static void node_that_is_heard_of_again_is_called_up(void **state)
-{
-    (void)state;
-    for (unsigned c = 0; c < 3; c++) {
-        if (c) begin(NULL);
-        struct leat_node_info *info = node_make();
-        info->state = c == 1 ? LEAT_NODE_GONE : LEAT_NODE_DOWN;
-        incarnation_known = c < 2;
-        co_down_tick(coordinator, now_us);
-        co_down_tick(coordinator, now_us + 2 * CO_DOWN_AFTER_US);
-        assert_int_equal(queued != NULL, c < 2);
-        if (queued) assert_int_equal(queued->node_state, LEAT_NODE_UP);
-        queued = NULL;
-        coordinator->watching = false;
-        coordinator->machine.nodes[0].info.state = LEAT_NODE_DOWN; /* this node itself */
-        info->state = LEAT_NODE_UP;
-        co_down_tick(coordinator, now_us);
-        assert_true(queued && queued->incarnation == OWN && queued->node_state == LEAT_NODE_UP);
-        if (c < 2) finish(NULL);
-    }
-}
-
 #define PROBE_TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
 
 int main(void)
@@ -383,8 +299,6 @@ int main(void)
         PROBE_TEST(probes_that_rest_each_have_their_time),
         PROBE_TEST(probe_without_an_answer_is_given_up_once),
         PROBE_TEST(probes_end_with_their_coordinator),
-        PROBE_TEST(node_that_is_not_heard_of_is_called_down),
-        PROBE_TEST(node_that_is_heard_of_again_is_called_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -268,9 +268,6 @@ static void copies_that_are_malformed_or_too_many_are_refused(void **state)
     assert_int_equal(node->pulling_count, CO_PULLINGS_MAX);
     co_pull_take(node, &frame, &ticket);
     assert_int_equal(answer_rc, LEAT_E_AGAIN);
-    node->options.on_pull = NULL;
-    co_pull_take(node, &frame, &ticket);
-    assert_int_equal(answer_rc, LEAT_E_UNSUPPORTED);
     answer_arrives(LEAT_E_CANCELLED);
 }
 

@@ -126,8 +126,7 @@ static void each_kind_has_its_right(void **state)
         [LEAT_COMMAND_OPENED] = CO_RIGHT_SELF,        [LEAT_COMMAND_NODE_UP] = CO_RIGHT_SELF,
         [LEAT_COMMAND_ADOPT] = CO_RIGHT_SELF,         [LEAT_COMMAND_ACCEPT_LOSS] = CO_RIGHT_SELF,
         [LEAT_COMMAND_VERSION_RAISE] = CO_RIGHT_SELF, [LEAT_COMMAND_MOVE] = CO_RIGHT_SELF,
-        [LEAT_COMMAND_NODE_STATE] = CO_RIGHT_VOTER,   [LEAT_COMMAND_CRASH] = CO_RIGHT_VOTER,
-        [LEAT_COMMAND_RECOVER] = CO_RIGHT_VOTER};
+        [LEAT_COMMAND_CRASH] = CO_RIGHT_VOTER,        [LEAT_COMMAND_RECOVER] = CO_RIGHT_VOTER};
     for (unsigned kind = 0; kind < 64; kind++)
         assert_int_equal(co_command_right(kind), commands[kind]);
 }

@@ -474,8 +474,7 @@ def test_a_second_node_of_the_same_name_is_refused():
 
 
 def test_a_stopped_process_whose_name_was_taken_over_is_not_heard():
-    # With recovery it would be told that it was declared crashed, and start itself anew.
-    cluster = Cluster(nodes=4, voters=3, recovery='no').start()
+    cluster = Cluster(nodes=4, voters=3).start()
     stopped = cluster.nodes[3]
 
     def connected():
@@ -492,9 +491,8 @@ def test_a_stopped_process_whose_name_was_taken_over_is_not_heard():
                                'node-listen': f'127.0.0.1:{ports[1]}'})
     other.start()
     os.kill(stopped.process.pid, signal.SIGCONT)
-    refusal = r'was refused: incarnation \d+ of node n3 was declared gone'
-    for node in cluster.nodes[:3]:
-        node.diary_wait(refusal)
+    stopped.diary_wait('this node was declared crashed')
+    stopped.diary_wait("a node named 'n3' is up at .*: choose another name")
     state_wait(cluster, 3, 'up')
 
 
@@ -543,7 +541,7 @@ def test_who_votes_is_not_replaced():
 
 
 def test_a_stream_is_described_whole_by_any_node():
-    cluster = Cluster(recovery='no', **PATIENT).start()  # what the dead node had is to stay its own
+    cluster = Cluster(suspect_ms='60000', confirm_ms='1000').start()  # who is not heard keeps its own
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 2,
                  '--min-copies', 1, '--durability', 'memory', '--segment-bytes', '16K')
     cluster.produce('s', [f'{i:04d} {"x" * 100}' for i in range(3000)], '--batch-bytes', '2K')
@@ -570,13 +568,13 @@ def test_a_stream_is_described_whole_by_any_node():
             equal((len(nodes), told['node'] in nodes, segment['missing']), (1, False, 0), segment)
     said = cluster.leat('stream', 'describe', 's', which=[2]).stdout.decode()
     check_in('where the copies lie', said)
-    cluster.nodes[2].kill()
-    state_wait(cluster, 2, 'down')
+    cluster.nodes[2].stand_still()
     done = cluster.leat('stream', 'describe', 's', which=[0])
+    os.kill(cluster.nodes[2].process.pid, signal.SIGCONT)
     said = done.stdout.decode()
     check(re.search(r' n2 +unknown +\? +\? +\? +\?\n', said), 'zeros for what is not known:', said)
     check_in('at least ', said)  # the records of the other two logs
-    check_in('n2', done.stderr.decode())
+    check_in('its state is not known', done.stderr.decode())
 
 
 def keys(value):

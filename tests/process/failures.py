@@ -31,12 +31,13 @@ def names(indices):
     return {f'n{i}' for i in indices}
 
 
-def kill_at_once(cluster, indices):
+def kill_at_once(cluster, indices=None):
     """Stopped first: between one kill and the next, recovery would have saved what lies on these nodes alone."""
-    for i in indices:
-        os.kill(cluster.nodes[i].process.pid, signal.SIGSTOP)
-    for i in indices:
-        cluster.nodes[i].kill()
+    nodes = [cluster.nodes[i] for i in indices or range(len(cluster.nodes))]
+    for node in nodes:
+        os.kill(node.process.pid, signal.SIGSTOP)
+    for node in nodes:
+        node.kill()
 
 
 def fully_replicated(cluster, which=()):
@@ -48,7 +49,7 @@ def fully_replicated(cluster, which=()):
 
 def test_a_node_that_is_up_and_not_heard_is_trouble():
     """What its logs lack nobody knows: that is not well."""
-    cluster = Cluster(recovery='yes', suspect_ms='60000', confirm_ms='1000').start()
+    cluster = Cluster(suspect_ms='60000', confirm_ms='1000').start()
     until(lambda: cluster.leat('cluster', 'status', which=[0], code=None).returncode == 0, 'all three are up')
     cluster.nodes[2].stand_still()
     shown = cluster.leat('cluster', 'status', which=[0], code=1).stdout.decode()
@@ -63,7 +64,7 @@ def test_a_node_that_is_up_and_not_heard_is_trouble():
 
 def test_without_a_majority_healthy_logs_go_on_and_changes_wait():
     # Patient: a node that stood still for longer serves again only when a leader has said that it is up.
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', suspect_ms='5000', confirm_ms='1000').start()
+    cluster = Cluster(nodes=4, voters=3, memory='512M', suspect_ms='5000', confirm_ms='1000').start()
     cluster.leat('stream', 'create', 's', '--streamlets', 24, '--logs', 1, '--copies', 2, '--min-copies', 2,
                  '--durability', 'memory')
     for partition in range(24):
@@ -122,7 +123,7 @@ def test_a_node_without_a_majority_says_so_to_producers_and_of_its_logs():
 
 
 def test_logs_with_more_failures_than_copies_are_named_and_come_back():
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, memory='512M', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 24, '--logs', 1, '--copies', 2, '--durability', 'memory')
     lines = [f'{i:05d}' for i in range(24)]
     for streamlet, line in enumerate(lines):
@@ -160,7 +161,7 @@ def test_logs_with_more_failures_than_copies_are_named_and_come_back():
 
 def test_a_log_whose_owner_came_back_without_it_is_named_with_its_node():
     """Its memory is lost, so it waits for the other node that has a copy, and belongs to nobody that is up."""
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, memory='512M', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 24, '--logs', 1, '--copies', 2, '--durability', 'memory')
     for streamlet in range(24):
         cluster.produce('s', [f'{streamlet}'], '--streamlet', streamlet)
@@ -181,7 +182,7 @@ def test_a_log_whose_owner_came_back_without_it_is_named_with_its_node():
 
 def test_lost_copies_are_made_again_until_every_log_is_whole():
     """A node that does not come back: its copies are made elsewhere, also of closed segments."""
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, memory='512M', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 4, '--logs', 1, '--copies', 3, '--durability', 'memory',
                  '--segment-bytes', '64K')
     lines = [f'{i:06d} {"x" * 100}' for i in range(20000)]
@@ -196,7 +197,7 @@ def test_lost_copies_are_made_again_until_every_log_is_whole():
 def older_state_is_refused():
     """False: the leader did not stay, which alone knew what this voter had acknowledged. Another one brings the older state up to
     date before it is refused, and then the newest lacks what that has acknowledged."""
-    cluster = Cluster(recovery='yes', memory='256M', suspect_ms='10000', confirm_ms='1000').start()
+    cluster = Cluster(memory='256M', suspect_ms='10000', confirm_ms='1000').start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 3, '--durability', 'disk')
     victim = next(i for i in range(3) if not cluster.status()['leader_address'].endswith(f':{cluster.node_ports[i]}'))
     left = [i for i in range(3) if i != victim]
@@ -250,7 +251,7 @@ def parked(cluster, stream):
 
 def test_a_log_that_nobody_appends_to_has_its_copies_again():
     """Its last segment, too: of three copies two go, one after the other, and then the owner; what was acknowledged is there."""
-    cluster = Cluster(recovery='yes', memory='256M', park_after='1', **PATIENT).start()
+    cluster = Cluster(memory='256M', park_after='1', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 3, '--durability', 'disk')
     lines = [f'{i:05d}' for i in range(100)]
     cluster.produce('s', lines)
@@ -273,7 +274,7 @@ def test_a_log_that_nobody_appends_to_has_its_copies_again():
 
 def test_a_node_with_an_older_state_of_its_disk_is_refused_by_name():
     """It does not vote: raft can't tell. Nor is a start that was cut short taken for one."""
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, memory='512M', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 4, '--logs', 1, '--copies', 3, '--durability', 'disk')
     node = cluster.nodes[3]
     node.stop()
@@ -299,7 +300,7 @@ def test_a_node_with_an_older_state_of_its_disk_is_refused_by_name():
 
 
 def test_a_stream_deleted_while_a_node_was_away_leaves_nothing_there():
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, memory='512M', **PATIENT).start()
     for stream, level in (('a', 'disk'), ('b', 'memory')):
         cluster.leat('stream', 'create', stream, '--streamlets', 4, '--logs', 1, '--copies', 3, '--durability', level,
                      '--segment-bytes', '64K')
@@ -351,7 +352,7 @@ def test_a_directory_of_another_cluster_is_refused_by_name():
 
 def test_a_copy_of_a_directory_is_refused_under_another_name():
     """Beside the node that it is of, whenever it was made; and under the node's own name, whatever the copy was tried as."""
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, memory='512M', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 4, '--logs', 1, '--copies', 3, '--durability', 'disk')
     node = cluster.nodes[3]
     node.stop()
@@ -379,7 +380,7 @@ def test_a_copy_of_a_directory_is_refused_under_another_name():
 def on_a_small_disk():
     """Three nodes; the second one's disk, and the stream's streamlets by owner."""
     point = mounted()
-    cluster = Cluster(recovery='yes', memory='256M', **PATIENT)
+    cluster = Cluster(memory='256M', **PATIENT)
     cluster.nodes[1] = cluster.node(1, data=os.path.join(point, 'data'))
     cluster.start()
     until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'all three are up')

@@ -10,7 +10,7 @@ from rig import CLOSED, RESERVED, WAIT_S, check, equal, main, until
 
 
 def test_what_was_given_up_does_not_come_back_with_another_owner():
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 3,
                  '--durability', 'memory', '--segment-bytes', '64K')
     lines = [f'{i:06d}' for i in range(20000)]
@@ -59,7 +59,7 @@ def would_be_kept(cluster):
 
 def left_wherever_the_log_goes(copies):
     """Nothing names the segment before a jump: a new owner that has none of it asks the others."""
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', copies,
                  '--durability', 'disk', '--segment-bytes', '16K')
     cluster.produce('s', [f'{i:06d} {"x" * 50}' for i in range(5000)], '--batch-bytes', '1K')
@@ -96,7 +96,7 @@ def test_what_was_left_in_two_copies_is_there_wherever_the_log_goes():
 
 def test_what_was_left_waits_for_nodes_that_are_down():
     """Those that are up have older ones: nothing in between is taken for gone."""
-    cluster = Cluster(nodes=5, voters=5, recovery='yes', **PATIENT).start()
+    cluster = Cluster(nodes=5, voters=5, **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 2,
                  '--durability', 'disk', '--segment-bytes', '16K')
     cluster.produce('s', [f'{i:06d} {"x" * 50}' for i in range(10000)], '--batch-bytes', '1K')

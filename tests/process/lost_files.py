@@ -293,7 +293,7 @@ def lose_files(node):
 
 
 def comes_from_the_others(durability, which):
-    cluster, stream, lines, owns = filled_cluster(durability=durability, recovery='no', scrub='0')
+    cluster, stream, lines, owns = filled_cluster(durability=durability, scrub='0')
     node = cluster.nodes[(owns + (which == 'copy')) % 3]
     before = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in closed(node, stream)}
     for each in cluster.nodes:
@@ -326,7 +326,7 @@ def test_what_a_copy_of_a_memory_stream_lost_comes_from_the_others():
 
 
 def test_what_all_three_lost_is_told_of_at_each_start():
-    cluster, stream, lines, owns = filled_cluster(recovery='no', scrub='0')
+    cluster, stream, lines, owns = filled_cluster(scrub='0')
     gone = closed(cluster.nodes[owns], stream)[2]
     for each in cluster.nodes:
         each.stop()

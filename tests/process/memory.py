@@ -485,7 +485,7 @@ def test_resident_memory_of_nodes_that_copy_for_each_other():
 def test_resident_memory_beside_more_nodes_than_there_is_memory_for_copies_of():
     """All have the cluster's key, and write copies to each other; then as many of other names come in their place, which nobody
     has met. A node has memory for copies of two: who comes later is told what helps."""
-    cluster = Cluster(nodes=3 + WRITERS, memory='256M', recovery='yes').start()
+    cluster = Cluster(nodes=3 + WRITERS, memory='256M').start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3 + WRITERS, '--logs', 1, '--copies', 3, '--durability', 'memory')
     voters, ghosts = cluster.nodes[:3], cluster.nodes[3:]
     watch = Watch(voters)

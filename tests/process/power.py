@@ -61,7 +61,7 @@ def served(cluster, stream, which=()):
 
 def test_disk_streams_lose_nothing_in_whatever_order_the_nodes_come_back():
     dice = random.Random(int(os.environ.get('POWER_SEED', '1')))
-    cluster = Cluster(recovery='yes', memory='256M', **PATIENT).start()
+    cluster = Cluster(memory='256M', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 2, '--copies', 3, '--durability', 'disk')
     lines = []
     for cut in range(2):
@@ -76,7 +76,7 @@ def test_disk_streams_lose_nothing_in_whatever_order_the_nodes_come_back():
 
 def test_logs_of_which_nothing_is_left_are_named_whatever_was_appended_last():
     """Nothing was appended since its owner came back: where it ends is a tail record, and bytes of it are nowhere."""
-    cluster = Cluster(recovery='yes', memory='256M', **PATIENT).start()
+    cluster = Cluster(memory='256M', **PATIENT).start()
     cluster.leat('stream', 'create', 'gone', '--streamlets', 3, '--logs', 1, '--copies', 3, '--durability', 'memory')
     for streamlet in range(3):
         cluster.leat('produce', 'gone', '--streamlet', streamlet, input=b'x\n' * 300)
@@ -106,7 +106,7 @@ def acked_by_log(cluster, stream, which=()):
 def test_memory_streams_are_named_and_go_on_when_their_loss_is_accepted():
     """Streams of level memory whose copies all went: each log that was written to is named, with the reason; the
     disk stream beside them is whole; loss is accepted log by log, and offsets jump ahead."""
-    cluster = Cluster(recovery='yes', memory='256M', **PATIENT).start()
+    cluster = Cluster(memory='256M', **PATIENT).start()
     cluster.leat('stream', 'create', 'kept', '--streamlets', 2, '--logs', 1, '--copies', 3, '--durability', 'disk')
     cluster.leat('stream', 'create', 'gone', '--streamlets', 2, '--logs', 2, '--copies', 3, '--durability', 'memory')
     lines = [f'{i:05d}' for i in range(4000)]

@@ -58,7 +58,7 @@ def others(cluster, victim):
 
 
 def test_a_killed_owner_is_followed_by_another_node():
-    cluster = Cluster(nodes=4, voters=3, recovery='yes').start()
+    cluster = Cluster(nodes=4, voters=3).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 4, '--logs', 1, '--copies', 3,
                  '--durability', 'memory')
     lines = [f'{i:06d}' for i in range(20000)]
@@ -74,7 +74,7 @@ def test_a_killed_owner_is_followed_by_another_node():
 
 
 def kills(victims, durability, copies=3, nodes=4, how='kill'):
-    cluster = Cluster(nodes=nodes, voters=3, recovery='yes').start()
+    cluster = Cluster(nodes=nodes, voters=3).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', copies,
                  '--durability', durability, '--segment-bytes', '1M')
     load = Load(cluster, 's')
@@ -130,7 +130,7 @@ def owner(cluster):
 
 def test_what_only_a_node_has_that_is_down_is_not_called_damaged():
     """Nor by LOCATE, which looks an offset up: whoever asks is told to try again, and not to begin behind it."""
-    cluster = Cluster(nodes=4, voters=3, recovery='yes').start()
+    cluster = Cluster(nodes=4, voters=3).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 2, '--durability', 'disk',
                  '--segment-bytes', '64K')
     stream = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['id']
@@ -179,7 +179,7 @@ def anon_bytes(node):
 
 def test_segments_make_way_for_a_dead_nodes_logs_before_it_dies():
     # What a node has now is no reason to give anything up; what it has while another is away, is.
-    cluster = Cluster(recovery='yes').start()
+    cluster = Cluster().start()
     cluster.leat('bench', 'append', '--stream', 'busy', '--streamlets', 3, '--logs', 2, '--durability', 'memory',
                  '--producers', 3, '--records', 6_000_000, '--json', '-')
     held = [os.stat(node.pool).st_blocks * 512 for node in cluster.nodes]
@@ -210,7 +210,7 @@ def made_at_once(cluster, count, streamlets):
 
 
 def test_streams_made_through_all_nodes_at_once_take_what_one_would_give():
-    cluster = Cluster(recovery='yes').start()
+    cluster = Cluster().start()
     made, refused = made_at_once(cluster, 30, 2048)
     check(5 <= made <= 16, f'{made} of 90 streams of 2,048 logs were made; one node alone makes 15', refused[-1])
     left = cluster.nodes[:2]
@@ -222,7 +222,7 @@ def test_streams_made_through_all_nodes_at_once_take_what_one_would_give():
 
 
 def test_empty_logs_without_memory_wait_at_a_start_too():
-    cluster = Cluster(recovery='yes').start()
+    cluster = Cluster().start()
     cluster.leat('stream', 'create', 'kept', '--streamlets', 1, '--logs', 1, '--copies', 3)
     cluster.produce('kept', ['one', 'two'])
     for i in range(10):
@@ -249,7 +249,7 @@ def test_measure():
     stored = int(os.environ.get('RECOVERY_STORED', '100'))
     if count == 0:
         return
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='1G').start()
+    cluster = Cluster(nodes=4, voters=3, memory='1G').start()
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 3,
                  '--durability', 'memory')
     line = 'x' * 999

@@ -6,6 +6,7 @@ import select
 import struct
 
 from cluster import PATIENT, Cluster
+from failures import kill_at_once
 from given_up import end_is_lost
 from power import power_cut, served
 from recovery import owner
@@ -17,6 +18,11 @@ STARTING = 7  # class retry: ask again
 
 def closed(node, stream):
     return [r for r in node.segments(stream) if r['state'] == CLOSED and r['flags'] & FLUSHED]
+
+
+def one_row(node, stream, segment):
+    """Where another node has the log by now: once that has asked for the copies here, every 30 s."""
+    until(lambda: len([r for r in node.segments(stream) if r['segment'] == segment]) == 1, f'one row of segment {segment}', 3 * WAIT_S)
 
 
 def is_well(cluster):
@@ -31,9 +37,9 @@ def all_count(cluster):
         len(segment['copies']) == 2 and not segment['missing'] for segment in log['segment_list'])
 
 
-def filled(durability='disk', recovery='yes', **flags):
+def filled(durability='disk', **flags):
     """Three nodes with a log of some closed segments on each, none of them in memory."""
-    cluster = Cluster(nodes=3, voters=3, recovery=recovery, **PATIENT, **flags).start()
+    cluster = Cluster(nodes=3, voters=3, **PATIENT, **flags).start()
     until(lambda: is_well(cluster), 'all three are up')
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 3, '--durability',
                  durability, '--segment-bytes', '64K')
@@ -83,7 +89,7 @@ def test_a_copy_that_the_scrub_finds_damaged_is_made_anew():
 
 def test_how_much_a_log_of_one_copy_passes_over_is_said_by_its_node():
     """Its end is decided by recovery, which has nothing else to go by."""
-    cluster = Cluster(nodes=3, voters=3, recovery='yes', **PATIENT).start()
+    cluster = Cluster(nodes=3, voters=3, **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 1, '--durability', 'disk')
     stream = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['id']
     node = cluster.nodes[owner(cluster)[0]]
@@ -130,14 +136,13 @@ def power_takes(node, row, other):
 
 
 def test_what_was_in_memory_alone_comes_from_other_nodes():
-    """Nobody else may take the log: so its owner finds by itself what it has of it, and what it has not."""
-    cluster, stream, lines, owns = filled(durability='memory', recovery='no', scrub='0')
+    """Its end is committed, so its owner takes it back, and finds by itself what it has of it, and what it has not."""
+    cluster, stream, lines, owns = filled(durability='memory', scrub='0')
     node = cluster.nodes[owns]
     rows = closed(node, stream)
     check(len(rows) >= 6, 'closed segments', len(rows))
     before = [node.segment_bytes(row)[:row['extent']] for row in rows]
-    for each in cluster.nodes:
-        each.kill()
+    kill_at_once(cluster)
     gone = [rows[0], rows[2], rows[4]]
     for row in gone:
         power_takes(node, row, rows[1])
@@ -149,24 +154,22 @@ def test_what_was_in_memory_alone_comes_from_other_nodes():
         node.diary_wait(rf'log {stream}/0/0: segment {row["segment"]} is mended, by the copy of node n')
     equal([node.segment_bytes(row)[:row['extent']] for row in rows[1:]], before[1:], 'in their places')
     cluster.produce('s', ['more'])
-    for each in cluster.nodes:
-        each.kill()
+    kill_at_once(cluster)
     # The first one came as older ones do, into another row: the next start has one of each.
     equal(len([r for r in node.segments(stream) if r['segment'] == rows[0]['segment']]), 2, 'rows of the first')
     cluster.start()
     equal(cluster.consume('s'), lines + ['more'])
-    equal(len([r for r in node.segments(stream) if r['segment'] == rows[0]['segment']]), 1, 'rows of the first')
+    one_row(node, stream, rows[0]['segment'])
 
 
 def test_what_a_damaged_row_named_comes_from_other_nodes():
-    """Between others: nobody else may take the log, and the others are not told to drop what the owner does not know."""
-    cluster, stream, lines, owns = filled(recovery='no', scrub='0')
+    """Between others: its owner takes the log back, and the others are not told to drop what the owner does not know."""
+    cluster, stream, lines, owns = filled(scrub='0')
     node = cluster.nodes[owns]
     rows = closed(node, stream)
     check(len(rows) >= 8, 'closed segments', len(rows))
     before = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in rows}
-    for each in cluster.nodes:
-        each.kill()
+    kill_at_once(cluster)
     gone = [rows[1], rows[4], rows[5]]
     for row in gone:
         node.flip('catalogue', row['at'] + 40)
@@ -178,13 +181,12 @@ def test_what_a_damaged_row_named_comes_from_other_nodes():
     there = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in closed(node, stream)}
     equal({number: there.get(number) for number in before}, before, 'in their new places')
     cluster.produce('s', ['more'])
-    for each in cluster.nodes:
-        each.kill()
+    kill_at_once(cluster)
     # The row is readable again: there are two of one segment, and the log has it once.
     node.flip('catalogue', gone[0]['at'] + 40)
     cluster.start()
     equal(cluster.consume('s'), lines + ['more'])
-    equal(len([r for r in node.segments(stream) if r['segment'] == gone[0]['segment']]), 1, 'rows of that segment')
+    one_row(node, stream, gone[0]['segment'])
 
 
 def bytes_read(stream, count):
@@ -198,13 +200,12 @@ def bytes_read(stream, count):
 
 
 def test_what_a_damaged_row_named_is_waited_for_while_nodes_are_down():
-    cluster, stream, lines, owns = filled(recovery='no', scrub='0')
+    cluster, stream, lines, owns = filled(scrub='0')
     node = cluster.nodes[owns]
     before, row = closed(node, stream)[2:4]
     _, _, _, base, records = [e for e in entries(node.segment_bytes(before)[:before['extent']]) if e[0] == BATCH][-1]
     there = ''.join(f'{line}\n' for line in lines[:base + records])
-    for each in cluster.nodes:
-        each.kill()
+    kill_at_once(cluster)
     # No other node has it but one, and that one is away: a damaged row there, too.
     other, away = (cluster.nodes[(owns + i) % 3] for i in (1, 2))
     node.flip('catalogue', row['at'] + 40)
@@ -231,13 +232,12 @@ def test_what_a_damaged_row_named_is_waited_for_while_nodes_are_down():
 
 def test_an_older_segment_that_was_being_written_and_is_damaged_comes_from_other_nodes():
     """Its row says that it is open, its file has a part of it: that part is not served as the whole."""
-    cluster, stream, lines, owns = filled(recovery='no', scrub='0')
+    cluster, stream, lines, owns = filled(scrub='0')
     node = cluster.nodes[owns]
     rows = closed(node, stream)
     check(len(rows) >= 8, 'closed segments', len(rows))
     before = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in rows}
-    for each in cluster.nodes:
-        each.kill()
+    kill_at_once(cluster)
     # In the middle: more was acknowledged. The last entry: nothing behind it says so.
     torn = {rows[2]['segment']: rows[2]['extent'] // 2, rows[5]['segment']: rows[5]['extent'] - 8}
     for row in rows[2], rows[5]:
@@ -252,18 +252,16 @@ def test_an_older_segment_that_was_being_written_and_is_damaged_comes_from_other
         held = {row['segment']: each.segment_bytes(row)[:row['extent']] for row in closed(each, stream)}
         equal({number: held.get(number) for number in before}, before, 'whole on every node')
     cluster.produce('s', ['more'])
-    for each in cluster.nodes:
-        each.kill()
+    kill_at_once(cluster)
     cluster.start()
     equal(cluster.consume('s'), lines + ['more'])
     for number in torn:
-        equal(len([r for r in node.segments(stream) if r['segment'] == number]), 1, 'rows of that segment')
+        one_row(node, stream, number)
 
 
 def test_what_a_damaged_row_named_in_front_of_a_jump_of_offsets_is_not_dropped():
     """Nothing names it there: its owner can't tell it from what was given up. The next owner asks for it."""
-    cluster, stream, lines, owns = filled(recovery='no', scrub='0')
-    node, others = cluster.nodes[owns], [each for i, each in enumerate(cluster.nodes) if i != owns]
+    cluster, stream, lines, _ = filled(scrub='0')
     for _ in range(50):  # each is a write of its own: the row says in the end that it was written to
         cluster.produce('s', ['lost' * 100])
     lost = end_is_lost(cluster, stream)
@@ -277,9 +275,10 @@ def test_what_a_damaged_row_named_in_front_of_a_jump_of_offsets_is_not_dropped()
     until(lambda: is_well(cluster) and all_count(cluster), 'somebody serves, and every copy counts')
     left = cluster.consume('s')
     equal(left[:len(lines)] + left[-len(more):], lines + more)
-    rows = closed(node, stream)
-    row = next(r for r in rows if r['segment'] == lost - 1)
-    check(lost not in [r['segment'] for r in rows], 'it was given up', lost)
+    owns = owner(cluster)[0]
+    node, others = cluster.nodes[owns], [each for i, each in enumerate(cluster.nodes) if i != owns]
+    row, following = (next(r for r in closed(node, stream) if r['segment'] == number) for number in (lost - 1, lost))
+    check(following['base'] > row['next'], 'offsets jump', following)
 
     def copies():
         return [[(r['extent'], r['extent_crc']) for r in closed(each, stream) if r['segment'] == row['segment']]
@@ -297,16 +296,13 @@ def test_what_a_damaged_row_named_in_front_of_a_jump_of_offsets_is_not_dropped()
 
     wanted = 2 * [[(row['extent'], row['extent_crc'])]]
     equal(copies(), wanted, 'before')
-    for start in range(2):
-        for each in cluster.nodes:
-            each.kill()
-        if start == 0:
-            node.flip('catalogue', row['at'] + 40)  # it stays so
-        cluster.start()
-        until(lambda: all_count(cluster), 'every copy counts')
-        node.diary_wait(rf'log {stream}/0/0: rows .* segments {lost - 1} to {lost}, which are not here')
-        later_segment_has_come()
-        equal(copies(), wanted, 'on the others')
+    kill_at_once(cluster)
+    node.flip('catalogue', row['at'] + 40)
+    cluster.start()
+    until(lambda: all_count(cluster), 'every copy counts')
+    node.diary_wait(rf'log {stream}/0/0: rows .* segments {lost - 1} to {lost - 1}, which are not here')
+    later_segment_has_come()
+    equal(copies(), wanted, 'on the others')
     cluster.leat('node', 'drain', f'n{owns}')
     until(lambda: owner(cluster) not in ([], [owns]), 'another node has it')
     until(lambda: cluster.consume('s') == left, 'all that was left is there')

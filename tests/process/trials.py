@@ -515,7 +515,7 @@ def run(args):
     for transport, kinds in wanted:
         if not kinds:
             continue
-        flags = {'replication': transport, 'memory': '512M', 'recovery': 'yes'}
+        flags = {'replication': transport, 'memory': '512M'}
         cluster = ApartCluster(nodes=4, **flags) if may_cut else NearCluster(nodes=4, **flags)
         trials = Trials(cluster.start(), transport, dice, args)
         still = None

@@ -174,8 +174,7 @@ static void create_node(void *arg)
                                                      .replication = scenario->transport,
                                                      .baseline = &leat_transport_rpc,
                                                      .coordinators = server->voters,
-                                                     .coordinator_count = voter_count,
-                                                     .recovers = true};
+                                                     .coordinator_count = voter_count};
     struct leat_error error = {LEAT_OK, ""};
     struct leat_kafka_options kafka = {.address = server->kafka_address};
     leat_err rc = leat_kafka_open(&kafka, &server->kafka);

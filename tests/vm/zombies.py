@@ -54,7 +54,7 @@ def address():
 class Zombies(Cluster):
     def __init__(self):
         self.host = address()
-        super().__init__(nodes=NODES, voters=3, replication=REPLICATION, recovery='yes', **{
+        super().__init__(nodes=NODES, voters=3, replication=REPLICATION, **{
             'ping-ms': PING_MS, 'suspect-ms': SUSPECT_MS, 'confirm-ms': CONFIRM_MS})
 
     def node(self, i, **other):

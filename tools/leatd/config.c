@@ -59,7 +59,6 @@ const char leatd_help[] =
     "  --host NAME          machine of this node: copies of a segment are kept on different\n"
     "                       machines (default: the kernel's boot id)\n"
     "  --replication KIND   auto, verbs, shm or tcp (default: auto)\n"
-    "  --recovery BOOL      others take over what a node that dies had (default: yes)\n"
     "  --ping-ms, --suspect-ms, --confirm-ms N  each node is asked every --ping-ms (25),\n"
     "                       suspected after a silence of --suspect-ms (100), and given up after\n"
     "                       --confirm-ms more (60)\n"
@@ -103,7 +102,6 @@ static const struct option options[] = {
     {"rack", OPTION_TEXT, AT(rack), 0, 0},
     {"host", OPTION_TEXT, AT(host), 0, 0},
     {"replication", OPTION_REPLICATION, AT(replication), 0, 0},
-    {"recovery", OPTION_BOOL, AT(recovery), 0, 0},
     {"ping-ms", OPTION_COUNT, AT(ping_ms), 5, 60000},
     {"suspect-ms", OPTION_COUNT, AT(suspect_ms), 20, 600000},
     {"confirm-ms", OPTION_COUNT, AT(confirm_ms), 20, 600000},
@@ -398,7 +396,6 @@ void leatd_config_default(struct leatd_config *config)
     memcpy(config->listen, "127.0.0.1:7700", sizeof "127.0.0.1:7700");
     config->log_level = LEAT_DIARY_INFO;
     config->auto_create = true;
-    config->recovery = true;
     config->scrub_bytes_per_second = 4 * 1024 * 1024;
 }
 

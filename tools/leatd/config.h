@@ -35,7 +35,6 @@ struct leatd_config {
     char rack[64];
     char host[LEAT_OS_MACHINE_ID_BYTES]; /* "": the running kernel's id */
     enum leatd_replication replication;
-    bool recovery;                            /* streamlets of a node that dies go to others */
     uint32_t ping_ms, suspect_ms, confirm_ms; /* 0: defaults */
     uint32_t cores;                           /* 0: all */
     uint64_t memory_bytes;                    /* 0: a quarter of the machine's */

@@ -335,7 +335,6 @@ static struct leat_node_cluster cluster_of(const struct server *server)
         .no_verbs = leat_os_rmem_no_verbs(server->world),
         .baseline = BASELINE,
         .thread_cpu_ns = thread_cpu_ns,
-        .recovers = config->recovery,
         .ping_ms = config->ping_ms,
         .suspect_ms = config->suspect_ms,
         .confirm_ms = config->confirm_ms,
