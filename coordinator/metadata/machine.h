@@ -13,7 +13,6 @@
 enum {
     LEAT_COMMAND_VERSION = 1,
     LEAT_SNAPSHOT_VERSION = 9,
-    LEAT_SNAPSHOT_VERSION_OLDEST = 1,
     LEAT_SESSIONS_MAX = 512,  /* coordinators whose requests are remembered */
     LEAT_OUTCOMES_MAX = 4096, /* of requests; older ones are forgotten */
     LEAT_EPOCH_MAX = 0x7fffffff,

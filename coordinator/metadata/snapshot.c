@@ -5,7 +5,7 @@
  *  changes, [node...], [stream...], staged attempt, staged next, staged rows, [session...],
  *   [outcome...], unowned changes, [mark of a deleted name...]]
  * node    = [name, address, incarnation, cores, streamlets, node address, rack, id, state, draining,
- *            memory bytes, changes, crashed, kafka address, boot, host]
+ *            memory bytes, changes, crashed, kafka address, boot, host, logs most]
  * stream  = [id, name, settings, [[owner, epoch, node + 1]...], [log...], remade]
  * log     = [epoch, stamp epoch, stamp version] when opened, and then, if any of it is known, segment,
  *           bytes, crc, next offset, heard, jumped to, and then, if it is known where it began: segment,
@@ -14,11 +14,7 @@
  * session = [session, sequence]
  * outcome = [session, sequence, incarnation, first id, rc, stream, ids, epoch], oldest first
  *
- * In the order of ids, so that equal tables give equal bytes. Version 8 did not know where the epoch of an
- * opened log had begun. Version 5 did not know where a log that
- * waits had jumped to, or what is left of it. Version 4 had nothing remade. Version 2
- * had nothing crashed. Version 1 had no sessions, no outcomes, the first five fields of nodes, two of
- * streamlets, two of opened logs. */
+ * In the order of ids, so that equal tables give equal bytes. */
 #include "coordinator/metadata/machine.h"
 
 #include <string.h>
@@ -27,6 +23,9 @@
 #include "base/mem.h"
 
 enum {
+    SNAPSHOT_FIELDS = 18,
+    NODE_FIELDS = 17,
+    STREAM_FIELDS = 6,
     SNAPSHOT_HEAD_BYTES = 256 + 5 * LEAT_GONE_NAMES_MAX,
     SNAPSHOT_NODE_BYTES =
         LEAT_NODE_NAME_BYTES_MAX + 3 * LEAT_ADDRESS_BYTES_MAX + LEAT_RACK_BYTES_MAX + 96,
@@ -86,7 +85,7 @@ static void log_write(struct leat_msg_writer *writer, const struct leat_machine_
 static void stream_write(struct leat_msg_writer *writer, const struct leat_machine_stream *stream)
 {
     const struct leat_stream_desc *desc = stream->desc;
-    leat_msg_write_array(writer, 6);
+    leat_msg_write_array(writer, STREAM_FIELDS);
     leat_msg_write_u64(writer, desc->id);
     leat_msg_write_string(writer, desc->name, strlen(desc->name));
     leat_msg_settings_write(writer, &desc->settings);
@@ -107,7 +106,7 @@ static void stream_write(struct leat_msg_writer *writer, const struct leat_machi
 static void node_write(struct leat_msg_writer *writer, const struct leat_machine_node *node)
 {
     const struct leat_node_info *info = &node->info;
-    leat_msg_write_array(writer, 17);
+    leat_msg_write_array(writer, NODE_FIELDS);
     leat_msg_write_string(writer, info->name, strlen(info->name));
     leat_msg_write_string(writer, info->address, strlen(info->address));
     leat_msg_write_u64(writer, info->incarnation);
@@ -181,7 +180,7 @@ leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out
     if (!bytes) return LEAT_E_NO_MEMORY;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, capacity);
-    leat_msg_write_array(&writer, 18);
+    leat_msg_write_array(&writer, SNAPSHOT_FIELDS);
     leat_msg_write_u64(&writer, LEAT_SNAPSHOT_VERSION);
     leat_msg_write_bool(&writer, machine->formed);
     leat_msg_write_bin(&writer, machine->cluster_id, sizeof machine->cluster_id);
@@ -222,10 +221,10 @@ static void log_read(struct leat_msg_reader *reader, struct leat_machine_log *lo
     uint32_t fields = leat_msg_read_array(reader);
     log->epoch.v = leat_msg_read_u32(reader);
     bool opened_more = fields == 9 || fields == 14;
-    if (fields == 2 || fields == 3 || opened_more) {
+    if (fields == 3 || opened_more) {
         log->record.opened = true;
         log->record.stamp_epoch.v = leat_msg_read_u32(reader);
-        log->record.stamp_version = fields >= 3 ? leat_msg_read_u32(reader) : 1;
+        log->record.stamp_version = leat_msg_read_u32(reader);
         if (!opened_more) return;
     }
     tail_read(reader, &log->record.tail);
@@ -238,30 +237,15 @@ static void log_read(struct leat_msg_reader *reader, struct leat_machine_log *lo
         tail_read(reader, &log->record.began);
         log->record.began.jumped = leat_msg_read_bool(reader);
     }
-    if (log->record.tail.jumped && log->jumped_to == 0)
-        log->jumped_to = log->record.tail.next_offset; /* of a snapshot of old */
     if (fields != 6 && fields != 7 && !opened_more) reader->failed = true;
 }
 
-/* Version 1 knew only incarnations. There was one node, so what none of the living owns is that
- * one's, from before its last start. */
-static uint16_t owner_guess(struct leat_machine *machine, uint64_t incarnation)
-{
-    const struct leat_machine_node *node = leat_machine_incarnation_find(machine, incarnation);
-    if (node) return leat_machine_node_index(machine, node);
-    return incarnation != 0 && machine->node_count == 1 ? 0 : LEAT_OWNER_NONE;
-}
-
-static void streamlet_read(struct leat_machine *machine, struct leat_msg_reader *reader,
+static void streamlet_read(const struct leat_machine *machine, struct leat_msg_reader *reader,
                            struct leat_stream_desc *desc, uint32_t i, uint16_t *out_owner)
 {
     uint32_t fields = leat_msg_read_array(reader);
     desc->streamlets[i].owner = leat_msg_read_u64(reader);
     desc->streamlets[i].epoch.v = leat_msg_read_u32(reader);
-    if (fields == 2) {
-        *out_owner = owner_guess(machine, desc->streamlets[i].owner);
-        return;
-    }
     uint32_t owner = leat_msg_read_u32(reader);
     if (fields != 3 || owner > machine->node_count) reader->failed = true;
     *out_owner = owner == 0 || reader->failed ? LEAT_OWNER_NONE : (uint16_t)(owner - 1);
@@ -270,7 +254,7 @@ static void streamlet_read(struct leat_machine *machine, struct leat_msg_reader 
 static leat_err stream_read(struct leat_machine *machine, struct leat_msg_reader *reader)
 {
     uint32_t fields = leat_msg_read_array(reader);
-    if (fields != 5 && fields != 6) return LEAT_E_CORRUPT;
+    if (fields != STREAM_FIELDS) return LEAT_E_CORRUPT;
     uint32_t id = leat_msg_read_u32(reader);
     struct leat_msg_string name = leat_msg_read_string(reader);
     struct leat_stream_settings settings = {0};
@@ -299,7 +283,7 @@ static leat_err stream_read(struct leat_machine *machine, struct leat_msg_reader
     if (reader->failed || log_count != streamlets * settings.logs) return LEAT_E_CORRUPT;
     for (uint32_t i = 0; i < log_count; i++)
         log_read(reader, &logs[i]);
-    if (fields == 6) desc->remade = leat_msg_read_bool(reader);
+    desc->remade = leat_msg_read_bool(reader);
     return reader->failed ? LEAT_E_CORRUPT : LEAT_OK;
 }
 
@@ -321,9 +305,7 @@ static bool node_read(struct leat_machine_node *node, struct leat_msg_reader *re
     info->incarnation = leat_msg_read_u64(reader);
     info->cores = leat_msg_read_u32(reader);
     info->streamlets = leat_msg_read_u64(reader);
-    info->state = LEAT_NODE_UP;
-    if (fields == 5) return !reader->failed;
-    if (fields < 12 || fields > 17 ||
+    if (fields != NODE_FIELDS ||
         !text_read(reader, info->node_address, sizeof info->node_address) ||
         !text_read(reader, info->rack, sizeof info->rack))
         return false;
@@ -332,12 +314,11 @@ static bool node_read(struct leat_machine_node *node, struct leat_msg_reader *re
     info->draining = leat_msg_read_bool(reader);
     info->memory_bytes = leat_msg_read_u64(reader);
     node->changes = leat_msg_read_u64(reader);
-    if (fields >= 13) info->crashed = leat_msg_read_bool(reader);
-    if (fields >= 14 && !text_read(reader, info->kafka_address, sizeof info->kafka_address))
-        return false;
-    if (fields >= 15) node->boot = leat_msg_read_u64(reader);
-    if (fields >= 16 && !text_read(reader, info->host, sizeof info->host)) return false;
-    if (fields >= 17) info->logs_most = leat_msg_read_u64(reader);
+    info->crashed = leat_msg_read_bool(reader);
+    if (!text_read(reader, info->kafka_address, sizeof info->kafka_address)) return false;
+    node->boot = leat_msg_read_u64(reader);
+    if (!text_read(reader, info->host, sizeof info->host)) return false;
+    info->logs_most = leat_msg_read_u64(reader);
     if (reader->failed || id.bytes != sizeof node->id || state < LEAT_NODE_UP ||
         state > LEAT_NODE_GONE)
         return false;
@@ -433,13 +414,7 @@ static bool voters_read(struct leat_machine *machine, struct leat_msg_reader *re
 static leat_err machine_read(struct leat_machine *machine, struct leat_msg_reader *reader)
 {
     uint32_t fields = leat_msg_read_array(reader);
-    uint32_t version = leat_msg_read_u32(reader);
-    uint32_t wanted = version == LEAT_SNAPSHOT_VERSION_OLDEST ? 13
-                      : version < 5                           ? 16
-                      : version < 7                           ? 17
-                                                              : 18;
-    if (fields != wanted || version < LEAT_SNAPSHOT_VERSION_OLDEST ||
-        version > LEAT_SNAPSHOT_VERSION)
+    if (fields != SNAPSHOT_FIELDS || leat_msg_read_u32(reader) != LEAT_SNAPSHOT_VERSION)
         return LEAT_E_CORRUPT;
     machine->formed = leat_msg_read_bool(reader);
     struct leat_msg_string cluster_id = leat_msg_read_string(reader);
@@ -457,13 +432,10 @@ static leat_err machine_read(struct leat_machine *machine, struct leat_msg_reade
         if (rc != LEAT_OK) return rc;
     }
     leat_err rc = staged_read(machine, reader);
-    if (rc == LEAT_OK && version > LEAT_SNAPSHOT_VERSION_OLDEST)
-        rc = requests_read(machine, reader);
+    if (rc == LEAT_OK) rc = requests_read(machine, reader);
     if (rc != LEAT_OK) return rc; /* also where memory lacks: what follows was not come to */
-    if (version > LEAT_SNAPSHOT_VERSION_OLDEST)
-        machine->unowned_changes = leat_msg_read_u64(reader);
-    if (version >= 5 && !gone_read(machine, reader)) return LEAT_E_CORRUPT;
-    if (version >= 7 && !voters_read(machine, reader)) return LEAT_E_CORRUPT;
+    machine->unowned_changes = leat_msg_read_u64(reader);
+    if (!gone_read(machine, reader) || !voters_read(machine, reader)) return LEAT_E_CORRUPT;
     return leat_msg_read_done(reader) ? LEAT_OK : LEAT_E_CORRUPT;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots of all versions there were, and bytes that no version writes: what is read of each, and what is
- * refused. */
+/* Snapshots as they are written, and bytes that nobody writes: what is read, and what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,55 +28,41 @@ struct shape {
     uint32_t stream_fields, streamlet_fields, second_stream, streamlets, streamlet_rows, logs,
         log_rows;
     uint64_t owner; /* of the first streamlet: index + 1 */
-    uint64_t owner_incarnation;
     uint32_t opened_fields, tail_fields;
     const char *second_name;
     uint32_t sessions, session_fields, outcomes, outcome_fields, gone, voters, voter_fields;
     size_t voter_bytes;
 };
 
-static struct shape shape_of(uint32_t version)
-{
-    return (struct shape){.version = version,
-                          .fields = version == 1  ? 13
-                                    : version < 5 ? 16
-                                    : version < 7 ? 17
-                                                  : 18,
-                          .id_bytes = 16,
-                          .node_fields = version == 1   ? 5
-                                         : version == 2 ? 12
-                                         : version < 8  ? 13 + (version - 3) % 4
-                                                        : 17,
-                          .nodes = 1,
-                          .node_id_bytes = 16,
-                          .state = LEAT_NODE_DOWN,
-                          .name_bytes = 1,
-                          .address_bytes = 2,
-                          .rack_bytes = 1,
-                          .stream_fields = version < 5 ? 5 : 6,
-                          .streamlet_fields = version == 1 ? 2 : 3,
-                          .second_stream = 9,
-                          .streamlets = 2,
-                          .streamlet_rows = 2,
-                          .logs = 2,
-                          .log_rows = 4,
-                          .owner = 1,
-                          .owner_incarnation = 11,
-                          .opened_fields = version == 1  ? 2
-                                           : version < 6 ? 3
-                                           : version < 9 ? 9
-                                                         : 14,
-                          .tail_fields = version < 4 ? 6 : 7,
-                          .second_name = "two",
-                          .sessions = 2,
-                          .session_fields = 2,
-                          .outcomes = 2,
-                          .outcome_fields = 8,
-                          .gone = 2,
-                          .voters = 2,
-                          .voter_fields = 2,
-                          .voter_bytes = 1};
-}
+static const struct shape as_written = {.version = LEAT_SNAPSHOT_VERSION,
+                                        .fields = 18,
+                                        .id_bytes = 16,
+                                        .node_fields = 17,
+                                        .nodes = 1,
+                                        .node_id_bytes = 16,
+                                        .state = LEAT_NODE_DOWN,
+                                        .name_bytes = 1,
+                                        .address_bytes = 2,
+                                        .rack_bytes = 1,
+                                        .stream_fields = 6,
+                                        .streamlet_fields = 3,
+                                        .second_stream = 9,
+                                        .streamlets = 2,
+                                        .streamlet_rows = 2,
+                                        .logs = 2,
+                                        .log_rows = 4,
+                                        .owner = 1,
+                                        .opened_fields = 14,
+                                        .tail_fields = 7,
+                                        .second_name = "two",
+                                        .sessions = 2,
+                                        .session_fields = 2,
+                                        .outcomes = 2,
+                                        .outcome_fields = 8,
+                                        .gone = 2,
+                                        .voters = 2,
+                                        .voter_fields = 2,
+                                        .voter_bytes = 1};
 
 static struct leat_msg_writer w;
 static struct leat_machine *machine;
@@ -102,17 +87,16 @@ static void node_put(const struct shape *it, uint32_t i)
     text((char)('a' + i % 26), it->name_bytes + i / 26);
     text('A', it->address_bytes);
     numbers((uint64_t[]){11 + i, 4, 1}, 3); /* incarnation, cores, streamlets */
-    if (it->node_fields == 5) return;
     text('N', it->address_bytes);
     text('R', it->rack_bytes);
     leat_msg_write_bin(&w, id, it->node_id_bytes);
     leat_msg_write_u64(&w, it->state);
     leat_msg_write_bool(&w, true);
     numbers((uint64_t[]){21, 22}, 2); /* memory, changes */
-    if (it->node_fields >= 13) leat_msg_write_bool(&w, true);
-    if (it->node_fields >= 14) text('K', it->address_bytes);
-    if (it->node_fields >= 15) leat_msg_write_u64(&w, 23);
-    if (it->node_fields >= 16) text('H', it->rack_bytes);
+    leat_msg_write_bool(&w, true);
+    text('K', it->address_bytes);
+    leat_msg_write_u64(&w, 23);
+    text('H', it->rack_bytes);
     if (it->node_fields >= 17) leat_msg_write_u64(&w, 24);
     if (it->node_fields >= 18) leat_msg_write_u64(&w, 25);
 }
@@ -154,7 +138,7 @@ static void stream_put(const struct shape *it, uint32_t id, const char *name)
     leat_msg_write_array(&w, it->streamlet_rows);
     for (uint32_t i = 0; i < it->streamlet_rows; i++) {
         leat_msg_write_array(&w, it->streamlet_fields);
-        numbers((uint64_t[]){i == 0 ? it->owner_incarnation : 0, 81 + i}, 2);
+        numbers((uint64_t[]){i == 0 ? 11 : 0, 81 + i}, 2);
         if (it->streamlet_fields >= 3) leat_msg_write_u64(&w, i == 0 ? it->owner : 0);
         if (it->streamlet_fields >= 4) leat_msg_write_u64(&w, 1);
     }
@@ -210,22 +194,22 @@ static leat_err read_back(const struct shape *it)
     stream_put(it, it->second_stream, it->second_name);
     numbers((uint64_t[]){111, 112}, 2);
     leat_msg_write_bin(&w, "rows", 4);
-    if (it->version > 1) requests_put(it);
-    if (it->version >= 5) leat_msg_write_array(&w, it->gone);
-    for (uint32_t i = 0; i < it->gone && it->version >= 5; i++)
+    requests_put(it);
+    leat_msg_write_array(&w, it->gone);
+    for (uint32_t i = 0; i < it->gone; i++)
         leat_msg_write_u64(&w, UINT32_MAX - i);
-    if (it->version >= 7) voters_put(it);
+    voters_put(it);
     assert_false(w.overflow);
     leat_err rc = leat_machine_restore(machine, bytes, w.used);
-    if (rc == LEAT_OK && it->version == LEAT_SNAPSHOT_VERSION) { /* it is written as it was read */
+    if (rc == LEAT_OK) { /* it is written as it was read */
         uint8_t *again;
         size_t count;
         assert_int_equal(leat_machine_snapshot(machine, &again, &count), LEAT_OK);
         assert_int_equal(count, w.used);
         assert_memory_equal(again, bytes, count);
         leat_mem_free(again);
+        return rc;
     }
-    if (rc == LEAT_OK) return rc;
     /* Nothing of what is refused stays. */
     assert_int_equal(machine->stream_count + machine->node_count + machine->session_count +
                          machine->voter_count,
@@ -254,30 +238,29 @@ static int finish(void **state)
 
 /* ---- what is read ---- */
 
-static void expect_node(const struct shape *it)
+static void expect_node(void)
 {
     const struct leat_machine_node *node = &machine->nodes[0];
     const struct leat_node_info *info = &node->info;
-    const uint32_t fields = it->node_fields;
     assert_int_equal(machine->node_count, 1);
     assert_string_equal(info->name, "a");
     assert_string_equal(info->address, "AA");
     assert_int_equal(info->incarnation, 11);
     assert_int_equal(info->cores, 4);
     assert_int_equal(info->streamlets, 1);
-    assert_int_equal(info->state, fields == 5 ? LEAT_NODE_UP : LEAT_NODE_DOWN);
-    assert_string_equal(info->node_address, fields == 5 ? "" : "NN");
-    assert_string_equal(info->rack, fields == 5 ? "" : "R");
-    assert_int_equal(node->id[0], fields == 5 ? 0 : 1);
-    assert_int_equal(node->id[15], fields == 5 ? 0 : 16);
-    assert_int_equal(info->draining, fields != 5);
-    assert_int_equal(info->memory_bytes, fields == 5 ? 0 : 21);
-    assert_int_equal(node->changes, fields == 5 ? 0 : 22);
-    assert_int_equal(info->crashed, fields >= 13);
-    assert_string_equal(info->kafka_address, fields >= 14 ? "KK" : "");
-    assert_int_equal(node->boot, fields >= 15 ? 23 : 0);
-    assert_string_equal(info->host, fields >= 16 ? "H" : "");
-    assert_int_equal(info->logs_most, fields >= 17 ? 24 : 0);
+    assert_int_equal(info->state, LEAT_NODE_DOWN);
+    assert_string_equal(info->node_address, "NN");
+    assert_string_equal(info->rack, "R");
+    assert_int_equal(node->id[0], 1);
+    assert_int_equal(node->id[15], 16);
+    assert_true(info->draining);
+    assert_int_equal(info->memory_bytes, 21);
+    assert_int_equal(node->changes, 22);
+    assert_true(info->crashed);
+    assert_string_equal(info->kafka_address, "KK");
+    assert_int_equal(node->boot, 23);
+    assert_string_equal(info->host, "H");
+    assert_int_equal(info->logs_most, 24);
     assert_int_equal(node->logs, 4); /* two streamlets of two logs each, of two streams */
 }
 
@@ -286,11 +269,11 @@ static void expect_log(const struct shape *it, const struct leat_machine_log *lo
     const struct leat_log_record *record = &log->record;
     const bool opened = i % 2 == 1, tail = !opened || it->opened_fields >= 9;
     const bool began = opened && it->opened_fields == 14;
-    const uint64_t jumped = opened ? tail ? 71 : 0 : it->tail_fields == 7 ? 71 : i == 0 ? 54 : 0;
+    const uint64_t jumped = opened ? tail ? 71 : 0 : it->tail_fields == 7 ? 71 : 0;
     assert_int_equal(log->epoch.v, 31 + i);
     assert_int_equal(record->opened, opened);
     assert_int_equal(record->stamp_epoch.v, opened ? 41 : 0);
-    assert_int_equal(record->stamp_version, !opened ? 0 : it->opened_fields == 2 ? 1 : 42);
+    assert_int_equal(record->stamp_version, opened ? 42 : 0);
     assert_int_equal(record->tail.segment, tail ? 51 : 0);
     assert_int_equal(record->tail.extent.bytes, tail ? 52 : 0);
     assert_int_equal(record->tail.extent.crc, tail ? 53 : 0);
@@ -315,7 +298,7 @@ static void expect_streams(const struct shape *it)
         assert_ptr_equal(leat_machine_name_find(machine, s ? "two" : "one", 3), stream);
         assert_int_equal(stream->log_count, 4);
         assert_int_equal(stream->desc->settings.retention_ms, 77);
-        assert_int_equal(stream->desc->remade, it->stream_fields == 6);
+        assert_true(stream->desc->remade);
         assert_int_equal(stream->desc->streamlets[0].owner, 11);
         assert_int_equal(stream->desc->streamlets[1].owner, 0);
         assert_int_equal(stream->desc->streamlets[0].epoch.v, 81);
@@ -327,9 +310,8 @@ static void expect_streams(const struct shape *it)
     }
 }
 
-static void expect_rest(const struct shape *it)
+static void expect_rest(void)
 {
-    const bool requests = it->version > 1, gone = it->version >= 5, voters = it->version >= 7;
     assert_true(machine->formed);
     assert_memory_equal(machine->cluster_id, "0123456789abcdef", 16);
     assert_int_equal(machine->next_stream_id, 101);
@@ -341,9 +323,9 @@ static void expect_rest(const struct shape *it)
     assert_int_equal(machine->staged_next, 112);
     assert_int_equal(machine->staged_bytes, 4);
     assert_memory_equal(machine->staged, "rows", 4);
-    assert_int_equal(machine->session_count, requests ? 2 : 0);
-    assert_int_equal(machine->outcome_count, requests ? 2 : 0);
-    assert_int_equal(machine->outcome_next, requests ? 2 : 0);
+    assert_int_equal(machine->session_count, 2);
+    assert_int_equal(machine->outcome_count, 2);
+    assert_int_equal(machine->outcome_next, 2);
     for (uint32_t i = 0; i < machine->session_count; i++) {
         const struct leat_machine_outcome *o = &machine->outcomes[i];
         const uint64_t are[] = {o->session, o->sequence,  o->incarnation, (uint64_t)o->first_id,
@@ -353,51 +335,30 @@ static void expect_rest(const struct shape *it)
         for (uint32_t k = 0; k < 8; k++)
             assert_int_equal(are[k], 10 * (i + 1) + k);
     }
-    assert_int_equal(machine->unowned_changes, requests ? 91 : 0);
-    assert_int_equal(machine->gone_count, gone ? 2 : 0);
-    assert_int_equal(machine->gone_next, gone ? 2 : 0);
-    assert_int_equal(machine->gone_names[0], gone ? UINT32_MAX : 0);
-    assert_int_equal(machine->gone_names[1], gone ? UINT32_MAX - 1 : 0);
-    assert_int_equal(machine->voter_count, voters ? 2 : 0);
-    assert_string_equal(machine->voters[0].address, voters ? "V" : "");
-    assert_string_equal(machine->voters[0].name, voters ? "v" : "");
-    assert_string_equal(machine->voters[1].name, voters ? "w" : "");
+    assert_int_equal(machine->unowned_changes, 91);
+    assert_int_equal(machine->gone_count, 2);
+    assert_int_equal(machine->gone_next, 2);
+    assert_int_equal(machine->gone_names[0], UINT32_MAX);
+    assert_int_equal(machine->gone_names[1], UINT32_MAX - 1);
+    assert_int_equal(machine->voter_count, 2);
+    assert_string_equal(machine->voters[0].address, "V");
+    assert_string_equal(machine->voters[0].name, "v");
+    assert_string_equal(machine->voters[1].name, "w");
 }
 
-static void snapshots_of_all_versions_are_read(void **state)
+/* Logs with what is known of them, and with less: nothing jumped, nothing known of where the epoch began. */
+static void snapshot_is_read(void **state)
 {
     (void)state;
-    for (uint32_t version = LEAT_SNAPSHOT_VERSION_OLDEST; version <= LEAT_SNAPSHOT_VERSION;
-         version++) {
-        struct shape it = shape_of(version);
+    static const uint32_t opened[] = {14, 9, 3}, tail[] = {7, 7, 6};
+    for (unsigned i = 0; i < 3; i++) {
+        struct shape it = as_written;
+        it.opened_fields = opened[i];
+        it.tail_fields = tail[i];
         assert_int_equal(read_back(&it), LEAT_OK);
-        expect_node(&it);
+        expect_node();
         expect_streams(&it);
-        expect_rest(&it);
-    }
-}
-
-/* Version 1 knew only incarnations: what none of the living owns is the only node's, from before its last start. */
-static void owner_of_old_is_guessed_where_there_is_one_node(void **state)
-{
-    (void)state;
-    static const struct {
-        uint32_t nodes;
-        uint64_t incarnation;
-        uint16_t owner;
-    } cases[] = {{1, 11, 0},
-                 {1, 3, 0},
-                 {1, 0, LEAT_OWNER_NONE},
-                 {2, 12, 1},
-                 {2, 3, LEAT_OWNER_NONE},
-                 {0, 3, LEAT_OWNER_NONE}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct shape it = shape_of(1);
-        it.nodes = cases[i].nodes;
-        it.owner_incarnation = cases[i].incarnation;
-        assert_int_equal(read_back(&it), LEAT_OK);
-        assert_int_equal(machine->streams[0].owners[0], cases[i].owner);
-        assert_int_equal(machine->streams[0].owners[1], LEAT_OWNER_NONE);
+        expect_rest();
     }
 }
 
@@ -413,9 +374,9 @@ struct change {
     uint64_t value;
 };
 
-static leat_err changed(uint32_t version, const struct change *change)
+static leat_err changed(const struct change *change)
 {
-    struct shape it = shape_of(version);
+    struct shape it = as_written;
     memcpy((char *)&it + change->at, &change->value, change->bytes); /* little-endian */
     return read_back(&it);
 }
@@ -424,7 +385,7 @@ static void snapshot_of_another_shape_is_refused(void **state)
 {
     (void)state;
     static const struct change wrong[] = {
-        WITH(version, 0),
+        WITH(version, LEAT_SNAPSHOT_VERSION - 1),
         WITH(version, LEAT_SNAPSHOT_VERSION + 1),
         WITH(fields, 17),
         WITH(fields, 19),
@@ -438,11 +399,11 @@ static void snapshot_of_another_shape_is_refused(void **state)
         WITH(name_bytes, NAME_LONG + 1),
         WITH(address_bytes, ADDRESS_LONG + 1),
         WITH(rack_bytes, RACK_LONG + 1),
-        WITH(node_fields, 6),
-        WITH(node_fields, 11),
+        WITH(node_fields, 16),
         WITH(node_fields, 18),
-        WITH(stream_fields, 4),
+        WITH(stream_fields, 5),
         WITH(stream_fields, 7),
+        WITH(streamlet_fields, 2),
         WITH(streamlet_fields, 4),
         WITH(second_stream, 8),
         WITH(second_stream, 7),
@@ -456,6 +417,7 @@ static void snapshot_of_another_shape_is_refused(void **state)
         WITH(log_rows, 3),
         WITH(log_rows, 5),
         WITH(owner, 2),
+        WITH(opened_fields, 2),
         WITH(opened_fields, 8),
         WITH(opened_fields, 10),
         WITH(opened_fields, 13),
@@ -474,19 +436,12 @@ static void snapshot_of_another_shape_is_refused(void **state)
         WITH(voter_bytes, ADDRESS_LONG + 1),
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (changed(LEAT_SNAPSHOT_VERSION, &wrong[i]) != LEAT_E_CORRUPT)
+        if (changed(&wrong[i]) != LEAT_E_CORRUPT)
             fail_msg("%s of %llu is taken", wrong[i].name, (unsigned long long)wrong[i].value);
     for (unsigned i = 0; i < 3; i++) {
         static const char *const names[] = {"one", "", "a/b"};
-        struct shape it = shape_of(LEAT_SNAPSHOT_VERSION);
+        struct shape it = as_written;
         it.second_name = names[i];
-        assert_int_equal(read_back(&it), LEAT_E_CORRUPT);
-    }
-    for (uint32_t version = 1; version < LEAT_SNAPSHOT_VERSION; version++) {
-        struct shape it = shape_of(version);
-        it.fields++;
-        assert_int_equal(read_back(&it), LEAT_E_CORRUPT);
-        it.fields -= 2;
         assert_int_equal(read_back(&it), LEAT_E_CORRUPT);
     }
 }
@@ -517,20 +472,20 @@ static void snapshot_at_its_bounds_is_read(void **state)
         WITH(second_stream, UINT32_MAX),
     };
     for (size_t i = 0; i < sizeof right / sizeof *right; i++)
-        if (changed(LEAT_SNAPSHOT_VERSION, &right[i]) != LEAT_OK)
+        if (changed(&right[i]) != LEAT_OK)
             fail_msg("%s of %llu is refused", right[i].name, (unsigned long long)right[i].value);
-    struct shape it = shape_of(LEAT_SNAPSHOT_VERSION);
+    struct shape it = as_written;
     it.outcomes = LEAT_OUTCOMES_MAX;
     it.gone = LEAT_GONE_NAMES_MAX;
     assert_int_equal(read_back(&it), LEAT_OK);
     assert_int_equal(machine->outcome_next, 0); /* rings that are full go on at their beginning */
     assert_int_equal(machine->gone_next, 0);
-    it = shape_of(LEAT_SNAPSHOT_VERSION);
+    it = as_written;
     it.gone = LEAT_GONE_NAMES_MAX;
     it.voters = LEAT_VOTERS_MAX;
     it.voter_bytes = ADDRESS_LONG;
     assert_int_equal(read_back(&it), LEAT_OK);
-    it = shape_of(LEAT_SNAPSHOT_VERSION);
+    it = as_written;
     it.logs = LEAT_LOGS_MAX;
     it.log_rows = 2 * LEAT_LOGS_MAX;
     assert_int_equal(read_back(&it), LEAT_OK);
@@ -540,9 +495,7 @@ static void snapshot_at_its_bounds_is_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(snapshots_of_all_versions_are_read, begin, finish),
-        cmocka_unit_test_setup_teardown(owner_of_old_is_guessed_where_there_is_one_node, begin,
-                                        finish),
+        cmocka_unit_test_setup_teardown(snapshot_is_read, begin, finish),
         cmocka_unit_test_setup_teardown(snapshot_of_another_shape_is_refused, begin, finish),
         cmocka_unit_test_setup_teardown(snapshot_at_its_bounds_is_read, begin, finish),
     };
