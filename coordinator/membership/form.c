@@ -327,6 +327,11 @@ leat_err co_form_open(struct leat_coordinator *coordinator, bool is_new, struct 
         memcpy(coordinator->form_body, body, count);
         coordinator->form_bytes = count;
         coordinator->forming = LEAT_VOTER_PREPARED;
+        /* SUBTLE: raft/voter names a cluster that may never be.
+         *  1. B is prepared for cluster X, and dies. The founder has had no answer.
+         *  2. B is back, and is prepared anew, for cluster Y. A and C begin.
+         *  3. Did B still say X to them, they would take it for a node of another cluster. */
+        memset(coordinator->cluster_id, 0, sizeof coordinator->cluster_id);
         return LEAT_OK;
     }
     /* A new id: whatever voted under an old one is not here any more. */

@@ -157,9 +157,12 @@ static void voter_that_was_prepared_is_so_again(void **state)
     (void)state;
     const uint32_t count = body_of_two();
     file_put("raft/form", count, count + 16);
+    memset(coordinator->cluster_id, 1,
+           16); /* raft/voter names the cluster that it was prepared for */
     form_open();
     TRACE_IS("OK\n");
     assert_int_equal(coordinator->forming, LEAT_VOTER_PREPARED);
+    assert_int_equal(coordinator->cluster_id[0] + coordinator->cluster_id[15], 0);
     assert_int_equal(coordinator->voter_id, 7);
     assert_int_equal(coordinator->form_bytes, count);
     assert_memory_equal(coordinator->form_body, body, count);
