@@ -277,7 +277,7 @@ void leat_store_found_done(struct leat_store *store)
 {
     leat_mem_free(store->found);
     store->found = NULL;
-    store->found_count = 0;
+    store->found_count = store->found_own = 0;
     store->started = true;
 }
 

@@ -82,6 +82,8 @@ static void answers_reservation_as_it_was_asked(void **state)
         assert_int_equal(seg->incomplete, (i & 2) != 0);
         assert_int_equal(seg->version, i ? 3 * i : 1);
         assert_int_equal(seg->writer, 100 + i);
+        assert_true(leat_list_empty(&seg->by_log)); /* its log may put it anywhere */
+        assert_true(leat_list_empty(&seg->by_store));
         assert_int_equal(seg->durability, LEAT_DURABILITY_DISK);
         const struct leat_row *row = row_of(bench, mine, true);
         assert_int_equal(row->flags, LEAT_ROW_IN_POOL | (i & 1 ? LEAT_ROW_TENTATIVE : 0) |
@@ -372,6 +374,67 @@ static void answers_found_segment_is_parked(void **state)
     bench_free(bench);
 }
 
+/* Goal: memory that is another segment's by now has nothing of this one, whatever was read before. */
+static void answers_memory_of_another_is_not_remembered(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(53);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    const struct leat_held *held = leat_held_of(mine->seg);
+    const uint8_t *at = mine->seg->buffer;
+    memcpy(bench->store->scratch, at, 16384);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_EVICT), LEAT_OK);
+    assert_true(leat_mend_remembers(bench->store, held));
+    assert_ptr_equal(opened(bench, LEAT_DURABILITY_DISK)->seg->buffer, at);
+    memcpy(bench->store->scratch, fake_file(&bench->world, "store/0")->now + mine->seg->file_offset,
+           16384);
+    assert_false(leat_mend_remembers(bench->store, held));
+    bench_free(bench);
+}
+
+/* Goal: a segment is mended by one at a time. */
+static void answers_mend_amid_a_mend(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(54);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    struct mine another = *mine;
+    ask(bench, mine, LEAT_KEEP_MEND);
+    (void)fake_event_step(&bench->world);
+    assert_int_equal(bench->store->mends, 1);
+    assert_int_equal(do_now(bench, &another, LEAT_KEEP_MEND), LEAT_E_INVALID);
+    assert_int_equal(mine->rc, LEAT_OK);
+    assert_false(mine->busy);
+    assert_int_equal(bench->store->mends, 0);
+    assert_int_equal(do_now(bench, &another, LEAT_KEEP_MEND), LEAT_OK);
+    bench_free(bench);
+}
+
+/* Goal: what was found is told until owners have taken it, and then nothing is. */
+static void answers_nothing_is_found_once_it_is_taken(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(55);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    start_again(bench, mine, true);
+    size_t count;
+    assert_non_null(leat_store_found(bench->store, &count));
+    assert_int_equal(count, 1);
+    (void)leat_store_found_replicas(bench->store, &count);
+    assert_int_equal(count, 0);
+    leat_store_found_done(bench->store);
+    assert_null(leat_store_found(bench->store, &count));
+    assert_int_equal(count, 0);
+    assert_null(leat_store_found_replicas(bench->store, &count));
+    assert_int_equal(count, 0);
+    bench_free(bench);
+}
+
 /* ---- roles ---- */
 
 /* Goal: a role that a start gives a segment is in its row by the end of that start, also where nothing else of that
@@ -432,6 +495,9 @@ int main(void)
         cmocka_unit_test(answers_files_with_gaps),
         cmocka_unit_test(answers_mend_looks_at_no_old_copy),
         cmocka_unit_test(answers_found_segment_is_parked),
+        cmocka_unit_test(answers_memory_of_another_is_not_remembered),
+        cmocka_unit_test(answers_mend_amid_a_mend),
+        cmocka_unit_test(answers_nothing_is_found_once_it_is_taken),
         cmocka_unit_test(answers_role_is_in_its_row),
         cmocka_unit_test(answers_commit_of_what_has_no_header),
     };

@@ -379,6 +379,7 @@ static void arena_that_is_short_has_flushes_synced(void **state)
     side_init(&side, bench, 1);
     side_add(&side);
     struct leat_held held;
+    assert_int_equal(side.add.added->pool.ahead_bytes, LEAT_ARENA_STEP_BYTES / 4);
     for (unsigned used = 1; used <= 7; used++) {
         struct mine *mine = &bench->mine[bench->count++];
         *mine = (struct mine){.log = {5, 0, 0}, .id = {used}, .epoch = {3}, .durability = 1};

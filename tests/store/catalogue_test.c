@@ -544,6 +544,43 @@ static void catalogue_that_is_made_begins_with_nothing(void **state)
     bench_free(bench);
 }
 
+/* Goal: a catalogue of no cluster yet is of the first that a start names, and of no other after that. */
+static void catalogue_of_no_cluster_is_of_the_first(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(93);
+    struct leat_store_options options = options_of();
+    static const leat_err want[] = {LEAT_OK, LEAT_OK, LEAT_OK, LEAT_E_WRONG_CLUSTER};
+    for (unsigned i = 0; i < 4; i++) { /* none; one; the same; another */
+        memset(options.cluster_id, i == 0 ? 0 : i < 3 ? 7 : 8, sizeof options.cluster_id);
+        assert_int_equal(leat_store_open(&bench->world.env, &options, &bench->store, NULL),
+                         want[i]);
+        const struct leat_file *file = fake_file(&bench->world, "catalogue");
+        const struct leat_catalogue_header *header = (const void *)file->durable;
+        for (unsigned j = 0; j < sizeof header->cluster_id; j++)
+            assert_int_equal(header->cluster_id[j], i == 0 ? 0 : 7);
+        bench_drop_store(bench);
+    }
+    bench_free(bench);
+}
+
+/* Goal: a row that comes free is the next to be taken, in whichever chunk. */
+static void catalogue_takes_what_came_free(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(94);
+    struct leat_catalogue *cat = &bench->store->cat;
+    uint32_t row;
+    for (unsigned i = 0; i < 4000; i++)
+        assert_int_equal(leat_catalogue_take(cat, &row), LEAT_OK);
+    for (uint32_t free = 1; free < 4000; free = free * 3 / 2 + 1) {
+        leat_catalogue_give(cat, free);
+        assert_int_equal(leat_catalogue_take(cat, &row), LEAT_OK);
+        assert_int_equal(row, free);
+    }
+    bench_free(bench);
+}
+
 /* Goal: a catalogue for which there is no space is not begun. */
 static void catalogue_that_has_no_space_is_not_made(void **state)
 {
@@ -571,6 +608,8 @@ int main(void)
         cmocka_unit_test(catalogue_writes_what_was_changed),
         cmocka_unit_test(catalogue_that_is_made_is_open_once),
         cmocka_unit_test(catalogue_that_is_made_begins_with_nothing),
+        cmocka_unit_test(catalogue_of_no_cluster_is_of_the_first),
+        cmocka_unit_test(catalogue_takes_what_came_free),
         cmocka_unit_test(catalogue_that_has_no_space_is_not_made),
     };
     return cmocka_run_group_tests_name("store catalogue", tests, NULL, NULL);

@@ -369,6 +369,40 @@ static void pool_gives_back_steps_past_its_limit(void **state)
     leat_pool_fini(&pool);
 }
 
+/* Goal: a step is given back when nothing of it is used, any piece of it, however much is free before it; it is nowhere
+ * then, and the same as any other when it comes again. */
+static void pool_gives_back_what_is_all_free(void **state)
+{
+    (void)state;
+    enum { BLOCKS = LEAT_ARENA_STEP_BYTES / LEAT_SEGMENT_BYTES_MAX };
+    for (unsigned kept = 0; kept < BLOCKS; kept++) {
+        struct leat_pool pool = pool_of(3, 0, 3 * STEP);
+        pool.grow.owner = &pool;
+        uint8_t *all[3 * BLOCKS];
+        for (unsigned i = 0; i < 3 * BLOCKS; i++)
+            assert_non_null(all[i] = leat_pool_take(&pool, LEAT_SEGMENT_BYTES_MAX));
+        leat_pool_limit_set(&pool, STEP);
+        for (unsigned i = BLOCKS; i < 3 * BLOCKS; i++)
+            if (i != 2 * BLOCKS + kept) leat_pool_give(&pool, all[i], LEAT_SEGMENT_BYTES_MAX);
+        leat_pool_step(&pool, false, false, 1000);
+        assert_null(shrinking);
+        leat_pool_give(&pool, all[2 * BLOCKS + kept], LEAT_SEGMENT_BYTES_MAX);
+        leat_pool_step(&pool, false, false, 1000);
+        assert_non_null(shrinking);
+        assert_int_equal(pool.added_bytes, 2 * STEP);
+        assert_int_equal(pool.buddy.past_units, STEP_UNITS);
+        shrunk(LEAT_OK);
+        leat_pool_limit_set(&pool, 3 * STEP);
+        leat_pool_step(&pool, true, false, 2000);
+        grown(LEAT_OK);
+        assert_int_equal(pool.buddy.free_units, 2 * STEP_UNITS);
+        for (unsigned i = BLOCKS; i < 3 * BLOCKS; i++)
+            assert_ptr_equal(leat_pool_take(&pool, LEAT_SEGMENT_BYTES_MAX), all[i]);
+        assert_null(leat_pool_take(&pool, UNIT));
+        leat_pool_fini(&pool);
+    }
+}
+
 /* Goal: what is given out lies below the limit, whatever that was before. */
 static void pool_gives_out_below_its_limit(void **state)
 {
@@ -395,6 +429,7 @@ int main(void)
         cmocka_unit_test(pool_prefers_recycling_when_nearly_all_is_there),
         cmocka_unit_test(pool_steps_when_it_should),
         cmocka_unit_test(pool_gives_back_steps_past_its_limit),
+        cmocka_unit_test(pool_gives_back_what_is_all_free),
         cmocka_unit_test(pool_gives_out_below_its_limit),
     };
     return cmocka_run_group_tests_name("store pool", tests, NULL, NULL);

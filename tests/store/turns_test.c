@@ -376,6 +376,28 @@ static void turns_scrub_names_what_nobody_has(void **state)
     bench_free(bench);
 }
 
+/* Goal: a segment that ends with its last block, and with its file, is not cut short. */
+static void turns_scrub_reads_whole_blocks(void **state)
+{
+    (void)state;
+    for (uint32_t less = 0; less < 2; less++) {
+        struct bench *bench = bench_ready(23 + less);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+        mine->extents[0] = (struct leat_extent){2 * LEAT_BLOCK_BYTES, 99};
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        fake_pass(&bench->world, 2 * DELAY_US);
+        fake_file(&bench->world, "store/0")->bytes =
+            mine->seg->file_offset + 2 * LEAT_BLOCK_BYTES - less;
+        mine->seg->role = LEAT_SEGMENT_REPLICA; /* so that it is named */
+        bench->store->options.scrub_bytes_per_second = 1000000;
+        leat_store_actor.on_turn_end(bench->store);
+        fake_settle(&bench->world);
+        assert_int_equal(bench->store->complaint_count, 1); /* that checksum is none of its own */
+        assert_int_equal(strstr(bench->store->complaints[0], "is cut short") != NULL, less);
+        bench_free(bench);
+    }
+}
+
 /* Goal: of a replica whose file is damaged that is named, whatever memory has of it: its writer is elsewhere, and nobody
  * here writes it anew. */
 static void turns_scrub_names_replicas(void **state)
@@ -556,6 +578,49 @@ static void turns_scratch_holds_the_largest(void **state)
     bench_free(bench);
 }
 
+/* Goal: all is flushed when nothing is under way any more, whatever it is. */
+static void turns_end_waits_for_what_is_under_way(void **state)
+{
+    (void)state;
+    enum { ZEROS, SCRUB, MEND, ROWS, DATA, FLUSH, WAITS, CASES };
+    for (unsigned what = 0; what < CASES; what++) {
+        struct bench *bench = bench_ready(48 + what);
+        struct leat_store *store = bench->store;
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        unsigned done = 0;
+        leat_store_flush_all(store, on_all, &done);
+        for (unsigned ended = 0; ended < 2; ended++) {
+            store->slots.zeroing = what == ZEROS && !ended ? store->slots.files[0] : NULL;
+            store->scrub_reading = what == SCRUB && !ended;
+            store->mends = what == MEND && !ended;
+            store->rows_running = what == ROWS && !ended;
+            store->data_running = what == DATA && !ended;
+            store->flush_pending = what == FLUSH && !ended;
+            if (what == WAITS && !ended)
+                leat_list_push_back(&store->files_ready, &store->slots.files[0]->ready);
+            leat_flush_step(store, bench->world.now_us);
+            assert_int_equal(done, ended);
+            leat_list_remove(&store->slots.files[0]->ready);
+        }
+        (void)mine;
+        bench_free(bench);
+    }
+}
+
+/* Goal: commits are said to come for 10 ms after one was asked for, and never before the first. */
+static void turns_commits_come_for_a_while(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(56);
+    struct leat_store *store = bench->store;
+    assert_false(leat_store_commits_come(store, 5)); /* of a clock that has just begun */
+    store->committed_us = 7000;
+    assert_true(leat_store_commits_come(store, 7000));
+    assert_true(leat_store_commits_come(store, 7000 + LEAT_STORE_BUSY_US - 1));
+    assert_false(leat_store_commits_come(store, 7000 + LEAT_STORE_BUSY_US));
+    bench_free(bench);
+}
+
 /* ---- CPU time ---- */
 
 static uint64_t cpu;
@@ -608,12 +673,15 @@ int main(void)
         cmocka_unit_test(turns_scrub_reads_one_at_a_time),
         cmocka_unit_test(turns_scrub_names_what_nobody_has),
         cmocka_unit_test(turns_scrub_names_replicas),
+        cmocka_unit_test(turns_scrub_reads_whole_blocks),
         cmocka_unit_test(turns_descriptors_come_back),
         cmocka_unit_test(turns_buffer_that_is_given_back_is_wanted_no_more),
         cmocka_unit_test(turns_owner_that_asks_for_no_events),
         cmocka_unit_test(turns_end_begins_nothing),
         cmocka_unit_test(turns_buffer_that_is_left_serves_nobody),
         cmocka_unit_test(turns_scratch_holds_the_largest),
+        cmocka_unit_test(turns_end_waits_for_what_is_under_way),
+        cmocka_unit_test(turns_commits_come_for_a_while),
         cmocka_unit_test(turns_cpu_time_is_counted),
     };
     return cmocka_run_group_tests_name("store turns", tests, NULL, NULL);

@@ -136,6 +136,40 @@ static void waits_smallest_needs_no_place(void **state)
     }
 }
 
+/* Goal: the place is for who has waited longest, of whatever size, and stays that one's while the limit is what it
+ * was. */
+static void waits_longest_gets_the_place(void **state)
+{
+    (void)state;
+    for (unsigned smaller = 0; smaller < 2; smaller++) {
+        struct mine *half[PLACES][2];
+        struct bench *bench = halves_begin(6 + smaller, half);
+        struct leat_store *store = bench->store;
+        struct mine *first =
+            reserve(bench, LEAT_DURABILITY_MEMORY, 0, smaller ? 32768 : (uint32_t)PLACE);
+        fake_settle(&bench->world);
+        bench->world.now_us += 1;
+        struct mine *second =
+            reserve(bench, LEAT_DURABILITY_MEMORY, 0, smaller ? (uint32_t)PLACE : 32768);
+        fake_settle(&bench->world);
+        uint64_t now = bench->world.now_us + LEAT_STORE_FAVOUR_US;
+        leat_memory_step(store, now);
+        assert_ptr_equal(store->favoured, &first->keep);
+        uint32_t from = store->pool.buddy.kept_from, end = store->pool.buddy.kept_end;
+        assert_int_equal(end - from, smaller ? 2 : 512);
+        store->options.less_bytes = less_bytes;
+        less = 0;
+        store->look_us = 0;
+        leat_memory_step(store, now + 1);
+        assert_ptr_equal(store->favoured, &first->keep);
+        assert_int_equal(store->favoured_at_us, now);
+        assert_int_equal(store->pool.buddy.kept_end, end);
+        store->options.less_bytes = NULL;
+        assert_true(second->busy);
+        bench_free(bench);
+    }
+}
+
 /* Goal: without memory to compare places none is kept, and it is tried again at the next look. */
 static void waits_place_is_chosen_later(void **state)
 {
@@ -349,7 +383,7 @@ static void waits_long_make_the_pool_grow(void **state)
         for (unsigned i = 0; i < THERE * STEP / PLACE; i++)
             assert_true(leat_buddy_take(&store->pool.buddy, LEAT_BUDDY_ORDERS - 1, &unit));
         uint64_t now = 50000000;
-        store->cached_bytes = STEP;
+        store->cached_bytes = store->asked_bytes = STEP / 2; /* together a step */
         store->pool.grown_us = now - 1000000;
         store->pool.used_once = true;
         struct leat_segment seg = {.capacity = 16384u << order};
@@ -360,7 +394,7 @@ static void waits_long_make_the_pool_grow(void **state)
         assert_false(store->pool.growing);
         leat_memory_step(store, now + 1);
         assert_true(store->pool.growing);
-        store->cached_bytes = 0;
+        store->cached_bytes = store->asked_bytes = 0;
         leat_store_close(&store);
         fake_world_fini(world);
         free(world);
@@ -387,6 +421,29 @@ static void waits_arena_is_over_when_its_growth_has_ended(void **state)
     fake_settle(&bench->world);
     assert_true(side.retired);
     assert_int_equal(bench->store->arena_count, 0);
+    side_fini(&side);
+}
+
+/* Goal: who waits for an arena's memory has it grow at once, whenever it last did. */
+static void waits_make_an_arena_grow_at_once(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(32);
+    struct side side;
+    side_init(&side, bench, 3);
+    side_add(&side);
+    struct leat_pool *pool = &side.add.added->pool;
+    for (unsigned i = 0; i < STEP_PLACES + 1; i++) {
+        struct mine *mine = &bench->mine[bench->count++];
+        *mine = (struct mine){.log = {5, 0, 0}, .id = {i}, .epoch = {3}, .durability = 1};
+        mine->keep.capacity = PLACE;
+        pool->grown_us = i < STEP_PLACES ? 0 : bench->world.now_us;
+        if (i == STEP_PLACES) pool->limit_bytes = 2 * STEP;
+        /* The last asks for a step, which is refused. */
+        assert_int_equal(replica_ask(&side, mine, LEAT_KEEP_RESERVE, 1, false),
+                         i < STEP_PLACES ? LEAT_OK : LEAT_E_NO_MEMORY);
+    }
+    assert_true(pool->grow_failed);
     side_fini(&side);
 }
 
@@ -456,6 +513,7 @@ int main(void)
         cmocka_unit_test(waits_place_lies_within_the_limit),
         cmocka_unit_test(waits_smallest_needs_no_place),
         cmocka_unit_test(waits_place_is_chosen_later),
+        cmocka_unit_test(waits_longest_gets_the_place),
         cmocka_unit_test(waits_refused_step_is_not_free),
         cmocka_unit_test(waits_an_eighth_is_kept_free),
         cmocka_unit_test(waits_for_growth_ask_nobody),
@@ -466,6 +524,7 @@ int main(void)
         cmocka_unit_test(waits_long_make_the_pool_grow),
         cmocka_unit_test(waits_arena_is_over_when_its_growth_has_ended),
         cmocka_unit_test(waits_arena_of_before_until_all_is_taken),
+        cmocka_unit_test(waits_make_an_arena_grow_at_once),
         cmocka_unit_test(waits_for_the_last_pin),
     };
     return cmocka_run_group_tests_name("store waits", tests, NULL, NULL);
