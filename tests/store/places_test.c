@@ -225,8 +225,10 @@ static void places_ahead_are_written_to_their_end(void **state)
     disk.files[0].bytes = 129 * UNIT;
     slots.fresh_from = 64;
     slots.fresh_end = 129;
+    slots.look_ahead = true; /* which finds that there is still some */
     assert_true(leat_slots_step(&slots));
     did("zero 1024K at 1024K;");
+    assert_int_equal(slots.fresh_end, 129);
     assert_int_equal(slots.files[0]->buddy.free_units, 0);
     assert_false(leat_slots_step(&slots));
     zeroed(LEAT_OK);

@@ -245,6 +245,26 @@ static void rounds_of_two_files_run_beside(void **state)
     bench_free(bench);
 }
 
+/* Goal: a round runs beside the store's thread while a flush is under way, and so do those behind it. */
+static void rounds_run_beside_a_flush(void **state)
+{
+    (void)state;
+    for (unsigned flushes = 0; flushes < 2; flushes++) {
+        struct bench *bench = begin(10 + flushes);
+        struct leat_segment *seg = segment(bench, LEAT_DURABILITY_DISK);
+        bench->store->flush_in_flight = flushes;
+        commit(bench, 0, seg, 0, 100, false);
+        (void)fake_event_step(&bench->world);
+        wrote(0, seg, 0, 4096, flushes);
+        synced(1, "store/0", flushes);
+        bench->store->flush_in_flight = 0;
+        assert_int_equal(bench->store->crowded, flushes ? LEAT_STORE_CROWDED_ROUNDS : 0);
+        fake_settle(&bench->world);
+        answers_are("0:0 ");
+        bench_free(bench);
+    }
+}
+
 /* Goal: a write that fails fails those who waited for it, for good; other segments of the file go on. A sync that
  * fails is the file's end, which is told once; other files go on. */
 static void rounds_that_fail_say_so_for_good(void **state)
@@ -399,6 +419,7 @@ int main(void)
         cmocka_unit_test(rounds_take_all_that_waits_together),
         cmocka_unit_test(rounds_follow_what_was_sealed),
         cmocka_unit_test(rounds_of_two_files_run_beside),
+        cmocka_unit_test(rounds_run_beside_a_flush),
         cmocka_unit_test(rounds_that_fail_say_so_for_good),
         cmocka_unit_test(rounds_park_what_is_whole_and_nothing_else),
         cmocka_unit_test(rounds_close_puts_the_bytes_first),
