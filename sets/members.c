@@ -302,7 +302,7 @@ struct leat_set_member *leat_sets_member_check(struct leat_set *set,
                                "not a member (any more): join anew");
         return NULL;
     }
-    if (request->kind != LEAT_SETS_LEAVE && request->generation != set->generation) {
+    if (request->generation != set->generation) {
         (void)leat_sets_answer(request, LEAT_E_STALE_GENERATION,
                                "the set has a newer generation: join again");
         return NULL;

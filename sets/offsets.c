@@ -46,7 +46,7 @@ static bool commit_row_refused(struct leat_sets *sets, struct leat_set *set,
     uint64_t first = log ? log->first_group : 0;
     if (queries[index].rc == LEAT_OK && queries[index].first_group > first)
         first = queries[index].first_group;
-    if (grouped && (uint64_t)row->group > first + LEAT_SETS_GROUPS_AHEAD_MAX)
+    if ((uint64_t)row->group > first + LEAT_SETS_GROUPS_AHEAD_MAX)
         return leat_sets_answer(request, LEAT_E_AGAIN,
                                 "a member holds back the log's first unfinished group");
     return false;

@@ -177,6 +177,10 @@ void home_run(struct home *home, uint64_t us)
     for (uint64_t until = home->now_us + us; home->now_us < until;) {
         home->now_us += 1000;
         leat_timers_run(&home->timers);
+        /* What it waits for lies ahead, but for answers that come in slices. */
+        const struct leat_sets *sets = home->sets;
+        if (sets != NULL && leat_timer_armed(&sets->timer) && !sets->untold)
+            assert_true(sets->timer.at_us > home->now_us);
         while (home->query) {
             struct leat_sets_group_query *query = home->query;
             home->query = query->broker;

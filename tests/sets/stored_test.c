@@ -161,6 +161,49 @@ static void stored_protocols_come_in_pairs(void **state)
     }
 }
 
+/* Goal: a stored member without fields is none. */
+static void stored_member_has_fields(void **state)
+{
+    (void)state;
+    uint8_t bytes[64];
+    struct leat_msg_writer writer;
+    struct leat_msg_reader reader;
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_msg_write_array(&writer, 5);
+    for (unsigned i = 0; i < 3; i++)
+        leat_msg_write_bin(&writer, "x", 1);
+    leat_msg_write_u64(&writer, 0);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_array(&writer, 0);
+    leat_msg_reader_init(&reader, bytes, writer.used);
+    assert_null(leat_group_decode(&reader));
+}
+
+/* Goal: one byte that a note grows by counts for who commits it, where a set has no maker yet. */
+static void note_that_grows_by_a_byte_counts_for_its_address(void **state)
+{
+    (void)state;
+    enum { ADDRESS = 77 };
+    struct home *home = calm_home();
+    for (unsigned bytes = 1; bytes < 3; bytes++) {
+        struct leat_sets_offset row = {.log = {STREAM, 0, 0},
+                                       .group = LEAT_SETS_GROUP_NONE,
+                                       .offset = 5,
+                                       .metadata = "nn",
+                                       .metadata_bytes = bytes};
+        struct ask_group *c = ask_new(LEAT_SETS_COMMIT, "", LEAT_GROUP_GENERATION_NONE);
+        c->r.commits = &row;
+        c->r.commit_count = 1;
+        if (bytes == 2) c->r.address = ADDRESS;
+        start(home, c);
+        await(home, c);
+        assert_int_equal(rc_of(c), LEAT_OK);
+        assert_int_equal(leat_sets_set_find(home->sets, "readers")->maker,
+                         bytes == 2 ? ADDRESS : 0);
+    }
+    home_free(home);
+}
+
 /* Goal: what a set takes of memory is all that it has: itself, a group, members, logs, notes and groups of segments. */
 static void set_counts_all_of_its_memory(void **state)
 {
@@ -254,6 +297,8 @@ int main(void)
         cmocka_unit_test(commits_are_the_same_after_a_start),
         cmocka_unit_test(stored_group_that_does_not_read_breaks_the_table),
         cmocka_unit_test(stored_protocols_come_in_pairs),
+        cmocka_unit_test(stored_member_has_fields),
+        cmocka_unit_test(note_that_grows_by_a_byte_counts_for_its_address),
         cmocka_unit_test(set_counts_all_of_its_memory),
         cmocka_unit_test(member_that_nobody_knows_joins_anew),
         cmocka_unit_test(heartbeat_that_wakes_its_home_is_answered),

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who waits at a home, for how long, and what is left alone meanwhile: homes that wake for long, joins that are held,
+ * answers of an earlier generation, groups that are full. */
+#include "group_rig.h"
+#include "sets/internal.h"
+
+enum { MS = 1000, SECOND = 1000 * MS, RETENTION = 60 * SECOND };
+
+static const uint32_t STREAM = 7, OTHER = LARGE_STREAM + 3;
+
+static struct home *calm_home(void)
+{
+    struct home *home = home_new(1, false);
+    home->calm = true;
+    struct leat_sets_request wake = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &wake), LEAT_OK);
+    return home;
+}
+
+static struct leat_sets_request native(enum leat_sets_kind kind, uint32_t session_ms)
+{
+    return (struct leat_sets_request){.kind = kind,
+                                      .set = "natives",
+                                      .answer_bytes_max = SIZE_MAX,
+                                      .session_ms = session_ms,
+                                      .streams = &STREAM,
+                                      .stream_count = 1};
+}
+
+static bool begin(struct home *home, struct leat_sets_request *request, bool *answered)
+{
+    request->on_done = home_done;
+    request->owner = answered;
+    return *answered = leat_sets_do(home->sets, request);
+}
+
+/* Goal: while a home waits for its log to take its first batch, members are neither silent nor sets unused, however
+ * long that takes: nobody can be heard of. */
+static void home_that_wakes_for_long_loses_nobody(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    struct leat_sets_request join = native(LEAT_SETS_JOIN, 30000);
+    assert_int_equal(ask(home, &join), LEAT_OK);
+    leat_mem_free(join.assigned);
+    uint32_t generation = lone(home, "", member);
+    struct ask_group *c = ask_new(LEAT_SETS_COMMIT, "", LEAT_GROUP_GENERATION_NONE);
+    struct leat_sets_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
+    snprintf(c->r.set, sizeof c->r.set, "unused");
+    c->r.commits = &row;
+    c->r.commit_count = 1;
+    start(home, c);
+    await(home, c);
+    assert_int_equal(rc_of(c), LEAT_OK);
+    home->retention_us = RETENTION;
+    home_restart(home);
+    home->append_rc = LEAT_E_AGAIN;
+    struct leat_sets_request beat = native(LEAT_SETS_HEARTBEAT, 0);
+    memcpy(beat.member, join.member, sizeof beat.member);
+    beat.generation = join.generation;
+    bool answered;
+    begin(home, &beat, &answered);
+    home_run(home, 3ull * RETENTION);
+    assert_true(answered); /* the request does not wait as long */
+    assert_int_equal(beat.rc, LEAT_E_TIMEOUT);
+    home->append_rc = LEAT_OK;
+    home_run(home, SECOND);
+    assert_int_equal(ask(home, &beat), LEAT_OK);
+    struct ask_group *g = ask_new(LEAT_SETS_GROUP_HEARTBEAT, member, generation);
+    start(home, g);
+    await(home, g);
+    assert_int_equal(rc_of(g), LEAT_OK);
+    assert_non_null(leat_sets_set_find(home->sets, "unused"));
+    home_free(home);
+}
+
+/* Goal: a join is held as long as members of its set have to come, also beyond the time that others wait for the log. */
+static void join_is_held_until_a_session_has_ended(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_sets_request a = native(LEAT_SETS_JOIN, 60000), b = a;
+    bool a_is, b_is;
+    begin(home, &a, &a_is);
+    begin(home, &b, &b_is);
+    home_run(home, 10 * MS);
+    assert_true(a_is && b_is);
+    leat_mem_free(a.assigned);
+    leat_mem_free(b.assigned);
+    leat_sets_on_stream_changed(home->sets, STREAM);
+    begin(home, &a, &a_is);
+    home_run(home, 59 * SECOND);
+    assert_false(a_is);
+    home_run(home, 2 * SECOND);
+    assert_true(a_is);
+    assert_int_equal(a.rc, LEAT_OK);
+    assert_int_equal(a.generation, 2);
+    assert_int_equal(a.assigned_count, UNITS);
+    leat_mem_free(a.assigned);
+    home_free(home);
+}
+
+/* Goal: a join whose generation is over when it is durable is not told what the next one assigns. */
+static void answer_of_an_earlier_generation_is_none(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_sets_request first = native(LEAT_SETS_JOIN, 30000), second = first;
+    bool first_is, second_is;
+    home->mute = true;
+    begin(home, &first, &first_is);
+    home_run(home, 10 * MS);
+    const struct leat_set *set = leat_sets_set_find(home->sets, "natives");
+    assert_int_equal(set->generation, 1);
+    memcpy(second.member, set->members[0].id, sizeof second.member);
+    second.streams = &OTHER;
+    begin(home, &second, &second_is);
+    home_run(home, 10 * MS);
+    assert_int_equal(set->generation, 2);
+    assert_false(first_is || second_is);
+    home->mute = false;
+    home_run(home, 10 * MS);
+    assert_true(first_is && second_is);
+    assert_int_equal(first.rc, LEAT_E_UNKNOWN_MEMBER);
+    assert_int_equal(second.rc, LEAT_OK);
+    assert_int_equal(second.generation, 2);
+    leat_mem_free(second.assigned);
+    home_free(home);
+}
+
+/* Goal: a set that has neither members nor logs may be of another mode from then on; one that has logs may not. */
+static void set_without_logs_takes_another_mode(void **state)
+{
+    (void)state;
+    struct home *home = home_new(1, true);
+    home->calm = true;
+    struct leat_sets_request join = native(LEAT_SETS_JOIN, 30000);
+    struct leat_sets_request leaves = native(LEAT_SETS_LEAVE, 0);
+    assert_int_equal(ask(home, &join), LEAT_OK);
+    leat_mem_free(join.assigned);
+    memcpy(leaves.member, join.member, sizeof leaves.member);
+    assert_int_equal(ask(home, &leaves), LEAT_OK);
+    home_run(home, 10 * MS);
+    join.member[0] = '\0';
+    join.mode = LEAT_SETS_PARALLEL;
+    assert_int_equal(ask(home, &join), LEAT_E_INVALID);
+    leat_sets_on_stream_deleted(home->sets, STREAM);
+    assert_int_equal(leat_sets_set_find(home->sets, "natives")->log_count, 0);
+    assert_int_equal(ask(home, &join), LEAT_OK);
+    assert_int_equal(leat_sets_set_find(home->sets, "natives")->mode, LEAT_SETS_PARALLEL);
+    leat_mem_free(join.assigned);
+    home_free(home);
+}
+
+/* Goal: a member that joins again under an instance id of one byte, which the group does not know, is not the one that
+ * had none. */
+static void known_member_gets_no_instance(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    uint32_t generation = lone(home, "", member);
+    struct ask_group *again = join_new(member, "x", "m");
+    start(home, again);
+    await(home, again);
+    assert_int_equal(rc_of(again), LEAT_E_UNKNOWN_MEMBER);
+    assert_int_equal(beat(home, member, "", generation), LEAT_OK);
+    home_free(home);
+}
+
+/* Goal: a group has so many members and no more, those counted that have not joined under their id yet; who is in it is
+ * described, and who is not in it yet is not. */
+static void group_that_is_full_refuses_the_next(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    char pending[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+    struct ask_group *join;
+    for (unsigned n = 0; n < LEAT_SETS_MEMBERS_MAX; n++) {
+        join = join_new("", "", "m");
+        join->r.session_ms = 1000 * 1000;
+        start(home, join);
+        await(home, join);
+        if (n == 0) memcpy(pending, join->r.member, sizeof pending);
+        assert_int_equal(rc_of(join), LEAT_E_MEMBER_ID_REQUIRED);
+    }
+    join = join_new("", "", "m");
+    start(home, join);
+    await(home, join);
+    assert_int_equal(rc_of(join), LEAT_E_TOO_MANY);
+    assert_int_equal(leave(home, pending, ""), LEAT_OK);
+    join = join_new("", "", "m");
+    join->call.needs_id = false;
+    start(home, join);
+    home_run(home, 10 * MS);
+    struct leat_group *group = leat_sets_set_find(home->sets, "readers")->group;
+    while (group->member_count > 2) /* the others take a session to go */
+        leat_sets_group_member_end(home->sets, group, group->members[0], LEAT_E_UNKNOWN_MEMBER);
+    leat_sets_group_heard(home->sets, group->members[0]);
+    group->members[0]->deadline_us = home->now_us + SECOND;
+    await(home, join);
+    memcpy(member, join->r.member, sizeof member);
+    assert_int_equal(join->r.rc, LEAT_OK);
+    ask_free(join);
+    join = join_new("", "", "m"); /* one more that is pending */
+    start(home, join);
+    await(home, join);
+    assert_int_equal(rc_of(join), LEAT_E_MEMBER_ID_REQUIRED);
+    struct ask_group *d = ask_new(LEAT_SETS_DESCRIBE, "", 0);
+    start(home, d);
+    await(home, d);
+    assert_int_equal(d->r.rc, LEAT_OK);
+    assert_int_equal(d->call.member_count, 1);
+    assert_memory_equal(d->call.members[0].member.text, member, strlen(member));
+    assert_int_equal(d->call.group_protocol_type.bytes, 8);
+    assert_memory_equal(d->call.group_protocol_type.text, "consumer", 8);
+    ask_free(d);
+    home_free(home);
+}
+
+/* Goal: which addresses share a bucket can't be known from outside: the number is drawn. */
+static uint64_t draw(void *ctx)
+{
+    return *(uint64_t *)ctx;
+}
+static void room_draws_its_number(void **state)
+{
+    (void)state;
+    uint64_t drawn = 0x1234567890;
+    struct leat_sets_room *room = calloc(1, sizeof *room);
+    assert_non_null(room);
+    const struct leat_random random = {.ctx = &drawn, .next = draw};
+    leat_sets_room_init(room, &random, 77);
+    assert_int_equal(room->number, drawn + 1);
+    assert_int_equal(room->bytes_max, 77);
+    free(room);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(home_that_wakes_for_long_loses_nobody),
+        cmocka_unit_test(join_is_held_until_a_session_has_ended),
+        cmocka_unit_test(answer_of_an_earlier_generation_is_none),
+        cmocka_unit_test(set_without_logs_takes_another_mode),
+        cmocka_unit_test(known_member_gets_no_instance),
+        cmocka_unit_test(group_that_is_full_refuses_the_next),
+        cmocka_unit_test(room_draws_its_number),
+    };
+    return cmocka_run_group_tests_name("sets-waits", tests, NULL, NULL);
+}
