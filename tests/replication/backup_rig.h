@@ -177,7 +177,7 @@ static inline void rig_batch_add(struct rig *rig, struct leat_entry_writer *writ
 }
 
 /* Segment `id` of the log: its records begin at 100. */
-static inline void rig_image(struct rig *rig, uint64_t id)
+static inline void rig_image_of(struct rig *rig, uint64_t id, uint32_t capacity)
 {
     struct leat_entry_writer writer;
     memset(rig->image, 0, sizeof rig->image);
@@ -190,7 +190,7 @@ static inline void rig_image(struct rig *rig, uint64_t id)
                                          .epoch = RIG_EPOCH,
                                          .segment = id,
                                          .owner_incarnation = rig_w1.incarnation,
-                                         .capacity = RIG_CAPACITY,
+                                         .capacity = capacity,
                                          .durability = LEAT_DURABILITY_MEMORY};
     struct leat_start start = {.base_offset = 100, .first_segment = id, .first_offset = 100};
     struct leat_close close = {.next_offset = 102, .record_count = 2, .max_timestamp_ms = 5002};
@@ -209,6 +209,11 @@ static inline void rig_image(struct rig *rig, uint64_t id)
     rig->ends[3] = leat_entry_seal(&writer, 0);
     rig->offsets[3] = rig->offsets[2];
     rig->times[3] = rig->times[2];
+}
+
+static inline void rig_image(struct rig *rig, uint64_t id)
+{
+    rig_image_of(rig, id, RIG_CAPACITY);
 }
 
 static inline struct leat_segment *rig_segment(struct rig *rig, uint64_t id)

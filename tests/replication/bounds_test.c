@@ -143,10 +143,15 @@ static void table_ends_somewhere(void **state)
     uint32_t count = backup->slot_count, hint = backup->slot_free_hint;
     backup->slot_count = backup->slot_free_hint = BACKUP_SLOTS_MAX; /* as if there were so many */
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
-    backup->slot_count = count;
-    backup->slot_free_hint = hint;
     TRACE_IS("1: TOO_MANY\n");
     assert_int_equal(backup->replica_count, 0);
+    backup->slot_count = backup->slot_free_hint = BACKUP_SLOTS_MAX - BACKUP_SLOTS_PER_STEP;
+    struct replica *last = NULL;
+    assert_int_equal(backup_replica_new(backup, &last), LEAT_OK);
+    assert_int_equal(backup->slot_count, BACKUP_SLOTS_MAX);
+    backup_replica_free(last);
+    backup->slot_count = count;
+    backup->slot_free_hint = hint;
     rig_free(rig);
 }
 

@@ -331,6 +331,32 @@ static void open_replica_is_judged(void **state)
              "owned->options.copies = 4: -> 2 copies\n");
 }
 
+/* What a function finds in memory of its own that it has not written to. */
+static void stack_dirty(uint64_t word)
+{
+    volatile uint64_t dirt[8 * 1024];
+    for (size_t i = 0; i < sizeof dirt / sizeof *dirt; i++)
+        dirt[i] = word;
+}
+
+static void kept_is_settled(void)
+{
+    rig->quiet = true;
+    row_comes();
+    trace_begin();
+    stack_dirty(row_handle);
+    rig_answer_bytes(rig, row_node, LEAT_REP_SETTLE, LEAT_OK, (const uint8_t *)"\x90", 1);
+    trace("-> %u copies%s\n", set->copy_count, copy->found ? ", one is found" : "");
+}
+
+/* Goal: a backup that refuses nothing of what it was told to keep has it. */
+static void replica_that_is_not_refused_is_there(void **state)
+{
+    (void)state;
+    CASE(told_by_node_1, kept_is_settled, row_handle = 10, copy->found = true);
+    TRACE_IS("-> 2 copies\n");
+}
+
 /* Goal: an answer that says to have more rows than there may be is none. */
 static void answer_of_too_many_rows_is_none(void **state)
 {
@@ -607,6 +633,7 @@ int main(void)
         TRACE_TEST(what_is_missing_is_counted_from_its_beginning),
         TRACE_TEST(open_head_is_wanted_at_once),
         TRACE_TEST(open_replica_is_judged),
+        TRACE_TEST(replica_that_is_not_refused_is_there),
         TRACE_TEST(answer_of_too_many_rows_is_none),
         TRACE_TEST(copies_that_do_not_count_are_given_up_at_an_end),
         TRACE_TEST(copy_that_is_made_anew_gets_what_is_missing),

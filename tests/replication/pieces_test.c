@@ -322,6 +322,16 @@ static void pulled_bytes_that_are_not_right_are_asked_of_the_next(void **state)
     TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
              "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
              "pulled: INVALID\n");
+    rig_image_of(rig, 7, RIG_CAPACITY * 3 / 2); /* no segment is so large */
+    pull_start(rig, &pull);
+    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+    rig_image_of(rig, 7, RIG_CAPACITY * 2);
+    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+    TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
+             "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
+             "store RESERVE s7 1/2/3 e5 cap 131072 d1 v4 role 1 writer 11 part here\n");
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_E_NO_MEMORY);
+    trace_begin();
     rig_image(rig, 7);
     rig->image[300] ^= 1;
     pull_start(rig, &pull);
