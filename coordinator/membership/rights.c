@@ -129,20 +129,18 @@ bool co_peer_may(const struct leat_coordinator *coordinator, const struct co_pee
 /* ---- commands ---- */
 
 /* The incarnation in whose name a command speaks, where it has one: see metadata/machine.h for the fields. */
-static uint64_t incarnation_of(enum leat_command_kind kind, struct leat_msg_reader *reader,
-                               uint32_t fields)
+static uint64_t incarnation_of(enum leat_command_kind kind, struct leat_msg_reader *reader)
 {
     uint32_t before = 0; /* fields of the command in front of it */
     if (kind == LEAT_COMMAND_OPENED) before = 2;
     if (kind == LEAT_COMMAND_ADOPT) before = 3;
     if (kind == LEAT_COMMAND_ACCEPT_LOSS) before = 5;
-    if (fields <= 2 + before) return 0;
     leat_msg_skip_n(reader, before);
     return leat_msg_read_u64(reader);
 }
 
 /* Behind its name: each node shows what it says of itself, on terminals and in answers. Addresses are looked at when it
- * is applied. These are not, as entries of versions that took anything have to come to what they came to. */
+ * is applied. */
 static bool node_up_is_text(struct leat_msg_reader reader)
 {
     struct leat_msg_string rack, kafka_address, host;
@@ -152,24 +150,23 @@ static bool node_up_is_text(struct leat_msg_reader reader)
     kafka_address = leat_msg_read_string(&reader);
     leat_msg_skip_n(&reader, 2); /* boots */
     host = leat_msg_read_string(&reader);
+    leat_msg_skip_n(&reader, 1); /* logs */
     return !reader.failed && leat_diary_is_text(rack.text, rack.bytes) &&
            leat_diary_is_text(kafka_address.text, kafka_address.bytes) &&
            leat_diary_is_text(host.text, host.bytes);
 }
 
 static leat_err self_check(struct leat_coordinator *coordinator, const char *name,
-                           enum leat_command_kind kind, struct leat_msg_reader *reader,
-                           uint32_t fields)
+                           enum leat_command_kind kind, struct leat_msg_reader *reader)
 {
     struct leat_machine *machine = &coordinator->machine;
     if (kind == LEAT_COMMAND_NODE_UP) {
         struct leat_msg_string said = leat_msg_read_string(reader);
         if (reader->failed) return LEAT_E_INVALID;
         if (!leat_machine_text_equal(name, said.text, said.bytes)) return LEAT_E_DENIED;
-        bool all = fields >= 2 + LEAT_NODE_UP_FIELDS_LEAST;
-        return all && node_up_is_text(*reader) ? LEAT_OK : LEAT_E_INVALID;
+        return node_up_is_text(*reader) ? LEAT_OK : LEAT_E_INVALID;
     }
-    uint64_t incarnation = incarnation_of(kind, reader, fields);
+    uint64_t incarnation = incarnation_of(kind, reader);
     if (reader->failed || incarnation == 0) return LEAT_E_INVALID;
     if (incarnation >= machine->next_incarnation) return LEAT_E_AGAIN; /* not applied here yet */
     const struct leat_machine_node *node = leat_machine_incarnation_find(machine, incarnation);
@@ -188,7 +185,7 @@ leat_err co_peer_may_ask(struct leat_coordinator *coordinator, const struct co_p
     struct leat_msg_string command = leat_msg_read_string(&outer);
     if (outer.failed) return LEAT_E_INVALID;
     leat_msg_reader_init(&reader, command.text, command.bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
+    (void)leat_msg_read_array(&reader);
     (void)leat_msg_read_u32(&reader);
     uint32_t kind = leat_msg_read_u32(&reader);
     if (reader.failed) return LEAT_E_INVALID;
@@ -196,8 +193,7 @@ leat_err co_peer_may_ask(struct leat_coordinator *coordinator, const struct co_p
     case CO_RIGHT_NODE:
         return LEAT_OK;
     case CO_RIGHT_SELF:
-        return self_check(coordinator, name_of(peer), (enum leat_command_kind)kind, &reader,
-                          fields);
+        return self_check(coordinator, name_of(peer), (enum leat_command_kind)kind, &reader);
     case CO_RIGHT_VOTER:
         return co_peer_votes(coordinator, peer) ? LEAT_OK : LEAT_E_DENIED;
     default:

@@ -175,17 +175,16 @@ static leat_err adopt_commit(struct leat_machine *machine, struct leat_machine_n
 }
 
 leat_err leat_machine_apply_adopt(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                  uint32_t fields, struct leat_machine_result *result)
+                                  struct leat_machine_result *result)
 {
     uint64_t attempt = leat_msg_read_u64(reader);
     uint32_t number = leat_msg_read_u32(reader);
     bool last = leat_msg_read_bool(reader);
     uint64_t incarnation = leat_msg_read_u64(reader);
-    uint64_t seen = leat_msg_read_u64(reader);
+    (void)leat_msg_read_u64(reader); /* entries that had changed anything, for people */
     struct leat_msg_string rows = leat_msg_read_string(reader);
-    bool own = fields >= 7;
-    if (own) seen = leat_msg_read_u64(reader);
-    bool leaves = fields >= 8 && leat_msg_read_bool(reader);
+    uint64_t seen = leat_msg_read_u64(reader);
+    bool leaves = leat_msg_read_bool(reader);
     if (!leat_msg_read_done(reader) || attempt == 0) return leat_machine_malformed(result);
 
     /* A new attempt replaces one that never came to its end. */
@@ -207,7 +206,7 @@ leat_err leat_machine_apply_adopt(struct leat_machine *machine, struct leat_msg_
     if (!node || node->info.crashed)
         result->rc = leat_error_set(&result->error, LEAT_E_STALE_EPOCH,
                                     "incarnation %" PRIu64 " is not up (any more)", incarnation);
-    else if (seen != (own ? leat_machine_seen(machine, node) : machine->changes))
+    else if (seen != leat_machine_seen(machine, node))
         result->rc = leat_error_set(&result->error, LEAT_E_AGAIN,
                                     "streams or logs changed while the adoption was decided");
     else if (adopt_rows_check(machine, node, result))

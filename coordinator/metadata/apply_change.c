@@ -88,10 +88,9 @@ static void streamlets_add(struct leat_machine *machine, struct leat_machine_str
 }
 
 leat_err leat_machine_apply_stream_change(struct leat_machine *machine,
-                                          struct leat_msg_reader *reader, uint32_t fields,
+                                          struct leat_msg_reader *reader,
                                           struct leat_machine_result *result)
 {
-    (void)fields;
     struct leat_msg_string name = leat_msg_read_string(reader);
     uint32_t change = leat_msg_read_u32(reader);
     struct leat_stream_settings wanted = {0};

@@ -98,16 +98,15 @@ static bool ref_next(struct leat_msg_reader *reader, uint32_t fields, struct lea
 
 /* All logs of the entry, or none: first a pass that checks, then one that changes. */
 leat_err leat_machine_apply_opened(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                   uint32_t fields, struct leat_machine_result *result)
+                                   struct leat_machine_result *result)
 {
     struct claim claim = {.epoch = leat_msg_read_u32(reader)};
-    uint32_t version = 1;
     uint32_t count = leat_msg_read_array(reader);
     struct leat_msg_reader again = *reader, past = *reader;
     leat_msg_skip_n(&past, count);
-    if (fields >= 3) claim.incarnation = leat_msg_read_u64(&past);
-    if (fields >= 4) version = leat_msg_read_u32(&past);
-    bool keeps = fields >= 5 && leat_msg_read_bool(&past);
+    claim.incarnation = leat_msg_read_u64(&past);
+    uint32_t version = leat_msg_read_u32(&past);
+    (void)leat_msg_read_bool(&past);
     if (!leat_msg_read_done(&past)) return leat_machine_malformed(result);
     if (!claim_of_living(machine, claim.incarnation, result)) return LEAT_OK;
     for (uint32_t i = 0; i < count; i++) {
@@ -124,8 +123,7 @@ leat_err leat_machine_apply_opened(struct leat_machine *machine, struct leat_msg
         /* Opened twice: by an owner that did not hear of the first time. */
         struct leat_tail_record began = log->record.opened ? log->record.began : log->record.tail;
         log->record = (struct leat_log_record){
-            .opened = true, .stamp_epoch = {claim.epoch}, .stamp_version = version};
-        if (keeps) log->record.began = began;
+            .opened = true, .stamp_epoch = {claim.epoch}, .stamp_version = version, .began = began};
     }
     machine->changes++;
     result->epoch.v = claim.epoch;
@@ -133,9 +131,8 @@ leat_err leat_machine_apply_opened(struct leat_machine *machine, struct leat_msg
 }
 
 leat_err leat_machine_apply_version(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                    uint32_t fields, struct leat_machine_result *result)
+                                    struct leat_machine_result *result)
 {
-    (void)fields;
     struct claim claim = {.incarnation = leat_msg_read_u64(reader)};
     claim.epoch = leat_msg_read_u32(reader);
     uint32_t version = leat_msg_read_u32(reader);
@@ -175,24 +172,21 @@ leat_err leat_machine_apply_version(struct leat_machine *machine, struct leat_ms
 struct loss {
     struct leat_log_ref ref;
     struct leat_tail_record tail;
-    bool claimed; /* by entries that say in whose name; those of old did not */
     struct claim claim;
     bool stands_in;
 };
 
-static bool loss_read(struct leat_msg_reader *reader, uint32_t fields, struct loss *loss)
+static bool loss_read(struct leat_msg_reader *reader, struct loss *loss)
 {
-    *loss = (struct loss){.ref = leat_machine_log_ref_read(reader), .claimed = fields >= 10};
+    *loss = (struct loss){.ref = leat_machine_log_ref_read(reader)};
     loss->tail.segment = leat_msg_read_u64(reader);
     loss->tail.next_offset = leat_msg_read_u64(reader);
     loss->tail.jumped = true;
-    if (loss->claimed) {
-        loss->claim.incarnation = leat_msg_read_u64(reader);
-        loss->claim.epoch = leat_msg_read_u32(reader);
-        loss->tail.extent.bytes = leat_msg_read_u32(reader);
-        loss->tail.extent.crc = leat_msg_read_u32(reader);
-        loss->stands_in = leat_msg_read_bool(reader);
-    }
+    loss->claim.incarnation = leat_msg_read_u64(reader);
+    loss->claim.epoch = leat_msg_read_u32(reader);
+    loss->tail.extent.bytes = leat_msg_read_u32(reader);
+    loss->tail.extent.crc = leat_msg_read_u32(reader);
+    loss->stands_in = leat_msg_read_bool(reader);
     return leat_msg_read_done(reader);
 }
 
@@ -244,28 +238,23 @@ static bool loss_check(struct leat_machine *machine, struct loss *loss,
     struct leat_machine_log *log = leat_machine_log_find(machine, loss->ref, &stream);
     if (!log) {
         leat_machine_refuse_log(result, stream != NULL, loss->ref);
-    } else if (loss->claimed) {
-        if (!claim_of_living(machine, loss->claim.incarnation, result) ||
-            !claim_check(machine, loss->ref, &loss->claim, result) ||
-            (loss->stands_in && !loss_is_known(machine, &log->record, result)))
-            return false;
-        if (!loss_jump(log, &loss->tail.next_offset))
-            result->rc = leat_error_set(&result->error, LEAT_E_INVALID, "its offsets are used up");
-    } else if (!log->record.opened && loss->tail.next_offset < log->record.tail.next_offset) {
-        result->rc = leat_error_set(&result->error, LEAT_E_INVALID,
-                                    "offset %" PRIu64 " would go back: the log is known to reach "
-                                    "%" PRIu64,
-                                    loss->tail.next_offset, log->record.tail.next_offset);
+        return false;
     }
+    if (!claim_of_living(machine, loss->claim.incarnation, result) ||
+        !claim_check(machine, loss->ref, &loss->claim, result) ||
+        (loss->stands_in && !loss_is_known(machine, &log->record, result)))
+        return false;
+    if (!loss_jump(log, &loss->tail.next_offset))
+        result->rc = leat_error_set(&result->error, LEAT_E_INVALID, "its offsets are used up");
     return result->rc == LEAT_OK;
 }
 
 leat_err leat_machine_apply_accept_loss(struct leat_machine *machine,
-                                        struct leat_msg_reader *reader, uint32_t fields,
+                                        struct leat_msg_reader *reader,
                                         struct leat_machine_result *result)
 {
     struct loss loss;
-    if (!loss_read(reader, fields, &loss)) return leat_machine_malformed(result);
+    if (!loss_read(reader, &loss)) return leat_machine_malformed(result);
     if (!loss_check(machine, &loss, result)) return LEAT_OK;
     uint32_t epoch = leat_machine_epoch_draw(machine);
     if (epoch == 0) {
@@ -379,9 +368,8 @@ static leat_err move_commit(struct leat_machine *machine, struct leat_msg_reader
 }
 
 leat_err leat_machine_apply_move(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                 uint32_t fields, struct leat_machine_result *result)
+                                 struct leat_machine_result *result)
 {
-    (void)fields;
     struct claim claim = {.incarnation = leat_msg_read_u64(reader)};
     claim.epoch = leat_msg_read_u32(reader);
     struct leat_msg_string target = leat_msg_read_string(reader);

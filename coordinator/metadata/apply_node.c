@@ -180,23 +180,20 @@ struct node_up {
     uint64_t memory_bytes, boot, boot_before, logs_most;
 };
 
-static void node_up_read(struct leat_msg_reader *reader, uint32_t fields, struct node_up *out)
+static void node_up_read(struct leat_msg_reader *reader, struct node_up *out)
 {
-    memset(out, 0, sizeof *out);
     out->name = leat_msg_read_string(reader);
     out->address = leat_msg_read_string(reader);
     out->cores = leat_msg_read_u32(reader);
-    if (fields < 7) return; /* of an embedded node, or of old */
     out->node_address = leat_msg_read_string(reader);
     out->rack = leat_msg_read_string(reader);
     out->id = leat_msg_read_string(reader);
     out->memory_bytes = leat_msg_read_u64(reader);
-    if (fields >= 8) out->kafka_address = leat_msg_read_string(reader);
-    if (fields < 10) return;
+    out->kafka_address = leat_msg_read_string(reader);
     out->boot = leat_msg_read_u64(reader);
     out->boot_before = leat_msg_read_u64(reader);
-    if (fields >= 11) out->host = leat_msg_read_string(reader);
-    if (fields >= 12) out->logs_most = leat_msg_read_u64(reader);
+    out->host = leat_msg_read_string(reader);
+    out->logs_most = leat_msg_read_u64(reader);
 }
 
 static bool node_up_allowed(const struct node_up *up, struct leat_machine_result *result)
@@ -321,10 +318,10 @@ static bool address_allowed(struct leat_machine *machine, const struct node_up *
 }
 
 leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                    uint32_t fields, struct leat_machine_result *result)
+                                    struct leat_machine_result *result)
 {
     struct node_up up;
-    node_up_read(reader, fields, &up);
+    node_up_read(reader, &up);
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
     if (!node_up_allowed(&up, result)) return LEAT_OK;
     struct leat_machine_node *node = leat_machine_node_find(machine, up.name.text, up.name.bytes);
@@ -336,13 +333,7 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
     }
     struct leat_machine_node *bearer = node_of_directory(machine, &up);
     if (!directory_allowed(node, bearer, &up, result)) return LEAT_OK;
-    /* SUBTLE: an entry has the outcome that it had when it was first applied. (1) A version without this rule has let
-     * a node in, and given it an incarnation. (2) A voter of this version has the entry in its log still, and
-     * applies it again; another one has a snapshot of what came of it. (3) Refused here, all incarnations that follow
-     * would be other ones than those of the others, and of the nodes. So entries of old are not held to it, and nobody
-     * may submit one like them (membership/rights.c). */
-    if (fields >= LEAT_NODE_UP_FIELDS_LEAST && !address_allowed(machine, &up, result))
-        return LEAT_OK;
+    if (!address_allowed(machine, &up, result)) return LEAT_OK;
     if (!node) {
         if (machine->node_count == LEAT_NODES_MAX) {
             result->rc =
@@ -429,9 +420,8 @@ static bool all_drained(const struct leat_machine *machine)
 /* SUBTLE: whether it is the last one is not asked here (co_request_encode() does, and drain_take_back()). Voters of
  * versions that knew no such rule took the drain, others would refuse it: their tables would differ from there on. */
 leat_err leat_machine_apply_node_drain(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                       uint32_t fields, struct leat_machine_result *result)
+                                       struct leat_machine_result *result)
 {
-    (void)fields;
     struct leat_msg_string name = leat_msg_read_string(reader);
     bool draining = leat_msg_read_bool(reader);
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
@@ -446,9 +436,8 @@ leat_err leat_machine_apply_node_drain(struct leat_machine *machine, struct leat
 }
 
 leat_err leat_machine_apply_node_state(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                       uint32_t fields, struct leat_machine_result *result)
+                                       struct leat_machine_result *result)
 {
-    (void)fields;
     struct leat_msg_string name = leat_msg_read_string(reader);
     uint64_t incarnation = leat_msg_read_u64(reader);
     uint32_t state = leat_msg_read_u32(reader);
@@ -476,9 +465,8 @@ leat_err leat_machine_apply_node_state(struct leat_machine *machine, struct leat
 /* From here on nothing in its name counts, and every node fences it. What it owned is recovered by
  * entries of its own. */
 leat_err leat_machine_apply_crash(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                  uint32_t fields, struct leat_machine_result *result)
+                                  struct leat_machine_result *result)
 {
-    (void)fields;
     struct leat_msg_string name = leat_msg_read_string(reader);
     uint64_t incarnation = leat_msg_read_u64(reader);
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);

@@ -197,9 +197,8 @@ static bool entry_decodes(struct leat_msg_reader reader, uint32_t count)
 }
 
 leat_err leat_machine_apply_recover(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                    uint32_t fields, struct leat_machine_result *result)
+                                    struct leat_machine_result *result)
 {
-    (void)fields;
     (void)leat_msg_read_u64(reader); /* the attempt, for people */
     uint32_t count = leat_msg_read_array(reader);
     if (reader->failed || !entry_decodes(*reader, count)) return leat_machine_malformed(result);

@@ -90,9 +90,8 @@ static leat_err outcome_keep(struct leat_machine *machine, const struct leat_mac
 }
 
 leat_err leat_machine_apply_request(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                    uint32_t fields, struct leat_machine_result *result)
+                                    struct leat_machine_result *result)
 {
-    (void)fields;
     uint64_t id = leat_msg_read_u64(reader);
     uint64_t sequence = leat_msg_read_u64(reader);
     struct leat_msg_string command = leat_msg_read_string(reader);

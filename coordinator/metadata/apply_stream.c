@@ -10,9 +10,8 @@
 /* ---- form, barrier, producer ids ---- */
 
 leat_err leat_machine_apply_form(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                 uint32_t fields, struct leat_machine_result *result)
+                                 struct leat_machine_result *result)
 {
-    (void)fields;
     struct leat_msg_string id = leat_msg_read_string(reader);
     if (!leat_msg_read_done(reader) || id.bytes != sizeof machine->cluster_id)
         return leat_machine_malformed(result);
@@ -27,10 +26,9 @@ leat_err leat_machine_apply_form(struct leat_machine *machine, struct leat_msg_r
 }
 
 leat_err leat_machine_apply_producer_ids(struct leat_machine *machine,
-                                         struct leat_msg_reader *reader, uint32_t fields,
+                                         struct leat_msg_reader *reader,
                                          struct leat_machine_result *result)
 {
-    (void)fields;
     uint32_t count = leat_msg_read_u32(reader);
     if (!leat_msg_read_done(reader) || count == 0) return leat_machine_malformed(result);
     /* All voters, of whichever version, say the same: how many is in the entry, and the limit is the type's.
@@ -111,10 +109,9 @@ static void name_goes(struct leat_machine *machine, const char *name, size_t byt
 }
 
 leat_err leat_machine_apply_stream_create(struct leat_machine *machine,
-                                          struct leat_msg_reader *reader, uint32_t fields,
+                                          struct leat_msg_reader *reader,
                                           struct leat_machine_result *result)
 {
-    (void)fields;
     struct leat_msg_string name = leat_msg_read_string(reader);
     struct leat_stream_settings settings = {0};
     leat_msg_settings_read(reader, &settings);
@@ -169,10 +166,9 @@ static void owners_uncount(struct leat_machine *machine, const struct leat_machi
 }
 
 leat_err leat_machine_apply_stream_delete(struct leat_machine *machine,
-                                          struct leat_msg_reader *reader, uint32_t fields,
+                                          struct leat_msg_reader *reader,
                                           struct leat_machine_result *result)
 {
-    (void)fields;
     struct leat_msg_string name = leat_msg_read_string(reader);
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
     struct leat_machine_stream *stream = leat_machine_name_find(machine, name.text, name.bytes);
@@ -198,9 +194,8 @@ leat_err leat_machine_apply_stream_delete(struct leat_machine *machine,
 }
 
 leat_err leat_machine_apply_barrier(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                    uint32_t fields, struct leat_machine_result *result)
+                                    struct leat_machine_result *result)
 {
     (void)machine;
-    (void)fields;
     return leat_msg_read_done(reader) ? LEAT_OK : leat_machine_malformed(result);
 }

@@ -52,7 +52,7 @@ static leat_err command_apply(struct leat_machine *machine, const uint8_t *bytes
                                            "a committed coordinator entry is of kind %" PRIu32
                                            ", which this program does not know",
                                            kind);
-    return applies[kind](machine, &reader, fields - 2, result);
+    return applies[kind](machine, &reader, result);
 }
 
 static bool head_known(struct leat_msg_reader *reader, uint32_t *out_kind)

@@ -16,8 +16,6 @@ enum {
     LEAT_SESSIONS_MAX = 512,  /* coordinators whose requests are remembered */
     LEAT_OUTCOMES_MAX = 4096, /* of requests; older ones are forgotten */
     LEAT_EPOCH_MAX = 0x7fffffff,
-    /* Of a NODE_UP that is submitted; entries with fewer are of versions that took any node address. */
-    LEAT_NODE_UP_FIELDS_LEAST = 12,
     LEAT_ADOPT_CHUNK_BYTES = 1024 * 1024 - 4096, /* an entry stays below 1 MiB */
     LEAT_ADOPT_ROW_BYTES_MAX = 64,
     LEAT_ADOPT_STAGED_BYTES_MAX = 128 * 1024 * 1024, /* 1,000,000 logs and to spare */
@@ -29,19 +27,18 @@ enum leat_command_kind {
     LEAT_COMMAND_STREAM_CREATE = 2, /* [v, k, name, settings] */
     LEAT_COMMAND_STREAM_DELETE = 3, /* [v, k, name] */
     LEAT_COMMAND_PRODUCER_IDS = 4,  /* [v, k, count] */
-    /* [v, k, epoch, [[stream, streamlet, log]...]] and, later, incarnation (0: any), version, whether the tail
-     * record is kept as where the epoch began */
+    /* [v, k, epoch, [[stream, streamlet, log]...], incarnation (0: any), version, true] */
     LEAT_COMMAND_OPENED = 5,
-    /* [v, k, name, address, cores] and, later, node address, rack, node id bin16, memory bytes,
-     * kafka address, boot, boot before, host, logs most */
+    /* [v, k, name, address, cores, node address, rack, node id bin16, memory bytes, kafka address, boot,
+     * boot before, host, logs most] */
     LEAT_COMMAND_NODE_UP = 6,
-    /* [v, k, attempt, number, last, incarnation, seen, bin of rows]; row = [stream, streamlet, log,
-     * decision, segment, bytes, crc, next offset]. All chunks of an attempt, or nothing. Later also
-     * what leat_machine_seen() was, instead of `seen`, which any node's change spoils; and whether
-     * streamlets with a row that waits (the only one of theirs) are not adopted. */
+    /* [v, k, attempt, number, last, incarnation, changes, bin of rows, seen, leaves]; row = [stream, streamlet, log,
+     * decision, segment, bytes, crc, next offset]. All chunks of an attempt, or nothing. changes: for people. seen:
+     * what leat_machine_seen() was. leaves: streamlets with a row that waits (the only one of theirs) are not
+     * adopted. */
     LEAT_COMMAND_ADOPT = 7,
-    /* [v, k, stream, streamlet, log, segment, next offset] and, later, incarnation, epoch, bytes,
-     * crc, whether nothing of it is where it is asked for. With these the offset is only the least */
+    /* [v, k, stream, streamlet, log, segment, next offset, incarnation, epoch, bytes, crc, whether nothing of it is
+     * where it is asked for]. The offset is only the least */
     LEAT_COMMAND_ACCEPT_LOSS = 8,
     LEAT_COMMAND_BARRIER = 9, /* [v, k] */
     /* [v, k, session, sequence, bin of a command]: takes effect once, however often it is there */

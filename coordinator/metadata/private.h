@@ -5,10 +5,10 @@
 
 #include "coordinator/metadata/machine.h"
 
-/* One kind of entry: reads its fields (`fields` of them follow version and kind), checks them
+/* One kind of entry: reads its fields, which follow version and kind, checks them
  * against the tables, changes these. */
 typedef leat_err leat_machine_apply_fn(struct leat_machine *machine, struct leat_msg_reader *reader,
-                                       uint32_t fields, struct leat_machine_result *result);
+                                       struct leat_machine_result *result);
 
 /* entry.c */
 leat_err leat_machine_malformed(struct leat_machine_result *result);

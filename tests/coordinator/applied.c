@@ -128,8 +128,8 @@ static void id_write(struct applied_dice *dice, writer_of w)
 
 static void node_up_draw(struct applied_dice *dice, const struct leat_machine *m, writer_of w)
 {
-    static const uint8_t counts[] = {3, 7, 8, 10, 11, 12, 12, 12, 12, 6, 9, 13};
-    uint32_t fields = counts[applied_below(dice, rarely(dice, 20) ? sizeof counts : 9)];
+    static const uint8_t wrong[] = {6, 9, 13};
+    uint32_t fields = rarely(dice, 60) ? wrong[applied_below(dice, sizeof wrong)] : 12;
     const struct leat_machine_node *node = node_any(dice, m);
     begin(w, LEAT_COMMAND_NODE_UP, fields);
     if (node && !rarely(dice, 3))
@@ -138,9 +138,9 @@ static void node_up_draw(struct applied_dice *dice, const struct leat_machine *m
         node_name_write(dice, w);
     address_write(dice, w, 3);
     leat_msg_write_u64(w, 1 + applied_below(dice, 8));
-    if (fields >= 4) address_write(dice, w, 6);
-    if (fields >= 5) place_write(dice, w);
-    if (fields >= 6) id_write(dice, w);
+    address_write(dice, w, 6);
+    place_write(dice, w);
+    id_write(dice, w);
     if (fields >= 7) leat_msg_write_u64(w, applied_below(dice, 1000));
     if (fields >= 8) address_write(dice, w, 3);
     uint64_t before = node && !rarely(dice, 3) ? node->boot : applied_below(dice, dice->boots);
@@ -327,7 +327,7 @@ static void opened_draw(struct applied_dice *dice, struct leat_machine *m, unsig
 {
     struct said it = said_any(dice, m, true);
     const bool raise = kind == LEAT_COMMAND_VERSION_RAISE;
-    uint32_t fields = raise ? 4 : 2 + (uint32_t)applied_below(dice, 3);
+    uint32_t fields = raise ? 4 : 5;
     uint32_t first = (uint32_t)applied_below(dice, it.logs), count = it.logs - first;
     uint32_t version = (uint32_t)applied_below(dice, 6);
     if (rarely(dice, 60)) count++;
@@ -342,15 +342,16 @@ static void opened_draw(struct applied_dice *dice, struct leat_machine *m, unsig
         ref_write(w, it.stream ? it.stream->id : 77, it.streamlet, q);
         if (odd) leat_msg_write_u64(w, 1);
     }
-    if (!raise && fields >= 3) leat_msg_write_u64(w, rarely(dice, 9) ? 0 : it.owner);
-    if (!raise && fields >= 4) leat_msg_write_u64(w, version);
+    if (raise) return;
+    leat_msg_write_u64(w, rarely(dice, 9) ? 0 : it.owner);
+    leat_msg_write_u64(w, version);
+    leat_msg_write_bool(w, true);
 }
 
 static void loss_draw(struct applied_dice *dice, struct leat_machine *m, writer_of w)
 {
     struct said it = said_any(dice, m, true);
     uint32_t q = (uint32_t)applied_below(dice, it.logs + rarely(dice, 40));
-    uint32_t fields = rarely(dice, 3) ? 5 : 10;
     const struct leat_machine_log *log =
         it.stream && it.streamlet < it.stream->desc->streamlet_count && q < it.logs
             ? &it.stream->logs[it.streamlet * it.logs + q]
@@ -359,11 +360,10 @@ static void loss_draw(struct applied_dice *dice, struct leat_machine *m, writer_
         log && rarely(dice, 3) ? log->record.tail.next_offset : applied_below(dice, 900);
     if (rarely(dice, 3)) next += applied_below(dice, 2) ? 1u : UINT64_MAX;
     if (rarely(dice, 20)) next = ((uint64_t)INT64_MAX >> 1) - applied_below(dice, 2);
-    begin(w, LEAT_COMMAND_ACCEPT_LOSS, fields);
+    begin(w, LEAT_COMMAND_ACCEPT_LOSS, 10);
     ref_write(w, it.stream ? it.stream->id : 77, it.streamlet, q);
     leat_msg_write_u64(w, applied_below(dice, 20));
     leat_msg_write_u64(w, next);
-    if (fields == 5) return;
     leat_msg_write_u64(w, it.owner);
     leat_msg_write_u64(w, log && !rarely(dice, 12) ? log->epoch.v : it.epoch);
     leat_msg_write_u64(w, applied_below(dice, 900));
@@ -434,18 +434,17 @@ static void adopt_draw(struct applied_dice *dice, struct leat_machine *m, writer
     if (!goes_on) dice->adopting = incarnation_any(dice, m);
     const struct leat_machine_node *node = leat_machine_incarnation_find(m, dice->adopting);
     const bool last = !rarely(dice, 3);
-    uint32_t fields = 6 + (uint32_t)applied_below(dice, 3);
     uint64_t seen = node ? leat_machine_seen(m, node) : 1;
     if (!rarely(dice, 6)) rows_draw(dice, m, dice->adopting, &rows);
-    begin(w, LEAT_COMMAND_ADOPT, fields);
+    begin(w, LEAT_COMMAND_ADOPT, 8);
     leat_msg_write_u64(w, rarely(dice, 90) ? 0 : dice->adopting);
     leat_msg_write_u64(w, goes_on ? m->staged_next + rarely(dice, 20) : 0);
     leat_msg_write_bool(w, last);
     leat_msg_write_u64(w, dice->adopting);
     leat_msg_write_u64(w, m->changes + rarely(dice, 20));
     leat_msg_write_bin(w, bytes, rows.used);
-    if (fields >= 7) leat_msg_write_u64(w, seen + rarely(dice, 20));
-    if (fields >= 8) leat_msg_write_bool(w, rarely(dice, 2));
+    leat_msg_write_u64(w, seen + rarely(dice, 20));
+    leat_msg_write_bool(w, rarely(dice, 2));
     if (last) dice->adopting = 0;
 }
 

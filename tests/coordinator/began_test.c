@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
 #include "coordinator/recovery/recovery.h"
+#include "tests/coordinator/entries.h"
 
 enum { BEFORE = 2, NOW = 4, LATER = 5 }; /* epochs */
 
@@ -53,10 +54,11 @@ static int begin(void **state)
     machine = calloc(1, sizeof *machine);
     assert_non_null(machine);
     leat_machine_init(machine, 1);
-    entry_begin(LEAT_COMMAND_NODE_UP, 3);
+    entry_begin(LEAT_COMMAND_NODE_UP, 12);
     leat_msg_write_string(&w, "a", 1);
     leat_msg_write_string(&w, "h", 1);
     leat_msg_write_u64(&w, 1);
+    node_up_end(&w);
     assert_int_equal(applied(), LEAT_OK);
     entry_begin(LEAT_COMMAND_STREAM_CREATE, 2);
     leat_msg_write_string(&w, "s", 1);
@@ -77,18 +79,15 @@ static struct leat_machine_log *log_of(void)
     return &machine->streams[0].logs[0];
 }
 
-/* fields: 5, or 4 of an entry of before that was kept. */
-static void open_log(uint32_t fields, uint32_t version, bool keeps)
+static void open_log(uint32_t version)
 {
-    entry_begin(LEAT_COMMAND_OPENED, fields);
+    entry_begin(LEAT_COMMAND_OPENED, 5);
     leat_msg_write_u64(&w, log_of()->epoch.v);
     leat_msg_write_array(&w, 1);
     leat_msg_write_array(&w, 3);
     for (unsigned k = 0; k < 3; k++)
         leat_msg_write_u64(&w, k == 0);
-    leat_msg_write_u64(&w, 1);
-    leat_msg_write_u64(&w, version);
-    if (fields == 5) leat_msg_write_bool(&w, keeps);
+    opened_end(&w, 1, version);
     assert_int_equal(applied(), LEAT_OK);
     assert_true(log_of()->record.opened);
     assert_int_equal(log_of()->record.stamp_version, version);
@@ -112,26 +111,13 @@ static void opened_log_keeps_where_it_began(void **state)
             {.segment = UINT64_MAX},
             {.segment = 5, .extent = {300, 0x30}, .next_offset = 1ull << 40, .jumped = true}};
         log_of()->record = (struct leat_log_record){.tail = ends[i]};
-        open_log(5, 1, true);
+        open_log(1);
         assert_true(same(&log_of()->record.began, &ends[i]));
         assert_int_equal(log_of()->record.tail.segment, 0);
-        open_log(5, 2, true); /* its owner did not hear of that */
+        open_log(2); /* its owner did not hear of that */
         snapshot_and_back();
         assert_true(same(&log_of()->record.began, &ends[i]));
         assert_ptr_equal(leat_log_decided(&log_of()->record), &log_of()->record.began);
-    }
-}
-
-/* Entries of before do what they did: every start applies them again. */
-static void log_opened_by_an_entry_of_before_keeps_nothing(void **state)
-{
-    (void)state;
-    for (uint32_t fields = 4; fields <= 5; fields++) {
-        log_of()->record = (struct leat_log_record){.tail = END};
-        open_log(fields, 1, false);
-        assert_null(leat_log_decided(&log_of()->record));
-        snapshot_and_back();
-        assert_null(leat_log_decided(&log_of()->record));
     }
 }
 
@@ -272,8 +258,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(opened_log_keeps_where_it_began, begin, finish),
-        cmocka_unit_test_setup_teardown(log_opened_by_an_entry_of_before_keeps_nothing, begin,
-                                        finish),
         cmocka_unit_test(others_are_left_up_to_where_the_epoch_began),
         cmocka_unit_test(what_is_left_is_cut_where_the_epoch_began),
     };

@@ -15,6 +15,7 @@
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/state.h"
 #include "tests/coordinator/cluster_rig.h"
+#include "tests/coordinator/entries.h"
 #include "tests/coordinator/hostile_rig.h"
 
 static struct leat_msg_writer command_begin(uint8_t bytes[LIAR_BYTES], enum leat_command_kind kind,
@@ -68,15 +69,16 @@ static void hostile_commands_in_other_names_are_denied(void **state)
     leat_msg_write_string(&w, "n3", 2);
     NUMBERS(&w, victim, LEAT_NODE_DOWN);
     assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
-    w = command_begin(bytes, LEAT_COMMAND_NODE_UP, 3);
+    w = command_begin(bytes, LEAT_COMMAND_NODE_UP, 12);
     leat_msg_write_string(&w, "n3", 2);
     leat_msg_write_string(&w, "liar:7700", 9);
     leat_msg_write_u64(&w, 1);
+    node_up_end(&w);
     assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
-    w = command_begin(bytes, LEAT_COMMAND_OPENED, 4);
+    w = command_begin(bytes, LEAT_COMMAND_OPENED, 5);
     leat_msg_write_u64(&w, 1);
     leat_msg_write_array(&w, 0);
-    NUMBERS(&w, victim, 9);
+    opened_end(&w, victim, 9);
     assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
     w = command_begin(bytes, LEAT_COMMAND_VERSION_RAISE, 4);
     NUMBERS(&w, victim, 1, 9);
@@ -91,11 +93,12 @@ static void hostile_commands_in_other_names_are_denied(void **state)
     leat_msg_write_string(&w, "liar", 4);
     leat_msg_write_array(&w, 0);
     assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
-    w = command_begin(bytes, LEAT_COMMAND_ADOPT, 6);
+    w = command_begin(bytes, LEAT_COMMAND_ADOPT, 8);
     NUMBERS(&w, 7, 0);
     leat_msg_write_bool(&w, true);
     NUMBERS(&w, victim, 0);
     leat_msg_write_bin(&w, "", 0);
+    adopt_end(&w, 0);
     assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
     w = command_begin(bytes, LEAT_COMMAND_ACCEPT_LOSS, 7);
     NUMBERS(&w, 1, 0, 0, 0, 0, victim, 1);
@@ -116,12 +119,11 @@ struct traits {
     const char *rack, *kafka_address, *host;
 };
 
-static leat_err up_submit_as(struct liar *liar, const char *address, uint32_t fields,
-                             const struct traits *traits)
+static leat_err up_submit_as(struct liar *liar, const char *address, const struct traits *traits)
 {
     uint8_t bytes[LIAR_BYTES];
     static const uint8_t id[16] = {0xbd};
-    struct leat_msg_writer w = command_begin(bytes, LEAT_COMMAND_NODE_UP, fields);
+    struct leat_msg_writer w = command_begin(bytes, LEAT_COMMAND_NODE_UP, 12);
     leat_msg_write_string(&w, "liar", 4);
     leat_msg_write_string(&w, "liar:7700", 9);
     leat_msg_write_u64(&w, 1);
@@ -129,21 +131,19 @@ static leat_err up_submit_as(struct liar *liar, const char *address, uint32_t fi
     leat_msg_write_string(&w, traits->rack, strlen(traits->rack));
     leat_msg_write_bin(&w, id, sizeof id);
     leat_msg_write_u64(&w, 0);
-    if (fields >= 11) {
-        leat_msg_write_string(&w, traits->kafka_address, strlen(traits->kafka_address));
-        NUMBERS(&w, 0, 0);
-        leat_msg_write_string(&w, traits->host, strlen(traits->host));
-    }
-    if (fields >= 12) leat_msg_write_u64(&w, 0);
+    leat_msg_write_string(&w, traits->kafka_address, strlen(traits->kafka_address));
+    NUMBERS(&w, 0, 0);
+    leat_msg_write_string(&w, traits->host, strlen(traits->host));
+    leat_msg_write_u64(&w, 0);
     leat_err rc = submit(liar, &w);
     rig_run(liar->rig, RIG_SECOND);
     return rc;
 }
 
-static leat_err up_submit(struct liar *liar, const char *address, uint32_t fields)
+static leat_err up_submit(struct liar *liar, const char *address)
 {
     static const struct traits none = {"", "", ""};
-    return up_submit_as(liar, address, fields, &none);
+    return up_submit_as(liar, address, &none);
 }
 
 static struct leat_machine_node *liar_node(struct rig *rig, unsigned at)
@@ -158,19 +158,17 @@ static void hostile_node_takes_nobodys_address(void **state)
     struct rig *rig = served(76);
     unsigned leader = (unsigned)rig_leader(rig), voter = (leader + 1) % 3;
     struct liar *liar = liar_create(rig, leader);
-    /* As versions of old wrote it, which took any address. */
-    assert_int_equal(up_submit(liar, rig->nodes[3].address, 11), LEAT_E_INVALID);
-    assert_int_equal(up_submit(liar, rig->nodes[3].address, 12),
+    assert_int_equal(up_submit(liar, rig->nodes[3].address),
                      LEAT_OK); /* proposed: refused in the tables */
-    assert_int_equal(up_submit(liar, rig->nodes[voter].address, 12), LEAT_OK);
-    assert_int_equal(up_submit(liar, "liar:1 n1", 12), LEAT_OK);
+    assert_int_equal(up_submit(liar, rig->nodes[voter].address), LEAT_OK);
+    assert_int_equal(up_submit(liar, "liar:1 n1"), LEAT_OK);
     assert_null(liar_node(rig, 3));
     rig_kill(rig, voter, SIM_DEATH_KILL);
     rig_kill(rig, 3, SIM_DEATH_KILL);
     rig_run(rig, 10 * RIG_SECOND); /* both are declared crashed */
-    assert_int_equal(up_submit(liar, rig->nodes[voter].address, 12), LEAT_OK);
+    assert_int_equal(up_submit(liar, rig->nodes[voter].address), LEAT_OK);
     assert_null(liar_node(rig, leader));
-    assert_int_equal(up_submit(liar, rig->nodes[3].address, 12),
+    assert_int_equal(up_submit(liar, rig->nodes[3].address),
                      LEAT_OK); /* lent to another machine since */
     assert_non_null(liar_node(rig, leader));
     rig_boot(rig, voter);
@@ -190,9 +188,9 @@ static void hostile_node_is_shown_as_text(void **state)
     unsigned leader = (unsigned)rig_leader(rig);
     struct liar *liar = liar_create(rig, leader);
     for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        assert_int_equal(up_submit_as(liar, "liar:1", 12, &wrong[i]), LEAT_E_INVALID);
+        assert_int_equal(up_submit_as(liar, "liar:1", &wrong[i]), LEAT_E_INVALID);
     assert_null(liar_node(rig, leader));
-    assert_int_equal(up_submit_as(liar, "liar:1", 12, &right), LEAT_OK);
+    assert_int_equal(up_submit_as(liar, "liar:1", &right), LEAT_OK);
     assert_non_null(liar_node(rig, leader));
     liar_destroy(liar);
     rig_destroy(rig);
@@ -206,7 +204,7 @@ static void hostile_node_with_a_voters_address_does_not_vote(void **state)
     unsigned leader = (unsigned)rig_leader(rig), voter = (leader + 1) % 3;
     uint64_t voter_id = rig->nodes[voter].coordinator->voter_id;
     struct liar *liar = liar_create(rig, leader);
-    assert_int_equal(up_submit(liar, "liar:7701", 12), LEAT_OK);
+    assert_int_equal(up_submit(liar, "liar:7701"), LEAT_OK);
     for (unsigned i = 0; i < 4; i++) {
         struct leat_machine_node *node = liar_node(rig, i);
         assert_non_null(node);

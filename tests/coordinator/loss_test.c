@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "coordinator/metadata/machine.h"
+#include "tests/coordinator/entries.h"
 
 enum { BAND_BITS = 40 };
 #define OFFSET_MOST ((uint64_t)INT64_MAX >> 1)
@@ -41,10 +42,11 @@ static int begin(void **state)
     leat_machine_init(machine, 1);
     for (unsigned i = 0; i < 3; i++) {
         struct leat_stream_settings settings = {.streamlets = 1, .logs = 2};
-        entry_begin(LEAT_COMMAND_NODE_UP, 3);
+        entry_begin(LEAT_COMMAND_NODE_UP, 12);
         leat_msg_write_string(&w, &"abc"[i], 1);
         leat_msg_write_string(&w, "h", 1);
         leat_msg_write_u64(&w, 1);
+        node_up_end(&w);
         assert_int_equal(applied(), LEAT_OK);
         if (i > 0) continue;
         entry_begin(LEAT_COMMAND_STREAM_CREATE, 2);
@@ -74,16 +76,6 @@ static leat_err lose(uint32_t q, uint64_t next_offset, bool stands_in)
     for (unsigned i = 0; i < 9; i++)
         leat_msg_write_u64(&w, values[i]);
     leat_msg_write_bool(&w, stands_in);
-    return applied();
-}
-
-/* An entry of old, which does not say in whose name. */
-static leat_err lose_as_of_old(uint32_t q, uint64_t next_offset)
-{
-    const uint64_t values[] = {1, 0, q, 7, next_offset};
-    entry_begin(LEAT_COMMAND_ACCEPT_LOSS, 5);
-    for (unsigned i = 0; i < 5; i++)
-        leat_msg_write_u64(&w, values[i]);
     return applied();
 }
 
@@ -179,30 +171,12 @@ static void log_goes_on_beyond_all_offsets_it_had(void **state)
     }
 }
 
-/* It is taken as it was then: at that offset, unless that goes back. */
-static void loss_of_old_goes_on_where_it_says(void **state)
-{
-    (void)state;
-    log_of(1)->record = (struct leat_log_record){.tail = {3, {4, 5}, 100, false}};
-    assert_int_equal(lose_as_of_old(1, 99), LEAT_E_INVALID);
-    assert_int_equal(log_of(1)->record.tail.next_offset, 100);
-    assert_int_equal(lose_as_of_old(1, 100), LEAT_OK);
-    assert_int_equal(result.first_id, 100);
-    assert_int_equal(log_of(1)->record.tail.extent.bytes, 0);
-    assert_true(log_of(1)->record.tail.jumped);
-    log_of(1)->record = (struct leat_log_record){.opened = true, .tail.next_offset = 100};
-    assert_int_equal(lose_as_of_old(1, 50), LEAT_OK);
-    assert_int_equal(log_of(1)->jumped_to, 50);
-    assert_int_equal(lose_as_of_old(2, 50), LEAT_E_UNKNOWN_LOG);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(loss_waits_for_whoever_may_have_it, begin, finish),
         cmocka_unit_test_setup_teardown(loss_names_the_first_that_is_down, begin, finish),
         cmocka_unit_test_setup_teardown(log_goes_on_beyond_all_offsets_it_had, begin, finish),
-        cmocka_unit_test_setup_teardown(loss_of_old_goes_on_where_it_says, begin, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,10 +283,11 @@ static void machine_adoption_is_all_or_nothing(void **state)
     assert_true(m && command);
     leat_machine_init(m, 1);
     struct leat_machine_result r;
-    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 3);
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 12);
     leat_msg_write_string(&w, "a", 1);
     leat_msg_write_string(&w, "h", 1);
     leat_msg_write_u64(&w, 1);
+    node_up_end(&w);
     command_end(command, &w);
     assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &r), LEAT_OK);
     const struct {
@@ -298,13 +299,14 @@ static void machine_adoption_is_all_or_nothing(void **state)
         {12, 2, true, LEAT_E_AGAIN}, {12, 1, true, LEAT_OK},  {12, 2, true, LEAT_E_AGAIN},
     };
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        w = command_begin(command, LEAT_COMMAND_ADOPT, 6);
+        w = command_begin(command, LEAT_COMMAND_ADOPT, 8);
         leat_msg_write_u64(&w, steps[i].attempt);
         leat_msg_write_u64(&w, steps[i].number);
         leat_msg_write_bool(&w, steps[i].last);
         leat_msg_write_u64(&w, 1);
         leat_msg_write_u64(&w, m->changes);
         leat_msg_write_bin(&w, "", 0);
+        adopt_end(&w, leat_machine_seen(m, &m->nodes[0]));
         command_end(command, &w);
         assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &r), LEAT_OK);
         assert_int_equal(r.rc, steps[i].rc);

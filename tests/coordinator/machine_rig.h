@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "coordinator/membership/adopt.h"
 #include "coordinator/metadata/machine.h"
+#include "tests/coordinator/entries.h"
 #include "tests/coordinator/owners.h"
 
 struct command {
@@ -111,24 +112,24 @@ static inline leat_err entry_apply(struct leat_machine *m, struct command *comma
 
 static inline void node_up(struct leat_machine *m, struct command *command, const char *name)
 {
-    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 3);
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 12);
     leat_msg_write_string(&w, name, 1);
     leat_msg_write_string(&w, "h", 1);
     leat_msg_write_u64(&w, 1);
+    node_up_end(&w);
     assert_int_equal(entry_apply(m, command, &w), LEAT_OK);
 }
 
 static inline leat_err opened(struct leat_machine *m, struct command *command, uint32_t epoch,
                               uint64_t incarnation, uint32_t version)
 {
-    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_OPENED, 4);
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_OPENED, 5);
     leat_msg_write_u64(&w, epoch);
     leat_msg_write_array(&w, 1);
     leat_msg_write_array(&w, 3);
     for (int k = 0; k < 3; k++)
         leat_msg_write_u64(&w, k == 0);
-    leat_msg_write_u64(&w, incarnation);
-    leat_msg_write_u64(&w, version);
+    opened_end(&w, incarnation, version);
     return entry_apply(m, command, &w);
 }
 

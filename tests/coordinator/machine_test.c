@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "coordinator/membership/adopt.h"
 #include "coordinator/metadata/machine.h"
+#include "tests/coordinator/entries.h"
 #include "tests/coordinator/machine_rig.h"
 #include "tests/coordinator/owners.h"
 
@@ -38,16 +39,40 @@ static void rows_write(struct leat_msg_writer *writer, struct leat_xoshiro *rand
     leat_msg_write_bin(writer, bytes, rows.used);
 }
 
+static const struct leat_machine_node *newest(const struct leat_machine *machine)
+{
+    const struct leat_machine_node *node = &machine->nodes[0];
+    for (uint32_t i = 1; i < machine->node_count; i++)
+        if (machine->nodes[i].info.incarnation > node->info.incarnation) node = &machine->nodes[i];
+    return node;
+}
+
 static struct leat_msg_writer adopt_random(struct command *command, struct leat_xoshiro *random,
                                            const struct leat_machine *machine)
 {
-    struct leat_msg_writer writer = command_begin(command, LEAT_COMMAND_ADOPT, 6);
+    struct leat_msg_writer writer = command_begin(command, LEAT_COMMAND_ADOPT, 8);
     leat_msg_write_u64(&writer, 1 + leat_xoshiro_below(random, 2));
     leat_msg_write_u64(&writer, leat_xoshiro_below(random, 3) ? machine->staged_next : 0);
     leat_msg_write_bool(&writer, leat_xoshiro_below(random, 2) != 0);
     leat_msg_write_u64(&writer, machine->next_incarnation - 1);
     leat_msg_write_u64(&writer, machine->changes);
     rows_write(&writer, random);
+    adopt_end(&writer, machine->node_count ? leat_machine_seen(machine, newest(machine)) : 0);
+    return writer;
+}
+
+static struct leat_msg_writer loss_random(struct command *command, struct leat_xoshiro *random,
+                                          const struct leat_machine *machine)
+{
+    struct leat_msg_writer writer = command_begin(command, LEAT_COMMAND_ACCEPT_LOSS, 10);
+    log_write(&writer, random);
+    leat_msg_write_u64(&writer, leat_xoshiro_below(random, 10));
+    leat_msg_write_u64(&writer, leat_xoshiro_below(random, 1000));
+    leat_msg_write_u64(&writer, 0);
+    leat_msg_write_u64(&writer, 1 + leat_xoshiro_below(random, machine->next_epoch));
+    leat_msg_write_u64(&writer, 0);
+    leat_msg_write_u64(&writer, 0);
+    leat_msg_write_bool(&writer, false);
     return writer;
 }
 
@@ -101,27 +126,26 @@ static void command_random(struct command *command, struct leat_xoshiro *random,
         leat_msg_write_u64(&writer, 1 + leat_xoshiro_below(random, 1000));
         break;
     case 4:
-        writer = command_begin(command, LEAT_COMMAND_OPENED, 2);
+        writer = command_begin(command, LEAT_COMMAND_OPENED, 5);
         leat_msg_write_u64(&writer, 1 + leat_xoshiro_below(random, machine->next_epoch));
         leat_msg_write_array(&writer, 1);
         leat_msg_write_array(&writer, 3);
         log_write(&writer, random);
+        opened_end(&writer, 0, 1);
         break;
     case 5:
-        writer = command_begin(command, LEAT_COMMAND_NODE_UP, 3);
+        writer = command_begin(command, LEAT_COMMAND_NODE_UP, 12);
         leat_msg_write_string(&writer, name, strlen(name) % 3);
         leat_msg_write_string(&writer, "host:1", 6);
         leat_msg_write_u64(&writer, 4);
+        node_up_end(&writer);
         break;
     case 6:
     case 7:
         writer = adopt_random(command, random, machine);
         break;
     default:
-        writer = command_begin(command, LEAT_COMMAND_ACCEPT_LOSS, 5);
-        log_write(&writer, random);
-        leat_msg_write_u64(&writer, leat_xoshiro_below(random, 10));
-        leat_msg_write_u64(&writer, leat_xoshiro_below(random, 1000));
+        writer = loss_random(command, random, machine);
         break;
     }
     command_end(command, &writer);
@@ -208,10 +232,11 @@ static void machine_stream_change_adds_streamlets_and_keeps_the_rest(void **stat
     leat_machine_init(m, 2);
     leat_machine_init(copy, 2);
     struct leat_machine_result result;
-    struct leat_msg_writer writer = command_begin(command, LEAT_COMMAND_NODE_UP, 3);
+    struct leat_msg_writer writer = command_begin(command, LEAT_COMMAND_NODE_UP, 12);
     leat_msg_write_string(&writer, "n", 1);
     leat_msg_write_string(&writer, "host:1", 6);
     leat_msg_write_u64(&writer, 2);
+    node_up_end(&writer);
     command_end(command, &writer);
     assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &result), LEAT_OK);
     struct leat_stream_settings settings = {.streamlets = 1, .logs = 2, .retention_ms = 7};

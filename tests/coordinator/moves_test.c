@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
+#include "tests/coordinator/entries.h"
 #include "tests/coordinator/owners.h"
 
 enum { LOGS = 2, A = 1, B = 2, C = 3 /* incarnations: c drains */, D = 4 /* is down */ };
@@ -54,10 +55,11 @@ static leat_err applied(const struct entry *e)
 static void node_up(const char *name, uint64_t incarnation)
 {
     struct entry e;
-    entry_begin(&e, LEAT_COMMAND_NODE_UP, 3);
+    entry_begin(&e, LEAT_COMMAND_NODE_UP, 12);
     leat_msg_write_string(&e.w, name, 1);
     leat_msg_write_string(&e.w, name, 1);
     leat_msg_write_u64(&e.w, 1);
+    node_up_end(&e.w);
     assert_int_equal(applied(&e), LEAT_OK);
     assert_int_equal(result.incarnation, incarnation);
 }
@@ -306,7 +308,7 @@ static leat_err says(unsigned kind, uint64_t incarnation, uint32_t epoch, uint32
                      const struct row *rows, uint32_t count)
 {
     struct entry e;
-    entry_begin(&e, kind, 4);
+    entry_begin(&e, kind, kind == LEAT_COMMAND_OPENED ? 5 : 4);
     if (kind == LEAT_COMMAND_VERSION_RAISE) leat_msg_write_u64(&e.w, incarnation);
     leat_msg_write_u64(&e.w, epoch);
     if (kind == LEAT_COMMAND_VERSION_RAISE) leat_msg_write_u64(&e.w, version);
@@ -318,8 +320,7 @@ static leat_err says(unsigned kind, uint64_t incarnation, uint32_t epoch, uint32
         leat_msg_write_u64(&e.w, rows[i].streamlet);
         leat_msg_write_u64(&e.w, rows[i].log);
     }
-    if (kind == LEAT_COMMAND_OPENED) leat_msg_write_u64(&e.w, incarnation);
-    if (kind == LEAT_COMMAND_OPENED) leat_msg_write_u64(&e.w, version);
+    if (kind == LEAT_COMMAND_OPENED) opened_end(&e.w, incarnation, version);
     return applied(&e);
 }
 

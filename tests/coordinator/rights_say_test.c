@@ -172,7 +172,7 @@ static void nobody_speaks_for_another_incarnation(void **state)
     static const struct {
         unsigned kind;
         uint32_t before, fields; /* fields in front of the incarnation; in all */
-    } kinds[] = {{LEAT_COMMAND_OPENED, 2, 4},
+    } kinds[] = {{LEAT_COMMAND_OPENED, 2, 5},
                  {LEAT_COMMAND_ADOPT, 3, 8},
                  {LEAT_COMMAND_ACCEPT_LOSS, 5, 10},
                  {LEAT_COMMAND_VERSION_RAISE, 0, 4},

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
+#include "tests/coordinator/entries.h"
 
 struct rig {
     struct leat_machine machine, copy;
@@ -40,7 +41,7 @@ static leat_err end(struct rig *rig)
 static void node_up(struct rig *rig, const char *name, uint64_t logs_most)
 {
     static const uint8_t none[16];
-    struct leat_msg_writer *w = begin(rig, LEAT_COMMAND_NODE_UP, logs_most ? 12 : 11);
+    struct leat_msg_writer *w = begin(rig, LEAT_COMMAND_NODE_UP, 12);
     leat_msg_write_string(w, name, strlen(name));
     leat_msg_write_string(w, "h", 1);
     leat_msg_write_u64(w, 1);
@@ -52,7 +53,7 @@ static void node_up(struct rig *rig, const char *name, uint64_t logs_most)
     leat_msg_write_u64(w, 0);
     leat_msg_write_u64(w, 0);
     leat_msg_write_string(w, name, strlen(name));
-    if (logs_most) leat_msg_write_u64(w, logs_most);
+    leat_msg_write_u64(w, logs_most);
     assert_int_equal(end(rig), LEAT_OK);
 }
 
@@ -206,7 +207,7 @@ static void room_of_nodes_of_old_is_not_known(void **state)
 static leat_err adopt(struct rig *rig, uint64_t number, size_t bytes)
 {
     static const uint8_t rows[2 * LEAT_ADOPT_ROW_BYTES_MAX];
-    struct leat_msg_writer *w = begin(rig, LEAT_COMMAND_ADOPT, 6);
+    struct leat_msg_writer *w = begin(rig, LEAT_COMMAND_ADOPT, 8);
     leat_msg_write_u64(w, 13);
     leat_msg_write_u64(w, number);
     leat_msg_write_bool(w, false);
@@ -214,6 +215,7 @@ static leat_err adopt(struct rig *rig, uint64_t number, size_t bytes)
     leat_msg_write_u64(w, rig->machine.changes);
     assert_true(bytes <= sizeof rows);
     leat_msg_write_bin(w, rows, bytes);
+    adopt_end(w, 0);
     return end(rig);
 }
 

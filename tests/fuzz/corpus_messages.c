@@ -7,6 +7,7 @@
 #include "replication/control/messages.h"
 #include "replication/transport/data.h"
 #include "store/store.h"
+#include "tests/coordinator/entries.h"
 #include "wire/message_cluster.h"
 
 static uint8_t body[4096];
@@ -405,11 +406,12 @@ static void submit_add(const char *name, size_t bytes)
     uint8_t record[512], command[256];
     struct leat_msg_writer w, outer, none = body_begin(0);
     leat_msg_writer_init(&w, command, sizeof command);
-    leat_msg_write_array(&w, 5);
+    leat_msg_write_array(&w, 14);
     NUMBERS(&w, LEAT_COMMAND_VERSION, LEAT_COMMAND_NODE_UP);
     leat_msg_write_string(&w, name, bytes);
     leat_msg_write_string(&w, "liar:7700", 9);
     leat_msg_write_u64(&w, 1);
+    node_up_end(&w);
     leat_msg_writer_init(&outer, record + CO_RECORD_HEADER_BYTES, sizeof record - 4);
     leat_msg_write_array(&outer, 5);
     NUMBERS(&outer, LEAT_COMMAND_VERSION, LEAT_COMMAND_REQUEST, 666, 1);

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
+#include "tests/coordinator/entries.h"
 
 /* ---- the state machine: a list of commands, as machine_fuzz.c reads it ---- */
 
@@ -117,11 +118,12 @@ static void stream_create(const char *name)
 
 static void logs_write(void)
 {
-    struct leat_msg_writer w = command_begin(LEAT_COMMAND_OPENED, 4);
+    struct leat_msg_writer w = command_begin(LEAT_COMMAND_OPENED, 5);
     leat_msg_write_u64(&w, 1);
     leat_msg_write_array(&w, 1);
     leat_msg_write_array(&w, 3);
-    NUMBERS(&w, 1, 0, 0, 1, 1);
+    NUMBERS(&w, 1, 0, 0);
+    opened_end(&w, 1, 1);
     command_end("opened", WRAPPED, &w);
     w = command_begin(LEAT_COMMAND_VERSION_RAISE, 4);
     NUMBERS(&w, 1, 1, 2);
@@ -149,11 +151,12 @@ static void adopt_write(void)
     leat_msg_writer_init(&inner, rows, sizeof rows);
     leat_msg_write_array(&inner, 8);
     NUMBERS(&inner, 1, 1, 0, 0, 3, 512, 77, 100);
-    w = command_begin(LEAT_COMMAND_ADOPT, 6);
+    w = command_begin(LEAT_COMMAND_ADOPT, 8);
     NUMBERS(&w, 99, 0);
     leat_msg_write_bool(&w, true);
     NUMBERS(&w, 2, 6);
     leat_msg_write_bin(&w, rows, inner.used);
+    adopt_end(&w, 6);
     command_end("adopt", WRAPPED, &w);
 }
 
