@@ -20,7 +20,6 @@
 #include "base/assert.h"
 #include "base/list.h"
 #include "base/mem.h"
-#include "crypto/mac.h"
 #include "tests/sim/scenario.h"
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -307,22 +306,8 @@ void sim_process_elsewhere(uint64_t seed)
     fill = FILL;
 }
 
-/* SUBTLE: libcrypto makes at its first use what it keeps for good, on this heap, and remembers where in static
- * variables of its own, which sim_process_again() does not bring back. So its first use is before. */
-static bool libcrypto_first_use(void)
-{
-    static const struct leat_key key;
-    struct leat_mac *mac = NULL;
-    if (leat_mac_create(&key, "", 0, "", &mac) != LEAT_OK) return false;
-    leat_mac_destroy(&mac);
-    memset(used_lists, 0, sizeof used_lists);
-    memset(lists, 0, sizeof lists); /* what it gave back: only what comes later is zeros again */
-    return true;
-}
-
 bool sim_process_keep(void)
 {
-    if (!libcrypto_first_use()) return false;
     size_t bytes = (size_t)(_end - __data_start);
     if (!small.at && regions_open()) return false;
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
