@@ -14,9 +14,8 @@ enum {
     CLUSTER_SEEDS_FOR_COUNTS = 1000,
     CLUSTER_SEEDS_FOR_UNUSUAL = 5000,
     CLUSTER_SEEDS_FOR_RARE = 16000,
-    SEEDS_PER_PROCESS = 50,
+    SEEDS_PER_PROCESS = 200,
     SHARES = 4, /* of what is left a process gets that part at most, so that all end together */
-    JOBS_USUAL = 2,
 };
 
 struct many {
@@ -100,7 +99,8 @@ static void seeds_give(struct many *many, struct sim_job *job)
 {
     const struct sim_seeds_options *asked = many->asked;
     if (many->next < many->end) {
-        uint64_t count = (many->end - many->next) / (SHARES * JOBS_USUAL) + 1;
+        uint64_t shares = asked->jobs > 1 ? SHARES * asked->jobs : 1;
+        uint64_t count = (many->end - many->next + shares - 1) / shares;
         if (count > SEEDS_PER_PROCESS) count = SEEDS_PER_PROCESS;
         if (!sim_process_can_again()) count = 1;
         sim_job_start(job, &asked->setting, many->next, many->next + count, false);
