@@ -197,7 +197,7 @@ static void conn_on_open(void *user, struct leat_conn *net)
         .lane = conn->lane,
     };
     leat_msg_writer_init(&writer, control, sizeof control);
-    leat_msg_hello_encode(&writer, &hello);
+    leat_msg_hello_write(&writer, &hello);
     LEAT_ASSERT(!writer.overflow);
     conn->hello_number = ++client->next_number;
     conn->state = CONN_HELLO;

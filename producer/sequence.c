@@ -289,17 +289,9 @@ static leat_err answer_read(struct leat_producer_append *append, const struct le
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
     uint32_t elements = leat_msg_read_array(&reader);
     if (reader.failed || elements < append->count) return LEAT_E_INVALID;
-    struct {
-        leat_err code;
-        uint64_t offset;
-    } rows[LEAT_BATCHES_IN_FLIGHT_MAX];
-    for (uint32_t i = 0; i < append->count; i++) {
-        uint32_t fields = leat_msg_read_array(&reader);
-        if (fields < 2) return LEAT_E_INVALID;
-        rows[i].code = (leat_err)leat_msg_read_u32(&reader);
-        rows[i].offset = leat_msg_read_u64(&reader);
-        leat_msg_skip_n(&reader, fields - 2);
-    }
+    struct leat_msg_appended rows[LEAT_BATCHES_IN_FLIGHT_MAX];
+    for (uint32_t i = 0; i < append->count; i++)
+        leat_msg_appended_read(&reader, &rows[i]);
     if (elements > append->count) {
         struct leat_msg_string sentence = leat_msg_read_string(&reader);
         if (!reader.failed)
@@ -308,7 +300,7 @@ static leat_err answer_read(struct leat_producer_append *append, const struct le
     if (reader.failed) return LEAT_E_INVALID;
     leat_err first = LEAT_OK;
     for (uint32_t i = 0; i < append->count; i++) {
-        batch_answered(append->log, append->batches[i], rows[i].code, rows[i].offset, true);
+        batch_answered(append->log, append->batches[i], rows[i].code, rows[i].first_offset, true);
         if (!append->batches[i]->acked && first == LEAT_OK) first = rows[i].code;
     }
     if (first) {

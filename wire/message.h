@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control bodies of the native protocol, one msgpack array each; docs/protocol.md shows them all.
+/* Control bodies of the native protocol, one msgpack array each: bodies.def lists their fields,
+ * docs/protocol.md shows and explains them.
  *
  * Encoding is msgpack-c's packer into caller's memory. Decoding is a small cursor: msgpack-c's
  * unpacker allocates, and sizes what it allocates by unchecked counts; here every count is bounded
  * by the bytes that remain, nothing is allocated and strings are views. Fields added later go to
- * the end of an array: a decoder skips what it does not know, and takes defaults for what is
- * missing from the end where this page says so.
+ * the end of an array: a decoder skips what it does not know.
  */
 #ifndef LEAT_WIRE_MESSAGE_H
 #define LEAT_WIRE_MESSAGE_H
@@ -20,6 +20,10 @@ struct leat_msg_reader {
 };
 struct leat_msg_string {
     const char *text; /* view, not terminated */
+    uint32_t bytes;
+};
+struct leat_msg_bin {
+    const void *data; /* view */
     uint32_t bytes;
 };
 void leat_msg_reader_init(struct leat_msg_reader *reader, const void *bytes, size_t count);
@@ -38,6 +42,8 @@ void leat_msg_skip_n(struct leat_msg_reader *reader, uint32_t count);
 void leat_msg_texts_clean(uint8_t *body, size_t bytes);
 /** True when nothing failed and everything was consumed. */
 bool leat_msg_read_done(const struct leat_msg_reader *reader);
+/** A body ends: `left` fields are stepped over, and no bytes are behind them. */
+bool leat_msg_read_end(struct leat_msg_reader *reader, uint32_t left);
 
 struct leat_msg_writer {
     uint8_t *bytes;
@@ -54,28 +60,17 @@ void leat_msg_write_bin(struct leat_msg_writer *writer, const void *data, size_t
 /** A value that is encoded already. */
 void leat_msg_write_raw(struct leat_msg_writer *writer, const void *encoded, size_t bytes);
 
-/* ---- bodies ----
- * For each: void leat_X_encode(writer, &x), leat_err leat_X_decode(bytes, count, &x)
- * (LEAT_E_INVALID). Bodies with lists: encode/decode the head, then one call per element, in order,
- * as the comments say.
- */
+/* ---- bodies ---- */
 
-/* ERROR [code, class, text] */
 struct leat_msg_error {
     leat_err code;
+    uint32_t class; /* for peers that do not know the code */
     struct leat_msg_string text;
 };
-void leat_msg_error_encode(struct leat_msg_writer *writer, leat_err code, const char *text);
-leat_err leat_msg_error_decode(const void *bytes, size_t count,
-                               struct leat_msg_error *out) LEAT_NODISCARD;
-
-/* HELLO [version min, version max, client name, lane]
- *   lane: the core this connection wants to live on; -1: any
- * Answer [version, cluster id bin16, node incarnation, node name, lanes, lane] */
 struct leat_msg_hello {
     uint32_t version_min, version_max;
     struct leat_msg_string name;
-    int64_t lane;
+    int64_t lane; /* the core this connection wants to live on; -1: any */
 };
 struct leat_msg_hello_ok {
     uint32_t version;
@@ -84,26 +79,19 @@ struct leat_msg_hello_ok {
     struct leat_msg_string node;
     uint32_t lanes, lane;
 };
-void leat_msg_hello_encode(struct leat_msg_writer *writer, const struct leat_msg_hello *hello);
-leat_err leat_msg_hello_decode(const void *bytes, size_t count,
-                               struct leat_msg_hello *out) LEAT_NODISCARD;
-void leat_msg_hello_ok_encode(struct leat_msg_writer *writer, const struct leat_msg_hello_ok *ok);
-leat_err leat_msg_hello_ok_decode(const void *bytes, size_t count,
-                                  struct leat_msg_hello_ok *out) LEAT_NODISCARD;
+struct leat_msg_pong {
+    int64_t wall_ms;
+};
 
-/* settings: [streamlets, logs, copies, min copies, durability, segment bytes max, retention ms,
- *            retention bytes, batch bytes max, append time bool]     the last two: 0 where not said */
-void leat_msg_settings_write(struct leat_msg_writer *writer,
-                             const struct leat_stream_settings *settings);
-void leat_msg_settings_read(struct leat_msg_reader *reader, struct leat_stream_settings *out);
-
-/* METADATA [[name…], may_create, nodes only (optional; then no names)]
- *   an empty list: all streams; may_create: make a missing one, if the server allows that
- * Answer [cluster id bin16, [node…], [stream…]]
- *   node   [incarnation, name, address, lanes]
- *   stream [code, name, id, settings, [log…]]     code != 0: [code, name, text]
- *   log    [streamlet, log, owner incarnation, epoch, lane]
- * Written and read piecewise by leat_msg_node_*, leat_msg_stream_*, leat_msg_log_*. */
+/* METADATA. An empty list: all streams; may_create: make a missing one, if the server allows that. */
+struct leat_msg_metadata {
+    uint32_t name_count;
+    struct leat_msg_reader names; /* read: stands at the first */
+    bool may_create, nodes_only;
+};
+struct leat_msg_metadata_ok {
+    uint8_t cluster_id[16];
+};
 struct leat_msg_node {
     uint64_t incarnation;
     struct leat_msg_string name, address;
@@ -122,37 +110,21 @@ struct leat_msg_log {
     uint64_t owner;
     uint32_t epoch, lane;
 };
-void leat_msg_node_write(struct leat_msg_writer *writer, const struct leat_msg_node *node);
-void leat_msg_node_read(struct leat_msg_reader *reader, struct leat_msg_node *out);
-void leat_msg_stream_write(struct leat_msg_writer *writer, const struct leat_msg_stream *stream);
-void leat_msg_stream_read(struct leat_msg_reader *reader, struct leat_msg_stream *out);
-void leat_msg_log_write(struct leat_msg_writer *writer, const struct leat_msg_log *log);
-void leat_msg_log_read(struct leat_msg_reader *reader, struct leat_msg_log *out);
 
-/* STREAM_CREATE [name, settings]
- *   Answer [id, settings]     settings: as completed by the server
- * STREAM_DELETE [name]
- *   Answer []
- * STREAM_DESCRIBE [name]
- *   Answer [name, id, settings, [log…], [node…]]
- *   log [streamlet, log, owner, epoch, lane, state, first offset, acked offset, bytes,
- *        first segment, segments, groups, first group, producers, memory bytes, code, text,
- *        copies, min copies, copies now, segments lacking copies, suspended, below min, end segment,
- *        offsets lost, bytes passed over, in how many segments, the last of them, its end offset]
- *   state: 0 ok, 1 waiting (incomplete), 2 damaged (read only)
- *   node [incarnation, name]: the owners. To another broker only the logs that are this node's own,
- *   and no nodes.
- * SEGMENTS [name, streamlet, log, from segment]
- *   Answer [[segment…], more]: ascending, LEAT_SEGMENT_ROWS_MAX at most; more: there are others
- *   behind them. A log of one copy has none to tell of.
- *   segment [id, closed, misplaced, other copies wanted, [[node, complete, closed, parked, bytes]…]]
- * PRODUCER_ID [id or -1, epoch or -1]
- *   Answer [id, epoch]        -1: a new id; else the next epoch of that id
- * PING []
- *   Answer [wall clock, ms] */
+struct leat_msg_name {
+    struct leat_msg_string name;
+};
+struct leat_msg_create {
+    struct leat_msg_string name;
+    struct leat_stream_settings settings;
+};
+struct leat_msg_created {
+    uint32_t id;
+    struct leat_stream_settings settings; /* as completed by the server */
+};
 struct leat_msg_log_info {
     struct leat_msg_log at;
-    uint32_t state;
+    uint32_t state; /* 0 ok, 1 waiting (incomplete), 2 damaged (read only) */
     uint64_t first_offset, acked_offset, bytes, first_segment, segments, groups, first_group,
         producers, memory_bytes;
     leat_err code;
@@ -168,89 +140,84 @@ struct leat_msg_log_info {
      * last of them, and the offset where that ends. */
     uint64_t passed_bytes, passed_segments, passed_segment, passed_offset;
 };
-void leat_msg_log_info_write(struct leat_msg_writer *writer, const struct leat_msg_log_info *info);
-void leat_msg_log_info_read(struct leat_msg_reader *reader, struct leat_msg_log_info *out);
+struct leat_msg_owner {
+    uint64_t incarnation;
+    struct leat_msg_string name;
+};
+/* To another broker only the logs that are this node's own, and no owners. */
+struct leat_msg_described {
+    struct leat_msg_string name;
+    uint32_t id;
+    struct leat_stream_settings settings;
+    uint32_t log_count, owner_count;
+};
 
 enum { LEAT_SEGMENT_ROWS_MAX = 1000 };
+struct leat_msg_segments_ask {
+    struct leat_msg_string name;
+    uint32_t streamlet, log;
+    uint64_t from;
+};
+/* Ascending, LEAT_SEGMENT_ROWS_MAX at most. A log of one copy has none to tell of. */
+struct leat_msg_segments {
+    uint32_t count;
+    bool more; /* there are others behind them */
+};
 struct leat_msg_segment {
     uint64_t id;
     bool closed, misplaced;
-    uint32_t wanted, copy_count; /* leat_msg_segment_copy_*() follow */
+    uint32_t wanted, copy_count;
 };
 struct leat_msg_segment_copy {
     struct leat_msg_string node;
     bool complete, closed, parked;
     uint32_t bytes;
 };
-void leat_msg_segment_write(struct leat_msg_writer *writer, const struct leat_msg_segment *segment);
-void leat_msg_segment_read(struct leat_msg_reader *reader, struct leat_msg_segment *out);
-void leat_msg_segment_copy_write(struct leat_msg_writer *writer,
-                                 const struct leat_msg_segment_copy *copy);
-void leat_msg_segment_copy_read(struct leat_msg_reader *reader, struct leat_msg_segment_copy *out);
+struct leat_msg_producer_id {
+    int64_t id, epoch; /* asked for: -1, a new id; else the next epoch of that id */
+};
 
-/* APPEND [stream, streamlet, log, epoch, n] + n batches
- * Answer [[code, first offset]…]: one per batch, in order
- *   code 0: appended, or appended before (then its first offset of old). After the first refused
- *   batch the rest is refused too, and the array has one more element, a string: the sentence. */
+/* APPEND. The batches are the payload. */
 struct leat_msg_append {
     struct leat_log_ref log;
     uint32_t epoch;
     uint32_t batch_count;
 };
-void leat_msg_append_encode(struct leat_msg_writer *writer, const struct leat_msg_append *append);
-leat_err leat_msg_append_decode(const void *bytes, size_t count,
-                                struct leat_msg_append *out) LEAT_NODISCARD;
+/* One per batch, in order. code 0: appended, or appended before (then its first offset of old). After the
+ * first refused batch the rest is refused too, and the array has one more element, a string: the sentence. */
+struct leat_msg_appended {
+    leat_err code;
+    uint64_t first_offset;
+};
 
-/* FETCH [min bytes, max bytes, wait ms, [[stream, streamlet, log, epoch, from]…]]
- *   from: an integer: logical offset; [group, segment, position]: application offset
- * Answer [[code, first offset, acked offset, bytes, next…]…] + the batches of each, in order,
- * without entry headers
- *   first offset: first retained; acked offset: end of what may be read; bytes: of this log in the
- *   payload; next: [group, segment, position] to go on from, where `from` was of that form.
- *   code OFFSET_OUT_OF_RANGE: first and acked say the valid range.
- *   code DAMAGED: one field more after next (0 where that is not of that form): resume, the first
- *   offset behind what is missing or damaged; what was asked for: not known. The same without code and
- *   batches where nothing is between the offset asked for and resume: it was given up for good.
- *   A refusal may have one field more, behind next and resume (0 where there is none): a sentence. */
 struct leat_msg_fetch {
     uint32_t min_bytes, max_bytes, wait_ms;
-    uint32_t log_count; /* elements that follow: leat_msg_fetch_log_read() each */
+    uint32_t log_count;
 };
 struct leat_msg_fetch_log {
     struct leat_log_ref log;
     uint32_t epoch;
-    bool by_position;
+    bool by_position; /* from: [group, segment, position] instead of an offset */
     uint64_t offset;
     struct leat_position position;
 };
+/* The batches of each log are the payload, in order, without entry headers. */
 struct leat_msg_fetched {
     leat_err code;
-    uint64_t first_offset, acked_offset;
-    uint32_t bytes;
-    bool by_position;
+    uint64_t first_offset, acked_offset; /* first retained; end of what may be read */
+    uint32_t bytes;                      /* of this log in the payload */
+    bool by_position;                    /* as it was asked for */
     struct leat_position next;
-    uint64_t resume;             /* DAMAGED, or up to there all was given up; else 0 */
+    /* DAMAGED: the first offset behind what is missing or damaged; what was asked for: not known. The same
+     * without code and batches where nothing is between the offset asked for and this: it was given up. */
+    uint64_t resume;
     struct leat_msg_string text; /* why it is refused; empty: the code says it */
 };
-void leat_msg_fetch_write(struct leat_msg_writer *writer, const struct leat_msg_fetch *fetch);
-void leat_msg_fetch_log_write(struct leat_msg_writer *writer, const struct leat_msg_fetch_log *log);
-/** Reads up to and with the inner array's header; log_count elements follow. Failure is the
- * reader's. */
-void leat_msg_fetch_read(struct leat_msg_reader *reader, struct leat_msg_fetch *out);
-void leat_msg_fetch_log_read(struct leat_msg_reader *reader, struct leat_msg_fetch_log *out);
-void leat_msg_fetched_write(struct leat_msg_writer *writer, const struct leat_msg_fetched *fetched);
-void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetched *out);
 
-/* LOCATE [[stream, streamlet, log, what, value]…]
- *   what: 0 earliest, 1 latest, 2 time (value: ms since 1970; the first record at or after it, or
- *   the acked end when there is none), 3 offset, 6 application offset: group, segment and position
- *   stand where the value does
- * Answer [[code, offset, timestamp ms or -1, group, segment, position, text]…]; text, a sentence, only
- * where it is refused */
 enum leat_locate {
     LEAT_LOCATE_EARLIEST,
     LEAT_LOCATE_LATEST,
-    LEAT_LOCATE_TIME,
+    LEAT_LOCATE_TIME, /* value: ms since 1970; the first record at or after it, or the acked end */
     LEAT_LOCATE_OFFSET,
     LEAT_LOCATE_NEWEST,   /* the record with the highest time */
     LEAT_LOCATE_EPOCH,    /* where the records of owners up to that epoch end */
@@ -262,50 +229,35 @@ struct leat_msg_locate {
     int64_t value;
     struct leat_position position; /* of LEAT_LOCATE_POSITION, instead of the value */
 };
+struct leat_msg_locate_all {
+    uint32_t count;
+};
 struct leat_msg_located {
     leat_err code;
     uint64_t offset;
-    int64_t timestamp_ms;
+    int64_t timestamp_ms; /* -1: not known */
     struct leat_position position;
     struct leat_msg_string text; /* why it is refused; empty: the code says it */
 };
-void leat_msg_locate_write(struct leat_msg_writer *writer, const struct leat_msg_locate *locate);
-void leat_msg_locate_read(struct leat_msg_reader *reader, struct leat_msg_locate *out);
-void leat_msg_located_write(struct leat_msg_writer *writer, const struct leat_msg_located *located);
-void leat_msg_located_read(struct leat_msg_reader *reader, struct leat_msg_located *out);
 
-/* Consumer sets. mode 0 ordered: a member owns logs; 1 parallel: a member owns groups.
- *
- * SET_JOIN [set, member or "", mode, session ms, [stream…]]
- *   Answer [member, generation, [[stream, streamlet, log, first group, 0, group step]…]]
- *   The member's groups are first, first + step, first + 2 step, … without end (sets/sets.h);
- *   ordered mode: 0, 0, 1, the whole log. Held until the set has settled; a member that is
- *   already in joins again with its name.
- * SET_HEARTBEAT [set, member, generation]
- *   Answer []; STALE_GENERATION: join again
- * SET_LEAVE [set, member]
- *   Answer []
- * SET_COMMIT [set, member or "", generation, [[stream, streamlet, log, group or -1, offset]…]]
- *   Answer [], once durable. group >= 0 (parallel): an offset at or past the group's end, or
- *   2^64-1, says that the group is done.
- * SET_FETCH [set, [[stream, streamlet, log]…]]      an empty list: all
- *   Answer [generation, [[stream, streamlet, log, group or -1, offset]…]]
- *
- * Heads are read up to and with the header of their list; its elements follow, one call each. Member
- * names, set names and stream names are views. */
+/* Consumer sets. mode 0 ordered: a member owns logs; 1 parallel: a member owns groups. */
 struct leat_msg_set_join {
     struct leat_msg_string set, member;
     uint32_t mode, session_ms;
-    uint32_t stream_count; /* names that follow: leat_msg_read_string(), _write_string() */
+    uint32_t stream_count; /* names that follow */
 };
+/* Held until the set has settled; a member that is already in joins again with its name. */
 struct leat_msg_set_joined {
     struct leat_msg_string member;
     uint32_t generation;
-    uint32_t share_count; /* leat_msg_set_share_*() follow */
+    uint32_t share_count;
 };
+/* The member's groups are first, first + step, first + 2 step, ... without end (sets/sets.h); ordered mode:
+ * 0, 0, 1, the whole log. */
 struct leat_msg_set_share {
     struct leat_log_ref log;
     uint64_t first_group, group_step;
+    uint64_t group_count; /* 0: without end */
 };
 struct leat_msg_set_heartbeat {
     struct leat_msg_string set, member;
@@ -317,8 +269,9 @@ struct leat_msg_set_leave {
 struct leat_msg_set_commit {
     struct leat_msg_string set, member;
     uint32_t generation;
-    uint32_t offset_count; /* leat_msg_set_offset_*() follow */
+    uint32_t offset_count;
 };
+/* group -1: ordered. Else an offset at or past the group's end, or 2^64-1, says that the group is done. */
 struct leat_msg_set_offset {
     struct leat_log_ref log;
     int64_t group;
@@ -326,72 +279,47 @@ struct leat_msg_set_offset {
 };
 struct leat_msg_set_fetch {
     struct leat_msg_string set;
-    uint32_t log_count; /* leat_msg_log_ref_*() follow */
+    uint32_t log_count; /* 0: all */
 };
 struct leat_msg_set_fetched {
     uint32_t generation;
-    uint32_t offset_count; /* leat_msg_set_offset_*() follow */
+    uint32_t offset_count;
 };
-void leat_msg_set_join_write(struct leat_msg_writer *writer, const struct leat_msg_set_join *join);
-void leat_msg_set_join_read(struct leat_msg_reader *reader, struct leat_msg_set_join *out);
-void leat_msg_set_joined_write(struct leat_msg_writer *writer,
-                               const struct leat_msg_set_joined *joined);
-void leat_msg_set_joined_read(struct leat_msg_reader *reader, struct leat_msg_set_joined *out);
-void leat_msg_set_share_write(struct leat_msg_writer *writer,
-                              const struct leat_msg_set_share *share);
-void leat_msg_set_share_read(struct leat_msg_reader *reader, struct leat_msg_set_share *out);
-void leat_msg_set_heartbeat_write(struct leat_msg_writer *writer,
-                                  const struct leat_msg_set_heartbeat *heartbeat);
-void leat_msg_set_heartbeat_read(struct leat_msg_reader *reader,
-                                 struct leat_msg_set_heartbeat *out);
-void leat_msg_set_leave_write(struct leat_msg_writer *writer,
-                              const struct leat_msg_set_leave *leave);
-void leat_msg_set_leave_read(struct leat_msg_reader *reader, struct leat_msg_set_leave *out);
-void leat_msg_set_commit_write(struct leat_msg_writer *writer,
-                               const struct leat_msg_set_commit *commit);
-void leat_msg_set_commit_read(struct leat_msg_reader *reader, struct leat_msg_set_commit *out);
-void leat_msg_set_offset_write(struct leat_msg_writer *writer,
-                               const struct leat_msg_set_offset *offset);
-void leat_msg_set_offset_read(struct leat_msg_reader *reader, struct leat_msg_set_offset *out);
-void leat_msg_set_fetch_write(struct leat_msg_writer *writer,
-                              const struct leat_msg_set_fetch *fetch);
-void leat_msg_set_fetch_read(struct leat_msg_reader *reader, struct leat_msg_set_fetch *out);
-void leat_msg_set_fetched_write(struct leat_msg_writer *writer,
-                                const struct leat_msg_set_fetched *fetched);
-void leat_msg_set_fetched_read(struct leat_msg_reader *reader, struct leat_msg_set_fetched *out);
-void leat_msg_log_ref_write(struct leat_msg_writer *writer, const struct leat_log_ref *log);
-void leat_msg_log_ref_read(struct leat_msg_reader *reader, struct leat_log_ref *out);
+struct leat_msg_group_ask {
+    struct leat_log_ref log;
+    uint64_t group;
+};
+struct leat_msg_group {
+    uint64_t first, end_offset;
+};
 
-/* LOG_RECOVER [stream name, streamlet, log, accept_loss bool]
- *   Answer [next offset]      where the log goes on, or begins. accept_loss false: refused, with what would be kept
- * STREAM_TRIM [stream name, streamlet, log, before]
- *   Answer [first offset]     records below `before` are given up; 2^64-1: all that is acked
- * PLACES [stream id], between nodes
- *   Answer [bin…], one for each log of the stream: [how many nodes besides the owner have its newest
- *   segment whole, numbers of all that have it, those first], a byte each; empty: not its own
- * LOG_BELOW [[stream id, streamlet, log], segment], between nodes
- *   Answer [[segment, bytes, crc, epoch]…]   the newest whole closed replica up to that one, as a rule one;
- *   several where they differ. epoch: of the owner that wrote it
- * STATUS []
- *   Answer [version text, uptime ms, cpu us (whole process), memory budget, memory used, disk free,
- *           cores, appended records, appended bytes, fetched records, fetched bytes, connections,
- *           [account…]]
- *     account: struct leat_msg_accounts, in its order; a newer server may have more at the end */
 struct leat_msg_recover {
     struct leat_msg_string stream;
     uint32_t streamlet, log;
-    bool accept_loss;
+    bool accept_loss; /* false: refused, with what would be kept */
 };
 struct leat_msg_recovered {
-    uint64_t next_offset;
+    uint64_t next_offset; /* where the log goes on, or begins */
 };
 struct leat_msg_trim {
     struct leat_msg_string stream;
     uint32_t streamlet, log;
-    uint64_t before;
+    uint64_t before; /* records below it are given up; 2^64-1: all that is acked */
 };
 struct leat_msg_trimmed {
     uint64_t first_offset;
+};
+struct leat_msg_places_ask {
+    uint32_t stream;
+};
+struct leat_msg_below_ask {
+    struct leat_log_ref log;
+    uint64_t segment;
+};
+struct leat_msg_below {
+    uint64_t segment;
+    uint32_t bytes, crc;
+    uint32_t epoch; /* of the owner that wrote it */
 };
 /* Of replication, since the start; CPU of whole threads or parts of them in ns. */
 struct leat_msg_accounts {
@@ -422,16 +350,29 @@ struct leat_msg_status {
         appended_bytes, fetched_records, fetched_bytes, connections;
     struct leat_msg_accounts accounts; /* zeros from a server that does not know them */
 };
-void leat_msg_recover_write(struct leat_msg_writer *writer, const struct leat_msg_recover *recover);
-void leat_msg_recover_read(struct leat_msg_reader *reader, struct leat_msg_recover *out);
-void leat_msg_recovered_write(struct leat_msg_writer *writer,
-                              const struct leat_msg_recovered *recovered);
-void leat_msg_recovered_read(struct leat_msg_reader *reader, struct leat_msg_recovered *out);
-void leat_msg_trim_write(struct leat_msg_writer *writer, const struct leat_msg_trim *trim);
-void leat_msg_trim_read(struct leat_msg_reader *reader, struct leat_msg_trim *out);
-void leat_msg_trimmed_write(struct leat_msg_writer *writer, const struct leat_msg_trimmed *trimmed);
-void leat_msg_trimmed_read(struct leat_msg_reader *reader, struct leat_msg_trimmed *out);
-void leat_msg_status_write(struct leat_msg_writer *writer, const struct leat_msg_status *status);
-void leat_msg_status_read(struct leat_msg_reader *reader, struct leat_msg_status *out);
+
+#define LEAT_ROWS "wire/bodies.def"
+#include "wire/rows_declare.h"
+
+/* Written and read by hand: of two forms each, or on the fast path. As the functions of bodies.def; the _encode
+ * and _decode of APPEND and errors are of whole bodies. */
+void leat_msg_error_encode(struct leat_msg_writer *writer, leat_err code, const char *text);
+leat_err leat_msg_error_decode(const void *bytes, size_t count,
+                               struct leat_msg_error *out) LEAT_NODISCARD;
+void leat_msg_stream_write(struct leat_msg_writer *writer, const struct leat_msg_stream *stream);
+void leat_msg_stream_read(struct leat_msg_reader *reader, struct leat_msg_stream *out);
+void leat_msg_locate_write(struct leat_msg_writer *writer, const struct leat_msg_locate *locate);
+void leat_msg_locate_read(struct leat_msg_reader *reader, struct leat_msg_locate *out);
+void leat_msg_append_encode(struct leat_msg_writer *writer, const struct leat_msg_append *append);
+leat_err leat_msg_append_decode(const void *bytes, size_t count,
+                                struct leat_msg_append *out) LEAT_NODISCARD;
+void leat_msg_appended_write(struct leat_msg_writer *writer, leat_err code, uint64_t first_offset);
+void leat_msg_appended_read(struct leat_msg_reader *reader, struct leat_msg_appended *out);
+void leat_msg_fetch_write(struct leat_msg_writer *writer, const struct leat_msg_fetch *fetch);
+uint32_t leat_msg_fetch_read(struct leat_msg_reader *reader, struct leat_msg_fetch *out);
+void leat_msg_fetch_log_write(struct leat_msg_writer *writer, const struct leat_msg_fetch_log *log);
+void leat_msg_fetch_log_read(struct leat_msg_reader *reader, struct leat_msg_fetch_log *out);
+void leat_msg_fetched_write(struct leat_msg_writer *writer, const struct leat_msg_fetched *fetched);
+void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetched *out);
 
 #endif

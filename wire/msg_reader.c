@@ -221,3 +221,9 @@ bool leat_msg_read_done(const struct leat_msg_reader *reader)
 {
     return !reader->failed && reader->at == reader->end;
 }
+
+bool leat_msg_read_end(struct leat_msg_reader *reader, uint32_t left)
+{
+    leat_msg_skip_n(reader, left);
+    return leat_msg_read_done(reader);
+}

@@ -1,24 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control bodies by tables of their fields: see row.h. */
+/* Bodies by tables of their fields: see row.h. */
 #include "wire/row.h"
 
 #include <string.h>
 
 #include "base/assert.h"
-#include "wire/body.h"
 
 enum { BIN_BYTES = 16 };
 
-static void field_write(struct leat_msg_writer *writer, enum leat_msg_field_kind kind,
+static bool is_zero(const struct leat_msg_field *field, const void *at)
+{
+    if (field->kind == LEAT_MSG_FIELD_TEXT) return ((const struct leat_msg_string *)at)->bytes == 0;
+    if (field->kind == LEAT_MSG_FIELD_U64) return *(const uint64_t *)at == 0;
+    if (field->kind == LEAT_MSG_FIELD_U32 || field->kind == LEAT_MSG_FIELD_LIST)
+        return *(const uint32_t *)at == 0;
+    LEAT_ASSERT(field->kind == LEAT_MSG_FIELD_BOOL);
+    return !*(const bool *)at;
+}
+
+/* How many fields are written of that value. */
+static uint32_t fields_set(const struct leat_msg_row *row, const void *value)
+{
+    uint32_t count = row->count;
+    while (count > 0 && row->fields[count - 1].is == LEAT_MSG_IF_SET &&
+           is_zero(&row->fields[count - 1], (const char *)value + row->fields[count - 1].at))
+        count--;
+    return count;
+}
+
+static void field_write(struct leat_msg_writer *writer, const struct leat_msg_field *field,
                         const void *at)
 {
     const struct leat_msg_string *text = at;
-    switch (kind) {
+    const struct leat_msg_bin *bin = at;
+    switch ((enum leat_msg_field_kind)field->kind) {
     case LEAT_MSG_FIELD_U64:
         leat_msg_write_u64(writer, *(const uint64_t *)at);
         return;
     case LEAT_MSG_FIELD_U32:
         leat_msg_write_u64(writer, *(const uint32_t *)at);
+        return;
+    case LEAT_MSG_FIELD_U16:
+        leat_msg_write_u64(writer, *(const uint16_t *)at);
+        return;
+    case LEAT_MSG_FIELD_U8:
+        leat_msg_write_u64(writer, *(const uint8_t *)at);
         return;
     case LEAT_MSG_FIELD_I64:
         leat_msg_write_i64(writer, *(const int64_t *)at);
@@ -27,23 +53,60 @@ static void field_write(struct leat_msg_writer *writer, enum leat_msg_field_kind
         leat_msg_write_bool(writer, *(const bool *)at);
         return;
     case LEAT_MSG_FIELD_TEXT:
-        leat_msg_write_string(writer, text->text, text->bytes);
+        leat_msg_write_string(writer, text->bytes > 0 ? text->text : "", text->bytes);
+        return;
+    case LEAT_MSG_FIELD_BIN:
+        leat_msg_write_bin(writer, bin->bytes > 0 ? bin->data : "", bin->bytes);
         return;
     case LEAT_MSG_FIELD_BIN16:
         leat_msg_write_bin(writer, at, BIN_BYTES);
         return;
+    case LEAT_MSG_FIELD_ROW:
+        leat_msg_row_write(writer, field->row(), at);
+        return;
+    case LEAT_MSG_FIELD_LIST:
+        leat_msg_write_array(writer, *(const uint32_t *)at);
+        return;
+    case LEAT_MSG_FIELD_REST:
+        return;
     }
 }
 
-static void field_read(struct leat_msg_reader *reader, enum leat_msg_field_kind kind, void *at)
+static uint32_t u32_read(struct leat_msg_reader *reader, uint32_t max)
 {
+    uint32_t value = leat_msg_read_u32(reader);
+    if (max == 0 || value <= max) return value;
+    reader->failed = true;
+    return 0;
+}
+
+static void list_read(struct leat_msg_reader *reader, const struct leat_msg_field *field,
+                      char *value)
+{
+    uint32_t count = leat_msg_read_array(reader);
+    memcpy(value + field->at, &count, sizeof count);
+    if (field->view_at == 0) return;
+    memcpy(value + field->view_at, reader, sizeof *reader);
+    leat_msg_skip_n(reader, count);
+}
+
+static void field_read(struct leat_msg_reader *reader, const struct leat_msg_field *field,
+                       char *value)
+{
+    void *at = value + field->at;
     struct leat_msg_string text;
-    switch (kind) {
+    switch ((enum leat_msg_field_kind)field->kind) {
     case LEAT_MSG_FIELD_U64:
         *(uint64_t *)at = leat_msg_read_u64(reader);
         return;
     case LEAT_MSG_FIELD_U32:
-        *(uint32_t *)at = leat_msg_read_u32(reader);
+        *(uint32_t *)at = u32_read(reader, field->max);
+        return;
+    case LEAT_MSG_FIELD_U16:
+        *(uint16_t *)at = (uint16_t)u32_read(reader, UINT16_MAX);
+        return;
+    case LEAT_MSG_FIELD_U8:
+        *(uint8_t *)at = (uint8_t)u32_read(reader, UINT8_MAX);
         return;
     case LEAT_MSG_FIELD_I64:
         *(int64_t *)at = leat_msg_read_i64(reader);
@@ -54,6 +117,10 @@ static void field_read(struct leat_msg_reader *reader, enum leat_msg_field_kind 
     case LEAT_MSG_FIELD_TEXT:
         *(struct leat_msg_string *)at = leat_msg_read_string(reader);
         return;
+    case LEAT_MSG_FIELD_BIN:
+        text = leat_msg_read_string(reader);
+        *(struct leat_msg_bin *)at = (struct leat_msg_bin){text.text, text.bytes};
+        return;
     case LEAT_MSG_FIELD_BIN16:
         text = leat_msg_read_string(reader);
         if (text.bytes != BIN_BYTES)
@@ -61,43 +128,95 @@ static void field_read(struct leat_msg_reader *reader, enum leat_msg_field_kind 
         else
             memcpy(at, text.text, BIN_BYTES);
         return;
+    case LEAT_MSG_FIELD_ROW:
+        (void)leat_msg_row_read(reader, field->row(), at); /* such rows leave nothing */
+        return;
+    case LEAT_MSG_FIELD_LIST:
+        list_read(reader, field, value);
+        return;
+    case LEAT_MSG_FIELD_REST:
+        return;
+    }
+}
+
+static void fields_write(struct leat_msg_writer *writer, const struct leat_msg_row *row,
+                         const void *value, uint32_t from)
+{
+    uint32_t count = fields_set(row, value);
+    if (from == 0) leat_msg_write_array(writer, count);
+    for (uint32_t i = from; i < count; i++) {
+        field_write(writer, &row->fields[i], (const char *)value + row->fields[i].at);
+        if (row->fields[i].kind >= LEAT_MSG_FIELD_LIST) return;
     }
 }
 
 void leat_msg_row_write(struct leat_msg_writer *writer, const struct leat_msg_row *row,
-                        const void *value, uint32_t more)
+                        const void *value)
 {
-    leat_msg_write_array(writer, row->count + more);
+    fields_write(writer, row, value, 0);
+}
+
+static uint32_t field_behind(const struct leat_msg_row *row, size_t member_at)
+{
+    uint32_t at = 0;
+    while (row->fields[at].at != member_at)
+        at++;
+    return at + 1;
+}
+
+void leat_msg_row_write_behind(struct leat_msg_writer *writer, const struct leat_msg_row *row,
+                               const void *value, size_t member_at)
+{
+    fields_write(writer, row, value, field_behind(row, member_at));
+}
+
+/* Nothing of it is there: an empty text is one that can be printed. */
+static void clear(const struct leat_msg_row *row, void *out_value)
+{
+    memset(out_value, 0, row->bytes);
     for (uint32_t i = 0; i < row->count; i++)
-        field_write(writer, (enum leat_msg_field_kind)row->fields[i].kind,
-                    (const char *)value + row->fields[i].at);
+        if (row->fields[i].kind == LEAT_MSG_FIELD_TEXT)
+            memcpy((char *)out_value + row->fields[i].at, &(struct leat_msg_string){"", 0},
+                   sizeof(struct leat_msg_string));
+}
+
+static uint32_t fields_read(struct leat_msg_reader *reader, const struct leat_msg_row *row,
+                            void *out_value, uint32_t from, uint32_t left)
+{
+    for (uint32_t i = from; i < row->count && !reader->failed; i++) {
+        const struct leat_msg_field *field = &row->fields[i];
+        if (field->kind == LEAT_MSG_FIELD_REST) return left;
+        if (left == 0) {
+            if (field->is == LEAT_MSG_ALWAYS) reader->failed = true;
+            return 0;
+        }
+        field_read(reader, field, out_value);
+        left--;
+        if (field->kind != LEAT_MSG_FIELD_LIST || field->view_at != 0) continue;
+        if (field->last && left > 0) reader->failed = true;
+        return left;
+    }
+    leat_msg_skip_n(reader, left);
+    return 0;
 }
 
 uint32_t leat_msg_row_read(struct leat_msg_reader *reader, const struct leat_msg_row *row,
-                           void *out_value, uint32_t more)
+                           void *out_value)
 {
-    uint32_t extra = leat_body_open(reader, row->count + more);
-    for (uint32_t i = 0; i < row->count; i++)
-        field_read(reader, (enum leat_msg_field_kind)row->fields[i].kind,
-                   (char *)out_value + row->fields[i].at);
-    return extra;
+    clear(row, out_value);
+    return fields_read(reader, row, out_value, 0, leat_msg_read_array(reader));
 }
 
-uint32_t leat_msg_row_encode(const struct leat_msg_row *row, const void *value, uint8_t *out,
-                             size_t out_bytes)
+uint32_t leat_msg_row_read_behind(struct leat_msg_reader *reader, const struct leat_msg_row *row,
+                                  void *out_value, size_t member_at, uint32_t left)
 {
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, out, out_bytes);
-    leat_msg_row_write(&writer, row, value, 0);
-    LEAT_ASSERT(!writer.overflow);
-    return writer.used;
+    return fields_read(reader, row, out_value, field_behind(row, member_at), left);
 }
 
-leat_err leat_msg_row_decode(const void *bytes, size_t count, const struct leat_msg_row *row,
-                             void *out_value)
+bool leat_msg_row_decode(const void *bytes, size_t count, const struct leat_msg_row *row,
+                         void *out_value)
 {
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, bytes, count);
-    leat_msg_skip_n(&reader, leat_msg_row_read(&reader, row, out_value, 0));
-    return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
+    return leat_msg_read_end(&reader, leat_msg_row_read(&reader, row, out_value));
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control bodies whose fields are listed once: one table says how a struct is written and how it is
- * read. For bodies and rows that are plain lists of fields; what has more to it is written by hand.
+/* Bodies by tables: a .def file names the fields of each body once. From it come the functions that write and
+ * read the body (here), the test of the page that shows it (tests/wire/rows_page.h), and the fuzz target and its
+ * seeds (tests/fuzz/rows.h). wire/bodies.def explains how a table is read; rows_declare.h and rows_make.h turn
+ * one into declarations and definitions.
  *
- * As everywhere in control bodies: fields added later stand at the end, and are skipped by readers
+ * As everywhere in control bodies: fields added later stand at the end of an array, and are skipped by readers
  * that do not know them. */
 #ifndef LEAT_WIRE_ROW_H
 #define LEAT_WIRE_ROW_H
@@ -14,53 +16,63 @@
 enum leat_msg_field_kind {
     LEAT_MSG_FIELD_U64,
     LEAT_MSG_FIELD_U32,
+    LEAT_MSG_FIELD_U16,
+    LEAT_MSG_FIELD_U8,
     LEAT_MSG_FIELD_I64,
     LEAT_MSG_FIELD_BOOL,
     LEAT_MSG_FIELD_TEXT,  /* struct leat_msg_string */
+    LEAT_MSG_FIELD_BIN,   /* struct leat_msg_bin */
     LEAT_MSG_FIELD_BIN16, /* uint8_t[16] */
+    LEAT_MSG_FIELD_ROW,   /* another row's struct, in place */
+    LEAT_MSG_FIELD_LIST, /* uint32_t: how many elements follow, which the caller writes and reads */
+    LEAT_MSG_FIELD_REST, /* a list or row that the caller writes and reads whole; no member */
 };
+enum leat_msg_field_is {
+    LEAT_MSG_ALWAYS,
+    LEAT_MSG_OPTIONAL, /* earlier versions do not write it: zero, or an empty text, then */
+    LEAT_MSG_IF_SET,   /* the same, and it is not written where it and what follows it are zero */
+};
+
+typedef const struct leat_msg_row *(*leat_msg_row_fn)(void);
 
 struct leat_msg_field {
-    uint16_t at; /* in the struct */
-    uint8_t kind;
+    const char *name; /* as the page calls it */
+    uint8_t kind, is;
+    uint16_t at;      /* of the member in the struct */
+    uint16_t view_at; /* LIST: of a struct leat_msg_reader that is left at its elements; 0: none */
+    bool last;        /* LIST: no field may follow it, not in later versions either */
+    uint32_t max;     /* U32: more is refused; 0: no limit */
+    leat_msg_row_fn row; /* ROW, REST; LIST: of an element, NULL: elements are texts */
+    bool list;           /* REST: an array of such rows */
 };
 struct leat_msg_row {
+    const char *name;
+    const char *place; /* on the page: "9 FETCH", "9 FETCH answer", the name of an element, or "" */
     const struct leat_msg_field *fields;
-    uint32_t count;
+    uint16_t count, bytes; /* fields; of the struct */
+    leat_msg_row_fn list;  /* the body is an array of such rows, and has no fields */
 };
 
-/* Of that struct; the kind follows from the member's type. */
-#define LEAT_MSG_FIELD(type, member)                                                                 \
-    {                                                                                                \
-        offsetof(type, member), _Generic(((type *)NULL)->member, uint64_t                          \
-                                         : LEAT_MSG_FIELD_U64, uint32_t                            \
-                                         : LEAT_MSG_FIELD_U32, int64_t                             \
-                                         : LEAT_MSG_FIELD_I64, bool                                \
-                                         : LEAT_MSG_FIELD_BOOL, struct leat_msg_string             \
-                                         : LEAT_MSG_FIELD_TEXT, uint8_t *                          \
-                                         : LEAT_MSG_FIELD_BIN16) \
-    }
-/* The three of a struct leat_log_ref. */
-#define LEAT_MSG_FIELD_LOG(type, member)                                                           \
-    LEAT_MSG_FIELD(type, member.stream), LEAT_MSG_FIELD(type, member.streamlet),                   \
-        LEAT_MSG_FIELD(type, member.log)
-#define LEAT_MSG_ROW(fields)                                                                       \
-    {                                                                                              \
-        fields, sizeof(fields) / sizeof(fields)[0]                                                 \
-    }
-
-/** An array of the row's fields; `more` elements of it follow, which the caller writes. Thread: any. */
+/** The row's array, up to and with the header of the first list, or up to the first REST. Thread: any. */
 void leat_msg_row_write(struct leat_msg_writer *writer, const struct leat_msg_row *row,
-                        const void *value, uint32_t more);
-/** The row's fields of an array that has at least `more` elements behind them. Returns how many
- * elements stand behind those: to be skipped, or of a newer version. Fails as the reader does. */
+                        const void *value);
+/** What follows the elements of a list: the same from behind the field that is that member on. */
+void leat_msg_row_write_behind(struct leat_msg_writer *writer, const struct leat_msg_row *row,
+                               const void *value, size_t member_at);
+/**
+ * Read what leat_msg_row_write() has written; lists with a view are stepped over. Members that are not there
+ * become zero. Fails as the reader does.
+ *
+ * Returns how many fields of the array it has left to the caller: those from the first REST on, or those of a
+ * newer version behind a list; both end with leat_msg_read_end(). A row without these is read whole: 0.
+ */
 uint32_t leat_msg_row_read(struct leat_msg_reader *reader, const struct leat_msg_row *row,
-                           void *out_value, uint32_t more);
-/** A whole body. Returns its bytes; it must fit (asserted). */
-uint32_t leat_msg_row_encode(const struct leat_msg_row *row, const void *value, uint8_t *out,
-                             size_t out_bytes);
-/** LEAT_E_INVALID: not such a body. */
-leat_err leat_msg_row_decode(const void *bytes, size_t count, const struct leat_msg_row *row,
-                             void *out_value) LEAT_NODISCARD;
+                           void *out_value);
+/** The fields behind the elements of that list, of which leat_msg_row_read() has left so many. Returns as that. */
+uint32_t leat_msg_row_read_behind(struct leat_msg_reader *reader, const struct leat_msg_row *row,
+                                  void *out_value, size_t member_at, uint32_t left);
+/** A whole body; false: it is none, or bytes follow it. */
+bool leat_msg_row_decode(const void *bytes, size_t count, const struct leat_msg_row *row,
+                         void *out_value) LEAT_NODISCARD;
 
 #endif

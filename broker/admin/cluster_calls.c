@@ -204,8 +204,7 @@ static void cluster_ask_others(struct leat_report *report)
     struct leat_core *core = cluster->call.core;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, cluster->control, sizeof cluster->control);
-    leat_msg_write_array(&writer, 1);
-    leat_msg_write_bool(&writer, with_peers(cluster));
+    leat_msg_report_ask_write(&writer, &(struct leat_msg_report_ask){with_peers(cluster)});
     cluster->control_bytes = writer.used;
     cluster->parts_out = 1; /* this loop itself */
     for (uint32_t i = 0; i < cluster->status->node_count; i++) {

@@ -17,6 +17,7 @@
 #include "broker/net/call.h"
 #include "broker/net/core.h"
 #include "replication/primary/primary.h"
+#include "wire/row.h"
 
 /* ---- STREAM_DESCRIBE [name] ---- */
 
@@ -65,23 +66,28 @@ static bool is_own(const struct describe_call *describe, uint32_t log)
     return leat_core_owns(describe->call.core, describe->desc, log / describe->desc->settings.logs);
 }
 
-static void describe_write_nodes(struct leat_msg_writer *writer, struct describe_call *describe)
+/* This node, and those that it knows. */
+static uint32_t owners_known(const struct describe_call *describe)
+{
+    uint32_t known = 1;
+    for (uint32_t i = 0; i < describe->part_count; i++)
+        known += leat_member_find(describe->call.core, describe->parts[i].owner) != NULL;
+    return known;
+}
+
+static void describe_write_owners(struct leat_msg_writer *writer, struct describe_call *describe)
 {
     const struct leat_core *core = describe->call.core;
     const struct leat_node *node = core->node;
-    uint32_t known = 0;
-    for (uint32_t i = 0; i < describe->part_count; i++)
-        if (leat_member_find(core, describe->parts[i].owner) != NULL) known++;
-    leat_msg_write_array(writer, known + 1);
-    leat_msg_write_array(writer, 2);
-    leat_msg_write_u64(writer, node->incarnation);
-    leat_msg_write_string(writer, node->name, strlen(node->name));
+    struct leat_msg_owner owner = {node->incarnation, {node->name, (uint32_t)strlen(node->name)}};
+    leat_msg_owner_write(writer, &owner);
     for (uint32_t i = 0; i < describe->part_count; i++) {
         const struct leat_member *member = leat_member_find(core, describe->parts[i].owner);
         if (member == NULL) continue;
-        leat_msg_write_array(writer, 2);
-        leat_msg_write_u64(writer, member->info.incarnation);
-        leat_msg_write_string(writer, member->info.name, strlen(member->info.name));
+        owner.incarnation = member->info.incarnation;
+        owner.name =
+            (struct leat_msg_string){member->info.name, (uint32_t)strlen(member->info.name)};
+        leat_msg_owner_write(writer, &owner);
     }
 }
 
@@ -90,22 +96,23 @@ static void describe_answer(struct describe_call *describe)
     struct leat_core *core = describe->call.core;
     const struct leat_stream_desc *desc = describe->desc;
     struct leat_msg_writer writer;
-    uint32_t shown = 0;
+    struct leat_msg_described body = {.name = {desc->name, (uint32_t)strlen(desc->name)},
+                                      .id = desc->id,
+                                      .settings = desc->settings};
     for (uint32_t i = 0; i < describe->count; i++)
-        if (!describe->call.by_link || is_own(describe, i)) shown++;
+        if (!describe->call.by_link || is_own(describe, i)) body.log_count++;
+    if (!describe->call.by_link) body.owner_count = owners_known(describe);
     leat_call_writer(core, &writer);
-    leat_msg_write_array(&writer, describe->call.by_link ? 4 : 5);
-    leat_msg_write_string(&writer, desc->name, strlen(desc->name));
-    leat_msg_write_u64(&writer, desc->id);
-    leat_msg_settings_write(&writer, &desc->settings);
-    leat_msg_write_array(&writer, shown);
+    leat_msg_described_write(&writer, &body);
     for (uint32_t i = 0; i < describe->count; i++) {
         struct describe_log *log = &describe->logs[i];
         if (describe->call.by_link && !is_own(describe, i)) continue;
         log->row.text = (struct leat_msg_string){log->why, (uint32_t)strlen(log->why)};
         leat_msg_log_info_write(&writer, &log->row);
     }
-    if (!describe->call.by_link) describe_write_nodes(&writer, describe);
+    leat_msg_row_write_behind(&writer, leat_msg_described_row(), &body,
+                              offsetof(struct leat_msg_described, log_count));
+    if (!describe->call.by_link) describe_write_owners(&writer, describe);
     describe_end(describe);
     leat_call_answer(&describe->call, &writer);
 }
@@ -129,15 +136,11 @@ static bool part_read(struct describe_part *part, const struct leat_frame *answe
     struct describe_call *describe = part->describe;
     uint32_t per_streamlet = describe->desc->settings.logs;
     struct leat_msg_reader reader;
-    struct leat_stream_settings settings;
+    struct leat_msg_described body;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    (void)leat_msg_read_string(&reader);
-    uint32_t id = leat_msg_read_u32(&reader);
-    leat_msg_settings_read(&reader, &settings);
-    uint32_t count = leat_msg_read_array(&reader);
-    if (reader.failed || id != describe->desc->id) return false;
-    for (uint32_t i = 0; i < count; i++) {
+    (void)leat_msg_described_read(&reader, &body);
+    if (reader.failed || body.id != describe->desc->id) return false;
+    for (uint32_t i = 0; i < body.log_count; i++) {
         struct leat_msg_log_info row;
         leat_msg_log_info_read(&reader, &row);
         uint64_t at = (uint64_t)row.at.streamlet * per_streamlet + row.at.log;
@@ -171,8 +174,8 @@ static void describe_ask_others(struct describe_call *describe)
     const struct leat_stream_desc *desc = describe->desc;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, describe->control, sizeof describe->control);
-    leat_msg_write_array(&writer, 1);
-    leat_msg_write_string(&writer, describe->name, strlen(describe->name));
+    struct leat_msg_name body = {{describe->name, (uint32_t)strlen(describe->name)}};
+    leat_msg_describe_write(&writer, &body);
     LEAT_ASSERT(!writer.overflow);
     describe->control_bytes = writer.used;
     for (uint32_t s = 0; s < desc->streamlet_count; s++) {
@@ -411,17 +414,14 @@ void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *
 {
     struct describe_call *describe = leat_call_create(peer, frame, sizeof *describe);
     if (describe == NULL) return;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    struct leat_msg_string name = leat_msg_read_string(&reader);
-    if (reader.failed) {
+    struct leat_msg_name body;
+    if (leat_msg_describe_decode(frame->control, frame->control_bytes, &body) != LEAT_OK) {
         leat_call_refuse(&describe->call, LEAT_E_INVALID,
                          "the control body of stream describe is not [name]");
         return;
     }
-    if (!leat_call_name_check(&describe->call, name)) return;
-    memcpy(describe->name, name.text, name.bytes);
+    if (!leat_call_name_check(&describe->call, body.name)) return;
+    memcpy(describe->name, body.name.text, body.name.bytes);
     describe->seek.on_again = describe_on_again;
     describe->seek.catch_up.address = leat_peer_asks(describe->call.peer);
     describe->seek.owner = describe;
@@ -456,8 +456,8 @@ static void segments_answer(void *actor, struct leat_mail *mail)
         return;
     }
     leat_call_writer(segments->call.core, &writer);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_array(&writer, segments->count);
+    struct leat_msg_segments body = {segments->count, segments->more};
+    leat_msg_segments_write(&writer, &body);
     for (uint32_t i = 0; i < segments->count; i++) {
         const struct leat_rep_segment_status *row = &segments->rows[i];
         struct leat_msg_segment segment = {row->segment.v, row->closed, row->misplaced, row->wanted,
@@ -474,7 +474,8 @@ static void segments_answer(void *actor, struct leat_mail *mail)
             leat_msg_segment_copy_write(&writer, &out);
         }
     }
-    leat_msg_write_bool(&writer, segments->more);
+    leat_msg_row_write_behind(&writer, leat_msg_segments_row(), &body,
+                              offsetof(struct leat_msg_segments, count));
     leat_mem_free(segments->rows);
     leat_mem_free(segments->names);
     leat_call_answer(&segments->call, &writer);
@@ -511,11 +512,11 @@ static void segments_forward(struct segments_call *segments, uint64_t owner)
     uint8_t control[CONTROL_BYTES + 32];
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, control, sizeof control);
-    leat_msg_write_array(&writer, 4);
-    leat_msg_write_string(&writer, segments->name, strlen(segments->name));
-    leat_msg_write_u64(&writer, segments->log.streamlet);
-    leat_msg_write_u64(&writer, segments->log.log);
-    leat_msg_write_u64(&writer, segments->from);
+    struct leat_msg_segments_ask body = {{segments->name, (uint32_t)strlen(segments->name)},
+                                         segments->log.streamlet,
+                                         segments->log.log,
+                                         segments->from};
+    leat_msg_segments_ask_write(&writer, &body);
     LEAT_ASSERT(!writer.overflow);
     leat_call_forward(&segments->call, owner, control, writer.used);
 }
@@ -563,20 +564,17 @@ void leat_call_segments(struct leat_peer *peer, const struct leat_frame *frame)
 {
     struct segments_call *segments = leat_call_create(peer, frame, sizeof *segments);
     if (segments == NULL) return;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    struct leat_msg_string name = leat_msg_read_string(&reader);
-    segments->log.streamlet = leat_msg_read_u32(&reader);
-    segments->log.log = leat_msg_read_u32(&reader);
-    segments->from = leat_msg_read_u64(&reader);
-    if (fields < 4 || reader.failed) {
+    struct leat_msg_segments_ask body;
+    if (leat_msg_segments_ask_decode(frame->control, frame->control_bytes, &body) != LEAT_OK) {
         leat_call_refuse(&segments->call, LEAT_E_INVALID,
                          "segments are asked for as [name, streamlet, log, from segment]");
         return;
     }
-    if (!leat_call_name_check(&segments->call, name)) return;
-    memcpy(segments->name, name.text, name.bytes);
+    if (!leat_call_name_check(&segments->call, body.name)) return;
+    memcpy(segments->name, body.name.text, body.name.bytes);
+    segments->log.streamlet = body.streamlet;
+    segments->log.log = body.log;
+    segments->from = body.from;
     segments->seek.on_again = segments_on_again;
     segments->seek.catch_up.address = leat_peer_asks(segments->call.peer);
     segments->seek.owner = segments;

@@ -84,12 +84,10 @@ static void group_on_answer(struct leat_ask *ask, leat_err rc, const struct leat
     leat_mem_free(own);
     query->rc = rc;
     if (rc == LEAT_OK) {
-        struct leat_msg_reader reader;
-        leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-        (void)leat_msg_read_array(&reader);
-        query->first_group = leat_msg_read_u64(&reader);
-        query->end_offset = leat_msg_read_u64(&reader);
-        if (reader.failed) query->rc = LEAT_E_INVALID;
+        struct leat_msg_group body = {0};
+        query->rc = leat_msg_group_decode(answer->control, answer->control_bytes, &body);
+        query->first_group = body.first;
+        query->end_offset = body.end_offset;
     }
     query->broker = NULL;
     query->on_done(query);
@@ -106,11 +104,7 @@ static void group_ask_owner(struct leat_core *core, struct leat_sets_group_query
     }
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, own->control, sizeof own->control);
-    leat_msg_write_array(&writer, 4);
-    leat_msg_write_u64(&writer, query->log.stream);
-    leat_msg_write_u64(&writer, query->log.streamlet);
-    leat_msg_write_u64(&writer, query->log.log);
-    leat_msg_write_u64(&writer, query->group);
+    leat_msg_group_ask_write(&writer, &(struct leat_msg_group_ask){query->log, query->group});
     LEAT_ASSERT(!writer.overflow);
     own->query = query;
     own->ask.on_done = group_on_answer;
@@ -153,9 +147,8 @@ static void group_call_back(void *actor, struct leat_mail *mail)
     }
     struct leat_msg_writer writer;
     leat_call_writer(group->call.core, &writer);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_u64(&writer, group->query.first_group);
-    leat_msg_write_u64(&writer, group->query.end_offset);
+    leat_msg_group_write(
+        &writer, &(struct leat_msg_group){group->query.first_group, group->query.end_offset});
     leat_call_answer(&group->call, &writer);
 }
 
@@ -171,18 +164,14 @@ void leat_call_group(struct leat_peer *peer, const struct leat_frame *frame)
 {
     struct group_call *group = leat_call_create(peer, frame, sizeof *group);
     if (group == NULL) return;
-    struct leat_msg_reader reader;
+    struct leat_msg_group_ask body = {0};
     struct leat_error error;
     uint32_t home = 0;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
     struct leat_sets_group_query *query = &group->query;
-    query->log.stream = leat_msg_read_u32(&reader);
-    query->log.streamlet = leat_msg_read_u32(&reader);
-    query->log.log = leat_msg_read_u32(&reader);
-    query->group = leat_msg_read_u64(&reader);
-    leat_err rc = LEAT_OK;
-    if (fields < 4 || reader.failed)
+    leat_err rc = leat_msg_group_ask_decode(frame->control, frame->control_bytes, &body);
+    query->log = body.log;
+    query->group = body.group;
+    if (rc != LEAT_OK)
         rc = leat_error_set(&error, LEAT_E_INVALID,
                             "a group is asked for as [stream, streamlet, log, group]");
     else

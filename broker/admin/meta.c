@@ -31,9 +31,8 @@ static void create_on_done(struct leat_maker *maker)
     }
     struct leat_msg_writer writer;
     leat_call_writer(core, &writer);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_u64(&writer, maker->id);
-    leat_msg_settings_write(&writer, &stream->desc->settings);
+    struct leat_msg_created body = {maker->id, stream->desc->settings};
+    leat_msg_created_write(&writer, &body);
     leat_call_answer(&create->call, &writer);
 }
 
@@ -41,22 +40,18 @@ void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *fr
 {
     struct create_call *create = leat_call_create(peer, frame, sizeof *create);
     if (create == NULL) return;
-    struct leat_msg_reader reader;
-    struct leat_stream_settings settings = {0};
+    struct leat_msg_create body;
     struct leat_error error;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    struct leat_msg_string name = leat_msg_read_string(&reader);
-    if (fields >= 2) leat_msg_settings_read(&reader, &settings);
-    if (reader.failed) {
+    if (leat_msg_create_decode(frame->control, frame->control_bytes, &body) != LEAT_OK) {
         leat_call_refuse(&create->call, LEAT_E_INVALID,
                          "the control body of stream create is not [name, settings]");
         return;
     }
-    leat_err rc = leat_stream_name_allowed(name, &error);
-    if (rc == LEAT_OK) rc = leat_stream_create_allowed(peer->core, name, &settings, &error);
+    leat_err rc = leat_stream_name_allowed(body.name, &error);
     if (rc == LEAT_OK)
-        rc = leat_stream_work_allowed(peer->core, peer->sharer, NULL, &settings, &error);
+        rc = leat_stream_create_allowed(peer->core, body.name, &body.settings, &error);
+    if (rc == LEAT_OK)
+        rc = leat_stream_work_allowed(peer->core, peer->sharer, NULL, &body.settings, &error);
     if (rc != LEAT_OK) {
         leat_call_refuse(&create->call, rc, error.text);
         return;
@@ -64,7 +59,7 @@ void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *fr
     create->maker.on_done = create_on_done;
     create->maker.address = leat_peer_asks(peer);
     create->maker.owner = create;
-    leat_maker_start(peer->core, &create->maker, name.text, name.bytes, &settings);
+    leat_maker_start(peer->core, &create->maker, body.name.text, body.name.bytes, &body.settings);
 }
 
 /* ---- STREAM_DELETE [name] ---- */
@@ -91,14 +86,12 @@ void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *fr
 {
     struct delete_call *delete = leat_call_create(peer, frame, sizeof *delete);
     if (delete == NULL) return;
-    struct leat_msg_reader reader;
+    struct leat_msg_name body;
     struct leat_error error;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    struct leat_msg_string name = leat_msg_read_string(&reader);
-    leat_err rc = reader.failed ? leat_error_set(&error, LEAT_E_INVALID,
-                                                 "the control body of stream delete is not [name]")
-                                : leat_stream_name_allowed(name, &error);
+    leat_err rc = leat_msg_delete_decode(frame->control, frame->control_bytes, &body);
+    rc = rc != LEAT_OK
+             ? leat_error_set(&error, rc, "the control body of stream delete is not [name]")
+             : leat_stream_name_allowed(body.name, &error);
     if (rc != LEAT_OK) {
         leat_call_refuse(&delete->call, rc, error.text);
         return;
@@ -107,7 +100,7 @@ void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *fr
     delete->deleter.address = leat_peer_asks(peer);
     delete->deleter.on_done = delete_on_done;
     delete->deleter.owner = delete;
-    leat_deleter_start(&delete->deleter, name.text, name.bytes);
+    leat_deleter_start(&delete->deleter, body.name.text, body.name.bytes);
 }
 
 /* ---- METADATA [[name...], may_create, nodes_only?] ---- */
@@ -180,8 +173,9 @@ static void metadata_write_head(struct leat_core *core, struct leat_msg_writer *
 {
     const struct leat_node *node = core->node;
     leat_call_writer(core, writer);
-    leat_msg_write_array(writer, 3);
-    leat_msg_write_bin(writer, node->cluster_id, sizeof node->cluster_id);
+    struct leat_msg_metadata_ok body;
+    memcpy(body.cluster_id, node->cluster_id, sizeof body.cluster_id);
+    leat_msg_metadata_ok_write(writer, &body);
     uint32_t others = 0;
     for (uint32_t i = 0; i < core->members.count; i++)
         if (member_is_told(core->members.rows[i], true) ||
@@ -285,12 +279,11 @@ void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
     struct metadata_call *meta = leat_call_create(peer, frame, sizeof *meta);
     if (meta == NULL) return;
     struct leat_seeker *seeker = &meta->seeker;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    uint32_t count = leat_msg_read_array(&reader);
-    if (reader.failed || count > METADATA_NAMES_MAX) {
-        metadata_end(meta, reader.failed ? LEAT_E_INVALID : LEAT_E_TOO_MANY,
+    struct leat_msg_metadata body;
+    leat_err rc = leat_msg_metadata_decode(frame->control, frame->control_bytes, &body);
+    uint32_t count = rc == LEAT_OK ? body.name_count : 0;
+    if (rc != LEAT_OK || count > METADATA_NAMES_MAX) {
+        metadata_end(meta, rc != LEAT_OK ? rc : LEAT_E_TOO_MANY,
                      "metadata is asked for as [[name...], may create], 1024 names at most");
         return;
     }
@@ -304,21 +297,19 @@ void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
     }
     seeker->count = count;
     for (uint32_t i = 0; i < count; i++) {
-        struct leat_msg_string name = leat_msg_read_string(&reader);
-        if (reader.failed || name.bytes > LEAT_STREAM_NAME_BYTES_MAX) {
+        struct leat_msg_string name = leat_msg_read_string(&body.names);
+        if (body.names.failed || name.bytes > LEAT_STREAM_NAME_BYTES_MAX) {
             metadata_end(meta, LEAT_E_BAD_NAME, "a stream name has 1 to 249 bytes");
             return;
         }
         memcpy(seeker->names[i], name.text, name.bytes);
     }
-    seeker->may_create = fields >= 2 && leat_msg_read_bool(&reader);
-    bool nodes_only = fields >= 3 && leat_msg_read_bool(&reader);
-    if (reader.failed || (nodes_only && count > 0)) {
+    if (body.nodes_only && count > 0) {
         metadata_end(meta, LEAT_E_INVALID, "malformed metadata request");
         return;
     }
-    if (!peer->core->node->options.auto_create) seeker->may_create = false;
-    if (nodes_only) {
+    seeker->may_create = body.may_create && peer->core->node->options.auto_create;
+    if (body.nodes_only) {
         metadata_nodes_answer(meta);
         return;
     }

@@ -136,8 +136,7 @@ static bool part_start(struct places *places, uint64_t owner)
     part->ask.owner = part;
     part->ask.timeout_us = LEAT_PLACES_ASK_US_MAX;
     leat_msg_writer_init(&writer, part->control, sizeof part->control);
-    leat_msg_write_array(&writer, 1);
-    leat_msg_write_u64(&writer, places->desc->id);
+    leat_msg_places_ask_write(&writer, &(struct leat_msg_places_ask){places->desc->id});
     if (leat_ask_start(places->core, &part->ask, owner, LEAT_KIND_PLACES, part->control,
                        writer.used, &error) != LEAT_OK) {
         leat_mem_free(part);
@@ -353,14 +352,13 @@ void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame)
 {
     struct places_call *call = leat_call_create(peer, frame, sizeof *call);
     if (call == NULL) return;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    uint32_t id = leat_msg_read_u32(&reader);
-    const struct leat_stream *stream = reader.failed ? NULL : leat_stream_find(peer->core, id);
+    struct leat_msg_places_ask body;
+    leat_err rc = leat_msg_places_ask_decode(frame->control, frame->control_bytes, &body);
+    const struct leat_stream *stream =
+        rc != LEAT_OK ? NULL : leat_stream_find(peer->core, body.stream);
     if (stream == NULL || !places_init(&call->places, peer->core, stream->desc)) {
         leat_call_refuse(&call->call,
-                         reader.failed    ? LEAT_E_INVALID
+                         rc != LEAT_OK    ? rc
                          : stream == NULL ? LEAT_E_UNKNOWN_STREAM
                                           : LEAT_E_AGAIN,
                          NULL);

@@ -309,14 +309,12 @@ void leat_call_node_report(struct leat_peer *peer, const struct leat_frame *fram
 {
     struct report_call *call = leat_call_create(peer, frame, sizeof *call);
     if (call == NULL) return;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    if (fields >= 1) call->with_peers = leat_msg_read_bool(&reader);
-    if (reader.failed) {
+    struct leat_msg_report_ask body;
+    if (leat_msg_report_ask_decode(frame->control, frame->control_bytes, &body) != LEAT_OK) {
         leat_call_refuse(&call->call, LEAT_E_INVALID, "a node's report is asked for as [peers]");
         return;
     }
+    call->with_peers = body.with_peers;
     call->report.core = peer->core;
     call->report.on_done = report_on_done;
     call->report.owner = call;

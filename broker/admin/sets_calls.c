@@ -134,11 +134,11 @@ static leat_err names_copy(struct set_call *set, const struct leat_msg_reader *r
 
 /* LEAT_E_AGAIN: a name is being looked for; everything is decoded anew after that. */
 static leat_err decode_join(struct set_call *set, struct leat_msg_reader *reader,
-                            struct leat_error *error)
+                            uint32_t *out_left, struct leat_error *error)
 {
     struct leat_core *core = set->call.core;
     struct leat_msg_set_join body;
-    leat_msg_set_join_read(reader, &body);
+    *out_left = leat_msg_set_join_read(reader, &body);
     leat_err rc = names_copy(set, reader, body.set, body.member, error);
     if (rc != LEAT_OK) return rc;
     if (body.mode > 1) return LEAT_E_INVALID;
@@ -161,10 +161,10 @@ static leat_err decode_join(struct set_call *set, struct leat_msg_reader *reader
 }
 
 static leat_err decode_commit(struct set_call *set, struct leat_msg_reader *reader,
-                              struct leat_error *error)
+                              uint32_t *out_left, struct leat_error *error)
 {
     struct leat_msg_set_commit body;
-    leat_msg_set_commit_read(reader, &body);
+    *out_left = leat_msg_set_commit_read(reader, &body);
     leat_err rc = names_copy(set, reader, body.set, body.member, error);
     if (rc != LEAT_OK) return rc;
     if (body.offset_count > LEAT_SETS_COMMIT_ROWS_MAX)
@@ -185,10 +185,10 @@ static leat_err decode_commit(struct set_call *set, struct leat_msg_reader *read
 }
 
 static leat_err decode_fetch(struct set_call *set, struct leat_msg_reader *reader,
-                             struct leat_error *error)
+                             uint32_t *out_left, struct leat_error *error)
 {
     struct leat_msg_set_fetch body;
-    leat_msg_set_fetch_read(reader, &body);
+    *out_left = leat_msg_set_fetch_read(reader, &body);
     leat_err rc = names_copy(set, reader, body.set, (struct leat_msg_string){0}, error);
     if (rc != LEAT_OK) return rc;
     if (body.log_count > LEAT_SETS_LOGS_MAX)
@@ -223,33 +223,45 @@ static uint64_t address_read(const struct leat_frame *frame)
     return at[0] == ADDRESS_ARRAY && at[1] == ADDRESS_U64 ? leat_get_be64(at + 2) : 0;
 }
 
-static leat_err set_decode(struct set_call *set, struct leat_error *error)
+static leat_err body_decode(struct set_call *set, struct leat_msg_reader *reader,
+                            uint32_t *out_left, struct leat_error *error)
 {
-    struct leat_msg_reader reader;
     struct leat_msg_set_heartbeat heartbeat;
     struct leat_msg_set_leave leave;
-    leat_msg_reader_init(&reader, set->control, set->control_bytes);
     switch ((enum leat_kind)set->call.kind) {
     case LEAT_KIND_SET_JOIN:
         set->request.kind = LEAT_SETS_JOIN;
-        return decode_join(set, &reader, error);
+        return decode_join(set, reader, out_left, error);
     case LEAT_KIND_SET_HEARTBEAT:
         set->request.kind = LEAT_SETS_HEARTBEAT;
-        leat_msg_set_heartbeat_read(&reader, &heartbeat);
+        *out_left = leat_msg_set_heartbeat_read(reader, &heartbeat);
         set->request.generation = heartbeat.generation;
-        return names_copy(set, &reader, heartbeat.set, heartbeat.member, error);
+        return names_copy(set, reader, heartbeat.set, heartbeat.member, error);
     case LEAT_KIND_SET_LEAVE:
         set->request.kind = LEAT_SETS_LEAVE;
-        leat_msg_set_leave_read(&reader, &leave);
-        return names_copy(set, &reader, leave.set, leave.member, error);
+        *out_left = leat_msg_set_leave_read(reader, &leave);
+        return names_copy(set, reader, leave.set, leave.member, error);
     case LEAT_KIND_SET_COMMIT:
         set->request.kind = LEAT_SETS_COMMIT;
-        return decode_commit(set, &reader, error);
+        return decode_commit(set, reader, out_left, error);
     default:
         LEAT_ASSERT(set->call.kind == LEAT_KIND_SET_FETCH);
         set->request.kind = LEAT_SETS_FETCH;
-        return decode_fetch(set, &reader, error);
+        return decode_fetch(set, reader, out_left, error);
     }
+}
+
+/* LEAT_E_AGAIN: as decode_join(). */
+static leat_err set_decode(struct set_call *set, struct leat_error *error)
+{
+    struct leat_msg_reader reader;
+    uint32_t left;
+    leat_msg_reader_init(&reader, set->control, set->control_bytes);
+    leat_err rc = body_decode(set, &reader, &left, error);
+    if (rc != LEAT_OK) return rc;
+    leat_msg_skip_n(&reader, left);
+    if (set->call.by_link && reader.end - reader.at == ADDRESS_BYTES) reader.at = reader.end;
+    return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
 }
 
 static void set_on_made(struct leat_maker *maker)
@@ -462,7 +474,7 @@ static void answer_write(struct leat_msg_writer *writer, const struct leat_sets_
         leat_msg_set_joined_write(writer, &joined);
         for (size_t i = 0; i < request->assigned_count; i++) {
             const struct leat_sets_assigned *own = &request->assigned[i];
-            struct leat_msg_set_share share = {own->log, own->first_group, own->group_step};
+            struct leat_msg_set_share share = {own->log, own->first_group, own->group_step, 0};
             leat_msg_set_share_write(writer, &share);
         }
     } else if (request->kind == LEAT_SETS_FETCH) {

@@ -89,9 +89,7 @@ static void producer_answer(struct leat_call *call, int64_t id, int64_t epoch)
 {
     struct leat_msg_writer writer;
     leat_call_writer(call->core, &writer);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_i64(&writer, id);
-    leat_msg_write_i64(&writer, epoch);
+    leat_msg_producer_id_write(&writer, &(struct leat_msg_producer_id){id, epoch});
     leat_call_answer(call, &writer);
 }
 
@@ -110,10 +108,10 @@ void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *fram
     if (producer == NULL) return;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    int64_t id = fields >= 1 ? leat_msg_read_i64(&reader) : -1;
-    int64_t epoch = fields >= 2 ? leat_msg_read_i64(&reader) : -1;
-    if (reader.failed || epoch > INT16_MAX) {
+    uint32_t left = leat_msg_read_array(&reader);
+    int64_t id = left > 0 ? left--, leat_msg_read_i64(&reader) : -1;
+    int64_t epoch = left > 0 ? left--, leat_msg_read_i64(&reader) : -1;
+    if (!leat_msg_read_end(&reader, left) || epoch > INT16_MAX) {
         leat_call_refuse(&producer->call, LEAT_E_INVALID,
                          "a producer id is asked for as [id or -1, epoch or -1]");
         return;
@@ -144,8 +142,7 @@ void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame)
     const struct leat_clock *clock = peer->core->env->clock;
     struct leat_msg_writer writer;
     leat_call_writer(call->core, &writer);
-    leat_msg_write_array(&writer, 1);
-    leat_msg_write_i64(&writer, clock->wall_ms(clock->ctx));
+    leat_msg_pong_write(&writer, &(struct leat_msg_pong){clock->wall_ms(clock->ctx)});
     leat_call_answer(call, &writer);
 }
 

@@ -80,11 +80,8 @@ static void trim_on_done(struct leat_trimmer *trimmer)
 static void trim_begin(struct trim_call *trim)
 {
     struct leat_trimmer *trimmer = &trim->trimmer;
-    struct leat_msg_reader reader;
     struct leat_msg_trim body;
-    leat_msg_reader_init(&reader, trim->kept.control, trim->kept.control_bytes);
-    leat_msg_trim_read(&reader, &body);
-    if (reader.failed) {
+    if (leat_msg_trim_decode(trim->kept.control, trim->kept.control_bytes, &body) != LEAT_OK) {
         leat_call_refuse(&trim->call, LEAT_E_INVALID,
                          "the control body of stream trim is not [stream, streamlet, log, before]");
         return;

@@ -555,11 +555,8 @@ static uint32_t append_encode(uint8_t *out, size_t capacity, struct leat_append_
     } else {
         leat_msg_write_array(&writer, request->batch_count + (request->refused ? 1 : 0));
         struct leat_append_part *part = &request->first;
-        for (uint32_t i = 0; i < request->batch_count; i++, part = part->next) {
-            leat_msg_write_array(&writer, 2);
-            leat_msg_write_u64(&writer, part->rc);
-            leat_msg_write_u64(&writer, part->append.first_offset);
-        }
+        for (uint32_t i = 0; i < request->batch_count; i++, part = part->next)
+            leat_msg_appended_write(&writer, part->rc, part->append.first_offset);
         if (request->refused) leat_msg_write_string(&writer, text, strlen(text));
     }
     LEAT_ASSERT(!writer.overflow);

@@ -142,7 +142,7 @@ static leat_err fetch_parse(struct leat_peer *peer, const struct leat_frame *fra
     struct leat_msg_reader reader;
     struct leat_msg_fetch body;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    leat_msg_fetch_read(&reader, &body);
+    uint32_t left = leat_msg_fetch_read(&reader, &body);
     if (reader.failed)
         return leat_error_set(error, LEAT_E_INVALID,
                               "the control body of a fetch is not [min bytes, max bytes, wait ms, "
@@ -168,6 +168,8 @@ static leat_err fetch_parse(struct leat_peer *peer, const struct leat_frame *fra
         }
         leat_fetch_add(fetch, &want, UINT32_MAX);
     }
+    if (!leat_msg_read_end(&reader, left))
+        return leat_error_set(error, LEAT_E_INVALID, "bytes follow the control body of the fetch");
     return LEAT_OK;
 }
 

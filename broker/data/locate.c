@@ -387,9 +387,8 @@ void leat_call_locate(struct leat_peer *peer, const struct leat_frame *frame)
     struct leat_locator *locator = &locate->locator;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    /* The body is an array whose one element is the list of logs. */
-    (void)leat_msg_read_array(&reader);
-    uint32_t count = leat_msg_read_array(&reader);
+    struct leat_msg_locate_all body;
+    uint32_t left = leat_msg_locate_all_read(&reader, &body), count = body.count;
     if (reader.failed || count == 0 || count > LEAT_LOCATE_LOGS_MAX) {
         struct leat_error error;
         leat_error_set(&error, LEAT_E_INVALID,
@@ -408,7 +407,7 @@ void leat_call_locate(struct leat_peer *peer, const struct leat_frame *frame)
     }
     for (uint32_t i = 0; i < count; i++)
         leat_msg_locate_read(&reader, &locator->asked[i]);
-    if (reader.failed) {
+    if (!leat_msg_read_end(&reader, left)) {
         locate_end(locate, LEAT_E_INVALID, "malformed list of logs in a locate");
         return;
     }

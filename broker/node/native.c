@@ -193,7 +193,7 @@ static void peer_greet(struct leat_peer *peer, uint32_t request)
     memcpy(ok.cluster_id, node->cluster_id, sizeof ok.cluster_id);
     struct leat_msg_writer writer;
     leat_call_writer(core, &writer);
-    leat_msg_hello_ok_encode(&writer, &ok);
+    leat_msg_hello_ok_write(&writer, &ok);
     leat_peer_send(peer, core->scratch, LEAT_KIND_HELLO, LEAT_FRAME_ANSWER, request, writer.used,
                    0);
 }

@@ -99,15 +99,11 @@ static void answer_read(struct leat_below *below, const struct leat_frame *answe
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
     uint32_t count = leat_msg_read_array(&reader);
     for (uint32_t i = 0; i < count && !reader.failed; i++) {
-        struct leat_extent extent;
-        uint32_t fields = leat_msg_read_array(&reader);
-        uint64_t segment = leat_msg_read_u64(&reader);
-        extent.bytes = leat_msg_read_u32(&reader);
-        extent.crc = leat_msg_read_u32(&reader);
-        uint32_t epoch = fields > 3 ? leat_msg_read_u32(&reader) : 0;
-        if (fields > 4) leat_msg_skip_n(&reader, fields - 4);
-        if (!reader.failed && fields >= 3 && segment <= below->segment)
-            leat_below_add(&below->found, segment, epoch, extent);
+        struct leat_msg_below row;
+        leat_msg_below_read(&reader, &row);
+        if (!reader.failed && row.segment <= below->segment)
+            leat_below_add(&below->found, row.segment, row.epoch,
+                           (struct leat_extent){row.bytes, row.crc});
     }
 }
 
@@ -134,9 +130,7 @@ static void ask_next(struct leat_below *below)
         const struct leat_member *member = core->members.rows[below->at++];
         if (member->self || member->info.state != LEAT_NODE_UP) continue;
         leat_msg_writer_init(&writer, below->control, sizeof below->control);
-        leat_msg_write_array(&writer, 2);
-        leat_msg_log_ref_write(&writer, &below->ref);
-        leat_msg_write_u64(&writer, below->segment);
+        leat_msg_below_ask_write(&writer, &(struct leat_msg_below_ask){below->ref, below->segment});
         LEAT_ASSERT(!writer.overflow);
         rc = leat_ask_start(core, &below->ask, member->info.incarnation, LEAT_KIND_LOG_BELOW,
                             below->control, writer.used, &error);
@@ -191,11 +185,9 @@ static void call_deliver_back(void *actor, struct leat_mail *mail)
     leat_call_writer(below->call.core, &writer);
     leat_msg_write_array(&writer, found->count);
     for (uint32_t i = 0; i < found->count; i++) {
-        leat_msg_write_array(&writer, 4);
-        leat_msg_write_u64(&writer, found->segment);
-        leat_msg_write_u64(&writer, found->candidates[i].extent.bytes);
-        leat_msg_write_u64(&writer, found->candidates[i].extent.crc);
-        leat_msg_write_u64(&writer, found->epoch);
+        const struct leat_extent *extent = &found->candidates[i].extent;
+        struct leat_msg_below row = {found->segment, extent->bytes, extent->crc, found->epoch};
+        leat_msg_below_write(&writer, &row);
     }
     leat_call_answer(&below->call, &writer);
 }
@@ -225,17 +217,15 @@ void leat_call_below(struct leat_peer *peer, const struct leat_frame *frame)
     struct below_call *below = leat_call_create(peer, frame, sizeof *below);
     if (below == NULL) return;
     struct leat_core *core = peer->core;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    leat_msg_log_ref_read(&reader, &below->ref);
-    below->segment = leat_msg_read_u64(&reader);
-    if (reader.failed || fields < 2) {
+    struct leat_msg_below_ask body;
+    if (leat_msg_below_ask_decode(frame->control, frame->control_bytes, &body) != LEAT_OK) {
         leat_call_refuse(
             &below->call, LEAT_E_INVALID,
             "the control body of log below is not [[stream, streamlet, log], segment]");
         return;
     }
+    below->ref = body.log;
+    below->segment = body.segment;
     const struct leat_stream *stream = leat_stream_find(core, below->ref.stream);
     if (stream == NULL) {
         bool gone = below->ref.stream <= core->stream_seen;

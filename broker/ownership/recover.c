@@ -511,11 +511,9 @@ static void recover_deliver_home(void *actor, struct leat_mail *mail)
 static void recover_begin(struct recover_call *recover)
 {
     struct leat_core *core = recover->call.core;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, recover->kept.control, recover->kept.control_bytes);
     struct leat_msg_recover body;
-    leat_msg_recover_read(&reader, &body);
-    if (reader.failed) {
+    if (leat_msg_recover_decode(recover->kept.control, recover->kept.control_bytes, &body) !=
+        LEAT_OK) {
         leat_call_refuse(&recover->call, LEAT_E_INVALID,
                          "the control body of log recover is not [stream, streamlet, log, accept "
                          "loss]");

@@ -346,10 +346,10 @@ static void pull_close(struct leat_backup_pull *pull)
     backup_close(request, on_pull_closed);
 }
 
-static void piece_take(struct leat_backup_pull *pull, const struct leat_msg_string *piece)
+static void piece_take(struct leat_backup_pull *pull, const struct leat_msg_bin *piece)
 {
     uint8_t *to = pull->into ? pull->into : pull->rep->seg->buffer;
-    memcpy(to + pull->at, piece->text, piece->bytes);
+    memcpy(to + pull->at, piece->data, piece->bytes);
     pull->at += piece->bytes;
     if (pull->at < pull->extent.bytes)
         pull_ask(pull);
@@ -363,7 +363,7 @@ static void on_pull_reserved(struct leat_keep *keep)
     struct leat_backup_pull *pull = request->pull;
     struct replica *rep = request->rep;
     uint8_t *first = pull->first; /* the pull is its owner's again when it ends */
-    struct leat_msg_string piece = {(const char *)first, pull->first_bytes};
+    struct leat_msg_bin piece = {first, pull->first_bytes};
     leat_err rc = keep->rc;
     pull->first = NULL;
     backup_request_put(request);
@@ -380,11 +380,11 @@ static void on_pull_reserved(struct leat_keep *keep)
 }
 
 /* The header says what place it needs. */
-static leat_err first_piece(struct leat_backup_pull *pull, const struct leat_msg_string *piece)
+static leat_err first_piece(struct leat_backup_pull *pull, const struct leat_msg_bin *piece)
 {
     struct leat_backup *backup = pull->backup;
     struct leat_scan scan;
-    leat_scan_segment((const uint8_t *)piece->text, piece->bytes, &scan);
+    leat_scan_segment(piece->data, piece->bytes, &scan);
     const struct leat_segment_header *header = &scan.header;
     struct leat_log_ref log = {header->stream, header->streamlet, header->log};
     bool right = scan.has_header && leat_log_ref_equal(log, pull->log) &&
@@ -402,7 +402,7 @@ static leat_err first_piece(struct leat_backup_pull *pull, const struct leat_msg
         backup_request_put(request);
         return rc;
     }
-    memcpy(pull->first, piece->text, piece->bytes);
+    memcpy(pull->first, piece->data, piece->bytes);
     pull->first_bytes = piece->bytes;
     request->rep = rep;
     request->pull = pull;
@@ -423,21 +423,15 @@ static void on_piece(struct leat_link_call *call, leat_err rc, const struct leat
                      const struct leat_error *error)
 {
     struct leat_backup_pull *pull = call->owner;
-    struct leat_msg_reader reader;
-    struct leat_msg_string piece = {0};
+    struct rep_piece body = {0};
     (void)error;
-    if (!rc) {
-        leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-        uint32_t fields = leat_msg_read_array(&reader);
-        if (fields >= 1) piece = leat_msg_read_string(&reader);
-        pull->passed_bytes = fields >= 2 ? leat_msg_read_u32(&reader) : 0;
-        bool right = !reader.failed && piece.bytes == pull->asked;
-        if (!right) rc = LEAT_E_INVALID;
-    }
+    if (!rc) rc = rep_piece_decode(answer->control, answer->control_bytes, &body);
+    if (!rc && body.piece.bytes != pull->asked) rc = LEAT_E_INVALID;
+    if (!rc) pull->passed_bytes = body.passed_bytes;
     if (!rc && (pull->rep || pull->into))
-        piece_take(pull, &piece);
+        piece_take(pull, &body.piece);
     else if (!rc)
-        rc = first_piece(pull, &piece);
+        rc = first_piece(pull, &body.piece);
     if (rc == LEAT_E_TIMEOUT && pull->hurried) pull->slow = true;
     if (rc) pull_next_node(pull, rc);
 }

@@ -416,19 +416,16 @@ static bool is_asked_about(const struct replica *rep, bool all, uint64_t now_us)
 static void audit(struct leat_backup *backup, const struct leat_frame *frame,
                   const struct leat_link_ticket *ticket)
 {
-    struct leat_msg_reader reader;
     struct leat_msg_writer writer, body;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    uint64_t from = leat_msg_read_u64(&reader);
-    bool all = leat_msg_read_bool(&reader);
-    if (reader.failed || fields < 2) {
+    struct rep_audit asked;
+    if (rep_audit_decode(frame->control, frame->control_bytes, &asked) != LEAT_OK) {
         backup_refuse(backup, ticket, LEAT_E_INVALID, NULL);
         return;
     }
     static const size_t head_bytes = 32;
     uint64_t now_us = backup_now(backup);
-    uint32_t count = 0, at = from < backup->slot_count ? (uint32_t)from : backup->slot_count;
+    uint32_t count = 0;
+    uint32_t at = asked.from < backup->slot_count ? (uint32_t)asked.from : backup->slot_count;
     leat_msg_writer_init(&body, backup->answer + head_bytes, BACKUP_ROWS_MAX * REP_ROW_BYTES_MAX);
     for (; at < backup->slot_count && count < BACKUP_ROWS_MAX; at++) {
         struct replica *rep = backup->slots[at];
@@ -436,7 +433,7 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
             backup_drop(rep); /* there was no memory for that, or the disk refused it */
         else if (rep && is_over(rep, now_us))
             backup_drop_for_another(rep); /* an owner that has heard so little may write on */
-        if (!rep || !is_asked_about(rep, all, now_us)) continue;
+        if (!rep || !is_asked_about(rep, asked.all, now_us)) continue;
         const struct leat_segment *seg = rep->seg;
         struct rep_row row = {.handle = rep->handle,
                               .log = seg->log,
@@ -452,9 +449,7 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
     }
     uint8_t head[32];
     leat_msg_writer_init(&writer, head, sizeof head);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_u64(&writer, at < backup->slot_count ? at : 0);
-    leat_msg_write_array(&writer, count);
+    rep_audited_write(&writer, &(struct rep_audited){at < backup->slot_count ? at : 0, count});
     LEAT_ASSERT(!writer.overflow && !body.overflow);
     uint8_t *out = backup->answer + head_bytes - writer.used;
     memcpy(out, head, writer.used);

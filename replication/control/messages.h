@@ -1,27 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control bodies between primary and backup: one msgpack array each (wire/message.h). Fields added
- * later go to the end; decoders skip what they do not know. Everything comes from outside: bounds
- * are checked, nothing is allocated.
- *
- * ATTACH  []                           answer [grant bin, load bytes]
- * OPEN, CLOSE, PARK, RESUME, COMPLETE, DROP
- *         [handle, stream, streamlet, log, segment, epoch, version, capacity, durability,
- *          incomplete, bytes, crc, next offset, max timestamp, owner's epoch, passed over]
- *                                      answer [handle, place, load bytes]
- * RESTAMP [[handle, version]...]       answer [[handle, code]...]
- * FLUSH   [[handle, bytes]...]         answer [[handle, code]...]
- * SETTLE  [[handle, enum rep_settle + 4 * owner's epoch, told with KEEP: 1 + passed over]...]
- *                                      answer [[handle, code]...] of those refused
- * AUDIT   [from, all]                  answer [next or 0, [row...]]
- * PULL    [stream, streamlet, log, segment, bytes, crc, from, count]   answer [bin, passed over]
- *         row [handle, stream, streamlet, log, segment, epoch, version, state, bytes, crc]
- * passed over: bytes behind the end of a closed segment, see leat_segment.passed_bytes; at most its capacity
- */
+/* Control bodies between primary and backup: one msgpack array each, whose fields are listed in bodies.def; which
+ * request has which is in docs/cluster-protocol.md. Everything comes from outside: bounds are checked, nothing is
+ * allocated. */
 #ifndef LEAT_REPLICATION_CONTROL_MESSAGES_H
 #define LEAT_REPLICATION_CONTROL_MESSAGES_H
 
 #include "base/rmem.h"
 #include "replication/control/control.h"
+#include "wire/row.h"
 
 enum {
     REP_BODY_BYTES_MAX = 192, /* of what concerns one replica */
@@ -44,10 +30,10 @@ struct rep_body {
     uint64_t next_offset;
     int64_t max_timestamp_ms;
     struct leat_epoch owner; /* under which its sender owns the log; `epoch` is the segment's */
-    uint32_t passed_bytes;   /* CLOSE: of the segment */
+    uint32_t
+        passed_bytes; /* CLOSE: of the segment, see leat_segment.passed_bytes; at most its capacity */
 };
 uint32_t rep_body_encode(const struct rep_body *body, uint8_t out[REP_BODY_BYTES_MAX]);
-leat_err rep_body_decode(const void *bytes, size_t count, struct rep_body *out) LEAT_NODISCARD;
 
 struct rep_pull {
     struct leat_log_ref log;
@@ -57,7 +43,6 @@ struct rep_pull {
     bool whole; /* see leat_backup_pull */
 };
 uint32_t rep_pull_encode(const struct rep_pull *pull, uint8_t out[REP_PULL_BYTES_MAX]);
-leat_err rep_pull_decode(const void *bytes, size_t count, struct rep_pull *out) LEAT_NODISCARD;
 
 struct rep_answer {
     uint64_t handle;
@@ -65,7 +50,6 @@ struct rep_answer {
     uint64_t load_bytes;
 };
 uint32_t rep_answer_encode(const struct rep_answer *answer, uint8_t out[REP_BODY_BYTES_MAX]);
-leat_err rep_answer_decode(const void *bytes, size_t count, struct rep_answer *out) LEAT_NODISCARD;
 
 struct rep_attached {
     struct leat_rmem_grant grant;
@@ -105,7 +89,24 @@ struct rep_row {
     uint32_t state; /* enum leat_segment_state */
     struct leat_extent extent;
 };
-void rep_row_write(struct leat_msg_writer *writer, const struct rep_row *row);
-void rep_row_read(struct leat_msg_reader *reader, struct rep_row *out);
+struct rep_granted {
+    struct leat_msg_bin grant;
+    uint64_t load_bytes;
+};
+struct rep_audit {
+    uint64_t from;
+    bool all; /* not only those that have nobody's word */
+};
+struct rep_audited {
+    uint64_t next; /* 0: that was the last */
+    uint32_t count;
+};
+struct rep_piece {
+    struct leat_msg_bin piece;
+    uint32_t passed_bytes;
+};
+
+#define LEAT_ROWS "replication/control/bodies.def"
+#include "wire/rows_declare.h"
 
 #endif

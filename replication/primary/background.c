@@ -213,9 +213,8 @@ static void settle_send(struct rep_peer *peer)
     if (!peer->settle_busy) rep_audit_all(peer); /* else what was found would stay unconfirmed */
 }
 
-static void rows_judge(struct rep_peer *peer, struct leat_msg_reader *reader)
+static void rows_judge(struct rep_peer *peer, uint32_t count, struct leat_msg_reader *reader)
 {
-    uint32_t count = leat_msg_read_array(reader);
     if (count > LEAT_REP_BATCH_MAX) return;
     for (uint32_t i = 0; i < count; i++) {
         struct rep_row row;
@@ -248,9 +247,11 @@ static void on_audited(struct leat_link_call *call, leat_err rc, const struct le
     if (rc || !peer->attached) return;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-    if (leat_msg_read_array(&reader) < 2) return;
-    peer->audit_from = leat_msg_read_u64(&reader);
-    rows_judge(peer, &reader);
+    struct rep_audited body;
+    (void)rep_audited_read(&reader, &body);
+    if (reader.failed) return;
+    peer->audit_from = body.next;
+    rows_judge(peer, body.count, &reader);
     if (peer->audit_anew) {
         rep_audit_all(peer); /* what was asked for meanwhile */
     } else if (peer->audit_from) {
@@ -269,9 +270,7 @@ void rep_audit_step(struct rep_peer *peer, uint64_t now_us)
     if (peer->audited_us && now_us < peer->audited_us + options->audit_us) return;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, peer->small, sizeof peer->small);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_u64(&writer, peer->audit_from);
-    leat_msg_write_bool(&writer, peer->audit_all);
+    rep_audit_write(&writer, &(struct rep_audit){peer->audit_from, peer->audit_all});
     peer->audit = (struct leat_link_call){.kind = LEAT_REP_AUDIT,
                                           .control = peer->small,
                                           .control_bytes = writer.used,

@@ -397,7 +397,7 @@ static void change(uint32_t what, const char *name, uint32_t bytes)
     uint8_t body[512];
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, body, sizeof body);
-    leat_msg_node_change_encode(&writer, &(struct leat_msg_node_change){what, {name, bytes}});
+    leat_msg_node_change_write(&writer, &(struct leat_msg_node_change){what, {name, bytes}});
     alone_call(leat_call_node_change, &writer);
     memset(body, 0x5a, sizeof body);
 }

@@ -53,7 +53,7 @@ static int open_lane(const struct sockaddr_in *address, int64_t lane)
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, sizeof out - 24);
     struct leat_msg_hello hello = {1, 1, {"load", 4}, lane};
-    leat_msg_hello_encode(&writer, &hello);
+    leat_msg_hello_write(&writer, &hello);
     leat_frame_encode(out, LEAT_KIND_HELLO, 1, 0, 1, writer.used, 0);
     load_write(fd, out, LEAT_FRAME_HEADER_BYTES + writer.used);
     uint8_t *buffer = malloc(LOAD_BUFFER_BYTES);

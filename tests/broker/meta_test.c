@@ -473,7 +473,8 @@ static void metadata_is_asked_for_in_bounds(void **state)
     leat_msg_write_array(writer, 0);
     leat_msg_write_u64(writer, 7); /* is no answer to a question */
     alone_call(leat_call_metadata, writer);
-    assert_said("refuse INVALID: malformed metadata request\n");
+    assert_said("refuse INVALID: metadata is asked for as [[name...], may create], 1024 names at "
+                "most\n");
     writer = body(1);
     leat_msg_write_array(writer, 1);
     leat_msg_write_u64(writer, 7);

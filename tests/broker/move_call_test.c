@@ -13,7 +13,7 @@ static void call(const char *stream, uint32_t streamlet, const char *node)
                                            .streamlet = streamlet,
                                            .node = {node, (uint32_t)strlen(node)}};
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_msg_streamlet_move_encode(&writer, &move);
+    leat_msg_streamlet_move_write(&writer, &move);
     struct leat_peer peer = {.core = &alone.cores[1]};
     struct leat_frame frame = {.control = bytes, .control_bytes = (uint32_t)writer.used};
     leat_call_streamlet_move(&peer, &frame);

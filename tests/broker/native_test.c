@@ -231,7 +231,7 @@ static enum leat_handled hello(uint32_t version_min, uint32_t version_max, int64
     struct leat_msg_writer writer;
     const struct leat_msg_hello hello = {version_min, version_max, {"a\nclient", 8}, lane};
     leat_msg_writer_init(&writer, it.frame + LEAT_FRAME_HEADER_BYTES, 100);
-    leat_msg_hello_encode(&writer, &hello);
+    leat_msg_hello_write(&writer, &hello);
     return comes(LEAT_KIND_HELLO, 0, (uint32_t)writer.used);
 }
 

@@ -264,7 +264,7 @@ void rig_hello(struct rig_conn *conn, int64_t lane)
     struct leat_msg_writer writer;
     struct leat_msg_hello hello = {1, 1, {"test", 4}, lane};
     start_control(&writer, bytes, sizeof bytes);
-    leat_msg_hello_encode(&writer, &hello);
+    leat_msg_hello_write(&writer, &hello);
     struct leat_frame frame =
         rig_answer(conn, rig_send(conn, LEAT_KIND_HELLO, bytes, writer.used, NULL, 0));
     assert_int_equal(frame.flags, LEAT_FRAME_ANSWER);

@@ -423,7 +423,7 @@ static void versions_that_do_not_meet_are_refused_by_name(void **state)
     struct leat_msg_hello hello = {7, 9, {"new", 3}, -1};
     rig_connect(server, &conn);
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_msg_hello_encode(&writer, &hello);
+    leat_msg_hello_write(&writer, &hello);
     uint32_t number = rig_send(&conn, LEAT_KIND_HELLO, bytes, writer.used, NULL, 0);
     rig_expect_error(&conn, number, LEAT_E_UNSUPPORTED, "7 to 9");
     assert_false(rig_next(&conn, &frame));

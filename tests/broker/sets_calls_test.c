@@ -99,8 +99,8 @@ static void member_joins(void **state)
         assert_said("answer\n");
         struct leat_msg_writer *expected = body(0);
         leat_msg_set_joined_write(expected, &(struct leat_msg_set_joined){{"m-1", 3}, 9, 2});
-        leat_msg_set_share_write(expected, &(struct leat_msg_set_share){{3, 4, 5}, 6, 7});
-        leat_msg_set_share_write(expected, &(struct leat_msg_set_share){{7, 1, 0}, 0, 1});
+        leat_msg_set_share_write(expected, &(struct leat_msg_set_share){{3, 4, 5}, 6, 7, 0});
+        leat_msg_set_share_write(expected, &(struct leat_msg_set_share){{7, 1, 0}, 0, 1, 0});
         assert_int_equal(calls.answer_bytes, expected->used);
         assert_memory_equal(calls.answer, it.body, expected->used);
         end();

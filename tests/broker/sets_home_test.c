@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to consumer sets, by sets_calls.c alone: on which core or node the home is, what stands in the way to it and
  * back, and what becomes of a request when its client goes. */
+#include "base/bytes.h"
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
 #include "broker/data/seek.h"
@@ -99,7 +100,11 @@ static void other_node_is_the_home(void **state)
     for (unsigned more = 0; more < 2; more++) {
         struct leat_msg_writer *writer = fetch(1);
         memset(it.body + writer->used, 0, BODY - writer->used);
-        writer->used = LEAT_CONTROL_BYTES_MAX - 10 + more; /* what is behind is not read */
+        uint32_t bytes = LEAT_CONTROL_BYTES_MAX - 10 + more;
+        it.body[0]++; /* a field of a newer version, which is not read */
+        it.body[writer->used] = 0xc6;
+        leat_put_be32(it.body + writer->used + 1, bytes - writer->used - 5);
+        writer->used = bytes;
         asks(writer);
         assert_said(more == 0 ? "hand on to 55\n" : "refuse TOO_LARGE\n");
     }

@@ -527,7 +527,7 @@ static void on_frame(struct fake_conn *conn, const struct leat_frame *frame)
                                        .lanes = 2,
                                        .lane = hello.lane < 0 ? 0 : (uint32_t)hello.lane};
         world->hellos++;
-        leat_msg_hello_ok_encode(&body, &ok);
+        leat_msg_hello_ok_write(&body, &ok);
         answer(conn, frame, &body, 0, NULL, 0);
         return;
     }

@@ -8,7 +8,7 @@
 #include "replication/transport/data.h"
 #include "store/store.h"
 #include "tests/coordinator/entries.h"
-#include "wire/message_cluster.h"
+#include "wire/message.h"
 
 static uint8_t body[4096];
 
@@ -20,41 +20,17 @@ static void node_write(uint8_t number, const char *name, const void *bytes, size
     corpus_file("node", name, all, 1 + count);
 }
 
-static const struct leat_log_ref log_ref = {1, 2, 3};
-
 static void replication_write(void)
 {
-    struct rep_body of = {.handle = 7,
-                          .log = log_ref,
-                          .segment = {4},
-                          .epoch = {5},
-                          .version = 1,
-                          .capacity = 1 << 20,
-                          .durability = LEAT_DURABILITY_DISK,
-                          .extent = {512, 77},
-                          .next_offset = 9,
-                          .max_timestamp_ms = -1,
-                          .owner = {5},
-                          .passed_bytes = 300};
-    node_write(0, "body", body, rep_body_encode(&of, body));
-    struct rep_pull pull = {log_ref, {4}, {512, 77}, 0, 512, true};
-    node_write(1, "pull", body, rep_pull_encode(&pull, body));
-    struct rep_answer answer = {7, 1 << 20, 1 << 30};
-    node_write(2, "answer", body, rep_answer_encode(&answer, body));
     struct rep_attached attached = {.load_bytes = 70000};
     struct leat_rmem_address address = {{1}, LEAT_ARENA_STEP_BYTES, 3, 0};
     LEAT_ASSERT(leat_rmem_grant_add(&attached.grant, LEAT_RMEM_NONE, &address, sizeof address) &&
                 leat_rmem_grant_add(&attached.grant, LEAT_RMEM_TCP, "", 0) &&
                 leat_rmem_grant_add(&attached.grant, LEAT_RMEM_SHM, "a boot, a path", 14));
-    node_write(3, "attached", body, rep_attached_encode(&attached, body));
-    node_write(14, "grant", attached.grant.data, attached.grant.bytes);
+    node_write(0, "attached", body, rep_attached_encode(&attached, body));
+    node_write(4, "grant", attached.grant.data, attached.grant.bytes);
     struct rep_pair pairs[] = {{7, REP_SETTLE_KEEP + REP_SETTLE_WORDS * 5, 301}, {8, 70000, 0}};
-    node_write(4, "pairs", body, rep_pairs_encode(pairs, 2, body, sizeof body));
-    struct leat_msg_writer w;
-    leat_msg_writer_init(&w, body, sizeof body);
-    leat_msg_write_array(&w, 1);
-    rep_row_write(&w, &(struct rep_row){7, log_ref, {4}, {5}, 1, LEAT_SEGMENT_OPEN, {512, 77}});
-    node_write(5, "audit", body, w.used);
+    node_write(1, "pairs", body, rep_pairs_encode(pairs, 2, body, sizeof body));
 }
 
 static void raft_write(const char *name, const struct raft_message *message)
@@ -64,7 +40,7 @@ static void raft_write(const char *name, const struct raft_message *message)
     co_message_encode(&w, 1, message);
     leat_put_le16(body, (uint16_t)w.used);
     co_message_payload(message, body + 2 + w.used);
-    node_write(6, name, body, 2 + w.used + co_message_payload_bytes(message));
+    node_write(2, name, body, 2 + w.used + co_message_payload_bytes(message));
 }
 
 static void raft_messages_write(void)
@@ -108,75 +84,14 @@ static void rows_write(void)
     leat_msg_write_i64(&w, -1);
     for (unsigned i = 0; i < 5; i++)
         leat_msg_write_bool(&w, i % 2);
-    node_write(7, "rows", body, w.used);
-}
-
-static void cluster_write(struct leat_msg_writer *w)
-{
-    struct leat_msg_recovery_row row = {1, 2, 3, {"rooms", 5}, {"why", 3}};
-    struct leat_msg_report_peer peer = {{"n2", 2}, {"tcp", 3}, true, 4, 5};
-    struct leat_msg_voter voter = {{"127.0.0.1:7701", 14}, true, true, 9};
-    struct leat_msg_cluster cluster = {{7}, {"n1", 2}, {"leader", 6}, {"", 0}, {"n1:7701", 7}, 2, 9,
-                                       3,   4,         true};
-    struct leat_msg_cluster_node node = {.name = {"n1", 2},
-                                         .address = {"127.0.0.1:7700", 14},
-                                         .node_address = {"127.0.0.1:7701", 14},
-                                         .rack = {"r1", 2},
-                                         .incarnation = 1,
-                                         .cores = 2,
-                                         .state = 1};
-    struct leat_msg_node_report report = {.known = true,
-                                          .why = {"", 0},
-                                          .peer_count = 1,
-                                          .trouble = {"its disk is full", 16},
-                                          .logs_troubled = 1,
-                                          .troubled_count = 1,
-                                          .logs_passed = 1,
-                                          .passed_count = 1};
-    struct leat_msg_passed passed = {1, 0, 0, {"s", 1}, 480, 1, 3, 1203};
-    struct leat_msg_recovery recovery = {.known = true, .phase = 2, .row_count = 1};
-    leat_msg_cluster_write(w, &cluster);
-    leat_msg_write_array(w, 1);
-    leat_msg_voter_write(w, &voter);
-    leat_msg_write_array(w, 1);
-    leat_msg_cluster_node_write(w, &node);
-    leat_msg_node_report_write(w, &report);
-    leat_msg_report_peer_write(w, &peer);
-    leat_msg_node_report_end_write(w, &report);
-    leat_msg_recovery_row_write(w, &row);
-    leat_msg_node_report_passed_write(w, &report);
-    leat_msg_passed_write(w, &passed);
-    leat_msg_recovery_write(w, &recovery);
-    leat_msg_recovery_row_write(w, &row);
+    node_write(3, "rows", body, w.used);
 }
 
 void corpus_node(void)
 {
-    struct leat_msg_writer w;
     replication_write();
     raft_messages_write();
     rows_write();
-#define MESSAGE(number, name, call)                                                                \
-    leat_msg_writer_init(&w, body, sizeof body);                                                   \
-    call;                                                                                          \
-    LEAT_ASSERT(!w.overflow);                                                                      \
-    node_write(number, name, body, w.used)
-    MESSAGE(8, "voter",
-            leat_msg_voter_write(&w, &(struct leat_msg_voter){{"n1:7701", 7}, true, false, 9}));
-    MESSAGE(9, "report_peer",
-            leat_msg_report_peer_write(
-                &w, &(struct leat_msg_report_peer){{"n2", 2}, {"tcp", 3}, true, 4, 5}));
-    MESSAGE(10, "recovery_row",
-            leat_msg_recovery_row_write(
-                &w, &(struct leat_msg_recovery_row){1, 2, 3, {"rooms", 5}, {"why", 3}}));
-    MESSAGE(11, "node_change",
-            leat_msg_node_change_encode(
-                &w, &(struct leat_msg_node_change){LEAT_NODE_CHANGE_DRAIN, {"n2", 2}}));
-    MESSAGE(12, "streamlet_move",
-            leat_msg_streamlet_move_encode(
-                &w, &(struct leat_msg_streamlet_move){{"rooms", 5}, 1, {"n2", 2}}));
-    MESSAGE(13, "cluster", cluster_write(&w));
-#undef MESSAGE
 }
 
 /* ---- the node port ---- */

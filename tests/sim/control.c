@@ -229,7 +229,7 @@ static void move_send(struct control *control)
     };
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, control->control, sizeof control->control);
-    leat_msg_streamlet_move_encode(&writer, &move);
+    leat_msg_streamlet_move_write(&writer, &move);
     scenario->move_us[stream - scenario->streams][streamlet] = scenario->world->now_us;
     sim_trace(scenario->world, "%s streamlet %u goes to %s", stream->name, move.streamlet,
               to->name);
@@ -243,7 +243,7 @@ static void replace_send(struct control *control, const struct sim_server *serve
     struct leat_msg_node_change change = {LEAT_NODE_CHANGE_REPLACE,
                                           {server->name, (uint32_t)strlen(server->name)}};
     leat_msg_writer_init(&writer, control->control, sizeof control->control);
-    leat_msg_node_change_encode(&writer, &change);
+    leat_msg_node_change_write(&writer, &change);
     sim_trace(control->client->scenario->world, "%s is replaced", server->name);
     send(control, LEAT_KIND_NODE_CHANGE, &writer, NULL);
 }

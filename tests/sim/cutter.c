@@ -50,7 +50,7 @@ static size_t greeting(struct sim_rng *rng, enum door door, uint8_t *out)
     }
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, 64);
-    leat_msg_hello_encode(&writer, &(struct leat_msg_hello){1, 1, {"cutter", 6}, -1});
+    leat_msg_hello_write(&writer, &(struct leat_msg_hello){1, 1, {"cutter", 6}, -1});
     LEAT_ASSERT(!writer.overflow);
     leat_frame_encode(out, LEAT_KIND_HELLO, 1, 0, 1, writer.used, 0);
     return LEAT_FRAME_HEADER_BYTES + writer.used;

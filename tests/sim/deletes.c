@@ -203,7 +203,7 @@ static void move(struct thrower *thrower)
     struct leat_msg_writer writer;
     if (thrower->beside_busy) return;
     leat_msg_writer_init(&writer, thrower->control_beside, sizeof thrower->control_beside);
-    leat_msg_streamlet_move_encode(&writer, &message);
+    leat_msg_streamlet_move_write(&writer, &message);
     beside_send(thrower, LEAT_KIND_STREAMLET_MOVE, &writer, NULL);
 }
 

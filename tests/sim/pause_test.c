@@ -150,7 +150,7 @@ static void move_send(struct sim_world *world, struct sim_event *event)
     };
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, mover->control, sizeof mover->control);
-    leat_msg_streamlet_move_encode(&writer, &move);
+    leat_msg_streamlet_move_write(&writer, &move);
     mover->request = (struct leat_request){.kind = LEAT_KIND_STREAMLET_MOVE,
                                            .control = mover->control,
                                            .control_bytes = writer.used,

@@ -158,7 +158,7 @@ static void message_longer_array_is_accepted_shorter_refused(void **state)
     struct leat_msg_hello hello = {1, 3, {"probe", 5}, -1}, got;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_msg_hello_encode(&writer, &hello);
+    leat_msg_hello_write(&writer, &hello);
     uint32_t used = writer.used;
     for (uint32_t cut = 0; cut < used; cut++)
         assert_int_equal(leat_msg_hello_decode(bytes, cut, &got), LEAT_E_INVALID);
@@ -178,12 +178,12 @@ static void message_overflow_is_sticky_and_inside(void **state)
     struct leat_msg_hello hello = {1, 70000, {"a longer name", 13}, -1};
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_msg_hello_encode(&writer, &hello);
+    leat_msg_hello_write(&writer, &hello);
     uint32_t whole = writer.used;
     for (uint32_t capacity = 0; capacity < whole; capacity++) {
         memset(bytes, 0xee, sizeof bytes);
         leat_msg_writer_init(&writer, bytes, capacity);
-        leat_msg_hello_encode(&writer, &hello);
+        leat_msg_hello_write(&writer, &hello);
         assert_true(writer.overflow && writer.used <= capacity);
         for (size_t i = capacity; i < sizeof bytes; i++)
             assert_int_equal(bytes[i], 0xee);

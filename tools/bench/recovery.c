@@ -192,7 +192,7 @@ static int move_to(const struct bench_server *server)
     struct leat_msg_streamlet_move move = {
         {STREAM, sizeof STREAM - 1}, 0, {server->name, (uint32_t)strlen(server->name)}};
     leat_msg_writer_init(&body, bytes, sizeof bytes);
-    leat_msg_streamlet_move_encode(&body, &move);
+    leat_msg_streamlet_move_write(&body, &move);
     if (cli_call(LEAT_KIND_STREAMLET_MOVE, &body, &answer)) return cli_refused(&answer);
     cli_answer_fini(&answer);
     return CLI_OK;

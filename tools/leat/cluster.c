@@ -624,7 +624,7 @@ int leat_node_main(int argc, char **argv)
     struct leat_msg_writer body;
     struct leat_msg_node_change change = {what, {argv[1], (uint32_t)strnlen(argv[1], 400)}};
     leat_msg_writer_init(&body, bytes, sizeof bytes);
-    leat_msg_node_change_encode(&body, &change);
+    leat_msg_node_change_write(&body, &change);
     cli_administer();
     /* The node may be coming up just now, or a leader be chosen: that passes. */
     struct cli_answer answer;

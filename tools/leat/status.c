@@ -49,8 +49,7 @@ static struct leat_msg_node_report report_get(void)
     struct leat_msg_reader reader;
     struct leat_msg_node_report report = {0};
     leat_msg_writer_init(&body, bytes, sizeof bytes);
-    leat_msg_write_array(&body, 1);
-    leat_msg_write_bool(&body, false);
+    leat_msg_report_ask_write(&body, &(struct leat_msg_report_ask){false});
     if (cli_call(LEAT_KIND_NODE_REPORT, &body, &answer)) return report;
     leat_msg_reader_init(&reader, answer.bytes, answer.count);
     leat_msg_node_report_read(&reader, &report);

@@ -37,7 +37,7 @@ static int move_one(const char *stream, uint32_t streamlet, const char *node, si
     struct leat_msg_streamlet_move move = {
         {stream, (uint32_t)strnlen(stream, 300)}, streamlet, {node, (uint32_t)node_bytes}};
     leat_msg_writer_init(&body, bytes, sizeof bytes);
-    leat_msg_streamlet_move_encode(&body, &move);
+    leat_msg_streamlet_move_write(&body, &move);
     /* Whoever is asked may not have heard yet of a stream that was made just now. Over the same
      * connection, so it has when it answers. */
     int code = cli_stream_ensure(stream, false);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of a table, LEAT_ROWS: goes into the initializer of an array of leat_msg_row_fn. No guard. */
+#define BODY(name, place)          name##_row,
+#define BODY_OF(name, type, place) name##_row,
+#define ROW(name, type, place)     name##_row,
+#define ROWS(name, place, element) name##_row,
+#define F(member, text, ...)
+#define LOG(member)
+#define PLACE(member)
+#define IN(row, member, text, ...)
+#define LIST(row, member, ...)
+#define VALUES(member, text, ...)
+#define REST(row, text)
+#define REST_LIST(row)
+#define END
+#include LEAT_ROWS
+#undef BODY
+#undef BODY_OF
+#undef ROW
+#undef ROWS
+#undef F
+#undef LOG
+#undef PLACE
+#undef IN
+#undef LIST
+#undef VALUES
+#undef REST
+#undef REST_LIST
+#undef END
+#undef LEAT_ROWS

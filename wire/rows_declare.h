@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Included once for each table, so without a guard: LEAT_ROWS is the name of a .def file (wire/bodies.def
+ * explains them). Declares of each BODY:
+ *   NAME_write(writer, &value)          see leat_msg_row_write() for bodies with lists
+ *   NAME_read(reader, &value)           see leat_msg_row_read() for what it returns
+ *   NAME_decode(bytes, count, &value)   of a whole body. LEAT_E_INVALID: it is none, or bytes follow it
+ * and NAME_row(), its row, also of each ROW and ROWS. */
+#define BODY(name, place) BODY_OF(name, struct name, place)
+#define BODY_OF(name, type, place)                                                                 \
+    void name##_write(struct leat_msg_writer *writer, const type *value);                          \
+    uint32_t name##_read(struct leat_msg_reader *reader, type *out);                               \
+    leat_err name##_decode(const void *bytes, size_t count, type *out) LEAT_NODISCARD;             \
+    const struct leat_msg_row *name##_row(void);
+#define ROW(name, type, place)     const struct leat_msg_row *name##_row(void);
+#define ROWS(name, place, element) const struct leat_msg_row *name##_row(void);
+#define F(member, text, ...)
+#define LOG(member)
+#define PLACE(member)
+#define IN(row, member, text, ...)
+#define LIST(row, member, ...)
+#define VALUES(member, text, ...)
+#define REST(row, text)
+#define REST_LIST(row)
+#define END
+#include LEAT_ROWS
+#undef BODY
+#undef BODY_OF
+#undef ROW
+#undef ROWS
+#undef F
+#undef LOG
+#undef PLACE
+#undef IN
+#undef LIST
+#undef VALUES
+#undef REST
+#undef REST_LIST
+#undef END
+#undef LEAT_ROWS

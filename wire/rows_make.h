@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Included once for each table, as rows_declare.h: defines what that declares. */
+#include "wire/row.h"
+
+#define OPTIONAL     .is = LEAT_MSG_OPTIONAL
+#define IF_SET       .is = LEAT_MSG_IF_SET
+#define MAX(limit)   .max = (limit)
+#define VIEW(member) .view_at = offsetof(self, member)
+#define LAST         .last = true
+
+/* Each row is a function, so that its fields can call their struct by one word. */
+#define ROW(row_name, type, row_place)                                                             \
+    const struct leat_msg_row *row_name##_row(void)                                                \
+    {                                                                                              \
+        typedef type self;                                                                         \
+        static const char name[] = #row_name, place[] = row_place;                                 \
+        static const struct leat_msg_field fields[] = {
+#define END                                                                                        \
+    }                                                                                              \
+    ;                                                                                              \
+    static const struct leat_msg_row row = {.name = name,                                          \
+                                            .place = place,                                        \
+                                            .fields = fields,                                      \
+                                            .count = sizeof fields / sizeof fields[0],             \
+                                            .bytes = sizeof(self)};                                \
+    return &row;                                                                                   \
+    }
+#define ROWS(row_name, row_place, element)                                                         \
+    const struct leat_msg_row *row_name##_row(void)                                                \
+    {                                                                                              \
+        static const struct leat_msg_row row = {                                                   \
+            .name = #row_name, .place = row_place, .list = element##_row};                         \
+        return &row;                                                                               \
+    }
+#define BODY_OF(name, type, place)                                                                 \
+    void name##_write(struct leat_msg_writer *writer, const type *value)                           \
+    {                                                                                              \
+        leat_msg_row_write(writer, name##_row(), value);                                           \
+    }                                                                                              \
+    uint32_t name##_read(struct leat_msg_reader *reader, type *out)                                \
+    {                                                                                              \
+        return leat_msg_row_read(reader, name##_row(), out);                                       \
+    }                                                                                              \
+    leat_err name##_decode(const void *bytes, size_t count, type *out)                             \
+    {                                                                                              \
+        type value;                                                                                \
+        if (!leat_msg_row_decode(bytes, count, name##_row(), &value)) return LEAT_E_INVALID;       \
+        *out = value;                                                                              \
+        return LEAT_OK;                                                                            \
+    }                                                                                              \
+    ROW(name, type, place)
+#define BODY(name, place) BODY_OF(name, struct name, place)
+
+/* The kind follows from the member's type. */
+#define F(member, text, ...)                                                                       \
+    {.name = text,                                                                                 \
+     .at = offsetof(self, member),                                                                 \
+     .kind = _Generic(((self *)NULL)->member, uint64_t                                             \
+                      : LEAT_MSG_FIELD_U64, unsigned long long                                     \
+                      : LEAT_MSG_FIELD_U64, uint32_t                                               \
+                      : LEAT_MSG_FIELD_U32, uint16_t                                               \
+                      : LEAT_MSG_FIELD_U16, uint8_t                                                \
+                      : LEAT_MSG_FIELD_U8, int64_t                                                 \
+                      : LEAT_MSG_FIELD_I64, bool                                                   \
+                      : LEAT_MSG_FIELD_BOOL, struct leat_msg_string                                \
+                      : LEAT_MSG_FIELD_TEXT, struct leat_msg_bin                                   \
+                      : LEAT_MSG_FIELD_BIN, uint8_t *                                              \
+                      : LEAT_MSG_FIELD_BIN16),                                                     \
+     ##__VA_ARGS__},
+#define LOG(member) F(member.stream, "stream") F(member.streamlet, "streamlet") F(member.log, "log")
+#define PLACE(member)                                                                              \
+    F(member.group, "group") F(member.segment, "segment") F(member.position, "position")
+#define PART(field_kind, member, text, ...)                                                        \
+    {.name = text,                                                                                 \
+     .kind = LEAT_MSG_FIELD_##field_kind,                                                          \
+     .at = offsetof(self, member),                                                                 \
+     ##__VA_ARGS__},
+#define IN(row_name, member, text, ...)                                                            \
+    PART(ROW, member, text, .row = row_name##_row, ##__VA_ARGS__)
+#define LIST(row_name, member, ...) PART(LIST, member, "", .row = row_name##_row, ##__VA_ARGS__)
+#define VALUES(member, text, ...)   PART(LIST, member, text, ##__VA_ARGS__)
+#define REST(row_name, text)        {.name = text, .kind = LEAT_MSG_FIELD_REST, .row = row_name##_row},
+#define REST_LIST(row_name)                                                                        \
+    {.name = "", .kind = LEAT_MSG_FIELD_REST, .row = row_name##_row, .list = true},
+#include LEAT_ROWS
+#undef OPTIONAL
+#undef IF_SET
+#undef MAX
+#undef VIEW
+#undef LAST
+#undef ROW
+#undef END
+#undef ROWS
+#undef BODY_OF
+#undef BODY
+#undef F
+#undef LOG
+#undef PLACE
+#undef PART
+#undef IN
+#undef LIST
+#undef VALUES
+#undef REST
+#undef REST_LIST
+#undef LEAT_ROWS
