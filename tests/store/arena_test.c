@@ -313,7 +313,8 @@ static void start_closes_replicas_that_their_bytes_close(void **state)
     }
 }
 
-/* Goal: what of arenas is in no file is counted while it is: not when it has been flushed, has gone, or stays for good. */
+/* Goal: what of arenas is in no file is counted while it is: not when it has been flushed, has gone, or stays for
+ * good. */
 static void arena_counts_what_is_in_no_file(void **state)
 {
     (void)state;

@@ -116,7 +116,8 @@ static void places_are_refused_by_the_error_of_the_disk(void **state)
 {
     (void)state;
     struct leat_slot slot = {0};
-    for (unsigned level = 0; level < 2; level++) {
+    for (unsigned i = 0; i < 2; i++) {
+        enum leat_durability level = i ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY;
         files_full(2);
         disk.allocate_rc = LEAT_E_DISK;
         assert_int_equal(leat_slots_take(&slots, UNIT, level, &slot), LEAT_E_DISK);
@@ -453,6 +454,28 @@ static void places_past_a_lost_end_are_told_once(void **state)
     end();
 }
 
+/* Goal: what is fresh is left to those for whom it is while the disk has room for others. */
+static void places_that_are_fresh_are_not_for_memory_segments(void **state)
+{
+    (void)state;
+    for (unsigned full = 0; full < 2; full++) {
+        files_full(2);
+        two_in_turn(0, 1);
+        slots.files[0]->grown_units = slots.files[0]->here_units = 68;
+        disk.files[0].bytes = 68 * UNIT;
+        slots.fresh_from = 66;
+        slots.fresh_end = 68;
+        slots.look_ahead = false;
+        if (full) disk.space = disk.files[0].bytes + disk.files[1].bytes;
+        struct leat_slot slot = take(UNIT, LEAT_DURABILITY_MEMORY);
+        assert_int_equal(slot.file->number, full ? 0 : 2);
+        assert_int_equal(slots.fresh_end, full ? 0 : 68);
+        assert_ptr_equal(slots.ahead, slots.files[0]);
+        assert_false(slots.look_ahead);
+        end();
+    }
+}
+
 /* ---- what is given back ---- */
 
 /* Goal: what is given back says that there is space when as much as was refused is free in one piece, and not
@@ -496,6 +519,7 @@ int main(void)
         cmocka_unit_test(places_ahead_without_a_file),
         cmocka_unit_test(places_that_are_refused_are_asked_for_once),
         cmocka_unit_test(places_past_a_lost_end_are_told_once),
+        cmocka_unit_test(places_that_are_fresh_are_not_for_memory_segments),
         cmocka_unit_test(places_given_back_say_so_in_one_piece),
     };
     return cmocka_run_group_tests_name("store places", tests, NULL, NULL);

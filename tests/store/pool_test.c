@@ -256,7 +256,6 @@ static void pool_steps_when_it_should(void **state)
         /* Somebody waits. */
         {1, 0, true, false, false, 0, 0, true, false, true, UINT64_MAX, 0, false},
         {1, 1, true, false, false, 0, 0, true, false, true, UINT64_MAX, NOW, false},
-        {1, 8, true, false, false, 0, 0, true, false, true, UINT64_MAX, NOW, false},
         {8, 64, true, true, false, 0, 0, true, false, false, UINT64_MAX, 0, false},
         /* Ahead of use: the first time when half is gone at once, before that some time later. */
         {1, 1, true, false, false, 0, 0, false, false, false, NOW + LATER, NOW, false},

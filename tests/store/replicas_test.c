@@ -467,8 +467,8 @@ static void start_whose_disk_fails_finds_no_shorter_replica(void **state)
     TRACE_IS(at_starts_that_fail);
 }
 
-/* Goal: whatever a start finds a replica to be, and whatever the disk does then, it is refused where it has no memory to
- * note it. */
+/* Goal: whatever a start finds a replica to be, and whatever the disk does then, it is refused where it has no memory
+ * to note it. */
 static void start_without_memory_is_refused(void **state)
 {
     (void)state;
@@ -476,7 +476,7 @@ static void start_without_memory_is_refused(void **state)
     for (unsigned i = 0; i < 2 * 2 * STAGES; i++)
         for (uint64_t fails = 0; fails < (i / 4 == OPENED || i / 4 == COMMITTED ? 10 : 1);
              fails++) {
-            enum leat_durability durability = i % 2;
+            enum leat_durability durability = i % 2 ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK;
             uint64_t calls = UINT64_MAX;
             leat_err rc = LEAT_OK;
             for (unsigned last = 0; last < 2 && rc == LEAT_OK; last++) {

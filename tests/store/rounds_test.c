@@ -265,6 +265,29 @@ static void rounds_run_beside_a_flush(void **state)
     }
 }
 
+/* Goal: what is in the file already is answered at once, whatever other segments' bytes are on their way. */
+static void rounds_keep_nobody_who_has_nothing_to_write(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(12);
+    struct leat_segment *a = segment(bench, LEAT_DURABILITY_DISK),
+                        *b = segment(bench, LEAT_DURABILITY_DISK);
+    atomic_store(&b->sealed_bytes, 100);
+    commit(bench, 0, b, 0, 100, true);
+    fake_settle(&bench->world);
+    answers_are("0:0 ");
+    commit(bench, 1, a, 0, 100, false);
+    (void)fake_event_step(&bench->world);
+    assert_int_equal(bench->store->data_running, 1);
+    commit(bench, 0, b, 50, 100, true);
+    while (bench->world.event_count) /* the disk does nothing */
+        (void)fake_event_step(&bench->world);
+    answers_are("0:0 ");
+    fake_settle(&bench->world);
+    answers_are("1:0 ");
+    bench_free(bench);
+}
+
 /* Goal: a write that fails fails those who waited for it, for good; other segments of the file go on. A sync that
  * fails is the file's end, which is told once; other files go on. */
 static void rounds_that_fail_say_so_for_good(void **state)
@@ -420,6 +443,7 @@ int main(void)
         cmocka_unit_test(rounds_follow_what_was_sealed),
         cmocka_unit_test(rounds_of_two_files_run_beside),
         cmocka_unit_test(rounds_run_beside_a_flush),
+        cmocka_unit_test(rounds_keep_nobody_who_has_nothing_to_write),
         cmocka_unit_test(rounds_that_fail_say_so_for_good),
         cmocka_unit_test(rounds_park_what_is_whole_and_nothing_else),
         cmocka_unit_test(rounds_close_puts_the_bytes_first),

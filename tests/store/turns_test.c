@@ -398,8 +398,8 @@ static void turns_scrub_reads_whole_blocks(void **state)
     }
 }
 
-/* Goal: of a replica whose file is damaged that is named, whatever memory has of it: its writer is elsewhere, and nobody
- * here writes it anew. */
+/* Goal: of a replica whose file is damaged that is named, whatever memory has of it: its writer is elsewhere, and
+ * nobody here writes it anew. */
 static void turns_scrub_names_replicas(void **state)
 {
     (void)state;
