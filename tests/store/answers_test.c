@@ -435,6 +435,39 @@ static void answers_nothing_is_found_once_it_is_taken(void **state)
     bench_free(bench);
 }
 
+/* Goal: a segment may be cut to all of its capacity, and to nothing and more than that not. */
+static void answers_cut_within_its_capacity(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(57);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    start_again(bench, mine, true);
+    const uint32_t bytes[] = {0, 16384, 16385};
+    for (unsigned i = 0; i < 3; i++) /* of the second it has other bytes */
+        assert_int_equal(
+            leat_store_cut(bench->store, mine->seg, (struct leat_extent){bytes[i], 1}, 9999, 0),
+            i == 1 ? LEAT_E_DAMAGED : LEAT_E_INVALID);
+    bench_free(bench);
+}
+
+/* Goal: of a segment of no bytes, or of more than its capacity, memory has nothing. */
+static void answers_memory_has_nothing_of_what_can_not_be(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(58);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    uint32_t bytes = mine->seg->extent.bytes;
+    const uint32_t extents[] = {bytes, 0, 16385};
+    for (unsigned i = 0; i < 3; i++) {
+        mine->seg->extent.bytes = extents[i];
+        assert_int_equal(leat_mend_remembers(bench->store, leat_held_of(mine->seg)), i == 0);
+    }
+    bench_free(bench);
+}
+
 /* ---- roles ---- */
 
 /* Goal: a role that a start gives a segment is in its row by the end of that start, also where nothing else of that
@@ -498,6 +531,8 @@ int main(void)
         cmocka_unit_test(answers_memory_of_another_is_not_remembered),
         cmocka_unit_test(answers_mend_amid_a_mend),
         cmocka_unit_test(answers_nothing_is_found_once_it_is_taken),
+        cmocka_unit_test(answers_cut_within_its_capacity),
+        cmocka_unit_test(answers_memory_has_nothing_of_what_can_not_be),
         cmocka_unit_test(answers_role_is_in_its_row),
         cmocka_unit_test(answers_commit_of_what_has_no_header),
     };

@@ -84,12 +84,87 @@ static void busy_owner_is_told_later(void **state)
     }
 }
 
+/* Goal: a segment that goes while it is read is read no more: who gets its descriptor is not spoken of. */
+static void scrub_reads_nothing_of_what_has_gone(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(7);
+    struct leat_store *store = bench->store;
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    struct leat_held *held = leat_held_of(mine->seg);
+    store->options.scrub_bytes_per_second = 1000000;
+    leat_store_actor.on_turn_end(store);
+    assert_ptr_equal(store->scrubbing, held);
+    leat_held_row_free(store, held);
+    leat_held_free(store, held);
+    assert_null(store->scrubbing);
+    fake_settle(&bench->world);
+    assert_int_equal(store->complaint_count, 0);
+    bench_free(bench);
+}
+
+/* Goal: one piece of a flush goes between two rounds of commits, and none before the next. */
+static void flush_has_one_turn_between_rounds(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(8);
+    struct leat_store *store = bench->store;
+    struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 4 * 1024 * 1024);
+    fake_settle(&bench->world);
+    mine->extent_count = 1;
+    mine->extents[0] = (struct leat_extent){4 * 1024 * 1024, 99};
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    uint64_t now = bench->world.now_us + store->options.flush_delay_us;
+    for (unsigned waiting = 0; waiting < 2; waiting++) {
+        store->data_running = !waiting;
+        store->data_waiting = waiting;
+        store->flush_turn = false;
+        unsigned before = store->flush_in_flight;
+        leat_flush_step(store, now);
+        assert_int_equal(store->flush_in_flight, before);
+        store->flush_turn = true;
+        leat_flush_step(store, now);
+        assert_int_equal(store->flush_in_flight, before + 1);
+        assert_false(store->flush_turn);
+    }
+    store->data_running = store->data_waiting = 0;
+    fake_settle(&bench->world);
+    bench_free(bench);
+}
+
+/* Goal: nothing is flushed before owners have taken what a start found: they would not be told. */
+static void flush_waits_until_all_is_taken(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(9);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    reopen(bench, false);
+    struct leat_segment *seg = found_of(bench, mine)->seg;
+    uint64_t later = bench->world.now_us + 10 * bench->store->options.flush_delay_us;
+    assert_int_equal(leat_flush_next_us(bench->store, later), UINT64_MAX);
+    leat_flush_step(bench->store, later);
+    assert_int_equal(leat_held_of(seg)->where, LEAT_HELD_DIRTY);
+    leat_store_found_done(bench->store);
+    assert_true(leat_flush_next_us(bench->store, later) <= later);
+    leat_flush_step(bench->store, later);
+    assert_int_equal(leat_held_of(seg)->where, LEAT_HELD_FLUSHING);
+    fake_settle(&bench->world);
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scrub_without_memory_waits_for_it),
         cmocka_unit_test(scrub_of_an_empty_store_waits),
         cmocka_unit_test(busy_owner_is_told_later),
+        cmocka_unit_test(scrub_reads_nothing_of_what_has_gone),
+        cmocka_unit_test(flush_has_one_turn_between_rounds),
+        cmocka_unit_test(flush_waits_until_all_is_taken),
     };
     return cmocka_run_group_tests_name("store scrub", tests, NULL, NULL);
 }

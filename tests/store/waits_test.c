@@ -244,6 +244,28 @@ static void waits_an_eighth_is_kept_free(void **state)
     }
 }
 
+/* Goal: who waits while enough is free, but in pieces, has one owner asked at a time. */
+static void waits_for_what_is_free_in_pieces(void **state)
+{
+    (void)state;
+    struct mine *half[PLACES][2];
+    struct bench *bench = halves_begin(28, half);
+    struct leat_store *store = bench->store;
+    for (unsigned i = 0; i < 6; i++)
+        assert_int_equal(do_now(bench, half[i][0], LEAT_KEEP_DROP), LEAT_OK);
+    for (unsigned i = 10; i < 13; i++)
+        to_cached(bench, half[i][0]);
+    (void)reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+    fake_settle(&bench->world);
+    store->started = true;
+    leat_memory_step(store, bench->world.now_us);
+    assert_int_equal(store->asked_bytes, HALF);
+    assert_int_equal(leat_held_of(half[10][0]->seg)->where, LEAT_HELD_ASKED); /* the oldest */
+    leat_memory_step(store, bench->world.now_us);
+    assert_int_equal(store->asked_bytes, HALF);
+    bench_free(bench);
+}
+
 /* Goal: nobody is asked for one who waits while the pool can grow: that is in one piece. */
 static void waits_for_growth_ask_nobody(void **state)
 {
@@ -516,6 +538,7 @@ int main(void)
         cmocka_unit_test(waits_longest_gets_the_place),
         cmocka_unit_test(waits_refused_step_is_not_free),
         cmocka_unit_test(waits_an_eighth_is_kept_free),
+        cmocka_unit_test(waits_for_what_is_free_in_pieces),
         cmocka_unit_test(waits_for_growth_ask_nobody),
         cmocka_unit_test(waits_what_lies_past_the_limit_is_asked_for),
         cmocka_unit_test(waits_are_looked_at_before_the_limit_is),
