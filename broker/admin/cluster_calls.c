@@ -310,7 +310,6 @@ void leat_call_node_change(struct leat_peer *peer, const struct leat_frame *fram
                     : body.what == LEAT_NODE_CHANGE_REPLACE ? LEAT_COORDINATE_NODE_REPLACE
                                                             : LEAT_COORDINATE_BARRIER;
     request->draining = body.what == LEAT_NODE_CHANGE_DRAIN;
-    request->from = peer->core->index;
     request->target = change->name;
     request->asker = leat_peer_asks(peer);
     request->on_done = request->kind == LEAT_COORDINATE_BARRIER ? node_on_barrier : node_on_done;

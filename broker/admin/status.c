@@ -65,7 +65,6 @@ static void producer_ask(struct leat_core *core)
     struct leat_coordinate *request = &core->producer_request;
     memset(request, 0, sizeof *request);
     request->kind = LEAT_COORDINATE_PRODUCER_IDS;
-    request->from = core->index;
     /* Shorter than a producer's patience, so that it hears why: it asks again. */
     request->wait_us_max = PRODUCER_IDS_US_MAX;
     request->on_done = producer_on_block;

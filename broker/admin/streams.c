@@ -206,7 +206,6 @@ static void request_init(struct leat_coordinate *request, const struct leat_core
     LEAT_ASSERT_CMP(name_bytes, <=, LEAT_STREAM_NAME_BYTES_MAX);
     memset(request, 0, sizeof *request);
     request->kind = kind;
-    request->from = core->index;
     request->asker = address;
     memcpy(request->name, name, name_bytes);
 }

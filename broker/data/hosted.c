@@ -345,7 +345,6 @@ void leat_hosted_send_openings(struct leat_core *core)
         }
         memset(&opener->request, 0, sizeof opener->request);
         opener->request.kind = LEAT_COORDINATE_OPENED;
-        opener->request.from = core->index;
         opener->request.logs = opener->refs;
         opener->request.log_count = opener->count;
         opener->request.epoch = epoch;

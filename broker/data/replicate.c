@@ -387,7 +387,6 @@ static void versions_send(struct leat_core *core)
     }
     memset(request, 0, sizeof *request);
     request->kind = LEAT_COORDINATE_VERSION;
-    request->from = core->index;
     request->logs = versions->refs;
     request->log_count = count;
     request->incarnation = core->node->incarnation;

@@ -41,7 +41,6 @@ static void catch_up_deliver_start(void *actor, struct leat_mail *mail)
     struct leat_coordinate *request = &catch_up->request;
     memset(request, 0, sizeof *request);
     request->kind = LEAT_COORDINATE_BARRIER;
-    request->from = core->index;
     request->asker = catch_up->address;
     request->wait_us_max = LEAT_CATCH_UP_US_MAX;
     request->on_done = catch_up_on_barrier;

@@ -83,7 +83,6 @@ void leat_node_bring_up(struct leat_node *node)
     struct leat_coordinate *request = &node->request;
     memset(request, 0, sizeof *request);
     request->kind = LEAT_COORDINATE_NODE_UP;
-    request->from = core->index;
     request->node_name = node->name;
     request->address = node->listen_address;
     request->cores = node->options.cores;
@@ -155,7 +154,6 @@ static void up_adopt(struct leat_node *node)
     struct leat_coordinate *request = &node->request;
     memset(request, 0, sizeof *request);
     request->kind = LEAT_COORDINATE_ADOPT;
-    request->from = node->cores[0].index;
     request->incarnation = node->incarnation;
     request->marks = node->marks;
     request->mark_count = node->mark_count;

@@ -84,7 +84,6 @@ static void move_send(struct leat_mover *mover)
         mover->tails[i] = mover->parts[i].tail;
     }
     request->kind = LEAT_COORDINATE_MOVE;
-    request->from = mover->core->index;
     request->logs = mover->refs;
     request->tails = mover->tails;
     request->log_count = mover->count;

@@ -449,7 +449,6 @@ static void recover_ask(struct recover_call *recover, struct leat_hosted *hosted
     leat_hosted_wake(hosted);
     struct leat_coordinate *request = &recover->request;
     request->kind = LEAT_COORDINATE_ACCEPT_LOSS;
-    request->from = home->index;
     request->logs = &recover->ref;
     request->log_count = 1;
     request->tails = &recover->tail;

@@ -65,7 +65,6 @@ void leat_coordinate(const struct leat_post *post, struct leat_coordinate *reque
     assert_ptr_equal(post, &alone.post);
     assert_ptr_equal(request, &alone.node.request);
     assert_ptr_equal(request->owner, &alone.node);
-    assert_int_equal(request->from, 0);
     assert_int_equal(request->change, 0);
     assert_int_equal(request->stream_id, 0);
     assert_int_equal(request->wait_us_max, 0);

@@ -76,7 +76,6 @@ leat_err leat_ask_start(struct leat_core *core, struct leat_ask *ask, uint64_t i
 void leat_coordinate(const struct leat_post *post, struct leat_coordinate *request)
 {
     assert_ptr_equal(post, &alone.post);
-    assert_int_equal(request->from, 1);
     said("coordinate %d: %s for %llu%s", request->kind, request->target,
          (unsigned long long)request->asker, request->draining ? ", draining" : "");
     it.request = request;

@@ -35,7 +35,7 @@ static void logs_are_opened_together(void **state)
     opens(first), opens(first), opens(second);
     said_enough();
     leat_hosted_send_openings(core_of_all());
-    assert_said("coordinate opened, from 3, epoch 9, version 1, of 2: 7/1/0\n");
+    assert_said("coordinate opened, epoch 9, version 1, of 2: 7/1/0\n");
     assert_true(leat_list_empty(&core_of_all()->opening_logs));
     assert_int_equal(core_of_all()->openers_busy, 1);
     coordinators_say(0, LEAT_OK);
@@ -58,9 +58,9 @@ static void logs_of_other_epochs_or_versions_are_opened_apart(void **state)
     opens(a), opens(b), opens(c);
     said_enough();
     leat_hosted_send_openings(core_of_all());
-    assert_said("coordinate opened, from 3, epoch 9, version 3, of 1: 7/1/0\n"
-                "coordinate opened, from 3, epoch 9, version 5, of 1: 7/1/1\n"
-                "coordinate opened, from 3, epoch 10, version 6, of 1: 7/1/2\n");
+    assert_said("coordinate opened, epoch 9, version 3, of 1: 7/1/0\n"
+                "coordinate opened, epoch 9, version 5, of 1: 7/1/1\n"
+                "coordinate opened, epoch 10, version 6, of 1: 7/1/2\n");
     assert_int_equal(core_of_all()->openers_busy, 7);
     coordinators_say(1, LEAT_OK);
     assert_said("copies opened OK\n"
@@ -118,8 +118,8 @@ static void logs_refused_together_are_opened_alone(void **state)
     leat_hosted_send_openings(core_of_all());
     leat_hosted_destroy(third); /* it has gone meanwhile */
     coordinators_say(0, LEAT_E_UNKNOWN_STREAM);
-    assert_said("coordinate opened, from 3, epoch 9, version 1, of 1: 7/1/0\n"
-                "coordinate opened, from 3, epoch 9, version 1, of 1: 7/1/1\n");
+    assert_said("coordinate opened, epoch 9, version 1, of 1: 7/1/0\n"
+                "coordinate opened, epoch 9, version 1, of 1: 7/1/1\n");
     assert_true(first->opens_alone && second->opens_alone);
     coordinators_say(2, LEAT_E_UNKNOWN_STREAM);
     assert_said("7/1/1 opened UNKNOWN_STREAM\n");
@@ -166,7 +166,7 @@ static void commit_is_of_its_own_logs(void **state)
     struct leat_log *log = logs[1]->log;
     logs[1]->log = NULL;
     coordinators_say(1, LEAT_E_NOT_OWNER);
-    assert_said("coordinate opened, from 3, epoch 9, version 1, of 1: 7/1/0\n");
+    assert_said("coordinate opened, epoch 9, version 1, of 1: 7/1/0\n");
     assert_false(logs[1]->opens_alone || logs[2]->opens_alone);
     logs[1]->log = log;
     opens(logs[1]);

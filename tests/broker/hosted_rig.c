@@ -152,8 +152,8 @@ void leat_coordinate(const struct leat_post *post, struct leat_coordinate *reque
     assert_ptr_equal(post, &alone.post);
     assert_int_equal(request->kind, LEAT_COORDINATE_OPENED);
     assert_int_equal(request->incarnation, ALONE_SELF);
-    said("coordinate opened, from %u, epoch %u, version %u, of %zu: %s", request->from,
-         request->epoch.v, request->version, request->log_count, ref_text(request->logs[0]));
+    said("coordinate opened, epoch %u, version %u, of %zu: %s", request->epoch.v, request->version,
+         request->log_count, ref_text(request->logs[0]));
     it.requests[it.request_count++] = request;
 }
 uint32_t leat_primary_opening(struct leat_primary_log *rep)

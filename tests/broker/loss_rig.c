@@ -30,10 +30,10 @@ void leat_coordinate(const struct leat_post *post, struct leat_coordinate *reque
     assert_ptr_equal(post, &alone.post);
     assert_int_equal(request->kind, LEAT_COORDINATE_ACCEPT_LOSS);
     assert_int_equal(request->log_count, 1);
-    said("coordinate loss of %s, from core %u, epoch %u, incarnation %llu: %s, at least %llu%s",
-         ref_text(request->logs[0]), request->from, request->epoch.v,
-         (unsigned long long)request->incarnation, tail_text(&request->tails[0]),
-         (unsigned long long)request->next_offset, request->stands_in ? ", stands in" : "");
+    said("coordinate loss of %s, epoch %u, incarnation %llu: %s, at least %llu%s",
+         ref_text(request->logs[0]), request->epoch.v, (unsigned long long)request->incarnation,
+         tail_text(&request->tails[0]), (unsigned long long)request->next_offset,
+         request->stands_in ? ", stands in" : "");
     it.request = request;
 }
 void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted)

@@ -12,7 +12,7 @@ static void loss_is_accepted_step_by_step(void **state)
     begin();
     accepts();
     assert_said("wake\n"
-                "coordinate loss of 7/1/0, from core 0, epoch 9, incarnation 100: segment 4 100:7 "
+                "coordinate loss of 7/1/0, epoch 9, incarnation 100: segment 4 100:7 "
                 "next 0, at least 60\n");
     assert_true(it.hosted.going);
     assert_false(leat_hosted_loss_stops(&it.hosted));
@@ -80,11 +80,10 @@ static void what_is_left_is_named_by_who_knows_most(void **state)
             it.hosted.tail_away = away;
             accepts();
             char expected[512];
-            snprintf(
-                expected, sizeof expected,
-                "wake\ncoordinate loss of 7/1/0, from core 0, epoch 9, incarnation 100: %s, at "
-                "least %llu%s\n",
-                rows[i].left, (unsigned long long)rows[i].known, away ? ", stands in" : "");
+            snprintf(expected, sizeof expected,
+                     "wake\ncoordinate loss of 7/1/0, epoch 9, incarnation 100: %s, at "
+                     "least %llu%s\n",
+                     rows[i].left, (unsigned long long)rows[i].known, away ? ", stands in" : "");
             assert_said(expected);
             coordinators_say(LEAT_E_AGAIN);
             alone_deliver_all();

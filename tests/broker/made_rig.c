@@ -60,7 +60,6 @@ bool leat_rate_take(struct leat_rate *rate, uint64_t now_us, struct leat_rate_li
 void leat_coordinate(const struct leat_post *post, struct leat_coordinate *request)
 {
     assert_ptr_equal(post, &alone.post);
-    assert_int_equal(request->from, CORE);
     assert_int_equal(request->wait_us_max, 0);
     assert_null(request->desc);
     said("coordinate %d \"%s\" for %llu: change %u, %u x %u, cores %u of %llu", request->kind,

@@ -84,8 +84,8 @@ void leat_coordinate(const struct leat_post *post, struct leat_coordinate *reque
 {
     assert_ptr_equal(post, &alone.post);
     assert_int_equal(request->kind, LEAT_COORDINATE_MOVE);
-    said("coordinate move to %s, from core %u, epoch %u, incarnation %llu", request->target,
-         request->from, request->epoch.v, (unsigned long long)request->incarnation);
+    said("coordinate move to %s, epoch %u, incarnation %llu", request->target, request->epoch.v,
+         (unsigned long long)request->incarnation);
     for (size_t i = 0; i < request->log_count; i++)
         said("  %s ends at %s", ref_text(request->logs[i]), tail_text(&request->tails[i]));
     it.request = request;

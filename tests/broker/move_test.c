@@ -40,7 +40,7 @@ static void streamlet_moves_step_by_step(void **state)
     alone_deliver();
     assert_said("");
     alone_deliver();
-    assert_said("coordinate move to n2, from core 0, epoch 9, incarnation 100\n"
+    assert_said("coordinate move to n2, epoch 9, incarnation 100\n"
                 "  7/1/0 ends at segment 3 100:a next 70\n"
                 "  7/1/1 ends at segment 4 101:a next 51\n");
     assert_ptr_equal(alone.cores[0].movers->all.next, &it.mover.link);
@@ -69,7 +69,7 @@ static void log_without_segments_ends_nowhere(void **state)
     stopped(0);
     said_enough();
     alone_deliver_all();
-    assert_said("coordinate move to n2, from core 0, epoch 9, incarnation 100\n"
+    assert_said("coordinate move to n2, epoch 9, incarnation 100\n"
                 "  7/1/0 ends at segment -1 0:0 next 0\n"
                 "  7/1/1 ends at segment 0 101:a next 51\n");
     coordinators_say(LEAT_OK, 12);
@@ -491,7 +491,7 @@ static void move_is_asked_again_where_its_outcome_is_unknown(void **state)
     coordinators_say(LEAT_E_AGAIN, 0);
     assert_said("timer 100000\n");
     expire();
-    assert_said("coordinate move to n2, from core 0, epoch 9, incarnation 100\n"
+    assert_said("coordinate move to n2, epoch 9, incarnation 100\n"
                 "  7/1/0 ends at segment 3 100:a next 50\n"
                 "  7/1/1 ends at segment 4 101:a next 51\n");
     coordinators_say(LEAT_E_NOT_OWNER, 0);

@@ -259,8 +259,8 @@ void leat_coordinate(const struct leat_post *post, struct leat_coordinate *reque
     for (size_t i = 0, used = 0; i < request->log_count && used < 100; i++)
         used +=
             (size_t)snprintf(logs + used, sizeof logs - used, " %s", ref_text(request->logs[i]));
-    said("version %u of epoch %u, from core %u, of %zu:%s", request->version, request->epoch.v,
-         request->from, request->log_count, logs);
+    said("version %u of epoch %u, of %zu:%s", request->version, request->epoch.v,
+         request->log_count, logs);
     it.request = request;
 }
 

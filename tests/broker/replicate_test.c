@@ -447,11 +447,11 @@ static void versions_are_committed_one_after_the_other(void **state)
     assert_int_equal(comes_up(0), LEAT_OK);
     said_enough();
     versions_come(rows, 4);
-    assert_said("version 2 of epoch 9, from core 0, of 2: 7/1/0 7/1/4\n");
+    assert_said("version 2 of epoch 9, of 2: 7/1/0 7/1/4\n");
     coordinators_say(LEAT_OK);
-    assert_said("version 3 of epoch 9, from core 0, of 1: 7/1/2\n");
+    assert_said("version 3 of epoch 9, of 1: 7/1/2\n");
     coordinators_say(LEAT_OK);
-    assert_said("version 2 of epoch 8, from core 0, of 1: 7/1/6\n");
+    assert_said("version 2 of epoch 8, of 1: 7/1/6\n");
     coordinators_say(LEAT_OK);
     assert_said("versions done OK\n");
     versions_come(rows, 1);

@@ -36,7 +36,6 @@ void leat_coordinate(const struct leat_post *post, struct leat_coordinate *reque
     assert_ptr_equal(post, &alone.post);
     assert_ptr_equal(request, &alone.cores[1].producer_request);
     assert_int_equal(request->kind, LEAT_COORDINATE_PRODUCER_IDS);
-    assert_int_equal(request->from, 1);
     assert_int_equal(request->asker, 0);
     assert_int_equal(request->wait_us_max, 2 * 1000 * 1000);
     assert_int_equal(request->change, 0);

@@ -189,8 +189,8 @@ void leat_coordinate(const struct leat_post *post, struct leat_coordinate *reque
 {
     assert_ptr_equal(post, &alone.post);
     assert_int_equal(request->kind, LEAT_COORDINATE_BARRIER);
-    said("barrier from core %u, for %llu, within %llu us", request->from,
-         (unsigned long long)request->asker, (unsigned long long)request->wait_us_max);
+    said("barrier for %llu, within %llu us", (unsigned long long)request->asker,
+         (unsigned long long)request->wait_us_max);
     it.request = request;
 }
 

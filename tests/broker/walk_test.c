@@ -577,7 +577,7 @@ static void catching_up_goes_behind_the_news(void **state)
     catch_up.owner = &it;
     leat_catch_up(&alone.cores[1], &catch_up);
     alone_deliver();
-    assert_said("mail to 0\nbarrier from core 0, for 44, within 2000000 us\n");
+    assert_said("mail to 0\nbarrier for 44, within 2000000 us\n");
     it.request->rc = LEAT_E_AGAIN;
     alone.cores[0].news->left = 0; /* core 0 has had its share in this turn */
     it.request->on_done(it.request);
