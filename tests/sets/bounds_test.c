@@ -46,24 +46,6 @@ static struct leat_group *group_of(struct home *home)
     return leat_sets_set_find(home->sets, "readers")->group;
 }
 
-/* The batch that gathers takes no record of a group any more, and waits behind one that is on its way. */
-static void batch_fill(struct home *home)
-{
-    static const uint8_t bytes[60 * 1024];
-    struct leat_sets *sets = home->sets;
-    home->mute = true;
-    struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_NOTHING, 0);
-    leat_sets_record_add(sets, &writer);
-    leat_sets_append_try(sets);
-    static const uint32_t sizes[] = {sizeof bytes, 4000, 300};
-    for (unsigned i = 0; i < 3; i++)
-        while (leat_sets_record_fits(sets, sizes[i] + 100)) {
-            writer = leat_sets_record_begin(sets, RECORD_NOTHING, 1);
-            leat_msg_write_bin(&writer, bytes, sizes[i]);
-            leat_sets_record_add(sets, &writer);
-        }
-}
-
 /* Goal: a share that the batch has no room for is asked for again, and taken then: the group still waits for it. */
 static void shares_without_room_in_the_batch_are_asked_for_again(void **state)
 {

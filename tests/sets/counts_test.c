@@ -217,6 +217,62 @@ static void table_takes_logs_up_to_its_last_byte(void **state)
     assert_int_equal(rc, LEAT_E_TOO_MANY);
 }
 
+/* Goal: commits come to a table up to its last byte, and not beyond: a log, a note, what a note is longer than before.
+ * What is shorter, or there already, needs no room. */
+static void table_takes_commits_up_to_its_last_byte(void **state)
+{
+    (void)state;
+    enum { LOG_BYTES = 1 + 3 + 5 + 1 + 9 + 3, NOTE = LEAT_SET_NOTE_BYTES };
+    static const struct {
+        bool known;
+        uint32_t before, before_epoch, bytes, epoch;
+        size_t grows;
+    } rows[] = {
+        {false, 0, 0, 0, 0, LOG_BYTES},
+        {false, 0, 0, 1, 0, LOG_BYTES + NOTE + 1},
+        {false, 0, 0, 0, 1, LOG_BYTES + NOTE},
+        {false, 0, 0, 7, 3, LOG_BYTES + NOTE + 7},
+        {true, 0, 0, 0, 0, 0},
+        {true, 0, 0, 5, 0, NOTE + 5},
+        {true, 0, 2, 5, 0, 5},
+        {true, 4, 0, 5, 1, 1},
+        {true, 5, 0, 5, 9, 0},
+        {true, 5, 0, 4, 0, 0},
+        {true, 5, 7, 0, 0, 0},
+    };
+    static const char note[] = "nnnnnnn";
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (unsigned fits = 0; fits < 2; fits++) {
+            if (rows[i].grows == 0 && !fits) continue; /* nothing to refuse */
+            struct home *home = calm_home();
+            struct leat_sets_offset row = {.log = {STREAM, 0, 0},
+                                           .group = LEAT_SETS_GROUP_NONE,
+                                           .offset = 5,
+                                           .metadata = note,
+                                           .metadata_bytes = rows[i].before,
+                                           .leader_epoch_plus_1 = rows[i].before_epoch};
+            if (!rows[i].known) row.log.log = 1;
+            for (unsigned second = 0; second < 2; second++) {
+                struct ask_group *c = ask_new(LEAT_SETS_COMMIT, "", LEAT_GROUP_GENERATION_NONE);
+                c->r.commits = &row;
+                c->r.commit_count = 1;
+                size_t before = info(home).table_bytes, most = LEAT_SETS_TABLE_BYTES_MAX;
+                struct leat_set *set = leat_sets_set_find(home->sets, "readers");
+                if (second) set->bytes += most - before - rows[i].grows + !fits;
+                start(home, c);
+                await(home, c);
+                assert_int_equal(rc_of(c), second && !fits ? LEAT_E_TOO_MANY : LEAT_OK);
+                if (second) leat_set_bytes_count(set);
+                if (second && fits && rows[i].grows)
+                    assert_int_equal(info(home).table_bytes, before + rows[i].grows);
+                row.log.log = 0;
+                row.metadata_bytes = rows[i].bytes;
+                row.leader_epoch_plus_1 = rows[i].epoch;
+            }
+            home_free(home);
+        }
+}
+
 /* Goal: a home that is out of order keeps its table as it was: what would expire stays, as nothing records it. */
 static void broken_home_forgets_no_set(void **state)
 {
@@ -324,6 +380,7 @@ int main(void)
         cmocka_unit_test(members_of_groups_count_from_their_join_on),
         cmocka_unit_test(full_table_is_stored_while_a_group_is_joined),
         cmocka_unit_test(table_takes_logs_up_to_its_last_byte),
+        cmocka_unit_test(table_takes_commits_up_to_its_last_byte),
         cmocka_unit_test(broken_home_forgets_no_set),
         cmocka_unit_test(deletion_of_no_offset_writes_nothing),
         cmocka_unit_test(share_without_memory_is_told),

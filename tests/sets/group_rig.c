@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group_rig.h"
+#include "sets/internal.h"
 
 struct leat_msg_string text(const char *chars)
 {
@@ -162,4 +163,21 @@ uint32_t lone(struct home *home, const char *instance, char *out_member)
     ask_free(sync);
     ask_free(join);
     return generation;
+}
+
+void batch_fill(struct home *home)
+{
+    static const uint8_t bytes[60 * 1024];
+    struct leat_sets *sets = home->sets;
+    home->mute = true;
+    struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_NOTHING, 0);
+    leat_sets_record_add(sets, &writer);
+    leat_sets_append_try(sets);
+    static const uint32_t sizes[] = {sizeof bytes, 4000, 300};
+    for (unsigned i = 0; i < 3; i++)
+        while (leat_sets_record_fits(sets, sizes[i] + 100)) {
+            writer = leat_sets_record_begin(sets, RECORD_NOTHING, 1);
+            leat_msg_write_bin(&writer, bytes, sizes[i]);
+            leat_sets_record_add(sets, &writer);
+        }
 }

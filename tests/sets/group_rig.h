@@ -34,5 +34,8 @@ uint64_t fetched(struct home *home, uint32_t log, const char *metadata);
 void share_out(struct ask_group *sync, const struct leat_group_call *joined);
 /** A group of one member that owns all; the member's name and generation. */
 uint32_t lone(struct home *home, const char *instance, char *out_member);
+/** The batch that gathers takes no record of a group any more, and waits behind one that is on its way: the home is
+ * mute from then on. */
+void batch_fill(struct home *home);
 
 #endif

@@ -220,6 +220,106 @@ static void group_that_is_full_refuses_the_next(void **state)
     home_free(home);
 }
 
+/* Goal: a generation that the batch has no room for begins once, when there is room: until then the group is as it was. */
+static void generation_without_room_begins_later(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    uint32_t generation = lone(home, "", member);
+    const struct leat_set *set = leat_sets_set_find(home->sets, "readers");
+    batch_fill(home);
+    struct ask_group *again = join_new(member, "", "m");
+    start(home, again);
+    for (unsigned i = 0; i < 10; i++) {
+        home_run(home, 10 * MS);
+        assert_false(again->answered);
+        assert_int_equal(set->generation, generation);
+        assert_int_equal(set->group->phase, LEAT_GROUP_PREPARING);
+    }
+    home->mute = false;
+    await(home, again);
+    assert_int_equal(again->r.rc, LEAT_OK);
+    assert_int_equal(again->r.generation, generation + 1);
+    assert_int_equal(set->group->phase, LEAT_GROUP_COMPLETING);
+    ask_free(again);
+    home_free(home);
+}
+
+/* Goal: a share that failed midway is forgotten when there is another: whom that does not name owns nothing. */
+static void shares_of_an_attempt_before_are_forgotten(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct ask_group *a = join_new("", "a", "m"), *b = join_new("", "b", "m");
+    start(home, a);
+    start(home, b);
+    await(home, a);
+    await(home, b);
+    home_run(home, 10 * MS);
+    struct ask_group *leader = a->call.member_count > 0 ? a : b;
+    for (unsigned attempt = 0; attempt < 2; attempt++) {
+        struct ask_group *shares = sync_new(leader->r.member, leader->r.generation);
+        share_out(shares, &leader->call);
+        assert_int_equal(shares->call.share_count, 2);
+        if (attempt) shares->shares[0] = shares->shares[1], shares->call.share_count = 1;
+        leat_mem_fail_at(attempt ? 0 : 2);
+        start(home, shares);
+        leat_mem_fail_at(0);
+        await(home, shares);
+        assert_int_equal(rc_of(shares), attempt ? LEAT_OK : LEAT_E_AGAIN);
+    }
+    const struct leat_group *group = leat_sets_set_find(home->sets, "readers")->group;
+    struct leat_msg_string first = leader->call.members[0].member;
+    for (uint32_t i = 0; i < group->member_count; i++) {
+        const struct leat_group_member *member = group->members[i];
+        bool is_first = leat_group_text_same(leat_group_text(member->id), first);
+        assert_int_equal(member->assignment_bytes, is_first ? 0 : strlen(member->id));
+    }
+    ask_free(a);
+    ask_free(b);
+    home_free(home);
+}
+
+/* Goal: how far a member may be ahead is measured from the first unfinished group, of the set or of what its log has kept;
+ * where the log can't be asked, from the set's. */
+static void members_are_ahead_of_the_first_unfinished_group(void **state)
+{
+    (void)state;
+    enum { FIRST = 5000, AHEAD = LEAT_SETS_GROUPS_AHEAD_MAX };
+    static const struct {
+        uint64_t retained, group;
+        leat_err asked, rc;
+    } rows[] = {{0, FIRST + AHEAD, LEAT_OK, LEAT_OK},
+                {0, FIRST + AHEAD + 1, LEAT_OK, LEAT_E_AGAIN},
+                {FIRST + 100, FIRST + 100 + AHEAD, LEAT_OK, LEAT_OK},
+                {FIRST + 100, FIRST + 101 + AHEAD, LEAT_OK, LEAT_E_AGAIN},
+                {FIRST + 100, FIRST + AHEAD, LEAT_E_UNKNOWN_LOG, LEAT_OK},
+                {FIRST + 100, FIRST + AHEAD + 1, LEAT_E_UNKNOWN_LOG, LEAT_E_AGAIN}};
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct home *home = home_new(1, true);
+        home->calm = true;
+        struct leat_sets_request join = native(LEAT_SETS_JOIN, 30000), commits;
+        join.mode = LEAT_SETS_PARALLEL;
+        assert_int_equal(ask(home, &join), LEAT_OK);
+        leat_mem_free(join.assigned);
+        leat_sets_set_find(home->sets, "natives")->logs[0].first_group = FIRST;
+        leat_set_bytes_count(leat_sets_set_find(home->sets, "natives"));
+        struct leat_sets_offset row = {
+            .log = {STREAM, 0, 0}, .group = (int64_t)rows[i].group, .offset = 5};
+        commits = native(LEAT_SETS_COMMIT, 0);
+        memcpy(commits.member, join.member, sizeof commits.member);
+        commits.generation = join.generation;
+        commits.commits = &row;
+        commits.commit_count = 1;
+        home->first_group = rows[i].retained;
+        home->group_rc = rows[i].asked;
+        assert_int_equal(ask(home, &commits), rows[i].rc);
+        home->first_group = 0;
+        home_free(home);
+    }
+}
+
 /* Goal: which addresses share a bucket can't be known from outside: the number is drawn. */
 static uint64_t draw(void *ctx)
 {
@@ -247,6 +347,9 @@ int main(void)
         cmocka_unit_test(set_without_logs_takes_another_mode),
         cmocka_unit_test(known_member_gets_no_instance),
         cmocka_unit_test(group_that_is_full_refuses_the_next),
+        cmocka_unit_test(generation_without_room_begins_later),
+        cmocka_unit_test(shares_of_an_attempt_before_are_forgotten),
+        cmocka_unit_test(members_are_ahead_of_the_first_unfinished_group),
         cmocka_unit_test(room_draws_its_number),
     };
     return cmocka_run_group_tests_name("sets-waits", tests, NULL, NULL);
