@@ -287,6 +287,29 @@ static void work_that_has_waited_is_done_in_turns(void **state)
     desk_free(desk);
 }
 
+/* Goal: work of nobody who could wait, or amid a request, is done at once. */
+static void work_that_can_not_wait_is_done_at_once(void **state)
+{
+    (void)state;
+    for (unsigned gone = 0; gone < 2; gone++) {
+        struct desk *desk = desk_new();
+        struct work works[3] = {{.desk = desk}, {.desk = desk}, {.desk = desk}};
+        leat_pace_run(&desk->peers[0], &works[0].step, work_run); /* uses this turn up */
+        assert_int_equal(works[0].runs, 1);
+        leat_pace_run(&desk->peers[1], &works[1].step, work_run);
+        assert_int_equal(works[1].runs, 0);
+        if (gone) desk->peers[2].conn = NULL;
+        desk->core.pace.inside = !gone;
+        leat_pace_run(&desk->peers[2], &works[2].step, work_run);
+        assert_int_equal(works[2].runs, 1);
+        desk->core.pace.inside = false;
+        while (works[1].runs == 0)
+            (void)turn(desk);
+        assert_int_equal(works[2].runs, 1);
+        desk_free(desk);
+    }
+}
+
 /* Goal: what is left of a request is done at its turn, by whoever was named last; who has gone does it at once. */
 static void rest_of_a_request_is_left_for_a_later_turn(void **state)
 {
@@ -384,6 +407,7 @@ int main(void)
         cmocka_unit_test(cheap_requests_of_many_connections_share_a_turn),
         cmocka_unit_test(answers_are_written_as_long_as_a_turn_has_time),
         cmocka_unit_test(work_that_has_waited_is_done_in_turns),
+        cmocka_unit_test(work_that_can_not_wait_is_done_at_once),
         cmocka_unit_test(rest_of_a_request_is_left_for_a_later_turn),
         cmocka_unit_test(last_answers_of_a_turn),
         cmocka_unit_test(who_goes_waits_no_more),

@@ -119,6 +119,7 @@ static void desk_free(struct desk *desk)
     for (unsigned i = 0; i < PEERS; i++)
         leat_sharer_leave(&desk->core, desk->peers[i].sharer);
     leat_unpack_fini(&desk->core);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_WIRE), 0);
     free(desk->small);
     free(desk->medium);
     free(desk->large);

@@ -120,6 +120,31 @@ static bool group_record_reads(const char *name, uint32_t group_fields)
     return reads;
 }
 
+/* Goal: a stored commit that memory is short for breaks the table: it is not left out. */
+static void stored_commit_without_memory_breaks_the_table(void **state)
+{
+    (void)state;
+    for (unsigned fails = 0; fails < 3; fails++) {
+        struct home *home = calm_home();
+        struct leat_batch batch;
+        assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 5, "noted"), LEAT_OK);
+        const struct stored *last = &home->batches[home->batch_count - 1];
+        assert_int_equal(leat_batch_check(last->bytes, last->count, &batch, NULL), LEAT_OK);
+        struct leat_set *set = leat_sets_set_find(home->sets, "readers");
+        leat_set_stream_drop(set, STREAM);
+        leat_mem_free(set->logs);
+        set->logs = NULL;
+        set->log_room = 0;
+        set->generation = 0;
+        struct leat_log_app app = leat_sets_app(home->sets);
+        leat_mem_fail_at(fails == 0 ? 0 : fails + 1); /* the group's record comes first */
+        app.on_replay(app.ctx, &batch);
+        leat_mem_fail_at(0);
+        assert_int_equal(leat_sets_broken(home->sets) == NULL, fails == 0);
+        home_free(home);
+    }
+}
+
 /* Goal: a stored group that does not read breaks its table, whether its set is known or not. */
 static void stored_group_that_does_not_read_breaks_the_table(void **state)
 {
@@ -295,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commits_are_the_same_after_a_start),
+        cmocka_unit_test(stored_commit_without_memory_breaks_the_table),
         cmocka_unit_test(stored_group_that_does_not_read_breaks_the_table),
         cmocka_unit_test(stored_protocols_come_in_pairs),
         cmocka_unit_test(stored_member_has_fields),
