@@ -436,6 +436,28 @@ static void candidate_is_waited_for(void **state)
     }
 }
 
+/* Goal: of an older segment, too, a candidate is passed over because no node has it, and not because disks failed. */
+static void older_candidate_is_passed_over_where_nobody_has_it(void **state)
+{
+    (void)state;
+    for (unsigned nowhere = 0; nowhere < 2; nowhere++) {
+        begin();
+        struct leat_takeover *takeover = wants_jumped(4);
+        it.adopt = it.look = LEAT_E_NOT_FOUND;
+        below_found(LEAT_OK, 4, 2);
+        takeover->phase = PHASE_OLDER;
+        alone_deliver();
+        pulled(LEAT_E_DISK);
+        later(TICK);
+        alone.now_us += LEAT_TAKEOVER_MISSING_US;
+        pulled(nowhere ? LEAT_E_NOT_FOUND : LEAT_E_DISK);
+        assert_int_equal(takeover->phase, nowhere ? PHASE_OLDER : PHASE_ENDED);
+        assert_int_equal(takeover->left.count, nowhere ? 1 : 2);
+        alone.mail_count = 0;
+        ends();
+    }
+}
+
 /* ---- an older one is nowhere ---- */
 
 static void older_segment_is_looked_for_for_some_time(void **state)
@@ -560,6 +582,7 @@ int main(void)
         cmocka_unit_test(newest_that_is_found_is_taken),
         cmocka_unit_test(node_that_went_down_meanwhile_counts),
         cmocka_unit_test(newest_is_asked_for_again),
+        cmocka_unit_test(older_candidate_is_passed_over_where_nobody_has_it),
         cmocka_unit_test(nothing_left_makes_a_log_without_segments),
         cmocka_unit_test(candidate_that_nobody_gives_out_is_passed_over),
         cmocka_unit_test(candidate_is_waited_for),
