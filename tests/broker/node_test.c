@@ -17,7 +17,14 @@
 #include "broker/ownership/collect.h"
 #include "tests/broker/alone.h"
 
-enum { MIB = 1024 * 1024, CORES = 2, MEMORY = 900 * MIB, FRAMES = 4000, BUFFERS = 3 };
+enum {
+    MIB = 1024 * 1024,
+    CORES = 2,
+    MEMORY = 900 * MIB,
+    FRAMES = 4000,
+    BUFFERS = 3,
+    INHERITED = 3
+};
 #define STEP ((uint64_t)LEAT_ARENA_STEP_BYTES)
 
 static struct {
@@ -31,6 +38,8 @@ static struct {
     uint64_t pool, own_pool;
     leat_err core, door_rc, identity, boot, store, coordinator, marks;
     struct leat_store_options store_options;
+    const struct leat_arena *inherited[INHERITED]; /* the first of those that it was given */
+    unsigned left_count;
     struct leat_coordinator_options coordinator_options;
     struct leat_error error;
     bool no_error;
@@ -138,6 +147,8 @@ leat_err leat_store_open(const struct leat_env *env, const struct leat_store_opt
     assert_ptr_equal(env, &alone.env);
     said("store");
     it.store_options = *options;
+    for (size_t i = 0; i < options->inherited_count && i < INHERITED; i++)
+        it.inherited[i] = options->inherited[i];
     if (it.store != LEAT_OK) return leat_error_set(error, it.store, "no store");
     *out_store = (void *)&it;
     return LEAT_OK;
@@ -381,6 +392,55 @@ static void parts_are_told_what_they_need(void **state)
     end();
 }
 
+static void host_each(void *ctx, void (*each)(void *arg, struct leat_rmem_arena *arena), void *arg)
+{
+    struct leat_rmem_arena *arenas = ctx;
+    for (unsigned i = 0; i < it.left_count; i++)
+        each(arg, &arenas[i % INHERITED]);
+}
+static void host_retire(void *ctx, struct leat_rmem_arena *arena)
+{
+    said("retire %u", (unsigned)(arena - (struct leat_rmem_arena *)ctx));
+}
+
+/* Goal: the store gets all memory that an earlier process of this node left, as what it may read; what it frees goes
+ * back to the host, on core 0. No more is looked at than there is room for. */
+static void memory_of_an_earlier_process_is_the_stores(void **state)
+{
+    (void)state;
+    for (unsigned many = 0; many < 2; many++) {
+        struct leat_rmem_arena left[INHERITED] = {0};
+        struct leat_rmem_host host = {
+            .ctx = left, .each_inherited = host_each, .retire = host_retire};
+        uint8_t bytes[INHERITED];
+        for (unsigned i = 0; i < INHERITED; i++) {
+            left[i] = (struct leat_rmem_arena){
+                .base = &bytes[i], .limit_bytes = 9 * STEP, .grown_bytes = (i + 1) * STEP};
+            memset(left[i].id, 'a' + (int)i, sizeof left[i].id);
+        }
+        begin();
+        it.left_count = many ? LEAT_RMEM_ARENAS_MAX + 1 : INHERITED;
+        it.core_envs[0].rmem_host = alone.env.rmem_host = &host;
+        assert_int_equal(create(), LEAT_OK);
+        said_enough();
+        assert_int_equal(it.store_options.inherited_count, many ? LEAT_RMEM_ARENAS_MAX : INHERITED);
+        for (unsigned i = 0; i < INHERITED; i++) {
+            const struct leat_arena *arena = it.inherited[i];
+            assert_ptr_equal(arena->base, &bytes[i]);
+            assert_int_equal(arena->limit_bytes, 9 * STEP);
+            assert_int_equal(arena->grown_bytes, (i + 1) * STEP);
+            assert_int_equal(arena->inherited_bytes, (i + 1) * STEP);
+            assert_memory_equal(arena->pool_id, left[i].id, sizeof arena->pool_id);
+        }
+        it.store_options.on_inherited_free(it.node, 1);
+        assert_said("mail to 0\n");
+        alone_deliver();
+        assert_said("retire 1\n");
+        it.core_envs[0].rmem_host = alone.env.rmem_host = NULL;
+        end();
+    }
+}
+
 static uint64_t heap_bytes(void *ctx)
 {
     (void)ctx;
@@ -540,6 +600,7 @@ int main(void)
         cmocka_unit_test(copies_of_others_have_their_part),
         cmocka_unit_test(budget_that_is_too_small_is_refused),
         cmocka_unit_test(parts_are_told_what_they_need),
+        cmocka_unit_test(memory_of_an_earlier_process_is_the_stores),
         cmocka_unit_test(coordinator_of_a_cluster_is_told_of_it),
         cmocka_unit_test(node_is_not_created_without_one_of_its_parts),
         cmocka_unit_test(node_is_not_created_without_memory),
