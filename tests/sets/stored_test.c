@@ -155,6 +155,56 @@ static void stored_group_that_does_not_read_breaks_the_table(void **state)
     assert_false(group_record_reads("others", 4));
 }
 
+/* Goal: a stored set, or group, for which a full home has no place breaks its table; one that is there is replaced. */
+static void stored_set_beyond_a_full_home_breaks_the_table(void **state)
+{
+    (void)state;
+    for (unsigned kind = 0; kind < 2; kind++)
+        for (unsigned known = 0; known < 2; known++) {
+            struct home *home = calm_home();
+            uint8_t value[1024], bytes[2048];
+            struct leat_msg_writer writer;
+            struct leat_batch_builder builder;
+            struct leat_batch batch;
+            char name[32];
+            for (unsigned n = 0; home->sets->set_count < LEAT_SETS_PER_HOME_MAX; n++) {
+                snprintf(name, sizeof name, "set-%u", n);
+                struct leat_set *set = leat_set_create(name, LEAT_SETS_ORDERED);
+                assert_non_null(set);
+                leat_sets_set_add(home->sets, set);
+            }
+            snprintf(name, sizeof name, "set-%u", known ? 7 : LEAT_SETS_PER_HOME_MAX);
+            struct leat_set *set = leat_set_create(name, LEAT_SETS_ORDERED);
+            struct leat_group *group = leat_group_create();
+            assert_true(set && group);
+            set->generation = 9;
+            leat_msg_writer_init(&writer, value, sizeof value);
+            leat_msg_write_array(&writer, kind ? 4 : 2);
+            leat_msg_write_u64(&writer, kind ? RECORD_GROUP : RECORD_SET);
+            if (kind) {
+                leat_msg_write_string(&writer, name, strlen(name));
+                leat_msg_write_u64(&writer, 9);
+                leat_group_encode(&writer, group, true);
+            } else {
+                leat_set_encode(&writer, set, false);
+            }
+            leat_set_destroy(&set);
+            leat_group_destroy(&group);
+            leat_batch_builder_init(&builder, bytes, sizeof bytes);
+            assert_int_equal(
+                leat_batch_builder_add(&builder, 1000, NULL, 0, value, writer.used, NULL, 0, 0),
+                LEAT_OK);
+            uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+            assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
+            struct leat_log_app app = leat_sets_app(home->sets);
+            app.on_replay(app.ctx, &batch);
+            assert_int_equal(leat_sets_broken(home->sets) == NULL, known);
+            assert_int_equal(home->sets->set_count, LEAT_SETS_PER_HOME_MAX);
+            if (known) assert_int_equal(leat_sets_set_find(home->sets, name)->generation, 9);
+            home_free(home);
+        }
+}
+
 /* Goal: names and metadata of protocols come in pairs; one text more is not taken for the assignment behind them. */
 static void stored_protocols_come_in_pairs(void **state)
 {
@@ -294,6 +344,25 @@ static void member_that_nobody_knows_joins_anew(void **state)
     home_free(home);
 }
 
+/* Goal: a commit under a member id of one byte is a member's, and not one from outside. */
+static void commit_under_an_unknown_id_is_refused(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 5, ""), LEAT_OK);
+    struct leat_sets_offset row = {
+        .log = {STREAM, 0, 0}, .group = LEAT_SETS_GROUP_NONE, .offset = 9};
+    for (unsigned named = 0; named < 2; named++) {
+        struct leat_sets_request c = {
+            .kind = LEAT_SETS_COMMIT, .commits = &row, .commit_count = 1, .force = true};
+        if (named) c.member[0] = 'x';
+        row.offset = named ? 11 : 9;
+        assert_int_equal(ask(home, &c), named ? LEAT_E_UNKNOWN_MEMBER : LEAT_OK);
+        assert_int_equal(fetched(home, 0, NULL), 9);
+    }
+    home_free(home);
+}
+
 /* Goal: a heartbeat that wakes its home is answered, also where the log takes nothing at first. */
 static void heartbeat_that_wakes_its_home_is_answered(void **state)
 {
@@ -322,11 +391,13 @@ int main(void)
         cmocka_unit_test(commits_are_the_same_after_a_start),
         cmocka_unit_test(stored_commit_without_memory_breaks_the_table),
         cmocka_unit_test(stored_group_that_does_not_read_breaks_the_table),
+        cmocka_unit_test(stored_set_beyond_a_full_home_breaks_the_table),
         cmocka_unit_test(stored_protocols_come_in_pairs),
         cmocka_unit_test(stored_member_has_fields),
         cmocka_unit_test(note_that_grows_by_a_byte_counts_for_its_address),
         cmocka_unit_test(set_counts_all_of_its_memory),
         cmocka_unit_test(member_that_nobody_knows_joins_anew),
+        cmocka_unit_test(commit_under_an_unknown_id_is_refused),
         cmocka_unit_test(heartbeat_that_wakes_its_home_is_answered),
     };
     return cmocka_run_group_tests_name("sets-stored", tests, NULL, NULL);

@@ -291,6 +291,48 @@ static void shares_of_an_attempt_before_are_forgotten(void **state)
     home_free(home);
 }
 
+/* Goal: all that wait for their shares get them, wherever in the group who leads stands. */
+static void shares_are_told_to_all_that_wait(void **state)
+{
+    (void)state;
+    for (unsigned leads = 0; leads < 3; leads++) {
+        struct home *home = calm_home();
+        struct ask_group *joins[3], *syncs[3];
+        for (unsigned i = 0; i < 3; i++) {
+            joins[i] = join_new("", (const char *[]){"a", "b", "c"}[i], "m");
+            start(home, joins[i]);
+        }
+        for (unsigned i = 0; i < 3; i++)
+            await(home, joins[i]);
+        home_run(home, 10 * MS);
+        struct leat_group *group = leat_sets_set_find(home->sets, "readers")->group;
+        memcpy(group->leader, joins[leads]->r.member, sizeof group->leader);
+        for (unsigned i = 0; i < 3; i++) {
+            syncs[i] = sync_new(joins[i]->r.member, joins[i]->r.generation);
+            if (i == leads) continue;
+            start(home, syncs[i]);
+            assert_false(syncs[i]->answered);
+        }
+        for (unsigned i = 0; i < 3; i++)
+            syncs[leads]->shares[i] =
+                (struct leat_group_share){text(joins[i]->r.member), text(joins[i]->r.member)};
+        syncs[leads]->call.shares = syncs[leads]->shares;
+        syncs[leads]->call.share_count = 3;
+        start(home, syncs[leads]);
+        home_run(home, 10 * MS);
+        for (unsigned i = 0; i < 3; i++) {
+            assert_true(syncs[i]->answered);
+            assert_int_equal(syncs[i]->r.rc, LEAT_OK);
+            assert_int_equal(syncs[i]->call.assignment.bytes, strlen(joins[i]->r.member));
+        }
+        for (unsigned i = 0; i < 3; i++) {
+            ask_free(syncs[i]);
+            ask_free(joins[i]);
+        }
+        home_free(home);
+    }
+}
+
 /* Goal: how far a member may be ahead is measured from the first unfinished group, of the set or of what its log has
  * kept; where the log can't be asked, from the set's. */
 static void members_are_ahead_of_the_first_unfinished_group(void **state)
@@ -359,6 +401,7 @@ int main(void)
         cmocka_unit_test(group_that_is_full_refuses_the_next),
         cmocka_unit_test(generation_without_room_begins_later),
         cmocka_unit_test(shares_of_an_attempt_before_are_forgotten),
+        cmocka_unit_test(shares_are_told_to_all_that_wait),
         cmocka_unit_test(members_are_ahead_of_the_first_unfinished_group),
         cmocka_unit_test(room_draws_its_number),
     };
