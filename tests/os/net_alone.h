@@ -45,6 +45,8 @@ static struct {
 static unsigned closed_count;
 static struct leat_mail *mails[4];
 static unsigned mail_count;
+static unsigned timers_closed;
+static int lists;  /* of addresses that were looked up, and not freed */
 static bool quiet; /* reads and writes are no lines of the trace */
 
 /* So many bytes lie in the socket; 0: the other side has closed; below zero that errno. Then there are none for now. */
@@ -149,7 +151,8 @@ int __wrap_close(int fd);
 int __wrap_close(int fd)
 {
     trace("close %d\n", fd);
-    return 0;
+    errno = EIO; /* which nobody asks for */
+    return -1;
 }
 
 /* ---- what libuv does ---- */
@@ -228,6 +231,7 @@ void __wrap_uv_close(uv_handle_t *handle, uv_close_cb cb);
 void __wrap_uv_close(uv_handle_t *handle, uv_close_cb cb)
 {
     assert_true(closed_count < CLOSED_MAX);
+    timers_closed += !cb;
     closed[closed_count].handle = handle;
     closed[closed_count++].cb = cb;
     trace(cb ? "unwatch\n" : "timer over\n");
@@ -352,6 +356,14 @@ static inline void readable(struct leat_conn *conn)
     event(conn, 0, UV_READABLE);
 }
 
+/* So many come, and nothing of what came before is shown again. */
+static inline void bytes_come(struct leat_conn *conn, long bytes)
+{
+    come(bytes);
+    shown_at = read_at;
+    readable(conn);
+}
+
 static inline void deliver(void)
 {
     trace(leat_os_net_deliver(&here) ? "called\n" : "nothing to call\n");
@@ -381,6 +393,9 @@ static inline void alone_end(void)
         leat_mem_free(actor->net.read_buffer);
     }
     round_end();
+    assert_int_equal(timers_closed, 6);
+    timers_closed = 0;
+    assert_int_equal(lists, 0);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_NET), 0);
     trace_text[trace_used = before] = '\0';
 }

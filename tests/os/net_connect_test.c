@@ -60,15 +60,23 @@ static void number_is_connected_to_at_once(void **state)
     here.called = false;
     struct leat_conn *other = alone_conn("b", 2); /* which has something to say in the same turn */
     net->send_copy(other, "so", 2);
-    event(conn, 0, UV_WRITABLE);
+    event(conn, 0, UV_WRITABLE | UV_READABLE); /* one after the other */
     assert_true(here.called && conn->state == OS_CONN_OPEN && !conn->addresses);
     leat_os_net_flush(&here);
     TRACE_IS("a: open\n"
              "poll read\n"
              "write 2 in 1: 2\n"
              "write 5 in 1: 5\n");
+    alone_end();
+}
+
+/* Goal: a socket may have any number; within the machine there is no pacing. */
+static void socket_may_be_number_nothing(void **state)
+{
+    (void)state;
+    open_begin();
     say(SOCKET, 0);
-    conn = connect_to("192.0.2.7:80"); /* any number */
+    struct leat_conn *conn = connect_to("192.0.2.7:80");
     event(conn, 0, UV_WRITABLE);
     net->close(conn);
     deliver();
@@ -76,7 +84,11 @@ static void number_is_connected_to_at_once(void **state)
     conn = connect_to("unix:/run/door");
     net->close(conn);
     deliver();
-    connect_to("[::1]:81"); /* within the machine there is no pacing */
+    conn = connect_to("[::1]:81");
+    net->send_copy(conn, "x", 1);
+    event(conn, 0, UV_WRITABLE);
+    leat_os_net_flush(&here);
+    assert_false(leat_os_net_waiting(&here));
     TRACE_IS("look up 192.0.2.7 80 numeric\n"
              "socket v4: 0\n"
              "0 is tuned\n"
@@ -110,7 +122,10 @@ static void number_is_connected_to_at_once(void **state)
              "connect 5 ::1 81\n"
              "watch 5\n"
              "poll write\n"
-             "OK\n");
+             "OK\n"
+             "a: open\n"
+             "poll read\n"
+             "write 1 in 1: 1\n");
     alone_end();
 }
 
@@ -148,6 +163,7 @@ static void connection_moves_when_it_is_open(void **state)
     static const struct leat_conn_handler none = {NULL, alone_bytes, alone_closed};
     assert_int_equal(net->connect(net->ctx, "192.0.2.7:80", &none, name, &conn), LEAT_OK);
     event(conn, 0, UV_WRITABLE);
+    assert_false(leat_os_net_waiting(&here));
     trace_begin();
     net->send_copy(conn, "x", 1);
     leat_os_net_flush(&here);
@@ -285,6 +301,7 @@ static void name_is_asked_for(void **state)
     assert_string_equal(net->peer(conn), "host:80");
     say(CONNECT, -EINPROGRESS);
     answered(0);
+    assert_string_equal(net->peer(conn), "192.0.2.7:80");
     event(conn, 0, UV_WRITABLE);
     TRACE_IS("look up host 80 numeric\n"
              "ask for host 80\n"
@@ -306,8 +323,11 @@ static void name_is_asked_for(void **state)
              "a: closed, UNREACHABLE\n"
              "called\n");
     conn = connect_to("host:80"); /* it goes while it is asked for */
+    net->send_copy(conn, "x", 1);
     net->close(conn);
+    leat_os_net_flush(&here); /* it has no socket */
     deliver();
+    assert_null(((struct os_lookup *)looked_up->data)->conn);
     answered(0);
     TRACE_IS("look up host 80 numeric\n"
              "ask for host 80\n"
@@ -477,6 +497,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(number_is_connected_to_at_once),
+        TRACE_TEST(socket_may_be_number_nothing),
         TRACE_TEST(connection_moves_when_it_is_open),
         TRACE_TEST(cause_of_an_end_is_told),
         TRACE_TEST(socket_that_tells_nothing_has_failed),

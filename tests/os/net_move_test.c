@@ -4,13 +4,6 @@
 
 enum { KIB = 1024 };
 
-static void bytes_come(struct leat_conn *conn, long bytes)
-{
-    come(bytes);
-    shown_at = read_at;
-    readable(conn);
-}
-
 static struct leat_conn *moved_to;
 static bool refuses;
 
@@ -239,6 +232,59 @@ static void connection_for_which_there_is_no_room_ends_there(void **state)
     alone_end();
 }
 
+/* Goal: what was to be shown again here is shown there; what follows a large frame goes along. */
+static void what_is_to_be_shown_moves(void **state)
+{
+    (void)state;
+    alone_begin();
+    refuses = false;
+    struct leat_conn *conn = alone_conn("a", 1);
+    consumes = 0;
+    bytes_come(conn, 9);
+    net->pause(conn);
+    net->resume(conn);
+    net->move(conn, THERE, on_moved, baggage_name);
+    assert_false(leat_os_net_waiting(&here));
+    arrive();
+    there_deliver();
+    TRACE_IS("read 262144: 9\n"
+             "a: shown 9\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "mail to 2\n"
+             "moved for there with bag\n"
+             "watch 5 there\n"
+             "poll read\n"
+             "bag: shown 9\n"
+             "called there\n");
+    alone_end();
+    alone_begin();
+    quiet = true;
+    conn = alone_conn("a", 1);
+    consumes = 0;
+    wants = 400 * KIB;
+    bytes_come(conn, LEAT_NET_READ_BYTES);
+    consumes = 400 * KIB;
+    wants = 0;
+    amid = amid_move;
+    come(400 * KIB - LEAT_NET_READ_BYTES + 100);
+    readable(conn);
+    amid = NULL;
+    arrive();
+    there_deliver();
+    TRACE_IS("a: shown 262144\n"
+             "a: shown 409600\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "mail to 2\n"
+             "moved for there with bag\n"
+             "watch 5 there\n"
+             "poll read\n"
+             "bag: shown 100\n"
+             "called there\n");
+    alone_end();
+}
+
 /* Goal: a byte is enough to be shown where it arrives. */
 static void single_byte_moves(void **state)
 {
@@ -275,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(connection_moves_with_its_bytes),
         TRACE_TEST(connection_moves_between_events),
+        TRACE_TEST(what_is_to_be_shown_moves),
         TRACE_TEST(single_byte_moves),
         TRACE_TEST(connection_that_never_arrives_holds_nothing),
         TRACE_TEST(connection_for_which_there_is_no_room_ends_there),

@@ -189,8 +189,17 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
     long rc = script[LOOKUP].next < script[LOOKUP].count
                   ? script[LOOKUP].says[script[LOOKUP].next++]
                   : __real_getaddrinfo(host, port, &numeric, out);
+    lists += !rc;
     if (rc) *out = (struct addrinfo *)(uintptr_t)1; /* nobody says that it is left as it was */
     return (int)rc;
+}
+
+void __real_freeaddrinfo(struct addrinfo *list);
+void __wrap_freeaddrinfo(struct addrinfo *list);
+void __wrap_freeaddrinfo(struct addrinfo *list)
+{
+    lists--;
+    __real_freeaddrinfo(list);
 }
 
 int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *uv, uv_getaddrinfo_cb cb,
@@ -310,6 +319,7 @@ static inline void *on_accept(void *acceptor, struct leat_conn *conn,
     trace("\n");
     accepted = conn;
     *out_handler = &alone_handler;
+    if (refuses) assert_int_equal(net->send_copy(conn, "no", 2), LEAT_OK); /* its last words */
     return refuses ? NULL : acceptor;
 }
 

@@ -51,6 +51,9 @@ static void listener_is_made_as_its_connections_need_it(void **state)
     assert_false(listener()->loopback);
     say(NAME, -EBADF);
     bound = address_of("127.0.0.1", 80);
+    say(STAT, -ENOENT);
+    assert_int_equal(net->listen(net->ctx, "unix:door", on_accept, acceptor_name, NULL, NULL),
+                     LEAT_OK);
     assert_int_equal(net->listen(net->ctx, "192.0.2.1:7700", on_accept, acceptor_name, NULL, NULL),
                      LEAT_OK);
     TRACE_IS("look up 2001:db8::1 80 passive\n"
@@ -62,6 +65,13 @@ static void listener_is_made_as_its_connections_need_it(void **state)
              "watch 5\n"
              "poll read\n"
              "OK: [2001:db8::1]:80, -\n"
+             "stat 9 door\n"
+             "socket unix: 5\n"
+             "mode 5 0600\n"
+             "bind 5 /proc/self/fd/9/door\n"
+             "listen 5\n"
+             "watch 5\n"
+             "poll read\n"
              "look up 192.0.2.1 7700 passive\n"
              "socket v4: 5\n"
              "5 has reuse 1\n"
@@ -302,8 +312,12 @@ static void one_that_comes_has_a_name_and_a_key(void **state)
     from = address_of("192.0.2.1", 1);
     say(ACCEPT, 30);
     doorbell(0);
-    from = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
-    bound = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
+    bound = address_of("192.0.2.1", 7700);
+    bound.ss_family = AF_INET6; /* the same bytes, of another kind */
+    say(ACCEPT, 33);
+    doorbell(0);
+    from = bound = address_of("::1", 1); /* of no kind that is known */
+    from.ss_family = bound.ss_family = AF_UNSPEC;
     say(ACCEPT, 31);
     doorbell(0);
     listener()->loopback = true; /* its connections have that from it */
@@ -312,6 +326,9 @@ static void one_that_comes_has_a_name_and_a_key(void **state)
     doorbell(0);
     TRACE_IS("door: 192.0.2.1:1 from network, key 0000000000000000c000020100000000\n"
              "watch 30\n"
+             "poll read\n"
+             "door: 192.0.2.1:1 from network, key 0000000000000000c000020100000000\n"
+             "watch 33\n"
              "poll read\n"
              "door: unknown from network, key 00000000000000000000000000000000\n"
              "watch 31\n"
@@ -366,7 +383,9 @@ static void accept_without_resources_pauses(void **state)
     now_ms = 0; /* also in the first minute of all */
     for (unsigned i = 0; i < 4; i++) {
         say(ACCEPT, -causes[i]);
+        say(ACCEPT, -EAGAIN);
         doorbell(0);
+        assert_int_equal(script[ACCEPT].next++, 2 * i + 1); /* nobody is asked for after that */
         if (i == 2) now_ms += LEAT_NET_TELL_MS - 1;
         if (i < 2) now_ms++;
         expire(ACCEPT_TIMER);

@@ -73,6 +73,7 @@ static struct leat_conn *one_waits(struct leat_conn *conns[3])
 {
     alone_begin();
     quiet = true;
+    now_ms = 100 * 1000;
     net->limit(&here, LEAT_NET_CLIENTS, 64 * KIB);
     consumes = 0;
     wants = 100 * KIB;
@@ -172,6 +173,59 @@ static void silent_connection_makes_room(void **state)
     alone_end();
 }
 
+/* Goal: who is silent with a part of a frame while others wait, and ends, has lost its place; one held up has not. */
+static void place_of_one_that_ends_is_lost(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 3; way++) {
+        alone_begin();
+        net->limit(&here, LEAT_NET_CLIENTS, 64 * KIB);
+        struct leat_conn *const conns[] = {alone_conn("a", 1), alone_conn("b", 2),
+                                           alone_conn("c", 3)};
+        consumes = 0;
+        wants = 100 * KIB;
+        quiet = true;
+        for (unsigned i = 0; i < 3; i++) {
+            bytes_come(conns[i], 35 * KIB);
+            read_next = read_count;
+        }
+        now_ms += 1000;
+        if (way == 2) net->pause(conns[0]);
+        trace_begin();
+        if (way == 1)
+            net->close(conns[0]);
+        else
+            leat_os_conn_fail(conns[0], LEAT_E_CLOSED);
+        trace("%u\n", here.net.intake.blamed_count);
+        deliver();
+        if (way == 0)
+            TRACE_IS("poll nothing\n"
+                     "1\n"
+                     "poll nothing\n"
+                     "unwatch\n"
+                     "a: closed, CLOSED\n"
+                     "close 5\n"
+                     "called\n");
+        else if (way == 1)
+            TRACE_IS("poll nothing\n"
+                     "0\n"
+                     "poll nothing\n"
+                     "unwatch\n"
+                     "a: closed, OK\n"
+                     "close 5\n"
+                     "called\n");
+        else
+            TRACE_IS("poll nothing\n"
+                     "0\n"
+                     "poll nothing\n"
+                     "unwatch\n"
+                     "a: closed, CLOSED\n"
+                     "close 5\n"
+                     "called\n");
+        alone_end();
+    }
+}
+
 /* Goal: of strangers a read brings no more than a small request. */
 static void strangers_are_read_in_small_pieces(void **state)
 {
@@ -196,6 +250,35 @@ static void strangers_are_read_in_small_pieces(void **state)
              "read 4096: 904\n"
              "a: shown 1000\n"
              "kept 0 at 0 of 0, wants 0\n");
+    alone_end();
+}
+
+/* Goal: of strangers who hold more than all of them may the one that has held it longest goes. */
+static void oldest_stranger_makes_room(void **state)
+{
+    (void)state;
+    alone_begin();
+    quiet = true;
+    net->limit(&here, LEAT_NET_STRANGERS, 8 * KIB);
+    consumes = 0;
+    static const char *const names[] = {"a", "b", "c"};
+    for (unsigned i = 0; i < 3; i++) {
+        struct leat_conn *conn = alone_conn(names[i], (uint8_t)i);
+        net->account(conn, LEAT_NET_STRANGERS);
+        shown_at = read_at;
+        come(4000);
+        readable(conn);
+    }
+    deliver();
+    TRACE_IS("a: shown 4000\n"
+             "b: shown 4000\n"
+             "c: shown 4000\n"
+             "poll nothing\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "a: closed, TOO_MANY\n"
+             "close 5\n"
+             "called\n");
     alone_end();
 }
 
@@ -327,7 +410,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(full_account_makes_connections_wait),
         TRACE_TEST(silent_connection_makes_room),
+        TRACE_TEST(place_of_one_that_ends_is_lost),
         TRACE_TEST(strangers_are_read_in_small_pieces),
+        TRACE_TEST(oldest_stranger_makes_room),
         TRACE_TEST(rest_without_memory_ends_the_connection),
         TRACE_TEST(frame_that_nobody_takes_ends_the_connection),
         TRACE_TEST(buffers_lie_ready_while_there_is_room),
