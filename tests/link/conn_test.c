@@ -305,6 +305,13 @@ static void answers_find_their_calls(void **state)
         {.number = 4, .sent = true}, {.number = 5, .one_way = true, .sent = true}, {.number = 5}};
     for (unsigned i = 0; i < 3; i++)
         leat_list_push_back(&link_.calls, &calls[i].list);
+    comes(KIND, 0, 4); /* the other's own request of that number */
+    TRACE_IS("enter\n"
+             "check 400, its first 21\n"
+             "request 400 4, 1 under way\n"
+             "leave\n"
+             "25 of 25, wants 24\n");
+    link_.request_count = 0;
     comes(KIND, LEAT_FRAME_ANSWER, 4);
     TRACE_IS("enter\n"
              "check 400, its first 21\n"
