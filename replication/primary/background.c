@@ -279,6 +279,9 @@ void rep_audit_step(struct rep_peer *peer, uint64_t now_us)
                                           .owner = peer};
     peer->audited_us = now_us;
     peer->audit_busy = options->net.call(options->net.ctx, peer->node.number, &peer->audit) == 0;
+    if (peer->audit_busy) return;
+    peer->audited_us = 0; /* no room, or the end of the link is on its way */
+    rep_arm(peer->primary, REP_TICK_US);
 }
 
 static void piece_write(struct leat_primary *primary, uint32_t bytes)

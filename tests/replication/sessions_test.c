@@ -101,6 +101,36 @@ static void call_that_can_not_leave_is_made_again(void **state)
     rig_free(rig);
 }
 
+/* Goal: what a node has is asked as soon as its link has room: until then its closed copies count for nothing. */
+static void audit_that_can_not_leave_is_made_again(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(0);
+    struct leat_rep_node node = rig_node(1);
+    leat_primary_node_set(rig->primary, &node);
+    rig_peer_up(rig, 1);
+    rig_grant(rig, 1);
+    rig->call_rc = LEAT_E_AGAIN;
+    rig_attached(rig, 1);
+    rig_pass(rig, 100 * 1000);
+    rig->call_rc = LEAT_OK;
+    trace_begin();
+    rig_pass(rig, 20 * 1000);
+    TRACE_IS("n1 AUDIT from0 all, 10 s\n");
+    rep_audit_all(rig_peer(rig, 1)); /* not while it is asked already */
+    rig_pass(rig, 1000 * 1000);
+    TRACE_IS("");
+    rig_audits_answer(rig);
+    rig_pass(rig, 20 * 1000);
+    TRACE_IS("n1 AUDIT from0 all, 10 s\n");
+    rig_audits_answer(rig);
+    rep_audit_all(rig_peer(rig, 1));
+    rig_peer(rig, 1)->settle_busy = true; /* nor while it is told what to keep */
+    rig_pass(rig, 1000 * 1000);
+    TRACE_IS("");
+    rig_free(rig);
+}
+
 /* Goal: a session that ends takes what was asked in it along, and the next one begins anew. */
 static void session_that_ends_takes_its_requests_along(void **state)
 {
@@ -367,6 +397,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(session_begins_with_a_grant),
         TRACE_TEST(call_that_can_not_leave_is_made_again),
+        TRACE_TEST(audit_that_can_not_leave_is_made_again),
         TRACE_TEST(session_that_ends_takes_its_requests_along),
         TRACE_TEST(answer_of_a_session_that_is_over_says_nothing),
         TRACE_TEST(settlement_that_is_lost_is_made_again),
