@@ -155,6 +155,25 @@ static void table_ends_somewhere(void **state)
     rig_free(rig);
 }
 
+/* Goal: where the store has no place nothing of what was asked is left, however often it is. */
+static void open_without_a_place_leaves_nothing(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct rep_body body = rig_body(rig, 0, 7, 0);
+    size_t bytes = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
+        rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_E_NO_MEMORY);
+        if (i == 0) bytes = leat_mem_bytes(LEAT_MEM_STORE);
+        assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), bytes);
+        assert_int_equal(rig->backup->replica_count, 0);
+        assert_int_equal(rig->backup->opening_bytes, 0);
+    }
+    trace_begin();
+    rig_free(rig);
+}
+
 /* Goal: an audit says from where, and of what; more than that is not looked at. */
 static void audit_has_two_fields(void **state)
 {
@@ -422,6 +441,7 @@ int main(void)
         TRACE_TEST(version_is_as_large_as_can_be),
         TRACE_TEST(open_needs_a_message_and_no_opinion_about_room),
         TRACE_TEST(table_ends_somewhere),
+        TRACE_TEST(open_without_a_place_leaves_nothing),
         TRACE_TEST(audit_has_two_fields),
         TRACE_TEST(beginning_is_read_within_the_segment),
         TRACE_TEST(only_a_trailer_ends_it),

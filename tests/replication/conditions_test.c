@@ -222,6 +222,31 @@ static void open_replica_is_taken_as_it_is_where_nobody_writes(void **state)
              "15: AGAIN\n");
 }
 
+/* Goal: bytes that name another segment, or another epoch, are none of this one's, however right they are. */
+static void open_replica_with_bytes_of_another_is_not_taken(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 3; way++) {
+        struct rig *rig = rig_new();
+        struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_OPEN, 1);
+        static _Alignas(8) uint8_t bytes[RIG_CAPACITY];
+        if (way == 1) rig_image(rig, 8);
+        memcpy(rep->seg->buffer = bytes, rig->image, RIG_CAPACITY);
+        if (way == 2) rep->seg->epoch.v--;
+        struct rep_body body = rig_body(rig, rep->handle, 7, 1);
+        rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
+        trace("%u: %u at the store\n", way, rig->keep_count);
+        rig->keep_count = 0;
+        rig_free(rig);
+    }
+    TRACE_IS("store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "0: 1 at the store\n"
+             "4: NOT_FOUND\n"
+             "1: 0 at the store\n"
+             "7: NOT_FOUND\n"
+             "2: 0 at the store\n");
+}
+
 /* Goal: who waits for memory when it is declared gone is told so. */
 static void fence_refuses_who_waits_for_memory(void **state)
 {
@@ -331,6 +356,7 @@ int main(void)
         TRACE_TEST(any_replica_of_its_segment_is_looked_at),
         TRACE_TEST(request_without_memory_begins_nothing),
         TRACE_TEST(open_replica_is_taken_as_it_is_where_nobody_writes),
+        TRACE_TEST(open_replica_with_bytes_of_another_is_not_taken),
         TRACE_TEST(fence_refuses_who_waits_for_memory),
         TRACE_TEST(replica_is_written_to_while_its_writer_may),
         TRACE_TEST(requests_are_used_again),

@@ -192,7 +192,7 @@ static inline void rig_pairs_trace(unsigned kind, const struct leat_link_call *c
             trace(" h%llu=%s/e%llu/p%u", handle, words[value % REP_SETTLE_WORDS],
                   value / REP_SETTLE_WORDS, pairs[i].passed);
         else
-            trace(" h%llu=%llu", handle, value);
+            trace(" h%llu=%llu%s", handle, value, pairs[i].passed ? " passed" : "");
     }
 }
 
