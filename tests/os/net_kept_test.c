@@ -155,10 +155,23 @@ static void large_frame_may_begin_with_a_byte(void **state)
     come(1500);
     readable(conn);
     kept_look(conn);
+    alone_end();
+    alone_begin();
+    conn = alone_conn("b", 1);
+    wants = 2 * LEAT_NET_READ_BYTES;
+    come(10);
+    readable(conn);
+    come(1000); /* of the next one, of which nothing is kept */
+    readable(conn);
+    kept_look(conn);
     TRACE_IS("read 262144: 1\n"
              "a: shown 1\n"
              "read 1023: 1023\n"
-             "kept 1024 at 0 of 1024, wants 262146\n");
+             "kept 1024 at 0 of 1024, wants 262146\n"
+             "read 262144: 10\n"
+             "b: shown 10\n"
+             "read 262144: 1000\n"
+             "kept 1000 at 0 of 8192, wants 524288\n");
     alone_end();
 }
 
@@ -206,18 +219,26 @@ static void what_follows_a_large_frame_may_be_taken_in_part(void **state)
         amid = NULL;
         kept_look(conn);
         trace("%s\n", leat_os_net_waiting(&here) ? "waiting" : "nothing waits");
+        if (!way) net->pause(conn);
+        net->resume(conn);
+        deliver(); /* and it is what it was */
         if (way)
             TRACE_IS("a: shown 262144\n"
                      "a: shown 409600\n"
                      "poll end\n"
                      "kept 150 at 409550 of 524288, wants 0\n"
-                     "nothing waits\n");
+                     "nothing waits\n"
+                     "poll read\n"
+                     "a: shown 150\n"
+                     "called\n");
         else
             TRACE_IS("a: shown 262144\n"
                      "a: shown 409600\n"
                      "a: shown 100\n"
                      "kept 70 at 0 of 1024, wants 0\n"
-                     "nothing waits\n");
+                     "nothing waits\n"
+                     "a: shown 70\n"
+                     "called\n");
         alone_end();
     }
 }

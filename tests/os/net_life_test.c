@@ -84,6 +84,7 @@ static void socket_that_takes_more_is_written_to(void **state)
     take(-EPIPE);
     event(conn, 0, UV_WRITABLE | UV_READABLE | UV_DISCONNECT);
     conn->blocked = true;
+    unread = 1;
     event(conn, 0, UV_WRITABLE | UV_READABLE | UV_DISCONNECT); /* it ends: that is all */
     trace("%s\n", waiting());
     deliver();
@@ -426,8 +427,6 @@ static void nothing_is_shown_amid_a_pause(void **state)
     alone_end();
 }
 
-/* ---- ends ---- */
-
 static struct leat_send sends[3];
 static struct leat_iov piece = {"ab", 2};
 static unsigned agains;
@@ -498,6 +497,57 @@ static void end_is_told_once_and_later(void **state)
     alone_end();
 }
 
+static struct leat_conn *next_one;
+
+static void closed_and_sends(void *user, struct leat_conn *conn, leat_err why)
+{
+    alone_closed(user, conn, why);
+    send_one(next_one, 1);
+}
+
+/* Goal: what is sent while another connection's end is told comes back, too; where nobody is told of an end, what came
+ * back is a callback all the same. */
+static void send_amid_an_end_comes_back(void **state)
+{
+    (void)state;
+    static const struct leat_conn_handler handler = {NULL, alone_bytes, closed_and_sends};
+    alone_begin();
+    struct leat_conn *conn = alone_conn("a", 1);
+    conn->handler = &handler;
+    next_one = alone_conn("b", 1);
+    net->close(conn);
+    net->close(next_one);
+    send_one(conn, 0);
+    agains = 1;
+    deliver();
+    conn = alone_conn("c", 1);
+    conn->handler = NULL;
+    net->close(conn);
+    send_one(conn, 2);
+    deliver();
+    TRACE_IS("poll nothing\n"
+             "poll nothing\n"
+             "0: CLOSED\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "0: CLOSED\n"
+             "a: closed, OK\n"
+             "close 5\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "1: CLOSED\n"
+             "b: closed, OK\n"
+             "close 5\n"
+             "called\n"
+             "poll nothing\n"
+             "2: CLOSED\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "close 5\n"
+             "called\n");
+    alone_end();
+}
+
 /* Goal: on_sent may use its struct again, also where it was sent to one that has ended. */
 static void sent_struct_is_its_senders_again(void **state)
 {
@@ -548,8 +598,6 @@ static void sent_struct_is_its_senders_again(void **state)
              "nothing waits\n");
     alone_end();
 }
-
-/* ---- an actor's turn ---- */
 
 /* Goal: what becomes ready while callbacks run has its turn later. */
 static void deliver_brings_what_was_there(void **state)
@@ -643,6 +691,7 @@ int main(void)
         TRACE_TEST(kept_bytes_wait_for_as_many_as_are_wanted),
         TRACE_TEST(nothing_is_shown_amid_a_pause),
         TRACE_TEST(end_is_told_once_and_later),
+        TRACE_TEST(send_amid_an_end_comes_back),
         TRACE_TEST(sent_struct_is_its_senders_again),
         TRACE_TEST(deliver_brings_what_was_there),
         TRACE_TEST(callback_that_ran_is_told),
