@@ -31,34 +31,29 @@ static void submit_take(struct leat_coordinator *coordinator, struct co_peer *pe
 static void feed_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                       const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    uint64_t from = leat_msg_read_u64(&reader);
-    if (reader.failed || !coordinator->votes || !coordinator->machine.formed) {
+    struct co_feed_said said;
+    leat_err rc = co_feed_said_decode(frame->control, frame->control_bytes, &said);
+    if (rc != LEAT_OK || !coordinator->votes || !coordinator->machine.formed) {
         leat_link_answer_error(coordinator->links, ticket, LEAT_E_STARTING,
                                "this node does not vote, or not yet");
         return;
     }
     leat_link_answer(coordinator->links, ticket, "\x90", 1);
-    co_feed_wanted(coordinator, peer, from);
+    co_feed_wanted(coordinator, peer, said.from);
 }
 
 static void admin_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                        const struct leat_link_ticket *ticket)
 {
-    struct leat_msg_reader reader;
+    struct co_admin_said said;
     char name[LEAT_NODE_NAME_BYTES_MAX + 1] = "";
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    bool replace = leat_msg_read_bool(&reader);
-    struct leat_msg_string node = leat_msg_read_string(&reader);
-    if (reader.failed || node.bytes == 0 || node.bytes >= sizeof name) {
+    leat_err rc = co_admin_said_decode(frame->control, frame->control_bytes, &said);
+    if (rc != LEAT_OK || said.node.bytes == 0 || said.node.bytes >= sizeof name) {
         leat_link_answer_error(coordinator->links, ticket, LEAT_E_INVALID, "a malformed request");
         return;
     }
-    memcpy(name, node.text, node.bytes);
-    co_change_begin(coordinator, replace, name, NULL, ticket);
+    memcpy(name, said.node.text, said.node.bytes);
+    co_change_begin(coordinator, said.replace, name, NULL, ticket);
 }
 
 static void serve(void *owner, struct leat_link *link, const struct leat_frame *frame,

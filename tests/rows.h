@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "wire/row.h"
 
-enum { ROWS_VALUE_BYTES_MAX = 1024, ROWS_FIELDS_MAX = 32, ROWS_DEPTH_MAX = 4 };
+enum { ROWS_VALUE_BYTES_MAX = 16 * 1024, ROWS_FIELDS_MAX = 32, ROWS_DEPTH_MAX = 4 };
 
 static inline uint64_t rows_random(uint64_t *state)
 {

@@ -59,7 +59,7 @@ static inline const char *rows_cell(const char *page, const char *place)
     const char *last = at, *second = NULL;
     for (const char *bar = at; *bar != '\0' && *bar != '\n'; bar++) {
         if (*bar != '|' || bar[1] == '\n') continue;
-        if (last != at && second == NULL) second = bar;
+        if (bar != at && second == NULL) second = bar;
         last = bar;
     }
     const char *cell = strcmp(column, "answer") == 0    ? last

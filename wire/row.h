@@ -42,7 +42,7 @@ struct leat_msg_field {
     uint16_t view_at; /* LIST: of a struct leat_msg_reader that is left at its elements; 0: none */
     bool last;        /* LIST: no field may follow it, not in later versions either */
     uint32_t max;     /* U32: more is refused; 0: no limit */
-    leat_msg_row_fn row; /* ROW, REST; LIST: of an element, NULL: elements are texts */
+    leat_msg_row_fn row; /* ROW, REST; LIST: of an element, NULL: elements are single values */
     bool list;           /* REST: an array of such rows */
 };
 struct leat_msg_row {

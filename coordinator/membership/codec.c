@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Raft's messages as frames: docs/cluster-protocol.md, kind 273.
+/* Raft's messages as frames (docs/cluster-protocol.md, kind 273), and what comes of bodies.def.
  *
- * [version, type, from, to, ...]; entries follow as payload: [u32 bytes, u32 type, u64 term] and
- * the bytes, for each. Snapshots travel in chunks of their own (membership/install.c). */
+ * Entries follow a message as payload: [u32 bytes, u32 type, u64 term] and the bytes, for each.
+ * Snapshots travel in chunks of their own (membership/install.c). */
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "coordinator/membership/messages.h"
+
+#define LEAT_ROWS "coordinator/membership/bodies.def"
+#include "wire/rows_make.h"
 
 enum { CODEC_VERSION = 1, ENTRY_HEADER_BYTES = 16 };
 
@@ -34,77 +37,26 @@ void co_message_payload(const struct raft_message *message, uint8_t *out)
     }
 }
 
-static void head_write(struct leat_msg_writer *writer, uint64_t from,
-                       const struct raft_message *message, uint32_t fields)
+static const struct leat_msg_row *row_of(uint32_t type)
 {
-    leat_msg_write_array(writer, 4 + fields);
-    leat_msg_write_u64(writer, CODEC_VERSION);
-    leat_msg_write_u64(writer, (uint64_t)message->type);
-    leat_msg_write_u64(writer, from);
-    leat_msg_write_u64(writer, message->server_id);
+    static const leat_msg_row_fn rows[] = {
+        [RAFT_APPEND_ENTRIES] = co_append_entries_row,
+        [RAFT_APPEND_ENTRIES_RESULT] = co_append_entries_result_row,
+        [RAFT_REQUEST_VOTE] = co_request_vote_row,
+        [RAFT_REQUEST_VOTE_RESULT] = co_request_vote_result_row,
+        [RAFT_TIMEOUT_NOW] = co_timeout_now_row,
+    };
+    bool known = type < sizeof rows / sizeof rows[0] && rows[type];
+    return known ? rows[type]() : NULL; /* a snapshot: membership/install.c */
 }
 
 void co_message_encode(struct leat_msg_writer *writer, uint64_t from,
                        const struct raft_message *message)
 {
-    switch (message->type) {
-    case RAFT_APPEND_ENTRIES: {
-        const struct raft_append_entries *it = &message->append_entries;
-        head_write(writer, from, message, 6);
-        leat_msg_write_u64(writer, it->version);
-        leat_msg_write_u64(writer, it->term);
-        leat_msg_write_u64(writer, it->prev_log_index);
-        leat_msg_write_u64(writer, it->prev_log_term);
-        leat_msg_write_u64(writer, it->leader_commit);
-        leat_msg_write_u64(writer, it->n_entries);
-        break;
-    }
-    case RAFT_APPEND_ENTRIES_RESULT: {
-        const struct raft_append_entries_result *it = &message->append_entries_result;
-        head_write(writer, from, message, 6);
-        leat_msg_write_u64(writer, it->version);
-        leat_msg_write_u64(writer, it->term);
-        leat_msg_write_u64(writer, it->rejected);
-        leat_msg_write_u64(writer, it->last_log_index);
-        leat_msg_write_u64(writer, it->features);
-        leat_msg_write_u64(writer, it->capacity);
-        break;
-    }
-    case RAFT_REQUEST_VOTE: {
-        const struct raft_request_vote *it = &message->request_vote;
-        head_write(writer, from, message, 7);
-        leat_msg_write_u64(writer, it->version);
-        leat_msg_write_u64(writer, it->term);
-        leat_msg_write_u64(writer, it->candidate_id);
-        leat_msg_write_u64(writer, it->last_log_index);
-        leat_msg_write_u64(writer, it->last_log_term);
-        leat_msg_write_bool(writer, it->disrupt_leader);
-        leat_msg_write_bool(writer, it->pre_vote);
-        break;
-    }
-    case RAFT_REQUEST_VOTE_RESULT: {
-        const struct raft_request_vote_result *it = &message->request_vote_result;
-        head_write(writer, from, message, 6);
-        leat_msg_write_u64(writer, it->version);
-        leat_msg_write_u64(writer, it->term);
-        leat_msg_write_bool(writer, it->vote_granted);
-        leat_msg_write_bool(writer, it->pre_vote);
-        leat_msg_write_u64(writer, it->features);
-        leat_msg_write_u64(writer, it->capacity);
-        break;
-    }
-    case RAFT_TIMEOUT_NOW: {
-        const struct raft_timeout_now *it = &message->timeout_now;
-        head_write(writer, from, message, 4);
-        leat_msg_write_u64(writer, it->version);
-        leat_msg_write_u64(writer, it->term);
-        leat_msg_write_u64(writer, it->last_log_index);
-        leat_msg_write_u64(writer, it->last_log_term);
-        break;
-    }
-    case RAFT_INSTALL_SNAPSHOT: /* membership/install.c */
-        LEAT_ASSERT(false);
-    }
+    const struct leat_msg_row *row = row_of(message->type);
+    LEAT_ASSERT(row);
+    struct co_letter letter = {CODEC_VERSION, message->type, from, message->server_id, *message};
+    leat_msg_row_write(writer, row, &letter);
     LEAT_ASSERT(!writer->overflow);
 }
 
@@ -158,85 +110,24 @@ static leat_err entries_decode(const struct leat_frame *frame, struct raft_appen
     return LEAT_OK;
 }
 
-static uint16_t u16_read(struct leat_msg_reader *reader)
-{
-    uint32_t value = leat_msg_read_u32(reader);
-    if (value > UINT16_MAX) reader->failed = true;
-    return (uint16_t)value;
-}
-
-static uint8_t u8_read(struct leat_msg_reader *reader)
-{
-    uint32_t value = leat_msg_read_u32(reader);
-    if (value > UINT8_MAX) reader->failed = true;
-    return (uint8_t)value;
-}
-
-static void fields_read(struct leat_msg_reader *reader, struct raft_message *out)
-{
-    switch (out->type) {
-    case RAFT_APPEND_ENTRIES:
-        out->append_entries.version = u8_read(reader);
-        out->append_entries.term = leat_msg_read_u64(reader);
-        out->append_entries.prev_log_index = leat_msg_read_u64(reader);
-        out->append_entries.prev_log_term = leat_msg_read_u64(reader);
-        out->append_entries.leader_commit = leat_msg_read_u64(reader);
-        out->append_entries.n_entries = leat_msg_read_u32(reader);
-        break;
-    case RAFT_APPEND_ENTRIES_RESULT:
-        out->append_entries_result.version = u8_read(reader);
-        out->append_entries_result.term = leat_msg_read_u64(reader);
-        out->append_entries_result.rejected = leat_msg_read_u64(reader);
-        out->append_entries_result.last_log_index = leat_msg_read_u64(reader);
-        out->append_entries_result.features = u16_read(reader);
-        out->append_entries_result.capacity = u16_read(reader);
-        break;
-    case RAFT_REQUEST_VOTE:
-        out->request_vote.version = u8_read(reader);
-        out->request_vote.term = leat_msg_read_u64(reader);
-        out->request_vote.candidate_id = leat_msg_read_u64(reader);
-        out->request_vote.last_log_index = leat_msg_read_u64(reader);
-        out->request_vote.last_log_term = leat_msg_read_u64(reader);
-        out->request_vote.disrupt_leader = leat_msg_read_bool(reader);
-        out->request_vote.pre_vote = leat_msg_read_bool(reader);
-        break;
-    case RAFT_REQUEST_VOTE_RESULT:
-        out->request_vote_result.version = u8_read(reader);
-        out->request_vote_result.term = leat_msg_read_u64(reader);
-        out->request_vote_result.vote_granted = leat_msg_read_bool(reader);
-        out->request_vote_result.pre_vote = leat_msg_read_bool(reader);
-        out->request_vote_result.features = u16_read(reader);
-        out->request_vote_result.capacity = u16_read(reader);
-        break;
-    case RAFT_TIMEOUT_NOW:
-        out->timeout_now.version = u8_read(reader);
-        out->timeout_now.term = leat_msg_read_u64(reader);
-        out->timeout_now.last_log_index = leat_msg_read_u64(reader);
-        out->timeout_now.last_log_term = leat_msg_read_u64(reader);
-        break;
-    default:
-        reader->failed = true;
-    }
-}
-
 leat_err co_message_decode(const struct leat_frame *frame, struct raft_message *out,
                            uint64_t *out_to)
 {
+    struct co_letter letter;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    memset(out, 0, sizeof *out);
-    (void)leat_msg_read_array(&reader);
-    uint32_t version = leat_msg_read_u32(&reader);
-    out->type = (enum raft_message_type)leat_msg_read_u32(&reader);
-    out->server_id = leat_msg_read_u64(&reader);
-    uint64_t to = leat_msg_read_u64(&reader);
-    if (!reader.failed) fields_read(&reader, out);
-    if (!leat_msg_read_done(&reader) || version != CODEC_VERSION || out->server_id == 0)
+    (void)co_letter_read(&reader, &letter);
+    const struct leat_msg_row *row = reader.failed ? NULL : row_of(letter.type);
+    if (!row || !leat_msg_row_decode(frame->control, frame->control_bytes, row, &letter) ||
+        letter.version != CODEC_VERSION || letter.from == 0)
         return LEAT_E_INVALID;
+    *out = letter.message;
+    out->type = (enum raft_message_type)letter.type;
+    out->server_id = letter.from;
     if (out->type == RAFT_APPEND_ENTRIES) {
         leat_err rc = entries_decode(frame, &out->append_entries);
         if (rc != LEAT_OK) return rc;
     }
-    *out_to = to;
+    *out_to = letter.to;
     return LEAT_OK;
 }

@@ -13,6 +13,7 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "coordinator/membership/detect.h"
+#include "coordinator/membership/messages.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/rights.h"
@@ -286,15 +287,11 @@ static void lost_tell(struct leat_coordinator *coordinator)
     const struct co_detect *it = &coordinator->detect;
     const struct raft_configuration *voters = &coordinator->drive.raft.configuration;
     uint8_t bytes[48];
-    uint64_t index = 0, term = 0;
+    struct co_lost word = {.term = it->lost_term, .leader = it->lost_leader};
     struct leat_msg_writer writer;
-    leat_raft_drive_last(&coordinator->drive, &index, &term);
+    leat_raft_drive_last(&coordinator->drive, &word.last_index, &word.last_term);
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_msg_write_array(&writer, 4);
-    leat_msg_write_u64(&writer, it->lost_term);
-    leat_msg_write_u64(&writer, it->lost_leader);
-    leat_msg_write_u64(&writer, index);
-    leat_msg_write_u64(&writer, term);
+    co_lost_said_write(&writer, &word);
     for (unsigned i = 0; i < voters->n; i++) {
         struct co_peer *peer = co_peer_of_voter(coordinator, voters->servers[i].id);
         if (!peer || !co_peer_heard_of(peer)) continue;
@@ -338,18 +335,12 @@ void co_detect_deaf(struct leat_coordinator *coordinator, const struct co_peer *
 void co_lost_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame)
 {
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    struct co_lost word = {.since_us = co_now(coordinator)};
-    word.term = leat_msg_read_u64(&reader);
-    word.leader = leat_msg_read_u64(&reader);
-    word.last_index = leat_msg_read_u64(&reader);
-    word.last_term = leat_msg_read_u64(&reader);
-    if (fields < 4 || reader.failed) {
+    struct co_lost word;
+    if (co_lost_said_decode(frame->control, frame->control_bytes, &word) != LEAT_OK) {
         leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed word on the leader");
         return;
     }
+    word.since_us = co_now(coordinator);
     if (!co_same_cluster(coordinator, peer)) return;
     peer->lost = word;
     lead_maybe(coordinator, word.since_us);

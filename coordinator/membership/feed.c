@@ -144,10 +144,8 @@ static void snapshot_chunk(struct leat_coordinator *coordinator, struct co_peer 
     memcpy(helping->payload, peer->feed_snapshot + peer->feed_offset, bytes);
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, helping->control, sizeof helping->control);
-    leat_msg_write_array(&writer, 3);
-    leat_msg_write_u64(&writer, peer->feed_index);
-    leat_msg_write_u64(&writer, peer->feed_bytes);
-    leat_msg_write_u64(&writer, peer->feed_offset);
+    co_snapshot_said_write(
+        &writer, &(struct co_snapshot_said){peer->feed_index, peer->feed_bytes, peer->feed_offset});
     LEAT_ASSERT(!writer.overflow);
     helping_send(helping, CO_KIND_SNAPSHOT, writer.used);
 }
@@ -178,9 +176,7 @@ static void entries_send(struct leat_coordinator *coordinator, struct co_peer *p
     }
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, helping->control, sizeof helping->control);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_u64(&writer, peer->feed_next);
-    leat_msg_write_u64(&writer, count);
+    co_entries_said_write(&writer, &(struct co_entries_said){peer->feed_next, count});
     LEAT_ASSERT(!writer.overflow);
     helping->next = peer->feed_next + count;
     helping_send(helping, CO_KIND_ENTRIES, writer.used);
@@ -235,8 +231,7 @@ static void feed_ask(struct leat_coordinator *coordinator, struct co_peer *peer)
     asking->peer = peer;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, asking->control, sizeof asking->control);
-    leat_msg_write_array(&writer, 1);
-    leat_msg_write_u64(&writer, coordinator->applied + 1);
+    co_feed_said_write(&writer, &(struct co_feed_said){coordinator->applied + 1});
     asking->call = (struct leat_link_call){.kind = CO_KIND_FEED,
                                            .control = asking->control,
                                            .control_bytes = writer.used,
@@ -360,15 +355,12 @@ void co_feed_entries(struct leat_coordinator *coordinator, struct co_peer *peer,
                      const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {
     if (!from_feeder(coordinator, peer, ticket)) return;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    uint64_t first = leat_msg_read_u64(&reader);
-    uint32_t count = leat_msg_read_u32(&reader);
-    leat_err rc = LEAT_E_INVALID;
+    struct co_entries_said said;
+    leat_err rc = co_entries_said_decode(frame->control, frame->control_bytes, &said);
     coordinator->fed_us = co_now(coordinator);
-    if (leat_msg_read_done(&reader) && first == coordinator->applied + 1)
-        rc = entries_apply(coordinator, frame, count);
+    if (rc == LEAT_OK)
+        rc = said.first == coordinator->applied + 1 ? entries_apply(coordinator, frame, said.count)
+                                                    : LEAT_E_INVALID;
     if (rc == LEAT_OK) {
         leat_link_answer(coordinator->links, ticket, "\x90", 1);
         return;
@@ -381,13 +373,11 @@ void co_feed_snapshot(struct leat_coordinator *coordinator, struct co_peer *peer
                       const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {
     if (!from_feeder(coordinator, peer, ticket)) return;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    uint64_t index = leat_msg_read_u64(&reader), total = leat_msg_read_u64(&reader);
-    uint64_t offset = leat_msg_read_u64(&reader);
+    struct co_snapshot_said said = {0};
+    leat_err read = co_snapshot_said_decode(frame->control, frame->control_bytes, &said);
+    uint64_t index = said.index, total = said.total, offset = said.offset;
     coordinator->fed_us = co_now(coordinator);
-    bool fits = leat_msg_read_done(&reader) && total > 0 && total <= CO_SNAPSHOT_BYTES_MAX &&
+    bool fits = read == LEAT_OK && total > 0 && total <= CO_SNAPSHOT_BYTES_MAX &&
                 frame->payload_bytes > 0 && offset < total &&
                 frame->payload_bytes <= total - offset && index > coordinator->applied;
     if (fits && offset == 0) {

@@ -19,6 +19,7 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "coordinator/membership/forming.h"
+#include "coordinator/membership/messages.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/voters.h"
@@ -40,22 +41,21 @@ static bool form_read(const uint8_t *bytes, size_t count, struct form *out)
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, bytes, count);
     memset(out, 0, sizeof *out);
-    if (leat_msg_read_array(&reader) != 2) return false;
-    struct leat_msg_string id = leat_msg_read_string(&reader);
-    out->count = leat_msg_read_array(&reader);
-    if (reader.failed || id.bytes != 16 || out->count == 0 || out->count > LEAT_VOTERS_MAX)
-        return false;
-    memcpy(out->cluster_id, id.text, 16);
+    struct co_form_said said;
+    uint32_t left = co_form_said_read(&reader, &said);
+    if (reader.failed || said.count == 0 || said.count > LEAT_VOTERS_MAX) return false;
+    memcpy(out->cluster_id, said.cluster_id, sizeof out->cluster_id);
+    out->count = said.count;
     for (uint32_t i = 0; i < out->count; i++) {
-        if (leat_msg_read_array(&reader) != 2) return false;
-        out->ids[i] = leat_msg_read_u64(&reader);
-        struct leat_msg_string address = leat_msg_read_string(&reader);
-        if (reader.failed || out->ids[i] == 0 || address.bytes == 0 ||
-            address.bytes > CO_VOTER_BYTES_MAX)
+        struct co_form_voter voter;
+        (void)co_form_voter_read(&reader, &voter);
+        if (reader.failed || voter.voter_id == 0 || voter.address.bytes == 0 ||
+            voter.address.bytes > CO_VOTER_BYTES_MAX)
             return false;
-        memcpy(out->addresses[i], address.text, address.bytes);
+        out->ids[i] = voter.voter_id;
+        memcpy(out->addresses[i], voter.address.text, voter.address.bytes);
     }
-    return leat_msg_read_done(&reader);
+    return leat_msg_read_end(&reader, left);
 }
 
 /* Am I in it, under the id that I have told? */
@@ -217,16 +217,15 @@ static void form_begin(struct leat_coordinator *coordinator)
     }
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, body, sizeof body);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_bin(&writer, cluster_id, sizeof cluster_id);
-    leat_msg_write_array(&writer, options->voter_count);
+    struct co_form_said said = {.count = options->voter_count};
+    memcpy(said.cluster_id, cluster_id, sizeof said.cluster_id);
+    co_form_said_write(&writer, &said);
     for (uint32_t i = 0; i < options->voter_count; i++) {
-        leat_msg_write_array(&writer, 2);
-        leat_msg_write_u64(&writer, peers[i] ? peers[i]->state.voter_id : coordinator->voter_id);
+        uint64_t id = peers[i] ? peers[i]->state.voter_id : coordinator->voter_id;
         char voter[CO_VOTER_BYTES_MAX + 1];
         co_voter_write(voter, options->voters[i],
                        peers[i] ? leat_link_peer(peers[i]->link)->node : co_own_name(coordinator));
-        leat_msg_write_string(&writer, voter, strlen(voter));
+        co_form_voter_write(&writer, &(struct co_form_voter){id, {voter, (uint32_t)strlen(voter)}});
     }
     LEAT_ASSERT(!writer.overflow);
     leat_err rc = prepare(coordinator, cluster_id, body, writer.used);
@@ -347,18 +346,13 @@ leat_err co_form_open(struct leat_coordinator *coordinator, bool is_new, struct 
 void co_join_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                   const struct leat_link_ticket *ticket)
 {
-    struct leat_msg_reader reader;
+    struct co_join_said said;
     struct leat_error error = {.code = LEAT_OK};
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    struct leat_msg_string cluster_id = leat_msg_read_string(&reader);
-    uint64_t id = leat_msg_read_u64(&reader);
-    leat_err rc = LEAT_OK;
-    if (reader.failed || cluster_id.bytes != 16 || id != coordinator->voter_id ||
-        coordinator->failed != LEAT_OK)
+    leat_err rc = co_join_said_decode(frame->control, frame->control_bytes, &said);
+    if (rc != LEAT_OK || said.voter_id != coordinator->voter_id || coordinator->failed != LEAT_OK)
         rc = LEAT_E_INVALID;
     else if (!coordinator->machine.formed ||
-             memcmp(coordinator->machine.cluster_id, cluster_id.text, 16) != 0)
+             memcmp(coordinator->machine.cluster_id, said.cluster_id, 16) != 0)
         rc = LEAT_E_STARTING;
     if (rc == LEAT_OK && !coordinator->votes) {
         rc = co_voter_save(coordinator, coordinator->machine.cluster_id);

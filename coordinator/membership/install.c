@@ -69,17 +69,17 @@ static void chunk_send(struct leat_coordinator *coordinator, struct co_install *
         memcpy(copy, install->bytes + install->offset, bytes);
         struct leat_msg_writer writer;
         leat_msg_writer_init(&writer, chunk->control, sizeof chunk->control);
-        leat_msg_write_array(&writer, 10);
-        leat_msg_write_u64(&writer, coordinator->voter_id);
-        leat_msg_write_u64(&writer, install->id);
-        leat_msg_write_u64(&writer, install->meta.version);
-        leat_msg_write_u64(&writer, install->meta.term);
-        leat_msg_write_u64(&writer, install->meta.last_index);
-        leat_msg_write_u64(&writer, install->meta.last_term);
-        leat_msg_write_u64(&writer, install->meta.conf_index);
-        leat_msg_write_bin(&writer, install->conf, install->conf_bytes);
-        leat_msg_write_u64(&writer, install->total);
-        leat_msg_write_u64(&writer, install->offset);
+        struct co_install_said said = {.from = coordinator->voter_id,
+                                       .to = install->id,
+                                       .version = install->meta.version,
+                                       .term = install->meta.term,
+                                       .last_index = install->meta.last_index,
+                                       .last_term = install->meta.last_term,
+                                       .conf_index = install->meta.conf_index,
+                                       .conf = {install->conf, (uint32_t)install->conf_bytes},
+                                       .total = install->total,
+                                       .offset = install->offset};
+        co_install_said_write(&writer, &said);
         LEAT_ASSERT(!writer.overflow);
         chunk->coordinator = coordinator;
         chunk->id = install->id;
@@ -138,25 +138,23 @@ void co_install_send(struct leat_coordinator *coordinator, const struct raft_mes
 /* ---- in ---- */
 
 static bool chunk_read(const struct leat_frame *frame, struct co_install *out, uint64_t *out_from,
-                       uint64_t *out_to, struct leat_msg_string *out_conf)
+                       uint64_t *out_to, struct leat_msg_bin *out_conf)
 {
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    struct co_install_said said = {0};
+    leat_err rc = co_install_said_decode(frame->control, frame->control_bytes, &said);
     memset(out, 0, sizeof *out);
-    (void)leat_msg_read_array(&reader);
-    *out_from = leat_msg_read_u64(&reader);
-    *out_to = leat_msg_read_u64(&reader);
-    uint32_t version = leat_msg_read_u32(&reader);
-    out->meta.version = (unsigned char)version;
-    out->meta.term = leat_msg_read_u64(&reader);
-    out->meta.last_index = leat_msg_read_u64(&reader);
-    out->meta.last_term = leat_msg_read_u64(&reader);
-    out->meta.conf_index = leat_msg_read_u64(&reader);
-    *out_conf = leat_msg_read_string(&reader);
-    out->total = leat_msg_read_u64(&reader);
-    out->offset = leat_msg_read_u64(&reader);
-    return leat_msg_read_done(&reader) && version <= UINT8_MAX && *out_from != 0 &&
-           out->total > 0 && out->total <= CO_SNAPSHOT_BYTES_MAX && out->offset < out->total &&
+    *out_from = said.from;
+    *out_to = said.to;
+    *out_conf = said.conf;
+    out->meta.version = said.version;
+    out->meta.term = said.term;
+    out->meta.last_index = said.last_index;
+    out->meta.last_term = said.last_term;
+    out->meta.conf_index = said.conf_index;
+    out->total = said.total;
+    out->offset = said.offset;
+    return rc == LEAT_OK && *out_from != 0 && out->total > 0 &&
+           out->total <= CO_SNAPSHOT_BYTES_MAX && out->offset < out->total &&
            frame->payload_bytes > 0 && frame->payload_bytes <= out->total - out->offset;
 }
 
@@ -179,14 +177,14 @@ static const char *snapshot_offence(const struct leat_coordinator *coordinator,
 }
 
 static void install_whole(struct leat_coordinator *coordinator, struct co_peer *peer,
-                          struct leat_msg_string conf_bytes)
+                          struct leat_msg_bin conf_bytes)
 {
     struct co_install *install = &coordinator->receive;
     struct raft_message message = {.type = RAFT_INSTALL_SNAPSHOT,
                                    .server_id = install->id,
                                    .server_address = peer->state.address};
     message.install_snapshot = install->meta;
-    struct raft_buffer conf = {.base = (void *)(uintptr_t)conf_bytes.text, .len = conf_bytes.bytes};
+    struct raft_buffer conf = {.base = (void *)(uintptr_t)conf_bytes.data, .len = conf_bytes.bytes};
     void *data = raft_malloc(install->total);
     raft_configuration_init(&message.install_snapshot.conf);
     if (!data || !leat_raft_configuration_valid(conf.base, conf.len) ||
@@ -232,7 +230,7 @@ void co_install_take(struct leat_coordinator *coordinator, struct co_peer *peer,
 {
     struct co_install *install = &coordinator->receive, chunk;
     uint64_t from, to;
-    struct leat_msg_string conf;
+    struct leat_msg_bin conf;
     if (!chunk_read(frame, &chunk, &from, &to, &conf) || !coordinator->votes ||
         to != coordinator->voter_id || from != peer->state.voter_id) {
         leat_link_answer_error(coordinator->links, ticket, LEAT_E_INVALID,

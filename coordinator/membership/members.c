@@ -18,6 +18,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "coordinator/membership/forming.h"
+#include "coordinator/membership/messages.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/status.h"
@@ -120,9 +121,9 @@ static void join_call(struct leat_coordinator *coordinator, const struct co_peer
     if (!calling) return;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, calling->control, sizeof calling->control);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_bin(&writer, coordinator->machine.cluster_id, 16);
-    leat_msg_write_u64(&writer, peer->state.voter_id);
+    struct co_join_said said = {.voter_id = peer->state.voter_id};
+    memcpy(said.cluster_id, coordinator->machine.cluster_id, sizeof said.cluster_id);
+    co_join_said_write(&writer, &said);
     calling->coordinator = coordinator;
     calling->number = ++coordinator->join_count;
     calling->call = (struct leat_link_call){.kind = CO_KIND_JOIN,
@@ -330,9 +331,8 @@ static void admin_forward(struct leat_coordinator *coordinator, bool replace, co
     if (calling) {
         struct leat_msg_writer writer;
         leat_msg_writer_init(&writer, calling->control, sizeof calling->control);
-        leat_msg_write_array(&writer, 2);
-        leat_msg_write_bool(&writer, replace);
-        leat_msg_write_string(&writer, node, strlen(node));
+        co_admin_said_write(&writer,
+                            &(struct co_admin_said){replace, {node, (uint32_t)strlen(node)}});
         LEAT_ASSERT(!writer.overflow);
         calling->coordinator = coordinator;
         calling->request = request;

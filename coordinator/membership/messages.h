@@ -4,6 +4,61 @@
 #define LEAT_COORDINATOR_MEMBERSHIP_MESSAGES_H
 
 #include "coordinator/membership/state.h"
+#include "wire/message.h"
+
+/* Bodies: their fields are listed in bodies.def, docs/cluster-protocol.md explains them. */
+struct co_state_said {
+    uint8_t cluster_id[16];
+    struct leat_msg_string node;
+    uint64_t incarnation;
+    uint32_t role;
+    uint64_t voter_id, term, leader_id, applied;
+    struct leat_msg_string address;
+};
+struct co_letter {
+    uint32_t version, type;
+    uint64_t from, to;
+    struct raft_message message;
+};
+struct co_install_said {
+    uint64_t from, to;
+    uint8_t version;
+    uint64_t term, last_index, last_term, conf_index;
+    struct leat_msg_bin conf;
+    uint64_t total, offset;
+};
+struct co_form_voter {
+    uint64_t voter_id;
+    struct leat_msg_string address;
+};
+struct co_form_said {
+    uint8_t cluster_id[16];
+    uint32_t count;
+};
+struct co_feed_said {
+    uint64_t from;
+};
+struct co_entries_said {
+    uint64_t first;
+    uint32_t count;
+};
+struct co_snapshot_said {
+    uint64_t index, total, offset;
+};
+struct co_join_said {
+    uint8_t cluster_id[16];
+    uint64_t voter_id;
+};
+struct co_admin_said {
+    bool replace;
+    struct leat_msg_string node;
+};
+struct co_ping_said {
+    bool leads, crashed, deaf;
+    uint64_t term, incarnation, applied, number;
+};
+#define LEAT_ROWS "coordinator/membership/bodies.def"
+#include "wire/rows_declare.h"
 
 /* codec.c */
 /** Control body of a message (not of a snapshot), and how many payload bytes follow. */

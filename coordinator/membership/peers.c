@@ -9,14 +9,13 @@
 #include "base/assert.h"
 #include "base/diary.h"
 #include "base/mem.h"
+#include "coordinator/membership/messages.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/voters.h"
 
 enum {
-    STATE_FIELDS = 10,
-    STATE_FIELDS_OLDEST = 9, /* without who votes */
     STATE_BYTES_MAX =
         (1 + LEAT_VOTERS_MAX) * (LEAT_NODE_NAME_BYTES_MAX + 4) + LEAT_ADDRESS_BYTES_MAX + 128
 };
@@ -50,17 +49,18 @@ static void state_write(struct leat_coordinator *coordinator, struct leat_msg_wr
     raft_id leader = 0;
     const char *leader_address = NULL;
     if (coordinator->votes) raft_leader(&coordinator->drive.raft, &leader, &leader_address);
-    leat_msg_write_array(writer, STATE_FIELDS);
-    leat_msg_write_bin(writer, identity->cluster_id, sizeof identity->cluster_id);
-    leat_msg_write_string(writer, identity->node, strlen(identity->node));
-    leat_msg_write_u64(writer, coordinator->incarnation);
-    leat_msg_write_u64(writer, (uint64_t)co_role(coordinator));
-    leat_msg_write_u64(writer, coordinator->voter_id);
-    leat_msg_write_u64(writer,
-                       coordinator->votes ? raft_current_term(&coordinator->drive.raft) : 0);
-    leat_msg_write_u64(writer, leader);
-    leat_msg_write_u64(writer, coordinator->applied);
-    leat_msg_write_string(writer, address, strlen(address));
+    struct co_state_said state = {
+        .node = {identity->node, (uint32_t)strlen(identity->node)},
+        .incarnation = coordinator->incarnation,
+        .role = (uint32_t)co_role(coordinator),
+        .voter_id = coordinator->voter_id,
+        .term = coordinator->votes ? raft_current_term(&coordinator->drive.raft) : 0,
+        .leader_id = leader,
+        .applied = coordinator->applied,
+        .address = {address, (uint32_t)strlen(address)},
+    };
+    memcpy(state.cluster_id, identity->cluster_id, sizeof state.cluster_id);
+    co_state_said_write(writer, &state);
     co_introductions_write(coordinator, writer);
     LEAT_ASSERT(!writer->overflow);
 }
@@ -69,24 +69,24 @@ static void state_write(struct leat_coordinator *coordinator, struct leat_msg_wr
 static bool state_read(struct leat_msg_reader *reader, struct co_state *out, bool *out_tells)
 {
     memset(out, 0, sizeof *out);
-    uint32_t fields = leat_msg_read_array(reader);
-    struct leat_msg_string id = leat_msg_read_string(reader);
-    struct leat_msg_string node = leat_msg_read_string(reader);
-    out->incarnation = leat_msg_read_u64(reader);
-    out->role = leat_msg_read_u32(reader);
-    out->voter_id = leat_msg_read_u64(reader);
-    out->term = leat_msg_read_u64(reader);
-    out->leader_id = leat_msg_read_u64(reader);
-    out->applied = leat_msg_read_u64(reader);
-    struct leat_msg_string address = leat_msg_read_string(reader);
-    if (fields < STATE_FIELDS_OLDEST || reader->failed || id.bytes != 16 ||
-        node.bytes >= sizeof out->node || address.bytes >= sizeof out->address)
+    struct co_state_said said;
+    struct leat_msg_reader behind;
+    uint32_t left = co_state_said_read(reader, &said);
+    behind = *reader;
+    if (!leat_msg_read_end(&behind, left) || said.node.bytes >= sizeof out->node ||
+        said.address.bytes >= sizeof out->address)
         return false;
-    memcpy(out->cluster_id, id.text, 16);
-    memcpy(out->node, node.text, node.bytes);
-    memcpy(out->address, address.text, address.bytes);
+    memcpy(out->cluster_id, said.cluster_id, sizeof out->cluster_id);
+    memcpy(out->node, said.node.text, said.node.bytes);
+    memcpy(out->address, said.address.text, said.address.bytes);
+    out->incarnation = said.incarnation;
+    out->role = said.role;
+    out->voter_id = said.voter_id;
+    out->term = said.term;
+    out->leader_id = said.leader_id;
+    out->applied = said.applied;
     out->known = true;
-    *out_tells = fields > STATE_FIELDS_OLDEST;
+    *out_tells = left > 0; /* earlier versions do not say who votes */
     return true;
 }
 

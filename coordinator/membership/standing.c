@@ -15,17 +15,13 @@
 #include "base/diary.h"
 #include "coordinator/membership/detect.h"
 #include "coordinator/membership/feed.h"
+#include "coordinator/membership/messages.h"
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/voters.h"
 
 /* PING [leads, term, incarnation of the asked that is newest here, whether it is crashed, applied, number, deaf]
  * PONG the same, of the one who answers; number: of the ping that it answers
  * deaf: it leads, and what a majority sends does not come to it */
-struct word {
-    bool leads, crashed, deaf;
-    uint64_t term, incarnation, applied, number;
-};
-
 void co_standing_set(struct leat_coordinator *coordinator, enum leat_standing standing)
 {
     struct co_detect *it = &coordinator->detect;
@@ -130,15 +126,16 @@ static void word_send(struct leat_coordinator *coordinator, struct co_peer *peer
         leat_machine_node_find(&coordinator->machine, peer->state.node, strlen(peer->state.node));
     bool alone = coordinator->detect.standing == LEAT_STANDING_ALONE; /* it may have been deposed */
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_msg_write_array(&writer, 7);
-    leat_msg_write_bool(&writer, co_leads(coordinator) && !alone);
-    leat_msg_write_u64(&writer,
-                       coordinator->votes ? raft_current_term(&coordinator->drive.raft) : 0);
-    leat_msg_write_u64(&writer, node ? node->info.incarnation : 0);
-    leat_msg_write_bool(&writer, node && node->info.crashed);
-    leat_msg_write_u64(&writer, coordinator->applied);
-    leat_msg_write_u64(&writer, number);
-    leat_msg_write_bool(&writer, coordinator->detect.deaf && co_leads(coordinator));
+    struct co_ping_said word = {
+        .leads = co_leads(coordinator) && !alone,
+        .term = coordinator->votes ? raft_current_term(&coordinator->drive.raft) : 0,
+        .incarnation = node ? node->info.incarnation : 0,
+        .crashed = node && node->info.crashed,
+        .applied = coordinator->applied,
+        .number = number,
+        .deaf = coordinator->detect.deaf && co_leads(coordinator),
+    };
+    co_ping_said_write(&writer, &word);
     if (leat_link_tell(peer->link, kind, bytes, writer.used) != LEAT_OK)
         LEAT_MAYBE(true); /* it is full, or down: silence will tell */
 }
@@ -148,19 +145,10 @@ void co_ping_send(struct leat_coordinator *coordinator, struct co_peer *peer)
     word_send(coordinator, peer, CO_KIND_PING, coordinator->detect.number);
 }
 
-static bool word_read(struct co_peer *peer, const struct leat_frame *frame, struct word *out)
+static bool word_read(struct co_peer *peer, const struct leat_frame *frame,
+                      struct co_ping_said *out)
 {
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    out->leads = leat_msg_read_bool(&reader);
-    out->term = leat_msg_read_u64(&reader);
-    out->incarnation = leat_msg_read_u64(&reader);
-    out->crashed = leat_msg_read_bool(&reader);
-    out->applied = leat_msg_read_u64(&reader);
-    out->number = leat_msg_read_u64(&reader);
-    out->deaf = leat_msg_read_bool(&reader);
-    if (fields >= 7 && !reader.failed) return true;
+    if (co_ping_said_decode(frame->control, frame->control_bytes, out) == LEAT_OK) return true;
     leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed ping");
     return false;
 }
@@ -168,7 +156,7 @@ static bool word_read(struct co_peer *peer, const struct leat_frame *frame, stru
 /* Who leads, and in which term, is raft's word where raft runs. What the leader of before says is said again by
  * the next, and by the tables. */
 static bool leader_says(const struct leat_coordinator *coordinator, const struct co_peer *peer,
-                        const struct word *word)
+                        const struct co_ping_said *word)
 {
     bool votes = coordinator->votes && !co_learns(coordinator);
     uint64_t term = votes ? raft_current_term(&coordinator->drive.raft) : peer->state.term;
@@ -183,7 +171,7 @@ static bool leader_says(const struct leat_coordinator *coordinator, const struct
  *  3. This node serves reads of the past for as long as its cable is cut in that way.
  * So the node asks the leader anew, and serves no reads until the leader has answered. */
 static void crash_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
-                       const struct word *word, bool leads)
+                       const struct co_ping_said *word, bool leads)
 {
     if (word->incarnation < coordinator->incarnation ||
         (word->incarnation == coordinator->incarnation && !word->crashed))
@@ -198,7 +186,7 @@ void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame)
 {
     struct co_detect *it = &coordinator->detect;
-    struct word word;
+    struct co_ping_said word;
     if (!word_read(peer, frame, &word)) return;
     word_send(coordinator, peer, CO_KIND_PONG, word.number);
     if (coordinator->incarnation == 0 || !co_same_cluster(coordinator, peer)) return;
@@ -215,7 +203,7 @@ void co_pong_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame)
 {
     struct co_detect *it = &coordinator->detect;
-    struct word word;
+    struct co_ping_said word;
     if (!word_read(peer, frame, &word)) return;
     if (word.number > peer->pong_number) peer->pong_us = co_now(coordinator);
     peer->pong_number = word.number;

@@ -7,6 +7,7 @@
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
+#include "wire/row.h"
 
 enum {
     CRASHED_BYTES_MAX = LEAT_NODE_NAME_BYTES_MAX + 16,
@@ -60,19 +61,18 @@ static void collect_answered(struct leat_link_call *call, leat_err rc,
 
 static void asked_write(struct leat_msg_writer *writer, const struct co_recovery *recovery)
 {
-    leat_msg_write_array(writer, 2);
-    leat_msg_write_array(writer, (uint32_t)recovery->crashed_count);
+    struct co_collect_whom whom = {(uint32_t)recovery->crashed_count, recovery->streamlet_count};
+    co_collect_whom_write(writer, &whom);
     for (size_t i = 0; i < recovery->crashed_count; i++) {
-        leat_msg_write_array(writer, 2);
-        leat_msg_write_string(writer, recovery->crashed[i].name, strlen(recovery->crashed[i].name));
-        leat_msg_write_u64(writer, recovery->crashed[i].incarnation);
+        const struct leat_crashed_node *crashed = &recovery->crashed[i];
+        struct co_collect_node node = {{crashed->name, (uint32_t)strlen(crashed->name)},
+                                       crashed->incarnation};
+        co_collect_node_write(writer, &node);
     }
-    leat_msg_write_array(writer, recovery->streamlet_count);
-    for (uint32_t i = 0; i < recovery->streamlet_count; i++) {
-        leat_msg_write_array(writer, 2);
-        leat_msg_write_u64(writer, recovery->streamlets[i].ref.stream);
-        leat_msg_write_u64(writer, recovery->streamlets[i].ref.streamlet);
-    }
+    leat_msg_row_write_behind(writer, co_collect_whom_row(), &whom,
+                              offsetof(struct co_collect_whom, node_count));
+    for (uint32_t i = 0; i < recovery->streamlet_count; i++)
+        co_collect_streamlet_write(writer, &recovery->streamlets[i].ref);
 }
 
 static leat_err collect_here(struct leat_coordinator *coordinator)
@@ -100,9 +100,7 @@ static leat_err collect_there(struct leat_coordinator *coordinator, uint32_t nod
     struct co_peer *peer = co_peer_of_incarnation(coordinator, it->incarnation);
     struct leat_msg_writer control, payload;
     leat_msg_writer_init(&control, it->control, sizeof it->control);
-    leat_msg_write_array(&control, 2);
-    leat_msg_write_u64(&control, recovery->attempt);
-    leat_msg_write_u64(&control, recovery->index);
+    co_collect_said_write(&control, &(struct co_collect_said){recovery->attempt, recovery->index});
     leat_msg_writer_init(&payload, it->payload, bytes);
     asked_write(&payload, recovery);
     LEAT_ASSERT(!control.overflow && !payload.overflow);
@@ -150,13 +148,12 @@ static void pull_answered(struct leat_link_call *call, leat_err rc, const struct
     if (rc == LEAT_OK) {
         struct leat_msg_reader reader;
         leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-        (void)leat_msg_read_array(&reader);
-        (void)leat_msg_read_string(&reader);
-        uint32_t count = leat_msg_read_array(&reader);
-        if (count != it->count) reader.failed = true;
+        struct co_pulled_said said;
+        uint32_t left = co_pulled_said_read(&reader, &said);
+        if (said.count != it->count) reader.failed = true;
         for (uint32_t i = 0; i < it->count; i++)
             codes[i] = (leat_err)leat_msg_read_u32(&reader);
-        if (reader.failed) rc = LEAT_E_INVALID;
+        if (!leat_msg_read_end(&reader, left)) rc = LEAT_E_INVALID;
     }
     if (rc == LEAT_OK)
         co_recovery_pulled(it->coordinator, it->incarnation, it->attempt, codes, it->count);
@@ -201,24 +198,14 @@ static void pull_fill(struct leat_coordinator *coordinator, const struct co_task
 
 static void pull_write(struct leat_msg_writer *writer, const struct leat_pull *pull)
 {
-    leat_msg_write_array(writer, 11);
-    leat_msg_write_u64(writer, pull->log.stream);
-    leat_msg_write_u64(writer, pull->log.streamlet);
-    leat_msg_write_u64(writer, pull->log.log);
-    leat_msg_write_u64(writer, pull->segment);
-    leat_msg_write_u64(writer, pull->extent.bytes);
-    leat_msg_write_u64(writer, pull->extent.crc);
-    leat_msg_write_u64(writer, pull->next_offset);
-    leat_msg_write_u64(writer, pull->epoch.v);
-    leat_msg_write_u64(writer, pull->version);
-    leat_msg_write_u64(writer, (uint64_t)pull->durability);
-    leat_msg_write_array(writer, pull->source_count);
+    co_pull_said_write(writer, pull);
     for (uint32_t i = 0; i < pull->source_count; i++) {
         const struct leat_pull_source *source = &pull->sources[i];
-        leat_msg_write_array(writer, 3);
-        leat_msg_write_string(writer, source->node, strlen(source->node));
-        leat_msg_write_string(writer, source->node_address, strlen(source->node_address));
-        leat_msg_write_u64(writer, source->incarnation);
+        struct co_pull_source said = {
+            {source->node, (uint32_t)strlen(source->node)},
+            {source->node_address, (uint32_t)strlen(source->node_address)},
+            source->incarnation};
+        co_pull_source_write(writer, &said);
     }
 }
 
@@ -231,8 +218,7 @@ static leat_err pull_there(struct leat_coordinator *coordinator, uint32_t node,
     struct co_peer *peer = co_peer_of_incarnation(coordinator, it->incarnation);
     struct leat_msg_writer control, payload;
     leat_msg_writer_init(&control, it->control, sizeof it->control);
-    leat_msg_write_array(&control, 1);
-    leat_msg_write_u64(&control, coordinator->recovery->attempt);
+    co_attempt_said_write(&control, &(struct co_attempt_said){coordinator->recovery->attempt});
     leat_msg_writer_init(&payload, it->payload, bytes);
     leat_msg_write_array(&payload, count);
     for (uint32_t i = 0; i < count; i++)

@@ -9,71 +9,14 @@
 #include "coordinator/membership/feed.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
+#include "wire/row.h"
 
-/* COLLECT [attempt, index] + [[[node, incarnation]...], [[stream, streamlet]...]]
- *   answer [attempt] + [row...]
- * PULL [attempt] + [[stream, streamlet, log, segment, bytes, crc, next offset, epoch, version,
- *   durability, [[node, node address, incarnation]...]]...]
- *   answer [text of the first failure, [code...]] */
+#define LEAT_ROWS "coordinator/recovery/bodies.def"
+#include "wire/rows_make.h"
 
-enum {
-    ROW_FIELDS = 19,
-    ROW_BYTES_MAX = 128,
-    PULL_FIELDS = 11,
-};
+enum { ROW_BYTES_MAX = 128 };
 
 /* ---- rows ---- */
-
-static void row_write(struct leat_msg_writer *writer, const struct leat_replica_row *row)
-{
-    leat_msg_write_array(writer, ROW_FIELDS);
-    leat_msg_write_u64(writer, row->log.stream);
-    leat_msg_write_u64(writer, row->log.streamlet);
-    leat_msg_write_u64(writer, row->log.log);
-    leat_msg_write_u64(writer, row->segment);
-    leat_msg_write_u64(writer, (uint64_t)row->kind);
-    leat_msg_write_u64(writer, row->epoch.v);
-    leat_msg_write_u64(writer, row->version);
-    leat_msg_write_u64(writer, row->extent.bytes);
-    leat_msg_write_u64(writer, row->extent.crc);
-    leat_msg_write_u64(writer, row->previous.bytes);
-    leat_msg_write_u64(writer, row->previous.crc);
-    leat_msg_write_u64(writer, row->base_offset);
-    leat_msg_write_u64(writer, row->next_offset);
-    leat_msg_write_i64(writer, row->max_timestamp_ms);
-    leat_msg_write_bool(writer, row->only_start);
-    leat_msg_write_bool(writer, row->durable);
-    leat_msg_write_bool(writer, row->holds_tail);
-    leat_msg_write_bool(writer, row->ragged);
-    leat_msg_write_bool(writer, row->tentative);
-}
-
-static void row_read(struct leat_msg_reader *reader, struct leat_replica_row *row)
-{
-    uint32_t fields = leat_msg_read_array(reader);
-    row->log = leat_machine_log_ref_read(reader);
-    row->segment = leat_msg_read_u64(reader);
-    uint32_t kind = leat_msg_read_u32(reader);
-    row->kind = (enum leat_replica_kind)kind;
-    row->epoch.v = leat_msg_read_u32(reader);
-    row->version = leat_msg_read_u32(reader);
-    row->extent.bytes = leat_msg_read_u32(reader);
-    row->extent.crc = leat_msg_read_u32(reader);
-    row->previous.bytes = leat_msg_read_u32(reader);
-    row->previous.crc = leat_msg_read_u32(reader);
-    row->base_offset = leat_msg_read_u64(reader);
-    row->next_offset = leat_msg_read_u64(reader);
-    row->max_timestamp_ms = leat_msg_read_i64(reader);
-    row->only_start = leat_msg_read_bool(reader);
-    row->durable = leat_msg_read_bool(reader);
-    row->holds_tail = leat_msg_read_bool(reader);
-    row->ragged = leat_msg_read_bool(reader);
-    row->tentative = leat_msg_read_bool(reader);
-    if (fields < ROW_FIELDS || kind < LEAT_REPLICA_MARK || kind > LEAT_REPLICA_LOST)
-        reader->failed = true;
-    else if (fields > ROW_FIELDS)
-        leat_msg_skip_n(reader, fields - ROW_FIELDS);
-}
 
 leat_err co_rows_decode(const uint8_t *bytes, size_t count, struct leat_replica_row **out_rows,
                         size_t *out_count)
@@ -84,8 +27,10 @@ leat_err co_rows_decode(const uint8_t *bytes, size_t count, struct leat_replica_
     if (reader.failed || rows > CO_COLLECT_ROWS_MAX) return LEAT_E_INVALID;
     struct leat_replica_row *out = leat_mem_calloc(LEAT_MEM_COORDINATOR, rows + 1, sizeof *out);
     if (!out) return LEAT_E_NO_MEMORY;
-    for (uint32_t i = 0; i < rows && !reader.failed; i++)
-        row_read(&reader, &out[i]);
+    for (uint32_t i = 0; i < rows && !reader.failed; i++) {
+        (void)co_replica_row_read(&reader, &out[i]);
+        if (out[i].kind < LEAT_REPLICA_MARK) reader.failed = true;
+    }
     if (!leat_msg_read_done(&reader)) {
         leat_mem_free(out);
         return LEAT_E_INVALID;
@@ -104,7 +49,7 @@ static uint8_t *rows_encode(const struct leat_replica_row *rows, size_t count, s
     leat_msg_writer_init(&writer, bytes, capacity);
     leat_msg_write_array(&writer, (uint32_t)count);
     for (size_t i = 0; i < count; i++)
-        row_write(&writer, &rows[i]);
+        co_replica_row_write(&writer, &rows[i]);
     LEAT_ASSERT(!writer.overflow);
     *out_bytes = writer.used;
     return bytes;
@@ -146,8 +91,7 @@ static void rows_answer(struct leat_coordinator *coordinator, const struct co_co
     }
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, reply->control, sizeof reply->control);
-    leat_msg_write_array(&writer, 1);
-    leat_msg_write_u64(&writer, collect->attempt);
+    co_attempt_said_write(&writer, &(struct co_attempt_said){collect->attempt});
     reply->iov = (struct leat_iov){reply->bytes, bytes};
     reply->answer = (struct leat_link_answer){.control = reply->control,
                                               .control_bytes = writer.used,
@@ -292,36 +236,31 @@ leat_err co_collect_add(struct leat_coordinator *coordinator, uint64_t attempt, 
 static bool asked_read(struct leat_msg_reader *reader, struct co_collect_asked *asked,
                        struct leat_crashed_node *crashed, struct co_streamlet *streamlets)
 {
-    if (leat_msg_read_array(reader) != 2) return false;
-    asked->crashed_count = leat_msg_read_array(reader);
-    if (reader->failed || asked->crashed_count > LEAT_NODES_MAX) return false;
-    for (size_t i = 0; i < asked->crashed_count; i++) {
-        if (leat_msg_read_array(reader) != 2) return false;
-        struct leat_msg_string name = leat_msg_read_string(reader);
-        if (reader->failed || name.bytes >= sizeof crashed[i].name) return false;
-        if (name.bytes) memcpy(crashed[i].name, name.text, name.bytes);
-        crashed[i].incarnation = leat_msg_read_u64(reader);
+    struct co_collect_whom whom;
+    uint32_t left = co_collect_whom_read(reader, &whom);
+    if (reader->failed || whom.node_count > LEAT_NODES_MAX) return false;
+    for (uint32_t i = 0; i < whom.node_count; i++) {
+        struct co_collect_node node;
+        (void)co_collect_node_read(reader, &node);
+        if (reader->failed || node.node.bytes >= sizeof crashed[i].name) return false;
+        memcpy(crashed[i].name, node.node.text, node.node.bytes);
+        crashed[i].incarnation = node.incarnation;
     }
-    asked->streamlet_count = leat_msg_read_array(reader);
-    if (reader->failed || asked->streamlet_count > CO_COLLECT_LOGS_MAX) return false;
-    for (size_t i = 0; i < asked->streamlet_count; i++) {
-        if (leat_msg_read_array(reader) != 2) return false;
-        streamlets[i].stream = leat_msg_read_u32(reader);
-        streamlets[i].streamlet = leat_msg_read_u32(reader);
-    }
-    asked->crashed = crashed;
-    asked->streamlets = streamlets;
-    return leat_msg_read_done(reader);
+    left = leat_msg_row_read_behind(reader, co_collect_whom_row(), &whom,
+                                    offsetof(struct co_collect_whom, node_count), left);
+    if (reader->failed || whom.streamlet_count > CO_COLLECT_LOGS_MAX) return false;
+    for (uint32_t i = 0; i < whom.streamlet_count; i++)
+        (void)co_collect_streamlet_read(reader, &streamlets[i]);
+    *asked = (struct co_collect_asked){crashed, whom.node_count, streamlets, whom.streamlet_count};
+    return leat_msg_read_end(reader, left);
 }
 
 void co_collect_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                      const struct leat_link_ticket *ticket)
 {
     struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    uint64_t attempt = leat_msg_read_u64(&reader), index = leat_msg_read_u64(&reader);
-    bool good = fields >= 2 && !reader.failed;
+    struct co_collect_said said;
+    bool good = co_collect_said_decode(frame->control, frame->control_bytes, &said) == LEAT_OK;
     struct leat_crashed_node *crashed =
         leat_mem_calloc(LEAT_MEM_COORDINATOR, LEAT_NODES_MAX, sizeof *crashed);
     struct co_streamlet *streamlets =
@@ -331,9 +270,10 @@ void co_collect_take(struct leat_coordinator *coordinator, const struct leat_fra
         struct co_collect_asked asked = {0};
         leat_msg_reader_init(&reader, frame->payload, frame->payload_bytes);
         good = good && asked_read(&reader, &asked, crashed, streamlets);
-        rc = good ? co_collect_add(coordinator, attempt, index, &asked, ticket) : LEAT_E_INVALID;
+        rc = good ? co_collect_add(coordinator, said.attempt, said.index, &asked, ticket)
+                  : LEAT_E_INVALID;
         struct leat_link *link = leat_link_of(coordinator->links, ticket);
-        if (rc == LEAT_OK && link) co_feed_behind(coordinator, leat_link_user(link), index);
+        if (rc == LEAT_OK && link) co_feed_behind(coordinator, leat_link_user(link), said.index);
     }
     leat_mem_free(crashed);
     leat_mem_free(streamlets);
@@ -363,9 +303,8 @@ static void pulls_answer(struct leat_coordinator *coordinator, const struct co_p
         if (it->pulls[i].pull.rc != LEAT_OK) text = it->pulls[i].pull.error.text;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_string(&writer, text, strlen(text));
-    leat_msg_write_array(&writer, it->count);
+    struct co_pulled_said said = {{text, (uint32_t)strlen(text)}, it->count};
+    co_pulled_said_write(&writer, &said);
     for (uint32_t i = 0; i < it->count; i++)
         leat_msg_write_u64(&writer, (uint64_t)it->pulls[i].pull.rc);
     LEAT_ASSERT(!writer.overflow);
@@ -425,55 +364,44 @@ leat_err co_pull_add(struct leat_coordinator *coordinator, const struct leat_pul
     return LEAT_OK;
 }
 
-static bool text_take(struct leat_msg_reader *reader, char *out, size_t capacity)
+static bool text_take(struct leat_msg_string text, char *out, size_t capacity)
 {
-    struct leat_msg_string text = leat_msg_read_string(reader);
-    if (reader->failed || text.bytes >= capacity) return false;
-    if (text.bytes) memcpy(out, text.text, text.bytes);
+    if (text.bytes >= capacity) return false;
+    memcpy(out, text.text, text.bytes);
     out[text.bytes] = 0;
     return true;
 }
 
 static bool pull_read(struct leat_msg_reader *reader, struct leat_pull *pull)
 {
-    uint32_t fields = leat_msg_read_array(reader);
-    pull->log = leat_machine_log_ref_read(reader);
-    pull->segment = leat_msg_read_u64(reader);
-    pull->extent.bytes = leat_msg_read_u32(reader);
-    pull->extent.crc = leat_msg_read_u32(reader);
-    pull->next_offset = leat_msg_read_u64(reader);
-    pull->epoch.v = leat_msg_read_u32(reader);
-    pull->version = leat_msg_read_u32(reader);
-    pull->durability = (enum leat_durability)leat_msg_read_u32(reader);
-    pull->source_count = leat_msg_read_array(reader);
-    if (reader->failed || fields != PULL_FIELDS || pull->source_count > LEAT_PULL_SOURCES_MAX ||
-        pull->source_count == 0 || pull->durability > LEAT_DURABILITY_DISK)
+    (void)co_pull_said_read(reader, pull);
+    if (reader->failed || pull->source_count > LEAT_PULL_SOURCES_MAX || pull->source_count == 0)
         return false;
     for (uint32_t i = 0; i < pull->source_count; i++) {
         struct leat_pull_source *source = &pull->sources[i];
-        if (leat_msg_read_array(reader) != 3 ||
-            !text_take(reader, source->node, sizeof source->node) ||
-            !text_take(reader, source->node_address, sizeof source->node_address))
+        struct co_pull_source said;
+        (void)co_pull_source_read(reader, &said);
+        if (reader->failed || !text_take(said.node, source->node, sizeof source->node) ||
+            !text_take(said.node_address, source->node_address, sizeof source->node_address))
             return false;
-        source->incarnation = leat_msg_read_u64(reader);
+        source->incarnation = said.incarnation;
     }
-    return !reader->failed;
+    return true;
 }
 
 static leat_err pulls_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                            struct leat_pull *pulls, const struct leat_link_ticket *ticket)
 {
     struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    uint64_t attempt = leat_msg_read_u64(&reader);
-    if (reader.failed) return LEAT_E_INVALID;
+    struct co_attempt_said said;
+    if (co_attempt_said_decode(frame->control, frame->control_bytes, &said) != LEAT_OK)
+        return LEAT_E_INVALID;
     leat_msg_reader_init(&reader, frame->payload, frame->payload_bytes);
     uint32_t count = leat_msg_read_array(&reader);
     if (reader.failed || count == 0 || count > CO_PULLS_MAX) return LEAT_E_INVALID;
     for (uint32_t i = 0; i < count; i++) {
         if (!pull_read(&reader, &pulls[i])) return LEAT_E_INVALID;
-        pulls[i].attempt = attempt;
+        pulls[i].attempt = said.attempt;
     }
     if (!leat_msg_read_done(&reader)) return LEAT_E_INVALID;
     return co_pull_add(coordinator, pulls, count, ticket);

@@ -5,6 +5,7 @@
 
 #include "coordinator/membership/state.h"
 #include "coordinator/metadata/tail.h"
+#include "wire/message.h"
 
 enum {
     CO_COLLECT_LOGS_MAX = 8192, /* of one attempt */
@@ -17,6 +18,41 @@ enum {
 struct co_streamlet {
     uint32_t stream, streamlet;
 };
+
+/* Bodies: their fields are listed in bodies.def, docs/cluster-protocol.md explains them. */
+struct co_collect_said {
+    uint64_t attempt, index;
+};
+struct co_collect_node {
+    struct leat_msg_string node;
+    uint64_t incarnation;
+};
+struct co_collect_whom {
+    uint32_t node_count, streamlet_count;
+};
+struct co_attempt_said {
+    uint64_t attempt;
+};
+struct co_pull_source {
+    struct leat_msg_string node, node_address;
+    uint64_t incarnation;
+};
+struct co_pulled_said {
+    struct leat_msg_string text;
+    uint32_t count;
+};
+struct co_waiting_said {
+    struct leat_log_ref log;
+    struct leat_msg_string why;
+};
+struct co_report_said {
+    uint64_t ended;
+    struct leat_recovery_status now, last;
+    uint32_t waiting, rows;
+};
+#define LEAT_ROWS "coordinator/recovery/bodies.def"
+#include "wire/rows_declare.h"
+
 struct co_collect_asked {
     const struct leat_crashed_node *crashed;
     size_t crashed_count;

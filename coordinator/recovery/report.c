@@ -12,57 +12,11 @@
 #include "coordinator/membership/voters.h"
 #include "coordinator/recovery/recovery.h"
 
-/* RECOVERY [ended, status now, status of the last, waiting, [[stream, streamlet, log, why]...]]
- *   status = [attempt, phase, streamlets, logs, decided, nodes asked, nodes answered, pulls, pulls open,
- *             age, collect, prepare, commit, crash to commit (us), recovered] */
-
 enum {
-    STATUS_FIELDS = 15,
     ROW_BYTES = 256 + 32,
     REPORT_BYTES = 512 + LEAT_RECOVERY_WAITING_MAX * ROW_BYTES,
     TELL_AGAIN_US = 1000 * 1000,
 };
-
-static void status_write(struct leat_msg_writer *writer, const struct leat_recovery_status *status)
-{
-    leat_msg_write_array(writer, STATUS_FIELDS);
-    leat_msg_write_u64(writer, status->attempt);
-    leat_msg_write_u64(writer, (uint64_t)status->phase);
-    leat_msg_write_u64(writer, status->streamlets);
-    leat_msg_write_u64(writer, status->logs);
-    leat_msg_write_u64(writer, status->decided);
-    leat_msg_write_u64(writer, status->nodes_asked);
-    leat_msg_write_u64(writer, status->nodes_answered);
-    leat_msg_write_u64(writer, status->pulls);
-    leat_msg_write_u64(writer, status->pulls_open);
-    leat_msg_write_u64(writer, status->age_us);
-    leat_msg_write_u64(writer, status->collect_us);
-    leat_msg_write_u64(writer, status->prepare_us);
-    leat_msg_write_u64(writer, status->commit_us);
-    leat_msg_write_u64(writer, status->crash_to_commit_us);
-    leat_msg_write_u64(writer, status->recovered);
-}
-
-static void status_read(struct leat_msg_reader *reader, struct leat_recovery_status *out)
-{
-    if (leat_msg_read_array(reader) != STATUS_FIELDS) reader->failed = true;
-    out->attempt = leat_msg_read_u64(reader);
-    out->phase = (enum leat_recovery_phase)leat_msg_read_u32(reader);
-    out->streamlets = leat_msg_read_u32(reader);
-    out->logs = leat_msg_read_u32(reader);
-    out->decided = leat_msg_read_u32(reader);
-    out->nodes_asked = leat_msg_read_u32(reader);
-    out->nodes_answered = leat_msg_read_u32(reader);
-    out->pulls = leat_msg_read_u32(reader);
-    out->pulls_open = leat_msg_read_u32(reader);
-    out->age_us = leat_msg_read_u64(reader);
-    out->collect_us = leat_msg_read_u64(reader);
-    out->prepare_us = leat_msg_read_u64(reader);
-    out->commit_us = leat_msg_read_u64(reader);
-    out->crash_to_commit_us = leat_msg_read_u64(reader);
-    out->recovered = leat_msg_read_u32(reader);
-    if (out->phase > LEAT_RECOVERY_COMMIT) reader->failed = true;
-}
 
 /* The rows are large, and few are there as a rule: only what is counted is written and copied. */
 static void report_clear(struct leat_recovery_report *out)
@@ -96,19 +50,13 @@ static void report_send(struct leat_coordinator *coordinator,
     if (!bytes) return; /* told again */
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, REPORT_BYTES);
-    leat_msg_write_array(&writer, 5);
-    leat_msg_write_u64(&writer, report->ended);
-    status_write(&writer, &report->now);
-    status_write(&writer, &report->last);
-    leat_msg_write_u64(&writer, report->waiting_count);
-    leat_msg_write_array(&writer, report->waiting_rows);
+    struct co_report_said said = {report->ended, report->now, report->last, report->waiting_count,
+                                  report->waiting_rows};
+    co_report_said_write(&writer, &said);
     for (uint32_t i = 0; i < report->waiting_rows; i++) {
         const struct leat_recovery_waiting *row = &report->waiting[i];
-        leat_msg_write_array(&writer, 4);
-        leat_msg_write_u64(&writer, row->log.stream);
-        leat_msg_write_u64(&writer, row->log.streamlet);
-        leat_msg_write_u64(&writer, row->log.log);
-        leat_msg_write_string(&writer, row->why, strlen(row->why));
+        co_waiting_said_write(
+            &writer, &(struct co_waiting_said){row->log, {row->why, (uint32_t)strlen(row->why)}});
     }
     LEAT_ASSERT(!writer.overflow);
     LEAT_LIST_EACH(&coordinator->peers, at)
@@ -145,16 +93,15 @@ void co_report_tell(struct leat_coordinator *coordinator)
 
 static bool rows_read(struct leat_msg_reader *reader, struct leat_recovery_report *out)
 {
-    out->waiting_rows = leat_msg_read_array(reader);
     if (reader->failed || out->waiting_rows > LEAT_RECOVERY_WAITING_MAX) return false;
     for (uint32_t i = 0; i < out->waiting_rows; i++) {
         struct leat_recovery_waiting *row = &out->waiting[i];
-        if (leat_msg_read_array(reader) != 4) return false;
-        row->log = leat_machine_log_ref_read(reader);
-        struct leat_msg_string why = leat_msg_read_string(reader);
-        if (reader->failed || why.bytes >= sizeof row->why) return false;
-        if (why.bytes) memcpy(row->why, why.text, why.bytes);
-        row->why[why.bytes] = 0;
+        struct co_waiting_said said;
+        (void)co_waiting_said_read(reader, &said);
+        if (reader->failed || said.why.bytes >= sizeof row->why) return false;
+        row->log = said.log;
+        memcpy(row->why, said.why.text, said.why.bytes);
+        row->why[said.why.bytes] = 0;
     }
     return true;
 }
@@ -168,12 +115,14 @@ void co_report_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     struct leat_recovery_report *out = &it->heard;
     report_clear(out);
-    uint32_t fields = leat_msg_read_array(&reader);
-    out->ended = leat_msg_read_u64(&reader);
-    status_read(&reader, &out->now);
-    status_read(&reader, &out->last);
-    out->waiting_count = leat_msg_read_u32(&reader);
-    if (fields < 5 || !rows_read(&reader, out) || reader.failed) {
+    struct co_report_said said;
+    uint32_t left = co_report_said_read(&reader, &said);
+    out->ended = said.ended;
+    out->now = said.now;
+    out->last = said.last;
+    out->waiting_count = said.waiting;
+    out->waiting_rows = said.rows;
+    if (!rows_read(&reader, out) || !leat_msg_read_end(&reader, left)) {
         report_clear(out);
         leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed report of recoveries");
         return;

@@ -116,6 +116,10 @@ static const recode_fn by_hand[] = {recode_attached, recode_pairs, recode_raft, 
 static const leat_msg_row_fn rows[] = {
 #define LEAT_ROWS "replication/control/bodies.def"
 #include "tests/rows_list.h"
+#define LEAT_ROWS "coordinator/membership/bodies.def"
+#include "tests/rows_list.h"
+#define LEAT_ROWS "coordinator/recovery/bodies.def"
+#include "tests/rows_list.h"
 };
 enum { BY_HAND = sizeof by_hand / sizeof by_hand[0], ROWS = sizeof rows / sizeof rows[0] };
 
