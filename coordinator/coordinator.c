@@ -380,28 +380,12 @@ void leat_coordinator_close(struct leat_coordinator **coordinator)
 bool leat_coordinator_log(const struct leat_coordinator *coordinator, struct leat_log_ref ref,
                           struct leat_log_record *out_record, struct leat_epoch *out_epoch)
 {
-    const struct leat_machine *machine = &coordinator->machine;
-    uint32_t low = 0, high = machine->stream_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (machine->streams[middle].id < ref.stream)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == machine->stream_count || machine->streams[low].id != ref.stream) return false;
-    const struct leat_machine_stream *stream = &machine->streams[low];
-    const struct leat_stream_settings *settings = &stream->desc->settings;
-    if (ref.streamlet >= settings->streamlets || ref.log >= settings->logs) return false;
-    const struct leat_machine_log *log = &stream->logs[ref.streamlet * settings->logs + ref.log];
+    struct leat_machine_stream *stream;
+    const struct leat_machine_log *log = leat_machine_log_find(&coordinator->machine, ref, &stream);
+    if (!log) return false;
     *out_record = log->record;
     *out_epoch = log->epoch;
     return true;
-}
-
-const char *leat_coordinator_address(const struct leat_coordinator *coordinator)
-{
-    return coordinator->address;
 }
 
 void leat_coordinator_cluster_id(const struct leat_coordinator *coordinator, uint8_t out_id[16])

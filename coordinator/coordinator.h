@@ -346,8 +346,6 @@ void leat_coordinator_status_ask(const struct leat_post *post, struct leat_coord
  * that is told of. Thread: coordinator. */
 bool leat_coordinator_log(const struct leat_coordinator *coordinator, struct leat_log_ref ref,
                           struct leat_log_record *out_record, struct leat_epoch *out_epoch);
-/** Where it listens for nodes ("" = nowhere). Thread: any, after open. */
-const char *leat_coordinator_address(const struct leat_coordinator *coordinator);
 /** The cluster's id (made when it formed). Thread: coordinator, or after on_ready. */
 void leat_coordinator_cluster_id(const struct leat_coordinator *coordinator, uint8_t out_id[16]);
 extern const struct leat_actor_ops leat_coordinator_actor;

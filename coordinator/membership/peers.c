@@ -290,11 +290,12 @@ leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *
     links.identity.cores = options->cores;
     links.services[LEAT_LINK_COORDINATE] =
         (struct leat_link_service){.handler = &coordinator->handler, .strangers = true};
+    char bound[128];
     leat_err rc = leat_links_create(&links, &coordinator->links, error);
     if (rc != LEAT_OK) return rc;
     const char *address = options->listen_address ? options->listen_address : options->node_address;
     return coordinator->env->net->listen(coordinator->env->net->ctx, address, leat_link_accept,
-                                         coordinator->links, coordinator->address, error);
+                                         coordinator->links, bound, error);
 }
 
 void co_peers_fini(struct leat_coordinator *coordinator)

@@ -170,7 +170,6 @@ struct leat_coordinator {
     uint64_t incarnation; /* own, since NODE_UP */
     leat_err failed;
     char failed_why[LEAT_ERROR_TEXT_BYTES], why[LEAT_ERROR_TEXT_BYTES];
-    char address[128]; /* where it listens */
     /* Requests. */
     uint64_t session, next_sequence;
     struct leat_list queue; /* to be sent */

@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/bug.h"
 
-struct leat_machine_log *leat_machine_log_find(struct leat_machine *machine,
+struct leat_machine_log *leat_machine_log_find(const struct leat_machine *machine,
                                                struct leat_log_ref ref,
                                                struct leat_machine_stream **out_stream)
 {

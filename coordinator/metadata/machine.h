@@ -185,7 +185,8 @@ leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out
 leat_err leat_machine_restore(struct leat_machine *machine, const uint8_t *bytes,
                               size_t count) LEAT_NODISCARD;
 
-struct leat_machine_stream *leat_machine_stream_find(struct leat_machine *machine, uint32_t id);
+struct leat_machine_stream *leat_machine_stream_find(const struct leat_machine *machine,
+                                                     uint32_t id);
 struct leat_machine_stream *leat_machine_name_find(struct leat_machine *machine, const char *name,
                                                    size_t bytes);
 /* metadata/tables.c, for apply and restore. */
@@ -221,7 +222,7 @@ static inline bool leat_machine_log_waits(const struct leat_machine_log *log)
 }
 /** The incarnation is its node's newest and was not declared crashed. */
 bool leat_machine_incarnation_lives(struct leat_machine *machine, uint64_t incarnation);
-struct leat_machine_log *leat_machine_log_find(struct leat_machine *machine,
+struct leat_machine_log *leat_machine_log_find(const struct leat_machine *machine,
                                                struct leat_log_ref ref,
                                                struct leat_machine_stream **out_stream);
 struct leat_log_ref leat_machine_log_ref_read(struct leat_msg_reader *reader);

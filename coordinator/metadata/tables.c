@@ -72,7 +72,8 @@ static uint32_t stream_index(const struct leat_machine *machine, uint32_t id)
     return low;
 }
 
-struct leat_machine_stream *leat_machine_stream_find(struct leat_machine *machine, uint32_t id)
+struct leat_machine_stream *leat_machine_stream_find(const struct leat_machine *machine,
+                                                     uint32_t id)
 {
     uint32_t i = stream_index(machine, id);
     if (i == machine->stream_count || machine->streams[i].id != id) return NULL;

@@ -223,15 +223,3 @@ leat_err leat_transport_node_set(struct leat_transport *transport, unsigned node
     node->incarnation = incarnation;
     return LEAT_OK;
 }
-
-bool leat_transport_parse(const char *text, enum leat_rmem_kind *out_kind)
-{
-    *out_kind = LEAT_RMEM_NONE;
-    if (strcmp(text, "auto") == 0) return true;
-    for (int kind = LEAT_RMEM_RPC; kind < LEAT_RMEM_KINDS; kind++) {
-        if (strcmp(text, leat_rmem_kind_name((enum leat_rmem_kind)kind)) != 0) continue;
-        *out_kind = (enum leat_rmem_kind)kind;
-        return true;
-    }
-    return false;
-}

@@ -52,8 +52,6 @@ const struct leat_rmem *leat_transport_writer(const struct leat_transport *trans
  */
 leat_err leat_transport_node_set(struct leat_transport *transport, unsigned node, const char *name,
                                  const char *address, uint64_t incarnation) LEAT_NODISCARD;
-/** "auto" gives LEAT_RMEM_NONE. False: no such transport. Thread: any. */
-bool leat_transport_parse(const char *text, enum leat_rmem_kind *out_kind) LEAT_NODISCARD;
 
 /* ---- the backup's side: one per core ---- */
 struct leat_transport_sink; /* opaque */

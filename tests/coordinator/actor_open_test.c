@@ -34,7 +34,6 @@ static void an_embedded_node_forms_alone(void **state)
     assert_int_equal(coordinator->forming, LEAT_VOTER_FOLLOWER);
     assert_true(leat_list_empty(&coordinator->peers) && leat_list_empty(&coordinator->collects) &&
                 leat_list_empty(&coordinator->pullings));
-    assert_string_equal(leat_coordinator_address(coordinator), "");
     uint8_t id[17] = {[16] = 0x5a};
     memset(coordinator->machine.cluster_id, 0xc1, 16);
     leat_coordinator_cluster_id(coordinator, id);
@@ -73,7 +72,6 @@ static void a_node_with_an_address_forms_alone(void **state)
     assert_int_equal(opens(), LEAT_OK);
     TRACE_IS(MANY "form 1=own:1 own/1: c4 10 00 00 00 07 00 00 00 00 00 00 00 00 00 00 00 00\n"
                   "start 1\n" CLUSTERED "begin in 0 us\n");
-    assert_string_equal(leat_coordinator_address(coordinator), "bound");
 }
 
 static void a_node_of_a_list_forms_with_others(void **state)

@@ -161,7 +161,6 @@ leat_err co_peers_init(struct leat_coordinator *asked, struct leat_error *error)
 {
     (void)error;
     trace("peers\n");
-    if (peers_rc == LEAT_OK) snprintf(asked->address, sizeof asked->address, "bound");
     return peers_rc;
 }
 leat_err co_form_open(struct leat_coordinator *asked, bool new_one, struct leat_error *error)
@@ -276,7 +275,8 @@ leat_err leat_machine_restore(struct leat_machine *machine, const uint8_t *bytes
     machine->stream_count = restored_count;
     return restore_rc;
 }
-struct leat_machine_stream *leat_machine_stream_find(struct leat_machine *machine, uint32_t id)
+struct leat_machine_stream *leat_machine_stream_find(const struct leat_machine *machine,
+                                                     uint32_t id)
 {
     for (uint32_t i = 0; i < machine->stream_count; i++)
         if (machine->streams[i].id == id) return &machine->streams[i];

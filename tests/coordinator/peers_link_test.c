@@ -353,7 +353,6 @@ static void it_listens_for_coordinators(void **state)
     coordinator->links = NULL;
     assert_int_equal(co_peers_init(coordinator, &error), LEAT_OK);
     TRACE_IS("listen own:1\n");
-    assert_string_equal(coordinator->address, "bound");
     assert_ptr_equal(coordinator->links, &all_links);
     assert_ptr_equal(coordinator->handler.owner, coordinator);
     assert_true(created.env == &env && created.timers == &coordinator->timers);

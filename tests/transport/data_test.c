@@ -252,16 +252,10 @@ static void detached_target_ends_its_writes(void **state)
     rig_free(rig);
 }
 
-/* Goal: names of transports. */
-static void transports_have_names(void **state)
+/* Goal: one that is asked for and does not work is named. */
+static void transports_are_named(void **state)
 {
     (void)state;
-    static const char *const names[] = {"auto", "rpc", "tcp", "shm", "verbs", "none", "", "TCP"};
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-        enum leat_rmem_kind kind;
-        bool is = leat_transport_parse(names[i], &kind);
-        trace("%s: %d %u\n", names[i], is, (unsigned)kind);
-    }
     struct leat_env env = {0};
     struct leat_error error;
     struct leat_transport *transport = NULL;
@@ -271,15 +265,7 @@ static void transports_have_names(void **state)
         trace("%s%s%s\n", leat_err_name(rc), rc ? ": " : "", rc ? error.text : "");
         if (!rc) leat_transport_destroy(&transport);
     }
-    TRACE_IS("auto: 1 0\n"
-             "rpc: 1 1\n"
-             "tcp: 1 2\n"
-             "shm: 1 3\n"
-             "verbs: 1 4\n"
-             "none: 0 0\n"
-             ": 0 0\n"
-             "TCP: 0 0\n"
-             "OK\n"
+    TRACE_IS("OK\n"
              "CONFIG: replication by rpc does not work on this node\n"
              "CONFIG: replication by tcp does not work on this node\n"
              "CONFIG: replication by shm does not work on this node\n"
@@ -315,7 +301,7 @@ int main(void)
         TRACE_TEST(writes_beyond_the_window_wait),
         TRACE_TEST(link_that_ends_fails_its_targets),
         TRACE_TEST(detached_target_ends_its_writes),
-        TRACE_TEST(transports_have_names),
+        TRACE_TEST(transports_are_named),
         cmocka_unit_test(rpc_is_there_where_it_was_brought),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
