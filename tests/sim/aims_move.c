@@ -336,7 +336,7 @@ bool sim_aim_move_start(struct scenario *scenario)
     memset(&aim, 0, sizeof aim);
     aim.scenario = scenario;
     sim_rng_init(&aim.rng, scenario->world->seed, "aim-move");
-    if (!sim_rng_chance(&aim.rng, SEEDS_PER_MILLE) || !scenario->recovery) return false;
+    if (!sim_rng_chance(&aim.rng, SEEDS_PER_MILLE)) return false;
     sim_world_at(scenario->world, scenario->world->now_us + sim_rng_below(&aim.rng, GAP_US_MAX),
                  due, scenario);
     return true;
