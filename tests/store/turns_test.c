@@ -582,7 +582,7 @@ static void turns_scratch_holds_the_largest(void **state)
 static void turns_end_waits_for_what_is_under_way(void **state)
 {
     (void)state;
-    enum { ZEROS, SCRUB, MEND, ROWS, DATA, FLUSH, WAITS, TODO, CASES };
+    enum { ZEROS, SCRUB, MEND, ROWS, DATA, FLUSH, WAITS, ASKED, CASES };
     for (unsigned what = 0; what < CASES; what++) {
         struct bench *bench = bench_ready(48 + what);
         struct leat_store *store = bench->store;
@@ -599,7 +599,7 @@ static void turns_end_waits_for_what_is_under_way(void **state)
             if (what == WAITS && !ended)
                 leat_list_push_back(&store->files_ready, &store->slots.files[0]->ready);
             struct leat_keep keep;
-            if (what == TODO && !ended) leat_list_push_back(&store->todo, &keep.waiting);
+            if (what == ASKED && !ended) leat_list_push_back(&store->todo, &keep.waiting);
             leat_flush_step(store, bench->world.now_us);
             assert_int_equal(done, ended);
             (void)leat_list_pop_front(&store->todo);
