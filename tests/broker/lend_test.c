@@ -210,6 +210,35 @@ static void who_leaves_its_rest_for_longest_is_closed(void **state)
     for (unsigned i = 0; i < PEERS; i++)
         assert_int_equal(desk->conns[i].closed, i == 0);
     desk_free(desk);
+    desk = desk_new(); /* nor the last one that holds more than who comes */
+    lends_and_has_back(desk, 0, 60 * KIB);
+    lends_and_has_back(desk, 2, 30 * KIB);
+    lends_and_has_back(desk, 3, 20 * KIB);
+    for (unsigned i = 0; i < PEERS; i++)
+        assert_int_equal(desk->conns[i].closed, i == 0);
+    desk_free(desk);
+}
+
+/* Goal: a segment that the store wants back is had back when its time to be taken is over, and no other one is. */
+static void segments_that_are_wanted_are_had_back(void **state)
+{
+    (void)state;
+    for (unsigned kind = 0; kind < 4; kind++) {
+        const bool wanted = kind & 1, due = kind & 2;
+        struct desk *desk = desk_new();
+        struct leat_fetch_read *read = &desk->fetches[0].ends;
+        static struct leat_segment seg;
+        atomic_store(&seg.pins, wanted ? UINT32_MAX : 1);
+        desk->conns[0].unsent = 20 * KIB;
+        desk->peers[0].reads++;
+        read->read.pinned = &seg;
+        leat_lend(read);
+        desk->now_us += LEAT_LEND_US - !due;
+        desk->core.lender->timer.on_expired(&desk->core.lender->timer);
+        assert_int_equal(desk->conns[0].rest != NULL, wanted && due);
+        leat_lend_end(read);
+        desk_free(desk);
+    }
 }
 
 /* Goal: while requests wait for structs to read with, and none is left, what is lent is had back in time; not before
@@ -290,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_slow_gives_its_buffer_back_and_has_short_answers),
         cmocka_unit_test(who_leaves_its_rest_for_longest_is_closed),
+        cmocka_unit_test(segments_that_are_wanted_are_had_back),
         cmocka_unit_test(structs_that_are_lent_are_had_back),
         cmocka_unit_test(timer_is_set_for_what_is_awaited),
     };

@@ -252,11 +252,14 @@ struct work {
     struct leat_pace_step step;
     struct desk *desk;
     unsigned runs;
+    bool inside; /* its time was counted */
 };
 
 static void work_run(struct leat_pace_step *step)
 {
     struct work *work = LEAT_CONTAINER(step, struct work, step);
+    work->inside =
+        work->desk->core.pace.inside && work->desk->core.pace.from_us == work->desk->now_us;
     work->desk->now_us += 5000;
     work->runs++;
     work->desk->done_count++;
@@ -305,6 +308,7 @@ static void work_that_can_not_wait_is_done_at_once(void **state)
         desk->core.pace.inside = false;
         while (works[1].runs == 0)
             (void)turn(desk);
+        assert_true(works[1].inside);
         assert_int_equal(works[2].runs, 1);
         desk_free(desk);
     }
