@@ -286,6 +286,8 @@ static void stored_change_that_does_not_read_breaks_the_table(void **state)
         uint32_t bytes;
         bool reads;
     } changes[] = {{"\x92\x03\xa1s", 4, true}, /* no set of that name: nothing changes */
+                   {"\x93\x02\xa1s\x91\x95\x01\x01\x01\x01\x01", 11, true},
+                   {"\x93\x02\xa1s\x91\x96\x01\x01\x01\x01\x01\x01", 12, false},
                    {"", 0, false},
                    {"\xc1", 1, false},
                    {"\x92", 1, false},

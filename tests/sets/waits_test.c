@@ -372,6 +372,65 @@ static void members_are_ahead_of_the_first_unfinished_group(void **state)
     }
 }
 
+/* Goal: who names fewer streams than before has said something new, also where these were the first ones. */
+static void member_that_reads_less_is_shared_out_anew(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    const uint32_t both[] = {STREAM, OTHER};
+    struct leat_sets_request join = native(LEAT_SETS_JOIN, 30000);
+    join.streams = both;
+    for (uint32_t count = 2; count > 0; count--) {
+        join.stream_count = count;
+        assert_int_equal(ask(home, &join), LEAT_OK);
+        assert_int_equal(join.generation, 3 - count);
+        assert_int_equal(leat_sets_set_find(home->sets, "natives")->members[0].stream_count, count);
+        leat_mem_free(join.assigned);
+    }
+    home_free(home);
+}
+
+/* Goal: a commit of a log that is new waits until other tables are read; one of a log that is there does not. */
+static void new_log_waits_for_other_tables(void **state)
+{
+    (void)state;
+    static struct leat_sets_room room;
+    memset(&room, 0, sizeof room);
+    room.bytes_max = UINT64_MAX;
+    struct home *home = calm_home();
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 5, ""), LEAT_OK);
+    room.unread = 1; /* another home's */
+    home->room = &room;
+    home_restart(home);
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 0, 6, ""), LEAT_OK);
+    struct leat_sets_offset row = {.log = {STREAM, 1, 0}, .group = -1, .offset = 5};
+    struct ask_group *c = ask_new(LEAT_SETS_COMMIT, "", LEAT_GROUP_GENERATION_NONE);
+    c->r.commits = &row;
+    c->r.commit_count = 1;
+    start(home, c);
+    home_run(home, 20 * MS);
+    assert_false(c->answered);
+    room.unread = 0;
+    home_run(home, 20 * MS);
+    assert_true(c->answered);
+    assert_int_equal(rc_of(c), LEAT_OK);
+    home_free(home);
+}
+
+/* Goal: who has left is no member any more, also where nobody else is: its commit is refused as a member's. */
+static void member_that_has_left_commits_nothing(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    uint32_t generation = lone(home, "", member);
+    assert_int_equal(commit(home, member, generation, 0, 5, ""), LEAT_OK);
+    assert_int_equal(leave(home, member, ""), LEAT_OK);
+    assert_int_equal(commit(home, member, generation, 0, 9, ""), LEAT_E_UNKNOWN_MEMBER);
+    assert_int_equal(fetched(home, 0, NULL), 5);
+    home_free(home);
+}
+
 /* Goal: which addresses share a bucket can't be known from outside: the number is drawn. */
 static uint64_t draw(void *ctx)
 {
@@ -403,6 +462,9 @@ int main(void)
         cmocka_unit_test(shares_of_an_attempt_before_are_forgotten),
         cmocka_unit_test(shares_are_told_to_all_that_wait),
         cmocka_unit_test(members_are_ahead_of_the_first_unfinished_group),
+        cmocka_unit_test(member_that_reads_less_is_shared_out_anew),
+        cmocka_unit_test(new_log_waits_for_other_tables),
+        cmocka_unit_test(member_that_has_left_commits_nothing),
         cmocka_unit_test(room_draws_its_number),
     };
     return cmocka_run_group_tests_name("sets-waits", tests, NULL, NULL);
