@@ -47,7 +47,11 @@ static void session_begins_with_a_grant(void **state)
     rig_answer_bytes(rig, 1, LEAT_REP_ATTACH, LEAT_OK, (const uint8_t *)"\x90", 1);
     TRACE_IS("n1 ATTACH, 10 s\n");
     rig_pass(rig, 220 * 1000);
-    rig_grant(rig, 1);
+    uint8_t control[REP_ATTACHED_BYTES_MAX];
+    struct rep_attached attached = {.grant = {.bytes = 1, .data = {'1'}}, .load_bytes = 77};
+    rig_answer_bytes(rig, 1, LEAT_REP_ATTACH, LEAT_OK, control,
+                     rep_attached_encode(&attached, control));
+    assert_int_equal(rig_peer(rig, 1)->load_bytes, 77); /* as it has just said */
     assert_int_equal(rep_nodes_up(rig->primary), 1);
     rig_attached(rig, 1);
     assert_int_equal(rep_nodes_up(rig->primary), 2);
@@ -55,11 +59,11 @@ static void session_begins_with_a_grant(void **state)
     rig_pass(rig, 1000);
     TRACE_IS("n1 ATTACH, 10 s\n"
              "attach n1 grant1\n"
-             "n1: up attached \"shm\" load 0 open 0\n"
+             "n1: up attached \"shm\" load 77 open 0\n"
              "n1 AUDIT from0 all, 10 s\n");
     leat_primary_peer_refused(rig->primary, rig_number(1), LEAT_E_STALE_EPOCH);
     peer_trace(rig, 1); /* it is here all the same */
-    TRACE_IS("n1: up attached \"shm\" load 0 open 0\n");
+    TRACE_IS("n1: up attached \"shm\" load 77 open 0\n");
     assert_int_equal(rig->primary->accounts.other_rpcs, 2);
     assert_int_equal(leat_primary_transports(rig->primary), 1u << LEAT_RMEM_SHM);
     rig_free(rig);
