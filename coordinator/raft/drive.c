@@ -139,6 +139,17 @@ static void message_send(struct leat_raft_drive *drive, struct raft_message mess
         drive->hooks.send(drive->hooks.owner, &message);
         break;
     }
+    case RAFT_APPEND_ENTRIES_RESULT: {
+        /* SUBTLE: libraft 0.22.1 leaves the last index unset in its answer to a leader of an earlier term.
+         * (1) A leader that was cut off asks. (2) The answer has what lay on the stack, an address as a
+         * rule. (3) That is further ahead than an index may be: the leader ends the connection, and has
+         * not learnt of the newer term. No answer is ahead of the log. */
+        struct raft_append_entries_result *result = &message.append_entries_result;
+        uint64_t last = leat_raft_log_last_index(&drive->log);
+        if (result->last_log_index > last) result->last_log_index = last;
+        drive->hooks.send(drive->hooks.owner, &message);
+        break;
+    }
     default:
         drive->hooks.send(drive->hooks.owner, &message);
         break;

@@ -136,6 +136,22 @@ static void a_refused_pre_vote_says_our_term(void **state)
     }
 }
 
+static void an_answer_is_not_ahead_of_the_log(void **state)
+{
+    (void)state;
+    uint64_t last = leat_raft_log_last_index(&drive.log);
+    for (uint64_t says = last - 1; says <= last + 1; says++) {
+        struct raft_message message = {.type = RAFT_APPEND_ENTRIES_RESULT, .server_id = 1};
+        message.append_entries_result.rejected = 23;
+        message.append_entries_result.last_log_index = says > last ? 0x7ffea3880350 : says;
+        messages(&message);
+        char all[128];
+        snprintf(all, sizeof all, STEP "send 2 of 1(-) rejected 23 last %u\n",
+                 (unsigned)(says > last ? last : says));
+        TRACE_IS(all);
+    }
+}
+
 /* ---- who is told at once of commits ---- */
 
 #define TOLD(id, commit, term)                                                                     \
@@ -500,6 +516,7 @@ int main(void)
         DRIVE_TEST(a_message_has_a_size),
         DRIVE_TEST(a_snapshot_goes_with_its_configuration),
         DRIVE_TEST(a_refused_pre_vote_says_our_term),
+        DRIVE_TEST(an_answer_is_not_ahead_of_the_log),
         DRIVE_TEST(commits_are_told_to_who_has_them),
         DRIVE_TEST(spares_and_followers_are_told_nothing),
         DRIVE_TEST(no_more_are_told_than_have_a_place),
