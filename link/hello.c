@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who speaks: hello, its checks, and the move to the actor that it names. Its frame and its answer's have right
  * tags: whoever is refused here has the cluster's key, and is told why.
- *
- * HELLO [version min, version max, cluster id bin16, node, incarnation, cores, purpose, to]
- *   to: core number, or -1 the coordinator
- * Answer [version, cluster id bin16, node, incarnation, cores]
- */
+ * Bodies: bodies.def. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "link/bodies.h"
 #include "link/internal.h"
+
+#define LEAT_ROWS "link/bodies.def"
+#include "wire/rows_make.h"
 
 enum { HELLO_BYTES_MAX = 384, TO_COORDINATOR = -1 };
 
@@ -32,45 +32,32 @@ static const uint8_t no_cluster[16];
 
 /* ---- bytes ---- */
 
-static void identity_write(struct leat_msg_writer *writer,
-                           const struct leat_link_identity *identity)
-{
-    leat_msg_write_bin(writer, identity->cluster_id, sizeof identity->cluster_id);
-    leat_msg_write_string(writer, identity->node, strlen(identity->node));
-    leat_msg_write_u64(writer, identity->incarnation);
-    leat_msg_write_u64(writer, identity->cores);
-}
-
-static void identity_read(struct leat_msg_reader *reader, struct leat_link_identity *out)
+static bool identity_take(const uint8_t cluster_id[16], struct leat_msg_string node,
+                          uint64_t incarnation, uint32_t cores, struct leat_link_identity *out)
 {
     memset(out, 0, sizeof *out);
-    struct leat_msg_string id = leat_msg_read_string(reader);
-    struct leat_msg_string node = leat_msg_read_string(reader);
-    out->incarnation = leat_msg_read_u64(reader);
-    out->cores = leat_msg_read_u32(reader);
-    if (id.bytes != sizeof out->cluster_id || node.bytes > LEAT_LINK_NODE_NAME_BYTES_MAX ||
-        node.bytes == 0 || out->cores == 0 || out->cores > LEAT_CORES_MAX)
-        reader->failed = true;
-    for (uint32_t i = 0; !reader->failed && i < node.bytes; i++) /* it is written into the diary */
-        if ((uint8_t)node.text[i] < ' ' || node.text[i] == 0x7f) reader->failed = true;
-    if (reader->failed) return;
-    memcpy(out->cluster_id, id.text, sizeof out->cluster_id);
+    out->incarnation = incarnation;
+    out->cores = cores;
+    if (node.bytes > LEAT_LINK_NODE_NAME_BYTES_MAX || node.bytes == 0 || cores == 0 ||
+        cores > LEAT_CORES_MAX)
+        return false;
+    for (uint32_t i = 0; i < node.bytes; i++) /* it is written into the diary */
+        if ((uint8_t)node.text[i] < ' ' || node.text[i] == 0x7f) return false;
+    memcpy(out->cluster_id, cluster_id, sizeof out->cluster_id);
     memcpy(out->node, node.text, node.bytes);
+    return true;
 }
 
 static bool hello_read(const struct leat_frame *frame, struct hello *out)
 {
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    out->version_min = leat_msg_read_u32(&reader);
-    out->version_max = leat_msg_read_u32(&reader);
-    identity_read(&reader, &out->peer);
-    out->purpose = leat_msg_read_u32(&reader);
-    out->to = leat_msg_read_i64(&reader);
-    if (fields < 8) return false;
-    leat_msg_skip_n(&reader, fields - 8);
-    return leat_msg_read_done(&reader);
+    struct link_hello_said said;
+    if (link_hello_said_decode(frame->control, frame->control_bytes, &said) != LEAT_OK)
+        return false;
+    out->version_min = said.version_min;
+    out->version_max = said.version_max;
+    out->purpose = said.purpose;
+    out->to = said.to;
+    return identity_take(said.cluster_id, said.node, said.incarnation, said.cores, &out->peer);
 }
 
 bool leat_link_hello_send(struct leat_link *link)
@@ -78,13 +65,18 @@ bool leat_link_hello_send(struct leat_link *link)
     uint8_t bytes[HELLO_BYTES_MAX];
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_msg_write_array(&writer, 8);
-    leat_msg_write_u64(&writer, LEAT_NODE_VERSION_MIN);
-    leat_msg_write_u64(&writer, LEAT_NODE_VERSION_MAX);
-    identity_write(&writer, &link->links->identity);
-    leat_msg_write_u64(&writer, link->purpose);
-    leat_msg_write_i64(&writer, link->to_actor == LEAT_ACTOR_COORDINATOR ? TO_COORDINATOR
-                                                                         : (int64_t)link->to_actor);
+    const struct leat_link_identity *identity = &link->links->identity;
+    struct link_hello_said said = {
+        .version_min = LEAT_NODE_VERSION_MIN,
+        .version_max = LEAT_NODE_VERSION_MAX,
+        .node = {identity->node, (uint32_t)strlen(identity->node)},
+        .incarnation = identity->incarnation,
+        .cores = identity->cores,
+        .purpose = link->purpose,
+        .to = link->to_actor == LEAT_ACTOR_COORDINATOR ? TO_COORDINATOR : (int64_t)link->to_actor,
+    };
+    memcpy(said.cluster_id, identity->cluster_id, sizeof said.cluster_id);
+    link_hello_said_write(&writer, &said);
     LEAT_ASSERT(!writer.overflow);
     link->hello_number = ++link->next_number;
     return leat_link_frame_send(link, LEAT_NODE_KIND_HELLO, 0, link->hello_number, bytes,
@@ -96,9 +88,15 @@ static bool hello_answer(struct leat_link *link, uint32_t request)
     uint8_t bytes[HELLO_BYTES_MAX];
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_msg_write_array(&writer, 5);
-    leat_msg_write_u64(&writer, link->version);
-    identity_write(&writer, &link->links->identity);
+    const struct leat_link_identity *identity = &link->links->identity;
+    struct link_hello_answer said = {
+        .version = link->version,
+        .node = {identity->node, (uint32_t)strlen(identity->node)},
+        .incarnation = identity->incarnation,
+        .cores = identity->cores,
+    };
+    memcpy(said.cluster_id, identity->cluster_id, sizeof said.cluster_id);
+    link_hello_answer_write(&writer, &said);
     LEAT_ASSERT(!writer.overflow);
     return leat_link_frame_send(link, LEAT_NODE_KIND_HELLO, LEAT_FRAME_ANSWER, request, bytes,
                                 writer.used, NULL, NULL, false);
@@ -261,14 +259,11 @@ leat_err leat_link_hello_answered(struct leat_link *link, const struct leat_fram
                               refused.text.text);
     }
     struct leat_link_identity peer;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    uint32_t version = leat_msg_read_u32(&reader);
-    identity_read(&reader, &peer);
-    if (fields >= 5) leat_msg_skip_n(&reader, fields - 5);
-    if (fields < 5 || !leat_msg_read_done(&reader) || frame->request != link->hello_number ||
-        version < LEAT_NODE_VERSION_MIN || version > LEAT_NODE_VERSION_MAX)
+    struct link_hello_answer said;
+    if (link_hello_answer_decode(frame->control, frame->control_bytes, &said) != LEAT_OK ||
+        !identity_take(said.cluster_id, said.node, said.incarnation, said.cores, &peer) ||
+        frame->request != link->hello_number || said.version < LEAT_NODE_VERSION_MIN ||
+        said.version > LEAT_NODE_VERSION_MAX)
         return leat_error_set(error, LEAT_E_INVALID, "%s answers hello with something else",
                               link->address);
     leat_err rc = peer_check(link->links, &peer, link->stranger, error);
@@ -284,6 +279,6 @@ leat_err leat_link_hello_answered(struct leat_link *link, const struct leat_fram
                               "node %.100s is incarnation %" PRIu64 ", not %" PRIu64, peer.node,
                               peer.incarnation, link->expect_incarnation);
     link->peer = peer;
-    link->version = version;
+    link->version = said.version;
     return LEAT_OK;
 }

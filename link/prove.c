@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "link/bodies.h"
 #include "link/internal.h"
 #include "wire/speaker.h"
 
@@ -30,8 +31,7 @@ bool leat_link_nonce_send(struct leat_link *link, uint32_t request)
     env->random->secret(env->random->ctx, nonce, sizeof nonce);
     leat_msg_writer_init(&writer, frame + LEAT_FRAME_HEADER_BYTES,
                          LINK_NONCE_FRAME_BYTES_MAX - LEAT_FRAME_HEADER_BYTES);
-    leat_msg_write_array(&writer, 1);
-    leat_msg_write_bin(&writer, nonce, sizeof nonce);
+    link_nonce_said_write(&writer, &(struct link_nonce_said){{nonce, sizeof nonce}});
     LEAT_ASSERT(!writer.overflow);
     leat_frame_encode(frame, (enum leat_kind)LEAT_NODE_KIND_NONCE, LEAT_NODE_VERSION_MAX,
                       link->accepted ? LEAT_FRAME_ANSWER : 0, request, (uint32_t)writer.used, 0);
@@ -44,16 +44,14 @@ bool leat_link_nonce_send(struct leat_link *link, uint32_t request)
 /* The other end's. */
 static bool nonce_read(struct leat_link *link, const struct leat_frame *frame, const uint8_t *bytes)
 {
-    struct leat_msg_reader reader;
+    struct link_nonce_said said;
     if (frame->kind != LEAT_NODE_KIND_NONCE || frame->payload_bytes != 0 ||
         frame->flags != (link->accepted ? 0 : LEAT_FRAME_ANSWER) ||
         frame->frame_bytes > LINK_NONCE_FRAME_BYTES_MAX)
         return false;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    if (leat_msg_read_string(&reader).bytes != LEAT_NONCE_BYTES || fields < 1) return false;
-    leat_msg_skip_n(&reader, fields - 1);
-    if (!leat_msg_read_done(&reader)) return false;
+    if (link_nonce_said_decode(frame->control, frame->control_bytes, &said) != LEAT_OK ||
+        said.nonce.bytes != LEAT_NONCE_BYTES)
+        return false;
     memcpy(link->said + link->said_bytes, bytes, frame->frame_bytes);
     link->said_bytes += frame->frame_bytes;
     return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of bodies between coordinators: their bytes, what is refused, and the page that shows them, whose
- * path is the argument. */
+/* The tables of bodies between coordinators, and of those with which a connection begins: their bytes, what is refused,
+ * and the page that shows them, whose path is the argument. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,11 +10,14 @@
 
 #include "coordinator/membership/messages.h"
 #include "coordinator/recovery/recovery.h"
+#include "link/bodies.h"
 #include "tests/rows_expect.h"
 #include "tests/rows_page.h"
 
 static const char *page_path;
 static const leat_msg_row_fn rows[] = {
+#define LEAT_ROWS "link/bodies.def"
+#include "tests/rows_list.h"
 #define LEAT_ROWS "coordinator/membership/bodies.def"
 #include "tests/rows_list.h"
 #define LEAT_ROWS "coordinator/recovery/bodies.def"

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "coordinator/membership/messages.h"
 #include "coordinator/recovery/recovery.h"
+#include "link/bodies.h"
 #include "replication/control/messages.h"
 #include "rows_fuzz.h"
 
@@ -115,6 +116,8 @@ static const recode_fn by_hand[] = {recode_attached, recode_pairs, recode_raft, 
                                     recode_grant};
 static const leat_msg_row_fn rows[] = {
 #define LEAT_ROWS "replication/control/bodies.def"
+#include "tests/rows_list.h"
+#define LEAT_ROWS "link/bodies.def"
 #include "tests/rows_list.h"
 #define LEAT_ROWS "coordinator/membership/bodies.def"
 #include "tests/rows_list.h"
