@@ -34,7 +34,6 @@ enum {
     LEAT_CLIENT_PAYLOADS_MAX = 63, /* gathered pieces of one request */
     LEAT_CLIENT_ADDRESS_BYTES = 128,
     LEAT_CLIENT_NODE_NAME_BYTES = 64,             /* what is kept of one, for sentences */
-    LEAT_CLIENT_TIMERS = 2,                       /* what a client takes of the timers' capacity */
     LEAT_CLIENT_CONNECT_US_MAX = 3 * 1000 * 1000, /* from connect to the answer to hello */
     LEAT_CLIENT_QUICK_RETRIES = 40,
     LEAT_CLIENT_SILENT_US = 80 * 1000, /* then others are asked whether the node lives: watch.c */

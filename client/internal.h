@@ -8,7 +8,6 @@
 enum {
     SLOT_CONTROL_BYTES =
         512, /* control bodies up to this lie in the slot, larger ones on the heap */
-    CLIENT_PAUSE_DOUBLINGS_MAX = 16,
 };
 #define CLIENT_NO_INCARNATION 0u
 #define CLIENT_LANE_ANY       (-1)

@@ -112,7 +112,6 @@ void leat_consumer_logs_clear(struct leat_consumer_engine *engine)
     leat_mem_free(engine->logs);
     engine->logs = NULL;
     engine->log_count = 0;
-    engine->positioned = false;
     engine->finished_count = engine->finished_committing = 0; /* another member's, perhaps */
 }
 

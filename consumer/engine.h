@@ -91,6 +91,5 @@ void leat_consumer_engine_leave(struct leat_consumer_engine *engine);
 void leat_consumer_engine_on_turn_end(struct leat_consumer_engine *engine);
 /** Logs per streamlet (Q) of the stream; 0 until it is known. */
 uint32_t leat_consumer_engine_q(const struct leat_consumer_engine *engine);
-enum { LEAT_CONSUMER_ENGINE_TIMERS = 1 }; /* what an engine takes of the timers' capacity */
 
 #endif

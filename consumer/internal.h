@@ -10,7 +10,6 @@ enum {
     CONSUMER_LOCATE_LOGS_MAX = 64, /* of one request */
     CONSUMER_FETCH_LOGS_MAX = 1024,
     CONSUMER_FETCH_LOG_BYTES = 64, /* encoded, at most */
-    CONSUMER_RETRY_US_MAX = 1000 * 1000,
     CONSUMER_SET_CONTROL_BYTES = 1024,
     CONSUMER_COMMIT_ROW_BYTES = 48,
     CONSUMER_FINISHED_MAX = 256, /* groups finished and not yet committed */
@@ -106,7 +105,7 @@ struct leat_consumer_engine {
     char set_name[LEAT_STREAM_NAME_BYTES_MAX + 1];
     bool in_set;
     uint32_t generation; /* positions change: answers of earlier ones are void */
-    bool failed, ready_told, looking, known, positioned;
+    bool failed, ready_told, looking, known;
     bool wants_refresh;
     uint64_t lookup_at_us;
     uint32_t lookup_attempts;

@@ -198,7 +198,6 @@ struct leat_coordinate {
     size_t command_bytes;
     uint8_t *bytes; /* its entries, once they were made */
     size_t byte_count;
-    bool sending;
 };
 
 struct leat_coordinator_options {

@@ -170,7 +170,6 @@ struct leat_sets_request {
     uint64_t deadline_us;
     unsigned state;
     size_t queries_left;
-    bool queries_failed;
     void *scratch;
 };
 

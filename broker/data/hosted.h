@@ -55,8 +55,7 @@ struct leat_hosted {
     struct leat_segment **segs;
     size_t seg_count;
     uint64_t highest_segment, highest_offset;
-    struct leat_extent highest_extent;       /* of a segment that is elsewhere; {0, 0}: not known */
-    uint64_t counted_records, counted_bytes; /* already in the core's totals */
+    struct leat_extent highest_extent; /* of a segment that is elsewhere; {0, 0}: not known */
 };
 
 static inline bool leat_hosted_loss_stops(const struct leat_hosted *hosted)

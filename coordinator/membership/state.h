@@ -117,8 +117,7 @@ struct co_peer {
 
 /* A snapshot of raft's that is being sent to a voter, or received from one. */
 struct co_install {
-    uint64_t id;                 /* of the other; 0: free */
-    uint64_t connection_of_link; /* sending: which peer */
+    uint64_t id; /* of the other; 0: free */
     struct co_peer *peer;
     uint8_t *bytes;
     size_t total, offset;

@@ -28,7 +28,7 @@ struct fetch {
     struct leat_fetch *fetch; /* NULL: not begun, or gone with its connection */
     struct fetch_part *parts;
     uint32_t part_count;
-    bool all_refused, some_refused;
+    bool some_refused;
 };
 
 static void fetch_on_ready(struct leat_fetch *done);

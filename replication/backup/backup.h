@@ -205,9 +205,8 @@ void leat_backup_each(struct leat_backup *backup, const struct leat_log_ref *log
 /* ---- status ---- */
 struct leat_backup_status {
     uint32_t replicas, replicas_open, replicas_parked, replicas_unsettled, writers;
-    uint64_t arena_bytes, arena_used_bytes, unflushed_bytes, unflushed_max, flush_bytes_per_second;
+    uint64_t arena_used_bytes, unflushed_bytes, flush_bytes_per_second;
     struct leat_rep_accounts accounts;
-    uint64_t cpu_zeroing, cpu_flush; /* the store's */
 };
 void leat_backup_status(const struct leat_backup *backup, struct leat_backup_status *out);
 /** Only these: no walk over the replicas. A view, as long as the backup. */

@@ -91,15 +91,11 @@ void leat_backup_status(const struct leat_backup *backup, struct leat_backup_sta
     *out = (struct leat_backup_status){
         .replicas = backup->replica_count,
         .writers = backup->writer_count,
-        .arena_bytes = usage.arenas_grown,
         .arena_used_bytes = usage.arenas_used,
         .unflushed_bytes = usage.arenas_used,
         .flush_bytes_per_second = usage.flush_bytes_per_second,
         .accounts = backup->accounts,
-        .cpu_zeroing = usage.cpu_zeroing_ns,
-        .cpu_flush = usage.cpu_flush_ns,
     };
-    out->unflushed_max = backup_unflushed_max(backup, &usage);
     LEAT_LIST_EACH(&backup->replicas, it)
     {
         const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);

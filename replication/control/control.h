@@ -29,7 +29,6 @@ enum leat_rep_kind {
     LEAT_REP_PULL,     /* any node: a piece of a replica that is closed, parked or fenced */
     LEAT_REP_SEAL,     /* a new owner: cut one of an old epoch to the decided end, and close it */
     LEAT_REP_ASK,      /* are you there? */
-    LEAT_REP_KINDS_END,
 };
 
 /* ---- how requests reach other nodes: by link/, or by a test's world ---- */
@@ -54,8 +53,7 @@ struct leat_cpu {
 /* ---- accounts ---- */
 /* Totals since the start; CPU in ns. Thread: the owner's of what is asked. */
 struct leat_rep_accounts {
-    uint64_t cpu_append;           /* primary: posting one-sided writes */
-    uint64_t cpu_backup_data_path; /* backup: on the way of single writes (0 with shm and verbs) */
+    uint64_t cpu_append; /* primary: posting one-sided writes */
     uint64_t cpu_backup_control;
     uint64_t replicated_bytes; /* payload of completed writes, all replicas */
     uint64_t writes;

@@ -222,7 +222,7 @@ struct leat_primary {
     void (*on_kick)(void *actor, struct leat_mail *mail);
     bool kicked;
     struct leat_timer timer;
-    struct leat_list ops_free, writes_free, writes_all;
+    struct leat_list ops_free, writes_free;
     struct rep_write *writes; /* [REP_WRITES_MAX]; from writes_fresh on never used, nor touched */
     unsigned writes_fresh;
     struct leat_list versions; /* logs that want the coordinator to know, by version_link */
@@ -240,7 +240,7 @@ struct leat_primary {
     /* What is read, and for which copy; NULL: has gone. */
     struct rep_set *read_set;
     struct rep_copy *read_copy;
-    bool reading, read_failed;
+    bool reading;
     uint64_t recopy_bytes, recopy_us; /* allowance */
     uint64_t wakes_at_us;             /* the next parked head is resumed for a copy then */
     /* Since when closed segments lack copies, and what had been copied then; 0: none does. */

@@ -60,7 +60,6 @@ struct server {
     bool up, failed, stopped;
     char address[128];
     char admin_path[4096 + 16];
-    unsigned actors_started;
     bool crashed; /* atomic, as the others */
     char **argv;
 };
