@@ -82,7 +82,7 @@ struct leat_node_options {
     void *heap_ctx;
     bool auto_create;              /* METADATA may create streams */
     uint64_t park_after_us;        /* 0: LEAT_NODE_PARK_AFTER_US */
-    uint64_t offsets_retention_us; /* of consumer sets and groups without members; 0: for ever */
+    uint64_t offsets_retention_us; /* of consumer groups without members; 0: for ever */
     uint64_t flush_delay_us;       /* 0: LEAT_NODE_FLUSH_DELAY_US */
     /* Of the coordinator's log: how large its files are, and after how much a snapshot replaces it; 0:
      * defaults. */

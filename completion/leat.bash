@@ -63,7 +63,7 @@ _leat()
     stream:describe) options+=' --json --segments' ;;
     streamlet:) COMPREPLY=($(compgen -W "move $options" -- "$cur")) && return ;;
     produce:*) options+=' --key-separator --batch-bytes --linger --compression --streamlet --timeout --acks --quiet' ;;
-    consume:*) options+=' --from --until-end --max-records --streamlet --log --set --mode --format' ;;
+    consume:*) options+=' --from --until-end --max-records --streamlet --log --group --mode --format' ;;
     log:) COMPREPLY=($(compgen -W "recover $options" -- "$cur")) && return ;;
     log:recover) options+=' --streamlet --log --accept-loss' ;;
     cluster:) COMPREPLY=($(compgen -W "status $options" -- "$cur")) && return ;;

@@ -244,14 +244,14 @@ bool leat_consumer_command(struct leat_consumer *consumer, struct consumer_comma
 
 /* ---- the beginning ---- */
 
-static leat_err start_refuse(const char *stream, const char *set, leat_err rc,
+static leat_err start_refuse(const char *stream, const char *group, leat_err rc,
                              struct leat_error *error)
 {
     size_t bytes = strlen(stream);
     bool of_stream = bytes == 0 || bytes > LEAT_STREAM_NAME_BYTES_MAX;
     if (rc == LEAT_E_BAD_NAME && !of_stream)
-        return leat_error_set(error, rc, "'%.100s': a set's name has 1 to 249 bytes",
-                              set ? set : "");
+        return leat_error_set(error, rc, "'%.100s': a group's name has 1 to 249 bytes",
+                              group ? group : "");
     return leat_error_set(error, rc, "'%.100s': %s", stream,
                           rc == LEAT_E_BAD_NAME ? "not a name of 1 to 249 bytes"
                                                 : leat_err_text(rc));
@@ -273,7 +273,7 @@ leat_err leat_consumer_start(struct leat_consumer *consumer, const char *stream,
     consumer->mail.deliver = mail_deliver;
     rc = leat_consumer_engine_create(consumer->shared.env, consumer->shared.timers,
                                      consumer->shared.client, options, &events, &consumer->engine);
-    if (rc) return start_refuse(stream, options->set, rc, error);
+    if (rc) return start_refuse(stream, options->group, rc, error);
     leat_shared_start(&consumer->shared, consumer, consumer_on_turn_end);
     return LEAT_OK;
 }

@@ -59,8 +59,8 @@ static leat_err options_take(const leat_consumer_options *given, leat_consumer_o
         return leat_error_set(error, LEAT_E_CONFIG,
                               "min_bytes is %u, more than an answer's most: fetch_bytes, %u",
                               out->min_bytes, out->fetch_bytes);
-    if (out->from == LEAT_FROM_COMMITTED && !out->set)
-        return leat_error_set(error, LEAT_E_CONFIG, "only a set has committed offsets");
+    if (out->from == LEAT_FROM_COMMITTED && !out->group)
+        return leat_error_set(error, LEAT_E_CONFIG, "only a group has committed offsets");
     return LEAT_OK;
 }
 
@@ -90,8 +90,8 @@ static leat_err consumer_start(struct leat_consumer *consumer, const char *strea
     };
     struct leat_consumer_engine_options engine = {
         .stream = stream,
-        .set = options->set,
-        .parallel = options->set_mode == LEAT_SET_PARALLEL,
+        .group = options->group,
+        .parallel = options->group_mode == LEAT_GROUP_PARALLEL,
         .from = from_map(options->from),
         .from_value = options->from_value,
         .streamlet = options->streamlet,
@@ -154,7 +154,7 @@ leat_consumer *leat_consumer_open(const char *stream, const leat_consumer_option
         goto refused;
     }
     consumer->fd = -1;
-    consumer->parallel = options.set && options.set_mode == LEAT_SET_PARALLEL;
+    consumer->parallel = options.group && options.group_mode == LEAT_GROUP_PARALLEL;
     leat_list_init(&consumer->runs);
     leat_list_init(&consumer->returned);
     rc = consumer_start(consumer, stream, &options, &error);
@@ -248,7 +248,7 @@ leat_code leat_consumer_commit(leat_consumer *consumer, int timeout_ms, leat_mes
     struct leat_error error;
     for (;;) {
         error = commit_once(consumer);
-        /* Who keeps the set's offsets has died, or moves: another one has them in a moment. To store
+        /* Who keeps the group's offsets has died, or moves: another one has them in a moment. To store
          * the same positions twice is the same as once. */
         enum leat_err_class class = leat_err_class(error.code);
         uint64_t again = leat_shared_now_us(NULL) + pause_us;

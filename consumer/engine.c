@@ -27,7 +27,7 @@ leat_err leat_consumer_engine_create(const struct leat_env *env, struct leat_tim
     LEAT_ASSERT(events->on_ready && events->on_fetched && events->on_error);
     size_t name_bytes = strlen(options->stream);
     if (name_bytes == 0 || name_bytes > LEAT_STREAM_NAME_BYTES_MAX) return LEAT_E_BAD_NAME;
-    if (options->set && (!*options->set || strlen(options->set) > LEAT_STREAM_NAME_BYTES_MAX))
+    if (options->group && (!*options->group || strlen(options->group) > LEAT_STREAM_NAME_BYTES_MAX))
         return LEAT_E_BAD_NAME;
     struct leat_consumer_engine *engine = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *engine);
     if (!engine) return LEAT_E_NO_MEMORY;
@@ -37,9 +37,9 @@ leat_err leat_consumer_engine_create(const struct leat_env *env, struct leat_tim
     engine->options = *options;
     engine->events = *events;
     memcpy(engine->stream_name, options->stream, name_bytes + 1);
-    engine->in_set = options->set != NULL;
-    if (options->set) memcpy(engine->set_name, options->set, strlen(options->set) + 1);
-    engine->options.stream = engine->options.set = NULL; /* borrowed only until now */
+    engine->in_group = options->group != NULL;
+    if (options->group) memcpy(engine->group_name, options->group, strlen(options->group) + 1);
+    engine->options.stream = engine->options.group = NULL; /* borrowed only until now */
     engine->look.on_expired = look_on_expired;
     engine->look.owner = engine;
     leat_list_init(&engine->ready);
@@ -215,7 +215,7 @@ static void lookup_on_done(struct leat_client_lookup *lookup, leat_err rc,
     engine->stream_id = stream->id;
     engine->streamlets = stream->settings.streamlets;
     engine->q = stream->settings.logs;
-    if (first && !engine->in_set) rc = logs_choose(engine);
+    if (first && !engine->in_group) rc = logs_choose(engine);
     if (rc) {
         lookup_again(engine, rc, leat_err_text(rc));
         return;
@@ -246,13 +246,13 @@ static void stream_turn(struct leat_consumer_engine *engine, uint64_t now)
 static bool may_come_later(const struct leat_consumer_engine *engine,
                            const struct leat_consumer_log *log)
 {
-    return !engine->in_set && log->attempts > 0 && engine->options.from == LEAT_ENGINE_EARLIEST;
+    return !engine->in_group && log->attempts > 0 && engine->options.from == LEAT_ENGINE_EARLIEST;
 }
 
 static void positions_turn(struct leat_consumer_engine *engine)
 {
     if (engine->ready_told || !engine->known || engine->failed) return;
-    if (engine->in_set ? engine->set_state != SET_IN : !engine->logs) return;
+    if (engine->in_group ? engine->set_state != SET_IN : !engine->logs) return;
     uint32_t taken = 0;
     for (uint32_t i = 0; i < engine->log_count; i++) {
         if (engine->logs[i].state >= CLOG_READY)
@@ -276,9 +276,9 @@ void leat_consumer_engine_on_turn_end(struct leat_consumer_engine *engine)
     engine->look_at_us = UINT64_MAX;
     stream_turn(engine, now);
     leat_consumer_ask_turn(engine, now);
-    if (engine->known && engine->in_set) leat_consumer_set_turn(engine);
+    if (engine->known && engine->in_group) leat_consumer_set_turn(engine);
     /* A member's logs have no positions before the committed ones are known. */
-    if (engine->known && (!engine->in_set || engine->set_state == SET_IN))
+    if (engine->known && (!engine->in_group || engine->set_state == SET_IN))
         leat_consumer_fetch_turn(engine);
     positions_turn(engine);
     LEAT_ASSERT(engine->failed || engine->looking || !engine->wants_refresh ||
@@ -313,7 +313,7 @@ bool leat_consumer_engine_at_end(const struct leat_consumer_engine *engine)
     if (!engine->ready_told || engine->failed || engine->runs_out > 0 ||
         !leat_list_empty(&engine->ready))
         return false;
-    if (engine->in_set && engine->set_state != SET_IN) return false;
+    if (engine->in_group && engine->set_state != SET_IN) return false;
     for (uint32_t i = 0; i < engine->log_count; i++) {
         const struct leat_consumer_log *log = &engine->logs[i];
         if (!log->acked_known || log->next < log->acked) return false;
@@ -331,7 +331,7 @@ leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t 
                                    enum leat_engine_from from, int64_t value)
 {
     bool known = partition < 0;
-    if (engine->in_set && engine->options.parallel) return LEAT_E_UNSUPPORTED;
+    if (engine->in_group && engine->options.parallel) return LEAT_E_UNSUPPORTED;
     if (from == LEAT_ENGINE_OFFSET && value < 0) return LEAT_E_INVALID;
     /* What is under way or ready for these logs is void; the other logs' runs are void with them,
      * and fetched again from where their records were handed over. */
@@ -351,7 +351,7 @@ leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t 
         }
     }
     if (known) return LEAT_OK;
-    return engine->in_set ? LEAT_E_NOT_ASSIGNED : LEAT_E_UNKNOWN_LOG;
+    return engine->in_group ? LEAT_E_NOT_ASSIGNED : LEAT_E_UNKNOWN_LOG;
 }
 
 void leat_consumer_engine_processed(struct leat_consumer_engine *engine, struct leat_log_ref ref,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The consumer's logic on the ports: positions, fetches, prefetch, set membership, commits. */
+/* The consumer's logic on the ports: positions, fetches, prefetch, group membership, commits. */
 #ifndef LEAT_CONSUMER_ENGINE_H
 #define LEAT_CONSUMER_ENGINE_H
 
@@ -17,8 +17,8 @@ enum leat_engine_from {
 };
 struct leat_consumer_engine_options {
     const char *stream;
-    const char *set; /* NULL: alone */
-    bool parallel;   /* set mode */
+    const char *group; /* NULL: alone */
+    bool parallel;     /* group mode */
     enum leat_engine_from from;
     int64_t from_value;
     int32_t streamlet, log; /* -1: all */
@@ -61,7 +61,7 @@ void leat_consumer_engine_give(struct leat_consumer_engine *engine, struct leat_
 /** All logs read to the end that their last answers named, and nothing left to take. */
 bool leat_consumer_engine_at_end(const struct leat_consumer_engine *engine);
 /** Begin again, at one partition (-1: all); the others go on behind what was processed, so what was taken and not
- * processed is void, whatever this returns but UNSUPPORTED (a parallel set, whose groups are handed out) and
+ * processed is void, whatever this returns but UNSUPPORTED (a parallel group, whose groups are handed out) and
  * INVALID (a negative offset). UNKNOWN_LOG, NOT_ASSIGNED: the partition is not read here. */
 leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t partition,
                                    enum leat_engine_from from, int64_t value) LEAT_NODISCARD;
@@ -85,7 +85,7 @@ void leat_consumer_engine_commit(struct leat_consumer_engine *engine,
                                  void (*on_done)(void *arg, leat_err rc,
                                                  const struct leat_error *error),
                                  void *arg);
-/** Leave the set, so that the others need not wait for the session to end. No answer is waited for;
+/** Leave the group, so that the others need not wait for the session to end. No answer is waited for;
  * the client should live for another turn. */
 void leat_consumer_engine_leave(struct leat_consumer_engine *engine);
 void leat_consumer_engine_on_turn_end(struct leat_consumer_engine *engine);

@@ -117,7 +117,7 @@ static void group_begin_known(struct leat_consumer_engine *engine, struct leat_c
              "whole; going on behind group %llu",
              engine->stream_name, log->ref.streamlet, log->ref.log, (unsigned long long)log->group,
              (unsigned long long)row->position.group - 1);
-    /* Those skipped are said to be done, or the set's first unfinished group would stay there. */
+    /* Those skipped are said to be done, or the group's first unfinished group would stay there. */
     while (log->group < row->position.group) {
         leat_consumer_group_finish(engine, log->ref, log->group);
         group_next(engine, log);

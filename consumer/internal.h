@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What engine.c, fetch.c, lane.c, ask.c and set.c share. */
+/* What engine.c, fetch.c, lane.c, ask.c and group.c share. */
 #ifndef LEAT_CONSUMER_INTERNAL_H
 #define LEAT_CONSUMER_INTERNAL_H
 
@@ -102,8 +102,8 @@ struct leat_consumer_engine {
     struct leat_consumer_engine_options options;
     struct leat_consumer_engine_events events;
     char stream_name[LEAT_STREAM_NAME_BYTES_MAX + 1];
-    char set_name[LEAT_STREAM_NAME_BYTES_MAX + 1];
-    bool in_set;
+    char group_name[LEAT_STREAM_NAME_BYTES_MAX + 1];
+    bool in_group;
     uint32_t generation; /* positions change: answers of earlier ones are void */
     bool failed, ready_told, looking, known;
     bool wants_refresh;
@@ -122,19 +122,20 @@ struct leat_consumer_engine {
     uint64_t look_at_us;
     struct leat_consumer_ask ask;
     struct leat_error failure; /* once it has failed */
-    /* set */
+    /* group */
     char member[64];
-    uint32_t set_generation;
+    uint32_t group_generation;
     enum { SET_NONE, SET_JOINING, SET_FETCHING, SET_IN } set_state;
-    uint64_t set_retry_at_us, heartbeat_at_us;
-    uint32_t set_attempts;
-    bool set_busy, heartbeat_busy, commit_busy, left;
-    struct leat_request set_request, heartbeat_request, commit_request;
-    uint8_t set_control[CONSUMER_SET_CONTROL_BYTES], heartbeat_control[CONSUMER_SET_CONTROL_BYTES];
+    uint64_t group_retry_at_us, heartbeat_at_us;
+    uint32_t group_attempts;
+    bool group_busy, heartbeat_busy, commit_busy, left;
+    struct leat_request group_request, heartbeat_request, commit_request;
+    uint8_t group_control[CONSUMER_SET_CONTROL_BYTES],
+        heartbeat_control[CONSUMER_SET_CONTROL_BYTES];
     uint8_t *commit_control;
     void (*commit_done)(void *arg, leat_err rc, const struct leat_error *error);
     void *commit_arg;
-    /* parallel mode: groups committed as done or begun, as SET_FETCH told */
+    /* parallel mode: groups committed as done or begun, as GROUP_FETCH told */
     struct leat_consumer_row {
         struct leat_log_ref log;
         int64_t group;
@@ -177,7 +178,7 @@ void leat_consumer_lanes_cancel(struct leat_consumer_engine *engine);
 void leat_consumer_lanes_free(struct leat_consumer_engine *engine);
 /* ask.c */
 void leat_consumer_ask_turn(struct leat_consumer_engine *engine, uint64_t now);
-/* set.c */
+/* group.c */
 void leat_consumer_set_turn(struct leat_consumer_engine *engine);
 void leat_consumer_group_enter(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                                uint64_t group);

@@ -59,7 +59,7 @@ struct leat_log_events {
     leat_err (*on_damaged)(void *owner, const struct leat_segment *seg);
 };
 
-/* State that somebody above keeps in this log (consumer sets): carried whole in start entries,
+/* State that somebody above keeps in this log (consumer groups): carried whole in start entries,
  * changed by batches. */
 struct leat_log_app {
     void *ctx;

@@ -240,56 +240,56 @@ struct leat_msg_located {
     struct leat_msg_string text; /* why it is refused; empty: the code says it */
 };
 
-/* Consumer sets. mode 0 ordered: a member owns logs; 1 parallel: a member owns groups. */
-struct leat_msg_set_join {
-    struct leat_msg_string set, member;
+/* Consumer groups. mode 0 ordered: a member owns logs; 1 parallel: a member owns groups. */
+struct leat_msg_group_join {
+    struct leat_msg_string group, member;
     uint32_t mode, session_ms;
     uint32_t stream_count; /* names that follow */
 };
-/* Held until the set has settled; a member that is already in joins again with its name. */
-struct leat_msg_set_joined {
+/* Held until the group has settled; a member that is already in joins again with its name. */
+struct leat_msg_group_joined {
     struct leat_msg_string member;
     uint32_t generation;
     uint32_t share_count;
 };
-/* The member's groups are first, first + step, first + 2 step, ... without end (sets/sets.h); ordered mode:
+/* The member's groups are first, first + step, first + 2 step, ... without end (groups/groups.h); ordered mode:
  * 0, 0, 1, the whole log. */
-struct leat_msg_set_share {
+struct leat_msg_group_share {
     struct leat_log_ref log;
     uint64_t first_group, group_step;
     uint64_t group_count; /* 0: without end */
 };
-struct leat_msg_set_heartbeat {
-    struct leat_msg_string set, member;
+struct leat_msg_group_heartbeat {
+    struct leat_msg_string group, member;
     uint32_t generation;
 };
-struct leat_msg_set_leave {
-    struct leat_msg_string set, member;
+struct leat_msg_group_leave {
+    struct leat_msg_string group, member;
 };
-struct leat_msg_set_commit {
-    struct leat_msg_string set, member;
+struct leat_msg_group_commit {
+    struct leat_msg_string group, member;
     uint32_t generation;
     uint32_t offset_count;
 };
 /* group -1: ordered. Else an offset at or past the group's end, or 2^64-1, says that the group is done. */
-struct leat_msg_set_offset {
+struct leat_msg_group_offset {
     struct leat_log_ref log;
     int64_t group;
     uint64_t offset;
 };
-struct leat_msg_set_fetch {
-    struct leat_msg_string set;
+struct leat_msg_group_fetch {
+    struct leat_msg_string group;
     uint32_t log_count; /* 0: all */
 };
-struct leat_msg_set_fetched {
+struct leat_msg_group_fetched {
     uint32_t generation;
     uint32_t offset_count;
 };
-struct leat_msg_group_ask {
+struct leat_msg_segment_group_ask {
     struct leat_log_ref log;
     uint64_t group;
 };
-struct leat_msg_group {
+struct leat_msg_segment_group {
     uint64_t first, end_offset;
 };
 

@@ -6,8 +6,8 @@
 #include "broker/net/call.h"
 #include "broker/net/core.h"
 #include "broker/net/peer.h"
+#include "groups/groups.h"
 #include "multilog/log.h"
-#include "sets/sets.h"
 
 struct leat_hosted;
 
@@ -25,7 +25,7 @@ void leat_call_cluster_status(struct leat_peer *peer, const struct leat_frame *f
 void leat_call_node_change(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame);
 /** Nobody waits for its answers any more: give up the places that its requests hold. */
-void leat_sets_peer_closed(struct leat_peer *peer);
+void leat_groups_peer_closed(struct leat_peer *peer);
 void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame);
 
@@ -42,13 +42,13 @@ struct leat_producer_wait {
 void leat_producer_id(struct leat_core *core, struct leat_producer_wait *wait);
 void leat_producer_ids_fini(struct leat_core *core);
 /** Ask a log's core, wherever it is; query->on_done follows, never inside. Thread: core. */
-void leat_group_ask(struct leat_core *core, struct leat_sets_group_query *query);
+void leat_segment_group_ask(struct leat_core *core, struct leat_segment_group_query *query);
 /** What the log of this core says of that group: query->rc, and if that is LEAT_OK the rest of what is asked. */
-void leat_group_look(const struct leat_core *core, struct leat_log_ref ref, uint64_t group,
-                     struct leat_sets_group_query *out);
-/** Broker side of one home log's sets. */
-leat_err leat_sets_attach(struct leat_hosted *hosted,
-                          struct leat_log_options *options) LEAT_NODISCARD;
-void leat_sets_log_made(struct leat_hosted *hosted);
+void leat_segment_group_look(const struct leat_core *core, struct leat_log_ref ref, uint64_t group,
+                             struct leat_segment_group_query *out);
+/** Broker side of one home log's groups. */
+leat_err leat_groups_attach(struct leat_hosted *hosted,
+                            struct leat_log_options *options) LEAT_NODISCARD;
+void leat_groups_log_made(struct leat_hosted *hosted);
 
 #endif

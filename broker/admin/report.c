@@ -44,7 +44,7 @@ static void add_troubled(struct leat_report *report, const struct leat_hosted *h
              hosted->stream->desc->name);
     /* An operator who misses groups does not know the stream leat.sets. A home that takes appends serves its groups. */
     leat_log_info(hosted->log, &info);
-    bool home = hosted->sets != NULL && info.state != LEAT_LOG_SERVING;
+    bool home = hosted->groups != NULL && info.state != LEAT_LOG_SERVING;
     snprintf(report->troubled[at].why, sizeof report->troubled[at].why, "%s%.180s",
              home ? "a home of consumer groups, which are neither served nor listed: " : "", why);
 }

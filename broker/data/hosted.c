@@ -149,15 +149,15 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
     hosted->hole_below = UINT64_MAX;
     hosted->older_pass_away = false;
     leat_err rc = leat_replicate_attach(hosted, segs, seg_count, &keeper);
-    if (rc == LEAT_OK && strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0)
-        rc = core->node->hooks->sets_attach(hosted, &options);
+    if (rc == LEAT_OK && strcmp(desc->name, LEAT_GROUPS_STREAM_NAME) == 0)
+        rc = core->node->hooks->groups_attach(hosted, &options);
     if (rc == LEAT_OK)
         rc = leat_log_create(core->env, &keeper, &core->timers, &options, segs, seg_count, tail,
                              &hosted->log);
-    if (rc == LEAT_OK && hosted->sets != NULL) core->node->hooks->sets_made(hosted);
+    if (rc == LEAT_OK && hosted->groups != NULL) core->node->hooks->groups_made(hosted);
     if (rc != LEAT_OK) {
         leat_list_remove(&hosted->home);
-        leat_sets_destroy(&hosted->sets);
+        leat_groups_destroy(&hosted->groups);
         leat_replicate_detach(hosted);
     }
     return rc;
@@ -178,7 +178,7 @@ void leat_hosted_destroy(struct leat_hosted *hosted)
     leat_list_remove(&hosted->home);
     leat_hosted_wake(hosted);
     LEAT_ASSERT(leat_list_empty(&hosted->blocked));
-    leat_sets_destroy(&hosted->sets);
+    leat_groups_destroy(&hosted->groups);
     leat_log_destroy(&hosted->log);
     leat_replicate_detach(hosted);
     if (hosted->moving != NULL) core->node->hooks->part_gone(hosted->moving);
@@ -238,7 +238,7 @@ static void hosted_on_room(void *owner, struct leat_log *log)
     struct leat_hosted *hosted = owner;
     (void)log;
     hosted->core->node->hooks->room(hosted);
-    if (hosted->sets != NULL) leat_sets_on_room(hosted->sets);
+    if (hosted->groups != NULL) leat_groups_on_room(hosted->groups);
 }
 
 static void hosted_on_opening(void *owner, struct leat_log *log)

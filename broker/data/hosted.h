@@ -21,7 +21,7 @@ struct leat_hosted {
     struct leat_log *log;
     struct leat_stream *stream;
     struct leat_primary_log *copies; /* NULL: this node's copy is the only one */
-    struct leat_sets *sets;          /* of a home log */
+    struct leat_groups *groups;      /* of a home log */
     struct leat_epoch epoch;
     bool going;       /* being deleted or stopped: no new work */
     bool drained;     /* for a move: its log is stopped, and the coordinator is asked */

@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/intake.h"
 #include "broker/net/core.h"
-#include "sets/groups.h"
+#include "groups/classic.h"
 #include "wire/unpack.h"
 
 enum {
@@ -120,7 +120,7 @@ uint64_t leat_node_peers_bytes(uint64_t memory_bytes)
 
 uint64_t leat_node_group_bytes(uint64_t memory_bytes)
 {
-    return part(memory_bytes, 1, 2048, GROUP_BYTES_MIN, LEAT_GROUP_MEMORY_BYTES_MAX);
+    return part(memory_bytes, 1, 2048, GROUP_BYTES_MIN, LEAT_CLASSIC_MEMORY_BYTES_MAX);
 }
 
 uint64_t leat_node_tables_bytes(uint64_t memory_bytes)
@@ -148,7 +148,7 @@ static uint64_t most_bytes(uint64_t memory_bytes, uint32_t cores)
     uint64_t requests = (uint64_t)MOST_DOOR_REQUEST_BYTES *
                         leat_node_structs(memory_bytes, cores, LEAT_CORE_CALLS_MAX);
     return MOST_PROCESS_BYTES + leat_node_peers_bytes(memory_bytes) +
-           LEAT_SETS_HOMES * leat_node_group_bytes(memory_bytes) +
+           LEAT_GROUPS_HOMES * leat_node_group_bytes(memory_bytes) +
            leat_node_tables_bytes(memory_bytes) + leat_node_forwards_bytes(memory_bytes, cores) +
            cores * (core + requests);
 }

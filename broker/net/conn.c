@@ -52,7 +52,7 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
     struct leat_list *lists[] = {&peer->all,         &peer->slow,        &peer->owing,
                                  &peer->stock.link,  &peer->answers,     &peer->cut,
                                  &peer->quiet,       &peer->room.by_log, &peer->room.by_time,
-                                 &peer->set_calls,   &peer->limited,     &peer->locators,
+                                 &peer->group_calls, &peer->limited,     &peer->locators,
                                  &peer->output.wait, &peer->output.keep, &peer->output.lasts};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);

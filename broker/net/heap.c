@@ -61,7 +61,7 @@ static uint64_t heap_bytes(const struct leat_node *node)
     const struct leat_node_options *options = &node->options;
     if (options->heap_bytes == NULL) return 0;
     return options->heap_bytes(options->heap_ctx) + peers_bytes(node) +
-           leat_sets_room_over(&node->sets_room);
+           leat_groups_room_over(&node->groups_room);
 }
 
 static uint64_t beyond_room(const struct leat_node *node, uint64_t bytes)

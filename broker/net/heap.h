@@ -17,7 +17,7 @@ enum {
      * so by name. It is made when there is room. */
     LEAT_HEAP_WAIT_US = 10 * 1000 * 1000,
     LEAT_HEAP_WANTED_US = 3 * 1000 * 1000, /* a log that waits asks more often than that */
-    /* Kept for segments that free others and for consumer sets, and since many logs may ask at a time; replicas of
+    /* Kept for segments that free others and for consumer groups, and since many logs may ask at a time; replicas of
      * such segments of other nodes' may have half of it. */
     LEAT_HEAP_SPARE_BYTES = 3 * 1024 * 1024,
     LEAT_HEAP_SLAB_BYTES = 256 * 1024, /* descriptors and rows are made so many at a time */

@@ -21,8 +21,8 @@ struct leat_core_hooks {
     void (*acked)(struct leat_hosted *hosted);
     void (*room)(struct leat_hosted *hosted);
     /** A log of a home is being made: its options are completed. And it is made. */
-    leat_err (*sets_attach)(struct leat_hosted *hosted, struct leat_log_options *options);
-    void (*sets_made)(struct leat_hosted *hosted);
+    leat_err (*groups_attach)(struct leat_hosted *hosted, struct leat_log_options *options);
+    void (*groups_made)(struct leat_hosted *hosted);
     /** A closed segment is damaged here. As leat_mend_ask(). */
     leat_err (*damaged)(const struct leat_hosted *hosted, const struct leat_segment *seg);
     /** Where the log's front is, is known now, and so what of it is damaged. */

@@ -78,7 +78,7 @@ leat_err leat_ask_start(struct leat_core *core, struct leat_ask *ask, uint64_t i
 
 enum {
     LEAT_ASK_US_MAX = 3 * 1000 * 1000,      /* then what the others have said is answered */
-    LEAT_FORWARD_US_MAX = 45 * 1000 * 1000, /* joining a consumer set may take that long */
+    LEAT_FORWARD_US_MAX = 45 * 1000 * 1000, /* joining a consumer group may take that long */
     LEAT_MEMBER_TIMERS = LEAT_LINKS_TIMERS,
 };
 

@@ -77,13 +77,13 @@ struct leat_peer {
     struct leat_list all, slow, owing, answers, cut;
     struct leat_list quiet; /* among strangers; later, those that may be idle */
     uint64_t quiet_since_us;
-    uint32_t address;           /* among the node's */
-    uint64_t address_number;    /* the same on all nodes: leat_key_number(). 0: other nodes' */
-    struct leat_sharer *sharer; /* the same, on this core */
-    struct leat_list set_calls; /* its requests to consumer sets that are under way */
-    struct leat_list limited;   /* its fetches that wait until it gives a read back */
-    struct leat_list locators;  /* its own, of which the first is at work */
-    uint32_t reads;             /* of the core's that lie with the network, to be sent to it */
+    uint32_t address;             /* among the node's */
+    uint64_t address_number;      /* the same on all nodes: leat_key_number(). 0: other nodes' */
+    struct leat_sharer *sharer;   /* the same, on this core */
+    struct leat_list group_calls; /* its requests to consumer groups that are under way */
+    struct leat_list limited;     /* its fetches that wait until it gives a read back */
+    struct leat_list locators;    /* its own, of which the first is at work */
+    uint32_t reads;               /* of the core's that lie with the network, to be sent to it */
     struct leat_borrower borrowed;
     unsigned paused;              /* enum leat_pause, or-ed */
     uint32_t requests;            /* under way; the peer lives until they are done */

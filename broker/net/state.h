@@ -8,7 +8,7 @@
 #include "broker/net/heap.h"
 #include "broker/node.h"
 #include "coordinator/coordinator.h"
-#include "sets/sets.h"
+#include "groups/groups.h"
 
 struct leat_core;
 struct leat_core_hooks;
@@ -59,7 +59,7 @@ struct leat_node {
     _Atomic uint64_t forwards_bytes; /* appends under way between its cores */
     uint64_t forwards_bytes_max;
     struct leat_addresses addresses;
-    struct leat_sets_room sets_room;
+    struct leat_groups_room groups_room;
     _Atomic uint64_t room_short_us; /* when an append last waited for room for too long; 0: never */
     _Atomic uint64_t logs_hosted;   /* by all cores */
     _Atomic uint64_t logs_share; /* how many it would have while another node is away; core 0's */

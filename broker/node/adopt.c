@@ -188,7 +188,7 @@ static leat_err fresh_make(struct leat_node *node, struct leat_core *core,
                            struct leat_stream *stream, const struct leat_log_decision *decision,
                            struct here *here)
 {
-    const bool room = strcmp(stream->desc->name, LEAT_SETS_STREAM_NAME) == 0 ||
+    const bool room = strcmp(stream->desc->name, LEAT_GROUPS_STREAM_NAME) == 0 ||
                       leat_node_heap_admits(node, leat_core_now(core));
     leat_err rc = room ? log_make(node, core, stream, decision, here) : LEAT_E_NO_MEMORY;
     if (rc != LEAT_E_NO_MEMORY && rc != LEAT_E_TOO_MANY) return rc;

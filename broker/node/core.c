@@ -99,7 +99,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     core->link_peer.core = core;
     core->link_peer.requests = 1; /* never given back: it is no connection that could end */
     leat_list_init(&core->link_peer.answers);
-    leat_list_init(&core->link_peer.set_calls);
+    leat_list_init(&core->link_peer.group_calls);
     leat_list_init(&core->link_peer.limited);
     leat_list_init(&core->link_peer.locators);
     leat_borrower_init(&core->link_peer.borrowed);
@@ -156,7 +156,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     if (rc == LEAT_OK)
         rc = leat_timers_init(&core->timers, env->clock,
                               4 * LEAT_CORE_LOGS_MAX + LEAT_CORE_FETCHES_MAX +
-                                  LEAT_CORE_PEERS_MAX * OWN_FETCHES_MAX + LEAT_SETS_HOMES +
+                                  LEAT_CORE_PEERS_MAX * OWN_FETCHES_MAX + LEAT_GROUPS_HOMES +
                                   LEAT_MEMBER_TIMERS + LEAT_PRIMARY_TIMERS + LEAT_BACKUP_TIMERS +
                                   16);
     return rc;

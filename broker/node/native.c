@@ -32,7 +32,7 @@ static void peer_native_closed(struct leat_peer *peer)
 {
     leat_append_peer_closed(peer);
     leat_fetch_peer_closed(peer);
-    leat_sets_peer_closed(peer);
+    leat_groups_peer_closed(peer);
 }
 
 void *leat_peer_accept(void *acceptor, struct leat_conn *conn,
@@ -108,18 +108,18 @@ bool leat_peer_call(struct leat_peer *peer, const struct leat_frame *frame)
         [LEAT_KIND_STREAM_DESCRIBE] = leat_call_stream_describe,
         [LEAT_KIND_PRODUCER_ID] = leat_call_producer_id,
         [LEAT_KIND_LOCATE] = leat_call_locate,
-        [LEAT_KIND_SET_JOIN] = leat_call_set,
-        [LEAT_KIND_SET_HEARTBEAT] = leat_call_set,
-        [LEAT_KIND_SET_LEAVE] = leat_call_set,
-        [LEAT_KIND_SET_COMMIT] = leat_call_set,
-        [LEAT_KIND_SET_FETCH] = leat_call_set,
+        [LEAT_KIND_GROUP_JOIN] = leat_call_set,
+        [LEAT_KIND_GROUP_HEARTBEAT] = leat_call_set,
+        [LEAT_KIND_GROUP_LEAVE] = leat_call_set,
+        [LEAT_KIND_GROUP_COMMIT] = leat_call_set,
+        [LEAT_KIND_GROUP_FETCH] = leat_call_set,
         [LEAT_KIND_LOG_RECOVER] = leat_call_recover,
         [LEAT_KIND_STATUS] = leat_call_status,
         [LEAT_KIND_CLUSTER_STATUS] = leat_call_cluster_status,
         [LEAT_KIND_NODE_CHANGE] = leat_call_node_change,
         [LEAT_KIND_SEGMENTS] = leat_call_segments,
         [LEAT_KIND_NODE_REPORT] = leat_call_node_report,
-        [LEAT_KIND_GROUP] = leat_call_group,
+        [LEAT_KIND_SEGMENT_GROUP] = leat_call_group,
         [LEAT_KIND_STREAMLET_MOVE] = leat_call_streamlet_move,
         [LEAT_KIND_STREAM_TRIM] = leat_call_stream_trim,
         [LEAT_KIND_PLACES] = leat_call_places,

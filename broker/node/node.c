@@ -60,8 +60,8 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
     node->hooks = &leat_core_hooks;
     leat_addresses_init(&node->addresses, options->core_envs[0].random,
                         options->connections_per_address);
-    leat_sets_room_init(&node->sets_room, options->core_envs[0].random,
-                        leat_node_tables_bytes(options->memory_bytes));
+    leat_groups_room_init(&node->groups_room, options->core_envs[0].random,
+                          leat_node_tables_bytes(options->memory_bytes));
     copy_text(node->name, sizeof node->name, options->name, "leat");
     copy_text(node->listen_address, sizeof node->listen_address, options->listen_address,
               "127.0.0.1:7700");

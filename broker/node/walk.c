@@ -222,7 +222,7 @@ static int32_t log_make(struct leat_core *core, struct leat_stream *stream, stru
         return LEAT_NEWS_LOG_COST;
     }
     /* Without those of the sets' own stream no set could be read; there are few, and the heap has a spare. */
-    const bool room = strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0 ||
+    const bool room = strcmp(desc->name, LEAT_GROUPS_STREAM_NAME) == 0 ||
                       leat_node_heap_admits(core->node, leat_core_now(core));
     leat_err rc = LEAT_E_AGAIN;
     if (room)
@@ -390,7 +390,7 @@ static bool walk_install(struct walk *walk, struct leat_core *core, int32_t *lef
     LEAT_LIST_EACH(&core->home_logs, link)
     {
         struct leat_hosted *home = LEAT_CONTAINER(link, struct leat_hosted, home);
-        *left -= (int32_t)(leat_sets_on_stream_changed(home->sets, walk->stream_id) /
+        *left -= (int32_t)(leat_groups_on_stream_changed(home->groups, walk->stream_id) /
                            LEAT_NEWS_SET_ROWS);
     }
     return true;
@@ -417,7 +417,7 @@ static void delete_begin(const struct walk *walk, struct leat_core *core, int32_
     {
         struct leat_hosted *home = LEAT_CONTAINER(link, struct leat_hosted, home);
         if (home->ref.stream != walk->stream_id)
-            *left -= (int32_t)(leat_sets_on_stream_deleted(home->sets, walk->stream_id) /
+            *left -= (int32_t)(leat_groups_on_stream_deleted(home->groups, walk->stream_id) /
                                LEAT_NEWS_SET_ROWS);
     }
     if (core->replicate->backup != NULL)

@@ -157,7 +157,7 @@ static void recover_reopen(void *arg)
         reopen_failed(recover);
         return;
     }
-    leat_sets_destroy(&hosted->sets);
+    leat_groups_destroy(&hosted->groups);
     leat_list_remove(&hosted->home);
     leat_log_destroy(&hosted->log);
     leat_replicate_detach(hosted); /* the new log is of another epoch, and has copies of its own */

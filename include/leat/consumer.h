@@ -3,8 +3,8 @@
  *
  * A consumer prefetches on a background thread; leat_consumer_next() and leat_consumer_next_many()
  * hand over records where they lie in the fetched bytes, without copying them. Alone it reads the
- * logs it was told; with a set name it shares the stream's logs (ordered) or groups (parallel) with
- * the other members of the set and commits offsets durably.
+ * logs it was told; with a group name it shares the stream's logs (ordered) or groups (parallel) with
+ * the other members of the group and commits offsets durably.
  */
 #ifndef LEAT_CONSUMER_H
 #define LEAT_CONSUMER_H
@@ -24,22 +24,22 @@ enum leat_from {
     LEAT_FROM_TIME,
     LEAT_FROM_COMMITTED
 };
-enum leat_set_mode { LEAT_SET_ORDERED, LEAT_SET_PARALLEL };
+enum leat_group_mode { LEAT_GROUP_ORDERED, LEAT_GROUP_PARALLEL };
 
 typedef struct leat_consumer_options {
     size_t struct_bytes;
     const char *brokers;
     const char *client_name;
-    const char *set; /* NULL: alone */
-    enum leat_set_mode set_mode;
-    enum leat_from from;  /* with a set: where to begin when nothing is committed */
+    const char *group; /* NULL: alone */
+    enum leat_group_mode group_mode;
+    enum leat_from from;  /* with a group: where to begin when nothing is committed */
     int64_t from_value;   /* offset (of every log), or ms since 1970 */
     int32_t streamlet;    /* -1: all */
     int32_t log;          /* -1: all */
     uint32_t fetch_bytes; /* most bytes of one answer; default 1 MiB, at most 4 MiB */
     uint32_t min_bytes;   /* an answer waits for so many, at most wait_ms; default 1 */
     uint32_t wait_ms;     /* long poll; default 500 */
-    uint32_t session_ms;  /* set membership; default 10000 */
+    uint32_t session_ms;  /* group membership; default 10000 */
     uint32_t prefetch;    /* answers kept ready per connection; default 2 */
 } leat_consumer_options;
 
@@ -86,7 +86,7 @@ LEAT_API int leat_consumer_fd(leat_consumer *consumer);
  * asked for last. */
 LEAT_API bool leat_consumer_at_end(leat_consumer *consumer);
 /** Begin again at an offset or a time, on one partition (-1: all). Refused for a partition that this consumer
- * does not read, for a negative offset, and in a set of mode parallel, whose groups are handed out. */
+ * does not read, for a negative offset, and in a group of mode parallel, whose groups are handed out. */
 LEAT_API leat_code leat_consumer_seek(leat_consumer *consumer, int64_t partition,
                                       enum leat_from from, int64_t value);
 /**
@@ -99,8 +99,8 @@ LEAT_API leat_code leat_consumer_seek(leat_consumer *consumer, int64_t partition
  *
  * Views of records are void then, as by leat_consumer_next(). Thread: the consumer's.  Blocks: yes.
  * Errors: OFFSET_OUT_OF_RANGE (dropped or given up, behind the end, no batch begins there, or the segment is of
- * another group), UNKNOWN_LOG, NOT_ASSIGNED (of a set), INVALID (-1 of several partitions), UNSUPPORTED (a set of mode
- * parallel), LOG_INCOMPLETE, DAMAGED, TIMEOUT; what ended this consumer.
+ * another group), UNKNOWN_LOG, NOT_ASSIGNED (of a group), INVALID (-1 of several partitions), UNSUPPORTED (a group of
+ * mode parallel), LOG_INCOMPLETE, DAMAGED, TIMEOUT; what ended this consumer.
  * Paper: KerA thesis §5.2.1, §5.2.3. Differs: the position is a batch's, which begins with its first record.
  */
 LEAT_API leat_code leat_consumer_seek_app_offset(leat_consumer *consumer, int64_t partition,
@@ -124,7 +124,7 @@ LEAT_API leat_code leat_consumer_seek_app_offset(leat_consumer *consumer, int64_
 LEAT_API leat_code leat_consumer_app_offset(leat_consumer *consumer, const leat_record_view *record,
                                             int timeout_ms, leat_app_offset *out,
                                             leat_message *message);
-/** Commit the positions after the last record handed over, durably. Needs a set. While the node that
+/** Commit the positions after the last record handed over, durably. Needs a group. While the node that
  * keeps them is out of reach, or followed by another, it is tried again for timeout_ms. */
 LEAT_API leat_code leat_consumer_commit(leat_consumer *consumer, int timeout_ms,
                                         leat_message *message);

@@ -19,7 +19,7 @@ enum leat_kafka_error leat_kafka_error_of(leat_err code)
         return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER;
     case LEAT_E_NOT_LEADER:
         return LEAT_KAFKA_NOT_CONTROLLER;
-    case LEAT_E_WRONG_SET_HOME:
+    case LEAT_E_WRONG_GROUP_HOME:
         return LEAT_KAFKA_NOT_COORDINATOR;
     case LEAT_E_TOO_LARGE:
         return LEAT_KAFKA_MESSAGE_TOO_LARGE;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to groups on their way: from a connection's core to the core of the group's home, and back.
- * What a group is and does stands in sets/groups.h. */
+ * What a group is and does stands in groups/classic.h. */
 #ifndef LEAT_KAFKA_HANDLERS_GROUP_H
 #define LEAT_KAFKA_HANDLERS_GROUP_H
 
 #include "broker/data/stream.h"
+#include "groups/classic.h"
 #include "kafka/handlers/handlers.h"
-#include "sets/groups.h"
 
 /* Lies in the request's arena. One request may hold several, each for one group. */
 struct leat_kafka_group_ask {
     struct leat_kafka_request *request;
-    struct leat_sets_request set; /* kind and fields by the handler; the group's name by _start() */
-    struct leat_group_call call;  /* set.group, where that is not taken away */
+    struct leat_groups_request
+        home_request; /* kind and fields by the handler; the group's name by _start() */
+    struct leat_classic_call call; /* set.group, where that is not taken away */
     /** Answered, see set.rc. Runs on the connection's core, inside leat_kafka_group_ask_start() too.
      * What it tells stays valid as long as the request. */
     void (*on_done)(struct leat_kafka_group_ask *ask);
@@ -24,7 +25,7 @@ struct leat_kafka_group_ask {
     /* group_home.c's */
     struct leat_kafka_group_ask *next; /* of the request */
     struct leat_core *home_core;       /* NULL: not on its way yet */
-    struct leat_sets *waiting;         /* where it waits. Home's core */
+    struct leat_groups *waiting;       /* where it waits. Home's core */
     struct leat_mail mail, cancel;
     bool cancelling, answered, makes_home;
     size_t held;        /* of the request's memory, for what was given */
@@ -48,16 +49,17 @@ struct leat_kafka_group_asks {
 
 /** NULL: no memory. */
 struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request *request,
-                                                       enum leat_sets_kind kind);
+                                                       enum leat_groups_kind kind);
 /**
  * Ask the home. A group of a name that none can have is BAD_NAME; where no set has ever been, kinds
  * that bring one make its home, the others are answered NOT_FOUND (LIST, FETCH: nothing). A home of
- * another node is WRONG_SET_HOME.
+ * another node is WRONG_GROUP_HOME.
  */
 void leat_kafka_group_ask_start(struct leat_kafka_group_ask *ask, struct leat_kafka_string group);
 /** NULL: no memory. Their groups and homes are the handler's to fill in. */
 struct leat_kafka_group_asks *leat_kafka_group_asks_make(struct leat_kafka_request *request,
-                                                         enum leat_sets_kind kind, uint32_t count);
+                                                         enum leat_groups_kind kind,
+                                                         uint32_t count);
 /** Ask all; on_all follows, inside too. A group that is named twice is refused (INVALID), or one request would cost as
  * much as it likes. */
 void leat_kafka_group_asks_start(struct leat_kafka_group_asks *asks);
@@ -66,7 +68,7 @@ int16_t leat_kafka_group_error(leat_err rc);
 /** Member id of a request into the ask; false: longer than any that was ever given. */
 bool leat_kafka_group_member_set(struct leat_kafka_group_ask *ask, struct leat_kafka_string member);
 /** Make the stream of homes if it is not there, and wait until this core knows it: on_done then,
- * ask->set.rc. For FindCoordinator. */
+ * ask->home_request.rc. For FindCoordinator. */
 void leat_kafka_group_home_make(struct leat_kafka_group_ask *ask);
 /** Which node has the home of this name? 0: none that is known. */
 uint64_t leat_kafka_group_home_owner(const struct leat_core *core, struct leat_kafka_string group);

@@ -10,7 +10,7 @@
 #include "kafka/handlers/group.h"
 
 /* One ask for each group, or for each home. */
-static void many_start(struct leat_kafka_request *request, enum leat_sets_kind kind,
+static void many_start(struct leat_kafka_request *request, enum leat_groups_kind kind,
                        const struct leat_kafka_string *names, uint32_t count,
                        void (*answer)(struct leat_kafka_request *,
                                       const struct leat_kafka_group_asks *))
@@ -28,16 +28,16 @@ static void many_start(struct leat_kafka_request *request, enum leat_sets_kind k
     leat_kafka_group_asks_start(many);
 }
 
-static const char *phase_name(enum leat_group_phase phase)
+static const char *phase_name(enum leat_classic_phase phase)
 {
     switch (phase) {
-    case LEAT_GROUP_EMPTY:
+    case LEAT_CLASSIC_EMPTY:
         return "Empty";
-    case LEAT_GROUP_PREPARING:
+    case LEAT_CLASSIC_PREPARING:
         return "PreparingRebalance";
-    case LEAT_GROUP_COMPLETING:
+    case LEAT_CLASSIC_COMPLETING:
         return "CompletingRebalance";
-    case LEAT_GROUP_STABLE:
+    case LEAT_CLASSIC_STABLE:
         return "Stable";
     }
     return "Unknown";
@@ -49,16 +49,16 @@ static bool group_describe(struct leat_kafka_request *request,
                            const struct leat_kafka_group_ask *ask,
                            struct leat_kafka_describe_groups_response_group *out)
 {
-    const struct leat_group_call *call = &ask->call;
+    const struct leat_classic_call *call = &ask->call;
     out->group_state = out->protocol_type = out->protocol_data = leat_kafka_text("");
-    if (ask->set.rc == LEAT_E_NOT_FOUND) {
+    if (ask->home_request.rc == LEAT_E_NOT_FOUND) {
         out->group_state = leat_kafka_text("Dead"); /* and no error: so do Kafka's brokers */
         return true;
     }
-    out->error_code = leat_kafka_group_error(ask->set.rc);
-    if (ask->set.rc != LEAT_OK) return true;
+    out->error_code = leat_kafka_group_error(ask->home_request.rc);
+    if (ask->home_request.rc != LEAT_OK) return true;
     out->group_state = leat_kafka_text(phase_name(call->phase));
-    out->protocol_type = call->mode == LEAT_SETS_GROUP
+    out->protocol_type = call->mode == LEAT_GROUPS_CLASSIC
                              ? leat_kafka_group_string(call->group_protocol_type)
                              : leat_kafka_text("leat");
     out->protocol_data = leat_kafka_group_string(call->group_protocol);
@@ -67,7 +67,7 @@ static bool group_describe(struct leat_kafka_request *request,
     out->members.count = (int32_t)call->member_count;
     if (LEAT_BUG(MEMBER_UNTOLD) && call->member_count > 1) out->members.count--;
     for (uint32_t i = 0; i < call->member_count; i++) {
-        const struct leat_group_row *row = &call->members[i];
+        const struct leat_classic_row *row = &call->members[i];
         struct leat_kafka_describe_groups_response_member *member = &out->members.at[i];
         member->member_id = leat_kafka_group_string(row->member);
         member->group_instance_id = leat_kafka_group_nullable(row->instance);
@@ -105,16 +105,16 @@ static void describe_answer(struct leat_kafka_request *request,
 void leat_kafka_handle_describe_groups(struct leat_kafka_request *request)
 {
     const struct leat_kafka_describe_groups_request *body = request->body;
-    many_start(request, LEAT_SETS_DESCRIBE, body->groups.at,
+    many_start(request, LEAT_GROUPS_DESCRIBE, body->groups.at,
                body->groups.count > 0 ? (uint32_t)body->groups.count : 0, describe_answer);
 }
 
 /* ---- ListGroups ---- */
 
 /* All groups are of the classic protocol; a native set is of none of Kafka's. */
-static const char *type_name(enum leat_sets_mode mode)
+static const char *type_name(enum leat_groups_mode mode)
 {
-    return mode == LEAT_SETS_GROUP ? "classic" : "leat";
+    return mode == LEAT_GROUPS_CLASSIC ? "classic" : "leat";
 }
 
 static bool word_same(struct leat_kafka_string text, const char *word)
@@ -128,8 +128,8 @@ static unsigned phases_wanted(const struct leat_kafka_list_groups_request *body)
 {
     unsigned wanted = body->states_filter.count > 0 ? 0 : ~0U;
     for (int32_t i = 0; i < body->states_filter.count; i++)
-        for (unsigned phase = 0; phase <= LEAT_GROUP_STABLE; phase++)
-            if (word_same(body->states_filter.at[i], phase_name((enum leat_group_phase)phase)))
+        for (unsigned phase = 0; phase <= LEAT_CLASSIC_STABLE; phase++)
+            if (word_same(body->states_filter.at[i], phase_name((enum leat_classic_phase)phase)))
                 wanted |= 1U << phase;
     return wanted;
 }
@@ -138,8 +138,8 @@ static unsigned modes_wanted(const struct leat_kafka_list_groups_request *body)
 {
     unsigned wanted = body->types_filter.count > 0 ? 0 : ~0U;
     for (int32_t i = 0; i < body->types_filter.count; i++)
-        for (unsigned mode = 0; mode <= LEAT_SETS_GROUP; mode++)
-            if (word_same(body->types_filter.at[i], type_name((enum leat_sets_mode)mode)))
+        for (unsigned mode = 0; mode <= LEAT_GROUPS_CLASSIC; mode++)
+            if (word_same(body->types_filter.at[i], type_name((enum leat_groups_mode)mode)))
                 wanted |= 1U << mode;
     return wanted;
 }
@@ -153,7 +153,7 @@ static unsigned modes_wanted(const struct leat_kafka_list_groups_request *body)
 static int16_t list_error(leat_err rc)
 {
     /* Homes of other nodes are listed there: clients ask every node. */
-    bool left_out = rc == LEAT_E_WRONG_SET_HOME || leat_err_class(rc) == LEAT_CLASS_FATAL;
+    bool left_out = rc == LEAT_E_WRONG_GROUP_HOME || leat_err_class(rc) == LEAT_CLASS_FATAL;
     return left_out ? LEAT_KAFKA_NONE : leat_kafka_group_error(rc);
 }
 
@@ -167,7 +167,7 @@ static void list_answer(struct leat_kafka_request *request,
     int16_t error = LEAT_KAFKA_NONE;
     for (uint32_t i = 0; i < many->count; i++) {
         most += many->asks[i]->call.listed_count;
-        int16_t own = list_error(many->asks[i]->set.rc);
+        int16_t own = list_error(many->asks[i]->home_request.rc);
         if (own != LEAT_KAFKA_NONE) error = own;
     }
     struct leat_kafka_list_groups_response *response =
@@ -175,14 +175,15 @@ static void list_answer(struct leat_kafka_request *request,
     struct leat_kafka_list_groups_response_group *groups =
         LEAT_KAFKA_MAKE(request, list_groups_response_group, most);
     for (uint32_t i = 0; i < many->count && groups != NULL; i++) {
-        const struct leat_group_call *call = &many->asks[i]->call;
-        for (uint32_t g = 0; g < call->listed_count && many->asks[i]->set.rc == LEAT_OK; g++) {
-            const struct leat_group_listed *listed = &call->listed[g];
+        const struct leat_classic_call *call = &many->asks[i]->call;
+        for (uint32_t g = 0; g < call->listed_count && many->asks[i]->home_request.rc == LEAT_OK;
+             g++) {
+            const struct leat_classic_listed *listed = &call->listed[g];
             if ((phases >> (unsigned)listed->phase & modes >> (unsigned)listed->mode & 1U) == 0)
                 continue;
             LEAT_ASSERT_CMP((size_t)count, <, most);
             groups[count].group_id = leat_kafka_group_string(listed->name);
-            groups[count].protocol_type = listed->mode == LEAT_SETS_GROUP
+            groups[count].protocol_type = listed->mode == LEAT_GROUPS_CLASSIC
                                               ? leat_kafka_group_string(listed->protocol_type)
                                               : leat_kafka_text("leat");
             groups[count].group_type = leat_kafka_text(type_name(listed->mode));
@@ -199,7 +200,7 @@ static void list_answer(struct leat_kafka_request *request,
 
 void leat_kafka_handle_list_groups(struct leat_kafka_request *request)
 {
-    many_start(request, LEAT_SETS_LIST, NULL, LEAT_SETS_HOMES, list_answer);
+    many_start(request, LEAT_GROUPS_LIST, NULL, LEAT_GROUPS_HOMES, list_answer);
 }
 
 /* ---- DeleteGroups ---- */
@@ -215,7 +216,7 @@ static void delete_answer(struct leat_kafka_request *request,
     LEAT_ASSERT(many->count == 0 || (int32_t)many->count == body->groups_names.count);
     for (uint32_t i = 0; i < many->count && results != NULL; i++) {
         results[i].group_id = body->groups_names.at[i];
-        results[i].error_code = leat_kafka_group_error(many->asks[i]->set.rc);
+        results[i].error_code = leat_kafka_group_error(many->asks[i]->home_request.rc);
     }
     if (response != NULL && results != NULL) {
         response->results.at = results;
@@ -227,7 +228,7 @@ static void delete_answer(struct leat_kafka_request *request,
 void leat_kafka_handle_delete_groups(struct leat_kafka_request *request)
 {
     const struct leat_kafka_delete_groups_request *body = request->body;
-    many_start(request, LEAT_SETS_DELETE, body->groups_names.at,
+    many_start(request, LEAT_GROUPS_DELETE, body->groups_names.at,
                body->groups_names.count > 0 ? (uint32_t)body->groups_names.count : 0,
                delete_answer);
 }

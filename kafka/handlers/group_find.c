@@ -108,7 +108,7 @@ static void find_on_done(struct leat_kafka_group_ask *ask)
     find->pieces.request = request;
     find->pieces.response = find->response = response;
     find->pieces.next = find_next;
-    find->rc = ask->set.rc;
+    find->rc = ask->home_request.rc;
     response->coordinators.count = count;
     if (!many) {
         struct leat_kafka_node node;
@@ -123,7 +123,7 @@ static void find_on_done(struct leat_kafka_group_ask *ask)
 
 void leat_kafka_handle_find_coordinator(struct leat_kafka_request *request)
 {
-    struct leat_kafka_group_ask *ask = leat_kafka_group_ask_make(request, LEAT_SETS_LIST);
+    struct leat_kafka_group_ask *ask = leat_kafka_group_ask_make(request, LEAT_GROUPS_LIST);
     if (ask == NULL) {
         leat_kafka_answer(request, NULL);
         return;

@@ -41,7 +41,7 @@ static bool forget_topic(struct leat_kafka_request *request,
 static void forget_on_done(struct leat_kafka_group_ask *ask)
 {
     struct leat_kafka_offset_delete_response *response = ask->owner;
-    response->error_code = leat_kafka_group_error(ask->set.rc);
+    response->error_code = leat_kafka_group_error(ask->home_request.rc);
     if (response->error_code != LEAT_KAFKA_NONE) response->topics.count = 0;
     leat_kafka_answer(ask->request, response);
 }
@@ -49,7 +49,8 @@ static void forget_on_done(struct leat_kafka_group_ask *ask)
 void leat_kafka_handle_offset_delete(struct leat_kafka_request *request)
 {
     const struct leat_kafka_offset_delete_request *body = request->body;
-    struct leat_kafka_group_ask *ask = leat_kafka_group_ask_make(request, LEAT_SETS_OFFSETS_DELETE);
+    struct leat_kafka_group_ask *ask =
+        leat_kafka_group_ask_make(request, LEAT_GROUPS_OFFSETS_DELETE);
     struct leat_kafka_offset_delete_response *response =
         LEAT_KAFKA_MAKE(request, offset_delete_response, 1);
     struct leat_log_ref *logs = leat_kafka_take(request, partitions_count(body) + 1, sizeof *logs);
@@ -60,14 +61,14 @@ void leat_kafka_handle_offset_delete(struct leat_kafka_request *request)
     good = good && response->topics.at != NULL;
     for (int32_t t = 0; t < count && good; t++)
         good = forget_topic(request, &body->topics.at[t], &response->topics.at[t], logs,
-                            &ask->set.log_count);
+                            &ask->home_request.log_count);
     if (!good) {
         leat_kafka_answer(request, NULL);
         return;
     }
-    LEAT_ASSERT_CMP(ask->set.log_count, <=, partitions_count(body));
+    LEAT_ASSERT_CMP(ask->home_request.log_count, <=, partitions_count(body));
     response->topics.count = count;
-    ask->set.logs = logs;
+    ask->home_request.logs = logs;
     ask->owner = response;
     ask->on_done = forget_on_done;
     leat_kafka_group_ask_start(ask, body->group_id);

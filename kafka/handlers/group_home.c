@@ -29,7 +29,7 @@ int16_t leat_kafka_group_error(leat_err rc)
     case LEAT_E_AGAIN:
     case LEAT_E_NO_MEMORY:
         return LEAT_KAFKA_COORDINATOR_LOAD_IN_PROGRESS;
-    case LEAT_E_WRONG_SET_HOME:
+    case LEAT_E_WRONG_GROUP_HOME:
     case LEAT_E_NOT_OWNER:
     case LEAT_E_STALE_EPOCH:
     case LEAT_E_UNKNOWN_LOG:
@@ -69,7 +69,7 @@ static void request_on_freed(struct leat_kafka_request *request)
 {
     for (struct leat_kafka_group_ask *ask = request->state; ask != NULL; ask = ask->next) {
         leat_mem_free(ask->call.memory);
-        leat_mem_free(ask->set.offsets);
+        leat_mem_free(ask->home_request.offsets);
         LEAT_ASSERT_CMP(ask->waits_bytes, <=, leat_kafka_core(request->core)->held);
         LEAT_ASSERT_CMP(ask->waits_bytes, <=, request->conn->peer.sharer->door_held);
         leat_kafka_core(request->core)->held -= ask->waits_bytes;
@@ -81,7 +81,7 @@ static void ask_end(struct leat_kafka_group_ask *ask, leat_err rc)
 {
     LEAT_ASSERT_OWNER(ask->request->core);
     LEAT_ASSERT(!ask->answered && !ask->cancelling);
-    ask->set.rc = rc;
+    ask->home_request.rc = rc;
     ask->answered = true;
     ask->on_done(ask);
 }
@@ -100,7 +100,7 @@ static void ask_deliver_cancel(void *actor, struct leat_mail *mail)
 {
     struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, cancel);
     LEAT_ASSERT(actor == ask->home_core && ask->cancelling);
-    if (ask->waiting != NULL) leat_sets_cancel(ask->waiting, &ask->set);
+    if (ask->waiting != NULL) leat_groups_cancel(ask->waiting, &ask->home_request);
     leat_core_mail(actor, ask->request->core->index, mail, ask_deliver_cancelled);
 }
 
@@ -126,7 +126,9 @@ static void ask_leaves(struct leat_kafka_group_ask *ask)
  * however many hold all they can, there is as much for the next. */
 static bool ask_may_wait(struct leat_kafka_group_ask *ask)
 {
-    if (ask->set.kind != LEAT_SETS_GROUP_JOIN && ask->set.kind != LEAT_SETS_GROUP_SYNC) return true;
+    if (ask->home_request.kind != LEAT_GROUPS_CLASSIC_JOIN &&
+        ask->home_request.kind != LEAT_GROUPS_CLASSIC_SYNC)
+        return true;
     struct leat_kafka_request *request = ask->request;
     struct leat_kafka_core *here = leat_kafka_core(request->core);
     struct leat_sharer *sharer = request->conn->peer.sharer;
@@ -142,15 +144,15 @@ static bool ask_may_wait(struct leat_kafka_group_ask *ask)
 }
 
 struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request *request,
-                                                       enum leat_sets_kind kind)
+                                                       enum leat_groups_kind kind)
 {
     struct leat_kafka_group_ask *ask = leat_kafka_take(request, 1, sizeof *ask);
     if (ask == NULL) return NULL;
     ask->request = request;
-    ask->set.kind = kind;
-    ask->set.answer_bytes_max = LEAT_SETS_ANSWER_BYTES;
-    ask->set.group = &ask->call;
-    ask->set.address = request->conn->peer.address_number;
+    ask->home_request.kind = kind;
+    ask->home_request.answer_bytes_max = LEAT_GROUPS_ANSWER_BYTES;
+    ask->home_request.classic = &ask->call;
+    ask->home_request.address = request->conn->peer.address_number;
     ask->next = request->state;
     request->state = ask;
     return ask;
@@ -158,9 +160,9 @@ struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request
 
 bool leat_kafka_group_member_set(struct leat_kafka_group_ask *ask, struct leat_kafka_string member)
 {
-    if (member.bytes > LEAT_SETS_MEMBER_BYTES_MAX) return false;
+    if (member.bytes > LEAT_GROUPS_MEMBER_BYTES_MAX) return false;
     if (member.bytes > 0 && memchr(member.text, 0, (size_t)member.bytes) != NULL) return false;
-    if (member.bytes > 0) memcpy(ask->set.member, member.text, (size_t)member.bytes);
+    if (member.bytes > 0) memcpy(ask->home_request.member, member.text, (size_t)member.bytes);
     return true;
 }
 
@@ -168,17 +170,18 @@ bool leat_kafka_group_member_set(struct leat_kafka_group_ask *ask, struct leat_k
 
 static struct leat_stream *homes_find(const struct leat_core *core)
 {
-    return leat_stream_find_name(core, LEAT_SETS_STREAM_NAME, strlen(LEAT_SETS_STREAM_NAME));
+    return leat_stream_find_name(core, LEAT_GROUPS_STREAM_NAME, strlen(LEAT_GROUPS_STREAM_NAME));
 }
 
 static struct leat_log_ref home_log(const struct leat_stream *stream, uint32_t home)
 {
-    return leat_sets_home_log(stream->desc->id, stream->desc->settings.logs, home);
+    return leat_groups_home_log(stream->desc->id, stream->desc->settings.logs, home);
 }
 
 static bool ask_brings_set(const struct leat_kafka_group_ask *ask)
 {
-    return ask->set.kind == LEAT_SETS_GROUP_JOIN || ask->set.kind == LEAT_SETS_COMMIT;
+    return ask->home_request.kind == LEAT_GROUPS_CLASSIC_JOIN ||
+           ask->home_request.kind == LEAT_GROUPS_COMMIT;
 }
 
 static void ask_on_published(struct leat_stream_wait *wait)
@@ -206,13 +209,15 @@ static void ask_begin(struct leat_kafka_group_ask *ask)
     }
     if (!ask->makes_home && !ask_brings_set(ask)) {
         /* Nobody has ever joined or committed. */
-        bool none = ask->set.kind == LEAT_SETS_LIST || ask->set.kind == LEAT_SETS_FETCH;
-        bool outside = ask->set.kind == LEAT_SETS_DESCRIBE || ask->set.kind == LEAT_SETS_DELETE ||
-                       ask->set.kind == LEAT_SETS_OFFSETS_DELETE;
+        bool none = ask->home_request.kind == LEAT_GROUPS_LIST ||
+                    ask->home_request.kind == LEAT_GROUPS_FETCH;
+        bool outside = ask->home_request.kind == LEAT_GROUPS_DESCRIBE ||
+                       ask->home_request.kind == LEAT_GROUPS_DELETE ||
+                       ask->home_request.kind == LEAT_GROUPS_OFFSETS_DELETE;
         ask_end(ask, none ? LEAT_OK : outside ? LEAT_E_NOT_FOUND : LEAT_E_UNKNOWN_MEMBER);
         return;
     }
-    struct leat_stream_settings settings = leat_sets_stream_settings();
+    struct leat_stream_settings settings = leat_groups_stream_settings();
     ask->maker = leat_kafka_take(ask->request, 1, sizeof *ask->maker);
     if (ask->maker == NULL) {
         ask_end(ask, LEAT_E_NO_MEMORY);
@@ -222,14 +227,14 @@ static void ask_begin(struct leat_kafka_group_ask *ask)
     ask->maker->on_done = ask_on_made;
     ask->maker->address = leat_peer_asks(&ask->request->conn->peer);
     ask->maker->owner = ask;
-    leat_maker_start(core, ask->maker, LEAT_SETS_STREAM_NAME, strlen(LEAT_SETS_STREAM_NAME),
+    leat_maker_start(core, ask->maker, LEAT_GROUPS_STREAM_NAME, strlen(LEAT_GROUPS_STREAM_NAME),
                      &settings);
 }
 
 void leat_kafka_group_ask_start(struct leat_kafka_group_ask *ask, struct leat_kafka_string group)
 {
-    if (ask->set.kind != LEAT_SETS_LIST) {
-        bool bad = group.bytes <= 0 || group.bytes > LEAT_SETS_NAME_BYTES_MAX ||
+    if (ask->home_request.kind != LEAT_GROUPS_LIST) {
+        bool bad = group.bytes <= 0 || group.bytes > LEAT_GROUPS_NAME_BYTES_MAX ||
                    memchr(group.text, 0, (size_t)group.bytes) != NULL;
         if (bad) {
             ask_end(ask, LEAT_E_BAD_NAME);
@@ -239,8 +244,8 @@ void leat_kafka_group_ask_start(struct leat_kafka_group_ask *ask, struct leat_ka
             ask_end(ask, LEAT_E_AGAIN);
             return;
         }
-        memcpy(ask->set.set, group.text, (size_t)group.bytes);
-        ask->home = leat_sets_home(ask->set.set, strlen(ask->set.set));
+        memcpy(ask->home_request.group, group.text, (size_t)group.bytes);
+        ask->home = leat_groups_home(ask->home_request.group, strlen(ask->home_request.group));
     }
     ask_begin(ask);
 }
@@ -255,11 +260,11 @@ uint64_t leat_kafka_group_home_owner(const struct leat_core *core, struct leat_k
 {
     const struct leat_stream *stream = homes_find(core);
     if (stream == NULL) return 0;
-    uint32_t home = leat_sets_home(group.text, group.bytes > 0 ? (size_t)group.bytes : 0);
+    uint32_t home = leat_groups_home(group.text, group.bytes > 0 ? (size_t)group.bytes : 0);
     return stream->desc->streamlets[home_log(stream, home).streamlet].owner;
 }
 
-static void ask_on_done(struct leat_sets_request *set)
+static void ask_on_done(struct leat_groups_request *set)
 {
     struct leat_kafka_group_ask *ask = set->owner;
     LEAT_ASSERT_OWNER(ask->home_core);
@@ -289,15 +294,15 @@ static void ask_route(struct leat_kafka_group_ask *ask)
     }
     struct leat_log_ref ref = home_log(stream, ask->home);
     if (!leat_core_owns(core, stream->desc, ref.streamlet)) {
-        ask_end(ask, LEAT_E_WRONG_SET_HOME);
+        ask_end(ask, LEAT_E_WRONG_GROUP_HOME);
         return;
     }
     uint32_t home = leat_core_of_log(core->node, ref, stream->desc->settings.logs);
     LEAT_ASSERT_CMP(home, <, core->node->options.cores);
     ask_leaves(ask);
     ask->home_core = &core->node->cores[home];
-    ask->set.on_done = ask_on_done;
-    ask->set.owner = ask;
+    ask->home_request.on_done = ask_on_done;
+    ask->home_request.owner = ask;
     leat_core_mail(core, home, &ask->mail, ask_deliver_home);
 }
 
@@ -311,12 +316,12 @@ static void ask_deliver_home(void *actor, struct leat_mail *mail)
     struct leat_hosted *hosted = NULL;
     if (stream != NULL) hosted = leat_hosted_find(core, home_log(stream, ask->home));
     bool answered = true;
-    if (hosted == NULL || hosted->going || hosted->sets == NULL ||
+    if (hosted == NULL || hosted->going || hosted->groups == NULL ||
         leat_node_stands(core->node, NULL) != LEAT_OK)
-        ask->set.rc = LEAT_E_STARTING;
+        ask->home_request.rc = LEAT_E_STARTING;
     else {
-        ask->waiting = hosted->sets; /* before: one that waits may be on its way back already */
-        answered = leat_sets_do(hosted->sets, &ask->set);
+        ask->waiting = hosted->groups; /* before: one that waits may be on its way back already */
+        answered = leat_groups_do(hosted->groups, &ask->home_request);
     }
     if (!answered) return;
     ask->waiting = NULL;
@@ -334,22 +339,22 @@ static bool ask_hold(struct leat_kafka_group_ask *ask, size_t bytes)
 
 static void ask_pay(struct leat_kafka_group_ask *ask)
 {
-    struct leat_group_call *call = &ask->call;
-    if (call->memory == NULL && ask->set.offsets == NULL) return;
-    if (ask_hold(ask, ask->set.answer_bytes)) return;
+    struct leat_classic_call *call = &ask->call;
+    if (call->memory == NULL && ask->home_request.offsets == NULL) return;
+    if (ask_hold(ask, ask->home_request.answer_bytes)) return;
     leat_mem_free(call->memory);
-    leat_mem_free(ask->set.offsets);
+    leat_mem_free(ask->home_request.offsets);
     call->memory = NULL;
-    ask->set.offsets = NULL;
-    ask->set.offset_count = 0;
+    ask->home_request.offsets = NULL;
+    ask->home_request.offset_count = 0;
     call->member_count = call->listed_count = 0;
-    ask->set.rc = LEAT_E_NO_MEMORY;
+    ask->home_request.rc = LEAT_E_NO_MEMORY;
 }
 
 /* The answer is larger than what needs no account. */
 static bool ask_asks_again(struct leat_kafka_group_ask *ask)
 {
-    struct leat_sets_request *set = &ask->set;
+    struct leat_groups_request *set = &ask->home_request;
     if (set->rc != LEAT_E_NO_MEMORY || set->answer_bytes <= set->answer_bytes_max) return false;
     /* There may be more of it when it comes again. */
     if (!ask_hold(ask, set->answer_bytes + set->answer_bytes / 8)) return false;
@@ -372,7 +377,7 @@ static void ask_deliver_back(void *actor, struct leat_mail *mail)
 /* ---- several ---- */
 
 struct leat_kafka_group_asks *leat_kafka_group_asks_make(struct leat_kafka_request *request,
-                                                         enum leat_sets_kind kind, uint32_t count)
+                                                         enum leat_groups_kind kind, uint32_t count)
 {
     struct leat_kafka_group_asks *asks = leat_kafka_take(request, 1, sizeof *asks);
     if (asks != NULL) asks->asks = leat_kafka_take(request, count + 1, sizeof(void *));
@@ -436,7 +441,8 @@ static void asks_on_done(struct leat_kafka_group_ask *ask)
 
 void leat_kafka_group_asks_start(struct leat_kafka_group_asks *asks)
 {
-    if (asks->count > 1 && asks->asks[0]->set.kind != LEAT_SETS_LIST && !twins_find(asks)) {
+    if (asks->count > 1 && asks->asks[0]->home_request.kind != LEAT_GROUPS_LIST &&
+        !twins_find(asks)) {
         leat_kafka_answer(asks->request, NULL);
         return;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JoinGroup, SyncGroup, Heartbeat, LeaveGroup: from and to sets/groups.h. */
+/* JoinGroup, SyncGroup, Heartbeat, LeaveGroup: from and to groups/classic.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,8 +23,8 @@ static uint32_t rebalance_ms(const struct leat_kafka_join_group_request *body)
 {
     int32_t ms =
         body->rebalance_timeout_ms >= 0 ? body->rebalance_timeout_ms : body->session_timeout_ms;
-    if (ms > LEAT_SETS_SESSION_MS_MAX) ms = LEAT_SETS_SESSION_MS_MAX;
-    return ms > LEAT_SETS_SESSION_MS_MIN ? (uint32_t)ms : LEAT_SETS_SESSION_MS_MIN;
+    if (ms > LEAT_GROUPS_SESSION_MS_MAX) ms = LEAT_GROUPS_SESSION_MS_MAX;
+    return ms > LEAT_GROUPS_SESSION_MS_MIN ? (uint32_t)ms : LEAT_GROUPS_SESSION_MS_MIN;
 }
 
 /* ---- JoinGroup ---- */
@@ -40,7 +40,7 @@ static void join_answer(struct leat_kafka_request *request, int16_t error,
         return;
     }
     LEAT_ASSERT(ask != NULL || error != LEAT_KAFKA_NONE); /* who refuses it alone has none */
-    const struct leat_group_call *call = ask != NULL ? &ask->call : NULL;
+    const struct leat_classic_call *call = ask != NULL ? &ask->call : NULL;
     uint32_t count = error == LEAT_KAFKA_NONE ? call->member_count : 0;
     struct leat_kafka_join_group_response_member *members =
         LEAT_KAFKA_MAKE(request, join_group_response_member, count);
@@ -53,9 +53,9 @@ static void join_answer(struct leat_kafka_request *request, int16_t error,
     response->protocol_type = response->protocol_name = (struct leat_kafka_string){NULL, -1};
     if (request->version < JOIN_PROTOCOL_NULL_FROM) response->protocol_name = leat_kafka_text("");
     if (error == LEAT_KAFKA_NONE || error == LEAT_KAFKA_MEMBER_ID_REQUIRED)
-        response->member_id = leat_kafka_text(ask->set.member);
+        response->member_id = leat_kafka_text(ask->home_request.member);
     if (error == LEAT_KAFKA_NONE) {
-        response->generation_id = (int32_t)ask->set.generation;
+        response->generation_id = (int32_t)ask->home_request.generation;
         response->protocol_type = leat_kafka_group_string(call->group_protocol_type);
         response->protocol_name = leat_kafka_group_string(call->group_protocol);
         response->leader = leat_kafka_text(call->leader);
@@ -73,7 +73,7 @@ static void join_answer(struct leat_kafka_request *request, int16_t error,
 
 static void join_on_done(struct leat_kafka_group_ask *ask)
 {
-    join_answer(ask->request, leat_kafka_group_error(ask->set.rc), ask);
+    join_answer(ask->request, leat_kafka_group_error(ask->home_request.rc), ask);
 }
 
 /* "/203.0.113.7", as tools show it. */
@@ -89,7 +89,7 @@ static struct leat_msg_string client_host(struct leat_kafka_request *request)
     return (struct leat_msg_string){host, (uint32_t)bytes + 1};
 }
 
-static void join_fill(struct leat_kafka_group_ask *ask, struct leat_group_protocol *protocols)
+static void join_fill(struct leat_kafka_group_ask *ask, struct leat_classic_protocol *protocols)
 {
     struct leat_kafka_request *request = ask->request;
     const struct leat_kafka_join_group_request *body = request->body;
@@ -99,8 +99,8 @@ static void join_fill(struct leat_kafka_group_ask *ask, struct leat_group_protoc
         protocols[i].metadata = (struct leat_msg_string){
             (const char *)metadata->at, metadata->count > 0 ? (uint32_t)metadata->count : 0};
     }
-    ask->set.session_ms = (uint32_t)body->session_timeout_ms;
-    ask->call = (struct leat_group_call){
+    ask->home_request.session_ms = (uint32_t)body->session_timeout_ms;
+    ask->call = (struct leat_classic_call){
         .instance = leat_kafka_group_text(body->group_instance_id),
         .client = leat_kafka_group_text(request->client_id),
         .host = client_host(request),
@@ -111,15 +111,15 @@ static void join_fill(struct leat_kafka_group_ask *ask, struct leat_group_protoc
         .protocol_count = body->protocols.count > 0 ? (uint32_t)body->protocols.count : 0,
         .protocol_type = leat_kafka_group_text(body->protocol_type),
     };
-    if (ask->call.client.bytes > LEAT_GROUP_TEXT_BYTES_MAX)
-        ask->call.client.bytes = LEAT_GROUP_TEXT_BYTES_MAX; /* shown to people, no more */
+    if (ask->call.client.bytes > LEAT_CLASSIC_TEXT_BYTES_MAX)
+        ask->call.client.bytes = LEAT_CLASSIC_TEXT_BYTES_MAX; /* shown to people, no more */
 }
 
 void leat_kafka_handle_join_group(struct leat_kafka_request *request)
 {
     const struct leat_kafka_join_group_request *body = request->body;
-    struct leat_kafka_group_ask *ask = leat_kafka_group_ask_make(request, LEAT_SETS_GROUP_JOIN);
-    struct leat_group_protocol *protocols = leat_kafka_take(
+    struct leat_kafka_group_ask *ask = leat_kafka_group_ask_make(request, LEAT_GROUPS_CLASSIC_JOIN);
+    struct leat_classic_protocol *protocols = leat_kafka_take(
         request, body->protocols.count > 0 ? (size_t)body->protocols.count : 1, sizeof *protocols);
     if (ask == NULL || protocols == NULL) {
         no_memory(request);
@@ -129,8 +129,8 @@ void leat_kafka_handle_join_group(struct leat_kafka_request *request)
         join_answer(request, LEAT_KAFKA_INVALID_GROUP_ID, NULL);
         return;
     }
-    if (body->session_timeout_ms < LEAT_SETS_SESSION_MS_MIN ||
-        body->session_timeout_ms > LEAT_SETS_SESSION_MS_MAX) {
+    if (body->session_timeout_ms < LEAT_GROUPS_SESSION_MS_MIN ||
+        body->session_timeout_ms > LEAT_GROUPS_SESSION_MS_MAX) {
         join_answer(request, LEAT_KAFKA_INVALID_SESSION_TIMEOUT, NULL);
         return;
     }
@@ -182,15 +182,15 @@ static void sync_answer(struct leat_kafka_request *request, int16_t error,
 
 static void sync_on_done(struct leat_kafka_group_ask *ask)
 {
-    sync_answer(ask->request, leat_kafka_group_error(ask->set.rc), ask);
+    sync_answer(ask->request, leat_kafka_group_error(ask->home_request.rc), ask);
 }
 
 void leat_kafka_handle_sync_group(struct leat_kafka_request *request)
 {
     const struct leat_kafka_sync_group_request *body = request->body;
     uint32_t count = body->assignments.count > 0 ? (uint32_t)body->assignments.count : 0;
-    struct leat_kafka_group_ask *ask = leat_kafka_group_ask_make(request, LEAT_SETS_GROUP_SYNC);
-    struct leat_group_share *shares = leat_kafka_take(request, count + 1, sizeof *shares);
+    struct leat_kafka_group_ask *ask = leat_kafka_group_ask_make(request, LEAT_GROUPS_CLASSIC_SYNC);
+    struct leat_classic_share *shares = leat_kafka_take(request, count + 1, sizeof *shares);
     if (ask == NULL || shares == NULL) {
         no_memory(request);
         return;
@@ -205,7 +205,7 @@ void leat_kafka_handle_sync_group(struct leat_kafka_request *request)
         shares[i].assignment = (struct leat_msg_string){
             (const char *)share->at, share->count > 0 ? (uint32_t)share->count : 0};
     }
-    ask->set.generation = (uint32_t)body->generation_id;
+    ask->home_request.generation = (uint32_t)body->generation_id;
     ask->call.instance = leat_kafka_group_text(body->group_instance_id);
     ask->call.protocol_type = leat_kafka_group_text(body->protocol_type);
     ask->call.protocol = leat_kafka_group_text(body->protocol_name);
@@ -227,14 +227,14 @@ static void heartbeat_answer(struct leat_kafka_request *request, int16_t error)
 
 static void heartbeat_on_done(struct leat_kafka_group_ask *ask)
 {
-    heartbeat_answer(ask->request, leat_kafka_group_error(ask->set.rc));
+    heartbeat_answer(ask->request, leat_kafka_group_error(ask->home_request.rc));
 }
 
 void leat_kafka_handle_heartbeat(struct leat_kafka_request *request)
 {
     const struct leat_kafka_heartbeat_request *body = request->body;
     struct leat_kafka_group_ask *ask =
-        leat_kafka_group_ask_make(request, LEAT_SETS_GROUP_HEARTBEAT);
+        leat_kafka_group_ask_make(request, LEAT_GROUPS_CLASSIC_HEARTBEAT);
     if (ask == NULL) {
         no_memory(request);
         return;
@@ -243,7 +243,7 @@ void leat_kafka_handle_heartbeat(struct leat_kafka_request *request)
         heartbeat_answer(request, LEAT_KAFKA_UNKNOWN_MEMBER_ID);
         return;
     }
-    ask->set.generation = (uint32_t)body->generation_id;
+    ask->home_request.generation = (uint32_t)body->generation_id;
     ask->call.instance = leat_kafka_group_text(body->group_instance_id);
     ask->on_done = heartbeat_on_done;
     leat_kafka_group_ask_start(ask, body->group_id);
@@ -254,7 +254,7 @@ void leat_kafka_handle_heartbeat(struct leat_kafka_request *request)
 static void leave_on_done(struct leat_kafka_group_ask *ask)
 {
     struct leat_kafka_request *request = ask->request;
-    const struct leat_group_call *call = &ask->call;
+    const struct leat_classic_call *call = &ask->call;
     struct leat_kafka_leave_group_response *response =
         LEAT_KAFKA_MAKE(request, leave_group_response, 1);
     struct leat_kafka_leave_group_response_member *rows =
@@ -263,11 +263,11 @@ static void leave_on_done(struct leat_kafka_group_ask *ask)
         no_memory(request);
         return;
     }
-    response->error_code = leat_kafka_group_error(ask->set.rc);
-    if (request->version < LEAVE_BATCH_FROM && ask->set.rc == LEAT_OK)
+    response->error_code = leat_kafka_group_error(ask->home_request.rc);
+    if (request->version < LEAVE_BATCH_FROM && ask->home_request.rc == LEAT_OK)
         response->error_code = leat_kafka_group_error(call->leavers[0].rc);
     LEAT_ASSERT(request->version >= LEAVE_BATCH_FROM || call->leaver_count == 1);
-    bool rows_told = request->version >= LEAVE_BATCH_FROM && ask->set.rc == LEAT_OK;
+    bool rows_told = request->version >= LEAVE_BATCH_FROM && ask->home_request.rc == LEAT_OK;
     response->members.at = rows;
     response->members.count = rows_told ? (int32_t)call->leaver_count : 0;
     for (int32_t i = 0; i < response->members.count; i++) {
@@ -283,8 +283,9 @@ void leat_kafka_handle_leave_group(struct leat_kafka_request *request)
     const struct leat_kafka_leave_group_request *body = request->body;
     bool batch = request->version >= LEAVE_BATCH_FROM;
     uint32_t count = batch ? (uint32_t)(body->members.count > 0 ? body->members.count : 0) : 1;
-    struct leat_kafka_group_ask *ask = leat_kafka_group_ask_make(request, LEAT_SETS_GROUP_LEAVE);
-    struct leat_group_leaver *leavers = leat_kafka_take(request, count + 1, sizeof *leavers);
+    struct leat_kafka_group_ask *ask =
+        leat_kafka_group_ask_make(request, LEAT_GROUPS_CLASSIC_LEAVE);
+    struct leat_classic_leaver *leavers = leat_kafka_take(request, count + 1, sizeof *leavers);
     if (ask == NULL || leavers == NULL) {
         no_memory(request);
         return;
@@ -295,8 +296,8 @@ void leat_kafka_handle_leave_group(struct leat_kafka_request *request)
         leavers[i].rc = LEAT_E_UNKNOWN_MEMBER;
     }
     if (!batch)
-        leavers[0] = (struct leat_group_leaver){.member = leat_kafka_group_text(body->member_id),
-                                                .rc = LEAT_E_UNKNOWN_MEMBER};
+        leavers[0] = (struct leat_classic_leaver){.member = leat_kafka_group_text(body->member_id),
+                                                  .rc = LEAT_E_UNKNOWN_MEMBER};
     ask->call.leavers = leavers;
     ask->call.leaver_count = count;
     ask->on_done = leave_on_done;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OffsetCommit and OffsetFetch: partitions by name here, logs by reference in sets/. */
+/* OffsetCommit and OffsetFetch: partitions by name here, logs by reference in groups/. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -59,7 +59,7 @@ static bool commit_errors(struct leat_kafka_request *request,
             int16_t error = rest;
             if (!partition_find(stream, row->partition_index, &ref))
                 error = LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
-            else if (row->committed_metadata.bytes > LEAT_GROUP_METADATA_BYTES_MAX)
+            else if (row->committed_metadata.bytes > LEAT_CLASSIC_METADATA_BYTES_MAX)
                 error = LEAT_KAFKA_OFFSET_METADATA_TOO_LARGE;
             else if (row->committed_offset < 0)
                 error = LEAT_KAFKA_OFFSET_OUT_OF_RANGE;
@@ -73,7 +73,7 @@ static bool commit_errors(struct leat_kafka_request *request,
 /* Those rows that nothing stands against. */
 static size_t commit_rows(const struct leat_kafka_request *request,
                           const struct leat_kafka_offset_commit_response *response,
-                          struct leat_sets_offset *rows)
+                          struct leat_groups_offset *rows)
 {
     const struct leat_kafka_offset_commit_request *body = request->body;
     size_t count = 0;
@@ -83,9 +83,9 @@ static size_t commit_rows(const struct leat_kafka_request *request,
             const struct leat_kafka_offset_commit_request_partition *in =
                 &body->topics.at[t].partitions.at[p];
             if (response->topics.at[t].partitions.at[p].error_code != LEAT_KAFKA_NONE) continue;
-            struct leat_sets_offset *row = &rows[count++];
-            *row = (struct leat_sets_offset){.group = LEAT_SETS_GROUP_NONE,
-                                             .offset = (uint64_t)in->committed_offset};
+            struct leat_groups_offset *row = &rows[count++];
+            *row = (struct leat_groups_offset){.group = LEAT_SEGMENT_GROUP_NONE,
+                                               .offset = (uint64_t)in->committed_offset};
             bool found = partition_find(stream, in->partition_index, &row->log);
             LEAT_ASSERT(found); /* as before, in this turn */
             if (in->committed_leader_epoch >= 0)
@@ -112,7 +112,7 @@ static void commit_answer(struct leat_kafka_request *request,
 
 static void commit_on_done(struct leat_kafka_group_ask *ask)
 {
-    leat_err rc = ask->set.rc;
+    leat_err rc = ask->home_request.rc;
     /* Of a join that is a group too large; here offsets find no room. */
     if (rc == LEAT_E_TOO_MANY) rc = LEAT_E_TOO_LARGE;
     commit_answer(ask->request, ask->owner, leat_kafka_group_error(rc));
@@ -121,10 +121,10 @@ static void commit_on_done(struct leat_kafka_group_ask *ask)
 void leat_kafka_handle_offset_commit(struct leat_kafka_request *request)
 {
     const struct leat_kafka_offset_commit_request *body = request->body;
-    struct leat_kafka_group_ask *ask = leat_kafka_group_ask_make(request, LEAT_SETS_COMMIT);
+    struct leat_kafka_group_ask *ask = leat_kafka_group_ask_make(request, LEAT_GROUPS_COMMIT);
     struct leat_kafka_offset_commit_response *response =
         LEAT_KAFKA_MAKE(request, offset_commit_response, 1);
-    struct leat_sets_offset *rows =
+    struct leat_groups_offset *rows =
         leat_kafka_take(request, commit_rows_count(body) + 1, sizeof *rows);
     if (ask == NULL || response == NULL || rows == NULL ||
         !commit_errors(request, response, LEAT_KAFKA_NONE)) {
@@ -135,11 +135,11 @@ void leat_kafka_handle_offset_commit(struct leat_kafka_request *request)
         commit_answer(request, response, LEAT_KAFKA_UNKNOWN_MEMBER_ID);
         return;
     }
-    ask->set.commits = rows;
-    ask->set.commit_count = commit_rows(request, response, rows);
-    ask->set.generation = body->generation_id_or_member_epoch >= 0
-                              ? (uint32_t)body->generation_id_or_member_epoch
-                              : LEAT_GROUP_GENERATION_NONE;
+    ask->home_request.commits = rows;
+    ask->home_request.commit_count = commit_rows(request, response, rows);
+    ask->home_request.generation = body->generation_id_or_member_epoch >= 0
+                                       ? (uint32_t)body->generation_id_or_member_epoch
+                                       : LEAT_CLASSIC_GENERATION_NONE;
     ask->call.instance = leat_kafka_group_text(body->group_instance_id);
     ask->owner = response;
     ask->on_done = commit_on_done;
@@ -149,16 +149,16 @@ void leat_kafka_handle_offset_commit(struct leat_kafka_request *request)
 /* ---- OffsetFetch ---- */
 
 /* Rows come in the order of logs. Of a set that reads groups of segments there is nothing to tell. */
-static const struct leat_sets_offset *row_find(const struct leat_sets_request *set,
-                                               struct leat_log_ref ref)
+static const struct leat_groups_offset *row_find(const struct leat_groups_request *set,
+                                                 struct leat_log_ref ref)
 {
     size_t low = 0, high = set->offset_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         int order = leat_log_ref_order(set->offsets[middle].log, ref);
         if (order == 0)
-            return set->offsets[middle].group == LEAT_SETS_GROUP_NONE ? &set->offsets[middle]
-                                                                      : NULL;
+            return set->offsets[middle].group == LEAT_SEGMENT_GROUP_NONE ? &set->offsets[middle]
+                                                                         : NULL;
         if (order < 0)
             low = middle + 1;
         else
@@ -168,7 +168,7 @@ static const struct leat_sets_offset *row_find(const struct leat_sets_request *s
 }
 
 static void partition_fill(struct leat_kafka_offset_fetch_response_partition *out,
-                           int32_t partition, const struct leat_sets_offset *row)
+                           int32_t partition, const struct leat_groups_offset *row)
 {
     out->partition_index = partition;
     out->metadata = leat_kafka_text("");
@@ -181,7 +181,7 @@ static void partition_fill(struct leat_kafka_offset_fetch_response_partition *ou
 
 static bool topics_fill(struct leat_kafka_request *request,
                         const struct leat_kafka_offset_fetch_request_group *group,
-                        const struct leat_sets_request *set,
+                        const struct leat_groups_request *set,
                         struct leat_kafka_offset_fetch_response_topic *topics)
 {
     for (int32_t t = 0; t < group->topics.count; t++) {
@@ -206,16 +206,16 @@ static bool topics_fill(struct leat_kafka_request *request,
 
 /* Topics without a name here are gone: deleted, and not yet forgotten by the set. */
 static const struct leat_stream *stream_of(const struct leat_core *core,
-                                           const struct leat_sets_offset *row)
+                                           const struct leat_groups_offset *row)
 {
     const struct leat_stream *stream = leat_stream_find(core, row->log.stream);
-    return stream != NULL && stream->published && row->group == LEAT_SETS_GROUP_NONE ? stream
-                                                                                     : NULL;
+    return stream != NULL && stream->published && row->group == LEAT_SEGMENT_GROUP_NONE ? stream
+                                                                                        : NULL;
 }
 
 /* All that the group has committed: rows of one topic stand together. Returns how many topics, or -1. */
 static int32_t topics_fill_all(struct leat_kafka_request *request,
-                               const struct leat_sets_request *set,
+                               const struct leat_groups_request *set,
                                struct leat_kafka_offset_fetch_response_topic *topics)
 {
     int32_t count = 0;
@@ -241,7 +241,7 @@ static int32_t topics_fill_all(struct leat_kafka_request *request,
     return count;
 }
 
-static size_t topics_most(const struct leat_sets_request *set)
+static size_t topics_most(const struct leat_groups_request *set)
 {
     size_t topics = 0;
     for (size_t i = 0; i < set->offset_count; i++)
@@ -251,7 +251,7 @@ static size_t topics_most(const struct leat_sets_request *set)
 
 static bool group_fill(struct leat_kafka_request *request,
                        const struct leat_kafka_offset_fetch_request_group *group,
-                       const struct leat_sets_request *set,
+                       const struct leat_groups_request *set,
                        struct leat_kafka_offset_fetch_response_group *out)
 {
     bool all = group->topics.count < 0;
@@ -279,7 +279,7 @@ static void fetch_answer(struct leat_kafka_request *request,
         LEAT_KAFKA_MAKE(request, offset_fetch_response_group, fetch->count);
     bool ok = response != NULL && groups != NULL;
     for (uint32_t i = 0; i < fetch->count && ok; i++)
-        ok = group_fill(request, &asked[i], &fetch->asks[i]->set, &groups[i]);
+        ok = group_fill(request, &asked[i], &fetch->asks[i]->home_request, &groups[i]);
     if (!ok) {
         leat_kafka_answer(request, NULL);
         return;
@@ -320,7 +320,7 @@ void leat_kafka_handle_offset_fetch(struct leat_kafka_request *request)
     const int32_t count = request->version < 8 ? 1 : body->groups.count;
     struct leat_kafka_offset_fetch_request_group *groups = fetch_groups(request);
     struct leat_kafka_group_asks *fetch =
-        leat_kafka_group_asks_make(request, LEAT_SETS_FETCH, count > 0 ? (uint32_t)count : 0);
+        leat_kafka_group_asks_make(request, LEAT_GROUPS_FETCH, count > 0 ? (uint32_t)count : 0);
     if (fetch == NULL || (groups == NULL && count > 0)) {
         leat_kafka_answer(request, NULL);
         return;

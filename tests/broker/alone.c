@@ -250,8 +250,8 @@ uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref,
 #pragma weak leat_fetch_undefer
 #pragma weak leat_fetch_on_acked
 #pragma weak leat_append_on_room
-#pragma weak leat_sets_attach
-#pragma weak leat_sets_log_made
+#pragma weak leat_groups_attach
+#pragma weak leat_groups_log_made
 #pragma weak leat_mend_ask
 #pragma weak leat_adopt_damage_tell
 #pragma weak leat_takeover_older
@@ -262,8 +262,8 @@ static const struct leat_core_hooks hooks = {
     .drained = leat_fetch_undefer,
     .acked = leat_fetch_on_acked,
     .room = leat_append_on_room,
-    .sets_attach = leat_sets_attach,
-    .sets_made = leat_sets_log_made,
+    .groups_attach = leat_groups_attach,
+    .groups_made = leat_groups_log_made,
     .damaged = leat_mend_ask,
     .front_known = leat_adopt_damage_tell,
     .older = leat_takeover_older,

@@ -39,9 +39,9 @@ static uint32_t body_make(const struct leat_msg_row *row, uint8_t *bytes, size_t
 static uint32_t join_make(uint8_t *bytes, size_t capacity)
 {
     struct leat_msg_writer writer;
-    struct leat_msg_set_join join = {.set = {"readers", 7}, .stream_count = 1};
+    struct leat_msg_group_join join = {.group = {"readers", 7}, .stream_count = 1};
     leat_msg_writer_init(&writer, bytes, capacity);
-    leat_msg_set_join_write(&writer, &join);
+    leat_msg_group_join_write(&writer, &join);
     leat_msg_write_string(&writer, "rooms", 5);
     return writer.used;
 }
@@ -65,8 +65,9 @@ static void bodies_with_bytes_behind_them_are_refused(void **state)
         char name[40], answer[8];
         if (sscanf(rows[i]()->place, "%u %39s %7s", &kind, name, answer) != 2) continue;
         if (kind == LEAT_KIND_HELLO) continue;
-        uint32_t count = kind == LEAT_KIND_SET_JOIN ? join_make(bytes, sizeof bytes - 1)
-                                                    : body_make(rows[i](), bytes, sizeof bytes - 1);
+        uint32_t count = kind == LEAT_KIND_GROUP_JOIN
+                             ? join_make(bytes, sizeof bytes - 1)
+                             : body_make(rows[i](), bytes, sizeof bytes - 1);
         bytes[count] = 1;
         print_message("%s\n", name);
         uint32_t number = rig_send(&conn, (enum leat_kind)kind, bytes, count + 1, NULL, 0);

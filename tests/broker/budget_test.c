@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "broker/net/core.h"
-#include "sets/groups.h"
+#include "groups/classic.h"
 #include "wire/frame.h"
 #include "wire/unpack.h"
 
@@ -60,7 +60,7 @@ static void all_cores_have_their_share_within_bounds(void **state)
         uint64_t divisor, least, most;
     } parts[] = {
         {leat_node_peers_bytes, 40, 4096ull * LEAT_HEAP_PEER_BYTES, 8192ull * LEAT_HEAP_PEER_BYTES},
-        {leat_node_group_bytes, 2048, 128 * KIB, LEAT_GROUP_MEMORY_BYTES_MAX},
+        {leat_node_group_bytes, 2048, 128 * KIB, LEAT_CLASSIC_MEMORY_BYTES_MAX},
         {leat_node_tables_bytes, 32, 4 * MIB, 128 * MIB},
     };
     for (uint64_t memory = MIB; memory < MIB * MIB; memory = next_memory(memory)) {

@@ -21,7 +21,7 @@ static void connection_comes_and_goes(void **state)
     assert_ptr_equal(alone.cores[0].peers.next, &peer->all);
     struct leat_list *lists[] = {&peer->slow,          &peer->owing,         &peer->stock.link,
                                  &peer->answers,       &peer->cut,           &peer->quiet,
-                                 &peer->room.by_log,   &peer->room.by_time,  &peer->set_calls,
+                                 &peer->room.by_log,   &peer->room.by_time,  &peer->group_calls,
                                  &peer->limited,       &peer->locators,      &peer->output.wait,
                                  &peer->output.keep,   &peer->output.lasts,  &peer->borrowed.waits,
                                  &peer->borrowed.line, &peer->borrowed.rests};

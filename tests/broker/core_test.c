@@ -133,7 +133,7 @@ leat_err leat_timers_init(struct leat_timers *timers, const struct leat_clock *c
     assert_int_equal(capacity,
                      4 * LEAT_CORE_LOGS_MAX + LEAT_CORE_FETCHES_MAX +
                          LEAT_CORE_PEERS_MAX * (LEAT_PEER_OWN_BYTES / LEAT_FETCH_STRUCT_BYTES + 1) +
-                         LEAT_SETS_HOMES + LEAT_MEMBER_TIMERS + LEAT_PRIMARY_TIMERS +
+                         LEAT_GROUPS_HOMES + LEAT_MEMBER_TIMERS + LEAT_PRIMARY_TIMERS +
                          LEAT_BACKUP_TIMERS + 16);
     said("timers init");
     return it.timers;
@@ -312,7 +312,7 @@ static void core_has_its_parts(void **state)
     assert_int_equal(core->link_peer.requests, 1);
     struct leat_peer *peer = &core->link_peer;
     struct leat_list *lists[] = {
-        &peer->answers,       &peer->set_calls,        &peer->limited,        &peer->locators,
+        &peer->answers,       &peer->group_calls,      &peer->limited,        &peer->locators,
         &peer->output.wait,   &peer->output.keep,      &peer->output.lasts,   &peer->stock.link,
         &core->peers,         &core->slow_peers,       &core->owing_peers,    &core->wanted_stocks,
         &core->answer_peers,  &core->cut_peers,        &core->dirty_logs,     &core->opening_logs,

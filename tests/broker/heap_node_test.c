@@ -38,9 +38,9 @@ void leat_store_usage(const struct leat_store *store, struct leat_store_usage *o
     assert_ptr_equal(store, &it);
     *out_usage = it.usage;
 }
-uint64_t leat_sets_room_over(const struct leat_sets_room *room)
+uint64_t leat_groups_room_over(const struct leat_groups_room *room)
 {
-    assert_ptr_equal(room, &alone.node.sets_room);
+    assert_ptr_equal(room, &alone.node.groups_room);
     return 0;
 }
 uint64_t leat_node_heap_room(uint64_t memory_bytes, uint32_t cores)

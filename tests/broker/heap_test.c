@@ -251,10 +251,10 @@ static void connections_count_beyond_what_the_budget_has_a_place_for(void **stat
     atomic_store(&cores[1].counters.own_bytes, LEAT_CORE_OWN_BYTES + 3 * LEAT_CORE_OWN_BYTES);
     assert_int_equal(leat_node_heap_over(&node), over + 3 * LEAT_CORE_OWN_BYTES);
     over = leat_node_heap_over(&node);
-    node.sets_room.bytes_max = 5000; /* so do tables of consumer sets, beyond theirs */
-    atomic_store(&node.sets_room.bytes, 5000);
+    node.groups_room.bytes_max = 5000; /* so do tables of consumer groups, beyond theirs */
+    atomic_store(&node.groups_room.bytes, 5000);
     assert_int_equal(leat_node_heap_over(&node), over);
-    atomic_store(&node.sets_room.bytes, 5777);
+    atomic_store(&node.groups_room.bytes, 5777);
     assert_int_equal(leat_node_heap_over(&node), over + 777);
     struct leat_peer peer = {.core = &cores[0]};
     cores[0].node = &node;

@@ -34,28 +34,28 @@ enum leat_durability leat_replicate_durability(const struct leat_stream_settings
     assert_ptr_equal(settings, &alone.desc->settings);
     return LEAT_DURABILITY_DISK;
 }
-leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *options)
+leat_err leat_groups_attach(struct leat_hosted *hosted, struct leat_log_options *options)
 {
     assert_non_null(options);
-    said("attach sets");
-    hosted->sets = (void *)&it;
-    if (it.sets == LEAT_OK) leat_list_push_back(&hosted->core->home_logs, &hosted->home);
-    return it.sets;
+    said("attach groups");
+    hosted->groups = (void *)&it;
+    if (it.groups == LEAT_OK) leat_list_push_back(&hosted->core->home_logs, &hosted->home);
+    return it.groups;
 }
-void leat_sets_log_made(struct leat_hosted *hosted)
+void leat_groups_log_made(struct leat_hosted *hosted)
 {
     assert_non_null(hosted->log);
-    said("sets: the log is made");
+    said("groups: the log is made");
 }
-void leat_sets_destroy(struct leat_sets **sets)
+void leat_groups_destroy(struct leat_groups **groups)
 {
-    if (*sets != NULL) said("destroy sets");
-    *sets = NULL;
+    if (*groups != NULL) said("destroy groups");
+    *groups = NULL;
 }
-void leat_sets_on_room(struct leat_sets *sets)
+void leat_groups_on_room(struct leat_groups *groups)
 {
-    assert_ptr_equal(sets, &it);
-    said("sets: room");
+    assert_ptr_equal(groups, &it);
+    said("groups: room");
 }
 leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *keeper,
                          struct leat_timers *timers, const struct leat_log_options *options,

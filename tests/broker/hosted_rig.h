@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hosted.c by itself: logs, their copies, sets and the coordinators are the test's. Logs are 7/1/0 and up, on core 0,
+/* hosted.c by itself: logs, their copies, groups and the coordinators are the test's. Logs are 7/1/0 and up, on core 0,
  * which keeps them in its own table. */
 #ifndef LEAT_TESTS_BROKER_HOSTED_RIG_H
 #define LEAT_TESTS_BROKER_HOSTED_RIG_H
@@ -28,7 +28,7 @@ struct leat_log {
 
 struct hosted_rig {
     bool of_sets, heap_full, heap_refuses, pressed, no_copies;
-    leat_err attach, sets, create;
+    leat_err attach, groups, create;
     uint32_t version; /* leat_primary_opening() */
     struct leat_coordinate *requests[LEAT_OPENERS_MAX + 1];
     unsigned request_count;

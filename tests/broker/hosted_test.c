@@ -180,17 +180,18 @@ static void log_that_cant_be_made_leaves_nothing(void **state)
     (void)state;
     static const char *const expected[] = {
         "attach, 0 segments\ndetach\n",
-        "attach, 0 segments\nattach sets\ndestroy sets\ndetach\n",
-        "attach, 0 segments\nattach sets\ncreate the log, next 0\ndestroy sets\ndetach\n",
+        "attach, 0 segments\nattach groups\ndestroy groups\ndetach\n",
+        "attach, 0 segments\nattach groups\ncreate the log, next 0\ndestroy groups\ndetach\n",
         "attach, 0 segments\ncreate the log, next 0\ndetach\n",
     };
     for (unsigned i = 0; i < 4; i++) {
         begin();
         struct leat_hosted *hosted;
         const struct leat_log_tail tail = {0};
-        if (i < 3) snprintf(alone.desc->name, sizeof alone.desc->name, "%s", LEAT_SETS_STREAM_NAME);
+        if (i < 3)
+            snprintf(alone.desc->name, sizeof alone.desc->name, "%s", LEAT_GROUPS_STREAM_NAME);
         if (i == 0) it.attach = LEAT_E_DISK;
-        if (i == 1) it.sets = LEAT_E_DISK;
+        if (i == 1) it.groups = LEAT_E_DISK;
         if (i >= 2) it.create = LEAT_E_DISK;
         assert_int_equal(leat_hosted_create(core_of_all(), &alone.stream,
                                             (struct leat_log_ref){ALONE_STREAM, 1, 4},
@@ -222,19 +223,19 @@ static void log_of_sets_is_made_with_them(void **state)
 {
     (void)state;
     begin();
-    snprintf(alone.desc->name, sizeof alone.desc->name, "%s", LEAT_SETS_STREAM_NAME);
+    snprintf(alone.desc->name, sizeof alone.desc->name, "%s", LEAT_GROUPS_STREAM_NAME);
     struct leat_hosted *hosted = make(0);
     assert_said("attach, 0 segments\n"
-                "attach sets\n"
+                "attach groups\n"
                 "create the log, next 3\n"
-                "sets: the log is made\n");
+                "groups: the log is made\n");
     hosted->log->options.events.on_room(hosted, hosted->log);
-    assert_said("room in 7/1/0\nsets: room\n");
+    assert_said("room in 7/1/0\ngroups: room\n");
     hosted->moving = (void *)&it;
     leat_hosted_destroy(hosted);
     assert_said("room in 7/1/0\n"
                 "acked in 7/1/0\n"
-                "destroy sets\n"
+                "destroy groups\n"
                 "destroy the log\n"
                 "detach\n"
                 "its move is told that it has gone\n");

@@ -97,10 +97,10 @@ void leat_replicate_detach(struct leat_hosted *hosted)
     assert_ptr_equal(hosted, &it.hosted);
     said("detach");
 }
-void leat_sets_destroy(struct leat_sets **sets)
+void leat_groups_destroy(struct leat_groups **groups)
 {
-    assert_ptr_equal(sets, &it.hosted.sets);
-    said("destroy the sets");
+    assert_ptr_equal(groups, &it.hosted.groups);
+    said("destroy the groups");
 }
 bool leat_takeover_has_holes(struct leat_segment *const *segs, size_t count)
 {

@@ -22,7 +22,7 @@ static void loss_is_accepted_step_by_step(void **state)
     stopped();
     assert_said("release copies\n");
     idle();
-    assert_said("destroy the sets\n"
+    assert_said("destroy the groups\n"
                 "destroy the log\n"
                 "detach\n"
                 "open, epoch 10, of 2 segments, next 5 at 1000, jumped, older follow\n"
@@ -46,7 +46,7 @@ static void log_without_copies_is_made_anew_at_once(void **state)
     to_stop();
     it.hosted.copies = NULL;
     stopped();
-    assert_said_first("destroy the sets\n");
+    assert_said_first("destroy the groups\n");
     alone_deliver_all();
     said_enough();
     end();
@@ -114,10 +114,11 @@ static void missing_segments_are_asked_for_behind_the_loss(void **state)
         alone.desc->settings.copies = rows[i].copies;
         stopped(), idle();
         char expected[512];
-        snprintf(expected, sizeof expected,
-                 "release copies\ndestroy the sets\ndestroy the log\ndetach\nopen, epoch 10, of 2 "
-                 "segments, next 5 at 1000, jumped%s%s\n",
-                 rows[i].older ? ", older follow" : "", rows[i].holes ? ", holes" : "");
+        snprintf(
+            expected, sizeof expected,
+            "release copies\ndestroy the groups\ndestroy the log\ndetach\nopen, epoch 10, of 2 "
+            "segments, next 5 at 1000, jumped%s%s\n",
+            rows[i].older ? ", older follow" : "", rows[i].holes ? ", holes" : "");
         assert_said_first(expected);
         assert_int_equal(it.hosted.older_asked, rows[i].older);
         alone_deliver_all();
@@ -136,7 +137,7 @@ static void segments_that_a_start_kept_are_kept(void **state)
     it.hosted.seg_count = 1;
     stopped(), idle();
     assert_said("release copies\n"
-                "destroy the sets\n"
+                "destroy the groups\n"
                 "destroy the log\n"
                 "detach\n"
                 "open, epoch 10, of 1 segments, next 5 at 1000, jumped, older follow\n"
@@ -153,7 +154,7 @@ static void segments_that_a_start_kept_are_kept(void **state)
     said_enough();
     stopped(), idle();
     assert_said("release copies\n"
-                "destroy the sets\n"
+                "destroy the groups\n"
                 "destroy the log\n"
                 "detach\n"
                 "open, epoch 10, of 0 segments, next 0 at 1000, jumped\n"

@@ -140,7 +140,7 @@ enum leat_handled leat_fetch_frame(struct leat_peer *peer, const struct leat_fra
 OF_PEER(leat_append_answer, "appends answer")
 OF_PEER(leat_append_peer_closed, "no appends")
 OF_PEER(leat_fetch_peer_closed, "no fetches")
-OF_PEER(leat_sets_peer_closed, "no sets")
+OF_PEER(leat_groups_peer_closed, "no groups")
 #define CALL(name)                                                                                 \
     void name(struct leat_peer *peer, const struct leat_frame *frame)                              \
     {                                                                                              \
@@ -251,7 +251,7 @@ static void connection_is_accepted_and_goes(void **state)
     assert_null(leat_peer_accept(&alone.cores[1], (void *)&it, &handler));
     leat_mem_fail_at(0);
     it.protocol->on_closed(&it.peer);
-    assert_said("no appends\nno fetches\nno sets\n");
+    assert_said("no appends\nno fetches\nno groups\n");
     it.protocol->answer(&it.peer);
     assert_said("appends answer\n");
     assert_int_equal(it.protocol->idle_us_max, 0);
@@ -395,18 +395,18 @@ static void request_goes_to_the_part_that_answers_it(void **state)
         [LEAT_KIND_STREAM_DESCRIBE] = "stream_describe",
         [LEAT_KIND_PRODUCER_ID] = "producer_id",
         [LEAT_KIND_LOCATE] = "locate",
-        [LEAT_KIND_SET_JOIN] = "set",
-        [LEAT_KIND_SET_HEARTBEAT] = "set",
-        [LEAT_KIND_SET_LEAVE] = "set",
-        [LEAT_KIND_SET_COMMIT] = "set",
-        [LEAT_KIND_SET_FETCH] = "set",
+        [LEAT_KIND_GROUP_JOIN] = "set",
+        [LEAT_KIND_GROUP_HEARTBEAT] = "set",
+        [LEAT_KIND_GROUP_LEAVE] = "set",
+        [LEAT_KIND_GROUP_COMMIT] = "set",
+        [LEAT_KIND_GROUP_FETCH] = "set",
         [LEAT_KIND_LOG_RECOVER] = "recover",
         [LEAT_KIND_STATUS] = "status",
         [LEAT_KIND_CLUSTER_STATUS] = "cluster_status",
         [LEAT_KIND_NODE_CHANGE] = "node_change",
         [LEAT_KIND_SEGMENTS] = "segments",
         [LEAT_KIND_NODE_REPORT] = "node_report",
-        [LEAT_KIND_GROUP] = "group",
+        [LEAT_KIND_SEGMENT_GROUP] = "group",
         [LEAT_KIND_STREAMLET_MOVE] = "streamlet_move",
         [LEAT_KIND_STREAM_TRIM] = "stream_trim",
         [LEAT_KIND_PLACES] = "places",

@@ -96,12 +96,12 @@ void leat_addresses_init(struct leat_addresses *addresses, const struct leat_ran
     assert_ptr_equal(random, &it.random);
     said("addresses %u", most);
 }
-void leat_sets_room_init(struct leat_sets_room *room, const struct leat_random *random,
-                         uint64_t bytes_max)
+void leat_groups_room_init(struct leat_groups_room *room, const struct leat_random *random,
+                           uint64_t bytes_max)
 {
     assert_ptr_equal(random, &it.random);
     room->bytes_max = bytes_max;
-    said("sets");
+    said("groups");
 }
 leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t index,
                         const struct leat_env *env, uint32_t buffer_count, uint64_t frame_bytes_max)
@@ -260,7 +260,7 @@ static leat_err create(void)
     return leat_node_create(&it.options, &it.node, &it.error);
 }
 
-#define CORES_BEGIN "addresses 9\nsets\nlinks 23\ncore 0\ndoor on 0\ncore 1\n"
+#define CORES_BEGIN "addresses 9\ngroups\nlinks 23\ncore 0\ndoor on 0\ncore 1\n"
 #define ALL         CORES_BEGIN "door on 1\nidentity\nboot\nstore\ncoordinator\nmarks\n"
 
 static void end(void)
@@ -291,7 +291,7 @@ static void server_alone_has_the_whole_pool(void **state)
     assert_int_equal(node->heap_room_bytes, MEMORY + 21);
     assert_int_equal(node->forwards_bytes_max, MEMORY + 22);
     assert_int_equal(node->peers_place_bytes, MEMORY + 4);
-    assert_int_equal(node->sets_room.bytes_max, MEMORY + 5);
+    assert_int_equal(node->groups_room.bytes_max, MEMORY + 5);
     assert_string_equal(node->name, "leat");
     assert_string_equal(node->listen_address, "127.0.0.1:7700");
     assert_string_equal(node->version, "unknown");
@@ -520,14 +520,14 @@ static void node_is_not_created_without_memory(void **state)
         assert_int_equal(create(), LEAT_E_NO_MEMORY);
         leat_mem_fail_at(0);
         assert_string_equal(it.error.text, "no memory for the node");
-        assert_said(i == 1 ? "" : "addresses 9\nsets\nlinks 23\n");
+        assert_said(i == 1 ? "" : "addresses 9\ngroups\nlinks 23\n");
         end();
     }
     begin();
     it.coordinator_env.net = NULL; /* nobody links to it */
     it.options.door = NULL;
     assert_int_equal(create(), LEAT_OK);
-    assert_said("addresses 9\nsets\ncore 0\ncore 1\nidentity\nboot\nstore\ncoordinator\nmarks\n");
+    assert_said("addresses 9\ngroups\ncore 0\ncore 1\nidentity\nboot\nstore\ncoordinator\nmarks\n");
     end();
 }
 

@@ -297,7 +297,7 @@ static void coordinators_are_asked_with_all_that_is_known(void **state)
     }
 }
 
-/* Goal: a home of consumer sets that is made anew is in the core's list of homes once at most. */
+/* Goal: a home of consumer groups that is made anew is in the core's list of homes once at most. */
 static void loss_accepted_of_a_home_leaves_the_list_of_homes(void **state)
 {
     (void)state;

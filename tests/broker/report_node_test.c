@@ -225,7 +225,7 @@ static void logs_in_trouble_are_named(void **state)
     it.trouble[0][3] = LEAT_OK;
     struct leat_hosted *home = hosts(1, 0);
     it.trouble[1][0] = LEAT_E_LOG_INCOMPLETE;
-    home->sets = (void *)&it;
+    home->groups = (void *)&it;
     it.log_state = LEAT_LOG_WAITING;
     const struct leat_report *report = reported();
     assert_int_equal(report->sums.logs_troubled, 2);

@@ -19,7 +19,7 @@
 #include "broker/net/core.h"
 #include "broker/node/hooks.h"
 #include "broker/node/walk.h"
-#include "sets/internal.h"
+#include "groups/internal.h"
 #include "store/private.h"
 #include "tests/broker/parts.h"
 
@@ -537,19 +537,19 @@ static uint64_t number_next(void *ctx)
     return 1;
 }
 
-/* As many sets as they may have. */
+/* As many groups as they may have. */
 static void homes_fill(struct desk *desk, struct leat_hosted *homes, unsigned count)
 {
     static const struct leat_random random = {.next = number_next};
     desk->env.random = &random;
-    const struct leat_sets_options options = {.env = &desk->env, .timers = &desk->core.timers};
+    const struct leat_groups_options options = {.env = &desk->env, .timers = &desk->core.timers};
     for (unsigned i = 0; i < count; i++) {
         homes[i].ref.stream = 99;
-        assert_int_equal(leat_sets_create(&options, &homes[i].sets), LEAT_OK);
-        for (unsigned k = 0; k < LEAT_SETS_PER_HOME_MAX; k++) {
-            struct leat_set *set = leat_set_create("set", LEAT_SETS_ORDERED);
+        assert_int_equal(leat_groups_create(&options, &homes[i].groups), LEAT_OK);
+        for (unsigned k = 0; k < LEAT_GROUPS_PER_HOME_MAX; k++) {
+            struct leat_group *set = leat_group_create("set", LEAT_GROUPS_ORDERED);
             assert_non_null(set);
-            leat_sets_set_add(homes[i].sets, set);
+            leat_groups_group_add(homes[i].groups, set);
         }
         leat_list_push_back(&desk->core.home_logs, &homes[i].home);
     }
@@ -573,12 +573,15 @@ static void turn(struct desk *desk)
     leat_news_turn_end(&desk->core);
 }
 
-/* Goal: where homes have many sets each deletion looks at all of them, so streams that are deleted together go in as
- * many turns, between which others have theirs; without sets they go in one. */
+/* Goal: where homes have many groups each deletion looks at all of them, so streams that are deleted together go in as
+ * many turns, between which others have theirs; without groups they go in one. */
 static void deletions_that_look_at_many_sets_have_turns_of_their_own(void **state)
 {
     (void)state;
-    enum { HOMES = 2 * LEAT_NEWS_WORK * LEAT_NEWS_SET_ROWS / LEAT_SETS_PER_HOME_MAX, STREAMS = 2 };
+    enum {
+        HOMES = 2 * LEAT_NEWS_WORK * LEAT_NEWS_SET_ROWS / LEAT_GROUPS_PER_HOME_MAX,
+        STREAMS = 2
+    };
     struct leat_hosted *homes = calloc(HOMES, sizeof *homes);
     assert_non_null(homes);
     struct desk *desk = desk_new();
@@ -604,7 +607,7 @@ static void deletions_that_look_at_many_sets_have_turns_of_their_own(void **stat
         assert_null(leat_stream_find(&desk->core, 1));
     }
     for (unsigned i = 0; i < HOMES; i++)
-        leat_sets_destroy(&homes[i].sets);
+        leat_groups_destroy(&homes[i].groups);
     desk_free(desk);
     free(homes);
 }

@@ -173,16 +173,16 @@ void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream)
     assert_ptr_equal(backup, &it);
     said("the backup: stream %u is deleted", stream);
 }
-uint32_t leat_sets_on_stream_changed(struct leat_sets *sets, uint32_t stream)
+uint32_t leat_groups_on_stream_changed(struct leat_groups *groups, uint32_t stream)
 {
-    assert_ptr_equal(sets, &it.home);
-    said("sets: stream %u has changed", stream);
+    assert_ptr_equal(groups, &it.home);
+    said("groups: stream %u has changed", stream);
     return it.set_rows;
 }
-uint32_t leat_sets_on_stream_deleted(struct leat_sets *sets, uint32_t stream)
+uint32_t leat_groups_on_stream_deleted(struct leat_groups *groups, uint32_t stream)
 {
-    assert_ptr_equal(sets, &it.home);
-    said("sets: stream %u is deleted", stream);
+    assert_ptr_equal(groups, &it.home);
+    said("groups: stream %u is deleted", stream);
     return it.set_rows;
 }
 void leat_coordinate(const struct leat_post *post, struct leat_coordinate *request)
@@ -220,7 +220,7 @@ void begin(void)
                                                  .copies = (void *)&it.row,
                                                  .epoch = {5}};
     }
-    it.home = (struct leat_hosted){.ref = {3, 0, 0}, .sets = (void *)&it.home};
+    it.home = (struct leat_hosted){.ref = {3, 0, 0}, .groups = (void *)&it.home};
     leat_list_init(&it.home.home);
 }
 

@@ -31,7 +31,7 @@ struct walk_rig {
     bool begun_told, no_heap;
     leat_err create;
     unsigned desc_refs, begun_refs;
-    struct leat_hosted home; /* of sets, on core 0's list where it is in that */
+    struct leat_hosted home; /* of groups, on core 0's list where it is in that */
     uint32_t set_rows;
     struct leat_coordinate *request;
     void (*on_gone)(void *arg, struct leat_log *log);

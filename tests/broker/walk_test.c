@@ -181,7 +181,7 @@ static void log_that_cant_be_made_is_made_later(void **state)
         if (i == 0) it.create = LEAT_E_DISK;
         if (i > 0) it.no_heap = true;
         if (i == 2)
-            snprintf(alone.desc->name, sizeof alone.desc->name, "%s", LEAT_SETS_STREAM_NAME);
+            snprintf(alone.desc->name, sizeof alone.desc->name, "%s", LEAT_GROUPS_STREAM_NAME);
         leat_node_on_stream(&alone.node, alone.desc);
         alone_deliver();
         static const char *const expected[] = {
@@ -336,13 +336,13 @@ static void homes_of_sets_are_told(void **state)
                 "core 0: put\n"
                 "core 0: make 7/0/0, epoch 5\n"
                 "core 0: make 7/1/0, epoch 5\n"
-                "sets: stream 7 has changed\n"
+                "groups: stream 7 has changed\n"
                 "mail to 1\n");
     carried();
     said_enough();
     leat_node_on_stream_deleted(&alone.node, ALONE_STREAM);
     alone_deliver();
-    assert_said_first("mail to 0\nsets: stream 7 is deleted\n");
+    assert_said_first("mail to 0\ngroups: stream 7 is deleted\n");
     carried();
     said_enough();
     it.home.ref.stream = ALONE_STREAM; /* its own goes */

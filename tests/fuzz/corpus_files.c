@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "coordinator/membership/state.h"
-#include "sets/internal.h"
+#include "groups/internal.h"
 #include "store/private.h"
 #include "tests/coordinator/fake.h"
 #include "wire/batch.h"
@@ -232,52 +232,54 @@ void corpus_catalogue(void)
     corpus_file("catalogue", "replicas", pieces->bytes, pieces->used);
 }
 
-/* ---- sets and groups ---- */
+/* ---- groups and groups ---- */
 
 enum { PIECE_RECORD, PIECE_TABLE };
 static uint8_t encoded[4096];
 
-static struct leat_set *native_make(enum leat_sets_mode mode)
+static struct leat_group *native_make(enum leat_groups_mode mode)
 {
-    struct leat_set *set = leat_set_create("readers", mode);
-    struct leat_set_member *member = leat_set_member_add(set);
+    struct leat_group *group = leat_group_create("readers", mode);
+    struct leat_group_member *member = leat_group_member_add(group);
     (void)snprintf(member->id, sizeof member->id, "m-1");
     member->session_ms = 10000;
     member->streams[0] = 1;
     member->stream_count = 1;
-    struct leat_set_log *log = leat_set_log_add(set, (struct leat_log_ref){1, 0, 0});
-    leat_err rc = leat_set_commit(set, log, mode == LEAT_SETS_PARALLEL ? 0 : -1, 70, true);
-    if (rc == LEAT_OK && mode == LEAT_SETS_PARALLEL) rc = leat_set_commit(set, log, 2, 270, true);
+    struct leat_group_log *log = leat_group_log_add(group, (struct leat_log_ref){1, 0, 0});
+    leat_err rc = leat_group_commit(group, log, mode == LEAT_GROUPS_PARALLEL ? 0 : -1, 70, true);
+    if (rc == LEAT_OK && mode == LEAT_GROUPS_PARALLEL)
+        rc = leat_group_commit(group, log, 2, 270, true);
     LEAT_ASSERT(rc == LEAT_OK);
-    set->generation = 3;
-    leat_set_assign(set);
-    return set;
+    group->generation = 3;
+    leat_group_assign(group);
+    return group;
 }
 
-static struct leat_set *group_make(void)
+static struct leat_group *group_make(void)
 {
-    struct leat_group_protocol protocol = {{"range", 5}, {"metadata", 8}};
-    struct leat_group_call call = {.client = {"probe", 5},
-                                   .host = {"203.0.113.7", 11},
-                                   .protocols = &protocol,
-                                   .protocol_count = 1};
-    struct leat_set *set = leat_set_create("g", LEAT_SETS_GROUP);
-    set->group = leat_group_create();
-    struct leat_group_member *member = leat_group_member_add(set->group);
+    struct leat_classic_protocol protocol = {{"range", 5}, {"metadata", 8}};
+    struct leat_classic_call call = {.client = {"probe", 5},
+                                     .host = {"203.0.113.7", 11},
+                                     .protocols = &protocol,
+                                     .protocol_count = 1};
+    struct leat_group *group = leat_group_create("g", LEAT_GROUPS_CLASSIC);
+    group->classic = leat_classic_create();
+    struct leat_classic_member *member = leat_classic_member_add(group->classic);
     (void)snprintf(member->id, sizeof member->id, "probe-1");
-    (void)snprintf(set->group->leader, sizeof set->group->leader, "probe-1");
-    (void)snprintf(set->group->protocol_type, sizeof set->group->protocol_type, "consumer");
-    (void)snprintf(set->group->protocol, sizeof set->group->protocol, "range");
-    leat_err rc = leat_group_facts_set(set->group, member, &call);
+    (void)snprintf(group->classic->leader, sizeof group->classic->leader, "probe-1");
+    (void)snprintf(group->classic->protocol_type, sizeof group->classic->protocol_type, "consumer");
+    (void)snprintf(group->classic->protocol, sizeof group->classic->protocol, "range");
+    leat_err rc = leat_classic_facts_set(group->classic, member, &call);
     if (rc == LEAT_OK)
-        rc = leat_group_assignment_set(set->group, member, (struct leat_msg_string){"all", 3});
-    struct leat_set_log *log = leat_set_log_add(set, (struct leat_log_ref){1, 0, 0});
-    if (rc == LEAT_OK) rc = leat_set_commit(set, log, -1, 70, true);
-    if (rc == LEAT_OK) rc = leat_set_offset_note(log, 5, "note", 4);
+        rc =
+            leat_classic_assignment_set(group->classic, member, (struct leat_msg_string){"all", 3});
+    struct leat_group_log *log = leat_group_log_add(group, (struct leat_log_ref){1, 0, 0});
+    if (rc == LEAT_OK) rc = leat_group_commit(group, log, -1, 70, true);
+    if (rc == LEAT_OK) rc = leat_group_offset_note(log, 5, "note", 4);
     LEAT_ASSERT(rc == LEAT_OK);
-    set->group->phase = LEAT_GROUP_STABLE;
-    set->generation = 3;
-    return set;
+    group->classic->phase = LEAT_CLASSIC_STABLE;
+    group->generation = 3;
+    return group;
 }
 
 static struct leat_msg_writer record_begin(enum record_kind kind, uint32_t fields)
@@ -295,47 +297,48 @@ static void record_end(struct corpus_pieces *pieces, const struct leat_msg_write
     corpus_piece(pieces, PIECE_RECORD, w->bytes, w->used);
 }
 
-static void commit_add(struct corpus_pieces *pieces, const char *set, int64_t group, bool noted)
+static void commit_add(struct corpus_pieces *pieces, const char *group, int64_t segment_group,
+                       bool noted)
 {
     struct leat_msg_writer w = record_begin(RECORD_COMMIT, 2);
-    leat_msg_write_string(&w, set, strlen(set));
+    leat_msg_write_string(&w, group, strlen(group));
     leat_msg_write_array(&w, 1);
     leat_msg_write_array(&w, noted ? 7 : 5);
     leat_msg_write_u64(&w, 1);
     leat_msg_write_u64(&w, 0);
     leat_msg_write_u64(&w, 1);
-    leat_msg_write_i64(&w, group);
+    leat_msg_write_i64(&w, segment_group);
     leat_msg_write_u64(&w, 700);
     if (noted) leat_msg_write_u64(&w, 5);
     if (noted) leat_msg_write_bin(&w, "note", 4);
     record_end(pieces, &w);
 }
 
-static void sets_write(const char *name, const struct leat_set *set, int64_t group)
+static void groups_write(const char *name, const struct leat_group *group, int64_t segment_group)
 {
     static struct corpus_pieces pieces;
     struct leat_msg_writer w;
     pieces.used = 0;
     leat_msg_writer_init(&w, encoded, sizeof encoded);
     leat_msg_write_array(&w, 1);
-    leat_set_encode(&w, set, true);
+    leat_group_encode(&w, group, true);
     corpus_piece(&pieces, PIECE_TABLE, w.bytes, w.used);
-    commit_add(&pieces, set->name, group, set->group != NULL);
+    commit_add(&pieces, group->name, segment_group, group->classic != NULL);
     w = record_begin(RECORD_NOTHING, 0);
     record_end(&pieces, &w);
     w = record_begin(RECORD_SET, 1);
-    leat_set_encode(&w, set, true);
+    leat_group_encode(&w, group, true);
     record_end(&pieces, &w);
-    if (set->group) {
+    if (group->classic) {
         w = record_begin(RECORD_GROUP, 3);
-        leat_msg_write_string(&w, set->name, strlen(set->name));
-        leat_msg_write_u64(&w, set->generation + 1);
-        leat_group_encode(&w, set->group, true);
+        leat_msg_write_string(&w, group->name, strlen(group->name));
+        leat_msg_write_u64(&w, group->generation + 1);
+        leat_classic_encode(&w, group->classic, true);
         record_end(&pieces, &w);
     }
     corpus_file("groups", name, pieces.bytes, pieces.used);
     w = record_begin(RECORD_DELETE, 1);
-    leat_msg_write_string(&w, set->name, strlen(set->name));
+    leat_msg_write_string(&w, group->name, strlen(group->name));
     record_end(&pieces, &w);
     char deleted[64];
     (void)snprintf(deleted, sizeof deleted, "%s_deleted", name);
@@ -344,13 +347,13 @@ static void sets_write(const char *name, const struct leat_set *set, int64_t gro
 
 void corpus_groups(void)
 {
-    struct leat_set *set = native_make(LEAT_SETS_ORDERED);
-    sets_write("ordered", set, -1);
-    leat_set_destroy(&set);
-    set = native_make(LEAT_SETS_PARALLEL);
-    sets_write("parallel", set, 4);
-    leat_set_destroy(&set);
-    set = group_make();
-    sets_write("group", set, -1);
-    leat_set_destroy(&set);
+    struct leat_group *group = native_make(LEAT_GROUPS_ORDERED);
+    groups_write("ordered", group, -1);
+    leat_group_destroy(&group);
+    group = native_make(LEAT_GROUPS_PARALLEL);
+    groups_write("parallel", group, 4);
+    leat_group_destroy(&group);
+    group = group_make();
+    groups_write("group", group, -1);
+    leat_group_destroy(&group);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a home of consumer sets and groups keeps in its log: its table, as start entries hold it, and records. A
- * table or a record that is not right breaks the home by name. What is taken keeps the rules of sets/table.h,
+/* What a home of consumer groups and groups keeps in its log: its table, as start entries hold it, and records. A
+ * table or a record that is not right breaks the home by name. What is taken keeps the rules of groups/table.h,
  * gives the same bytes again, and can be gone on with: whatever members then ask, what the home writes down of
  * it can be read. The input: pieces (fuzz.h). */
 #include "fuzz.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "sets/internal.h"
+#include "groups/internal.h"
 
 enum {
     PIECE_TABLE = 1, /* of a piece's kind: a table, not a record */
@@ -21,8 +21,8 @@ enum {
 };
 
 struct ask {
-    struct leat_sets_request request;
-    struct leat_group_call call;
+    struct leat_groups_request request;
+    struct leat_classic_call call;
 };
 
 /* A home log that takes everything, and acks in the next step. What it takes is shown to `reader`. */
@@ -31,9 +31,9 @@ struct home {
     struct leat_random random;
     struct leat_env env;
     struct leat_timers timers;
-    struct leat_sets *sets;
+    struct leat_groups *groups;
     struct leat_append *append;
-    struct leat_sets_group_query *query;
+    struct leat_segment_group_query *query;
     struct home *reader;
 };
 static uint64_t now_us, dice;
@@ -61,7 +61,7 @@ static uint64_t random_next(void *ctx)
 
 static void batch_show(struct home *home, const struct leat_batch *batch)
 {
-    struct leat_log_app app = leat_sets_app(home->sets);
+    struct leat_log_app app = leat_groups_app(home->groups);
     app.on_replay(app.ctx, batch);
 }
 
@@ -85,7 +85,7 @@ static bool home_stream_size(void *ctx, uint32_t stream, uint32_t *out_streamlet
     return stream < 100;
 }
 
-static void home_group(void *ctx, struct leat_sets_group_query *query)
+static void home_group(void *ctx, struct leat_segment_group_query *query)
 {
     struct home *home = ctx;
     query->broker = home->query; /* a stack of questions */
@@ -100,11 +100,11 @@ static void home_open(struct home *home, struct home *reader)
     home->random = (struct leat_random){.ctx = home, .next = random_next};
     home->env = (struct leat_env){.clock = &home->clock, .random = &home->random};
     leat_err rc = leat_timers_init(&home->timers, &home->clock, 4);
-    struct leat_sets_options options = {.env = &home->env,
-                                        .timers = &home->timers,
-                                        .broker = {home_append, home_stream_size, home_group},
-                                        .ctx = home};
-    if (rc == LEAT_OK) rc = leat_sets_create(&options, &home->sets);
+    struct leat_groups_options options = {.env = &home->env,
+                                          .timers = &home->timers,
+                                          .broker = {home_append, home_stream_size, home_group},
+                                          .ctx = home};
+    if (rc == LEAT_OK) rc = leat_groups_create(&options, &home->groups);
     LEAT_ASSERT(rc == LEAT_OK);
 }
 
@@ -113,7 +113,7 @@ static void home_step(struct home *home, uint64_t us)
     now_us += us;
     leat_timers_run(&home->timers);
     while (home->query) {
-        struct leat_sets_group_query *query = home->query;
+        struct leat_segment_group_query *query = home->query;
         home->query = query->broker;
         query->rc = LEAT_OK;
         query->first_group = 1;
@@ -130,7 +130,7 @@ static void home_close(struct home *home)
 {
     for (int i = 0; i < 3 || home->query || home->append; i++)
         home_step(home, 0);
-    leat_sets_destroy(&home->sets);
+    leat_groups_destroy(&home->groups);
     leat_timers_fini(&home->timers);
 }
 
@@ -138,13 +138,13 @@ static void home_close(struct home *home)
 
 static void table_show(struct home *home, const uint8_t *bytes, size_t count)
 {
-    struct leat_log_app app = leat_sets_app(home->sets);
+    struct leat_log_app app = leat_groups_app(home->groups);
     app.on_restore(app.ctx, bytes, count);
 }
 
 static uint8_t *table_take(struct home *home, size_t *out_count)
 {
-    struct leat_log_app app = leat_sets_app(home->sets);
+    struct leat_log_app app = leat_groups_app(home->groups);
     *out_count = app.snapshot_bytes(app.ctx);
     uint8_t *bytes = malloc(*out_count + 1);
     LEAT_ASSERT(bytes);
@@ -170,7 +170,7 @@ static void record_show(struct home *home, const struct fuzz_piece *piece)
 
 /* ---- the rules ---- */
 
-static void log_check(const struct leat_set_log *log)
+static void log_check(const struct leat_group_log *log)
 {
     uint64_t last = log->first_group;
     for (uint32_t i = 0; i < log->group_count; i++) {
@@ -179,43 +179,43 @@ static void log_check(const struct leat_set_log *log)
     }
 }
 
-static void set_check(const struct leat_set *set)
+static void group_check(const struct leat_group *group)
 {
     static uint8_t bytes[ENCODED_BYTES_MAX];
     struct leat_msg_writer bare, whole;
     uint32_t last = 0;
-    LEAT_ASSERT((set->mode == LEAT_SETS_GROUP) == (set->group != NULL));
-    LEAT_ASSERT_CMP(set->member_count, <=, LEAT_SETS_MEMBERS_MAX);
-    for (uint32_t i = 0; i < set->member_count; i++) {
-        LEAT_ASSERT_CMP(set->members[i].serial, >, last);
-        last = set->members[i].serial;
+    LEAT_ASSERT((group->mode == LEAT_GROUPS_CLASSIC) == (group->group != NULL));
+    LEAT_ASSERT_CMP(group->member_count, <=, LEAT_GROUPS_MEMBERS_MAX);
+    for (uint32_t i = 0; i < group->member_count; i++) {
+        LEAT_ASSERT_CMP(group->members[i].serial, >, last);
+        last = group->members[i].serial;
     }
-    LEAT_ASSERT_CMP(last, <, set->next_serial);
-    for (uint32_t i = 0; i < set->log_count; i++) {
-        log_check(&set->logs[i]);
-        LEAT_ASSERT(i == 0 || leat_log_ref_order(set->logs[i - 1].log, set->logs[i].log) < 0);
+    LEAT_ASSERT_CMP(last, <, group->next_serial);
+    for (uint32_t i = 0; i < group->log_count; i++) {
+        log_check(&group->logs[i]);
+        LEAT_ASSERT(i == 0 || leat_log_ref_order(group->logs[i - 1].log, group->logs[i].log) < 0);
     }
     leat_msg_writer_init(&bare, bytes, sizeof bytes);
-    leat_set_encode(&bare, set, false);
+    leat_group_encode(&bare, group, false);
     LEAT_ASSERT(!bare.overflow);
-    LEAT_ASSERT_CMP(bare.used, <=, set->bytes);
+    LEAT_ASSERT_CMP(bare.used, <=, group->bytes);
     leat_msg_writer_init(&whole, bytes, sizeof bytes);
-    leat_set_encode(&whole, set, true);
+    leat_group_encode(&whole, group, true);
     LEAT_ASSERT(!whole.overflow);
-    if (set->group) LEAT_ASSERT_CMP(whole.used, <=, set->bytes + set->group->stored_bytes);
+    if (group->group) LEAT_ASSERT_CMP(whole.used, <=, group->bytes + group->group->stored_bytes);
 }
 
 static void home_check(struct home *home, struct home *again)
 {
-    for (uint32_t i = 0; i < home->sets->set_count; i++) {
-        set_check(home->sets->sets[i]);
-        LEAT_ASSERT(leat_sets_set_find(home->sets, home->sets->sets[i]->name) ==
-                    home->sets->sets[i]);
+    for (uint32_t i = 0; i < home->groups->group_count; i++) {
+        group_check(home->groups->groups[i]);
+        LEAT_ASSERT(leat_groups_group_find(home->groups, home->groups->groups[i]->name) ==
+                    home->groups->groups[i]);
     }
     size_t count, count_again;
     uint8_t *bytes = table_take(home, &count);
     table_show(again, bytes, count);
-    LEAT_ASSERT(!leat_sets_broken(again->sets));
+    LEAT_ASSERT(!leat_groups_broken(again->groups));
     uint8_t *bytes_again = table_take(again, &count_again);
     LEAT_ASSERT(count == count_again && memcmp(bytes, bytes_again, count) == 0);
     free(bytes);
@@ -224,7 +224,7 @@ static void home_check(struct home *home, struct home *again)
 
 /* ---- members ---- */
 
-static void on_done(struct leat_sets_request *request)
+static void on_done(struct leat_groups_request *request)
 {
     struct ask *ask = request->owner;
     leat_mem_free(request->assigned);
@@ -235,7 +235,7 @@ static void on_done(struct leat_sets_request *request)
 
 static struct ask asks[ASKS_MAX];
 
-static struct ask *ask_begin(enum leat_sets_kind kind, const struct leat_set *set)
+static struct ask *ask_begin(enum leat_groups_kind kind, const struct leat_group *group)
 {
     struct ask *ask = asks;
     while (ask->request.owner)
@@ -244,45 +244,48 @@ static struct ask *ask_begin(enum leat_sets_kind kind, const struct leat_set *se
     ask->request.answer_bytes_max = SIZE_MAX;
     ask->request.on_done = on_done;
     ask->request.owner = ask;
-    snprintf(ask->request.set, sizeof ask->request.set, "%s", set->name);
+    snprintf(ask->request.group, sizeof ask->request.group, "%s", group->name);
     return ask;
 }
 
 static void ask_send(struct home *home, struct ask *ask)
 {
-    if (leat_sets_do(home->sets, &ask->request)) on_done(&ask->request);
+    if (leat_groups_do(home->groups, &ask->request)) on_done(&ask->request);
 }
 
-static void group_ask(struct home *home, enum leat_sets_kind kind, const struct leat_set *set)
+static void group_ask(struct home *home, enum leat_groups_kind kind, const struct leat_group *group)
 {
-    static const struct leat_group_protocol protocol = {{"range", 5}, {"m", 1}};
-    struct ask *ask = ask_begin(kind, set);
+    static const struct leat_classic_protocol protocol = {{"range", 5}, {"m", 1}};
+    struct ask *ask = ask_begin(kind, group);
     ask->request.group = &ask->call;
-    ask->request.session_ms = LEAT_SETS_SESSION_MS_DEFAULT;
-    ask->call.rebalance_ms = LEAT_SETS_SESSION_MS_DEFAULT;
+    ask->request.session_ms = LEAT_GROUPS_SESSION_MS_DEFAULT;
+    ask->call.rebalance_ms = LEAT_GROUPS_SESSION_MS_DEFAULT;
     ask->call.client = (struct leat_msg_string){"probe", 5};
     ask->call.protocols = &protocol;
     ask->call.protocol_count = 1;
-    if (set->group) ask->call.protocol_type = leat_group_text(set->group->protocol_type);
-    if (set->group && set->group->member_count > 0 && kind != LEAT_SETS_GROUP_JOIN)
-        snprintf(ask->request.member, sizeof ask->request.member, "%s", set->group->members[0]->id);
+    if (group->group) ask->call.protocol_type = leat_classic_text(group->group->protocol_type);
+    if (group->group && group->group->member_count > 0 && kind != LEAT_GROUPS_CLASSIC_JOIN)
+        snprintf(ask->request.member, sizeof ask->request.member, "%s",
+                 group->group->members[0]->id);
     ask_send(home, ask);
 }
 
-static void native_ask(struct home *home, enum leat_sets_kind kind, const struct leat_set *set)
+static void native_ask(struct home *home, enum leat_groups_kind kind,
+                       const struct leat_group *group)
 {
     static const uint32_t streams[] = {1, 7};
-    static const struct leat_sets_offset offset = {.log = {1, 0, 0}, .group = 3, .offset = 70};
-    static const struct leat_sets_offset whole = {.log = {1, 0, 0}, .group = -1, .offset = 70};
-    struct ask *ask = ask_begin(kind, set);
-    ask->request.mode = set->mode == LEAT_SETS_PARALLEL ? LEAT_SETS_PARALLEL : LEAT_SETS_ORDERED;
+    static const struct leat_groups_offset offset = {.log = {1, 0, 0}, .group = 3, .offset = 70};
+    static const struct leat_groups_offset whole = {.log = {1, 0, 0}, .group = -1, .offset = 70};
+    struct ask *ask = ask_begin(kind, group);
+    ask->request.mode =
+        group->mode == LEAT_GROUPS_PARALLEL ? LEAT_GROUPS_PARALLEL : LEAT_GROUPS_ORDERED;
     ask->request.streams = streams;
     ask->request.stream_count = 2;
-    ask->request.commits = set->mode == LEAT_SETS_PARALLEL ? &offset : &whole;
+    ask->request.commits = group->mode == LEAT_GROUPS_PARALLEL ? &offset : &whole;
     ask->request.commit_count = 1;
-    ask->request.generation = set->generation;
-    if (kind == LEAT_SETS_HEARTBEAT && set->member_count > 0)
-        snprintf(ask->request.member, sizeof ask->request.member, "%s", set->members[0].id);
+    ask->request.generation = group->generation;
+    if (kind == LEAT_GROUPS_HEARTBEAT && group->member_count > 0)
+        snprintf(ask->request.member, sizeof ask->request.member, "%s", group->members[0].id);
     ask_send(home, ask);
 }
 
@@ -290,23 +293,24 @@ static void go_on(struct home *home)
 {
     static const uint64_t pauses_us[] = {STEP_US, STEP_US,  STEP_US,    500000, 3000000,
                                          9000000, 30000000, 1800000000, STEP_US};
-    uint32_t sets = home->sets->set_count < SETS_ASKED_MAX ? home->sets->set_count : SETS_ASKED_MAX;
-    for (uint32_t i = 0; i < sets; i++) {
-        const struct leat_set *set = home->sets->sets[i];
-        group_ask(home, LEAT_SETS_DESCRIBE, set);
-        group_ask(home, LEAT_SETS_GROUP_JOIN, set);
-        group_ask(home, LEAT_SETS_GROUP_SYNC, set);
-        group_ask(home, LEAT_SETS_GROUP_HEARTBEAT, set);
-        native_ask(home, LEAT_SETS_HEARTBEAT, set);
-        native_ask(home, LEAT_SETS_JOIN, set);
-        native_ask(home, LEAT_SETS_COMMIT, set);
-        native_ask(home, LEAT_SETS_FETCH, set);
+    uint32_t groups =
+        home->groups->group_count < SETS_ASKED_MAX ? home->groups->group_count : SETS_ASKED_MAX;
+    for (uint32_t i = 0; i < groups; i++) {
+        const struct leat_group *group = home->groups->groups[i];
+        group_ask(home, LEAT_GROUPS_DESCRIBE, group);
+        group_ask(home, LEAT_GROUPS_CLASSIC_JOIN, group);
+        group_ask(home, LEAT_GROUPS_CLASSIC_SYNC, group);
+        group_ask(home, LEAT_GROUPS_CLASSIC_HEARTBEAT, group);
+        native_ask(home, LEAT_GROUPS_HEARTBEAT, group);
+        native_ask(home, LEAT_GROUPS_JOIN, group);
+        native_ask(home, LEAT_GROUPS_COMMIT, group);
+        native_ask(home, LEAT_GROUPS_FETCH, group);
     }
     for (size_t i = 0; i < sizeof pauses_us / sizeof *pauses_us; i++)
         for (unsigned step = 0; step < 4; step++)
             home_step(home, pauses_us[i]);
-    leat_sets_on_stream_changed(home->sets, 1);
-    leat_sets_on_stream_deleted(home->sets, 7);
+    leat_groups_on_stream_changed(home->groups, 1);
+    leat_groups_on_stream_deleted(home->groups, 7);
     for (unsigned step = 0; step < 8; step++)
         home_step(home, STEP_US);
 }
@@ -321,17 +325,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(asks, 0, sizeof asks);
     home_open(&again, NULL);
     home_open(&home, &again);
-    while (fuzz_piece_next(&pieces, &piece) && !leat_sets_broken(home.sets)) {
+    while (fuzz_piece_next(&pieces, &piece) && !leat_groups_broken(home.groups)) {
         if (piece.kind & PIECE_TABLE)
             table_show(&home, piece.bytes, piece.count);
         else
             record_show(&home, &piece);
     }
-    if (!leat_sets_broken(home.sets)) {
+    if (!leat_groups_broken(home.groups)) {
         home_check(&home, &again);
         go_on(&home);
-        LEAT_ASSERT(!leat_sets_broken(again.sets));
-        if (!leat_sets_broken(home.sets)) home_check(&home, &again);
+        LEAT_ASSERT(!leat_groups_broken(again.groups));
+        if (!leat_groups_broken(home.groups)) home_check(&home, &again);
     }
     home_close(&home);
     home_close(&again);

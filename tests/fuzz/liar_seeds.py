@@ -17,7 +17,7 @@ STATE, RAFT, INSTALL, FORM, SUBMIT, FEED, ENTRIES, SNAPSHOT, JOIN, ADMIN, PING, 
 REP_FIRST, REP_LAST = 64, 77
 DATA_ATTACH, DATA_WRITE, DATA_DONE, DATA_REQUEST = range(120, 124)
 BROKER = 128  # and a client's kind
-(METADATA, CREATE, DELETE, DESCRIBE, PRODUCER, LOCATE, SET_JOIN, SET_HEARTBEAT, SET_LEAVE, SET_COMMIT, SET_FETCH, RECOVER,
+(METADATA, CREATE, DELETE, DESCRIBE, PRODUCER, LOCATE, GROUP_JOIN, GROUP_HEARTBEAT, GROUP_LEAVE, GROUP_COMMIT, GROUP_FETCH, RECOVER,
  STATUS, CLUSTER, CHANGE, SEGMENTS, REPORT, GROUP, MOVE, TRIM, PLACES, LOG_BELOW) = (3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17,
                                                                               18, 19, 20, 21, 22, 23, 24, 25, 26)
 MANY = 2**64 - 1
@@ -64,8 +64,8 @@ def requests(node):
     body += ask(node, CLUSTER) + ask(node, SEGMENTS, name, 0, 0, 0) + ask(node, LOCATE, [1, 0, 0, 1, 0])
     for place in range(6):  # each has a home, some node or other
         its = 'set %d' % place
-        body += ask(node, SET_JOIN, its, '', 1, 10000, ['stream-1']) + ask(node, SET_COMMIT, its, '', 0, [[2, 0, 0, 0, MANY]])
-        body += ask(node, SET_FETCH, its, []) + ask(node, SET_HEARTBEAT, its, 'm', 1) + ask(node, SET_LEAVE, its, 'm')
+        body += ask(node, GROUP_JOIN, its, '', 1, 10000, ['stream-1']) + ask(node, GROUP_COMMIT, its, '', 0, [[2, 0, 0, 0, MANY]])
+        body += ask(node, GROUP_FETCH, its, []) + ask(node, GROUP_HEARTBEAT, its, 'm', 1) + ask(node, GROUP_LEAVE, its, 'm')
     body += ask(node, TRIM, name, 0, 0, 1) + ask(node, RECOVER, name, 0, 0, False) + ask(node, PRODUCER, -1, -1)
     return body + ask(node, CREATE, 'another', [1, 1, 2, 1, 0, 65536, -1, -1, 0, False]) + ask(node, METADATA, [], False)
 
@@ -78,8 +78,8 @@ def everything(node):
 
 
 ANSWERED = {
-    'describe': DESCRIBE, 'join': SET_JOIN, 'heartbeat': SET_HEARTBEAT, 'leave': SET_LEAVE, 'commit': SET_COMMIT,
-    'fetch': SET_FETCH, 'report': REPORT, 'group': GROUP, 'move': MOVE, 'trim': TRIM, 'places': PLACES, 'below': LOG_BELOW,
+    'describe': DESCRIBE, 'join': GROUP_JOIN, 'heartbeat': GROUP_HEARTBEAT, 'leave': GROUP_LEAVE, 'commit': GROUP_COMMIT,
+    'fetch': GROUP_FETCH, 'report': REPORT, 'group': GROUP, 'move': MOVE, 'trim': TRIM, 'places': PLACES, 'below': LOG_BELOW,
     'segments': SEGMENTS, 'recover': RECOVER,
 }
 CALLS = {  # of a broker, by one that has them from no client
@@ -87,7 +87,7 @@ CALLS = {  # of a broker, by one that has them from no client
     'below_nowhere': (LOG_BELOW, [[1, 99, 99], MANY]), 'below_cut': (LOG_BELOW, [[1, 0, 0]]), 'group': (GROUP, [1, 0, 0, MANY]),
     'describe': (DESCRIBE, ['stream-1']), 'report': (REPORT, [True]), 'move': (MOVE, ['stream-0', 0, 'node1']),
     'trim': (TRIM, ['stream-2', 0, 0, MANY]), 'recover': (RECOVER, ['stream-0', 0, 0, True]), 'change': (CHANGE, [1, 'node1']),
-    'segments': (SEGMENTS, ['stream-0', 0, 0, MANY]), 'commit': (SET_COMMIT, ['a set', '', 0, [[1, 0, 0, -1, MANY]]]),
+    'segments': (SEGMENTS, ['stream-0', 0, 0, MANY]), 'commit': (GROUP_COMMIT, ['a set', '', 0, [[1, 0, 0, -1, MANY]]]),
 }
 BELOW_ANSWERS = {
     'none': [], 'newest': [[9, 65536, 7, 3]], 'older_form': [[4, 65536, 7]], 'longer_form': [[4, 65536, 7, 3, 8, 8]],

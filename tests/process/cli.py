@@ -124,12 +124,12 @@ def test_wrong_words_of_leat():
             ('log recovr x', 'log recover'), ('bench apend', "'bench append'"),
             ('consume', 'NAME'), ('consume x --fron 3', '--from'), ('consume x --from', '--from'),
             ('consume x --max-records many', 'whole number'), ('consume x --max-records -1', ''),
-            ('consume x --format %q', '%q'), ('consume x --mode both --set s', 'parallel'),
-            ('consume x --mode parallel', '--set'), ('consume x y', ''),
+            ('consume x --format %q', '%q'), ('consume x --mode both --group s', 'parallel'),
+            ('consume x --mode parallel', '--group'), ('consume x y', ''),
             ('consume x --from tomorrow', 'earliest'), ('consume x --from 99999999999999999999', 'earliest'),
             ('consume x --from @99999999999999999999', 'earliest'), ('consume x --from 2026-02-31', 'earliest'), ('produce x --linger nan', 'time'),
             ('stream create x --retention-bytes 99999999T', 'size'),
-            ('stream create x --retention-time 200000000000000d', 'unit'), ('consume x --set', '--set'),
+            ('stream create x --retention-time 200000000000000d', 'unit'), ('consume x --group', '--group'),
             ('produce', 'NAME'), ('produce x --batch-byte 4K', '--batch-bytes'),
             ('produce x --batch-bytes much', 'size'), ('produce x --linger soon', 'time'),
             ('produce x --compression gzip', 'zstd'), ('produce x --key-separator=', ''),
@@ -503,7 +503,7 @@ def test_application_offsets_that_are_none():
         check_in('the log goes from 0/0/0 to 0/', done.stderr)
     for wrong in ('0/1', '0/1/2/3', '0//1', '/0/1', '0/1/', 'a/b/c', '-1/0/0', '0/0/4294967296', '0/ 0/0'):
         check_in('three numbers', server.leat('consume', 's', '--from', wrong, code=2).stderr)
-    check_in('of one log', server.leat('consume', 's', '--from', address, '--set', 'x', code=2).stderr)
+    check_in('of one log', server.leat('consume', 's', '--from', address, '--group', 'x', code=2).stderr)
     # Of several logs one has to be named; they have the others' records still.
     check_in('name streamlet and log', server.leat('consume', 'm', '--from', '0/0/0', code=1).stderr)
     check_in('no such streamlet or log', server.leat('consume', 'm', '--from', '0/0/0', '--log', 7, '--streamlet', 0,
@@ -511,8 +511,8 @@ def test_application_offsets_that_are_none():
     got = [server.values('m', '--from', '0/0/0', '--streamlet', s, '--log', q) for s in (0, 1) for q in (0, 1)]
     equal(sorted(sum(got, []), key=int), [str(i) for i in range(100)])
     equal(sum(len(server.values('m', '--log', q)) for q in (0, 1)), 100)
-    # Those of a parallel set's records are told, too.
-    equal([a for _, a in addresses(server, 's', '--set', 'p', '--mode', 'parallel')], [address] * 2)
+    # Those of a parallel group's records are told, too.
+    equal([a for _, a in addresses(server, 's', '--group', 'p', '--mode', 'parallel')], [address] * 2)
 
 
 def test_each_log_whose_start_is_out_of_range_is_told():
@@ -715,8 +715,8 @@ WRONG = [
     ('produce s /nonexistent', 1, '/nonexistent: No such'), ('produce s --timeout x', 2, '--timeout'),
     ('produce bad/name', 1, 'letters, digits'), ('consume', 2, 'NAME'), ('consume nope', 1, 'stream create'),
     ('consume s --from foo', 2, '--from'), ('consume s --streamlet 7 --until-end', 1, 'describe'),
-    ('consume s --mode ordered', 2, '--set'), ('consume s --set x --mode foo', 2, 'parallel'),
-    (f'consume s --set {"x" * 250} --until-end', 1, "a set's name"), ('consume s --format %z', 2, '%z'),
+    ('consume s --mode ordered', 2, '--group'), ('consume s --group x --mode foo', 2, 'parallel'),
+    (f'consume s --group {"x" * 250} --until-end', 1, "a group's name"), ('consume s --format %z', 2, '%z'),
     ('log', 2, 'Usage'), ('log foo', 2, 'log recover'), ('log recover', 2, 'NAME'),
     ('log recover s', 1, 'nothing is missing'), ('log recover s --accept-loss', 1, 'nothing is missing'),
     ('log recover nope --accept-loss', 1, 'nope'), ('log recover s --log 9 --accept-loss', 1, 'log 9'),

@@ -19,7 +19,7 @@ from rig import (LEAT, Raw, Server, WAIT_S, check, check_in, cluster_key, equal,
 import tied
 
 
-STREAM_DESCRIBE, SET_JOIN, SET_COMMIT, SET_FETCH, LOG_RECOVER, STREAMLET_MOVE, STREAM_TRIM = 6, 11, 14, 15, 16, 23, 24
+STREAM_DESCRIBE, GROUP_JOIN, GROUP_COMMIT, GROUP_FETCH, LOG_RECOVER, STREAMLET_MOVE, STREAM_TRIM = 6, 11, 14, 15, 16, 23, 24
 TOO_MANY = 38
 # For what does not try this: that a node which stands still for a moment is called dead, and its streamlets go elsewhere.
 # Whoever is killed is missed as fast as ever, since nobody listens at its address.
@@ -163,7 +163,7 @@ def test_a_stream_of_one_line_keeps_its_bytes_and_order():
 def test_a_stream_is_known_everywhere_as_soon_as_it_was_made():
     cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 'first')
-    cluster.consume('first', '--set', 'group')  # the sets' own stream is there
+    cluster.consume('first', '--group', 'group')  # the groups' own stream is there
     for i in range(12):
         name, at, other = f's{i}', i % 3, (i + 1 + i // 3 % 2) % 3
         cluster.leat('stream', 'create', name, '--streamlets', 3, which=[at])
@@ -174,7 +174,7 @@ def test_a_stream_is_known_everywhere_as_soon_as_it_was_made():
                                                 which=[other]).stdout)
             equal(described['name'], name)
         elif i % 4 == 2:
-            equal(cluster.consume(name, '--set', 'group', which=[other]), [])
+            equal(cluster.consume(name, '--group', 'group', which=[other]), [])
         else:
             cluster.produce(name, ['a', 'b'], which=[other])
         cluster.leat('stream', 'delete', name, which=[other])
@@ -208,7 +208,7 @@ def test_a_set_is_served_by_way_of_any_node():
     cluster.produce('s', [f'a{i}' for i in range(300)])
     seen = []
     for i in range(3):
-        seen += cluster.consume('s', '--set', 'group', '--max-records', 100, which=[i])
+        seen += cluster.consume('s', '--group', 'group', '--max-records', 100, which=[i])
     equal(sorted(seen), sorted(f'a{i}' for i in range(300)), 'each record once, offsets kept')
 
 
@@ -236,7 +236,7 @@ def test_a_killed_node_comes_back_with_its_streamlets():
 
 def test_a_parallel_set_knows_the_groups_of_logs_on_other_nodes():
     """A commit at or behind a group's end says that the group is done. Where it ends only the log's
-    owner knows: the set's home asks it."""
+    owner knows: the group's home asks it."""
     cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--segment-bytes', '16K')
     # Groups are of 16 segments: two of them in each log.
@@ -249,12 +249,12 @@ def test_a_parallel_set_knows_the_groups_of_logs_on_other_nodes():
         node, name = cluster.nodes[i], f'set{i}'
         raw = Raw(node)
         join = [name, '', 1, 10000, ['s']]
-        _, (member, generation, shares), _ = until(lambda: (a := raw.call(SET_JOIN, join))[0] == 1 and a, 'the set has a home')
+        _, (member, generation, shares), _ = until(lambda: (a := raw.call(GROUP_JOIN, join))[0] == 1 and a, 'the group has a home')
         equal(len(shares), 3)
         rows = [[described['id'], log['streamlet'], 0, 0, log['end_offset'] - 1] for log in logs]
-        flags, answer, _ = raw.call(SET_COMMIT, [name, member.decode(), generation, rows])
+        flags, answer, _ = raw.call(GROUP_COMMIT, [name, member.decode(), generation, rows])
         equal((flags, answer), (1, []))
-        flags, (_, offsets), _ = raw.call(SET_FETCH, [name, []])
+        flags, (_, offsets), _ = raw.call(GROUP_FETCH, [name, []])
         told = sorted((row[1], row[3], row[4]) for row in offsets)
         equal(told, [(s, 1, 0) for s in range(3)], 'group 1 of each log is next')
 
@@ -273,7 +273,7 @@ def test_a_set_counts_for_the_address_at_the_node_that_hands_it_on():
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1)
     homes, per_streamlet, mine = 64, 4, 7
     names = [name for name in (f'set-{n}' for n in range(90000)) if crc32c(name) % homes == mine][:700]
-    until(lambda: Raw(cluster.nodes[0]).call(SET_JOIN, ['first', '', 0, 0, ['s']])[0] == 1, 'there are homes')
+    until(lambda: Raw(cluster.nodes[0]).call(GROUP_JOIN, ['first', '', 0, 0, ['s']])[0] == 1, 'there are homes')
     described = json.loads(cluster.leat('stream', 'describe', 'leat.sets', '--json').stdout)
     home = next(int(log['node'][1:]) for log in described['log_list']
                 if (log['streamlet'], log['log']) == divmod(mine, per_streamlet))
@@ -284,7 +284,7 @@ def test_a_set_counts_for_the_address_at_the_node_that_hands_it_on():
         raw, refused = Raw(node, source=source), 0
         for at in range(0, len(sets), 200):
             for name in sets[at:at + 200]:
-                raw.send(SET_JOIN, [name, '', 0, 600000, ['s']])
+                raw.send(GROUP_JOIN, [name, '', 0, 600000, ['s']])
             for _ in sets[at:at + 200]:
                 flags, told, _ = raw.answer()
                 check(flags == 1 or told[0] == TOO_MANY, flags, told)

@@ -282,7 +282,7 @@ def test_closed_segment_damaged_is_named_at_first_read():
     equal(done.stdout.splitlines(), server.wanted[:batch[3]], 'what lies before')
     check(re.search(rf'segment {row["segment"]} is damaged', server.diary()), server.diary())
     named(server, f'segment {row["segment"]} with offsets {row["base"]} to {row["next"] - 1} is damaged')
-    member = server.leat('consume', 'hurt', '--until-end', '--set', 'several', '--mode', 'parallel', code=1)
+    member = server.leat('consume', 'hurt', '--until-end', '--group', 'several', '--mode', 'parallel', code=1)
     check_in(f'records of segment {row["segment"]} are', member.stderr)
     check_in('leat log recover hurt --streamlet 0 --log 0 --accept-loss', member.stderr)
     # Other offsets are not touched, nor are appends.
@@ -354,7 +354,7 @@ def test_damage_that_an_operator_gives_up_is_passed_over():
     rows_lost(server, [closed[3]])
     gone |= set(range(closed[3]["base"], closed[3]["next"]))
     server.start()
-    server.leat('consume', 'hurt', '--set', 'readers', '--until-end', code=1)
+    server.leat('consume', 'hurt', '--group', 'readers', '--until-end', code=1)
     accepted = 0
     while (done := server.leat('consume', 'hurt', '--until-end', code=None)).returncode:
         check_in('leat log recover hurt --streamlet 0 --log 0 --accept-loss', done.stderr)
@@ -370,8 +370,8 @@ def test_damage_that_an_operator_gives_up_is_passed_over():
     check_in('there is nothing to give up', server.leat('log', 'recover', 'hurt', '--accept-loss', code=1).stderr)
     at = len([i for i in range(closed[4]["next"]) if i not in gone])
     equal(server.values('hurt', '--from', closed[4]["next"]), left[at:])
-    before = server.values('hurt', '--set', 'readers')
-    check(left[-1] == before[-1] and left[-len(before):] == before, 'the set goes on', len(before))
+    before = server.values('hurt', '--group', 'readers')
+    check(left[-1] == before[-1] and left[-len(before):] == before, 'the group goes on', len(before))
     server.produce('hurt', ['more'])
     server.kill()
     server.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What requests to consumer sets and groups may cost others: memory for answers is counted, and who waits for a group's
+"""What requests to consumer groups may cost others: memory for answers is counted, and who waits for a group's
 other members holds little. Memory is the most that a process ever had, as the kernel says it."""
 import re
 
@@ -7,7 +7,7 @@ from kafka_groups import Client, COMMIT, DESCRIBE, FETCH, JOIN, LIST, MEMBER_ID_
 from kafka_wire import Out
 from rig import Raw, Server, check, equal, main
 
-METADATA, SET_FETCH, MIB = 3, 15, 1 << 20
+METADATA, GROUP_FETCH, MIB = 3, 15, 1 << 20
 LOADING, COMMIT_TOO_LARGE, INVALID, GROUP_FULL = 14, 28, 42, 81
 
 
@@ -94,13 +94,13 @@ def test_offsets_of_a_set_that_many_ask_for_at_once():
     conns = [Raw(server) for _ in range(8)]
     for conn in conns:
         for _ in range(256):
-            conn.send(SET_FETCH, ['set', []])
+            conn.send(GROUP_FETCH, ['set', []])
     for conn in conns:
         for _ in range(256):
             flags, told, _ = conn.answer()
             check(len(told[1]) == 4096 if flags == 1 else flags == 3, flags, told[:2])
     check(most_bytes(server) < before + 64 * MIB, before, most_bytes(server))
-    flags, told, _ = conns[0].call(SET_FETCH, ['set', []])
+    flags, told, _ = conns[0].call(GROUP_FETCH, ['set', []])
     equal((flags, len(told[1])), (1, 4096), 'alone it has room')
 
 

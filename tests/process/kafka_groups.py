@@ -499,9 +499,9 @@ def test_native_offsets_are_a_groups_offsets():
     server = served()
     client = Client(server)
     server.produce('topic', [f'line {n}' for n in range(20)])
-    server.leat('consume', 'topic', '--set', 'both', '--until-end')
+    server.leat('consume', 'topic', '--group', 'both', '--until-end')
     found = client.fetch(8, None, 'both')[0][0]
-    equal(sum(row[1] for row in found), 20, 'what the native set has read')
+    equal(sum(row[1] for row in found), 20, 'what the native group has read')
     partition = found[0][0]
     equal(client.commit(8, -1, '', [(partition, 0, '')], 'both'), [NONE])
     equal(client.fetch(8, [partition], 'both')[0][0][0][1], 0, 'set back by a tool')

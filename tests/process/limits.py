@@ -163,8 +163,8 @@ def test_beyond_each_limit_of_the_protocol_stands_what_its_page_says():
                 ('STREAMLET_MOVE', [0, 'n1']), ('LOG_RECOVER', [0, 0, True]))),
             ('STREAM_DESCRIBE', ['x' * 249], 'UNKNOWN_STREAM'), ('SEGMENTS', ['x' * 249, 0, 0, 0], 'UNKNOWN_STREAM'),
             ('STREAM_DESCRIBE', [7], 'INVALID'), ('SEGMENTS', ['s', 0, 0], 'INVALID'),
-            ('SET_LEAVE', ['g', 'm', json.loads('[' * 9 + ']' * 9)], 'UNKNOWN_MEMBER'),  # what is within the eighth
-            ('SET_LEAVE', ['g', 'm', json.loads('[' * 10 + ']' * 10)], 'INVALID'),
+            ('GROUP_LEAVE', ['g', 'm', json.loads('[' * 9 + ']' * 9)], 'UNKNOWN_MEMBER'),  # what is within the eighth
+            ('GROUP_LEAVE', ['g', 'm', json.loads('[' * 10 + ']' * 10)], 'INVALID'),
             ('LOG_RECOVER', ['s', 0, 0, False], 'INVALID'),
             ('LOG_RECOVER', ['s', 0, 0], 'INVALID'),
             ('STREAM_CREATE', ['a'], None), ('STREAM_CREATE', ['x' * 249, settings], None),
@@ -178,14 +178,14 @@ def test_beyond_each_limit_of_the_protocol_stands_what_its_page_says():
             ('STREAM_CREATE', ['b', settings + [127]], 'INVALID'),
             ('STREAM_CREATE', ['b', settings + [(2 << 20) + 1]], 'INVALID'),
             ('STREAM_CREATE', ['b', settings + [128]], None),
-            ('SET_JOIN', ['x' * 249, '', 0, 0, ['s']], None), ('SET_JOIN', ['x' * 250, '', 0, 0, ['s']], 'BAD_NAME'),
-            ('SET_JOIN', ['', '', 0, 0, ['s']], 'BAD_NAME'), ('SET_LEAVE', ['x' * 250, 'm'], 'BAD_NAME'),
-            ('SET_JOIN', ['g', 'm' * 63, 0, 0, ['s']], 'UNKNOWN_MEMBER'),
-            ('SET_JOIN', ['g', 'm' * 64, 0, 0, ['s']], 'INVALID'),
-            ('SET_JOIN', ['g', '', 0, 0, ['s'] * 17], 'TOO_MANY'), ('SET_JOIN', ['g', '', 0, 0, []], 'TOO_MANY'),
-            ('SET_JOIN', ['g', '', 0, 99, ['s']], 'INVALID'), ('SET_JOIN', ['g', '', 0, 1800001, ['s']], 'INVALID'),
-            ('SET_COMMIT', ['new', '', 0, [[*log, -1, 0]] * 32769], 'TOO_MANY'),
-            ('SET_FETCH', ['new', [log] * 32769], 'TOO_MANY'), ('SET_FETCH', ['new', [log]], None),
+            ('GROUP_JOIN', ['x' * 249, '', 0, 0, ['s']], None), ('GROUP_JOIN', ['x' * 250, '', 0, 0, ['s']], 'BAD_NAME'),
+            ('GROUP_JOIN', ['', '', 0, 0, ['s']], 'BAD_NAME'), ('GROUP_LEAVE', ['x' * 250, 'm'], 'BAD_NAME'),
+            ('GROUP_JOIN', ['g', 'm' * 63, 0, 0, ['s']], 'UNKNOWN_MEMBER'),
+            ('GROUP_JOIN', ['g', 'm' * 64, 0, 0, ['s']], 'INVALID'),
+            ('GROUP_JOIN', ['g', '', 0, 0, ['s'] * 17], 'TOO_MANY'), ('GROUP_JOIN', ['g', '', 0, 0, []], 'TOO_MANY'),
+            ('GROUP_JOIN', ['g', '', 0, 99, ['s']], 'INVALID'), ('GROUP_JOIN', ['g', '', 0, 1800001, ['s']], 'INVALID'),
+            ('GROUP_COMMIT', ['new', '', 0, [[*log, -1, 0]] * 32769], 'TOO_MANY'),
+            ('GROUP_FETCH', ['new', [log] * 32769], 'TOO_MANY'), ('GROUP_FETCH', ['new', [log]], None),
             ('HELLO', [1, 1, 'again', -1], 'UNSUPPORTED')):
         flags, said, _ = raw.call(page[kind], control)
         wanted = (3, page[refusal]) if refusal else (1, None)

@@ -18,7 +18,7 @@ from strangers import ATTACH, VERSION, hello as link_hello
 import tied
 
 MIB = 1 << 20
-APPEND, CLUSTER_STATUS, SET_COMMIT, SET_FETCH = 8, 18, 14, 15
+APPEND, CLUSTER_STATUS, GROUP_COMMIT, GROUP_FETCH = 8, 18, 14, 15
 PROCESSES = 4
 CONNECTIONS = 10000
 WRITERS = 7  # nodes beside three voters
@@ -228,9 +228,9 @@ def ways(port, kafka_port, path, streams, node_port=None):
     topics = Out(False)
     asked = kafka(3, 1, topics.array([name[:200] for name in unknown], topics.run))
     way(kafka_port, asked, asked, 64 * MIB, few=8)
-    commit = frame(SET_COMMIT, ['set', 'member', 1, [[1, 0, 0, 0, 1]] * 2000])
+    commit = frame(GROUP_COMMIT, ['set', 'member', 1, [[1, 0, 0, 0, 1]] * 2000])
     way(port, commit, commit, 64 * MIB, few=4)  # copies of bodies
-    offsets = frame(SET_FETCH, ['set', [[1, 0, i] for i in range(2000)]])
+    offsets = frame(GROUP_FETCH, ['set', [[1, 0, i] for i in range(2000)]])
     way(port, offsets, offsets, 64 * MIB, few=4)
     wanted = frame(METADATA, [[f'made-{i}-{os.getpid()}' for i in range(1000)], True])
     way(port, wanted, wanted, 64 * MIB, few=1)  # streams that are made by asking

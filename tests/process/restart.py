@@ -83,12 +83,12 @@ def test_committed_offsets_survive():
     server.produce('s', [str(i) for i in range(100)])
     expected = 0
     for end in (Server.kill, Server.stop):
-        got = server.leat('consume', 's', '--set', 'readers', '--max-records', 20).stdout.split()
-        equal(got, [str(i) for i in range(expected, expected + 20)], 'the set goes on where it was')
+        got = server.leat('consume', 's', '--group', 'readers', '--max-records', 20).stdout.split()
+        equal(got, [str(i) for i in range(expected, expected + 20)], 'the group goes on where it was')
         expected += 20
         end(server)
         server.start(*again)
-    equal(server.leat('consume', 's', '--set', 'readers', '--until-end').stdout.split(),
+    equal(server.leat('consume', 's', '--group', 'readers', '--until-end').stdout.split(),
           [str(i) for i in range(40, 100)])
 
 

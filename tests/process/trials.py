@@ -19,7 +19,7 @@ What is checked, of each partition: every acked record is there once, at the off
 ack, in the order in which it was handed over; nothing else is there; offsets are dense. Readers that
 follow while all that happens, and never begin anew, see the same; so no offset ever has two contents.
 The end that a client is told never goes back, and is never below what was acked before it asked.
-Members of a set that come and go leave nothing out, and what was committed stays so. And each pause
+Members of a group that come and go leave nothing out, and what was committed stays so. And each pause
 ends: nobody waits longer than 60 s for anything once all is healed.
 """
 import argparse
@@ -206,7 +206,7 @@ class Ends:
 
 
 class Members:
-    """Members of a set, one after the other, a hundred or so records each."""
+    """Members of a group, one after the other, a hundred or so records each."""
 
     def __init__(self, cluster, stream, dice):
         self.runs, self.failed, self.gave_up = [], None, 0
@@ -216,10 +216,10 @@ class Members:
         self.thread.start()
 
     def member(self, *options, last=False):
-        """One that begins, or commits, while the set's home dies again and again may give up: the next one goes
+        """One that begins, or commits, while the group's home dies again and again may give up: the next one goes
         on where it was. Members that did not say goodbye are missed for ten seconds."""
         process = tied.start(
-            [LEAT, 'consume', self.stream, '--set', f'set-{self.stream}', '--format', '%p %o %v', *options],
+            [LEAT, 'consume', self.stream, '--group', f'set-{self.stream}', '--format', '%p %o %v', *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=dict(os.environ, LEAT_BROKERS=self.cluster.brokers()))
         try:
@@ -228,21 +228,21 @@ class Members:
             process.send_signal(signal.SIGINT)  # it says what it has been waiting for
             try:
                 out, error = process.communicate(timeout=WAIT_S)
-                raise Failure(f'a member of the set hangs; it had {len(out)} bytes and said {error.decode()[-2000:]}')
+                raise Failure(f'a member of the group hangs; it had {len(out)} bytes and said {error.decode()[-2000:]}')
             except subprocess.TimeoutExpired:
-                raise Failure('a member of the set hangs, and does not even end')
+                raise Failure('a member of the group hangs, and does not even end')
         finally:
             process_end(process)
         allowed = (0,) if last else (0, 1, 3)
-        check(process.returncode in allowed, f'a member of the set: {process.returncode}: {error.decode()[-1000:]}')
+        check(process.returncode in allowed, f'a member of the group: {process.returncode}: {error.decode()[-1000:]}')
         if process.returncode != 0:
             self.gave_up += 1
-            print(f'{time.time() % 1000:.3f} a member of the set gave up, with {process.returncode}: {error.decode()[-2000:].strip()}', flush=True)
+            print(f'{time.time() % 1000:.3f} a member of the group gave up, with {process.returncode}: {error.decode()[-2000:].strip()}', flush=True)
         self.runs.append(out.decode().splitlines())
 
     def run(self):
         try:
-            while not self.over.wait(0.2):  # the set is without a member for so long
+            while not self.over.wait(0.2):  # the group is without a member for so long
                 self.member('--max-records', str(self.dice.randrange(500, 5000)))
         except Exception as error:
             self.failed = error
@@ -284,8 +284,8 @@ def verify(feeds, rows, what):
 
 
 def verify_members(feeds, runs):
-    """runs: what each member of the set printed, one after the other. What a member had not committed yet when
-    the set's home died is handed over again; what was committed never is, and nothing is left out."""
+    """runs: what each member of the group printed, one after the other. What a member had not committed yet when
+    the group's home died is handed over again; what was committed never is, and nothing is left out."""
     ends, starts = {f.streamlet: 0 for f in feeds}, {f.streamlet: 0 for f in feeds}
     feeds = {f.streamlet: f for f in feeds}
     for number, rows in enumerate(runs):
@@ -304,7 +304,7 @@ def verify_members(feeds, runs):
                   f'{name}: offset {offset} is not within {starts[partition]} to {ends[partition]}')
             ends[partition] = max(ends[partition], offset + 1)
     for partition, end in ends.items():
-        equal(end, feeds[partition].count, f'members of a set, partition {partition}: records')
+        equal(end, feeds[partition].count, f'members of a group, partition {partition}: records')
 
 
 class Round:
@@ -345,7 +345,7 @@ class Round:
             if kind == 'd':
                 verify_members(feeds, self.members.end(sum(f.count for f in feeds)))
                 if self.members.gave_up:
-                    print(f'{self.members.gave_up} of {len(self.members.runs)} members of the set gave up', flush=True)
+                    print(f'{self.members.gave_up} of {len(self.members.runs)} members of the group gave up', flush=True)
         for name in self.names:
             self.cluster.leat('stream', 'delete', name)
         return sum(f.count for f in self.feeds)

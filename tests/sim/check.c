@@ -38,8 +38,8 @@ struct log_model {
     bool at_risk;   /* a power cut may have taken unflushed data of level memory */
     bool excused;   /* ... and the log said so: gaps are allowed */
     bool giving_up; /* an operator was asked to, and has no answer yet: it may have happened */
-    uint64_t committed[CHECK_SETS_MAX], high[CHECK_SETS_MAX];
-    uint32_t generation[CHECK_SETS_MAX], member[CHECK_SETS_MAX]; /* who read it last */
+    uint64_t committed[CHECK_GROUPS_MAX], high[CHECK_GROUPS_MAX];
+    uint32_t generation[CHECK_GROUPS_MAX], member[CHECK_GROUPS_MAX]; /* who read it last */
 };
 
 struct record {
@@ -301,12 +301,12 @@ enum check_fate check_fate_of(const struct check *check, uint32_t stream, struct
 void check_reader_reset(const struct check *check, struct check_reader *reader)
 {
     memset(reader->started, 0, sizeof reader->started);
-    for (unsigned i = 0; (reader->in_set || reader->auditor) && i < CHECK_STREAMS_MAX; i++)
+    for (unsigned i = 0; (reader->in_group || reader->auditor) && i < CHECK_STREAMS_MAX; i++)
         for (unsigned s = 0; s < CHECK_STREAMLETS_MAX; s++)
             for (unsigned q = 0; q < CHECK_LOGS_MAX; q++) {
                 const struct log_model *log = &check->streams[i].at[s][q];
                 reader->floor[i][s][q] =
-                    reader->in_set ? log->committed[reader->set] : log->trim_low;
+                    reader->in_group ? log->committed[reader->group] : log->trim_low;
             }
 }
 
@@ -399,23 +399,25 @@ static void position_check(struct check *check, struct check_reader *reader,
     if (*started && offset > *next && !gap_allowed(check, ref, log, offset))
         violation(check, "A6 poll-skip: stream %u/%u/%u from %llu to %llu", ref.stream,
                   ref.streamlet, ref.log, expected, at);
-    if (!*started && reader->in_set) {
+    if (!*started && reader->in_group) {
         uint64_t floor = reader->floor[ref.stream][ref.streamlet][ref.log];
         if (offset < floor)
             violation(
-                check, "A7 nonmonotonic-poll: set %u of %u/%u/%u begins at %llu, committed is %llu",
-                reader->set, ref.stream, ref.streamlet, ref.log, at, (unsigned long long)floor);
-        if (offset > log->high[reader->set] && !gap_allowed(check, ref, log, offset))
-            violation(check, "A6 poll-skip: set %u of %u/%u/%u begins at %llu, read to %llu",
-                      reader->set, ref.stream, ref.streamlet, ref.log, at,
-                      (unsigned long long)log->high[reader->set]);
+                check,
+                "A7 nonmonotonic-poll: group %u of %u/%u/%u begins at %llu, committed is %llu",
+                reader->group, ref.stream, ref.streamlet, ref.log, at, (unsigned long long)floor);
+        if (offset > log->high[reader->group] && !gap_allowed(check, ref, log, offset))
+            violation(check, "A6 poll-skip: group %u of %u/%u/%u begins at %llu, read to %llu",
+                      reader->group, ref.stream, ref.streamlet, ref.log, at,
+                      (unsigned long long)log->high[reader->group]);
     }
-    if (!*started && !reader->in_set && offset != 0 && !gap_allowed(check, ref, log, offset))
+    if (!*started && !reader->in_group && offset != 0 && !gap_allowed(check, ref, log, offset))
         violation(check, "A6 poll-skip: stream %u/%u/%u begins at %llu", ref.stream, ref.streamlet,
                   ref.log, at);
     *started = true;
     *next = offset + 1;
-    if (reader->in_set && offset + 1 > log->high[reader->set]) log->high[reader->set] = offset + 1;
+    if (reader->in_group && offset + 1 > log->high[reader->group])
+        log->high[reader->group] = offset + 1;
 }
 
 void check_seen(struct check *check, struct check_reader *reader, struct leat_log_ref ref,
@@ -483,32 +485,33 @@ void check_stored(struct check *check, struct leat_log_ref ref, uint64_t base_of
     slot->bytes = bytes;
 }
 
-void check_owned(struct check *check, uint32_t set, struct leat_log_ref ref, uint32_t generation,
+void check_owned(struct check *check, uint32_t group, struct leat_log_ref ref, uint32_t generation,
                  uint32_t member)
 {
     struct log_model *log = log_of(check, ref);
-    LEAT_ASSERT(set < CHECK_SETS_MAX);
-    if (generation == log->generation[set] && member != log->member[set])
+    LEAT_ASSERT(group < CHECK_GROUPS_MAX);
+    if (generation == log->generation[group] && member != log->member[group])
         violation(check,
-                  "two-readers: %u/%u/%u is read by members %u and %u of set %u in "
+                  "two-readers: %u/%u/%u is read by members %u and %u of group %u in "
                   "generation %u",
-                  ref.stream, ref.streamlet, ref.log, log->member[set], member, set, generation);
-    if (generation < log->generation[set]) return; /* late, what it had fetched before */
-    log->generation[set] = generation;
-    log->member[set] = member;
+                  ref.stream, ref.streamlet, ref.log, log->member[group], member, group,
+                  generation);
+    if (generation < log->generation[group]) return; /* late, what it had fetched before */
+    log->generation[group] = generation;
+    log->member[group] = member;
 }
 
-void check_committed(struct check *check, uint32_t set, struct leat_log_ref ref, uint64_t offset)
+void check_committed(struct check *check, uint32_t group, struct leat_log_ref ref, uint64_t offset)
 {
     struct log_model *log = log_of(check, ref);
-    LEAT_ASSERT(set < CHECK_SETS_MAX);
-    if (offset > log->committed[set]) log->committed[set] = offset;
+    LEAT_ASSERT(group < CHECK_GROUPS_MAX);
+    if (offset > log->committed[group]) log->committed[group] = offset;
 }
 
-uint64_t check_committed_to(const struct check *check, uint32_t set, struct leat_log_ref ref)
+uint64_t check_committed_to(const struct check *check, uint32_t group, struct leat_log_ref ref)
 {
-    LEAT_ASSERT(set < CHECK_SETS_MAX);
-    return check->streams[ref.stream].at[ref.streamlet][ref.log].committed[set];
+    LEAT_ASSERT(group < CHECK_GROUPS_MAX);
+    return check->streams[ref.stream].at[ref.streamlet][ref.log].committed[group];
 }
 
 void check_power_cut(struct check *check)
@@ -789,7 +792,7 @@ bool check_reader_done(const struct check *check, const struct check_reader *rea
         for (unsigned q = 0; q < stream->logs; q++) {
             const struct log_model *log = &stream->at[s][q];
             uint64_t last = log->acked_end;
-            uint64_t got = reader->in_set                        ? log->high[reader->set]
+            uint64_t got = reader->in_group                      ? log->high[reader->group]
                            : reader->started[stream_index][s][q] ? reader->next[stream_index][s][q]
                                                                  : 0;
             if (got >= last || log->excused || may_be_trimmed(log, last - 1)) continue;

@@ -13,7 +13,7 @@
  *   A10 stuck                producers do not finish or consumers do not reach the end
  *   A11 assert               the server failed an assertion (the process dies) or refuses to start
  *   A13 told                 operators or clients are told something else than is true of a node or a log (told.c)
- *   two-readers              two members of a set read one log in one generation
+ *   two-readers              two members of a group read one log in one generation
  *   vanished                 a record was shown to a consumer and is gone later
  *   untrimmed                a record that was given up, and that was answered, is read, or told of
  */
@@ -27,7 +27,7 @@ enum {
     CHECK_STREAMLETS_MAX = 3,
     CHECK_LOGS_MAX = 3,
     CHECK_PRODUCERS_MAX = 32,
-    CHECK_SETS_MAX = 4,
+    CHECK_GROUPS_MAX = 4,
     CHECK_BEHIND_BYTES = 96,
 };
 
@@ -59,15 +59,15 @@ enum check_fate check_fate_of(const struct check *check, uint32_t stream, struct
 struct check_reader {
     bool started[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     uint64_t next[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
-    /* Of a set: what was committed. Of an auditor: what was given up, as it began. */
+    /* Of a group: what was committed. Of an auditor: what was given up, as it began. */
     uint64_t floor[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
-    bool in_set;
-    uint32_t set;
-    bool unordered; /* groups of a parallel set come in any order */
+    bool in_group;
+    uint32_t group;
+    bool unordered; /* groups of a parallel group come in any order */
     bool auditor;   /* the final pass: what it reads is what is there */
 };
 /** A consumer begins, or its positions were taken away: the next record of each log may be an earlier
- * one again. Of a set: not before what is committed now; whoever was given its logs before others
+ * one again. Of a group: not before what is committed now; whoever was given its logs before others
  * committed more may read on, late, from where it was told. */
 void check_reader_reset(const struct check *check, struct check_reader *reader);
 void check_seen(struct check *check, struct check_reader *reader, struct leat_log_ref log,
@@ -81,13 +81,13 @@ void check_reader_seek(struct check_reader *reader, struct leat_log_ref log, uin
 /** A batch was shown: how much of its log's retention it takes. */
 void check_stored(struct check *check, struct leat_log_ref log, uint64_t base_offset,
                   uint32_t records, uint32_t bytes);
-/** A member of a set reads the log, in a generation: it is the only one that does. */
-void check_owned(struct check *check, uint32_t set, struct leat_log_ref log, uint32_t generation,
+/** A member of a group reads the log, in a generation: it is the only one that does. */
+void check_owned(struct check *check, uint32_t group, struct leat_log_ref log, uint32_t generation,
                  uint32_t member);
-/** A set's commit of `offset` was answered with success. */
-void check_committed(struct check *check, uint32_t set, struct leat_log_ref log, uint64_t offset);
+/** A group's commit of `offset` was answered with success. */
+void check_committed(struct check *check, uint32_t group, struct leat_log_ref log, uint64_t offset);
 /** The highest that was; 0: none. */
-uint64_t check_committed_to(const struct check *check, uint32_t set, struct leat_log_ref log);
+uint64_t check_committed_to(const struct check *check, uint32_t group, struct leat_log_ref log);
 
 /** Somebody asks to give up what is before an offset; UINT64_MAX: all that is acked when the request
  * arrives. From now on the log may begin there. */
@@ -141,7 +141,7 @@ bool check_audit_done(const struct check *check, uint32_t stream,
                       char out_behind[CHECK_BEHIND_BYTES]);
 /** Another final pass begins: forget what the last one found. */
 void check_audit_begin(struct check *check);
-/** Has this reader (for a set: have its members together) come as far as anything was acked? */
+/** Has this reader (for a group: have its members together) come as far as anything was acked? */
 bool check_reader_done(const struct check *check, const struct check_reader *reader,
                        uint32_t stream, char out_behind[CHECK_BEHIND_BYTES]);
 

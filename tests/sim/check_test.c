@@ -227,7 +227,7 @@ static void committed_offset_that_goes_back_is_nonmonotonic_poll(void **state)
 {
     (void)state;
     struct check *check = history();
-    reader.in_set = true;
+    reader.in_group = true;
     see(check, &reader, disk_log, 0, 5);
     check_committed(check, 0, disk_log, 4);
     check_reader_reset(check, &reader);
@@ -239,7 +239,7 @@ static void set_that_resumes_from_its_commit_is_accepted(void **state)
 {
     (void)state;
     struct check *check = history();
-    reader.in_set = true;
+    reader.in_group = true;
     see(check, &reader, disk_log, 0, 5);
     check_committed(check, 0, disk_log, 3);
     check_reader_reset(check, &reader);
@@ -251,7 +251,7 @@ static void set_that_begins_beyond_what_it_read_is_poll_skip(void **state)
 {
     (void)state;
     struct check *check = history();
-    reader.in_set = true;
+    reader.in_group = true;
     see(check, &reader, disk_log, 0, 5);
     check_reader_reset(check, &reader);
     see(check, &reader, disk_log, 6, 7);

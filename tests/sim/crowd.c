@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "sets/groups.h"
+#include "groups/classic.h"
 
 enum {
     NAMES_MAX = 128, /* of one request */
-    NAME_BYTES = LEAT_SETS_NAME_BYTES_MAX + 1,
+    NAME_BYTES = LEAT_GROUPS_NAME_BYTES_MAX + 1,
     SHORT_BYTES = 16,
     DIGITS = 8,
-    TRIES_MAX = 64 * LEAT_SETS_HOMES,
-    SESSION_MS = LEAT_SETS_SESSION_MS_MAX,
+    TRIES_MAX = 64 * LEAT_GROUPS_HOMES,
+    SESSION_MS = LEAT_GROUPS_SESSION_MS_MAX,
     REBALANCE_MS = 5 * 60 * 1000,
 };
 
@@ -22,16 +22,16 @@ enum {
 static struct leat_kafka_string name_next(char *out, unsigned how, unsigned *serial)
 {
     char honest[32];
-    size_t bytes = how & SIM_CROWD_LONG ? LEAT_SETS_NAME_BYTES_MAX : SHORT_BYTES;
+    size_t bytes = how & SIM_CROWD_LONG ? LEAT_GROUPS_NAME_BYTES_MAX : SHORT_BYTES;
     unsigned from = how & SIM_CROWD_SAME ? 0 : *serial;
     sim_member_group(honest, sizeof honest, 0, how & SIM_CROWD_HOME);
-    uint32_t home = leat_sets_home(honest, strlen(honest));
+    uint32_t home = leat_groups_home(honest, strlen(honest));
     memset(out, 'x', bytes);
     for (unsigned i = 0; i < TRIES_MAX; i++) {
         from++;
         for (unsigned digit = 0; digit < DIGITS; digit++)
             out[digit] = (char)('a' + (from >> (4 * digit) & 15));
-        if (how & SIM_CROWD_ANY || leat_sets_home(out, bytes) == home) break;
+        if (how & SIM_CROWD_ANY || leat_groups_home(out, bytes) == home) break;
     }
     if (!(how & SIM_CROWD_SAME)) *serial = from;
     return (struct leat_kafka_string){out, (int32_t)bytes};
@@ -62,7 +62,7 @@ static size_t join(uint8_t *out, struct leat_kafka_string name, bool large, uint
 /* As somebody who is no member: whoever asks makes a group by it. */
 static size_t commit(uint8_t *out, struct leat_kafka_string name, bool large, uint32_t number)
 {
-    static char metadata[LEAT_GROUP_METADATA_BYTES_MAX];
+    static char metadata[LEAT_CLASSIC_METADATA_BYTES_MAX];
     struct leat_kafka_offset_commit_request_partition row = {
         0, 1, -1, -1, {metadata, large ? sizeof metadata : 1}};
     struct leat_kafka_offset_commit_request_topic topic = {leat_kafka_text("stream-0"), {&row, 1}};

@@ -665,8 +665,8 @@ void sim_kafka_puller_start(struct sim_client *client)
     puller->coordinator = -1;
     for (uint32_t p = 0; p < puller->part_count; p++)
         puller->parts[p] = (struct part){.mine = !puller->member, .end = -1};
-    client->reader.in_set = puller->member;
-    client->reader.set = GROUP_SET;
+    client->reader.in_group = puller->member;
+    client->reader.group = GROUP_SET;
     check_reader_reset(client->scenario->check, &client->reader);
     if (puller->member) sim_actor_post(client->actor, HEARTBEAT_US, heart, puller);
     later(puller, 1000);

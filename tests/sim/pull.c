@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Consumers: alone, in sets, and the auditor of the final pass. */
+/* Consumers: alone, in groups, and the auditor of the final pass. */
 #include "tests/sim/kafka_client.h"
 
 #include <stdio.h>
@@ -96,9 +96,9 @@ void sim_run_read(struct sim_client *client, const struct leat_fetched *fetched)
                  fetched->log.stream);
         return;
     }
-    if (client->reader.in_set)
-        check_owned(client->scenario->check, client->reader.set, log,
-                    client->consumer ? client->consumer->set_generation : client->generation,
+    if (client->reader.in_group)
+        check_owned(client->scenario->check, client->reader.group, log,
+                    client->consumer ? client->consumer->group_generation : client->generation,
                     client->number);
     floor_give_up(client);
     const uint8_t *at = fetched->bytes;
@@ -121,13 +121,13 @@ static void committed(void *arg, leat_err rc, const struct leat_error *error)
     struct sim_client *client = arg;
     client->commit_under_way = false;
     sim_trace(client->scenario->world, "commit: %s", leat_err_name(rc));
-    if (rc != LEAT_OK || !client->reader.in_set) return;
+    if (rc != LEAT_OK || !client->reader.in_group) return;
     const struct leat_stream_settings *settings =
         &client->scenario->streams[client->stream].settings;
     for (uint32_t s = 0; s < settings->streamlets; s++)
         for (uint32_t q = 0; q < settings->logs; q++)
             if (client->committing[s][q])
-                check_committed(client->scenario->check, client->reader.set,
+                check_committed(client->scenario->check, client->reader.group,
                                 (struct leat_log_ref){client->stream, s, q},
                                 client->committing[s][q]);
     (void)error;
@@ -261,9 +261,9 @@ leat_err sim_consumer_create(struct sim_client *client)
     bool member = client->kind == SIM_CLIENT_MEMBER, sharer = client->kind == SIM_CLIENT_SHARER;
     struct leat_consumer_engine_options options = {
         .stream = scenario->streams[client->stream].name,
-        .set = member   ? "members"
-               : sharer ? "sharers"
-                        : NULL,
+        .group = member   ? "members"
+                 : sharer ? "sharers"
+                          : NULL,
         .parallel = sharer,
         .from = LEAT_ENGINE_EARLIEST,
         .streamlet = -1,
@@ -280,10 +280,10 @@ leat_err sim_consumer_create(struct sim_client *client)
         options.streamlet = (int32_t)only_log(client).streamlet;
         options.log = (int32_t)only_log(client).log;
     }
-    client->reader.in_set = member;
+    client->reader.in_group = member;
     client->reader.unordered = sharer;
     client->reader.auditor = client->kind == SIM_CLIENT_AUDITOR;
-    client->reader.set = 0;
+    client->reader.group = 0;
     check_reader_reset(scenario->check, &client->reader);
     return leat_consumer_engine_create(&client->actor->env, &client->timers, client->client,
                                        &options, &events, &client->consumer);

@@ -13,7 +13,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
-#include "sets/group_table.h"
+#include "groups/classic_table.h"
 #include "tests/sim/asks.h"
 #include "tests/sim/stranger.h"
 #include "tests/sim/truth.h"
@@ -69,11 +69,11 @@ void sim_wrong(struct sim_wrong *wrong, const char *format, ...)
 
 static uint64_t members_digest(struct scenario *scenario)
 {
-    const struct leat_set *set = truth_set_find(scenario, sim_group_name(SIM_GROUP_KAFKA));
-    if (!set || !set->group) return 0;
-    uint64_t digest = ((uint64_t)set->generation << 8 | set->group->phase) + 1;
-    for (uint32_t i = 0; i < set->group->member_count; i++) {
-        const struct leat_group_member *member = set->group->members[i];
+    const struct leat_group *stored = truth_group_find(scenario, sim_group_name(SIM_GROUP_KAFKA));
+    if (!stored || !stored->classic) return 0;
+    uint64_t digest = ((uint64_t)stored->generation << 8 | stored->classic->phase) + 1;
+    for (uint32_t i = 0; i < stored->classic->member_count; i++) {
+        const struct leat_classic_member *member = stored->classic->members[i];
         digest =
             digest * 31 + (member->pending ? 7 : leat_crc32c(0, member->id, strlen(member->id)));
     }
@@ -108,7 +108,7 @@ void sim_groups_see(struct scenario *scenario, struct sim_groups_seen *out)
             out->readers[out->reader_count++] = client;
     }
     for (unsigned g = 0; g < SIM_GROUPS; g++) {
-        out->there[g] = truth_set_find(scenario, sim_group_name(g)) != NULL;
+        out->there[g] = truth_group_find(scenario, sim_group_name(g)) != NULL;
         for (uint32_t i = 0; i < SIM_STREAMS; i++)
             for (uint32_t p = 0; p < sim_kafka_partitions(scenario, i); p++)
                 out->committed[g][i][p] = committed_before(scenario, g, i, p);
@@ -128,7 +128,7 @@ static bool is_ill_home(struct scenario *scenario, const struct sim_server *serv
 {
     struct truth_home home;
     truth_home_find(scenario, sim_group_name(group), &home);
-    return !home.sets && home.owner == server;
+    return !home.groups && home.owner == server;
 }
 
 static bool is_home(struct scenario *scenario, const struct sim_server *server,
@@ -136,7 +136,7 @@ static bool is_home(struct scenario *scenario, const struct sim_server *server,
 {
     struct truth_home home;
     truth_home_find(scenario, sim_group_name(group), &home);
-    return home.sets && home.owner == server;
+    return home.groups && home.owner == server;
 }
 
 /* Does the group have to be there: by what was acked to its members, and to the clerk? */
@@ -155,9 +155,9 @@ void sim_groups_committed_judge(struct scenario *scenario, const struct sim_grou
 {
     struct leat_log_ref ref = sim_kafka_log(scenario, stream, partition);
     int64_t low = before->committed[group][stream][partition], high = low;
-    struct leat_set *set = truth_set_find(scenario, sim_group_name(group));
+    struct leat_group *stored = truth_group_find(scenario, sim_group_name(group));
     ref.stream = scenario->streams[stream].id;
-    const struct leat_set_log *log = set ? leat_set_log_find(set, ref) : NULL;
+    const struct leat_group_log *log = stored ? leat_group_log_find(stored, ref) : NULL;
     if (group != SIM_GROUP_KEPT && group != SIM_GROUP_GONE)
         high = log && log->has_offset ? (int64_t)log->offset : SIM_GROUP_NOTHING;
     if (told < low || told > high)
@@ -201,8 +201,8 @@ static void list_judge(struct asker *asker, const struct leat_kafka_list_groups_
     for (unsigned g = 0; g < SIM_GROUPS && !asker->wrong.text[0]; g++) {
         if (is_ill_home(scenario, asker->server, g)) continue;
         bool home = is_home(scenario, asker->server, g);
-        bool there = asker->before.there[g] && truth_set_find(scenario, sim_group_name(g));
-        bool may = asker->before.there[g] || truth_set_find(scenario, sim_group_name(g));
+        bool there = asker->before.there[g] && truth_group_find(scenario, sim_group_name(g));
+        bool may = asker->before.there[g] || truth_group_find(scenario, sim_group_name(g));
         unsigned listed = 0;
         for (int32_t i = 0; i < answer->groups.count; i++)
             listed += text_is(answer->groups.at[i].group_id, sim_group_name(g));
@@ -221,7 +221,7 @@ static void members_judge(struct asker *asker,
                           const struct leat_kafka_describe_groups_response_group *told)
 {
     struct scenario *scenario = asker->groups->scenario;
-    const struct leat_set *set = truth_set_find(scenario, sim_group_name(SIM_GROUP_KAFKA));
+    const struct leat_group *stored = truth_group_find(scenario, sim_group_name(SIM_GROUP_KAFKA));
     static const char *const phases[] = {"Empty", "PreparingRebalance", "CompletingRebalance",
                                          "Stable"};
     for (unsigned r = 0; r < asker->before.reader_count; r++) {
@@ -234,13 +234,14 @@ static void members_judge(struct asker *asker,
             sim_wrong(&asker->wrong, "%s, which reads, is told to be no member of its group",
                       reader->process->name);
     }
-    if (!set || !set->group || members_digest(scenario) != asker->before.members) return;
-    if (told->members.count != (int32_t)leat_group_members_joined(set->group))
+    if (!stored || !stored->classic || members_digest(scenario) != asker->before.members) return;
+    if (told->members.count != (int32_t)leat_classic_members_joined(stored->classic))
         sim_wrong(&asker->wrong, "a group is told to have %d members, and has %u",
-                  told->members.count, leat_group_members_joined(set->group));
-    if (!text_is(told->group_state, phases[set->group->phase]))
+                  told->members.count, leat_classic_members_joined(stored->classic));
+    if (!text_is(told->group_state, phases[stored->classic->phase]))
         sim_wrong(&asker->wrong, "a group is told to be %.*s, and is %s",
-                  (int)told->group_state.bytes, told->group_state.text, phases[set->group->phase]);
+                  (int)told->group_state.bytes, told->group_state.text,
+                  phases[stored->classic->phase]);
 }
 
 static void describe_judge(struct asker *asker,
@@ -252,7 +253,7 @@ static void describe_judge(struct asker *asker,
     for (unsigned g = 0; g < SIM_GROUPS && !asker->wrong.text[0]; g++) {
         const struct leat_kafka_describe_groups_response_group *told = &answer->groups.at[g];
         bool dead = told->error_code == LEAT_KAFKA_NONE && text_is(told->group_state, "Dead");
-        bool there = truth_set_find(scenario, sim_group_name(g)) && asker->before.there[g];
+        bool there = truth_group_find(scenario, sim_group_name(g)) && asker->before.there[g];
         there |= must_be_there(scenario, &asker->before, g);
         if (is_ill_home(scenario, asker->server, g)) continue;
         if (!is_home(scenario, asker->server, g)) {
@@ -486,7 +487,7 @@ void sim_groups_look(struct scenario *scenario, const char *when)
                      groups->askers[i].server->name, groups->askers[i].wrong.text);
     for (unsigned g = 0; g < SIM_GROUPS; g++)
         scenario->world->faults[SIM_FAULT_TOLD_GROUPS] +=
-            truth_set_find(scenario, sim_group_name(g)) != NULL;
+            truth_group_find(scenario, sim_group_name(g)) != NULL;
     groups_of_look = NULL;
     sim_process_die(groups->client.actor->process, SIM_DEATH_KILL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of groups (consumer sets). Private to the simulator. */
+/* What is told of groups (consumer groups). Private to the simulator. */
 #ifndef LEAT_TESTS_SIM_TOLD_GROUPS_H
 #define LEAT_TESTS_SIM_TOLD_GROUPS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of groups by the native protocol: what sets have committed (SET_FETCH, which a node hands on to the
- * set's home), and where logs end (LOCATE). told.c asks it beside the rest. */
+/* What is told of groups by the native protocol: what sets have committed (GROUP_FETCH, which a node hands on to the
+ * stored's home), and where logs end (LOCATE). told.c asks it beside the rest. */
 #include "tests/sim/told_groups.h"
 
 #include <string.h>
@@ -23,13 +23,13 @@ static size_t frame_end(const struct leat_msg_writer *writer, uint8_t *out, enum
     return LEAT_FRAME_HEADER_BYTES + writer->used;
 }
 
-static size_t fetch_ask(const char *set, uint8_t *out, uint32_t number)
+static size_t fetch_ask(const char *stored, uint8_t *out, uint32_t number)
 {
     struct leat_msg_writer writer;
-    struct leat_msg_set_fetch body = {.set = {set, (uint32_t)strlen(set)}};
+    struct leat_msg_group_fetch body = {.group = {stored, (uint32_t)strlen(stored)}};
     leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, SIM_GROUPS_NATIVE_BYTES / 8);
-    leat_msg_set_fetch_write(&writer, &body);
-    return frame_end(&writer, out, LEAT_KIND_SET_FETCH, number);
+    leat_msg_group_fetch_write(&writer, &body);
+    return frame_end(&writer, out, LEAT_KIND_GROUP_FETCH, number);
 }
 
 static size_t ends_ask(struct scenario *scenario, uint32_t stream, uint8_t *out, uint32_t number)
@@ -62,14 +62,14 @@ static void committed_judge(struct scenario *scenario, const struct sim_groups_s
                             enum sim_group group, struct leat_msg_reader *reader,
                             struct sim_wrong *wrong)
 {
-    struct leat_msg_set_fetched body;
+    struct leat_msg_group_fetched body;
     int64_t told[SIM_STREAMS][SIM_KAFKA_PARTITIONS_MAX];
     memset(told, 0xff, sizeof told); /* nothing */
-    leat_msg_set_fetched_read(reader, &body);
+    leat_msg_group_fetched_read(reader, &body);
     for (uint32_t i = 0; i < body.offset_count && !reader->failed; i++) {
-        struct leat_msg_set_offset row;
+        struct leat_msg_group_offset row;
         uint32_t stream;
-        leat_msg_set_offset_read(reader, &row);
+        leat_msg_group_offset_read(reader, &row);
         if (!sim_stream_of(scenario, row.log.stream, &stream)) continue;
         const struct leat_stream_settings *has = &scenario->streams[stream].settings;
         if (row.log.streamlet < has->streamlets && row.log.log < has->logs)
@@ -78,7 +78,7 @@ static void committed_judge(struct scenario *scenario, const struct sim_groups_s
             sim_wrong(wrong, "log %u/%u of stream %u is told of, which has no such log",
                       row.log.streamlet, row.log.log, row.log.stream);
     }
-    if (reader->failed) sim_wrong(wrong, "what a set has committed can't be read");
+    if (reader->failed) sim_wrong(wrong, "what a stored has committed can't be read");
     for (uint32_t i = 0; i < SIM_STREAMS; i++)
         for (uint32_t p = 0; p < sim_kafka_partitions(scenario, i); p++)
             sim_groups_committed_judge(scenario, before, group, i, p, told[i][p], wrong);
@@ -115,9 +115,9 @@ void sim_groups_native_judge(struct scenario *scenario, const struct sim_server 
     }
     struct truth_home home;
     truth_home_find(scenario, sim_group_name(sets[nth]), &home);
-    if (home.known && !home.sets) return; /* its home is away: whatever is told */
+    if (home.known && !home.groups) return; /* its home is away: whatever is told */
     if (frame->flags & LEAT_FRAME_ERROR)
-        sim_wrong(wrong, "what set %s has committed is not told", sim_group_name(sets[nth]));
+        sim_wrong(wrong, "what stored %s has committed is not told", sim_group_name(sets[nth]));
     else
         committed_judge(scenario, before, sets[nth], &reader, wrong);
 }

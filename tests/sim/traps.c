@@ -20,7 +20,7 @@
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
-#include "sets/internal.h"
+#include "groups/internal.h"
 #include "store/private.h"
 #include "tests/sim/scenario.h"
 
@@ -57,7 +57,7 @@ struct sim_traps {
     bool looking, delayed;
     uint64_t until_us;
     /* Of this one commits waited for another's ack, when it stood at `acked`, in `process`. */
-    const struct leat_sets *sets;
+    const struct leat_groups *groups;
     uint64_t acked;
     struct sim_process *process;
 };
@@ -137,11 +137,12 @@ static void disks_stall(struct sim_traps *traps, uint64_t for_us)
         sim_disk_stall(scenario->servers[i].disk, scenario->world->now_us + for_us);
 }
 
-static bool sets_struck(struct sim_traps *traps, struct sim_server *server,
-                        const struct leat_sets *sets)
+static bool groups_struck(struct sim_traps *traps, struct sim_server *server,
+                          const struct leat_groups *groups)
 {
     struct sim_world *world = traps->scenario->world;
-    if (traps->sets == sets && traps->process == server->process && sets->acked > traps->acked) {
+    if (traps->groups == groups && traps->process == server->process &&
+        groups->acked > traps->acked) {
         disks_stall(traps, STALL_US);
         sim_fault_struck(world, SIM_FAULT_COMMIT_LOST);
         sim_trace(world, "trap: commits of a set were acked, others are on their way");
@@ -149,13 +150,13 @@ static bool sets_struck(struct sim_traps *traps, struct sim_server *server,
                      traps);
         return true;
     }
-    if (!sets->in_flight || leat_list_empty(&sets->waiting)) return false;
+    if (!groups->in_flight || leat_list_empty(&groups->waiting)) return false;
     if (!traps->delayed) /* others are to come meanwhile */
         disks_stall(traps, sim_rng_between(&traps->rng, 5000, 40000));
     traps->delayed = true;
-    if (sets->sealed_bytes == 0 && sets->builder.record_count == 0) return false;
-    traps->sets = sets;
-    traps->acked = sets->acked;
+    if (groups->sealed_bytes == 0 && groups->builder.record_count == 0) return false;
+    traps->groups = groups;
+    traps->acked = groups->acked;
     traps->process = server->process;
     return false;
 }
@@ -167,7 +168,7 @@ static bool homes_struck(struct sim_traps *traps, struct sim_server *server)
         const struct leat_core *core = &node->cores[c];
         for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
             for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
-                if (at->sets && sets_struck(traps, server, at->sets)) return true;
+                if (at->groups && groups_struck(traps, server, at->groups)) return true;
     }
     return false;
 }
@@ -302,7 +303,7 @@ static void set_up(struct sim_traps *traps)
     if (traps->kind == LATE_WORD)
         die(&scenario->servers[sim_rng_below(&traps->rng, scenario->server_count)], SIM_DEATH_KILL,
             BACK_US_MAX);
-    traps->sets = NULL;
+    traps->groups = NULL;
     traps->delayed = false;
     traps->looking = true;
     traps->until_us = world->now_us + LOOK_US_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trap (traps.c) for homes of sets, in a few of the cluster seeds. The node that owns the home of a set is cut
- * off from the other nodes, and a member of the set from that node. Once another node has the home, one more
+/* A trap (traps.c) for homes of groups, in a few of the cluster seeds. The node that owns the home of a group is cut
+ * off from the other nodes, and a member of the group from that node. Once another node has the home, one more
  * member joins, so that a generation begins of which the old home has not heard. When the member is in that one
  * and has committed, it is the others that it does not reach any more: it asks the old home, whose generation is
  * not its own, joins there again, and is to be told nothing of what was committed. */
@@ -10,7 +10,7 @@
 #include "broker/data/hosted.h"
 #include "broker/net/core.h"
 #include "consumer/internal.h"
-#include "sets/internal.h"
+#include "groups/internal.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -23,7 +23,7 @@ enum {
     CLIENTS_MAX = 60,      /* where there have been so many, no member is added any more */
 };
 
-static const char set_name[] = "members";
+static const char group_name[] = "members";
 
 enum step { IDLE, CUT, FOLLOWED, BACK };
 
@@ -44,8 +44,8 @@ static bool lives(const struct sim_server *server)
            server->node->cores;
 }
 
-/* The home there that knows the set; NULL: it has none. */
-static struct leat_sets *home_at(const struct sim_server *server)
+/* The home there that knows the group; NULL: it has none. */
+static struct leat_groups *home_at(const struct sim_server *server)
 {
     for (uint32_t c = 0; lives(server) && c < trap.scenario->cores; c++) {
         const struct leat_core *core = &server->node->cores[c];
@@ -53,9 +53,9 @@ static struct leat_sets *home_at(const struct sim_server *server)
         LEAT_LIST_EACH(&core->home_logs, it)
         {
             const struct leat_hosted *at = LEAT_CONTAINER(it, const struct leat_hosted, home);
-            if (at->sets && !at->going && at->sets->life == LIFE_AWAKE && !at->sets->broken &&
-                leat_sets_set_find(at->sets, set_name))
-                return at->sets;
+            if (at->groups && !at->going && at->groups->life == LIFE_AWAKE && !at->groups->broken &&
+                leat_groups_group_find(at->groups, group_name))
+                return at->groups;
         }
     }
     return NULL;
@@ -64,7 +64,7 @@ static struct leat_sets *home_at(const struct sim_server *server)
 static bool is_in(const struct sim_client *client, uint32_t generation)
 {
     return client->process->alive && client->consumer && client->consumer->set_state == SET_IN &&
-           client->consumer->set_generation == generation;
+           client->consumer->group_generation == generation;
 }
 
 /* ---- between machines ---- */
@@ -115,31 +115,31 @@ static void begin(void)
     }
     if (homes != 1) return;
     for (unsigned i = 0; i < scenario->server_count; i++) {
-        struct leat_sets *sets = home_at(&scenario->servers[i]);
-        if (!sets) continue;
-        const struct leat_set *set = leat_sets_set_find(sets, set_name);
-        struct sim_client *member = member_find(set->generation);
-        if (set->phase != LEAT_SET_STABLE || !member) continue;
+        struct leat_groups *groups = home_at(&scenario->servers[i]);
+        if (!groups) continue;
+        const struct leat_group *group = leat_groups_group_find(groups, group_name);
+        struct sim_client *member = member_find(group->generation);
+        if (group->phase != LEAT_GROUP_STABLE || !member) continue;
         trap.old = &scenario->servers[i];
         trap.process = trap.old->process;
         trap.member = member;
-        trap.generation = set->generation;
+        trap.generation = group->generation;
         trap.step = CUT;
         trap.until_us = world->now_us + CUT_US;
         cut_from_others(false, trap.until_us + BACK_US);
         cut_client(member, trap.old, trap.until_us);
         (void)sim_net_reset(member->process, 1000);
-        sim_trace(world, "trap: %s has the home of a set, and is cut off", trap.old->name);
+        sim_trace(world, "trap: %s has the home of a group, and is cut off", trap.old->name);
         return;
     }
 }
 
-static struct leat_sets *new_home(void)
+static struct leat_groups *new_home(void)
 {
     for (unsigned i = 0; i < trap.scenario->server_count; i++) {
         struct sim_server *server = &trap.scenario->servers[i];
-        struct leat_sets *sets = server == trap.old ? NULL : home_at(server);
-        if (sets) return sets;
+        struct leat_groups *groups = server == trap.old ? NULL : home_at(server);
+        if (groups) return groups;
     }
     return NULL;
 }
@@ -156,18 +156,18 @@ static void add_member(void)
 }
 
 /* Something that the member was given then is committed further than the old home knows. */
-static bool has_committed(struct leat_sets *now)
+static bool has_committed(struct leat_groups *now)
 {
-    struct leat_sets *before = home_at(trap.old);
-    struct leat_set *set = leat_sets_set_find(now, set_name);
-    struct leat_set *old = before ? leat_sets_set_find(before, set_name) : NULL;
-    if (!old || now->in_flight || !is_in(trap.member, set->generation) ||
-        set->generation <= trap.generation)
+    struct leat_groups *before = home_at(trap.old);
+    struct leat_group *group = leat_groups_group_find(now, group_name);
+    struct leat_group *old = before ? leat_groups_group_find(before, group_name) : NULL;
+    if (!old || now->in_flight || !is_in(trap.member, group->generation) ||
+        group->generation <= trap.generation)
         return false;
-    for (uint32_t i = 0; i < set->log_count; i++) {
-        const struct leat_set_log *log = leat_set_log_find(old, set->logs[i].log);
-        if (log && set->logs[i].has_offset &&
-            set->logs[i].offset > (log->has_offset ? log->offset : 0))
+    for (uint32_t i = 0; i < group->log_count; i++) {
+        const struct leat_group_log *log = leat_group_log_find(old, group->logs[i].log);
+        if (log && group->logs[i].has_offset &&
+            group->logs[i].offset > (log->has_offset ? log->offset : 0))
             return true;
     }
     return false;
@@ -197,7 +197,7 @@ static void end(void)
 static void look(struct sim_world *world, struct sim_event *event)
 {
     const struct scenario *scenario = event->a;
-    struct leat_sets *now = new_home();
+    struct leat_groups *now = new_home();
     if (scenario->faults_over || world->now_us >= trap.until_us || !lives(trap.old) ||
         trap.old->process != trap.process || !trap.member->process->alive) {
         end();

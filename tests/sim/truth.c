@@ -11,9 +11,9 @@
 #include "broker/data/lookup.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
+#include "groups/internal.h"
 #include "multilog/internal.h"
 #include "replication/primary/state.h"
-#include "sets/internal.h"
 #include "tests/sim/asks.h"
 
 static struct leat_machine *machine_any(struct scenario *scenario)
@@ -164,21 +164,21 @@ void truth_home_find(struct scenario *scenario, const char *set, struct truth_ho
     *out = (struct truth_home){.known = false};
     for (uint32_t i = 0; machine && i < machine->stream_count; i++) {
         const struct leat_machine_stream *stream = &machine->streams[i];
-        if (strcmp(stream->desc->name, LEAT_SETS_STREAM_NAME) != 0) continue;
-        struct leat_log_ref ref = leat_sets_home_log(stream->id, stream->desc->settings.logs,
-                                                     leat_sets_home(set, strlen(set)));
+        if (strcmp(stream->desc->name, LEAT_GROUPS_STREAM_NAME) != 0) continue;
+        struct leat_log_ref ref = leat_groups_home_log(stream->id, stream->desc->settings.logs,
+                                                       leat_groups_home(set, strlen(set)));
         struct truth_log log;
         log_look(scenario, machine, stream, ref, &log);
         out->known = true;
         out->owner = log.owner;
         if (!log.served || log.state != LEAT_LOG_SERVING || log.damaged) return;
-        out->sets = hosted_on(log.owner, ref)->sets;
+        out->groups = hosted_on(log.owner, ref)->groups;
     }
 }
 
-struct leat_set *truth_set_find(struct scenario *scenario, const char *set)
+struct leat_group *truth_group_find(struct scenario *scenario, const char *set)
 {
     struct truth_home home;
     truth_home_find(scenario, set, &home);
-    return home.sets ? leat_sets_set_find(home.sets, set) : NULL;
+    return home.groups ? leat_groups_group_find(home.groups, set) : NULL;
 }

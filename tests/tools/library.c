@@ -101,12 +101,13 @@ static void consume(const char *stream)
         CHECK(read_all(consumer) == 10);
     }
     CHECK(is(leat_consumer_commit(consumer, WAIT_MS, &message), "INVALID") &&
-          strstr(message.text, "set"));
+          strstr(message.text, "group"));
     leat_consumer_close(consumer);
     leat_consumer_options options;
     leat_consumer_options_init(&options);
     options.from = LEAT_FROM_COMMITTED;
-    CHECK(!leat_consumer_open(stream, &options, WAIT_MS, &message) && strstr(message.text, "set"));
+    CHECK(!leat_consumer_open(stream, &options, WAIT_MS, &message) &&
+          strstr(message.text, "group"));
     leat_consumer_options_init(&options);
     options.min_bytes = options.fetch_bytes + 1;
     CHECK(!leat_consumer_open(stream, &options, WAIT_MS, &message) &&
@@ -117,8 +118,8 @@ static void consume(const char *stream)
     CHECK(consumer && read_all(consumer) == RECORDS);
     leat_consumer_close(consumer);
     leat_consumer_options_init(&options);
-    options.set = "shared";
-    options.set_mode = LEAT_SET_PARALLEL;
+    options.group = "shared";
+    options.group_mode = LEAT_GROUP_PARALLEL;
     consumer = leat_consumer_open(stream, &options, WAIT_MS, &message);
     CHECK(consumer && is(leat_consumer_seek(consumer, -1, LEAT_FROM_EARLIEST, 0), "UNSUPPORTED"));
     const leat_app_offset begin = {0, 0, 0};
@@ -234,13 +235,13 @@ static void consume_by_descriptor(const char *stream)
     leat_consumer_close(consumer);
 }
 
-/* Commits in a set: the next member goes on behind what was handed over, also after a seek. */
+/* Commits in a group: the next member goes on behind what was handed over, also after a seek. */
 static void consume_in_turns(const char *stream)
 {
     leat_message message;
     leat_consumer_options options;
     leat_consumer_options_init(&options);
-    options.set = "turns";
+    options.group = "turns";
     options.streamlet = -1;
     int read = 0;
     for (int turn = 0; turn < 3; turn++) {

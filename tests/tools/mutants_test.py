@@ -203,7 +203,7 @@ class FakeTrial:
         return iter(self.tests)
 
 
-def mutant_of(number, file='sets/two.c'):
+def mutant_of(number, file='groups/two.c'):
     mutant = sites.Mutant('return', 'f', 1, 'return')
     mutant.number = mutant.ordinal = number
     mutant.file, mutant.digest = file, 'd'
@@ -220,7 +220,7 @@ def test_what_becomes_of_a_pair(folder):
     assert outcome(FakeStep('t', [1], [2], [1, 2])) == 'wrong'
     assert outcome(FakeStep('t', [2])) == 'hole'
     assert outcome(FakeStep('t', [1, 2])) == 'shown'
-    assert pairs.mask_of('masked: by sets/two.c:f:return:2 because it does the same') == mask.key()
+    assert pairs.mask_of('masked: by groups/two.c:f:return:2 because it does the same') == mask.key()
     assert pairs.mask_of('masked: by f(), which does the same') is None
 
 
@@ -247,16 +247,16 @@ def test_a_long_run_goes_on_where_it_was_ended(folder):
             return 'lives' if mutant.number == 3 else 'dies in t: exit 1'
 
     def go(most):
-        table = verdicts.Table('sets', {'sets/two.c': {'f': 'd'}})
+        table = verdicts.Table('groups', {'groups/two.c': {'f': 'd'}})
         wanted = [m for m in mutants if not table.has(m)]
-        mutate.Judge(Ended(most), wanted, {'sets': table}, True).run(1, 0)
+        mutate.Judge(Ended(most), wanted, {'groups': table}, True).run(1, 0)
         return table
     verdicts.TABLES = folder
     go(4)
     table = go(100)
     assert asked == [1, 2, 3, 4, 5, 6], f'asked again, or never: {asked}'
     assert [table.rows[m.key()][2].split(':')[0] for m in mutants] == ['dies in t'] * 2 + ['lives'] + ['dies in t'] * 3
-    with open(os.path.join(folder, 'sets.tsv'), encoding='utf-8') as file:
+    with open(os.path.join(folder, 'groups.tsv'), encoding='utf-8') as file:
         assert len(file.readlines()) == 5, 'one that lives is kept, or one that died is not'
 
 

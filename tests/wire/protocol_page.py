@@ -56,7 +56,7 @@ def enums(*parts):
 
 CONSTANTS = {}
 HEADERS = [('base', 'types.h'), ('wire', 'frame.h'), ('wire', 'batch.h'), ('wire', 'message.h'),
-           ('wire', 'message_cluster.h'), ('sets', 'sets.h'), ('broker', 'net', 'core.h'),
+           ('wire', 'message_cluster.h'), ('groups', 'groups.h'), ('broker', 'net', 'core.h'),
            ('broker', 'net', 'state.h')]
 TEXTS = {parts: enums(*parts) for parts in HEADERS}
 
@@ -121,12 +121,12 @@ LIMITS = {
     'copies': ['COPIES_MAX'],
     'segment bytes max': ['SEGMENT_BYTES_MIN', 'SEGMENT_BYTES_MAX'],
     'batch bytes max': ['BATCH_BYTES_LIMIT_MIN', 'BATCH_BYTES_MAX'],
-    'set name': [1, 'SETS_NAME_BYTES_MAX'],
-    'member name': ['SETS_MEMBER_BYTES_MAX'],
-    'streams that a member names': [1, 'SETS_STREAMS_MAX'],
-    'session of a member': ['SETS_SESSION_MS_MIN', 'SETS_SESSION_MS_MAX', 0, 'SETS_SESSION_MS_DEFAULT'],
-    'rows in one SET_COMMIT': ['SETS_COMMIT_ROWS_MAX', 'SETS_COMMIT_ROWS_PARALLEL_MAX'],
-    'logs in one SET_FETCH': ['SETS_LOGS_MAX'],
+    'group name': [1, 'GROUPS_NAME_BYTES_MAX'],
+    'member name': ['GROUPS_MEMBER_BYTES_MAX'],
+    'streams that a member names': [1, 'GROUPS_STREAMS_MAX'],
+    'session of a member': ['GROUPS_SESSION_MS_MIN', 'GROUPS_SESSION_MS_MAX', 0, 'GROUPS_SESSION_MS_DEFAULT'],
+    'rows in one GROUP_COMMIT': ['GROUPS_COMMIT_ROWS_MAX', 'GROUPS_COMMIT_ROWS_PARALLEL_MAX'],
+    'logs in one GROUP_FETCH': ['GROUPS_LOGS_MAX'],
 }
 # Limits of the same headers that no client meets by a request of its own: docs/operations.md names those that an operator
 # meets. Whoever adds a limit says here or above which it is.
@@ -134,8 +134,8 @@ NOT_OF_THE_PROTOCOL = set('''START_BYTES_MAX PRODUCERS_PER_LOG_MAX STREAMLETS_MA
     CORE_PEERS_MAX CORE_LOGS_MAX CORE_APPENDS_MAX CORE_PARTS_MAX CORE_FETCHES_MAX CORE_FETCH_ITEMS_MAX CORE_READS_MAX
     CORE_FETCH_ITEMS_MIN CORE_READS_MIN
     CORE_STRANGERS_MAX CORE_CALLS_MAX PEER_REQUESTS_MAX PEER_QUEUED_BYTES_MAX NAME_TRIES_MAX CATCH_UP_US_MAX OPENERS_MAX
-    OPENER_LOGS_MAX SETS_PER_HOME_MAX SETS_MEMBERS_MAX SETS_GROUPS_AHEAD_MAX SETS_WAITING_MAX SETS_TABLE_BYTES_MAX
-    SETS_BATCH_BYTES_MAX SETS_READ_US_MAX COMPLAINTS_MAX COMPLAINT_BYTES_MAX SETS_ACK_WAIT_US_MAX PROTOCOL_VERSION_MIN PROTOCOL_VERSION_MAX'''.split())
+    OPENER_LOGS_MAX GROUPS_PER_HOME_MAX GROUPS_MEMBERS_MAX GROUPS_AHEAD_MAX GROUPS_WAITING_MAX GROUPS_TABLE_BYTES_MAX
+    GROUPS_BATCH_BYTES_MAX GROUPS_READ_US_MAX COMPLAINTS_MAX COMPLAINT_BYTES_MAX GROUPS_ACK_WAIT_US_MAX PROTOCOL_VERSION_MIN PROTOCOL_VERSION_MAX'''.split())
 UNITS = {'KiB': 1 << 10, 'MiB': 1 << 20}
 
 
@@ -160,7 +160,7 @@ ours = {name for names in LIMITS.values() for name in names if isinstance(name, 
 limited = set()
 for parts, text in TEXTS.items():
     limited |= set(re.findall(r'\bLEAT_(\w+_(?:MAX|MIN|DEFAULT))\b(?=\s*=)', text))
-limited -= {'DURABILITY_DEFAULT', 'SETS_SETTLE_US_DEFAULT', 'KIND_MIN'}
+limited -= {'DURABILITY_DEFAULT', 'GROUPS_SETTLE_US_DEFAULT', 'KIND_MIN'}
 same(ours | NOT_OF_THE_PROTOCOL, limited, 'limit in a header:')
 
 if FAILURES:

@@ -39,16 +39,17 @@ static const char help[] =
     "                      time such as 2026-11-20, 2026-11-20T12:30:00 (local), ...Z (UTC) or\n"
     "                      ...+01:00 (as date -Is prints it), or GROUP/SEGMENT/POSITION of one\n"
     "                      log, as %a prints it: the batch that lies there; position 0 is the\n"
-    "                      segment's first record; of a set: where it has committed nothing yet\n"
+    "                      segment's first record; of a group: where it has committed nothing yet\n"
     "  -e, --until-end     stop at the end of what is there; without it waits for more. Logs "
     "whose\n"
     "                      end is missing are named (exit code 4)\n"
     "  -c, --max-records N stop after N records\n"
     "  --streamlet N       only this streamlet\n"
     "  --log N             only this log of each streamlet\n"
-    "  -G, --set NAME      share the stream with the other members of the set; offsets are\n"
+    "  -G, --group NAME    share the stream with the other members of the group; offsets are\n"
     "                      committed once printed, each second and whenever nothing more is there\n"
-    "  --mode MODE         of the set: ordered (a member owns logs; default) or parallel (groups)\n"
+    "  --mode MODE         of the group: ordered (a member owns logs; default) or parallel "
+    "(groups)\n"
     "  -f, --format FORMAT %t stream, %p partition, %o offset, %T time (ms), %k key, %s or %v\n"
     "                      value, %K and %S their lengths (-1: null), %h headers, %a where\n"
     "                      the record's batch lies (the server is asked for each batch), %% %;\n"
@@ -65,7 +66,7 @@ struct consume_run {
     char *format;
     size_t format_bytes;
     bool newline;
-    bool in_set;
+    bool in_group;
     bool shows; /* how far it is */
     uint64_t records, bytes, shown_us, started_us;
     uint64_t committed, tried, tried_us; /* to commit: records, and when */
@@ -379,7 +380,7 @@ static int print_out(struct consume_run *run, bool last)
 {
     leat_message message;
     if (fflush(stdout)) return (void)cli_output_failed(), CLI_FAILED;
-    if (!run->in_set || run->records == (last ? run->committed : run->tried)) return CLI_OK;
+    if (!run->in_group || run->records == (last ? run->committed : run->tried)) return CLI_OK;
     run->tried = run->records;
     leat_code code = leat_consumer_commit(run->consumer, COMMIT_MS, &message);
     run->tried_us = leat_shared_now_us(NULL);
@@ -391,7 +392,7 @@ static int print_out(struct consume_run *run, bool last)
 /* A member that never catches up commits now and then: else its death would give all of it to another. */
 static bool commit_due(const struct consume_run *run)
 {
-    return run->in_set && leat_shared_now_us(NULL) - run->tried_us > COMMIT_EVERY_US;
+    return run->in_group && leat_shared_now_us(NULL) - run->tried_us > COMMIT_EVERY_US;
 }
 
 /* Nothing more is there, as it seems. Returns true when that is the end; *out_code says of what kind. */
@@ -473,7 +474,7 @@ static int consume(struct consume_run *run, uint64_t max_records)
 
 /* What the arguments say; NULL: not said. */
 struct consume_words {
-    const char *from, *set, *mode, *format;
+    const char *from, *group, *mode, *format;
     uint64_t max_records, streamlet, log; /* CLI_NONE: all */
     bool until_end;
 };
@@ -489,12 +490,12 @@ static int words_check(struct consume_words *words, leat_consumer_options *optio
         cli_error("--mode is ordered or parallel, not '%s'", words->mode);
         return CLI_USAGE;
     }
-    if (words->mode && !words->set) {
-        cli_error("--mode is of a set; name one with --set");
+    if (words->mode && !words->group) {
+        cli_error("--mode is of a group; name one with --group");
         return CLI_USAGE;
     }
-    if (words->set && from->is_address) {
-        cli_error("--from %s is of one log, and a set's members read those that they are given",
+    if (words->group && from->is_address) {
+        cli_error("--from %s is of one log, and a group's members read those that they are given",
                   words->from);
         return CLI_USAGE;
     }
@@ -503,8 +504,9 @@ static int words_check(struct consume_words *words, leat_consumer_options *optio
         return CLI_USAGE;
     options->brokers = cli_brokers;
     options->client_name = "leat consume";
-    options->set = words->set;
-    options->set_mode = words->mode && *words->mode == 'p' ? LEAT_SET_PARALLEL : LEAT_SET_ORDERED;
+    options->group = words->group;
+    options->group_mode =
+        words->mode && *words->mode == 'p' ? LEAT_GROUP_PARALLEL : LEAT_GROUP_ORDERED;
     if (words->streamlet != CLI_NONE) options->streamlet = (int32_t)words->streamlet;
     if (words->log != CLI_NONE) options->log = (int32_t)words->log;
     return CLI_OK;
@@ -523,14 +525,14 @@ static leat_consumer *consumer_open(const char *stream, const leat_consumer_opti
 }
 
 /* Whoever wants what is there does not wait for the whole time when nobody has the log that is to be
- * read. A member of a set does: to join again and again would disturb the others. */
+ * read. A member of a group does: to join again and again would disturb the others. */
 static int run_open(struct consume_run *run, const leat_consumer_options *options,
                     const struct consume_from *from)
 {
     leat_message message;
     int code = CLI_OK;
     for (int left_ms = OPEN_MS, step_ms; left_ms > 0; left_ms -= step_ms) {
-        bool looks = run->ends && !run->in_set && left_ms > OPEN_LOOK_MS;
+        bool looks = run->ends && !run->in_group && left_ms > OPEN_LOOK_MS;
         step_ms = looks ? OPEN_LOOK_MS : left_ms;
         run->consumer = consumer_open(run->stream, options, from, step_ms, &message);
         if (run->consumer) return CLI_OK;
@@ -555,7 +557,7 @@ int leat_consume_main(int argc, char **argv)
         {"max-records", 'c', CLI_U64, &words.max_records},
         {"streamlet", 0, CLI_U64, &words.streamlet},
         {"log", 0, CLI_U64, &words.log},
-        {"set", 'G', CLI_TEXT, &words.set},
+        {"group", 'G', CLI_TEXT, &words.group},
         {"mode", 0, CLI_TEXT, &words.mode},
         {"format", 'f', CLI_TEXT, &words.format},
     };
@@ -574,7 +576,7 @@ int leat_consume_main(int argc, char **argv)
     cli_disconnect();
     uint64_t now = leat_shared_now_us(NULL);
     struct consume_run run = {.stream = argv[0],
-                              .in_set = words.set != NULL,
+                              .in_group = words.group != NULL,
                               .shows = may_show(),
                               .started_us = now,
                               .tried_us = now};

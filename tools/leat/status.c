@@ -195,7 +195,7 @@ static int recover_ask(const char *name, uint64_t streamlet, uint64_t log)
     if (answer.rc != LEAT_E_LOG_INCOMPLETE && answer.rc != LEAT_E_DAMAGED) return code;
     if (strcmp(name, "leat.sets") == 0)
         cli_error(
-            "leat.sets holds what consumer sets have committed: those of which the last commit "
+            "leat.sets holds what consumer groups have committed: those of which the last commit "
             "is among what is given up read records again, or begin anew");
     cli_error("what nobody has read since the server's start, nor its scrub, may be damaged, too. "
               "Records that were acknowledged may be lost by giving that up; if so: say "

@@ -30,7 +30,7 @@ const char leatd_help[] =
     "  --num-partitions N   partitions of a topic that a client of Kafka makes without saying\n"
     "                       how many (default: 1)\n"
     "  --default-replication-factor N   copies of such a topic (default: 1)\n"
-    "  --offsets-retention SECONDS  consumer sets and groups are forgotten, with their offsets,\n"
+    "  --offsets-retention SECONDS  consumer groups are forgotten, with their offsets,\n"
     "                       after this time without a member or a commit (default: never)\n"
     "  --park-after SECONDS an idle log gives its buffer back after this time (default: 60)\n"
     "  --connections-per-address N  connections that clients of one address may have, on all\n"

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a classic group holds beside its group: members, their protocols and assignments, and the bytes of all
+ * that. Private to the groups. */
+#ifndef LEAT_GROUPS_CLASSIC_TABLE_H
+#define LEAT_GROUPS_CLASSIC_TABLE_H
+
+#include "groups/classic.h"
+#include "groups/table.h"
+
+#include <string.h>
+
+struct leat_classic_member {
+    char id[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
+    uint32_t session_ms, rebalance_ms;
+    uint64_t address; /* for whom its memory counts; 0: stored before that was */
+    /* What it said when it joined, in one block of memory: strings and protocols lie behind each
+     * other in `facts`. */
+    void *facts;
+    size_t facts_bytes;
+    struct leat_msg_string instance, client, host;
+    struct leat_classic_protocol *protocols;
+    uint32_t protocol_count;
+    char *assignment; /* NULL: none yet, or empty */
+    uint32_t assignment_bytes;
+    /* Not stored: */
+    bool pending;  /* was told an id and has not joined under it yet */
+    bool nameless; /* has joined, and was never told its id: it can't come back */
+    uint64_t deadline_us;
+    struct leat_groups_request *join, *sync; /* held */
+};
+
+struct leat_classic {
+    enum leat_classic_phase phase;
+    char protocol_type[LEAT_CLASSIC_TEXT_BYTES_MAX + 1]; /* "": no member has said one */
+    char protocol[LEAT_CLASSIC_TEXT_BYTES_MAX + 1];
+    char leader[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
+    struct leat_classic_member **members; /* in the order of their joining; pending ones too */
+    uint32_t member_count;
+    size_t stored_bytes; /* of members and texts, encoded: at most this */
+    size_t memory_bytes; /* of members */
+    /* Not stored: */
+    uint64_t settle_at_us, give_up_at_us, sync_by_us;
+    bool first; /* PREPARING, and was empty before: waits for others to come */
+    /* What was shared out last takes so much, until it is shared out anew or nobody is left. */
+    size_t assigned_bytes;
+};
+
+struct leat_classic *leat_classic_create(void);
+void leat_classic_destroy(struct leat_classic **classic);
+/** Exact name; NULL: none. Pending members too. */
+struct leat_classic_member *leat_classic_member_find(const struct leat_classic *classic,
+                                                     struct leat_msg_string id);
+struct leat_classic_member *leat_classic_instance_find(const struct leat_classic *classic,
+                                                       struct leat_msg_string instance);
+/** At the end of the members; NULL: no memory. */
+struct leat_classic_member *leat_classic_member_add(struct leat_classic *classic);
+/** Forget it. Nothing of it may be held. */
+void leat_classic_member_remove(struct leat_classic *classic, struct leat_classic_member *member);
+/** What a member takes beside its assignment: one that is there, or one that a join would bring. */
+size_t leat_classic_member_bytes(const struct leat_classic_member *member);
+size_t leat_classic_join_bytes(const struct leat_classic_call *call);
+/** What the assignments take that members have now. */
+size_t leat_classic_assigned_bytes(const struct leat_classic *classic);
+/** Those that have joined, now or earlier. */
+uint32_t leat_classic_members_joined(const struct leat_classic *classic);
+/** What protocols its members share out by. type: at most LEAT_CLASSIC_TEXT_BYTES_MAX bytes. */
+void leat_classic_type_set(struct leat_classic *classic, struct leat_msg_string type);
+/** Take what a join says. Old facts stay on failure (NO_MEMORY). */
+leat_err leat_classic_facts_set(struct leat_classic *classic, struct leat_classic_member *member,
+                                const struct leat_classic_call *call) LEAT_NODISCARD;
+/** Does the join say what the member has said before? */
+bool leat_classic_facts_same(const struct leat_classic_member *member,
+                             const struct leat_classic_call *call);
+leat_err leat_classic_assignment_set(struct leat_classic *classic,
+                                     struct leat_classic_member *member,
+                                     struct leat_msg_string assignment) LEAT_NODISCARD;
+void leat_classic_assignments_drop(struct leat_classic *classic);
+/** Does every member but `except` (may be NULL) know one of these protocols in common? */
+bool leat_classic_protocols_fit(const struct leat_classic *classic,
+                                const struct leat_classic_member *except,
+                                const struct leat_classic_call *call);
+/** Pick the protocol that all know and most prefer. Members: at least one. */
+void leat_classic_protocol_pick(struct leat_classic *classic);
+/** Its metadata under the group's protocol. */
+struct leat_msg_string leat_classic_metadata(const struct leat_classic *classic,
+                                             const struct leat_classic_member *member);
+
+/** One value. with_members false: as if it had none. */
+void leat_classic_encode(struct leat_msg_writer *writer, const struct leat_classic *classic,
+                         bool with_members);
+/** NULL and a failed reader: malformed, or no memory. */
+struct leat_classic *leat_classic_decode(struct leat_msg_reader *reader);
+
+static inline struct leat_msg_string leat_classic_text(const char *text)
+{
+    return (struct leat_msg_string){text, (uint32_t)strlen(text)};
+}
+static inline bool leat_classic_text_same(struct leat_msg_string a, struct leat_msg_string b)
+{
+    return a.bytes == b.bytes && (a.bytes == 0 || memcmp(a.text, b.text, a.bytes) == 0);
+}
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The home log of the groups: records gather into batches, one batch is on its way at a time, and
+ * nothing is told before the batch that carries it is acked. */
+#include "groups/internal.h"
+
+#include "base/assert.h"
+#include "base/bug.h"
+#include "base/mem.h"
+
+/* What was never written to takes no memory: after a large batch new ones cost less than 64 homes that keep theirs. */
+void leat_groups_buffers_renew(struct leat_groups *groups)
+{
+    uint8_t *buffers = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_GROUPS_BATCH_BYTES_MAX, 3);
+    if (!buffers) return;
+    leat_mem_free(groups->buffers);
+    groups->buffers = groups->gather = buffers;
+    groups->sealed = groups->gather + LEAT_GROUPS_BATCH_BYTES_MAX;
+    groups->scratch = groups->sealed + LEAT_GROUPS_BATCH_BYTES_MAX;
+    groups->touched_bytes = 0;
+    leat_batch_builder_init(&groups->builder, groups->gather, LEAT_GROUPS_BATCH_BYTES_MAX);
+}
+
+bool leat_groups_record_fits(const struct leat_groups *groups, size_t bytes)
+{
+    return groups->builder.used + leat_batch_record_bytes_max(0, bytes, 0) <=
+           LEAT_GROUPS_BATCH_BYTES_MAX;
+}
+
+void leat_groups_record_add(struct leat_groups *groups, const struct leat_msg_writer *writer)
+{
+    int64_t ms = groups->options.env->clock->wall_ms(groups->options.env->clock->ctx);
+    LEAT_ASSERT(!writer->overflow);
+    leat_err rc = leat_batch_builder_add(&groups->builder, ms, NULL, 0, writer->bytes, writer->used,
+                                         NULL, 0, 0);
+    LEAT_ASSERT(rc == LEAT_OK); /* leat_groups_record_fits() was asked */
+}
+
+/* One batch is on its way at a time; what comes meanwhile goes together into the next. */
+void leat_groups_append_try(struct leat_groups *groups)
+{
+    if (groups->in_flight || groups->broken) return;
+    if (groups->sealed_bytes == 0) {
+        if (groups->builder.record_count == 0) return;
+        groups->sealed_bytes =
+            leat_batch_builder_finish(&groups->builder, LEAT_CODEC_NONE, -1, -1, -1);
+        if (groups->sealed_bytes > groups->touched_bytes)
+            groups->touched_bytes = groups->sealed_bytes;
+        uint8_t *full = groups->gather;
+        groups->gather = groups->sealed;
+        groups->sealed = full;
+        leat_batch_builder_init(&groups->builder, groups->gather, LEAT_GROUPS_BATCH_BYTES_MAX);
+        groups->gathering++;
+    }
+    struct leat_batch batch;
+    leat_err rc = leat_batch_view(groups->sealed, groups->sealed_bytes, &batch);
+    LEAT_ASSERT(rc == LEAT_OK);
+    rc = groups->options.broker.append(groups->options.ctx, &batch, &groups->append);
+    if (rc == LEAT_OK) {
+        groups->in_flight = true;
+        groups->sealed_bytes = 0;
+    } else if (leat_err_class(rc) != LEAT_CLASS_RETRY) {
+        leat_groups_break(groups, rc, leat_err_text(rc));
+    }
+}
+
+void leat_groups_wait_ack(struct leat_groups *groups, struct leat_groups_request *request)
+{
+    /* Everything added until now: in the batch that gathers, if it has something, else in the one
+     * before. */
+    request->ack_sequence = groups->gathering - (groups->builder.record_count == 0);
+    leat_groups_wait_begin(groups, request, REQUEST_ACK);
+    request->rc = LEAT_OK;
+}
+
+bool leat_groups_all_acked(const struct leat_groups *groups)
+{
+    return !groups->in_flight && groups->sealed_bytes == 0 && groups->builder.record_count == 0;
+}
+
+/* SUBTLE: that all is acked does not make this the home still.
+ *  1. The home was followed while its node was cut off, which has not heard of it. The new home acks a commit.
+ *  2. A member that reaches both asks the old one. Its table has an offset from before that commit: there the member
+ *     goes on, and the group has gone back.
+ * A log that was fenced acks nothing more. So what is told waits for an append that begins after the question: one
+ * that was on its way may have been on all copies before the fence. */
+bool leat_groups_must_append(struct leat_groups *groups)
+{
+    if (!groups->options.followed || LEAT_BUG(OLD_HOME)) return !leat_groups_all_acked(groups);
+    if (groups->builder.record_count == 0) {
+        struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_NOTHING, 0);
+        leat_groups_record_add(groups, &writer);
+    }
+    leat_groups_append_try(groups);
+    return true;
+}
+
+struct leat_msg_writer leat_groups_record_begin(struct leat_groups *groups, enum record_kind kind,
+                                                uint32_t fields)
+{
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, groups->scratch, LEAT_GROUPS_BATCH_BYTES_MAX);
+    leat_msg_write_array(&writer, 1 + fields);
+    leat_msg_write_u64(&writer, (uint64_t)kind);
+    return writer;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of one home: groups, members, assignments, committed offsets; its bytes and its rules. */
+#ifndef LEAT_GROUPS_TABLE_H
+#define LEAT_GROUPS_TABLE_H
+
+#include "groups/groups.h"
+#include "wire/message.h"
+
+struct leat_group_member {
+    char id[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
+    uint32_t serial; /* never reused within a group: owners are named by it */
+    uint32_t session_ms;
+    uint32_t streams[LEAT_GROUPS_STREAMS_MAX];
+    uint32_t stream_count;
+    /* Not stored: */
+    uint64_t deadline_us;
+    bool fresh; /* joined since the last generation */
+    bool gone;  /* left or timed out; keeps its place until the next generation */
+    struct leat_groups_request *join; /* held */
+};
+struct leat_segment_group {
+    uint64_t group, offset; /* LEAT_SEGMENT_GROUP_DONE */
+};
+struct leat_group_log {
+    struct leat_log_ref log;
+    uint32_t owner; /* serial; ordered mode. 0: nobody */
+    bool has_offset;
+    uint64_t offset;                   /* ordered: next to read. parallel: in first_group */
+    uint64_t first_group;              /* parallel: the first unfinished */
+    uint64_t from_group;               /* parallel: first_group when this generation began */
+    struct leat_segment_group *groups; /* parallel: begun or done above first_group, ascending */
+    uint32_t group_count;
+    /* Beside `offset`, of groups; see struct leat_groups_offset. */
+    uint32_t leader_epoch_plus_1;
+    uint32_t metadata_bytes;
+    char *metadata;
+};
+struct leat_classic; /* classic_table.h */
+enum leat_group_phase { LEAT_GROUP_STABLE, LEAT_GROUP_PREPARING };
+struct leat_group {
+    char name[LEAT_GROUPS_NAME_BYTES_MAX + 1];
+    uint32_t generation, next_serial;
+    enum leat_groups_mode mode;
+    struct leat_group_member *members; /* in the order of their serials */
+    uint32_t member_count;
+    struct leat_group_log *logs; /* ascending */
+    uint32_t log_count, log_room;
+    struct leat_classic *classic; /* of a group of mode LEAT_GROUPS_CLASSIC, and of no other */
+    size_t bytes;                 /* at most this, encoded; of a group: without its members */
+    uint64_t maker; /* address of who made it, for whom it counts; 0: made before that was stored */
+    /* Not stored: */
+    enum leat_group_phase phase;
+    uint64_t settle_at_us, give_up_at_us;
+    size_t memory_bytes;           /* what it takes, a group's members apart */
+    struct leat_groups_room *room; /* that knows of memory_bytes; NULL: none does */
+    uint64_t used_us; /* a member was there, or something was committed; 0: since the restart */
+};
+
+/** Tests: rows of logs and members that this thread looked at or moved. */
+extern _Thread_local uint64_t leat_group_steps;
+
+/** Ascending, each once; returns how many are left. */
+size_t leat_log_refs_sort(struct leat_log_ref *refs, size_t count);
+/** Somebody is in it, or on the way in. */
+bool leat_group_peopled(const struct leat_group *group);
+struct leat_group *leat_group_create(const char *name, enum leat_groups_mode mode);
+void leat_group_destroy(struct leat_group **group);
+struct leat_group_member *leat_group_member_find(struct leat_group *group, const char *id);
+/** NULL: no memory. The array may move. */
+struct leat_group_member *leat_group_member_add(struct leat_group *group);
+/** Forget those that are gone. */
+void leat_group_members_sweep(struct leat_group *group);
+struct leat_group_log *leat_group_log_find(struct leat_group *group, struct leat_log_ref log);
+/** Find or add. NULL: no memory. */
+struct leat_group_log *leat_group_log_add(struct leat_group *group, struct leat_log_ref log);
+/** The same for many, ascending: the table moves once. */
+leat_err leat_group_logs_add(struct leat_group *group, const struct leat_log_ref *refs,
+                             size_t count) LEAT_NODISCARD;
+/** Forget the logs of which nothing is committed. For a group without members. */
+void leat_group_logs_forget_unread(struct leat_group *group);
+/** Forget the logs of a stream; returns how many there were. */
+uint32_t leat_group_stream_drop(struct leat_group *group, uint32_t stream);
+/** Share out all logs among the members, keeping what can be kept. Members: none gone. */
+void leat_group_assign(struct leat_group *group);
+/** Serial of who owns this unit in this generation; 0: nobody. */
+uint32_t leat_group_owner(const struct leat_group *group, const struct leat_group_log *log,
+                          int64_t segment_group);
+/** What a member owns; given. */
+leat_err leat_group_assigned(const struct leat_group *group, const struct leat_group_member *member,
+                             struct leat_groups_assigned **out, size_t *out_count) LEAT_NODISCARD;
+/* As the offset of a stored row: all groups below that one are gone, dropped by retention. */
+#define LEAT_GROUP_GROUPS_GONE (LEAT_SEGMENT_GROUP_DONE - 1)
+/** Does a commit of this group of segments bring no row more? */
+bool leat_group_segment_group_known(const struct leat_group_log *log, uint64_t segment_group);
+/** Groups below `segment_group` are gone: nobody waits for them. false: that was known. */
+bool leat_group_skip(struct leat_group_log *log, uint64_t segment_group);
+/** Take one committed value; LEAT_SEGMENT_GROUP_DONE of a whole log: there is none any more.
+ * LEAT_E_AGAIN: too far ahead; LEAT_E_NO_MEMORY. */
+leat_err leat_group_commit(struct leat_group *group, struct leat_group_log *log,
+                           int64_t segment_group, uint64_t offset, bool force) LEAT_NODISCARD;
+/** What is kept beside a committed offset. LEAT_E_NO_MEMORY. */
+leat_err leat_group_offset_note(struct leat_group_log *log, uint32_t leader_epoch_plus_1,
+                                const char *metadata, uint32_t metadata_bytes) LEAT_NODISCARD;
+/** It is no group any more. */
+void leat_group_classic_drop(struct leat_group *group);
+/* Encoded, at most: of one group begun or done; of what stands beside an offset, without the metadata itself. */
+enum { LEAT_GROUP_SEGMENT_GROUP_BYTES = 18, LEAT_GROUP_NOTE_BYTES = 10 };
+/** What one log of the group takes, encoded, without groups, epoch and metadata. */
+size_t leat_group_log_bytes(const struct leat_group *group, struct leat_log_ref log);
+/** Does it say nothing that anybody could miss: no members, nothing committed? */
+bool leat_group_idle(const struct leat_group *group);
+void leat_group_bytes_count(struct leat_group *group);
+/** From now on a room knows what it takes. */
+void leat_group_room_enter(struct leat_group *group, struct leat_groups_room *room);
+/** A group that has no maker (an earlier version stored it) gets this address as its maker: what is added to the
+ * group has to count for somebody. The maker is stored with the group's next record. */
+void leat_group_maker_adopt(struct leat_group *group, uint64_t address);
+/* In memory, at most: a group without logs, native members and its group's; and a log without metadata. */
+size_t leat_group_memory_bytes_max(void);
+size_t leat_group_log_memory_bytes(void);
+/** with_members: those of a group, too. */
+void leat_group_encode(struct leat_msg_writer *writer, const struct leat_group *group,
+                       bool with_members);
+/** NULL and a failed reader: malformed, or no memory. */
+struct leat_group *leat_group_decode(struct leat_msg_reader *reader);
+
+#endif

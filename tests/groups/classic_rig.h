@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of Kafka's groups to a home of rig.h. */
+#ifndef LEAT_TESTS_SETS_GROUP_RIG_H
+#define LEAT_TESTS_SETS_GROUP_RIG_H
+
+#include "rig.h"
+
+struct ask_group {
+    struct leat_groups_request r;
+    struct leat_classic_call call;
+    struct leat_classic_protocol protocol;
+    struct leat_classic_leaver leaver;
+    struct leat_classic_share shares[128];
+    bool answered;
+};
+
+struct leat_msg_string text(const char *chars);
+struct ask_group *ask_new(enum leat_groups_kind kind, const char *member, uint32_t generation);
+/** Session 2 s, rebalance 4 s, of the classic group "readers". */
+struct ask_group *join_new(const char *member, const char *instance, const char *metadata);
+struct ask_group *sync_new(const char *member, uint32_t generation);
+void ask_free(struct ask_group *a);
+void start(struct home *home, struct ask_group *a);
+void await(struct home *home, struct ask_group *a);
+/** Its answer; it is freed. */
+leat_err rc_of(struct ask_group *a);
+leat_err beat(struct home *home, const char *member, const char *instance, uint32_t generation);
+leat_err leave(struct home *home, const char *member, const char *instance);
+leat_err commit(struct home *home, const char *member, uint32_t generation, uint32_t log,
+                uint64_t offset, const char *metadata);
+/** What is committed of that log; UINT64_MAX: nothing. */
+uint64_t fetched(struct home *home, uint32_t log, const char *metadata);
+/** Everybody gets its own name as an assignment. */
+void share_out(struct ask_group *sync, const struct leat_classic_call *joined);
+/** A classic group of one member that owns all; the member's name and generation. */
+uint32_t lone(struct home *home, const char *instance, char *out_member);
+/** The batch that gathers takes no record of a classic group any more, and waits behind one that is on its way: the
+ * home is mute from then on. */
+void batch_fill(struct home *home);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A home log of its own for consumer groups: it acks late, has no room now and then, rolls (and takes
+ * the table into its start entry) and restarts. */
+#ifndef LEAT_TESTS_SETS_RIG_H
+#define LEAT_TESTS_SETS_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "groups/classic.h"
+#include "groups/groups.h"
+
+enum {
+    BATCHES_MAX = 4096,
+    STREAMLETS = 5,
+    LOGS = 2,
+    UNITS = STREAMLETS * LOGS,
+    LARGE_STREAM = 800, /* and the next two; behind them there is one as small as 7 */
+    LARGE_STREAMLETS = 6000,
+};
+
+struct stored {
+    uint8_t *bytes;
+    uint32_t count;
+};
+struct home {
+    struct leat_clock clock;
+    struct leat_random random;
+    struct leat_env env;
+    struct leat_timers timers;
+    struct leat_xoshiro rng;
+    uint64_t now_us;
+    struct leat_groups *groups;
+    struct stored batches[BATCHES_MAX];
+    unsigned batch_count, acked_count;
+    uint8_t *snapshot;
+    size_t snapshot_count;
+    struct leat_append *append;
+    struct leat_segment_group_query *query;
+    bool parallel;
+    uint64_t first_group; /* retained, of every log */
+    unsigned refusals;
+    uint64_t retention_us;         /* from the next restart on */
+    bool followed;                 /* the same */
+    struct leat_groups_room *room; /* the same; NULL: none */
+    uint64_t group_bytes_max;      /* the same; 0: the default */
+    bool unread;                   /* the same: its table was not read yet when others are */
+    bool mute;                     /* appends are taken, and not acked */
+    bool calm;                     /* appends are taken and acked at once, nothing rolls */
+    leat_err append_rc;            /* not LEAT_OK: what appends are refused by */
+    leat_err group_rc;             /* what the cores of logs answer */
+    uint64_t settle_us, classic_settle_us; /* from the next restart on; 0: 1 ms, 3 ms */
+};
+
+struct home *home_new(uint64_t seed, bool parallel);
+void home_free(struct home *home);
+void home_run(struct home *home, uint64_t us);
+/** The log rolls: its new segment begins with the table, older ones are not read any more. */
+void home_roll(struct home *home);
+/** Stop as kill -9 does: what was acked stays, what was on its way stays or not. */
+void home_restart(struct home *home);
+/** on_done of a request whose owner is a bool. */
+void home_done(struct leat_groups_request *request);
+/** Do one request of the group "readers" (or of the one it names), and wait for its answer. */
+leat_err ask(struct home *home, struct leat_groups_request *request);
+
+#endif

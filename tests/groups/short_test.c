@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A home whose memory is short amid what it does: what it had stays, and who asked is told. */
+#include "classic_rig.h"
+#include "groups/internal.h"
+
+static struct home *calm_home(void)
+{
+    struct home *home = home_new(1, true);
+    home->calm = true;
+    struct leat_groups_request wake = {.kind = LEAT_GROUPS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &wake), LEAT_OK);
+    return home;
+}
+
+/* Goal: buffers for batches are changed for new ones only where there are new ones. */
+static void buffers_stay_where_there_are_no_new_ones(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_groups *groups = home->groups;
+    const uint8_t *before = groups->buffers, *gather = groups->gather;
+    groups->touched_bytes = 5;
+    leat_mem_fail_at(1);
+    leat_groups_buffers_renew(groups);
+    leat_mem_fail_at(0);
+    assert_ptr_equal(groups->buffers, before);
+    assert_ptr_equal(groups->gather, gather);
+    assert_int_equal(groups->touched_bytes, 5);
+    leat_groups_buffers_renew(groups);
+    assert_int_equal(groups->touched_bytes, 0);
+    assert_ptr_equal(groups->gather, groups->buffers);
+    assert_ptr_equal(groups->sealed, groups->buffers + LEAT_GROUPS_BATCH_BYTES_MAX);
+    assert_ptr_equal(groups->scratch, groups->sealed + LEAT_GROUPS_BATCH_BYTES_MAX);
+    char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
+    (void)lone(home, "", member); /* it goes on */
+    home_free(home);
+}
+
+/* Goal: a join whose answer has no memory is told so, and of no generation. */
+static void join_without_memory_for_its_answer_tells_nothing(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
+    uint32_t generation = lone(home, "", member);
+    struct leat_group *group = leat_groups_group_find(home->groups, "readers");
+    assert_non_null(group);
+    for (unsigned fails = 0; fails < 2; fails++) {
+        struct ask_group *join = join_new(member, "", "m");
+        join->r.generation = 77;
+        leat_mem_fail_at(fails);
+        leat_err rc =
+            leat_groups_classic_join_answer(group, group->classic->members[0], &join->r, NULL);
+        leat_mem_fail_at(0);
+        assert_int_equal(rc, fails ? LEAT_E_NO_MEMORY : LEAT_OK);
+        assert_int_equal(join->r.generation, fails ? 77 : generation);
+        assert_string_equal(join->call.leader, fails ? "" : member);
+        ask_free(join);
+    }
+    home_free(home);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffers_stay_where_there_are_no_new_ones),
+        cmocka_unit_test(join_without_memory_for_its_answer_tells_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a home stores is what it reads back: committed offsets with all that stands beside them, and nothing of what
+ * does not read. And who is asked before that: members that nobody knows, homes that still wake. */
+#include "classic_rig.h"
+#include "groups/internal.h"
+
+enum { MS = 1000 };
+
+static const uint32_t STREAM = 7;
+
+static struct home *calm_home(void)
+{
+    struct home *home = home_new(1, true);
+    home->calm = true;
+    struct leat_groups_request wake = {.kind = LEAT_GROUPS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &wake), LEAT_OK);
+    return home;
+}
+
+struct kept {
+    bool there;
+    uint64_t offset;
+    uint32_t epoch_plus_1, bytes;
+    char note[16];
+};
+
+static void kept_is(struct home *home, const struct kept *kept)
+{
+    struct leat_groups_request f = {.kind = LEAT_GROUPS_FETCH, .answer_bytes_max = SIZE_MAX};
+    size_t count = 0;
+    assert_int_equal(ask(home, &f), LEAT_OK);
+    for (uint32_t at = 0; at < UNITS; at++) {
+        if (!kept[at].there) continue;
+        assert_true(count < f.offset_count);
+        const struct leat_groups_offset *row = &f.offsets[count++];
+        assert_true(leat_log_ref_equal(row->log, (struct leat_log_ref){STREAM, at / 2, at % 2}));
+        assert_int_equal(row->offset, kept[at].offset);
+        assert_int_equal(row->leader_epoch_plus_1, kept[at].epoch_plus_1);
+        assert_int_equal(row->metadata_bytes, kept[at].bytes);
+        assert_memory_equal(row->metadata, kept[at].note, kept[at].bytes);
+    }
+    assert_int_equal(f.offset_count, count);
+    leat_mem_free(f.offsets);
+}
+
+/* Goal: a committed offset, its leader's epoch and its metadata are the same after a start, whether that reads single
+ * changes or the whole table; of several commits the last one counts, and one without an epoch or metadata has none. */
+static void commits_are_the_same_after_a_start(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct kept kept[UNITS] = {0};
+    struct leat_xoshiro dice;
+    leat_xoshiro_seed(&dice, 3);
+    for (unsigned step = 0; step < 400; step++) {
+        uint32_t at = (uint32_t)leat_xoshiro_below(&dice, UNITS);
+        struct leat_log_ref log = {STREAM, at / 2, at % 2};
+        if (kept[at].there && leat_xoshiro_below(&dice, 6) == 0) {
+            struct leat_groups_request drop = {
+                .kind = LEAT_GROUPS_OFFSETS_DELETE, .logs = &log, .log_count = 1};
+            assert_int_equal(ask(home, &drop), LEAT_OK);
+            kept[at] = (struct kept){0};
+        } else {
+            kept[at] = (struct kept){.there = true, .offset = leat_xoshiro_below(&dice, 1000)};
+            if (leat_xoshiro_below(&dice, 2))
+                kept[at].epoch_plus_1 = (uint32_t)leat_xoshiro_below(&dice, 4);
+            if (leat_xoshiro_below(&dice, 2))
+                kept[at].bytes = (uint32_t)leat_xoshiro_below(&dice, sizeof kept->note);
+            memset(kept[at].note, 'a' + (int)at, kept[at].bytes);
+            struct leat_groups_offset row = {.log = log,
+                                             .group = LEAT_SEGMENT_GROUP_NONE,
+                                             .offset = kept[at].offset,
+                                             .leader_epoch_plus_1 = kept[at].epoch_plus_1,
+                                             .metadata = kept[at].note,
+                                             .metadata_bytes = kept[at].bytes};
+            struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
+            c->r.commits = &row;
+            c->r.commit_count = 1;
+            start(home, c);
+            await(home, c);
+            assert_int_equal(rc_of(c), LEAT_OK);
+        }
+        if (leat_xoshiro_below(&dice, 20) == 0) home_roll(home);
+        if (leat_xoshiro_below(&dice, 4) == 0) home_restart(home);
+        kept_is(home, kept);
+    }
+    home_free(home);
+}
+
+/* Does a home go on that reads this stored record of a group? */
+static bool group_record_reads(const char *name, uint32_t group_fields)
+{
+    struct home *home = calm_home();
+    uint8_t value[512], bytes[1024];
+    struct leat_msg_writer writer;
+    struct leat_batch_builder builder;
+    struct leat_batch batch;
+    assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
+    leat_msg_writer_init(&writer, value, sizeof value);
+    leat_msg_write_array(&writer, 4);
+    leat_msg_write_u64(&writer, RECORD_GROUP);
+    leat_msg_write_string(&writer, name, strlen(name));
+    leat_msg_write_u64(&writer, 9);
+    leat_msg_write_array(&writer, group_fields);
+    for (unsigned i = 0; i < 3; i++)
+        leat_msg_write_bin(&writer, "x", 1);
+    leat_msg_write_u64(&writer, 0);
+    leat_msg_write_array(&writer, 0);
+    leat_batch_builder_init(&builder, bytes, sizeof bytes);
+    assert_int_equal(
+        leat_batch_builder_add(&builder, 1000, NULL, 0, value, writer.used, NULL, 0, 0), LEAT_OK);
+    uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+    assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
+    struct leat_log_app app = leat_groups_app(home->groups);
+    app.on_replay(app.ctx, &batch);
+    bool reads = leat_groups_broken(home->groups) == NULL;
+    struct leat_group *group = leat_groups_group_find(home->groups, name);
+    assert_int_equal(group != NULL && group->generation == 9, reads);
+    home_free(home);
+    return reads;
+}
+
+/* Goal: a stored commit that memory is short for breaks the table: it is not left out. */
+static void stored_commit_without_memory_breaks_the_table(void **state)
+{
+    (void)state;
+    for (unsigned fails = 0; fails < 3; fails++) {
+        struct home *home = calm_home();
+        struct leat_batch batch;
+        assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, "noted"), LEAT_OK);
+        const struct stored *last = &home->batches[home->batch_count - 1];
+        assert_int_equal(leat_batch_check(last->bytes, last->count, &batch, NULL), LEAT_OK);
+        struct leat_group *group = leat_groups_group_find(home->groups, "readers");
+        leat_group_stream_drop(group, STREAM);
+        leat_mem_free(group->logs);
+        group->logs = NULL;
+        group->log_room = 0;
+        group->generation = 0;
+        struct leat_log_app app = leat_groups_app(home->groups);
+        leat_mem_fail_at(fails == 0 ? 0 : fails + 1); /* the group's record comes first */
+        app.on_replay(app.ctx, &batch);
+        leat_mem_fail_at(0);
+        assert_int_equal(leat_groups_broken(home->groups) == NULL, fails == 0);
+        home_free(home);
+    }
+}
+
+/* Goal: a stored group that does not read breaks its table, whether its group is known or not. */
+static void stored_group_that_does_not_read_breaks_the_table(void **state)
+{
+    (void)state;
+    assert_true(group_record_reads("readers", 5));
+    assert_true(group_record_reads("others", 5));
+    assert_false(group_record_reads("readers", 4));
+    assert_false(group_record_reads("others", 4));
+}
+
+/* Goal: a stored group, or classic group, for which a full home has no place breaks its table; one that is there is
+ * replaced. */
+static void stored_set_beyond_a_full_home_breaks_the_table(void **state)
+{
+    (void)state;
+    for (unsigned kind = 0; kind < 2; kind++)
+        for (unsigned known = 0; known < 2; known++) {
+            struct home *home = calm_home();
+            uint8_t value[1024], bytes[2048];
+            struct leat_msg_writer writer;
+            struct leat_batch_builder builder;
+            struct leat_batch batch;
+            char name[32];
+            for (unsigned n = 0; home->groups->group_count < LEAT_GROUPS_PER_HOME_MAX; n++) {
+                snprintf(name, sizeof name, "group-%u", n);
+                struct leat_group *group = leat_group_create(name, LEAT_GROUPS_ORDERED);
+                assert_non_null(group);
+                leat_groups_group_add(home->groups, group);
+            }
+            snprintf(name, sizeof name, "group-%u", known ? 7 : LEAT_GROUPS_PER_HOME_MAX);
+            struct leat_group *group = leat_group_create(name, LEAT_GROUPS_ORDERED);
+            struct leat_classic *classic = leat_classic_create();
+            assert_true(group && classic);
+            group->generation = 9;
+            leat_msg_writer_init(&writer, value, sizeof value);
+            leat_msg_write_array(&writer, kind ? 4 : 2);
+            leat_msg_write_u64(&writer, kind ? RECORD_GROUP : RECORD_SET);
+            if (kind) {
+                leat_msg_write_string(&writer, name, strlen(name));
+                leat_msg_write_u64(&writer, 9);
+                leat_classic_encode(&writer, classic, true);
+            } else {
+                leat_group_encode(&writer, group, false);
+            }
+            leat_group_destroy(&group);
+            leat_classic_destroy(&classic);
+            leat_batch_builder_init(&builder, bytes, sizeof bytes);
+            assert_int_equal(
+                leat_batch_builder_add(&builder, 1000, NULL, 0, value, writer.used, NULL, 0, 0),
+                LEAT_OK);
+            uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+            assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
+            struct leat_log_app app = leat_groups_app(home->groups);
+            app.on_replay(app.ctx, &batch);
+            assert_int_equal(leat_groups_broken(home->groups) == NULL, known);
+            assert_int_equal(home->groups->group_count, LEAT_GROUPS_PER_HOME_MAX);
+            if (known) assert_int_equal(leat_groups_group_find(home->groups, name)->generation, 9);
+            home_free(home);
+        }
+}
+
+/* Goal: names and metadata of protocols come in pairs; one text more is not taken for the assignment behind them. */
+static void stored_protocols_come_in_pairs(void **state)
+{
+    (void)state;
+    for (uint32_t texts = 0; texts < 4; texts++) {
+        uint8_t bytes[512];
+        struct leat_msg_writer writer;
+        struct leat_msg_reader reader;
+        leat_msg_writer_init(&writer, bytes, sizeof bytes);
+        leat_msg_write_array(&writer, 5);
+        for (unsigned i = 0; i < 3; i++)
+            leat_msg_write_bin(&writer, "x", 1);
+        leat_msg_write_u64(&writer, 0);
+        leat_msg_write_array(&writer, 1);
+        leat_msg_write_array(&writer, 8);
+        leat_msg_write_bin(&writer, "id", 2);
+        leat_msg_write_u64(&writer, 1000);
+        leat_msg_write_u64(&writer, 1000);
+        for (unsigned i = 0; i < 3; i++)
+            leat_msg_write_bin(&writer, "c", 1);
+        leat_msg_write_array(&writer, texts);
+        for (uint32_t i = 0; i < texts / 2 * 2; i++)
+            leat_msg_write_bin(&writer, "p", 1);
+        leat_msg_write_bin(&writer, "share", 5);
+        leat_msg_reader_init(&reader, bytes, writer.used);
+        struct leat_classic *classic = leat_classic_decode(&reader);
+        assert_int_equal(classic != NULL, texts % 2 == 0);
+        leat_classic_destroy(&classic);
+    }
+}
+
+/* Goal: a stored member without fields is none. */
+static void stored_member_has_fields(void **state)
+{
+    (void)state;
+    uint8_t bytes[64];
+    struct leat_msg_writer writer;
+    struct leat_msg_reader reader;
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_msg_write_array(&writer, 5);
+    for (unsigned i = 0; i < 3; i++)
+        leat_msg_write_bin(&writer, "x", 1);
+    leat_msg_write_u64(&writer, 0);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_array(&writer, 0);
+    leat_msg_reader_init(&reader, bytes, writer.used);
+    assert_null(leat_classic_decode(&reader));
+}
+
+/* Goal: one byte that a note grows by counts for who commits it, where a group has no maker yet. */
+static void note_that_grows_by_a_byte_counts_for_its_address(void **state)
+{
+    (void)state;
+    enum { ADDRESS = 77 };
+    struct home *home = calm_home();
+    for (unsigned bytes = 1; bytes < 3; bytes++) {
+        struct leat_groups_offset row = {.log = {STREAM, 0, 0},
+                                         .group = LEAT_SEGMENT_GROUP_NONE,
+                                         .offset = 5,
+                                         .metadata = "nn",
+                                         .metadata_bytes = bytes};
+        struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
+        c->r.commits = &row;
+        c->r.commit_count = 1;
+        if (bytes == 2) c->r.address = ADDRESS;
+        start(home, c);
+        await(home, c);
+        assert_int_equal(rc_of(c), LEAT_OK);
+        assert_int_equal(leat_groups_group_find(home->groups, "readers")->maker,
+                         bytes == 2 ? ADDRESS : 0);
+    }
+    home_free(home);
+}
+
+/* Goal: what a group takes of memory is all that it has: itself, a classic group, members, logs, notes and groups of
+ * segments. */
+static void group_counts_all_of_its_memory(void **state)
+{
+    (void)state;
+    enum { BLOCK = 40 };
+    struct leat_group *group = leat_group_create("readers", LEAT_GROUPS_ORDERED);
+    size_t memory = sizeof *group + BLOCK;
+    assert_int_equal(group->memory_bytes, memory);
+    assert_non_null(leat_group_member_add(group));
+    assert_non_null(leat_group_member_add(group));
+    leat_group_bytes_count(group);
+    memory += 2 * sizeof *group->members + BLOCK;
+    assert_int_equal(group->memory_bytes, memory);
+    group->classic = leat_classic_create();
+    leat_group_bytes_count(group);
+    memory += sizeof *group->classic + BLOCK;
+    assert_int_equal(group->memory_bytes, memory);
+    struct leat_group_log *log = leat_group_log_add(group, (struct leat_log_ref){STREAM, 0, 0});
+    leat_group_bytes_count(group);
+    memory += group->log_room * sizeof *group->logs + BLOCK;
+    assert_int_equal(group->memory_bytes, memory);
+    assert_int_equal(leat_group_offset_note(log, 3, "noted", 5), LEAT_OK);
+    leat_group_bytes_count(group);
+    memory += 5 + BLOCK;
+    assert_int_equal(group->memory_bytes, memory);
+    leat_group_classic_drop(group);
+    memory -= sizeof *group->classic + BLOCK;
+    assert_int_equal(group->memory_bytes, memory);
+    group->mode = LEAT_GROUPS_PARALLEL;
+    assert_int_equal(leat_group_commit(group, log, 3, 300, false), LEAT_OK);
+    assert_int_equal(leat_group_commit(group, log, 5, 500, false), LEAT_OK);
+    leat_group_bytes_count(group);
+    memory += 2 * sizeof *log->groups + BLOCK;
+    assert_int_equal(group->memory_bytes, memory);
+    leat_group_destroy(&group);
+}
+
+/* Goal: who joins under an id that a group does not know is told so, and is no member; the group stays as it is. */
+static void member_that_nobody_knows_joins_anew(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    for (unsigned known = 0; known < 2; known++) {
+        struct leat_groups_request r = {.kind = LEAT_GROUPS_JOIN,
+                                        .member = "m-0000000000000001-7",
+                                        .answer_bytes_max = SIZE_MAX,
+                                        .session_ms = 2000,
+                                        .streams = &STREAM,
+                                        .stream_count = 1};
+        assert_int_equal(ask(home, &r), LEAT_E_UNKNOWN_MEMBER);
+        const struct leat_group *group = leat_groups_group_find(home->groups, "readers");
+        assert_int_equal(group != NULL, known);
+        if (known) {
+            assert_int_equal(group->member_count, 1);
+            assert_int_equal(group->phase, LEAT_GROUP_STABLE);
+            assert_int_equal(group->generation, 1);
+            continue;
+        }
+        r.member[0] = '\0';
+        assert_int_equal(ask(home, &r), LEAT_OK);
+        leat_mem_free(r.assigned);
+    }
+    home_free(home);
+}
+
+/* Goal: a commit under a member id of one byte is a member's, and not one from outside. */
+static void commit_under_an_unknown_id_is_refused(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
+    struct leat_groups_offset row = {
+        .log = {STREAM, 0, 0}, .group = LEAT_SEGMENT_GROUP_NONE, .offset = 9};
+    for (unsigned named = 0; named < 2; named++) {
+        struct leat_groups_request c = {
+            .kind = LEAT_GROUPS_COMMIT, .commits = &row, .commit_count = 1, .force = true};
+        if (named) c.member[0] = 'x';
+        row.offset = named ? 11 : 9;
+        assert_int_equal(ask(home, &c), named ? LEAT_E_UNKNOWN_MEMBER : LEAT_OK);
+        assert_int_equal(fetched(home, 0, NULL), 9);
+    }
+    home_free(home);
+}
+
+/* Goal: a heartbeat that wakes its home is answered, also where the log takes nothing at first. */
+static void heartbeat_that_wakes_its_home_is_answered(void **state)
+{
+    (void)state;
+    struct home *home = home_new(1, false);
+    home->calm = true;
+    home->append_rc = LEAT_E_AGAIN;
+    struct leat_groups_request beat = {
+        .kind = LEAT_GROUPS_HEARTBEAT, .group = "readers", .member = "m-0000000000000001-7"};
+    bool answered = false;
+    beat.on_done = home_done;
+    beat.owner = &answered;
+    assert_false(leat_groups_do(home->groups, &beat));
+    home_run(home, 10 * MS);
+    assert_false(answered);
+    home->append_rc = LEAT_OK;
+    home_run(home, 200 * MS);
+    assert_true(answered);
+    assert_int_equal(beat.rc, LEAT_E_UNKNOWN_MEMBER);
+    home_free(home);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(commits_are_the_same_after_a_start),
+        cmocka_unit_test(stored_commit_without_memory_breaks_the_table),
+        cmocka_unit_test(stored_group_that_does_not_read_breaks_the_table),
+        cmocka_unit_test(stored_set_beyond_a_full_home_breaks_the_table),
+        cmocka_unit_test(stored_protocols_come_in_pairs),
+        cmocka_unit_test(stored_member_has_fields),
+        cmocka_unit_test(note_that_grows_by_a_byte_counts_for_its_address),
+        cmocka_unit_test(group_counts_all_of_its_memory),
+        cmocka_unit_test(member_that_nobody_knows_joins_anew),
+        cmocka_unit_test(commit_under_an_unknown_id_is_refused),
+        cmocka_unit_test(heartbeat_that_wakes_its_home_is_answered),
+    };
+    return cmocka_run_group_tests_name("groups-stored", tests, NULL, NULL);
+}
