@@ -42,7 +42,7 @@ struct leat_consumer_engine_events {
     void (*on_error)(void *owner,
                      const struct leat_error
                          *error); /* for people; the engine goes on unless class FATAL/REJECT */
-    /** Set mode: these partitions are no longer this member's; what was taken but not yet processed
+    /** Group mode: these partitions are no longer this member's; what was taken but not yet processed
      * of them is void. */
     void (*on_revoked)(void *owner);
     void *owner;
@@ -61,7 +61,7 @@ void leat_consumer_engine_give(struct leat_consumer_engine *engine, struct leat_
 /** All logs read to the end that their last answers named, and nothing left to take. */
 bool leat_consumer_engine_at_end(const struct leat_consumer_engine *engine);
 /** Begin again, at one partition (-1: all); the others go on behind what was processed, so what was taken and not
- * processed is void, whatever this returns but UNSUPPORTED (a parallel group, whose groups are handed out) and
+ * processed is void, whatever this returns but UNSUPPORTED (a parallel group, whose segment groups are handed out) and
  * INVALID (a negative offset). UNKNOWN_LOG, NOT_ASSIGNED: the partition is not read here. */
 leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t partition,
                                    enum leat_engine_from from, int64_t value) LEAT_NODISCARD;
@@ -77,7 +77,7 @@ leat_err leat_consumer_engine_ask(struct leat_consumer_engine *engine, int64_t p
                                   leat_consumer_asked_fn on_done, void *arg) LEAT_NODISCARD;
 /** The only partition that is read here; -1: there are several, or none. */
 int64_t leat_consumer_engine_only(const struct leat_consumer_engine *engine);
-/** Note that records below `offset` of this log (parallel mode: of this group, else -1) have been
+/** Note that records below `offset` of this log (parallel mode: of this segment group, else -1) have been
  * processed; commit() stores that. A later group of the same log finishes the one before. */
 void leat_consumer_engine_processed(struct leat_consumer_engine *engine, struct leat_log_ref log,
                                     int64_t group, uint64_t offset);

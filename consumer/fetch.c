@@ -71,7 +71,7 @@ static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_
 
 /* ---- fetch ---- */
 
-/* The group does not exist yet, or has been trimmed, wholly or in front. Only where the log begins
+/* The segment group does not exist yet, or has been trimmed, wholly or in front. Only where the log begins
  * tells, and it is asked again only when the log begins elsewhere. */
 static void group_out_of_range(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                                const struct leat_msg_fetched *row)
@@ -117,7 +117,7 @@ static void group_begin_known(struct leat_consumer_engine *engine, struct leat_c
              "whole; going on behind group %llu",
              engine->stream_name, log->ref.streamlet, log->ref.log, (unsigned long long)log->group,
              (unsigned long long)row->position.group - 1);
-    /* Those skipped are said to be done, or the group's first unfinished group would stay there. */
+    /* Those skipped are said to be done, or the log's first unfinished segment group would stay there. */
     while (log->group < row->position.group) {
         leat_consumer_group_finish(engine, log->ref, log->group);
         group_next(engine, log);
@@ -405,7 +405,7 @@ static void locate_on_done(struct leat_request *request, leat_err rc,
         log->state = CLOG_LOCATE;
         if (row.code == LEAT_E_OFFSET_OUT_OF_RANGE && log->by_position &&
             log->locate_what == LEAT_LOCATE_OFFSET) {
-            /* What was committed of the group is gone: read what there is of it. */
+            /* What was committed of the segment group is gone: read what there is of it. */
             log->state = CLOG_READY;
             continue;
         }

@@ -50,7 +50,7 @@ struct leat_consumer {
     leat_consumer_stats stats;
     uint32_t q;
     int fd;
-    bool parallel; /* in a group whose groups are handed out */
+    bool parallel; /* in a group whose segment groups are handed out */
     /* Where the batch lies that was asked for last: acked bytes never move. to 0: none was. */
     struct consumer_batch_place {
         uint32_t partition;

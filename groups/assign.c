@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which member reads which log or group of a generation. */
+/* Which member reads which log or segment group of a generation. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -153,7 +153,7 @@ static uint32_t readers_count(const struct leat_group *group, uint32_t stream, u
     return count;
 }
 
-/* Parallel mode: group g of a log goes to reader (g - from_group + place of the log) mod readers.
+/* Parallel mode: segment group g of a log goes to reader (g - from_group + place of the log) mod readers.
  * The place turns from log to log, so that a log with few groups does not always ask the first. */
 static uint32_t log_turn(const struct leat_group_log *log, uint32_t readers)
 {

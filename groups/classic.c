@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who belongs to a group: joins, heartbeats, leaves. See groups.h; group_share.c has the phases. */
+/* Who belongs to a classic group: joins, heartbeats, leaves. See classic.h; classic_share.c has the phases. */
 #include "groups/classic.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@ static bool text_zero(struct leat_msg_string text)
     return text.bytes > 0 && memchr(text.text, 0, text.bytes) != NULL;
 }
 
-/* ---- the group of a classic group ---- */
+/* ---- the group that a request names ---- */
 
 bool leat_groups_classic_ensure(struct leat_groups *groups, struct leat_groups_request *request,
                                 struct leat_group **out_set)

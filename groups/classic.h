@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups: consumer groups whose members share out among themselves (Kafka's classic protocol).
+/* Classic groups: consumer groups whose members share out among themselves (Kafka's classic protocol).
  *
  * One namespace with the native groups of groups.h: a classic group is a group of mode LEAT_GROUPS_CLASSIC, lives in
  * the same table of the same home, and its committed offsets are by log, as an ordered group's are. A
@@ -23,8 +23,8 @@
 enum {
     LEAT_CLASSIC_TEXT_BYTES_MAX = 255, /* of protocol type, protocol, instance, client, host */
     LEAT_CLASSIC_PROTOCOLS_MAX = 16,
-    /* What all groups of one home hold for their members at most (leat_groups_options.group_bytes_max: less); more is
-     * refused: LEAT_E_TOO_MANY. */
+    /* What all classic groups of one home hold for their members at most (leat_groups_options.group_bytes_max: less);
+     * more is refused: LEAT_E_TOO_MANY. */
     LEAT_CLASSIC_MEMORY_BYTES_MAX = 4 * 1024 * 1024,
     LEAT_CLASSIC_METADATA_BYTES_MAX = 4096, /* of one committed offset */
     LEAT_CLASSIC_CLIENT_IN_ID_MAX = 26,     /* of a client's name in its member id */
@@ -60,7 +60,7 @@ struct leat_classic_listed {
     enum leat_groups_mode mode;
 };
 
-/* What a request to a classic group carries beside struct leat_groups_request (its `group`). Strings in:
+/* What a request to a classic group carries beside struct leat_groups_request (its `classic`). Strings in:
  * borrowed until answered. Strings and rows out lie in `memory`, which is given, whatever the answer is:
  * leat_mem_free(). */
 struct leat_classic_call {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The phases of a group: who is waited for, a generation begins, the leader shares out. And what can
+/* The phases of a classic group: who is waited for, a generation begins, the leader shares out. And what can
  * be seen of a classic group from outside. */
 #include "base/assert.h"
 #include "base/mem.h"
@@ -130,7 +130,7 @@ static void generation_begin(struct leat_groups *groups, struct leat_group *grou
         return;
     }
     leat_classic_protocol_pick(classic);
-    /* The type stays: a classic group without one is taken for a classic group of commits alone. */
+    /* The type stays: a classic group without one is taken for one of commits alone. */
     if (joined == 0) classic->protocol[0] = '\0';
     if (joined == 0) classic->assigned_bytes = 0;
     /* Signed on Kafka's wire. Nobody gets there by rebalances: a thousand a second take 24 days. */

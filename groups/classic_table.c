@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members of groups and their bytes: see classic_table.h. */
+/* Members of classic groups and their bytes: see classic_table.h. */
 #include "groups/classic_table.h"
 
 #include "base/assert.h"

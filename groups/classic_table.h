@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a classic group holds beside its group: members, their protocols and assignments, and the bytes of all
- * that. Private to the groups. */
+/* What a classic group holds beside its struct leat_group: members, their protocols and assignments, and the bytes of
+ * all that. Private to the groups. */
 #ifndef LEAT_GROUPS_CLASSIC_TABLE_H
 #define LEAT_GROUPS_CLASSIC_TABLE_H
 

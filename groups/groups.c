@@ -298,7 +298,7 @@ bool leat_groups_do(struct leat_groups *groups, struct leat_groups_request *requ
 
 void leat_groups_cancel(struct leat_groups *groups, struct leat_groups_request *request)
 {
-    /* A commit that asks about groups has questions under way that point at it. */
+    /* A commit that asks about segment groups has questions under way that point at it. */
     if (request->state == REQUEST_FREE || request->state == REQUEST_QUERY) return;
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     if (group && group->classic) leat_groups_classic_cancel(groups, group, request);

@@ -21,9 +21,9 @@
  *   values, hence replaying one that a snapshot already covers changes nothing in the end.
  *
  * Units. Mode ordered: one unit = one log; its owner reads all of it, in order. Mode parallel: one
- * unit = one group (16 segments) of one log; groups of one log are read by different members at the
- * same time (KerA thesis §5.2.3). New groups need no rebalance: an assignment names an endless
- * arithmetic series of groups (struct leat_groups_assigned).
+ * unit = one segment group (16 segments) of one log; those of one log are read by different members at the
+ * same time (KerA thesis §5.2.3). New ones need no rebalance: an assignment names an endless
+ * arithmetic series of segment groups (struct leat_groups_assigned).
  */
 #ifndef LEAT_GROUPS_SETS_H
 #define LEAT_GROUPS_SETS_H
@@ -48,10 +48,10 @@ enum {
     LEAT_GROUPS_MEMBERS_MAX = 1024, /* of one group */
     LEAT_GROUPS_STREAMS_MAX = 16,   /* that one member may name */
     LEAT_GROUPS_LOGS_MAX = 32768,   /* of one group; those of the largest stream */
-    /* Parallel mode, per log: groups that may be done or begun beyond the first unfinished one. */
+    /* Parallel mode, per log: segment groups that may be done or begun beyond the first unfinished one. */
     LEAT_GROUPS_AHEAD_MAX = 256,
     LEAT_GROUPS_COMMIT_ROWS_MAX = 32768,
-    LEAT_GROUPS_COMMIT_ROWS_PARALLEL_MAX = 8192, /* each may bring a second one: groups gone */
+    LEAT_GROUPS_COMMIT_ROWS_PARALLEL_MAX = 8192, /* each may bring a second: segment groups gone */
     LEAT_GROUPS_ANSWER_BYTES = 1024, /* such answers need no account: their number has a limit */
     LEAT_GROUPS_WAITING_MAX = 4096,  /* of one home, for an ack or a rebalance: base/shares.h */
     /* The table of one home, encoded. More is refused: LEAT_E_TOO_MANY. */
@@ -71,7 +71,7 @@ enum leat_groups_mode {
     LEAT_GROUPS_CLASSIC = 2
 };
 
-/* What a member owns in its generation: groups first_group, first_group + group_step,
+/* What a member owns in its generation: segment groups first_group, first_group + group_step,
  * first_group + 2 * group_step, ... without end. Ordered mode: group 0, step 1, i.e. the whole log.
  * On the wire: [stream, streamlet, log, first_group, 0 (= no end), group_step]. */
 struct leat_groups_assigned {
@@ -81,20 +81,20 @@ struct leat_groups_assigned {
 };
 
 enum { LEAT_SEGMENT_GROUP_NONE = -1 };
-#define LEAT_SEGMENT_GROUP_DONE UINT64_MAX /* as an offset: the group is finished */
+#define LEAT_SEGMENT_GROUP_DONE UINT64_MAX /* as an offset: the segment group is finished */
 
 /* One committed offset: the next to be read.
  * Ordered mode: group = LEAT_SEGMENT_GROUP_NONE.
- * Parallel mode: group >= 0. In a COMMIT an offset at or past the group's end, or
- * LEAT_SEGMENT_GROUP_DONE, finishes the group. FETCH answers per log with one row for the first
- * unfinished group G (all groups below it are done; its offset is where to go on, or 0: from its
+ * Parallel mode: the segment group, >= 0. In a COMMIT an offset at or past the group's end, or
+ * LEAT_SEGMENT_GROUP_DONE, finishes it. FETCH answers per log with one row for the first
+ * unfinished segment group G (all groups below it are done; its offset is where to go on, or 0: from its
  * beginning), then one row per group above G that is begun (offset) or done
  * (LEAT_SEGMENT_GROUP_DONE), ascending. */
 struct leat_groups_offset {
     struct leat_log_ref log;
     int64_t group;
     uint64_t offset;
-    /* Groups (groups.h) keep these with an offset: the epoch of the record before it, plus 1 (0: not
+    /* Classic groups (classic.h) keep these with an offset: the epoch of the record before it, plus 1 (0: not
      * said), and bytes of the client's own. COMMIT: borrowed; FETCH: in the memory of the rows. */
     uint32_t leader_epoch_plus_1;
     uint32_t metadata_bytes;
@@ -109,7 +109,7 @@ enum leat_groups_kind {
     LEAT_GROUPS_FETCH,
     LEAT_GROUPS_DELETE,         /* a group without members, and its offsets */
     LEAT_GROUPS_OFFSETS_DELETE, /* of a group without members: those of `logs` */
-    /* Of groups (groups.h), with request->classic; COMMIT, too, where that is given. */
+    /* Of classic groups (classic.h), with request->classic; COMMIT, too, where that is given. */
     LEAT_GROUPS_CLASSIC_JOIN,
     LEAT_GROUPS_CLASSIC_SYNC,
     LEAT_GROUPS_CLASSIC_HEARTBEAT,
@@ -150,17 +150,17 @@ struct leat_groups_request {
     struct leat_groups_offset *offsets;
     size_t offset_count;
 
-    /* FETCH, DESCRIBE, LIST, GROUP_JOIN, GROUP_SYNC: what is given may take so many bytes, which the caller
+    /* FETCH, DESCRIBE, LIST, CLASSIC_JOIN, CLASSIC_SYNC: what is given may take so many bytes, which the caller
      * has put to an account. It would take more: LEAT_E_NO_MEMORY, and answer_bytes says how much; the same
      * request may be asked again with that. A join or sync that was held takes what it takes. */
     size_t answer_bytes_max;
     size_t answer_bytes; /* out: of what is given, or would be */
 
-    struct leat_classic_call *classic; /* the requests of groups; else NULL */
+    struct leat_classic_call *classic; /* the requests of classic groups; else NULL */
 
     /* Answer. Refusals: INVALID, BAD_NAME, UNKNOWN_STREAM, UNKNOWN_LOG, UNKNOWN_MEMBER,
      * STALE_GENERATION (join again), NOT_ASSIGNED, TOO_MANY, NOT_FOUND, AGAIN (a queue is full, or
-     * a slow member holds back the first unfinished group), UNSUPPORTED. Of groups also REBALANCING,
+     * a slow member holds back the first unfinished segment group), UNSUPPORTED. Of classic groups also REBALANCING,
      * MEMBER_ID_REQUIRED (`member` is the id), MEMBER_FENCED, OTHER_PROTOCOL. TIMEOUT: the home log
      * could not take it in time; whether it took effect is unknown. */
     leat_err rc;
@@ -177,7 +177,7 @@ struct leat_groups_request {
     void *scratch;
 };
 
-/* A question to the log's core about its groups (parallel mode only). Lies in the groups' memory. */
+/* A question to the log's core about its segment groups (parallel mode only). Lies in the groups' memory. */
 struct leat_segment_group_query {
     struct leat_log_ref log;
     uint64_t group;
@@ -217,7 +217,7 @@ struct leat_groups_options {
     uint32_t home;              /* 0 .. LEAT_GROUPS_HOMES - 1 */
     uint64_t settle_us;         /* 0: LEAT_GROUPS_SETTLE_US_DEFAULT. How long a group that gets its
                                    first members waits for more before it shares out */
-    uint64_t classic_settle_us; /* the same of a group, anew with each member that comes meanwhile;
+    uint64_t classic_settle_us; /* the same of a classic group, anew with each that comes meanwhile;
                                    0: LEAT_CLASSIC_SETTLE_US_DEFAULT */
     uint64_t retention_us;      /* 0: for ever. A group that so long has had no members and in which
                                    nothing was committed goes, with its offsets. Counted from the

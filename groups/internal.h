@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the groups: one home's state, and what its rooms do for each other. Thread: home core.
  *
- * home.c: the groups of a home, answers, requests that wait. home_log.c: batches and acks. places.c: room for
- * groups. groups.c: life, requests, time. members.c: joins and sharing out. groups.c, group_members.c,
- * group_share.c: the same of groups. offsets.c: commits, fetches, deletion. state.c: snapshot and replay.
- * table.c, classic_table.c: the data. Nothing calls what calls it. */
+ * home.c: the groups of a home, answers, requests that wait. home_log.c: batches and acks. places.c: room for groups.
+ * groups.c: life, requests, time. members.c: joins and sharing out. classic.c, classic_members.c, classic_share.c: the
+ * same of classic groups. offsets.c: commits, fetches, deletion. state.c: snapshot and replay. table.c,
+ * classic_table.c: the data. Nothing calls what calls it. */
 #ifndef LEAT_GROUPS_INTERNAL_H
 #define LEAT_GROUPS_INTERNAL_H
 
@@ -18,8 +18,8 @@
 enum record_kind {
     RECORD_NOTHING = 0, /* [0] the first append of this life; is this the home still? */
     RECORD_SET = 1,     /* [1, group] */
-    /* [2, group name, [[stream, streamlet, log, classic group or -1, offset]...]]; in groups a row may go on:
-     * leader epoch plus 1, metadata. Group -1, offset LEAT_SEGMENT_GROUP_DONE: the log's is forgotten */
+    /* [2, group name, [[stream, streamlet, log, segment group or -1, offset]...]]; of classic groups a row may go on:
+     * leader epoch plus 1, metadata. Segment group -1, offset LEAT_SEGMENT_GROUP_DONE: the log's is forgotten */
     RECORD_COMMIT = 2,
     RECORD_DELETE = 3, /* [3, group name] */
     /* [4, group name, generation, classic group]; its offsets stay. Its maker may follow, for a group that is new by
@@ -158,13 +158,13 @@ bool leat_groups_do_leave(struct leat_groups *groups, struct leat_groups_request
 /* ---- offsets.c; as leat_groups_do() ---- */
 
 bool leat_groups_do_commit(struct leat_groups *groups, struct leat_groups_request *request);
-/** Commits that ask about groups outlive the groups: they are answered when their questions are. */
+/** Commits that ask about segment groups outlive the home: they are answered when their questions are. */
 void leat_groups_queries_leave(struct leat_groups *groups);
 bool leat_groups_do_fetch(struct leat_groups *groups, struct leat_groups_request *request);
 bool leat_groups_do_delete(struct leat_groups *groups, struct leat_groups_request *request);
 bool leat_groups_do_offsets_delete(struct leat_groups *groups, struct leat_groups_request *request);
 
-/* ---- group_members.c ---- */
+/* ---- classic_members.c ---- */
 
 /** As leat_groups_member_check(). */
 struct leat_classic_member *leat_groups_classic_member_check(struct leat_group *group,
@@ -181,7 +181,7 @@ void leat_groups_classic_member_end(struct leat_groups *groups, struct leat_clas
 void leat_groups_classic_held_end(struct leat_groups *groups, struct leat_groups_request **held,
                                   leat_err rc);
 
-/* ---- groups.c; do_ as leat_groups_do() ---- */
+/* ---- classic.c; do_ as leat_groups_do() ---- */
 
 /** The group of the request, as a classic group; made or turned into one if need be. false: answered. */
 bool leat_groups_classic_ensure(struct leat_groups *groups, struct leat_groups_request *request,
@@ -194,7 +194,7 @@ bool leat_groups_do_classic_heartbeat(struct leat_groups *groups,
                                       struct leat_groups_request *request);
 bool leat_groups_do_classic_leave(struct leat_groups *groups, struct leat_groups_request *request);
 
-/* ---- group_share.c; do_ as leat_groups_do() ---- */
+/* ---- classic_share.c; do_ as leat_groups_do() ---- */
 
 /** Put the classic group as it is into the batch that gathers. false: no room before the next ack. */
 bool leat_groups_classic_record(struct leat_groups *groups, struct leat_group *group);

@@ -36,14 +36,15 @@ static bool commit_row_refused(struct leat_groups *groups, struct leat_group *gr
     if (!grouped && row->offset == LEAT_SEGMENT_GROUP_DONE)
         return leat_groups_answer(request, LEAT_E_INVALID, "that is no offset of a log");
     struct leat_group_log *log = leat_group_log_find(group, row->log);
-    /* Else anybody fills the table with logs that nobody ever drops. Those of groups were found by their topics. */
+    /* Else anybody fills the table with logs that nobody ever drops. Those of classic groups were found by their
+     * topics. */
     if (!member && !request->classic && !log && !log_exists(groups, row->log))
         return leat_groups_answer(request, LEAT_E_UNKNOWN_LOG, "there is no such log");
     if (member && (!log || leat_group_owner(group, log, row->group) != member->serial) &&
         !(log && grouped && (uint64_t)row->group < log->first_group))
         return leat_groups_answer(request, LEAT_E_NOT_ASSIGNED,
                                   "a log or group of the commit is not assigned to this member");
-    /* Known only once the log was asked: groups that retention dropped hold nobody back. */
+    /* Known only once the log was asked: segment groups that retention dropped hold nobody back. */
     if (!queries) return false;
     uint64_t first = log ? log->first_group : 0;
     if (queries[index].rc == LEAT_OK && queries[index].first_group > first)
@@ -118,7 +119,7 @@ static void commit_measure(struct leat_group *group, const struct leat_groups_re
         size_t note = note_bytes(row->leader_epoch_plus_1, row->metadata_bytes), noted = 0;
         const struct leat_group_log *log = leat_group_log_find(group, row->log);
         if (log) noted = note_bytes(log->leader_epoch_plus_1, log->metadata_bytes);
-        /* Each may bring a second one: groups that retention has dropped. */
+        /* Each may bring a second one: segment groups that retention has dropped. */
         *out_record += (parallel ? 2 : 1) * log_bytes + note;
         size_t more = note > noted ? note - noted : 0;
         bool grows =
@@ -159,7 +160,7 @@ static bool commit_refused(struct leat_groups *groups, struct leat_groups_reques
     return why ? leat_groups_answer(request, LEAT_E_TOO_MANY, why) : false;
 }
 
-/* What the logs' cores said of their first retained groups. Returns how many logs go on later. */
+/* What the logs' cores said of their first retained segment groups. Returns how many logs go on later. */
 static uint32_t commit_skip(struct leat_group *group, const struct leat_groups_request *request)
 {
     struct leat_segment_group_query *queries = request->scratch;

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 
-/* Members of groups are taken along while there is room: without them a classic group goes on in its
+/* Members of classic groups are taken along while there is room: without them a classic group goes on in its
  * generation, and its members join anew. */
 static void snapshot_encode(struct leat_groups *groups, struct leat_msg_writer *writer)
 {
@@ -91,7 +91,7 @@ static bool replay_commit(struct leat_groups *groups, struct leat_msg_reader *re
     return !reader->failed;
 }
 
-/* A group's members and generation; what it has committed is recorded apart. */
+/* A classic group's members and generation; what it has committed is recorded apart. */
 static bool replay_group(struct leat_groups *groups, struct leat_msg_reader *reader,
                          bool with_maker)
 {

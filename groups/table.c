@@ -191,7 +191,7 @@ uint32_t leat_group_stream_drop(struct leat_group *group, uint32_t stream)
 
 /* ---- commits ---- */
 
-/* Finished groups at the front are forgotten: first_group says it. */
+/* Finished segment groups at the front are forgotten: first_group says it. */
 static void groups_advance(struct leat_group_log *log)
 {
     uint32_t used = 0;

@@ -30,7 +30,7 @@ struct leat_group_log {
     uint64_t from_group;               /* parallel: first_group when this generation began */
     struct leat_segment_group *groups; /* parallel: begun or done above first_group, ascending */
     uint32_t group_count;
-    /* Beside `offset`, of groups; see struct leat_groups_offset. */
+    /* Beside `offset`, of classic groups; see struct leat_groups_offset. */
     uint32_t leader_epoch_plus_1;
     uint32_t metadata_bytes;
     char *metadata;
@@ -46,12 +46,12 @@ struct leat_group {
     struct leat_group_log *logs; /* ascending */
     uint32_t log_count, log_room;
     struct leat_classic *classic; /* of a group of mode LEAT_GROUPS_CLASSIC, and of no other */
-    size_t bytes;                 /* at most this, encoded; of a group: without its members */
+    size_t bytes;                 /* at most this, encoded; of a classic one: without members */
     uint64_t maker; /* address of who made it, for whom it counts; 0: made before that was stored */
     /* Not stored: */
     enum leat_group_phase phase;
     uint64_t settle_at_us, give_up_at_us;
-    size_t memory_bytes;           /* what it takes, a group's members apart */
+    size_t memory_bytes;           /* what it takes, a classic group's members apart */
     struct leat_groups_room *room; /* that knows of memory_bytes; NULL: none does */
     uint64_t used_us; /* a member was there, or something was committed; 0: since the restart */
 };
@@ -88,11 +88,11 @@ uint32_t leat_group_owner(const struct leat_group *group, const struct leat_grou
 /** What a member owns; given. */
 leat_err leat_group_assigned(const struct leat_group *group, const struct leat_group_member *member,
                              struct leat_groups_assigned **out, size_t *out_count) LEAT_NODISCARD;
-/* As the offset of a stored row: all groups below that one are gone, dropped by retention. */
+/* As the offset of a stored row: all segment groups below that one are gone, dropped by retention. */
 #define LEAT_GROUP_GROUPS_GONE (LEAT_SEGMENT_GROUP_DONE - 1)
 /** Does a commit of this group of segments bring no row more? */
 bool leat_group_segment_group_known(const struct leat_group_log *log, uint64_t segment_group);
-/** Groups below `segment_group` are gone: nobody waits for them. false: that was known. */
+/** Segment groups below `segment_group` are gone: nobody waits for them. false: that was known. */
 bool leat_group_skip(struct leat_group_log *log, uint64_t segment_group);
 /** Take one committed value; LEAT_SEGMENT_GROUP_DONE of a whole log: there is none any more.
  * LEAT_E_AGAIN: too far ahead; LEAT_E_NO_MEMORY. */
@@ -101,11 +101,11 @@ leat_err leat_group_commit(struct leat_group *group, struct leat_group_log *log,
 /** What is kept beside a committed offset. LEAT_E_NO_MEMORY. */
 leat_err leat_group_offset_note(struct leat_group_log *log, uint32_t leader_epoch_plus_1,
                                 const char *metadata, uint32_t metadata_bytes) LEAT_NODISCARD;
-/** It is no group any more. */
+/** It is no classic group any more. */
 void leat_group_classic_drop(struct leat_group *group);
-/* Encoded, at most: of one group begun or done; of what stands beside an offset, without the metadata itself. */
+/* Encoded, at most: of one segment group begun or done; of what stands beside an offset, without the metadata. */
 enum { LEAT_GROUP_SEGMENT_GROUP_BYTES = 18, LEAT_GROUP_NOTE_BYTES = 10 };
-/** What one log of the group takes, encoded, without groups, epoch and metadata. */
+/** What one log of the group takes, encoded, without segment groups, epoch and metadata. */
 size_t leat_group_log_bytes(const struct leat_group *group, struct leat_log_ref log);
 /** Does it say nothing that anybody could miss: no members, nothing committed? */
 bool leat_group_idle(const struct leat_group *group);
@@ -115,10 +115,10 @@ void leat_group_room_enter(struct leat_group *group, struct leat_groups_room *ro
 /** A group that has no maker (an earlier version stored it) gets this address as its maker: what is added to the
  * group has to count for somebody. The maker is stored with the group's next record. */
 void leat_group_maker_adopt(struct leat_group *group, uint64_t address);
-/* In memory, at most: a group without logs, native members and its group's; and a log without metadata. */
+/* In memory, at most: a group without logs, native members and its classic group; and a log without metadata. */
 size_t leat_group_memory_bytes_max(void);
 size_t leat_group_log_memory_bytes(void);
-/** with_members: those of a group, too. */
+/** with_members: those of a classic group, too. */
 void leat_group_encode(struct leat_msg_writer *writer, const struct leat_group *group,
                        bool with_members);
 /** NULL and a failed reader: malformed, or no memory. */

@@ -420,7 +420,7 @@ void leat_log_passed_over(struct leat_log *log, struct leat_log_passed *out);
  * it when there is space again before it asks anew. Thread: owner core. */
 bool leat_log_lacks_space(const struct leat_log *log);
 /** Offsets where a group begins and ends (end: exclusive; UINT64_MAX for the one still growing).
- * NOT_FOUND. For sets. */
+ * NOT_FOUND. For consumer groups. */
 leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *out_first,
                         uint64_t *out_end) LEAT_NODISCARD;
 /** The acked offset, readable from any core without a lock (acquire; pairs with the owner's release

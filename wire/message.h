@@ -240,7 +240,7 @@ struct leat_msg_located {
     struct leat_msg_string text; /* why it is refused; empty: the code says it */
 };
 
-/* Consumer groups. mode 0 ordered: a member owns logs; 1 parallel: a member owns groups. */
+/* Consumer groups. mode 0 ordered: a member owns logs; 1 parallel: a member owns segment groups. */
 struct leat_msg_group_join {
     struct leat_msg_string group, member;
     uint32_t mode, session_ms;
@@ -252,7 +252,7 @@ struct leat_msg_group_joined {
     uint32_t generation;
     uint32_t share_count;
 };
-/* The member's groups are first, first + step, first + 2 step, ... without end (groups/groups.h); ordered mode:
+/* The member's segment groups are first, first + step, first + 2 step, ... without end (groups/groups.h); ordered mode:
  * 0, 0, 1, the whole log. */
 struct leat_msg_group_share {
     struct leat_log_ref log;

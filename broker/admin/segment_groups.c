@@ -16,8 +16,8 @@
 /* SUBTLE: what a log does not know yet is no answer.
  *  1. A log of groups 0 to 2 comes to this node: its last segment first, which has not been read yet. So it seems to
  *     begin with group 2.
- *  2. A member commits half of group 0. What is in front of the first group has been dropped, so the group takes
- *     groups 0 and 1 for done.
+ *  2. A member commits half of group 0. What is in front of the first group has been dropped, so the home
+ *     takes groups 0 and 1 for done.
  *  3. The older segments come, and nobody reads what is left of them. */
 void leat_segment_group_look(const struct leat_core *core, struct leat_log_ref ref, uint64_t group,
                              struct leat_segment_group_query *out)
@@ -134,7 +134,7 @@ void leat_segment_group_ask(struct leat_core *core, struct leat_segment_group_qu
                        &query->mail, group_deliver_home);
 }
 
-/* ---- GROUP [stream, streamlet, log, group], of another node's home ---- */
+/* ---- SEGMENT_GROUP [stream, streamlet, log, group], of another node's home ---- */
 
 struct group_call {
     struct leat_call call;

@@ -26,7 +26,7 @@ uint64_t leat_node_peers_bytes(uint64_t memory_bytes);
 /** What the members of all groups of one home may take: all homes together have a 32nd of the budget, as far as that is
  * enough for a few members each. */
 uint64_t leat_node_group_bytes(uint64_t memory_bytes);
-/** What the tables of all homes of groups may take: sets, their logs, what is committed of them. */
+/** What the tables of all homes of groups may take: groups, their logs, what is committed of them. */
 uint64_t leat_node_tables_bytes(uint64_t memory_bytes);
 /** Of so many structs for requests, how many a core has. */
 uint32_t leat_node_structs(uint64_t memory_bytes, uint32_t cores, uint32_t most);

@@ -221,7 +221,7 @@ static int32_t log_make(struct leat_core *core, struct leat_stream *stream, stru
         leat_takeover_ask(core, begun, desc->settings.logs);
         return LEAT_NEWS_LOG_COST;
     }
-    /* Without those of the sets' own stream no set could be read; there are few, and the heap has a spare. */
+    /* Without those of the groups' own stream no group could be read; there are few, and the heap has a spare. */
     const bool room = strcmp(desc->name, LEAT_GROUPS_STREAM_NAME) == 0 ||
                       leat_node_heap_admits(core->node, leat_core_now(core));
     leat_err rc = LEAT_E_AGAIN;

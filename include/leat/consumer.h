@@ -3,7 +3,7 @@
  *
  * A consumer prefetches on a background thread; leat_consumer_next() and leat_consumer_next_many()
  * hand over records where they lie in the fetched bytes, without copying them. Alone it reads the
- * logs it was told; with a group name it shares the stream's logs (ordered) or groups (parallel) with
+ * logs it was told; with a group name it shares the stream's logs (ordered) or segment groups (parallel) with
  * the other members of the group and commits offsets durably.
  */
 #ifndef LEAT_CONSUMER_H
@@ -86,7 +86,7 @@ LEAT_API int leat_consumer_fd(leat_consumer *consumer);
  * asked for last. */
 LEAT_API bool leat_consumer_at_end(leat_consumer *consumer);
 /** Begin again at an offset or a time, on one partition (-1: all). Refused for a partition that this consumer
- * does not read, for a negative offset, and in a group of mode parallel, whose groups are handed out. */
+ * does not read, for a negative offset, and in a group of mode parallel, whose segment groups are handed out. */
 LEAT_API leat_code leat_consumer_seek(leat_consumer *consumer, int64_t partition,
                                       enum leat_from from, int64_t value);
 /**
@@ -99,8 +99,8 @@ LEAT_API leat_code leat_consumer_seek(leat_consumer *consumer, int64_t partition
  *
  * Views of records are void then, as by leat_consumer_next(). Thread: the consumer's.  Blocks: yes.
  * Errors: OFFSET_OUT_OF_RANGE (dropped or given up, behind the end, no batch begins there, or the segment is of
- * another group), UNKNOWN_LOG, NOT_ASSIGNED (of a group), INVALID (-1 of several partitions), UNSUPPORTED (a group of
- * mode parallel), LOG_INCOMPLETE, DAMAGED, TIMEOUT; what ended this consumer.
+ * another segment group), UNKNOWN_LOG, NOT_ASSIGNED (in a consumer group), INVALID (-1 of several partitions),
+ * UNSUPPORTED (a group of mode parallel), LOG_INCOMPLETE, DAMAGED, TIMEOUT; what ended this consumer.
  * Paper: KerA thesis §5.2.1, §5.2.3. Differs: the position is a batch's, which begins with its first record.
  */
 LEAT_API leat_code leat_consumer_seek_app_offset(leat_consumer *consumer, int64_t partition,

@@ -13,8 +13,8 @@ struct leat_kafka_group_ask {
     struct leat_kafka_request *request;
     struct leat_groups_request
         home_request; /* kind and fields by the handler; the group's name by _start() */
-    struct leat_classic_call call; /* set.group, where that is not taken away */
-    /** Answered, see set.rc. Runs on the connection's core, inside leat_kafka_group_ask_start() too.
+    struct leat_classic_call call; /* home_request.classic, where that is not taken away */
+    /** Answered, see home_request.rc. Runs on the connection's core, inside leat_kafka_group_ask_start() too.
      * What it tells stays valid as long as the request. */
     void (*on_done)(struct leat_kafka_group_ask *ask);
     void *owner;
@@ -51,7 +51,7 @@ struct leat_kafka_group_asks {
 struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request *request,
                                                        enum leat_groups_kind kind);
 /**
- * Ask the home. A group of a name that none can have is BAD_NAME; where no set has ever been, kinds
+ * Ask the home. A group of a name that none can have is BAD_NAME; where no group has ever been, kinds
  * that bring one make its home, the others are answered NOT_FOUND (LIST, FETCH: nothing). A home of
  * another node is WRONG_GROUP_HOME.
  */

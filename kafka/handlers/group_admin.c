@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DescribeGroups, ListGroups, DeleteGroups: groups as tools see them. Native sets are among them, of
+/* DescribeGroups, ListGroups, DeleteGroups: groups as tools see them. Native groups are among them, of
  * the protocol type "leat" and without members to show. */
 #include <string.h>
 #include <strings.h>
@@ -111,7 +111,7 @@ void leat_kafka_handle_describe_groups(struct leat_kafka_request *request)
 
 /* ---- ListGroups ---- */
 
-/* All groups are of the classic protocol; a native set is of none of Kafka's. */
+/* All groups are of the classic protocol; a native group is of none of Kafka's. */
 static const char *type_name(enum leat_groups_mode mode)
 {
     return mode == LEAT_GROUPS_CLASSIC ? "classic" : "leat";

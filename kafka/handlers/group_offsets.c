@@ -148,7 +148,7 @@ void leat_kafka_handle_offset_commit(struct leat_kafka_request *request)
 
 /* ---- OffsetFetch ---- */
 
-/* Rows come in the order of logs. Of a set that reads groups of segments there is nothing to tell. */
+/* Rows come in the order of logs. Of a group that reads groups of segments there is nothing to tell. */
 static const struct leat_groups_offset *row_find(const struct leat_groups_request *set,
                                                  struct leat_log_ref ref)
 {
@@ -204,7 +204,7 @@ static bool topics_fill(struct leat_kafka_request *request,
     return true;
 }
 
-/* Topics without a name here are gone: deleted, and not yet forgotten by the set. */
+/* Topics without a name here are gone: deleted, and not yet forgotten by the group. */
 static const struct leat_stream *stream_of(const struct leat_core *core,
                                            const struct leat_groups_offset *row)
 {
