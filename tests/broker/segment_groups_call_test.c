@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a group's home asks of a log's groups, by groups.c alone: of a log of this node on its core, of another node's
- * by its owner, and what a client's call is answered. Log q of streamlet s is on core q. */
+/* What a group's home asks of a log's groups, by segment_groups.c alone: of a log of this node on its core, of another
+ * node's by its owner, and what a client's call is answered. Log q of streamlet s is on core q. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,7 +111,7 @@ static void asks(uint32_t stream, uint32_t streamlet, uint32_t log)
     leat_segment_group_ask(&alone.cores[1], &it.query);
 }
 
-/* ---- groups of this node ---- */
+/* ---- segment groups of this node ---- */
 
 static void log_of_this_node_is_asked_on_its_core(void **state)
 {

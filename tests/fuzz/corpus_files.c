@@ -232,7 +232,7 @@ void corpus_catalogue(void)
     corpus_file("catalogue", "replicas", pieces->bytes, pieces->used);
 }
 
-/* ---- groups and groups ---- */
+/* ---- consumer groups ---- */
 
 enum { PIECE_RECORD, PIECE_TABLE };
 static uint8_t encoded[4096];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a home of consumer groups and groups keeps in its log: its table, as start entries hold it, and records. A
+/* What a home of consumer groups keeps in its log: its table, as start entries hold it, and records. A
  * table or a record that is not right breaks the home by name. What is taken keeps the rules of groups/table.h,
  * gives the same bytes again, and can be gone on with: whatever members then ask, what the home writes down of
  * it can be read. The input: pieces (fuzz.h). */

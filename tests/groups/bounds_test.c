@@ -267,7 +267,8 @@ static void largest_batch_counts_for_its_buffers(void **state)
     home_free(home);
 }
 
-/* Goal: a home that goes while logs are asked about groups leaves each question; the last answer ends the commit. */
+/* Goal: a home that goes while logs are asked about segment groups leaves each question; the last answer ends the
+ * commit. */
 static void home_that_goes_leaves_its_questions(void **state)
 {
     (void)state;
@@ -295,7 +296,7 @@ static void home_that_goes_leaves_its_questions(void **state)
     home_free(home);
 }
 
-/* Goal: a commit of groups goes on when the last of its logs has answered, and not before: once. */
+/* Goal: a commit of segment groups goes on when the last of its logs has answered, and not before: once. */
 static void commit_waits_for_each_of_its_questions(void **state)
 {
     (void)state;

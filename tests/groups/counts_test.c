@@ -92,7 +92,7 @@ static void members_count_from_their_join_on(void **state)
     assert_counted(home, "one");
     leat_mem_free(one.assigned);
     leat_mem_free(two.assigned);
-    /* A group's group that turns native. */
+    /* A classic group that turns native. */
     struct leat_groups_request three = native(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
     begin(home, &three, &one_is);
     assert_counted(home, "readers");
@@ -103,8 +103,8 @@ static void members_count_from_their_join_on(void **state)
     home_free(home);
 }
 
-/* Goal: a member of a group, its protocols and their type count in what is stored from its join on: a log that rolls
- * before the group is shared out asks whether the table has room for all of them. */
+/* Goal: a member of a classic group, its protocols and their type count in what is stored from its join on: a log that
+ * rolls before the group is shared out asks whether the table has room for all of them. */
 static void members_of_groups_count_from_their_join_on(void **state)
 {
     (void)state;

@@ -140,7 +140,7 @@ static void groups_unused_set_is_forgotten_with_its_offsets(void **state)
     home_free(home);
 }
 
-/* A home that goes to another node: a join that waits for the set to settle is told to ask again, never that
+/* A home that goes to another node: a join that waits for the group to settle is told to ask again, never that
  * it is over. */
 static void groups_join_that_a_going_home_leaves_is_asked_again(void **state)
 {
@@ -268,7 +268,7 @@ static void groups_parallel_groups_are_finished_in_any_order(void **state)
     home_free(home);
 }
 
-/* Groups that nobody finished and retention dropped hold nobody back, also after a restart; and a
+/* Segment groups that nobody finished and retention dropped hold nobody back, also after a restart; and a
  * commit from outside that is too far ahead is refused, no more. */
 static void groups_parallel_groups_dropped_by_retention_are_skipped(void **state)
 {

@@ -638,7 +638,7 @@ static void until_done(struct home *home, struct call *call, const char *group)
     fail_msg("one allocation failed, and a request did more than once");
 }
 
-/* Rows of the log that was committed to: its first unfinished classic group, and 1, 2, 3. */
+/* Rows of the log that was committed to: its first unfinished segment group, and 1, 2, 3. */
 static void parallel_is_there(struct home *home)
 {
     struct leat_log_ref log = {STREAM_SMALL, 0, 1};

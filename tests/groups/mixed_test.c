@@ -45,7 +45,7 @@ static leat_err done(struct home *home, struct ask_group *a)
     return rc_of(a);
 }
 
-/* Goal: whatever a client of groups asks of a native group with members is refused by name, with and without an
+/* Goal: whatever a client of classic groups asks of a native group with members is refused by name, with and without an
  * instance id or a member id; what it commits changes nothing. */
 static void client_of_groups_is_refused_by_a_native_set(void **state)
 {
@@ -74,8 +74,8 @@ static void client_of_groups_is_refused_by_a_native_set(void **state)
     }
 }
 
-/* Goal: a group with members takes no native member; one without takes those that read in order, whose group it is
- * then. */
+/* Goal: a classic group with members takes no native member; one without takes those that read in order, whose group it
+ * is then. */
 static void native_member_is_refused_by_a_group(void **state)
 {
     (void)state;

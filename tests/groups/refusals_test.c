@@ -410,7 +410,7 @@ static void home_log_that_fails_is_told_to_who_asks(void **state)
     }
 }
 
-/* ---- groups ---- */
+/* ---- classic groups ---- */
 
 static leat_err sync_of(struct home *home, const char *member, const char *type,
                         const char *protocol)
@@ -601,7 +601,7 @@ static void answers_without_memory_are_refused(void **state)
     assert_int_equal(without_memory(home, join_new(member, "", "other")), LEAT_E_NO_MEMORY);
     assert_int_equal(without_memory(home, join_new("", "", "m")), LEAT_E_NO_MEMORY);
     assert_int_equal(beat(home, member, "", 1), LEAT_OK);
-    /* A native group that can't become a group stays what it is. */
+    /* A native group that can't become a classic group stays what it is. */
     struct leat_groups_request native = {.group = "native"};
     assert_int_equal(native_join(home, LEAT_GROUPS_ORDERED, STREAM, 1, 2000, &native), LEAT_OK);
     leat_mem_free(native.assigned);

@@ -30,7 +30,7 @@ static uint32_t length(const struct leat_list *list)
 }
 
 /* What holds whenever nothing is under way: what is counted is what there is, and no group takes more than it counts,
- * with its group's members and without them. Large tables would take too long. */
+ * with its classic group's members and without them. Large tables would take too long. */
 static void home_check(const struct home *home)
 {
     enum { TABLE_BYTES = 32 * 1024 };

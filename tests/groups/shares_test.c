@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one address may have of groups: members, groups, offsets, memory. Whoever takes all that it may leaves as much
+/* What one address may have of groups: groups, members, offsets, memory. Whoever takes all that it may leaves as much
  * to others, and after a restart, too. */
 #include "rig.h"
 

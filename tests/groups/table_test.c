@@ -308,7 +308,7 @@ static void table_shares_logs_out_by_the_rule(void **state)
     }
 }
 
-/* In parallel mode each group of a log that somebody reads has one owner, and its member is told of it. */
+/* In parallel mode each segment group of a log that somebody reads has one owner, and its member is told of it. */
 static void table_shares_groups_out_to_one_reader_each(void **state)
 {
     (void)state;

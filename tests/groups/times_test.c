@@ -334,7 +334,7 @@ static void group_without_use_is_kept_for_the_whole_retention(void **state)
     home_free(home);
 }
 
-/* ---- groups ---- */
+/* ---- classic groups ---- */
 
 /* A new member that is told its id by the way; held until its generation begins. */
 static struct ask_group *member_start(struct home *home, const char *instance, uint32_t session_ms,

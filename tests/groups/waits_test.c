@@ -334,8 +334,8 @@ static void shares_are_told_to_all_that_wait(void **state)
     }
 }
 
-/* Goal: how far a member may be ahead is measured from the first unfinished group, of the group or of what its log has
- * kept; where the log can't be asked, from the group's. */
+/* Goal: how far a member may be ahead is measured from the first unfinished segment group, of the group or of what its
+ * log has kept; where the log can't be asked, from the group's. */
 static void members_are_ahead_of_the_first_unfinished_group(void **state)
 {
     (void)state;

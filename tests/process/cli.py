@@ -511,7 +511,7 @@ def test_application_offsets_that_are_none():
     got = [server.values('m', '--from', '0/0/0', '--streamlet', s, '--log', q) for s in (0, 1) for q in (0, 1)]
     equal(sorted(sum(got, []), key=int), [str(i) for i in range(100)])
     equal(sum(len(server.values('m', '--log', q)) for q in (0, 1)), 100)
-    # Those of a parallel group's records are told, too.
+    # Those of a parallel consumer group's records are told, too.
     equal([a for _, a in addresses(server, 's', '--group', 'p', '--mode', 'parallel')], [address] * 2)
 
 

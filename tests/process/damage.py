@@ -95,7 +95,7 @@ def open_segment_after(end):
     named_in = [line for line in server.diary().splitlines() if f'segment {row["segment"]} of log' in line and 'damaged' in line]
     equal(len(named_in), 1, named_in)
     equal(server.logs('hurt')[0, 0]['state'], 'waiting', 'describe does not show it')
-    # Where its groups end is not said either: a set would take the growing one for done.
+    # Where its groups end is not said either: a consumer group would take the growing one for done.
     flags, said, _ = Raw(server).call(GROUP, [server.hurt_id, 0, 0, 0])
     equal((flags, said[0]), (3, LOG_INCOMPLETE), 'its first group')
     others_untouched(server)

@@ -63,7 +63,7 @@ struct check_reader {
     uint64_t floor[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool in_group;
     uint32_t group;
-    bool unordered; /* groups of a parallel group come in any order */
+    bool unordered; /* segment groups of a parallel group come in any order */
     bool auditor;   /* the final pass: what it reads is what is there */
 };
 /** A consumer begins, or its positions were taken away: the next record of each log may be an earlier

@@ -90,13 +90,13 @@ enum sim_client_kind {
     SIM_CLIENT_PRODUCER,
     SIM_CLIENT_RAW,
     SIM_CLIENT_READER,         /* alone, from the beginning */
-    SIM_CLIENT_MEMBER,         /* of an ordered set, commits */
-    SIM_CLIENT_SHARER,         /* of a parallel set */
+    SIM_CLIENT_MEMBER,         /* of an ordered group, commits */
+    SIM_CLIENT_SHARER,         /* of a parallel group */
     SIM_CLIENT_AUDITOR,        /* the final pass */
     SIM_CLIENT_DEAF,           /* asks and never reads */
     SIM_CLIENT_KAFKA_PRODUCER, /* by Kafka's protocol: kafka_client.h */
     SIM_CLIENT_KAFKA_READER,
-    SIM_CLIENT_KAFKA_MEMBER, /* of a group, commits */
+    SIM_CLIENT_KAFKA_MEMBER, /* of a classic group, commits */
     SIM_CLIENT_TRIMMER,      /* gives up what is in front of logs */
     SIM_CLIENT_DELETER,      /* makes streams and deletes them */
     SIM_CLIENT_ONLOOKER,     /* reads one of those */
@@ -161,7 +161,7 @@ enum sim_trap {
     SIM_TRAP_FILL,    /* copies that are being made are struck: traps_fill.c */
     SIM_TRAP_LEAVE,   /* copies that leave are: traps_leave.c */
     SIM_TRAP_DELETES, /* streams are deleted unheard: traps_deleted.c */
-    SIM_TRAP_HOME,    /* a set's home is followed unheard: traps_home.c */
+    SIM_TRAP_HOME,    /* a group's home is followed unheard: traps_home.c */
     SIM_TRAP_MOVED,   /* streamlets move all the time: traps_moved.c */
     SIM_TRAP_UNASKED, /* who has whole what is damaged can't be asked: traps_unasked.c */
     SIM_TRAP_HANDED,  /* streamlets move while replicas become their logs': traps_handed.c */
@@ -198,7 +198,7 @@ struct scenario {
     bool loss_held;                  /* no operator accepts loss for the moment */
     struct sim_server *quiet_server; /* in trouble, and nobody else: quiet.c */
     bool
-        groups_unasked; /* a full disk keeps a set's commits waiting; an allocation that fails, a home */
+        groups_unasked; /* a full disk keeps a group's commits waiting; an allocation that fails, a home */
     bool slow_readers; /* at the end some ask for what lies in files, and read nothing */
     struct sim_rng kafka;
     struct sim_wish wish;

@@ -113,13 +113,13 @@ enum sim_fault {
     SIM_FAULT_AMID_MOVE,     /* ... while a streamlet was moved */
     SIM_FAULT_AMID_RECOVERY, /* ... of the leader, in an attempt of recovery */
     SIM_FAULT_LATE_WORD,     /* a leader was cut off with an entry of recovery on its way */
-    SIM_FAULT_COMMIT_LOST,   /* the power went with commits of a set on their way, behind others */
+    SIM_FAULT_COMMIT_LOST,   /* the power went with a group's commits on their way, behind others */
     SIM_FAULT_DAMAGED_END,   /* bits of open segments flipped, the power gone and a machine away */
     SIM_FAULT_DELETED,       /* no fault: a stream was deleted */
     SIM_FAULT_DELETED_MOVE,  /* ... while a streamlet of it was moved */
     SIM_FAULT_DELETED_AWAY,  /* ... while a node was away */
     SIM_FAULT_DELETED_UNHEARD, /* ... and an owner of it did not hear of that at once */
-    SIM_FAULT_OLD_HOME,      /* a set's home was followed unheard, and a member asked the old one */
+    SIM_FAULT_OLD_HOME,        /* a home was followed unheard, and a member asked the old one */
     SIM_FAULT_AMID_FILL,     /* trims, moves and power while a copy of a closed segment was made */
     SIM_FAULT_AMID_LEAVE,    /* connections broke while a backup was being told to drop a copy */
     SIM_FAULT_AMID_DRAIN,    /* no fault: what one did struck while a streamlet moved */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of groups (consumer groups). Private to the simulator. */
+/* What is told of consumer groups. Private to the simulator. */
 #ifndef LEAT_TESTS_SIM_TOLD_GROUPS_H
 #define LEAT_TESTS_SIM_TOLD_GROUPS_H
 
@@ -19,7 +19,7 @@ enum { SIM_GROUP_NOTHING = -1 };
 /* What has to be told at least: from before somebody was asked. */
 struct sim_groups_seen {
     bool there[SIM_GROUPS];
-    uint64_t members; /* a digest of the kafka-group's members and phase */
+    uint64_t members; /* a digest of the classic group's members and phase */
     const struct sim_client
         *readers[SIM_CLIENTS_MAX]; /* its members that read, by their own word */
     unsigned reader_count;
@@ -40,7 +40,7 @@ void sim_wrong(struct sim_wrong *wrong, const char *format, ...)
 void sim_groups_look(struct scenario *scenario, const char *when);
 /* ---- told_groups_native.c ---- */
 enum { SIM_GROUPS_NATIVE = 3 + SIM_STREAMS, SIM_GROUPS_NATIVE_BYTES = 4096 };
-/** Requests: what sets have committed, and where logs end. How many bytes; the answers are to `number` and on. */
+/** Requests: what groups have committed, and where logs end. How many bytes; the answers are to `number` and on. */
 size_t sim_groups_native_ask(struct scenario *scenario, uint8_t *out, uint32_t number);
 /** frame: the answer to the nth of them. */
 void sim_groups_native_judge(struct scenario *scenario, const struct sim_server *server,

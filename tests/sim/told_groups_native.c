@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of groups by the native protocol: what sets have committed (GROUP_FETCH, which a node hands on to the
- * stored's home), and where logs end (LOCATE). told.c asks it beside the rest. */
+/* What is told of groups by the native protocol: what they have committed (GROUP_FETCH, which a node hands on to the
+ * group's home), and where logs end (LOCATE). told.c asks it beside the rest. */
 #include "tests/sim/told_groups.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "wire/frame.h"
 #include "wire/message.h"
 
-/* Sets that commit offsets of logs; one request for each, then one for each stream. */
+/* Groups that commit offsets of logs; one request for each, then one for each stream. */
 static const enum sim_group sets[] = {SIM_GROUP_MEMBERS, SIM_GROUP_KEPT, SIM_GROUP_GONE};
 enum { SETS = sizeof sets / sizeof *sets };
 _Static_assert(SETS + SIM_STREAMS == SIM_GROUPS_NATIVE, "an answer for each request");

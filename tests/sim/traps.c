@@ -6,9 +6,9 @@
  * the moment on that it has asked for the entry that gives the dead node's logs to somebody. Another leader
  * decides, and is obeyed for a while; then the old one asks again, before it knows that it was called dead.
  *
- * COMMIT_LOST: disks stand still for as long as it takes that more of a set's commits come while one is on
+ * COMMIT_LOST: disks stand still for as long as it takes that more of a group's commits come while one is on
  * its way. As soon as that one is acked they go out; disks stand still again, all machines lose their
- * power, and the set's members start anew: they begin where the set stands.
+ * power, and the group's members start anew: they begin where the group stands.
  *
  * DAMAGED_END: all machines lose their power; on the disk of the one whose disk rots (damage.c) bits flip in
  * what open segments got last, and the machine that has the other copy of these stays away for seconds. It

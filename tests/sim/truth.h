@@ -33,14 +33,14 @@ bool truth_find(struct scenario *scenario, struct leat_log_ref ref, struct truth
 /** It waits, is damaged, has stopped, or is nobody's: operators have to hear of it. */
 bool truth_is_troubled(const struct truth_log *log);
 
-/* The home of consumer groups (of groups, in Kafka's words) whose names come to it. */
+/* The home of consumer groups whose names come to it. */
 struct truth_home {
     bool known;                     /* the coordinators know the stream of homes */
     const struct sim_server *owner; /* NULL: nobody has it */
     struct leat_groups *groups;     /* NULL: its owner is not up, or its log does not serve */
 };
 void truth_home_find(struct scenario *scenario, const char *set, struct truth_home *out);
-/** NULL: no such set; or its home is not there. */
+/** NULL: no such group; or its home is not there. */
 struct leat_group *truth_group_find(struct scenario *scenario, const char *set);
 
 #endif
