@@ -3,6 +3,7 @@
 them up: the file is made again, and nothing but the catalogue tells then that it had something."""
 import json
 import os
+import signal
 import re
 import shutil
 import struct
@@ -325,11 +326,19 @@ def test_what_a_copy_of_a_memory_stream_lost_comes_from_the_others():
     comes_from_the_others('memory', 'copy')
 
 
+def stop_together(cluster):
+    """All at once: one after the other, those that are left would take the log over meanwhile."""
+    for each in cluster.nodes:
+        each.process.send_signal(signal.SIGTERM)
+    for each in cluster.nodes:
+        each.wait()
+
+
 def test_what_all_three_lost_is_told_of_at_each_start():
     cluster, stream, lines, owns = filled_cluster(scrub='0')
     gone = closed(cluster.nodes[owns], stream)[2]
+    stop_together(cluster)
     for each in cluster.nodes:
-        each.stop()
         row = next(r for r in closed(each, stream) if r['segment'] == gone['segment'])
         with open(each.path('store', str(row['file'])), 'r+b') as file:
             file.seek(row['unit'] * SLOT_UNIT)
@@ -339,8 +348,7 @@ def test_what_all_three_lost_is_told_of_at_each_start():
     words = f'segment {gone["segment"]} with offsets {gone["base"]} to {gone["next"] - 1} is damaged'
     for _ in range(2):
         until(lambda: words in cluster.leat('cluster', 'status', code=None).stdout.decode(), 'it is named')
-        for each in cluster.nodes:
-            each.stop()
+        stop_together(cluster)
         cluster.start()
     until(lambda: words in cluster.leat('cluster', 'status', code=None).stdout.decode(), 'it is named')
 
