@@ -78,11 +78,10 @@ static int launch(struct bench_servers *servers, uint32_t i, int *out_pipe)
     voters_write(servers, voters, sizeof voters);
     snprintf(memory, sizeof memory, "%" PRIu64, servers->memory_bytes);
     const char *words[WORDS_MAX] = {
-        servers->leatd, "--data",       server->data,    "--node",     server->name,
-        "--listen",     server->client, "--node-listen", server->node, "--coordinators",
-        voters,         "--memory",     memory,          "--cores",    "1",
-        "--kafka",      "off",          "--recovery",    "yes"};
-    unsigned count = 19;
+        servers->leatd, "--data",        server->data, "--node",         server->name, "--listen",
+        server->client, "--node-listen", server->node, "--coordinators", voters,       "--memory",
+        memory,         "--cores",       "1",          "--kafka",        "off"};
+    unsigned count = 17;
     if (servers->replication) {
         words[count++] = "--replication";
         words[count++] = servers->replication;
