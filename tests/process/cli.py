@@ -159,7 +159,7 @@ def test_wrong_words_of_leatd():
         out.write(f"# {196 * 'x'}\ncoordinators = {','.join(f'10.0.0.{i}:7701' for i in range(15))}\n")
     twice = os.path.join(place, 'twice')
     for words, said in [
-            ('--lisen 127.0.0.1:0', '--listen'), ('--memory', 'needs a value'), ('--' + 60 * 'x', '--help lists all'), ('--memory lots', 'bytes'),
+            ('--lisen 127.0.0.1:0', '--listen'), ('--recovery no', 'recovery is always on'), ('--memory', 'needs a value'), ('--' + 60 * 'x', '--help lists all'), ('--memory lots', 'bytes'),
             ('--memory 1M', 'at least|too small'), ('--cores 0', '1 to 64'), ('--cores 65', '1 to 64'),
             ('--log-level loud', 'debug'), (f'--listen {200 * "x"}:7700', '1 to 127 bytes'), ('--coordinators ,,', 'nobody'), ('--auto-create maybe', 'yes or no'), ('extra', 'option'),
             ('--listen 7700', '--listen is HOST:PORT, not "7700"'), ('--listen ::1:7700', 'HOST:PORT'),

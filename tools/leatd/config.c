@@ -135,6 +135,9 @@ static leat_err unknown(bool flag, const char *name, struct leat_error *error)
     if (!flag && option_is_flag_only(name))
         return leat_error_set(error, LEAT_E_CONFIG, "\"%s\" is no key of a file, only a flag",
                               name);
+    if (strcmp(name, "recovery") == 0) /* that there was once */
+        return leat_error_set(error, LEAT_E_CONFIG, "recovery is always on: leave %s out",
+                              flag ? "--recovery" : "the key \"recovery\"");
     const char *names[OPTION_COUNT_ALL + 3] = {"config", "help", "version"};
     for (size_t i = 0; i < OPTION_COUNT_ALL; i++)
         names[i + 3] = options[i].name;
