@@ -14,8 +14,8 @@
  * metadata and assignments are stored as far as the table has room; a classic group whose members were not
  * stored goes on in the same generation counter, and its members are told to join anew.
  */
-#ifndef LEAT_GROUPS_GROUPS_H
-#define LEAT_GROUPS_GROUPS_H
+#ifndef LEAT_GROUPS_CLASSIC_H
+#define LEAT_GROUPS_CLASSIC_H
 
 #include "groups/groups.h"
 #include "wire/message.h"

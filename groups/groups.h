@@ -25,8 +25,8 @@
  * same time (KerA thesis §5.2.3). New ones need no rebalance: an assignment names an endless
  * arithmetic series of segment groups (struct leat_groups_assigned).
  */
-#ifndef LEAT_GROUPS_SETS_H
-#define LEAT_GROUPS_SETS_H
+#ifndef LEAT_GROUPS_GROUPS_H
+#define LEAT_GROUPS_GROUPS_H
 
 #include "base/list.h"
 #include "base/timer.h"

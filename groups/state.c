@@ -76,14 +76,14 @@ static bool replay_commit(struct leat_groups *groups, struct leat_msg_reader *re
         ref.stream = leat_msg_read_u32(reader);
         ref.streamlet = leat_msg_read_u32(reader);
         ref.log = leat_msg_read_u32(reader);
-        int64_t classic = leat_msg_read_i64(reader);
+        int64_t segment_group = leat_msg_read_i64(reader);
         uint64_t offset = leat_msg_read_u64(reader);
         uint32_t epoch = fields == 7 ? leat_msg_read_u32(reader) : 0;
         struct leat_msg_string metadata = {0};
         if (fields == 7) metadata = leat_msg_read_string(reader);
         if (reader->failed || !group) continue; /* deleted by what the snapshot already holds */
         struct leat_group_log *log = leat_group_log_add(group, ref);
-        if (!log || leat_group_commit(group, log, classic, offset, true) == LEAT_E_NO_MEMORY ||
+        if (!log || leat_group_commit(group, log, segment_group, offset, true) == LEAT_E_NO_MEMORY ||
             leat_group_offset_note(log, epoch, metadata.text, metadata.bytes) != LEAT_OK)
             return false;
     }

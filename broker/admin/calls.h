@@ -17,13 +17,13 @@ void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *fr
 void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_segments(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_node_report(struct leat_peer *peer, const struct leat_frame *frame);
-void leat_call_group(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_segment_group(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_status(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_cluster_status(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_node_change(struct leat_peer *peer, const struct leat_frame *frame);
-void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_group(struct leat_peer *peer, const struct leat_frame *frame);
 /** Nobody waits for its answers any more: give up the places that its requests hold. */
 void leat_groups_peer_closed(struct leat_peer *peer);
 void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame);

@@ -312,7 +312,7 @@ static void group_on_again(struct leat_stream_seek *seek)
     group_begin(seek->owner);
 }
 
-void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
+void leat_call_group(struct leat_peer *peer, const struct leat_frame *frame)
 {
     struct group_call *group = leat_call_create(peer, frame, sizeof *group);
     if (group == NULL) return;

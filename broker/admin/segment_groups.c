@@ -164,7 +164,7 @@ static void group_call_home(void *actor, struct leat_mail *mail)
     leat_core_mail(core, group->call.core->index, mail, group_call_back);
 }
 
-void leat_call_group(struct leat_peer *peer, const struct leat_frame *frame)
+void leat_call_segment_group(struct leat_peer *peer, const struct leat_frame *frame)
 {
     struct group_call *group = leat_call_create(peer, frame, sizeof *group);
     if (group == NULL) return;

@@ -212,7 +212,7 @@ void end(void)
 
 void asks(const struct leat_msg_writer *writer)
 {
-    alone_call(leat_call_set, writer);
+    alone_call(leat_call_group, writer);
 }
 
 void leaves(const char *group, size_t group_bytes, const char *member, size_t member_bytes)

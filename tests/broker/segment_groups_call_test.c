@@ -224,7 +224,7 @@ static void calls_with(uint32_t fields, uint64_t streamlet)
     leat_msg_write_u64(&writer, 0);
     leat_msg_write_u64(&writer, 9);
     if (fields > 4) leat_msg_write_u64(&writer, 5); /* of a later version */
-    alone_call(leat_call_group, &writer);
+    alone_call(leat_call_segment_group, &writer);
     alone_deliver_all();
 }
 
