@@ -140,7 +140,8 @@ static void closes_check(struct scenario *scenario, const struct sim_server *ser
          it = it->next) {
         const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
         const struct leat_segment *seg = rep->seg;
-        if (!seg || rep->busy || rep->dropping || seg->state != LEAT_SEGMENT_CLOSED) continue;
+        if (!seg || rep->busy || rep->dropping || rep->drop_wanted) continue;
+        if (seg->state != LEAT_SEGMENT_CLOSED) continue;
         const struct leat_row *row = leat_catalogue_row(&server->node->store->cat, seg->row);
         if (row->state == LEAT_SEGMENT_CLOSED) continue;
         sim_fail(scenario->world,
