@@ -19,6 +19,7 @@
 #include "replication/primary/state.h"
 #include "store/private.h"
 #include "tests/sim/scenario.h"
+#include "tests/sim/told.h"
 
 enum {
     LOOK_US = 50 * 1000,
@@ -237,6 +238,7 @@ static void look(struct sim_world *world, struct sim_event *event)
         fences_check(scenario, server);
         closes_check(scenario, server);
         told_check(scenario, server);
+        if (server->node->store->slots.full_bytes) sim_diary_full_look(scenario, server);
     }
     sim_world_at(world, world->now_us + LOOK_US, look, scenario);
 }

@@ -16,6 +16,8 @@ void sim_quiet_run(struct scenario *scenario);
 void sim_diary_line(struct scenario *scenario, enum leat_diary_level level, const char *line);
 /** It is quiet from now on, or is not any more. */
 void sim_diary_quiet(bool quiet);
+/** The disk of this server is full: a server that has not written so fails the run. Draws nothing. */
+void sim_diary_full_look(struct scenario *scenario, const struct sim_server *server);
 /** Each log in trouble has to be named by a line of its owner's; else the seed fails (A13). */
 void sim_diary_look(struct scenario *scenario, const char *when);
 

@@ -154,6 +154,15 @@ void sim_diary_quiet(bool quiet)
     diary.quiet = quiet;
 }
 
+void sim_diary_full_look(struct scenario *scenario, const struct sim_server *server)
+{
+    if (diary.scenario != scenario) return;
+    life_note(server);
+    if (!diary.full[server->number] && !diary.summed[server->number])
+        sim_fail(scenario->world, "A13 told: the disk of %s is full, and it has not written so",
+                 server->name);
+}
+
 static void log_look(void *arg, const struct truth_log *log)
 {
     struct leat_log_ref ref = log->ref;
