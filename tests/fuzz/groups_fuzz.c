@@ -184,7 +184,7 @@ static void group_check(const struct leat_group *group)
     static uint8_t bytes[ENCODED_BYTES_MAX];
     struct leat_msg_writer bare, whole;
     uint32_t last = 0;
-    LEAT_ASSERT((group->mode == LEAT_GROUPS_CLASSIC) == (group->group != NULL));
+    LEAT_ASSERT((group->mode == LEAT_GROUPS_CLASSIC) == (group->classic != NULL));
     LEAT_ASSERT_CMP(group->member_count, <=, LEAT_GROUPS_MEMBERS_MAX);
     for (uint32_t i = 0; i < group->member_count; i++) {
         LEAT_ASSERT_CMP(group->members[i].serial, >, last);
@@ -202,7 +202,8 @@ static void group_check(const struct leat_group *group)
     leat_msg_writer_init(&whole, bytes, sizeof bytes);
     leat_group_encode(&whole, group, true);
     LEAT_ASSERT(!whole.overflow);
-    if (group->group) LEAT_ASSERT_CMP(whole.used, <=, group->bytes + group->group->stored_bytes);
+    if (group->classic)
+        LEAT_ASSERT_CMP(whole.used, <=, group->bytes + group->classic->stored_bytes);
 }
 
 static void home_check(struct home *home, struct home *again)
@@ -257,16 +258,16 @@ static void group_ask(struct home *home, enum leat_groups_kind kind, const struc
 {
     static const struct leat_classic_protocol protocol = {{"range", 5}, {"m", 1}};
     struct ask *ask = ask_begin(kind, group);
-    ask->request.group = &ask->call;
+    ask->request.classic = &ask->call;
     ask->request.session_ms = LEAT_GROUPS_SESSION_MS_DEFAULT;
     ask->call.rebalance_ms = LEAT_GROUPS_SESSION_MS_DEFAULT;
     ask->call.client = (struct leat_msg_string){"probe", 5};
     ask->call.protocols = &protocol;
     ask->call.protocol_count = 1;
-    if (group->group) ask->call.protocol_type = leat_classic_text(group->group->protocol_type);
-    if (group->group && group->group->member_count > 0 && kind != LEAT_GROUPS_CLASSIC_JOIN)
+    if (group->classic) ask->call.protocol_type = leat_classic_text(group->classic->protocol_type);
+    if (group->classic && group->classic->member_count > 0 && kind != LEAT_GROUPS_CLASSIC_JOIN)
         snprintf(ask->request.member, sizeof ask->request.member, "%s",
-                 group->group->members[0]->id);
+                 group->classic->members[0]->id);
     ask_send(home, ask);
 }
 
