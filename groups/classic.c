@@ -15,11 +15,11 @@ static bool text_zero(struct leat_msg_string text)
 /* ---- the group that a request names ---- */
 
 bool leat_groups_classic_ensure(struct leat_groups *groups, struct leat_groups_request *request,
-                                struct leat_group **out_set)
+                                struct leat_group **out_group)
 {
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     if (group && group->mode == LEAT_GROUPS_CLASSIC) {
-        *out_set = group;
+        *out_group = group;
         return true;
     }
     if (group && (group->member_count > 0 || group->mode != LEAT_GROUPS_ORDERED)) {
@@ -47,7 +47,7 @@ bool leat_groups_classic_ensure(struct leat_groups *groups, struct leat_groups_r
     group->phase = LEAT_GROUP_STABLE;
     group->classic = classic;
     leat_group_bytes_count(group);
-    *out_set = group;
+    *out_group = group;
     return true;
 }
 
@@ -251,7 +251,7 @@ bool leat_groups_do_classic_join(struct leat_groups *groups, struct leat_groups_
          !leat_classic_protocols_fit(classic, me, call)))
         return leat_groups_answer(request, LEAT_E_OTHER_PROTOCOL,
                                   "the group's members know no protocol in common with this one");
-    /* Who leads is told of all members. Asked before anything changes. */
+    /* The leader's answer lists all members. Whether it fits is asked here, while nothing has changed yet. */
     if (me && strcmp(classic->leader, me->id) == 0 &&
         !leat_groups_classic_answer_fits(classic, request))
         return true;

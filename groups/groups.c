@@ -378,7 +378,7 @@ void leat_groups_info(const struct leat_groups *groups, struct leat_groups_info 
 /* ---- life ---- */
 
 leat_err leat_groups_create(const struct leat_groups_options *options,
-                            struct leat_groups **out_sets)
+                            struct leat_groups **out_groups)
 {
     struct leat_groups *groups = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *groups);
     if (!groups) return LEAT_E_NO_MEMORY;
@@ -403,7 +403,7 @@ leat_err leat_groups_create(const struct leat_groups_options *options,
     groups->unread = options->room != NULL;
     groups->read_by_us = leat_groups_now_us(groups) + LEAT_GROUPS_READ_US_MAX;
     leat_groups_timer_arm(groups);
-    *out_sets = groups;
+    *out_groups = groups;
     return LEAT_OK;
 }
 

@@ -256,10 +256,10 @@ struct leat_stream_settings leat_groups_stream_settings(void);
  * Thread: home core.  Allocates: yes.
  */
 leat_err leat_groups_create(const struct leat_groups_options *options,
-                            struct leat_groups **out_sets) LEAT_NODISCARD;
-/** Everything that waits is answered LEAT_E_TIMEOUT here (the one place where on_done runs inside
- * a call): to be asked again, of whoever has the home then. No append may be in flight: stop the home log
- * first. Queries may: what asked them is answered the same when they are. NULL is fine. */
+                            struct leat_groups **out_groups) LEAT_NODISCARD;
+/** Answers every waiting request with LEAT_E_TIMEOUT, in this call: nowhere else does on_done run inside a call. The
+ * client asks again, and finds the node that has the home then. No append may be in flight: stop the home log first.
+ * Queries may be: each ends later, and its request is answered in the same way. NULL is fine. */
 void leat_groups_destroy(struct leat_groups **groups);
 /** How the table travels in the home log. snapshot_bytes is at most LEAT_START_BYTES_MAX / 2. */
 struct leat_log_app leat_groups_app(struct leat_groups *groups);

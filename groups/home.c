@@ -53,18 +53,18 @@ void leat_groups_group_add(struct leat_groups *groups, struct leat_group *group)
 }
 
 const char *leat_groups_lacks(const struct leat_groups *groups, uint64_t address,
-                              uint32_t more_sets, size_t more_bytes, size_t more_memory)
+                              uint32_t more_groups, size_t more_bytes, size_t more_memory)
 {
     const struct leat_groups_room *room = groups->options.room;
-    uint64_t own_sets = 0, own_bytes = 0;
-    if (more_sets == 0 && more_bytes == 0 && more_memory == 0) return NULL;
+    uint64_t own_groups = 0, own_bytes = 0;
+    if (more_groups == 0 && more_bytes == 0 && more_memory == 0) return NULL;
     for (uint32_t i = 0; address != 0 && i < groups->group_count; i++) {
         if (groups->groups[i]->maker != address) continue;
-        own_sets++;
+        own_groups++;
         own_bytes += groups->groups[i]->bytes;
     }
-    if (more_sets > 0 && !leat_groups_share_has(address, own_sets, groups->group_count,
-                                                LEAT_GROUPS_PER_HOME_MAX, more_sets))
+    if (more_groups > 0 && !leat_groups_share_has(address, own_groups, groups->group_count,
+                                                  LEAT_GROUPS_PER_HOME_MAX, more_groups))
         return "this home has as many consumer groups as it may, or of those of this address";
     if (more_bytes > 0 &&
         !leat_groups_share_has(address, own_bytes, leat_groups_table_bytes(groups),

@@ -74,7 +74,7 @@ static inline uint64_t leat_groups_now_us(const struct leat_groups *groups)
 
 /* ---- home.c ---- */
 
-/** To requests that the home's end leaves behind, with LEAT_E_TIMEOUT: whoever asked asks again. */
+/** The text of LEAT_E_TIMEOUT for requests that still wait when the home ends; their clients send them again. */
 extern const char leat_groups_gone_words[];
 struct leat_group *leat_groups_group_find(struct leat_groups *groups, const char *name);
 /** Forget a group and all it holds; an unknown name is fine. */
@@ -83,7 +83,7 @@ void leat_groups_group_remove(struct leat_groups *groups, const char *name);
 void leat_groups_group_add(struct leat_groups *groups, struct leat_group *group);
 /** NULL: there is room for so much more of an address; else why not. bytes: encoded. */
 const char *leat_groups_lacks(const struct leat_groups *groups, uint64_t address,
-                              uint32_t more_sets, size_t more_bytes, size_t more_memory);
+                              uint32_t more_groups, size_t more_bytes, size_t more_memory);
 /** Forget all groups. */
 void leat_groups_table_clear(struct leat_groups *groups);
 /** At most so many bytes, encoded. */
@@ -185,7 +185,7 @@ void leat_groups_classic_held_end(struct leat_groups *groups, struct leat_groups
 
 /** The group of the request, as a classic group; made or turned into one if need be. false: answered. */
 bool leat_groups_classic_ensure(struct leat_groups *groups, struct leat_groups_request *request,
-                                struct leat_group **out_set);
+                                struct leat_group **out_group);
 /** The classic group does not hold the request any more. It is not answered. */
 void leat_groups_classic_cancel(struct leat_groups *groups, struct leat_group *group,
                                 struct leat_groups_request *request);

@@ -75,7 +75,7 @@ static bool native_member_refused(struct leat_group *group, struct leat_groups_r
         "the group has members: only they may commit, or wait until they are gone");
 }
 
-/* Kafka's rules. A group that does not exist is made by whoever is no member. */
+/* Kafka's rules. A commit by a client that is no member makes the group if there is none. */
 static bool group_member_refused(struct leat_groups *groups, struct leat_group *group,
                                  struct leat_groups_request *request)
 {
@@ -236,7 +236,7 @@ static void commit_apply(struct leat_groups *groups, struct leat_groups_request 
         leat_groups_break(groups, LEAT_E_NO_MEMORY, "no memory for a commit");
         return;
     }
-    /* Made by this very commit, or not told of yet: it must be there before its offsets are. */
+    /* This commit made the group, or the group has no record yet: a replay needs the group before its offsets. */
     if (group->classic && group->generation == 0) (void)leat_groups_classic_record(groups, group);
     uint32_t skips = commit_skip(group, request);
     struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_COMMIT, 2);

@@ -83,7 +83,8 @@ static bool replay_commit(struct leat_groups *groups, struct leat_msg_reader *re
         if (fields == 7) metadata = leat_msg_read_string(reader);
         if (reader->failed || !group) continue; /* deleted by what the snapshot already holds */
         struct leat_group_log *log = leat_group_log_add(group, ref);
-        if (!log || leat_group_commit(group, log, segment_group, offset, true) == LEAT_E_NO_MEMORY ||
+        if (!log ||
+            leat_group_commit(group, log, segment_group, offset, true) == LEAT_E_NO_MEMORY ||
             leat_group_offset_note(log, epoch, metadata.text, metadata.bytes) != LEAT_OK)
             return false;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the home of a consumer group is told of a log's groups. */
+/* The answers of a log's owner to a home that asks about the log's segment groups. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

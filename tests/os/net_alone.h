@@ -49,7 +49,8 @@ static unsigned timers_closed;
 static int lists;  /* of addresses that were looked up, and not freed */
 static bool quiet; /* reads and writes are no lines of the trace */
 
-/* So many bytes lie in the socket; 0: the other side has closed; below zero that errno. Then there are none for now. */
+/* What the next read of the socket gives: this many bytes; 0: the other side has closed; negative: this errno. Reads
+ * after it find nothing. */
 static inline void come(long value)
 {
     assert_true(read_count < SAYS_MAX);
