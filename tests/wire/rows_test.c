@@ -81,6 +81,20 @@ static void fast_append_is_as_its_table(void **state)
     }
 }
 
+/* Member by member: the bytes between them are nobody's. */
+static void same_log(const struct leat_msg_fetch_log *table, const struct leat_msg_fetch_log *hand)
+{
+    assert_memory_equal(&table->log, &hand->log, sizeof table->log);
+    assert_true(table->epoch == hand->epoch);
+    if (!table->by_position) {
+        assert_true(table->offset == hand->offset);
+        return;
+    }
+    assert_true(table->position.group == hand->position.group &&
+                table->position.segment == hand->position.segment &&
+                table->position.position == hand->position.position);
+}
+
 static void fast_fetch_is_as_its_table(void **state)
 {
     (void)state;
@@ -111,7 +125,7 @@ static void fast_fetch_is_as_its_table(void **state)
         assert_int_equal(log_read.by_position, log.by_position);
         table_read(row, &table, writer.used);
         table.by_position = log.by_position;
-        assert_memory_equal(&table, &log_read, sizeof table);
+        same_log(&table, &log_read);
     }
 }
 
