@@ -223,6 +223,20 @@ static void on_ready(void *owner)
     (void)owner;
 }
 
+/* A node of which no copy is known has none to tell of and cannot pull. */
+static void on_collect(void *owner, struct leat_collect *collect)
+{
+    const struct fake_world *world = owner;
+    collect->rc = LEAT_E_UNSUPPORTED;
+    leat_collected(world->env.post, collect);
+}
+static void on_pull(void *owner, struct leat_pull *pull)
+{
+    const struct fake_world *world = owner;
+    pull->rc = LEAT_E_UNREACHABLE;
+    leat_pulled(world->env.post, pull);
+}
+
 /* Nobody comes, and nobody is reached. */
 static leat_err net_listen(void *ctx, const char *address, leat_accept_fn on_accept, void *acceptor,
                            char out_address[128], struct leat_error *error)
@@ -256,7 +270,10 @@ static void coordinator_begin(struct fake_world *world)
                                                .raft_segment_bytes = SEGMENT_BYTES,
                                                .on_stream = on_stream,
                                                .on_stream_deleted = on_deleted,
-                                               .on_ready = on_ready};
+                                               .on_ready = on_ready,
+                                               .on_collect = on_collect,
+                                               .on_pull = on_pull,
+                                               .owner = world};
     if (fake_world_file(world, "raft/form")) {
         options.node_name = "n0";
         options.node_address = voters[0];
