@@ -246,13 +246,14 @@ static void net_who_connects_has_none_of_the_last_descriptors(void **state)
 }
 
 /* ---- silent peers that hold all the room for cut frames ---- */
-/* Each takes a buffer of eight times what it sends. Some have room in their address's half, one more may exceed it, and
- * the last has to wait. */
+/* A peer's buffer has the bytes that it sent at least, and eight times those of its first read at most: how many these
+ * are, the kernel decides. Some have room in their address's half, one more may exceed it, and the last has to wait. */
 enum {
-    SILENT_FIT = 4,
-    SILENT = SILENT_FIT + 2,
+    SILENT_FIT_AT_LEAST = 4,
+    SILENT_FIT_AT_MOST = 8 * SILENT_FIT_AT_LEAST,
+    SILENT = SILENT_FIT_AT_MOST + 2,
     SILENT_BYTES = 64 * 1024,
-    SILENT_ROOM = 2 * SILENT_FIT * 8 * SILENT_BYTES
+    SILENT_ROOM = 2 * SILENT_FIT_AT_MOST * SILENT_BYTES
 };
 static const uint8_t silent_begin[SILENT_BYTES];
 struct silent_test {
@@ -287,8 +288,8 @@ static size_t silent_bytes(void *user, struct leat_conn *conn, const uint8_t *da
     }
     *want_bytes = LEAT_WANT_BYTES_MAX;
     test->waiting++;
-    /* Once room is gone, one comes with a whole frame. */
-    if (test->waiting == SILENT_FIT && !test->late_sent) {
+    /* Once room may be gone, a peer comes with a whole frame. */
+    if (test->waiting == SILENT_FIT_AT_LEAST && !test->late_sent) {
         test->late_sent = true;
         test->late.deliver = silent_late;
         post->send(post->ctx, PORT_LEFT, &test->late);
