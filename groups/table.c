@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/log_rows.h"
 #include "base/mem.h"
 #include "groups/classic_table.h"
 
@@ -96,15 +97,7 @@ void leat_group_members_sweep(struct leat_group *group)
 
 static uint32_t log_index(const struct leat_group *group, struct leat_log_ref log)
 {
-    uint32_t low = 0, high = group->log_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (leat_log_ref_order(group->logs[middle].log, log) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)LEAT_LOG_ROWS_FROM(group->logs, group->log_count, log, log);
 }
 
 struct leat_group_log *leat_group_log_find(struct leat_group *group, struct leat_log_ref log)

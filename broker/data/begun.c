@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "base/assert.h"
+#include "base/log_rows.h"
 #include "base/mem.h"
 #include "broker/data/begun.h"
 #include "broker/net/core.h"
@@ -58,15 +59,8 @@ void leat_begun_unref(struct leat_begun *begun)
 const struct leat_begun_log *leat_begun_find(const struct leat_begun *begun,
                                              struct leat_log_ref ref)
 {
-    size_t low = 0, high = begun != NULL ? begun->count : 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct leat_log_ref *at = &begun->rows[middle].ref;
-        if (leat_log_ref_equal(*at, ref)) return &begun->rows[middle];
-        if (at->streamlet < ref.streamlet || (at->streamlet == ref.streamlet && at->log < ref.log))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    if (begun == NULL) return NULL;
+    size_t at = LEAT_LOG_ROWS_FROM(begun->rows, begun->count, ref, ref);
+    return at < begun->count && leat_log_ref_equal(begun->rows[at].ref, ref) ? &begun->rows[at]
+                                                                             : NULL;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/diary.h"
+#include "base/log_rows.h"
 #include "base/mem.h"
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
@@ -145,17 +146,10 @@ leat_err leat_found_marks(struct leat_node *node, struct leat_error *error)
 static const struct leat_log_decision *decision_find(const struct leat_node *node,
                                                      struct leat_log_ref ref)
 {
-    size_t low = 0, high = node->decision_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = leat_log_ref_order(node->decisions[middle].log, ref);
-        if (order == 0) return &node->decisions[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    size_t at = LEAT_LOG_ROWS_FROM(node->decisions, node->decision_count, log, ref);
+    if (at == node->decision_count || !leat_log_ref_equal(node->decisions[at].log, ref))
+        return NULL;
+    return &node->decisions[at];
 }
 
 static void sort_decisions(struct leat_node *node)

@@ -60,17 +60,11 @@ static int log_order(const void *left, const void *right)
 
 static const struct leat_collect_log *log_find(const struct collecting *it, struct leat_log_ref ref)
 {
-    size_t low = 0, high = it->collect->log_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = leat_log_ref_order(it->logs[middle]->log, ref);
-        if (order == 0) return it->logs[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    if (it->collect->log_count == 0) return NULL;
+    const struct leat_collect_log wanted = {.log = ref}, *key = &wanted;
+    const struct leat_collect_log *const *found =
+        bsearch(&key, it->logs, it->collect->log_count, sizeof *it->logs, log_order);
+    return found != NULL ? *found : NULL;
 }
 
 /* Whether the last answer was to the same question, with as many replicas: it is asked again and again while a log

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
+#include "base/log_rows.h"
 #include "base/mem.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
@@ -29,15 +30,7 @@ static int row_order(const void *left, const void *right)
 
 static size_t row_find(const struct co_recovery *it, struct leat_log_ref ref)
 {
-    size_t low = 0, high = it->row_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (leat_log_ref_order(it->rows[middle].row.log, ref) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return LEAT_LOG_ROWS_FROM(it->rows, it->row_count, row.log, ref);
 }
 
 static bool node_lives(const struct leat_coordinator *coordinator, uint32_t node)

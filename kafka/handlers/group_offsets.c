@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/log_rows.h"
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"
@@ -152,19 +153,10 @@ void leat_kafka_handle_offset_commit(struct leat_kafka_request *request)
 static const struct leat_groups_offset *row_find(const struct leat_groups_request *set,
                                                  struct leat_log_ref ref)
 {
-    size_t low = 0, high = set->offset_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = leat_log_ref_order(set->offsets[middle].log, ref);
-        if (order == 0)
-            return set->offsets[middle].group == LEAT_SEGMENT_GROUP_NONE ? &set->offsets[middle]
-                                                                         : NULL;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    size_t at = LEAT_LOG_ROWS_FROM(set->offsets, set->offset_count, log, ref);
+    if (at == set->offset_count) return NULL;
+    const struct leat_groups_offset *row = &set->offsets[at];
+    return leat_log_ref_equal(row->log, ref) && row->group == LEAT_SEGMENT_GROUP_NONE ? row : NULL;
 }
 
 static void partition_fill(struct leat_kafka_offset_fetch_response_partition *out,
