@@ -123,17 +123,6 @@ static struct leat_primary_status status_of(const struct world *world)
     return status;
 }
 
-/* The world with its log's head open on all copies. */
-static struct world *ready(uint64_t seed, unsigned nodes, unsigned copies,
-                           enum leat_durability durability)
-{
-    struct world *world = world_new(seed, nodes, copies, 1, durability, 0);
-    world_append_all(world, 5, 1000);
-    assert_true(world_settle(world, 10 * 1000 * 1000));
-    world_run(world, 1000 * 1000); /* also those whose sessions came late */
-    return world;
-}
-
 static unsigned backup_of_head(const struct world *world, unsigned which)
 {
     const struct leat_primary_log *rep = world->logs[0].rep;
@@ -148,7 +137,7 @@ static void lost_backup_acks_wait_for_the_coordinator(void **state)
 {
     (void)state;
     for (int level = LEAT_DURABILITY_MEMORY; level <= LEAT_DURABILITY_DISK; level++) {
-        struct world *world = ready(2, 4, 3, (enum leat_durability)level);
+        struct world *world = world_ready(2, 4, 3, (enum leat_durability)level);
         world->coordinator_down = true;
         world_node_kill(world, backup_of_head(world, 0), false);
         world_run(world, 100 * 1000);
@@ -172,7 +161,7 @@ static void lost_backup_acks_wait_for_the_coordinator(void **state)
 static void copy_of_a_lower_version_has_acks_wait(void **state)
 {
     (void)state;
-    struct world *world = ready(2, 4, 3, LEAT_DURABILITY_MEMORY);
+    struct world *world = world_ready(2, 4, 3, LEAT_DURABILITY_MEMORY);
     struct world_log *log = &world->logs[0];
     world_node_kill(world, backup_of_head(world, 0), false);
     world_run(world, 100 * 1000);
@@ -248,7 +237,7 @@ static void on_idle(void *arg)
 static void log_given_up_amid_a_restamp_waits_for_the_store(void **state)
 {
     (void)state;
-    struct world *world = ready(2, 4, 3, LEAT_DURABILITY_DISK);
+    struct world *world = world_ready(2, 4, 3, LEAT_DURABILITY_DISK);
     struct leat_primary_log *rep = world->logs[0].rep;
     struct idle idle = {.set = rep_set_find(rep, leat_log_head_segment(world->logs[0].log))};
     world_node_kill(world, backup_of_head(world, 0), false);
@@ -267,7 +256,7 @@ static void log_given_up_amid_a_restamp_waits_for_the_store(void **state)
 static void lost_backup_returns_with_a_stale_copy_that_goes(void **state)
 {
     (void)state;
-    struct world *world = ready(3, 4, 2, LEAT_DURABILITY_DISK);
+    struct world *world = world_ready(3, 4, 2, LEAT_DURABILITY_DISK);
     unsigned node = backup_of_head(world, 0);
     world_node_kill(world, node, true);
     world_append_all(world, 20, 1000);
@@ -288,7 +277,7 @@ static void lost_backup_returns_with_a_stale_copy_that_goes(void **state)
 static void too_few_nodes_refuses_by_name_and_recovers(void **state)
 {
     (void)state;
-    struct world *world = ready(4, 3, 3, LEAT_DURABILITY_MEMORY);
+    struct world *world = world_ready(4, 3, 3, LEAT_DURABILITY_MEMORY);
     struct leat_keeper keeper = leat_primary_keeper(world->logs[0].rep);
     world_node_kill(world, 1, false);
     world_run(world, 50 * 1000);
@@ -334,7 +323,7 @@ static void refused_open_asks_another_and_leaves_nothing(void **state)
 static void slow_backup_is_left_after_the_bound(void **state)
 {
     (void)state;
-    struct world *world = ready(6, 4, 3, LEAT_DURABILITY_MEMORY);
+    struct world *world = world_ready(6, 4, 3, LEAT_DURABILITY_MEMORY);
     unsigned node = backup_of_head(world, 0);
     world->nodes[node].slow = true;
     uint64_t from_us = world->now_us;
@@ -362,7 +351,7 @@ static void silent_backup_is_left_where_others_answer(void **state)
 {
     (void)state;
     for (unsigned all = 0; all < 2; all++) {
-        struct world *world = ready(16 + all, 4, 3, LEAT_DURABILITY_MEMORY);
+        struct world *world = world_ready(16 + all, 4, 3, LEAT_DURABILITY_MEMORY);
         world->primary->options.answer_us = 2 * 1000 * 1000;
         world->primary->options.quiet_us = 160 * 1000;
         unsigned node = backup_of_head(world, 0);
@@ -388,7 +377,7 @@ static void silent_backup_is_left_where_others_answer(void **state)
 static void slow_machine_makes_the_owner_patient(void **state)
 {
     (void)state;
-    struct world *world = ready(18, 4, 3, LEAT_DURABILITY_MEMORY);
+    struct world *world = world_ready(18, 4, 3, LEAT_DURABILITY_MEMORY);
     world->primary->options.answer_us = 2 * 1000 * 1000;
     world->primary->options.quiet_us = 160 * 1000;
     for (unsigned silence_ms = 140; silence_ms <= 380; silence_ms += 240) {
@@ -492,7 +481,7 @@ static void backup_that_died_makes_nobody_patient(void **state)
 static void late_writes_are_no_silence(void **state)
 {
     (void)state;
-    struct world *world = ready(19, 4, 3, LEAT_DURABILITY_MEMORY);
+    struct world *world = world_ready(19, 4, 3, LEAT_DURABILITY_MEMORY);
     world->primary->options.quiet_us = 30 * 1000;
     world->primary->options.answer_us = 2 * 1000 * 1000;
     unsigned node = backup_of_head(world, 0);
@@ -509,7 +498,7 @@ static void late_writes_are_no_silence(void **state)
 static void stop_without_the_others_ends_when_it_is_abandoned(void **state)
 {
     (void)state;
-    struct world *world = ready(20, 3, 3, LEAT_DURABILITY_MEMORY);
+    struct world *world = world_ready(20, 3, 3, LEAT_DURABILITY_MEMORY);
     struct world_log *log = &world->logs[0];
     for (unsigned i = 1; i < 3; i++)
         mute(world, i, true);
@@ -537,7 +526,7 @@ static void stop_without_the_others_ends_when_it_is_abandoned(void **state)
 static void parked_log_repairs_before_its_next_ack(void **state)
 {
     (void)state;
-    struct world *world = ready(7, 4, 3, LEAT_DURABILITY_MEMORY);
+    struct world *world = world_ready(7, 4, 3, LEAT_DURABILITY_MEMORY);
     unsigned node = backup_of_head(world, 0), other = backup_of_head(world, 1);
     leat_log_stop(world->logs[0].log, log_parked, world);
     world_run(world, 1000 * 1000);
@@ -559,7 +548,8 @@ static void parked_log_that_lost_a_copy_is_copied_again(void **state)
 {
     (void)state;
     for (int disk = 0; disk < 2; disk++) {
-        struct world *world = ready(9, 3, 3, disk ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY);
+        struct world *world =
+            world_ready(9, 3, 3, disk ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY);
         struct world_log *log = &world->logs[0];
         const struct rep_set *set = rep_set_find(log->rep, leat_log_head_segment(log->log));
         uint64_t acked = leat_log_acked_offset(log->log);
@@ -647,246 +637,6 @@ static void lost_closed_copies_wait_for_who_may_bring_them_back(void **state)
     world_free(world);
 }
 
-static const struct leat_epoch newest = {UINT32_MAX};
-static struct leat_segment *adopted;
-static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
-{
-    (void)arg;
-    assert_int_equal(rc, LEAT_OK);
-    adopted = seg;
-}
-
-/* What a new owner does with the end of the log that was decided. */
-static struct leat_extent adopt_head(struct world *world, unsigned node)
-{
-    const struct replica *rep =
-        LEAT_CONTAINER(world->nodes[node].backup->replicas.next, const struct replica, link);
-    struct leat_scan scan;
-    leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &scan);
-    adopted = NULL;
-    struct leat_backup *backup = world->nodes[node].backup;
-    struct leat_extent extent = {scan.bytes, scan.crc}, other = {scan.bytes, scan.crc ^ 1};
-    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, newest, rep->seg->id, other,
-                                       scan.next_offset, 1, 0, on_adopted, NULL),
-                     LEAT_E_NOT_FOUND);
-    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, newest, rep->seg->id, extent,
-                                       scan.next_offset, 1, 0, on_adopted, NULL),
-                     LEAT_OK);
-    world_run(world, 200 * 1000);
-    assert_non_null(adopted);
-    assert_int_equal(adopted->role, LEAT_SEGMENT_OWN);
-    assert_int_equal(adopted->state, LEAT_SEGMENT_CLOSED);
-    struct leat_backup_status status;
-    leat_backup_status(backup, &status);
-    assert_int_equal(status.replicas, 0);
-    return extent;
-}
-
-/* It is found as the node's own, closed where it was decided. */
-static void restart_with_own(struct world *world, unsigned node)
-{
-    struct leat_backup_status status;
-    world_node_kill(world, node, true);
-    world_node_start(world, node);
-    leat_backup_status(world->nodes[node].backup, &status);
-    assert_int_equal(status.replicas, 0);
-}
-
-static unsigned fences;
-static void on_fenced(void *arg)
-{
-    (void)arg;
-    fences++;
-}
-
-/* Goal: after a fence nothing more is acked, what was acked is in private copies, and whatever the
- * writer still stores into the old memory changes nothing. */
-static void fence_keeps_private_copies_and_refuses_the_writer(void **state)
-{
-    (void)state;
-    struct world *world = ready(9, 3, 3, LEAT_DURABILITY_MEMORY);
-    uint64_t before = world->marks_seen;
-    world_append_all(world, 3, 1000); /* under way */
-    fences = 0;
-    world->coordinator_down = true; /* it takes no word of one that it has declared gone */
-    for (unsigned n = 1; n < 3; n++)
-        assert_int_equal(leat_backup_fence(world->nodes[n].backup, "n0", 100, on_fenced, NULL),
-                         LEAT_OK);
-    assert_int_equal(fences, 0);
-    uint64_t acked = world->logs[0].acked;
-    world_run(world, 500 * 1000);
-    assert_int_equal(fences, 2);
-    assert_int_equal(world->logs[0].acked, acked);
-    world_check(world);
-    assert_true(world->marks_seen > before);
-    for (unsigned i = 0; i < WORLD_ARENAS_MAX; i++)
-        if (world->arenas[i].used && world->arenas[i].node)
-            memset(world->arenas[i].arena.base, 0x5a, LEAT_ARENA_STEP_BYTES);
-    before = world->marks_seen;
-    world_check(world);
-    assert_int_equal(world->marks_seen, before + 2);
-    (void)adopt_head(world, 1);
-    restart_with_own(world, 1);
-    /* The memory itself goes. */
-    for (unsigned i = 0; i < WORLD_ARENAS_MAX; i++)
-        if (world->arenas[i].used && world->arenas[i].node) assert_true(world->arenas[i].closed);
-    world_free(world);
-}
-
-/* A segment whose log found other bytes than recorded comes back as nothing that counts: the end of the log
- * is another copy's. */
-static void segment_given_back_damaged_is_not_adopted_again(void **state)
-{
-    (void)state;
-    struct world *world = ready(9, 3, 3, LEAT_DURABILITY_MEMORY);
-    struct leat_log_ref log = world->logs[0].ref;
-    world_append_all(world, 3, 1000);
-    world->coordinator_down = true;
-    fences = 0;
-    for (unsigned n = 1; n < 3; n++)
-        assert_int_equal(leat_backup_fence(world->nodes[n].backup, "n0", 100, on_fenced, NULL),
-                         LEAT_OK);
-    world_run(world, 500 * 1000);
-    for (int damaged = 0; damaged < 2; damaged++) {
-        struct leat_extent extent = adopt_head(world, 1 + (unsigned)damaged);
-        struct leat_segment_id id = adopted->id;
-        struct leat_backup *backup = world->nodes[1 + damaged].backup;
-        adopted->damaged = damaged;
-        assert_int_equal(leat_backup_take_own(backup, adopted, 1), LEAT_OK);
-        world_run(world, 200 * 1000);
-        assert_int_equal(leat_backup_holds(backup, log, id, extent), !damaged);
-        assert_int_equal(
-            leat_backup_adopt(backup, log, newest, id, extent, 0, 1, 0, on_adopted, NULL),
-            damaged ? LEAT_E_NOT_FOUND : LEAT_OK);
-        world_run(world, 200 * 1000);
-    }
-    world_free(world);
-}
-
-static unsigned tries;
-static leat_err tried_rc;
-static void on_adopt_tried(void *arg, leat_err rc, struct leat_segment *seg)
-{
-    (void)arg;
-    tries++;
-    tried_rc = rc;
-    adopted = seg;
-}
-
-static leat_err adopt_try(struct world *world, unsigned node, const struct leat_scan *end)
-{
-    unsigned before = tries;
-    assert_int_equal(leat_backup_adopt(world->nodes[node].backup, world->logs[0].ref, newest,
-                                       (struct leat_segment_id){end->header.segment},
-                                       (struct leat_extent){end->bytes, end->crc}, end->next_offset,
-                                       1, 0, on_adopt_tried, NULL),
-                     LEAT_OK);
-    world_run(world, 200 * 1000);
-    assert_int_equal(tries, before + 1);
-    return tried_rc;
-}
-
-/* Goal: of two replicas of one segment the disk has refused the end of the first; its writer has made the
- * second for that. The first is never called closed, and the end of the log is the second. */
-static void adoption_that_the_disk_refuses_leaves_the_copy_that_it_took(void **state)
-{
-    (void)state;
-    struct world *world = ready(12, 2, 2, LEAT_DURABILITY_DISK);
-    struct leat_backup *backup = world->nodes[1].backup;
-    struct fake_world *disk = &world->nodes[1].disk;
-    disk->fail_at = disk->op_count + 1;
-    world_append_all(world, 1, 1000);
-    assert_true(world_settle(world, 10 * 1000 * 1000));
-    assert_int_equal(backup->replica_count, 2);
-    fences = 0;
-    world->coordinator_down = true;
-    assert_int_equal(leat_backup_fence(backup, "n0", 100, on_fenced, NULL), LEAT_OK);
-    world_run(world, 500 * 1000);
-    assert_int_equal(fences, 1);
-    struct replica *refused = LEAT_CONTAINER(backup->replicas.next, struct replica, link);
-    struct replica *taken = LEAT_CONTAINER(backup->replicas.prev, struct replica, link);
-    struct leat_scan end, other;
-    leat_scan_segment(refused->seg->buffer, refused->seg->capacity, &other);
-    leat_scan_segment(taken->seg->buffer, taken->seg->capacity, &end);
-    assert_true(end.bytes == other.bytes && end.crc == other.crc);
-    assert_true(refused->flushed < end.bytes && taken->flushed == end.bytes);
-
-    taken->damaged = true; /* as if it were not there */
-    for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(adopt_try(world, 1, &end), LEAT_E_DISK);
-        assert_false(leat_backup_holds(backup, world->logs[0].ref, refused->seg->id,
-                                       (struct leat_extent){end.bytes, end.crc}));
-    }
-    taken->damaged = false;
-    assert_int_equal(adopt_try(world, 1, &end), LEAT_OK);
-    assert_non_null(adopted);
-    leat_scan_segment(adopted->file->durable + adopted->file_offset, end.bytes, &other);
-    assert_true(other.bytes == end.bytes && other.crc == end.crc);
-    world_free(world);
-}
-
-/* Goal: wherever the disk fails an adoption, what is left is a replica: what the store tells of it later goes to
- * the backup, not to a log that there is none of. */
-static void adoption_that_the_disk_fails_leaves_a_replica(void **state)
-{
-    (void)state;
-    unsigned failed = 0;
-    leat_err rc = LEAT_E_DISK;
-    for (uint64_t op = 1; rc != LEAT_OK; op++) {
-        struct world *world = ready(9, 3, 3, LEAT_DURABILITY_MEMORY);
-        struct leat_backup *backup = world->nodes[1].backup;
-        struct fake_world *disk = &world->nodes[1].disk;
-        world_append_all(world, 3, 1000);
-        assert_true(world_settle(world, 10 * 1000 * 1000));
-        fences = 0;
-        world->coordinator_down = true;
-        assert_int_equal(leat_backup_fence(backup, "n0", 100, on_fenced, NULL), LEAT_OK);
-        world_run(world, 500 * 1000);
-        assert_int_equal(fences, 1);
-        const struct replica *rep =
-            LEAT_CONTAINER(backup->replicas.next, const struct replica, link);
-        struct leat_scan end;
-        leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &end);
-        disk->fail_at = disk->op_count + op;
-        rc = adopt_try(world, 1, &end);
-        if (rc != LEAT_OK) {
-            assert_int_equal(rep->seg->role, LEAT_SEGMENT_REPLICA);
-            assert_ptr_equal(rep->seg->log_pointer, rep);
-            failed++;
-        }
-        world_free(world);
-    }
-    assert_true(failed >= 2); /* closing it, and calling it the node's own */
-}
-
-/* Goal: a log takes a replica while its writer is given up. The fence has nothing to move then, and does not
- * wait for what is gone. */
-static void fence_in_the_middle_of_an_adoption_ends(void **state)
-{
-    (void)state;
-    struct world *world = ready(9, 3, 3, LEAT_DURABILITY_MEMORY);
-    struct leat_backup *backup = world->nodes[1].backup;
-    world_append_all(world, 3, 1000);
-    assert_true(world_settle(world, 10 * 1000 * 1000));
-    world->coordinator_down = true;
-    const struct replica *rep = LEAT_CONTAINER(backup->replicas.next, const struct replica, link);
-    struct leat_scan scan;
-    leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &scan);
-    fences = 0;
-    adopted = NULL;
-    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, newest, rep->seg->id,
-                                       (struct leat_extent){scan.bytes, scan.crc}, scan.next_offset,
-                                       1, 0, on_adopted, NULL),
-                     LEAT_OK);
-    assert_int_equal(leat_backup_fence(backup, "n0", 100, on_fenced, NULL), LEAT_OK);
-    assert_int_equal(fences, 0);
-    world_run(world, 500 * 1000);
-    assert_non_null(adopted);
-    assert_int_equal(fences, 1);
-    assert_int_equal(backup->moves, 0);
-    world_free(world);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -912,11 +662,6 @@ int main(void)
         cmocka_unit_test(parked_log_that_lost_a_copy_is_copied_again),
         cmocka_unit_test(returned_nodes_closed_copies_count_again),
         cmocka_unit_test(lost_closed_copies_wait_for_who_may_bring_them_back),
-        cmocka_unit_test(segment_given_back_damaged_is_not_adopted_again),
-        cmocka_unit_test(fence_keeps_private_copies_and_refuses_the_writer),
-        cmocka_unit_test(adoption_that_the_disk_refuses_leaves_the_copy_that_it_took),
-        cmocka_unit_test(adoption_that_the_disk_fails_leaves_a_replica),
-        cmocka_unit_test(fence_in_the_middle_of_an_adoption_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

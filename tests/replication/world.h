@@ -178,6 +178,9 @@ bool world_is_idle(const struct world_log *log);
 void world_append_all(struct world *world, unsigned batches, uint32_t bytes);
 /** Run until all logs are idle, for `us` of virtual time at most. Returns whether they are. */
 bool world_settle(struct world *world, uint64_t us);
+/** A world with its log's head open on all copies, and all sessions there. */
+struct world *world_ready(uint64_t seed, unsigned nodes, unsigned copies,
+                          enum leat_durability durability);
 void world_node_kill(struct world *world, unsigned node, bool power);
 void world_node_start(struct world *world, unsigned node);
 /** The same, and what its store found is nobody's yet: whoever calls says when that is over. */

@@ -177,3 +177,13 @@ struct leat_primary_events world_primary_events(void)
 {
     return (struct leat_primary_events){.on_versions = on_versions, .on_room = on_room_rep};
 }
+
+struct world *world_ready(uint64_t seed, unsigned nodes, unsigned copies,
+                          enum leat_durability durability)
+{
+    struct world *world = world_new(seed, nodes, copies, 1, durability, 0);
+    world_append_all(world, 5, 1000);
+    LEAT_ASSERT(world_settle(world, 10 * 1000 * 1000));
+    world_run(world, 1000 * 1000); /* also those whose sessions came late */
+    return world;
+}

@@ -1,59 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of record batches: check, reader, builder, compression. */
-#include "wire_fixture.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
+#include "known_batch.h"
 
 #include "wire/codec.h"
 #include "wire/value.h"
-
-/* CRC-32C bit by bit, so that the known answer owes nothing to the library. */
-static uint32_t crc_slow(const uint8_t *bytes, size_t count)
-{
-    uint32_t crc = ~0u;
-    for (size_t i = 0; i < count; i++) {
-        crc ^= bytes[i];
-        for (int k = 0; k < 8; k++)
-            crc = (crc >> 1) ^ (0x82f63b78u & (0u - (crc & 1)));
-    }
-    return ~crc;
-}
-
-/* Two records, byte by byte from the format's description: "k" = "hello" at 1000, and null = 100 x
- * "x" at 1300 with the header "h" = "vw". */
-static size_t known_batch(uint8_t *out)
-{
-    static const uint8_t head[] = {
-        0, 0, 0, 0, 0,    0,    0, 0,    0, 0, 0, 0x00, /* offset, length (below) */
-        0, 0, 0, 0, 2,    0,    0, 0,    0,             /* leader epoch, magic, CRC (below) */
-        0, 0, 0, 0, 0,    1,                            /* attributes, last offset delta */
-        0, 0, 0, 0, 0,    0,    3, 0xe8,                /* base timestamp 1000 */
-        0, 0, 0, 0, 0,    0,    5, 0x14,                /* max timestamp 1300 */
-        0, 0, 0, 0, 0,    0,    0, 42,                  /* producer id */
-        0, 3, 0, 0, 0x01, 0x00, 0, 0,    0, 2,          /* epoch, sequence 256, count */
-    };
-    static const uint8_t first[] = {0x18, 0, 0, 0, 0x02, 'k', 0x0a, 'h', 'e', 'l', 'l', 'o', 0x00};
-    static const uint8_t second[] = {0xe2, 0x01, 0, 0xd8, 0x04, 0x02, 0x01, 0xc8, 0x01};
-    static const uint8_t headers[] = {0x02, 0x02, 'h', 0x04, 'v', 'w'};
-    uint8_t *at = out;
-    memcpy(at, head, sizeof head);
-    at += sizeof head;
-    memcpy(at, first, sizeof first);
-    at += sizeof first;
-    memcpy(at, second, sizeof second);
-    at += sizeof second;
-    memset(at, 'x', 100);
-    at += 100;
-    memcpy(at, headers, sizeof headers);
-    at += sizeof headers;
-    size_t bytes = (size_t)(at - out);
-    out[11] = (uint8_t)(bytes - 12);
-    uint32_t crc = crc_slow(out + 21, bytes - 21);
-    for (int i = 0; i < 4; i++)
-        out[17 + i] = (uint8_t)(crc >> (24 - 8 * i));
-    return bytes;
-}
 
 static void batch_known_bytes_are_built_and_read(void **state)
 {
@@ -189,11 +139,6 @@ static void batch_flipped_bits_are_detected_or_outside_crc(void **state)
     }
 }
 
-static void set_crc(uint8_t *batch, size_t bytes)
-{
-    leat_put_be32(batch + 17, leat_crc32c(0, batch + 21, bytes - 21));
-}
-
 static void batch_wrong_fields_with_good_crc_are_refused(void **state)
 {
     static const struct {
@@ -244,24 +189,6 @@ static void batch_wrong_fields_with_good_crc_are_refused(void **state)
         set_crc(bytes, total - less);
         assert_int_equal(leat_batch_check(bytes, total - less, &batch, NULL), LEAT_E_INVALID);
     }
-}
-
-/* One record after the other, by the reader, which knows no short cut. INT64_MIN: something is wrong. */
-static int64_t newest_by_reading(const uint8_t *bytes, uint32_t total)
-{
-    struct leat_batch batch;
-    struct leat_record_reader reader;
-    struct leat_record record;
-    if (leat_batch_view(bytes, total, &batch) != LEAT_OK) return INT64_MIN;
-    leat_record_reader_init(&reader, &batch, bytes + LEAT_BATCH_HEADER_BYTES,
-                            total - LEAT_BATCH_HEADER_BYTES);
-    int64_t newest = INT64_MIN;
-    leat_err rc;
-    for (uint32_t i = 0; (rc = leat_record_next(&reader, &record)) == LEAT_OK; i++) {
-        if (record.offset_delta != i) return INT64_MIN;
-        if (record.timestamp_ms > newest) newest = record.timestamp_ms;
-    }
-    return rc == LEAT_E_NOT_FOUND ? newest : INT64_MIN;
 }
 
 static uint32_t random_batch(struct leat_xoshiro *random, uint8_t *bytes, size_t capacity)
@@ -357,139 +284,6 @@ static void batch_check_takes_just_what_can_be_read(void **state)
         }
     }
     assert_true(taken > 1000 && refused > 1000);
-}
-
-/* ---- records that are alike, of which all but the first are compared rather than decoded ---- */
-
-/* Copied to the end of a page, behind which nothing may be read. */
-static leat_err check_at_page_end(const uint8_t *batch, size_t bytes)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page * page;
-    uint8_t *map =
-        mmap(NULL, pages + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_true(map != MAP_FAILED);
-    assert_int_equal(mprotect(map + pages, page, PROT_NONE), 0);
-    uint8_t *copy = map + pages - bytes;
-    memcpy(copy, batch, bytes);
-    leat_put_be32(copy + 8, (uint32_t)bytes - 12);
-    set_crc(copy, bytes);
-    struct leat_batch taken;
-    leat_err rc = leat_batch_check(copy, bytes, &taken, NULL);
-    munmap(map, pages + page);
-    return rc;
-}
-
-/* Goal: where offsets take a byte more, records that go on as before are malformed: what would be the second byte of
- * the offset is the length of the key. */
-static void alike_offsets_end_where_they_take_a_byte_more(void **state)
-{
-    (void)state;
-    static uint8_t bytes[LEAT_BATCH_HEADER_BYTES + 9000 * 10];
-    for (unsigned width = 1; width <= 2; width++) {
-        const uint32_t end = width == 1 ? 1 << 6 : 1 << 13;
-        uint8_t head[256];
-        known_batch(head);
-        memcpy(bytes, head, LEAT_BATCH_HEADER_BYTES);
-        uint8_t *at = bytes + LEAT_BATCH_HEADER_BYTES, *last = at;
-        for (uint32_t i = 0; i <= end; i++) {
-            uint32_t raw = 2 * i;
-            bool two =
-                raw > 0x7f && width == 2; /* of the last one as if it were like those before */
-            last = at;
-            *at++ = two ? 18 : 16;
-            *at++ = 0; /* attributes, time */
-            *at++ = 0;
-            *at++ = (uint8_t)(two ? 0x80 | (raw & 0x7f) : raw);
-            if (two) *at++ = (uint8_t)(raw >> 7);
-            *at++ = 1; /* no key */
-            *at++ = 4;
-            *at++ = 'v';
-            *at++ = 'v';
-            *at++ = 0;
-        }
-        for (uint32_t more = 0; more < 2; more++) {
-            leat_put_be32(bytes + 23, end - 1 + more);
-            leat_put_be32(bytes + 57, end + more);
-            assert_int_equal(check_at_page_end(bytes, (size_t)((more ? at : last) - bytes)),
-                             more ? LEAT_E_INVALID : LEAT_OK);
-        }
-    }
-}
-
-/* Goal: what is not compared of records that look alike makes them decoded. Three records; a byte of the second is
- * another one, so that it is malformed. */
-static void alike_records_are_compared_in_all_that_they_say(void **state)
-{
-    (void)state;
-    static uint8_t bytes[65536], large[9000];
-    static const uint8_t zero[] = {2, 'h', 2, 0};
-    static const struct {
-        uint32_t key, value;
-        bool header;
-        int from_next, at; /* from the end of the second record, or its beginning */
-        uint8_t byte;
-    } cases[] = {
-        {0, 1, true, 1, -5, 1},       /* how many headers: fewer than none */
-        {0, 9000, false, 0, 8, 0x8d}, /* the second byte of the length of the value */
-        {9000, 1, false, 0, 5, 6},    /* the offset, behind a length of three bytes */
-    };
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        struct leat_batch_builder builder;
-        leat_batch_builder_init(&builder, bytes, sizeof bytes);
-        uint32_t ends[3];
-        for (int i = 0; i < 3; i++) {
-            assert_int_equal(leat_batch_builder_add(&builder, 1, cases[c].key ? large : NULL,
-                                                    cases[c].key, large, cases[c].value, zero,
-                                                    cases[c].header ? sizeof zero : 0,
-                                                    cases[c].header),
-                             LEAT_OK);
-            ends[i] = builder.used;
-        }
-        uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
-        assert_int_equal(check_at_page_end(bytes, total), LEAT_OK);
-        bytes[(cases[c].from_next ? ends[1] : ends[0]) + (uint32_t)cases[c].at] = cases[c].byte;
-        assert_int_equal(newest_by_reading(bytes, total), INT64_MIN);
-        assert_int_equal(check_at_page_end(bytes, total), LEAT_E_INVALID);
-    }
-}
-
-/* Goal: nothing is read behind the last of the shortest records, nor of records of which the batch says it has more. */
-static void alike_records_end_where_their_bytes_do(void **state)
-{
-    (void)state;
-    uint8_t bytes[2048], value[20] = {0};
-    for (uint32_t size = 0; size < sizeof value; size++) {
-        struct leat_batch_builder builder;
-        leat_batch_builder_init(&builder, bytes, sizeof bytes);
-        for (int i = 0; i < 20; i++)
-            assert_int_equal(leat_batch_builder_add(&builder, 1, NULL, 0, value, size, NULL, 0, 0),
-                             LEAT_OK);
-        uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
-        assert_int_equal(check_at_page_end(bytes, total), LEAT_OK);
-        for (uint32_t less = 1; less < 3 * size; less++)
-            assert_int_equal(check_at_page_end(bytes, total - less), LEAT_E_INVALID);
-    }
-}
-
-/* Goal: the highest time of records that differ in nothing else, in however many bytes it is written. */
-static void alike_records_of_other_times_are_read_right(void **state)
-{
-    (void)state;
-    static uint8_t bytes[65536];
-    for (unsigned bits = 3; bits < 40; bits++) {
-        struct leat_batch_builder builder;
-        struct leat_batch batch;
-        leat_batch_builder_init(&builder, bytes, sizeof bytes);
-        for (int64_t i = 0; i < 50; i++) {
-            int64_t time = i == 0 ? 1000 : 1000 + (INT64_C(1) << bits) + i % 7;
-            assert_int_equal(
-                leat_batch_builder_add(&builder, time, NULL, 0, "value", 5, NULL, 0, 0), LEAT_OK);
-        }
-        uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
-        assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
-        assert_int_equal(batch.max_timestamp_ms, 1000 + (INT64_C(1) << bits) + 6);
-        assert_int_equal(newest_by_reading(bytes, total), batch.max_timestamp_ms);
-    }
 }
 
 /* The log sets the times in the header alone: a full pass finds the CRC right, and every record has that
@@ -779,10 +573,6 @@ int main(void)
         cmocka_unit_test(foreign_codecs_are_read_and_never_pass_their_end),
         cmocka_unit_test(batch_highest_time_is_what_the_records_say),
         cmocka_unit_test(batch_check_takes_just_what_can_be_read),
-        cmocka_unit_test(alike_offsets_end_where_they_take_a_byte_more),
-        cmocka_unit_test(alike_records_are_compared_in_all_that_they_say),
-        cmocka_unit_test(alike_records_end_where_their_bytes_do),
-        cmocka_unit_test(alike_records_of_other_times_are_read_right),
         cmocka_unit_test(batch_whose_times_the_log_sets_keeps_its_bytes),
         cmocka_unit_test(reader_mutated_records_stay_inside),
         cmocka_unit_test(compressed_batch_reads_back),
