@@ -1,177 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The producer's engine against a server that drops, delays, refuses and repeats: what is reported
  * is what happened, nothing is appended twice, nothing overtakes. */
-#include "producer/engine.h"
-#include "tests/client/fake_server.h"
+#include "tests/producer/engine_rig.h"
 
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "producer/internal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-enum { RECORDS_MAX = 4000 };
-
-struct rig {
-    struct fake_world world;
-    struct leat_client *client;
-    struct leat_producer_engine *engine;
-    uint32_t added, ended, acked, wanted;
-    struct rig_record {
-        struct rig *rig;
-        uint32_t number;
-        bool ended;
-        leat_err rc;
-        bool told_unknown;
-        uint64_t offset;
-        struct leat_log_ref log;
-    } records[RECORDS_MAX];
-    bool adding, may_be_refused; /* at once: the stream is gone */
-    uint32_t under_way_max;      /* batches of one log, ever */
-};
-
-static void on_produced(void *arg, const struct leat_produced *produced)
-{
-    struct rig_record *record = arg;
-    assert_false(record->ended); /* exactly once */
-    record->ended = true;
-    record->rc = produced->rc;
-    record->offset = produced->offset;
-    record->log = produced->log;
-    record->told_unknown =
-        produced->text && strstr(produced->text, "whether it was appended is unknown: ");
-    record->rig->ended++;
-    if (produced->rc == LEAT_OK) record->rig->acked++;
-}
-
-static void add_some(struct rig *rig)
-{
-    while (rig->adding && rig->added < rig->wanted) {
-        struct rig_record *record = &rig->records[rig->added];
-        record->rig = rig;
-        record->number = rig->added;
-        uint8_t value[64] = {0};
-        leat_put_le32(value, rig->added);
-        leat_err rc = leat_producer_engine_add(rig->engine, "s", -1, 0, NULL, 0, value,
-                                               sizeof value, on_produced, record);
-        if (rc == LEAT_E_AGAIN || (rc == LEAT_E_UNKNOWN_STREAM && rig->may_be_refused)) return;
-        assert_int_equal(rc, LEAT_OK);
-        rig->added++;
-        if (rig->added % 7 == 0) return; /* the rest in another turn */
-    }
-}
-
-/* Sequences of the batches that the network has and whose answers have not come, per log: at most
- * five, because the server knows the last five by heart and no more. */
-static void window_check(struct rig *rig)
-{
-    LEAT_LIST_EACH(&rig->engine->active, link)
-    {
-        struct leat_producer_log *log = LEAT_CONTAINER(link, struct leat_producer_log, link);
-        uint32_t under_way = 0, requested = 0;
-        LEAT_LIST_EACH(&log->queue, it)
-        if (LEAT_CONTAINER(it, struct leat_producer_batch, link)->in_flight) under_way++;
-        for (uint32_t i = 0; i < LEAT_BATCHES_IN_FLIGHT_MAX; i++)
-            if (log->appends[i].busy) requested += log->appends[i].request.payload_count;
-        assert_int_equal(under_way, requested);
-        assert_true(under_way <= LEAT_BATCHES_IN_FLIGHT_MAX);
-        if (under_way > rig->under_way_max) rig->under_way_max = under_way;
-    }
-}
-
-static void turn_end(void *owner)
-{
-    struct rig *rig = owner;
-    if (!rig->engine) return;
-    add_some(rig);
-    leat_producer_engine_on_turn_end(rig->engine);
-    leat_client_on_turn_end(rig->client);
-    window_check(rig);
-}
-
-static bool all_ended(void *owner)
-{
-    struct rig *rig = owner;
-    return rig->ended == rig->wanted;
-}
-
-static struct rig *rig_make(uint64_t seed, uint64_t timeout_us, uint32_t wanted)
-{
-    struct rig *rig = calloc(1, sizeof *rig);
-    fake_init(&rig->world, seed);
-    rig->world.owner = rig;
-    rig->world.turn_end = turn_end;
-    rig->client = fake_client(&rig->world, 200000);
-    struct leat_producer_engine_options options = {.batch_bytes = 1024,
-                                                   .linger_us = 500,
-                                                   .buffer_bytes = 40 * 1024,
-                                                   .timeout_us = timeout_us,
-                                                   .create_streams = true};
-    assert_int_equal(leat_producer_engine_create(&rig->world.env, &rig->world.timers, rig->client,
-                                                 &options, &rig->engine),
-                     LEAT_OK);
-    rig->wanted = wanted;
-    rig->adding = true;
-    return rig;
-}
-
-static void rig_end(struct rig *rig)
-{
-    rig->adding = false;
-    leat_client_destroy(&rig->client);
-    leat_producer_engine_destroy(&rig->engine);
-    fake_fini(&rig->world);
-    free(rig);
-}
-
-/* Each number that lies in the logs, how often, and in which order. */
-static void logs_check(struct rig *rig)
-{
-    static uint8_t seen[RECORDS_MAX];
-    memset(seen, 0, sizeof seen);
-    for (uint32_t l = 0; l < rig->world.streamlets * rig->world.logs; l++) {
-        struct fake_log *log = &rig->world.log[l];
-        int64_t before = -1;
-        for (uint32_t b = 0; b < log->batch_count; b++) {
-            struct leat_batch batch;
-            assert_int_equal(
-                leat_batch_check(log->batches[b].bytes, log->batches[b].count, &batch, NULL),
-                LEAT_OK);
-            const uint8_t *records;
-            size_t bytes;
-            static uint8_t unpacked[64 * 1024];
-            assert_int_equal(
-                leat_batch_records(&batch, unpacked, sizeof unpacked, &records, &bytes), LEAT_OK);
-            struct leat_record_reader reader;
-            struct leat_record record;
-            leat_record_reader_init(&reader, &batch, records, bytes);
-            while (leat_record_next(&reader, &record) == LEAT_OK) {
-                uint32_t number = leat_get_le32(record.value);
-                assert_true((int64_t)number > before); /* order, per log */
-                before = number;
-                assert_int_equal(seen[number], 0); /* never twice */
-                seen[number] = 1;
-                if (rig->records[number].ended && rig->records[number].rc == LEAT_OK &&
-                    rig->records[number].offset != UINT64_MAX)
-                    assert_int_equal(rig->records[number].offset,
-                                     log->batches[b].offset + record.offset_delta);
-                if (rig->records[number].ended) /* refused by name is a promise */
-                    assert_int_not_equal(leat_err_class(rig->records[number].rc),
-                                         LEAT_CLASS_REJECT);
-            }
-        }
-    }
-    for (uint32_t i = 0; i < rig->added; i++)
-        if (rig->records[i].ended && rig->records[i].rc == LEAT_OK)
-            assert_int_equal(seen[i], 1); /* acked is never lost */
-}
 
 /* Goal: the plain way works. All records acked, in order, in few frames. */
 static void producer_quiet_server_acks_all(void **state)
@@ -701,85 +539,6 @@ static void producer_stream_deleted_amid_an_append_is_refused(void **state)
     rig_end(rig);
 }
 
-static uint64_t still_us(void *ctx)
-{
-    return *(uint64_t *)ctx;
-}
-static int64_t still_ms(void *ctx)
-{
-    (void)ctx;
-    return 1700000000000;
-}
-
-/* Goal: a batch whose time is over while a caller copies into it is left alone, then made ready by
- * that caller, who tells the engine; other batches go meanwhile; nothing of the run is lost. */
-static void gather_batch_due_while_filled_goes_after_it(void **state)
-{
-    (void)state;
-    struct leat_gather gather;
-    uint64_t now = 1000;
-    struct leat_gather_options options = {
-        .batch_bytes = 16 * 1024, .batch_records = 100, .buffer_bytes = 64 * 1024};
-    struct leat_gather_clock clock = {&now, still_us, still_ms};
-    assert_int_equal(leat_gather_init(&gather, &options, clock), LEAT_OK);
-    static const uint8_t value[100];
-    struct leat_gather_record first = {
-        .stream = "t", .streamlet = -1, .value = value, .value_bytes = sizeof value};
-    bool notify = false;
-    assert_int_equal(leat_gather_add(&gather, &first, &notify), LEAT_OK);
-    first.stream = "s";
-    assert_int_equal(leat_gather_add(&gather, &first, &notify), LEAT_OK);
-    leat_produce_record records[150];
-    for (uint32_t i = 0; i < 150; i++)
-        records[i] = (leat_produce_record){.value = value,
-                                           .value_bytes = i % 2 ? sizeof value : 5, /* both ways */
-                                           .streamlet = i == 120 ? 0 : -1};
-    assert_null(leat_gather_run_begin(&gather, "t")); /* not the stream of the last add */
-    struct leat_producer_batch *batch = leat_gather_run_begin(&gather, "s");
-    assert_non_null(batch);
-    struct leat_list taken;
-    leat_list_init(&taken);
-    gather.notify_wanted = true;
-    leat_gather_take(&gather, now, NULL, NULL, &taken);
-    struct leat_list *other = leat_list_pop_front(&taken);
-    assert_non_null(other); /* the one of "t" */
-    assert_true(leat_list_empty(&taken));
-    assert_int_equal(leat_gather_run_fill(&gather, batch, records, 20), 20);
-    notify = false;
-    leat_gather_run_end(&gather, 20, &notify);
-    assert_true(notify && !gather.notify_wanted);
-    leat_gather_take(&gather, 0, NULL, NULL, &taken);
-    assert_ptr_equal(leat_list_pop_front(&taken), &batch->link);
-    assert_int_equal(batch->builder.record_count, 21);
-    assert_int_equal(gather.open_records, 22);
-    /* A run ends where the batch would, and before a record that is not plain. */
-    assert_null(leat_gather_run_begin(&gather, "s"));
-    assert_int_equal(leat_gather_add(&gather, &first, &notify), LEAT_OK);
-    struct leat_producer_batch *next = leat_gather_run_begin(&gather, "s");
-    assert_int_equal(leat_gather_run_fill(&gather, next, records + 110, 30), 10);
-    assert_int_equal(leat_gather_run_fill(&gather, next, records, 110), 88);
-    notify = false;
-    leat_gather_run_end(&gather, 98, &notify);
-    assert_false(notify);
-    assert_int_equal(next->builder.record_count, 99);
-    leat_gather_fini(&gather);
-}
-
-/* Goal: keys go where Kafka's default partitioner sends them. Values of its own test. */
-static void key_streamlet_is_kafkas(void **state)
-{
-    (void)state;
-    /* murmur2("21") = -973932308, "foobar" = -790332482: positive form modulo 1000. */
-    assert_int_equal(leat_gather_streamlet_of_key("21", 2, 1000),
-                     ((uint32_t)-973932308 & 0x7fffffff) % 1000);
-    assert_int_equal(leat_gather_streamlet_of_key("foobar", 6, 1000),
-                     ((uint32_t)-790332482 & 0x7fffffff) % 1000);
-    assert_int_equal(leat_gather_streamlet_of_key("a-little-bit-long-string", 24, 1000),
-                     ((uint32_t)-985981536 & 0x7fffffff) % 1000);
-    assert_int_equal(leat_gather_streamlet_of_key("abc", 3, 1000),
-                     ((uint32_t)479470107 & 0x7fffffff) % 1000);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -802,8 +561,6 @@ int main(void)
         cmocka_unit_test(producer_refused_logs_ask_together),
         cmocka_unit_test(producer_unknown_stream_is_refused),
         cmocka_unit_test(producer_stream_deleted_amid_an_append_is_refused),
-        cmocka_unit_test(gather_batch_due_while_filled_goes_after_it),
-        cmocka_unit_test(key_streamlet_is_kafkas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

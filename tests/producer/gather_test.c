@@ -229,9 +229,78 @@ static void gather_key_hash_is_kafkas(void **state)
         }
 }
 
+/* Goal: a batch whose time is over while a caller copies into it is left alone, then made ready by
+ * that caller, who tells the engine; other batches go meanwhile; nothing of the run is lost. */
+static void gather_batch_due_while_filled_goes_after_it(void **state)
+{
+    (void)state;
+    struct leat_gather gather;
+    struct leat_gather_options options = {
+        .batch_bytes = 16 * 1024, .batch_records = 100, .buffer_bytes = 64 * 1024};
+    struct leat_gather_clock clock = {NULL, now_us, wall_ms};
+    assert_int_equal(leat_gather_init(&gather, &options, clock), LEAT_OK);
+    struct leat_gather_record first = {
+        .stream = "t", .streamlet = -1, .value = value, .value_bytes = 100};
+    bool notify = false;
+    assert_int_equal(leat_gather_add(&gather, &first, &notify), LEAT_OK);
+    first.stream = "s";
+    assert_int_equal(leat_gather_add(&gather, &first, &notify), LEAT_OK);
+    leat_produce_record records[150];
+    for (uint32_t i = 0; i < 150; i++)
+        records[i] = (leat_produce_record){.value = value,
+                                           .value_bytes = i % 2 ? 100 : 5, /* both ways */
+                                           .streamlet = i == 120 ? 0 : -1};
+    assert_null(leat_gather_run_begin(&gather, "t")); /* not the stream of the last add */
+    struct leat_producer_batch *batch = leat_gather_run_begin(&gather, "s");
+    assert_non_null(batch);
+    struct leat_list taken;
+    leat_list_init(&taken);
+    gather.notify_wanted = true;
+    leat_gather_take(&gather, now_us(NULL), NULL, NULL, &taken);
+    struct leat_list *other = leat_list_pop_front(&taken);
+    assert_non_null(other); /* the one of "t" */
+    assert_true(leat_list_empty(&taken));
+    assert_int_equal(leat_gather_run_fill(&gather, batch, records, 20), 20);
+    notify = false;
+    leat_gather_run_end(&gather, 20, &notify);
+    assert_true(notify && !gather.notify_wanted);
+    leat_gather_take(&gather, 0, NULL, NULL, &taken);
+    assert_ptr_equal(leat_list_pop_front(&taken), &batch->link);
+    assert_int_equal(batch->builder.record_count, 21);
+    assert_int_equal(gather.open_records, 22);
+    /* A run ends where the batch would, and before a record that is not plain. */
+    assert_null(leat_gather_run_begin(&gather, "s"));
+    assert_int_equal(leat_gather_add(&gather, &first, &notify), LEAT_OK);
+    struct leat_producer_batch *next = leat_gather_run_begin(&gather, "s");
+    assert_int_equal(leat_gather_run_fill(&gather, next, records + 110, 30), 10);
+    assert_int_equal(leat_gather_run_fill(&gather, next, records, 110), 88);
+    notify = false;
+    leat_gather_run_end(&gather, 98, &notify);
+    assert_false(notify);
+    assert_int_equal(next->builder.record_count, 99);
+    leat_gather_fini(&gather);
+}
+
+/* Goal: keys go where Kafka's default partitioner sends them. Values of its own test. */
+static void key_streamlet_is_kafkas(void **state)
+{
+    (void)state;
+    /* murmur2("21") = -973932308, "foobar" = -790332482: positive form modulo 1000. */
+    assert_int_equal(leat_gather_streamlet_of_key("21", 2, 1000),
+                     ((uint32_t)-973932308 & 0x7fffffff) % 1000);
+    assert_int_equal(leat_gather_streamlet_of_key("foobar", 6, 1000),
+                     ((uint32_t)-790332482 & 0x7fffffff) % 1000);
+    assert_int_equal(leat_gather_streamlet_of_key("a-little-bit-long-string", 24, 1000),
+                     ((uint32_t)-985981536 & 0x7fffffff) % 1000);
+    assert_int_equal(leat_gather_streamlet_of_key("abc", 3, 1000),
+                     ((uint32_t)479470107 & 0x7fffffff) % 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gather_batch_due_while_filled_goes_after_it),
+        cmocka_unit_test(key_streamlet_is_kafkas),
         cmocka_unit_test(gather_pool_is_what_fits),
         cmocka_unit_test(gather_without_memory_refuses_one_record),
         cmocka_unit_test(gather_bounds_are_kept),

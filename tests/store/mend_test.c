@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A closed segment that is written anew. */
+#include "tests/store/mend_rig.h"
+
+static unsigned damage_told;
+static void on_damaged(void *core, struct leat_segment *seg)
+{
+    (void)core, (void)seg;
+    damage_told++;
+}
+
+static struct bench *bench_that_scrubs(uint64_t seed)
+{
+    struct bench *bench = bench_new(seed);
+    struct leat_store_options options = options_of();
+    options.scrub_bytes_per_second = 1024 * 1024;
+    options.events.on_damaged = on_damaged;
+    assert_int_equal(leat_store_open(&bench->world.env, &options, &bench->store, NULL), LEAT_OK);
+    bench->world.store = bench->store;
+    bench->keeper = leat_store_keeper(bench->store);
+    leat_store_found_done(bench->store);
+    return bench;
+}
+
+/* Goal: a closed segment that the scrub has found damaged is as it was once its bytes were written over it;
+ * other bytes than its own are refused, and the place keeps what it has. */
+static void store_mend_takes_the_segments_own_bytes_and_no_others(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_that_scrubs(14);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 40));
+    write_close(mine);
+    uint32_t bytes = last_extent(mine).bytes;
+    uint8_t *copy = aligned_alloc(4096, 16384), *other = aligned_alloc(4096, 16384);
+    memset(copy, 0, 16384);
+    memcpy(copy, mine->seg->buffer, bytes);
+    assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID); /* it is open */
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    damage_told = 0;
+    fake_pass(&bench->world, 5000000);
+    assert_int_equal(damage_told, 0);
+    uint64_t place = mine->seg->file_offset;
+    for (uint32_t at = 0; at < bytes; at += 211) {
+        bit_flip(bench, place + at, at % 8);
+        unsigned before = damage_told;
+        fake_pass(&bench->world, 3000000);
+        assert_true(damage_told > before);
+        memcpy(other, copy, 16384);
+        other[at] ^= 4; /* as damaged as what is there */
+        assert_int_equal(mended(bench, mine, other), LEAT_E_INVALID);
+        assert_int_not_equal(fake_file(&bench->world, "store/0")->now[place + at], copy[at]);
+        assert_int_equal(mended(bench, mine, copy), LEAT_OK);
+        assert_memory_equal(fake_file(&bench->world, "store/0")->now + place, copy, bytes);
+        before = damage_told;
+        fake_pass(&bench->world, 3000000);
+        assert_int_equal(damage_told, before);
+    }
+    free(copy);
+    free(other);
+    bench_free(bench);
+}
+
+/* Goal: what the scrub finds damaged in a file is no damage while memory has it: in its buffer, or in the place
+ * where that was as long as nobody else has got it. */
+static void store_mend_takes_what_memory_has(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_that_scrubs(15);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 40));
+    write_close(mine);
+    uint32_t bytes = last_extent(mine).bytes;
+    uint8_t *copy = aligned_alloc(4096, 16384);
+    memcpy(copy, mine->seg->buffer, bytes);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    fake_pass(&bench->world, 5000000);
+    for (int evicted = 0; evicted < 2; evicted++) {
+        if (evicted) assert_int_equal(do_now(bench, mine, LEAT_KEEP_EVICT), LEAT_OK);
+        damage_told = 0;
+        bit_flip(bench, mine->seg->file_offset + bytes / 2, 3);
+        fake_pass(&bench->world, 5000000);
+        assert_true(damage_told > 0);
+        assert_int_equal(complaint_count(bench->store), 0);
+        assert_int_equal(mended(bench, mine, NULL), LEAT_OK);
+        assert_memory_equal(in_file(bench, mine), copy, bytes);
+    }
+    (void)opened(bench, LEAT_DURABILITY_DISK); /* it gets the first place that is free */
+    bit_flip(bench, mine->seg->file_offset + bytes / 2, 3);
+    fake_pass(&bench->world, 5000000);
+    assert_int_equal(complaint_count(bench->store), 1);
+    assert_int_equal(mended(bench, mine, NULL), LEAT_E_NOT_FOUND);
+    free(copy);
+    bench_free(bench);
+}
+
+/* Goal: the memory of a killed server is looked into when a closed segment's file is found damaged, and not
+ * before; that of a machine without power is not. */
+static void store_mend_takes_what_the_memory_of_a_killed_server_has(void **state)
+{
+    (void)state;
+    for (unsigned level = 0; level < 2; level++) {
+        struct bench *bench = bench_ready(16 + level);
+        struct mine *mine = opened(bench, level ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK);
+        assert_true(write_some(mine, 40));
+        write_close(mine);
+        uint32_t bytes = last_extent(mine).bytes;
+        uint8_t *copy = aligned_alloc(4096, 16384);
+        memcpy(copy, mine->seg->buffer, bytes);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        fake_pass(&bench->world, 10000000);
+        uint64_t place = mine->seg->file_offset;
+        bit_flip(bench, place + bytes / 2, 3);
+        for (unsigned start = 0; start < 2; start++) {
+            reopen(bench, false);
+            found_again(bench, mine);
+            if (start == 0) assert_int_equal(do_now(bench, mine, LEAT_KEEP_STAMP), LEAT_OK);
+        }
+        assert_int_equal(mended(bench, mine, NULL), LEAT_OK);
+        assert_memory_equal(in_file(bench, mine), copy, bytes);
+        reopen_without_memory(bench);
+        found_again(bench, mine);
+        bit_flip(bench, place + bytes / 2, 3);
+        assert_int_equal(mended(bench, mine, NULL), LEAT_E_NOT_FOUND);
+        free(copy);
+        bench_free(bench);
+    }
+}
+
+/* Goal: wherever the power goes while it is written, the start finds a closed segment that can be mended,
+ * and that is what it should be after the last time. */
+static void store_mend_that_the_power_ends_is_done_again(void **state)
+{
+    (void)state;
+    for (unsigned cut = 0; cut < 8; cut++) {
+        struct bench *bench = bench_ready(40 + cut);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        for (unsigned i = 0; i < 30; i++)
+            assert_true(write_some(mine, 8));
+        write_close(mine);
+        uint32_t bytes = last_extent(mine).bytes;
+        uint8_t *copy = aligned_alloc(4096, 16384);
+        memset(copy, 0, 16384);
+        memcpy(copy, mine->seg->buffer, bytes);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        fake_pass(&bench->world, 1000000);
+        uint64_t place = mine->seg->file_offset;
+        for (unsigned i = 0; i < 4; i++) {
+            struct leat_file *file = fake_file(&bench->world, "store/0");
+            file->now[place + i * bytes / 4] ^= 1;
+            file->durable[place + i * bytes / 4] ^= 1;
+        }
+        mend_ask(bench, mine, copy);
+        for (unsigned i = 0; i < cut; i++)
+            fake_pass(&bench->world, 20);
+        reopen(bench, true);
+        const struct leat_found *found = found_of(bench, mine);
+        assert_non_null(found);
+        assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
+        assert_int_equal(found->seg->extent.bytes, bytes);
+        mine->seg = found->seg;
+        leat_store_found_done(bench->store);
+        mine->busy = false;
+        assert_int_equal(mended(bench, mine, copy), LEAT_OK);
+        reopen(bench, true);
+        assert_memory_equal(fake_file(&bench->world, "store/0")->now + place, copy, bytes);
+        free(copy);
+        bench_free(bench);
+    }
+}
+
+/* Goal: a closed segment whose memory went with the power before it was flushed has a place for the bytes of
+ * another node's copy, and is as any other once they are there: whatever became of its row. */
+static void store_mend_writes_what_only_the_memory_had(void **state)
+{
+    (void)state;
+    for (unsigned passes = 0; passes < 2; passes++) {
+        struct bench *bench = bench_ready(60 + passes);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+        for (unsigned i = 0; i < 30; i++)
+            assert_true(write_some(mine, 8));
+        write_close(mine);
+        uint32_t bytes = last_extent(mine).bytes;
+        uint8_t *copy = aligned_alloc(4096, 16384);
+        memset(copy, 0, 16384);
+        memcpy(copy, mine->seg->buffer, bytes);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        /* It is in memory alone: nothing is to be mended. */
+        assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID);
+        /* Rows of level disk are synced, and this one with them. */
+        (void)opened(bench, LEAT_DURABILITY_DISK);
+        reopen(bench, true);
+        const struct leat_found *found = found_of(bench, mine);
+        assert_non_null(found);
+        assert_int_equal(found->kind, LEAT_FOUND_LOST);
+        assert_true(found->seg->rotten && found->seg->unwritten);
+        assert_int_equal(found->seg->state, LEAT_SEGMENT_CLOSED);
+        assert_int_equal(found->seg->extent.bytes, bytes);
+        mine->seg = found->seg;
+        leat_store_found_done(bench->store);
+        mine->busy = false;
+        /* Another stamp of its row names no memory any more, and is no word of the file. */
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_STAMP), LEAT_OK);
+        (void)opened(bench, LEAT_DURABILITY_DISK);
+        reopen(bench, true);
+        found = found_of(bench, mine);
+        assert_non_null(found);
+        assert_true(found->kind == LEAT_FOUND_LOST && found->seg->unwritten);
+        mine->seg = found->seg;
+        leat_store_found_done(bench->store);
+        mine->busy = false;
+        copy[bytes / 2] ^= 1;
+        assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID);
+        assert_true(mine->seg->unwritten);
+        copy[bytes / 2] ^= 1;
+        assert_int_equal(mended(bench, mine, copy), LEAT_OK);
+        assert_true(mine->seg->unwritten); /* its owner, who reads it meanwhile, clears it */
+        /* Its row goes with another one's write, or is what it was. */
+        if (passes == 1) (void)opened(bench, LEAT_DURABILITY_DISK);
+        reopen(bench, true);
+        found = found_of(bench, mine);
+        assert_non_null(found);
+        assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
+        assert_true(found->seg->flushed && !found->seg->rotten);
+        assert_memory_equal(fake_file(&bench->world, "store/0")->now + found->seg->file_offset,
+                            copy, bytes);
+        free(copy);
+        bench_free(bench);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(store_mend_takes_the_segments_own_bytes_and_no_others),
+        cmocka_unit_test(store_mend_takes_what_memory_has),
+        cmocka_unit_test(store_mend_takes_what_the_memory_of_a_killed_server_has),
+        cmocka_unit_test(store_mend_that_the_power_ends_is_done_again),
+        cmocka_unit_test(store_mend_writes_what_only_the_memory_had),
+    };
+    return cmocka_run_group_tests_name("store mend", tests, NULL, NULL);
+}
