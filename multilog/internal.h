@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
+#include "base/disk_read.h"
 #include "multilog/index.h"
 #include "multilog/log.h"
 #include "multilog/producers.h"
@@ -178,8 +179,7 @@ struct leat_log {
     bool giving_up;           /* in flight */
     bool give_up_failed;
     uint32_t passed_seen; /* bytes that an operator has seen, on their way to be recorded so */
-    uint8_t *warm_buffer;
-    struct leat_disk_io warm_io;
+    struct leat_disk_read warm;
     struct leat_list warm_link; /* waits for bytes of options.warmth */
     size_t warm_bytes;          /* taken of it */
 

@@ -110,7 +110,7 @@ void leat_log_destroy(struct leat_log **log_pointer)
     leat_index_destroy(&log->head.index);
     leat_index_destroy(&log->old.index);
     leat_producers_fini(&log->producers);
-    leat_mem_free(log->warm_buffer);
+    leat_disk_read_free(&log->warm);
     leat_mem_free(log->slots);
     leat_mem_free(log->stream_name);
     leat_mem_free(log);

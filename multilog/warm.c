@@ -57,8 +57,7 @@ static bool warm_bytes_take(struct leat_log *log, size_t bytes)
 static void warm_bytes_give(struct leat_log *log)
 {
     struct leat_log_warmth *warmth = log->options.warmth;
-    leat_mem_free(log->warm_buffer);
-    log->warm_buffer = NULL;
+    leat_disk_read_free(&log->warm);
     if (!warmth) return;
     LEAT_ASSERT_CMP(warmth->bytes_used, >=, log->warm_bytes);
     warmth->bytes_used -= log->warm_bytes;
@@ -386,24 +385,15 @@ static void warm_read(struct leat_log *log, struct log_slot *last, uint32_t coun
     const struct leat_segment *seg = last->seg;
     size_t bytes = LEAT_ALIGN_UP((size_t)count, (size_t)BLOCK_BYTES);
     if (!warm_bytes_take(log, bytes + BLOCK_BYTES)) return;
-    log->warm_buffer = leat_mem_calloc(LEAT_MEM_BROKER, bytes + BLOCK_BYTES, 1);
-    if (!log->warm_buffer) {
+    if (!leat_disk_read_reserve(&log->warm, LEAT_MEM_BROKER, count)) {
         warm_bytes_give(log);
         log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
         return;
     }
     log->warming = true;
     last->file_reads++;
-    log->warm_io = (struct leat_disk_io){
-        .kind = LEAT_DISK_READ,
-        .file = seg->file,
-        .offset = seg->file_offset,
-        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)log->warm_buffer, (uintptr_t)BLOCK_BYTES),
-        .bytes = bytes,
-        .on_done = on_warm_read,
-        .owner = log,
-    };
-    log->env->disk->submit(log->env->disk->ctx, &log->warm_io);
+    leat_disk_read_start(&log->warm, log->env->disk, seg->file, seg->file_offset, count,
+                         on_warm_read, log);
 }
 
 /* Also of a log that waits or is damaged: it is read. */

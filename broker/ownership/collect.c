@@ -16,18 +16,13 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/diary.h"
+#include "base/disk_read.h"
 #include "base/mem.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/ownership/thin.h"
 
-enum {
-    BLOCK_BYTES = 4096,
-    ROWS_FIRST = 64,
-    LOOK_TRIES = 100,
-    LOOK_AGAIN_US = 10 * 1000,
-    FENCE_LATE_US = 20 * 1000
-};
+enum { ROWS_FIRST = 64, LOOK_TRIES = 100, LOOK_AGAIN_US = 10 * 1000, FENCE_LATE_US = 20 * 1000 };
 
 /* ---- collecting ---- */
 
@@ -47,9 +42,7 @@ struct collecting {
     unsigned tries; /* of a look */
     uint64_t begun_us, fenced_us;
     leat_err rc;
-    struct leat_disk_io io;
-    uint8_t *bytes_raw;
-    uint32_t bytes_room;
+    struct leat_disk_read read;
 };
 
 static int log_order(const void *left, const void *right)
@@ -101,7 +94,7 @@ static void collect_end(struct collecting *it)
         leat_mem_free(it->rows);
     }
     leat_mem_free(it->places);
-    leat_mem_free(it->bytes_raw);
+    leat_disk_read_free(&it->read);
     leat_mem_free(it->logs);
     leat_mem_free(it);
     leat_collected(post, collect);
@@ -220,18 +213,13 @@ static void rows_thin(struct collecting *it)
 
 static void starts_read(struct collecting *it);
 
-static uint8_t *bytes_aligned(const struct collecting *it)
-{
-    return (uint8_t *)LEAT_ALIGN_UP((uintptr_t)it->bytes_raw, (uintptr_t)BLOCK_BYTES);
-}
-
 static void on_start_read(struct leat_disk_io *io)
 {
     struct collecting *it = io->owner;
     struct leat_replica_row *row = &it->rows[it->reading];
     struct leat_scan scan = {0};
-    if (io->rc == LEAT_OK && io->done_bytes >= row->extent.bytes)
-        leat_scan_segment(bytes_aligned(it), row->extent.bytes, &scan);
+    if (leat_disk_read_count(&it->read) >= row->extent.bytes)
+        leat_scan_segment(it->read.bytes, row->extent.bytes, &scan);
     if (scan.started && scan.bytes == row->extent.bytes && scan.crc == row->extent.crc) {
         row->previous = scan.previous;
         row->base_offset = scan.base_offset;
@@ -243,16 +231,6 @@ static void on_start_read(struct leat_disk_io *io)
     }
     it->reading++;
     starts_read(it);
-}
-
-/* Nearly always one block: a start entry is longer when it has many producers to tell of. */
-static bool bytes_reserve(struct collecting *it, uint32_t bytes)
-{
-    if (it->bytes_room >= bytes) return true;
-    leat_mem_free(it->bytes_raw);
-    it->bytes_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, (size_t)bytes + BLOCK_BYTES);
-    it->bytes_room = it->bytes_raw != NULL ? bytes : 0;
-    return it->bytes_raw != NULL;
 }
 
 static void on_looked(void *arg, bool begins)
@@ -300,23 +278,16 @@ static void starts_read(struct collecting *it)
         collect_end(it);
         return;
     }
-    uint32_t bytes = LEAT_ALIGN_UP(it->rows[it->reading].extent.bytes, BLOCK_BYTES);
-    if (!bytes_reserve(it, bytes)) {
+    /* Nearly always one block: a start entry is longer when it has many producers to tell of. */
+    uint32_t bytes = it->rows[it->reading].extent.bytes;
+    if (!leat_disk_read_reserve(&it->read, LEAT_MEM_BROKER, bytes)) {
         it->rc = LEAT_E_NO_MEMORY;
         collect_end(it);
         return;
     }
-    const struct leat_disk *disk = it->node->cores[0].env->disk;
-    it->io = (struct leat_disk_io){
-        .kind = LEAT_DISK_READ,
-        .file = it->places[it->reading].file,
-        .offset = it->places[it->reading].offset,
-        .buffer = bytes_aligned(it),
-        .bytes = bytes,
-        .on_done = on_start_read,
-        .owner = it,
-    };
-    disk->submit(disk->ctx, &it->io);
+    const struct leat_segment_place *place = &it->places[it->reading];
+    leat_disk_read_start(&it->read, it->node->cores[0].env->disk, place->file, place->offset, bytes,
+                         on_start_read, it);
 }
 
 static void look(struct collecting *it)

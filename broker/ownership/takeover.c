@@ -49,7 +49,7 @@ void takeover_free(struct leat_takeover *takeover)
         break;
     }
     leat_list_remove(&takeover->link);
-    leat_mem_free(takeover->block_raw);
+    leat_disk_read_free(&takeover->read);
     leat_mem_free(takeover);
 }
 
@@ -106,7 +106,7 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
             other->over = true;
             continue;
         }
-        leat_mem_free(takeover->block_raw);
+        leat_disk_read_free(&takeover->read);
         leat_mem_free(takeover);
         return;
     }

@@ -7,6 +7,7 @@
 #ifndef LEAT_BROKER_OWNERSHIP_TAKEOVER_H
 #define LEAT_BROKER_OWNERSHIP_TAKEOVER_H
 
+#include "base/disk_read.h"
 #include "broker/data/begun.h"
 #include "broker/net/core.h"
 #include "broker/ownership/below.h"
@@ -53,9 +54,8 @@ struct leat_takeover {
         struct leat_backup_pull pull;
         struct leat_below below;
     };
-    struct leat_disk_io io; /* of the start entry, into block_raw */
-    uint8_t *block_raw;
-    uint32_t block_bytes, start_of; /* of the segment that is read: all its bytes */
+    struct leat_disk_read read; /* of the start entry */
+    uint32_t start_of;          /* of the segment that is read: all its bytes */
 };
 
 static inline struct leat_core *takeover_core(const struct leat_takeover *takeover)

@@ -9,8 +9,6 @@
 #include "broker/data/lookup.h"
 #include "broker/data/replicate.h"
 
-enum { BLOCK_BYTES = 4096 };
-
 void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull)
 {
     pull->node_count = 0;
@@ -224,37 +222,25 @@ void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
 
 /* One block of it, as a rule. With many producers it is longer, and believed only with its checksum:
  * it is read again. */
-static bool block_reserve(struct leat_takeover *takeover, uint32_t bytes)
+static bool start_reserve(struct leat_takeover *takeover, uint32_t bytes)
 {
-    if (takeover->block_bytes >= bytes) return true;
-    leat_mem_free(takeover->block_raw);
-    takeover->block_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, (size_t)bytes + BLOCK_BYTES);
-    takeover->block_bytes = takeover->block_raw != NULL ? bytes : 0;
-    return takeover->block_raw != NULL;
+    return leat_disk_read_reserve(&takeover->read, LEAT_MEM_BROKER, bytes);
 }
 
 static void start_submit(struct leat_takeover *takeover, const struct leat_disk *disk,
                          const struct leat_segment *seg, void (*on_done)(struct leat_disk_io *io))
 {
-    takeover->io = (struct leat_disk_io){
-        .kind = LEAT_DISK_READ,
-        .file = seg->file,
-        .offset = seg->file_offset,
-        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)takeover->block_raw, (uintptr_t)BLOCK_BYTES),
-        .bytes = takeover->block_bytes,
-        .on_done = on_done,
-        .owner = takeover,
-    };
     takeover->start_of = seg->extent.bytes;
-    disk->submit(disk->ctx, &takeover->io);
+    leat_disk_read_start(&takeover->read, disk, seg->file, seg->file_offset, takeover->read.room,
+                         on_done, takeover);
 }
 
 /* How much of it has to be read again; 0: all of the start entry is there. */
 static uint32_t start_longer(const struct leat_takeover *takeover)
 {
-    uint32_t count = takeover->io.rc == LEAT_OK ? (uint32_t)takeover->io.done_bytes : 0;
-    uint32_t end = leat_log_start_end(takeover->io.buffer, count, takeover->start_of);
-    return end > takeover->block_bytes ? LEAT_ALIGN_UP(end, (uint32_t)BLOCK_BYTES) : 0;
+    const struct leat_disk_read *read = &takeover->read;
+    uint32_t end = leat_log_start_end(read->bytes, leat_disk_read_count(read), takeover->start_of);
+    return end > read->room ? end : 0;
 }
 
 /* SUBTLE: this copy counts for nothing then, and another one is pulled.
@@ -295,8 +281,8 @@ static void on_start_read(struct leat_disk_io *io)
     struct leat_takeover *takeover = io->owner;
     uint32_t longer = start_longer(takeover);
     if (longer == 0)
-        start_known(takeover, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
-    else if (block_reserve(takeover, longer))
+        start_known(takeover, takeover->read.bytes, leat_disk_read_count(&takeover->read));
+    else if (start_reserve(takeover, longer))
         start_submit(takeover, takeover_core(takeover)->env->disk, takeover->seg, on_start_read);
     else
         takeover_pause(takeover,
@@ -310,7 +296,7 @@ void takeover_start_read(struct leat_takeover *takeover)
         start_known(takeover, seg->buffer, seg->extent.bytes);
         return;
     }
-    if (!block_reserve(takeover, BLOCK_BYTES)) {
+    if (!start_reserve(takeover, 1)) {
         takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
         return;
     }
@@ -335,7 +321,7 @@ static void older_later(struct leat_takeover *takeover, struct leat_hosted *host
 {
     if (hosted != NULL) hosted->older_asked = true; /* asked again with the next tick */
     if (hosted != NULL) hosted->older_ticks = LEAT_OLDER_TICKS - 1;
-    leat_mem_free(takeover->block_raw);
+    leat_disk_read_free(&takeover->read);
     leat_mem_free(takeover);
 }
 
@@ -366,16 +352,18 @@ static void on_older_read(struct leat_disk_io *io)
 {
     struct leat_takeover *takeover = io->owner;
     const struct leat_core *core = &takeover->node->cores[takeover->home];
-    const struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
+    struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
     const struct leat_segment *behind =
         hosted != NULL ? leat_log_held(hosted->log, takeover->segment + 1) : NULL;
     /* It may have gone to another node meanwhile, or have been trimmed. */
     bool same = behind != NULL && behind->file == io->file && behind->file_offset == io->offset;
     uint32_t longer = start_longer(takeover);
-    if (same && longer > 0 && block_reserve(takeover, longer))
+    if (!same || longer == 0)
+        older_begin(takeover, takeover->read.bytes, leat_disk_read_count(&takeover->read));
+    else if (start_reserve(takeover, longer))
         start_submit(takeover, core->env->disk, behind, on_older_read);
     else
-        older_begin(takeover, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
+        older_later(takeover, hosted); /* no memory */
 }
 
 /* ---- which: between others, the newest first, then in front ---- */
@@ -435,9 +423,9 @@ void leat_takeover_older(struct leat_hosted *hosted)
         return;
     }
     struct leat_takeover *takeover = takeover_create(core, hosted->ref, hosted->epoch);
-    if (takeover == NULL || !block_reserve(takeover, BLOCK_BYTES)) {
+    if (takeover == NULL || !start_reserve(takeover, 1)) {
         leat_mem_free(takeover);
-        return; /* the next tick tries again */
+        return; /* no memory: the next tick tries again */
     }
     hosted->older_asked = false;
     takeover->again = true;

@@ -24,7 +24,7 @@ static inline void poke_end(void)
     leat_index_destroy(&it->head.index);
     leat_index_destroy(&it->old.index);
     leat_producers_fini(&it->producers);
-    leat_mem_free(it->warm_buffer);
+    leat_disk_read_free(&it->warm);
     leat_mem_free(it->slots);
     leat_mem_free(it->stream_name);
     leat_mem_free(it);

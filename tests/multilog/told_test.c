@@ -172,8 +172,8 @@ static void log_leaves_no_memory_behind(void **state)
     struct leat_log *log = made->log;
     log->next_index = leat_index_create(16384);
     log->old.index = leat_index_create(16384);
-    log->warm_buffer = leat_mem_calloc(LEAT_MEM_BROKER, 1, 4096);
-    assert_true(log->next_index && log->old.index && log->warm_buffer);
+    assert_true(leat_disk_read_reserve(&log->warm, LEAT_MEM_BROKER, 4096));
+    assert_true(log->next_index && log->old.index);
     leat_log_destroy(&made->log);
     assert_null(made->log);
     assert_int_equal(memory_used(), before);
