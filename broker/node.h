@@ -17,22 +17,7 @@
 
 struct leat_node;
 struct leat_core; /* one core's broker: broker/net/core.h */
-
-/* Another way in: another protocol over the same core calls (kafka/). Its functions run on the core
- * that they are given, unless they say otherwise. */
-struct leat_door {
-    const char *address;   /* "HOST:PORT" to listen on */
-    const char *advertise; /* what clients are told; NULL: what was bound */
-    bool optional;         /* should the address not be free: warn, and go on without */
-    /** What each core needs of its own; before anything is served. Thread: startup. */
-    leat_err (*core_open)(struct leat_door *door, struct leat_core *core) LEAT_NODISCARD;
-    /** After its connections. Also when core_open has failed. Thread: any, the core runs no more. */
-    void (*core_close)(struct leat_door *door, struct leat_core *core);
-    /** Its acceptor is core 0. Refuses until the node is up. */
-    leat_accept_fn on_accept;
-    char bound_address[128];     /* out; "": nobody listens */
-    struct leat_error not_bound; /* out: why */
-};
+struct leat_door; /* of a front end: broker/front.h */
 
 enum {
     LEAT_NODE_PARK_AFTER_US = 60 * 1000 * 1000,

@@ -5,35 +5,33 @@
 #include "kafka/apis.h"
 #include "kafka/kafka.h"
 
-_Static_assert(sizeof(struct leat_kafka_request) <= 1792 &&
-                   (int)LEAT_KAFKA_REQUESTS_MAX <= (int)LEAT_CORE_CALLS_MAX,
-               "broker/net/budget.c counts them");
+_Static_assert(sizeof(struct leat_kafka_request) <= LEAT_FRONT_REQUEST_BYTES,
+               "the memory budget counts them");
 
 static leat_err door_core_open(struct leat_door *door, struct leat_core *core)
 {
-    LEAT_ASSERT(core->door == NULL);
+    LEAT_ASSERT(leat_front_own(core) == NULL);
     struct leat_kafka_core *here = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *here);
     if (here == NULL) return LEAT_E_NO_MEMORY;
     here->door = LEAT_CONTAINER(door, struct leat_kafka_door, door);
-    const struct leat_node_options *options = &core->node->options;
-    here->share.bytes_max = leat_node_door_bytes(options->memory_bytes, options->cores);
-    core->door = here;
-    leat_err rc = leat_stock_init(
-        &here->requests, core, sizeof(struct leat_kafka_request),
-        leat_node_structs(options->memory_bytes, options->cores, LEAT_KAFKA_REQUESTS_MAX));
-    if (rc == LEAT_OK) rc = leat_stock_init(&here->memory, core, sizeof(void *), 1);
+    here->share.bytes_max = leat_front_memory_bytes(core);
+    leat_front_own_set(core, here);
+    leat_err rc =
+        leat_front_stock_open(core, sizeof(struct leat_kafka_request),
+                              leat_front_structs(core, LEAT_KAFKA_REQUESTS_MAX), &here->requests);
+    if (rc == LEAT_OK) rc = leat_front_stock_open(core, sizeof(void *), 1, &here->memory);
     return rc;
 }
 
 static void door_core_close(struct leat_door *door, struct leat_core *core)
 {
-    struct leat_kafka_core *here = core->door;
+    struct leat_kafka_core *here = leat_front_own(core);
     (void)door;
     if (here == NULL) return;
-    leat_stock_fini(&here->requests);
-    leat_stock_fini(&here->memory);
+    leat_front_stock_close(&here->requests);
+    leat_front_stock_close(&here->memory);
     leat_mem_free(here);
-    core->door = NULL;
+    leat_front_own_set(core, NULL);
 }
 
 leat_err leat_kafka_open(const struct leat_kafka_options *options, struct leat_door **out_door)

@@ -4,7 +4,7 @@
 #ifndef LEAT_KAFKA_KAFKA_H
 #define LEAT_KAFKA_KAFKA_H
 
-#include "broker/node.h"
+#include "broker/front.h"
 #include "kafka/front/options.h"
 
 /** A door for leat_node_options. options: copied; its strings outlive the door. Thread: startup. */

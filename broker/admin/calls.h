@@ -3,6 +3,7 @@
 #ifndef LEAT_BROKER_ADMIN_CALLS_H
 #define LEAT_BROKER_ADMIN_CALLS_H
 
+#include "broker/front_logs.h"
 #include "broker/net/call.h"
 #include "broker/net/core.h"
 #include "broker/net/peer.h"
@@ -29,17 +30,6 @@ void leat_groups_peer_closed(struct leat_peer *peer);
 void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame);
 
-/* A producer id that was never given before. Caller's storage. */
-struct leat_producer_wait {
-    struct leat_list link;
-    leat_err rc; /* out */
-    struct leat_error error;
-    int64_t id;
-    void (*on_done)(struct leat_producer_wait *wait); /* also from within leat_producer_id() */
-    void *owner;
-};
-
-void leat_producer_id(struct leat_core *core, struct leat_producer_wait *wait);
 void leat_producer_ids_fini(struct leat_core *core);
 /** Ask a log's core, wherever it is; query->on_done follows, never inside. Thread: core. */
 void leat_segment_group_ask(struct leat_core *core, struct leat_segment_group_query *query);

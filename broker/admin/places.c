@@ -367,3 +367,10 @@ void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame)
     call->places.on_done = call_on_done;
     leat_core_mail(peer->core, 0, &call->places.mail, places_deliver);
 }
+
+const struct leat_log_places *leat_front_places(const struct leat_core *core, uint32_t id,
+                                                uint32_t streamlet, uint32_t log)
+{
+    const struct leat_stream *stream = leat_stream_find(core, id);
+    return stream != NULL ? leat_places_of(stream, streamlet, log) : NULL;
+}

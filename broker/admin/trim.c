@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* STREAM_TRIM: records before an offset are given up. */
-#include "broker/admin/trim.h"
+#include "broker/front_logs.h"
 
 #include <string.h>
 

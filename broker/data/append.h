@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Append requests under way. Private to broker/. */
+/* Append requests under way. Private to broker/; what front ends call is in broker/front_logs.h. */
 #ifndef LEAT_BROKER_DATA_APPEND_H
 #define LEAT_BROKER_DATA_APPEND_H
 
+#include "broker/front_logs.h"
 #include "broker/net/core.h"
 
 /* One batch of a request. */
@@ -25,7 +26,7 @@ struct leat_append_request {
     struct leat_append_request *next; /* of the same connection, in order of arrival */
     struct leat_core *core, *home;
     struct leat_peer *peer;
-    /* Of another front door; NULL: answered here. */
+    /* Of a front end; NULL: answered here. */
     void (*on_done)(struct leat_append_request *request);
     void *owner;
     struct leat_log_ref ref;
@@ -45,29 +46,10 @@ struct leat_append_request {
     struct leat_mail mail;
 };
 
-/**
- * An append of another front door: the same as a frame's, told by on_done instead of answered by this module. only: as
- * of leat_stock_take_for(). NULL: out of structs; the peer is paused and its frame comes again. on_done runs once
- * on the peer's core, also from within; then or later leat_append_end(). The peer's end does not end
- * it: what has been given to a log goes on.
- */
-struct leat_append_request *leat_append_begin(struct leat_peer *peer, bool only,
-                                              struct leat_log_ref ref, uint32_t epoch,
-                                              uint32_t batch_count,
-                                              void (*on_done)(struct leat_append_request *request),
-                                              void *owner);
-/** Its bytes. HELD: the log has no room, the peer is paused; call again with the same bytes, and the
- * same request (peer->append_now), when the frame comes again. Else they are not needed any more. */
-enum leat_handled leat_append_take(struct leat_append_request *request, const uint8_t *payload,
-                                   uint32_t payload_bytes);
-/** After on_done: give it back. */
-void leat_append_end(struct leat_append_request *request);
-
 enum leat_handled leat_append_frame(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_append_answer(struct leat_peer *peer);
 /** A log has room again. */
 void leat_append_on_room(struct leat_hosted *hosted);
 void leat_append_expire(struct leat_core *core);
-void leat_append_peer_closed(struct leat_peer *peer);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetch requests under way. Private to broker/. */
+/* Fetch requests under way. Private to broker/; what front ends call is in broker/front_logs.h. */
 #ifndef LEAT_BROKER_DATA_FETCH_H
 #define LEAT_BROKER_DATA_FETCH_H
 
 #include "broker/data/confirm.h"
 #include "broker/data/lend.h"
+#include "broker/front_logs.h"
 #include "broker/net/core.h"
 
 /* One log that a request names. */
@@ -56,7 +57,7 @@ struct leat_fetch {
     struct leat_sharer *sharer;
     struct leat_list by_core; /* core->fetches: for when the peer goes */
     uint32_t number;
-    /* Of another front door; NULL: answered here. */
+    /* Of a front end; NULL: answered here. */
     void (*on_ready)(struct leat_fetch *fetch);
     void *owner;
     uint32_t min_bytes, max_bytes;
@@ -80,25 +81,6 @@ struct leat_fetch {
      * returns no batches, so there is no memory behind its iovs (LEAT_FETCH_STRUCT_BYTES). */
     struct leat_fetch_read ends;
 };
-
-/* ---- fetches of other front doors ---- */
-
-/** Begin one: NULL when there are no structs for so many logs; the peer is paused then, and its frame comes again, or
- * its protocol is asked to answer. only: as of leat_stock_take_for(). wait_ms 0: it does not wait. on_ready runs
- * once, also from within leat_fetch_start(), unless the peer goes first (leat_fetch_peer_closed()): then it is gone.
- * It runs once more before leat_fetch_end() where others need what the fetch holds: it has nothing of any log then. */
-struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, bool only, uint32_t log_count,
-                                    uint32_t min_bytes, uint32_t max_bytes, uint32_t wait_ms,
-                                    void (*on_ready)(struct leat_fetch *fetch), void *owner);
-/** Add one of its logs; `want` is copied. Answered by item->result. */
-struct leat_fetch_item *leat_fetch_add(struct leat_fetch *fetch,
-                                       const struct leat_msg_fetch_log *want, uint32_t max_bytes);
-void leat_fetch_start(struct leat_fetch *fetch);
-/** After on_ready, in the order of the items: give a log's batches, item->result.bytes of them, to
- * the connection, gathered from where they lie. */
-void leat_fetch_send(struct leat_fetch *fetch, const struct leat_fetch_item *item);
-/** What was not sent is not wanted; the fetch ends when the rest has left. */
-void leat_fetch_end(struct leat_fetch *fetch);
 
 /* ---- between fetch.c, fetch_read.c and fetch_wait.c ---- */
 
@@ -131,7 +113,6 @@ void leat_fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer);
 enum leat_handled leat_fetch_frame(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_fetch_on_acked(struct leat_hosted *hosted);
 void leat_fetch_run_ready(struct leat_core *core);
-void leat_fetch_peer_closed(struct leat_peer *peer);
 void leat_fetch_undefer(struct leat_core *core);
 /** Others stand in line who have nothing under way: fetches that wait for data are answered, the oldest first. */
 void leat_fetch_give_way(struct leat_core *core);

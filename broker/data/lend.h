@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "base/port.h"
 #include "base/timer.h"
+#include "broker/front_logs.h"
 
 struct leat_core;
 struct leat_peer;
@@ -39,14 +40,6 @@ struct leat_lender {
     uint8_t *block; /* of all buffers */
     void **free;
     uint32_t count, free_count;
-};
-
-/* Somebody waits for a buffer, on behalf of a connection. */
-struct leat_buffer_wait {
-    struct leat_list link;
-    /** Runs in the middle of whatever gives the buffer back. */
-    void (*on_buffer)(struct leat_buffer_wait *wait, void *buffer);
-    void *owner;
 };
 
 leat_err leat_lender_init(struct leat_core *core, uint32_t buffer_count) LEAT_NODISCARD;

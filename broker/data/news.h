@@ -5,8 +5,7 @@
 #ifndef LEAT_BROKER_DATA_NEWS_H
 #define LEAT_BROKER_DATA_NEWS_H
 
-#include "base/list.h"
-#include "base/port.h"
+#include "broker/front_logs.h"
 
 struct leat_core;
 
@@ -17,11 +16,6 @@ enum {
     LEAT_NEWS_SET_ROWS = 16, /* so many rows of homes' tables that are looked at count as a log */
 };
 
-struct leat_news {
-    struct leat_list link;
-    /** Go on with it, for *left at most, which is taken off. true: that was all, and it may be elsewhere by now. */
-    bool (*step)(struct leat_news *news, struct leat_core *core, int32_t *left);
-};
 struct leat_news_line {
     struct leat_list items;
     struct leat_mail mail;

@@ -6,17 +6,6 @@
 #include "broker/data/confirm.h"
 #include "broker/data/stream.h"
 
-/* Looking for streams by name, on behalf of a client that may know more than this node. */
-struct leat_stream_seek {
-    struct leat_catch_up catch_up;
-    struct leat_stream_wait wait;
-    bool caught_up; /* or tried to: once for all names of a request */
-    leat_err rc;    /* of that */
-    /** After LEAT_E_AGAIN: look again. */
-    void (*on_again)(struct leat_stream_seek *seek);
-    void *owner;
-};
-
 /**
  * Find a stream that may be told of. seek: zeroed at first, with on_again and owner.
  *

@@ -3,8 +3,7 @@
 #ifndef LEAT_BROKER_DATA_STREAM_H
 #define LEAT_BROKER_DATA_STREAM_H
 
-#include "base/list.h"
-#include "coordinator/coordinator.h"
+#include "broker/front_logs.h"
 
 struct leat_begun;
 struct leat_core;
@@ -20,13 +19,6 @@ struct leat_stream {
     bool deleted;                     /* its end is committed, and on its way over the cores */
     bool logs_missing;                /* some could not be made here: the tick tries again */
     struct leat_list waiters;         /* struct leat_stream_wait */
-};
-
-struct leat_stream_wait {
-    struct leat_list link;
-    uint32_t id; /* in stream_awaits: of a stream that is still on its way here */
-    void (*on_ready)(struct leat_stream_wait *wait); /* published, or gone */
-    void *owner;
 };
 
 leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,

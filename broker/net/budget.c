@@ -39,10 +39,9 @@ enum {
     NODES_BYTES_MAX = 64 * MIB,
     /* Of all structs for requests as many as this share of the budget has room for, and a quarter at least. */
     /* In the sum of what all take at most: */
-    MOST_PROCESS_BYTES = 10 * MIB,  /* 7 were measured */
-    MOST_CORE_BYTES = 2 * MIB,      /* tables, the read buffer, where answers are written */
-    MOST_DOOR_REQUEST_BYTES = 1792, /* of one of Kafka's: kafka/front/request.h */
-    MOST_CALL_BYTES = 3072,         /* of one that needs no room */
+    MOST_PROCESS_BYTES = 10 * MIB, /* 7 were measured */
+    MOST_CORE_BYTES = 2 * MIB,     /* tables, the read buffer, where answers are written */
+    MOST_CALL_BYTES = 3072,        /* of one that needs no room */
     MOST_FRAME_BYTES = LEAT_WANT_BYTES_MAX + 256 * 1024, /* the one, and a read */
     MOST_BESIDE_BYTES = 32 * MIB,                        /* above the budget and a tenth of it */
     MOST_SPARE_BYTES = 4 * MIB, /* of that, for what malloc leaves between blocks */
@@ -145,7 +144,7 @@ static uint64_t most_bytes(uint64_t memory_bytes, uint32_t cores)
         MOST_FRAME_BYTES + LEAT_INTAKE_SMALLS_BYTES + LEAT_INTAKE_STRANGERS_BYTES +
         leat_node_warm_bytes(memory_bytes, cores) + leat_node_rest_bytes(memory_bytes, cores) +
         leat_node_door_bytes(memory_bytes, cores) + LEAT_UNPACKER_BYTES;
-    uint64_t requests = (uint64_t)MOST_DOOR_REQUEST_BYTES *
+    uint64_t requests = (uint64_t)LEAT_FRONT_REQUEST_BYTES *
                         leat_node_structs(memory_bytes, cores, LEAT_CORE_CALLS_MAX);
     return MOST_PROCESS_BYTES + leat_node_peers_bytes(memory_bytes) +
            LEAT_GROUPS_HOMES * leat_node_group_bytes(memory_bytes) +

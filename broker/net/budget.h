@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each part of a node may take of its memory budget. Private to broker/ and other front doors; what programs need
+/* What each part of a node may take of its memory budget. Private to broker/; what programs need
  * stands in node.h. Thread: any. */
 #ifndef LEAT_BROKER_NET_BUDGET_H
 #define LEAT_BROKER_NET_BUDGET_H

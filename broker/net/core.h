@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One core of a broker: an actor with its connections, its logs and its timers. Nothing here is
- * shared with another core; cores talk by mail. Private to broker/ and kafka/front (tests may include it).
+ * shared with another core; cores talk by mail. Private to broker/ (tests may include it).
  *
  * One turn: bytes come in (conn.c), batches are copied onto logs (append.c), then on_turn_end seals
  * every log that gathered work, runs the fetches that this woke, and writes all answers, at most
@@ -39,7 +39,6 @@ enum {
         8 * 1024 * 1024, /* answers not taken; then neither read nor fetched for */
     LEAT_PEER_QUEUED_BYTES_HARD = 32 * 1024 * 1024, /* then it is closed */
     LEAT_PEER_STALL_US = 10 * 1000 * 1000,          /* takes no bytes that long: closed */
-    LEAT_FIRST_FRAME_BYTES_MAX = 64 * 1024,         /* before it has said who it is */
     LEAT_CORE_STRANGERS_MAX = 4096,         /* have not said who they are; then the oldest goes */
     LEAT_PEER_HELLO_US = 10 * 1000 * 1000,  /* to say who it is; then it is closed */
     LEAT_PEER_FRAME_US = 60 * 1000 * 1000,  /* a frame begun is not finished: closed */
@@ -51,7 +50,6 @@ enum {
     LEAT_LOCATE_LOGS_MAX = 1024,
     LEAT_BROKER_STREAM_LOGS_MAX = 32768, /* M x Q: metadata has to fit one control body */
     LEAT_DISK_BUFFER_BYTES = LEAT_BATCH_BYTES_MAX + 64 * 1024,
-    LEAT_CORE_SCRATCH_BYTES = LEAT_FRAME_HEADER_BYTES + LEAT_CONTROL_BYTES_MAX,
     LEAT_TICK_US = 1000 * 1000,    /* care of logs, stalled peers */
     LEAT_STOP_TICKS = 5,           /* so long a node that stops waits for others */
     LEAT_SLOW_TICK_US = 20 * 1000, /* looking again at slow readers, only while there are some */
@@ -166,7 +164,7 @@ struct leat_core {
     uint32_t logs_to_stop, stop_ticks;
     void (*on_logs_stopped)(struct leat_core *core); /* none of logs_to_stop is left */
     struct leat_mail stop_mail;
-    void *door; /* what another front door keeps here */
+    void *front; /* what a front end keeps here */
 };
 
 static inline uint64_t leat_core_now(const struct leat_core *core)

@@ -4,12 +4,13 @@
  * not read from. An answer for which there is no room waits in a line (other front doors), or is refused by name while
  * its connection stands in line for it (native calls); small ones always go out. A part of the account is for answers
  * that are not large, of connections that have taken all others, and another for addresses that take what they are
- * given, which also come first where answers wait. Private to broker/ and other front doors. */
+ * given, which also come first where answers wait. Private to broker/; what front ends call is in broker/front.h. */
 #ifndef LEAT_BROKER_NET_OUTPUT_H
 #define LEAT_BROKER_NET_OUTPUT_H
 
 #include "base/list.h"
 #include "base/types.h"
+#include "broker/front.h"
 #include "broker/net/addresses.h"
 #include "broker/net/line.h"
 
@@ -91,9 +92,6 @@ struct leat_output_sharer {
 };
 
 void leat_output_init(struct leat_core *core);
-/** Is there room for an answer of so many bytes, and is it the connection's turn? One that is larger than all of it
- * needs half. Ends what was kept for the connection. */
-bool leat_output_fits(struct leat_peer *peer, size_t bytes);
 /** Does it hold more than its share, or anything while there is no room? */
 bool leat_output_is_over(const struct leat_peer *peer);
 /** Hold so many bytes for a call of that connection. false: there is no room; a call that is larger than all of it
@@ -104,9 +102,6 @@ void leat_output_add(struct leat_peer *peer, size_t bytes);
 void leat_output_give(struct leat_peer *peer, size_t bytes);
 /** Do its calls hold more than its share? */
 bool leat_output_holds_share(const struct leat_peer *peer);
-/** Its next answer has to wait for that much room, which is kept for it at its turn; then its protocol's `answer` is
- * called again. asks_again: it was told to try again, and need not. */
-void leat_output_wait(struct leat_peer *peer, size_t bytes, bool asks_again);
 static inline bool leat_output_crowded(const struct leat_output *output)
 {
     for (unsigned line = 0; line < LEAT_OUTPUT_LINES; line++)

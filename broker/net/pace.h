@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much is done for a connection in one turn of the event loop, and who comes first where that is not all: requests
- * other than appends and fetches, of any front door, and their answers. Private to broker/ and other front doors.
+ * other than appends and fetches, of any front end, and their answers. Private to broker/; what front ends call is in
+ * broker/front.h.
  * Thread: the core's. */
 #ifndef LEAT_BROKER_NET_PACE_H
 #define LEAT_BROKER_NET_PACE_H
 
 #include "base/port.h"
+#include "broker/front.h"
 #include "broker/net/turns.h"
 
 struct leat_core;
 struct leat_peer;
 
 enum {
-    LEAT_PACE_TURN_US = 1000,   /* of work in a turn; then nothing more begins */
     LEAT_PACE_COST_US_MIN = 4,  /* of a request or answer, however small */
     LEAT_PACE_CALLED_MAX = 16,  /* of those that wait, called in one turn */
     LEAT_PACE_COST_OF_US = 1024 /* on the clocks of turns.h: a round of them is a turn here */
 };
 
-/* Work that is left of a request. */
-struct leat_pace_step {
-    struct leat_list link;
-    void (*run)(struct leat_pace_step *step);
-};
 /* Of a core. */
 struct leat_pace {
     struct leat_turns addresses;
@@ -47,22 +43,6 @@ struct leat_pace_peer {
 void leat_pace_init(struct leat_core *core);
 void leat_pace_peer_init(struct leat_pace_peer *pace);
 void leat_pace_turn_end(struct leat_core *core);
-/** May it begin a request in this turn? At most one, and while there is time. false: it is paused, and its frame comes
- * again when it is its turn. */
-bool leat_pace_begin(struct leat_peer *peer) LEAT_NODISCARD;
-/** The handler has returned. */
-void leat_pace_end(struct leat_peer *peer);
-/** May it be written an answer in this turn? Of the request that began in it: yes. false: its protocol's answer() is
- * called when it is its turn. Followed by leat_pace_end(). */
-bool leat_pace_answer(struct leat_peer *peer) LEAT_NODISCARD;
-/** What its request has still to do, which waited for something that many may have waited for: now, from within its
- * handler, where there is time, or where the connection has gone; else at its turn. Caller's storage. */
-void leat_pace_run(struct leat_peer *peer, struct leat_pace_step *step,
-                   void (*run)(struct leat_pace_step *step));
-/** The rest of it is left for a later turn, from within run() or the handler. false: the connection has gone, or there
- * is no memory for its address; then it is done now. Caller's storage. */
-bool leat_pace_again(struct leat_peer *peer, struct leat_pace_step *step,
-                     void (*run)(struct leat_pace_step *step)) LEAT_NODISCARD;
 /** It goes from this core. */
 void leat_pace_forget(struct leat_peer *peer);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection on its core: what it speaks, what it waits for, and what any part may do with it. Thread: its
- * core's. */
+ * core's. What front ends may do with it as well is in broker/front.h. */
 #ifndef LEAT_BROKER_NET_PEER_H
 #define LEAT_BROKER_NET_PEER_H
 
 #include "base/list.h"
 #include "base/port.h"
+#include "broker/front.h"
 #include "broker/net/output.h"
 #include "broker/net/pace.h"
 #include "broker/net/stock.h"
@@ -21,29 +22,6 @@ struct leat_room_wait {
     uint64_t deadline_us;
     struct leat_peer *peer; /* one of these two */
     struct leat_append_request *request;
-};
-
-enum leat_handled {
-    LEAT_HANDLED, /* the frame is consumed */
-    LEAT_HELD,    /* the peer is paused; the same frame comes again */
-    LEAT_LEFT,    /* consumed, and the connection is not this core's any more, or closing */
-    LEAT_SHORT,   /* no whole frame is there yet */
-};
-
-/* What a connection speaks: the native protocol, or another front door's. */
-struct leat_protocol {
-    /** Take one frame from the front of the bytes. HANDLED, LEFT: *out_taken says how many bytes it
-     * was; SHORT: *out_want says how many are needed to see it whole. */
-    enum leat_handled (*take)(struct leat_peer *peer, const uint8_t *data, size_t bytes,
-                              size_t *out_taken, size_t *out_want);
-    /** The connection is gone; the peer lives on while requests are under way. */
-    void (*on_closed)(struct leat_peer *peer);
-    /** The turn ends and the peer is among the core's answer_peers: write what is to be written. */
-    void (*answer)(struct leat_peer *peer);
-    /** A connection without a request that is silent so long is closed, after twice that at most. 0: never. */
-    uint64_t idle_us_max;
-    /** It has come to another core. tag: leat_peer_move()'s. NULL: nothing is to be done. */
-    void (*on_moved)(struct leat_peer *peer, uint32_t tag);
 };
 
 enum leat_pause {
@@ -78,12 +56,12 @@ struct leat_peer {
     struct leat_list quiet; /* among strangers; later, those that may be idle */
     uint64_t quiet_since_us;
     uint32_t address;             /* among the node's */
+    uint32_t reads;               /* of the core's that lie with the network, to be sent to it */
     uint64_t address_number;      /* the same on all nodes: leat_key_number(). 0: other nodes' */
     struct leat_sharer *sharer;   /* the same, on this core */
     struct leat_list group_calls; /* its requests to consumer groups that are under way */
     struct leat_list limited;     /* its fetches that wait until it gives a read back */
     struct leat_list locators;    /* its own, of which the first is at work */
-    uint32_t reads;               /* of the core's that lie with the network, to be sent to it */
     struct leat_borrower borrowed;
     unsigned paused;              /* enum leat_pause, or-ed */
     uint32_t requests;            /* under way; the peer lives until they are done */
@@ -109,40 +87,20 @@ static inline uint64_t leat_peer_asks(const struct leat_peer *peer)
     return peer->address_number != 0 ? peer->address_number : UINT64_MAX;
 }
 
-/** A new connection of another front door: `peer` is zeroed, the first member of what was allocated
- * by leat_mem, and freed by its last leat_peer_end(). false: refused, the caller frees it. */
+/** A new connection: `peer` is zeroed, the beginning of what was allocated by leat_mem, and freed by its last
+ * leat_peer_end(). false: refused, the caller frees it. */
 bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_conn *conn,
                     const struct leat_protocol *protocol,
                     const struct leat_conn_handler **out_handler);
-/** Hand a connection on which nothing is under way to another core; it comes back to its protocol
- * with the bytes not taken. The caller returns LEAT_LEFT. */
-void leat_peer_move(struct leat_peer *peer, uint32_t core);
-/** Say why, and close. Bytes not sent yet are lost. */
-void leat_peer_close(struct leat_peer *peer, const char *why);
 void leat_peer_pause(struct leat_peer *peer, enum leat_pause why);
 void leat_peer_resume(struct leat_peer *peer, enum leat_pause why);
-/** One request more is under way. */
-void leat_peer_begin(struct leat_peer *peer);
-/** One is done; the peer may be gone after it. */
-void leat_peer_end(struct leat_peer *peer);
 /** Send the frame at out (control body already at out + header). */
 void leat_peer_send(struct leat_peer *peer, uint8_t *out, enum leat_kind kind, uint8_t flags,
                     uint32_t request, uint32_t control_bytes, uint32_t payload_bytes);
-/** Whole frames, copied. A connection that does not take its answers is closed. */
-void leat_peer_send_bytes(struct leat_peer *peer, const void *bytes, size_t count);
 /** Send an ERROR answer; text NULL: the code's general sentence. */
 void leat_peer_refuse(struct leat_peer *peer, enum leat_kind kind, uint32_t request, leat_err code,
                       const char *text);
-/** An answer larger than the connection's copy buffer takes. buffer: taken, leat_mem_free(). */
-void leat_peer_send_large(struct leat_peer *peer, uint8_t *buffer, size_t bytes);
 void leat_peer_close_all(struct leat_core *core);
-/** Tell why, in the native protocol, and close; to the diary as well. */
-void leat_peer_refuse_and_close(struct leat_peer *peer, uint16_t kind, uint32_t request,
-                                leat_err code, const char *text);
-/** It has said who it is, as its protocol has that. */
-void leat_peer_known(struct leat_peer *peer);
-/** Too many bytes wait to be taken by it. Puts it among the slow. */
-bool leat_peer_is_slow(struct leat_peer *peer);
 /** Bytes were taken: if it was slow and is not any more, go on with it. */
 void leat_peer_drained(struct leat_peer *peer);
 void leat_peer_tick(struct leat_core *core);

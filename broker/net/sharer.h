@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one address has of one core: its connections there share it, however many they are. Of IPv6 an address is a /56
  * (addresses.h). Of what is scarce it has half at most, and where connections stand in line addresses have turns
- * (line.h). Private to broker/ and other front doors. Thread: the core's. */
+ * (line.h). Private to broker/. Thread: the core's. */
 #ifndef LEAT_BROKER_NET_SHARER_H
 #define LEAT_BROKER_NET_SHARER_H
 
+#include "broker/front.h"
 #include "broker/net/line.h"
 #include "broker/net/output.h"
 #include "broker/net/unpack.h"
@@ -26,8 +27,7 @@ struct leat_sharer {
     uint32_t wanted, wanted_at; /* leat_wanted_of() */
     uint64_t rest_bytes;        /* lend.h */
     struct leat_rate creates, creates_asked;
-    uint64_t door_held;  /* the front door's: of its memory, by requests that wait for others */
-    uint32_t door_begun; /* and what its requests of many pieces have under way */
+    struct leat_front_share front;
     struct leat_address_turns *unpack; /* NULL: it has sent no compressed batch */
     struct leat_address_turns *pace;   /* NULL: it has asked for nothing but records */
 };

@@ -9,8 +9,8 @@
  * An address has half of them at most, and in line addresses have turns, and of each its connections.
  *
  * Connections without another request under way stand in a line before all that pipeline; while there are some,
- * fetches that only wait for data are answered with what there is (leat_fetch_give_way()). Private to broker/ and other
- * front doors.
+ * fetches that only wait for data are answered with what there is (leat_fetch_give_way()). Private to broker/; what
+ * front ends call is in broker/front.h.
  */
 #ifndef LEAT_BROKER_NET_STOCK_H
 #define LEAT_BROKER_NET_STOCK_H
@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "base/types.h"
+#include "broker/front.h"
 #include "broker/net/line.h"
 
 struct leat_core;
@@ -70,9 +71,6 @@ leat_err leat_stock_init(struct leat_stock *stock, struct leat_core *core, size_
 void leat_stock_fini(struct leat_stock *stock);
 /** NULL when none is left. Contents are what they were. sharer: whose share it is of; NULL: nobody's. */
 void *leat_stock_take(struct leat_stock *stock, struct leat_sharer *sharer);
-/** The same for a request of a connection. only: its only one, or the one that all others of it wait for. NULL: the
- * peer is paused, and its frame comes again at its turn. */
-void *leat_stock_take_for(struct leat_stock *stock, struct leat_peer *peer, bool only);
 /** May it have so many now? Else it waits. */
 bool leat_stock_admits(const struct leat_stock *stock, const struct leat_peer *peer, bool only,
                        uint32_t count);
@@ -80,17 +78,12 @@ bool leat_stock_admits(const struct leat_stock *stock, const struct leat_peer *p
 bool leat_stock_widen(struct leat_stock *stock, struct leat_peer *peer, bool only, uint32_t count);
 /** They are not taken. */
 void leat_stock_narrow(struct leat_stock *stock, struct leat_peer *peer);
-/** peer: whose it was; NULL: gone. sharer: as it was taken. */
-void leat_stock_give(struct leat_stock *stock, void *element, struct leat_peer *peer,
-                     struct leat_sharer *sharer);
 
 /** Account for a connection's own, of whatever kind. false: it has no more. */
 bool leat_own_take(struct leat_peer *peer, bool only, size_t bytes);
 /** peer: NULL: gone. */
 void leat_own_give(struct leat_core *core, struct leat_peer *peer, size_t bytes);
 
-/** Stand in line for so many; the peer is paused. */
-void leat_stock_wait(struct leat_stock *stock, struct leat_peer *peer, bool only, uint32_t count);
 /** Look again: there may be something of its own. Does nothing unless it waits. */
 void leat_stock_again(struct leat_peer *peer);
 /** It goes. */

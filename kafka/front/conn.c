@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that speak Kafka's protocol: frames in, answers out in order. What all connections
- * share (pauses, slow and unfinished ones, closing) is broker/net/conn.c. */
+ * share (pauses, slow and unfinished ones, closing) is the broker's. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "broker/data/append.h"
-#include "broker/data/fetch.h"
+#include "broker/front_logs.h"
 #include "kafka/front/request.h"
 #include "wire/speaker.h"
 
@@ -47,21 +46,20 @@ enum {
 
 static struct leat_kafka_conn *conn_of(struct leat_peer *peer)
 {
-    return LEAT_CONTAINER(peer, struct leat_kafka_conn, peer);
+    return leat_peer_own(peer);
 }
 
 void *leat_kafka_accept(void *acceptor, struct leat_conn *conn,
                         const struct leat_conn_handler **out_handler)
 {
-    const struct leat_core *core = acceptor;
-    LEAT_ASSERT_OWNER(core);
-    if (!core->node->up) return NULL;
-    struct leat_kafka_conn *new_conn = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *new_conn);
-    if (new_conn == NULL) return NULL;
-    if (leat_peer_open(acceptor, &new_conn->peer, conn, &protocol, out_handler))
-        return &new_conn->peer;
-    leat_mem_free(new_conn);
-    return NULL;
+    _Static_assert(sizeof(struct leat_kafka_conn) <= LEAT_FRONT_CONN_BYTES,
+                   "it lies beside its peer");
+    LEAT_ASSERT_OWNER(acceptor);
+    if (!leat_front_node(acceptor).up) return NULL;
+    struct leat_peer *peer =
+        leat_peer_accepted(acceptor, conn, &protocol, sizeof(struct leat_kafka_conn), out_handler);
+    if (peer != NULL) conn_of(peer)->peer = peer;
+    return peer;
 }
 
 /* ---- frames ---- */
@@ -100,13 +98,13 @@ static enum leat_handled conn_speaks_else(struct leat_peer *peer, const uint8_t 
  * from. Most have only one, or few; what lives elsewhere goes there by mail. */
 static bool conn_spread(struct leat_kafka_conn *conn)
 {
-    struct leat_core *core = conn->peer.core;
+    struct leat_core *core = leat_peer_core(conn->peer);
     struct leat_kafka_core *here = leat_kafka_core(core);
     LEAT_ASSERT(conn->first == NULL && !conn->placed); /* its first request has not begun */
-    uint32_t to = here->next_core++ % core->node->options.cores;
+    uint32_t to = here->next_core++ % leat_front_cores(core);
     conn->spread = true;
-    if (to == core->index) return false;
-    leat_peer_move(&conn->peer, to);
+    if (to == leat_front_index(core)) return false;
+    leat_peer_move(conn->peer, to);
     return true;
 }
 
@@ -117,22 +115,22 @@ static void memory_count(struct leat_kafka_core *here)
     LEAT_ASSERT_CMP(share->bytes_used, <=, share->bytes_max);
     size_t most = leat_kafka_arena_share_most(share);
     size_t left = share->bytes_used < most ? most - share->bytes_used : 0;
-    here->memory.left = (uint32_t)(left / MEMORY_UNIT_BYTES);
+    leat_front_stock_left(here->memory, (uint32_t)(left / MEMORY_UNIT_BYTES));
 }
 
 static void memory_wait(struct leat_kafka_conn *conn, bool only, size_t bytes)
 {
-    struct leat_kafka_core *here = leat_kafka_core(conn->peer.core);
+    struct leat_kafka_core *here = leat_kafka_core(leat_peer_core(conn->peer));
     memory_count(here);
-    leat_stock_wait(&here->memory, &conn->peer, only,
+    leat_stock_wait(here->memory, conn->peer, only,
                     (uint32_t)((bytes + MEMORY_UNIT_BYTES - 1) / MEMORY_UNIT_BYTES));
 }
 
 static struct leat_kafka_request *request_create(struct leat_kafka_conn *conn)
 {
-    struct leat_core *core = conn->peer.core;
+    struct leat_core *core = leat_peer_core(conn->peer);
     struct leat_kafka_core *here = leat_kafka_core(core);
-    const bool only = conn->peer.requests == 0;
+    const bool only = leat_peer_requests(conn->peer) == 0;
     LEAT_ASSERT(conn->held == NULL); /* whose frame comes first */
     LEAT_ASSERT((conn->first == NULL) == (conn->last == NULL));
     /* Of the memory one half is for those who ask for one thing at a time. */
@@ -140,7 +138,7 @@ static struct leat_kafka_request *request_create(struct leat_kafka_conn *conn)
         memory_wait(conn, false, here->share.bytes_max / 2);
         return NULL;
     }
-    struct leat_kafka_request *request = leat_stock_take_for(&here->requests, &conn->peer, only);
+    struct leat_kafka_request *request = leat_stock_take_for(here->requests, conn->peer, only);
     if (request == NULL) return NULL;
     memset(request, 0, offsetof(struct leat_kafka_request, arena));
     leat_kafka_arena_init(&request->arena, &here->share, LEAT_KAFKA_ARENA_BYTES_MAX);
@@ -152,19 +150,19 @@ static struct leat_kafka_request *request_create(struct leat_kafka_conn *conn)
     else
         conn->first = request;
     conn->last = request;
-    leat_peer_begin(&conn->peer);
+    leat_peer_begin(conn->peer);
     return request;
 }
 
 static void request_free(struct leat_kafka_request *request)
 {
     struct leat_kafka_core *here = leat_kafka_core(request->core);
-    struct leat_peer *peer = &request->conn->peer;
+    struct leat_peer *peer = request->conn->peer;
     LEAT_ASSERT(request->conn->first != request && request->conn->held != request);
     if (request->on_freed != NULL) request->on_freed(request);
     leat_kafka_arena_fini(&request->arena);
     memory_count(here);
-    leat_stock_give(&here->requests, request, peer, peer->sharer);
+    leat_stock_give(here->requests, request, peer, leat_peer_sharer(peer));
     leat_peer_end(peer);
 }
 
@@ -175,17 +173,17 @@ static bool conn_place(struct leat_kafka_request *request)
     struct leat_core *core = request->core;
     uint32_t home;
     /* Only what has nothing under way can move; the next request may find it so. */
-    if (conn->first != request || conn->peer.requests != 1 ||
-        core->net->queued_bytes(conn->peer.conn) > 0)
+    if (conn->first != request || leat_peer_requests(conn->peer) != 1 ||
+        leat_peer_unsent(conn->peer) > 0)
         return false;
     LEAT_ASSERT(conn->last == request);
     if (!table_of(core)->home(request, &home)) return false;
-    LEAT_ASSERT_CMP(home, <, core->node->options.cores);
+    LEAT_ASSERT_CMP(home, <, leat_front_cores(core));
     conn->placed = true;
-    if (home == core->index) return false;
+    if (home == leat_front_index(core)) return false;
     conn->first = conn->last = NULL;
     request_free(request);
-    leat_peer_move(&conn->peer, home);
+    leat_peer_move(conn->peer, home);
     return true;
 }
 
@@ -233,9 +231,9 @@ static bool conn_yields(struct leat_kafka_request *request)
     }
     *last = NULL;
     /* Nobody is called by this: two that both find no room would call each other for ever. */
-    leat_stock_give(&here->requests, request, &conn->peer, conn->peer.sharer);
-    leat_peer_end(&conn->peer);
-    memory_wait(conn, conn->peer.requests == 0, missed);
+    leat_stock_give(here->requests, request, conn->peer, leat_peer_sharer(conn->peer));
+    leat_peer_end(conn->peer);
+    memory_wait(conn, leat_peer_requests(conn->peer) == 0, missed);
     return true;
 }
 
@@ -243,7 +241,8 @@ static bool conn_yields(struct leat_kafka_request *request)
 static void conn_turn(struct leat_kafka_conn *conn)
 {
     struct leat_kafka_request *request = conn->first;
-    if (request == NULL || request->on_turn == NULL || request->done || conn->peer.conn == NULL)
+    if (request == NULL || request->on_turn == NULL || request->done ||
+        !leat_peer_is_there(conn->peer))
         return;
     void (*on_turn)(struct leat_kafka_request *) = request->on_turn;
     request->on_turn = NULL;
@@ -254,9 +253,9 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
                                    size_t *out_taken, size_t *out_want)
 {
     struct leat_kafka_conn *conn = conn_of(peer);
-    LEAT_ASSERT_OWNER(peer->core);
+    LEAT_ASSERT_OWNER(leat_peer_core(peer));
     conn_turn(conn);
-    if (peer->paused != 0) return LEAT_HELD;
+    if (leat_peer_is_paused(peer)) return LEAT_HELD;
     if (bytes < LEAT_KAFKA_FRAME_HEAD_BYTES) {
         *out_want = LEAT_KAFKA_FRAME_HEAD_BYTES;
         return LEAT_SHORT;
@@ -264,7 +263,7 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
     uint32_t count = leat_get_be32(data);
     if (count < LEAT_KAFKA_FRAME_BYTES_MIN || count > LEAT_KAFKA_FRAME_BYTES_MAX)
         return conn_speaks_else(peer, data, bytes, out_taken);
-    if (!peer->greeted && count > LEAT_FIRST_FRAME_BYTES_MAX) {
+    if (!leat_peer_is_known(peer) && count > LEAT_FIRST_FRAME_BYTES_MAX) {
         if (bytes < FIRST_KNOWN_BYTES) {
             *out_want = FIRST_KNOWN_BYTES;
             return LEAT_SHORT;
@@ -272,7 +271,7 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
         /* SUBTLE: clients that are told which versions to use send a large Produce as the first request of
          * a connection to a partition's leader. A header that is served says as much of who sends it as a
          * small request would. */
-        if (!header_is_served(peer->core, data + LEAT_KAFKA_FRAME_HEAD_BYTES))
+        if (!header_is_served(leat_peer_core(peer), data + LEAT_KAFKA_FRAME_HEAD_BYTES))
             return conn_refuse(peer,
                                "its first request is larger than 64 KiB, and none that is served",
                                bytes, out_taken);
@@ -314,7 +313,7 @@ static enum leat_handled conn_begin(struct leat_kafka_conn *conn, const uint8_t 
         *out_taken = bytes;
         return LEAT_LEFT;
     }
-    if (!conn->peer.greeted) leat_peer_known(&conn->peer);
+    if (!leat_peer_is_known(conn->peer)) leat_peer_known(conn->peer);
     if (!conn->placed && conn_place(request)) {
         *out_taken = 0; /* the frame goes along */
         return LEAT_LEFT;
@@ -339,17 +338,15 @@ static enum leat_handled conn_handle(struct leat_kafka_request *request)
     }
     conn->held = request->hold ? request : NULL;
     if (request->hold) return LEAT_HELD;
-    return conn->peer.closing ? LEAT_LEFT : LEAT_HANDLED;
+    return leat_peer_is_closing(conn->peer) ? LEAT_LEFT : LEAT_HANDLED;
 }
 
 /* ---- a request's bytes ---- */
 
 static void name_note(struct leat_kafka_request *request)
 {
-    struct leat_peer *peer = &request->conn->peer;
     const struct leat_kafka_string *id = &request->client_id;
-    if (peer->name[0] == '\0' && id->bytes > 0)
-        leat_diary_name(peer->name, sizeof peer->name, id->text, (size_t)id->bytes);
+    if (id->bytes > 0) leat_peer_name_note(request->conn->peer, id->text, (size_t)id->bytes);
 }
 
 /* Of versions that nobody knows here nothing more can be read. ApiVersions is how clients find out,
@@ -418,7 +415,7 @@ static leat_err request_parse(struct leat_kafka_request *request, const uint8_t 
 /* It does not fit the core's buffer: one of its own. */
 static void answer_large(struct leat_kafka_request *request, size_t bytes)
 {
-    struct leat_peer *peer = &request->conn->peer;
+    struct leat_peer *peer = request->conn->peer;
     uint8_t *buffer = NULL;
     if (bytes <= LEAT_KAFKA_ANSWER_BYTES_MAX) buffer = leat_mem_calloc(LEAT_MEM_BROKER, bytes, 1);
     if (buffer == NULL) {
@@ -435,8 +432,8 @@ static void answer_large(struct leat_kafka_request *request, size_t bytes)
  * is sent, and this one has to wait for room. */
 static uint32_t answer_one(struct leat_kafka_request *request, uint32_t used)
 {
-    struct leat_peer *peer = &request->conn->peer;
-    uint8_t *scratch = request->core->scratch;
+    struct leat_peer *peer = request->conn->peer;
+    uint8_t *scratch = leat_front_scratch(request->core);
     LEAT_ASSERT(request->done);
     LEAT_ASSERT_CMP(used, <=, LEAT_CORE_SCRATCH_BYTES);
     if (used > 0 && (used >= GATHER_BYTES || request->send != NULL)) {
@@ -469,18 +466,16 @@ static uint32_t answer_one(struct leat_kafka_request *request, uint32_t used)
 static void conn_answer(struct leat_peer *peer)
 {
     struct leat_kafka_conn *conn = conn_of(peer);
-    const struct leat_core *core = peer->core;
     uint32_t used = 0;
     struct leat_kafka_request *request;
-    LEAT_ASSERT_OWNER(core);
-    if (!leat_list_empty(&peer->output.wait)) return; /* for room: it comes back here then */
+    LEAT_ASSERT_OWNER(leat_peer_core(peer));
+    if (leat_peer_waits_for_room(peer)) return; /* for room: it comes back here then */
     leat_peer_begin(peer); /* the last request's end must not end the peer under our hands */
-    if (leat_list_empty(&peer->stock.link)) conn_turn(conn);
+    if (!leat_peer_waits_for_structs(peer)) conn_turn(conn);
     while ((request = conn->first) != NULL && request->done && request != conn->held) {
-        bool told = peer->conn != NULL && !peer->closing && !request->silent;
+        bool told = leat_peer_is_there(peer) && !leat_peer_is_closing(peer) && !request->silent;
         /* Whoever does not take its answers gets the next ones when it does: drained by slow_peers.c. */
-        if (told && used == 0 && core->net->queued_bytes(peer->conn) > 0 && leat_peer_is_slow(peer))
-            break;
+        if (told && used == 0 && leat_peer_unsent(peer) > 0 && leat_peer_is_slow(peer)) break;
         const bool paced = told && is_paced(request->api != NULL ? request->api->key : -1);
         if (paced && !leat_pace_answer(peer)) break;
         if (told) used = answer_one(request, used);
@@ -495,16 +490,16 @@ static void conn_answer(struct leat_peer *peer)
         request_free(request);
         conn_turn(conn);
     }
-    if (used > 0) leat_peer_send_bytes(peer, peer->core->scratch, used);
-    if (conn->held != NULL && conn->held == conn->first && !peer->stock.only)
-        leat_stock_again(peer); /* it is the one that all others wait for */
+    if (used > 0) leat_peer_send_bytes(peer, leat_front_scratch(leat_peer_core(peer)), used);
+    if (conn->held != NULL && conn->held == conn->first)
+        leat_peer_hurry(peer); /* it is the one that all others wait for */
     leat_peer_end(peer);
 }
 
 static void conn_on_closed(struct leat_peer *peer)
 {
     struct leat_kafka_conn *conn = conn_of(peer);
-    LEAT_ASSERT_OWNER(peer->core);
+    LEAT_ASSERT_OWNER(leat_peer_core(peer));
     leat_append_peer_closed(peer);
     leat_fetch_peer_closed(peer);
     conn->held = NULL;
@@ -515,6 +510,5 @@ static void conn_on_closed(struct leat_peer *peer)
         if (!request->done && on_abandoned != NULL) on_abandoned(request);
     }
     /* What is done behind one that is not is freed when that one is. */
-    if (conn->first != NULL && conn->first->done && leat_list_empty(&peer->answers))
-        leat_list_push_back(&peer->core->answer_peers, &peer->answers);
+    if (conn->first != NULL && conn->first->done) leat_peer_answer_later(peer);
 }

@@ -20,17 +20,17 @@ static void pieces_on_step(struct leat_pace_step *step)
 
 static struct leat_peer *peer_of(const struct leat_kafka_pieces *pieces)
 {
-    return &pieces->request->conn->peer;
+    return pieces->request->conn->peer;
 }
 
 static bool may_begin(const struct leat_kafka_pieces *pieces)
 {
     const struct leat_core *core = pieces->request->core;
-    const uint32_t most = LEAT_KAFKA_PIECES_BEGUN_MAX / core->node->options.cores;
+    const uint32_t most = LEAT_KAFKA_PIECES_BEGUN_MAX / leat_front_cores(core);
     LEAT_ASSERT_CMP(pieces->waiting, <=, LEAT_KAFKA_PIECES_AT_ONCE);
     if (pieces->waiting == 0) return true;
     return pieces->waiting < LEAT_KAFKA_PIECES_AT_ONCE && leat_kafka_core(core)->begun < most &&
-           peer_of(pieces)->sharer->door_begun < most / 2;
+           leat_peer_share(peer_of(pieces))->begun < most / 2;
 }
 
 /* true: the rest is done in a later turn. */
@@ -40,7 +40,7 @@ static bool rest_later(struct leat_kafka_pieces *pieces, uint32_t done, uint64_t
     const struct leat_core *core = pieces->request->core;
     bool much = done == LEAT_KAFKA_PIECES_TURN_MAX;
     if (!much && done % LOOK_AT_CLOCK == LOOK_AT_CLOCK - 1)
-        much = leat_core_now(core) >= since_us + LEAT_PACE_TURN_US;
+        much = leat_front_now(core) >= since_us + LEAT_PACE_TURN_US;
     if (much) pieces->queued = leat_pace_again(peer_of(pieces), &pieces->step, pieces_on_step);
     return pieces->queued;
 }
@@ -50,7 +50,7 @@ static void pieces_go_on(struct leat_kafka_pieces *pieces)
     LEAT_ASSERT_OWNER(pieces->request->core);
     LEAT_ASSERT(!pieces->inside && !pieces->queued);
     LEAT_ASSERT(!pieces->request->done);
-    const uint64_t since_us = leat_core_now(pieces->request->core);
+    const uint64_t since_us = leat_front_now(pieces->request->core);
     pieces->inside = true;
     for (uint32_t done = 0; !pieces->ended && may_begin(pieces); done++) {
         if (done > 0 && rest_later(pieces, done, since_us)) break;
@@ -86,7 +86,7 @@ void *leat_kafka_pieces_begin(struct leat_kafka_pieces *pieces, size_t bytes)
     }
     pieces->waiting++;
     leat_kafka_core(pieces->request->core)->begun++;
-    peer_of(pieces)->sharer->door_begun++;
+    leat_peer_share(peer_of(pieces))->begun++;
     return memory;
 }
 
@@ -96,12 +96,12 @@ void leat_kafka_pieces_end(struct leat_kafka_pieces *pieces, void *memory)
     LEAT_ASSERT_OWNER(pieces->request->core);
     LEAT_ASSERT_CMP(pieces->waiting, >, 0);
     LEAT_ASSERT_CMP(leat_kafka_core(pieces->request->core)->begun, >, 0);
-    LEAT_ASSERT_CMP(peer->sharer->door_begun, >, 0);
+    LEAT_ASSERT_CMP(leat_peer_share(peer)->begun, >, 0);
     memcpy(memory, &pieces->free, sizeof pieces->free);
     pieces->free = memory;
     pieces->waiting--;
     leat_kafka_core(pieces->request->core)->begun--;
-    peer->sharer->door_begun--;
+    leat_peer_share(peer)->begun--;
     if (pieces->inside || pieces->queued) return;
     pieces->queued = true;
     leat_pace_run(peer, &pieces->step, pieces_on_step);

@@ -29,8 +29,7 @@ static bool may_come_again(const struct leat_kafka_request *request)
 void leat_kafka_answer(struct leat_kafka_request *request, const void *response)
 {
     struct leat_kafka_conn *conn = request->conn;
-    struct leat_core *core = request->core;
-    LEAT_ASSERT_OWNER(core);
+    LEAT_ASSERT_OWNER(request->core);
     LEAT_ASSERT(!request->done);
     LEAT_ASSERT(conn->first != NULL); /* this one, or an earlier one */
     if (response == NULL && may_come_again(request)) {
@@ -41,15 +40,14 @@ void leat_kafka_answer(struct leat_kafka_request *request, const void *response)
     request->response = response;
     request->on_abandoned = NULL;
     if (response == NULL && !request->silent && request->send == NULL)
-        leat_peer_close(&conn->peer, "there is no memory for an answer");
-    if (conn->first == request && leat_list_empty(&conn->peer.answers))
-        leat_list_push_back(&core->answer_peers, &conn->peer.answers);
+        leat_peer_close(conn->peer, "there is no memory for an answer");
+    if (conn->first == request) leat_peer_answer_later(conn->peer);
 }
 
 void leat_kafka_give_up(struct leat_kafka_request *request, const char *why)
 {
     LEAT_ASSERT_OWNER(request->core);
-    leat_peer_close(&request->conn->peer, why);
+    leat_peer_close(request->conn->peer, why);
     request->silent = true;
     leat_kafka_answer(request, NULL);
 }

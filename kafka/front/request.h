@@ -4,7 +4,8 @@
 #define LEAT_KAFKA_FRONT_REQUEST_H
 
 #include "base/assert.h"
-#include "broker/net/core.h"
+#include "base/diary.h"
+#include "broker/front.h"
 #include "kafka/codec/errors.h"
 #include "kafka/codec/messages.h"
 #include "kafka/front/options.h"
@@ -13,8 +14,8 @@ enum {
     LEAT_KAFKA_IDLE_US = 600 * 1000 * 1000, /* as connections.max.idle.ms of Kafka */
     LEAT_KAFKA_FRAME_HEAD_BYTES = 4,        /* the length of what follows */
     LEAT_KAFKA_FRAME_BYTES_MAX = 8 * 1024 * 1024,
-    LEAT_KAFKA_FRAME_BYTES_MIN = 8, /* key, version, correlation id */
-    LEAT_KAFKA_REQUESTS_MAX = 4096, /* under way on one core */
+    LEAT_KAFKA_FRAME_BYTES_MIN = 8,                    /* key, version, correlation id */
+    LEAT_KAFKA_REQUESTS_MAX = LEAT_FRONT_REQUESTS_MAX, /* under way on one core */
     LEAT_KAFKA_ANSWER_BYTES_MAX = 16 * 1024 * 1024,
 };
 
@@ -51,7 +52,7 @@ struct leat_kafka_table {
 
 /* A connection that speaks Kafka's protocol. */
 struct leat_kafka_conn {
-    struct leat_peer peer;                   /* first: it is freed as this */
+    struct leat_peer *peer;                  /* which it lies beside: leat_peer_own() */
     struct leat_kafka_request *first, *last; /* under way, in order of arrival */
     struct leat_kafka_request *held;         /* its frame lies in the port still, half done */
     bool spread;                             /* off the core that listens */
@@ -130,7 +131,7 @@ void leat_kafka_answer(struct leat_kafka_request *request, const void *response)
 void leat_kafka_give_up(struct leat_kafka_request *request, const char *why);
 static inline bool leat_kafka_abandoned(const struct leat_kafka_request *request)
 {
-    return request->conn->peer.conn == NULL;
+    return !leat_peer_is_there(request->conn->peer);
 }
 
 /** Encode a whole answer, size and header included, at bytes; returns what it takes, which may be
@@ -139,12 +140,12 @@ size_t leat_kafka_answer_encode(const struct leat_kafka_request *request, const 
                                 uint8_t *bytes, size_t capacity, struct leat_kafka_gap *gaps,
                                 uint32_t gap_capacity, uint32_t *out_gap_count);
 
-/* ---- what a core keeps for this front door (core->door) ---- */
+/* ---- what a core keeps for this front end: leat_front_own() ---- */
 struct leat_kafka_core {
     struct leat_kafka_door *door;
-    struct leat_stock requests;
+    struct leat_stock *requests;
     struct leat_stock
-        memory; /* of arenas, for its lines alone: `left` is what was free of the share, in units */
+        *memory; /* of arenas, for its lines alone: what is left of the share, in units */
     struct leat_kafka_arena_share share;
     size_t held;        /* of the share, by requests that wait for a group's other members */
     uint32_t begun;     /* by requests of many pieces: pieces.h */
@@ -152,8 +153,9 @@ struct leat_kafka_core {
 };
 static inline struct leat_kafka_core *leat_kafka_core(const struct leat_core *core)
 {
-    LEAT_ASSERT_SLOW(core->door != NULL); /* there from the core's start to its end */
-    return core->door;
+    struct leat_kafka_core *here = leat_front_own(core);
+    LEAT_ASSERT_SLOW(here != NULL); /* there from the core's start to its end */
+    return here;
 }
 
 struct leat_kafka_door {

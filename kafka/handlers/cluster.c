@@ -8,9 +8,6 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/bytes.h"
-#include "broker/admin/places.h"
-#include "broker/data/lookup.h"
-#include "broker/data/stream.h"
 
 /* ---- nodes ---- */
 
@@ -24,26 +21,26 @@ bool leat_kafka_address_split(const char *address, struct leat_kafka_string *out
     return true;
 }
 
-static int32_t member_id(const struct leat_member *member)
+static int32_t id_of(int64_t number)
 {
-    return (int32_t)member->number + 1;
+    return (int32_t)number + 1;
 }
 
 int32_t leat_kafka_self_id(const struct leat_core *core)
 {
-    for (uint32_t i = 0; i < core->members.count; i++)
-        if (core->members.rows[i]->self) return member_id(core->members.rows[i]);
-    return 1; /* not heard of itself yet: it is the first of a cluster of its own */
+    const int64_t number = leat_front_self_number(core);
+    return number >= 0 ? id_of(number)
+                       : 1; /* not heard of itself yet: it is the first of a cluster of its own */
 }
 
 int32_t leat_kafka_node_id(const struct leat_core *core, uint64_t incarnation)
 {
-    if (incarnation == core->node->incarnation) return leat_kafka_self_id(core);
-    const struct leat_member *member = leat_member_find(core, incarnation);
-    if (member == NULL || member->info.state != LEAT_NODE_UP ||
-        member->info.kafka_address[0] == '\0')
-        return -1;
-    return member_id(member);
+    if (incarnation == leat_front_node(core).incarnation) return leat_kafka_self_id(core);
+    const int64_t number = leat_front_node_number(core, incarnation);
+    if (number < 0) return -1;
+    const struct leat_node_info *info = leat_front_node_info(core, (uint32_t)number);
+    if (info->state != LEAT_NODE_UP || info->kafka_address[0] == '\0') return -1;
+    return id_of(number);
 }
 
 static const char *self_address(const struct leat_core *core)
@@ -57,17 +54,18 @@ uint32_t leat_kafka_nodes(struct leat_core *core, struct leat_kafka_node *out, u
     uint32_t count = 0;
     LEAT_ASSERT_OWNER(core);
     struct leat_kafka_node self = {.id = leat_kafka_self_id(core), .self = true};
-    self.rack = leat_kafka_text(core->node->options.cluster.rack);
+    self.rack = leat_kafka_text(leat_front_node(core).rack);
     if (self.rack.bytes == 0) self.rack.text = NULL;
     if (count_max > 0 && leat_kafka_address_split(self_address(core), &self.host, &self.port))
         out[count++] = self;
-    for (uint32_t i = 0; i < core->members.count && count < count_max; i++) {
-        const struct leat_member *member = core->members.rows[i];
-        if (member->self || member->info.state != LEAT_NODE_UP) continue;
+    const int64_t own = leat_front_self_number(core);
+    for (uint32_t i = 0; i < leat_front_node_count(core) && count < count_max; i++) {
+        const struct leat_node_info *info = leat_front_node_info(core, i);
+        if (i == own || info->state != LEAT_NODE_UP) continue;
         struct leat_kafka_node *node = &out[count];
-        *node = (struct leat_kafka_node){.id = member_id(member)};
-        if (member->info.rack[0] != '\0') node->rack = leat_kafka_text(member->info.rack);
-        if (leat_kafka_address_split(member->info.kafka_address, &node->host, &node->port)) count++;
+        *node = (struct leat_kafka_node){.id = id_of(i)};
+        if (info->rack[0] != '\0') node->rack = leat_kafka_text(info->rack);
+        if (leat_kafka_address_split(info->kafka_address, &node->host, &node->port)) count++;
     }
     return count;
 }
@@ -77,41 +75,23 @@ uint32_t leat_kafka_nodes(struct leat_core *core, struct leat_kafka_node *out, u
 struct leat_kafka_uuid leat_kafka_topic_id(const struct leat_core *core, uint32_t stream)
 {
     struct leat_kafka_uuid id;
-    memcpy(id.bytes, core->node->cluster_id, 12);
+    memcpy(id.bytes, leat_front_node(core).cluster_id, 12);
     leat_put_be32(id.bytes + 12, stream);
     return id;
 }
 
-static const struct leat_stream *if_told(const struct leat_stream *stream)
+const struct leat_stream_desc *leat_kafka_topic_by_id(const struct leat_core *core,
+                                                      const struct leat_kafka_uuid *id)
 {
-    return stream != NULL && stream->published ? stream : NULL;
+    if (memcmp(id->bytes, leat_front_node(core).cluster_id, 12) != 0) return NULL;
+    return leat_front_stream(core, leat_get_be32(id->bytes + 12));
 }
 
-const struct leat_stream *leat_kafka_topic_by_id(const struct leat_core *core,
-                                                 const struct leat_kafka_uuid *id)
-{
-    if (memcmp(id->bytes, core->node->cluster_id, 12) != 0) return NULL;
-    return if_told(leat_stream_find(core, leat_get_be32(id->bytes + 12)));
-}
-
-const struct leat_stream *leat_kafka_topic_by_name(const struct leat_core *core,
-                                                   struct leat_kafka_string name)
+const struct leat_stream_desc *leat_kafka_topic_by_name(const struct leat_core *core,
+                                                        struct leat_kafka_string name)
 {
     if (name.text == NULL || name.bytes <= 0) return NULL;
-    return if_told(leat_stream_find_name(core, name.text, (size_t)name.bytes));
-}
-
-const struct leat_stream *leat_kafka_topic_next(const struct leat_core *core,
-                                                const struct leat_stream *stream)
-{
-    uint32_t row = stream != NULL ? stream->desc->id & core->stream_mask : 0;
-    const struct leat_stream *next = stream != NULL ? stream->by_id_next : core->streams_by_id[0];
-    for (;;) {
-        for (; next != NULL; next = next->by_id_next)
-            if (next->published && !next->desc->internal) return next;
-        if (row++ == core->stream_mask) return NULL;
-        next = core->streams_by_id[row];
-    }
+    return leat_front_stream_named(core, name.text, (size_t)name.bytes);
 }
 
 struct leat_kafka_string leat_kafka_cluster_id(struct leat_kafka_request *request)
@@ -122,7 +102,7 @@ struct leat_kafka_string leat_kafka_cluster_id(struct leat_kafka_request *reques
     uint8_t padded[18] = {0};
     char *text = leat_kafka_take(request, LETTERS + 3, 1);
     if (text == NULL) return (struct leat_kafka_string){"", 0};
-    memcpy(padded, request->core->node->cluster_id, 16);
+    memcpy(padded, leat_front_node(request->core).cluster_id, 16);
     for (size_t i = 0; i < 6; i++) {
         uint32_t three =
             (uint32_t)padded[3 * i] << 16 | (uint32_t)padded[3 * i + 1] << 8 | padded[3 * i + 2];
@@ -153,33 +133,32 @@ static bool is_told(const struct leat_kafka_partition_told *told, int32_t id)
 static void told_add(const struct leat_core *core, uint32_t number, enum leat_node_state state,
                      uint32_t most, struct leat_kafka_partition_told *told)
 {
-    const struct leat_members *members = &core->members;
     LEAT_ASSERT_CMP((uint32_t)told->count, <=, most);
-    if ((uint32_t)told->count == most || number >= members->count) return;
-    const struct leat_member *member = members->rows[number];
-    if (member->info.state != state || is_told(told, member_id(member))) return;
-    told->nodes[told->count++] = member_id(member);
+    if ((uint32_t)told->count == most || number >= leat_front_node_count(core)) return;
+    if (leat_front_node_info(core, number)->state != state || is_told(told, id_of(number))) return;
+    told->nodes[told->count++] = id_of(number);
 }
 
 static void told_add_next(const struct leat_core *core, enum leat_node_state state, uint32_t most,
                           struct leat_kafka_partition_told *told)
 {
-    for (uint32_t i = 0; i + 1 < core->members.count; i++)
-        told_add(core, ((uint32_t)told->leader_id + i) % core->members.count, state, most, told);
+    const uint32_t count = leat_front_node_count(core);
+    for (uint32_t i = 0; i + 1 < count; i++)
+        told_add(core, ((uint32_t)told->leader_id + i) % count, state, most, told);
 }
 
-bool leat_kafka_partition_tell(struct leat_kafka_request *request, const struct leat_stream *stream,
-                               uint32_t partition, struct leat_kafka_partition_told *out)
+bool leat_kafka_partition_tell(struct leat_kafka_request *request,
+                               const struct leat_stream_desc *stream, uint32_t partition,
+                               struct leat_kafka_partition_told *out)
 {
     static const enum leat_node_state states[] = {LEAT_NODE_UP, LEAT_NODE_DOWN};
     const struct leat_core *core = request->core;
-    const struct leat_stream_desc *desc = stream->desc;
-    uint32_t most = desc->settings.copies, logs = desc->settings.logs;
+    uint32_t most = stream->settings.copies, logs = stream->settings.logs;
     LEAT_ASSERT_OWNER(core);
-    LEAT_ASSERT_CMP(partition, <, leat_kafka_partition_count(desc));
+    LEAT_ASSERT_CMP(partition, <, leat_kafka_partition_count(stream));
     LEAT_ASSERT_CMP(most, >, 0); /* the owner's */
     *out = (struct leat_kafka_partition_told){0};
-    leat_kafka_leader_of(core, desc, partition / logs, &out->leader_id, &out->leader_epoch);
+    leat_kafka_leader_of(core, stream, partition / logs, &out->leader_id, &out->leader_epoch);
     if (out->leader_id < 0) {
         out->error_code = LEAT_KAFKA_LEADER_NOT_AVAILABLE;
         return true;
@@ -188,7 +167,7 @@ bool leat_kafka_partition_tell(struct leat_kafka_request *request, const struct 
     if (out->nodes == NULL) return false;
     out->nodes[out->count++] = out->leader_id;
     const struct leat_log_places *places =
-        leat_places_of(stream, partition / logs, partition % logs);
+        leat_front_places(core, stream->id, partition / logs, partition % logs);
     uint32_t whole = places != NULL ? places->others.whole : 0;
     LEAT_ASSERT(places == NULL || whole <= places->others.count);
     for (uint32_t i = 0; i < whole; i++)
@@ -209,21 +188,19 @@ bool leat_kafka_partition_tell(struct leat_kafka_request *request, const struct 
 }
 
 enum leat_kafka_error leat_kafka_partition_find(struct leat_core *core,
-                                                const struct leat_stream *stream, int32_t partition,
-                                                int32_t epoch, struct leat_log_ref *out_log,
-                                                uint32_t *out_home)
+                                                const struct leat_stream_desc *stream,
+                                                int32_t partition, int32_t epoch,
+                                                struct leat_log_ref *out_log, uint32_t *out_home)
 {
     LEAT_ASSERT_OWNER(core);
-    if (stream == NULL || !leat_kafka_partition_log(stream->desc, partition, out_log))
+    if (stream == NULL || !leat_kafka_partition_log(stream, partition, out_log))
         return LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
-    if (core->stopping) return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER;
-    const int32_t current = (int32_t)stream->desc->streamlets[out_log->streamlet].epoch.v;
+    if (leat_front_stops(core)) return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER;
+    const int32_t current = (int32_t)stream->streamlets[out_log->streamlet].epoch.v;
     if (epoch >= 0 && epoch < current) return LEAT_KAFKA_FENCED_LEADER_EPOCH;
     /* It knows of an owner that this node has not heard of. */
     if (epoch > current) return LEAT_KAFKA_UNKNOWN_LEADER_EPOCH;
-    if (!leat_core_owns(core, stream->desc, out_log->streamlet))
+    if (!leat_front_log_home(core, stream, *out_log, out_home))
         return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER;
-    *out_home = leat_core_of_log(core->node, *out_log, stream->desc->settings.logs);
-    LEAT_ASSERT_CMP(*out_home, <, core->node->options.cores);
     return LEAT_KAFKA_NONE;
 }

@@ -3,6 +3,7 @@
 #ifndef LEAT_KAFKA_HANDLERS_CLUSTER_H
 #define LEAT_KAFKA_HANDLERS_CLUSTER_H
 
+#include "broker/front_logs.h"
 #include "kafka/front/request.h"
 
 /* Where clients find a node. Views, valid until the next turn. */
@@ -24,13 +25,10 @@ bool leat_kafka_address_split(const char *address, struct leat_kafka_string *out
 /* A topic's id is made of the cluster's and the stream's, which is never used again. */
 struct leat_kafka_uuid leat_kafka_topic_id(const struct leat_core *core, uint32_t stream);
 /** The published stream of that id, or NULL. */
-const struct leat_stream *leat_kafka_topic_by_id(const struct leat_core *core,
-                                                 const struct leat_kafka_uuid *id);
-const struct leat_stream *leat_kafka_topic_by_name(const struct leat_core *core,
-                                                   struct leat_kafka_string name);
-/** The next of all topics that are told of, behind `stream`; NULL: at first, and at the end. */
-const struct leat_stream *leat_kafka_topic_next(const struct leat_core *core,
-                                                const struct leat_stream *stream);
+const struct leat_stream_desc *leat_kafka_topic_by_id(const struct leat_core *core,
+                                                      const struct leat_kafka_uuid *id);
+const struct leat_stream_desc *leat_kafka_topic_by_name(const struct leat_core *core,
+                                                        struct leat_kafka_string name);
 /** The cluster's id as clients see it: 22 letters of base64. */
 struct leat_kafka_string leat_kafka_cluster_id(struct leat_kafka_request *request);
 
@@ -79,9 +77,9 @@ static inline bool leat_kafka_partition_log(const struct leat_stream_desc *desc,
  * stream: may be NULL.
  */
 enum leat_kafka_error leat_kafka_partition_find(struct leat_core *core,
-                                                const struct leat_stream *stream, int32_t partition,
-                                                int32_t epoch, struct leat_log_ref *out_log,
-                                                uint32_t *out_home);
+                                                const struct leat_stream_desc *stream,
+                                                int32_t partition, int32_t epoch,
+                                                struct leat_log_ref *out_log, uint32_t *out_home);
 /* What is told of a partition's nodes: first those that are in sync, the owner in front; then those that
  * are not, of which the last are down. As many as it has copies: where fewer have them, or nobody has
  * said, nodes that follow the owner in the order of ids. While nobody has said all that are up are told
@@ -93,8 +91,8 @@ struct leat_kafka_partition_told {
     int32_t count, in_sync, down;
 };
 /** false: no memory. */
-bool leat_kafka_partition_tell(struct leat_kafka_request *request, const struct leat_stream *stream,
-                               uint32_t partition,
+bool leat_kafka_partition_tell(struct leat_kafka_request *request,
+                               const struct leat_stream_desc *stream, uint32_t partition,
                                struct leat_kafka_partition_told *out) LEAT_NODISCARD;
 /* Two messages tell it by members of the same names. */
 #define LEAT_KAFKA_PARTITION_FILL(to, told, index)                                                 \

@@ -418,12 +418,12 @@ _Static_assert(LEAT_SEGMENT_BYTES_MAX == 8388608, "log.segment.bytes");
 static void node_value(struct leat_core *core, const struct node_config *config,
                        struct leat_kafka_config_row *out)
 {
-    const struct leat_node_options *node = &core->node->options;
+    const struct leat_front_node node = leat_front_node(core);
     const struct leat_kafka_door *door = leat_kafka_core(core)->door;
     const struct leat_kafka_options *options = &door->options;
     const char *bound = door->door.bound_address;
     /* -1: they are kept until the group or the topic is deleted. */
-    int64_t minutes = node->offsets_retention_us / 60000000;
+    int64_t minutes = node.offsets_retention_us / 60000000;
     char *value = out->value;
     const size_t room = sizeof out->value;
     switch (config->kind) {
@@ -442,14 +442,14 @@ static void node_value(struct leat_core *core, const struct node_config *config,
         snprintf(value, room, "%d", (int)leat_kafka_self_id(core));
         return;
     case NODE_RACK:
-        snprintf(value, room, "%s", node->cluster.rack != NULL ? node->cluster.rack : "");
+        snprintf(value, room, "%s", node.rack != NULL ? node.rack : "");
         return;
     case NODE_DIRECTORY: /* as DescribeLogDirs calls it */
-        snprintf(value, room, "%s", core->node->name);
+        snprintf(value, room, "%s", node.name);
         return;
     case NODE_AUTO_CREATE:
-        snprintf(value, room, "%s", node->auto_create ? "true" : "false");
-        out->is_default = node->auto_create;
+        snprintf(value, room, "%s", node.auto_create ? "true" : "false");
+        out->is_default = node.auto_create;
         return;
     case NODE_PARTITIONS:
         snprintf(value, room, "%u", options->partitions);

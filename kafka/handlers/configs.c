@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "broker/admin/streams.h"
 #include "kafka/front/pieces.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/config.h"
@@ -53,7 +52,7 @@ static void describe_one(struct leat_kafka_request *request,
 {
     struct leat_core *core = request->core;
     const bool is_topic = resource->resource_type == RESOURCE_TOPIC;
-    const struct leat_stream *stream = NULL;
+    const struct leat_stream_desc *stream = NULL;
     struct leat_kafka_config_row row;
     out->resource_type = resource->resource_type;
     out->resource_name = resource->resource_name;
@@ -75,7 +74,7 @@ static void describe_one(struct leat_kafka_request *request,
         return;
     }
     uint32_t count = 0;
-    while (is_topic ? leat_kafka_config_get(&stream->desc->settings, count, &row)
+    while (is_topic ? leat_kafka_config_get(&stream->settings, count, &row)
                     : leat_kafka_config_get_node(core, count, &row))
         count++;
     out->configs.at = LEAT_KAFKA_MAKE(request, describe_configs_response_config, count);
@@ -85,7 +84,7 @@ static void describe_one(struct leat_kafka_request *request,
     }
     for (uint32_t i = 0; i < count; i++) {
         if (is_topic)
-            (void)leat_kafka_config_get(&stream->desc->settings, i, &row);
+            (void)leat_kafka_config_get(&stream->settings, i, &row);
         else
             (void)leat_kafka_config_get_node(core, i, &row);
         LEAT_ASSERT_CMP((uint32_t)out->configs.count, <, count);
@@ -159,9 +158,9 @@ static void alter_on_changed(struct leat_changer *changer)
 }
 
 /* The resource's stream, or NULL: refused. */
-static const struct leat_stream *alter_topic(struct alter *alter, int8_t type,
-                                             struct leat_kafka_string name,
-                                             struct leat_kafka_alter_configs_response_result *out)
+static const struct leat_stream_desc *
+alter_topic(struct alter *alter, int8_t type, struct leat_kafka_string name,
+            struct leat_kafka_alter_configs_response_result *out)
 {
     out->resource_type = type;
     out->resource_name = name;
@@ -172,22 +171,23 @@ static const struct leat_stream *alter_topic(struct alter *alter, int8_t type,
             "flags");
         return NULL;
     }
-    const struct leat_stream *stream = leat_kafka_topic_by_name(alter->pieces.request->core, name);
+    const struct leat_stream_desc *stream =
+        leat_kafka_topic_by_name(alter->pieces.request->core, name);
     if (stream == NULL)
         LEAT_KAFKA_REFUSE(alter->pieces.request, out, LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION,
                           "there is no such topic");
     return stream;
 }
 
-static void alter_commit(struct alter *alter, const struct leat_stream *stream,
+static void alter_commit(struct alter *alter, const struct leat_stream_desc *stream,
                          const struct leat_stream_settings *settings, uint32_t change,
                          struct leat_kafka_alter_configs_response_result *out)
 {
     struct leat_kafka_request *request = alter->pieces.request;
     struct leat_error error;
     LEAT_ASSERT_CMP(change, !=, 0);
-    if (leat_stream_work_allowed(request->core, request->conn->peer.sharer, stream->desc, settings,
-                                 &error) != LEAT_OK) {
+    if (leat_stream_work_allowed(request->core, leat_peer_sharer(request->conn->peer), stream,
+                                 settings, &error) != LEAT_OK) {
         LEAT_KAFKA_REFUSE(request, out, leat_kafka_error_of(LEAT_E_AGAIN), error.text);
         return;
     }
@@ -199,12 +199,12 @@ static void alter_commit(struct alter *alter, const struct leat_stream *stream,
     one->alter = alter;
     one->out = out;
     one->changer.core = request->core;
-    one->changer.address = leat_peer_asks(&request->conn->peer);
+    one->changer.address = leat_front_asks(request->conn->peer);
     one->changer.change = change;
     one->changer.settings = *settings;
     one->changer.on_done = alter_on_changed;
     one->changer.owner = one;
-    leat_changer_start(&one->changer, stream->desc->name, strlen(stream->desc->name));
+    leat_changer_start(&one->changer, stream->name, strlen(stream->name));
 }
 
 static void alter_start(struct leat_kafka_request *request, const void *response,
@@ -238,14 +238,14 @@ struct alter_way {
 static void alter_resource(struct alter *alter, const void *resource, const struct alter_way *way,
                            struct leat_kafka_alter_configs_response_result *out)
 {
-    const struct leat_stream *stream = alter_topic(alter, way->type, way->name, out);
+    const struct leat_stream_desc *stream = alter_topic(alter, way->type, way->name, out);
     if (stream == NULL) return;
     if (way->count > LEAT_KAFKA_CONFIGS_NAMED_MAX) {
         LEAT_KAFKA_REFUSE(alter->pieces.request, out, LEAT_KAFKA_INVALID_REQUEST,
                           LEAT_KAFKA_CONFIGS_TOO_MANY);
         return;
     }
-    struct leat_stream_settings settings = stream->desc->settings;
+    struct leat_stream_settings settings = stream->settings;
     struct leat_error error;
     uint32_t change = 0;
     if (way->apply(resource, &settings, &change, &error) != LEAT_OK)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DeleteRecords: logs are told to begin later, all of a request side by side (broker/admin/trim.h). */
+/* DeleteRecords: logs are told to begin later, all of a request side by side (broker/front_logs.h). */
 #include "base/assert.h"
-#include "broker/admin/streams.h"
-#include "broker/admin/trim.h"
 #include "kafka/front/pieces.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/handlers.h"
@@ -30,7 +28,7 @@ static void part_on_done(struct leat_trimmer *trimmer)
 }
 
 static enum leat_kafka_error
-part_start(struct deletion *deletion, const struct leat_stream *stream,
+part_start(struct deletion *deletion, const struct leat_stream_desc *stream,
            const struct leat_kafka_delete_records_request_partition *in,
            struct leat_kafka_delete_records_response_partition *out)
 {
@@ -41,8 +39,7 @@ part_start(struct deletion *deletion, const struct leat_stream *stream,
         leat_kafka_partition_find(core, stream, in->partition_index, -1, &log, &home);
     if (code != LEAT_KAFKA_NONE) return code;
     if (in->offset < OFFSET_END) return LEAT_KAFKA_OFFSET_OUT_OF_RANGE;
-    struct leat_msg_string name = {stream->desc->name,
-                                   (uint32_t)__builtin_strlen(stream->desc->name)};
+    struct leat_msg_string name = {stream->name, (uint32_t)__builtin_strlen(stream->name)};
     struct leat_error error;
     if (leat_stream_name_allowed(name, &error) != LEAT_OK)
         return LEAT_KAFKA_INVALID_TOPIC_EXCEPTION;
@@ -89,7 +86,7 @@ static enum leat_kafka_piece deletion_next(struct leat_kafka_pieces *pieces)
         return LEAT_KAFKA_PIECE_DONE;
     }
     LEAT_ASSERT(at < out->partitions.count);
-    const struct leat_stream *stream = leat_kafka_topic_by_name(request->core, in->name);
+    const struct leat_stream_desc *stream = leat_kafka_topic_by_name(request->core, in->name);
     struct leat_kafka_delete_records_response_partition *part = &out->partitions.at[at];
     part->partition_index = in->partitions.at[at].partition_index;
     part->low_watermark = -1;

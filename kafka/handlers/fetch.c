@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetch: the same reads as native fetches (broker/data/fetch.h), gathered from where the batches lie.
+/* Fetch: the same reads as native fetches (broker/front_logs.h), gathered from where the batches lie.
  *
  * A fetch begins when all earlier requests of its connection are answered: until then it would only
  * hold what it has read. There are no fetch sessions: session id 0 declines them. */
@@ -7,8 +7,6 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "broker/data/fetch.h"
-#include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/handlers.h"
 
@@ -17,7 +15,7 @@ enum { FETCH_PARTITIONS_MAX = 16384 };
 struct fetch_part {
     const struct leat_kafka_fetch_request_partition *asked;
     struct leat_kafka_fetch_response_partition *out;
-    const struct leat_stream *stream; /* of this turn only */
+    const struct leat_stream_desc *stream; /* of this turn only */
     struct leat_log_ref log;
     struct leat_fetch_item *item; /* NULL: refused */
     uint32_t id;                  /* of the stream */
@@ -79,13 +77,13 @@ static void part_refuse(struct fetch *fetch, struct fetch_part *part, enum leat_
     if ((code != LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER && code != LEAT_KAFKA_FENCED_LEADER_EPOCH) ||
         part->stream == NULL)
         return;
-    leat_kafka_leader_of(fetch->request->core, part->stream->desc, part->log.streamlet,
+    leat_kafka_leader_of(fetch->request->core, part->stream, part->log.streamlet,
                          &part->out->current_leader.leader_id,
                          &part->out->current_leader.leader_epoch);
 }
 
-static const struct leat_stream *topic_of(const struct leat_kafka_request *request,
-                                          const struct leat_kafka_fetch_request_topic *topic)
+static const struct leat_stream_desc *topic_of(const struct leat_kafka_request *request,
+                                               const struct leat_kafka_fetch_request_topic *topic)
 {
     return request->version >= 13 ? leat_kafka_topic_by_id(request->core, &topic->topic_id)
                                   : leat_kafka_topic_by_name(request->core, topic->topic);
@@ -111,7 +109,7 @@ static uint32_t parts_route(struct fetch *fetch)
     fetch->some_refused = false;
     for (int32_t t = 0; t < body->topics.count; t++) {
         const struct leat_kafka_fetch_request_topic *topic = &body->topics.at[t];
-        const struct leat_stream *stream = topic_of(request, topic);
+        const struct leat_stream_desc *stream = topic_of(request, topic);
         for (int32_t p = 0; p < topic->partitions.count; p++, at++) {
             struct fetch_part *part = &fetch->parts[at];
             uint32_t home;
@@ -151,7 +149,7 @@ static bool fetch_begin(struct fetch *fetch)
     }
     /* Who is told of a refusal is told at once. */
     uint32_t wait_ms = fetch->some_refused ? 0 : not_negative(body->max_wait_ms);
-    fetch->fetch = leat_fetch_begin(&request->conn->peer, true, good, not_negative(body->min_bytes),
+    fetch->fetch = leat_fetch_begin(request->conn->peer, true, good, not_negative(body->min_bytes),
                                     not_negative(body->max_bytes), wait_ms, fetch_on_ready, fetch);
     if (fetch->fetch == NULL) return false;
     for (uint32_t i = 0; i < fetch->part_count; i++) {
@@ -159,7 +157,7 @@ static bool fetch_begin(struct fetch *fetch)
         if (part->out->error_code != LEAT_KAFKA_NONE) continue;
         struct leat_msg_fetch_log want = {
             .log = part->log,
-            .epoch = part->stream->desc->streamlets[part->log.streamlet].epoch.v,
+            .epoch = part->stream->streamlets[part->log.streamlet].epoch.v,
             .offset = (uint64_t)part->asked->fetch_offset,
         };
         uint32_t bytes = not_negative(part->asked->partition_max_bytes);
@@ -189,7 +187,7 @@ static enum leat_kafka_error read_error_of(leat_err code, int16_t version)
 
 static void part_fill(struct fetch *fetch, struct fetch_part *part)
 {
-    const struct leat_msg_fetched *result = &part->item->result;
+    const struct leat_msg_fetched *result = leat_fetch_result(part->item);
     part->out->records.gathered = NULL;
     part->out->records.count = 0;
     if (result->code != LEAT_OK) {
@@ -215,11 +213,11 @@ static void parts_fill(struct fetch *fetch)
 
 static void fetch_on_ready(struct leat_fetch *done)
 {
-    struct fetch *fetch = done->owner;
+    struct fetch *fetch = leat_fetch_owner(done);
     LEAT_ASSERT_OWNER(fetch->request->core);
     LEAT_ASSERT(fetch->fetch == done);
     parts_fill(fetch);
-    if (done->bytes == 0) { /* its answer may have to wait; nothing else of it has */
+    if (leat_fetch_bytes(done) == 0) { /* its answer may have to wait; nothing else of it has */
         fetch->fetch = NULL;
         leat_fetch_end(done);
     }
@@ -232,7 +230,7 @@ static void fetch_on_ready(struct leat_fetch *done)
 static void fetch_send_pieces(struct fetch *fetch, const uint8_t *bytes, size_t count,
                               const struct leat_kafka_gap *gaps, uint32_t gap_count)
 {
-    struct leat_peer *peer = &fetch->request->conn->peer;
+    struct leat_peer *peer = fetch->request->conn->peer;
     size_t at = 0;
     for (uint32_t i = 0; i < gap_count; i++) {
         LEAT_ASSERT(gaps[i].at >= at && gaps[i].at <= count);
@@ -246,7 +244,7 @@ static void fetch_send_pieces(struct fetch *fetch, const uint8_t *bytes, size_t 
 static void fetch_send(struct leat_kafka_request *request)
 {
     struct fetch *fetch = request->state;
-    uint8_t *bytes = request->core->scratch, *large = NULL;
+    uint8_t *bytes = leat_front_scratch(request->core), *large = NULL;
     size_t capacity = LEAT_CORE_SCRATCH_BYTES;
     uint32_t gap_count = 0;
     struct leat_kafka_gap *gaps = leat_kafka_take(request, fetch->part_count, sizeof *gaps);
@@ -263,7 +261,7 @@ static void fetch_send(struct leat_kafka_request *request)
         }
     }
     if (gaps == NULL || bytes == NULL)
-        leat_peer_close(&request->conn->peer, "there is no memory for an answer");
+        leat_peer_close(request->conn->peer, "there is no memory for an answer");
     else
         fetch_send_pieces(fetch, bytes, count, gaps, gap_count);
     leat_mem_free(large);

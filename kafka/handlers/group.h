@@ -4,7 +4,7 @@
 #ifndef LEAT_KAFKA_HANDLERS_GROUP_H
 #define LEAT_KAFKA_HANDLERS_GROUP_H
 
-#include "broker/data/stream.h"
+#include "broker/front_logs.h"
 #include "groups/classic.h"
 #include "kafka/handlers/handlers.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OffsetDelete: a group forgets what it has committed of some partitions. */
 #include "base/assert.h"
-#include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/group.h"
 
@@ -20,7 +19,7 @@ static bool forget_topic(struct leat_kafka_request *request,
                          struct leat_kafka_offset_delete_response_topic *out,
                          struct leat_log_ref *logs, size_t *log_count)
 {
-    const struct leat_stream *stream = leat_kafka_topic_by_name(request->core, in->name);
+    const struct leat_stream_desc *stream = leat_kafka_topic_by_name(request->core, in->name);
     int32_t count = in->partitions.count > 0 ? in->partitions.count : 0;
     out->name = in->name;
     out->partitions.at = LEAT_KAFKA_MAKE(request, offset_delete_response_partition, (size_t)count);
@@ -29,8 +28,8 @@ static bool forget_topic(struct leat_kafka_request *request,
     for (int32_t p = 0; p < count; p++) {
         int32_t index = in->partitions.at[p].partition_index;
         out->partitions.at[p].partition_index = index;
-        if (stream != NULL && !stream->desc->internal &&
-            leat_kafka_partition_log(stream->desc, index, &logs[*log_count]))
+        if (stream != NULL && !stream->internal &&
+            leat_kafka_partition_log(stream, index, &logs[*log_count]))
             (*log_count)++;
         else
             out->partitions.at[p].error_code = LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION;

@@ -5,11 +5,6 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "broker/admin/streams.h"
-#include "broker/data/hosted.h"
-#include "broker/data/lookup.h"
-#include "broker/data/route.h"
-#include "broker/data/stream.h"
 #include "kafka/handlers/group.h"
 
 /* Of one request: what it gives may be as large as it likes before it is counted. */
@@ -71,9 +66,9 @@ static void request_on_freed(struct leat_kafka_request *request)
         leat_mem_free(ask->call.memory);
         leat_mem_free(ask->home_request.offsets);
         LEAT_ASSERT_CMP(ask->waits_bytes, <=, leat_kafka_core(request->core)->held);
-        LEAT_ASSERT_CMP(ask->waits_bytes, <=, request->conn->peer.sharer->door_held);
+        LEAT_ASSERT_CMP(ask->waits_bytes, <=, leat_peer_share(request->conn->peer)->held);
         leat_kafka_core(request->core)->held -= ask->waits_bytes;
-        request->conn->peer.sharer->door_held -= ask->waits_bytes;
+        leat_peer_share(request->conn->peer)->held -= ask->waits_bytes;
     }
 }
 
@@ -101,7 +96,7 @@ static void ask_deliver_cancel(void *actor, struct leat_mail *mail)
     struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, cancel);
     LEAT_ASSERT(actor == ask->home_core && ask->cancelling);
     if (ask->waiting != NULL) leat_groups_cancel(ask->waiting, &ask->home_request);
-    leat_core_mail(actor, ask->request->core->index, mail, ask_deliver_cancelled);
+    leat_front_mail(actor, leat_front_index(ask->request->core), mail, ask_deliver_cancelled);
 }
 
 static void request_on_abandoned(struct leat_kafka_request *request)
@@ -110,7 +105,8 @@ static void request_on_abandoned(struct leat_kafka_request *request)
     for (struct leat_kafka_group_ask *ask = request->state; ask != NULL; ask = ask->next) {
         if (ask->home_core == NULL || ask->cancelling || ask->answered) continue;
         ask->cancelling = true;
-        leat_core_mail(request->core, ask->home_core->index, &ask->cancel, ask_deliver_cancel);
+        leat_front_mail(request->core, leat_front_index(ask->home_core), &ask->cancel,
+                        ask_deliver_cancel);
     }
 }
 
@@ -131,15 +127,15 @@ static bool ask_may_wait(struct leat_kafka_group_ask *ask)
         return true;
     struct leat_kafka_request *request = ask->request;
     struct leat_kafka_core *here = leat_kafka_core(request->core);
-    struct leat_sharer *sharer = request->conn->peer.sharer;
+    struct leat_front_share *share = leat_peer_share(request->conn->peer);
     const size_t bytes = request->arena.bytes_allocated, most = here->share.bytes_max / 2;
     LEAT_ASSERT_CMP(ask->waits_bytes, ==, 0);
     LEAT_ASSERT_CMP(here->held, <=, most);
-    if (here->held + bytes > most || sharer->door_held + bytes > most - here->held) return false;
+    if (here->held + bytes > most || share->held + bytes > most - here->held) return false;
     ask_leaves(ask);
     ask->waits_bytes = bytes;
     here->held += bytes;
-    sharer->door_held += bytes;
+    share->held += bytes;
     return true;
 }
 
@@ -152,7 +148,7 @@ struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request
     ask->home_request.kind = kind;
     ask->home_request.answer_bytes_max = LEAT_GROUPS_ANSWER_BYTES;
     ask->home_request.classic = &ask->call;
-    ask->home_request.address = request->conn->peer.address_number;
+    ask->home_request.address = leat_peer_address_number(request->conn->peer);
     ask->next = request->state;
     request->state = ask;
     return ask;
@@ -168,14 +164,15 @@ bool leat_kafka_group_member_set(struct leat_kafka_group_ask *ask, struct leat_k
 
 /* ---- the way ---- */
 
-static struct leat_stream *homes_find(const struct leat_core *core)
+static const struct leat_stream_desc *homes_find(const struct leat_core *core, bool *out_served)
 {
-    return leat_stream_find_name(core, LEAT_GROUPS_STREAM_NAME, strlen(LEAT_GROUPS_STREAM_NAME));
+    return leat_front_stream_heard(core, LEAT_GROUPS_STREAM_NAME, strlen(LEAT_GROUPS_STREAM_NAME),
+                                   out_served);
 }
 
-static struct leat_log_ref home_log(const struct leat_stream *stream, uint32_t home)
+static struct leat_log_ref home_log(const struct leat_stream_desc *stream, uint32_t home)
 {
-    return leat_groups_home_log(stream->desc->id, stream->desc->settings.logs, home);
+    return leat_groups_home_log(stream->id, stream->settings.logs, home);
 }
 
 static bool ask_brings_set(const struct leat_kafka_group_ask *ask)
@@ -203,7 +200,7 @@ static void ask_begin(struct leat_kafka_group_ask *ask)
     struct leat_core *core = ask->request->core;
     ask->wait.on_ready = ask_on_published;
     ask->wait.owner = ask;
-    if (homes_find(core) != NULL) {
+    if (homes_find(core, NULL) != NULL) {
         ask_route(ask);
         return;
     }
@@ -225,7 +222,7 @@ static void ask_begin(struct leat_kafka_group_ask *ask)
     }
     ask_leaves(ask);
     ask->maker->on_done = ask_on_made;
-    ask->maker->address = leat_peer_asks(&ask->request->conn->peer);
+    ask->maker->address = leat_front_asks(ask->request->conn->peer);
     ask->maker->owner = ask;
     leat_maker_start(core, ask->maker, LEAT_GROUPS_STREAM_NAME, strlen(LEAT_GROUPS_STREAM_NAME),
                      &settings);
@@ -258,10 +255,10 @@ void leat_kafka_group_home_make(struct leat_kafka_group_ask *ask)
 
 uint64_t leat_kafka_group_home_owner(const struct leat_core *core, struct leat_kafka_string group)
 {
-    const struct leat_stream *stream = homes_find(core);
+    const struct leat_stream_desc *stream = homes_find(core, NULL);
     if (stream == NULL) return 0;
     uint32_t home = leat_groups_home(group.text, group.bytes > 0 ? (size_t)group.bytes : 0);
-    return stream->desc->streamlets[home_log(stream, home).streamlet].owner;
+    return stream->streamlets[home_log(stream, home).streamlet].owner;
 }
 
 static void ask_on_done(struct leat_groups_request *set)
@@ -270,7 +267,8 @@ static void ask_on_done(struct leat_groups_request *set)
     LEAT_ASSERT_OWNER(ask->home_core);
     LEAT_ASSERT(ask->waiting != NULL);
     ask->waiting = NULL;
-    leat_core_mail(ask->home_core, ask->request->core->index, &ask->mail, ask_deliver_back);
+    leat_front_mail(ask->home_core, leat_front_index(ask->request->core), &ask->mail,
+                    ask_deliver_back);
 }
 
 static void ask_route(struct leat_kafka_group_ask *ask)
@@ -278,32 +276,31 @@ static void ask_route(struct leat_kafka_group_ask *ask)
     struct leat_core *core = ask->request->core;
     LEAT_ASSERT_OWNER(core);
     LEAT_ASSERT(!ask->answered);
-    struct leat_stream *stream = homes_find(core);
+    bool served = false;
+    const struct leat_stream_desc *stream = homes_find(core, &served);
     if (stream == NULL) { /* made by another request just now, and still on its way here */
         ask_end(ask, leat_kafka_abandoned(ask->request) ? LEAT_E_CANCELLED : LEAT_E_AGAIN);
         return;
     }
-    if (!stream->published) {
+    if (!served) {
         ask_leaves(ask);
-        leat_list_push_back(&stream->waiters, &ask->wait.link);
+        leat_front_stream_wait(core, stream->id, &ask->wait);
         return;
     }
     if (ask->makes_home || leat_kafka_abandoned(ask->request)) {
         ask_end(ask, ask->makes_home ? LEAT_OK : LEAT_E_CANCELLED);
         return;
     }
-    struct leat_log_ref ref = home_log(stream, ask->home);
-    if (!leat_core_owns(core, stream->desc, ref.streamlet)) {
+    uint32_t home;
+    if (!leat_front_log_home(core, stream, home_log(stream, ask->home), &home)) {
         ask_end(ask, LEAT_E_WRONG_GROUP_HOME);
         return;
     }
-    uint32_t home = leat_core_of_log(core->node, ref, stream->desc->settings.logs);
-    LEAT_ASSERT_CMP(home, <, core->node->options.cores);
     ask_leaves(ask);
-    ask->home_core = &core->node->cores[home];
+    ask->home_core = leat_front_core(core, home);
     ask->home_request.on_done = ask_on_done;
     ask->home_request.owner = ask;
-    leat_core_mail(core, home, &ask->mail, ask_deliver_home);
+    leat_front_mail(core, home, &ask->mail, ask_deliver_home);
 }
 
 static void ask_deliver_home(void *actor, struct leat_mail *mail)
@@ -312,20 +309,19 @@ static void ask_deliver_home(void *actor, struct leat_mail *mail)
     struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, mail);
     LEAT_ASSERT_OWNER(core);
     LEAT_ASSERT(ask->home_core == core && ask->waiting == NULL);
-    const struct leat_stream *stream = homes_find(core);
-    struct leat_hosted *hosted = NULL;
-    if (stream != NULL) hosted = leat_hosted_find(core, home_log(stream, ask->home));
+    const struct leat_stream_desc *stream = homes_find(core, NULL);
+    struct leat_groups *groups = NULL;
+    if (stream != NULL) groups = leat_front_groups(core, home_log(stream, ask->home));
     bool answered = true;
-    if (hosted == NULL || hosted->going || hosted->groups == NULL ||
-        leat_node_stands(core->node, NULL) != LEAT_OK)
+    if (groups == NULL)
         ask->home_request.rc = LEAT_E_STARTING;
     else {
-        ask->waiting = hosted->groups; /* before: one that waits may be on its way back already */
-        answered = leat_groups_do(hosted->groups, &ask->home_request);
+        ask->waiting = groups; /* before: one that waits may be on its way back already */
+        answered = leat_groups_do(groups, &ask->home_request);
     }
     if (!answered) return;
     ask->waiting = NULL;
-    leat_core_mail(core, ask->request->core->index, mail, ask_deliver_back);
+    leat_front_mail(core, leat_front_index(ask->request->core), mail, ask_deliver_back);
 }
 
 /* What was given is the request's until it is freed, so it counts as memory of the request. */

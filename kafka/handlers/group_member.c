@@ -79,8 +79,7 @@ static void join_on_done(struct leat_kafka_group_ask *ask)
 /* "/203.0.113.7", as tools show it. */
 static struct leat_msg_string client_host(struct leat_kafka_request *request)
 {
-    const struct leat_peer *peer = &request->conn->peer;
-    const char *address = peer->conn != NULL ? request->core->net->peer(peer->conn) : "";
+    const char *address = leat_peer_client(request->conn->peer);
     const char *colon = strrchr(address, ':');
     size_t bytes = colon != NULL ? (size_t)(colon - address) : strlen(address);
     char *host = leat_kafka_take(request, bytes + 2, 1);

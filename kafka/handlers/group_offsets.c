@@ -4,22 +4,20 @@
 
 #include "base/assert.h"
 #include "base/log_rows.h"
-#include "broker/data/lookup.h"
-#include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/group.h"
 
-static const struct leat_stream *topic_find(const struct leat_core *core,
-                                            struct leat_kafka_string name)
+static const struct leat_stream_desc *topic_find(const struct leat_core *core,
+                                                 struct leat_kafka_string name)
 {
-    const struct leat_stream *stream = leat_kafka_topic_by_name(core, name);
-    return stream != NULL && !stream->desc->internal ? stream : NULL;
+    const struct leat_stream_desc *stream = leat_kafka_topic_by_name(core, name);
+    return stream != NULL && !stream->internal ? stream : NULL;
 }
 
-static bool partition_find(const struct leat_stream *stream, int32_t partition,
+static bool partition_find(const struct leat_stream_desc *stream, int32_t partition,
                            struct leat_log_ref *out)
 {
-    return stream != NULL && leat_kafka_partition_log(stream->desc, partition, out);
+    return stream != NULL && leat_kafka_partition_log(stream, partition, out);
 }
 
 /* ---- OffsetCommit ---- */
@@ -45,7 +43,7 @@ static bool commit_errors(struct leat_kafka_request *request,
     response->topics.at = topics;
     response->topics.count = count;
     for (int32_t t = 0; t < count; t++) {
-        const struct leat_stream *stream = topic_find(request->core, body->topics.at[t].name);
+        const struct leat_stream_desc *stream = topic_find(request->core, body->topics.at[t].name);
         int32_t partitions =
             body->topics.at[t].partitions.count > 0 ? body->topics.at[t].partitions.count : 0;
         topics[t].name = body->topics.at[t].name;
@@ -79,7 +77,7 @@ static size_t commit_rows(const struct leat_kafka_request *request,
     const struct leat_kafka_offset_commit_request *body = request->body;
     size_t count = 0;
     for (int32_t t = 0; t < response->topics.count; t++) {
-        const struct leat_stream *stream = topic_find(request->core, body->topics.at[t].name);
+        const struct leat_stream_desc *stream = topic_find(request->core, body->topics.at[t].name);
         for (int32_t p = 0; p < response->topics.at[t].partitions.count; p++) {
             const struct leat_kafka_offset_commit_request_partition *in =
                 &body->topics.at[t].partitions.at[p];
@@ -178,7 +176,7 @@ static bool topics_fill(struct leat_kafka_request *request,
 {
     for (int32_t t = 0; t < group->topics.count; t++) {
         const struct leat_kafka_offset_fetch_request_topic *in = &group->topics.at[t];
-        const struct leat_stream *stream = topic_find(request->core, in->name);
+        const struct leat_stream_desc *stream = topic_find(request->core, in->name);
         int32_t count = in->partition_indexes.count > 0 ? in->partition_indexes.count : 0;
         topics[t].name = in->name;
         topics[t].partitions.count = count;
@@ -197,12 +195,11 @@ static bool topics_fill(struct leat_kafka_request *request,
 }
 
 /* Topics without a name here are gone: deleted, and not yet forgotten by the group. */
-static const struct leat_stream *stream_of(const struct leat_core *core,
-                                           const struct leat_groups_offset *row)
+static const struct leat_stream_desc *stream_of(const struct leat_core *core,
+                                                const struct leat_groups_offset *row)
 {
-    const struct leat_stream *stream = leat_stream_find(core, row->log.stream);
-    return stream != NULL && stream->published && row->group == LEAT_SEGMENT_GROUP_NONE ? stream
-                                                                                        : NULL;
+    const struct leat_stream_desc *stream = leat_front_stream(core, row->log.stream);
+    return stream != NULL && row->group == LEAT_SEGMENT_GROUP_NONE ? stream : NULL;
 }
 
 /* All that the group has committed: rows of one topic stand together. Returns how many topics, or -1. */
@@ -215,18 +212,18 @@ static int32_t topics_fill_all(struct leat_kafka_request *request,
         for (end = i;
              end < set->offset_count && set->offsets[end].log.stream == set->offsets[i].log.stream;)
             end++;
-        const struct leat_stream *stream = stream_of(request->core, &set->offsets[i]);
+        const struct leat_stream_desc *stream = stream_of(request->core, &set->offsets[i]);
         if (stream == NULL) continue;
         LEAT_ASSERT(i == 0 || set->offsets[i - 1].log.stream != set->offsets[i].log.stream);
         struct leat_kafka_offset_fetch_response_topic *topic = &topics[count++];
-        topic->name = leat_kafka_keep(request, leat_kafka_text(stream->desc->name));
+        topic->name = leat_kafka_keep(request, leat_kafka_text(stream->name));
         topic->partitions.at = LEAT_KAFKA_MAKE(request, offset_fetch_response_partition, end - i);
         if (topic->name.text == NULL || topic->partitions.at == NULL) return -1;
         topic->partitions.count = (int32_t)(end - i);
         for (size_t r = i; r < end; r++) {
             struct leat_log_ref ref = set->offsets[r].log;
             partition_fill(&topic->partitions.at[r - i],
-                           (int32_t)(ref.streamlet * stream->desc->settings.logs + ref.log),
+                           (int32_t)(ref.streamlet * stream->settings.logs + ref.log),
                            &set->offsets[r]);
         }
     }

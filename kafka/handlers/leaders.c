@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ElectLeaders, ListPartitionReassignments: owners are chosen by the coordinators alone, and moved by `leat`. */
-#include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/handlers.h"
 
 /* ---- ElectLeaders ---- */
 
 /* No owner is preferred to another, and one that is down is replaced by itself, as soon as that loses nothing. */
-static void elect_one(struct leat_kafka_request *request, const struct leat_stream *stream,
+static void elect_one(struct leat_kafka_request *request, const struct leat_stream_desc *stream,
                       int32_t partition, struct leat_kafka_elect_leaders_response_partition *out)
 {
     struct leat_log_ref ref;
     int32_t leader = -1, epoch;
     out->partition_id = partition;
-    if (stream == NULL || !leat_kafka_partition_log(stream->desc, partition, &ref)) {
+    if (stream == NULL || !leat_kafka_partition_log(stream, partition, &ref)) {
         LEAT_KAFKA_REFUSE(request, out, LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION,
                           "there is no such partition");
         return;
     }
-    leat_kafka_leader_of(request->core, stream->desc, ref.streamlet, &leader, &epoch);
+    leat_kafka_leader_of(request->core, stream, ref.streamlet, &leader, &epoch);
     if (leader >= 0)
         LEAT_KAFKA_REFUSE(request, out, LEAT_KAFKA_ELECTION_NOT_NEEDED,
                           "the partition has an owner; leat streamlet move gives it another");
@@ -39,7 +38,7 @@ void leat_kafka_handle_elect_leaders(struct leat_kafka_request *request)
     bool good = response != NULL && topics != NULL;
     for (int32_t t = 0; t < count && good; t++) {
         const struct leat_kafka_elect_leaders_request_topic *in = &body->topic_partitions.at[t];
-        const struct leat_stream *stream = leat_kafka_topic_by_name(request->core, in->topic);
+        const struct leat_stream_desc *stream = leat_kafka_topic_by_name(request->core, in->topic);
         int32_t partitions = in->partitions.count > 0 ? in->partitions.count : 0;
         topics[t].topic = in->topic;
         topics[t].partition_result.at =

@@ -2,9 +2,6 @@
 /* DescribeLogDirs: how much is stored of the partitions that this node owns. The question goes from
  * core to core, and each tells of its own logs. A node has one directory as far as clients know. */
 #include "base/assert.h"
-#include "broker/data/hosted.h"
-#include "broker/data/lookup.h"
-#include "broker/data/stream.h"
 #include "kafka/front/pieces.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/handlers.h"
@@ -35,23 +32,23 @@ enum { SIZES_OF_A_TURN = 1024 }; /* that a core looks at */
 /* ---- what is asked ---- */
 
 /* Where it stands is found again when it is its turn: it may have gone meanwhile. */
-static void topic_note(struct log_dirs *dirs, const struct leat_stream *stream,
+static void topic_note(struct log_dirs *dirs, const struct leat_stream_desc *stream,
                        const int32_t *partitions, uint32_t count)
 {
-    dirs->topics[dirs->topic_count++] = (struct log_topic){stream->desc->id, partitions, count};
+    dirs->topics[dirs->topic_count++] = (struct log_topic){stream->id, partitions, count};
     dirs->count += count;
 }
 
 static bool all_note(struct log_dirs *dirs)
 {
     const struct leat_core *core = dirs->pieces.request->core;
-    const struct leat_stream *stream = NULL;
-    dirs->topics =
-        leat_kafka_take(dirs->pieces.request, (size_t)core->stream_count, sizeof *dirs->topics);
+    const struct leat_stream_desc *stream = NULL;
+    dirs->topics = leat_kafka_take(dirs->pieces.request, (size_t)leat_front_stream_count(core),
+                                   sizeof *dirs->topics);
     if (dirs->topics == NULL) return false;
-    while ((stream = leat_kafka_topic_next(core, stream)) != NULL) {
-        LEAT_ASSERT_CMP(dirs->topic_count, <, core->stream_count);
-        topic_note(dirs, stream, NULL, leat_kafka_partition_count(stream->desc));
+    while ((stream = leat_front_stream_next(core, stream)) != NULL) {
+        LEAT_ASSERT_CMP(dirs->topic_count, <, leat_front_stream_count(core));
+        topic_note(dirs, stream, NULL, leat_kafka_partition_count(stream));
     }
     return true;
 }
@@ -63,7 +60,7 @@ static bool named_note(struct log_dirs *dirs)
         leat_kafka_take(dirs->pieces.request, (size_t)body->topics.count, sizeof *dirs->topics);
     for (int32_t t = 0; dirs->topics != NULL && t < body->topics.count; t++) {
         const struct leat_kafka_describe_log_dirs_request_topic *asked = &body->topics.at[t];
-        const struct leat_stream *stream =
+        const struct leat_stream_desc *stream =
             leat_kafka_topic_by_name(dirs->pieces.request->core, asked->topic);
         if (stream != NULL)
             topic_note(dirs, stream, asked->partitions.at, (uint32_t)asked->partitions.count);
@@ -71,10 +68,10 @@ static bool named_note(struct log_dirs *dirs)
     return dirs->topics != NULL;
 }
 
-static bool topic_begin(struct leat_kafka_request *request, const struct leat_stream *stream,
+static bool topic_begin(struct leat_kafka_request *request, const struct leat_stream_desc *stream,
                         uint32_t count, struct leat_kafka_describe_log_dirs_response_topic *out)
 {
-    out->name = leat_kafka_keep(request, leat_kafka_text(stream->desc->name));
+    out->name = leat_kafka_keep(request, leat_kafka_text(stream->name));
     out->partitions.at = LEAT_KAFKA_MAKE(request, describe_log_dirs_response_partition, count);
     return out->name.text != NULL && out->partitions.at != NULL;
 }
@@ -87,7 +84,7 @@ static enum leat_kafka_piece dirs_next(struct leat_kafka_pieces *pieces)
     LEAT_ASSERT_CMP(dirs->topic, <=, dirs->topic_count);
     if (dirs->topic == dirs->topic_count) return LEAT_KAFKA_PIECE_NONE;
     const struct log_topic *topic = &dirs->topics[dirs->topic];
-    const struct leat_stream *stream = leat_stream_find(core, topic->stream);
+    const struct leat_stream_desc *stream = leat_front_stream(core, topic->stream);
     struct leat_kafka_describe_log_dirs_response_topic *out =
         &dirs->dir->topics.at[dirs->dir->topics.count];
     const uint32_t at = dirs->partition++;
@@ -124,12 +121,8 @@ static void deliver_back(void *actor, struct leat_mail *mail)
 
 static void size_look(const struct leat_core *core, const struct log_size *size)
 {
-    if (size->home != core->index) return;
-    const struct leat_hosted *hosted = leat_hosted_find(core, size->log);
-    if (hosted == NULL || hosted->log == NULL) return; /* nothing has begun */
-    struct leat_log_info info;
-    leat_log_info(hosted->log, &info);
-    size->out->partition_size = (int64_t)info.bytes;
+    if (size->home != leat_front_index(core)) return;
+    size->out->partition_size = (int64_t)leat_front_log_bytes(core, size->log);
 }
 
 /* In each turn of a core a part of them, between what else it has to do. */
@@ -139,23 +132,23 @@ static void deliver(void *actor, struct leat_mail *mail)
     struct leat_kafka_request *request = LEAT_CONTAINER(mail, struct leat_kafka_request, mail);
     struct log_dirs *dirs = request->state;
     LEAT_ASSERT_OWNER(core);
-    LEAT_ASSERT_CMP(dirs->core, ==, core->index);
+    LEAT_ASSERT_CMP(dirs->core, ==, leat_front_index(core));
     for (uint32_t i = 0; i < SIZES_OF_A_TURN && dirs->at < dirs->count; i++)
         size_look(core, &dirs->sizes[dirs->at++]);
     if (dirs->at < dirs->count) {
-        leat_core_mail(core, core->index, mail, deliver);
+        leat_front_mail(core, leat_front_index(core), mail, deliver);
         return;
     }
     dirs->at = 0;
-    bool last = ++dirs->core == core->node->options.cores;
-    leat_core_mail(core, last ? request->core->index : dirs->core, mail,
-                   last ? deliver_back : deliver);
+    bool last = ++dirs->core == leat_front_cores(core);
+    leat_front_mail(core, last ? leat_front_index(request->core) : dirs->core, mail,
+                    last ? deliver_back : deliver);
 }
 
 static void dirs_on_noted(struct leat_kafka_pieces *pieces)
 {
     struct leat_kafka_request *request = pieces->request;
-    leat_core_mail(request->core, 0, &request->mail, deliver);
+    leat_front_mail(request->core, 0, &request->mail, deliver);
 }
 
 void leat_kafka_handle_describe_log_dirs(struct leat_kafka_request *request)
@@ -178,7 +171,7 @@ void leat_kafka_handle_describe_log_dirs(struct leat_kafka_request *request)
     request->state = dirs;
     response->results.at = dir;
     response->results.count = 1;
-    dir->log_dir = leat_kafka_keep(request, leat_kafka_text(request->core->node->name));
+    dir->log_dir = leat_kafka_keep(request, leat_kafka_text(leat_front_node(request->core).name));
     bool good = body->topics.count < 0 ? all_note(dirs) : named_note(dirs);
     /* And one to look at that is not counted. */
     if (good) {

@@ -4,8 +4,6 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "broker/admin/places.h"
-#include "broker/admin/streams.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/handlers.h"
 #include "kafka/handlers/topics.h"
@@ -45,10 +43,11 @@ static bool fill_brokers(struct leat_kafka_request *request,
     return true;
 }
 
-static bool fill_partitions(struct leat_kafka_request *request, const struct leat_stream *stream,
+static bool fill_partitions(struct leat_kafka_request *request,
+                            const struct leat_stream_desc *stream,
                             struct leat_kafka_metadata_response_topic *topic)
 {
-    uint32_t count = leat_kafka_partition_count(stream->desc);
+    uint32_t count = leat_kafka_partition_count(stream);
     topic->partitions.at = LEAT_KAFKA_MAKE(request, metadata_response_partition, count);
     if (topic->partitions.at == NULL) return false;
     topic->partitions.count = (int32_t)count;
@@ -60,13 +59,12 @@ static bool fill_partitions(struct leat_kafka_request *request, const struct lea
     return true;
 }
 
-static bool fill_topic(struct leat_kafka_request *request, const struct leat_stream *stream,
+static bool fill_topic(struct leat_kafka_request *request, const struct leat_stream_desc *stream,
                        struct leat_kafka_metadata_response_topic *topic)
 {
-    const struct leat_stream_desc *desc = stream->desc;
-    topic->name = leat_kafka_keep(request, leat_kafka_text(desc->name));
-    topic->topic_id = leat_kafka_topic_id(request->core, desc->id);
-    topic->is_internal = desc->internal;
+    topic->name = leat_kafka_keep(request, leat_kafka_text(stream->name));
+    topic->topic_id = leat_kafka_topic_id(request->core, stream->id);
+    topic->is_internal = stream->internal;
     const struct leat_kafka_metadata_request *body = request->body;
     if (body->include_topic_authorized_operations)
         topic->topic_authorized_operations = LEAT_KAFKA_MAY_TOPIC;
@@ -77,11 +75,12 @@ static bool fill_all(struct leat_kafka_request *request,
                      struct leat_kafka_metadata_response *response)
 {
     const struct leat_core *core = request->core;
-    const struct leat_stream *stream = NULL;
-    response->topics.at = LEAT_KAFKA_MAKE(request, metadata_response_topic, core->stream_count);
+    const struct leat_stream_desc *stream = NULL;
+    response->topics.at =
+        LEAT_KAFKA_MAKE(request, metadata_response_topic, leat_front_stream_count(core));
     if (response->topics.at == NULL) return false;
-    while ((stream = leat_kafka_topic_next(core, stream)) != NULL) {
-        LEAT_ASSERT_CMP((uint32_t)response->topics.count, <, core->stream_count);
+    while ((stream = leat_front_stream_next(core, stream)) != NULL) {
+        LEAT_ASSERT_CMP((uint32_t)response->topics.count, <, leat_front_stream_count(core));
         if (!fill_topic(request, stream, &response->topics.at[response->topics.count++]))
             return false;
     }
@@ -94,8 +93,9 @@ static bool may_ask_by_id(const struct leat_kafka_request *request)
     return request->version >= 12;
 }
 
-static const struct leat_stream *stream_asked(const struct leat_kafka_request *request,
-                                              const struct leat_kafka_metadata_request_topic *asked)
+static const struct leat_stream_desc *
+stream_asked(const struct leat_kafka_request *request,
+             const struct leat_kafka_metadata_request_topic *asked)
 {
     if (asked->name.text != NULL) return leat_kafka_topic_by_name(request->core, asked->name);
     return may_ask_by_id(request) ? leat_kafka_topic_by_id(request->core, &asked->topic_id) : NULL;
@@ -114,7 +114,7 @@ static bool fill_named(struct metadata *metadata)
         const struct leat_kafka_metadata_request_topic *asked = &body->topics.at[i];
         struct leat_kafka_metadata_response_topic *topic = &response->topics.at[i];
         const bool by_name = asked->name.text != NULL;
-        const struct leat_stream *stream = stream_asked(request, asked);
+        const struct leat_stream_desc *stream = stream_asked(request, asked);
         topic->name = asked->name;
         topic->topic_id = asked->topic_id;
         if (stream != NULL) {
@@ -154,7 +154,7 @@ static void metadata_fill(struct leat_pace_step *step)
 static void metadata_on_places(struct leat_places_wait *wait)
 {
     struct metadata *metadata = wait->owner;
-    leat_pace_run(&metadata->request->conn->peer, &metadata->step, metadata_fill);
+    leat_pace_run(metadata->request->conn->peer, &metadata->step, metadata_fill);
 }
 
 /* true: where the copies of some topic are was never asked here, and is being asked. */
@@ -163,13 +163,13 @@ static bool places_want(struct metadata *metadata)
     const struct leat_kafka_request *request = metadata->request;
     struct leat_core *core = request->core;
     const struct leat_kafka_metadata_request *body = request->body;
-    const struct leat_stream *stream = NULL;
+    const struct leat_stream_desc *stream = NULL;
     bool waits = false;
-    while (metadata->all && (stream = leat_kafka_topic_next(core, stream)) != NULL)
-        waits |= leat_places_want(core, stream->desc->id);
+    while (metadata->all && (stream = leat_front_stream_next(core, stream)) != NULL)
+        waits |= leat_places_want(core, stream->id);
     for (int32_t i = 0; !metadata->all && i < body->topics.count; i++)
         if ((stream = stream_asked(request, &body->topics.at[i])) != NULL)
-            waits |= leat_places_want(core, stream->desc->id);
+            waits |= leat_places_want(core, stream->id);
     return waits;
 }
 
@@ -187,7 +187,7 @@ static void metadata_ask(struct leat_pace_step *step)
 static void metadata_on_sought(struct leat_seeker *seeker)
 {
     struct metadata *metadata = seeker->owner;
-    leat_pace_run(&metadata->request->conn->peer, &metadata->step, metadata_ask);
+    leat_pace_run(metadata->request->conn->peer, &metadata->step, metadata_ask);
 }
 
 /* ---- what is asked ---- */
@@ -230,10 +230,10 @@ void leat_kafka_handle_metadata(struct leat_kafka_request *request)
     }
     struct leat_core *core = request->core;
     metadata->seeker.core = core;
-    metadata->seeker.sharer = request->conn->peer.sharer;
-    metadata->seeker.address = leat_peer_asks(&request->conn->peer);
-    metadata->seeker.may_create =
-        body->allow_auto_topic_creation && core->node->options.auto_create && !core->stopping;
+    metadata->seeker.sharer = leat_peer_sharer(request->conn->peer);
+    metadata->seeker.address = leat_front_asks(request->conn->peer);
+    metadata->seeker.may_create = body->allow_auto_topic_creation &&
+                                  leat_front_node(core).auto_create && !leat_front_stops(core);
     metadata->all = metadata->seeker.all =
         body->topics.count < 0 || (request->version == 0 && body->topics.count == 0);
     metadata->seeker.settings = leat_kafka_settings_default(core);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ListOffsets and OffsetForLeaderEpoch: logs are asked as native LOCATE asks them (broker/data/locate.h). */
+/* ListOffsets and OffsetForLeaderEpoch: logs are asked as native LOCATE asks them (broker/front_logs.h). */
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "broker/data/locate.h"
-#include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/handlers.h"
 
@@ -45,16 +43,17 @@ static struct offsets *offsets_create(struct leat_kafka_request *request, void *
         locator->epochs == NULL)
         return NULL;
     locator->core = request->core;
-    locator->peer = &request->conn->peer;
+    locator->peer = request->conn->peer;
     locator->on_done = on_done;
     locator->owner = offsets;
     return offsets;
 }
 
 /* Ask for one more, if this node may answer for it. */
-static enum leat_kafka_error offsets_add(struct offsets *offsets, const struct leat_stream *stream,
-                                         int32_t partition, int32_t epoch, enum leat_locate what,
-                                         int64_t value, void *out)
+static enum leat_kafka_error offsets_add(struct offsets *offsets,
+                                         const struct leat_stream_desc *stream, int32_t partition,
+                                         int32_t epoch, enum leat_locate what, int64_t value,
+                                         void *out)
 {
     LEAT_ASSERT_CMP(offsets->locator.count, <=, offsets->part_count);
     struct offsets_part *part = &offsets->parts[offsets->part_count++];
@@ -65,7 +64,7 @@ static enum leat_kafka_error offsets_add(struct offsets *offsets, const struct l
         leat_kafka_partition_find(offsets->request->core, stream, partition, epoch, &log, &home);
     if (code != LEAT_KAFKA_NONE) return code;
     part->at = (int32_t)offsets->locator.count++;
-    part->epoch = (int32_t)stream->desc->streamlets[log.streamlet].epoch.v;
+    part->epoch = (int32_t)stream->streamlets[log.streamlet].epoch.v;
     offsets->locator.asked[part->at] =
         (struct leat_msg_locate){.log = log, .what = what, .value = value};
     return LEAT_KAFKA_NONE;
@@ -177,7 +176,7 @@ void leat_kafka_handle_list_offsets(struct leat_kafka_request *request)
     for (int32_t t = 0; t < body->topics.count; t++) {
         const struct leat_kafka_list_offsets_request_topic *in = &body->topics.at[t];
         struct leat_kafka_list_offsets_response_topic *out = &response->topics.at[t];
-        const struct leat_stream *stream = leat_kafka_topic_by_name(request->core, in->name);
+        const struct leat_stream_desc *stream = leat_kafka_topic_by_name(request->core, in->name);
         out->name = in->name;
         out->partitions.at =
             LEAT_KAFKA_MAKE(request, list_offsets_response_partition, (size_t)in->partitions.count);
@@ -245,7 +244,7 @@ void leat_kafka_handle_offset_for_leader_epoch(struct leat_kafka_request *reques
     for (int32_t t = 0; t < body->topics.count; t++) {
         const struct leat_kafka_offset_for_leader_epoch_request_topic *in = &body->topics.at[t];
         struct leat_kafka_offset_for_leader_epoch_response_topic *out = &response->topics.at[t];
-        const struct leat_stream *stream = leat_kafka_topic_by_name(request->core, in->topic);
+        const struct leat_stream_desc *stream = leat_kafka_topic_by_name(request->core, in->topic);
         out->topic = in->topic;
         out->partitions.at = LEAT_KAFKA_MAKE(request, offset_for_leader_epoch_response_partition,
                                              (size_t)in->partitions.count);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Produce: batches go onto logs as they came, by the same calls as native appends (broker/data/append.h).
+/* Produce: batches go onto logs as they came, by the same calls as native appends (broker/front_logs.h).
  *
  * acks 1 and all both wait for all copies; acks 0 is appended the same way and not answered. A frame
  * whose log has no room is held: it comes again, and goes on with the partition at hand. */
 #include <string.h>
 
 #include "base/assert.h"
-#include "broker/data/append.h"
-#include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/handlers.h"
 
@@ -57,7 +55,7 @@ static void produce_answer(struct produce *produce)
         request->silent = true;
         /* The one way to tell somebody who wants no answers: it finds out who leads now. */
         if (produce->failed)
-            leat_peer_close(&request->conn->peer, "a batch sent with acks 0 was refused");
+            leat_peer_close(request->conn->peer, "a batch sent with acks 0 was refused");
     }
     leat_kafka_answer(request, produce->response);
 }
@@ -70,17 +68,17 @@ static void produce_one_less(struct produce *produce)
 
 static void part_on_done(struct leat_append_request *append)
 {
-    struct produce_part *part = append->owner;
+    struct produce_part *part = leat_append_owner(append);
+    const struct leat_append_outcome outcome = leat_append_outcome(append);
     struct produce *produce = part->produce;
     LEAT_ASSERT_OWNER(produce->request->core);
     LEAT_ASSERT(!part->ended);
-    leat_err rc = append->rc != LEAT_OK ? append->rc : append->first.rc;
-    if (rc == LEAT_OK) {
-        part->out->base_offset = (int64_t)append->first.append.first_offset;
-        part->out->log_append_time_ms = append->first.append.append_time_ms;
+    if (outcome.rc == LEAT_OK) {
+        part->out->base_offset = (int64_t)outcome.first_offset;
+        part->out->log_append_time_ms = outcome.append_time_ms;
     } else
-        part_refuse(produce, part->out, produce_error_of(rc),
-                    append->text != NULL ? append->text : leat_err_text(rc));
+        part_refuse(produce, part->out, produce_error_of(outcome.rc),
+                    outcome.text != NULL ? outcome.text : leat_err_text(outcome.rc));
     part->ended = true;
     leat_append_end(append);
     produce_one_less(produce);
@@ -89,12 +87,12 @@ static void part_on_done(struct leat_append_request *append)
 /* ---- one partition ---- */
 
 static void part_not_here(struct produce *produce, enum leat_kafka_error code,
-                          const struct leat_stream *stream, struct leat_log_ref ref,
+                          const struct leat_stream_desc *stream, struct leat_log_ref ref,
                           struct leat_kafka_produce_response_partition *out)
 {
     part_refuse(produce, out, code, NULL);
     if (code != LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER || stream == NULL) return;
-    leat_kafka_leader_of(produce->request->core, stream->desc, ref.streamlet,
+    leat_kafka_leader_of(produce->request->core, stream, ref.streamlet,
                          &out->current_leader.leader_id, &out->current_leader.leader_epoch);
 }
 
@@ -104,8 +102,8 @@ static bool part_begin(struct produce *produce, struct leat_kafka_string name,
                        struct leat_kafka_produce_response_partition *out)
 {
     struct leat_kafka_request *request = produce->request;
-    struct leat_peer *peer = &request->conn->peer;
-    struct leat_append_request *append = peer->append_now;
+    struct leat_peer *peer = request->conn->peer;
+    struct leat_append_request *append = leat_append_held(peer);
     const struct leat_kafka_records *records = &in->records;
     LEAT_ASSERT_OWNER(request->core);
     LEAT_ASSERT(records->at == NULL || records->at >= request->frame_first);
@@ -113,7 +111,7 @@ static bool part_begin(struct produce *produce, struct leat_kafka_string name,
     const uint8_t *bytes =
         records->at != NULL ? request->frame + (records->at - request->frame_first) : NULL;
     if (append == NULL) {
-        const struct leat_stream *stream = leat_kafka_topic_by_name(request->core, name);
+        const struct leat_stream_desc *stream = leat_kafka_topic_by_name(request->core, name);
         struct leat_log_ref ref;
         uint32_t home;
         enum leat_kafka_error code =
@@ -137,16 +135,16 @@ static bool part_begin(struct produce *produce, struct leat_kafka_string name,
         /* SUBTLE: counted before: a node that does not know whether it is still up refuses at once,
          * and then the answer would go with the first partition. */
         produce->waiting++;
-        append = leat_append_begin(peer, request->conn->first == request, ref,
-                                   stream->desc->streamlets[ref.streamlet].epoch.v, 1, part_on_done,
-                                   part);
+        append =
+            leat_append_begin(peer, request->conn->first == request, ref,
+                              stream->streamlets[ref.streamlet].epoch.v, 1, part_on_done, part);
         if (append == NULL) {
             produce->waiting--;
             return false;
         }
         if (part->ended) return true;
     }
-    LEAT_ASSERT(((const struct produce_part *)append->owner)->produce == produce);
+    LEAT_ASSERT(((const struct produce_part *)leat_append_owner(append))->produce == produce);
     return leat_append_take(append, bytes, (uint32_t)records->count) != LEAT_HELD;
 }
 
@@ -157,7 +155,7 @@ bool leat_kafka_produce_home(const struct leat_kafka_request *request, uint32_t 
     const struct leat_kafka_produce_request *body = request->body;
     struct leat_log_ref log;
     if (body->topics.count <= 0 || body->topics.at[0].partitions.count <= 0) return false;
-    const struct leat_stream *stream =
+    const struct leat_stream_desc *stream =
         leat_kafka_topic_by_name(request->core, body->topics.at[0].name);
     return leat_kafka_partition_find(request->core, stream,
                                      body->topics.at[0].partitions.at[0].index, -1, &log,

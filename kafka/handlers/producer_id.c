@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* InitProducerId: ids of idempotent producers, out of the blocks that native ones get theirs from. */
-#include "broker/admin/calls.h"
+#include "broker/front_logs.h"
 #include "kafka/handlers/handlers.h"
 
 struct init_producer {
@@ -29,8 +29,8 @@ void leat_kafka_handle_init_producer_id(struct leat_kafka_request *request)
         return;
     }
     struct leat_kafka_init_producer_id_response *response = init->response;
-    if (body->transactional_id.text != NULL || request->core->stopping) {
-        response->error_code = request->core->stopping
+    if (body->transactional_id.text != NULL || leat_front_stops(request->core)) {
+        response->error_code = leat_front_stops(request->core)
                                    ? LEAT_KAFKA_COORDINATOR_NOT_AVAILABLE
                                    : LEAT_KAFKA_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
         leat_kafka_answer(request, response);

@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "broker/admin/places.h"
-#include "broker/data/stream.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/handlers.h"
 #include "kafka/handlers/names.h"
@@ -32,14 +30,14 @@ static bool names_gather(struct leat_kafka_request *request, uint32_t topics,
     const struct leat_kafka_describe_topic_partitions_request *body = request->body;
     const struct leat_kafka_string from = body->cursor.topic_name;
     const bool all = body->topics.count <= 0;
-    const struct leat_stream *stream = NULL;
+    const struct leat_stream_desc *stream = NULL;
     if (!leat_kafka_names_init(names, request, all ? topics + 1 : (uint32_t)body->topics.count))
         return false;
     for (int32_t i = 0; i < body->topics.count; i++)
         if (from.text == NULL || leat_kafka_name_order(body->topics.at[i].name, from) >= 0)
             leat_kafka_names_add(names, body->topics.at[i].name);
-    while (all && (stream = leat_kafka_topic_next(request->core, stream)) != NULL) {
-        struct leat_kafka_string name = leat_kafka_text(stream->desc->name);
+    while (all && (stream = leat_front_stream_next(request->core, stream)) != NULL) {
+        struct leat_kafka_string name = leat_kafka_text(stream->name);
         if (from.text == NULL || leat_kafka_name_order(name, from) >= 0)
             leat_kafka_names_add(names, name);
     }
@@ -48,10 +46,10 @@ static bool names_gather(struct leat_kafka_request *request, uint32_t topics,
 }
 
 /* false: no memory. */
-static bool page_partitions(struct page *page, const struct leat_stream *stream, int32_t from,
+static bool page_partitions(struct page *page, const struct leat_stream_desc *stream, int32_t from,
                             struct leat_kafka_describe_topic_partitions_response_topic *out)
 {
-    int32_t count = (int32_t)leat_kafka_partition_count(stream->desc) - from;
+    int32_t count = (int32_t)leat_kafka_partition_count(stream) - from;
     if (count < 0) count = 0;
     if (count > page->left) {
         page->response->next_cursor.topic_name = out->name;
@@ -78,16 +76,16 @@ static bool page_topic(struct page *page, struct leat_kafka_string name, int32_t
     struct leat_kafka_describe_topic_partitions_response *response = page->response;
     struct leat_kafka_describe_topic_partitions_response_topic *out =
         &response->topics.at[response->topics.count++];
-    const struct leat_stream *stream = leat_kafka_topic_by_name(page->request->core, name);
+    const struct leat_stream_desc *stream = leat_kafka_topic_by_name(page->request->core, name);
     out->name = leat_kafka_keep(page->request, name);
     if (stream == NULL) {
         out->error_code = LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         return out->name.text != NULL;
     }
-    out->topic_id = leat_kafka_topic_id(page->request->core, stream->desc->id);
-    out->is_internal = stream->desc->internal;
+    out->topic_id = leat_kafka_topic_id(page->request->core, stream->id);
+    out->is_internal = stream->internal;
     out->topic_authorized_operations = LEAT_KAFKA_MAY_TOPIC;
-    page->waits |= leat_places_want(page->request->core, stream->desc->id);
+    page->waits |= leat_places_want(page->request->core, stream->id);
     return page_partitions(page, stream, from, out);
 }
 
@@ -110,8 +108,8 @@ static void page_make(struct page *page)
     page->left = PAGE_PARTITIONS_MAX;
     if (body->response_partition_limit > 0 && body->response_partition_limit < page->left)
         page->left = body->response_partition_limit;
-    size_t topics =
-        body->topics.count > 0 ? (size_t)body->topics.count : (size_t)request->core->stream_count;
+    size_t topics = body->topics.count > 0 ? (size_t)body->topics.count
+                                           : (size_t)leat_front_stream_count(request->core);
     /* Each topic takes one partition of the page at least. */
     if (topics > (size_t)page->left) topics = (size_t)page->left;
     if (body->topics.count <= 0 && topics > PAGE_OF_ALL_MAX) topics = PAGE_OF_ALL_MAX;
@@ -159,7 +157,7 @@ static void page_on_places(struct leat_places_wait *wait)
     struct page *page = wait->owner;
     LEAT_ASSERT_OWNER(page->request->core);
     LEAT_ASSERT(page->waited);
-    leat_pace_run(&page->request->conn->peer, &page->step, page_on_step);
+    leat_pace_run(page->request->conn->peer, &page->step, page_on_step);
 }
 
 void leat_kafka_handle_describe_topic_partitions(struct leat_kafka_request *request)

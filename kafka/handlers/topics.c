@@ -8,8 +8,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "broker/admin/streams.h"
-#include "broker/data/lookup.h"
 #include "kafka/front/pieces.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/config.h"
@@ -44,6 +42,7 @@ static bool text_equal(struct leat_kafka_string a, struct leat_kafka_string b)
 struct create_one {
     struct topics *topics;
     struct leat_kafka_create_topics_response_topic *out;
+    uint32_t copies; /* that were asked for */
     struct leat_maker maker;
 };
 
@@ -87,12 +86,12 @@ static void create_on_made(struct leat_maker *maker)
     struct topics *topics = one->topics;
     struct leat_core *core = topics->pieces.request->core;
     LEAT_ASSERT_OWNER(core);
-    const struct leat_stream *stream =
-        maker->rc == LEAT_OK ? leat_stream_find(core, maker->id) : NULL;
+    const struct leat_stream_desc *stream =
+        maker->rc == LEAT_OK ? leat_front_stream(core, maker->id) : NULL;
     if (stream != NULL) {
         one->out->topic_id = leat_kafka_topic_id(core, maker->id);
-        create_succeed(topics, &stream->desc->settings, one->out);
-    } else if (maker->rc == LEAT_E_INVALID && maker->request.settings.copies > 1) {
+        create_succeed(topics, &stream->settings, one->out);
+    } else if (maker->rc == LEAT_E_INVALID && one->copies > 1) {
         create_refuse(topics, one->out, LEAT_KAFKA_INVALID_REPLICATION_FACTOR, maker->error.text);
     } else {
         create_refuse(topics, one->out,
@@ -112,8 +111,8 @@ static enum leat_kafka_error partitions_error(leat_err rc)
 static uint32_t nodes_up(const struct leat_core *core)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < core->members.count; i++)
-        if (core->members.rows[i]->info.state == LEAT_NODE_UP) count++;
+    for (uint32_t i = 0; i < leat_front_node_count(core); i++)
+        if (leat_front_node_info(core, i)->state == LEAT_NODE_UP) count++;
     return count;
 }
 
@@ -122,8 +121,8 @@ static bool is_all_nodes(struct leat_core *core, const int32_t *ids, int32_t cou
 {
     uint32_t up = nodes_up(core), found = 0;
     if (count <= 0 || (uint32_t)count != up) return false;
-    for (uint32_t i = 0; i < core->members.count; i++) {
-        const struct leat_node_info *info = &core->members.rows[i]->info;
+    for (uint32_t i = 0; i < leat_front_node_count(core); i++) {
+        const struct leat_node_info *info = leat_front_node_info(core, i);
         if (info->state != LEAT_NODE_UP) continue;
         int32_t id = leat_kafka_node_id(core, info->incarnation), named = 0;
         for (int32_t k = 0; k < count; k++)
@@ -204,8 +203,7 @@ create_settings(struct leat_kafka_request *request,
         return LEAT_KAFKA_INVALID_REPLICATION_FACTOR;
     }
     *whole = *settings;
-    return leat_stream_settings_complete(whole, request->core->node->options.cores, error) ==
-                   LEAT_OK
+    return leat_stream_settings_complete(whole, leat_front_cores(request->core), error) == LEAT_OK
                ? LEAT_KAFKA_NONE
                : LEAT_KAFKA_INVALID_CONFIG;
 }
@@ -271,12 +269,13 @@ static void create_one(struct topics *topics, int32_t at, enum named named,
         return;
     }
     /* Before what is asked of it, as Kafka does: who makes sure that a topic is there asks so again and again. */
-    if (leat_stream_find_name(request->core, name.text, name.bytes) != NULL) {
+    if (leat_front_stream_heard(request->core, name.text, name.bytes, NULL) != NULL) {
         create_refuse(topics, out, LEAT_KAFKA_TOPIC_ALREADY_EXISTS, "the topic exists");
         return;
     }
     enum leat_kafka_error code = create_settings(request, in, &settings, &whole, &error);
-    if (code == LEAT_KAFKA_NONE && request->core->stopping) code = LEAT_KAFKA_NOT_CONTROLLER;
+    if (code == LEAT_KAFKA_NONE && leat_front_stops(request->core))
+        code = LEAT_KAFKA_NOT_CONTROLLER;
     if (code != LEAT_KAFKA_NONE) {
         create_refuse(topics, out, code, error.text);
         return;
@@ -285,8 +284,8 @@ static void create_one(struct topics *topics, int32_t at, enum named named,
         create_succeed(topics, &whole, out);
         return;
     }
-    if (leat_stream_work_allowed(request->core, request->conn->peer.sharer, NULL, &settings,
-                                 &error) != LEAT_OK) {
+    if (leat_stream_work_allowed(request->core, leat_peer_sharer(request->conn->peer), NULL,
+                                 &settings, &error) != LEAT_OK) {
         create_refuse(topics, out, throttled(request, 6), error.text);
         return;
     }
@@ -297,8 +296,9 @@ static void create_one(struct topics *topics, int32_t at, enum named named,
     }
     one->topics = topics;
     one->out = out;
+    one->copies = settings.copies;
     one->maker.on_done = create_on_made;
-    one->maker.address = leat_peer_asks(&request->conn->peer);
+    one->maker.address = leat_front_asks(request->conn->peer);
     one->maker.owner = one;
     leat_maker_start(request->core, &one->maker, name.text, name.bytes, &settings);
 }
@@ -353,7 +353,7 @@ static void delete_on_done(struct leat_deleter *deleter)
     leat_kafka_pieces_end(&one->topics->pieces, one);
 }
 
-static void delete_one(struct topics *topics, const struct leat_stream *stream,
+static void delete_one(struct topics *topics, const struct leat_stream_desc *stream,
                        struct leat_kafka_delete_topics_response_topic *out, bool by_id)
 {
     struct leat_kafka_request *request = topics->pieces.request;
@@ -365,15 +365,15 @@ static void delete_one(struct topics *topics, const struct leat_stream *stream,
                           "there is no such topic");
         return;
     }
-    struct leat_msg_string name = {stream->desc->name, (uint32_t)strlen(stream->desc->name)};
+    struct leat_msg_string name = {stream->name, (uint32_t)strlen(stream->name)};
     if (leat_stream_name_allowed(name, &error) != LEAT_OK) {
         LEAT_KAFKA_REFUSE(topics->pieces.request, out, LEAT_KAFKA_INVALID_TOPIC_EXCEPTION,
                           error.text);
         return;
     }
-    out->name = leat_kafka_keep(request, leat_kafka_text(stream->desc->name));
-    out->topic_id = leat_kafka_topic_id(request->core, stream->desc->id);
-    if (request->core->stopping) {
+    out->name = leat_kafka_keep(request, leat_kafka_text(stream->name));
+    out->topic_id = leat_kafka_topic_id(request->core, stream->id);
+    if (leat_front_stops(request->core)) {
         LEAT_KAFKA_REFUSE(request, out, LEAT_KAFKA_NOT_CONTROLLER, "the server is stopping");
         return;
     }
@@ -385,7 +385,7 @@ static void delete_one(struct topics *topics, const struct leat_stream *stream,
     one->topics = topics;
     one->out = out;
     one->deleter.core = request->core;
-    one->deleter.address = leat_peer_asks(&request->conn->peer);
+    one->deleter.address = leat_front_asks(request->conn->peer);
     one->deleter.on_done = delete_on_done;
     one->deleter.owner = one;
     leat_deleter_start(&one->deleter, name.text, name.bytes);
@@ -460,17 +460,16 @@ static void enlarge_on_done(struct leat_changer *changer)
 
 /* How large the stream becomes; LEAT_KAFKA_NONE: it may. */
 static enum leat_kafka_error
-enlarge_check(struct leat_core *core, const struct leat_stream *stream,
+enlarge_check(struct leat_core *core, const struct leat_stream_desc *stream,
               const struct leat_kafka_create_partitions_request_topic *in,
               struct leat_stream_settings *settings, struct leat_error *error)
 {
     *error = (struct leat_error){LEAT_OK, ""};
-    if (stream == NULL || stream->desc->internal) {
+    if (stream == NULL || stream->internal) {
         leat_error_set(error, LEAT_E_UNKNOWN_STREAM, "there is no such topic");
         return LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
     }
-    const struct leat_stream_desc *desc = stream->desc;
-    uint32_t now = leat_kafka_partition_count(desc), logs = desc->settings.logs;
+    uint32_t now = leat_kafka_partition_count(stream), logs = stream->settings.logs;
     if (in->count <= 0 || (uint32_t)in->count <= now) {
         leat_error_set(error, LEAT_E_INVALID, "the topic has %u partitions; they only grow", now);
         return LEAT_KAFKA_INVALID_PARTITIONS;
@@ -486,15 +485,15 @@ enlarge_check(struct leat_core *core, const struct leat_stream *stream,
     for (int32_t i = 0; i < in->assignments.count && !chosen; i++)
         chosen = !is_all_nodes(core, in->assignments.at[i].broker_ids.at,
                                in->assignments.at[i].broker_ids.count) ||
-                 (uint32_t)in->assignments.at[i].broker_ids.count != desc->settings.copies;
+                 (uint32_t)in->assignments.at[i].broker_ids.count != stream->settings.copies;
     if (chosen) {
         (void)refuse_assignment(error);
         return LEAT_KAFKA_INVALID_REPLICA_ASSIGNMENT;
     }
-    *settings = desc->settings;
+    *settings = stream->settings;
     settings->streamlets = (uint32_t)in->count / logs;
-    LEAT_ASSERT_CMP(settings->streamlets, >, desc->settings.streamlets);
-    leat_err rc = leat_stream_enlarge_allowed(core, desc, settings, error);
+    LEAT_ASSERT_CMP(settings->streamlets, >, stream->settings.streamlets);
+    leat_err rc = leat_stream_enlarge_allowed(core, stream, settings, error);
     return rc == LEAT_OK ? LEAT_KAFKA_NONE : partitions_error(rc);
 }
 
@@ -503,19 +502,20 @@ static void enlarge_one(struct topics *topics,
                         bool validate_only, struct leat_kafka_create_partitions_response_topic *out)
 {
     struct leat_kafka_request *request = topics->pieces.request;
-    const struct leat_stream *stream = leat_kafka_topic_by_name(request->core, in->name);
+    const struct leat_stream_desc *stream = leat_kafka_topic_by_name(request->core, in->name);
     struct leat_stream_settings settings;
     struct leat_error error;
     out->name = in->name;
     enum leat_kafka_error code = enlarge_check(request->core, stream, in, &settings, &error);
-    if (code == LEAT_KAFKA_NONE && request->core->stopping) code = LEAT_KAFKA_NOT_CONTROLLER;
+    if (code == LEAT_KAFKA_NONE && leat_front_stops(request->core))
+        code = LEAT_KAFKA_NOT_CONTROLLER;
     if (code != LEAT_KAFKA_NONE) {
         LEAT_KAFKA_REFUSE(request, out, code, error.text);
         return;
     }
     if (validate_only) return;
-    if (leat_stream_work_allowed(request->core, request->conn->peer.sharer, stream->desc, &settings,
-                                 &error) != LEAT_OK) {
+    if (leat_stream_work_allowed(request->core, leat_peer_sharer(request->conn->peer), stream,
+                                 &settings, &error) != LEAT_OK) {
         LEAT_KAFKA_REFUSE(topics->pieces.request, out, throttled(request, 3), error.text);
         return;
     }
@@ -527,12 +527,12 @@ static void enlarge_one(struct topics *topics,
     one->topics = topics;
     one->out = out;
     one->changer.core = request->core;
-    one->changer.address = leat_peer_asks(&request->conn->peer);
+    one->changer.address = leat_front_asks(request->conn->peer);
     one->changer.change = LEAT_CHANGE_STREAMLETS;
     one->changer.settings = settings;
     one->changer.on_done = enlarge_on_done;
     one->changer.owner = one;
-    leat_changer_start(&one->changer, stream->desc->name, strlen(stream->desc->name));
+    leat_changer_start(&one->changer, stream->name, strlen(stream->name));
 }
 
 static enum leat_kafka_piece enlarge_next(struct leat_kafka_pieces *pieces)

@@ -12,7 +12,7 @@
 
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
-#include "broker/admin/trim.h"
+#include "broker/front_logs.h"
 #include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
 #include "broker/data/route.h"

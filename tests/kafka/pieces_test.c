@@ -23,6 +23,7 @@ struct work {
     struct leat_kafka_pieces pieces; /* first */
     struct desk *desk;
     struct leat_conn conn;
+    struct leat_peer peer;
     struct leat_kafka_conn kafka;
     struct leat_kafka_request request;
     uint32_t done, of_turn, begun, ended, fails_at;
@@ -114,7 +115,7 @@ static struct desk *desk_new(void)
     desk->core.node = &desk->node;
     core_parts_set(&desk->core, &desk->parts);
     desk->core.env = &desk->env;
-    desk->core.door = &desk->door;
+    desk->core.front = &desk->door;
     desk->net = (struct leat_net){.ctx = desk,
                                   .pause = conn_pause,
                                   .resume = conn_resume,
@@ -126,7 +127,8 @@ static struct desk *desk_new(void)
     leat_pace_init(&desk->core);
     for (unsigned i = 0; i < REQUESTS; i++) {
         struct work *work = &desk->works[i];
-        struct leat_peer *peer = &work->kafka.peer;
+        struct leat_peer *peer = &work->peer;
+        work->kafka.peer = peer;
         work->desk = desk;
         peer->core = &desk->core;
         peer->conn = &work->conn;
@@ -149,10 +151,10 @@ static void desk_free(struct desk *desk)
 {
     for (unsigned i = 0; i < REQUESTS; i++) {
         struct work *work = &desk->works[i];
-        work->kafka.peer.conn = NULL;
-        leat_pace_forget(&work->kafka.peer);
+        work->peer.conn = NULL;
+        leat_pace_forget(&work->peer);
         leat_kafka_arena_fini(&work->request.arena);
-        leat_sharer_leave(&desk->core, work->kafka.peer.sharer);
+        leat_sharer_leave(&desk->core, work->peer.sharer);
     }
     free(desk);
 }
@@ -170,12 +172,12 @@ static void turn(struct desk *desk)
 /* As soon as it is its turn: in the next one at the latest. */
 static void start(struct work *work)
 {
-    if (!leat_pace_begin(&work->kafka.peer)) {
+    if (!leat_pace_begin(&work->peer)) {
         turn(work->desk);
-        assert_true(leat_pace_begin(&work->kafka.peer));
+        assert_true(leat_pace_begin(&work->peer));
     }
     leat_kafka_pieces_start(&work->pieces);
-    leat_pace_end(&work->kafka.peer);
+    leat_pace_end(&work->peer);
 }
 
 /* What it waited for first has come. */
@@ -228,7 +230,7 @@ static void pieces_wait_in_their_request(void **state)
     start(work);
     while (!work->request.done) {
         assert_in_range(work->begun - work->ended, 1, LEAT_KAFKA_PIECES_AT_ONCE);
-        assert_int_equal(work->begun - work->ended, work->kafka.peer.sharer->door_begun);
+        assert_int_equal(work->begun - work->ended, work->peer.sharer->front.begun);
         one_ends(work);
         turn(desk);
     }
@@ -285,7 +287,7 @@ static void pieces_of_one_address_leave_half_to_others(void **state)
     struct desk *desk = desk_new();
     for (unsigned i = 0; i < REQUESTS; i++)
         desk->works[i].waits = true;
-    desk->works[0].kafka.peer.sharer->door_begun = LEAT_KAFKA_PIECES_BEGUN_MAX / 2 - 2;
+    desk->works[0].peer.sharer->front.begun = LEAT_KAFKA_PIECES_BEGUN_MAX / 2 - 2;
     desk->door.begun = LEAT_KAFKA_PIECES_BEGUN_MAX / 2 - 2;
     start(&desk->works[0]);
     assert_int_equal(desk->works[0].begun, 2);
@@ -302,7 +304,7 @@ static void pieces_of_one_address_leave_half_to_others(void **state)
         turn(desk);
     assert_int_equal(desk->works[2].begun, 2);
     for (unsigned i = 0; i < REQUESTS; i++)
-        desk->works[i].kafka.peer.conn = NULL;
+        desk->works[i].peer.conn = NULL;
     for (unsigned i = 0; i < REQUESTS - 1; i++)
         while (desk->works[i].ended < desk->works[i].begun)
             one_ends(&desk->works[i]);
@@ -318,8 +320,8 @@ static void pieces_of_who_has_gone_are_left(void **state)
     work->waits = true;
     start(work);
     const uint32_t begun = work->begun;
-    work->kafka.peer.conn = NULL;
-    leat_pace_forget(&work->kafka.peer);
+    work->peer.conn = NULL;
+    leat_pace_forget(&work->peer);
     while (work->ended < begun) {
         assert_false(work->request.done);
         one_ends(work);
@@ -355,7 +357,7 @@ static void piece_without_memory_ends_its_request(void **state)
     assert_null(work->request.response);
     assert_true(work->conn.closed);
     assert_int_equal(desk->door.begun, 0);
-    assert_int_equal(work->kafka.peer.sharer->door_begun, 0);
+    assert_int_equal(work->peer.sharer->front.begun, 0);
     desk_free(desk);
 }
 
@@ -373,15 +375,15 @@ static void pieces_that_end_at_once_are_counted_once(void **state)
     uint32_t round = 0;
     while (!desk->works[0].request.done || !desk->works[1].request.done) {
         uint32_t under_way = 0;
-        const bool inside = ++round % 3 == 0 && leat_pace_begin(&desk->works[2].kafka.peer);
+        const bool inside = ++round % 3 == 0 && leat_pace_begin(&desk->works[2].peer);
         for (unsigned i = 0; i < 2; i++) {
             struct work *work = &desk->works[i];
             for (uint32_t most = round * 7 % 40; most > 0 && work->ended < work->begun; most--)
                 one_ends(work);
-            assert_int_equal(work->kafka.peer.sharer->door_begun, work->begun - work->ended);
+            assert_int_equal(work->peer.sharer->front.begun, work->begun - work->ended);
             under_way += work->begun - work->ended;
         }
-        if (inside) leat_pace_end(&desk->works[2].kafka.peer);
+        if (inside) leat_pace_end(&desk->works[2].peer);
         assert_int_equal(desk->door.begun, under_way);
         turn(desk);
     }
