@@ -86,5 +86,20 @@ class Differences(unittest.TestCase):
         self.assertEqual(told("wire/a.c", "log/log.h", {("wire/a.c", "log/log.h")}), [])
         self.assertIn("take it out", told("wire/a.c", "base/list.h", {("wire/a.c", "log/log.h")})[0])
 
+    def test_include_past_a_face(self):
+        faces = {("kafka", "broker"): {"broker/front.h"}}
+
+        def told(header, path="kafka/front/a.c"):
+            return modules.past_face({path: f'#include "{header}"\n#include "broker/front.h"\n'}, faces)
+
+        self.assertEqual(told("broker/front.h"), [])
+        self.assertEqual(told("kafka/front/b.h"), [])
+        self.assertEqual(told("broker/net/core.h", path="tools/leatd/main.c"), [])
+        self.assertIn("kafka/front/a.c: includes broker/net/core.h", told("broker/net/core.h")[0])
+        self.assertIn("broker/node.h", told("broker/node.h")[0])
+        self.assertIn("broker/front.h: includes broker/net/core.h", told("broker/net/core.h", path="broker/front.h")[0])
+        self.assertEqual(told("broker/net/core.h", path="broker/net/a.c"), [])
+        self.assertIn("nobody includes broker/front.h", modules.past_face({"kafka/a.c": ""}, faces)[0])
+
 
 unittest.main()

@@ -10,6 +10,8 @@ UPWARD = {
     ("coordinator/membership/adopt.h", "coordinator/coordinator.h"),
     ("coordinator/membership/state.h", "coordinator/coordinator.h"),
 }
+# What a module includes of another one: no other header of that folder. Tests may include more.
+FACES = {("kafka", "broker"): {"broker/front.h", "broker/front_logs.h"}}
 
 
 def calls(text, name):
@@ -119,9 +121,25 @@ def upward(libraries, sources, known=()):
     return complaints + [f"{path}: does not include {header} upwards: take it out of UPWARD" for path, header in known]
 
 
+def past_face(sources, faces):
+    """Includes of another folder's headers that are not its face for the including file's folder, also by way of the face.
+    sources: {path: text}; faces: {(folder, other folder): headers of its face}."""
+    complaints, seen = [], set()
+    for path, text in sources.items():
+        for header in re.findall(r'(?m)^#include "([\w/]+\.h)"', text):
+            seen.add(header)
+            folder, other = path.split("/")[0], header.split("/")[0]
+            face = faces.get((folder, other)) or next(
+                (face for (_, of), face in faces.items() if of == other and path in face), None)  # it shows no more
+            if face is not None and header not in face:
+                complaints.append(f"{path}: includes {header}; {folder}/ sees of {other}/ only {', '.join(sorted(face))}")
+    return complaints + [f"FACES: nobody includes {header}" for face in faces.values() for header in sorted(face - seen)]
+
+
 def check(files):
     paths = [f for f in files if os.path.basename(f) == "meson.build" and not f.startswith("tests/")]
     recipes = {path: open(path, encoding="utf-8").read() for path in paths}
     sources = {path: open(path, encoding="utf-8").read() for path in files
                if path.endswith((".c", ".h")) and not path.startswith(("tests/", "tools/"))}  # programs link all
-    return differences(recipes, open(PAGE, encoding="utf-8").read()) + upward(built(recipes)[0], sources, UPWARD)
+    return (differences(recipes, open(PAGE, encoding="utf-8").read()) + upward(built(recipes)[0], sources, UPWARD)
+            + past_face(sources, FACES))
