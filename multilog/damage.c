@@ -36,7 +36,7 @@ static bool gap_find(const struct leat_log *log, uint32_t i, struct leat_log_dam
     if (out->first_offset < log->first_offset) out->first_offset = log->first_offset;
     if (out->first_offset >= out->end_offset || gap_is_given_up(log, after)) return false;
     if (i == 0 && log->front_unknown) return false;
-    return !log->older_follow || (i > 0 && !log->holes); /* else it is on its way here */
+    return !log_older_come(log) || (i > 0 && !log->holes);
 }
 
 static bool rotten_find(const struct leat_log *log, uint32_t i, struct leat_log_damage *out)
@@ -186,7 +186,7 @@ bool log_damage_give_up(struct leat_log *log)
     while (leat_log_damage_find(log, &at, &damage)) {
         struct log_slot *slot =
             log_slot_find(log, damage.missing ? damage.end_segment : damage.first_segment);
-        if (!slot || slot->changing || slot->dropping) continue;
+        if (!slot || slot->changing || slot->dropping || slot->mending) continue;
         /* Of a log that takes no appends for that only the last one was named. */
         bool last = slot == log_slot_at(log, log->slot_count - 1) && !damage.missing;
         if (log->state == LEAT_LOG_DAMAGED && !last) continue;

@@ -192,8 +192,8 @@ struct leat_log {
     bool dirty, in_step, clocks_read;
     bool stopping, deleting, releasing;
     bool resting;      /* it does nothing any more: leat_log_rest(), or it was released */
-    bool older_follow; /* of its leat_log_tail, until they have */
-    bool older_told;   /* that some are on no node */
+    bool older_follow; /* of its leat_log_tail, until they have; again while they are sought */
+    bool older_looked; /* they were looked for once: what is not here since then is missing */
     bool holes;        /* of its leat_log_tail, until they have ended */
     bool reads_expire; /* those that wait for them are answered now */
     bool passed_look;  /* bytes behind the end of a segment may have been passed over, likewise */
@@ -223,6 +223,15 @@ static inline bool log_is_parked(const struct leat_log *log)
 static inline bool log_front_is_missing(const struct leat_log *log)
 {
     return log->slot_count && log->first_segment < log_slot_at(log, 0)->seg->id.v;
+}
+/* SUBTLE: what was looked for in vain is called missing until it is here, also while it is looked for again.
+ *  1. No node has segment 2. A reader is told so, and tries again, as clients do.
+ *  2. For its read all nodes are asked once more, which takes seconds. Then it is refused, and tries again.
+ *  3. If a look made the segment one that is on its way here, the log would be well for as long as somebody is
+ *     refused. */
+static inline bool log_older_come(const struct leat_log *log)
+{
+    return log->older_follow && !log->older_looked;
 }
 /* It waits, and holds nothing: where it begins is not known either. */
 static inline bool log_front_is_elsewhere(const struct leat_log *log)

@@ -236,7 +236,7 @@ void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
         .appended_records = log->appended_records,
         .appended_bytes = log->appended_bytes,
     };
-    if (!log_front_is_missing(log) || log->older_follow) return;
+    if (!log_front_is_missing(log) || log_older_come(log)) return;
     const struct leat_segment *held = log_slot_at(log, 0)->seg;
     out_info->missing_segments = held->id.v - log->first_segment;
     out_info->missing_end = held->base_offset;
@@ -248,7 +248,7 @@ uint64_t leat_log_offsets_lost(const struct leat_log *log)
     for (uint32_t i = 0; i < log->slot_count && at < acked; i++) {
         const struct log_slot *slot = log_slot_at(log, i);
         uint64_t base = slot->seg->base_offset, end = slot->closed ? slot->seg->next_offset : acked;
-        bool comes = log->older_follow && (i == 0 || log->holes);
+        bool comes = log_older_come(log) && (i == 0 || log->holes);
         if (base > at && !comes) lost += (base < acked ? base : acked) - at;
         if (base > at) at = base;
         if (end > at) at = end;

@@ -338,7 +338,8 @@ void leat_log_older_done(struct leat_log *log);
  * is here begins where offsets `jumped`, what is missing in front went with that, and the log begins behind
  * it. Else nothing happens. */
 void leat_log_front_give_up(struct leat_log *log, bool jumped);
-/** What is missing in front is looked for once more: reads of it wait again, until that. */
+/** What is missing in front is looked for once more: reads of it wait again, until that. What was looked for in vain
+ * stays named (leat_log_trouble()). */
 void leat_log_older_again(struct leat_log *log);
 /** Do reads wait? */
 bool leat_log_reads_wait(const struct leat_log *log);

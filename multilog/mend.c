@@ -15,7 +15,7 @@ bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
         return false;
     leat_err rc = events->on_damaged(log->options.owner, slot->seg);
     slot->mending = rc == LEAT_OK;
-    slot->lost = rc == LEAT_E_NOT_FOUND;
+    slot->lost |= rc == LEAT_E_NOT_FOUND; /* looked for again it stays lost: log_older_come() */
     return rc != LEAT_E_NOT_FOUND;
 }
 

@@ -148,12 +148,12 @@ void leat_log_older_done(struct leat_log *log)
 {
     if (!log->older_follow) return;
     log->older_follow = false;
-    if (log_front_is_missing(log) && !log->older_told)
+    if (log_front_is_missing(log) && !log->older_looked)
         leat_diary_error("log %u/%u/%u of %s: segments %llu to %llu are on no node that is up",
                          log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
                          log->stream_name, (unsigned long long)log->first_segment,
                          (unsigned long long)log_slot_at(log, 0)->seg->id.v - 1);
-    log->older_told = log_front_is_missing(log);
+    log->older_looked = true;
     log->damage_look = true;
     log_mark_dirty(log);
 }

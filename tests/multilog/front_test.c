@@ -414,6 +414,35 @@ static void read_of_an_older_segment_waits_while_it_is_looked_for(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: what was looked for in vain once is named as missing until it is here, also while it is looked for again. */
+static void missing_front_stays_named_while_it_is_looked_for_again(void **state)
+{
+    bool evicted = *state != NULL;
+    uint64_t bases[SEGMENTS_MAX];
+    char why[128];
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    fake->keep_lost = fake->older_follow = true;
+    reopen(fake, 7, 0, evicted);
+    fake_settle(fake);
+    assert_int_equal(leat_log_trouble(fake->log, why, sizeof why),
+                     LEAT_OK); /* it comes, as far as is known */
+    assert_int_equal(info_of(fake).missing_segments, 0);
+    leat_log_older_done(fake->log);
+    for (unsigned look = 0; look < 2; look++) {
+        assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_E_DAMAGED);
+        assert_non_null(strstr(why, "segments 0 to 2 with offsets 0 to "));
+        assert_int_equal(info_of(fake).missing_segments, 3);
+        assert_int_equal(leat_log_offsets_lost(fake->log), bases[3]);
+        leat_log_older_again(fake->log);
+    }
+    for (unsigned id = 3; id-- > 0;)
+        assert_int_equal(leat_log_segment_add(fake->log, fake->lost[id]), LEAT_OK);
+    assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_OK);
+    assert_int_equal(leat_log_offsets_lost(fake->log), 0);
+    fake_destroy(fake);
+}
+
 /* The end was given up, and the front is on other nodes: it is waited for, and goes only when all were
  * asked. What is missing without an operator's word stays missing. */
 static void front_of_a_log_given_up_may_be_on_its_way(void **state)
@@ -607,6 +636,8 @@ int main(void)
         cmocka_unit_test(care_before_the_front_is_known_gives_up_nothing),
         cmocka_unit_test(read_behind_the_front_waits_until_it_is_known),
         cmocka_unit_test(read_of_an_older_segment_waits_while_it_is_looked_for),
+        cmocka_unit_test(missing_front_stays_named_while_it_is_looked_for_again),
+        cmocka_unit_test_prestate(missing_front_stays_named_while_it_is_looked_for_again, files),
         cmocka_unit_test(front_of_a_log_given_up_may_be_on_its_way),
         cmocka_unit_test_prestate(front_of_a_log_given_up_may_be_on_its_way, files),
         cmocka_unit_test(older_segments_in_front_of_a_jump_are_waited_for),
