@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/diary.h"
 #include "multilog/internal.h"
 
 enum { JUMP_BITS = 40, PLACES_TOLD = 2 };
@@ -19,8 +20,9 @@ static bool gap_is_given_up(const struct leat_log *log, const struct log_slot *a
            (after->joint == LOG_JOINT_UNKNOWN && base && base << (64 - JUMP_BITS) == 0);
 }
 
-/* Where what is held begins at table row i, and ends: of the row count the end of all that is acked. */
-static bool gap_find(const struct leat_log *log, uint32_t i, struct leat_log_damage *out)
+/* Where what is held begins at table row i, and ends: of the row count the end of all that is acked. false: no
+ * record is missing before that. */
+static bool gap_of(const struct leat_log *log, uint32_t i, struct leat_log_damage *out)
 {
     const struct log_slot *before = i > 0 ? log_slot_at(log, i - 1) : NULL;
     const struct log_slot *after = i < log->slot_count ? log_slot_at(log, i) : NULL;
@@ -34,7 +36,19 @@ static bool gap_find(const struct leat_log *log, uint32_t i, struct leat_log_dam
     };
     /* Copies of what a trim gave up may be found again, some and not others: nobody misses what lies in front. */
     if (out->first_offset < log->first_offset) out->first_offset = log->first_offset;
-    if (out->first_offset >= out->end_offset || gap_is_given_up(log, after)) return false;
+    return out->first_offset < out->end_offset;
+}
+
+bool log_gap_has_records(const struct leat_log *log, uint32_t i)
+{
+    struct leat_log_damage gap;
+    return gap_of(log, i, &gap);
+}
+
+static bool gap_find(const struct leat_log *log, uint32_t i, struct leat_log_damage *out)
+{
+    if (!gap_of(log, i, out)) return false;
+    if (gap_is_given_up(log, i < log->slot_count ? log_slot_at(log, i) : NULL)) return false;
     if (i == 0 && log->front_unknown) return false;
     return !log_older_come(log) || (i > 0 && !log->holes);
 }
@@ -86,6 +100,17 @@ static size_t place_words(const struct leat_log_damage *damage, const char *befo
                         before, damage->first_segment, damage->end_segment - 1,
                         damage->first_offset, damage->end_offset - 1, what);
     return used < 0 ? 0 : (size_t)used < bytes ? (size_t)used : bytes - 1;
+}
+
+void log_gap_tell(const struct leat_log *log, uint32_t i)
+{
+    const struct leat_log_ref *ref = &log->options.ref;
+    struct leat_log_damage gap;
+    char words[LOG_WHY_BYTES];
+    if (!gap_find(log, i, &gap)) return;
+    (void)place_words(&gap, "", words, sizeof words);
+    leat_diary_error("log %u/%u/%u of %s: %s", ref->stream, ref->streamlet, ref->log,
+                     log->stream_name, words);
 }
 
 /* Walks the table only when something has changed in it that may be damage. */

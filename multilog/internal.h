@@ -323,6 +323,10 @@ bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot);
 /* damage.c */
 /** Start to give up the next range of records that can't be read. false: there is none. */
 bool log_damage_give_up(struct leat_log *log);
+/** Records are missing before table row i, or were given up there. */
+bool log_gap_has_records(const struct leat_log *log, uint32_t i);
+/** The node log has what is missing before table row i, if anything is. */
+void log_gap_tell(const struct leat_log *log, uint32_t i);
 
 /* move.c */
 bool log_release_goes_on(struct leat_log *log);

@@ -371,20 +371,6 @@ static struct log_slot *slot_from(const struct leat_log *log, uint64_t segment)
     return at < log->slot_count ? log_slot_at(log, at) : NULL;
 }
 
-static void missing_tell(const struct leat_log *log, uint64_t first_missing,
-                         const struct log_slot *after, uint64_t end_offset)
-{
-    uint64_t end_segment = after ? after->seg->id.v : log->next_segment;
-    const struct log_slot *before = end_offset ? slot_of_offset(log, end_offset - 1) : NULL;
-    leat_diary_error("log %u/%u/%u of %s: segments %llu to %llu with offsets %llu to %llu are "
-                     "missing",
-                     log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
-                     log->stream_name, (unsigned long long)first_missing,
-                     (unsigned long long)end_segment - 1,
-                     (unsigned long long)(before ? before->seg->next_offset : log->first_offset),
-                     (unsigned long long)end_offset - 1);
-}
-
 /* Segments that should be here are not: their offsets are gone, by name, and nothing else. */
 static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
@@ -396,7 +382,7 @@ static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint6
     struct log_slot *after = slot_from(log, first_missing);
     uint64_t end_offset = after ? after->seg->base_offset : log_acked(log);
     bool *told = after ? &after->hole_told : &log->hole_told;
-    if (!*told) missing_tell(log, first_missing, after, end_offset);
+    if (!*told) log_gap_tell(log, log_slot_from(log, first_missing));
     *told = true;
     read->segment = first_missing;
     log_read_place_set(read, 0);
@@ -430,7 +416,7 @@ static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct 
 }
 
 /* Nothing is there from segment `first_missing` on, up to another: lost, given up, or on its way? Of what was
- * left in front of a jump nothing is skipped either while it comes. */
+ * left in front of a jump nothing is skipped either while it comes. Segments without records are missed by nobody. */
 static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
     struct log_slot *after = slot_from(log, first_missing);
@@ -438,7 +424,8 @@ static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t
     leat_err rc = joint_look(log, read, after, &jumped);
     if (rc == LEAT_E_AGAIN) return rc;
     if (rc != LEAT_OK) return read_end(read, rc);
-    if (!jumped || log->older_follow) return read_missing(log, read, first_missing);
+    bool missed = !jumped && log_gap_has_records(log, log_slot_from(log, first_missing));
+    if (missed || log->older_follow) return read_missing(log, read, first_missing);
     if (!after) return read_nothing(log, read);
     struct leat_position place = {log_group_of(after->seg->id.v), after->seg->id.v, 0};
     if (read->by_position && place.group != read->position.group) {

@@ -256,13 +256,7 @@ static void front_is(struct leat_log *log, uint64_t segment, uint64_t offset)
     if (log_trim_is_pending(log)) return; /* retention is past it already */
     log->first_segment = log->trim_segment = segment;
     log->first_offset = log->trim_offset = offset;
-    if (log->older_follow) return;
-    leat_diary_error("log %u/%u/%u of %s: segments %llu to %llu with offsets %llu to %llu are "
-                     "missing",
-                     log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
-                     log->stream_name, (unsigned long long)segment,
-                     (unsigned long long)held->id.v - 1, (unsigned long long)offset,
-                     (unsigned long long)held->base_offset - 1);
+    log_gap_tell(log, 0);
 }
 
 static void front_from_whole(struct leat_log *log, const uint8_t *bytes)

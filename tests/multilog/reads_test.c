@@ -322,7 +322,7 @@ static void hole_is_named_unless_it_was_given_up(void **state)
     CASE(four, read_it, lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN,
          slot(1)->seg->unwritten = true);
     TRACE_IS(
-        "lacks(1), from(100): \"segments 1 to 1 with offsets 100 to 199 are missing\" "
+        "lacks(1), from(100): \"segment 1 with offsets 100 to 199 is missing\" "
         "DAMAGED..200@0/1/0\n"
         "lacks(1), from(100), slot(1)->hole_told = true: DAMAGED..200@0/1/0\n"
         "lacks(1), from(100), slot(1)->joint = LOG_JOINT_JUMPED: OK 3 of 150 records "
@@ -334,24 +334,24 @@ static void hole_is_named_unless_it_was_given_up(void **state)
         "lacks(1), from(100), it->older_follow = it->reads_expire = true: STARTING..100@0/0/0\n"
         "lacks(1), from(100), it->older_follow = true, slot(1)->joint = LOG_JOINT_JUMPED: waits, "
         "in line\n"
-        "lacks(1), from_place(0, 1, 0): \"segments 1 to 1 with offsets 100 to 199 are missing\" "
+        "lacks(1), from_place(0, 1, 0): \"segment 1 with offsets 100 to 199 is missing\" "
         "DAMAGED..200@0/1/0\n"
-        "lacks(1), from_place(0, 1, 8): \"segments 1 to 1 with offsets 100 to 199 are missing\" "
+        "lacks(1), from_place(0, 1, 8): \"segment 1 with offsets 100 to 199 is missing\" "
         "DAMAGED..200@0/1/0\n"
         "lacks(1), from_place(0, 1, 0), slot(1)->joint = LOG_JOINT_JUMPED: OK 3 of 150 records "
         "200@0/2/264..350@0/2/16960 pinned\n"
-        "lacks(0), from(0): \"segments 0 to 0 with offsets 0 to 99 are missing\" "
+        "lacks(0), from(0): \"segment 0 with offsets 0 to 99 is missing\" "
         "DAMAGED..100@0/0/0\n"
-        "lacks(0), from_place(0, 0, 0): \"segments 0 to 0 with offsets 0 to 99 are missing\" "
+        "lacks(0), from_place(0, 0, 0): \"segment 0 with offsets 0 to 99 is missing\" "
         "DAMAGED..100@0/0/0\n"
-        "lacks(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN: \"segments 1 to 1 with offsets "
-        "100 to 199 are missing\" DAMAGED..200@0/1/0\n"
+        "lacks(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN: \"segment 1 with offsets "
+        "100 to 199 is missing\" DAMAGED..200@0/1/0\n"
         "lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN: [1 of 0+4096] "
-        "\"segments 1 to 1 with offsets 100 to 199 are missing\" DAMAGED..200@0/1/0\n"
+        "\"segment 1 with offsets 100 to 199 is missing\" DAMAGED..200@0/1/0\n"
         "lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN, reading.disk_buffer = "
         "NULL: NO_MEMORY..100@0/0/0\n"
         "lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN, slot(1)->seg->unwritten "
-        "= true: \"segments 1 to 1 with offsets 100 to 199 are missing\" DAMAGED..200@0/1/0\n");
+        "= true: \"segment 1 with offsets 100 to 199 is missing\" DAMAGED..200@0/1/0\n");
 }
 
 static void hole_over_groups_ends_what_is_read(void **state)
@@ -369,8 +369,7 @@ static void hole_over_groups_ends_what_is_read(void **state)
         "records 200@1/22/264..350@1/22/16960 pinned\n"
         "renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, from_place(1, 22, 0): OK 3 of 150 "
         "records 200@1/22/264..350@1/22/16960 pinned\n"
-        "renumber(2, 20), from_place(0, 2, 0): \"segments 2 to 21 with offsets 200 to 199 are "
-        "missing\" DAMAGED..200@0/2/0\n"
+        "renumber(2, 20), from_place(0, 2, 0): OK..200@1/22/0\n"
         "renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, from(200): OK 3 of 150 records "
         "200@1/22/264..350@1/22/16960 pinned\n"
         "renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, lacks(1), from(100): OK 3 of 150 "
@@ -511,7 +510,7 @@ static void offsets_and_ends_are_looked_up(void **state)
         "what(LEAT_LOCATE_OFFSET, (int64_t)log_acked(it)): OK 1350 time -1 epoch 0 at 0/4/5840\n"
         "what(LEAT_LOCATE_OFFSET, (int64_t)log_acked(it) + 1): OFFSET_OUT_OF_RANGE 1350 time -1 "
         "epoch 0 at 0/0/0 of 0/0/0 to 0/0/0\n"
-        "what(LEAT_LOCATE_OFFSET, 100), lacks(1): \"segments 1 to 1 with offsets 100 to 199 are "
+        "what(LEAT_LOCATE_OFFSET, 100), lacks(1): \"segment 1 with offsets 100 to 199 is "
         "missing\" DAMAGED 100 time -1 epoch 0 at 0/0/0\n"
         "what(LEAT_LOCATE_OFFSET, 100), lacks(1), slot(1)->joint = LOG_JOINT_JUMPED: OK 200 time "
         "-1 epoch 0 at 0/2/264\n"
@@ -554,7 +553,7 @@ static void places_are_looked_up(void **state)
         "0/0/0 of 0/0/0 to 0/4/5840\n"
         "what_place(0, 1, 8), it->state = LEAT_LOG_WAITING: OFFSET_OUT_OF_RANGE 0 time -1 epoch 0 "
         "at 0/0/0 of 0/0/0 to 0/4/5840\n"
-        "what_place(0, 1, 0), lacks(1): \"segments 1 to 1 with offsets 100 to 199 are missing\" "
+        "what_place(0, 1, 0), lacks(1): \"segment 1 with offsets 100 to 199 is missing\" "
         "DAMAGED 0 time -1 epoch 0 at 0/0/0\n"
         "what_place(0, 1, 0), lacks(1), slot(1)->joint = LOG_JOINT_JUMPED: OK 200 time -1 epoch 0 "
         "at 0/2/264\n");
