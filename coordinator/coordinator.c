@@ -65,6 +65,10 @@ static void hook_state(void *owner)
 {
     struct leat_coordinator *coordinator = owner;
     coordinator->leads_since_us = co_now(coordinator);
+    if (coordinator->clustered)
+        leat_diary_info("coordinator: this voter leads %s, term %llu",
+                        co_leads(coordinator) ? "now" : "no longer",
+                        (unsigned long long)raft_current_term(&coordinator->drive.raft));
     if (coordinator->clustered && co_leads(coordinator)) co_detect_leads(coordinator);
     /* Proposed, and nobody can say yet whether it will be committed: it is proposed again, and
      * takes effect once. */

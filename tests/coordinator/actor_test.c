@@ -249,12 +249,14 @@ static void messages_go_by_links(void **state)
     TRACE_IS("diary 1: coordinator: no connection to voter 3 (h3): a message is dropped\n");
 }
 
-#define CHANGED "change ends: the coordinator's leader has changed: ask again (%s)\n"
+#define LEADS(how) "diary 2: coordinator: this voter leads " how ", term 0\n"
+#define CHANGED    "change ends: the coordinator's leader has changed: ask again (%s)\n"
 static void who_leads_changes(void **state)
 {
     (void)state;
     char all[256];
-    snprintf(all, sizeof all, "co_requests_again\n" CHANGED, leat_err_text(LEAT_E_NOT_LEADER));
+    snprintf(all, sizeof all, LEADS("no longer") "co_requests_again\n" CHANGED,
+             leat_err_text(LEAT_E_NOT_LEADER));
     hooks.on_state(coordinator);
     TRACE_IS(all);
     assert_int_equal(coordinator->leads_since_us, now_us);
@@ -265,7 +267,7 @@ static void who_leads_changes(void **state)
     leads = true;
     now_us++;
     hooks.on_state(coordinator);
-    TRACE_IS("co_detect_leads\nco_requests_again\n");
+    TRACE_IS(LEADS("now") "co_detect_leads\nco_requests_again\n");
     assert_int_equal(coordinator->leads_since_us, now_us);
     leads = false;
     hooks.on_state(coordinator);
