@@ -36,7 +36,9 @@ static void on_committed(struct leat_keep *keep)
     log->commit_first = (log->commit_first + 1) % LOG_COMMITS_MAX;
     log->commit_count--;
     if (keep->rc == LEAT_E_STALE_EPOCH) {
-        log_fail(log, keep->rc, "another node owns the log");
+        log_fail(log, keep->rc,
+                 "other nodes refuse this owner: the log is another node's now, or this node was "
+                 "declared crashed");
     } else if (keep->rc != LEAT_OK) {
         log_fail_finally(log, keep->rc, "a flush of the log's head failed");
     } else {

@@ -645,13 +645,14 @@ static void reserve_that_fails_is_told_by_name(void **state)
         "  state 3 0..1 acked 1, s0..1 1 held, groups 0+1, 504 bytes 16384 memory, 1 records\n");
 }
 
-/* Goal: a commit or close that fails is final; that another owns the log is told as that. */
+/* Goal: a commit or close that fails is final; that others refuse this owner is told as that. */
 static void commit_or_close_that_fails_is_final(void **state)
 {
     (void)state;
     fails(LEAT_KEEP_COMMIT, LEAT_E_STALE_EPOCH);
     TRACE_IS(
-        "DISK \"another node owns the log\"\n"
+        "DISK \"other nodes refuse this owner: the log is another node's now, or this node was "
+        "declared crashed\"\n"
         "  state 3 0..1 acked 1, s0..2 2 held, groups 0+1, 832 bytes 49152 memory, 1 records\n"
         "append 0: STALE_EPOCH\n"
         "append 1: STALE_EPOCH\n"
