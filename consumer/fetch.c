@@ -113,8 +113,8 @@ static void group_begin_known(struct leat_consumer_engine *engine, struct leat_c
     }
     char text[LEAT_ERROR_TEXT_BYTES];
     snprintf(text, sizeof text,
-             "stream %.64s streamlet %u log %u: group %llu has been trimmed before it was read "
-             "whole; going on behind group %llu",
+             "stream %.64s streamlet %u log %u: segment group %llu has been trimmed before it was "
+             "read whole; going on after segment group %llu",
              engine->stream_name, log->ref.streamlet, log->ref.log, (unsigned long long)log->group,
              (unsigned long long)row->position.group - 1);
     /* Those skipped are said to be done, or the log's first unfinished segment group would stay there. */

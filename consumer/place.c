@@ -21,8 +21,9 @@ leat_code leat_consumer_seek_app_offset(leat_consumer *consumer, int64_t partiti
                      .position = {to->group, to->segment, to->position}}};
     struct leat_error *error = &command.error;
     if (consumer->parallel)
-        (void)leat_error_set(error, LEAT_E_UNSUPPORTED,
-                             "the groups of a parallel group are handed out to its members");
+        (void)leat_error_set(
+            error, LEAT_E_UNSUPPORTED,
+            "the segment groups of a parallel group are handed out to its members");
     else
         place_ask(consumer, &command, timeout_ms);
     if (error->code == LEAT_OK) {

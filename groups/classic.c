@@ -25,8 +25,8 @@ bool leat_groups_classic_ensure(struct leat_groups *groups, struct leat_groups_r
     if (group && (group->member_count > 0 || group->mode != LEAT_GROUPS_ORDERED)) {
         (void)leat_groups_answer(
             request, LEAT_E_OTHER_PROTOCOL,
-            "a native consumer group of this name has members, or reads groups of "
-            "segments: use another name, or delete it");
+            "a native consumer group of this name has members, or reads segment "
+            "groups: use another name, or delete it");
         return false;
     }
     if (!leat_groups_group_room(groups, request)) return false;

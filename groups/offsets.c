@@ -42,8 +42,9 @@ static bool commit_row_refused(struct leat_groups *groups, struct leat_group *gr
         return leat_groups_answer(request, LEAT_E_UNKNOWN_LOG, "there is no such log");
     if (member && (!log || leat_group_owner(group, log, row->group) != member->serial) &&
         !(log && grouped && (uint64_t)row->group < log->first_group))
-        return leat_groups_answer(request, LEAT_E_NOT_ASSIGNED,
-                                  "a log or group of the commit is not assigned to this member");
+        return leat_groups_answer(
+            request, LEAT_E_NOT_ASSIGNED,
+            "a log or segment group of the commit is not assigned to this member");
     /* Known only once the log was asked: segment groups that retention dropped hold nobody back. */
     if (!queries) return false;
     uint64_t first = log ? log->first_group : 0;
@@ -51,7 +52,7 @@ static bool commit_row_refused(struct leat_groups *groups, struct leat_group *gr
         first = queries[index].first_group;
     if ((uint64_t)row->group > first + LEAT_GROUPS_AHEAD_MAX)
         return leat_groups_answer(request, LEAT_E_AGAIN,
-                                  "a member holds back the log's first unfinished group");
+                                  "a member holds back the log's first unfinished segment group");
     return false;
 }
 
@@ -87,8 +88,8 @@ static bool group_member_refused(struct leat_groups *groups, struct leat_group *
     if (!group->classic)
         return leat_groups_answer(
             request, LEAT_E_OTHER_PROTOCOL,
-            "a native consumer group of this name has members, or reads groups "
-            "of segments: use another name");
+            "a native consumer group of this name has members, or reads segment "
+            "groups: use another name");
     struct leat_classic_member *member = leat_groups_classic_member_check(group, request);
     if (!member) return true;
     leat_groups_classic_heard(groups, member);
@@ -144,7 +145,7 @@ static bool commit_refused(struct leat_groups *groups, struct leat_groups_reques
     size_t skips = group->mode == LEAT_GROUPS_PARALLEL ? request->commit_count : 0;
     if (skips > LEAT_GROUPS_COMMIT_ROWS_PARALLEL_MAX)
         return leat_groups_answer(request, LEAT_E_TOO_MANY,
-                                  "too many rows in one commit of groups");
+                                  "too many rows in one commit of segment groups");
     size_t bytes, growth, memory;
     commit_measure(group, request, &bytes, &growth, &memory);
     if (bytes > LEAT_GROUPS_BATCH_BYTES_MAX - 2 * COMMIT_ROOM_BYTES)
@@ -474,7 +475,7 @@ bool leat_groups_do_offsets_delete(struct leat_groups *groups, struct leat_group
         return leat_groups_answer(request, LEAT_E_EXISTS, "the consumer group has members");
     if (group->mode == LEAT_GROUPS_PARALLEL)
         return leat_groups_answer(request, LEAT_E_OTHER_PROTOCOL,
-                                  "a group in parallel mode commits groups of segments");
+                                  "a group in parallel mode commits segment groups");
     uint32_t count = 0;
     size_t bytes = RECORD_HEAD_BYTES;
     for (size_t i = 0; i < request->log_count; i++) {

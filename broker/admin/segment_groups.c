@@ -177,7 +177,7 @@ void leat_call_segment_group(struct leat_peer *peer, const struct leat_frame *fr
     query->group = body.group;
     if (rc != LEAT_OK)
         rc = leat_error_set(&error, LEAT_E_INVALID,
-                            "a group is asked for as [stream, streamlet, log, group]");
+                            "a segment group is asked for as [stream, streamlet, log, group]");
     else
         rc = leat_hosted_place(peer->core, query->log, &home, &error);
     if (rc != LEAT_OK)

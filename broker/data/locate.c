@@ -312,7 +312,7 @@ static void position_refuse(struct leat_position place, const struct leat_locate
     char why[80];
     snprintf(why, sizeof why, "no batch begins there%s", front ? ", or none any more" : "");
     if (place.group != place.segment / LEAT_SEGMENTS_PER_GROUP)
-        snprintf(why, sizeof why, "segment %llu is of group %llu",
+        snprintf(why, sizeof why, "segment %llu is of segment group %llu",
                  (unsigned long long)place.segment,
                  (unsigned long long)place.segment / LEAT_SEGMENTS_PER_GROUP);
     else if (place.segment < first.segment)

@@ -96,7 +96,7 @@ static void place_that_is_not_there_is_refused_by_name(void **state)
     } rows[] = {
         {{1, 17, 3}, "no batch begins there"},
         {{1, 16, 3}, "no batch begins there, or none any more"},
-        {{2, 17, 3}, "segment 17 is of group 1"},
+        {{2, 17, 3}, "segment 17 is of segment group 1"},
         {{0, 15, 3}, "it was given up, or retention dropped it"},
         {{2, 40, 50}, "no batch begins there"},
         {{2, 40, 51}, "that is behind the end"},

@@ -246,9 +246,11 @@ static void other_node_is_answered(void **state)
     calls_with(4, 1);
     assert_said("mail to 0\nlook at 7/1/0\nmail to 1\nrefuse STARTING\n");
     calls_with(3, 1);
-    assert_said("refuse INVALID: a group is asked for as [stream, streamlet, log, group]\n");
+    assert_said(
+        "refuse INVALID: a segment group is asked for as [stream, streamlet, log, group]\n");
     calls_with(4, UINT64_C(1) << 32);
-    assert_said("refuse INVALID: a group is asked for as [stream, streamlet, log, group]\n");
+    assert_said(
+        "refuse INVALID: a segment group is asked for as [stream, streamlet, log, group]\n");
     calls_with(4, 2);
     assert_true(said_one("refuse UNKNOWN_LOG: "));
     calls.none = true;

@@ -496,7 +496,7 @@ def test_application_offsets_that_are_none():
     server.produce('m', [str(i) for i in range(100)])
     address = addresses(server, 's')[0][1]
     segment = int(address.split('/')[1])
-    for wrong, why in ((f'0/{segment}/7', 'no batch begins there'), ('1/0/0', 'segment 0 is of group 0'),
+    for wrong, why in ((f'0/{segment}/7', 'no batch begins there'), ('1/0/0', 'segment 0 is of segment group 0'),
                        ('9/150/0', 'behind the end'), (f'0/{segment}/4294967295', 'behind the end')):
         done = server.leat('consume', 's', '--from', wrong, '--until-end', code=1)
         check_in(why, done.stderr)
