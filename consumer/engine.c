@@ -252,7 +252,7 @@ static bool may_come_later(const struct leat_consumer_engine *engine,
 static void positions_turn(struct leat_consumer_engine *engine)
 {
     if (engine->ready_told || !engine->known || engine->failed) return;
-    if (engine->in_group ? engine->set_state != SET_IN : !engine->logs) return;
+    if (engine->in_group ? engine->group_state != GROUP_IN : !engine->logs) return;
     uint32_t taken = 0;
     for (uint32_t i = 0; i < engine->log_count; i++) {
         if (engine->logs[i].state >= CLOG_READY)
@@ -276,9 +276,9 @@ void leat_consumer_engine_on_turn_end(struct leat_consumer_engine *engine)
     engine->look_at_us = UINT64_MAX;
     stream_turn(engine, now);
     leat_consumer_ask_turn(engine, now);
-    if (engine->known && engine->in_group) leat_consumer_set_turn(engine);
+    if (engine->known && engine->in_group) leat_consumer_group_turn(engine);
     /* A member's logs have no positions before the committed ones are known. */
-    if (engine->known && (!engine->in_group || engine->set_state == SET_IN))
+    if (engine->known && (!engine->in_group || engine->group_state == GROUP_IN))
         leat_consumer_fetch_turn(engine);
     positions_turn(engine);
     LEAT_ASSERT(engine->failed || engine->looking || !engine->wants_refresh ||
@@ -313,7 +313,7 @@ bool leat_consumer_engine_at_end(const struct leat_consumer_engine *engine)
     if (!engine->ready_told || engine->failed || engine->runs_out > 0 ||
         !leat_list_empty(&engine->ready))
         return false;
-    if (engine->in_group && engine->set_state != SET_IN) return false;
+    if (engine->in_group && engine->group_state != GROUP_IN) return false;
     for (uint32_t i = 0; i < engine->log_count; i++) {
         const struct leat_consumer_log *log = &engine->logs[i];
         if (!log->acked_known || log->next < log->acked) return false;
@@ -375,7 +375,7 @@ void leat_consumer_engine_processed(struct leat_consumer_engine *engine, struct 
 
 void leat_consumer_engine_leave(struct leat_consumer_engine *engine)
 {
-    leat_consumer_set_leave(engine);
+    leat_consumer_group_leave(engine);
 }
 
 uint32_t leat_consumer_engine_q(const struct leat_consumer_engine *engine)

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SET_PATIENCE_US = 1000 * 1000 };
+enum { GROUP_PATIENCE_US = 1000 * 1000 };
 
 static void group_again(struct leat_consumer_engine *engine, leat_err rc, const char *text)
 {
@@ -25,10 +25,10 @@ static void group_again(struct leat_consumer_engine *engine, leat_err rc, const 
         leat_consumer_fail(engine, rc, text);
         return;
     }
-    if (engine->set_state == SET_IN && engine->events.on_revoked)
+    if (engine->group_state == GROUP_IN && engine->events.on_revoked)
         engine->events.on_revoked(engine->events.owner);
     leat_consumer_logs_clear(engine);
-    engine->set_state = SET_NONE;
+    engine->group_state = GROUP_NONE;
     engine->group_retry_at_us = leat_consumer_now(engine);
     if (!rejoin) {
         engine->group_retry_at_us += leat_client_pause_us(engine->client, engine->group_attempts++);
@@ -204,7 +204,7 @@ static leat_err group_send(struct leat_consumer_engine *engine, struct leat_requ
         .timeout_us = timeout_us,
         /* A join is held until the group has settled; what is asked of the group's home is asked by way
          * of another node, whose own patience counts. */
-        .patience_us = SET_PATIENCE_US,
+        .patience_us = GROUP_PATIENCE_US,
         .on_done = on_done,
         .owner = engine,
     };
@@ -216,7 +216,7 @@ static void fetch_on_done(struct leat_request *request, leat_err rc,
 {
     struct leat_consumer_engine *engine = request->owner;
     engine->group_busy = false;
-    if (rc == LEAT_E_CANCELLED || engine->failed || engine->set_state != SET_FETCHING) return;
+    if (rc == LEAT_E_CANCELLED || engine->failed || engine->group_state != GROUP_FETCHING) return;
     if (rc == LEAT_OK) rc = rows_read(engine, answer);
     if (rc) {
         group_again(engine, rc, error->text);
@@ -224,7 +224,7 @@ static void fetch_on_done(struct leat_request *request, leat_err rc,
     }
     positions_take(engine);
     engine->group_attempts = 0;
-    engine->set_state = SET_IN;
+    engine->group_state = GROUP_IN;
     engine->heartbeat_at_us =
         leat_consumer_now(engine) + (uint64_t)engine->options.session_ms * 1000u / 3;
 }
@@ -235,7 +235,7 @@ static void fetch_committed(struct leat_consumer_engine *engine)
     leat_msg_writer_init(&writer, engine->group_control, sizeof engine->group_control);
     leat_msg_group_fetch_write(&writer,
                                &(struct leat_msg_group_fetch){.group = text(engine->group_name)});
-    engine->set_state = SET_FETCHING;
+    engine->group_state = GROUP_FETCHING;
     engine->group_busy = true;
     leat_err rc = group_send(engine, &engine->group_request, LEAT_KIND_GROUP_FETCH,
                              engine->group_control, writer.used, 0, fetch_on_done);
@@ -270,7 +270,7 @@ static void join(struct leat_consumer_engine *engine)
     leat_msg_group_join_write(&writer, &body);
     leat_msg_write_string(&writer, engine->stream_name, strlen(engine->stream_name));
     LEAT_ASSERT(!writer.overflow);
-    engine->set_state = SET_JOINING;
+    engine->group_state = GROUP_JOINING;
     engine->group_busy = true;
     /* Held by the server until the group has settled: at most about one session. */
     uint64_t timeout = (uint64_t)engine->options.session_ms * 3000u;
@@ -285,7 +285,7 @@ static void heartbeat_on_done(struct leat_request *request, leat_err rc,
     struct leat_consumer_engine *engine = request->owner;
     (void)answer;
     engine->heartbeat_busy = false;
-    if (rc == LEAT_E_CANCELLED || engine->failed || engine->set_state != SET_IN) return;
+    if (rc == LEAT_E_CANCELLED || engine->failed || engine->group_state != GROUP_IN) return;
     if (rc == LEAT_E_UNKNOWN_MEMBER || rc == LEAT_E_STALE_GENERATION ||
         leat_err_class(rc) == LEAT_CLASS_FATAL)
         group_again(engine, rc, error->text);
@@ -313,15 +313,15 @@ static void heartbeat(struct leat_consumer_engine *engine, uint64_t now)
     leat_consumer_wake_at(engine, engine->heartbeat_at_us);
 }
 
-void leat_consumer_set_turn(struct leat_consumer_engine *engine)
+void leat_consumer_group_turn(struct leat_consumer_engine *engine)
 {
     uint64_t now = leat_consumer_now(engine);
     if (engine->left) return;
-    if (engine->set_state == SET_IN) {
+    if (engine->group_state == GROUP_IN) {
         heartbeat(engine, now);
         return;
     }
-    if (engine->set_state != SET_NONE || engine->group_busy) return;
+    if (engine->group_state != GROUP_NONE || engine->group_busy) return;
     if (now < engine->group_retry_at_us) {
         leat_consumer_wake_at(engine, engine->group_retry_at_us);
         return;
@@ -329,7 +329,7 @@ void leat_consumer_set_turn(struct leat_consumer_engine *engine)
     join(engine);
 }
 
-void leat_consumer_set_leave(struct leat_consumer_engine *engine)
+void leat_consumer_group_leave(struct leat_consumer_engine *engine)
 {
     if (!engine->in_group || engine->left || !engine->member[0] || engine->heartbeat_busy) return;
     engine->left = true;
@@ -372,7 +372,7 @@ static void commit_on_done(struct leat_request *request, leat_err rc,
     engine->commit_control = NULL;
     commit_settle(engine, rc == LEAT_OK);
     engine->commit_done(engine->commit_arg, rc, error);
-    if (rc == LEAT_E_CANCELLED || engine->failed || engine->set_state != SET_IN) return;
+    if (rc == LEAT_E_CANCELLED || engine->failed || engine->group_state != GROUP_IN) return;
     if (rc == LEAT_E_UNKNOWN_MEMBER || rc == LEAT_E_STALE_GENERATION ||
         leat_err_class(rc) == LEAT_CLASS_FATAL)
         group_again(engine, rc, error->text);
@@ -418,7 +418,7 @@ void leat_consumer_engine_commit(struct leat_consumer_engine *engine,
                                                  const struct leat_error *error),
                                  void *arg)
 {
-    if (!engine->in_group || engine->set_state != SET_IN || engine->commit_busy) {
+    if (!engine->in_group || engine->group_state != GROUP_IN || engine->commit_busy) {
         if (!engine->in_group)
             commit_refuse(on_done, arg, LEAT_E_INVALID, "only a consumer with a group can commit");
         else
@@ -431,7 +431,7 @@ void leat_consumer_engine_commit(struct leat_consumer_engine *engine,
         commit_refuse(on_done, arg, LEAT_OK, "");
         return;
     }
-    size_t bytes = CONSUMER_SET_CONTROL_BYTES + (size_t)rows * CONSUMER_COMMIT_ROW_BYTES;
+    size_t bytes = CONSUMER_GROUP_CONTROL_BYTES + (size_t)rows * CONSUMER_COMMIT_ROW_BYTES;
     engine->commit_control = leat_mem_calloc(LEAT_MEM_CLIENT, 1, bytes);
     if (!engine->commit_control) {
         commit_refuse(on_done, arg, LEAT_E_NO_MEMORY, "out of memory");

@@ -10,7 +10,7 @@ enum {
     CONSUMER_LOCATE_LOGS_MAX = 64, /* of one request */
     CONSUMER_FETCH_LOGS_MAX = 1024,
     CONSUMER_FETCH_LOG_BYTES = 64, /* encoded, at most */
-    CONSUMER_SET_CONTROL_BYTES = 1024,
+    CONSUMER_GROUP_CONTROL_BYTES = 1024,
     CONSUMER_COMMIT_ROW_BYTES = 48,
     CONSUMER_FINISHED_MAX = 256, /* groups finished and not yet committed */
     CONSUMER_MOVE_TRIES = 3,     /* to fetch from a log that moves, of which nobody is told */
@@ -125,13 +125,13 @@ struct leat_consumer_engine {
     /* group */
     char member[64];
     uint32_t group_generation;
-    enum { SET_NONE, SET_JOINING, SET_FETCHING, SET_IN } set_state;
+    enum { GROUP_NONE, GROUP_JOINING, GROUP_FETCHING, GROUP_IN } group_state;
     uint64_t group_retry_at_us, heartbeat_at_us;
     uint32_t group_attempts;
     bool group_busy, heartbeat_busy, commit_busy, left;
     struct leat_request group_request, heartbeat_request, commit_request;
-    uint8_t group_control[CONSUMER_SET_CONTROL_BYTES],
-        heartbeat_control[CONSUMER_SET_CONTROL_BYTES];
+    uint8_t group_control[CONSUMER_GROUP_CONTROL_BYTES],
+        heartbeat_control[CONSUMER_GROUP_CONTROL_BYTES];
     uint8_t *commit_control;
     void (*commit_done)(void *arg, leat_err rc, const struct leat_error *error);
     void *commit_arg;
@@ -179,13 +179,13 @@ void leat_consumer_lanes_free(struct leat_consumer_engine *engine);
 /* ask.c */
 void leat_consumer_ask_turn(struct leat_consumer_engine *engine, uint64_t now);
 /* group.c */
-void leat_consumer_set_turn(struct leat_consumer_engine *engine);
+void leat_consumer_group_turn(struct leat_consumer_engine *engine);
 void leat_consumer_group_enter(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                                uint64_t group);
 /** The group's records have all been handed over, or are gone: the next commit says that it is
  * done. */
 void leat_consumer_group_finish(struct leat_consumer_engine *engine, struct leat_log_ref log,
                                 uint64_t group);
-void leat_consumer_set_leave(struct leat_consumer_engine *engine);
+void leat_consumer_group_leave(struct leat_consumer_engine *engine);
 
 #endif

@@ -33,7 +33,7 @@ bool leat_groups_classic_record(struct leat_groups *groups, struct leat_group *g
     /* Too large for any batch: recorded without its members. Else it waits for the next batch. */
     if (!whole && groups->builder.record_count > 0) return false;
     struct leat_msg_writer writer =
-        leat_groups_record_begin(groups, RECORD_GROUP, group->maker ? 4 : 3);
+        leat_groups_record_begin(groups, RECORD_CLASSIC_GROUP, group->maker ? 4 : 3);
     leat_msg_write_string(&writer, group->name, strlen(group->name));
     leat_msg_write_u64(&writer, group->generation);
     leat_classic_encode(&writer, classic, whole);

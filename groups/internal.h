@@ -16,15 +16,15 @@
 
 /* Records of the home log: [kind, ...]. Values are absolute: replay may repeat them. */
 enum record_kind {
-    RECORD_NOTHING = 0, /* [0] the first append of this life; is this the home still? */
-    RECORD_SET = 1,     /* [1, group] */
+    RECORD_NOTHING = 0,      /* [0] the first append of this life; is this the home still? */
+    RECORD_NATIVE_GROUP = 1, /* [1, group] */
     /* [2, group name, [[stream, streamlet, log, segment group or -1, offset]...]]; of classic groups a row may go on:
      * leader epoch plus 1, metadata. Segment group -1, offset LEAT_SEGMENT_GROUP_DONE: the log's is forgotten */
     RECORD_COMMIT = 2,
     RECORD_DELETE = 3, /* [3, group name] */
     /* [4, group name, generation, classic group]; its offsets stay. Its maker may follow, for a group that is new by
      * that */
-    RECORD_GROUP = 4,
+    RECORD_CLASSIC_GROUP = 4,
 };
 /* Rows that are looked at for answers of joins before others have their turn. */
 enum { SLICE_ROWS = 128 * 1024 };

@@ -132,9 +132,9 @@ static bool replay_record(struct leat_groups *groups, const struct leat_record *
     uint32_t fields = leat_msg_read_array(&reader);
     uint32_t kind = leat_msg_read_u32(&reader);
     if (reader.failed) return false;
-    if (kind == RECORD_SET) return group_take(groups, &reader);
+    if (kind == RECORD_NATIVE_GROUP) return group_take(groups, &reader);
     if (kind == RECORD_COMMIT) return replay_commit(groups, &reader);
-    if (kind == RECORD_GROUP) return replay_group(groups, &reader, fields > 4);
+    if (kind == RECORD_CLASSIC_GROUP) return replay_group(groups, &reader, fields > 4);
     if (kind == RECORD_DELETE) {
         char name[LEAT_GROUPS_NAME_BYTES_MAX + 1] = {0};
         struct leat_msg_string text = leat_msg_read_string(&reader);

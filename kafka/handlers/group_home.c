@@ -261,9 +261,9 @@ uint64_t leat_kafka_group_home_owner(const struct leat_core *core, struct leat_k
     return stream->streamlets[home_log(stream, home).streamlet].owner;
 }
 
-static void ask_on_done(struct leat_groups_request *set)
+static void ask_on_done(struct leat_groups_request *home_request)
 {
-    struct leat_kafka_group_ask *ask = set->owner;
+    struct leat_kafka_group_ask *ask = home_request->owner;
     LEAT_ASSERT_OWNER(ask->home_core);
     LEAT_ASSERT(ask->waiting != NULL);
     ask->waiting = NULL;
@@ -350,11 +350,13 @@ static void ask_pay(struct leat_kafka_group_ask *ask)
 /* The answer is larger than what needs no account. */
 static bool ask_asks_again(struct leat_kafka_group_ask *ask)
 {
-    struct leat_groups_request *set = &ask->home_request;
-    if (set->rc != LEAT_E_NO_MEMORY || set->answer_bytes <= set->answer_bytes_max) return false;
+    struct leat_groups_request *home_request = &ask->home_request;
+    if (home_request->rc != LEAT_E_NO_MEMORY ||
+        home_request->answer_bytes <= home_request->answer_bytes_max)
+        return false;
     /* There may be more of it when it comes again. */
-    if (!ask_hold(ask, set->answer_bytes + set->answer_bytes / 8)) return false;
-    set->answer_bytes_max = ask->held;
+    if (!ask_hold(ask, home_request->answer_bytes + home_request->answer_bytes / 8)) return false;
+    home_request->answer_bytes_max = ask->held;
     ask_route(ask);
     return true;
 }

@@ -148,12 +148,12 @@ void leat_kafka_handle_offset_commit(struct leat_kafka_request *request)
 /* ---- OffsetFetch ---- */
 
 /* Rows come in the order of logs. Of a group that reads groups of segments there is nothing to tell. */
-static const struct leat_groups_offset *row_find(const struct leat_groups_request *set,
+static const struct leat_groups_offset *row_find(const struct leat_groups_request *home_answer,
                                                  struct leat_log_ref ref)
 {
-    size_t at = LEAT_LOG_ROWS_FROM(set->offsets, set->offset_count, log, ref);
-    if (at == set->offset_count) return NULL;
-    const struct leat_groups_offset *row = &set->offsets[at];
+    size_t at = LEAT_LOG_ROWS_FROM(home_answer->offsets, home_answer->offset_count, log, ref);
+    if (at == home_answer->offset_count) return NULL;
+    const struct leat_groups_offset *row = &home_answer->offsets[at];
     return leat_log_ref_equal(row->log, ref) && row->group == LEAT_SEGMENT_GROUP_NONE ? row : NULL;
 }
 
@@ -171,7 +171,7 @@ static void partition_fill(struct leat_kafka_offset_fetch_response_partition *ou
 
 static bool topics_fill(struct leat_kafka_request *request,
                         const struct leat_kafka_offset_fetch_request_group *group,
-                        const struct leat_groups_request *set,
+                        const struct leat_groups_request *home_answer,
                         struct leat_kafka_offset_fetch_response_topic *topics)
 {
     for (int32_t t = 0; t < group->topics.count; t++) {
@@ -185,10 +185,10 @@ static bool topics_fill(struct leat_kafka_request *request,
         if (topics[t].partitions.at == NULL) return false;
         for (int32_t p = 0; p < count; p++) {
             struct leat_log_ref ref;
-            bool known =
-                set->rc == LEAT_OK && partition_find(stream, in->partition_indexes.at[p], &ref);
+            bool known = home_answer->rc == LEAT_OK &&
+                         partition_find(stream, in->partition_indexes.at[p], &ref);
             partition_fill(&topics[t].partitions.at[p], in->partition_indexes.at[p],
-                           known ? row_find(set, ref) : NULL);
+                           known ? row_find(home_answer, ref) : NULL);
         }
     }
     return true;
@@ -204,57 +204,59 @@ static const struct leat_stream_desc *stream_of(const struct leat_core *core,
 
 /* All that the group has committed: rows of one topic stand together. Returns how many topics, or -1. */
 static int32_t topics_fill_all(struct leat_kafka_request *request,
-                               const struct leat_groups_request *set,
+                               const struct leat_groups_request *home_answer,
                                struct leat_kafka_offset_fetch_response_topic *topics)
 {
     int32_t count = 0;
-    for (size_t i = 0, end; i < set->offset_count; i = end) {
-        for (end = i;
-             end < set->offset_count && set->offsets[end].log.stream == set->offsets[i].log.stream;)
+    for (size_t i = 0, end; i < home_answer->offset_count; i = end) {
+        for (end = i; end < home_answer->offset_count &&
+                      home_answer->offsets[end].log.stream == home_answer->offsets[i].log.stream;)
             end++;
-        const struct leat_stream_desc *stream = stream_of(request->core, &set->offsets[i]);
+        const struct leat_stream_desc *stream = stream_of(request->core, &home_answer->offsets[i]);
         if (stream == NULL) continue;
-        LEAT_ASSERT(i == 0 || set->offsets[i - 1].log.stream != set->offsets[i].log.stream);
+        LEAT_ASSERT(i == 0 ||
+                    home_answer->offsets[i - 1].log.stream != home_answer->offsets[i].log.stream);
         struct leat_kafka_offset_fetch_response_topic *topic = &topics[count++];
         topic->name = leat_kafka_keep(request, leat_kafka_text(stream->name));
         topic->partitions.at = LEAT_KAFKA_MAKE(request, offset_fetch_response_partition, end - i);
         if (topic->name.text == NULL || topic->partitions.at == NULL) return -1;
         topic->partitions.count = (int32_t)(end - i);
         for (size_t r = i; r < end; r++) {
-            struct leat_log_ref ref = set->offsets[r].log;
+            struct leat_log_ref ref = home_answer->offsets[r].log;
             partition_fill(&topic->partitions.at[r - i],
                            (int32_t)(ref.streamlet * stream->settings.logs + ref.log),
-                           &set->offsets[r]);
+                           &home_answer->offsets[r]);
         }
     }
     return count;
 }
 
-static size_t topics_most(const struct leat_groups_request *set)
+static size_t topics_most(const struct leat_groups_request *home_answer)
 {
     size_t topics = 0;
-    for (size_t i = 0; i < set->offset_count; i++)
-        topics += i == 0 || set->offsets[i].log.stream != set->offsets[i - 1].log.stream;
+    for (size_t i = 0; i < home_answer->offset_count; i++)
+        topics +=
+            i == 0 || home_answer->offsets[i].log.stream != home_answer->offsets[i - 1].log.stream;
     return topics;
 }
 
 static bool group_fill(struct leat_kafka_request *request,
                        const struct leat_kafka_offset_fetch_request_group *group,
-                       const struct leat_groups_request *set,
+                       const struct leat_groups_request *home_answer,
                        struct leat_kafka_offset_fetch_response_group *out)
 {
     bool all = group->topics.count < 0;
-    size_t most = all ? topics_most(set) : (size_t)group->topics.count;
+    size_t most = all ? topics_most(home_answer) : (size_t)group->topics.count;
     out->group_id = group->group_id;
-    out->error_code = leat_kafka_group_error(set->rc);
+    out->error_code = leat_kafka_group_error(home_answer->rc);
     out->topics.at = LEAT_KAFKA_MAKE(request, offset_fetch_response_topic, most);
     if (out->topics.at == NULL) return false;
     if (!all) {
         out->topics.count = group->topics.count;
-        return topics_fill(request, group, set, out->topics.at);
+        return topics_fill(request, group, home_answer, out->topics.at);
     }
-    if (set->rc != LEAT_OK) return true;
-    out->topics.count = topics_fill_all(request, set, out->topics.at);
+    if (home_answer->rc != LEAT_OK) return true;
+    out->topics.count = topics_fill_all(request, home_answer, out->topics.at);
     return out->topics.count >= 0;
 }
 

@@ -38,10 +38,10 @@ uint64_t leat_node_group_bytes(uint64_t memory_bytes)
     return memory_bytes / 2;
 }
 leat_err leat_groups_create(const struct leat_groups_options *options,
-                            struct leat_groups **out_sets)
+                            struct leat_groups **out_groups)
 {
     it.options = *options;
-    if (it.create == LEAT_OK) *out_sets = (void *)&it.options;
+    if (it.create == LEAT_OK) *out_groups = (void *)&it.options;
     return it.create;
 }
 struct leat_log_app leat_groups_app(struct leat_groups *groups)

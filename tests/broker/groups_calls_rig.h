@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* groups_calls.c by itself: the groups, streams and other nodes are the test's. */
-#ifndef LEAT_TESTS_BROKER_SETS_CALLS_RIG_H
-#define LEAT_TESTS_BROKER_SETS_CALLS_RIG_H
+#ifndef LEAT_TESTS_BROKER_GROUPS_CALLS_RIG_H
+#define LEAT_TESTS_BROKER_GROUPS_CALLS_RIG_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 
 /* ---- what groups need ---- */
 
-static void home_has_its_sets(void **state)
+static void home_has_its_groups(void **state)
 {
     (void)state;
     struct leat_log_options options = {0};
@@ -293,7 +293,7 @@ static void lack_of_memory_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(home_has_its_sets),
+        cmocka_unit_test(home_has_its_groups),
         cmocka_unit_test(groups_ask_their_broker),
         cmocka_unit_test(member_joins),
         cmocka_unit_test(member_goes_on_leaves_and_commits),

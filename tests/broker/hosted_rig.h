@@ -27,7 +27,7 @@ struct leat_log {
 };
 
 struct hosted_rig {
-    bool of_sets, heap_full, heap_refuses, pressed, no_copies;
+    bool of_groups, heap_full, heap_refuses, pressed, no_copies;
     leat_err attach, groups, create;
     uint32_t version; /* leat_primary_opening() */
     struct leat_coordinate *requests[LEAT_OPENERS_MAX + 1];

@@ -219,7 +219,7 @@ static void log_is_made_again(void **state)
     end();
 }
 
-static void log_of_sets_is_made_with_them(void **state)
+static void log_of_groups_is_made_with_them(void **state)
 {
     (void)state;
     begin();
@@ -484,7 +484,7 @@ int main(void)
         cmocka_unit_test(log_that_stands_in_is_not_whole),
         cmocka_unit_test(log_that_cant_be_made_leaves_nothing),
         cmocka_unit_test(log_is_made_again),
-        cmocka_unit_test(log_of_sets_is_made_with_them),
+        cmocka_unit_test(log_of_groups_is_made_with_them),
         cmocka_unit_test(request_is_sent_where_its_log_is),
         cmocka_unit_test(request_for_what_is_not_here_is_refused_by_name),
         cmocka_unit_test(stream_that_is_not_known_is_refused_by_name),

@@ -575,7 +575,7 @@ static void turn(struct desk *desk)
 
 /* Goal: where homes have many groups each deletion looks at all of them, so streams that are deleted together go in as
  * many turns, between which others have theirs; without groups they go in one. */
-static void deletions_that_look_at_many_sets_have_turns_of_their_own(void **state)
+static void deletions_that_look_at_many_groups_have_turns_of_their_own(void **state)
 {
     (void)state;
     enum {
@@ -662,7 +662,7 @@ int main(void)
         cmocka_unit_test(stream_that_goes_before_it_is_told_of_stays_untold),
         cmocka_unit_test(stream_of_many_logs_comes_and_goes_in_pieces),
         cmocka_unit_test(streams_that_come_at_once_are_made_over_many_turns),
-        cmocka_unit_test(deletions_that_look_at_many_sets_have_turns_of_their_own),
+        cmocka_unit_test(deletions_that_look_at_many_groups_have_turns_of_their_own),
         cmocka_unit_test(log_that_the_budget_has_no_room_for_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

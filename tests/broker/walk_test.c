@@ -325,7 +325,7 @@ static void streamlets_that_are_new_are_made(void **state)
     end();
 }
 
-static void homes_of_sets_are_told(void **state)
+static void homes_of_groups_are_told(void **state)
 {
     (void)state;
     begin();
@@ -671,7 +671,7 @@ int main(void)
         cmocka_unit_test(stream_that_changes_is_told_to_its_logs),
         cmocka_unit_test(logs_of_other_owners_are_given_up),
         cmocka_unit_test(streamlets_that_are_new_are_made),
-        cmocka_unit_test(homes_of_sets_are_told),
+        cmocka_unit_test(homes_of_groups_are_told),
         cmocka_unit_test(stream_goes_over_all_cores_twice),
         cmocka_unit_test(stream_that_is_not_here_goes),
         cmocka_unit_test(log_is_deleted_unless_it_goes_otherwise),

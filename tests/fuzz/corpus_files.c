@@ -326,11 +326,11 @@ static void groups_write(const char *name, const struct leat_group *group, int64
     commit_add(&pieces, group->name, segment_group, group->classic != NULL);
     w = record_begin(RECORD_NOTHING, 0);
     record_end(&pieces, &w);
-    w = record_begin(RECORD_SET, 1);
+    w = record_begin(RECORD_NATIVE_GROUP, 1);
     leat_group_encode(&w, group, true);
     record_end(&pieces, &w);
     if (group->classic) {
-        w = record_begin(RECORD_GROUP, 3);
+        w = record_begin(RECORD_CLASSIC_GROUP, 3);
         leat_msg_write_string(&w, group->name, strlen(group->name));
         leat_msg_write_u64(&w, group->generation + 1);
         leat_classic_encode(&w, group->classic, true);

@@ -12,8 +12,8 @@
 
 enum {
     PIECE_TABLE = 1, /* of a piece's kind: a table, not a record */
-    SETS_ASKED_MAX = 4,
-    ASKS_MAX = SETS_ASKED_MAX * 8,
+    GROUPS_ASKED_MAX = 4,
+    ASKS_MAX = GROUPS_ASKED_MAX * 8,
     STEP_US = 50 * 1000,
     STREAMLETS = 4,
     LOGS = 2,
@@ -295,7 +295,7 @@ static void go_on(struct home *home)
     static const uint64_t pauses_us[] = {STEP_US, STEP_US,  STEP_US,    500000, 3000000,
                                          9000000, 30000000, 1800000000, STEP_US};
     uint32_t groups =
-        home->groups->group_count < SETS_ASKED_MAX ? home->groups->group_count : SETS_ASKED_MAX;
+        home->groups->group_count < GROUPS_ASKED_MAX ? home->groups->group_count : GROUPS_ASKED_MAX;
     for (uint32_t i = 0; i < groups; i++) {
         const struct leat_group *group = home->groups->groups[i];
         group_ask(home, LEAT_GROUPS_DESCRIBE, group);

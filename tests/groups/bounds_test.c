@@ -122,7 +122,7 @@ static void stream_that_is_too_large_is_refused_before_others(void **state)
 
 /* Goal: a home that is full of groups has room for more members of those; one whose table is full for no more, but for
  * members that say less than before. */
-static void full_home_serves_the_sets_that_it_has(void **state)
+static void full_home_serves_the_groups_that_it_has(void **state)
 {
     (void)state;
     static const uint32_t streams[] = {7, LARGE_STREAM + 3};
@@ -391,7 +391,7 @@ static void numbers_of_groups_count_in_other_modes(void **state)
 }
 
 /* Goal: a group that is full of bytes, and not of groups, takes none of others away. */
-static void full_table_takes_no_idle_sets_of_others(void **state)
+static void full_table_takes_no_idle_groups_of_others(void **state)
 {
     (void)state;
     struct home *home = calm_home();
@@ -633,7 +633,7 @@ int main(void)
         cmocka_unit_test(shares_without_room_in_the_batch_are_asked_for_again),
         cmocka_unit_test(group_settles_whatever_else_its_home_does),
         cmocka_unit_test(stream_that_is_too_large_is_refused_before_others),
-        cmocka_unit_test(full_home_serves_the_sets_that_it_has),
+        cmocka_unit_test(full_home_serves_the_groups_that_it_has),
         cmocka_unit_test(commit_of_what_is_there_needs_no_room),
         cmocka_unit_test(room_tells_what_lies_beyond_it),
         cmocka_unit_test(fetch_tells_what_its_answer_takes),
@@ -645,7 +645,7 @@ int main(void)
         cmocka_unit_test(record_fits_up_to_the_last_byte),
         cmocka_unit_test(parallel_set_takes_no_client_of_groups),
         cmocka_unit_test(numbers_of_groups_count_in_other_modes),
-        cmocka_unit_test(full_table_takes_no_idle_sets_of_others),
+        cmocka_unit_test(full_table_takes_no_idle_groups_of_others),
         cmocka_unit_test(member_that_leaves_while_it_joins_is_told),
         cmocka_unit_test(group_that_all_have_left_has_shared_out_nothing),
         cmocka_unit_test(new_set_counts_what_it_takes),

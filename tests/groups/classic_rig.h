@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of Kafka's groups to a home of rig.h. */
-#ifndef LEAT_TESTS_SETS_GROUP_RIG_H
-#define LEAT_TESTS_SETS_GROUP_RIG_H
+#ifndef LEAT_TESTS_GROUPS_CLASSIC_RIG_H
+#define LEAT_TESTS_GROUPS_CLASSIC_RIG_H
 
 #include "rig.h"
 

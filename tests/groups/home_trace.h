@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All that a home knows, as text: each group with its members, logs and times, what waits, what is recorded. So
  * whatever a request changes besides what it should shows, or leaves as it was. For one test program only. */
-#ifndef LEAT_TESTS_SETS_HOME_TRACE_H
-#define LEAT_TESTS_SETS_HOME_TRACE_H
+#ifndef LEAT_TESTS_GROUPS_HOME_TRACE_H
+#define LEAT_TESTS_GROUPS_HOME_TRACE_H
 
 #include "base/crc32c.h"
 #include "classic_rig.h"

@@ -257,7 +257,7 @@ static leat_err leave(struct home *home, const struct call *joined, const char *
 
 /* ---- full tables ---- */
 
-static void home_full_of_sets_refuses_the_next_until_one_is_deleted(void **state)
+static void home_full_of_groups_refuses_the_next_until_one_is_deleted(void **state)
 {
     (void)state;
     const uint32_t stream = STREAM_SMALL;
@@ -417,10 +417,10 @@ static void commit_and_fetch_of_many_logs_take_a_few_steps_for_each(void **state
 }
 
 /* Goal: a stream's logs leave a group, and no other's; a group that has none of them is not walked through for that. */
-static void stream_that_goes_costs_sets_without_it_one_look(void **state)
+static void stream_that_goes_costs_groups_without_it_one_look(void **state)
 {
     (void)state;
-    enum { COUNT = 1000, SETS = 10 };
+    enum { COUNT = 1000, GROUPS = 10 };
     struct home *home = home_new(false);
     assert_int_equal(home_open(home), LEAT_OK);
     struct leat_groups_offset *rows = calloc(COUNT + 2, sizeof *rows);
@@ -431,14 +431,14 @@ static void stream_that_goes_costs_sets_without_it_one_look(void **state)
     for (uint32_t i = 0; i < 2; i++) /* on both sides of the others */
         rows[COUNT + i] = (struct leat_groups_offset){
             .log = {STREAM_FULL - 1 + 2 * i, 0, 0}, .group = LEAT_SEGMENT_GROUP_NONE, .offset = 5};
-    for (unsigned i = 0; i < SETS; i++) {
+    for (unsigned i = 0; i < GROUPS; i++) {
         char name[8];
         snprintf(name, sizeof name, "s%u", i);
         assert_int_equal(group_commits(home, name, rows, COUNT + 2), LEAT_OK);
     }
-    assert_in_range(leat_groups_on_stream_deleted(home->groups, 77), SETS, 2 * SETS);
-    assert_in_range(leat_groups_on_stream_changed(home->groups, 77), SETS, SETS);
-    assert_in_range(leat_groups_on_stream_deleted(home->groups, STREAM_FULL), SETS, 5 * SETS);
+    assert_in_range(leat_groups_on_stream_deleted(home->groups, 77), GROUPS, 2 * GROUPS);
+    assert_in_range(leat_groups_on_stream_changed(home->groups, 77), GROUPS, GROUPS);
+    assert_in_range(leat_groups_on_stream_deleted(home->groups, STREAM_FULL), GROUPS, 5 * GROUPS);
     struct call fetch = {.request = {.kind = LEAT_GROUPS_FETCH, .answer_bytes_max = SIZE_MAX}};
     assert_int_equal(call_do(home, &fetch, "s3"), LEAT_OK);
     assert_int_equal(fetch.request.offset_count, 2);
@@ -785,12 +785,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_stored_set_that_cannot_be_is_refused),
-        cmocka_unit_test(home_full_of_sets_refuses_the_next_until_one_is_deleted),
+        cmocka_unit_test(home_full_of_groups_refuses_the_next_until_one_is_deleted),
         cmocka_unit_test(group_full_of_members_refuses_the_next_until_one_leaves),
         cmocka_unit_test(group_with_too_many_logs_is_refused_and_leaves_nothing),
         cmocka_unit_test(group_of_as_many_logs_as_may_be_commits_and_fetches_all_of_them),
         cmocka_unit_test(commit_and_fetch_of_many_logs_take_a_few_steps_for_each),
-        cmocka_unit_test(stream_that_goes_costs_sets_without_it_one_look),
+        cmocka_unit_test(stream_that_goes_costs_groups_without_it_one_look),
         cmocka_unit_test(outsider_commits_no_log_that_is_not_there),
         cmocka_unit_test(many_members_of_many_logs_are_told_in_slices),
         cmocka_unit_test(groups_that_fill_the_table_together_the_later_is_refused),

@@ -323,7 +323,7 @@ static void stored_change_of_a_name_too_long_breaks_the_table(void **state)
         assert_non_null(classic);
         leat_msg_writer_init(&writer, value, sizeof value);
         leat_msg_write_array(&writer, 4);
-        leat_msg_write_u64(&writer, RECORD_GROUP);
+        leat_msg_write_u64(&writer, RECORD_CLASSIC_GROUP);
         leat_msg_write_string(&writer, name, bytes);
         leat_msg_write_u64(&writer, 1);
         leat_classic_encode(&writer, classic, true);

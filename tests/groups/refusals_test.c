@@ -140,7 +140,7 @@ static void group_join_is_refused_beyond_its_limits(void **state)
     home_free(home);
 }
 
-static void names_of_sets_are_checked(void **state)
+static void names_of_groups_are_checked(void **state)
 {
     (void)state;
     struct home *home = calm_home();
@@ -545,7 +545,7 @@ static void phase_is(struct home *home, const char *group, enum leat_classic_pha
     ask_free(l);
 }
 
-static void phases_of_native_sets_and_groups_are_told(void **state)
+static void phases_of_native_and_classic_groups_are_told(void **state)
 {
     (void)state;
     struct home *home = calm_home();
@@ -728,7 +728,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(native_join_is_refused_beyond_its_limits),
         cmocka_unit_test(group_join_is_refused_beyond_its_limits),
-        cmocka_unit_test(names_of_sets_are_checked),
+        cmocka_unit_test(names_of_groups_are_checked),
         cmocka_unit_test(commit_from_outside_is_of_logs_that_there_are),
         cmocka_unit_test(commit_of_what_is_anothers_is_refused),
         cmocka_unit_test(commit_of_too_many_rows_is_refused),
@@ -738,7 +738,7 @@ int main(void)
         cmocka_unit_test(group_instance_is_one_members),
         cmocka_unit_test(group_sync_or_join_asked_again_ends_the_earlier_one),
         cmocka_unit_test(answers_without_memory_are_refused),
-        cmocka_unit_test(phases_of_native_sets_and_groups_are_told),
+        cmocka_unit_test(phases_of_native_and_classic_groups_are_told),
         cmocka_unit_test(requests_that_bring_nothing_do_not_wait_for_other_homes),
         cmocka_unit_test(empty_table_is_read_as_one),
     };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A home log of its own for consumer groups: it acks late, has no room now and then, rolls (and takes
  * the table into its start entry) and restarts. */
-#ifndef LEAT_TESTS_SETS_RIG_H
-#define LEAT_TESTS_SETS_RIG_H
+#ifndef LEAT_TESTS_GROUPS_RIG_H
+#define LEAT_TESTS_GROUPS_RIG_H
 
 #include <setjmp.h>
 #include <stdarg.h>

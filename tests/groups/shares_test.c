@@ -730,7 +730,7 @@ static void commit_start(struct home *home, struct wait *wait, const char *group
 
 /* Goal: what is new waits until the other homes have read their tables, or for three seconds; what is there goes on;
  * who waits may go. */
-static void new_sets_wait_until_all_homes_are_read(void **state)
+static void new_groups_wait_until_all_homes_are_read(void **state)
 {
     (void)state;
     struct leat_groups_room *room = room_new(256 * 1024);
@@ -890,7 +890,7 @@ int main(void)
         cmocka_unit_test(native_member_of_a_full_table_joins_again),
         cmocka_unit_test(parallel_set_of_a_full_address_goes_on),
         cmocka_unit_test(memory_of_a_node_is_shared_by_its_homes),
-        cmocka_unit_test(new_sets_wait_until_all_homes_are_read),
+        cmocka_unit_test(new_groups_wait_until_all_homes_are_read),
         cmocka_unit_test(commits_keep_their_order_behind_one_that_waits),
         cmocka_unit_test(assignments_count_for_their_maker_until_all_have_left),
         cmocka_unit_test(member_that_says_more_counts_once),

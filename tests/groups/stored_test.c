@@ -98,7 +98,7 @@ static bool group_record_reads(const char *name, uint32_t group_fields)
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
     leat_msg_writer_init(&writer, value, sizeof value);
     leat_msg_write_array(&writer, 4);
-    leat_msg_write_u64(&writer, RECORD_GROUP);
+    leat_msg_write_u64(&writer, RECORD_CLASSIC_GROUP);
     leat_msg_write_string(&writer, name, strlen(name));
     leat_msg_write_u64(&writer, 9);
     leat_msg_write_array(&writer, group_fields);
@@ -181,7 +181,7 @@ static void stored_set_beyond_a_full_home_breaks_the_table(void **state)
             group->generation = 9;
             leat_msg_writer_init(&writer, value, sizeof value);
             leat_msg_write_array(&writer, kind ? 4 : 2);
-            leat_msg_write_u64(&writer, kind ? RECORD_GROUP : RECORD_SET);
+            leat_msg_write_u64(&writer, kind ? RECORD_CLASSIC_GROUP : RECORD_NATIVE_GROUP);
             if (kind) {
                 leat_msg_write_string(&writer, name, strlen(name));
                 leat_msg_write_u64(&writer, 9);

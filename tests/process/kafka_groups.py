@@ -420,8 +420,8 @@ def test_groups_of_a_damaged_home_are_left_out_of_the_list_and_the_home_is_named
     server.stop()
     streamlet, log = home_of('g7')
     hurt = sorted(name for name in names if home_of(name) == (streamlet, log))
-    sets_id = server.rows()[0]['stream']
-    row = server.segments(sets_id, log, streamlet)[-1]
+    stream_id = server.rows()[0]['stream']
+    row = server.segments(stream_id, log, streamlet)[-1]
     last = [e for e in entries(server.segment_bytes(row)) if e[0] == BATCH][-1]
     server.segment_flip(row, last[1] + 32 + last[2] // 2)
     server.start()

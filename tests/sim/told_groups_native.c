@@ -11,9 +11,9 @@
 #include "wire/message.h"
 
 /* Groups that commit offsets of logs; one request for each, then one for each stream. */
-static const enum sim_group sets[] = {SIM_GROUP_MEMBERS, SIM_GROUP_KEPT, SIM_GROUP_GONE};
-enum { SETS = sizeof sets / sizeof *sets };
-_Static_assert(SETS + SIM_STREAMS == SIM_GROUPS_NATIVE, "an answer for each request");
+static const enum sim_group native[] = {SIM_GROUP_MEMBERS, SIM_GROUP_KEPT, SIM_GROUP_GONE};
+enum { NATIVE = sizeof native / sizeof *native };
+_Static_assert(NATIVE + SIM_STREAMS == SIM_GROUPS_NATIVE, "an answer for each request");
 
 static size_t frame_end(const struct leat_msg_writer *writer, uint8_t *out, enum leat_kind kind,
                         uint32_t number)
@@ -51,10 +51,10 @@ static size_t ends_ask(struct scenario *scenario, uint32_t stream, uint8_t *out,
 size_t sim_groups_native_ask(struct scenario *scenario, uint8_t *out, uint32_t number)
 {
     uint8_t *at = out;
-    for (unsigned i = 0; i < SETS; i++)
-        at += fetch_ask(sim_group_name(sets[i]), at, number + i);
+    for (unsigned i = 0; i < NATIVE; i++)
+        at += fetch_ask(sim_group_name(native[i]), at, number + i);
     for (uint32_t i = 0; i < SIM_STREAMS; i++)
-        at += ends_ask(scenario, i, at, number + SETS + i);
+        at += ends_ask(scenario, i, at, number + NATIVE + i);
     return (size_t)(at - out);
 }
 
@@ -106,18 +106,18 @@ void sim_groups_native_judge(struct scenario *scenario, const struct sim_server 
 {
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    if (nth >= SETS) {
+    if (nth >= NATIVE) {
         if (frame->flags & LEAT_FRAME_ERROR)
             sim_wrong(wrong, "ends of logs are not told");
         else
-            ends_judge(scenario, server, before, nth - SETS, &reader, wrong);
+            ends_judge(scenario, server, before, nth - NATIVE, &reader, wrong);
         return;
     }
     struct truth_home home;
-    truth_home_find(scenario, sim_group_name(sets[nth]), &home);
+    truth_home_find(scenario, sim_group_name(native[nth]), &home);
     if (home.known && !home.groups) return; /* its home is away: whatever is told */
     if (frame->flags & LEAT_FRAME_ERROR)
-        sim_wrong(wrong, "what stored %s has committed is not told", sim_group_name(sets[nth]));
+        sim_wrong(wrong, "what stored %s has committed is not told", sim_group_name(native[nth]));
     else
-        committed_judge(scenario, before, sets[nth], &reader, wrong);
+        committed_judge(scenario, before, native[nth], &reader, wrong);
 }

@@ -63,7 +63,8 @@ static struct leat_groups *home_at(const struct sim_server *server)
 
 static bool is_in(const struct sim_client *client, uint32_t generation)
 {
-    return client->process->alive && client->consumer && client->consumer->set_state == SET_IN &&
+    return client->process->alive && client->consumer &&
+           client->consumer->group_state == GROUP_IN &&
            client->consumer->group_generation == generation;
 }
 

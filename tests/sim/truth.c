@@ -158,7 +158,7 @@ bool truth_is_troubled(const struct truth_log *log)
     return log->served && (log->state != LEAT_LOG_SERVING || log->damaged);
 }
 
-void truth_home_find(struct scenario *scenario, const char *set, struct truth_home *out)
+void truth_home_find(struct scenario *scenario, const char *group, struct truth_home *out)
 {
     struct leat_machine *machine = machine_any(scenario);
     *out = (struct truth_home){.known = false};
@@ -166,7 +166,7 @@ void truth_home_find(struct scenario *scenario, const char *set, struct truth_ho
         const struct leat_machine_stream *stream = &machine->streams[i];
         if (strcmp(stream->desc->name, LEAT_GROUPS_STREAM_NAME) != 0) continue;
         struct leat_log_ref ref = leat_groups_home_log(stream->id, stream->desc->settings.logs,
-                                                       leat_groups_home(set, strlen(set)));
+                                                       leat_groups_home(group, strlen(group)));
         struct truth_log log;
         log_look(scenario, machine, stream, ref, &log);
         out->known = true;
@@ -176,9 +176,9 @@ void truth_home_find(struct scenario *scenario, const char *set, struct truth_ho
     }
 }
 
-struct leat_group *truth_group_find(struct scenario *scenario, const char *set)
+struct leat_group *truth_group_find(struct scenario *scenario, const char *group)
 {
     struct truth_home home;
-    truth_home_find(scenario, set, &home);
-    return home.groups ? leat_groups_group_find(home.groups, set) : NULL;
+    truth_home_find(scenario, group, &home);
+    return home.groups ? leat_groups_group_find(home.groups, group) : NULL;
 }

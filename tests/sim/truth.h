@@ -39,8 +39,8 @@ struct truth_home {
     const struct sim_server *owner; /* NULL: nobody has it */
     struct leat_groups *groups;     /* NULL: its owner is not up, or its log does not serve */
 };
-void truth_home_find(struct scenario *scenario, const char *set, struct truth_home *out);
+void truth_home_find(struct scenario *scenario, const char *group, struct truth_home *out);
 /** NULL: no such group; or its home is not there. */
-struct leat_group *truth_group_find(struct scenario *scenario, const char *set);
+struct leat_group *truth_group_find(struct scenario *scenario, const char *group);
 
 #endif
