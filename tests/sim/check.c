@@ -12,7 +12,7 @@
 struct slot { /* one offset of a log */
     struct check_value value;
     bool known, acked, seen, audited, sized;
-    bool shown;     /* an earlier auditor found it, and the power has not gone since */
+    bool shown;     /* an earlier verifier found it, and the power has not gone since */
     uint32_t bytes; /* of the batch that begins here */
 };
 
@@ -205,7 +205,7 @@ static const uint64_t offset_max = 1ull << 56;
 
 /* A record that went with the power from a log of level memory may be sent and appended again,
  * where the producer had no answer yet. A reader may see what is lost later than that: it lay in
- * its connection. Should it be there still, the auditors find it behind the one that came again. */
+ * its connection. Should it be there still, the verifiers find it behind the one that came again. */
 static bool forgotten(struct check *check, uint32_t stream, const struct record *record)
 {
     struct log_model *log =
@@ -301,7 +301,7 @@ enum check_fate check_fate_of(const struct check *check, uint32_t stream, struct
 void check_reader_reset(const struct check *check, struct check_reader *reader)
 {
     memset(reader->started, 0, sizeof reader->started);
-    for (unsigned i = 0; (reader->in_group || reader->auditor) && i < CHECK_STREAMS_MAX; i++)
+    for (unsigned i = 0; (reader->in_group || reader->verifier) && i < CHECK_STREAMS_MAX; i++)
         for (unsigned s = 0; s < CHECK_STREAMLETS_MAX; s++)
             for (unsigned q = 0; q < CHECK_LOGS_MAX; q++) {
                 const struct log_model *log = &check->streams[i].at[s][q];
@@ -438,7 +438,7 @@ void check_seen(struct check *check, struct check_reader *reader, struct leat_lo
         return;
     }
     uint64_t floor = reader->floor[ref.stream][ref.streamlet][ref.log];
-    if (reader->auditor && offset < floor && !log->at_risk && !log->excused) {
+    if (reader->verifier && offset < floor && !log->at_risk && !log->excused) {
         violation(check, "untrimmed: %u/%u/%u shows offset %llu, what is before %llu was given up",
                   ref.stream, ref.streamlet, ref.log, (unsigned long long)offset,
                   (unsigned long long)floor);
@@ -447,7 +447,7 @@ void check_seen(struct check *check, struct check_reader *reader, struct leat_lo
     struct slot *slot = place(check, ref, value, offset, record, "a consumer");
     if (!slot) return;
     slot->seen = true;
-    if (reader->auditor) slot->audited = true;
+    if (reader->verifier) slot->audited = true;
     if (!reader->unordered) position_check(check, reader, ref, log, offset);
 }
 
@@ -630,7 +630,7 @@ static uint64_t retained_floor(const struct log_model *log, uint64_t keeps_bytes
     return floor;
 }
 
-/* Where an auditor found that the log begins; count: it found nothing. */
+/* Where a verifier found that the log begins; count: it found nothing. */
 static uint64_t first_audited(const struct log_model *log)
 {
     for (size_t i = 0; i < log->page_count; i++)
@@ -639,7 +639,7 @@ static uint64_t first_audited(const struct log_model *log)
     return log->count;
 }
 
-/* The first offset of a log whose loss was accepted that an auditor found after that, and this one has not:
+/* The first offset of a log whose loss was accepted that a verifier found after that, and this one has not:
  * what was left stays. count: none. */
 static uint64_t first_vanished(const struct log_model *log, const struct stream_model *stream)
 {
@@ -660,7 +660,7 @@ static uint64_t first_missing(const struct log_model *log, const struct stream_m
     while (last > 0 && !slot_find(log, last - 1)->audited)
         last--;
     *out_last = last;
-    if (stream->trims) { /* what went while the auditor read, went from the front */
+    if (stream->trims) { /* what went while the verifier read, went from the front */
         for (first = last; first > 0 && slot_find(log, first - 1)->audited; first--)
             continue;
         uint64_t floor = retained_floor(log, stream->keeps_bytes);
@@ -732,7 +732,7 @@ void check_final(struct check *check, uint32_t stream)
         }
 }
 
-/* One past the last offset that an auditor has to find: nobody may have had an answer for what was read. */
+/* One past the last offset that a verifier has to find: nobody may have had an answer for what was read. */
 static uint64_t owed_end(const struct log_model *log)
 {
     uint64_t end = log->count;

@@ -59,12 +59,12 @@ enum check_fate check_fate_of(const struct check *check, uint32_t stream, struct
 struct check_reader {
     bool started[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     uint64_t next[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
-    /* Of a group: what was committed. Of an auditor: what was given up, as it began. */
+    /* Of a group: what was committed. Of a verifier: what was given up, as it began. */
     uint64_t floor[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool in_group;
     uint32_t group;
     bool unordered; /* segment groups of a parallel group come in any order */
-    bool auditor;   /* the final pass: what it reads is what is there */
+    bool verifier;  /* the final pass: what it reads is what is there */
 };
 /** A consumer begins, or its positions were taken away: the next record of each log may be an earlier
  * one again. Of a group: not before what is committed now; whoever was given its logs before others
@@ -95,7 +95,7 @@ void check_trim_asked(struct check *check, struct leat_log_ref log, uint64_t bef
 /** That was answered with success: the log begins at first_offset, and never earlier again. */
 void check_trimmed(struct check *check, struct leat_log_ref log, uint64_t before,
                    uint64_t first_offset);
-/** What is before it was given up, and that was answered, or seen by an auditor. */
+/** What is before it was given up, and that was answered, or seen by a verifier. */
 uint64_t check_trimmed_to(const struct check *check, struct leat_log_ref log);
 /** A log was told to begin there by its owner, who was asked when it had been given up to `trimmed_to`. */
 void check_told_to_begin(struct check *check, struct leat_log_ref log, uint64_t first_offset,
@@ -126,7 +126,7 @@ bool check_loss_accepted(const struct check *check);
 /** May data of the stream be missing: was a log put at risk, or did one say so? */
 bool check_stream_excused(const struct check *check, uint32_t stream);
 
-/** After the final pass of an auditor over a stream: everything acked or seen is there, dense and
+/** After the final pass of a verifier over a stream: everything acked or seen is there, dense and
  * in order. */
 void check_final(struct check *check, uint32_t stream);
 /** The same question about one log; what is missing is told instead of being a violation. */
@@ -136,7 +136,7 @@ bool check_log_whole(const struct check *check, struct leat_log_ref log,
 uint64_t check_acked_end(const struct check *check, struct leat_log_ref log);
 uint64_t check_acked_count(const struct check *check);
 uint64_t check_open_count(const struct check *check);
-/** Has an auditor read every log of the stream as far as anything was acked? */
+/** Has a verifier read every log of the stream as far as anything was acked? */
 bool check_audit_done(const struct check *check, uint32_t stream,
                       char out_behind[CHECK_BEHIND_BYTES]);
 /** Another final pass begins: forget what the last one found. */

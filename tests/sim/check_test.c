@@ -19,7 +19,7 @@ static void on_fail(void *ctx, const char *text)
 }
 
 static const struct leat_log_ref disk_log = {0, 0, 0}, memory_log = {1, 0, 0}, trim_log = {2, 0, 0};
-static struct check_reader reader, auditor;
+static struct check_reader reader, verifier;
 
 /* Three streams (disk, memory, trimming); producer 1 has sent numbers 0 to 9 to each. */
 static struct check *history(void)
@@ -33,8 +33,8 @@ static struct check *history(void)
         for (uint32_t i = 0; i < 10; i++)
             check_sent(check, stream, (struct check_value){1, i});
     memset(&reader, 0, sizeof reader);
-    memset(&auditor, 0, sizeof auditor);
-    auditor.auditor = true;
+    memset(&verifier, 0, sizeof verifier);
+    verifier.verifier = true;
     return check;
 }
 
@@ -66,7 +66,7 @@ static void history_clean_accepted(void **state)
     struct check *check = history();
     ack(check, disk_log, 0, 10);
     see(check, &reader, disk_log, 0, 10);
-    see(check, &auditor, disk_log, 0, 10);
+    see(check, &verifier, disk_log, 0, 10);
     check_failed(check, 0, (struct check_value){1, 3}, true); /* a resend, refused: harmless */
     char behind[CHECK_BEHIND_BYTES];
     assert_true(check_audit_done(check, 0, behind));
@@ -81,7 +81,7 @@ static void acked_record_missing_before_others_is_lost_write(void **state)
     (void)state;
     struct check *check = history();
     ack(check, disk_log, 0, 10);
-    see(check, &auditor, disk_log, 5, 10);
+    see(check, &verifier, disk_log, 5, 10);
     verdict[0] = '\0'; /* the skip itself was seen too; the loss is what this is about */
     for (uint32_t i = 0; i < 3; i++)
         check_final(check, i);
@@ -93,7 +93,7 @@ static void acked_record_missing_at_end_is_unseen(void **state)
     (void)state;
     struct check *check = history();
     ack(check, disk_log, 0, 10);
-    see(check, &auditor, disk_log, 0, 9);
+    see(check, &verifier, disk_log, 0, 9);
     char behind[CHECK_BEHIND_BYTES];
     assert_false(check_audit_done(check, 0, behind));
     for (uint32_t i = 0; i < 3; i++)
@@ -172,7 +172,7 @@ static void unknown_outcome_that_is_read_is_accepted(void **state)
     struct check *check = history();
     check_failed(check, 0, (struct check_value){1, 0}, false);
     see(check, &reader, disk_log, 0, 1);
-    see(check, &auditor, disk_log, 0, 1);
+    see(check, &verifier, disk_log, 0, 1);
     for (uint32_t i = 0; i < 3; i++)
         check_final(check, i);
     expect(check, NULL);
@@ -196,7 +196,7 @@ static void trim_deeper_than_retention_is_lost(void **state)
     see(check, &reader, trim_log, 0, 10);
     for (uint32_t i = 0; i < 10; i++)
         check_stored(check, trim_log, i, 1, 100);
-    see(check, &auditor, trim_log, first_kept, 10);
+    see(check, &verifier, trim_log, first_kept, 10);
     check_final(check, 2);
     expect(check, first_kept > 7 ? "A1 lost-write" : NULL);
 }
@@ -208,7 +208,7 @@ static void consumer_of_trimmed_stream_that_jumps_is_accepted(void **state)
     ack(check, trim_log, 0, 10);
     see(check, &reader, trim_log, 0, 2);
     see(check, &reader, trim_log, 6, 10);
-    see(check, &auditor, trim_log, 6, 10);
+    see(check, &verifier, trim_log, 6, 10);
     for (uint32_t i = 0; i < 3; i++)
         check_final(check, i);
     expect(check, NULL);
@@ -262,8 +262,8 @@ static void producer_order_reversed_is_nonmonotonic_send(void **state)
 {
     (void)state;
     struct check *check = history();
-    check_seen(check, &auditor, disk_log, 0, (struct check_value){1, 1});
-    check_seen(check, &auditor, disk_log, 1, (struct check_value){1, 0});
+    check_seen(check, &verifier, disk_log, 0, (struct check_value){1, 1});
+    check_seen(check, &verifier, disk_log, 1, (struct check_value){1, 0});
     for (uint32_t i = 0; i < 3; i++)
         check_final(check, i);
     expect(check, "A8 nonmonotonic-send");
@@ -274,13 +274,13 @@ static void record_seen_and_gone_later_is_vanished(void **state)
     (void)state;
     struct check *check = history();
     see(check, &reader, disk_log, 0, 3);
-    see(check, &auditor, disk_log, 0, 2);
+    see(check, &verifier, disk_log, 0, 2);
     for (uint32_t i = 0; i < 3; i++)
         check_final(check, i);
     expect(check, "vanished");
 }
 
-/* What was read and never acked has to be there as well, so an auditor is not done before it. */
+/* What was read and never acked has to be there as well, so a verifier is not done before it. */
 static void audit_is_done_when_what_was_read_is_there(void **state)
 {
     (void)state;
@@ -288,9 +288,9 @@ static void audit_is_done_when_what_was_read_is_there(void **state)
     char behind[CHECK_BEHIND_BYTES];
     ack(check, disk_log, 0, 2);
     see(check, &reader, disk_log, 0, 3);
-    see(check, &auditor, disk_log, 0, 2);
+    see(check, &verifier, disk_log, 0, 2);
     assert_false(check_audit_done(check, disk_log.stream, behind));
-    see(check, &auditor, disk_log, 2, 3);
+    see(check, &verifier, disk_log, 2, 3);
     assert_true(check_audit_done(check, disk_log.stream, behind));
     check_final(check, disk_log.stream);
     expect(check, NULL);
@@ -300,8 +300,8 @@ static void hole_in_the_final_pass_is_poll_skip(void **state)
 {
     (void)state;
     struct check *check = history();
-    see(check, &auditor, disk_log, 0, 1);
-    check_seen(check, &auditor, disk_log, 2, (struct check_value){1, 2});
+    see(check, &verifier, disk_log, 0, 1);
+    check_seen(check, &verifier, disk_log, 2, (struct check_value){1, 2});
     verdict[0] = '\0';
     for (uint32_t i = 0; i < 3; i++)
         check_final(check, i);
@@ -317,7 +317,7 @@ static void memory_log_that_waits_after_power_cut_is_accepted(void **state)
     assert_true(check_at_risk(check, memory_log));
     check_waiting(check, memory_log, "memory gone");
     check_jumped(check, memory_log, check_end_at_cut(check, memory_log), 20);
-    see(check, &auditor, memory_log, 0, 4);
+    see(check, &verifier, memory_log, 0, 4);
     for (uint32_t i = 0; i < 3; i++)
         check_final(check, i);
     expect(check, NULL);
@@ -340,7 +340,7 @@ static void jump_before_its_answer_is_accepted(void **state)
     }
 }
 
-/* What an auditor found after the loss was accepted stays, but for what goes with the power, or by request. */
+/* What a verifier found after the loss was accepted stays, but for what goes with the power, or by request. */
 static void what_an_accepted_loss_left_stays(void **state)
 {
     (void)state;
@@ -350,12 +350,12 @@ static void what_an_accepted_loss_left_stays(void **state)
         check_power_cut(check);
         check_waiting(check, memory_log, "memory gone");
         check_jumped(check, memory_log, check_end_at_cut(check, memory_log), 20);
-        see(check, &auditor, memory_log, 0, 4);
+        see(check, &verifier, memory_log, 0, 4);
         if (turn == 1) check_power_cut(check);
         if (turn == 2) check_trim_asked(check, memory_log, 3);
         check_audit_begin(check);
-        check_reader_reset(check, &auditor);
-        see(check, &auditor, memory_log, turn == 3 ? 0 : 3, 4);
+        check_reader_reset(check, &verifier);
+        see(check, &verifier, memory_log, turn == 3 ? 0 : 3, 4);
         char behind[CHECK_BEHIND_BYTES];
         assert_int_equal(check_audit_done(check, memory_log.stream, behind), turn != 0);
         check_final(check, memory_log.stream);
@@ -376,9 +376,9 @@ static void resend_after_what_was_lost_is_in_order(void **state)
         check_jumped(check, memory_log, check_end_at_cut(check, memory_log), 20);
         check_acked(check, memory_log, (struct check_value){1, 3}, 20);
         check_audit_begin(check);
-        see(check, &auditor, memory_log, 0, 3);
-        if (still_there) check_seen(check, &auditor, memory_log, 3, (struct check_value){1, 4});
-        check_seen(check, &auditor, memory_log, 20, (struct check_value){1, 3});
+        see(check, &verifier, memory_log, 0, 3);
+        if (still_there) check_seen(check, &verifier, memory_log, 3, (struct check_value){1, 4});
+        check_seen(check, &verifier, memory_log, 20, (struct check_value){1, 3});
         for (uint32_t i = 0; i < 3; i++)
             check_final(check, i);
         expect(check, still_there ? "A8 nonmonotonic-send" : NULL);
@@ -397,8 +397,8 @@ static void record_that_is_seen_late_and_lost_may_come_again(void **state)
         check_jumped(check, memory_log, check_end_at_cut(check, memory_log), 20);
         check_acked(check, memory_log, (struct check_value){1, 3}, 20);
         check_audit_begin(check);
-        if (still_there) check_seen(check, &auditor, memory_log, 3, (struct check_value){1, 3});
-        check_seen(check, &auditor, memory_log, 20, (struct check_value){1, 3});
+        if (still_there) check_seen(check, &verifier, memory_log, 3, (struct check_value){1, 3});
+        check_seen(check, &verifier, memory_log, 20, (struct check_value){1, 3});
         expect(check, still_there ? "A3 duplicate" : NULL);
     }
 }
@@ -409,7 +409,7 @@ static void memory_log_that_loses_silently_is_lost_write(void **state)
     struct check *check = history();
     ack(check, memory_log, 0, 8);
     check_power_cut(check);
-    see(check, &auditor, memory_log, 0, 4);
+    see(check, &verifier, memory_log, 0, 4);
     for (uint32_t i = 0; i < 3; i++)
         check_final(check, i);
     expect(check, "A2 unseen");
@@ -446,7 +446,7 @@ static void disk_log_that_waits_after_power_cut_is_lost_write(void **state)
 
 /* ---- what is given up by request ---- */
 
-/* Asked for and answered, or not, `asked` records of ten are given up; what an auditor that begins after
+/* Asked for and answered, or not, `asked` records of ten are given up; what a verifier that begins after
  * that finds from `begin` on, but for `hole`. */
 static struct check *given_up(uint64_t asked, bool answered, uint32_t begin, uint32_t hole)
 {
@@ -454,9 +454,9 @@ static struct check *given_up(uint64_t asked, bool answered, uint32_t begin, uin
     ack(check, disk_log, 0, 10);
     check_trim_asked(check, disk_log, asked);
     if (answered) check_trimmed(check, disk_log, asked, asked == UINT64_MAX ? 10 : asked);
-    check_reader_reset(check, &auditor);
-    see(check, &auditor, disk_log, begin, hole);
-    if (hole < 10) see(check, &auditor, disk_log, hole + 1, 10);
+    check_reader_reset(check, &verifier);
+    see(check, &verifier, disk_log, begin, hole);
+    if (hole < 10) see(check, &verifier, disk_log, hole + 1, 10);
     check_final(check, 0);
     return check;
 }
@@ -486,18 +486,18 @@ static void trim_without_an_answer_may_have_been_done_or_not(void **state)
         expect(given_up(UINT64_MAX, false, begin, 10), NULL);
 }
 
-/* Once an auditor has found it done it stays so. */
+/* Once a verifier has found it done it stays so. */
 static void trim_that_was_seen_is_not_undone(void **state)
 {
     (void)state;
     struct check *check = given_up(4, false, 3, 10);
     check_audit_begin(check);
-    check_reader_reset(check, &auditor);
-    see(check, &auditor, disk_log, 3, 10);
+    check_reader_reset(check, &verifier);
+    see(check, &verifier, disk_log, 3, 10);
     check_final(check, 0);
     assert_string_equal(verdict, "");
-    check_reader_reset(check, &auditor);
-    see(check, &auditor, disk_log, 2, 10);
+    check_reader_reset(check, &verifier);
+    see(check, &verifier, disk_log, 2, 10);
     expect(check, "untrimmed");
 }
 

@@ -18,7 +18,7 @@ void sim_streams_choose(struct scenario *scenario)
             if (copies == 1) copies = 2;
             if (scenario->power_cuts) memory = false;
         }
-        if ((scenario->cord || needs->copies_min > 1) && copies == 1) copies = 2;
+        if ((scenario->power_domain || needs->copies_min > 1) && copies == 1) copies = 2;
         if (needs->copies) copies = needs->copies;
         if (needs->on_disk) memory = false;
         /* Of clusters some have few logs: their segments fill up. */
@@ -44,14 +44,14 @@ void sim_streams_choose(struct scenario *scenario)
 }
 
 /* In some seeds it is one machine alone whose power goes: level memory loses nothing then. */
-static void cord_choose(struct scenario *scenario)
+static void power_domain_choose(struct scenario *scenario)
 {
-    enum { CORD_PER_MILLE = 250 };
+    enum { POWER_DOMAIN_PER_MILLE = 250 };
     struct sim_rng rng;
-    sim_rng_init(&rng, scenario->world->seed, "cord");
+    sim_rng_init(&rng, scenario->world->seed, "cord"); /* another word: other seeds have it */
     if (!scenario->power_cuts || scenario->victim) return;
-    if (!sim_rng_chance(&rng, CORD_PER_MILLE)) return;
-    scenario->cord = &scenario->servers[sim_rng_below(&rng, scenario->server_count)];
+    if (!sim_rng_chance(&rng, POWER_DOMAIN_PER_MILLE)) return;
+    scenario->power_domain = &scenario->servers[sim_rng_below(&rng, scenario->server_count)];
 }
 
 void sim_cluster_choose(struct scenario *scenario)
@@ -83,7 +83,7 @@ void sim_cluster_choose(struct scenario *scenario)
     }
     sim_damage_choose(scenario);
     sim_rows_choose(scenario);
-    cord_choose(scenario);
+    power_domain_choose(scenario);
     if (scenario->closed_rot || scenario->rows_rot)
         scenario->value_bytes = 1600; /* many segments are closed */
     scenario->move_per_mille =

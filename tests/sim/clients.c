@@ -268,7 +268,7 @@ static void client_create(void *arg)
     case SIM_CLIENT_READER:
     case SIM_CLIENT_MEMBER:
     case SIM_CLIENT_SHARER:
-    case SIM_CLIENT_AUDITOR:
+    case SIM_CLIENT_VERIFIER:
         rc = sim_consumer_create(client);
         break;
     default: /* those of Kafka's protocol */
@@ -286,6 +286,7 @@ static void client_begin(struct sim_world *world, struct sim_event *event)
 struct sim_client *sim_client_start(struct scenario *scenario, enum sim_client_kind kind,
                                     uint32_t stream, uint32_t index)
 {
+    /* A seed and a name make a client's random numbers, so the verifier keeps the name that it had. */
     static const char *const names[] = {
         "control",        "producer",     "raw",          "reader",
         "member",         "sharer",       "auditor",      "deaf",

@@ -131,7 +131,7 @@ static void mark_check(void *arg, const struct leat_replica_info *info)
     look->scenario->marks++;
     if (info->next_offset >= look->acked) return;
     /* A flipped bit in the last run that was acked: nothing behind it says so, and it is called what it
-     * may be (docs/recovery.md). What comes of it an auditor sees. */
+     * may be (docs/recovery.md). What comes of it a verifier sees. */
     if (look->server->rotten && info->ragged) return;
     sim_fail(look->scenario->world,
              "A1 lost-write: %s counts as a copy of %u/%u/%u (segment %llu, epoch %u, version %u; "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Consumers: alone, in groups, and the auditor of the final pass. */
+/* Consumers: alone, in groups, and the verifier of the final pass. */
 #include "tests/sim/kafka_client.h"
 
 #include <stdio.h>
@@ -66,7 +66,7 @@ static bool batch_read(struct sim_client *client, const struct leat_fetched *fet
     return true;
 }
 
-/* An auditor with a number reads one log. */
+/* A verifier with a number reads one log. */
 static struct leat_log_ref only_log(const struct sim_client *client)
 {
     uint32_t at = client->index - 1;
@@ -79,7 +79,7 @@ static struct leat_log_ref only_log(const struct sim_client *client)
 static void floor_give_up(struct sim_client *client)
 {
     struct scenario *scenario = client->scenario;
-    if (client->kind != SIM_CLIENT_AUDITOR || client->index == 0 || !scenario->rotten) return;
+    if (client->kind != SIM_CLIENT_VERIFIER || client->index == 0 || !scenario->rotten) return;
     struct leat_log_ref log = only_log(client);
     bool *named = &scenario->named[log.stream][log.streamlet][log.log];
     if (!*named && sim_copies_damaged(scenario, &scenario->servers[0], log))
@@ -137,7 +137,7 @@ static void committed(void *arg, leat_err rc, const struct leat_error *error)
 static void progress_note(struct sim_client *client, struct leat_log_ref server_log, int64_t group)
 {
     uint64_t offset = client->processed[server_log.streamlet][server_log.log];
-    if (!offset || client->reader.auditor) return;
+    if (!offset || client->reader.verifier) return;
     leat_consumer_engine_processed(client->consumer, server_log, group, offset);
     if (client->kind == SIM_CLIENT_READER || client->commit_under_way ||
         !sim_rng_chance(&client->rng, 300))
@@ -227,7 +227,7 @@ static void on_fetched(void *owner)
     sim_actor_post(client->actor, 0, take_later, client);
 }
 
-/* An auditor of one log after a bit was flipped: where that was the log's end nobody has another copy, and all in
+/* A verifier of one log after a bit was flipped: where that was the log's end nobody has another copy, and all in
  * front of it was read. */
 static bool waits_for_what_rots(const struct sim_client *client, const struct leat_error *error)
 {
@@ -276,13 +276,13 @@ leat_err sim_consumer_create(struct sim_client *client)
     };
     struct leat_consumer_engine_events events = {on_ready, on_fetched, on_error, on_revoked,
                                                  client};
-    if (client->kind == SIM_CLIENT_AUDITOR && client->index > 0) {
+    if (client->kind == SIM_CLIENT_VERIFIER && client->index > 0) {
         options.streamlet = (int32_t)only_log(client).streamlet;
         options.log = (int32_t)only_log(client).log;
     }
     client->reader.in_group = member;
     client->reader.unordered = sharer;
-    client->reader.auditor = client->kind == SIM_CLIENT_AUDITOR;
+    client->reader.verifier = client->kind == SIM_CLIENT_VERIFIER;
     client->reader.group = 0;
     check_reader_reset(scenario->check, &client->reader);
     return leat_consumer_engine_create(&client->actor->env, &client->timers, client->client,

@@ -202,7 +202,7 @@ static void each_log(struct scenario *scenario,
 
 static void log_read(struct scenario *scenario, struct leat_log_ref log)
 {
-    (void)sim_client_start(scenario, SIM_CLIENT_AUDITOR, log.stream,
+    (void)sim_client_start(scenario, SIM_CLIENT_VERIFIER, log.stream,
                            1 + log.streamlet * CHECK_LOGS_MAX + log.log);
 }
 

@@ -169,7 +169,7 @@ static bool all_read(struct scenario *scenario)
     return true;
 }
 
-/* Auditors stand at the end of the list. Where one had to give up, its stream is excused. */
+/* Verifiers stand at the end of the list. Where one had to give up, its stream is excused. */
 static bool audited(struct scenario *scenario)
 {
     for (unsigned i = 0; i < SIM_STREAMS; i++) {
@@ -215,7 +215,7 @@ void sim_stuck(struct scenario *scenario, const char *what)
         scenario->servers[0].last_failure);
 }
 
-/* Where an auditor had to give up, a log of its stream has said that data is missing. */
+/* Where a verifier had to give up, a log of its stream has said that data is missing. */
 static void audit_judge(struct scenario *scenario)
 {
     for (unsigned i = 0; i < SIM_STREAMS; i++) {
@@ -248,14 +248,14 @@ static void audit_fails(struct scenario *scenario)
 }
 
 /* A fresh consumer per stream reads everything from the beginning. */
-static void auditors_start(struct scenario *scenario)
+static void verifiers_start(struct scenario *scenario)
 {
     check_audit_begin(scenario->check);
     for (uint32_t i = 0; i < SIM_STREAMS; i++)
-        (void)sim_client_start(scenario, SIM_CLIENT_AUDITOR, i, 0);
+        (void)sim_client_start(scenario, SIM_CLIENT_VERIFIER, i, 0);
 }
 
-static void auditors_wait(struct scenario *scenario)
+static void verifiers_wait(struct scenario *scenario)
 {
     if (sim_run_until(scenario, audited, AUDIT_US_MAX)) return;
     audit_fails(scenario);
@@ -263,7 +263,7 @@ static void auditors_wait(struct scenario *scenario)
     sim_stuck(scenario, "the final pass does not reach the end");
 }
 
-static void auditors_end(struct scenario *scenario)
+static void verifiers_end(struct scenario *scenario)
 {
     for (unsigned i = 0; i < SIM_STREAMS; i++)
         sim_client_kill(scenario->clients[--scenario->client_count]);
@@ -271,13 +271,13 @@ static void auditors_end(struct scenario *scenario)
 
 static void audit(struct scenario *scenario)
 {
-    auditors_start(scenario);
-    auditors_wait(scenario);
+    verifiers_start(scenario);
+    verifiers_wait(scenario);
     audit_judge(scenario);
-    auditors_end(scenario);
+    verifiers_end(scenario);
 }
 
-/* Did they see all that an auditor before saw, and was none told that data is missing? */
+/* Did they see all that a verifier before saw, and was none told that data is missing? */
 static bool audit_is_whole(struct scenario *scenario)
 {
     for (unsigned i = 0; i < SIM_STREAMS; i++) {
@@ -289,21 +289,21 @@ static bool audit_is_whole(struct scenario *scenario)
     return true;
 }
 
-/* What an accepted loss left of a log may be on the node that came up last: auditors that do not see it within the time
- * that it takes to come end, and others read (seed 8184). */
+/* What an accepted loss left of a log may be on the node that came up last: verifiers that do not see it within the
+ * time that it takes to come end, and others read (seed 8184). */
 static void last_audit(struct scenario *scenario)
 {
     uint64_t comes_us = scenario->world->now_us + LEFT_COMES_US;
-    auditors_start(scenario);
+    verifiers_start(scenario);
     if (check_loss_accepted(scenario->check) &&
         !(sim_run_until(scenario, audited, LEFT_COMES_US) && audit_is_whole(scenario))) {
-        auditors_end(scenario);
+        verifiers_end(scenario);
         sim_world_run(scenario->world, comes_us, NULL);
-        auditors_start(scenario);
+        verifiers_start(scenario);
     }
-    auditors_wait(scenario);
+    verifiers_wait(scenario);
     audit_judge(scenario);
-    auditors_end(scenario);
+    verifiers_end(scenario);
 }
 
 /* Logs that are written no more begin later once more, many of them at their end; a death follows. */
@@ -611,7 +611,7 @@ static void result_take(const struct scenario *scenario, struct scenario_result 
     out_result->faults[SIM_FAULT_DEAF] = world->faults[SIM_FAULT_DEAF];
     out_result->trace_hash = world->trace_hash;
     out_result->acked_records = check_acked_count(scenario->check);
-    /* What was given up no auditor has seen. */
+    /* What was given up no verifier has seen. */
     out_result->acked_batches = scenario->acked_all;
     out_result->batches_wanted = scenario->brief ? SIM_BATCHES_BRIEF : SIM_BATCHES;
     out_result->compared = scenario->compared;

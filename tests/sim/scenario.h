@@ -92,7 +92,7 @@ enum sim_client_kind {
     SIM_CLIENT_READER,         /* alone, from the beginning */
     SIM_CLIENT_MEMBER,         /* of an ordered group, commits */
     SIM_CLIENT_SHARER,         /* of a parallel group */
-    SIM_CLIENT_AUDITOR,        /* the final pass */
+    SIM_CLIENT_VERIFIER,       /* the final pass */
     SIM_CLIENT_DEAF,           /* asks and never reads */
     SIM_CLIENT_KAFKA_PRODUCER, /* by Kafka's protocol: kafka_client.h */
     SIM_CLIENT_KAFKA_READER,
@@ -193,7 +193,7 @@ struct scenario {
     bool budget;             /* what the nodes' heaps take changes */
     uint64_t heap_bytes;
     struct sim_rng heap;
-    struct sim_server *cord; /* the power of no other machine goes; NULL: of any */
+    struct sim_server *power_domain; /* the power of no other machine goes; NULL: of any */
     bool streams_made, faults_over, power_cuts, calm, with_kafka, with_trims;
     bool loss_held;                  /* no operator accepts loss for the moment */
     struct sim_server *quiet_server; /* in trouble, and nobody else: quiet.c */

@@ -51,7 +51,7 @@ static void complaint(void *arg, const char *line)
      * memory of its own. (2) B's disk refuses the row, which goes on naming X's memory; that goes. (3) B gets the
      * streamlet, as another log of it was decided, and dies. (4) What it names is gone. X has it. */
     if (io_error && sim_copies_written_elsewhere(server, ref, segment)) return;
-    if (scenario->cord) return; /* nor is it alone with what it lost */
+    if (scenario->power_domain) return; /* nor is it alone with what it lost */
     check_waiting(scenario->check, log, line);
 }
 
@@ -189,7 +189,8 @@ static void create_node(void *arg)
 enum sim_death sim_death_of(const struct sim_server *server, enum sim_death death)
 {
     const struct scenario *scenario = server->scenario;
-    bool stays = !scenario->power_cuts || (scenario->cord && scenario->cord != server);
+    bool stays =
+        !scenario->power_cuts || (scenario->power_domain && scenario->power_domain != server);
     return death == SIM_DEATH_POWER && stays ? SIM_DEATH_KILL : death;
 }
 
@@ -209,9 +210,9 @@ static void on_death(struct sim_process *process, enum sim_death death)
      * of level memory knows of itself. */
     if (sim_disk_lost_flush(server->disk)) check_power_cut(scenario->check);
     if (death == SIM_DEATH_POWER) {
-        LEAT_ASSERT(sim_death_of(server, death) == death || !scenario->cord);
+        LEAT_ASSERT(sim_death_of(server, death) == death || !scenario->power_domain);
         /* What one machine had in memory others have in theirs. */
-        if (!scenario->cord) check_power_cut(scenario->check);
+        if (!scenario->power_domain) check_power_cut(scenario->check);
         server->powered_us = scenario->world->now_us; /* the clock starts anew */
     }
     uint64_t away_us_max = server->away_us_max ? server->away_us_max : 200000;
