@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trials on a cluster of four nodes under load: a node is killed, stopped or cut off, somebody else serves
-its streamlets, the node comes back. Measured is what a producer sees: from the blow to the first ack of
+its streamlets, the node comes back. Measured is what a producer sees: from the fault to the first ack of
 a record that was handed over after it. A checker that knows nothing of the cluster but what producers
 were told reads everything back.
 
@@ -12,7 +12,7 @@ were told reads everything back.
 --calm-s: so long before each trial nothing happens. Nodes forget within some ten seconds how long others were
 silent of late, and are given longer until then: 12 shows what the first fault of a quiet cluster costs.
 
-Kinds: those of blows.py. Where network namespaces are refused those that need them are left out. Trials come in rounds:
+Kinds: those of faults.py. Where network namespaces are refused those that need them are left out. Trials come in rounds:
 each round has streams of its own, and at its end everything is read back.
 
 What is checked, of each partition: every acked record is there once, at the offset that was told with its
@@ -34,7 +34,7 @@ import threading
 import time
 
 import rig
-from blows import BESIDE_LEADER, FAR_KINDS, LASTS_S, MAY_WAIT, NEAR_KINDS, WITH_ANOTHER, Blow, address, small_disk
+from faults import BESIDE_LEADER, FAR_KINDS, LASTS_S, MAY_WAIT, NEAR_KINDS, WITH_ANOTHER, Fault, address, small_disk
 from busy import StandStill, Teller, whole_diary
 from cluster import Cluster
 import namespaces
@@ -371,12 +371,12 @@ class Trials:
     def __init__(self, cluster, transport, dice, args):
         self.cluster, self.transport, self.dice, self.args = cluster, transport, dice, args
         self.results = []
-        self.round = self.blow = None
+        self.round = self.fault = None
 
     @property
     def stopped(self):
         """The process that the trial of now has stopped."""
-        return self.blow and self.blow.stopped
+        return self.fault and self.fault.stopped
 
     def names(self):
         return [f'n{i}' for i in range(len(self.cluster.nodes))]
@@ -405,12 +405,12 @@ class Trials:
         leader = self.leader()
         victim = self.victim(kind, owners, leader)
         second = self.second(kind, victim, leader)
-        self.blow = blow = Blow(self.cluster, kind, victim, second, leader, self.dice)
-        struck = [feed for node in blow.struck for feed in owners.get(f'n{node}', [])]
-        led = leader in blow.struck
+        self.fault = fault = Fault(self.cluster, kind, victim, second, leader, self.dice)
+        struck = [feed for node in fault.struck for feed in owners.get(f'n{node}', [])]
+        led = leader in fault.struck
         waits = [feed.expect() for feed in self.round.feeds]
         at = time.time()
-        blow.strike()
+        fault.strike()
         going = lambda: all(w[2] is not None for w in waits)
         if kind in MAY_WAIT:
             late = time.monotonic() + 3
@@ -419,7 +419,7 @@ class Trials:
             until(going, f'trial {number} ({kind} of n{victim}): all go on')
         longest = max(feed.longest for feed in self.round.feeds)
         time.sleep(self.dice.choice(LASTS_S.get(kind, (0, 0, 0.1, 0.5, 1, 2))))  # how long it is away is what is tried
-        blow.heal()
+        fault.heal()
         until(going, f'trial {number} ({kind} of n{victim}): all go on once all are back')
         ms = [round(w[2] * 1000, 1) for feed, w in zip(self.round.feeds, waits) if feed in struck]
         others = [round(w[2] * 1000, 1) for feed, w in zip(self.round.feeds, waits) if feed not in struck]
@@ -455,7 +455,7 @@ class Trials:
 
 
 def summary(results, limit_ms):
-    """Of each kind: how long until a line handed over after the blow was acked where the victim served."""
+    """Of each kind: how long until a line handed over after the fault was acked where the victim served."""
     rows = []
     for kind in [*NEAR_KINDS, *FAR_KINDS, 'all']:
         of = [r for r in results if kind in (r['kind'], 'all')]

@@ -22,7 +22,7 @@ enum {
     TWO_PER_MILLE = 400,
     OWN_PER_MILLE = 800, /* ... where mends are struck: only an owner mends */
     FORGOTTEN_PER_MILLE =
-        600,              /* of the blows: memory has nothing of what is struck, other nodes have */
+        600, /* of the faults: memory has nothing of what is struck, other nodes have */
     MEND_PER_MILLE = 600, /* of the writes and flushes of a mend */
     ROWS_PER_MILLE = 50,  /* of the seeds of clusters without another kind of damage */
     REFUSED_LATE_MAX = 3, /* writes of a seed, when all else is healed */

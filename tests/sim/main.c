@@ -30,7 +30,7 @@ static void usage(FILE *to)
         "       leat-sim --night [--events N] [--seconds S] [--from S] [--jobs J]\n"
         "           all kinds of worlds in turn, for a billion events; what was visited\n"
         "       --nodes N: a cluster of N machines that form, die and come back\n"
-        "       --hard: blow upon blow, more to lose; deliberate bugs always have it\n"
+        "       --hard: fault upon fault, more to lose; deliberate bugs always have it\n"
         "       --deletes: streams are deleted in every seed, not in one of thirty\n"
         "       --hasty: what nodes that have gone had is copied elsewhere at once\n"
         "       --twice: every seed is run twice, to see that it replays, not one of 50\n"

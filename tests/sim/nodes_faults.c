@@ -56,15 +56,15 @@ static bool lives(const struct sim_server *server)
 
 /* ---- deaths ---- */
 
-static void second_blow(struct sim_world *world, struct sim_event *event);
+static void second_fault(struct sim_world *world, struct sim_event *event);
 
 /* Misfortunes come in company: while a death is noticed and made good, something else happens. */
-static void blow_again(struct scenario *scenario)
+static void fault_again(struct scenario *scenario)
 {
     struct sim_world *world = scenario->world;
     if (!scenario->hard || !sim_rng_chance(&world->fault, 250)) return;
     uint64_t most_us = sim_rng_chance(&world->fault, 500) ? 8000 : 250000;
-    sim_world_at(world, world->now_us + sim_rng_between(&world->fault, 200, most_us), second_blow,
+    sim_world_at(world, world->now_us + sim_rng_between(&world->fault, 200, most_us), second_fault,
                  scenario);
 }
 
@@ -81,7 +81,7 @@ static void die(struct sim_server *server, enum sim_death death)
     }
     if (!server->ready) sim_fault_struck(world, SIM_FAULT_CUT_START);
     sim_fault_struck(world, death == SIM_DEATH_POWER ? SIM_FAULT_POWER : SIM_FAULT_KILL);
-    blow_again(scenario);
+    fault_again(scenario);
     if (scenario->hard && server == scenario->victim && sim_rng_chance(&world->fault, 300))
         sim_damage_strike(server);
     else
@@ -383,7 +383,7 @@ static enum kind kind_draw(struct scenario *scenario)
     return KILL; /* not reached */
 }
 
-static void second_blow(struct sim_world *world, struct sim_event *event)
+static void second_fault(struct sim_world *world, struct sim_event *event)
 {
     static const enum kind kinds[] = {LEADER, LEADER, PAUSE, KILL, CUT, ALONE, RESET, STALL};
     struct scenario *scenario = event->a;

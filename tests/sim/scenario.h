@@ -265,7 +265,7 @@ struct scenario_options {
     uint64_t seed;
     bool tracing;
     bool calm;        /* no scheduled faults */
-    bool hard;        /* of a cluster: blow upon blow */
+    bool hard;        /* of a cluster: fault upon fault */
     bool deletes;     /* of a cluster: streams are deleted, whatever the seed's choice is */
     bool hasty;       /* of a cluster: nodes.c */
     uint32_t nodes;   /* 0, 1: a server alone */
@@ -403,7 +403,7 @@ bool sim_trap_fill_choose(uint64_t seed);
 /** Of a seed that has it: what it needs, in place of other choices. */
 void sim_trap_fill_set(struct scenario *scenario);
 void sim_trap_fill_start(struct scenario *scenario);
-/** One blow more in some of these seeds: traps_piece.c. */
+/** One fault more in some of these seeds: traps_piece.c. */
 void sim_trap_piece_start(struct scenario *scenario);
 /* ---- traps_home.c ---- */
 /** Has the seed that? After all other choices, before streams are chosen. */

@@ -28,7 +28,7 @@ enum {
     AWAY_US_MAX = 500 * 1000,
     GRACE_US_LEAST = 10 * 1000,
     GRACE_US_MAX = 50 * 1000,
-    REST_US_MAX = 60 * 1000, /* from one blow to the next */
+    REST_US_MAX = 60 * 1000, /* from one fault to the next */
     HOLD_US_LEAST = 350 * 1000,
     HOLD_US_MAX = 700 * 1000,
     LOOK_US = 200,

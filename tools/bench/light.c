@@ -24,12 +24,13 @@ static void on_light_result(void *arg, const leat_result *result)
 {
     struct bench_mark *mark = arg;
     struct bench_light *light = mark->light;
-    uint64_t now = leat_shared_now_us(NULL), blow = atomic_load(&light->blow_us);
+    uint64_t now = leat_shared_now_us(NULL), killed_us = atomic_load(&light->killed_us);
     if (result->code) {
         atomic_fetch_add(&light->failed, 1);
     } else {
         atomic_fetch_add(&light->acked, 1);
-        if (blow && mark->at_us > atomic_load(&light->dead_us) && !atomic_load(&light->acked_us))
+        if (killed_us && mark->at_us > atomic_load(&light->dead_us) &&
+            !atomic_load(&light->acked_us))
             atomic_store(&light->acked_us, now);
         /* What was produced while nobody served is the pause once more. */
         uint64_t first = atomic_load(&light->acked_us);
@@ -74,13 +75,13 @@ static void *light_read(void *arg)
         leat_code code = 0;
         const leat_record_view *record = leat_consumer_next(light->consumer, 100, &code);
         if (code) break;
-        uint64_t at = 0, blow = atomic_load(&light->blow_us);
+        uint64_t at = 0, killed_us = atomic_load(&light->killed_us);
         if (!record || record->value_bytes < 6 || memcmp(record->value, "light ", 6) != 0) continue;
         char text[LIGHT_RECORD_BYTES + 1] = "";
         memcpy(text, record->value,
                record->value_bytes < sizeof text - 1 ? record->value_bytes : sizeof text - 1);
         at = strtoull(text + 6, NULL, 10);
-        if (blow && at > atomic_load(&light->dead_us) && !atomic_load(&light->read_us))
+        if (killed_us && at > atomic_load(&light->dead_us) && !atomic_load(&light->read_us))
             atomic_store(&light->read_us, leat_shared_now_us(NULL));
     }
     return NULL;

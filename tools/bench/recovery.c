@@ -225,7 +225,7 @@ static double number_after(const char *line, const char *words)
 
 /* Where that victim's crash is dealt with; times in ms. The first attempt that gives owners counts. */
 struct reading {
-    int64_t blow_ms, declared_ms, committed_ms, served_ms;
+    int64_t kill_ms, declared_ms, committed_ms, served_ms;
     double fence, collect, prepare, seal;
     char crashed[40];
 };
@@ -233,7 +233,7 @@ struct reading {
 static void line_read(struct reading *it, const char *line)
 {
     int64_t at = 0;
-    if (!line_time(line, &at) || at < it->blow_ms) return;
+    if (!line_time(line, &at) || at < it->kill_ms) return;
     if (strstr(line, "declared crashed:") && strstr(line, it->crashed) && !it->declared_ms)
         it->declared_ms = at;
     double fence = number_after(line, "incarnations in ");
@@ -286,12 +286,12 @@ static void latency_begin(struct bench_light *light)
         bench_merge(&seen_before[w], &light->latency[w]);
 }
 
-static void phases_fill(const struct bench_servers *servers, uint32_t victim, int64_t blow_ms,
+static void phases_fill(const struct bench_servers *servers, uint32_t victim, int64_t kill_ms,
                         struct recovery_trial *trial)
 {
-    struct reading it = {.blow_ms = blow_ms};
+    struct reading it = {.kill_ms = kill_ms};
     diaries_read(servers, victim, &it);
-    trial->ms[PHASE_DETECT] = it.declared_ms ? (double)(it.declared_ms - blow_ms) : -1;
+    trial->ms[PHASE_DETECT] = it.declared_ms ? (double)(it.declared_ms - kill_ms) : -1;
     trial->ms[PHASE_FENCE] = it.fence;
     trial->ms[PHASE_COLLECT] = it.collect;
     trial->ms[PHASE_PREPARE] =
@@ -354,33 +354,33 @@ static int trial_run(struct bench_servers *servers, const struct recovery_option
     memcpy(trial->victim, server->name, sizeof trial->victim);
     atomic_store(&light->acked_us, 0);
     atomic_store(&light->read_us, 0);
-    int64_t blow_ms = wall_ms();
-    uint64_t blow = leat_shared_now_us(NULL);
+    int64_t kill_ms = wall_ms();
+    uint64_t killed_us = leat_shared_now_us(NULL);
     atomic_store(&light->window, WINDOW_AFTER);
     atomic_store(&light->dead_us, UINT64_MAX);
-    atomic_store(&light->blow_us, blow);
+    atomic_store(&light->killed_us, killed_us);
     if (strcmp(o->how, "stop") == 0) {
         bench_server_stop(server, true); /* returns when it stands still */
         atomic_store(&light->dead_us, leat_shared_now_us(NULL));
     } else {
-        atomic_store(&light->dead_us, blow + DYING_US);
+        atomic_store(&light->dead_us, killed_us + DYING_US);
         bench_server_kill(server);
     }
     if (light_wait(&light->acked_us, WELL_MS))
-        trial->ms[PHASE_ACK] = (double)(atomic_load(&light->acked_us) - blow) / 1000;
+        trial->ms[PHASE_ACK] = (double)(atomic_load(&light->acked_us) - killed_us) / 1000;
     if (light_wait(&light->read_us, WELL_MS))
-        trial->ms[PHASE_READ] = (double)(atomic_load(&light->read_us) - blow) / 1000;
+        trial->ms[PHASE_READ] = (double)(atomic_load(&light->read_us) - killed_us) / 1000;
     if (o->replicated && copies_wait(servers, (uint32_t)victim, light))
-        trial->ms[PHASE_WHOLE] = (double)(leat_shared_now_us(NULL) - blow) / 1000;
+        trial->ms[PHASE_WHOLE] = (double)(leat_shared_now_us(NULL) - killed_us) / 1000;
     else
         (void)well_wait(servers, (uint32_t)victim, false, WELL_MS);
-    phases_fill(servers, (uint32_t)victim, blow_ms, trial);
+    phases_fill(servers, (uint32_t)victim, kill_ms, trial);
     atomic_store(&light->window, WINDOW_BACK);
     latency_fill(light, trial);
-    atomic_store(&light->blow_us, 0);
+    atomic_store(&light->killed_us, 0);
     if (cli_interrupted()) return CLI_FAILED;
     if (trial->ms[PHASE_ACK] < 0) {
-        cli_error("nothing was acked for %d s after the blow", WELL_MS / 1000);
+        cli_error("nothing was acked for %d s after the kill", WELL_MS / 1000);
         return CLI_FAILED;
     }
     return heal(servers, (uint32_t)victim, o);

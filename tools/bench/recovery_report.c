@@ -14,15 +14,15 @@ static const char *const phase_keys[PHASES] = {"detect",    "fence",      "colle
                                                "prepare",   "seal",       "adopt",
                                                "first_ack", "first_read", "replicated"};
 static const char *const phase_words[PHASES] = {
-    "from the blow until it is declared crashed",
+    "from the kill until it is declared crashed",
     "the slowest node's; revoking what it could write to",
     "all nodes asked what they hold (fence included) and answered",
     "what was decided lies on min-copies nodes",
     "the entry with owner and end is committed",
     "from there until the new owner serves",
-    "from the blow to the first ack of a record produced after it",
-    "from the blow until a record produced after it is read",
-    "from the blow until no segment lacks a copy"};
+    "from the kill to the first ack of a record produced after it",
+    "from the kill until a record produced after it is read",
+    "from the kill until no segment lacks a copy"};
 static const char *const window_names[WINDOWS] = {"at rest", "after it", "copying", "coming back"};
 static const char *const window_keys[WINDOWS] = {"rest", "after", "copying", "back"};
 
@@ -54,7 +54,7 @@ static size_t spread(const struct recovery_trial *trials, size_t count, unsigned
     return three_of(values, found, out);
 }
 
-/* How much longer than before the blow appends took while copies were made: p99 by p99 of each trial. */
+/* How much longer than before the kill appends took while copies were made: p99 by p99 of each trial. */
 static size_t slowdown(const struct recovery_trial *trials, size_t count, double out[3])
 {
     double values[RECOVERY_TRIALS_MAX];

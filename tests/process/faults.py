@@ -52,8 +52,8 @@ def blackhole(change, sender, receiver):
     ip('-n', f'n{sender}', 'route', change, 'blackhole', f'{address(receiver)}/32')
 
 
-class Blow:
-    """One trial's. struck: the nodes that the blow hits."""
+class Fault:
+    """One trial's. struck: the nodes that the fault hits."""
 
     def __init__(self, cluster, kind, victim, second, leader, dice):
         self.cluster, self.kind, self.dice = cluster, kind, dice
