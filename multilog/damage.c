@@ -126,7 +126,7 @@ static uint64_t places_words(struct leat_log *log, char *out, size_t bytes)
     }
     if (found > PLACES_TOLD && used < bytes)
         snprintf(out + used, bytes - used, ", and %" PRIu64 " places more", found - PLACES_TOLD);
-    bool settled = !log->front_unknown && !log->older_follow;
+    bool settled = !log->front_unknown && !log->backfill_follows;
     if (found == 0 && settled) log->damage_look = false;
     return found;
 }

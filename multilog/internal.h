@@ -191,13 +191,13 @@ struct leat_log {
 
     bool dirty, in_step, clocks_read;
     bool stopping, deleting, releasing;
-    bool resting;      /* it does nothing any more: leat_log_rest(), or it was released */
-    bool older_follow; /* of its leat_log_tail, until they have; again while they are sought */
-    bool older_looked; /* they were looked for once: what is not here since then is missing */
-    bool holes;        /* of its leat_log_tail, until they have ended */
-    bool reads_expire; /* those that wait for them are answered now */
-    bool passed_look;  /* bytes behind the end of a segment may have been passed over, likewise */
-    bool damage_look;  /* something may be damaged or missing: damage.c walks the table */
+    bool resting;          /* it does nothing any more: leat_log_rest(), or it was released */
+    bool backfill_follows; /* of its leat_log_tail, until they have; again while they are sought */
+    bool older_looked;     /* they were looked for once: what is not here since then is missing */
+    bool holes;            /* of its leat_log_tail, until they have ended */
+    bool reads_expire;     /* those that wait for them are answered now */
+    bool passed_look; /* bytes behind the end of a segment may have been passed over, likewise */
+    bool damage_look; /* something may be damaged or missing: damage.c walks the table */
     void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
     void *on_end_arg;
 };
@@ -231,7 +231,7 @@ static inline bool log_front_is_missing(const struct leat_log *log)
  *     refused. */
 static inline bool log_older_come(const struct leat_log *log)
 {
-    return log->older_follow && !log->older_looked;
+    return log->backfill_follows && !log->older_looked;
 }
 /* It waits, and holds nothing: where it begins is not known either. */
 static inline bool log_front_is_elsewhere(const struct leat_log *log)

@@ -87,9 +87,9 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
     log->producers.lost = seg_count == 0 && tail->next_segment > 0;
     if (seg_count == 0 && options->remade) log->producers.expired = true;
     log->gathered_us = log_now(log);
-    log->older_follow = tail->older_follow;
+    log->backfill_follows = tail->backfill_follows;
     log->holes = tail->holes;
-    log->damage_look |= seg_count == 0 || log->front_unknown || tail->older_follow ||
+    log->damage_look |= seg_count == 0 || log->front_unknown || tail->backfill_follows ||
                         segs[seg_count - 1]->next_offset != tail->next_offset;
     *out_log = log;
     /* Whoever keeps state here waits for it, not for the first append. */

@@ -98,7 +98,7 @@ struct leat_log_tail {
     bool jumped; /* data was given up before next_offset: the chain starts anew */
     /* Its older segments are still elsewhere and come by leat_log_segment_add(): reads of them wait
      * until leat_log_older_done(). */
-    bool older_follow;
+    bool backfill_follows;
     bool stands_in; /* it waits, and what there is of it may be elsewhere */
     /* Segments between others are not here. They may come, too: until leat_log_holes_end() retention does not
      * pass over their places. */

@@ -146,8 +146,8 @@ bool leat_log_front_known(const struct leat_log *log)
 
 void leat_log_older_done(struct leat_log *log)
 {
-    if (!log->older_follow) return;
-    log->older_follow = false;
+    if (!log->backfill_follows) return;
+    log->backfill_follows = false;
     if (log_front_is_missing(log) && !log->older_looked)
         leat_diary_error("log %u/%u/%u of %s: segments %llu to %llu are on no node that is up",
                          log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
@@ -176,7 +176,7 @@ void leat_log_front_give_up(struct leat_log *log, bool jumped)
 
 void leat_log_older_again(struct leat_log *log)
 {
-    if (!log->releasing && !log->deleting && !log->stopping) log->older_follow = true;
+    if (!log->releasing && !log->deleting && !log->stopping) log->backfill_follows = true;
 }
 
 bool leat_log_reads_wait(const struct leat_log *log)

@@ -374,11 +374,11 @@ static struct log_slot *slot_from(const struct leat_log *log, uint64_t segment)
 /* Segments that should be here are not: their offsets are gone, by name, and nothing else. */
 static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
-    if (log->older_follow && !log->stopping && !log->reads_expire) { /* it is on its way here */
+    if (log->backfill_follows && !log->stopping && !log->reads_expire) { /* it is on its way here */
         leat_list_push_back(&log->stalled_reads, &read->link);
         return LEAT_E_AGAIN;
     }
-    if (log->older_follow) return read_end(read, LEAT_E_STARTING);
+    if (log->backfill_follows) return read_end(read, LEAT_E_STARTING);
     struct log_slot *after = slot_from(log, first_missing);
     uint64_t end_offset = after ? after->seg->base_offset : log_acked(log);
     bool *told = after ? &after->hole_told : &log->hole_told;
@@ -425,7 +425,7 @@ static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t
     if (rc == LEAT_E_AGAIN) return rc;
     if (rc != LEAT_OK) return read_end(read, rc);
     bool missed = !jumped && log_gap_has_records(log, log_slot_from(log, first_missing));
-    if (missed || log->older_follow) return read_missing(log, read, first_missing);
+    if (missed || log->backfill_follows) return read_missing(log, read, first_missing);
     if (!after) return read_nothing(log, read);
     struct leat_position place = {log_group_of(after->seg->id.v), after->seg->id.v, 0};
     if (read->by_position && place.group != read->position.group) {
@@ -476,11 +476,11 @@ static void resolve_time(struct leat_log *log, struct leat_read *read)
     uint32_t at = log_slot_from(log, id);
     for (; at < log->slot_count; at++, id++) {
         const struct log_slot *slot = log_slot_at(log, at);
-        if (slot->seg->id.v > id && log->older_follow) break;
+        if (slot->seg->id.v > id && log->backfill_follows) break;
         id = slot->seg->id.v;
         if (log_newest_of(log, slot) >= read->time_ms) break;
     }
-    if (at == log->slot_count && !log->older_follow) id = log->next_segment;
+    if (at == log->slot_count && !log->backfill_follows) id = log->next_segment;
     if (id != place->segment) *place = (struct leat_position){log_group_of(id), id, 0};
 }
 

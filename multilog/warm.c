@@ -80,7 +80,7 @@ void log_warm_leave(struct leat_log *log)
  * dropped at once, and those that have not come on every node. */
 static void front_is_unreadable(struct leat_log *log)
 {
-    if (log->front_unknown && log->older_follow)
+    if (log->front_unknown && log->backfill_follows)
         log->first_segment = log->trim_segment = log->first_offset = log->trim_offset = 0;
     log->front_unknown = false;
 }
@@ -241,7 +241,7 @@ static void warm_from(struct leat_log *log, const uint8_t *bytes)
 /* An operator gave up what is missing, and that it is missing is known: nothing is on its way. */
 static bool front_is_given_up(const struct leat_log *log)
 {
-    return log->jumped && !log->older_follow;
+    return log->jumped && !log->backfill_follows;
 }
 
 static void front_is(struct leat_log *log, uint64_t segment, uint64_t offset)

@@ -126,12 +126,12 @@ static void fetch_note_ends(struct leat_fetch_read *read, const struct leat_log 
 static bool fetch_look_older(struct leat_fetch_read *read, struct leat_hosted *hosted)
 {
     uint64_t now_us = leat_core_now(hosted->core);
-    if (!hosted->older_asked || !leat_hosted_lacks(hosted, &read->read)) return false;
-    if (now_us < hosted->older_looked_us + LEAT_OLDER_READ_US) return false;
-    hosted->older_looked_us = now_us;
+    if (!hosted->backfill_asked || !leat_hosted_lacks(hosted, &read->read)) return false;
+    if (now_us < hosted->backfill_looked_us + LEAT_OLDER_READ_US) return false;
+    hosted->backfill_looked_us = now_us;
     leat_log_older_again(hosted->log);
     hosted->core->node->hooks->older(hosted);
-    if (hosted->older_asked) leat_log_older_done(hosted->log); /* not now */
+    if (hosted->backfill_asked) leat_log_older_done(hosted->log); /* not now */
     return leat_log_read(hosted->log, &read->read) == LEAT_E_AGAIN;
 }
 

@@ -143,11 +143,11 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
     struct leat_keeper keeper;
     /* Nobody is to drop what is not known here. */
-    hosted->older_follow = tail->older_follow || tail->stands_in;
+    hosted->backfill_follows = tail->backfill_follows || tail->stands_in;
     hosted->holes = tail->holes;
     hosted->unsure = leat_takeover_unsure(hosted, segs, seg_count, tail);
     hosted->hole_below = UINT64_MAX;
-    hosted->older_pass_away = false;
+    hosted->backfill_pass_node_down = false;
     leat_err rc = leat_replicate_attach(hosted, segs, seg_count, &keeper);
     if (rc == LEAT_OK && strcmp(desc->name, LEAT_GROUPS_STREAM_NAME) == 0)
         rc = core->node->hooks->groups_attach(hosted, &options);
@@ -205,7 +205,8 @@ bool leat_hosted_lacks(const struct leat_hosted *hosted, const struct leat_read 
 
 leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read)
 {
-    return hosted->older_away && leat_hosted_lacks(hosted, read) ? LEAT_E_STARTING : read->rc;
+    return hosted->backfill_node_down && leat_hosted_lacks(hosted, read) ? LEAT_E_STARTING
+                                                                         : read->rc;
 }
 
 void leat_hosted_watch(struct leat_hosted *hosted)
@@ -414,7 +415,7 @@ void leat_hosted_care(struct leat_core *core)
         leat_log_park_after_set(hosted->log, park_us);
         leat_log_care(hosted->log);
         front_damage_tell(core, hosted);
-        if (hosted->older_asked && ++hosted->older_ticks % LEAT_OLDER_TICKS == 0)
+        if (hosted->backfill_asked && ++hosted->backfill_ticks % LEAT_OLDER_TICKS == 0)
             core->node->hooks->older(hosted);
         leat_log_info(hosted->log, &info);
         bool reads = leat_log_reads_wait(hosted->log);
@@ -423,7 +424,7 @@ void leat_hosted_care(struct leat_core *core)
             hosted->reads_ticks = 0;
             leat_log_reads_expire(hosted->log);
         }
-        if (info.memory_bytes != 0 || hosted->older_asked || reads) continue;
+        if (info.memory_bytes != 0 || hosted->backfill_asked || reads) continue;
         hosted->care_index = 1;
         leat_list_remove(&hosted->care);
         leat_list_push_back(&core->idle_logs, &hosted->care);

@@ -23,9 +23,9 @@ struct leat_hosted {
     struct leat_primary_log *copies; /* NULL: this node's copy is the only one */
     struct leat_groups *groups;      /* of a home log */
     struct leat_epoch epoch;
-    bool going;       /* being deleted or stopped: no new work */
-    bool drained;     /* for a move: its log is stopped, and the coordinator is asked */
-    bool tail_away;   /* no node has the log's end: the log waits, and takes no appends */
+    bool going;        /* being deleted or stopped: no new work */
+    bool drained;      /* for a move: its log is stopped, and the coordinator is asked */
+    bool tail_missing; /* no node has the log's end: the log waits, and takes no appends */
     bool opens_alone; /* asked for beside others, "opened" was refused: it may be for one of them */
     bool forgiving;   /* an operator gives up what is missing in front */
     bool anew;        /* its last segment is damaged here: other nodes have it */
@@ -37,16 +37,16 @@ struct leat_hosted {
         loss_stops; /* ... that is committed, and the log stops for it: recover.c goes on with it */
     struct leat_move_part *moving; /* it is drained, to be handed over; NULL: it is not */
     bool damage_untold;            /* whether its front is damaged was not known when it was made */
-    bool older_follow;             /* while it is made: older segments come later */
-    bool older_asked; /* some were on no node: they are looked for again now and then */
-    bool older_away;  /* ... and a node was down then: it may have them */
+    bool backfill_follows;         /* while it is made: older segments come later */
+    bool backfill_asked;     /* some were on no node: they are looked for again now and then */
+    bool backfill_node_down; /* ... and a node was down then: it may have them */
     struct leat_segment_range unsure; /* see leat_takeover_unsure() */
     bool holes; /* ... and some between others, too, which come first, the newest before all */
-    bool older_pass_away; /* of one look at all of them, which goes on */
-    uint64_t hole_below;  /* ... with those in front of this segment */
-    uint32_t older_ticks;
-    uint64_t older_looked_us; /* when a read had them looked for */
-    uint32_t reads_ticks;     /* so long reads have waited */
+    bool backfill_pass_node_down; /* of one look at all of them, which goes on */
+    uint64_t hole_below;          /* ... with those in front of this segment */
+    uint32_t backfill_ticks;
+    uint64_t backfill_looked_us; /* when a read had them looked for */
+    uint32_t reads_ticks;        /* so long reads have waited */
     uint32_t care_index;
     struct leat_list dirty, care, opening, home;
     struct leat_list waiters; /* struct leat_fetch_item.waiting */

@@ -303,7 +303,7 @@ leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *
         .min_copies = settings->min_copies,
         .durability = leat_replicate_durability(settings),
         .version = 1,
-        .older_follow = hosted->older_follow,
+        .backfill_follows = hosted->backfill_follows,
         .unsure = hosted->unsure,
         .owner = hosted,
     };

@@ -69,7 +69,7 @@ static leat_err here_gather(const struct leat_node *node, const struct leat_stre
  *  1. The row of segment 4 is damaged on the owner's disk. Its log has 0 to 3 and 5 to 7.
  *  2. Others ask what is to become of their copies of 4. The log has no such segment: they are one too many.
  *  3. They are dropped, and with them what every node but the owner had.
- * So such a log is not whole (leat_hosted.older_follow), until they have come. */
+ * So such a log is not whole (leat_hosted.backfill_follows), until they have come. */
 static void holes_tell(struct leat_segment *const *segs, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
@@ -107,7 +107,7 @@ static struct leat_log_tail tail_of(const struct leat_node *node,
     /* What is missing in front may not have come yet from where it was before. */
     bool asks = node->options.cluster.node_address != NULL && here->count > 0;
     tail.holes = asks && copies > 1 && leat_takeover_has_holes(here->segs, here->count);
-    tail.older_follow = tail.holes || (asks && here->segs[0]->id.v > 0);
+    tail.backfill_follows = tail.holes || (asks && here->segs[0]->id.v > 0);
     if (tail.holes) holes_tell(here->segs, here->count);
     return tail;
 }
@@ -157,8 +157,8 @@ static leat_err log_make(struct leat_node *node, struct leat_core *core, struct 
     leat_err rc = leat_hosted_create(core, stream, decision->log, epoch, here->segs, here->count,
                                      &tail, &hosted);
     if (rc != LEAT_OK) return rc;
-    hosted->older_asked = tail.older_follow;
-    hosted->older_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
+    hosted->backfill_asked = tail.backfill_follows;
+    hosted->backfill_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
     hosted->highest_segment = here->highest_segment;
     hosted->highest_offset = here->highest_offset;
     if (decision->kind == LEAT_DECIDED_TAIL) {

@@ -167,13 +167,13 @@ static void recover_reopen(void *arg)
         .next_offset = recover->next_offset,
         .jumped = true,
         /* They are on other nodes, perhaps: what was given up is what nobody has. */
-        .older_follow = asks && hosted->segs[0]->id.v > 0,
+        .backfill_follows = asks && hosted->segs[0]->id.v > 0,
     };
     tail.holes = asks && hosted->stream->desc->settings.copies > 1 &&
                  leat_takeover_has_holes(hosted->segs, hosted->seg_count);
-    tail.older_follow |= tail.holes;
-    hosted->older_asked = tail.older_follow;
-    hosted->older_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
+    tail.backfill_follows |= tail.holes;
+    hosted->backfill_asked = tail.backfill_follows;
+    hosted->backfill_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
     hosted->epoch = recover->request.epoch;
     recover->rc = leat_hosted_open(hosted, hosted->segs, hosted->seg_count, &tail);
     if (recover->rc != LEAT_OK) {
@@ -246,10 +246,10 @@ static void recover_on_committed(struct leat_coordinate *request)
         recover_end(recover);
         return;
     }
-    if (!ours || hosted->give_up != NULL || hosted->tail_away) {
+    if (!ours || hosted->give_up != NULL || hosted->tail_missing) {
         recover_tell(recover);
         /* It has nothing; what there is comes as to a new owner. */
-        if (ours && hosted->tail_away) leat_hosted_give_up(hosted);
+        if (ours && hosted->tail_missing) leat_hosted_give_up(hosted);
         recover_end(recover);
         return;
     }
@@ -322,7 +322,7 @@ static void recover_range(struct recover_call *recover, struct leat_hosted *host
     leat_diary_warn("stream %u, streamlet %u, log %u: an operator %s%s", recover->ref.stream,
                     recover->ref.streamlet, recover->ref.log,
                     recover->only_seen ? "has " : "gives up: ", why);
-    if (hosted->older_away && !recover->only_seen) {
+    if (hosted->backfill_node_down && !recover->only_seen) {
         recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
                                      "a node is down that may have what is missing: start it, or "
                                      "say that it will not come back (leat node drain)");
@@ -406,7 +406,7 @@ static void left_tell(struct recover_call *recover, const struct leat_hosted *ho
 {
     char kept[240], holes[120];
     holes_tell(hosted->log, holes, sizeof holes);
-    if (hosted->tail_away)
+    if (hosted->tail_missing)
         left_elsewhere(recover, hosted, kept, sizeof kept);
     else if (info->acked_offset > info->first_offset)
         snprintf(kept, sizeof kept, "offsets %llu to %llu would be kept, and can be read now%s",
@@ -454,7 +454,7 @@ static void recover_ask(struct recover_call *recover, struct leat_hosted *hosted
     request->tails = &recover->tail;
     request->next_offset = known;
     request->epoch = hosted->epoch;
-    request->stands_in = hosted->tail_away;
+    request->stands_in = hosted->tail_missing;
     request->incarnation = home->node->incarnation;
     request->on_done = recover_on_committed;
     request->owner = recover;

@@ -154,7 +154,7 @@ void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row,
 
 void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log *row, uint32_t logs)
 {
-    if (!hosted->tail_away || hosted->going) return; /* on its way out it asks by itself */
+    if (!hosted->tail_missing || hosted->going) return; /* on its way out it asks by itself */
     if (!row->record.opened) {
         if (row->epoch.v > hosted->epoch.v) leat_takeover_ask(hosted->core, row, logs);
         return;

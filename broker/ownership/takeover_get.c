@@ -319,8 +319,8 @@ static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_hoste
 
 static void older_later(struct leat_takeover *takeover, struct leat_hosted *hosted)
 {
-    if (hosted != NULL) hosted->older_asked = true; /* asked again with the next tick */
-    if (hosted != NULL) hosted->older_ticks = LEAT_OLDER_TICKS - 1;
+    if (hosted != NULL) hosted->backfill_asked = true; /* asked again with the next tick */
+    if (hosted != NULL) hosted->backfill_ticks = LEAT_OLDER_TICKS - 1;
     leat_disk_read_free(&takeover->read);
     leat_mem_free(takeover);
 }
@@ -392,9 +392,9 @@ bool leat_takeover_pass_over(struct leat_hosted *hosted, bool front)
     struct leat_log_hole hole;
     bool holes = hosted->holes && leat_log_hole_find(hosted->log, UINT64_MAX, &hole);
     bool whole = front && !holes;
-    hosted->older_asked = !whole;
-    hosted->older_away = hosted->older_asked && hosted->older_pass_away;
-    hosted->older_pass_away = false;
+    hosted->backfill_asked = !whole;
+    hosted->backfill_node_down = hosted->backfill_asked && hosted->backfill_pass_node_down;
+    hosted->backfill_pass_node_down = false;
     hosted->hole_below = UINT64_MAX;
     leat_log_older_done(hosted->log);
     if (!whole) return false;
@@ -411,7 +411,7 @@ void leat_takeover_older(struct leat_hosted *hosted)
     struct leat_log_hole hole;
     bool between;
     if (first != NULL && first->id.v > 0 && !leat_log_front_known(hosted->log)) {
-        hosted->older_ticks--; /* being looked up: asked again with the next tick */
+        hosted->backfill_ticks--; /* being looked up: asked again with the next tick */
         return;
     }
     if (!next_place(hosted, &hole, &between)) {
@@ -427,7 +427,7 @@ void leat_takeover_older(struct leat_hosted *hosted)
         leat_mem_free(takeover);
         return; /* no memory: the next tick tries again */
     }
-    hosted->older_asked = false;
+    hosted->backfill_asked = false;
     takeover->again = true;
     takeover->phase = PHASE_OLDER;
     takeover->first_retained = hole.first;

@@ -51,7 +51,7 @@ static leat_err stand_in(struct leat_core *core, struct leat_stream *stream,
     struct leat_hosted *hosted;
     leat_err rc = leat_hosted_create(core, stream, ref, epoch, NULL, 0, &tail, &hosted);
     if (rc != LEAT_OK) return rc;
-    hosted->tail_away = true;
+    hosted->tail_missing = true;
     hosted->highest_segment = known->segment;
     hosted->highest_offset = known->next_offset;
     hosted->highest_extent = known->extent;
@@ -98,15 +98,15 @@ static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
     leat_err may = may_make(core, takeover, &stream);
     if (may != LEAT_OK) return may;
     struct leat_hosted *there = leat_hosted_find(core, takeover->ref);
-    if (there != NULL && there->epoch.v == takeover->epoch.v && !there->tail_away)
+    if (there != NULL && there->epoch.v == takeover->epoch.v && !there->tail_missing)
         return LEAT_E_NOT_OWNER; /* it is made: asked for twice */
-    if (there != NULL && there->tail_away && !there->going) leat_hosted_give_up(there);
+    if (there != NULL && there->tail_missing && !there->going) leat_hosted_give_up(there);
     if (there != NULL) return LEAT_E_AGAIN;
     struct leat_log_tail tail = {
         .next_segment = takeover->tail.segment == UINT64_MAX ? 0 : takeover->tail.segment + 1,
         .next_offset = takeover->tail.next_offset,
         .jumped = takeover->tail.jumped,
-        .older_follow = takeover->seg != NULL && takeover->seg->id.v > 0,
+        .backfill_follows = takeover->seg != NULL && takeover->seg->id.v > 0,
     };
     if (takeover->seg != NULL && !tail.jumped) tail.previous = takeover->seg->extent;
     struct leat_hosted *hosted;
@@ -143,8 +143,8 @@ static void hole_looked(struct leat_hosted *hosted, struct leat_takeover *takeov
     hosted->hole_below = takeover->hole_behind;
     takeover->complete = false;
     if (leat_takeover_goes_on(hosted)) {
-        hosted->older_asked = true;
-        hosted->older_ticks = LEAT_OLDER_TICKS - 1;
+        hosted->backfill_asked = true;
+        hosted->backfill_ticks = LEAT_OLDER_TICKS - 1;
     } else {
         takeover->complete = leat_takeover_pass_over(hosted, true);
         takeover->unsure = hosted->unsure;
@@ -158,7 +158,7 @@ static leat_err tell_ended(struct leat_core *core, struct leat_takeover *takeove
     if (hosted == NULL || hosted->give_up != NULL || hosted->epoch.v != takeover->epoch.v)
         return LEAT_E_NOT_OWNER;
     if (takeover->none_left && !leat_log_front_known(hosted->log)) return LEAT_E_AGAIN;
-    hosted->older_pass_away |= !takeover->complete && takeover->away;
+    hosted->backfill_pass_node_down |= !takeover->complete && takeover->away;
     if (takeover->hole_behind != 0) {
         hole_looked(hosted, takeover);
         return LEAT_OK;

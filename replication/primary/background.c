@@ -121,7 +121,7 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
     if (!log || row->epoch.v > log->options.epoch.v) return VERDICT_LATER;
     if (log->silent || log->releasing) return VERDICT_LATER;
     struct rep_set *set = rep_set_find(log, row->segment.v);
-    if (!set && log->options.older_follow && !LEAT_BUG(DROP_UNKNOWN)) return VERDICT_LATER;
+    if (!set && log->options.backfill_follows && !LEAT_BUG(DROP_UNKNOWN)) return VERDICT_LATER;
     if (!set && leat_segment_range_has(&log->options.unsure, row->segment.v)) return VERDICT_LATER;
     if (!set) return VERDICT_DROP; /* trimmed, or never became part of the log */
     if (set->dropping || (is_busy_elsewhere(peer, row->handle) && !LEAT_BUG(PLACE_AMID_WRITES)))

@@ -110,7 +110,7 @@ leat_err leat_primary_log_add(struct leat_primary_log *rep, struct leat_segment 
 
 void leat_primary_log_whole(struct leat_primary_log *rep)
 {
-    rep->options.older_follow = false;
+    rep->options.backfill_follows = false;
     copies_ask(rep->primary);
 }
 

@@ -115,7 +115,7 @@ struct leat_primary_log_options {
     bool opened;      /* this epoch's first segment is committed already */
     /* Older segments come by leat_primary_log_add(): until leat_primary_log_whole() nobody is told
      * to drop what is not known here. */
-    bool older_follow;
+    bool backfill_follows;
     /* Nor of these, after that: the log has none of some, and can't tell whether they are its own. */
     struct leat_segment_range unsure;
     void *owner; /* for events */

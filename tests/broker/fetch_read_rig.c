@@ -76,7 +76,7 @@ void leat_hosted_watch(struct leat_hosted *hosted)
 void leat_takeover_older(struct leat_hosted *hosted)
 {
     said("look for older ones of %s", ref_text(hosted->ref));
-    hosted->older_asked = !it.older_found;
+    hosted->backfill_asked = !it.older_found;
 }
 void leat_log_older_again(struct leat_log *log)
 {

@@ -288,9 +288,9 @@ static void missing_segment_is_looked_for(void **state)
         begin(1, 0);
         it.rc = LEAT_E_DAMAGED;
         it.lacks = i != NOT_LACKING;
-        it.hosted[0].older_asked = i != NOT_ASKED;
+        it.hosted[0].backfill_asked = i != NOT_ASKED;
         it.older_found = i != NOT_NOW;
-        it.hosted[0].older_looked_us = i == TOO_SOON ? 1 : 0;
+        it.hosted[0].backfill_looked_us = i == TOO_SOON ? 1 : 0;
         alone.now_us = LEAT_OLDER_READ_US;
         bool looks = i == LOOKS || i == NOT_NOW;
         bool done = leat_fetch_read_at(&it.fetch);
@@ -303,9 +303,9 @@ static void missing_segment_is_looked_for(void **state)
             "read 7/1/0 from 40, 600 bytes\n", "read 7/1/0 from 40, 600 bytes\n",
             "read 7/1/0 from 40, 600 bytes\n"};
         assert_said(expected[i]);
-        assert_int_equal(it.hosted[0].older_looked_us, looks           ? alone.now_us
-                                                       : i == TOO_SOON ? 1
-                                                                       : 0);
+        assert_int_equal(it.hosted[0].backfill_looked_us, looks           ? alone.now_us
+                                                          : i == TOO_SOON ? 1
+                                                                          : 0);
         it.fetch.at = NULL;
         end();
     }
@@ -316,7 +316,7 @@ static void read_waits_for_the_missing_segment(void **state)
     (void)state;
     begin(1, 0);
     it.rc = LEAT_E_DAMAGED;
-    it.lacks = it.hosted[0].older_asked = it.older_found = true;
+    it.lacks = it.hosted[0].backfill_asked = it.older_found = true;
     it.reads_wait = true;
     alone.now_us = LEAT_OLDER_READ_US;
     it.second_later = true;

@@ -271,8 +271,8 @@ static void log_that_goes_is_left_but_for_a_move(void **state)
         struct leat_hosted *hosted = make(0);
         hosted->going = i & 1;
         hosted->moving = i & 2 ? (void *)&it : NULL;
-        hosted->older_asked = true;
-        hosted->older_ticks = LEAT_OLDER_TICKS - 1;
+        hosted->backfill_asked = true;
+        hosted->backfill_ticks = LEAT_OLDER_TICKS - 1;
         care();
         char expected[256];
         snprintf(expected, sizeof expected, "%s%s", i & 2 ? "care for 7/1/0\n" : "",
@@ -289,14 +289,14 @@ static void older_segments_are_looked_for_now_and_then(void **state)
     begin();
     struct leat_hosted *hosted = make(0);
     hosted->log->info.memory_bytes = 0;
-    hosted->older_asked = true;
+    hosted->backfill_asked = true;
     for (unsigned tick = 1; tick <= 2 * LEAT_OLDER_TICKS; tick++) {
         care();
         assert_said(tick % LEAT_OLDER_TICKS == 0 ? "care for 7/1/0\nolder of 7/1/0\n"
                                                  : "care for 7/1/0\n");
         assert_int_equal(hosted->care_index, 0); /* it is not idle */
     }
-    hosted->older_asked = false;
+    hosted->backfill_asked = false;
     hosted->log->reads_wait = true;
     for (unsigned tick = 1; tick <= 2 * (LEAT_OLDER_READ_TICKS + 1); tick++) {
         care();

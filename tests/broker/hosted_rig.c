@@ -18,7 +18,7 @@ leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *
                                size_t seg_count, struct leat_keeper *out_keeper)
 {
     (void)segs;
-    said("attach, %zu segments%s%s", seg_count, hosted->older_follow ? ", older follow" : "",
+    said("attach, %zu segments%s%s", seg_count, hosted->backfill_follows ? ", older follow" : "",
          hosted->holes ? ", holes" : "");
     *out_keeper = (struct leat_keeper){0};
     if (it.attach == LEAT_OK && !it.no_copies) hosted->copies = (void *)&it;

@@ -122,7 +122,7 @@ static void log_is_made_with_what_its_stream_says(void **state)
     alone.desc->remade = true;
     struct leat_segment *segs[2] = {NULL, NULL};
     struct leat_hosted *hosted;
-    struct leat_log_tail tail = {.next_segment = 3, .older_follow = true, .holes = true};
+    struct leat_log_tail tail = {.next_segment = 3, .backfill_follows = true, .holes = true};
     assert_int_equal(leat_hosted_create(core_of_all(), &alone.stream,
                                         (struct leat_log_ref){ALONE_STREAM, 1, 4},
                                         (struct leat_epoch){9}, segs, 2, &tail, &hosted),
@@ -164,12 +164,12 @@ static void log_that_stands_in_is_not_whole(void **state)
     for (unsigned i = 0; i < 3; i++) {
         begin();
         struct leat_hosted *hosted;
-        struct leat_log_tail tail = {.older_follow = i == 1, .stands_in = i == 2};
+        struct leat_log_tail tail = {.backfill_follows = i == 1, .stands_in = i == 2};
         assert_int_equal(leat_hosted_create(core_of_all(), &alone.stream,
                                             (struct leat_log_ref){ALONE_STREAM, 1, 4},
                                             (struct leat_epoch){9}, NULL, 0, &tail, &hosted),
                          LEAT_OK);
-        assert_int_equal(hosted->older_follow, i != 0);
+        assert_int_equal(hosted->backfill_follows, i != 0);
         end();
     }
 }
@@ -209,12 +209,12 @@ static void log_is_made_again(void **state)
     begin();
     struct leat_hosted *hosted = make(0);
     leat_log_destroy(&hosted->log);
-    hosted->older_pass_away = true;
+    hosted->backfill_pass_node_down = true;
     hosted->hole_below = 7;
     const struct leat_log_tail tail = {.next_segment = 3};
     assert_int_equal(leat_hosted_open(hosted, NULL, 0, &tail), LEAT_OK);
     assert_non_null(hosted->log);
-    assert_false(hosted->older_pass_away);
+    assert_false(hosted->backfill_pass_node_down);
     assert_true(hosted->hole_below == UINT64_MAX);
     end();
 }
@@ -464,7 +464,7 @@ static void read_lacks_what_may_come(void **state)
         hosted->log->first = first ? &seg : NULL;
         hosted->log->held = held ? &seg : NULL;
         hosted->holes = holes;
-        hosted->older_away = away;
+        hosted->backfill_node_down = away;
         bool lacks = damaged && first && (next <= 1 || (holes && !held));
         assert_int_equal(leat_hosted_lacks(hosted, &read), lacks);
         assert_int_equal(leat_hosted_hope(hosted, &read),

@@ -56,7 +56,7 @@ static void kept_is_told_of_a_log_that_stands_in(void **state)
     static const char *const expected[] = {some, unknown, unknown, unknown, unknown, none, none};
     for (unsigned i = 0; i < 7; i++) {
         begin();
-        it.hosted.tail_away = true;
+        it.hosted.tail_missing = true;
         it.begun.record.opened = i != 3;
         it.begun.record.heard = i != 4;
         if (i == 1) alone.no_stream = true;
@@ -140,7 +140,7 @@ static void loss_between_others_is_told(void **state)
     for (unsigned i = 0; i < 4; i++) {
         bool damaged = i & 1, passed = i & 2;
         serves(damaged, passed);
-        it.hosted.older_away = true; /* no matter, for a question */
+        it.hosted.backfill_node_down = true; /* no matter, for a question */
         wonders();
         said_enough();
         alone_deliver();
@@ -221,7 +221,7 @@ static void loss_is_not_accepted_while_a_node_is_down(void **state)
     (void)state;
     for (unsigned damaged = 0; damaged < 2; damaged++) {
         serves(damaged, true);
-        it.hosted.older_away = true;
+        it.hosted.backfill_node_down = true;
         accepts();
         if (damaged) {
             assert_said("diary warn: stream 7, streamlet 1, log 0\nmail to 1\n");

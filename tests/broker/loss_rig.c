@@ -83,7 +83,7 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
     assert_int_equal(tail->previous.bytes, 0);
     said("open, epoch %u, of %zu segments, next %llu at %llu%s%s%s", hosted->epoch.v, seg_count,
          (unsigned long long)tail->next_segment, (unsigned long long)tail->next_offset,
-         tail->jumped ? ", jumped" : "", tail->older_follow ? ", older follow" : "",
+         tail->jumped ? ", jumped" : "", tail->backfill_follows ? ", older follow" : "",
          tail->holes ? ", holes" : "");
     return it.open;
 }

@@ -31,8 +31,8 @@ static void loss_is_accepted_step_by_step(void **state)
     assert_false(it.hosted.going || leat_hosted_loss_stops(&it.hosted));
     assert_int_equal(it.hosted.seg_count, 2);
     assert_ptr_equal(it.hosted.segs[0], &it.segs[0]);
-    assert_true(it.hosted.older_asked);
-    assert_int_equal(it.hosted.older_ticks, LEAT_OLDER_TICKS - 1);
+    assert_true(it.hosted.backfill_asked);
+    assert_int_equal(it.hosted.backfill_ticks, LEAT_OLDER_TICKS - 1);
     alone_deliver();
     assert_said("answer\n");
     assert_int_equal(answered_offset(), 1000);
@@ -77,7 +77,7 @@ static void what_is_left_is_named_by_who_knows_most(void **state)
             it.info.end_segment = rows[i].end;
             it.info.next_offset = rows[i].next;
             it.info.acked_offset = rows[i].acked;
-            it.hosted.tail_away = away;
+            it.hosted.tail_missing = away;
             accepts();
             char expected[512];
             snprintf(expected, sizeof expected,
@@ -120,7 +120,7 @@ static void missing_segments_are_asked_for_behind_the_loss(void **state)
             "segments, next 5 at 1000, jumped%s%s\n",
             rows[i].older ? ", older follow" : "", rows[i].holes ? ", holes" : "");
         assert_said_first(expected);
-        assert_int_equal(it.hosted.older_asked, rows[i].older);
+        assert_int_equal(it.hosted.backfill_asked, rows[i].older);
         alone_deliver_all();
         said_enough();
         end();
@@ -307,7 +307,7 @@ static void loss_committed_late_leaves_what_is_there(void **state)
         if (i == GONE) it.there = false;
         if (i == ANOTHER) it.hosted.recover = NULL, it.hosted.going = false;
         if (i == GIVEN_UP) it.hosted.give_up = (void *)&it;
-        if (i == STANDS_IN) it.hosted.tail_away = true;
+        if (i == STANDS_IN) it.hosted.tail_missing = true;
         coordinators_say(LEAT_OK);
         assert_said(i == STANDS_IN
                         ? "diary warn: stream 7, streamlet 1, log 0\ngive up\nmail to 1\n"

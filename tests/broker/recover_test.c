@@ -276,7 +276,7 @@ static void coordinators_are_asked_with_all_that_is_known(void **state)
         struct leat_hosted *hosted = hosted_of(desk);
         hosted->highest_segment = rows[i].segment;
         hosted->highest_offset = rows[i].offset;
-        hosted->tail_away = rows[i].away;
+        hosted->tail_missing = rows[i].away;
         hosted->highest_extent = (struct leat_extent){.bytes = 77, .crc = 88};
         hosted->loss_stops = true;
         accepts(desk);

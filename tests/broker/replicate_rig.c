@@ -182,7 +182,7 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
         "unsure %llu to %llu%s",
         ref_text(options->ref), options->epoch.v, options->copies, options->min_copies,
         options->durability, options->version, seg_count, (unsigned long long)options->unsure.first,
-        (unsigned long long)options->unsure.end, options->older_follow ? ", older follow" : "");
+        (unsigned long long)options->unsure.end, options->backfill_follows ? ", older follow" : "");
     if (it.log_rc == LEAT_OK) *out_rep = (void *)&it.hosted;
     return it.log_rc;
 }

@@ -378,7 +378,7 @@ static void log_of_several_copies_is_kept_by_its_primary(void **state)
         if (i != 0) assert_int_equal(comes_up(0), LEAT_OK);
         said_enough();
         if (i == 1) alone.desc->settings.copies = 1;
-        if (i == 3) it.log_rc = LEAT_E_NO_MEMORY, it.hosted.older_follow = true;
+        if (i == 3) it.log_rc = LEAT_E_NO_MEMORY, it.hosted.backfill_follows = true;
         assert_int_equal(leat_replicate_attach(&it.hosted, segs, 2, &keeper), it.log_rc);
         static const char copies[] =
             "copies of 7/1/0, epoch 9, 3 of which 2 at least, durability 1, "

@@ -30,7 +30,7 @@ static void group_of_a_log_that_does_not_know_where_it_begins_is_not_told(void *
 {
     (void)state;
     struct fake *fake = log_of(2 * LEAT_SEGMENTS_PER_GROUP + 1);
-    fake->older_follow = true;
+    fake->backfill_follows = true;
     reopen(fake, (UINT64_C(1) << 2 * LEAT_SEGMENTS_PER_GROUP) - 1, 0, true);
     assert_int_equal(info_of(fake).first_group, 2);
     assert_int_equal(ask(fake, 0).rc, LEAT_E_STARTING);

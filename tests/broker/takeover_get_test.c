@@ -190,7 +190,7 @@ static void log_whose_last_segment_is_nowhere_waits(void **state)
                 "it waits: its last segment 4 is on no node that is up\n"
                 "diary error: stream \"orders\", streamlet 1, log 1 waits\n"
                 "mail to 0\n");
-    assert_true(it.hosted.tail_away);
+    assert_true(it.hosted.tail_missing);
     assert_int_equal(it.hosted.highest_segment, 4);
     alone_deliver();
     assert_false(takeover->absent);
@@ -216,7 +216,7 @@ static void log_whose_last_segment_is_nowhere_waits(void **state)
     alone_deliver();
     assert_pauses(takeover, TICK);
     alone_deliver();
-    it.there = it.hosted.tail_away = false;
+    it.there = it.hosted.tail_missing = false;
     later(TICK);
     assert_said("start entry in 1000 bytes\n"
                 "mail to 1\n");
@@ -237,7 +237,7 @@ static void log_that_goes_already_is_waited_for(void **state)
     begin();
     struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
     it.seg.buffer = (uint8_t *)"";
-    it.there = it.hosted.tail_away = it.hosted.going = true;
+    it.there = it.hosted.tail_missing = it.hosted.going = true;
     adopted(LEAT_OK);
     said_enough();
     alone_deliver();
@@ -245,7 +245,7 @@ static void log_that_goes_already_is_waited_for(void **state)
     alone_deliver();
     assert_pauses(takeover, TICK);
     alone_deliver();
-    it.hosted.tail_away = it.hosted.going = false;
+    it.hosted.tail_missing = it.hosted.going = false;
     it.hosted.epoch.v = EPOCH - 1; /* an earlier one */
     later(TICK);
     alone_deliver();
@@ -493,8 +493,8 @@ static void older_segment_is_looked_for_for_some_time(void **state)
         assert_said(down ? "mail to 1\nolder ones done\nmail to 0\nmail to 0\n"
                          : "mail to 1\ngive up the front\nolder ones done\nmail to 0\nmail to 0\n");
         assert_int_equal(takeovers(), 0);
-        assert_true(it.hosted.older_asked);
-        assert_int_equal(it.hosted.older_away, down);
+        assert_true(it.hosted.backfill_asked);
+        assert_int_equal(it.hosted.backfill_node_down, down);
         ends();
     }
 }

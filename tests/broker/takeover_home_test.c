@@ -94,7 +94,7 @@ static void log_that_cant_be_made_is_made_later(void **state)
     it.create = LEAT_E_NO_MEMORY;
     takeover_to_home(takeover);
     alone_deliver(), alone_deliver();
-    assert_false(it.hosted.tail_away);
+    assert_false(it.hosted.tail_missing);
     assert_false(takeover->absent);
     assert_pauses(takeover, 10 * TICK);
     alone_deliver();
@@ -300,9 +300,9 @@ static void end_says_what_is_missing(void **state)
             complete || away ? "" : "give up the front\n", whole ? "no holes\ncopies: whole\n" : "",
             whole ? "drop what is left of 7/1/1, epoch 9, but 3 to 4\n" : "");
         assert_said(expected);
-        assert_int_equal(it.hosted.older_asked, !whole);
-        assert_int_equal(it.hosted.older_away, !complete && away);
-        assert_false(it.hosted.older_pass_away);
+        assert_int_equal(it.hosted.backfill_asked, !whole);
+        assert_int_equal(it.hosted.backfill_node_down, !complete && away);
+        assert_false(it.hosted.backfill_pass_node_down);
         assert_true(it.hosted.hole_below == UINT64_MAX);
         assert_int_equal(takeovers(), 0);
         ends();
@@ -317,10 +317,10 @@ static void end_remembers_who_was_away(void **state)
         bool before = i & 1, missing = i & 2;
         struct leat_takeover *takeover = ended(!missing);
         struct leat_segment seg = {.id = {8}};
-        it.hosted.older_pass_away = before;
+        it.hosted.backfill_pass_node_down = before;
         it.hosted.holes = true, it.hole.behind = &seg;
         tells(takeover);
-        assert_int_equal(it.hosted.older_away, before);
+        assert_int_equal(it.hosted.backfill_node_down, before);
         ends();
     }
 }
@@ -344,8 +344,8 @@ static void hole_that_was_looked_at_is_followed_by_the_next(void **state)
                 "mail to 0\n"
                 "mail to 0\n");
     assert_int_equal(it.hosted.hole_below, 9);
-    assert_true(it.hosted.older_asked);
-    assert_int_equal(it.hosted.older_ticks, LEAT_OLDER_TICKS - 1);
+    assert_true(it.hosted.backfill_asked);
+    assert_int_equal(it.hosted.backfill_ticks, LEAT_OLDER_TICKS - 1);
     assert_int_equal(takeovers(), 0);
     ends();
 }
@@ -370,8 +370,8 @@ static void last_hole_ends_the_pass(void **state)
                  complete ? "diary info: log 7/1/1\n" : "", left ? "" : "no holes\ncopies: whole\n",
                  left ? "" : "drop what is left of 7/1/1, epoch 9, but 3 to 4\n");
         assert_said(expected);
-        assert_int_equal(it.hosted.older_asked, left);
-        assert_int_equal(it.hosted.older_away, left && !complete);
+        assert_int_equal(it.hosted.backfill_asked, left);
+        assert_int_equal(it.hosted.backfill_node_down, left && !complete);
         assert_int_equal(it.hosted.holes, left);
         ends();
     }

@@ -77,8 +77,8 @@ static void lacks(uint64_t retained, uint64_t first, uint64_t hole_behind)
     it.hosted.holes = hole_behind != 0;
     if (hole_behind != 0) it.hole = (struct leat_log_hole){&it.behind, hole_behind - 2};
     it.hosted.hole_below = UINT64_MAX;
-    it.hosted.older_asked = true;
-    it.hosted.older_ticks = 5;
+    it.hosted.backfill_asked = true;
+    it.hosted.backfill_ticks = 5;
     it.start.base_offset = hole_behind != 0 ? 90 : 40;
 }
 
@@ -107,7 +107,7 @@ static void next_place_is_between_others_then_in_front(void **state)
     assert_string_equal(extent_text(takeover->extent), "900:3");
     assert_true(takeover->again);
     assert_int_equal(takeover->phase, PHASE_OLDER);
-    assert_false(it.hosted.older_asked);
+    assert_false(it.hosted.backfill_asked);
     assert_said("mail to 0\n"
                 "adopt 7/1/1 segment 8 900:3 next 90, epoch 9\n");
     ends();
@@ -142,7 +142,7 @@ static void log_that_lacks_nothing_is_whole(void **state)
         looks();
         assert_said(i == 3 ? "older ones done\nno holes\n"
                            : "older ones done\nno holes\ncopies: whole\n");
-        assert_false(it.hosted.older_asked);
+        assert_false(it.hosted.backfill_asked);
         ends();
     }
 }
@@ -155,8 +155,8 @@ static void log_whose_front_is_not_known_waits(void **state)
     it.front_known = false;
     looks();
     assert_said("");
-    assert_int_equal(it.hosted.older_ticks, 4);
-    assert_true(it.hosted.older_asked);
+    assert_int_equal(it.hosted.backfill_ticks, 4);
+    assert_true(it.hosted.backfill_asked);
     ends();
 }
 
@@ -174,7 +174,7 @@ static void segment_that_its_file_never_got_comes_first(void **state)
             "read 4096 bytes at 8192\n", "segment 4 is damaged\n",
             "start entry in 700 bytes\nmail to 0\n", "start entry in 700 bytes\nmail to 0\n"};
         assert_said(expected[i]);
-        assert_int_equal(it.hosted.older_asked, i == 1);
+        assert_int_equal(it.hosted.backfill_asked, i == 1);
         if (i == 0) it.there = false, alone_io_done(LEAT_OK, 4096);
         alone_deliver_all();
         ends();
@@ -190,7 +190,7 @@ static void no_memory_leaves_the_question(void **state)
         looks();
         leat_mem_fail_at(0);
         assert_said("");
-        assert_true(it.hosted.older_asked);
+        assert_true(it.hosted.backfill_asked);
         ends();
     }
 }
@@ -200,8 +200,8 @@ static void no_memory_leaves_the_question(void **state)
 static void asks_later(bool there)
 {
     assert_int_equal(takeovers(), 0);
-    assert_int_equal(it.hosted.older_asked, there);
-    assert_int_equal(it.hosted.older_ticks, there ? LEAT_OLDER_TICKS - 1 : 5);
+    assert_int_equal(it.hosted.backfill_asked, there);
+    assert_int_equal(it.hosted.backfill_ticks, there ? LEAT_OLDER_TICKS - 1 : 5);
 }
 
 /* Goal: it is read whole, where it is still there. */
@@ -256,7 +256,7 @@ static void start_of_the_one_behind_is_damaged(void **state)
         if (i == 2) it.held = NULL; /* it was trimmed */
         if (i == 3) it.there = false;
         if (i == 4) other.buffer = (uint8_t *)"", it.held = &other; /* memory has it */
-        it.hosted.older_ticks = 5;
+        it.hosted.backfill_ticks = 5;
         alone_io_done(i == 0 ? LEAT_E_DISK : LEAT_OK, 4096);
         char expected[256];
         snprintf(expected, sizeof expected,

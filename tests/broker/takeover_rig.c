@@ -36,7 +36,7 @@ leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
     said("make %s, epoch %u, of %zu segments, next %llu at %llu, behind %s%s%s%s", ref_text(ref),
          epoch.v, seg_count, (unsigned long long)tail->next_segment,
          (unsigned long long)tail->next_offset, extent_text(tail->previous),
-         tail->jumped ? ", jumped" : "", tail->older_follow ? ", older follow" : "",
+         tail->jumped ? ", jumped" : "", tail->backfill_follows ? ", older follow" : "",
          tail->stands_in ? ", stands in" : "");
     if (seg_count > 0) assert_ptr_equal(segs[0], &it.seg);
     assert_false(tail->holes);

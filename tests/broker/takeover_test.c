@@ -416,7 +416,7 @@ static void log_whose_end_nobody_has_stands_in(void **state)
                 "it waits: its end, of epoch 4 and version 3, is on no node that is up (leat "
                 "cluster status)\n"
                 "diary error: stream \"orders\", streamlet 1, log 1 waits\n");
-    assert_true(it.hosted.tail_away);
+    assert_true(it.hosted.tail_missing);
     assert_int_equal(it.hosted.highest_segment, 4);
     assert_int_equal(it.hosted.highest_offset, 50);
     assert_string_equal(extent_text(it.hosted.highest_extent), "1000:4");
@@ -455,7 +455,7 @@ static void hosted_that_stands_in_hears_what_is_known_now(void **state)
     for (unsigned i = 0; i < 5; i++) {
         begin();
         it.there = true;
-        it.hosted.tail_away = i != 0;
+        it.hosted.tail_missing = i != 0;
         it.hosted.going = i == 1;
         it.hosted.epoch.v = i == 3 ? EPOCH : EPOCH - 1;
         begun()->record.opened = i == 4;

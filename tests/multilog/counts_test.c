@@ -472,7 +472,7 @@ static void anew_tell(void)
           (unsigned long long)log_acked(log_made), (unsigned long long)log_made->first_segment,
           (unsigned long long)log_made->next_segment, log_made->cold ? " cold" : "",
           log_made->front_unknown ? " front?" : "", log_made->damage_look ? " look" : "",
-          log_made->jumped ? " jumped" : "", log_made->older_follow ? " follow" : "");
+          log_made->jumped ? " jumped" : "", log_made->backfill_follows ? " follow" : "");
     for (uint32_t i = 0; i < log_made->slot_count; i++)
         trace(" %llu%s%s%s", (unsigned long long)slot(i)->seg->id.v, slot(i)->closed ? "c" : "-",
               slot(i)->lost ? "l" : "", slot(i)->seg->log_pointer == it ? "" : " not its own");
@@ -500,7 +500,7 @@ static void log_is_made_of_what_is_held(void **state)
     CASE(three, anew_tell, anew(15, 0, false));
     CASE(three, anew_tell, anew(0, 1000, false));
     CASE(three, anew_tell, slot(1)->seg->rotten = true, anew(0, 0, true));
-    CASE(three, anew_tell, fake->older_follow = true, anew(1, 0, false));
+    CASE(three, anew_tell, fake->backfill_follows = true, anew(1, 0, false));
     TRACE_IS("anew(0, 0, false): -> 90576 closed 163840 memory, 0..800 acked 800 s0..4 cold front? "
              "look: 0c 1c 2c 3c, dirty\n"
              "anew(0, 0, true): -> 90576 closed 0 memory, 0..800 acked 800 s0..4 cold front? look: "
@@ -514,7 +514,7 @@ static void log_is_made_of_what_is_held(void **state)
              "front? look jumped: 0c 1c 2c 3c, dirty\n"
              "slot(1)->seg->rotten = true, anew(0, 0, true): -> 90576 closed 0 memory, 0..800 "
              "acked 800 s0..4 cold front? look: 0c 1cl 2c 3c, dirty\n"
-             "fake->older_follow = true, anew(1, 0, false): -> 79064 closed 147456 memory, "
+             "fake->backfill_follows = true, anew(1, 0, false): -> 79064 closed 147456 memory, "
              "100..800 acked 800 s1..4 cold front? look follow: 1c 2c 3c, dirty\n");
 }
 

@@ -59,8 +59,8 @@ struct fake {
     bool dirty, room, opening, ended;
     uint64_t acked_events;
     bool open_at_once;
-    bool older_follow, holes; /* of logs that are opened anew */
-    bool keep_lost;           /* what is lost on the way is here, by its id */
+    bool backfill_follows, holes; /* of logs that are opened anew */
+    bool keep_lost;               /* what is lost on the way is here, by its id */
     struct leat_segment *lost[64];
     struct leat_log_options options;
 };

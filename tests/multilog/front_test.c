@@ -329,7 +329,7 @@ static void care_before_the_front_is_known_gives_up_nothing(void **state)
     struct fake *fake = log_of(4);
     struct leat_segment *second = log_slot_at(fake->log, 1)->seg;
     second->next_offset = second->base_offset; /* as if its owner had died before the first */
-    fake->older_follow = true;
+    fake->backfill_follows = true;
     reopen(fake, 1, 0, true);
     assert_false(leat_log_front_known(fake->log));
     leat_log_care(fake->log);
@@ -422,7 +422,7 @@ static void missing_front_stays_named_while_it_is_looked_for_again(void **state)
     char why[128];
     struct fake *fake = log_of(6);
     bases_of(fake, bases);
-    fake->keep_lost = fake->older_follow = true;
+    fake->keep_lost = fake->backfill_follows = true;
     reopen(fake, 7, 0, evicted);
     fake_settle(fake);
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why),
@@ -455,7 +455,7 @@ static void front_of_a_log_given_up_may_be_on_its_way(void **state)
         bool jumped = turn == 2;
         struct fake *fake = log_of(6);
         bases_of(fake, bases);
-        fake->older_follow = true;
+        fake->backfill_follows = true;
         reopen(fake, 7, accepted ? 1 << 20 : 0, evicted);
         fake_settle(fake);
         assert_int_equal(info_of(fake).first_offset, 0);
@@ -497,7 +497,7 @@ static void time_of_an_older_segment_waits_until_it_is_here(void **state)
     bases_of(fake, bases);
     int64_t early = log_slot_at(fake->log, 1)->seg->max_timestamp_ms;
     int64_t late = fake_wall(fake);
-    fake->older_follow = true;
+    fake->backfill_follows = true;
     reopen(fake, 0x1f, 0, evicted);
     fake_settle(fake);
     bool done[2] = {false, false};
@@ -541,7 +541,7 @@ static void older_segments_in_front_of_a_jump_are_waited_for(void **state)
     assert_int_equal(leat_log_offsets_lost(fake->log), 1 << 20);
     must_append(fake, 5, 100);
     assert_int_equal(leat_log_offsets_lost(fake->log), 1 << 20);
-    fake->older_follow = true;
+    fake->backfill_follows = true;
     reopen(fake, 0x7f, 0, evicted);
     fake_settle(fake);
     assert_int_equal(leat_log_offsets_lost(fake->log), 0); /* as far as is known here: they come */
@@ -572,7 +572,7 @@ static void end_that_is_damaged_gives_up_nothing_that_is_on_its_way(void **state
     (void)state;
     struct fake *fake = log_of(4);
     struct leat_segment *older = log_slot_find(fake->log, 2)->seg;
-    fake->older_follow = true;
+    fake->backfill_follows = true;
     /* What comes is no part of the log when it is made. */
     memmove(fake->log->slots + fake->log->slot_begin + 2,
             fake->log->slots + fake->log->slot_begin + 3,

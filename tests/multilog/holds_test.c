@@ -108,8 +108,8 @@ static void next_thing_that_is_lost_is_given_up(void **state)
     CASE(four, given_up, slot(1)->seg->base_offset += 3, it->state = LEAT_LOG_DAMAGED);
     CASE(four, given_up, slot(1)->seg->base_offset += 3, slot(1)->front_given_up = true);
     CASE(four, given_up, slot(1)->seg->base_offset += 3, slot(1)->joint = LOG_JOINT_JUMPED);
-    CASE(four, given_up, slot(1)->seg->base_offset += 3, it->older_follow = true);
-    CASE(four, given_up, slot(1)->seg->base_offset += 3, it->older_follow = it->holes = true);
+    CASE(four, given_up, slot(1)->seg->base_offset += 3, it->backfill_follows = true);
+    CASE(four, given_up, slot(1)->seg->base_offset += 3, it->backfill_follows = it->holes = true);
     CASE(four, given_up, passes(1, 7));
     CASE(four, given_up, passes(1, 7), slot(1)->closed = false);
     CASE(four, given_up, passes(1, 7), slot(1)->changing = true);
@@ -146,9 +146,10 @@ static void next_thing_that_is_lost_is_given_up(void **state)
         "of them 0 0 0 0 0\n"
         "slot(1)->seg->base_offset += 3, slot(1)->joint = LOG_JOINT_JUMPED: -> none seen 0, reads "
         "0 of them 0 0 0 0 0\n"
-        "slot(1)->seg->base_offset += 3, it->older_follow = true: GIVE_UP s1 its front passed 0\n"
+        "slot(1)->seg->base_offset += 3, it->backfill_follows = true: GIVE_UP s1 its front passed "
+        "0\n"
         "-> one, asked seen 0, reads 1 of them 0 1 0 0 0\n"
-        "slot(1)->seg->base_offset += 3, it->older_follow = it->holes = true: -> none seen 0, "
+        "slot(1)->seg->base_offset += 3, it->backfill_follows = it->holes = true: -> none seen 0, "
         "reads 0 of them 0 0 0 0 0\n"
         "passes(1, 7): GIVE_UP s1 passed 0\n"
         "-> one, asked seen 7, reads 1 of them 0 1 0 0 0\n"
@@ -257,7 +258,7 @@ static void trouble_is_told_in_words(void **state)
 {
     (void)state;
     CASE(four, trouble, it->damage_look = true);
-    CASE(four, trouble, it->damage_look = it->older_follow = true);
+    CASE(four, trouble, it->damage_look = it->backfill_follows = true);
     CASE(four, trouble, it->damage_look = it->front_unknown = true);
     CASE(four, trouble, it->damage_look = true, rots(1));
     CASE(four, trouble, it->damage_look = false, rots(1));
@@ -279,7 +280,7 @@ static void trouble_is_told_in_words(void **state)
     CASE(four, trouble, leat_log_set_state(it, LEAT_LOG_STOPPED, "stands"));
     TRACE_IS(
         "it->damage_look = true: -> OK \"\"\n"
-        "it->damage_look = it->older_follow = true: -> OK \"\", look\n"
+        "it->damage_look = it->backfill_follows = true: -> OK \"\", look\n"
         "it->damage_look = it->front_unknown = true: -> OK \"\", look\n"
         "it->damage_look = true, rots(1): -> DAMAGED \"segment 1 with offsets 100 to 199 is "
         "damaged\", look\n"
@@ -338,7 +339,7 @@ static void told_done(void)
 {
     it->dirty = false;
     leat_log_older_done(it);
-    trace("->%s%s%s%s\n", it->older_follow ? " follow" : "", it->older_looked ? " looked" : "",
+    trace("->%s%s%s%s\n", it->backfill_follows ? " follow" : "", it->older_looked ? " looked" : "",
           it->damage_look ? " look" : "", it->dirty ? " dirty" : "");
 }
 
@@ -347,7 +348,7 @@ static void two_of_four(void)
     four();
     it->slot_begin += 2;
     it->slot_count -= 2;
-    it->older_follow = true;
+    it->backfill_follows = true;
     it->damage_look = false;
 }
 
@@ -356,7 +357,7 @@ static void older_segments_that_do_not_come_are_told_once(void **state)
     (void)state;
     CASE_AS_IT_IS(two_of_four, told_done);
     CASE(two_of_four, told_done, it->older_looked = true);
-    CASE(two_of_four, told_done, it->older_follow = false);
+    CASE(two_of_four, told_done, it->backfill_follows = false);
     CASE(two_of_four, told_done, it->first_segment = 2);
     CASE(two_of_four, told_done, it->first_segment = 2, it->older_looked = true);
     CASE(two_of_four, told_done, it->first_segment = 1);
@@ -364,7 +365,7 @@ static void older_segments_that_do_not_come_are_told_once(void **state)
         "(void)0: \"log 1/0/0 of s: segments 0 to 1 are on no node that is up\" -> looked look "
         "dirty\n"
         "it->older_looked = true: -> looked look dirty\n"
-        "it->older_follow = false: ->\n"
+        "it->backfill_follows = false: ->\n"
         "it->first_segment = 2: -> looked look dirty\n"
         "it->first_segment = 2, it->older_looked = true: -> looked look dirty\n"
         "it->first_segment = 1: \"log 1/0/0 of s: segments 1 to 1 are on no node that is up\" "

@@ -273,7 +273,7 @@ static void segment_between_others_comes_and_is_read(void **state)
     void *buffer = aligned_alloc(4096, BUFFER_BYTES);
     struct fake *fake = log_of(8);
     bases_of(fake, bases);
-    fake->keep_lost = fake->older_follow = fake->holes = true;
+    fake->keep_lost = fake->backfill_follows = fake->holes = true;
     reopen(fake, 1 << 2 | 1 << 4 | 1 << 5, 0, evicted);
     fake_settle(fake);
     assert_true(leat_log_hole_find(fake->log, UINT64_MAX, &hole));
@@ -324,7 +324,7 @@ static void retention_does_not_go_over_what_may_come(void **state)
         struct fake *fake = log_of(8);
         (void)state;
         bases_of(fake, bases);
-        fake->older_follow = fake->holes = holes;
+        fake->backfill_follows = fake->holes = holes;
         reopen(fake, 1 << 4, 0, false);
         must_append(fake, 1, 100);
         if (jumped) leat_log_hole_jumped(fake->log, 5);

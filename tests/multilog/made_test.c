@@ -60,12 +60,13 @@ static void tell(void)
           it->cold ? "cold " : "", it->front_unknown ? "front " : "", it->jumped ? "jumped " : "",
           it->front_accepted ? "accepted " : "", it->producers.lost ? "lost " : "",
           it->producers.expired ? "expired " : "", it->damage_look ? "look " : "",
-          it->holes ? "holes " : "", it->older_follow ? "older " : "", fake->dirty ? "dirty" : "",
-          (unsigned long long)it->next_segment, (unsigned long long)it->next_offset,
-          (unsigned long long)it->first_segment, (unsigned long long)it->first_offset,
-          (unsigned long long)it->begin_told, (unsigned long long)it->trim_segment,
-          (unsigned long long)it->trim_offset, (unsigned long long)leat_log_acked_offset(it),
-          it->previous.bytes, it->slot_count, (unsigned long long)it->closed_bytes);
+          it->holes ? "holes " : "", it->backfill_follows ? "older " : "",
+          fake->dirty ? "dirty" : "", (unsigned long long)it->next_segment,
+          (unsigned long long)it->next_offset, (unsigned long long)it->first_segment,
+          (unsigned long long)it->first_offset, (unsigned long long)it->begin_told,
+          (unsigned long long)it->trim_segment, (unsigned long long)it->trim_offset,
+          (unsigned long long)leat_log_acked_offset(it), it->previous.bytes, it->slot_count,
+          (unsigned long long)it->closed_bytes);
     assert_int_equal(it->slot_capacity, it->slot_count + 4);
     assert_int_equal(it->gathered_us, fake->now_us);
 }
@@ -113,7 +114,7 @@ static void log_begins_with_what_was_found(void **state)
     CASE_AS_IT_IS(begin, none);
     CASE(begin, none, tail.next_segment = 1);
     CASE(begin, none, tail.jumped = true);
-    CASE(begin, none, tail.older_follow = true);
+    CASE(begin, none, tail.backfill_follows = true);
     CASE(begin, none, tail.holes = true);
     CASE(begin, none, changed.app.ctx = &changed);
     CASE(begin, none, changed.remade = true);
@@ -121,45 +122,46 @@ static void log_begins_with_what_was_found(void **state)
     CASE(begin, first, tail.next_segment = 1, tail.next_offset = 11);
     CASE(begin, first, tail.next_segment = 1, tail.next_offset = 10, changed.app.ctx = &changed);
     CASE(begin, first, tail.next_segment = 1, tail.next_offset = 10, changed.remade = true);
-    CASE(begin, first, tail.next_segment = 1, tail.next_offset = 10, tail.older_follow = true);
+    CASE(begin, first, tail.next_segment = 1, tail.next_offset = 10, tail.backfill_follows = true);
     CASE_AS_IT_IS(begin, second);
     CASE(begin, second, tail.jumped = true);
     CASE_AS_IT_IS(begin, both);
     CASE_AS_IT_IS(begin, apart);
-    TRACE_IS("tail = (struct leat_log_tail){0}: look , s0 0 from s0 0 told 0 trim s0 0 acked 0, "
-             "previous 0, 0 segments 0\n"
-             "(void)0: lost look , s2 20 from s2 20 told 20 trim s2 20 acked 20, previous 70, 0 "
-             "segments 0\n"
-             "tail.next_segment = 1: lost look , s1 20 from s1 20 told 20 trim s1 20 acked 20, "
-             "previous 70, 0 segments 0\n"
-             "tail.jumped = true: jumped accepted lost look , s2 20 from s2 20 told 20 trim s2 20 "
-             "acked 20, previous 0, 0 segments 0\n"
-             "tail.older_follow = true: lost look older , s2 20 from s2 20 told 20 trim s2 20 "
-             "acked 20, previous 70, 0 segments 0\n"
-             "tail.holes = true: lost look holes , s2 20 from s2 20 told 20 trim s2 20 acked 20, "
-             "previous 70, 0 segments 0\n"
-             "changed.app.ctx = &changed: lost look , s2 20 from s2 20 told 20 trim s2 20 acked "
-             "20, previous 70, 0 segments 0\n"
-             "changed.remade = true: lost expired look , s2 20 from s2 20 told 20 trim s2 20 acked "
-             "20, previous 70, 0 segments 0\n"
-             "tail.next_segment = 1, tail.next_offset = 10: cold , s1 10 from s0 0 told 0 trim s0 "
-             "0 acked 10, previous 70, 1 segments 100\n"
-             "tail.next_segment = 1, tail.next_offset = 11: cold look , s1 11 from s0 0 told 0 "
-             "trim s0 0 acked 11, previous 70, 1 segments 100\n"
-             "tail.next_segment = 1, tail.next_offset = 10, changed.app.ctx = &changed: cold "
-             "dirty, s1 10 from s0 0 told 0 trim s0 0 acked 10, previous 70, 1 segments 100\n"
-             "tail.next_segment = 1, tail.next_offset = 10, changed.remade = true: cold , s1 10 "
-             "from s0 0 told 0 trim s0 0 acked 10, previous 70, 1 segments 100\n"
-             "tail.next_segment = 1, tail.next_offset = 10, tail.older_follow = true: cold look "
-             "older , s1 10 from s0 0 told 0 trim s0 0 acked 10, previous 70, 1 segments 100\n"
-             "(void)0: cold front look dirty, s2 20 from s1 10 told 0 trim s1 10 acked 20, "
-             "previous 70, 1 segments 100\n"
-             "tail.jumped = true: cold front jumped accepted look dirty, s2 20 from s1 10 told 0 "
-             "trim s1 10 acked 20, previous 0, 1 segments 100\n"
-             "(void)0: cold front look dirty, s2 20 from s0 0 told 0 trim s0 0 acked 20, previous "
-             "70, 2 segments 200\n"
-             "(void)0: cold front look dirty, s2 20 from s0 0 told 0 trim s0 0 acked 20, previous "
-             "70, 2 segments 200\n");
+    TRACE_IS(
+        "tail = (struct leat_log_tail){0}: look , s0 0 from s0 0 told 0 trim s0 0 acked 0, "
+        "previous 0, 0 segments 0\n"
+        "(void)0: lost look , s2 20 from s2 20 told 20 trim s2 20 acked 20, previous 70, 0 "
+        "segments 0\n"
+        "tail.next_segment = 1: lost look , s1 20 from s1 20 told 20 trim s1 20 acked 20, "
+        "previous 70, 0 segments 0\n"
+        "tail.jumped = true: jumped accepted lost look , s2 20 from s2 20 told 20 trim s2 20 "
+        "acked 20, previous 0, 0 segments 0\n"
+        "tail.backfill_follows = true: lost look older , s2 20 from s2 20 told 20 trim s2 20 "
+        "acked 20, previous 70, 0 segments 0\n"
+        "tail.holes = true: lost look holes , s2 20 from s2 20 told 20 trim s2 20 acked 20, "
+        "previous 70, 0 segments 0\n"
+        "changed.app.ctx = &changed: lost look , s2 20 from s2 20 told 20 trim s2 20 acked "
+        "20, previous 70, 0 segments 0\n"
+        "changed.remade = true: lost expired look , s2 20 from s2 20 told 20 trim s2 20 acked "
+        "20, previous 70, 0 segments 0\n"
+        "tail.next_segment = 1, tail.next_offset = 10: cold , s1 10 from s0 0 told 0 trim s0 "
+        "0 acked 10, previous 70, 1 segments 100\n"
+        "tail.next_segment = 1, tail.next_offset = 11: cold look , s1 11 from s0 0 told 0 "
+        "trim s0 0 acked 11, previous 70, 1 segments 100\n"
+        "tail.next_segment = 1, tail.next_offset = 10, changed.app.ctx = &changed: cold "
+        "dirty, s1 10 from s0 0 told 0 trim s0 0 acked 10, previous 70, 1 segments 100\n"
+        "tail.next_segment = 1, tail.next_offset = 10, changed.remade = true: cold , s1 10 "
+        "from s0 0 told 0 trim s0 0 acked 10, previous 70, 1 segments 100\n"
+        "tail.next_segment = 1, tail.next_offset = 10, tail.backfill_follows = true: cold look "
+        "older , s1 10 from s0 0 told 0 trim s0 0 acked 10, previous 70, 1 segments 100\n"
+        "(void)0: cold front look dirty, s2 20 from s1 10 told 0 trim s1 10 acked 20, "
+        "previous 70, 1 segments 100\n"
+        "tail.jumped = true: cold front jumped accepted look dirty, s2 20 from s1 10 told 0 "
+        "trim s1 10 acked 20, previous 0, 1 segments 100\n"
+        "(void)0: cold front look dirty, s2 20 from s0 0 told 0 trim s0 0 acked 20, previous "
+        "70, 2 segments 200\n"
+        "(void)0: cold front look dirty, s2 20 from s0 0 told 0 trim s0 0 acked 20, previous "
+        "70, 2 segments 200\n");
 }
 
 /* Goal: a log for which there is no memory is none, and leaves nothing behind. */

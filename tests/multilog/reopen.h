@@ -29,7 +29,7 @@ static inline void reopen(struct fake *fake, uint64_t lost, uint64_t jump, bool 
     struct leat_log_tail tail = {.next_segment = log->next_segment,
                                  .next_offset = log->next_offset + jump,
                                  .jumped = jump != 0,
-                                 .older_follow = fake->older_follow,
+                                 .backfill_follows = fake->backfill_follows,
                                  .holes = fake->holes};
     fake_settle(fake);
     for (uint32_t i = 0; i < log->slot_count; i++) {

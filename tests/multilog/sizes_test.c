@@ -249,8 +249,8 @@ static void what_is_not_there_is_damage_unless_it_was_given_up(void **state)
     CASE(four, gaps, lacks(0));
     CASE(four, gaps, lacks(0), it->front_unknown = true);
     CASE(four, gaps, lacks(0), lacks(1));
-    CASE(four, gaps, lacks(0), lacks(1), it->older_follow = true);
-    CASE(four, gaps, lacks(0), lacks(1), it->older_follow = it->holes = true);
+    CASE(four, gaps, lacks(0), lacks(1), it->backfill_follows = true);
+    CASE(four, gaps, lacks(0), lacks(1), it->backfill_follows = it->holes = true);
     CASE(four, gaps, it->slot_count = 3);
     CASE(four, gaps, it->slot_count = 3, it->jumped = true);
     CASE(four, gaps, it->slot_count = 0);
@@ -266,8 +266,8 @@ static void what_is_not_there_is_damage_unless_it_was_given_up(void **state)
              "lacks(0): -> s0..1 0..100; 100 lost\n"
              "lacks(0), it->front_unknown = true: -> 100 lost\n"
              "lacks(0), lacks(1): -> s0..1 0..100; s2..3 200..750; 650 lost\n"
-             "lacks(0), lacks(1), it->older_follow = true: -> s2..3 200..750; 550 lost\n"
-             "lacks(0), lacks(1), it->older_follow = it->holes = true: -> 0 lost\n"
+             "lacks(0), lacks(1), it->backfill_follows = true: -> s2..3 200..750; 550 lost\n"
+             "lacks(0), lacks(1), it->backfill_follows = it->holes = true: -> 0 lost\n"
              "it->slot_count = 3: -> s3..5 750..1350; 600 lost\n"
              "it->slot_count = 3, it->jumped = true: -> 600 lost\n"
              "it->slot_count = 0: -> s0..5 0..1350; 1350 lost\n");

@@ -124,7 +124,7 @@ static void opened(const struct says *says, bool jumped, bool in_memory)
     struct leat_log_tail tail = {.next_segment = LAST + 1,
                                  .next_offset = 90,
                                  .jumped = jumped,
-                                 .older_follow = fake->older_follow};
+                                 .backfill_follows = fake->backfill_follows};
     trace("%s%s%s\n", says->what, jumped ? ", jumped" : "", in_memory ? ", in memory" : "");
     size_t used = trace_used;
     fake_open(fake, segs, 3, &tail);

@@ -152,8 +152,8 @@ static void what_comes_or_was_given_up_is_not_told(void **state)
         struct leat_log *log = fake->log;
         log->first_segment = log->first_offset = 0;
         trace("%u: ", way);
-        if (way == 1) log->older_follow = true;
-        if (way == 2) log->older_follow = log->holes = true;
+        if (way == 1) log->backfill_follows = true;
+        if (way == 2) log->backfill_follows = log->holes = true;
         if (way == 3) log->front_unknown = true;
         if (way == 4) log_slot_at(log, 2)->front_given_up = true;
         if (way == 5) log_slot_at(log, 2)->joint = LOG_JOINT_JUMPED;
@@ -199,7 +199,7 @@ static void table_is_walked_only_where_something_may_be_wrong(void **state)
     for (unsigned way = 0; way < 4; way++) {
         log->damage_look = true;
         log->front_unknown = way == 1;
-        log->older_follow = way == 2;
+        log->backfill_follows = way == 2;
         if (way == 3) rot(fake, 0);
         size_t used = trace_used;
         trouble_trace(fake);
@@ -370,7 +370,7 @@ static void lost_offsets_are_those_that_no_segment_has(void **state)
         if (count == 0) continue;
         struct fake *fake = log_of_rows(rows, count, most, acked);
         fake->log->first_offset = leat_xoshiro_below(&random, acked + 1);
-        fake->log->older_follow = follow;
+        fake->log->backfill_follows = follow;
         fake->log->holes = holes;
         uint64_t lost = 0;
         for (uint64_t at = fake->log->first_offset; at < acked; at++) {
@@ -384,7 +384,7 @@ static void lost_offsets_are_those_that_no_segment_has(void **state)
             lost += !here && !comes;
         }
         assert_int_equal(leat_log_offsets_lost(fake->log), lost);
-        fake->log->older_follow = fake->log->holes = false;
+        fake->log->backfill_follows = fake->log->holes = false;
         end(fake);
     }
     trace_begin();

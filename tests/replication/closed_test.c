@@ -484,14 +484,14 @@ static void unknown_replica_goes_when_the_log_is_whole(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(told_by_node_1, unknown_row);
-    CASE(told_by_node_1, unknown_row, owned->options.older_follow = true);
-    CASE(told_by_node_1, unknown_row, owned->options.older_follow = true,
+    CASE(told_by_node_1, unknown_row, owned->options.backfill_follows = true);
+    CASE(told_by_node_1, unknown_row, owned->options.backfill_follows = true,
          leat_primary_log_whole(owned));
     CASE(told_by_node_1, unknown_row, owned->options.unsure.end = 1);
     TRACE_IS("(void)0: n1 SETTLE h11=DROP/e5/p0, 10 s\n"
              "-> 2 copies\n"
-             "owned->options.older_follow = true: -> 2 copies\n"
-             "owned->options.older_follow = true, leat_primary_log_whole(owned): n1 SETTLE "
+             "owned->options.backfill_follows = true: -> 2 copies\n"
+             "owned->options.backfill_follows = true, leat_primary_log_whole(owned): n1 SETTLE "
              "h11=DROP/e5/p0, 10 s\n"
              "-> 2 copies\n"
              "owned->options.unsure.end = 1: -> 2 copies\n");

@@ -279,7 +279,7 @@ static void owner_that_does_not_know_lets_nothing_go(void **state)
         struct rig *rig = taken_over(1, 2, true);
         struct rep_row row = row_of(&rig->segs[2], 12);
         row.segment.v = 1;
-        if (way == 0) rig->log->options.older_follow = true;
+        if (way == 0) rig->log->options.backfill_follows = true;
         if (way == 1) leat_primary_log_silence(rig->log, true);
         if (way == 2) rig->log->releasing = true;
         trace_begin();
