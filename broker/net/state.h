@@ -30,7 +30,8 @@ struct leat_found_fate {
     enum leat_fate fate;
     bool known;  /* its stream is there */
     bool copied; /* ... and other nodes may have what is missing of it */
-    bool twin; /* another row is of the same segment, and this one's bytes never got to its file */
+    /* Another row is of the same segment, and this one's bytes never got to its file. */
+    bool duplicate;
     bool tail_waits; /* a decided end, whose segment may be on another node, or a replica here */
 };
 

@@ -33,7 +33,7 @@ static bool is_elsewhere(const struct leat_node *node, const struct leat_stream_
     if (desc->settings.copies <= 1 || decision->kind != LEAT_DECIDED_TAIL || !seg->rotten)
         return false;
     if (!seg->unwritten) return true;
-    return !in_front && seg->id.v < decision->tail.segment && !node->fates[at].twin;
+    return !in_front && seg->id.v < decision->tail.segment && !node->fates[at].duplicate;
 }
 
 /* A log, as much of it as is here. */

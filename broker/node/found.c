@@ -27,8 +27,8 @@ static bool same_log(const struct leat_found *a, const struct leat_found *b)
  *     as an older one, into a row of its own.
  *  2. The next start finds both. A log has each of its segments once.
  * So where the row of one was damaged, another was fetched, and the first is readable again. */
-static const struct leat_found *twin_of(const struct leat_node *node,
-                                        const struct leat_found *found)
+static const struct leat_found *duplicate_of(const struct leat_node *node,
+                                             const struct leat_found *found)
 {
     const struct leat_found *end = node->found + node->found_count;
     for (int side = -1; side <= 1; side += 2) {
@@ -42,9 +42,9 @@ static const struct leat_found *twin_of(const struct leat_node *node,
 /* A whole one of that segment came from another node: where that ended says nothing of where the log does. */
 static bool is_replaced(const struct leat_node *node, const struct leat_found *found)
 {
-    const struct leat_found *twin = twin_of(node, found);
-    return twin != NULL && twin->kind == LEAT_FOUND_CLOSED &&
-           twin->seg->role != LEAT_SEGMENT_REPLICA;
+    const struct leat_found *duplicate = duplicate_of(node, found);
+    return duplicate != NULL && duplicate->kind == LEAT_FOUND_CLOSED &&
+           duplicate->seg->role != LEAT_SEGMENT_REPLICA;
 }
 
 static struct leat_tail_row row_of(const struct leat_found *found)
@@ -261,18 +261,18 @@ static bool is_on_others(const struct leat_node *node, const struct leat_found *
 }
 
 /* Of two of one segment the whole one. */
-static bool is_better(const struct leat_found *twin, const struct leat_found *found)
+static bool is_better(const struct leat_found *duplicate, const struct leat_found *found)
 {
-    return twin->seg->rotten != found->seg->rotten ? found->seg->rotten : twin < found;
+    return duplicate->seg->rotten != found->seg->rotten ? found->seg->rotten : duplicate < found;
 }
 
 /* Of two rows of one segment the one that a log which waits does not have. */
 static bool is_second(const struct leat_node *node, const struct leat_found *found)
 {
-    const struct leat_found *twin = twin_of(node, found);
-    if (twin == NULL) return false;
-    bool closed = found->kind == LEAT_FOUND_CLOSED, other = twin->kind == LEAT_FOUND_CLOSED;
-    return closed != other ? other : is_better(twin, found);
+    const struct leat_found *duplicate = duplicate_of(node, found);
+    if (duplicate == NULL) return false;
+    bool closed = found->kind == LEAT_FOUND_CLOSED, other = duplicate->kind == LEAT_FOUND_CLOSED;
+    return closed != other ? other : is_better(duplicate, found);
 }
 
 static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
@@ -300,17 +300,17 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
     fate->fate = LEAT_FATE_GONE;
     if (none || seg->id.v > tail->segment) return leat_store_forget(node->store, seg);
     fate->fate = LEAT_FATE_SERVED;
-    const struct leat_found *twin = twin_of(node, found);
+    const struct leat_found *duplicate = duplicate_of(node, found);
     if (found->kind == LEAT_FOUND_CLOSED) {
-        if (twin != NULL && is_better(twin, found) && is_the_same(twin, found)) {
+        if (duplicate != NULL && is_better(duplicate, found) && is_the_same(duplicate, found)) {
             fate->fate = LEAT_FATE_GONE;
             return leat_store_forget(node->store, seg);
         }
         return LEAT_OK;
     }
-    if (found->kind != LEAT_FOUND_LOST && seg->id.v == tail->segment) twin = NULL;
-    fate->twin = twin != NULL;
-    if (twin != NULL && twin->kind == LEAT_FOUND_CLOSED) {
+    if (found->kind != LEAT_FOUND_LOST && seg->id.v == tail->segment) duplicate = NULL;
+    fate->duplicate = duplicate != NULL;
+    if (duplicate != NULL && duplicate->kind == LEAT_FOUND_CLOSED) {
         fate->fate = LEAT_FATE_GONE;
         return leat_store_forget(node->store, seg);
     }

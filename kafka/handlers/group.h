@@ -20,7 +20,7 @@ struct leat_kafka_group_ask {
     void *owner;
     uint32_t home;                  /* LIST: which; else found by the name */
     struct leat_kafka_string group; /* of one of several: see below */
-    bool twin;                      /* ... which another one names, too */
+    bool duplicate;                 /* ... which another one names, too */
 
     /* group_home.c's */
     struct leat_kafka_group_ask *next; /* of the request */

@@ -399,7 +399,7 @@ static int group_order(const void *a, const void *b)
     return x->bytes > 0 ? memcmp(x->text, y->text, (size_t)x->bytes) : 0;
 }
 
-static bool twins_find(const struct leat_kafka_group_asks *asks)
+static bool duplicates_find(const struct leat_kafka_group_asks *asks)
 {
     struct leat_kafka_group_ask **sorted =
         leat_kafka_take(asks->request, asks->count, sizeof(void *));
@@ -408,7 +408,7 @@ static bool twins_find(const struct leat_kafka_group_asks *asks)
     qsort(sorted, asks->count, sizeof(void *), group_order);
     for (uint32_t i = 1; i < asks->count; i++)
         if (group_order(&sorted[i - 1], &sorted[i]) == 0)
-            sorted[i - 1]->twin = sorted[i]->twin = true;
+            sorted[i - 1]->duplicate = sorted[i]->duplicate = true;
     return true;
 }
 
@@ -420,7 +420,7 @@ static void asks_go(struct leat_kafka_group_asks *asks)
     LEAT_ASSERT(asks->answered <= asks->next && asks->next <= asks->count);
     while (asks->next < asks->count && asks->next - asks->answered < ASKS_AT_ONCE) {
         struct leat_kafka_group_ask *ask = asks->asks[asks->next++];
-        if (ask->twin)
+        if (ask->duplicate)
             ask_end(ask, LEAT_E_INVALID);
         else
             leat_kafka_group_ask_start(ask, ask->group);
@@ -440,7 +440,7 @@ static void asks_on_done(struct leat_kafka_group_ask *ask)
 void leat_kafka_group_asks_start(struct leat_kafka_group_asks *asks)
 {
     if (asks->count > 1 && asks->asks[0]->home_request.kind != LEAT_GROUPS_LIST &&
-        !twins_find(asks)) {
+        !duplicates_find(asks)) {
         leat_kafka_answer(asks->request, NULL);
         return;
     }

@@ -81,25 +81,26 @@ static int asked_compare(const void *a, const void *b)
 
 /* Partitions that are named twice are refused, as Kafka refuses them: one request would cost as much as it
  * likes. false: no memory. */
-static bool offsets_refuse_twins(struct offsets *offsets)
+static bool offsets_refuse_duplicates(struct offsets *offsets)
 {
     struct leat_locator *locator = &offsets->locator;
     const struct leat_msg_locate **sorted =
         leat_kafka_take(offsets->request, locator->count, sizeof(struct leat_msg_locate *));
-    bool *twins = leat_kafka_take(offsets->request, locator->count, sizeof *twins);
-    if (sorted == NULL || twins == NULL) return false;
+    bool *duplicates = leat_kafka_take(offsets->request, locator->count, sizeof *duplicates);
+    if (sorted == NULL || duplicates == NULL) return false;
     for (uint32_t i = 0; i < locator->count; i++)
         sorted[i] = &locator->asked[i];
     qsort(sorted, locator->count, sizeof *sorted, asked_compare);
     for (uint32_t i = 1; i < locator->count; i++)
         if (asked_compare(&sorted[i - 1], &sorted[i]) == 0)
-            twins[sorted[i - 1] - locator->asked] = twins[sorted[i] - locator->asked] = true;
+            duplicates[sorted[i - 1] - locator->asked] = duplicates[sorted[i] - locator->asked] =
+                true;
     locator->count = 0;
     for (uint32_t i = 0; i < offsets->part_count; i++) {
         struct offsets_part *part = &offsets->parts[i];
         struct leat_kafka_list_offsets_response_partition *out = part->out;
         if (part->at < 0) continue;
-        if (twins[part->at]) {
+        if (duplicates[part->at]) {
             out->error_code = LEAT_KAFKA_INVALID_REQUEST;
             part->at = -1;
             continue;
@@ -194,7 +195,7 @@ void leat_kafka_handle_list_offsets(struct leat_kafka_request *request)
                                      list_what(asked->timestamp), asked->timestamp, answer);
         }
     }
-    if (!offsets_refuse_twins(offsets)) {
+    if (!offsets_refuse_duplicates(offsets)) {
         leat_kafka_answer(request, NULL);
         return;
     }

@@ -254,7 +254,7 @@ static void lost_segments_are_the_logs_where_others_have_them(void **state)
 {
     (void)state;
     static const struct {
-        bool rotten, unwritten, twin, first, waits;
+        bool rotten, unwritten, duplicate, first, waits;
         uint32_t copies;
         uint64_t tail;
         bool served;
@@ -278,7 +278,7 @@ static void lost_segments_are_the_logs_where_others_have_them(void **state)
         struct leat_segment *seg = found(0, 5, LEAT_FATE_KEPT);
         seg->rotten = rows[i].rotten;
         seg->unwritten = rows[i].unwritten;
-        it.fates[alone.node.found_count - 1].twin = rows[i].twin;
+        it.fates[alone.node.found_count - 1].duplicate = rows[i].duplicate;
         struct leat_log_decision *decision = decided(0, rows[i].tail);
         if (rows[i].waits) decision->kind = LEAT_DECIDED_WAIT;
         begins(0)->record.opened = true;

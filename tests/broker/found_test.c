@@ -292,8 +292,8 @@ static size_t rows_random(struct leat_log_ref log)
             found->scan.next_offset += UINT64_C(1) << 40;
             found->scan.base_offset += UINT64_C(1) << 40;
         }
-        bool twin = it.count - first >= 2 && it.segs[it.count - 2].id.v == segment;
-        segment += twin ? 1 : chance(3);
+        bool duplicate = it.count - first >= 2 && it.segs[it.count - 2].id.v == segment;
+        segment += duplicate ? 1 : chance(3);
     }
     return first;
 }
@@ -332,7 +332,7 @@ static void expect(const char *format, ...)
 /* A row, and what matters of it. */
 struct seen {
     size_t at;
-    const struct leat_found *found, *twin;
+    const struct leat_found *found, *duplicate;
     const struct leat_log_decision *decision;
     bool known, copied, waits, last;
 };
@@ -344,7 +344,7 @@ static struct seen seen_of(size_t at)
     bool ours = found->seg->log.stream == ALONE_STREAM;
     for (size_t i = 0; i < it.count; i++) {
         if (i == at || !leat_log_ref_equal(it.segs[i].log, found->seg->log)) continue;
-        if (it.segs[i].id.v == found->seg->id.v) seen.twin = &it.found[i];
+        if (it.segs[i].id.v == found->seg->id.v) seen.duplicate = &it.found[i];
         if (i > at) seen.last = false;
     }
     for (size_t i = 0; i < alone.node.decision_count; i++)
@@ -396,11 +396,11 @@ static enum leat_fate served_as_it_is(const struct seen *seen)
 }
 
 /* Which of two rows of a segment counts: the whole one, else the first. */
-static bool twin_is_better(const struct seen *seen)
+static bool duplicate_is_better(const struct seen *seen)
 {
-    if (seen->twin == NULL) return false;
-    bool rotten = seen->found->seg->rotten, other = seen->twin->seg->rotten;
-    return rotten != other ? rotten : seen->twin < seen->found;
+    if (seen->duplicate == NULL) return false;
+    bool rotten = seen->found->seg->rotten, other = seen->duplicate->seg->rotten;
+    return rotten != other ? rotten : seen->duplicate < seen->found;
 }
 
 static enum leat_fate fate_undecided(const struct seen *seen)
@@ -421,10 +421,10 @@ static enum leat_fate fate_waiting(const struct seen *seen)
         if (seen->known && !seen->copied && seen->last) passed_over(seen);
         return parked(seen);
     }
-    if (seen->twin != NULL) {
+    if (seen->duplicate != NULL) {
         bool closed = seen->found->kind == LEAT_FOUND_CLOSED,
-             other = seen->twin->kind == LEAT_FOUND_CLOSED;
-        if (closed != other ? other : twin_is_better(seen)) return LEAT_FATE_KEPT;
+             other = seen->duplicate->kind == LEAT_FOUND_CLOSED;
+        if (closed != other ? other : duplicate_is_better(seen)) return LEAT_FATE_KEPT;
     }
     return served_as_it_is(seen);
 }
@@ -447,8 +447,8 @@ static enum leat_fate fate_open(const struct seen *seen)
     const struct leat_found *found = seen->found;
     const struct leat_tail_record *tail = &seen->decision->tail;
     bool ends = found->seg->id.v == tail->segment;
-    bool twin = seen->twin != NULL && (found->kind == LEAT_FOUND_LOST || !ends);
-    if (twin && seen->twin->kind == LEAT_FOUND_CLOSED) return forgotten(seen);
+    bool duplicate = seen->duplicate != NULL && (found->kind == LEAT_FOUND_LOST || !ends);
+    if (duplicate && seen->duplicate->kind == LEAT_FOUND_CLOSED) return forgotten(seen);
     if (found->kind == LEAT_FOUND_MARK && ends && !tail->jumped) {
         if (tail->extent.bytes == found->scan.bytes) passed_over(seen);
         expect("%zu: cut %s next %llu time %lld", seen->at, extent_text(tail->extent),
@@ -473,10 +473,10 @@ static enum leat_fate fate_decided(const struct seen *seen)
     const struct leat_tail_record *tail = &seen->decision->tail;
     if (tail->segment == UINT64_MAX || found->seg->id.v > tail->segment) return forgotten(seen);
     if (found->kind != LEAT_FOUND_CLOSED) return fate_open(seen);
-    bool same = seen->twin != NULL && seen->twin->kind == LEAT_FOUND_CLOSED &&
-                seen->twin->seg->extent.bytes == found->seg->extent.bytes &&
-                seen->twin->seg->extent.crc == found->seg->extent.crc;
-    return same && twin_is_better(seen) ? forgotten(seen) : LEAT_FATE_SERVED;
+    bool same = seen->duplicate != NULL && seen->duplicate->kind == LEAT_FOUND_CLOSED &&
+                seen->duplicate->seg->extent.bytes == found->seg->extent.bytes &&
+                seen->duplicate->seg->extent.crc == found->seg->extent.crc;
+    return same && duplicate_is_better(seen) ? forgotten(seen) : LEAT_FATE_SERVED;
 }
 
 static enum leat_fate fate_by_the_rules(const struct seen *seen)
@@ -610,7 +610,7 @@ static void decisions_are_found_among_many(void **state)
 }
 
 /* Goal: which row never got its bytes to its file is told to who makes the log: the other one is the segment. */
-static void twin_is_told_of(void **state)
+static void duplicate_is_told_of(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
@@ -624,8 +624,8 @@ static void twin_is_told_of(void **state)
         alone.node.found_count = it.count;
         leat_found_fates(&alone.node);
         assert_int_equal(leat_found_cut(&alone.node), LEAT_OK);
-        assert_int_equal(alone.node.fates[0].twin, (i & 1) || !(i & 2));
-        assert_true(alone.node.fates[1].twin);
+        assert_int_equal(alone.node.fates[0].duplicate, (i & 1) || !(i & 2));
+        assert_true(alone.node.fates[1].duplicate);
         said_enough();
         end();
     }
@@ -672,7 +672,7 @@ int main(void)
         cmocka_unit_test(marks_are_what_the_rules_say),
         cmocka_unit_test(segments_fare_as_the_rules_say),
         cmocka_unit_test(decisions_are_found_among_many),
-        cmocka_unit_test(twin_is_told_of),
+        cmocka_unit_test(duplicate_is_told_of),
         cmocka_unit_test(start_fails_with_its_store),
     };
     return cmocka_run_group_tests_name("broker found", tests, NULL, NULL);

@@ -57,7 +57,7 @@ struct raw {
         uint8_t control[256];
         struct sent_batch batch;
         bool busy;
-    } twin;
+    } duplicate;
 };
 
 static void raw_step(struct sim_world *world, struct sim_event *event);
@@ -317,13 +317,13 @@ static void append_done(struct leat_request *request, leat_err rc, const struct 
 }
 
 /* Whatever it is answered, the batch is there once; success says that it is there to stay. */
-static void twin_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
-                      const struct leat_error *error)
+static void duplicate_done(struct leat_request *request, leat_err rc,
+                           const struct leat_frame *answer, const struct leat_error *error)
 {
     struct raw *raw = request->owner;
     struct scenario *scenario = raw->client->scenario;
     (void)error;
-    raw->twin.busy = false;
+    raw->duplicate.busy = false;
     if (rc != LEAT_OK) return;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
@@ -334,34 +334,36 @@ static void twin_done(struct leat_request *request, leat_err rc, const struct le
     LEAT_ASSERT(!reader.failed);
     if (rc != LEAT_OK) return;
     struct leat_log_ref log = {RAW_STREAM, raw->log.streamlet, raw->log.log};
-    for (uint32_t i = 0; i < raw->twin.batch.record_count; i++)
+    for (uint32_t i = 0; i < raw->duplicate.batch.record_count; i++)
         check_acked(scenario->check, log,
-                    (struct check_value){raw->client->index, raw->twin.batch.first_number + i},
+                    (struct check_value){raw->client->index, raw->duplicate.batch.first_number + i},
                     offset + i);
     sim_copies_acked(scenario, log);
 }
 
-static void twin_send(struct sim_world *world, struct sim_event *event)
+static void duplicate_send(struct sim_world *world, struct sim_event *event)
 {
     struct raw *raw = event->a;
     struct leat_msg_writer writer;
-    if (raw->twin.busy || raw->step != STEP_NEXT || raw->now.sequence != (int32_t)event->n) return;
+    if (raw->duplicate.busy || raw->step != STEP_NEXT || raw->now.sequence != (int32_t)event->n)
+        return;
     struct leat_msg_append append = {raw->log, raw->log_epoch, 1};
-    leat_msg_writer_init(&writer, raw->twin.control, sizeof raw->twin.control);
+    leat_msg_writer_init(&writer, raw->duplicate.control, sizeof raw->duplicate.control);
     leat_msg_append_encode(&writer, &append);
-    raw->twin.batch = raw->now;
-    raw->twin.batch.byte_count &= ~(1u << 31);
-    raw->twin.iov = (struct leat_iov){raw->twin.batch.bytes, raw->twin.batch.byte_count};
-    raw->twin.request = (struct leat_request){.kind = LEAT_KIND_APPEND,
-                                              .log = raw->log,
-                                              .control = raw->twin.control,
-                                              .control_bytes = writer.used,
-                                              .payload = &raw->twin.iov,
-                                              .payload_count = 1,
-                                              .on_done = twin_done,
-                                              .owner = raw};
-    raw->twin.busy = leat_client_send(raw->client->client, &raw->twin.request) == LEAT_OK;
-    if (raw->twin.busy) sim_fault_struck(world, SIM_FAULT_RESEND);
+    raw->duplicate.batch = raw->now;
+    raw->duplicate.batch.byte_count &= ~(1u << 31);
+    raw->duplicate.iov =
+        (struct leat_iov){raw->duplicate.batch.bytes, raw->duplicate.batch.byte_count};
+    raw->duplicate.request = (struct leat_request){.kind = LEAT_KIND_APPEND,
+                                                   .log = raw->log,
+                                                   .control = raw->duplicate.control,
+                                                   .control_bytes = writer.used,
+                                                   .payload = &raw->duplicate.iov,
+                                                   .payload_count = 1,
+                                                   .on_done = duplicate_done,
+                                                   .owner = raw};
+    raw->duplicate.busy = leat_client_send(raw->client->client, &raw->duplicate.request) == LEAT_OK;
+    if (raw->duplicate.busy) sim_fault_struck(world, SIM_FAULT_RESEND);
 }
 
 static void append_send(struct raw *raw)
@@ -382,8 +384,8 @@ static void append_send(struct raw *raw)
                                          .owner = raw};
     bool sent = leat_client_send(raw->client->client, &raw->request) == LEAT_OK;
     if (sent && raw->step == STEP_NEXT && sim_rng_chance(&raw->client->rng, 400))
-        sim_actor_post(raw->client->actor, sim_rng_between(&raw->client->rng, 10, 20000), twin_send,
-                       raw)
+        sim_actor_post(raw->client->actor, sim_rng_between(&raw->client->rng, 10, 20000),
+                       duplicate_send, raw)
             ->n = (uint64_t)raw->now.sequence;
     if (sent) return;
     raw->now.byte_count |= 1u << 31;
