@@ -250,7 +250,7 @@ static void ring_change(struct leat_intake_account *account, struct leat_intake_
     leat_list_push_back(is_blamed(address) ? &account->late : &account->ring, link);
 }
 
-static void forgive(struct leat_intake *intake, struct leat_intake_address *address)
+static void blame_end(struct leat_intake *intake, struct leat_intake_address *address)
 {
     leat_list_remove(&address->blame);
     intake->blamed_count--;
@@ -271,7 +271,7 @@ static void blame(struct leat_intake *intake, struct leat_intake_address *addres
     leat_list_push_back(&intake->blamed, &address->blame);
     address->blamed_ms = now_ms;
     ring_change(&intake->accounts[LEAT_NET_CLIENTS], address);
-    if (intake->blamed_count > LEAT_INTAKE_BLAMED_MAX) forgive(intake, blamed_first(intake));
+    if (intake->blamed_count > LEAT_INTAKE_BLAMED_MAX) blame_end(intake, blamed_first(intake));
 }
 
 /* A byte now and then is silence. */
@@ -370,7 +370,7 @@ bool leat_intake_watch(struct leat_intake *intake, uint64_t now_ms,
     bool any = false;
     while (!leat_list_empty(&intake->blamed) &&
            now_ms >= blamed_first(intake)->blamed_ms + LEAT_INTAKE_BLAME_MS)
-        forgive(intake, blamed_first(intake));
+        blame_end(intake, blamed_first(intake));
     if (is_wanted(intake, &intake->accounts[LEAT_NET_CLIENTS]))
         silent_look(intake, now_ms, idle, lost);
     if (now_ms < intake->window_ms + LEAT_INTAKE_STALL_MS) return true;
@@ -474,7 +474,7 @@ void leat_intake_init(struct leat_intake *intake, const struct leat_random *rand
 void leat_intake_fini(struct leat_intake *intake)
 {
     while (!leat_list_empty(&intake->blamed))
-        forgive(intake, blamed_first(intake));
+        blame_end(intake, blamed_first(intake));
     for (unsigned i = 0; i < LEAT_INTAKE_BUCKETS; i++)
         LEAT_ASSERT(!intake->buckets[i]);
 }

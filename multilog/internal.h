@@ -173,9 +173,9 @@ struct leat_log {
     uint32_t front_bytes; /* of the last segment are read for that; 0: a block */
     bool front_whole;     /* the last segment's start entry does not answer that: read all of it */
     bool jumped;          /* what is missing behind the last segment was given up */
-    void (*on_forgiven)(void *arg, struct leat_log *log); /* NULL: nobody waits */
-    void *on_forgiven_arg;
-    struct leat_keep give_up; /* a range that is forgiven, in its segment's row */
+    void (*on_skipped)(void *arg, struct leat_log *log); /* NULL: nobody waits */
+    void *on_skipped_arg;
+    struct leat_keep give_up; /* a range that is skipped, in its segment's row */
     bool giving_up;           /* in flight */
     bool give_up_failed;
     uint32_t passed_seen; /* bytes that an operator has seen, on their way to be recorded so */
@@ -341,7 +341,7 @@ void log_step_resume(struct leat_log *log);
 bool log_trim_is_due(const struct leat_log *log);
 void log_step_trim(struct leat_log *log);
 void log_step_trimmed(struct leat_log *log);
-void log_step_forgiven(struct leat_log *log);
+void log_step_skip(struct leat_log *log);
 void log_step_begin(struct leat_log *log);
 void log_step_begun(struct leat_log *log);
 /** A start entry is about to be written: it names what is asked for. */

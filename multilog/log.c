@@ -189,7 +189,7 @@ void log_step(struct leat_log *log)
     }
     log_step_trimmed(log);
     log_step_begun(log);
-    log_step_forgiven(log);
+    log_step_skip(log);
     log_step_drop(log);
     log_step_reads(log);
     tell_room(log);

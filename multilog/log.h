@@ -258,8 +258,8 @@ void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct lea
  * count as seen. on_done once,
  * when that is acked or the log takes no appends any more; whether it is done says leat_log_trouble().
  * One at a time. */
-void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
-                      void *arg);
+void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
+                           void *arg);
 struct leat_log_trim {     /* caller's */
     struct leat_list link; /* the log's */
     uint64_t before;       /* in; UINT64_MAX: all that is acked. Out: what that came to */

@@ -185,19 +185,19 @@ void log_step_begun(struct leat_log *log)
 
 /* ---- what is lost in front ---- */
 
-void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
-                      void *arg)
+void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
+                           void *arg)
 {
-    LEAT_ASSERT(log->on_forgiven == NULL);
-    log->on_forgiven = on_done;
-    log->on_forgiven_arg = arg;
+    LEAT_ASSERT(log->on_skipped == NULL);
+    log->on_skipped = on_done;
+    log->on_skipped_arg = arg;
     log->give_up_failed = false;
     log_mark_dirty(log);
 }
 
-void log_step_forgiven(struct leat_log *log)
+void log_step_skip(struct leat_log *log)
 {
-    if (!log->on_forgiven) return;
+    if (!log->on_skipped) return;
     bool writable = log->state == LEAT_LOG_SERVING && !log->deleting && !log->stopping;
     if (writable && (log->front_unknown || log_front_is_missing(log))) {
         if (log->front_unknown || log_trim_is_pending(log)) return;
@@ -210,7 +210,7 @@ void log_step_forgiven(struct leat_log *log)
     if (log->giving_up) return;
     bool last = log->state == LEAT_LOG_DAMAGED && !log->deleting && !log->stopping;
     if ((writable || last) && !log->give_up_failed && log_damage_give_up(log)) return;
-    void (*on_done)(void *arg, struct leat_log *done) = log->on_forgiven;
-    log->on_forgiven = NULL;
-    on_done(log->on_forgiven_arg, log);
+    void (*on_done)(void *arg, struct leat_log *done) = log->on_skipped;
+    log->on_skipped = NULL;
+    on_done(log->on_skipped_arg, log);
 }

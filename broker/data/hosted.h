@@ -27,8 +27,8 @@ struct leat_hosted {
     bool drained;      /* for a move: its log is stopped, and the coordinator is asked */
     bool tail_missing; /* no node has the log's end: the log waits, and takes no appends */
     bool opens_alone; /* asked for beside others, "opened" was refused: it may be for one of them */
-    bool forgiving;   /* an operator gives up what is missing in front */
-    bool anew;        /* its last segment is damaged here: other nodes have it */
+    bool skipping_missing; /* an operator gives up what is missing in front */
+    bool anew;             /* its last segment is damaged here: other nodes have it */
     /* It goes: another node has it. */
     struct give_up *give_up;
     struct recover_call

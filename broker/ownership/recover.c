@@ -277,14 +277,14 @@ static bool range_words(struct leat_log *log, char *out, size_t bytes, bool *out
     return lacks || passed.bytes > 0;
 }
 
-static void recover_on_forgiven(void *arg, struct leat_log *log)
+static void recover_on_skipped(void *arg, struct leat_log *log)
 {
     struct recover_call *recover = arg;
     struct leat_log_info info;
     char why[256];
     bool only_seen;
     leat_log_info(log, &info);
-    recover->hosted->forgiving = false;
+    recover->hosted->skipping_missing = false;
     recover->next_offset = info.first_offset;
     if (range_words(log, why, sizeof why, &only_seen))
         recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
@@ -301,10 +301,11 @@ static void recover_on_forgiven(void *arg, struct leat_log *log)
 static void recover_range(struct recover_call *recover, struct leat_hosted *hosted)
 {
     char why[256];
-    if (!range_words(hosted->log, why, sizeof why, &recover->only_seen) || hosted->forgiving) {
+    if (!range_words(hosted->log, why, sizeof why, &recover->only_seen) ||
+        hosted->skipping_missing) {
         recover->rc = leat_error_set(
             &recover->error, LEAT_E_INVALID, "%s",
-            hosted->forgiving
+            hosted->skipping_missing
                 ? "its loss is being accepted already"
                 : "nothing is missing or known to be damaged: there is nothing to give up");
         recover_end(recover);
@@ -330,8 +331,8 @@ static void recover_range(struct recover_call *recover, struct leat_hosted *host
         return;
     }
     recover->hosted = hosted;
-    hosted->forgiving = true;
-    leat_log_forgive(hosted->log, recover_on_forgiven, recover);
+    hosted->skipping_missing = true;
+    leat_log_skip_missing(hosted->log, recover_on_skipped, recover);
 }
 
 static void recover_absent(struct recover_call *recover, const struct leat_hosted *hosted)
@@ -466,7 +467,7 @@ static void recover_on_last_given_up(void *arg, struct leat_log *log)
 {
     struct recover_call *recover = arg;
     (void)log;
-    recover->hosted->forgiving = false;
+    recover->hosted->skipping_missing = false;
     if (recover->hosted->going) /* to another node, or with the server */
         recover_absent(recover, recover->hosted);
     else
@@ -499,9 +500,9 @@ static void recover_deliver_home(void *actor, struct leat_mail *mail)
         return;
     }
     recover->hosted = hosted;
-    if (info.state == LEAT_LOG_DAMAGED && !hosted->forgiving) {
-        hosted->forgiving = true;
-        leat_log_forgive(hosted->log, recover_on_last_given_up, recover);
+    if (info.state == LEAT_LOG_DAMAGED && !hosted->skipping_missing) {
+        hosted->skipping_missing = true;
+        leat_log_skip_missing(hosted->log, recover_on_last_given_up, recover);
         return;
     }
     recover_ask(recover, hosted);

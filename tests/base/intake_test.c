@@ -232,7 +232,7 @@ static void who_brings_nothing_loses_its_place_and_stands_behind(void **state)
     leat_intake_hold(&rig.intake, &rig.members[5], HALF - LEAT_INTAKE_SMALL_BYTES);
     assert_true(leat_intake_full(&rig.intake, &rig.members[0]));
     (void)leat_intake_watch(&rig.intake, LATER + LEAT_INTAKE_BLAME_MS, is_idle, lost);
-    assert_false(leat_intake_full(&rig.intake, &rig.members[0])); /* forgiven */
+    assert_false(leat_intake_full(&rig.intake, &rig.members[0])); /* its blame has ended */
     rig_end(&rig, 6);
 }
 

@@ -172,14 +172,14 @@ static void loss_between_others_is_accepted(void **state)
             assert_said_first("refuse INVALID: nothing is missing");
             said_enough();
         } else {
-            assert_said("diary warn: stream 7, streamlet 1, log 0\nforgive\n");
+            assert_said("diary warn: stream 7, streamlet 1, log 0\nskip missing\n");
             it.trouble = LEAT_OK;
             it.passed.bytes = 0;
             it.info.first_offset = 44;
-            forgiven();
+            skipped();
             assert_said(damaged ? "diary warn: stream 7, streamlet 1, log 0\nmail to 1\n"
                                 : "mail to 1\n");
-            assert_false(it.hosted.forgiving);
+            assert_false(it.hosted.skipping_missing);
             alone_deliver();
             assert_said("answer\n");
             assert_int_equal(answered_offset(), 44);
@@ -195,7 +195,7 @@ static void loss_that_could_not_be_accepted_is_told(void **state)
     serves(true, false);
     accepts();
     said_enough();
-    forgiven();
+    skipped();
     assert_said("mail to 1\n");
     alone_deliver();
     assert_said(
@@ -207,7 +207,7 @@ static void loss_is_accepted_once_at_a_time(void **state)
 {
     (void)state;
     serves(true, false);
-    it.hosted.forgiving = true;
+    it.hosted.skipping_missing = true;
     accepts();
     assert_said("mail to 1\n");
     alone_deliver();
@@ -230,13 +230,13 @@ static void loss_is_not_accepted_while_a_node_is_down(void **state)
                 "refuse AGAIN: a node is down that may have what is missing: start it, or say "
                 "that it will not come back (leat node drain)\n");
         } else {
-            assert_said("diary warn: stream 7, streamlet 1, log 0\nforgive\n");
+            assert_said("diary warn: stream 7, streamlet 1, log 0\nskip missing\n");
             it.passed.bytes = 0;
-            forgiven();
+            skipped();
             alone_deliver();
             said_enough();
         }
-        assert_false(it.hosted.forgiving);
+        assert_false(it.hosted.skipping_missing);
         end();
     }
 }

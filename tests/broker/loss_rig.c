@@ -142,14 +142,14 @@ void leat_log_destroy(struct leat_log **log)
     assert_ptr_equal(*log, &it);
     said("destroy the log");
 }
-void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
-                      void *arg)
+void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
+                           void *arg)
 {
     assert_ptr_equal(log, &it);
-    assert_true(it.hosted.forgiving);
-    said("forgive");
-    it.on_forgiven = on_done;
-    it.forgive_arg = arg;
+    assert_true(it.hosted.skipping_missing);
+    said("skip missing");
+    it.on_skipped = on_done;
+    it.skip_arg = arg;
 }
 void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
 {
@@ -275,9 +275,9 @@ void idle(void)
     it.on_idle(it.idle_arg);
 }
 
-void forgiven(void)
+void skipped(void)
 {
-    it.on_forgiven(it.forgive_arg, it.hosted.log);
+    it.on_skipped(it.skip_arg, it.hosted.log);
 }
 
 uint64_t answered_offset(void)

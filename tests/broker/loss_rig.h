@@ -29,8 +29,8 @@ struct loss_rig {
     struct leat_coordinate *request;
     void (*on_stopped)(void *arg, struct leat_log *log);
     void (*on_idle)(void *arg);
-    void (*on_forgiven)(void *arg, struct leat_log *log);
-    void *stop_arg, *idle_arg, *forgive_arg;
+    void (*on_skipped)(void *arg, struct leat_log *log);
+    void *stop_arg, *idle_arg, *skip_arg;
     struct leat_segment segs[3];
     struct leat_segment *found[3];
     struct leat_begun_log begun; /* the one row of a table that nobody looks into */
@@ -47,7 +47,7 @@ void coordinators_say(leat_err rc);
 void to_stop(void);
 void stopped(void);
 void idle(void);
-void forgiven(void);
+void skipped(void);
 /** The answer's, when there is one. */
 uint64_t answered_offset(void);
 

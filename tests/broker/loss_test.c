@@ -359,17 +359,17 @@ static void damaged_end_is_given_up_by_its_segment_first(void **state)
     for (unsigned i = 0; i < 3; i++) {
         begin();
         it.info.state = LEAT_LOG_DAMAGED;
-        it.hosted.forgiving = i == 2;
+        it.hosted.skipping_missing = i == 2;
         accepts();
         if (i == 2)
             assert_said_first("wake\ncoordinate");
         else
-            assert_said("forgive\n");
+            assert_said("skip missing\n");
         if (i == 2) coordinators_say(LEAT_E_AGAIN);
         if (i < 2) {
             it.hosted.going = i == 1;
-            forgiven();
-            assert_false(it.hosted.forgiving);
+            skipped();
+            assert_false(it.hosted.skipping_missing);
             assert_said_first(i == 0 ? "wake\ncoordinate" : "mail to 1\n");
             if (i == 0) coordinators_say(LEAT_E_AGAIN);
         }

@@ -53,7 +53,7 @@ static void front_that_was_lost_is_named_and_the_rest_goes_on(void **state)
     fake_destroy(fake);
 }
 
-static void on_forgiven(void *arg, struct leat_log *log)
+static void on_skipped(void *arg, struct leat_log *log)
 {
     (void)log;
     (*(unsigned *)arg)++;
@@ -69,7 +69,7 @@ static void front_given_up_is_no_part_of_the_log_any_more(void **state)
     struct fake *fake = log_of(6);
     bases_of(fake, bases);
     reopen(fake, 3, 0, evicted);
-    leat_log_forgive(fake->log, on_forgiven, &told);
+    leat_log_skip_missing(fake->log, on_skipped, &told);
     assert_int_equal(told, 0);
     fake_settle(fake);
     assert_int_equal(told, 1);
@@ -85,7 +85,7 @@ static void front_given_up_is_no_part_of_the_log_any_more(void **state)
         fake_settle(fake);
     }
     /* Nothing is missing: told at once. */
-    leat_log_forgive(fake->log, on_forgiven, &told);
+    leat_log_skip_missing(fake->log, on_skipped, &told);
     fake_settle(fake);
     assert_int_equal(told, 2);
     free(buffer);
@@ -118,13 +118,13 @@ static void passed_over_is_named_until_it_was_seen(void **state)
     fake->fail_request_at = fake->requests + 2;
     fake->fail_kinds = 1u << LEAT_KEEP_GIVE_UP;
     fake->fail_rc = LEAT_E_DISK;
-    leat_log_forgive(fake->log, on_forgiven, &told);
+    leat_log_skip_missing(fake->log, on_skipped, &told);
     fake_settle(fake);
     assert_int_equal(told, 1);
     leat_log_passed_over(fake->log, &passed);
     assert_int_equal(passed.bytes, 50);
     assert_int_equal(fake->held[2].seg->passed_bytes, 50);
-    leat_log_forgive(fake->log, on_forgiven, &told);
+    leat_log_skip_missing(fake->log, on_skipped, &told);
     fake_settle(fake);
     assert_int_equal(told, 2);
     leat_log_passed_over(fake->log, &passed);
@@ -213,7 +213,7 @@ static void front_given_up_of_a_log_that_stops_ends_the_wait(void **state)
     struct fake *fake = log_of(6);
     reopen(fake, 3, 0, true);
     fake->fail_reads = true;
-    leat_log_forgive(fake->log, on_forgiven, &told);
+    leat_log_skip_missing(fake->log, on_skipped, &told);
     fake_settle(fake);
     assert_int_equal(told, 1);
     assert_int_equal(info_of(fake).state, LEAT_LOG_DAMAGED);

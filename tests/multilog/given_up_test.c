@@ -157,7 +157,7 @@ static void header_that_leads_elsewhere_passes_over_nothing(void **state)
     scene_end(&scene);
 }
 
-static void on_forgiven(void *arg, struct leat_log *log)
+static void on_skipped(void *arg, struct leat_log *log)
 {
     (void)log;
     ++*(unsigned *)arg;
@@ -193,11 +193,11 @@ static void all_damage_is_given_up_at_once(void **state)
     fake->fail_request_at = fake->requests + 1;
     fake->fail_kinds = 1u << LEAT_KEEP_GIVE_UP;
     fake->fail_rc = LEAT_E_DISK;
-    leat_log_forgive(fake->log, on_forgiven, &told);
+    leat_log_skip_missing(fake->log, on_skipped, &told);
     fake_settle(fake);
     assert_int_equal(told, 1);
     assert_int_equal(places_damaged(fake), 2);
-    leat_log_forgive(fake->log, on_forgiven, &told);
+    leat_log_skip_missing(fake->log, on_skipped, &told);
     fake_settle(fake);
     assert_int_equal(told, 2);
     for (int start = 0; start < 2; start++) {

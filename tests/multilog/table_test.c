@@ -215,17 +215,17 @@ static void table_is_walked_only_where_something_may_be_wrong(void **state)
 
 /* ---- giving up ---- */
 
-static void on_forgiven(void *arg, struct leat_log *log)
+static void on_skipped(void *arg, struct leat_log *log)
 {
     (void)log;
-    trace("forgiven\n");
+    trace("skipped\n");
     *(bool *)arg = true;
 }
 
-static void forgive(struct fake *fake)
+static void skip_missing(struct fake *fake)
 {
     bool told = false;
-    leat_log_forgive(fake->log, on_forgiven, &told);
+    leat_log_skip_missing(fake->log, on_skipped, &told);
     fake_settle(fake);
     assert_true(told);
     assert_int_equal(fake->log->reads_in_flight, 0);
@@ -243,7 +243,7 @@ static void each_place_is_given_up_by_its_row(void **state)
         fake->log->passed_look = true;
     }
     fake->log->cold = false;
-    forgive(fake);
+    skip_missing(fake);
     trouble_trace(fake);
     for (uint32_t i = 0; i < HOLED; i++) {
         const struct log_slot *slot = log_slot_at(fake->log, i);
@@ -251,20 +251,20 @@ static void each_place_is_given_up_by_its_row(void **state)
               slot->given_up ? " given up" : "", slot->front_given_up ? " and its front" : "",
               slot->seg->passed_bytes, slot->file_reads);
     }
-    forgive(fake); /* nothing is left */
+    skip_missing(fake); /* nothing is left */
     TRACE_IS("GIVE_UP s3 it passed 0\n"
              "GIVE_UP s5 its front passed 9\n"
              "GIVE_UP s8 its front passed 0\n"
              "GIVE_UP s8 it passed 0\n"
              "GIVE_UP s2 passed 0\n"
              "GIVE_UP s5 passed 0\n"
-             "forgiven\n"
+             "skipped\n"
              "OK \"\"\n"
              "s2 passed 0 reads 0\n"
              "s3 given up passed 0 reads 0\n"
              "s5 and its front passed 0 reads 0\n"
              "s8 given up and its front passed 0 reads 0\n"
-             "forgiven\n");
+             "skipped\n");
     end(fake);
 }
 
@@ -282,31 +282,31 @@ static void row_that_can_not_be_written_gives_up_nothing(void **state)
         fake->fail_request_at = 1;
         fake->fail_rc = LEAT_E_DISK;
         fake->fail_kinds = 1u << LEAT_KEEP_GIVE_UP;
-        forgive(fake);
+        skip_missing(fake);
         trouble_trace(fake);
         leat_log_passed_over(fake->log, &passed);
         trace("%llu bytes in %llu, s%llu to %llu\n", (unsigned long long)passed.bytes,
               (unsigned long long)passed.segments, (unsigned long long)passed.segment,
               (unsigned long long)passed.next_offset);
         assert_false(log_slot_at(fake->log, 1)->given_up);
-        forgive(fake); /* again */
+        skip_missing(fake); /* again */
         leat_log_passed_over(fake->log, &passed);
         assert_int_equal(passed.bytes, 0);
         end(fake);
     }
     TRACE_IS("GIVE_UP s3 it passed 0\n"
-             "forgiven\n"
+             "skipped\n"
              "DAMAGED \"segment 3 with offsets 30 to 39 is damaged\"\n"
              "7 bytes in 1, s2 to 30\n"
              "GIVE_UP s3 it passed 0\n"
              "GIVE_UP s2 passed 0\n"
-             "forgiven\n"
+             "skipped\n"
              "GIVE_UP s2 passed 0\n"
-             "forgiven\n"
+             "skipped\n"
              "OK \"\"\n"
              "7 bytes in 1, s2 to 30\n"
              "GIVE_UP s2 passed 0\n"
-             "forgiven\n");
+             "skipped\n");
 }
 
 /* Goal: what can't be given up now is passed over: a segment that goes, or that the store works on; of a log that is
@@ -325,7 +325,7 @@ static void what_goes_is_not_given_up(void **state)
         if (way == 2) log_slot_at(log, 0)->dropping = true;
         if (way == 3) leat_log_set_state(log, LEAT_LOG_DAMAGED, "it is damaged");
         if (way == 4) leat_log_set_state(log, LEAT_LOG_WAITING, "it waits");
-        forgive(fake);
+        skip_missing(fake);
         log_slot_at(log, 0)->changing = log_slot_at(log, 0)->dropping = false;
         log->state = LEAT_LOG_SERVING;
         end(fake);
@@ -333,18 +333,18 @@ static void what_goes_is_not_given_up(void **state)
     TRACE_IS("0\n"
              "GIVE_UP s2 it passed 0\n"
              "GIVE_UP s3 it passed 0\n"
-             "forgiven\n"
+             "skipped\n"
              "1\n"
              "GIVE_UP s3 it passed 0\n"
-             "forgiven\n"
+             "skipped\n"
              "2\n"
              "GIVE_UP s3 it passed 0\n"
-             "forgiven\n"
+             "skipped\n"
              "3\n"
              "GIVE_UP s3 it passed 0\n"
-             "forgiven\n"
+             "skipped\n"
              "4\n"
-             "forgiven\n");
+             "skipped\n");
 }
 
 /* ---- numbers ---- */

@@ -393,30 +393,30 @@ static void log_begins_later_once_its_start_entry_is_acked(void **state)
 
 /* ---- what an operator gave up ---- */
 
-static void on_forgiven(void *arg, struct leat_log *log_of_it)
+static void on_skipped(void *arg, struct leat_log *log_of_it)
 {
     assert_ptr_equal(log_of_it, it);
     trace("%s ", (const char *)arg);
 }
 
-static void step_forgiven(void)
+static void step_skip(void)
 {
-    log_step_forgiven(it);
-    trace("%s%s", it->on_forgiven ? "waits " : "over ", it->giving_up ? "gives up " : "");
+    log_step_skip(it);
+    trace("%s%s", it->on_skipped ? "waits " : "over ", it->giving_up ? "gives up " : "");
     begins_tell();
 }
 
-static void forgives(void)
+static void skips(void)
 {
     four();
-    leat_log_forgive(it, on_forgiven, (void *)(uintptr_t) "forgiven");
+    leat_log_skip_missing(it, on_skipped, (void *)(uintptr_t) "skipped");
     it->dirty = false;
 }
 
 /* The first one is not here. */
-static void forgives_front(void)
+static void skips_front(void)
 {
-    forgives();
+    skips();
     it->slot_begin++;
     it->slot_count--;
 }
@@ -426,54 +426,54 @@ static void rots(void)
     slot(1)->seg->rotten = slot(1)->lost = true;
 }
 
-static void what_is_lost_is_forgiven_step_by_step(void **state)
+static void what_is_lost_is_skipped_step_by_step(void **state)
 {
     (void)state;
-    CASE_AS_IT_IS(forgives, step_forgiven);
-    CASE(forgives, step_forgiven, it->on_forgiven = NULL);
-    CASE(forgives, step_forgiven, it->front_unknown = true);
-    CASE(forgives, step_forgiven, it->front_unknown = true, it->state = LEAT_LOG_STOPPED);
-    CASE(forgives_front, step_forgiven, it->front_accepted = false);
-    CASE(forgives_front, step_forgiven, it->trim_segment = 1);
-    CASE(forgives_front, step_forgiven, it->state = LEAT_LOG_STOPPED);
-    CASE(forgives_front, step_forgiven, it->deleting = true);
-    CASE(forgives_front, step_forgiven, it->stopping = true);
-    CASE(forgives, step_forgiven, rots());
-    CASE(forgives, step_forgiven, rots(), it->giving_up = true);
-    CASE(forgives, step_forgiven, rots(), it->give_up_failed = true);
-    CASE(forgives, step_forgiven, rots(), it->deleting = true);
-    CASE(forgives, step_forgiven, rots(), it->stopping = true);
-    CASE(forgives, step_forgiven, rots(), it->state = LEAT_LOG_WAITING);
-    CASE(forgives, step_forgiven, rots(), it->state = LEAT_LOG_DAMAGED);
-    CASE(forgives, step_forgiven, rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2);
-    CASE(forgives, step_forgiven, rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2,
+    CASE_AS_IT_IS(skips, step_skip);
+    CASE(skips, step_skip, it->on_skipped = NULL);
+    CASE(skips, step_skip, it->front_unknown = true);
+    CASE(skips, step_skip, it->front_unknown = true, it->state = LEAT_LOG_STOPPED);
+    CASE(skips_front, step_skip, it->front_accepted = false);
+    CASE(skips_front, step_skip, it->trim_segment = 1);
+    CASE(skips_front, step_skip, it->state = LEAT_LOG_STOPPED);
+    CASE(skips_front, step_skip, it->deleting = true);
+    CASE(skips_front, step_skip, it->stopping = true);
+    CASE(skips, step_skip, rots());
+    CASE(skips, step_skip, rots(), it->giving_up = true);
+    CASE(skips, step_skip, rots(), it->give_up_failed = true);
+    CASE(skips, step_skip, rots(), it->deleting = true);
+    CASE(skips, step_skip, rots(), it->stopping = true);
+    CASE(skips, step_skip, rots(), it->state = LEAT_LOG_WAITING);
+    CASE(skips, step_skip, rots(), it->state = LEAT_LOG_DAMAGED);
+    CASE(skips, step_skip, rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2);
+    CASE(skips, step_skip, rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2,
          it->deleting = true);
-    CASE(forgives, step_forgiven, rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2,
+    CASE(skips, step_skip, rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2,
          it->stopping = true);
     TRACE_IS(
-        "(void)0: forgiven over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->on_forgiven = NULL: over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "(void)0: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "it->on_skipped = NULL: over -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "it->front_unknown = true: waits -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->front_unknown = true, it->state = LEAT_LOG_STOPPED: forgiven over -> s0/0 at 0/0 told "
+        "it->front_unknown = true, it->state = LEAT_LOG_STOPPED: skipped over -> s0/0 at 0/0 told "
         "0 pauses 0 0\n"
         "it->front_accepted = false: waits -> s0/1 at 0/100 told 0 pauses 0 0, dirty\n"
         "it->trim_segment = 1: waits -> s0/1 at 0/0 told 0 pauses 0 0\n"
-        "it->state = LEAT_LOG_STOPPED: forgiven over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->deleting = true: forgiven over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->stopping = true: forgiven over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "it->state = LEAT_LOG_STOPPED: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "it->deleting = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "it->stopping = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "rots(): GIVE_UP s1 it passed 0\n"
         "waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "rots(), it->giving_up = true: waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->give_up_failed = true: forgiven over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->deleting = true: forgiven over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->stopping = true: forgiven over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->state = LEAT_LOG_WAITING: forgiven over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->state = LEAT_LOG_DAMAGED: forgiven over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "rots(), it->give_up_failed = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "rots(), it->deleting = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "rots(), it->stopping = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "rots(), it->state = LEAT_LOG_WAITING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "rots(), it->state = LEAT_LOG_DAMAGED: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2: GIVE_UP s1 it passed 0\n"
         "waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2, it->deleting = true: forgiven "
+        "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2, it->deleting = true: skipped "
         "over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2, it->stopping = true: forgiven "
+        "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2, it->stopping = true: skipped "
         "over -> s0/0 at 0/0 told 0 pauses 0 0\n");
 }
 
@@ -487,7 +487,7 @@ int main(void)
         TRACE_TEST(retention_ends_at_a_hole),
         TRACE_TEST(request_to_begin_later_rolls_or_trims),
         TRACE_TEST(log_begins_later_once_its_start_entry_is_acked),
-        TRACE_TEST(what_is_lost_is_forgiven_step_by_step),
+        TRACE_TEST(what_is_lost_is_skipped_step_by_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
