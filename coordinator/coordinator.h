@@ -271,12 +271,12 @@ enum leat_voter_role {
     LEAT_VOTER_CANDIDATE,
     LEAT_VOTER_LEADER,
     LEAT_VOTER_FAILED,
-    LEAT_VOTER_SPARE, /* has joined, and does not vote yet */
+    LEAT_VOTER_JOINING, /* has joined, and does not vote yet */
 };
 struct leat_voter_status {
     uint64_t id;
     char address[LEAT_ADDRESS_BYTES_MAX + 1];
-    bool votes;          /* else a spare that catches up */
+    bool votes;          /* else joining: it catches up */
     bool reachable;      /* from here */
     uint64_t last_index; /* that it is known to hold; the leader knows, others say 0 */
 };

@@ -57,8 +57,8 @@ static const char *role_name(enum leat_voter_role role)
         return "leader";
     case LEAT_VOTER_FAILED:
         return "failed";
-    case LEAT_VOTER_SPARE:
-        return "spare";
+    case LEAT_VOTER_JOINING:
+        return "joining";
     }
     return "unknown";
 }

@@ -250,7 +250,7 @@ static bool peer_has_begun(const struct co_peer *peer)
 {
     return peer->state.known &&
            (peer->state.role == LEAT_VOTER_FOLLOWER || peer->state.role == LEAT_VOTER_CANDIDATE ||
-            peer->state.role == LEAT_VOTER_LEADER || peer->state.role == LEAT_VOTER_SPARE);
+            peer->state.role == LEAT_VOTER_LEADER || peer->state.role == LEAT_VOTER_JOINING);
 }
 
 static void forgotten(struct leat_coordinator *coordinator)

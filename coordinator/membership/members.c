@@ -6,7 +6,7 @@
  *
  *   replace only: the old id of that address leaves
  *   JOIN: the node makes an empty log of raft's under its new id
- *   that id is added as a spare, which does not vote
+ *   that id is added as joining, which does not vote
  *   it catches up
  *   it votes
  *
@@ -144,7 +144,7 @@ static void join_call(struct leat_coordinator *coordinator, const struct co_peer
 static bool peer_runs_raft(const struct co_peer *peer)
 {
     return peer->state.role == LEAT_VOTER_FOLLOWER || peer->state.role == LEAT_VOTER_CANDIDATE ||
-           peer->state.role == LEAT_VOTER_LEADER || peer->state.role == LEAT_VOTER_SPARE;
+           peer->state.role == LEAT_VOTER_LEADER || peer->state.role == LEAT_VOTER_JOINING;
 }
 
 /* Catching up ended, well or not, and raft remembers whom it was for. */
@@ -154,8 +154,8 @@ static void catch_up_forget(struct leat_coordinator *coordinator)
     if (raft_state(raft) == RAFT_LEADER) raft->leader_state.promotee_id = 0;
 }
 
-static leat_err spare_advance(struct leat_coordinator *coordinator,
-                              const struct raft_server *server)
+static leat_err joining_advance(struct leat_coordinator *coordinator,
+                                const struct raft_server *server)
 {
     struct co_change *change = &coordinator->change;
     switch (leat_raft_drive_catch_up_status(&coordinator->drive, server->id)) {
@@ -261,7 +261,7 @@ static leat_err step(struct leat_coordinator *coordinator)
         struct edit edit = {.id = peer->state.voter_id, .address = address, .role = RAFT_SPARE};
         return configuration_propose(coordinator, &edit);
     }
-    return spare_advance(coordinator, server);
+    return joining_advance(coordinator, server);
 }
 
 /* One at a time, and only while nobody is added or replaced. */

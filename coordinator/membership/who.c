@@ -72,7 +72,7 @@ enum leat_voter_role co_role(const struct leat_coordinator *coordinator)
 {
     if (coordinator->failed != LEAT_OK) return LEAT_VOTER_FAILED;
     if (!coordinator->votes) return coordinator->forming;
-    if (co_learns(coordinator)) return LEAT_VOTER_SPARE;
+    if (co_learns(coordinator)) return LEAT_VOTER_JOINING;
     switch (raft_state((struct raft *)(uintptr_t)&coordinator->drive.raft)) {
     case RAFT_LEADER:
         return LEAT_VOTER_LEADER;

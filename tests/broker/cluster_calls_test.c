@@ -345,7 +345,7 @@ static void roles_have_names(void **state)
 {
     (void)state;
     static const char *const roles[] = {"learner", "empty",  "forming", "follower", "candidate",
-                                        "leader",  "failed", "spare",   "unknown"};
+                                        "leader",  "failed", "joining", "unknown"};
     static struct leat_coordinator_status kept;
     for (unsigned i = 0; i < 9; i++) {
         begin();

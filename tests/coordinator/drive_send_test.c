@@ -193,7 +193,7 @@ static void commits_are_told_to_who_has_them(void **state)
     assert_int_equal(drive.told_all, 9);
 }
 
-static void spares_and_followers_are_told_nothing(void **state)
+static void joining_voters_and_followers_are_told_nothing(void **state)
 {
     (void)state;
     core.commit = 8;
@@ -518,7 +518,7 @@ int main(void)
         DRIVE_TEST(a_refused_pre_vote_says_our_term),
         DRIVE_TEST(an_answer_is_not_ahead_of_the_log),
         DRIVE_TEST(commits_are_told_to_who_has_them),
-        DRIVE_TEST(spares_and_followers_are_told_nothing),
+        DRIVE_TEST(joining_voters_and_followers_are_told_nothing),
         DRIVE_TEST(no_more_are_told_than_have_a_place),
         DRIVE_TEST(commands_go_as_one_batch),
         DRIVE_TEST(commands_that_are_refused_are_freed),

@@ -80,7 +80,7 @@ static void only_voters_of_the_cluster_are_asked(void **state)
 {
     (void)state;
     const uint32_t roles[] = {LEAT_VOTER_LEARNER,   LEAT_VOTER_EMPTY,  LEAT_VOTER_PREPARED,
-                              LEAT_VOTER_CANDIDATE, LEAT_VOTER_FAILED, LEAT_VOTER_SPARE};
+                              LEAT_VOTER_CANDIDATE, LEAT_VOTER_FAILED, LEAT_VOTER_JOINING};
     peer_votes[0] = peer_votes[1] = false;
     struct co_peer *peer = &peers[2].peer;
     for (unsigned i = 0; i < 6; i++) {

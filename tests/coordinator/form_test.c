@@ -349,7 +349,7 @@ static void prepared_voter_begins_with_who_has_begun(void **state)
 {
     (void)state;
     const uint32_t begun[] = {LEAT_VOTER_FOLLOWER, LEAT_VOTER_CANDIDATE, LEAT_VOTER_LEADER,
-                              LEAT_VOTER_SPARE};
+                              LEAT_VOTER_JOINING};
     voters[1] = "a:1"; /* this is no founder */
     for (unsigned c = 0; c < 4; c++) {
         coordinator->votes = false;

@@ -110,7 +110,7 @@ static void learner_becomes_a_voter_step_by_step(void **state)
     TRACE_IS("");
     call_ends(LEAT_OK);
     assert_true(coordinator->change.confirmed);
-    peers[1].peer.state.role = LEAT_VOTER_SPARE;
+    peers[1].peer.state.role = LEAT_VOTER_JOINING;
     advance();
     TRACE_IS("change: 1 me:1 me votes, 11 h1:1 n1 spare\n");
     changing = true;
@@ -165,7 +165,7 @@ static void voter_that_is_there_is_asked_once_more(void **state)
 {
     (void)state;
     const uint32_t runs[] = {LEAT_VOTER_FOLLOWER, LEAT_VOTER_CANDIDATE, LEAT_VOTER_LEADER,
-                             LEAT_VOTER_SPARE};
+                             LEAT_VOTER_JOINING};
     server_add(11, "h1:1 n1", RAFT_VOTER);
     for (unsigned c = 0; c < 8; c++) {
         wanted(c >= 4);
@@ -296,11 +296,11 @@ static void there_are_only_so_many_voters(void **state)
     TRACE_IS("refused TOO_MANY: there are as many voters as may be\n");
 }
 
-static void spare_that_does_not_catch_up_is_given_up(void **state)
+static void joining_voter_that_does_not_catch_up_is_given_up(void **state)
 {
     (void)state;
     server_add(11, "h1:1 n1", RAFT_SPARE);
-    peers[1].peer.state.role = LEAT_VOTER_SPARE;
+    peers[1].peer.state.role = LEAT_VOTER_JOINING;
     wanted(false);
     catch_up_status = RAFT_CATCH_UP_ABORTED;
     for (unsigned i = 0; i < CO_CATCH_UP_TRIES; i++) {
@@ -516,7 +516,7 @@ int main(void)
         MEMBERS_TEST(what_is_lacking_is_waited_for),
         MEMBERS_TEST(change_that_names_the_wrong_node_ends),
         MEMBERS_TEST(there_are_only_so_many_voters),
-        MEMBERS_TEST(spare_that_does_not_catch_up_is_given_up),
+        MEMBERS_TEST(joining_voter_that_does_not_catch_up_is_given_up),
         MEMBERS_TEST(join_that_is_refused_ends_the_change),
         MEMBERS_TEST(answer_to_an_earlier_join_means_nothing),
         MEMBERS_TEST(join_without_an_answer_is_made_again),

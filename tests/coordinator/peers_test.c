@@ -116,7 +116,7 @@ static void the_own_role(void **state)
     raft_is = RAFT_UNAVAILABLE;
     assert_int_equal(co_role(coordinator), LEAT_VOTER_FOLLOWER);
     learns = true;
-    assert_int_equal(co_role(coordinator), LEAT_VOTER_SPARE);
+    assert_int_equal(co_role(coordinator), LEAT_VOTER_JOINING);
     coordinator->votes = false;
     for (int i = LEAT_VOTER_LEARNER; i <= LEAT_VOTER_PREPARED; i++) {
         coordinator->forming = (enum leat_voter_role)i;

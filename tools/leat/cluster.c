@@ -328,7 +328,7 @@ static const char *role_name(const struct leat_cluster_told *cluster,
     if (same_text(node->node_address, cluster->head.leader_address)) return "leader";
     for (uint32_t i = 0; i < cluster->voter_count; i++)
         if (same_text(node->node_address, cluster->voters[i].address))
-            return cluster->voters[i].votes ? "voter" : "spare";
+            return cluster->voters[i].votes ? "voter" : "joining";
     return "-";
 }
 
@@ -481,7 +481,7 @@ static void print_peers(const struct leat_msg_cluster_node *node)
  * answer may only be called up, since no majority is there to declare it dead: that one keeps its vote. */
 static void print_voter(const struct leat_cluster_told *cluster, const struct leat_msg_voter *voter)
 {
-    printf("%s  %.*s%s", voter->votes ? "voter  " : "spare  ", (int)voter->address.bytes,
+    printf("%s  %.*s%s", voter->votes ? "voter    " : "joining  ", (int)voter->address.bytes,
            voter->address.text, voter->reachable ? "" : ", not reachable");
     for (uint32_t i = 0; !voter->reachable && i < cluster->node_count; i++) {
         const struct leat_msg_cluster_node *node = &cluster->nodes[i];
