@@ -55,8 +55,9 @@ void co_message_encode(struct leat_msg_writer *writer, uint64_t from,
 {
     const struct leat_msg_row *row = row_of(message->type);
     LEAT_ASSERT(row);
-    struct co_letter letter = {CODEC_VERSION, message->type, from, message->server_id, *message};
-    leat_msg_row_write(writer, row, &letter);
+    struct co_raft_message body = {CODEC_VERSION, message->type, from, message->server_id,
+                                   *message};
+    leat_msg_row_write(writer, row, &body);
     LEAT_ASSERT(!writer->overflow);
 }
 
@@ -113,21 +114,21 @@ static leat_err entries_decode(const struct leat_frame *frame, struct raft_appen
 leat_err co_message_decode(const struct leat_frame *frame, struct raft_message *out,
                            uint64_t *out_to)
 {
-    struct co_letter letter;
+    struct co_raft_message body;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)co_letter_read(&reader, &letter);
-    const struct leat_msg_row *row = reader.failed ? NULL : row_of(letter.type);
-    if (!row || !leat_msg_row_decode(frame->control, frame->control_bytes, row, &letter) ||
-        letter.version != CODEC_VERSION || letter.from == 0)
+    (void)co_raft_message_read(&reader, &body);
+    const struct leat_msg_row *row = reader.failed ? NULL : row_of(body.type);
+    if (!row || !leat_msg_row_decode(frame->control, frame->control_bytes, row, &body) ||
+        body.version != CODEC_VERSION || body.from == 0)
         return LEAT_E_INVALID;
-    *out = letter.message;
-    out->type = (enum raft_message_type)letter.type;
-    out->server_id = letter.from;
+    *out = body.message;
+    out->type = (enum raft_message_type)body.type;
+    out->server_id = body.from;
     if (out->type == RAFT_APPEND_ENTRIES) {
         leat_err rc = entries_decode(frame, &out->append_entries);
         if (rc != LEAT_OK) return rc;
     }
-    *out_to = letter.to;
+    *out_to = body.to;
     return LEAT_OK;
 }

@@ -15,7 +15,7 @@ struct co_state_said {
     uint64_t voter_id, term, leader_id, applied;
     struct leat_msg_string address;
 };
-struct co_letter {
+struct co_raft_message {
     uint32_t version, type;
     uint64_t from, to;
     struct raft_message message;
@@ -70,7 +70,7 @@ void co_message_payload(const struct raft_message *message, uint8_t *out);
 leat_err co_message_decode(const struct leat_frame *frame, struct raft_message *out,
                            uint64_t *out_to) LEAT_NODISCARD;
 
-/* letters.c */
+/* raft_transport.c */
 void co_raft_send(struct leat_coordinator *coordinator, const struct raft_message *message);
 void co_raft_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame);

@@ -31,14 +31,14 @@ struct voter {
     uint64_t id;
     struct cluster *cluster;
 };
-struct letter {
+struct sent {
     uint64_t to;
     struct raft_message message;
 };
 struct cluster {
     struct voter voters[VOTERS];
-    struct letter letters[MESSAGES_MAX];
-    unsigned letter_count;
+    struct sent in_flight[MESSAGES_MAX];
+    unsigned in_flight_count;
     struct leat_xoshiro random;
     unsigned drop_percent;
     unsigned snapshots_sent;
@@ -85,15 +85,15 @@ static void hook_send(void *owner, const struct raft_message *message)
 {
     struct voter *voter = owner;
     struct cluster *cluster = voter->cluster;
-    if (cluster->letter_count == MESSAGES_MAX) return; /* lost */
-    struct letter *letter = &cluster->letters[cluster->letter_count++];
-    letter->to = message->server_id;
-    letter->message = *message;
-    letter->message.server_id = voter->id;
-    letter->message.server_address = ADDRESSES[voter->id - 1]; /* outlives the voter */
-    if (message->type == RAFT_APPEND_ENTRIES) entries_copy(&letter->message.append_entries);
+    if (cluster->in_flight_count == MESSAGES_MAX) return; /* lost */
+    struct sent *sent = &cluster->in_flight[cluster->in_flight_count++];
+    sent->to = message->server_id;
+    sent->message = *message;
+    sent->message.server_id = voter->id;
+    sent->message.server_address = ADDRESSES[voter->id - 1]; /* outlives the voter */
+    if (message->type == RAFT_APPEND_ENTRIES) entries_copy(&sent->message.append_entries);
     if (message->type == RAFT_INSTALL_SNAPSHOT) {
-        snapshot_copy(&letter->message.install_snapshot);
+        snapshot_copy(&sent->message.install_snapshot);
         cluster->snapshots_sent++;
     }
 }
@@ -200,31 +200,31 @@ static void voter_kill(struct voter *voter)
     fake_world_power_cut(&voter->world);
 }
 
-static void letters_deliver(struct cluster *cluster)
+static void in_flight_deliver(struct cluster *cluster)
 {
-    unsigned count = cluster->letter_count;
+    unsigned count = cluster->in_flight_count;
     for (unsigned i = 0; i < count; i++) {
-        struct letter letter = cluster->letters[i];
-        struct voter *to = &cluster->voters[letter.to - 1];
-        bool lost = !to->up || cluster->cut[letter.to - 1] ||
-                    cluster->cut[letter.message.server_id - 1] ||
+        struct sent sent = cluster->in_flight[i];
+        struct voter *to = &cluster->voters[sent.to - 1];
+        bool lost = !to->up || cluster->cut[sent.to - 1] ||
+                    cluster->cut[sent.message.server_id - 1] ||
                     leat_xoshiro_below(&cluster->random, 100) < cluster->drop_percent;
         if (lost) {
-            leat_raft_message_drop(&letter.message);
+            leat_raft_message_drop(&sent.message);
             continue;
         }
-        leat_raft_drive_receive(&to->drive, &letter.message);
+        leat_raft_drive_receive(&to->drive, &sent.message);
         leat_raft_drive_turn_end(&to->drive);
     }
-    memmove(cluster->letters, cluster->letters + count,
-            (cluster->letter_count - count) * sizeof cluster->letters[0]);
-    cluster->letter_count -= count;
+    memmove(cluster->in_flight, cluster->in_flight + count,
+            (cluster->in_flight_count - count) * sizeof cluster->in_flight[0]);
+    cluster->in_flight_count -= count;
 }
 
 static void cluster_run(struct cluster *cluster, unsigned ms)
 {
     for (unsigned t = 0; t < ms; t++) {
-        letters_deliver(cluster);
+        in_flight_deliver(cluster);
         for (unsigned i = 0; i < VOTERS; i++) {
             if (cluster->voters[i].up)
                 fake_world_elapse(&cluster->voters[i].world, 1000);
@@ -275,8 +275,8 @@ static struct cluster *cluster_new(uint64_t seed)
 
 static void cluster_free(struct cluster *cluster)
 {
-    for (unsigned i = 0; i < cluster->letter_count; i++)
-        leat_raft_message_drop(&cluster->letters[i].message);
+    for (unsigned i = 0; i < cluster->in_flight_count; i++)
+        leat_raft_message_drop(&cluster->in_flight[i].message);
     for (unsigned i = 0; i < VOTERS; i++) {
         if (cluster->voters[i].up) voter_close(&cluster->voters[i]);
         fake_world_fini(&cluster->voters[i].world);
@@ -341,7 +341,7 @@ static void raft_slower_voter_hears_of_commits_at_once(void **state)
     for (uint32_t round = 1; round <= 8; round++) {
         assert_true(submit(leader, round, 8));
         for (unsigned ms = 0; ms < 3; ms++) {
-            letters_deliver(cluster);
+            in_flight_deliver(cluster);
             for (unsigned i = 0; i < VOTERS; i++)
                 if (&cluster->voters[i] != slower)
                     fake_world_elapse(&cluster->voters[i].world, 1000);
@@ -466,14 +466,14 @@ static bool append_refused(struct cluster *cluster, struct voter *voter, const s
     append->entries = entries;
     append->n_entries = count;
     entries_copy(append);
-    while (cluster->letter_count > 0)
-        leat_raft_message_drop(&cluster->letters[--cluster->letter_count].message);
+    while (cluster->in_flight_count > 0)
+        leat_raft_message_drop(&cluster->in_flight[--cluster->in_flight_count].message);
     leat_raft_drive_receive(&voter->drive, &message);
     leat_raft_drive_turn_end(&voter->drive);
     fake_world_settle(&voter->world);
-    assert_int_equal(cluster->letter_count, 1);
+    assert_int_equal(cluster->in_flight_count, 1);
     const struct raft_append_entries_result *result =
-        &cluster->letters[--cluster->letter_count].message.append_entries_result;
+        &cluster->in_flight[--cluster->in_flight_count].message.append_entries_result;
     *out_last = result->last_log_index;
     return result->rejected != 0;
 }

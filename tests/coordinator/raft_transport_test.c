@@ -104,7 +104,7 @@ static int begin(void **state)
     decoded = (struct raft_message){.type = RAFT_REQUEST_VOTE, .server_id = 11};
     return 0;
 }
-#define LETTERS_TEST(name) cmocka_unit_test_setup_teardown(name, begin, solo_finish)
+#define RAFT_TRANSPORT_TEST(name) cmocka_unit_test_setup_teardown(name, begin, solo_finish)
 
 /* ---- out ---- */
 
@@ -114,11 +114,11 @@ static void message_goes_to_the_voter_with_a_copy_of_its_entries(void **state)
     struct raft_message message = {.type = RAFT_REQUEST_VOTE, .server_id = 11};
     co_raft_send(coordinator, &message);
     TRACE_IS("call n1 kind 273 one way [2 1 11\n");
-    const size_t letter_bytes = leat_mem_bytes(LEAT_MEM_COORDINATOR);
+    const size_t message_bytes = leat_mem_bytes(LEAT_MEM_COORDINATOR);
     payload_bytes = 5;
     message.type = RAFT_APPEND_ENTRIES;
     co_raft_send(coordinator, &message);
-    assert_int_equal(leat_mem_bytes(LEAT_MEM_COORDINATOR), 2 * letter_bytes + 5);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_COORDINATOR), 2 * message_bytes + 5);
     TRACE_IS("call n1 kind 273 one way [2 1 11 +5:0102030405\n");
     /* What became of it is nobody's matter. */
     call_ends(LEAT_OK);
@@ -319,14 +319,14 @@ static void only_heartbeats_at_the_same_end_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LETTERS_TEST(message_goes_to_the_voter_with_a_copy_of_its_entries),
-        LETTERS_TEST(message_that_reaches_nobody_is_lost),
-        LETTERS_TEST(message_for_this_voter_comes_to_raft),
-        LETTERS_TEST(message_of_or_for_another_is_dropped),
-        LETTERS_TEST(message_that_no_voter_sends_cuts_its_link),
-        LETTERS_TEST(nothing_is_committed_beyond_what_the_message_shows),
-        LETTERS_TEST(voter_that_has_forgotten_what_it_acknowledged_stops),
-        LETTERS_TEST(only_heartbeats_at_the_same_end_count),
+        RAFT_TRANSPORT_TEST(message_goes_to_the_voter_with_a_copy_of_its_entries),
+        RAFT_TRANSPORT_TEST(message_that_reaches_nobody_is_lost),
+        RAFT_TRANSPORT_TEST(message_for_this_voter_comes_to_raft),
+        RAFT_TRANSPORT_TEST(message_of_or_for_another_is_dropped),
+        RAFT_TRANSPORT_TEST(message_that_no_voter_sends_cuts_its_link),
+        RAFT_TRANSPORT_TEST(nothing_is_committed_beyond_what_the_message_shows),
+        RAFT_TRANSPORT_TEST(voter_that_has_forgotten_what_it_acknowledged_stops),
+        RAFT_TRANSPORT_TEST(only_heartbeats_at_the_same_end_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

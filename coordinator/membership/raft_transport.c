@@ -13,15 +13,15 @@
 
 enum { MESSAGE_BYTES_MAX = 160 }; /* of the control body */
 
-struct letter {
+struct raft_send {
     struct leat_link_call call;
     struct leat_iov iov;
     uint8_t control[MESSAGE_BYTES_MAX];
     uint8_t payload[];
 };
 
-static void letter_done(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
-                        const struct leat_error *error)
+static void raft_send_done(struct leat_link_call *call, leat_err rc,
+                           const struct leat_frame *answer, const struct leat_error *error)
 {
     (void)rc; /* raft's messages may be lost */
     (void)answer;
@@ -38,24 +38,23 @@ void co_raft_send(struct leat_coordinator *coordinator, const struct raft_messag
         return;
     }
     size_t payload_bytes = co_message_payload_bytes(message);
-    struct letter *letter =
-        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *letter + payload_bytes);
-    if (!letter) return;
+    struct raft_send *send = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *send + payload_bytes);
+    if (!send) return;
     struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, letter->control, sizeof letter->control);
+    leat_msg_writer_init(&writer, send->control, sizeof send->control);
     co_message_encode(&writer, coordinator->voter_id, message);
     /* A copy: raft's log may drop these entries before the network has taken them. */
-    if (payload_bytes) co_message_payload(message, letter->payload);
-    letter->iov = (struct leat_iov){letter->payload, payload_bytes};
-    letter->call = (struct leat_link_call){.kind = CO_KIND_RAFT,
-                                           .one_way = true,
-                                           .control = letter->control,
-                                           .control_bytes = writer.used,
-                                           .payload = &letter->iov,
-                                           .payload_count = payload_bytes ? 1 : 0,
-                                           .on_done = letter_done,
-                                           .owner = letter};
-    if (leat_link_call(peer->link, &letter->call) != LEAT_OK) leat_mem_free(letter);
+    if (payload_bytes) co_message_payload(message, send->payload);
+    send->iov = (struct leat_iov){send->payload, payload_bytes};
+    send->call = (struct leat_link_call){.kind = CO_KIND_RAFT,
+                                         .one_way = true,
+                                         .control = send->control,
+                                         .control_bytes = writer.used,
+                                         .payload = &send->iov,
+                                         .payload_count = payload_bytes ? 1 : 0,
+                                         .on_done = raft_send_done,
+                                         .owner = send};
+    if (leat_link_call(peer->link, &send->call) != LEAT_OK) leat_mem_free(send);
 }
 
 /* SUBTLE: a voter whose directory was put back to an older state has forgotten what it acknowledged.
