@@ -63,7 +63,7 @@ static size_t room_of(const struct leat_conn *conn, size_t come)
     return room < conn->want_bytes ? room : conn->want_bytes;
 }
 
-static void smalls_thin(struct os_net *net, enum leat_net_account account)
+static void smalls_shed(struct os_net *net, enum leat_net_account account)
 {
     struct leat_intake_member *member;
     while ((member = leat_intake_surplus(&net->intake, account)) != NULL) {
@@ -92,7 +92,7 @@ static void kept_append(struct leat_conn *conn, const uint8_t *data, size_t byte
     }
     memcpy(conn->kept + conn->kept_at + conn->kept_bytes, data, bytes);
     conn->kept_bytes = total;
-    smalls_thin(&conn->actor->net, conn->intake.account);
+    smalls_shed(&conn->actor->net, conn->intake.account);
 }
 
 static void kept_consume(struct leat_conn *conn, size_t used)

@@ -63,7 +63,7 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
     peer->conn = conn;
     peer_attach(core, peer);
     core->net->account(conn, LEAT_NET_STRANGERS);
-    leat_peer_thin_strangers(core);
+    leat_peer_shed_strangers(core);
     *out_handler = &peer_handler;
     return true;
 }

@@ -114,6 +114,6 @@ void leat_peer_expect_nothing(struct leat_peer *peer);
 void leat_peer_quiet_begin(struct leat_peer *peer);
 void leat_peer_quiet_end(struct leat_peer *peer);
 /** A stranger has come: where there are too many the oldest goes. */
-void leat_peer_thin_strangers(struct leat_core *core);
+void leat_peer_shed_strangers(struct leat_core *core);
 
 #endif

@@ -104,7 +104,7 @@ static void quiet_close(struct leat_peer *peer, const char *why)
     leat_peer_close(peer, why);
 }
 
-void leat_peer_thin_strangers(struct leat_core *core)
+void leat_peer_shed_strangers(struct leat_core *core)
 {
     if (core->stranger_count <= LEAT_CORE_STRANGERS_MAX) return;
     quiet_close(LEAT_CONTAINER(core->strangers.next, struct leat_peer, quiet),

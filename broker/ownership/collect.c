@@ -20,7 +20,7 @@
 #include "base/mem.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "broker/ownership/thin.h"
+#include "broker/ownership/filter.h"
 
 enum { ROWS_FIRST = 64, LOOK_TRIES = 100, LOOK_AGAIN_US = 10 * 1000, FENCE_LATE_US = 20 * 1000 };
 
@@ -193,7 +193,7 @@ static int row_order(const void *left, const void *right)
     return a->segment < b->segment ? -1 : a->segment > b->segment;
 }
 
-static void rows_thin(struct collecting *it)
+static void rows_filter(struct collecting *it)
 {
     size_t kept = 0;
     if (it->count > 0) qsort(it->rows, it->count, sizeof *it->rows, row_order);
@@ -202,7 +202,7 @@ static void rows_thin(struct collecting *it)
              end < it->count && leat_log_ref_order(it->rows[end].log, it->rows[first].log) == 0;)
             end++;
         const struct leat_log_record *record = &log_find(it, it->rows[first].log)->record;
-        size_t told = leat_rows_thin(&it->rows[first], end - first, record);
+        size_t told = leat_rows_filter(&it->rows[first], end - first, record);
         memmove(&it->rows[kept], &it->rows[first], told * sizeof *it->rows);
         kept += told;
     }
@@ -274,7 +274,7 @@ static void starts_read(struct collecting *it)
         if (it->places[it->reading].file != NULL) break;
     }
     if (it->reading == it->count || it->rc != LEAT_OK) {
-        if (it->rc == LEAT_OK) rows_thin(it);
+        if (it->rc == LEAT_OK) rows_filter(it);
         collect_end(it);
         return;
     }

@@ -102,15 +102,15 @@ void leat_scan_segment(const uint8_t *segment, uint32_t bytes, struct leat_scan 
     said("scan %u bytes", bytes);
     *out_scan = it.scan;
 }
-size_t leat_rows_thin(struct leat_replica_row *rows, size_t count,
-                      const struct leat_log_record *record)
+size_t leat_rows_filter(struct leat_replica_row *rows, size_t count,
+                        const struct leat_log_record *record)
 {
     char ids[256] = "";
     size_t kept = 0;
     for (size_t i = 0, used = 0; i < count && used < 200; i++)
         used += (size_t)snprintf(ids + used, sizeof ids - used, " %llu",
                                  (unsigned long long)rows[i].segment);
-    said("thin %s, whose end is %llu:%s", ref_text(rows[0].log),
+    said("filter %s, whose end is %llu:%s", ref_text(rows[0].log),
          (unsigned long long)record->tail.segment, ids);
     for (size_t i = 0; i < count; i++)
         if (rows[i].segment != 66) rows[kept++] = rows[i]; /* which is not asked for */

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/ownership/thin.h"
+#include "broker/ownership/filter.h"
 #include "tests/broker/alone.h"
 
 enum { REPLICAS = 300, LOGS = 3, FENCES = 4, AGAIN = 10 * 1000 };

@@ -60,7 +60,7 @@ static void nothing_is_looked_at_before_all_fences_stand(void **state)
     assert_said("");
     it.on_fenced(it.fence_arg);
     assert_said("look\n"
-                "thin 7/1/0, whose end is 4: 7\n"
+                "filter 7/1/0, whose end is 4: 7\n"
                 "diary info: recovery 00000abc\n"
                 "collected OK, 1 rows\n");
     end();
@@ -73,7 +73,7 @@ static void nothing_to_be_fenced_is_looked_at_at_once(void **state)
     (void)replica(0, 7);
     asks();
     assert_said("look\n"
-                "thin 7/1/0, whose end is 4: 7\n"
+                "filter 7/1/0, whose end is 4: 7\n"
                 "diary info: recovery 00000abc\n"
                 "collected OK, 1 rows\n");
     end();
@@ -151,7 +151,7 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     info->only_start = info->ragged = true; /* of marks alone */
     asks();
     assert_said("look\n"
-                "thin 7/1/0, whose end is 4: 5 6 9\n"
+                "filter 7/1/0, whose end is 4: 5 6 9\n"
                 "diary info: recovery 00000abc\n"
                 "collected OK, 3 rows\n");
     assert_int_equal(row(0)->kind, LEAT_REPLICA_MARK);
@@ -176,8 +176,8 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     end();
 }
 
-/* Goal: each log's are thinned together, by its own record, whatever order they were found in; many have room. */
-static void rows_of_each_log_are_thinned_together(void **state)
+/* Goal: each log's are filtered together, by its own record, whatever order they were found in; many have room. */
+static void rows_of_each_log_are_filtered_together(void **state)
 {
     (void)state;
     begin();
@@ -189,9 +189,9 @@ static void rows_of_each_log_are_thinned_together(void **state)
         (void)replica(rows[i].log, rows[i].segment);
     asks();
     assert_said("look\n"
-                "thin 7/0/1, whose end is 5: 15 66\n"
-                "thin 7/0/2, whose end is 6: 7 9 66\n"
-                "thin 7/1/0, whose end is 4: 2 3 66\n"
+                "filter 7/0/1, whose end is 5: 15 66\n"
+                "filter 7/0/2, whose end is 6: 7 9 66\n"
+                "filter 7/1/0, whose end is 4: 2 3 66\n"
                 "diary info: recovery 00000abc\n"
                 "collected OK, 5 rows\n");
     static const uint64_t kept[] = {15, 7, 9, 2, 3};
@@ -226,9 +226,9 @@ static void question_asked_again_is_told_of_once(void **state)
 {
     (void)state;
     static const char info[] =
-        "look\nthin 7/1/0, whose end is 4: 7\ndiary info: recovery 00000abc\n",
+        "look\nfilter 7/1/0, whose end is 4: 7\ndiary info: recovery 00000abc\n",
                       debug[] =
-                          "look\nthin 7/1/0, whose end is 4: 7\ndiary debug: recovery 00000abc\n";
+                          "look\nfilter 7/1/0, whose end is 4: 7\ndiary debug: recovery 00000abc\n";
     begin();
     (void)replica(0, 7);
     for (unsigned i = 0; i < 8; i++) {
@@ -243,7 +243,7 @@ static void question_asked_again_is_told_of_once(void **state)
     it.collect.log_count++;
     (void)replica(0, 8);
     asks();
-    assert_said_first("look\nthin 7/1/0, whose end is 4: 7 8\ndiary info: recovery 00000abc\n");
+    assert_said_first("look\nfilter 7/1/0, whose end is 4: 7 8\ndiary info: recovery 00000abc\n");
     end();
 }
 
@@ -328,8 +328,8 @@ static void copies_are_looked_at_one_after_the_other(void **state)
         it.on_looked(it.look_arg, begins);
         assert_said("look at 503 for 1000:5\n");
         it.on_looked(it.look_arg, !begins);
-        assert_said("thin 7/0/1, whose end is 5: 5\n"
-                    "thin 7/1/0, whose end is 4: 4 5\n"
+        assert_said("filter 7/0/1, whose end is 5: 5\n"
+                    "filter 7/1/0, whose end is 4: 4 5\n"
                     "diary info: recovery 00000abc\n"
                     "collected OK, 3 rows\n");
         assert_int_equal(row(0)->holds_tail, !begins);
@@ -432,7 +432,7 @@ static void starts_of_parked_ones_are_read(void **state)
     it.scan.next_offset = 71;
     alone_io_done(LEAT_OK, 8192);
     assert_said("scan 4097 bytes\n"
-                "thin 7/1/0, whose end is 4: 7 8 9 10\n"
+                "filter 7/1/0, whose end is 4: 7 8 9 10\n"
                 "diary info: recovery 00000abc\n"
                 "collected OK, 4 rows\n");
     assert_string_equal(extent_text(row(0)->previous), "600:6");
@@ -456,7 +456,7 @@ static void start_that_cant_be_read_is_not_told_of(void **state)
         asks();
         said_enough();
         alone_io_done(i == 0 ? LEAT_E_DISK : LEAT_OK, i == 1 ? 99 : 100);
-        assert_said_first(i < 2 ? "thin" : "scan 100 bytes\nthin");
+        assert_said_first(i < 2 ? "filter" : "scan 100 bytes\nfilter");
         assert_int_equal(row(0)->kind, i == 5 ? LEAT_REPLICA_MARK : LEAT_REPLICA_CLOSED);
         assert_int_equal(row(0)->extent.bytes, i == 5 ? 100 : 0);
         assert_int_equal(row(0)->extent.crc, i == 5 ? 9 : 0);
@@ -537,7 +537,7 @@ int main(void)
         cmocka_unit_test(node_that_is_not_up_tells_nothing),
         cmocka_unit_test(no_memory_tells_nothing),
         cmocka_unit_test(only_whole_replicas_of_these_logs_are_told_of),
-        cmocka_unit_test(rows_of_each_log_are_thinned_together),
+        cmocka_unit_test(rows_of_each_log_are_filtered_together),
         cmocka_unit_test(many_rows_have_room),
         cmocka_unit_test(question_asked_again_is_told_of_once),
         cmocka_unit_test(copies_that_begin_with_the_end_are_known),

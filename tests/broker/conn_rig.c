@@ -152,7 +152,7 @@ void leat_output_give(struct leat_peer *peer, size_t bytes)
     (void)peer;
     said("output less %zu", bytes);
 }
-void leat_peer_thin_strangers(struct leat_core *core)
+void leat_peer_shed_strangers(struct leat_core *core)
 {
     said("strangers on %u", core->index);
 }

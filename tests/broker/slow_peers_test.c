@@ -293,14 +293,14 @@ static void of_too_many_strangers_the_oldest_goes(void **state)
     struct desk *desk = desk_new();
     for (unsigned i = 0; i < LEAT_CORE_STRANGERS_MAX; i++) {
         leat_peer_quiet_begin(&desk->peers[i]);
-        leat_peer_thin_strangers(&desk->core);
+        leat_peer_shed_strangers(&desk->core);
     }
     assert_false(desk->conns[0].closed);
     leat_peer_quiet_end(&desk->peers[0]);
     desk->peers[0].greeted = true;
     for (unsigned i = LEAT_CORE_STRANGERS_MAX; i < PEERS; i++) {
         leat_peer_quiet_begin(&desk->peers[i]);
-        leat_peer_thin_strangers(&desk->core);
+        leat_peer_shed_strangers(&desk->core);
     }
     for (unsigned i = 0; i < PEERS; i++)
         assert_int_equal(desk->conns[i].closed, i == 1);

@@ -182,7 +182,7 @@ def test_connections_to_a_node_that_died_behind_its_cable_are_given_up():
     equal(cluster.consume('s'), feed.sent)
 
 
-def test_a_backup_behind_a_thin_cable_harms_nobody_else():
+def test_a_backup_behind_a_slow_cable_harms_nobody_else():
     cluster = FarCluster().start()
     owner, backup, other = cluster.roles()
     cluster.leat('stream', 'create', 'alone', '--logs', 1, '--copies', 1)

@@ -308,16 +308,16 @@ static void steps_answer_that_can_not_be_read_says_nothing(void **state)
     (void)state;
     static const uint8_t ok[] = {0x93, 0x92, 0, 1, 0x92, 0, 2, 0x92, 0, 3},
                          few[] = {0x92, 0x92, 0, 1, 0x92, 0, 2},
-                         thin[] = {0x93, 0x91, 0, 0x92, 0, 2, 0x92, 0, 3},
+                         short_rows[] = {0x93, 0x91, 0, 0x92, 0, 2, 0x92, 0, 3},
                          text[] = {0x94, 0x92, 0, 1, 0x92, 0, 2, 0x92, 0, 3, 7},
                          wide[] = {0x93, 0x93, 0, 1, 9, 0x92, 0, 2, 0x94, 0, 3, 0xa1, 'x', 9};
     static const struct {
         const uint8_t *bytes;
         uint32_t count;
         bool good;
-    } rows[] = {{ok, 10, true},   {wide, 14, true},  {few, 7, false},
-                {thin, 9, false}, {text, 11, false}, {ok, 0, false},
-                {ok, 1, false},   {ok, 3, false},    {ok, 9, false}};
+    } rows[] = {{ok, 10, true},         {wide, 14, true},  {few, 7, false},
+                {short_rows, 9, false}, {text, 11, false}, {ok, 0, false},
+                {ok, 1, false},         {ok, 3, false},    {ok, 9, false}};
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         three_under_way();
         steps_answer_bytes(rows[i].bytes, rows[i].count);

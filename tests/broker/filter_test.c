@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "broker/ownership/thin.h"
+#include "broker/ownership/filter.h"
 #include "coordinator/metadata/tail.h"
 
 static const struct leat_log_record opened = {.opened = true};
@@ -34,10 +34,10 @@ static struct leat_replica_row lost(uint64_t segment)
 }
 
 /* wanted: the segments that are kept, and 0. */
-static void assert_thin(struct leat_replica_row *rows, size_t count,
-                        const struct leat_log_record *record, const uint64_t *wanted)
+static void assert_filtered(struct leat_replica_row *rows, size_t count,
+                            const struct leat_log_record *record, const uint64_t *wanted)
 {
-    size_t kept = leat_rows_thin(rows, count, record);
+    size_t kept = leat_rows_filter(rows, count, record);
     for (size_t i = 0; i < kept; i++)
         assert_int_equal(rows[i].segment, wanted[i]);
     assert_int_equal(wanted[kept], 0);
@@ -47,9 +47,9 @@ static void highest_closed_one_and_marks_are_told(void **state)
 {
     (void)state;
     struct leat_replica_row rows[] = {closed(1, 5), closed(2, 5), closed(3, 5), mark(4, false)};
-    assert_thin(rows, 4, &opened, (uint64_t[]){3, 4, 0});
+    assert_filtered(rows, 4, &opened, (uint64_t[]){3, 4, 0});
     struct leat_replica_row alone[] = {closed(1, 5), closed(2, 5)};
-    assert_thin(alone, 2, &opened, (uint64_t[]){2, 0});
+    assert_filtered(alone, 2, &opened, (uint64_t[]){2, 0});
 }
 
 static void segment_that_the_record_names_is_told(void **state)
@@ -57,7 +57,7 @@ static void segment_that_the_record_names_is_told(void **state)
     (void)state;
     struct leat_log_record record = {.tail = {.segment = 1}};
     struct leat_replica_row rows[] = {closed(1, 5), closed(2, 5), closed(3, 5)};
-    assert_thin(rows, 3, &record, (uint64_t[]){1, 3, 0});
+    assert_filtered(rows, 3, &record, (uint64_t[]){1, 3, 0});
 }
 
 /* Goal: nobody else may have what is left of it; what is behind where its epoch began is not. */
@@ -73,21 +73,21 @@ static void highest_that_may_be_left_is_told(void **state)
     }
     const struct leat_replica_row all[5] = {rows[0], rows[1], rows[2], rows[3], rows[4]};
     record.began = (struct leat_tail_record){.segment = 3, .extent = {90, 1}};
-    assert_thin(rows, 5, &record, (uint64_t[]){2, 5, 0});
+    assert_filtered(rows, 5, &record, (uint64_t[]){2, 5, 0});
     memcpy(rows, all, sizeof rows);
     rows[2].holds_tail = true;
-    assert_thin(rows, 5, &record, (uint64_t[]){3, 5, 0});
+    assert_filtered(rows, 5, &record, (uint64_t[]){3, 5, 0});
     memcpy(rows, all, sizeof rows);
     rows[3].epoch.v = 4;
-    assert_thin(rows, 5, &record, (uint64_t[]){4, 5, 0});
+    assert_filtered(rows, 5, &record, (uint64_t[]){4, 5, 0});
     memcpy(rows, all, sizeof rows);
     rows[4].tentative = true;
     record.began = (struct leat_tail_record){0};
-    assert_thin(rows, 5, &record, (uint64_t[]){4, 5, 0});
+    assert_filtered(rows, 5, &record, (uint64_t[]){4, 5, 0});
     memcpy(rows, all, sizeof rows);
     record = (struct leat_log_record){.tail = {.segment = 3}};
     rows[4].tentative = true;
-    assert_thin(rows, 5, &record, (uint64_t[]){3, 5, 0});
+    assert_filtered(rows, 5, &record, (uint64_t[]){3, 5, 0});
 }
 
 /* Goal: the later owner's is what is left, whichever of the two the node has first. */
@@ -102,7 +102,7 @@ static void of_one_segment_the_later_owners_is_told(void **state)
             rows[i].extent.bytes = 100;
         }
         rows[2].tentative = true;
-        assert_int_equal(leat_rows_thin(rows, 3, &record), 2);
+        assert_int_equal(leat_rows_filter(rows, 3, &record), 2);
         assert_true(rows[0].segment == 1 && rows[0].epoch.v == 4 && rows[1].segment == 3);
     }
 }
@@ -111,7 +111,7 @@ static void last_that_was_lost_is_told(void **state)
 {
     (void)state;
     struct leat_replica_row rows[] = {lost(1), lost(2), closed(3, 5), mark(4, true)};
-    assert_thin(rows, 4, &opened, (uint64_t[]){2, 3, 4, 0});
+    assert_filtered(rows, 4, &opened, (uint64_t[]){2, 3, 4, 0});
 }
 
 /* Goal: another node may have any of those without records open, and ask for the one in front. */
@@ -119,13 +119,13 @@ static void all_in_front_of_those_without_records_are_told(void **state)
 {
     (void)state;
     struct leat_replica_row one[] = {closed(1, 5), closed(2, 5), mark(3, true)};
-    assert_thin(one, 3, &opened, (uint64_t[]){2, 3, 0});
+    assert_filtered(one, 3, &opened, (uint64_t[]){2, 3, 0});
     struct leat_replica_row two[] = {closed(0, 5), closed(1, 5), closed(2, 0), mark(3, true)};
-    assert_thin(two, 4, &opened, (uint64_t[]){1, 2, 3, 0});
+    assert_filtered(two, 4, &opened, (uint64_t[]){1, 2, 3, 0});
     struct leat_replica_row three[] = {closed(1, 5), closed(2, 5), closed(3, 0), closed(4, 0)};
-    assert_thin(three, 4, &opened, (uint64_t[]){2, 3, 4, 0});
+    assert_filtered(three, 4, &opened, (uint64_t[]){2, 3, 4, 0});
     struct leat_replica_row twice[] = {closed(1, 5), mark(2, true), closed(2, 0), mark(3, true)};
-    assert_thin(twice, 4, &opened, (uint64_t[]){1, 2, 2, 3, 0});
+    assert_filtered(twice, 4, &opened, (uint64_t[]){1, 2, 2, 3, 0});
 }
 
 /* ---- what is left out changes no answer ---- */
@@ -198,7 +198,7 @@ static void what_is_left_out_changes_no_answer(void **state)
         log.raised = chance(log.head) + 1;
         struct leat_tail_row all[NODES * NODE_ROWS], told[NODES * NODE_ROWS];
         size_t all_count = 0, told_count = 0;
-        struct leat_tail whole, thin;
+        struct leat_tail whole, filtered;
         for (uint32_t i = 1; i < NODE_ROWS; i++)
             log.empty[i] = chance(3) == 0;
         log.record = (struct leat_log_record){
@@ -211,26 +211,26 @@ static void what_is_left_out_changes_no_answer(void **state)
             size_t count = rows_make(&log, rows);
             for (size_t i = 0; i < count; i++)
                 all[all_count++] = leat_tail_row_of(&rows[i], node);
-            count = leat_rows_thin(rows, count, &log.record);
+            count = leat_rows_filter(rows, count, &log.record);
             for (size_t i = 0; i < count; i++)
                 told[told_count++] = leat_tail_row_of(&rows[i], node);
         }
         const struct leat_tail_question question = {&log.record, 2, chance(2)};
         leat_tail_decide(&question, all, all_count, &whole);
-        leat_tail_decide(&question, told, told_count, &thin);
-        if (whole.reason != thin.reason || whole.end.segment != thin.end.segment ||
-            whole.end.extent.bytes != thin.end.extent.bytes)
+        leat_tail_decide(&question, told, told_count, &filtered);
+        if (whole.reason != filtered.reason || whole.end.segment != filtered.end.segment ||
+            whole.end.extent.bytes != filtered.end.extent.bytes)
             fail_msg("turn %u: %d and %d, segment %d and %d", turn, (int)whole.reason,
-                     (int)thin.reason, (int)whole.end.segment, (int)thin.end.segment);
+                     (int)filtered.reason, (int)whole.end.segment, (int)filtered.end.segment);
         ends += whole.ends;
         left_out += (unsigned)(all_count - told_count);
         if (!log.record.opened) continue;
         leat_tail_left(&log.record, all, all_count, &whole);
-        leat_tail_left(&log.record, told, told_count, &thin);
-        if (whole.reason != thin.reason || whole.end.segment != thin.end.segment ||
-            whole.end.extent.bytes != thin.end.extent.bytes)
+        leat_tail_left(&log.record, told, told_count, &filtered);
+        if (whole.reason != filtered.reason || whole.end.segment != filtered.end.segment ||
+            whole.end.extent.bytes != filtered.end.extent.bytes)
             fail_msg("turn %u, left: %d and %d, segment %d and %d", turn, (int)whole.reason,
-                     (int)thin.reason, (int)whole.end.segment, (int)thin.end.segment);
+                     (int)filtered.reason, (int)whole.end.segment, (int)filtered.end.segment);
     }
     assert_true(ends > 50000 && left_out > 100000);
 }
@@ -246,5 +246,5 @@ int main(void)
         cmocka_unit_test(all_in_front_of_those_without_records_are_told),
         cmocka_unit_test(what_is_left_out_changes_no_answer),
     };
-    return cmocka_run_group_tests_name("broker thin", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("broker filter", tests, NULL, NULL);
 }

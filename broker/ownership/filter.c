@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node tells a recovery of: see thin.h. */
-#include "broker/ownership/thin.h"
+/* What a node tells a recovery of: see filter.h. */
+#include "broker/ownership/filter.h"
 #include "base/bug.h"
 #include "coordinator/metadata/tail.h"
 
@@ -28,8 +28,8 @@ static bool is_before_one_without_records(const struct leat_replica_row *rows, s
 
 /* A mark that only another node holds follows the highest closed one; or it is the same segment, of which this node was
  * given a copy by an attempt that came to nothing. */
-size_t leat_rows_thin(struct leat_replica_row *rows, size_t count,
-                      const struct leat_log_record *record)
+size_t leat_rows_filter(struct leat_replica_row *rows, size_t count,
+                        const struct leat_log_record *record)
 {
     uint64_t highest = 0;
     size_t lost = count, left = count, kept = 0; /* of several the last */
