@@ -657,5 +657,5 @@ int main(void)
         cmocka_unit_test(group_of_before_is_kept_for_one_retention),
         cmocka_unit_test(group_that_waited_for_other_tables_is_new),
     };
-    return cmocka_run_group_tests_name("groups-bounds", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("groups-bounds", tests, NULL, nothing_left);
 }

@@ -793,5 +793,5 @@ int main(void)
         cmocka_unit_test(group_allocations_fail_one_by_one_nothing_stays_behind),
         cmocka_unit_test(group_random_members_never_share_a_part),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, nothing_left);
 }

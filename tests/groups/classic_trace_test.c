@@ -479,5 +479,5 @@ int main(void)
         HOME_TEST(members_that_are_silent_are_dropped),
         HOME_TEST(group_is_there_after_a_start),
     };
-    return cmocka_run_group_tests_name("groups-group", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("groups-group", tests, NULL, nothing_left);
 }

@@ -385,5 +385,5 @@ int main(void)
         cmocka_unit_test(deletion_of_no_offset_writes_nothing),
         cmocka_unit_test(share_without_memory_is_told),
     };
-    return cmocka_run_group_tests_name("groups-counts", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("groups-counts", tests, NULL, nothing_left);
 }

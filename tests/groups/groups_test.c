@@ -518,5 +518,5 @@ int main(void)
         cmocka_unit_test(groups_parallel_groups_dropped_by_retention_are_skipped),
         cmocka_unit_test(groups_random_members_never_share_a_unit),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, nothing_left);
 }

@@ -696,5 +696,5 @@ int main(void)
         HOME_TEST(joins_are_cancelled),
         HOME_TEST(stored_group_is_taken_whole_or_not_at_all),
     };
-    return cmocka_run_group_tests_name("groups-hard", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("groups-hard", tests, NULL, nothing_left);
 }

@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
 #include "base/random.h"
 #include "groups/classic.h"
 #include "groups/groups.h"
 #include "groups/table.h"
+#include "left.h"
 
 enum { BATCHES_MAX = 64, STEP_US = 1000, STEPS_MAX = 10000 };
 /* Streams by id: how many logs (of one streamlet) they have. */
@@ -799,5 +799,5 @@ int main(void)
         cmocka_unit_test(allocations_fail_one_by_one_no_commit_is_lost),
         cmocka_unit_test(join_without_memory_leaves_no_set),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, nothing_left);
 }

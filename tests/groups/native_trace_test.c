@@ -671,5 +671,5 @@ int main(void)
         HOME_TEST(members_are_there_after_a_start),
         HOME_TEST(parallel_members_finish_groups),
     };
-    return cmocka_run_group_tests_name("groups-native", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("groups-native", tests, NULL, nothing_left);
 }

@@ -742,5 +742,5 @@ int main(void)
         cmocka_unit_test(requests_that_bring_nothing_do_not_wait_for_other_homes),
         cmocka_unit_test(empty_table_is_read_as_one),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, nothing_left);
 }

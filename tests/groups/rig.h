@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "groups/classic.h"
 #include "groups/groups.h"
+#include "left.h"
 
 enum {
     BATCHES_MAX = 4096,

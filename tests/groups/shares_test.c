@@ -903,5 +903,5 @@ int main(void)
         cmocka_unit_test(broken_home_ends_what_waits),
         cmocka_unit_test(deletion_stays_behind_a_commit_that_waits),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, nothing_left);
 }

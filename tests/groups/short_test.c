@@ -66,5 +66,5 @@ int main(void)
         cmocka_unit_test(buffers_stay_where_there_are_no_new_ones),
         cmocka_unit_test(join_without_memory_for_its_answer_tells_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, nothing_left);
 }

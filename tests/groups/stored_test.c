@@ -402,5 +402,5 @@ int main(void)
         cmocka_unit_test(commit_under_an_unknown_id_is_refused),
         cmocka_unit_test(heartbeat_that_wakes_its_home_is_answered),
     };
-    return cmocka_run_group_tests_name("groups-stored", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("groups-stored", tests, NULL, nothing_left);
 }

@@ -847,5 +847,5 @@ int main(void)
         cmocka_unit_test(table_stored_form_is_what_it_was),
         cmocka_unit_test(group_shares_out_by_the_protocol_that_most_prefer),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, nothing_left);
 }

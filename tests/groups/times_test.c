@@ -669,5 +669,5 @@ int main(void)
         cmocka_unit_test(members_of_a_group_are_waited_for_one_session_after_a_restart),
         cmocka_unit_test(join_to_a_group_that_is_cancelled_ends_a_member_without_a_name),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, nothing_left);
 }

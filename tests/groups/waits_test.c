@@ -469,5 +469,5 @@ int main(void)
         cmocka_unit_test(member_that_has_left_commits_nothing),
         cmocka_unit_test(room_draws_its_number),
     };
-    return cmocka_run_group_tests_name("groups-waits", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("groups-waits", tests, NULL, nothing_left);
 }
