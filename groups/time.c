@@ -12,6 +12,8 @@ void leat_groups_timer_arm(struct leat_groups *groups)
         if (!groups->options.retention_us || leat_group_peopled(group)) continue;
         if (!group->used_us) group->used_us = now;
         at = group->used_us + groups->options.retention_us;
+        /* It stays until its end has room in a batch; the home's core has other things to do meanwhile. */
+        if (at <= now && !leat_groups_record_fits(groups, RECORD_HEAD_BYTES)) at = now + RETRY_US;
         if (at < next) next = at;
     }
     if (!leat_groups_all_acked(groups) && now + RETRY_US < next) next = now + RETRY_US;

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules of the table that no life of a group comes to by itself: what is stored and what it counts, to the byte; stored
+ * bytes that are no group; what is left when a group's logs go. */
+#include "classic_rig.h"
+#include "groups/internal.h"
+
+enum { MS = 1000 };
+
+static const uint32_t STREAM = 7;
+
+static struct home *calm_home(void)
+{
+    struct home *home = home_new(1, true);
+    home->calm = true;
+    struct leat_groups_request wake = {.kind = LEAT_GROUPS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &wake), LEAT_OK);
+    return home;
+}
+
+static struct leat_groups_request native(enum leat_groups_kind kind, const char *group)
+{
+    struct leat_groups_request r = {.kind = kind,
+                                    .answer_bytes_max = SIZE_MAX,
+                                    .session_ms = 30000,
+                                    .streams = &STREAM,
+                                    .stream_count = 1};
+    snprintf(r.group, sizeof r.group, "%s", group);
+    return r;
+}
+
+/* Goal: a generation that has more logs than there may be leaves none of them behind, but those of which something is
+ * committed. */
+static void refused_generation_leaves_no_logs(void **state)
+{
+    (void)state;
+    static const uint32_t streams[] = {7, LARGE_STREAM, LARGE_STREAM + 1, LARGE_STREAM + 2};
+    struct home *home = calm_home();
+    assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 1, 5, "n"), LEAT_OK);
+    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "readers");
+    join.streams = streams;
+    join.stream_count = 4;
+    assert_int_equal(ask(home, &join), LEAT_E_TOO_MANY);
+    for (unsigned life = 0; life < 2; life++) {
+        const struct leat_group *group = leat_groups_group_find(home->groups, "readers");
+        assert_int_equal(group->member_count, 0);
+        assert_int_equal(group->log_count, 1);
+        assert_int_equal(group->logs[0].offset, 5);
+        home_run(home, 10 * MS);
+        home_restart(home);
+    }
+    home_free(home);
+}
+
+/* Goal: a stream that is deleted takes with it all that is kept of its logs (nothing_left() looks). */
+static void stream_that_goes_takes_all_of_its_logs(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 1, 5, "note"), LEAT_OK);
+    (void)leat_groups_on_stream_deleted(home->groups, STREAM);
+    assert_int_equal(leat_groups_group_find(home->groups, "readers")->log_count, 0);
+    home_free(home);
+}
+
+/* Goal: a stored classic group is five fields, with texts that have room and a phase that there is. What is cut short
+ * is none. */
+static void stored_classic_group_is_whole(void **state)
+{
+    (void)state;
+    static uint8_t bytes[2048];
+    struct leat_msg_writer writer;
+    struct leat_msg_reader reader;
+    static char type[LEAT_CLASSIC_TEXT_BYTES_MAX + 2];
+    memset(type, 't', sizeof type);
+    for (unsigned row = 0; row < 9; row++) {
+        const uint32_t longs[] = {row == 1 ? 256 : 255, row == 2 ? 256 : 255, row == 3 ? 64 : 63};
+        leat_msg_writer_init(&writer, bytes, sizeof bytes);
+        leat_msg_write_array(&writer, row == 4 ? 4 : row == 5 ? 6 : 5);
+        for (unsigned t = 0; t < 3; t++) {
+            if (row == t + 6) break; /* others follow, and would read */
+            leat_msg_write_bin(&writer, type, longs[t]);
+        }
+        leat_msg_write_u64(&writer, row == 0 ? LEAT_CLASSIC_STABLE + 1 : LEAT_CLASSIC_STABLE);
+        leat_msg_write_array(&writer, 0);
+        leat_msg_reader_init(&reader, bytes, writer.used);
+        assert_null(leat_classic_decode(&reader));
+        assert_true(reader.failed);
+    }
+    /* A head that is wrong, and behind it at once members, none of which there are. */
+    static const char *const heads[] = {"\x94\x90", "\x96\x90", "\x90\x90"};
+    for (unsigned i = 0; i < 3; i++) {
+        leat_msg_reader_init(&reader, (const uint8_t *)heads[i], 2);
+        assert_null(leat_classic_decode(&reader));
+    }
+    for (unsigned t = 0; t < 3; t++) { /* a text that is too long, then the same */
+        leat_msg_writer_init(&writer, bytes, sizeof bytes);
+        leat_msg_write_array(&writer, 5);
+        for (unsigned i = 0; i <= t; i++)
+            leat_msg_write_bin(&writer, type, i == t ? 256 : 5);
+        leat_msg_write_array(&writer, 0);
+        leat_msg_reader_init(&reader, bytes, writer.used);
+        assert_null(leat_classic_decode(&reader));
+    }
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_msg_write_array(&writer, 5);
+    for (unsigned t = 0; t < 3; t++)
+        leat_msg_write_bin(&writer, type, t == 2 ? 63 : 255);
+    leat_msg_write_u64(&writer, LEAT_CLASSIC_STABLE);
+    leat_msg_write_array(&writer, 0);
+    for (size_t used = 0; used <= writer.used; used++) {
+        leat_msg_reader_init(&reader, bytes, used);
+        struct leat_classic *classic = leat_classic_decode(&reader);
+        assert_int_equal(classic != NULL, used == writer.used);
+        assert_int_equal(reader.failed, used < writer.used);
+        leat_classic_destroy(&classic);
+    }
+}
+
+/* Goal: what a classic group takes stored is of members that have joined, and in memory of all. */
+static void member_that_has_not_joined_is_not_stored(void **state)
+{
+    (void)state;
+    struct leat_classic_protocol protocol = {text("range"), text("mmm")};
+    const struct leat_classic_call call = {.instance = text("i"),
+                                           .client = text("cc"),
+                                           .host = text("hhh"),
+                                           .protocols = &protocol,
+                                           .protocol_count = 1};
+    const size_t facts = sizeof protocol + 1 + 2 + 3 + 5 + 3;
+    for (unsigned pending = 0; pending < 2; pending++) {
+        struct leat_classic *classic = leat_classic_create();
+        for (unsigned i = 0; i < 3; i++) {
+            struct leat_classic_member *member = leat_classic_member_add(classic);
+            assert_non_null(member);
+            memcpy(member->id, "abcd", 5);
+            member->pending = pending && i == 1;
+            assert_int_equal(leat_classic_facts_set(classic, member, &call), LEAT_OK);
+            assert_int_equal(leat_classic_assignment_set(classic, member, text("as")), LEAT_OK);
+        }
+        leat_classic_type_set(classic, text("consumer"));
+        assert_int_equal(classic->stored_bytes,
+                         32 + 8 + (pending ? 2 : 3) * (73 + 4 + facts + 12 + 2));
+        assert_int_equal(classic->memory_bytes,
+                         3 * (sizeof(struct leat_classic_member) + facts + 2));
+        leat_classic_destroy(&classic);
+    }
+}
+
+/* Goal: a group of another mode that has groups of segments counts their numbers and what frames them. */
+static void groups_of_segments_count_in_other_modes(void **state)
+{
+    (void)state;
+    struct leat_group *group = leat_group_create("readers", LEAT_GROUPS_PARALLEL);
+    struct leat_group_log *log = leat_group_log_add(group, (struct leat_log_ref){7, 0, 0});
+    const size_t parallel[] = {0, 18, 36}, ordered[] = {0, 18 + 2, 36 + 2};
+    for (unsigned m = 0; m < 2; m++) {
+        group->mode = m ? LEAT_GROUPS_ORDERED : LEAT_GROUPS_PARALLEL;
+        log->group_count = 0;
+        leat_group_bytes_count(group);
+        size_t before = group->bytes;
+        for (unsigned count = 0; count < 3; count++) {
+            log->group_count = count;
+            leat_group_bytes_count(group);
+            assert_int_equal(group->bytes - before, m ? ordered[count] : parallel[count]);
+        }
+    }
+    log->group_count = 0;
+    leat_group_destroy(&group);
+}
+
+/* Goal: a home has room for groups, bytes and memory up to the last of each, and says which of them lacks. */
+static void room_is_there_up_to_the_last_of_each(void **state)
+{
+    (void)state;
+    static struct leat_groups_room room;
+    memset(&room, 0, sizeof room);
+    room.bytes_max = 1000;
+    struct home *home = calm_home();
+    home->groups->options.room = &room;
+    const size_t bytes = LEAT_GROUPS_TABLE_BYTES_MAX - leat_groups_table_bytes(home->groups);
+    const struct {
+        uint32_t groups;
+        size_t bytes, memory;
+        const char *lacks;
+    } rows[] = {
+        {0, 0, 0, NULL},
+        {LEAT_GROUPS_PER_HOME_MAX, bytes, 1000, NULL},
+        {LEAT_GROUPS_PER_HOME_MAX + 1, 0, 0, "this home"},
+        {0, bytes + 1, 0, "the table"},
+        {0, 0, 1001, "the memory"},
+        {LEAT_GROUPS_PER_HOME_MAX, 0, 0, NULL},
+        {0, bytes, 0, NULL},
+        {0, 0, 1000, NULL},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *why =
+            leat_groups_lacks(home->groups, 0, rows[i].groups, rows[i].bytes, rows[i].memory);
+        assert_int_equal(why != NULL, rows[i].lacks != NULL);
+        if (why) assert_memory_equal(why, rows[i].lacks, strlen(rows[i].lacks));
+    }
+    room.bytes = 2000; /* a restart may find more than there may be: only memory is refused then */
+    assert_null(leat_groups_lacks(home->groups, 0, 1, 1, 0));
+    assert_non_null(leat_groups_lacks(home->groups, 0, 0, 0, 1));
+    room.bytes = 0;
+    /* An address has no more than what is left beside it. */
+    assert_null(leat_groups_lacks(home->groups, 9, 0, 0, 500));
+    assert_non_null(leat_groups_lacks(home->groups, 9, 0, 0, 501));
+    home->groups->options.room = NULL;
+    home_free(home);
+}
+
+/* Goal: a commit of a lower offset, which is not taken, is recorded as what stands, with all that stands beside it. */
+static void lower_commit_is_stored_as_what_stands(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+    assert_int_equal(ask(home, &join), LEAT_OK);
+    leat_mem_free(join.assigned);
+    const struct leat_groups_offset rows[] = {{{7, 0, 0}, -1, 50, 4, 5, "fifty"},
+                                              {{7, 0, 0}, -1, 40, 9, 2, "no"},
+                                              {{7, 0, 0}, -1, 30, 0, 0, ""}};
+    for (unsigned i = 0; i < 3; i++) {
+        struct leat_groups_request c = native(LEAT_GROUPS_COMMIT, "natives");
+        memcpy(c.member, join.member, sizeof c.member);
+        c.generation = join.generation;
+        c.commits = &rows[i];
+        c.commit_count = 1;
+        assert_int_equal(ask(home, &c), LEAT_OK);
+        home_restart(home); /* reads the records */
+        struct leat_group *group = leat_groups_group_find(home->groups, "natives");
+        const struct leat_group_log *log = leat_group_log_find(group, rows[0].log);
+        assert_int_equal(log->offset, 50);
+        assert_int_equal(log->leader_epoch_plus_1, 4);
+        assert_int_equal(log->metadata_bytes, 5);
+        assert_memory_equal(log->metadata, "fifty", 5);
+    }
+    home_free(home);
+}
+
+/* Goal: a commit has as many bytes as its batch has room for beside the group's own record. */
+static void commit_is_not_larger_than_its_batch(void **state)
+{
+    (void)state;
+    static char note[LEAT_GROUPS_BATCH_BYTES_MAX];
+    const size_t log_bytes = 1 + 3 + 5 + 1 + 9 + 3;
+    const size_t most = LEAT_GROUPS_BATCH_BYTES_MAX - 2 * 4096 - RECORD_HEAD_BYTES - log_bytes -
+                        LEAT_GROUP_NOTE_BYTES;
+    for (unsigned more = 0; more < 2; more++) {
+        struct home *home = calm_home();
+        const struct leat_groups_offset row = {.log = {STREAM, 0, 0},
+                                               .group = -1,
+                                               .offset = 5,
+                                               .metadata = note,
+                                               .metadata_bytes = (uint32_t)(most + more)};
+        struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
+        c->r.commits = &row;
+        c->r.commit_count = 1;
+        start(home, c);
+        await(home, c);
+        if (more) assert_int_equal(c->r.rc, LEAT_E_TOO_LARGE);
+        if (!more) assert_int_not_equal(c->r.rc, LEAT_E_TOO_LARGE);
+        ask_free(c);
+        home_free(home);
+    }
+}
+
+/* Goal: who commits from outside what the group has already is not refused, though nothing is known of the stream any
+ * more; of a log that is new to the group it has to be known. */
+static void outsider_commits_what_the_group_has(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_group *group = leat_group_create("natives", LEAT_GROUPS_ORDERED);
+    assert_non_null(group);
+    assert_non_null(leat_group_log_add(group, (struct leat_log_ref){9, 0, 0}));
+    leat_group_bytes_count(group);
+    leat_groups_group_add(home->groups, group);
+    for (uint32_t log = 0; log < 2; log++) {
+        const struct leat_groups_offset row = {.log = {9, 0, log}, .group = -1, .offset = 5};
+        struct leat_groups_request c = native(LEAT_GROUPS_COMMIT, "natives");
+        c.commits = &row;
+        c.commit_count = 1;
+        assert_int_equal(ask(home, &c), log ? LEAT_E_UNKNOWN_LOG : LEAT_OK);
+    }
+    leat_groups_group_remove(home->groups, "natives");
+    home_free(home);
+}
+
+/* Goal: who has not joined votes for no protocol; what a member says of none is no text. */
+static void member_that_has_not_joined_has_no_vote(void **state)
+{
+    (void)state;
+    struct leat_classic_protocol range = {text("range"), text("m")};
+    const struct leat_classic_call call = {.protocols = &range, .protocol_count = 1};
+    struct leat_classic *classic = leat_classic_create();
+    for (unsigned i = 0; i < 2; i++) {
+        struct leat_classic_member *member = leat_classic_member_add(classic);
+        assert_non_null(member);
+        member->pending = i == 0;
+        if (i) assert_int_equal(leat_classic_facts_set(classic, member, &call), LEAT_OK);
+    }
+    leat_classic_protocol_pick(classic);
+    assert_string_equal(classic->protocol, "range");
+    struct leat_msg_string none = leat_classic_metadata(classic, classic->members[0]);
+    assert_int_equal(none.bytes, 0);
+    leat_classic_destroy(&classic);
+}
+
+/* Goal: an offset without metadata holds no memory for it. */
+static void offset_without_metadata_takes_no_memory(void **state)
+{
+    (void)state;
+    struct leat_group_log log = {0};
+    assert_int_equal(leat_group_offset_note(&log, 3, "note", 4), LEAT_OK);
+    assert_memory_equal(log.metadata, "note", 4);
+    assert_int_equal(leat_group_offset_note(&log, 2, NULL, 0), LEAT_OK);
+    assert_null(log.metadata);
+    assert_int_equal(log.metadata_bytes, 0);
+    assert_int_equal(log.leader_epoch_plus_1, 2);
+}
+
+/* Goal: each address, however small its number, has no more memory of a node than is left beside it. */
+static void memory_of_each_address_counts(void **state)
+{
+    (void)state;
+    static struct leat_groups_room room;
+    for (uint64_t address = 1; address < 4; address++) {
+        memset(&room, 0, sizeof room);
+        room.bytes_max = 1000;
+        room.number = 1;
+        leat_groups_room_count(&room, address, 0, 400);
+        for (uint64_t more = 0; more < 601; more++)
+            assert_int_equal(leat_groups_room_has(&room, address, more),
+                             leat_share_has(400, 400, 1000, more));
+        assert_true(leat_groups_room_has(&room, 0, 600));
+        assert_false(leat_groups_room_has(&room, 0, 601));
+    }
+}
+
+/* Goal: a group that changes between the two protocols is the same after a start that reads its records: its mode, its
+ * generation, its offsets. */
+static void group_that_changes_its_protocol_is_the_same_after_a_start(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    for (uint32_t round = 0; round < 3; round++) {
+        char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
+        struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "readers");
+        assert_int_equal(ask(home, &join), LEAT_OK);
+        leat_mem_free(join.assigned);
+        struct leat_groups_request gone = native(LEAT_GROUPS_LEAVE, "readers");
+        memcpy(gone.member, join.member, sizeof gone.member);
+        assert_int_equal(ask(home, &gone), LEAT_OK);
+        home_run(home, 10 * MS);
+        home_restart(home);
+        const struct leat_group *group = leat_groups_group_find(home->groups, "readers");
+        assert_int_equal(group->mode, LEAT_GROUPS_ORDERED);
+        assert_null(group->classic);
+        uint32_t before = group->generation;
+        uint32_t generation = lone(home, "", member);
+        assert_int_equal(generation, before + 1);
+        assert_int_equal(commit(home, member, generation, round, 5, "n"), LEAT_OK);
+        home_restart(home);
+        group = leat_groups_group_find(home->groups, "readers");
+        assert_int_equal(group->mode, LEAT_GROUPS_CLASSIC);
+        assert_int_equal(group->member_count, 0);
+        assert_non_null(group->classic);
+        assert_int_equal(group->generation, generation);
+        assert_int_equal(beat(home, member, "", generation), LEAT_OK);
+        assert_int_equal(leave(home, member, ""), LEAT_OK);
+        home_run(home, 10 * MS);
+        for (uint32_t log = 0; log <= round; log++)
+            assert_int_equal(fetched(home, log, "n"), 5);
+    }
+    home_free(home);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused_generation_leaves_no_logs),
+        cmocka_unit_test(stream_that_goes_takes_all_of_its_logs),
+        cmocka_unit_test(stored_classic_group_is_whole),
+        cmocka_unit_test(member_that_has_not_joined_is_not_stored),
+        cmocka_unit_test(groups_of_segments_count_in_other_modes),
+        cmocka_unit_test(room_is_there_up_to_the_last_of_each),
+        cmocka_unit_test(lower_commit_is_stored_as_what_stands),
+        cmocka_unit_test(commit_is_not_larger_than_its_batch),
+        cmocka_unit_test(outsider_commits_what_the_group_has),
+        cmocka_unit_test(member_that_has_not_joined_has_no_vote),
+        cmocka_unit_test(offset_without_metadata_takes_no_memory),
+        cmocka_unit_test(memory_of_each_address_counts),
+        cmocka_unit_test(group_that_changes_its_protocol_is_the_same_after_a_start),
+    };
+    return cmocka_run_group_tests_name("groups-kept", tests, NULL, nothing_left);
+}

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules of requests that no life of a group comes to by itself: storage that held something before, what has no room in
+ * a batch, who waits behind whom, members that come again. */
+#include "classic_rig.h"
+#include "groups/internal.h"
+
+enum { MS = 1000, SECOND = 1000 * MS, RETENTION = 60 * SECOND };
+
+static const uint32_t STREAM = 7;
+
+static struct home *calm_home(void)
+{
+    struct home *home = home_new(1, true);
+    home->calm = true;
+    struct leat_groups_request wake = {.kind = LEAT_GROUPS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &wake), LEAT_OK);
+    return home;
+}
+
+static struct leat_groups_request native(enum leat_groups_kind kind, const char *group)
+{
+    struct leat_groups_request r = {.kind = kind,
+                                    .answer_bytes_max = SIZE_MAX,
+                                    .session_ms = 30000,
+                                    .streams = &STREAM,
+                                    .stream_count = 1};
+    snprintf(r.group, sizeof r.group, "%s", group);
+    return r;
+}
+
+static bool begin(struct home *home, struct leat_groups_request *request, bool *answered)
+{
+    request->on_done = home_done;
+    request->owner = answered;
+    return *answered = leat_groups_do(home->groups, request);
+}
+
+/* What is out, or the groups' own, as a request leaves it that had the storage before. */
+static void spoil(struct ask_group *a)
+{
+    void *somewhere = (void *)(uintptr_t)16;
+    a->r.assigned = somewhere;
+    a->r.assigned_count = 9;
+    a->r.offsets = somewhere;
+    a->r.offset_count = 9;
+    a->r.answer_bytes = 9;
+    a->r.scratch = somewhere;
+    a->r.state = REQUEST_JOIN;
+    a->call.memory = somewhere;
+}
+
+/* Goal: the storage of a request may hold anything of an earlier one. */
+static void storage_of_a_request_may_have_held_another(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    const struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
+    struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
+    c->r.commits = &row;
+    c->r.commit_count = 1;
+    spoil(c);
+    start(home, c);
+    await(home, c);
+    assert_int_equal(c->r.rc, LEAT_OK);
+    assert_null(c->r.assigned);
+    c->r.offsets = NULL; /* no fetch */
+    ask_free(c);
+    static const enum leat_groups_kind kinds[] = {LEAT_GROUPS_FETCH, LEAT_GROUPS_CLASSIC_HEARTBEAT,
+                                                  LEAT_GROUPS_CLASSIC_LEAVE};
+    for (unsigned i = 0; i < 3; i++) {
+        struct ask_group *a = ask_new(kinds[i], "nobody", 1);
+        snprintf(a->r.group, sizeof a->r.group, "unknown");
+        spoil(a);
+        start(home, a);
+        assert_true(a->answered);
+        a->answered = false;
+        leat_groups_cancel(home->groups, &a->r); /* nothing is left to cancel */
+        assert_false(a->answered);
+        assert_null(a->r.assigned);
+        assert_int_equal(a->r.assigned_count, 0);
+        assert_int_equal(a->r.answer_bytes, kinds[i] == LEAT_GROUPS_FETCH ? a->r.answer_bytes : 0);
+        assert_null(a->call.memory);
+        if (kinds[i] == LEAT_GROUPS_FETCH) assert_int_equal(a->r.offset_count, 0);
+        if (kinds[i] == LEAT_GROUPS_FETCH) assert_null(a->r.offsets);
+        a->r.offsets = NULL;
+        ask_free(a);
+    }
+    home_free(home);
+}
+
+/* Goal: a commit whose questions are under way is not given up: they point at it. */
+static void commit_that_asks_is_not_cancelled(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+    const struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = 0, .offset = 5};
+    bool answered;
+    join.mode = LEAT_GROUPS_PARALLEL;
+    assert_int_equal(ask(home, &join), LEAT_OK);
+    leat_mem_free(join.assigned);
+    struct leat_groups_request c = native(LEAT_GROUPS_COMMIT, "natives");
+    memcpy(c.member, join.member, sizeof c.member);
+    c.generation = join.generation;
+    c.commits = &row;
+    c.commit_count = 1;
+    assert_false(begin(home, &c, &answered));
+    leat_groups_cancel(home->groups, &c);
+    assert_false(answered);
+    home_run(home, 10 * MS);
+    assert_true(answered);
+    assert_int_equal(c.rc, LEAT_OK);
+    home_free(home);
+}
+
+/* Goal: no client finishes groups of segments that it does not name, also while their log can't be asked: the number
+ * by which a stored row says that earlier ones are gone is an offset like others. */
+static void commit_finishes_no_other_group(void **state)
+{
+    (void)state;
+    static const leat_err rcs[] = {LEAT_OK, LEAT_E_UNKNOWN_LOG};
+    for (unsigned i = 0; i < 2; i++) {
+        struct home *home = calm_home();
+        struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+        const struct leat_groups_offset row = {
+            .log = {STREAM, 0, 0}, .group = 5, .offset = LEAT_GROUP_GROUPS_GONE};
+        join.mode = LEAT_GROUPS_PARALLEL;
+        assert_int_equal(ask(home, &join), LEAT_OK);
+        leat_mem_free(join.assigned);
+        home->group_rc = rcs[i];
+        struct leat_groups_request c = native(LEAT_GROUPS_COMMIT, "natives");
+        memcpy(c.member, join.member, sizeof c.member);
+        c.generation = join.generation;
+        c.commits = &row;
+        c.commit_count = 1;
+        assert_int_equal(ask(home, &c), LEAT_OK);
+        for (unsigned life = 0; life < 2; life++) {
+            struct leat_group *group = leat_groups_group_find(home->groups, "natives");
+            const struct leat_group_log *log = leat_group_log_find(group, row.log);
+            assert_int_equal(log->first_group, 0);
+            assert_int_equal(log->group_count, 1);
+            assert_int_equal(log->groups[0].group, 5);
+            assert_true(log->groups[0].offset == LEAT_SEGMENT_GROUP_DONE);
+            home_restart(home);
+        }
+        home_free(home);
+    }
+}
+
+/* Goal: what has no room in the batch that gathers is refused or comes with the next one: a deletion, the deletion of
+ * offsets, the end of a group that nobody uses. A home that waits for that does not keep its core busy. */
+static void what_has_no_room_comes_with_the_next_batch(void **state)
+{
+    (void)state;
+    static const struct leat_log_ref log = {7, 0, 0};
+    struct home *home = calm_home();
+    home->retention_us = RETENTION;
+    home_restart(home);
+    assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
+    batch_fill(home);
+    struct leat_groups_request drop = native(LEAT_GROUPS_DELETE, "readers");
+    assert_int_equal(ask(home, &drop), LEAT_E_AGAIN);
+    struct leat_groups_request forget = native(LEAT_GROUPS_OFFSETS_DELETE, "readers");
+    forget.logs = &log;
+    forget.log_count = 1;
+    assert_int_equal(ask(home, &forget), LEAT_E_AGAIN);
+    home_run(home, RETENTION + SECOND); /* which sees that its timer waits */
+    const struct leat_group *group = leat_groups_group_find(home->groups, "readers");
+    assert_non_null(group);
+    assert_true(group->logs[0].has_offset);
+    home->mute = false;
+    home_run(home, SECOND);
+    assert_null(leat_groups_group_find(home->groups, "readers"));
+    home_restart(home);
+    assert_null(leat_groups_group_find(home->groups, "readers"));
+    home_free(home);
+}
+
+/* Goal: whatever changes a group stays behind a commit of it that waits for other tables; what changes nothing, and all
+ * of other groups, goes on. */
+static void what_changes_a_group_waits_behind_its_commit(void **state)
+{
+    (void)state;
+    static const struct {
+        enum leat_groups_kind kind;
+        bool waits;
+    } rows[] = {
+        {LEAT_GROUPS_COMMIT, true},         {LEAT_GROUPS_LEAVE, true},
+        {LEAT_GROUPS_CLASSIC_LEAVE, true},  {LEAT_GROUPS_DELETE, true},
+        {LEAT_GROUPS_OFFSETS_DELETE, true}, {LEAT_GROUPS_HEARTBEAT, false},
+        {LEAT_GROUPS_FETCH, false},         {LEAT_GROUPS_CLASSIC_HEARTBEAT, false},
+        {LEAT_GROUPS_DESCRIBE, false},      {LEAT_GROUPS_LIST, false},
+    };
+    static struct leat_groups_room room;
+    memset(&room, 0, sizeof room);
+    room.bytes_max = UINT64_MAX;
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (unsigned other = 0; other < 2; other++) {
+            struct home *home = calm_home();
+            home->room = &room;
+            home_restart(home);
+            assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
+            room.unread++; /* a table of another home */
+            const struct leat_groups_offset row = {.log = {STREAM, 1, 0}, .group = -1, .offset = 6};
+            struct ask_group *first = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
+            first->r.commits = &row;
+            first->r.commit_count = 1;
+            start(home, first);
+            home_run(home, 20 * MS);
+            assert_false(first->answered);
+            struct ask_group *next = ask_new(rows[i].kind, "x", LEAT_CLASSIC_GENERATION_NONE);
+            const struct leat_groups_offset known = {
+                .log = {STREAM, 0, 0}, .group = -1, .offset = 7};
+            next->r.commits = &known;
+            next->r.commit_count = rows[i].kind == LEAT_GROUPS_COMMIT;
+            if (rows[i].kind == LEAT_GROUPS_COMMIT) next->r.member[0] = '\0';
+            next->r.logs = &known.log;
+            next->r.log_count = 1;
+            if (other) snprintf(next->r.group, sizeof next->r.group, "others");
+            start(home, next);
+            home_run(home, 20 * MS);
+            /* A commit makes the other group, which waits for the tables itself. */
+            bool waits = rows[i].waits && (!other || rows[i].kind == LEAT_GROUPS_COMMIT);
+            assert_int_equal(next->answered, !waits);
+            room.unread--;
+            await(home, first);
+            await(home, next);
+            assert_int_equal(first->r.rc, LEAT_OK);
+            ask_free(first);
+            ask_free(next);
+            home_free(home);
+        }
+}
+
+/* Goal: a member's id tells its client in characters that can be read, and no more of it than there is room for. */
+static void member_id_can_be_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *client, *id;
+    } rows[] = {
+        {"", "member-"},
+        {"a", "a-"},
+        {"\x1f \x21~\x7f\x80\xff", "__!~___-"},
+        {"abcdefghijklmnopqrstuvwxy", "abcdefghijklmnopqrstuvwxy-"},
+        {"abcdefghijklmnopqrstuvwxyz", "abcdefghijklmnopqrstuvwxyz-"},
+        {"abcdefghijklmnopqrstuvwxyzA", "abcdefghijklmnopqrstuvwxyz-"},
+    };
+    struct home *home = calm_home();
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct ask_group *join = join_new("", "", "m");
+        join->call.client = text(rows[i].client);
+        start(home, join);
+        assert_int_equal(join->r.rc, LEAT_E_MEMBER_ID_REQUIRED);
+        assert_int_equal(strlen(join->r.member), strlen(rows[i].id) + 36);
+        assert_memory_equal(join->r.member, rows[i].id, strlen(rows[i].id));
+        ask_free(join);
+    }
+    home_free(home);
+}
+
+/* Goal: a member that joins again is what its last join says, in all: its times, its protocols; what it said before
+ * binds nobody, itself neither. */
+static void member_that_joins_again_is_what_it_says_now(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_classic_protocol both[] = {{text("range"), text("m")}, {text("sticky"), text("s")}};
+    struct ask_group *a = join_new("", "", "m"), *b = join_new("", "", "m");
+    a->call.needs_id = b->call.needs_id = false;
+    b->call.protocols = both;
+    b->call.protocol_count = 2;
+    start(home, a);
+    start(home, b);
+    await(home, a);
+    await(home, b);
+    const struct leat_classic *classic = leat_groups_group_find(home->groups, "readers")->classic;
+    assert_string_equal(classic->protocol, "range");
+    struct ask_group *again = join_new(a->r.member, "", "z");
+    again->protocol.name = text("sticky");
+    again->r.session_ms = 3000;
+    again->call.rebalance_ms = 5000;
+    struct ask_group *b_again = join_new(b->r.member, "", "m");
+    b_again->call.protocols = both;
+    b_again->call.protocol_count = 2;
+    b_again->r.session_ms = 700;
+    b_again->call.rebalance_ms = 900;
+    start(home, again);
+    start(home, b_again);
+    await(home, again);
+    await(home, b_again);
+    assert_int_equal(again->r.rc, LEAT_OK);
+    assert_int_equal(b_again->r.rc, LEAT_OK);
+    assert_string_equal(classic->protocol, "sticky");
+    assert_int_equal(classic->member_count, 2);
+    static const uint32_t sessions[] = {3000, 700}, rebalances[] = {5000, 900};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(classic->members[i]->session_ms, sessions[i]);
+        assert_int_equal(classic->members[i]->rebalance_ms, rebalances[i]);
+    }
+    ask_free(a);
+    ask_free(b);
+    ask_free(again);
+    ask_free(b_again);
+    home_free(home);
+}
+
+/* Goal: a static member that comes again under its instance id learns who leads: one that led and may skip the
+ * assignment is told to; one that may not is told that its old id leads; any other is told the truth. */
+static void static_member_that_comes_again_learns_who_leads(void **state)
+{
+    (void)state;
+    for (unsigned row = 0; row < 4; row++) {
+        const bool led = row & 1, can_skip = row & 2;
+        struct home *home = calm_home();
+        struct ask_group *a = join_new("", "cellar", "m"), *b = join_new("", "attic", "m");
+        start(home, a);
+        start(home, b);
+        await(home, a);
+        await(home, b);
+        struct ask_group *sync = sync_new(a->r.member, 1);
+        sync->call.instance = text("cellar");
+        share_out(sync, &a->call);
+        start(home, sync);
+        await(home, sync);
+        assert_int_equal(rc_of(sync), LEAT_OK);
+        struct ask_group *next = join_new("", led ? "cellar" : "attic", "m");
+        next->call.can_skip = can_skip;
+        start(home, next);
+        await(home, next);
+        assert_int_equal(next->r.rc, LEAT_OK);
+        assert_int_equal(next->r.generation, 1);
+        assert_int_equal(next->call.skip_assignment, led && can_skip);
+        assert_string_equal(next->call.leader, led && can_skip ? next->r.member : a->r.member);
+        assert_int_equal(next->call.member_count, led && can_skip ? 2 : 0);
+        ask_free(a);
+        ask_free(b);
+        ask_free(next);
+        home_free(home);
+    }
+}
+
+/* Goal: a member that names another's instance id does not end that other, however short its own id is. */
+static void leaver_of_anothers_instance_is_refused(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
+    uint32_t generation = lone(home, "cellar", member);
+    assert_int_equal(leave(home, "x", "cellar"), LEAT_E_MEMBER_FENCED);
+    assert_int_equal(leave(home, member, "attic"), LEAT_E_UNKNOWN_MEMBER);
+    assert_int_equal(beat(home, member, "cellar", generation), LEAT_OK);
+    assert_int_equal(leave(home, "", "cellar"), LEAT_OK);
+    assert_int_equal(beat(home, member, "cellar", generation), LEAT_E_UNKNOWN_MEMBER);
+    generation = lone(home, "c", member); /* nor is an instance id too short for that */
+    assert_int_equal(leave(home, "x", "c"), LEAT_E_MEMBER_FENCED);
+    assert_int_equal(beat(home, "x", "c", generation), LEAT_E_MEMBER_FENCED);
+    assert_int_equal(beat(home, member, "c", generation), LEAT_OK);
+    home_free(home);
+}
+
+/* Goal: a native member that joins again learns what its answer would take, as others do. */
+static void member_that_joins_again_is_told_what_its_answer_takes(void **state)
+{
+    (void)state;
+    const size_t all = UNITS * sizeof(struct leat_groups_assigned);
+    struct home *home = calm_home();
+    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+    assert_int_equal(ask(home, &join), LEAT_OK);
+    leat_mem_free(join.assigned);
+    for (unsigned fits = 0; fits < 2; fits++) {
+        struct leat_groups_request again = native(LEAT_GROUPS_JOIN, "natives");
+        memcpy(again.member, join.member, sizeof again.member);
+        again.answer_bytes_max = all - 1 + fits;
+        assert_int_equal(ask(home, &again), fits ? LEAT_OK : LEAT_E_NO_MEMORY);
+        assert_int_equal(again.answer_bytes, all);
+        assert_int_equal(again.assigned_count, fits ? UNITS : 0);
+        leat_mem_free(again.assigned);
+        assert_null(leat_groups_group_find(home->groups, "natives")->members[0].join);
+    }
+    home_free(home);
+}
+
+/* Goal: once a home is out of order no member of any group holds a request: their clients may have freed them. */
+static void broken_home_holds_no_request(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_groups_request natives[4];
+    struct ask_group *joins[3];
+    bool answered[4];
+    for (unsigned i = 0; i < 4; i++) {
+        natives[i] = native(LEAT_GROUPS_JOIN, i < 2 ? "one" : "two");
+        assert_false(begin(home, &natives[i], &answered[i]));
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        joins[i] = join_new("", "", "m");
+        joins[i]->call.needs_id = false;
+        start(home, joins[i]);
+        assert_false(joins[i]->answered);
+    }
+    leat_groups_break(home->groups, LEAT_E_DAMAGED, "a test");
+    leat_groups_break(home->groups, LEAT_E_CLOSED, "another"); /* the first reason stays */
+    assert_non_null(strstr(leat_groups_broken(home->groups), "a test"));
+    assert_int_equal(home->groups->broken_rc, LEAT_E_DAMAGED);
+    for (unsigned i = 0; i < home->groups->group_count; i++) {
+        const struct leat_group *group = home->groups->groups[i];
+        assert_int_equal(group->member_count, group->classic ? 0 : 2);
+        for (unsigned m = 0; m < group->member_count; m++)
+            assert_null(group->members[m].join);
+        for (unsigned m = 0; group->classic && m < 3; m++)
+            assert_true(!group->classic->members[m]->join && !group->classic->members[m]->sync);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(answered[i] && natives[i].rc == LEAT_E_DAMAGED);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(joins[i]->answered);
+        assert_int_equal(rc_of(joins[i]), LEAT_E_DAMAGED);
+    }
+    home_free(home);
+}
+
+/* Goal: a member that joins again brings nothing: it is not refused where memory is full, and a group that has no maker
+ * gets none by it. A new member makes its address the maker, and needs room. */
+static void member_that_joins_again_brings_nothing(void **state)
+{
+    (void)state;
+    static struct leat_groups_room room;
+    memset(&room, 0, sizeof room);
+    struct home *home = calm_home();
+    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+    assert_int_equal(ask(home, &join), LEAT_OK);
+    leat_mem_free(join.assigned);
+    home->groups->options.room = &room; /* which is full */
+    const struct leat_group *group = leat_groups_group_find(home->groups, "natives");
+    for (unsigned again = 2; again-- > 0;) {
+        struct leat_groups_request next = native(LEAT_GROUPS_JOIN, "natives");
+        next.address = 9;
+        if (again) memcpy(next.member, join.member, sizeof next.member);
+        assert_int_equal(ask(home, &next), again ? LEAT_OK : LEAT_E_TOO_MANY);
+        leat_mem_free(next.assigned);
+        assert_int_equal(group->maker, again ? 0 : 9);
+    }
+    home->groups->options.room = NULL;
+    home_free(home);
+}
+
+/* Goal: a member that reads fewer streams than before has nothing to do with the others any more. */
+static void member_that_reads_less_is_not_disturbed_by_the_rest(void **state)
+{
+    (void)state;
+    static const uint32_t both[] = {7, LARGE_STREAM + 3};
+    struct home *home = calm_home();
+    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives"), less = join;
+    join.streams = both;
+    join.stream_count = 2;
+    assert_int_equal(ask(home, &join), LEAT_OK);
+    leat_mem_free(join.assigned);
+    memcpy(less.member, join.member, sizeof less.member);
+    assert_int_equal(ask(home, &less), LEAT_OK);
+    leat_mem_free(less.assigned);
+    const struct leat_group *group = leat_groups_group_find(home->groups, "natives");
+    (void)leat_groups_on_stream_changed(home->groups, both[1]);
+    assert_int_equal(group->phase, LEAT_GROUP_STABLE);
+    (void)leat_groups_on_stream_changed(home->groups, both[0]);
+    assert_int_equal(group->phase, LEAT_GROUP_PREPARING);
+    home_free(home);
+}
+
+/* Goal: a home that has told all is at rest, and changes its buffers for new ones behind a batch that took more than
+ * 64 KiB of them, not before. A request of no kind is refused. */
+static void home_that_has_told_all_is_at_rest(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    home->groups->untold = true;
+    leat_groups_on_room(home->groups);
+    home_run(home, 2 * MS);
+    assert_false(home->groups->untold);
+    assert_false(leat_timer_armed(&home->groups->timer));
+    for (uint32_t more = 0; more < 2; more++) {
+        home->groups->touched_bytes = 64 * 1024 + more;
+        assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
+        assert_int_equal(home->groups->touched_bytes, more ? 0 : 64 * 1024);
+    }
+    struct leat_groups_request r = native((enum leat_groups_kind)(LEAT_GROUPS_LIST + 1), "natives");
+    assert_int_equal(ask(home, &r), LEAT_E_INVALID);
+    home_free(home);
+}
+
+/* Goal: of several joins of one member the last one is held, and each earlier one is answered at once. */
+static void join_asked_again_ends_the_earlier_one(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
+    (void)lone(home, "", member);
+    struct ask_group *other = join_new("", "", "m"); /* which the group waits for */
+    other->call.needs_id = false;
+    struct ask_group *joins[3];
+    for (unsigned i = 0; i < 3; i++) {
+        joins[i] = join_new(member, "", i == 2 ? "more" : "m");
+        start(home, joins[i]);
+        assert_false(joins[i]->answered);
+        for (unsigned earlier = 0; earlier < i; earlier++) {
+            assert_true(joins[earlier]->answered);
+            assert_int_equal(joins[earlier]->r.rc, LEAT_E_CANCELLED);
+        }
+    }
+    start(home, other);
+    await(home, joins[2]);
+    await(home, other);
+    assert_int_equal(joins[2]->r.rc, LEAT_OK);
+    for (unsigned i = 0; i < 3; i++)
+        ask_free(joins[i]);
+    ask_free(other);
+    home_free(home);
+}
+
+/* Goal: a static member for whose new name there is no memory keeps the old one. */
+static void static_member_without_memory_stays(void **state)
+{
+    (void)state;
+    for (uint64_t fails = 1; fails < 3; fails++) {
+        struct home *home = calm_home();
+        char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
+        uint32_t generation = lone(home, "cellar", member);
+        struct ask_group *join = join_new("", "cellar", "m");
+        leat_mem_fail_at(fails);
+        start(home, join);
+        leat_mem_fail_at(0);
+        assert_true(join->answered);
+        assert_int_equal(rc_of(join), LEAT_E_NO_MEMORY);
+        assert_int_equal(beat(home, member, "cellar", generation), LEAT_OK);
+        home_free(home);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(storage_of_a_request_may_have_held_another),
+        cmocka_unit_test(commit_that_asks_is_not_cancelled),
+        cmocka_unit_test(commit_finishes_no_other_group),
+        cmocka_unit_test(what_has_no_room_comes_with_the_next_batch),
+        cmocka_unit_test(what_changes_a_group_waits_behind_its_commit),
+        cmocka_unit_test(member_id_can_be_read),
+        cmocka_unit_test(member_that_joins_again_is_what_it_says_now),
+        cmocka_unit_test(static_member_that_comes_again_learns_who_leads),
+        cmocka_unit_test(leaver_of_anothers_instance_is_refused),
+        cmocka_unit_test(member_that_joins_again_is_told_what_its_answer_takes),
+        cmocka_unit_test(broken_home_holds_no_request),
+        cmocka_unit_test(member_that_joins_again_brings_nothing),
+        cmocka_unit_test(member_that_reads_less_is_not_disturbed_by_the_rest),
+        cmocka_unit_test(home_that_has_told_all_is_at_rest),
+        cmocka_unit_test(join_asked_again_ends_the_earlier_one),
+        cmocka_unit_test(static_member_without_memory_stays),
+    };
+    return cmocka_run_group_tests_name("groups-rules", tests, NULL, nothing_left);
+}
