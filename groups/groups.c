@@ -160,7 +160,6 @@ static void timer_expired(struct leat_timer *timer)
 
 static bool request_do(struct leat_groups *groups, struct leat_groups_request *request)
 {
-    if (groups->broken) return leat_groups_answer(request, groups->broken_rc, groups->why);
     return !waits_for_reading(groups, request) && request_act(groups, request);
 }
 

@@ -111,9 +111,8 @@ size_t leat_groups_join_fill(struct leat_groups *groups, struct leat_groups_requ
 /* The new generation. Its members are those that have joined; it is told once it is durable. */
 static void generation_begin(struct leat_groups *groups, struct leat_group *group)
 {
-    if (!leat_groups_record_fits(groups, group->bytes + RECORD_HEAD_BYTES +
-                                             64 * (size_t)LEAT_GROUPS_LOGS_MAX) &&
-        groups->builder.record_count > 0) {
+    /* Its logs may fill a batch. */
+    if (groups->builder.record_count > 0) {
         group->settle_at_us = group->give_up_at_us = leat_groups_now_us(groups) + RETRY_US / 10;
         return; /* after the next ack */
     }
