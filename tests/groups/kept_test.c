@@ -135,6 +135,8 @@ static void member_that_has_not_joined_is_not_stored(void **state)
             memcpy(member->id, "abcd", 5);
             member->pending = pending && i == 1;
             assert_int_equal(leat_classic_facts_set(classic, member, &call), LEAT_OK);
+            assert_int_equal(classic->memory_bytes,
+                             (i + 1) * (sizeof *member + facts) + i * 2); /* at once */
             assert_int_equal(leat_classic_assignment_set(classic, member, text("as")), LEAT_OK);
         }
         leat_classic_type_set(classic, text("consumer"));
@@ -376,6 +378,224 @@ static void group_that_changes_its_protocol_is_the_same_after_a_start(void **sta
     home_free(home);
 }
 
+/* Goal: a stored member has as many protocols, with names as long, as a member may say. */
+static void stored_protocols_are_those_of_a_join(void **state)
+{
+    (void)state;
+    static uint8_t bytes[16 * 1024];
+    static char name[LEAT_CLASSIC_TEXT_BYTES_MAX + 2];
+    memset(name, 'n', sizeof name - 1);
+    static const struct {
+        uint32_t count, bytes;
+        bool reads;
+    } rows[] = {{1, 255, true}, {16, 255, true}, {1, 256, false},
+                {17, 5, false}, {2, 256, false}, {0, 0, true}};
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct leat_classic_protocol protocols[17];
+        const struct leat_classic_call call = {.protocols = protocols,
+                                               .protocol_count = rows[i].count};
+        for (unsigned p = 0; p < rows[i].count; p++)
+            protocols[p] = (struct leat_classic_protocol){{name, rows[i].bytes}, text("m")};
+        struct leat_classic *classic = leat_classic_create();
+        struct leat_classic_member *member = leat_classic_member_add(classic);
+        assert_non_null(member);
+        memcpy(member->id, "one", 4);
+        assert_int_equal(leat_classic_facts_set(classic, member, &call), LEAT_OK);
+        struct leat_msg_writer writer;
+        struct leat_msg_reader reader;
+        leat_msg_writer_init(&writer, bytes, sizeof bytes);
+        leat_classic_encode(&writer, classic, true);
+        leat_classic_destroy(&classic);
+        leat_msg_reader_init(&reader, bytes, writer.used);
+        classic = leat_classic_decode(&reader);
+        assert_int_equal(classic != NULL, rows[i].reads);
+        leat_classic_destroy(&classic);
+    }
+}
+
+/* The batch that gathers has room for so many bytes, and waits behind one that is on its way. */
+static void batch_leave(struct home *home, size_t bytes)
+{
+    static const uint8_t zeros[LEAT_GROUPS_BATCH_BYTES_MAX / 2];
+    struct leat_groups *groups = home->groups;
+    home->mute = true;
+    for (unsigned i = 0; i < 2; i++) {
+        struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_NOTHING, 0);
+        leat_groups_record_add(groups, &writer);
+        if (i == 0) leat_groups_append_try(groups);
+    }
+    for (size_t step = sizeof zeros; step > 0; step /= 2)
+        while (leat_groups_record_fits(groups, bytes + step + 64)) {
+            struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_NOTHING, 1);
+            leat_msg_write_bin(&writer, zeros, (uint32_t)step);
+            leat_groups_record_add(groups, &writer);
+        }
+    assert_true(leat_groups_record_fits(groups, bytes));
+}
+
+/* Goal: a commit needs room in the batch for the record of its group only where the group may be new: a classic one. */
+static void commit_has_room_for_its_group(void **state)
+{
+    (void)state;
+    for (unsigned classic = 0; classic < 2; classic++) {
+        struct home *home = calm_home();
+        const struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
+        struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "readers");
+        assert_int_equal(ask(home, &join), LEAT_OK);
+        leat_mem_free(join.assigned);
+        struct leat_groups_request gone = native(LEAT_GROUPS_LEAVE, "readers");
+        memcpy(gone.member, join.member, sizeof gone.member);
+        assert_int_equal(ask(home, &gone), LEAT_OK);
+        home_run(home, 10 * MS);
+        batch_leave(home, 2000);
+        struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
+        if (!classic) c->r.classic = NULL;
+        c->r.commits = &row;
+        c->r.commit_count = 1;
+        start(home, c);
+        assert_int_equal(c->answered, classic);
+        home->mute = false;
+        await(home, c);
+        assert_int_equal(rc_of(c), classic ? LEAT_E_AGAIN : LEAT_OK);
+        home_free(home);
+    }
+}
+
+static struct leat_group *group_put(struct home *home, const char *name, uint64_t maker)
+{
+    struct leat_group *group = leat_group_create(name, LEAT_GROUPS_ORDERED);
+    assert_non_null(group);
+    group->maker = maker;
+    leat_groups_group_add(home->groups, group);
+    return group;
+}
+
+/* Goal: of a home's groups and its table an address has no more than is left beside it, counted from its first group
+ * and its first byte on. */
+static void groups_and_bytes_of_an_address_count(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_groups *groups = home->groups;
+    const size_t most = LEAT_GROUPS_TABLE_BYTES_MAX;
+    uint64_t own[2] = {0}, own_bytes[2] = {0}, all_bytes = 16;
+    for (uint32_t i = 0; i < LEAT_GROUPS_PER_HOME_MAX; i++) {
+        for (uint32_t a = 0; a < 2; a++) {
+            assert_int_equal(
+                leat_groups_lacks(groups, 1 + a, 1, 0, 0) == NULL,
+                leat_share_has(own[a], groups->group_count, LEAT_GROUPS_PER_HOME_MAX, 1));
+            uint64_t free_bytes = most - all_bytes; /* where it ends to have so many */
+            uint64_t half = own_bytes[a] < free_bytes ? (free_bytes - own_bytes[a]) / 2 : 0;
+            for (uint64_t more = half > 2 ? half - 2 : 1; more < half + 3; more++)
+                assert_int_equal(leat_groups_lacks(groups, 1 + a, 0, more, 0) == NULL,
+                                 leat_share_has(own_bytes[a], all_bytes, most, more));
+        }
+        uint32_t a = i % 3 == 2;
+        char name[16];
+        snprintf(name, sizeof name, "g%u", i);
+        struct leat_group *group = group_put(home, name, 1 + a);
+        group->bytes = most / 1100;
+        own[a]++;
+        own_bytes[a] += group->bytes;
+        all_bytes += group->bytes;
+    }
+    leat_groups_table_clear(groups);
+    home_free(home);
+}
+
+/* Goal: idle groups of others make way for an address that has no group, and only for that. */
+static void idle_groups_of_others_stay_for_who_has_one(void **state)
+{
+    (void)state;
+    for (unsigned has = 0; has < 2; has++) {
+        struct home *home = calm_home();
+        for (uint32_t i = 0; i < LEAT_GROUPS_PER_HOME_MAX; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "g%u", i);
+            struct leat_group *group = group_put(home, name, i == 0 && has ? 9 : 5);
+            if (i > 0) continue;
+            struct leat_group_log *log = leat_group_log_add(group, (struct leat_log_ref){7, 0, 0});
+            log->has_offset = true;
+            leat_group_bytes_count(group);
+        }
+        struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "new");
+        join.address = 9;
+        assert_int_equal(ask(home, &join), has ? LEAT_E_TOO_MANY : LEAT_OK);
+        leat_mem_free(join.assigned);
+        if (has) assert_int_equal(home->groups->group_count, LEAT_GROUPS_PER_HOME_MAX);
+        leat_groups_table_clear(home->groups);
+        home_free(home);
+    }
+}
+
+/* Goal: what was shared out in a group counts for its maker while it is shared out anew, and for no other address. */
+static void assignments_count_for_the_maker_alone(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_group *group = group_put(home, "shared", 1);
+    group->mode = LEAT_GROUPS_CLASSIC;
+    group->classic = leat_classic_create();
+    group->classic->assigned_bytes = 4000;
+    home->groups->options.group_bytes_max = 10000;
+    for (uint64_t address = 0; address < 3; address++)
+        for (size_t more = 0; more < 8000; more += 100)
+            assert_int_equal(
+                leat_groups_members_have_room(home->groups, address, NULL, more),
+                leat_groups_share_has(address, address == 1 ? 4000 : 0, 4000, 10000, more));
+    leat_groups_table_clear(home->groups);
+    home_free(home);
+}
+
+/* Goal: a group takes the same memory after it was stored and read, and what is destroyed is pointed at by nobody. */
+static void stored_group_takes_the_same_memory(void **state)
+{
+    (void)state;
+    static uint8_t bytes[2048];
+    struct leat_msg_writer writer;
+    struct leat_msg_reader reader;
+    struct leat_group *group = leat_group_create("readers", LEAT_GROUPS_PARALLEL), *read;
+    for (uint32_t log = 0; log < 4; log++) {
+        struct leat_group_log *it = leat_group_log_add(group, (struct leat_log_ref){7, 0, log});
+        for (uint64_t g = 1; g <= log; g++)
+            assert_int_equal(leat_group_commit(group, it, (int64_t)g, 5, false), LEAT_OK);
+        if (log == 2) assert_int_equal(leat_group_offset_note(it, 0, "note", 4), LEAT_OK);
+    }
+    leat_group_bytes_count(group);
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_group_encode(&writer, group, true);
+    leat_msg_reader_init(&reader, bytes, writer.used);
+    read = leat_group_decode(&reader);
+    assert_non_null(read);
+    assert_int_equal(read->bytes, group->bytes);
+    assert_int_equal(read->memory_bytes, group->memory_bytes);
+    leat_group_destroy(&group);
+    leat_group_destroy(&read);
+    assert_true(!group && !read);
+    struct leat_classic *classic = leat_classic_create();
+    leat_classic_destroy(&classic);
+    assert_null(classic);
+}
+
+/* Goal: a list of groups takes what its rows and their texts take. */
+static void list_takes_what_it_tells(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
+    (void)group_put(home, "natives", 0);
+    (void)lone(home, "", member);
+    struct ask_group *list = ask_new(LEAT_GROUPS_LIST, "", 0);
+    start(home, list);
+    await(home, list);
+    assert_int_equal(list->call.listed_count, 2);
+    assert_int_equal(list->r.answer_bytes, 1 + 2 * sizeof(struct leat_classic_listed) +
+                                               strlen("natives") + strlen("readers") +
+                                               strlen("consumer"));
+    ask_free(list);
+    home_free(home);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +612,13 @@ int main(void)
         cmocka_unit_test(offset_without_metadata_takes_no_memory),
         cmocka_unit_test(memory_of_each_address_counts),
         cmocka_unit_test(group_that_changes_its_protocol_is_the_same_after_a_start),
+        cmocka_unit_test(stored_protocols_are_those_of_a_join),
+        cmocka_unit_test(commit_has_room_for_its_group),
+        cmocka_unit_test(groups_and_bytes_of_an_address_count),
+        cmocka_unit_test(idle_groups_of_others_stay_for_who_has_one),
+        cmocka_unit_test(assignments_count_for_the_maker_alone),
+        cmocka_unit_test(stored_group_takes_the_same_memory),
+        cmocka_unit_test(list_takes_what_it_tells),
     };
     return cmocka_run_group_tests_name("groups-kept", tests, NULL, nothing_left);
 }

@@ -288,6 +288,10 @@ static void stored_change_that_does_not_read_breaks_the_table(void **state)
     } changes[] = {{"\x92\x03\xa1s", 4, true}, /* no group of that name: nothing changes */
                    {"\x93\x02\xa1s\x91\x95\x01\x01\x01\x01\x01", 11, true},
                    {"\x93\x02\xa1s\x91\x96\x01\x01\x01\x01\x01\x01", 12, false},
+                   /* A classic group; its maker, where there is one more field. */
+                   {"\x94\x04\xa1s\x01\x95\xa0\xa0\xa0\x00\x90", 11, true},
+                   {"\x95\x04\xa1s\x01\x95\xa0\xa0\xa0\x00\x90\x09", 12, true},
+                   {"\x95\x04\xa1s\x01\x95\xa0\xa0\xa0\x00\x90", 11, false},
                    {"", 0, false},
                    {"\xc1", 1, false},
                    {"\x92", 1, false},

@@ -381,43 +381,52 @@ static void member_that_joins_again_is_told_what_its_answer_takes(void **state)
     home_free(home);
 }
 
-/* Goal: once a home is out of order no member of any group holds a request: their clients may have freed them. */
+/* Goal: once a home is out of order no member of any group holds a request, as their clients may have freed them; the
+ * first reason stays, and nothing more is written. */
 static void broken_home_holds_no_request(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
-    struct leat_groups_request natives[4];
-    struct ask_group *joins[3];
-    bool answered[4];
-    for (unsigned i = 0; i < 4; i++) {
-        natives[i] = native(LEAT_GROUPS_JOIN, i < 2 ? "one" : "two");
-        assert_false(begin(home, &natives[i], &answered[i]));
+    for (unsigned classic_first = 0; classic_first < 2; classic_first++) {
+        struct home *home = calm_home();
+        struct leat_groups_request natives[4];
+        struct ask_group *joins[3];
+        bool answered[4];
+        for (unsigned step = 0; step < 2; step++)
+            for (unsigned i = 0; i < 4; i++) {
+                if (step == classic_first) {
+                    natives[i] = native(LEAT_GROUPS_JOIN, i < 2 ? "one" : "two");
+                    assert_false(begin(home, &natives[i], &answered[i]));
+                } else if (i < 3) {
+                    joins[i] = join_new("", "", "m");
+                    joins[i]->call.needs_id = false;
+                    start(home, joins[i]);
+                    assert_false(joins[i]->answered);
+                }
+            }
+        leat_groups_break(home->groups, LEAT_E_DAMAGED, "a test");
+        leat_groups_break(home->groups, LEAT_E_CLOSED, "another");
+        assert_non_null(strstr(leat_groups_broken(home->groups), "a test"));
+        struct leat_msg_writer writer = leat_groups_record_begin(home->groups, RECORD_NOTHING, 0);
+        leat_groups_record_add(home->groups, &writer);
+        unsigned written = home->batch_count;
+        leat_groups_on_room(home->groups);
+        assert_int_equal(home->batch_count, written);
+        for (unsigned i = 0; i < home->groups->group_count; i++) {
+            const struct leat_group *group = home->groups->groups[i];
+            assert_int_equal(group->member_count, group->classic ? 0 : 2);
+            for (unsigned m = 0; m < group->member_count; m++)
+                assert_null(group->members[m].join);
+            for (unsigned m = 0; group->classic && m < 3; m++)
+                assert_true(!group->classic->members[m]->join && !group->classic->members[m]->sync);
+        }
+        for (unsigned i = 0; i < 4; i++)
+            assert_true(answered[i] && natives[i].rc == LEAT_E_DAMAGED);
+        for (unsigned i = 0; i < 3; i++) {
+            assert_true(joins[i]->answered);
+            assert_int_equal(rc_of(joins[i]), LEAT_E_DAMAGED);
+        }
+        home_free(home);
     }
-    for (unsigned i = 0; i < 3; i++) {
-        joins[i] = join_new("", "", "m");
-        joins[i]->call.needs_id = false;
-        start(home, joins[i]);
-        assert_false(joins[i]->answered);
-    }
-    leat_groups_break(home->groups, LEAT_E_DAMAGED, "a test");
-    leat_groups_break(home->groups, LEAT_E_CLOSED, "another"); /* the first reason stays */
-    assert_non_null(strstr(leat_groups_broken(home->groups), "a test"));
-    assert_int_equal(home->groups->broken_rc, LEAT_E_DAMAGED);
-    for (unsigned i = 0; i < home->groups->group_count; i++) {
-        const struct leat_group *group = home->groups->groups[i];
-        assert_int_equal(group->member_count, group->classic ? 0 : 2);
-        for (unsigned m = 0; m < group->member_count; m++)
-            assert_null(group->members[m].join);
-        for (unsigned m = 0; group->classic && m < 3; m++)
-            assert_true(!group->classic->members[m]->join && !group->classic->members[m]->sync);
-    }
-    for (unsigned i = 0; i < 4; i++)
-        assert_true(answered[i] && natives[i].rc == LEAT_E_DAMAGED);
-    for (unsigned i = 0; i < 3; i++) {
-        assert_true(joins[i]->answered);
-        assert_int_equal(rc_of(joins[i]), LEAT_E_DAMAGED);
-    }
-    home_free(home);
 }
 
 /* Goal: a member that joins again brings nothing: it is not refused where memory is full, and a group that has no maker
@@ -517,23 +526,102 @@ static void join_asked_again_ends_the_earlier_one(void **state)
     home_free(home);
 }
 
-/* Goal: a static member for whose new name there is no memory keeps the old one. */
-static void static_member_without_memory_stays(void **state)
+/* Goal: while a home wakes heartbeats wait, too, and no more of them than of other requests. */
+static void heartbeats_of_a_home_that_wakes_are_counted(void **state)
 {
     (void)state;
-    for (uint64_t fails = 1; fails < 3; fails++) {
-        struct home *home = calm_home();
-        char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-        uint32_t generation = lone(home, "cellar", member);
-        struct ask_group *join = join_new("", "cellar", "m");
-        leat_mem_fail_at(fails);
-        start(home, join);
-        leat_mem_fail_at(0);
-        assert_true(join->answered);
-        assert_int_equal(rc_of(join), LEAT_E_NO_MEMORY);
-        assert_int_equal(beat(home, member, "cellar", generation), LEAT_OK);
-        home_free(home);
+    struct home *home = home_new(1, true);
+    home->calm = home->mute = true;
+    struct ask_group *beats[LEAT_GROUPS_WAITING_MAX + 1];
+    uint32_t count = 0;
+    do {
+        assert_true(count <= LEAT_GROUPS_WAITING_MAX);
+        beats[count] = ask_new(LEAT_GROUPS_CLASSIC_HEARTBEAT, "nobody", 1);
+        start(home, beats[count]);
+    } while (!beats[count++]->answered);
+    assert_int_equal(beats[count - 1]->r.rc, LEAT_E_AGAIN);
+    assert_int_equal(home->groups->shares.all, count - 1);
+    home->mute = false;
+    home_run(home, 10 * MS);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(beats[i]->answered);
+        ask_free(beats[i]);
     }
+    home_free(home);
+}
+
+/* Goal: of a leader that joins again before it has shared out the answer was lost: the generation stays. Once it has
+ * shared out it wants to do so anew. Any other member gets its generation each time. */
+static void leader_that_joins_again_shares_out_anew_once_it_has(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct ask_group *members[2];
+    for (unsigned i = 0; i < 2; i++) {
+        members[i] = join_new("", "", "m");
+        members[i]->call.needs_id = false;
+        start(home, members[i]);
+    }
+    await(home, members[0]);
+    await(home, members[1]);
+    const struct leat_classic *classic = leat_groups_group_find(home->groups, "readers")->classic;
+    for (unsigned shared = 0; shared < 2; shared++) {
+        for (unsigned i = 2; i-- > 0;) { /* the leader last */
+            bool anew = shared && i == 0;
+            struct ask_group *again = join_new(members[i]->r.member, "", "m");
+            start(home, again);
+            home_run(home, 5 * MS);
+            assert_int_equal(again->answered, !anew);
+            if (!anew) assert_int_equal(again->r.generation, 1);
+            if (!anew) assert_int_equal(again->call.member_count, i == 0 ? 2 : 0);
+            assert_int_equal(classic->phase, anew     ? LEAT_CLASSIC_PREPARING
+                                             : shared ? LEAT_CLASSIC_STABLE
+                                                      : LEAT_CLASSIC_COMPLETING);
+            if (anew) await(home, again);
+            ask_free(again);
+        }
+        if (shared) break;
+        struct ask_group *sync = sync_new(members[0]->r.member, 1);
+        share_out(sync, &members[0]->call);
+        start(home, sync);
+        await(home, sync);
+        assert_int_equal(rc_of(sync), LEAT_OK);
+    }
+    ask_free(members[0]);
+    ask_free(members[1]);
+    home_free(home);
+}
+
+/* Goal: a leader shares out to members that have joined, and to nobody else. */
+static void share_of_who_has_not_joined_is_left_out(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct ask_group *a = join_new("", "", "m"), *id = join_new("", "", "m");
+    a->call.needs_id = false;
+    start(home, a);
+    await(home, a);
+    start(home, id);
+    assert_int_equal(id->r.rc, LEAT_E_MEMBER_ID_REQUIRED);
+    struct ask_group *sync = sync_new(a->r.member, 1);
+    const char *const names[] = {id->r.member, a->r.member, "nobody"};
+    for (unsigned i = 0; i < 3; i++)
+        sync->shares[i] = (struct leat_classic_share){text(names[i]), text(names[i])};
+    sync->call.shares = sync->shares;
+    sync->call.share_count = 3;
+    start(home, sync);
+    await(home, sync);
+    assert_int_equal(sync->r.rc, LEAT_OK);
+    assert_int_equal(sync->call.assignment.bytes, strlen(a->r.member));
+    const struct leat_classic *classic = leat_groups_group_find(home->groups, "readers")->classic;
+    assert_int_equal(classic->member_count, 2);
+    assert_true(classic->members[1]->pending);
+    assert_int_equal(classic->members[1]->assignment_bytes, 0);
+    assert_int_equal(classic->assigned_bytes, strlen(a->r.member));
+    ask_free(sync);
+    ask_free(a);
+    ask_free(id);
+    home_free(home);
 }
 
 int main(void)
@@ -554,7 +642,9 @@ int main(void)
         cmocka_unit_test(member_that_reads_less_is_not_disturbed_by_the_rest),
         cmocka_unit_test(home_that_has_told_all_is_at_rest),
         cmocka_unit_test(join_asked_again_ends_the_earlier_one),
-        cmocka_unit_test(static_member_without_memory_stays),
+        cmocka_unit_test(heartbeats_of_a_home_that_wakes_are_counted),
+        cmocka_unit_test(leader_that_joins_again_shares_out_anew_once_it_has),
+        cmocka_unit_test(share_of_who_has_not_joined_is_left_out),
     };
     return cmocka_run_group_tests_name("groups-rules", tests, NULL, nothing_left);
 }

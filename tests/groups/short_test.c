@@ -60,11 +60,65 @@ static void join_without_memory_for_its_answer_tells_nothing(void **state)
     home_free(home);
 }
 
+/* Goal: a static member for whose new name there is no memory keeps the old one. */
+static void static_member_without_memory_stays(void **state)
+{
+    (void)state;
+    for (uint64_t fails = 1; fails < 3; fails++) {
+        struct home *home = calm_home();
+        char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
+        uint32_t generation = lone(home, "cellar", member);
+        struct ask_group *join = join_new("", "cellar", "m");
+        leat_mem_fail_at(fails);
+        start(home, join);
+        leat_mem_fail_at(0);
+        assert_true(join->answered);
+        assert_int_equal(rc_of(join), LEAT_E_NO_MEMORY);
+        assert_int_equal(beat(home, member, "cellar", generation), LEAT_OK);
+        home_free(home);
+    }
+}
+
+/* Goal: a leader's shares are taken all or none, where memory is short for any of them. */
+static void shares_are_taken_all_or_none(void **state)
+{
+    (void)state;
+    for (uint64_t fails = 1; fails < 4; fails++) {
+        struct home *home = calm_home();
+        struct ask_group *members[3];
+        for (unsigned i = 0; i < 3; i++) {
+            members[i] = join_new("", "", "m");
+            members[i]->call.needs_id = false;
+            start(home, members[i]);
+        }
+        for (unsigned i = 0; i < 3; i++)
+            await(home, members[i]);
+        for (unsigned again = 0; again < 2; again++) {
+            struct ask_group *sync = sync_new(members[0]->r.member, 1);
+            share_out(sync, &members[0]->call);
+            if (!again) leat_mem_fail_at(fails);
+            start(home, sync);
+            leat_mem_fail_at(0);
+            await(home, sync);
+            assert_int_equal(rc_of(sync), again ? LEAT_OK : LEAT_E_AGAIN);
+        }
+        const struct leat_classic *classic =
+            leat_groups_group_find(home->groups, "readers")->classic;
+        for (unsigned i = 0; i < 3; i++) {
+            assert_int_equal(classic->members[i]->assignment_bytes, strlen(members[i]->r.member));
+            ask_free(members[i]);
+        }
+        home_free(home);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers_stay_where_there_are_no_new_ones),
         cmocka_unit_test(join_without_memory_for_its_answer_tells_nothing),
+        cmocka_unit_test(static_member_without_memory_stays),
+        cmocka_unit_test(shares_are_taken_all_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_left);
 }
