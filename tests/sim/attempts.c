@@ -18,6 +18,7 @@
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 #include "replication/backup/state.h"
+#include "store/private.h"
 #include "tests/sim/scenario.h"
 
 enum { TASKS_MAX = 256, ROWS_MAX = LEAT_TAIL_ROWS_MAX };
@@ -30,7 +31,7 @@ struct asked {
     bool before;          /* not the log's last segment, but the one in front */
     uint32_t node, epoch; /* who is asked; whose log it was then */
     uint64_t incarnation; /* ... and which node was asked */
-    unsigned counted;     /* copies that counted there then */
+    unsigned counted;     /* copies that counted there then, or may be handed to its backup since */
     uint64_t holders;     /* nodes whose rows have it, one bit each */
 };
 
@@ -77,8 +78,7 @@ static bool same(struct leat_extent a, struct leat_extent b)
     return a.bytes == b.bytes && a.crc == b.crc;
 }
 
-/* Copies that no owner has given its word of: what a node had of a log of its own, and is handed to its backup
- * meanwhile, has that owner's (seed 60737). */
+/* Copies that no owner has given its word of (seed 60737). */
 static unsigned counted(const struct leat_backup *backup, const struct asked *asked)
 {
     const struct leat_list *head = backup_bucket(backup, asked->log);
@@ -88,6 +88,25 @@ static unsigned counted(const struct leat_backup *backup, const struct asked *as
         count += is_closed(rep) && leat_log_ref_equal(rep->seg->log, asked->log) &&
                  rep->seg->id.v == asked->segment && same(rep->seg->extent, asked->extent) &&
                  !rep->seg->tentative && rep->word.v == 0;
+    }
+    return count;
+}
+
+/* What the node has of its own log. Once the log is another's it is handed to the backup, as part of that log and
+ * without an owner's word:
+ *  1. node3 stops its log for a move and asks the leader, which dies. Its own segment is no replica yet.
+ *  2. The next leader commits the move, and begins an attempt: the new owner is dead. It has node3 make a copy.
+ *  3. node3 hears that the log is gone, and hands its segment over, next to that copy (seed 4167). */
+static unsigned own(const struct sim_server *server, const struct asked *asked)
+{
+    const struct leat_store *store = server->node->store;
+    uint32_t rows = store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK;
+    unsigned count = 0;
+    for (uint32_t i = 0; i < rows; i++) {
+        const struct leat_row *row = leat_catalogue_row(&store->cat, i);
+        const struct leat_log_ref ref = {row->stream, row->streamlet, row->log};
+        count += row->state != LEAT_SEGMENT_FREE && !(row->flags & LEAT_ROW_REPLICA) &&
+                 leat_log_ref_equal(ref, asked->log) && row->segment == asked->segment;
     }
     return count;
 }
@@ -133,7 +152,7 @@ static void asked_note(struct scenario *scenario, unsigned leader,
                                 .epoch = epoch_of(coordinator, log->ref),
                                 .incarnation = server ? server->node->incarnation : 0,
                                 .holders = holders_of(it, log)};
-        if (server) asked->counted = counted(backup_of(server), asked);
+        if (server) asked->counted = counted(backup_of(server), asked) + own(server, asked);
     }
 }
 
