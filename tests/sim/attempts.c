@@ -111,16 +111,23 @@ static unsigned own(const struct sim_server *server, const struct asked *asked)
     return count;
 }
 
-/* Of the log's owner, as committed; 0: its stream is gone. */
-static uint32_t epoch_of(const struct leat_coordinator *coordinator, struct leat_log_ref log)
+/* Who owns the log, as committed; epoch 0: its stream is gone. */
+struct ownership {
+    uint32_t epoch;
+    uint64_t owner;
+};
+
+static struct ownership ownership_of(const struct leat_coordinator *coordinator,
+                                     struct leat_log_ref log)
 {
     const struct leat_machine *machine = &coordinator->machine;
     for (uint32_t i = 0; i < machine->stream_count; i++) {
         const struct leat_stream_desc *desc = machine->streams[i].desc;
         if (desc->id == log.stream && log.streamlet < desc->streamlet_count)
-            return desc->streamlets[log.streamlet].epoch.v;
+            return (struct ownership){desc->streamlets[log.streamlet].epoch.v,
+                                      desc->streamlets[log.streamlet].owner};
     }
-    return 0;
+    return (struct ownership){0, 0};
 }
 
 static uint64_t holders_of(const struct co_recovery *it, const struct co_recover_log *log)
@@ -149,7 +156,7 @@ static void asked_note(struct scenario *scenario, unsigned leader,
                                 .extent = task->before ? log->before : log->tail.extent,
                                 .before = task->before,
                                 .node = task->node,
-                                .epoch = epoch_of(coordinator, log->ref),
+                                .epoch = ownership_of(coordinator, log->ref).epoch,
                                 .incarnation = server ? server->node->incarnation : 0,
                                 .holders = holders_of(it, log)};
         if (server) asked->counted = counted(backup_of(server), asked) + own(server, asked);
@@ -162,9 +169,11 @@ static void asked_see(struct scenario *scenario, unsigned leader,
     for (uint32_t t = 0; t < seen[leader].asked_count; t++) {
         const struct asked *asked = &seen[leader].asked[t];
         const struct sim_server *server = server_at(scenario, coordinator, asked->node);
-        /* What a start finds is what was there; and an owner that came meanwhile, by a move, may have counted on it. */
+        const struct ownership now = ownership_of(coordinator, asked->log);
+        /* What a start finds is what was there; and an owner that came by a move may have counted on it: after it was asked,
+         * or before, amid the attempt (seed 77101). */
         if (!server || server->node->incarnation != asked->incarnation ||
-            epoch_of(coordinator, asked->log) != asked->epoch)
+            now.epoch != asked->epoch || now.owner == asked->incarnation)
             continue;
         if (counted(backup_of(server), asked) > asked->counted)
             sim_fail(scenario->world,
