@@ -288,7 +288,7 @@ static void copies_that_begin_with_the_end_are_known(void **state)
         bool scanned = i >= BYTES && i <= OTHER_LENGTH && i != SHORT;
         bool looked = i >= OTHER_BYTES && i <= OTHER_LENGTH;
         char expected[256];
-        snprintf(expected, sizeof expected, "look\n%s%sthin", scanned ? "scan 1000 bytes\n" : "",
+        snprintf(expected, sizeof expected, "look\n%s%sfilter", scanned ? "scan 1000 bytes\n" : "",
                  looked ? "look at 501 for 1000:4\n" : "");
         assert_said_first(expected);
         assert_int_equal(row(0)->holds_tail, i <= BYTES);
