@@ -180,7 +180,7 @@ struct leat_log {
     bool give_up_failed;
     uint32_t passed_seen; /* bytes that an operator has seen, on their way to be recorded so */
     struct leat_disk_read warm;
-    struct leat_list warm_link; /* waits for bytes of options.warmth */
+    struct leat_list warm_link; /* waits for bytes of options.restore_budget */
     size_t warm_bytes;          /* taken of it */
 
     /* Reading. */

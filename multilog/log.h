@@ -21,12 +21,12 @@ struct leat_log; /* opaque */
  * core share these bytes: who gets none waits in line until another is done. A log whose last
  * segment is still in memory needs none. One log's read always fits when it is alone. */
 enum { LEAT_WARM_BYTES_MAX = 32 * 1024 * 1024, LEAT_WARM_BYTES_MIN = 8 * 1024 * 1024 + 4096 };
-struct leat_log_warmth {
+struct leat_restore_budget {
     uint64_t bytes_max, bytes_used;
     struct leat_list waiting; /* logs, in order of asking */
 };
 /** Must outlive the logs that share it. Thread: owner core, as all uses. */
-void leat_log_warmth_init(struct leat_log_warmth *warmth, uint64_t bytes_max);
+void leat_restore_budget_init(struct leat_restore_budget *restore_budget, uint64_t bytes_max);
 
 enum leat_log_state {
     LEAT_LOG_SERVING = 0,
@@ -81,8 +81,8 @@ struct leat_log_options {
     uint64_t park_after_us;
     uint64_t producer_expiry_ms;
     bool remade; /* in place of a stream of the same name: producers may begin in the middle */
-    struct leat_log_app app;        /* ctx NULL: none */
-    struct leat_log_warmth *warmth; /* borrowed; NULL: unlimited */
+    struct leat_log_app app;                    /* ctx NULL: none */
+    struct leat_restore_budget *restore_budget; /* borrowed; NULL: unlimited */
     struct leat_log_events events;
     /** Is there no memory for so many bytes more, that one segment takes as long as it is stored, or that producers
      * do? spare: it is to free others, or must come all the same. Thread: owner core. NULL: there always is. */

@@ -15,40 +15,41 @@ enum { BLOCK_BYTES = 4096 };
 
 /* ---- bytes that the waking logs of a core share ---- */
 
-void leat_log_warmth_init(struct leat_log_warmth *warmth, uint64_t bytes_max)
+void leat_log_warmth_init(struct leat_restore_budget *restore_budget, uint64_t bytes_max)
 {
-    *warmth = (struct leat_log_warmth){.bytes_max = bytes_max};
-    leat_list_init(&warmth->waiting);
+    *restore_budget = (struct leat_restore_budget){.bytes_max = bytes_max};
+    leat_list_init(&restore_budget->waiting);
 }
 
-static bool warmth_fits(const struct leat_log_warmth *warmth, size_t bytes)
+static bool restore_budget_fits(const struct leat_restore_budget *restore_budget, size_t bytes)
 {
-    return warmth->bytes_used == 0 || warmth->bytes_used + bytes <= warmth->bytes_max;
+    return restore_budget->bytes_used == 0 ||
+           restore_budget->bytes_used + bytes <= restore_budget->bytes_max;
 }
 
 /* SUBTLE: whoever is first in line steps again after each change of the line or of the bytes, so
  * that no wake-up is lost: it starts, goes on waiting for bytes in use (whose return comes through
  * here), or leaves the line (and comes through here). It does not get the bytes now: it may want
  * them no more. */
-static void warmth_tell_first(struct leat_log_warmth *warmth)
+static void restore_budget_tell_first(struct leat_restore_budget *restore_budget)
 {
-    if (leat_list_empty(&warmth->waiting)) return;
-    log_mark_dirty(LEAT_CONTAINER(warmth->waiting.next, struct leat_log, warm_link));
+    if (leat_list_empty(&restore_budget->waiting)) return;
+    log_mark_dirty(LEAT_CONTAINER(restore_budget->waiting.next, struct leat_log, warm_link));
 }
 
 /* false: the log stands in line. Nobody overtakes: a large segment would wait for ever. */
 static bool warm_bytes_take(struct leat_log *log, size_t bytes)
 {
-    struct leat_log_warmth *warmth = log->options.warmth;
-    if (!warmth) return true;
+    struct leat_restore_budget *restore_budget = log->options.restore_budget;
+    if (!restore_budget) return true;
     bool queued = !leat_list_empty(&log->warm_link);
-    bool first =
-        queued ? warmth->waiting.next == &log->warm_link : leat_list_empty(&warmth->waiting);
-    if (!first || !warmth_fits(warmth, bytes)) {
-        if (!queued) leat_list_push_back(&warmth->waiting, &log->warm_link);
+    bool first = queued ? restore_budget->waiting.next == &log->warm_link
+                        : leat_list_empty(&restore_budget->waiting);
+    if (!first || !restore_budget_fits(restore_budget, bytes)) {
+        if (!queued) leat_list_push_back(&restore_budget->waiting, &log->warm_link);
         return false;
     }
-    warmth->bytes_used += bytes;
+    restore_budget->bytes_used += bytes;
     log->warm_bytes = bytes;
     log_warm_leave(log);
     return true;
@@ -56,13 +57,13 @@ static bool warm_bytes_take(struct leat_log *log, size_t bytes)
 
 static void warm_bytes_give(struct leat_log *log)
 {
-    struct leat_log_warmth *warmth = log->options.warmth;
+    struct leat_restore_budget *restore_budget = log->options.restore_budget;
     leat_disk_read_free(&log->warm);
-    if (!warmth) return;
-    LEAT_ASSERT_CMP(warmth->bytes_used, >=, log->warm_bytes);
-    warmth->bytes_used -= log->warm_bytes;
+    if (!restore_budget) return;
+    LEAT_ASSERT_CMP(restore_budget->bytes_used, >=, log->warm_bytes);
+    restore_budget->bytes_used -= log->warm_bytes;
     log->warm_bytes = 0;
-    warmth_tell_first(warmth);
+    restore_budget_tell_first(restore_budget);
 }
 
 /* Out of the line, where the log may not stand at all. */
@@ -70,7 +71,7 @@ void log_warm_leave(struct leat_log *log)
 {
     if (leat_list_empty(&log->warm_link)) return;
     leat_list_remove(&log->warm_link);
-    warmth_tell_first(log->options.warmth);
+    restore_budget_tell_first(log->options.restore_budget);
 }
 
 /* ---- waking ---- */

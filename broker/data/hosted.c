@@ -134,7 +134,7 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
         .park_after_us = park_after_us(hosted->core),
         .producer_expiry_ms = PRODUCER_EXPIRY_MS,
         .remade = desc->remade,
-        .warmth = &core->warmth,
+        .restore_budget = &core->restore_budget,
         .events = {hosted_on_dirty, hosted_on_acked, hosted_on_room, hosted_on_opening,
                    hosted_on_last_damaged, hosted_on_damaged},
         .memory_is_full = hosted_memory_is_full,

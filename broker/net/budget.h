@@ -34,7 +34,7 @@ uint32_t leat_node_structs(uint64_t memory_bytes, uint32_t cores, uint32_t most)
 uint64_t leat_core_stocks_bytes(uint64_t memory_bytes, uint32_t cores);
 /** What one core has for answers that are not taken, and for calls. Thread: any. */
 uint64_t leat_node_output_bytes(uint64_t memory_bytes, uint32_t cores);
-/** What the waking logs of one core may read at once: see leat_log_warmth. */
+/** What the waking logs of one core may read at once: see leat_restore_budget. */
 uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores);
 
 #endif

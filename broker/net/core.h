@@ -100,9 +100,9 @@ struct leat_core {
     struct leat_timer tick, slow_tick, room_timer;
     uint64_t now_us; /* refreshed by leat_core_now() */
     struct leat_diary_sum damaged_sum;
-    bool stopping, stopped, ending; /* the last: its logs are waited for to rest */
-    struct leat_log_warmth warmth;  /* what this core's waking logs share */
-    struct leat_hosted **hosted;    /* buckets */
+    bool stopping, stopped, ending;            /* the last: its logs are waited for to rest */
+    struct leat_restore_budget restore_budget; /* what this core's waking logs share */
+    struct leat_hosted **hosted;               /* buckets */
     uint32_t hosted_count, hosted_mask;
     struct leat_stream **streams_by_id, **streams_by_name;
     bool logs_missing;        /* of some stream here */

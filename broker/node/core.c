@@ -107,8 +107,8 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     leat_list_init(&core->link_peer.output.keep);
     leat_list_init(&core->link_peer.output.lasts);
     leat_list_init(&core->link_peer.stock.link);
-    leat_log_warmth_init(&core->warmth,
-                         leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
+    leat_restore_budget_init(&core->restore_budget,
+                             leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
     struct leat_list *lists[] = {
         &core->peers,         &core->slow_peers, &core->owing_peers,   &core->wanted_stocks,
         &core->answer_peers,  &core->cut_peers,  &core->dirty_logs,    &core->opening_logs,

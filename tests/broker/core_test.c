@@ -188,10 +188,10 @@ bool leat_stocks_call(struct leat_core *core)
     leat_list_push_back(&core->answer_peers, &it.called->answers);
     return true;
 }
-void leat_log_warmth_init(struct leat_log_warmth *warmth, uint64_t bytes_max)
+void leat_restore_budget_init(struct leat_restore_budget *restore_budget, uint64_t bytes_max)
 {
-    assert_ptr_equal(warmth, &the_core()->warmth);
-    said("warmth %llu", (unsigned long long)bytes_max);
+    assert_ptr_equal(restore_budget, &the_core()->restore_budget);
+    said("restore_budget %llu", (unsigned long long)bytes_max);
 }
 void leat_log_turn_end(struct leat_log *log)
 {

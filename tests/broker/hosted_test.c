@@ -138,7 +138,7 @@ static void log_is_made_with_what_its_stream_says(void **state)
     assert_int_equal(options->durability, LEAT_DURABILITY_DISK);
     assert_int_equal(options->producer_expiry_ms, 24 * 60 * 60 * 1000);
     assert_true(options->remade);
-    assert_ptr_equal(options->warmth, &core_of_all()->warmth);
+    assert_ptr_equal(options->restore_budget, &core_of_all()->restore_budget);
     assert_ptr_equal(options->owner, hosted);
     assert_memory_equal(options->cluster_id, alone.node.cluster_id, 16);
     assert_int_equal(hosted->unsure.first, 2);

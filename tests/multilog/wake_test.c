@@ -13,7 +13,7 @@
 enum { WAKERS = 5 };
 
 /* A log whose segments are all closed and out of memory, as after a restart. */
-static void make_cold(struct fake *fake, struct leat_log_warmth *warmth)
+static void make_cold(struct fake *fake, struct leat_restore_budget *restore_budget)
 {
     fake->options.settings.segment_bytes_max = 65536;
     fake_open(fake, NULL, 0, NULL);
@@ -36,7 +36,7 @@ static void make_cold(struct fake *fake, struct leat_log_warmth *warmth)
         else
             i++;
     fake->dirty = fake->room = fake->opening = false;
-    fake->options.warmth = warmth;
+    fake->options.restore_budget = restore_budget;
     fake->options.epoch.v++;
     fake_open(fake, segs, count, &tail);
     fake_settle(fake); /* where it begins has been looked up */
@@ -61,12 +61,12 @@ static void wake(struct fake *fake)
 static void wake_many_logs_share_bytes_in_order(void **state)
 {
     (void)state;
-    struct leat_log_warmth warmth;
-    leat_log_warmth_init(&warmth, 1); /* less than any needs: one at a time */
+    struct leat_restore_budget restore_budget;
+    leat_restore_budget_init(&restore_budget, 1); /* less than any needs: one at a time */
     struct fake *fakes[WAKERS];
     for (int i = 0; i < WAKERS; i++) {
         fakes[i] = fake_create(20 + (uint64_t)i, LEAT_DURABILITY_DISK);
-        make_cold(fakes[i], &warmth);
+        make_cold(fakes[i], &restore_budget);
     }
     for (int i = 0; i < WAKERS; i++) {
         wake(fakes[i]);
@@ -81,7 +81,7 @@ static void wake_many_logs_share_bytes_in_order(void **state)
     const int order[] = {0, 2, 4};
     for (unsigned i = 0; i < 3; i++) {
         struct fake *now = fakes[order[i]];
-        assert_true(warmth.bytes_used > 0 && is_cold(now));
+        assert_true(restore_budget.bytes_used > 0 && is_cold(now));
         assert_int_equal(now->queued, 1);
         assert_true(fake_deliver(now));
         assert_false(is_cold(now));
@@ -89,8 +89,8 @@ static void wake_many_logs_share_bytes_in_order(void **state)
         assert_true(fakes[order[i + 1]]->dirty);
         fake_turn_end(fakes[order[i + 1]]);
     }
-    assert_int_equal(warmth.bytes_used, 0);
-    assert_true(leat_list_empty(&warmth.waiting));
+    assert_int_equal(restore_budget.bytes_used, 0);
+    assert_true(leat_list_empty(&restore_budget.waiting));
     for (int i = 0; i < WAKERS; i++) {
         if (fakes[i]->log) {
             fake_settle(fakes[i]);
@@ -105,24 +105,24 @@ static void wake_many_logs_share_bytes_in_order(void **state)
 static void wake_failures_give_the_bytes_back(void **state)
 {
     (void)state;
-    struct leat_log_warmth warmth;
-    leat_log_warmth_init(&warmth, 2 * (65536 + 4096));
+    struct leat_restore_budget restore_budget;
+    leat_restore_budget_init(&restore_budget, 2 * (65536 + 4096));
     struct fake *fakes[3];
     for (int i = 0; i < 3; i++) {
         fakes[i] = fake_create(40 + (uint64_t)i, LEAT_DURABILITY_DISK);
-        make_cold(fakes[i], &warmth);
+        make_cold(fakes[i], &restore_budget);
     }
     leat_mem_fail_at(1);
     wake(fakes[2]);
     leat_mem_fail_at(0);
     assert_int_equal(fakes[2]->queued, 0);
-    assert_int_equal(warmth.bytes_used, 0);
+    assert_int_equal(restore_budget.bytes_used, 0);
     fakes[2]->now_us += 2 * 1000 * 1000;
     for (int i = 0; i < 3; i++) {
         wake(fakes[i]);
         assert_int_equal(fakes[i]->queued, i < 2);
     }
-    assert_true(warmth.bytes_used <= warmth.bytes_max);
+    assert_true(restore_budget.bytes_used <= restore_budget.bytes_max);
     fakes[0]->fail_reads = true;
     fake_settle(fakes[0]);
     struct leat_log_info info;
@@ -132,7 +132,7 @@ static void wake_failures_give_the_bytes_back(void **state)
     fake_settle(fakes[2]);
     fake_settle(fakes[1]);
     assert_false(is_cold(fakes[1]) || is_cold(fakes[2]));
-    assert_int_equal(warmth.bytes_used, 0);
+    assert_int_equal(restore_budget.bytes_used, 0);
     for (int i = 0; i < 3; i++)
         fake_destroy(fakes[i]);
 }
