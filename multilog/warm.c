@@ -15,7 +15,7 @@ enum { BLOCK_BYTES = 4096 };
 
 /* ---- bytes that the waking logs of a core share ---- */
 
-void leat_log_warmth_init(struct leat_restore_budget *restore_budget, uint64_t bytes_max)
+void leat_restore_budget_init(struct leat_restore_budget *restore_budget, uint64_t bytes_max)
 {
     *restore_budget = (struct leat_restore_budget){.bytes_max = bytes_max};
     leat_list_init(&restore_budget->waiting);

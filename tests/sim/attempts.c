@@ -170,8 +170,8 @@ static void asked_see(struct scenario *scenario, unsigned leader,
         const struct asked *asked = &seen[leader].asked[t];
         const struct sim_server *server = server_at(scenario, coordinator, asked->node);
         const struct ownership now = ownership_of(coordinator, asked->log);
-        /* What a start finds is what was there; and an owner that came by a move may have counted on it: after it was asked,
-         * or before, amid the attempt (seed 77101). */
+        /* What a start finds is what was there; and an owner that came by a move may have counted on it: after it
+         * was asked, or before, amid the attempt (seed 77101). */
         if (!server || server->node->incarnation != asked->incarnation ||
             now.epoch != asked->epoch || now.owner == asked->incarnation)
             continue;

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What front ends see of streams, nodes and connections: broker/front.h, broker/front_logs.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/data/lookup.h"
+#include "broker/data/stream.h"
+#include "broker/front_logs.h"
+#include "broker/net/core.h"
+
+enum {
+    ROWS = 4,
+    STREAMS = 6,
+    WAITING = 2,
+    INTERNAL = 4 /* streams by their index, and id 1 more */
+};
+
+struct desk {
+    struct leat_core core;
+    struct leat_node node;
+    struct leat_stream streams[STREAMS];
+    struct leat_stream_desc descs[STREAMS];
+    struct leat_stream *by_id[ROWS], *by_name[ROWS];
+};
+
+static struct desk *desk_new(void)
+{
+    struct desk *desk = calloc(1, sizeof *desk);
+    assert_non_null(desk);
+    desk->core.node = &desk->node;
+    desk->core.streams_by_id = desk->by_id;
+    desk->core.streams_by_name = desk->by_name;
+    desk->core.stream_mask = ROWS - 1;
+    desk->core.stream_count = STREAMS;
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        struct leat_stream *stream = &desk->streams[i];
+        struct leat_stream_desc *desc = &desk->descs[i];
+        desc->id = i + 1;
+        memcpy(desc->name, "stream", 6);
+        desc->name[6] = (char)('a' + i);
+        desc->internal = i == INTERNAL;
+        stream->desc = desc;
+        stream->published = i != WAITING;
+        leat_list_init(&stream->waiters);
+        struct leat_stream **by_id = &desk->by_id[desc->id & (ROWS - 1)];
+        struct leat_stream **by_name = &desk->by_name[leat_name_hash(desc->name, 7) & (ROWS - 1)];
+        stream->by_id_next = *by_id;
+        *by_id = stream;
+        stream->by_name_next = *by_name;
+        *by_name = stream;
+    }
+    return desk;
+}
+
+static void streams_are_found_when_all_cores_serve_them(void **state)
+{
+    struct desk *desk = desk_new();
+    bool served = true;
+    (void)state;
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        const struct leat_stream_desc *desc = i == WAITING ? NULL : &desk->descs[i];
+        const char *name = desk->descs[i].name;
+        assert_ptr_equal(leat_front_stream(&desk->core, i + 1), desc);
+        assert_ptr_equal(leat_front_stream_named(&desk->core, name, 7), desc);
+        assert_ptr_equal(leat_front_stream_heard(&desk->core, name, 7, &served), &desk->descs[i]);
+        assert_int_equal(served, i != WAITING);
+        assert_ptr_equal(leat_front_stream_heard(&desk->core, name, 7, NULL), &desk->descs[i]);
+    }
+    assert_null(leat_front_stream(&desk->core, STREAMS + 1));
+    assert_null(leat_front_stream_named(&desk->core, "stream", 6));
+    assert_null(leat_front_stream_heard(&desk->core, "streamz", 7, &served));
+    struct leat_stream_wait wait = {0};
+    leat_front_stream_wait(&desk->core, WAITING + 1, &wait);
+    assert_ptr_equal(leat_list_pop_front(&desk->streams[WAITING].waiters), &wait.link);
+    free(desk);
+}
+
+static void all_streams_are_told_once(void **state)
+{
+    struct desk *desk = desk_new();
+    const struct leat_stream_desc *desc = NULL;
+    unsigned told = 0;
+    (void)state;
+    while ((desc = leat_front_stream_next(&desk->core, desc)) != NULL) {
+        assert_int_equal(told & 1u << desc->id, 0);
+        told |= 1u << desc->id;
+    }
+    assert_int_equal(told,
+                     1u << 1 | 1u << 2 | 1u << 4 | 1u << 6); /* neither WAITING nor INTERNAL */
+    assert_int_equal(leat_front_stream_count(&desk->core), STREAMS);
+    for (uint32_t i = 0; i < STREAMS; i++)
+        desk->streams[i].published = false;
+    assert_null(leat_front_stream_next(&desk->core, NULL));
+    free(desk);
+}
+
+static void nodes_have_numbers(void **state)
+{
+    struct desk *desk = desk_new();
+    struct leat_member rows[3] = {
+        {.number = 0, .info = {.incarnation = 7, .state = LEAT_NODE_DOWN}},
+        {.number = 1, .info = {.incarnation = 8, .state = LEAT_NODE_UP}},
+        {.number = 2, .info = {.incarnation = 9, .state = LEAT_NODE_UP}},
+    };
+    (void)state;
+    assert_int_equal(leat_front_self_number(&desk->core), -1);
+    for (uint32_t i = 0; i < 3; i++)
+        desk->core.members.rows[desk->core.members.count++] = &rows[i];
+    assert_int_equal(leat_front_self_number(&desk->core), -1);
+    rows[1].self = true;
+    assert_int_equal(leat_front_self_number(&desk->core), 1);
+    assert_int_equal(leat_front_node_count(&desk->core), 3);
+    assert_ptr_equal(leat_front_node_info(&desk->core, 2), &rows[2].info);
+    assert_int_equal(leat_front_node_number(&desk->core, 7), 0);
+    assert_int_equal(leat_front_node_number(&desk->core, 9), 2);
+    assert_int_equal(leat_front_node_number(&desk->core, 10), -1);
+    free(desk);
+}
+
+static void a_connection_is_told_as_it_is(void **state)
+{
+    struct desk *desk = desk_new();
+    struct leat_peer peer = {.core = &desk->core};
+    (void)state;
+    leat_list_init(&desk->core.answer_peers);
+    struct leat_list *lists[] = {&peer.answers, &peer.output.wait, &peer.stock.link};
+    for (size_t i = 0; i < 3; i++)
+        leat_list_init(lists[i]);
+    assert_false(leat_peer_is_there(&peer) || leat_peer_is_closing(&peer) ||
+                 leat_peer_is_paused(&peer) || leat_peer_is_known(&peer) ||
+                 leat_peer_waits_for_room(&peer) || leat_peer_waits_for_structs(&peer));
+    assert_string_equal(leat_peer_client(&peer), "");
+    peer.greeted = true;
+    assert_true(leat_peer_is_known(&peer) && !leat_peer_is_closing(&peer));
+    peer.closing = true;
+    assert_true(leat_peer_is_closing(&peer) && !leat_peer_is_paused(&peer));
+    peer.paused = LEAT_PAUSE_SLOW;
+    assert_true(leat_peer_is_paused(&peer));
+    leat_peer_answer_later(&peer);
+    leat_peer_answer_later(&peer); /* once */
+    assert_ptr_equal(leat_list_pop_front(&desk->core.answer_peers), &peer.answers);
+    assert_true(leat_list_empty(&desk->core.answer_peers));
+    struct leat_list line;
+    leat_list_init(&line);
+    leat_list_push_back(&line, &peer.stock.link);
+    assert_true(leat_peer_waits_for_structs(&peer) && !leat_peer_waits_for_room(&peer));
+    leat_peer_name_note(&peer, "", 0);
+    leat_peer_name_note(&peer, "first", 5);
+    leat_peer_name_note(&peer, "second", 6);
+    assert_string_equal(peer.name, "first");
+    assert_int_equal(leat_front_asks(&peer), UINT64_MAX);
+    peer.address_number = 5;
+    assert_int_equal(leat_front_asks(&peer), 5);
+    free(desk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(streams_are_found_when_all_cores_serve_them),
+        cmocka_unit_test(all_streams_are_told_once),
+        cmocka_unit_test(nodes_have_numbers),
+        cmocka_unit_test(a_connection_is_told_as_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
