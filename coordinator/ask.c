@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the coordinator stands, asked for by others. */
+#include "coordinator/coordinator.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/status.h"
 #include "coordinator/recovery/recovery.h"

@@ -5,7 +5,7 @@
 
 #include <raft.h>
 
-#include "coordinator/coordinator.h"
+#include "coordinator/membership/coordinate.h"
 #include "coordinator/metadata/decide.h"
 #include "coordinator/metadata/machine.h"
 

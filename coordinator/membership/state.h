@@ -4,7 +4,7 @@
 #define LEAT_COORDINATOR_MEMBERSHIP_STATE_H
 
 #include "base/shares.h"
-#include "coordinator/coordinator.h"
+#include "coordinator/membership/coordinate.h"
 #include "coordinator/metadata/machine.h"
 #include "coordinator/raft/drive.h"
 #include "link/link.h"

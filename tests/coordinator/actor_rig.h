@@ -13,6 +13,7 @@
 
 #include "base/diary.h"
 #include "base/mem.h"
+#include "coordinator/coordinator.h"
 #include "coordinator/membership/detect.h"
 #include "coordinator/membership/feed.h"
 #include "coordinator/membership/forming.h"

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "coordinator/coordinator.h"
 #include "coordinator/membership/messages.h"
 #include "coordinator/membership/state.h"
 #include "tests/coordinator/fake.h"

@@ -9,6 +9,7 @@
 
 #include "base/diary.h"
 #include "base/mem.h"
+#include "coordinator/coordinator.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/status.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "coordinator/coordinator.h"
 #include "coordinator/membership/state.h"
 #include "groups/internal.h"
 #include "store/private.h"

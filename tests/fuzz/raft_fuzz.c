@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "coordinator/coordinator.h"
 #include "coordinator/membership/state.h"
 #include "tests/coordinator/fake.h"
 

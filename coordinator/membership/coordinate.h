@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked of a coordinator, and what it asks: requests, its options, recovery's questions, and how it is. Whoever
+ * has a coordinator includes coordinator/coordinator.h, which shows all of this.
+ */
+#ifndef LEAT_COORDINATOR_MEMBERSHIP_COORDINATE_H
+#define LEAT_COORDINATOR_MEMBERSHIP_COORDINATE_H
+
+#include "base/list.h"
+#include "base/port.h"
+#include "base/types.h"
+#include "coordinator/metadata/records.h"
+#include "link/link.h"
+
+struct leat_coordinator; /* opaque */
+
+/* ---- recovery: what the leader asks of every node; docs/recovery.md ---- */
+
+struct leat_crashed_node {
+    char name[LEAT_NODE_NAME_BYTES_MAX + 1];
+    uint64_t incarnation; /* and all before */
+};
+struct leat_collect_log {
+    struct leat_log_ref log;
+    struct leat_log_record record; /* as this node's tables have it */
+};
+/* Made by this node's coordinator when the leader collects. Answered once, any time later. */
+struct leat_collect {
+    struct leat_mail mail; /* whoever has the struct may send it with this */
+    uint64_t attempt;
+    /* To be fenced before anything is looked at, on every transport and core. */
+    const struct leat_crashed_node *crashed;
+    size_t crashed_count;
+    const struct leat_collect_log *logs; /* ascending in each streamlet */
+    size_t log_count;
+    /* The answer: every MARK of these logs, and of the CLOSED ones those that a row or a record asks for:
+     * the segment before a mark that is only_start; that of a record that is a tail; of an opened log the
+     * highest that may be left (leat_tail_may_be_left()). The highest one that is LOST, for people. Any
+     * order. Given: leat_mem_free(). */
+    struct leat_replica_row *rows;
+    size_t row_count;
+    leat_err rc; /* not LEAT_OK: this node is counted as one that did not answer */
+};
+/** Thread: any actor's. */
+void leat_collected(const struct leat_post *post, struct leat_collect *collect);
+
+enum { LEAT_PULL_SOURCES_MAX = LEAT_COPIES_MAX };
+struct leat_pull_source {
+    char node[LEAT_NODE_NAME_BYTES_MAX + 1];
+    char node_address[LEAT_ADDRESS_BYTES_MAX + 1];
+    uint64_t incarnation;
+};
+/* Asked of a node: make sure that you hold exactly these bytes of this segment, durably when the
+ * stream's level is disk. The copy is closed and no mark: it counts by its extent. When this node
+ * itself is among the sources it has the bytes, and only their durability is asked for. Idempotent.
+ * Nothing is cut by it: a replica here that is longer stays as it is. */
+struct leat_pull {
+    struct leat_mail mail;
+    uint64_t attempt;
+    struct leat_log_ref log;
+    uint64_t segment;
+    struct leat_extent extent;
+    uint64_t next_offset;
+    struct leat_epoch epoch; /* stamp of the replicas at the sources */
+    uint32_t version;
+    enum leat_durability durability;
+    struct leat_pull_source sources[LEAT_PULL_SOURCES_MAX];
+    uint32_t source_count;
+    leat_err rc; /* the answer */
+    struct leat_error error;
+};
+/** Thread: any actor's. */
+void leat_pulled(const struct leat_post *post, struct leat_pull *pull);
+
+/* One log of a streamlet as this node's tables have it. */
+struct leat_log_end {
+    struct leat_log_ref log;
+    struct leat_epoch epoch; /* its owner's */
+    struct leat_log_record record;
+    /* Neither the owner's own segments nor a tail say where it ends: it is served by nobody until
+     * recovery has decided. */
+    bool waits;
+};
+
+enum leat_standing {
+    LEAT_STANDING_CONFIRMED = 1, /* the leader has said that this incarnation is up */
+    /* Nobody is heard, this process was stopped for a while, or a voter that does not lead says that this
+     * incarnation has crashed: others may have taken over. Serve nothing that others may serve until confirmed. */
+    LEAT_STANDING_ALONE = 2,
+    LEAT_STANDING_CRASHED = 3, /* for good: this incarnation never serves again */
+};
+
+enum leat_coordinate_kind {
+    LEAT_COORDINATE_STREAM_CREATE, /* name, settings (zeros: defaults). out: desc (a reference is
+                                      given) */
+    LEAT_COORDINATE_STREAM_DELETE, /* name. out: stream_id */
+    /* name, change, settings: those of them that `change` names. More streamlets get owners of their
+     * own; their number never shrinks. out: desc, as above */
+    LEAT_COORDINATE_STREAM_CHANGE,
+    LEAT_COORDINATE_PRODUCER_IDS, /* out: first_id, id_count */
+    /* logs[log_count], epochs of all = epoch, version (0: 1). Committed as one entry */
+    LEAT_COORDINATE_OPENED,
+    /* node_name, address, cores, kafka_address; of a cluster also node_address, rack, host, node_id,
+     * memory_bytes, logs_most. out:
+     * incarnation, cluster_id; old ones are down then. LEAT_E_EXISTS: another node of that name is
+     * up */
+    LEAT_COORDINATE_NODE_UP,
+    LEAT_COORDINATE_ADOPT, /* marks[mark_count] of everything found; out: decisions */
+    /* logs[0], incarnation, epoch (the log's), next_offset (at least; what is known of it), segment
+     * or tails[0] (its extent: of that one), stands_in: a tail record with jumped. out: epoch, fresh;
+     * next_offset, beyond every offset that any record of the log ever had */
+    LEAT_COORDINATE_ACCEPT_LOSS,
+    LEAT_COORDINATE_BARRIER, /* done when everything before is applied */
+    /* logs[log_count], incarnation, epoch, version: their stamps' version becomes that, in one
+     * entry. LEAT_E_STALE_EPOCH: not this incarnation's, or no longer. A version that is not higher
+     * than a log's is refused, LEAT_E_INVALID; the same one is not */
+    LEAT_COORDINATE_VERSION,
+    /* Hand streamlets over, after their logs were drained: logs[log_count] is every log of theirs,
+     * ascending, tails[log_count] where each ends; incarnation, target. out: epoch, fresh, which is
+     * the target's when rc is LEAT_OK. Refused with epoch != 0: they stay the requester's, under
+     * that epoch. Refused with epoch 0: nothing has changed, because they were not its own. */
+    LEAT_COORDINATE_MOVE,
+    /* target, draining: gets nothing new (or does again). LEAT_E_INVALID: the last that is not drained, by
+     * what is applied here, or by the time that it was applied: then it has been taken back */
+    LEAT_COORDINATE_NODE_DRAIN,
+    /* target: name of a node that shall vote, too (ADD), or whose voter has lost its data (REPLACE).
+     * Answered when the configuration is committed. */
+    LEAT_COORDINATE_ADD_VOTER,
+    LEAT_COORDINATE_NODE_REPLACE,
+    /* stream_id, streamlet. out: ends[end_count], one per log (given, leat_mem_free()), epoch and
+     * incarnation of its owner. From this node's own tables, at once */
+    LEAT_COORDINATE_TAILS,
+    LEAT_COORDINATE_CRASH,   /* target, incarnation: the leader's own */
+    LEAT_COORDINATE_RECOVER, /* likewise */
+};
+struct leat_coordinate {
+    struct leat_mail mail;
+    enum leat_coordinate_kind kind;
+    unsigned from;
+    uint64_t asker; /* the client's address, as a number. 0: the node itself asks */
+    char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
+    struct leat_stream_settings settings;
+    uint32_t change; /* enum leat_stream_change, or-ed */
+    struct leat_stream_desc *desc;
+    uint32_t stream_id;
+    int64_t first_id;
+    uint32_t id_count;
+    const struct leat_log_ref *logs;
+    size_t log_count;
+    struct leat_epoch epoch;
+    uint64_t segment, next_offset;
+    const char *node_name, *address;
+    const char *node_address, *rack, *host; /* may be NULL */
+    const char *kafka_address;              /* likewise */
+    uint8_t node_id[16];                    /* of the data directory; zeros: not said */
+    uint64_t boot, boot_before; /* its mark of this start, and of the last that came up; 0: none */
+    uint64_t memory_bytes, logs_most;
+    uint32_t cores;
+    uint64_t incarnation;
+    uint32_t version;
+    const struct leat_tail_record *tails;
+    const char *target; /* a node's name */
+    uint32_t streamlet;
+    struct leat_log_end *ends; /* out of TAILS */
+    size_t end_count;
+    bool draining;
+    /* Nothing of the log is here, and other nodes may have where it ends: LEAT_E_AGAIN names who has
+     * not been heard. */
+    bool stands_in;
+    uint8_t cluster_id[16];
+    const struct leat_log_marks *marks;
+    size_t mark_count;
+    struct leat_log_decision
+        *decisions; /* out of ADOPT: one per log of every stream; given, leat_mem_free() */
+    size_t decision_count;
+    leat_err rc;
+    struct leat_error error;
+    uint64_t wait_us_max; /* 0: LEAT_COORDINATE_WAIT_US_MAX */
+    void (*on_done)(
+        struct leat_coordinate *request); /* on actor `from`, once committed and applied */
+    void *owner;
+    /* the coordinator's: */
+    bool takes_back; /* NODE_DRAIN: what it did is being undone, and it is refused then */
+    struct leat_list link;
+    uint64_t sequence; /* of its entry; of the last one, when there are several */
+    uint64_t since_us, sent_us;
+    uint64_t attempt;       /* of ADOPT */
+    const uint8_t *command; /* of RECOVER: borrowed until on_done */
+    size_t command_bytes;
+    uint8_t *bytes; /* its entries, once they were made */
+    size_t byte_count;
+};
+
+struct leat_coordinator_options {
+    uint32_t cores; /* default Q */
+    /* The id that a cluster formed by this open gets (the node's identity file holds it already);
+     * all zeros: a random one. */
+    uint8_t cluster_id[16];
+    /** Told on the coordinator's actor as entries are applied (also replayed at start, before any
+     * request is answered): a stream came, changed or went. `desc` borrowed; take a reference to
+     * keep it. */
+    void (*on_stream)(void *owner, struct leat_stream_desc *desc);
+    void (*on_stream_deleted)(void *owner, uint32_t stream_id);
+    /** After all streams were told, at the start and when a snapshot came: ids up to this one were given out
+     * before, so one of them that was not told is of a stream that was deleted. NULL: not told. */
+    void (*on_streams_given)(void *owner, uint32_t highest);
+    /** A node came, changed or went (state GONE). Borrowed until return. NULL: not told. */
+    void (*on_node)(void *owner, const struct leat_node_info *node);
+    /** Once: a leader is known, and everything committed before that is applied here. */
+    void (*on_ready)(void *owner);
+    /** Recovery. Told on the coordinator's actor; each is answered once, by leat_collected() and
+     * leat_pulled(), from any actor, also when it failed. At close those that are unanswered are
+     * dropped: the broker has stopped by then. NULL: of a server alone. */
+    void (*on_collect)(void *owner, struct leat_collect *collect);
+    void (*on_pull)(void *owner, struct leat_pull *pull);
+    /** How this node stands with the others, whenever it changes. A clustered node begins as
+     * CONFIRMED. NULL: not told. */
+    void (*on_standing)(void *owner, enum leat_standing standing);
+    void *owner;
+    /* ---- of a cluster; all zero: an embedded node, a lone voter that nobody can reach ---- */
+    const char *node_name;      /* shown to peers */
+    const char *node_address;   /* own, as the others reach it: "HOST:PORT". NULL: none */
+    const char *listen_address; /* where to listen for nodes; NULL: node_address */
+    /* Node addresses of the voters, the same list on every node. Without one: this node forms a
+     * cluster of its own. This node is to vote when node_address is among them. */
+    const char *const *voters;
+    uint32_t voter_count;
+    struct leat_link_hub *hub;          /* of the process; needed with node_address */
+    const struct leat_key *key;         /* the cluster's; likewise, and must outlive it */
+    uint32_t strangers_max;             /* see leat_links_options; 0: default */
+    unsigned election_ms, heartbeat_ms; /* 0: defaults */
+    /* Detection of crashes; 0: defaults. A node is asked every ping_ms, suspected when it was silent
+     * for suspect_ms, and declared crashed when it does not answer within confirm_ms more. */
+    unsigned ping_ms, suspect_ms, confirm_ms;
+    uint64_t snapshot_bytes_min; /* 0: default */
+    uint64_t raft_segment_bytes; /* of files of raft's log; 0: default */
+};
+enum {
+    LEAT_COORDINATE_QUEUE_MAX = 65536,   /* more waiting requests are refused by LEAT_E_AGAIN */
+    LEAT_COORDINATE_CLIENTS_MAX = 32768, /* of these, what clients asked for: base/shares.h */
+    /* A request without an answer for so long ends with LEAT_E_TIMEOUT: whether it takes effect is
+     * unknown. NODE_UP and ADOPT wait for ever: a node can't do without. Shorter than what clients wait for an
+     * answer (30 s): after that nobody is left to be told why there is none. */
+    LEAT_COORDINATE_WAIT_US_MAX = 25 * 1000 * 1000,
+};
+
+/** Send a request. Thread: any actor's. */
+void leat_coordinate(const struct leat_post *post, struct leat_coordinate *request);
+enum leat_voter_role {
+    LEAT_VOTER_LEARNER,  /* does not vote */
+    LEAT_VOTER_EMPTY,    /* to vote once the cluster is formed; of a formed one: has forgotten */
+    LEAT_VOTER_PREPARED, /* the cluster is being formed */
+    LEAT_VOTER_FOLLOWER,
+    LEAT_VOTER_CANDIDATE,
+    LEAT_VOTER_LEADER,
+    LEAT_VOTER_FAILED,
+    LEAT_VOTER_JOINING, /* has joined, and does not vote yet */
+};
+struct leat_voter_status {
+    uint64_t id;
+    char address[LEAT_ADDRESS_BYTES_MAX + 1];
+    bool votes;          /* else joining: it catches up */
+    bool reachable;      /* from here */
+    uint64_t last_index; /* that it is known to hold; the leader knows, others say 0 */
+};
+enum leat_recovery_phase {
+    LEAT_RECOVERY_NONE,
+    LEAT_RECOVERY_COLLECT, /* nodes are asked what they hold */
+    LEAT_RECOVERY_PREPARE, /* copies of tails are made */
+    LEAT_RECOVERY_COMMIT,
+};
+struct leat_recovery_status {
+    uint64_t attempt;
+    enum leat_recovery_phase phase;
+    uint32_t streamlets, logs, decided;
+    uint32_t nodes_asked, nodes_answered, pulls, pulls_open;
+    uint64_t age_us;                            /* since it began */
+    uint64_t collect_us, prepare_us, commit_us; /* of the steps that have ended */
+    uint64_t crash_to_commit_us;                /* 0: not ended, or nothing had crashed */
+    uint32_t recovered;                         /* streamlets, of one that has ended */
+};
+struct leat_recovery_waiting {
+    struct leat_log_ref log;
+    char stream[LEAT_STREAM_NAME_BYTES_MAX + 1]; /* "": gone since */
+    char why[240];
+};
+enum { LEAT_RECOVERY_WAITING_MAX = 64 };
+/* The leader's, and told to the others as it changes. */
+struct leat_recovery_report {
+    bool known;                       /* false: no leader has said anything yet */
+    uint64_t ended;                   /* attempts that gave a streamlet an owner, since it leads */
+    struct leat_recovery_status now;  /* phase NONE: nothing is under way */
+    struct leat_recovery_status last; /* attempt 0: none yet */
+    uint32_t waiting_count;           /* logs that nobody serves, by the last attempts */
+    uint32_t waiting_rows;            /* how many of them are here */
+    struct leat_recovery_waiting waiting[LEAT_RECOVERY_WAITING_MAX];
+};
+struct leat_coordinator_status {
+    enum leat_voter_role role;
+    char why[LEAT_ERROR_TEXT_BYTES]; /* what is wrong; "" = nothing */
+    uint64_t term, applied_index, voter_id;
+    uint64_t leader_id;                              /* 0: not known */
+    char leader_address[LEAT_ADDRESS_BYTES_MAX + 1]; /* "": not known */
+    uint8_t cluster_id[16];
+    bool ready;
+    uint32_t voter_count;
+    struct leat_voter_status voters[LEAT_VOTERS_MAX];
+    uint32_t stream_count; /* without internal ones */
+    uint64_t log_count;
+    bool leads;
+    uint32_t node_count;
+    struct leat_node_info nodes[LEAT_NODES_MAX]; /* from here on only what is counted is written */
+    struct leat_recovery_report recovery;
+};
+
+#endif
