@@ -21,6 +21,7 @@ class Words(unittest.TestCase):
         said = ["a/b.c:2: ledger: 'ledger' is retired: log"]
         for line in ("int ledger;", "/* The ledger. */", '"the ledger"', "// ledger"):
             self.assertEqual(self.told("\n" + line), said)
+        self.assertEqual(len(self.told(r'"first\nledger"')), 1)
         self.assertEqual(self.told("The ledger.", path="docs/a.md"), ["docs/a.md:1: ledger: 'ledger' is retired: log"])
         self.assertEqual(self.told("LEAT_LEDGER_MAX"), ["a/b.c:1: LEAT_LEDGER_MAX: 'ledger' is retired: log"])
         self.assertEqual(self.told("ledger_1"), ["a/b.c:1: ledger_1: 'ledger' is retired: log"])

@@ -41,7 +41,7 @@ def without_prose(path, text):
 
 def uses(path, text, table):
     """(retired, line, name) of each use in a file; line 0: in the file's own name."""
-    finder = re.compile(r"(?<![A-Za-z])(?:" + "|".join(table).replace("_", "[_ -]") + r")(?![A-Za-z])", re.I)
+    finder = re.compile(r"(?:(?<![A-Za-z])|(?<=\\n))(?:" + "|".join(table).replace("_", "[_ -]") + r")(?![A-Za-z])", re.I)
 
     def key(match):
         return re.sub("[ -]", "_", match.group(0).lower())
