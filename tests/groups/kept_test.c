@@ -35,6 +35,7 @@ static void refused_generation_leaves_no_logs(void **state)
     (void)state;
     static const uint32_t streams[] = {7, LARGE_STREAM, LARGE_STREAM + 1, LARGE_STREAM + 2};
     struct home *home = calm_home();
+    assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, "n"), LEAT_OK);
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 1, 5, "n"), LEAT_OK);
     struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "readers");
     join.streams = streams;
@@ -43,11 +44,40 @@ static void refused_generation_leaves_no_logs(void **state)
     for (unsigned life = 0; life < 2; life++) {
         const struct leat_group *group = leat_groups_group_find(home->groups, "readers");
         assert_int_equal(group->member_count, 0);
-        assert_int_equal(group->log_count, 1);
+        assert_int_equal(group->log_count, 2);
         assert_int_equal(group->logs[0].offset, 5);
+        assert_int_equal(group->logs[1].log.streamlet, 1);
         home_run(home, 10 * MS);
         home_restart(home);
     }
+    home_free(home);
+}
+
+static bool stream_size_huge(void *ctx, uint32_t stream, uint32_t *out_streamlets,
+                             uint32_t *out_logs)
+{
+    (void)ctx;
+    *out_streamlets = LEAT_GROUPS_LOGS_MAX / 2 + 1;
+    *out_logs = 2;
+    return stream == STREAM;
+}
+
+/* Goal: a stream with more logs than a group may have is refused before memory is taken for all of them. */
+static void stream_that_is_too_large_takes_no_memory(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    home->groups->options.broker.stream_size = stream_size_huge;
+    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+    bool answered = false;
+    join.on_done = home_done;
+    join.owner = &answered;
+    assert_false(leat_groups_do(home->groups, &join));
+    leat_mem_fail_at(0);
+    home_run(home, 10 * MS);
+    assert_int_equal(leat_mem_calls(), 1); /* the streams of its members */
+    assert_true(answered);
+    assert_int_equal(join.rc, LEAT_E_TOO_MANY);
     home_free(home);
 }
 
@@ -57,8 +87,16 @@ static void stream_that_goes_takes_all_of_its_logs(void **state)
     (void)state;
     struct home *home = calm_home();
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 1, 5, "note"), LEAT_OK);
-    (void)leat_groups_on_stream_deleted(home->groups, STREAM);
+    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+    static const uint32_t both[] = {7, LARGE_STREAM + 3};
+    join.streams = both;
+    join.stream_count = 2;
+    assert_int_equal(ask(home, &join), LEAT_OK);
+    leat_mem_free(join.assigned);
+    /* It tells how much it looked at: groups, twice, logs that stay, members. */
+    assert_int_equal(leat_groups_on_stream_deleted(home->groups, STREAM), 2 + 2 + UNITS + 1);
     assert_int_equal(leat_groups_group_find(home->groups, "readers")->log_count, 0);
+    assert_int_equal(leat_groups_group_find(home->groups, "natives")->log_count, UNITS);
     home_free(home);
 }
 
@@ -284,6 +322,18 @@ static void outsider_commits_what_the_group_has(void **state)
         c.commits = &row;
         c.commit_count = 1;
         assert_int_equal(ask(home, &c), log ? LEAT_E_UNKNOWN_LOG : LEAT_OK);
+    }
+    /* Who adds nothing is not who made the group. */
+    group->maker = 0;
+    for (uint32_t log = 0; log < 2; log++) {
+        const struct leat_groups_offset row = {
+            .log = {log ? STREAM : 9, 0, 0}, .group = -1, .offset = 6};
+        struct leat_groups_request c = native(LEAT_GROUPS_COMMIT, "natives");
+        c.address = 9;
+        c.commits = &row;
+        c.commit_count = 1;
+        assert_int_equal(ask(home, &c), LEAT_OK);
+        assert_int_equal(group->maker, log ? 9 : 0);
     }
     leat_groups_group_remove(home->groups, "natives");
     home_free(home);
@@ -600,6 +650,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_generation_leaves_no_logs),
+        cmocka_unit_test(stream_that_is_too_large_takes_no_memory),
         cmocka_unit_test(stream_that_goes_takes_all_of_its_logs),
         cmocka_unit_test(stored_classic_group_is_whole),
         cmocka_unit_test(member_that_has_not_joined_is_not_stored),

@@ -113,6 +113,24 @@ static void commit_that_asks_is_not_cancelled(void **state)
     home_free(home);
 }
 
+/* Goal: a commit that waits for its ack is given up, in a group that no member is in, too. It stands. */
+static void commit_that_waits_is_cancelled(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    const struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
+    struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
+    c->r.commits = &row;
+    c->r.commit_count = 1;
+    start(home, c);
+    assert_false(c->answered);
+    leat_groups_cancel(home->groups, &c->r);
+    assert_true(c->answered);
+    assert_int_equal(rc_of(c), LEAT_E_CANCELLED);
+    assert_int_equal(fetched(home, 0, NULL), 5);
+    home_free(home);
+}
+
 /* Goal: no client finishes groups of segments that it does not name, also while their log can't be asked: the number
  * by which a stored row says that earlier ones are gone is an offset like others. */
 static void commit_finishes_no_other_group(void **state)
@@ -629,6 +647,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(storage_of_a_request_may_have_held_another),
         cmocka_unit_test(commit_that_asks_is_not_cancelled),
+        cmocka_unit_test(commit_that_waits_is_cancelled),
         cmocka_unit_test(commit_finishes_no_other_group),
         cmocka_unit_test(what_has_no_room_comes_with_the_next_batch),
         cmocka_unit_test(what_changes_a_group_waits_behind_its_commit),
