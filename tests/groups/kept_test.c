@@ -339,39 +339,6 @@ static void outsider_commits_what_the_group_has(void **state)
     home_free(home);
 }
 
-/* Goal: who has not joined votes for no protocol; what a member says of none is no text. */
-static void member_that_has_not_joined_has_no_vote(void **state)
-{
-    (void)state;
-    struct leat_classic_protocol range = {text("range"), text("m")};
-    const struct leat_classic_call call = {.protocols = &range, .protocol_count = 1};
-    struct leat_classic *classic = leat_classic_create();
-    for (unsigned i = 0; i < 2; i++) {
-        struct leat_classic_member *member = leat_classic_member_add(classic);
-        assert_non_null(member);
-        member->pending = i == 0;
-        if (i) assert_int_equal(leat_classic_facts_set(classic, member, &call), LEAT_OK);
-    }
-    leat_classic_protocol_pick(classic);
-    assert_string_equal(classic->protocol, "range");
-    struct leat_msg_string none = leat_classic_metadata(classic, classic->members[0]);
-    assert_int_equal(none.bytes, 0);
-    leat_classic_destroy(&classic);
-}
-
-/* Goal: an offset without metadata holds no memory for it. */
-static void offset_without_metadata_takes_no_memory(void **state)
-{
-    (void)state;
-    struct leat_group_log log = {0};
-    assert_int_equal(leat_group_offset_note(&log, 3, "note", 4), LEAT_OK);
-    assert_memory_equal(log.metadata, "note", 4);
-    assert_int_equal(leat_group_offset_note(&log, 2, NULL, 0), LEAT_OK);
-    assert_null(log.metadata);
-    assert_int_equal(log.metadata_bytes, 0);
-    assert_int_equal(log.leader_epoch_plus_1, 2);
-}
-
 /* Goal: each address, however small its number, has no more memory of a node than is left beside it. */
 static void memory_of_each_address_counts(void **state)
 {
@@ -511,6 +478,35 @@ static void commit_has_room_for_its_group(void **state)
     }
 }
 
+/* Goal: the deletion of offsets needs room for each of its rows. */
+static void deletion_of_offsets_has_room_for_its_rows(void **state)
+{
+    (void)state;
+    const size_t takes = RECORD_HEAD_BYTES + 3 * (1 + 3 + 5 + 1 + 9 + 3);
+    for (unsigned fits = 0; fits < 2; fits++) {
+        struct home *home = calm_home();
+        struct leat_log_ref logs[3];
+        for (uint32_t i = 0; i < 3; i++) {
+            logs[i] = (struct leat_log_ref){STREAM, i, 0};
+            assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, i, 5, ""), LEAT_OK);
+        }
+        batch_leave(home, takes);
+        struct leat_groups_request drop = native(LEAT_GROUPS_OFFSETS_DELETE, "readers");
+        drop.logs = logs;
+        drop.log_count = 3;
+        const struct leat_groups *groups = home->groups;
+        while (!fits && leat_groups_record_fits(groups, takes)) {
+            struct leat_msg_writer writer =
+                leat_groups_record_begin(home->groups, RECORD_NOTHING, 0);
+            leat_groups_record_add(home->groups, &writer);
+        }
+        if (fits) home->mute = false;
+        assert_int_equal(ask(home, &drop), fits ? LEAT_OK : LEAT_E_AGAIN);
+        home->mute = false;
+        home_free(home);
+    }
+}
+
 static struct leat_group *group_put(struct home *home, const char *name, uint64_t maker)
 {
     struct leat_group *group = leat_group_create(name, LEAT_GROUPS_ORDERED);
@@ -549,6 +545,10 @@ static void groups_and_bytes_of_an_address_count(void **state)
         own_bytes[a] += group->bytes;
         all_bytes += group->bytes;
     }
+    groups->groups[0]->bytes =
+        most; /* who needs none of it is not refused by a table that is too full */
+    assert_null(leat_groups_lacks(groups, 0, 0, 0, 1));
+    assert_non_null(leat_groups_lacks(groups, 0, 0, 1, 0));
     leat_groups_table_clear(groups);
     home_free(home);
 }
@@ -627,6 +627,28 @@ static void stored_group_takes_the_same_memory(void **state)
     assert_null(classic);
 }
 
+/* Goal: numbers of groups of segments are stored in pairs. */
+static void stored_groups_of_segments_come_in_pairs(void **state)
+{
+    (void)state;
+    uint8_t bytes[256];
+    struct leat_msg_writer writer;
+    struct leat_msg_reader reader;
+    struct leat_group *group = leat_group_create("readers", LEAT_GROUPS_PARALLEL);
+    assert_non_null(leat_group_log_add(group, (struct leat_log_ref){7, 0, 0}));
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_group_encode(&writer, group, true);
+    leat_group_destroy(&group);
+    for (uint8_t numbers = 0; numbers < 4; numbers++) { /* they come last */
+        bytes[writer.used - 1] = (uint8_t)(0x90 + numbers);
+        memcpy(bytes + writer.used, "\x05\x06\x07", 3);
+        leat_msg_reader_init(&reader, bytes, writer.used + numbers);
+        group = leat_group_decode(&reader);
+        assert_int_equal(group != NULL, numbers % 2 == 0);
+        leat_group_destroy(&group);
+    }
+}
+
 /* Goal: a list of groups takes what its rows and their texts take. */
 static void list_takes_what_it_tells(void **state)
 {
@@ -659,16 +681,16 @@ int main(void)
         cmocka_unit_test(lower_commit_is_stored_as_what_stands),
         cmocka_unit_test(commit_is_not_larger_than_its_batch),
         cmocka_unit_test(outsider_commits_what_the_group_has),
-        cmocka_unit_test(member_that_has_not_joined_has_no_vote),
-        cmocka_unit_test(offset_without_metadata_takes_no_memory),
         cmocka_unit_test(memory_of_each_address_counts),
         cmocka_unit_test(group_that_changes_its_protocol_is_the_same_after_a_start),
         cmocka_unit_test(stored_protocols_are_those_of_a_join),
         cmocka_unit_test(commit_has_room_for_its_group),
+        cmocka_unit_test(deletion_of_offsets_has_room_for_its_rows),
         cmocka_unit_test(groups_and_bytes_of_an_address_count),
         cmocka_unit_test(idle_groups_of_others_stay_for_who_has_one),
         cmocka_unit_test(assignments_count_for_the_maker_alone),
         cmocka_unit_test(stored_group_takes_the_same_memory),
+        cmocka_unit_test(stored_groups_of_segments_come_in_pairs),
         cmocka_unit_test(list_takes_what_it_tells),
     };
     return cmocka_run_group_tests_name("groups-kept", tests, NULL, nothing_left);

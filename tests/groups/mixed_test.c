@@ -337,6 +337,39 @@ static void stored_change_of_a_name_too_long_breaks_the_table(void **state)
     }
 }
 
+/* Goal: who has not joined votes for no protocol; what a member says of none is no text. */
+static void member_that_has_not_joined_has_no_vote(void **state)
+{
+    (void)state;
+    struct leat_classic_protocol range = {text("range"), text("m")};
+    const struct leat_classic_call call = {.protocols = &range, .protocol_count = 1};
+    struct leat_classic *classic = leat_classic_create();
+    for (unsigned i = 0; i < 2; i++) {
+        struct leat_classic_member *member = leat_classic_member_add(classic);
+        assert_non_null(member);
+        member->pending = i == 0;
+        if (i) assert_int_equal(leat_classic_facts_set(classic, member, &call), LEAT_OK);
+    }
+    leat_classic_protocol_pick(classic);
+    assert_string_equal(classic->protocol, "range");
+    struct leat_msg_string none = leat_classic_metadata(classic, classic->members[0]);
+    assert_int_equal(none.bytes, 0);
+    leat_classic_destroy(&classic);
+}
+
+/* Goal: an offset without metadata holds no memory for it. */
+static void offset_without_metadata_takes_no_memory(void **state)
+{
+    (void)state;
+    struct leat_group_log log = {0};
+    assert_int_equal(leat_group_offset_note(&log, 3, "note", 4), LEAT_OK);
+    assert_memory_equal(log.metadata, "note", 4);
+    assert_int_equal(leat_group_offset_note(&log, 2, NULL, 0), LEAT_OK);
+    assert_null(log.metadata);
+    assert_int_equal(log.metadata_bytes, 0);
+    assert_int_equal(log.leader_epoch_plus_1, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +382,8 @@ int main(void)
         cmocka_unit_test(stored_change_that_does_not_read_breaks_the_table),
         cmocka_unit_test(stored_change_of_a_name_too_long_breaks_the_table),
         cmocka_unit_test(log_counts_what_its_numbers_take),
+        cmocka_unit_test(member_that_has_not_joined_has_no_vote),
+        cmocka_unit_test(offset_without_metadata_takes_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_left);
 }

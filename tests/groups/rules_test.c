@@ -128,6 +128,8 @@ static void commit_that_waits_is_cancelled(void **state)
     assert_true(c->answered);
     assert_int_equal(rc_of(c), LEAT_E_CANCELLED);
     assert_int_equal(fetched(home, 0, NULL), 5);
+    home_restart(home);
+    assert_int_equal(leat_groups_group_find(home->groups, "readers")->maker, 0);
     home_free(home);
 }
 
