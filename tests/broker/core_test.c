@@ -191,7 +191,7 @@ bool leat_stocks_call(struct leat_core *core)
 void leat_restore_budget_init(struct leat_restore_budget *restore_budget, uint64_t bytes_max)
 {
     assert_ptr_equal(restore_budget, &the_core()->restore_budget);
-    said("restore_budget %llu", (unsigned long long)bytes_max);
+    said("restore budget %llu", (unsigned long long)bytes_max);
 }
 void leat_log_turn_end(struct leat_log *log)
 {
@@ -265,7 +265,7 @@ static leat_err init(void)
 }
 
 #define BEGINS                                                                                     \
-    "clients: 4001\nnodes: 77021\nwarmth 77022\nnews init\noutput init\npace "                     \
+    "clients: 4001\nnodes: 77021\nrestore budget 77022\nnews init\noutput init\npace "             \
     "init\n"                                                                                       \
     "confirmer init\nplaces init\ntakeovers init\nmends init\nmovers init\nunpack init\n"
 #define STOCKS "stock init 60 x 50\nstock init 61 x 51\n"
