@@ -638,6 +638,13 @@ static void share_of_who_has_not_joined_is_left_out(void **state)
     assert_true(classic->members[1]->pending);
     assert_int_equal(classic->members[1]->assignment_bytes, 0);
     assert_int_equal(classic->assigned_bytes, strlen(a->r.member));
+    struct ask_group *again = sync_new(a->r.member, 1); /* the answer takes as much each time */
+    again->r.answer_bytes_max = sync->r.answer_bytes;
+    start(home, again);
+    await(home, again);
+    assert_int_equal(again->r.rc, LEAT_OK);
+    assert_int_equal(again->r.answer_bytes, sync->r.answer_bytes);
+    ask_free(again);
     ask_free(sync);
     ask_free(a);
     ask_free(id);
