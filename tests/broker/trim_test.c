@@ -12,10 +12,10 @@
 
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
-#include "broker/front_logs.h"
 #include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
 #include "broker/data/route.h"
+#include "broker/front_logs.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 

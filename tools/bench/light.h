@@ -24,7 +24,7 @@ struct bench_light {
     pthread_t writer, reader;
     _Atomic bool over;
     _Atomic uint64_t killed_us; /* 0: none is waited for */
-    _Atomic uint64_t dead_us; /* what is produced from then on can't be the old owner's */
+    _Atomic uint64_t dead_us;   /* what is produced from then on can't be the old owner's */
     _Atomic uint64_t acked_us, read_us, acked, failed;
     _Atomic int window;
     struct bench_histogram latency[WINDOWS];
