@@ -57,7 +57,7 @@ def enums(*parts):
 CONSTANTS = {}
 HEADERS = [('base', 'types.h'), ('wire', 'frame.h'), ('wire', 'batch.h'), ('wire', 'message.h'),
            ('wire', 'message_cluster.h'), ('groups', 'groups.h'), ('broker', 'net', 'core.h'),
-           ('broker', 'net', 'state.h')]
+           ('broker', 'net', 'state.h'), ('broker', 'front.h'), ('broker', 'front_logs.h')]
 TEXTS = {parts: enums(*parts) for parts in HEADERS}
 
 # ---- kinds ----
@@ -131,7 +131,8 @@ LIMITS = {
 # Limits of the same headers that no client meets by a request of its own: docs/operations.md names those that an operator
 # meets. Whoever adds a limit says here or above which it is.
 NOT_OF_THE_PROTOCOL = set('''START_BYTES_MAX PRODUCERS_PER_LOG_MAX STREAMLETS_MAX CORES_MAX
-    CORE_PEERS_MAX CORE_LOGS_MAX CORE_APPENDS_MAX CORE_PARTS_MAX CORE_FETCHES_MAX CORE_FETCH_ITEMS_MAX CORE_READS_MAX
+    FRONT_REQUESTS_MAX CORE_PEERS_MAX CORE_LOGS_MAX CORE_APPENDS_MAX CORE_PARTS_MAX CORE_FETCHES_MAX CORE_FETCH_ITEMS_MAX
+    CORE_READS_MAX
     CORE_FETCH_ITEMS_MIN CORE_READS_MIN
     CORE_STRANGERS_MAX CORE_CALLS_MAX PEER_REQUESTS_MAX PEER_QUEUED_BYTES_MAX NAME_TRIES_MAX CATCH_UP_US_MAX OPENERS_MAX
     OPENER_LOGS_MAX GROUPS_PER_HOME_MAX GROUPS_MEMBERS_MAX GROUPS_AHEAD_MAX GROUPS_WAITING_MAX GROUPS_TABLE_BYTES_MAX
