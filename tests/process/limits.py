@@ -534,7 +534,7 @@ def disk_full(durability):
         os.posix_fallocate(file.fileno(), 0, 40 * MIB)
     line = 'x' * 990
     wanted = [f'{i:08d} {line}' for i in range(80000)]
-    done = server.produce('s', wanted, '--timeout', '3s', code=1)
+    done = server.produce('s', wanted, '--timeout', '10s', code=1) # a busy machine's disk takes long to fill
     check_in('no space left', done.stderr)
     server.diary_wait('no space left in the data directory')
     # Reads go on; what was acked is there.
