@@ -10,6 +10,7 @@ enum {
     SIM_THROWN_MAX = 6, /* streams in a seed */
     SIM_THROWN_NAMES = 2,
     SIM_THROWN_RECORDS_MAX = 8192,
+    SIM_THROWN_MAGIC = 0x7468726f, /* third word of its records */
 };
 
 /* One of them: a name that is made again is another one. */

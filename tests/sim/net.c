@@ -14,7 +14,7 @@
 #include "tests/sim/net_parts.h"
 
 enum { LOOK_US = LEAT_INTAKE_LOOK_MS * 1000, END_US = 1000 * 1000 };
-enum { WINDOW_BYTES_MIN = 4096, WINDOW_BYTES_MAX = 512 * 1024, READ_BYTES_MAX = 256 * 1024 };
+enum { READ_BYTES_MAX = 256 * 1024 };
 
 struct out { /* one queued piece */
     struct out *next;
@@ -29,16 +29,7 @@ struct chunk { /* bytes under way; bytes 0 = the end */
     uint8_t data[];
 };
 
-struct sim_listener {
-    struct sim_listener *next;
-    struct sim_actor *actor;
-    char address[128];
-    leat_accept_fn on_accept;
-    void *acceptor;
-};
-
 static void conn_read(struct sim_world *world, struct sim_event *event);
-static void read_post(struct leat_conn *conn);
 
 /* The connections of living processes, beginning with `from`, which is looked at already. Those that
  * have ended and hold nothing any more leave the list: thousands end in a seed. */
@@ -54,25 +45,6 @@ struct leat_conn *sim_conn_after(struct sim_world *world, struct leat_conn *from
     return *at;
 }
 
-/* Likewise those of processes that have ended: seventy servers end in a seed. */
-static struct sim_listener *listener_find(struct sim_world *world, const char *address)
-{
-    struct sim_listener **at = &world->listeners;
-    while (*at) {
-        struct sim_listener *listener = *at;
-        if (!listener->actor->process->alive) {
-            *at = listener->next;
-            listener->next = world->listeners_over;
-            world->listeners_over = listener;
-        } else if (strcmp(listener->address, address) == 0) {
-            return listener;
-        } else {
-            at = &listener->next;
-        }
-    }
-    return NULL;
-}
-
 static void buffer_append(uint8_t **at, size_t *used, size_t *capacity, const uint8_t *data,
                           size_t bytes)
 {
@@ -83,20 +55,6 @@ static void buffer_append(uint8_t **at, size_t *used, size_t *capacity, const ui
     }
     if (bytes) memcpy(*at + *used, data, bytes);
     *used += bytes;
-}
-
-static struct leat_conn *conn_new(struct sim_world *world, struct sim_actor *actor)
-{
-    struct leat_conn *conn = calloc(1, sizeof *conn);
-    LEAT_ASSERT(conn != NULL);
-    conn->actor = actor;
-    conn->window = sim_rng_chance(&world->net, 100)
-                       ? sim_rng_between(&world->net, WINDOW_BYTES_MIN, 32 * 1024)
-                       : sim_rng_between(&world->net, 64 * 1024, WINDOW_BYTES_MAX);
-    conn->next_in_world = world->conns;
-    conn->id = ++world->conns_made;
-    world->conns = conn;
-    return conn;
 }
 
 /* ---- the end of a connection ---- */
@@ -125,7 +83,7 @@ static void kept_drop(struct leat_conn *conn)
 
 /* ---- who may be read from: base/intake.h ---- */
 
-static void intake_join(struct leat_conn *conn)
+void sim_conn_intake_join(struct leat_conn *conn)
 {
     if (conn->peer && conn->peer->actor)
         memcpy(conn->key, conn->peer->actor->process->name, sizeof conn->key);
@@ -140,11 +98,11 @@ static void intake_go_on(struct sim_actor *actor)
     struct leat_intake_member *member;
     while ((member = leat_intake_next(&actor->intake)) != NULL) {
         leat_intake_heard(member, 0, actor->world->now_us / 1000);
-        read_post(LEAT_CONTAINER(member, struct leat_conn, intake));
+        sim_conn_read_post(LEAT_CONTAINER(member, struct leat_conn, intake));
     }
 }
 
-static void intake_leave(struct leat_conn *conn)
+void sim_conn_intake_leave(struct leat_conn *conn)
 {
     if (!conn->joined) return;
     conn->joined = false;
@@ -218,7 +176,7 @@ static void closed(struct sim_world *world, struct sim_event *event)
         return;
     }
     conn->over = true;
-    intake_leave(conn);
+    sim_conn_intake_leave(conn);
     kept_drop(conn);
     /* Who connected died before the listener had seen it: nobody is there to be told. */
     if (conn->handler) conn->handler->on_closed(conn->user, conn, (leat_err)event->n);
@@ -501,7 +459,7 @@ static void silence_broken(struct sim_world *world, const struct leat_conn *conn
                      conn->peer);
 }
 
-static void read_post(struct leat_conn *conn)
+void sim_conn_read_post(struct leat_conn *conn)
 {
     if (conn->read_posted || conn->paused || conn->moving || conn->state != CONN_OPEN) return;
     if (!conn->socket_bytes && !conn->present_again && !conn->ended) return;
@@ -538,7 +496,7 @@ static void chunk_arrived(struct sim_world *world, struct sim_event *event)
                           chunk->bytes);
         else
             conn->ended = true;
-        read_post(conn);
+        sim_conn_read_post(conn);
         if (conn->ended) sim_actor_post(conn->actor, 0, end_look, conn);
     }
     free(chunk);
@@ -585,7 +543,7 @@ static void conn_read(struct sim_world *world, struct sim_event *event)
         sim_conn_end(conn, LEAT_E_CLOSED);
         return;
     }
-    read_post(conn);
+    sim_conn_read_post(conn);
 }
 
 static void net_pause(struct leat_conn *conn)
@@ -601,7 +559,7 @@ static void net_resume(struct leat_conn *conn)
     conn->paused = false;
     leat_intake_heard(&conn->intake, 0, conn->actor->world->now_us / 1000);
     conn->present_again = conn->kept_bytes != 0;
-    read_post(conn);
+    sim_conn_read_post(conn);
 }
 
 /* ---- closing, moving ---- */
@@ -620,19 +578,19 @@ static void moved(struct sim_world *world, struct sim_event *event)
 {
     struct leat_conn *conn = event->a;
     conn->moving = false;
-    intake_join(conn);
+    sim_conn_intake_join(conn);
     conn->user = conn->on_moved(event->actor->self, conn, conn->baggage, &conn->handler);
     if (!conn->user) {
         sim_conn_end_send(conn);
         conn->state = CONN_CLOSED;
-        intake_leave(conn);
+        sim_conn_intake_leave(conn);
         receive_drop(conn);
     } else if (conn->state == CONN_CLOSED) {
         sim_actor_post(conn->actor, 1, closed, conn)->n = LEAT_E_CLOSED;
     } else {
         conn->want_bytes = 0;
         conn->present_again = conn->kept_bytes != 0;
-        read_post(conn);
+        sim_conn_read_post(conn);
         if (conn->ended) sim_actor_post(conn->actor, 0, end_look, conn);
     }
     (void)world;
@@ -649,7 +607,7 @@ static void net_move(struct leat_conn *conn, unsigned to_actor,
         to = to->next;
     LEAT_ASSERT(to != NULL);
     LEAT_ASSERT(conn->queued == 0 && !conn->moving);
-    intake_leave(conn);
+    sim_conn_intake_leave(conn);
     conn->moving = true;
     conn->actor = to;
     conn->on_moved = on_moved;
@@ -687,134 +645,7 @@ static void net_limit(void *ctx, enum leat_net_account account, size_t bytes)
         bytes / (actor->world->room_divisor ? actor->world->room_divisor : 1);
 }
 
-/* ---- connecting ---- */
-
-static leat_err net_listen(void *ctx, const char *address, leat_accept_fn on_accept, void *acceptor,
-                           char out_address[128], struct leat_error *error)
-{
-    struct sim_actor *actor = ctx;
-    struct sim_world *world = actor->world;
-    sim_port_called(actor);
-    if (listener_find(world, address))
-        return leat_error_set(error, LEAT_E_EXISTS, "%s is in use", address);
-    struct sim_listener *listener = calloc(1, sizeof *listener);
-    LEAT_ASSERT(listener != NULL);
-    listener->actor = actor;
-    listener->on_accept = on_accept;
-    listener->acceptor = acceptor;
-    size_t bytes = strlen(address);
-    if (bytes > 2 && strcmp(address + bytes - 2, ":0") == 0) /* any port */
-        snprintf(listener->address, sizeof listener->address, "%.*s:%u", (int)bytes - 2, address,
-                 40000 + (unsigned)(world->next_order % 20000));
-    else
-        snprintf(listener->address, sizeof listener->address, "%s", address);
-    snprintf(out_address, 128, "%s", listener->address);
-    listener->next = world->listeners;
-    world->listeners = listener;
-    return LEAT_OK;
-}
-
-static void opened(struct sim_world *world, struct sim_event *event)
-{
-    struct leat_conn *conn = event->a;
-    if (conn->state != CONN_CONNECTING) return;
-    conn->state = CONN_OPEN;
-    if (conn->handler->on_open) conn->handler->on_open(conn->user, conn);
-    read_post(conn);
-    (void)world;
-}
-
-static void refused(struct sim_world *world, struct sim_event *event)
-{
-    sim_conn_end(event->a, LEAT_E_CLOSED);
-    (void)world;
-}
-
-static void accepted(struct sim_world *world, struct sim_event *event)
-{
-    struct leat_conn *conn = event->a;
-    struct sim_listener *listener = event->b;
-    if (!conn->peer || conn->peer->state == CONN_CLOSED) { /* gone meanwhile */
-        conn->state = CONN_CLOSED;
-        return;
-    }
-    struct leat_conn *client = conn->peer;
-    conn->state = CONN_OPEN;
-    conn->intake.account = LEAT_NET_CLIENTS;
-    intake_join(conn);
-    conn->user = listener->on_accept(listener->acceptor, conn, &conn->handler);
-    if (!conn->user) {
-        conn->state = CONN_CLOSED;
-        intake_leave(conn);
-        if (client->actor->process->alive) sim_actor_post(client->actor, 50, refused, client);
-        return;
-    }
-    if (client->actor->process->alive)
-        sim_actor_post(client->actor, sim_rng_between(&world->net, 10, 100), opened, client);
-    read_post(conn);
-}
-
-static void connecting(struct sim_world *world, struct sim_event *event)
-{
-    struct leat_conn *conn = event->a;
-    char *address = event->b;
-    struct sim_process *process = conn->actor->process;
-    struct sim_listener *listener = listener_find(world, address);
-    if (!process->alive || conn->state != CONN_CONNECTING) {
-        free(address);
-        return;
-    }
-    if (process->cut_off_until_us > world->now_us) { /* the SYN is retransmitted */
-        sim_world_at(world, process->cut_off_until_us + 1, connecting, conn)->b = address;
-        return;
-    }
-    /* Both ways have to be open: the answer would be lost too. */
-    uint64_t cut_us = 0;
-    if (listener && world->cuts) {
-        const struct sim_process *there = listener->actor->process;
-        cut_us = sim_net_cut_until(process, there);
-        if (sim_net_cut_until(there, process) > cut_us) cut_us = sim_net_cut_until(there, process);
-    }
-    if (cut_us) {
-        sim_world_at(world, cut_us + 1, connecting, conn)->b = address;
-        return;
-    }
-    free(address);
-    if (!listener || world->refuse_until_us > world->now_us) {
-        if (listener) sim_fault_struck(world, SIM_FAULT_REFUSE);
-        sim_actor_post(conn->actor, 1, refused, conn);
-        return;
-    }
-    struct leat_conn *far = conn_new(world, listener->actor);
-    far->peer = conn;
-    conn->peer = far;
-    if (conn->actor->window_bytes) far->window = conn->actor->window_bytes;
-    snprintf(far->peer_name, sizeof far->peer_name, "%s:%llu", process->name,
-             (unsigned long long)conn->id);
-    sim_actor_post(listener->actor, 1, accepted, far)->b = listener;
-}
-
-static leat_err net_connect(void *ctx, const char *address, const struct leat_conn_handler *handler,
-                            void *user, struct leat_conn **out_conn)
-{
-    struct sim_actor *actor = ctx;
-    sim_port_called(actor);
-    const char *port = strrchr(address, ':');
-    if (!port || !port[1] || port[1 + strspn(port + 1, "0123456789")]) return LEAT_E_INVALID;
-    struct leat_conn *conn = conn_new(actor->world, actor);
-    conn->handler = handler;
-    conn->user = user;
-    conn->intake.account = LEAT_NET_NODES;
-    intake_join(conn);
-    snprintf(conn->peer_name, sizeof conn->peer_name, "%s", address);
-    char *copy = malloc(strlen(address) + 1);
-    LEAT_ASSERT(copy != NULL);
-    memcpy(copy, address, strlen(address) + 1);
-    uint64_t delay_us = sim_rng_between(&actor->world->net, 20, 300);
-    sim_world_at(actor->world, actor->world->now_us + delay_us, connecting, conn)->b = copy;
-    *out_conn = conn;
-    return LEAT_OK;
-}
+/* ---- the end of the world ---- */
 
 static void conns_destroy(struct leat_conn *conn)
 {
@@ -827,32 +658,22 @@ static void conns_destroy(struct leat_conn *conn)
     }
 }
 
-static void listeners_destroy(struct sim_listener *listener)
-{
-    for (struct sim_listener *next; listener; listener = next) {
-        next = listener->next;
-        free(listener);
-    }
-}
-
 void sim_net_fini(struct sim_world *world)
 {
     conns_destroy(world->conns);
     conns_destroy(world->conns_over);
-    listeners_destroy(world->listeners);
-    listeners_destroy(world->listeners_over);
+    sim_net_listeners_destroy(world);
     for (struct sim_cut *cut = world->cuts, *next; cut; cut = next) {
         next = cut->next;
         free(cut);
     }
     world->cuts = NULL;
     world->conns = world->conns_over = NULL;
-    world->listeners = world->listeners_over = NULL;
 }
 
 const struct leat_net sim_net_ops = {
-    .listen = net_listen,
-    .connect = net_connect,
+    .listen = sim_net_listen,
+    .connect = sim_net_connect,
     .send = net_send,
     .send_copy = net_send_copy,
     .unsent_bytes = net_unsent_bytes,

@@ -49,5 +49,17 @@ void sim_conn_end_send(struct leat_conn *conn);
 void sim_conn_drop(struct leat_conn *conn);
 /** An event whose `a` is a connection: this end learns that it was reset. */
 void sim_conn_reset_end(struct sim_world *world, struct sim_event *event);
+/** Its place among those of its actor that may be read from (base/intake.h), from now on; no longer. */
+void sim_conn_intake_join(struct leat_conn *conn);
+void sim_conn_intake_leave(struct leat_conn *conn);
+/** It is read soon, if there is anything and it may be. */
+void sim_conn_read_post(struct leat_conn *conn);
+
+/* ---- net_connect.c ---- */
+leat_err sim_net_listen(void *ctx, const char *address, leat_accept_fn on_accept, void *acceptor,
+                        char out_address[128], struct leat_error *error);
+leat_err sim_net_connect(void *ctx, const char *address, const struct leat_conn_handler *handler,
+                         void *user, struct leat_conn **out_conn);
+void sim_net_listeners_destroy(struct sim_world *world);
 
 #endif
