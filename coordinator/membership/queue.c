@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that wait, here or at the leader: the lists, and how each is answered. */
-#include "base/bug.h"
 #include "base/mem.h"
 #include "coordinator/membership/requests.h"
 
@@ -46,8 +45,7 @@ void co_request_refuse(struct leat_coordinator *coordinator, struct leat_coordin
                        leat_err rc, const char *why)
 {
     if (request->kind == LEAT_COORDINATE_ADOPT) co_decisions_drop(request);
-    /* What was asked for is no answer: a mover would take it for one. */
-    if (request->epoch.v && !LEAT_BUG(REFUSED_EPOCH_ANSWERS)) request->epoch.v = 0;
+    request->epoch.v = 0; /* what was asked for is no answer: a mover would take it for one */
     request->rc = leat_error_set(&request->error, rc, "%s", why);
     co_request_answer(coordinator, request);
 }
