@@ -27,6 +27,7 @@ enum leat_fate {
 struct leat_found_fate {
     struct leat_log_ref log;
     uint64_t segment, next_offset;
+    struct leat_stream_desc *desc; /* until the cut: one reference. NULL: no stream is known */
     enum leat_fate fate;
     bool known;  /* its stream is there */
     bool copied; /* ... and other nodes may have what is missing of it */

@@ -12,7 +12,7 @@ leat_err leat_found_marks(struct leat_node *node, struct leat_error *error) LEAT
 /** The decisions are here: of which logs streams are known. Without memory node->fates stays NULL, and the cut fails.
  * Core 0. */
 void leat_found_fates(struct leat_node *node);
-/** What becomes of each, by the decisions. Thread: store; blocks. */
+/** What becomes of each, by the decisions. Thread: store, so it looks at nothing of core 0's; blocks. */
 leat_err leat_found_cut(struct leat_node *node) LEAT_NODISCARD;
 /** adopt.c: it is known where the log ends, and the segment that ends it may be elsewhere: then it is taken
  * over like one that has just come to this node. */

@@ -166,12 +166,12 @@ static void sort_decisions(struct leat_node *node)
 
 /* This copy alone says where its log ends: what lies behind that, and is no whole write, was torn, and acked to nobody;
  * or it was acked, and has rotted. */
-static void passed_over_note(struct leat_node *node, const struct leat_found *found)
+static void passed_over_note(struct leat_node *node, const struct leat_found *found,
+                             const struct leat_found_fate *fate)
 {
     struct leat_segment *seg = found->seg;
     const struct leat_clock *clock = node->cores[0].env->clock;
-    const struct leat_stream *stream = leat_stream_find(&node->cores[0], seg->log.stream);
-    if (found->kind != LEAT_FOUND_MARK || found->behind_bytes == 0 || stream == NULL) return;
+    if (found->kind != LEAT_FOUND_MARK || found->behind_bytes == 0 || fate->desc == NULL) return;
     seg->passed_bytes = found->behind_bytes; /* in its row, with the cut */
     leat_diary_summed(
         &node->passed_sum, clock->now_us(clock->ctx), LEAT_DIARY_WARN,
@@ -181,7 +181,7 @@ static void passed_over_note(struct leat_node *node, const struct leat_found *fo
         "the power went, and acknowledged to nobody; or they were acknowledged, and the disk has "
         "damaged "
         "them: one copy can't tell (docs/operations.md)",
-        stream->desc->name, seg->log.streamlet, seg->log.log,
+        fate->desc->name, seg->log.streamlet, seg->log.log,
         (unsigned long long)found->scan.next_offset, found->scan.bytes,
         (unsigned long long)seg->id.v, found->behind_bytes);
 }
@@ -287,7 +287,8 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
      * for ever, with all its bytes here. */
     if (decision->kind == LEAT_DECIDED_WAIT && (decision->left || fate->tail_waits)) {
         /* Recovery has nothing else to go by. */
-        if (fate->known && !fate->copied && is_last(node, found)) passed_over_note(node, found);
+        if (fate->known && !fate->copied && is_last(node, found))
+            passed_over_note(node, found, fate);
         return cut_for_another(node, found, &fate->fate);
     }
     if (decision->kind == LEAT_DECIDED_WAIT && is_second(node, found)) {
@@ -315,7 +316,7 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
         return leat_store_forget(node->store, seg);
     }
     if (found->kind == LEAT_FOUND_MARK && seg->id.v == tail->segment && !tail->jumped) {
-        if (tail->extent.bytes == found->scan.bytes) passed_over_note(node, found);
+        if (tail->extent.bytes == found->scan.bytes) passed_over_note(node, found, fate);
         return leat_store_cut(node->store, seg, tail->extent, tail->next_offset,
                               found->scan.max_timestamp_ms);
     }
@@ -342,6 +343,10 @@ void leat_found_fates(struct leat_node *node)
         struct leat_log_ref ref = node->found[i].seg->log;
         const struct leat_stream *stream = leat_stream_find(&node->cores[0], ref.stream);
         bool known = stream != NULL && !stream->deleted;
+        if (stream != NULL) {
+            leat_stream_desc_ref(stream->desc);
+            node->fates[i].desc = stream->desc;
+        }
         node->fates[i].known = known;
         node->fates[i].copied = known && node->options.cluster.node_address != NULL &&
                                 stream->desc->settings.copies > 1;
@@ -363,6 +368,10 @@ leat_err leat_found_cut(struct leat_node *node)
                                 ? node->found[i].seg->next_offset
                                 : node->found[i].scan.next_offset;
         rc = cut_one(node, &node->found[i], fate);
+    }
+    for (size_t i = 0; node->fates != NULL && i < node->found_count; i++) {
+        leat_stream_desc_unref(node->fates[i].desc);
+        node->fates[i].desc = NULL;
     }
     leat_diary_sum_tell(&node->passed_sum, node->passed_sum.since_us + LEAT_DIARY_SUM_US);
     if (rc == LEAT_OK) rc = leat_store_cut_done(node->store);

@@ -178,6 +178,10 @@ leat_err leat_coordinator_open(const struct leat_env *env,
     *out_coordinator = (void *)&it;
     return LEAT_OK;
 }
+void leat_stream_desc_unref(struct leat_stream_desc *desc)
+{
+    assert_null(desc); /* the cut has dropped it */
+}
 void leat_coordinator_close(struct leat_coordinator **coordinator)
 {
     if (*coordinator != NULL) said("no coordinator");
