@@ -277,14 +277,14 @@ static int finish(struct produce_run *run, int code, uint64_t timeout_ms, bool q
     leat_producer_stats_get(run->producer, &stats);
     uint64_t failed = atomic_load(&run->failed);
     if (open > run->records - failed) open = run->records - failed; /* given up just now */
+    const char *reason = stats.last_text[0] ? stats.last_text : "no answer in time";
     if (open) {
-        cli_error("%" PRIu64 " record%s not acked: %s", open, open == 1 ? " is" : "s are",
-                  stats.last_text[0] ? stats.last_text : "no answer");
+        cli_error("%" PRIu64 " record%s not acked: %s", open, open == 1 ? " is" : "s are", reason);
         code = is_answered(&stats) ? CLI_FAILED : CLI_NO_SERVER;
     }
     if (failed) {
         cli_error("%" PRIu64 " record%s failed; the last reason: %s", failed, cli_s(failed),
-                  stats.last_text);
+                  reason);
         code = CLI_FAILED;
     }
     uint64_t took_us = leat_shared_now_us(NULL) - run->started_us;
