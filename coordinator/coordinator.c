@@ -66,8 +66,8 @@ static void hook_state(void *owner)
     struct leat_coordinator *coordinator = owner;
     coordinator->leads_since_us = co_now(coordinator);
     if (coordinator->clustered)
-        leat_diary_info("coordinator: this voter leads %s, term %llu",
-                        co_leads(coordinator) ? "now" : "no longer",
+        leat_diary_info("coordinator: this voter leads %s; the term is %llu now",
+                        co_leads(coordinator) ? "from here on" : "no longer",
                         (unsigned long long)raft_current_term(&coordinator->drive.raft));
     if (coordinator->clustered && co_leads(coordinator)) co_detect_leads(coordinator);
     /* Proposed, and nobody can say yet whether it will be committed: it is proposed again, and

@@ -63,7 +63,10 @@ bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, lea
     }
     if (rc == LEAT_E_INVALID) leat_log_mend_give_up(log, segment);
     bool over = rc == LEAT_OK || rc == LEAT_E_INVALID;
-    if (!over && rc != LEAT_E_NOT_FOUND) slot->mend_refused = true;
+    if (!over && rc != LEAT_E_NOT_FOUND) {
+        slot->mend_refused = true; /* its bytes were there: another node has them */
+        slot->lost = false;
+    }
     log_mark_dirty(log);
     return over;
 }

@@ -249,7 +249,7 @@ static void messages_go_by_links(void **state)
     TRACE_IS("diary 1: coordinator: no connection to voter 3 (h3): a message is dropped\n");
 }
 
-#define LEADS(how) "diary 2: coordinator: this voter leads " how ", term 0\n"
+#define LEADS(how) "diary 2: coordinator: this voter leads " how "; the term is 0 now\n"
 #define CHANGED    "change ends: the coordinator's leader has changed: ask again (%s)\n"
 static void who_leads_changes(void **state)
 {
@@ -267,7 +267,7 @@ static void who_leads_changes(void **state)
     leads = true;
     now_us++;
     hooks.on_state(coordinator);
-    TRACE_IS(LEADS("now") "co_detect_leads\nco_requests_again\n");
+    TRACE_IS(LEADS("from here on") "co_detect_leads\nco_requests_again\n");
     assert_int_equal(coordinator->leads_since_us, now_us);
     leads = false;
     hooks.on_state(coordinator);
