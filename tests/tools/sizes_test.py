@@ -40,6 +40,10 @@ class Sizes(unittest.TestCase):
         self.assertIn("take its row out", self.told("\n" * 700, {"a.c": 710})[0])
         self.assertIn("there is none", self.told("", {"b.c": 710})[0])
 
+    def test_pages(self):
+        self.assertEqual(sizes.check_pages(["x " * 39999, "|\n"]), [])
+        self.assertEqual(sizes.check_pages(["x " * 39999, "a b"]), ["docs/*.md: 40001 words; 40000 at most"])
+
     def test_list_is_read(self):
         self.assertEqual(sizes.excused("# words\n\n710 a.c\n80 a.c:f\n"), {"a.c": 710, "a.c:f": 80})
 

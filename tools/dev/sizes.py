@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lengths of files, functions and lines, and the list of those that are longer than allowed: tools/dev/sizes.txt.
+"""Lengths of files, functions, lines and pages, and the list of those that are longer than allowed: tools/dev/sizes.txt.
 
 The list may only shrink: a row allows the length that it names and no more, and has to go once the length is allowed."""
 import os
@@ -9,6 +9,7 @@ import spdx
 
 FILE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 75
+PAGES_WORDS_MAX = 40000  # of docs/*.md together
 LINE_COLUMNS_MAX = 120  # of comments and tables; .clang-format wraps code at 100
 LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sizes.txt")
 
@@ -34,6 +35,12 @@ def excused(text):
     """{name: length} of rows "LENGTH NAME"; a name is a file, or FILE:FUNCTION."""
     rows = [line.split() for line in text.split("\n") if line and not line.startswith("#")]
     return {name: int(length) for length, name in rows}
+
+
+def check_pages(pages):
+    """pages: the texts of docs/*.md. Complaints."""
+    words = sum(len(text.split()) for text in pages)
+    return [f"docs/*.md: {words} words; {PAGES_WORDS_MAX} at most"] if words > PAGES_WORDS_MAX else []
 
 
 def check(sources, excuses):
