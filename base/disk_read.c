@@ -5,9 +5,8 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 
-enum {
-    BLOCK_BYTES = 4096
-}; /* what a disk reads and writes: offsets and memory are multiples of it */
+/* Direct reads want their offset, length and memory to be multiples of this. */
+enum { BLOCK_BYTES = 4096 };
 
 bool leat_disk_read_reserve(struct leat_disk_read *read, enum leat_mem_tag tag, uint32_t bytes)
 {

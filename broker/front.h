@@ -168,7 +168,7 @@ void leat_peer_name_note(struct leat_peer *peer, const char *text, size_t bytes)
 bool leat_peer_is_there(const struct leat_peer *peer);
 /** It is being closed. */
 bool leat_peer_is_closing(const struct leat_peer *peer);
-/** It is not read from for now. */
+/** The connection is paused: the broker reads nothing more from it until it goes on. */
 bool leat_peer_is_paused(const struct leat_peer *peer);
 /** It has said who it is: leat_peer_known(). */
 bool leat_peer_is_known(const struct leat_peer *peer);

@@ -23,7 +23,7 @@ struct leat_groups;
 const struct leat_stream_desc *leat_front_stream(const struct leat_core *core, uint32_t id);
 const struct leat_stream_desc *leat_front_stream_named(const struct leat_core *core,
                                                        const char *name, size_t bytes);
-/** The next of all that clients are told of, after that one, or after none (NULL). NULL: there is no other. */
+/** The stream that follows `after`, of those that clients may see; after NULL: the first. NULL: there is none. */
 const struct leat_stream_desc *leat_front_stream_next(const struct leat_core *core,
                                                       const struct leat_stream_desc *after);
 /** At most so many streams are known. */

@@ -416,7 +416,8 @@ static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct 
 }
 
 /* Nothing is there from segment `first_missing` on, up to another: lost, given up, or on its way? Of what was
- * left in front of a jump nothing is skipped either while it comes. Segments without records are missed by nobody. */
+ * left in front of a jump nothing is skipped either while it comes. A missing segment without records leaves
+ * no offset out: the read passes over it. */
 static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
     struct log_slot *after = slot_from(log, first_missing);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a coordinator, and what it asks: requests, its options, recovery's questions, and how it is. Whoever
- * has a coordinator includes coordinator/coordinator.h, which shows all of this.
- */
+/* The types of the coordinator's face: requests to it, its options, recovery's questions to nodes, its status.
+ * Other modules include coordinator/coordinator.h, which includes this header. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_COORDINATE_H
 #define LEAT_COORDINATOR_MEMBERSHIP_COORDINATE_H
 
@@ -25,7 +24,7 @@ struct leat_collect_log {
 };
 /* Made by this node's coordinator when the leader collects. Answered once, any time later. */
 struct leat_collect {
-    struct leat_mail mail; /* whoever has the struct may send it with this */
+    struct leat_mail mail; /* free for the struct's holder to send it with */
     uint64_t attempt;
     /* To be fenced before anything is looked at, on every transport and core. */
     const struct leat_crashed_node *crashed;

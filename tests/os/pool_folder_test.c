@@ -178,7 +178,7 @@ static void pool_name_that_is_taken_is_left_for_another(void **state)
     assert_true(leat_os_pool_name(folder, data_dir, usual, &exists));
     assert_false(exists);
     snprintf(path, sizeof path, "%s/%s", folder, usual);
-    assert_int_equal(mkfifo(path, 0666), 0); /* whoever opens it to read waits for ever */
+    assert_int_equal(mkfifo(path, 0666), 0); /* an open for reading waits for a writer */
     assert_int_equal(leat_os_pools_collect(folder, true), 0);
     assert_true(leat_os_pool_name(folder, data_dir, other, &exists));
     assert_false(exists);

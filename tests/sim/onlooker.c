@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever reads a stream that is going to be deleted: what it shows has to be the stream's own. */
+/* A consumer of a stream that will be deleted: each record that it gets must be of that stream. */
 #include "tests/sim/deletes.h"
 
 #include <string.h>
