@@ -269,6 +269,12 @@ class Server:
         fields = self.proc('stat').rsplit(')', 1)[1].split()
         return int(fields[11]) + int(fields[12])
 
+    def wakes(self):
+        """How often its threads have gone to sleep since it was started."""
+        tasks = f'/proc/{self.process.pid}/task'
+        return sum(int(re.search(r'voluntary_ctxt_switches:\s+(\d+)', open(f'{tasks}/{task}/status').read()).group(1))
+                   for task in os.listdir(tasks))
+
     # a data directory
 
     def path(self, *parts):
