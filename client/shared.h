@@ -14,7 +14,6 @@
 #include "base/list.h"
 #include "base/random.h"
 #include "client.h"
-#include "os/os.h"
 
 #include "leat/leat.h"
 

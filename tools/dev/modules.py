@@ -4,10 +4,6 @@ import os
 import re
 
 PAGE = "docs/architecture.md"
-# Includes of a module that is not linked. This list may only shrink.
-UPWARD = {
-    ("client/shared.h", "os/os.h"),
-}
 # What a module includes of another one: no other header of that folder. Tests may include more.
 FACES = {("kafka", "broker"): {"broker/front.h", "broker/front_logs.h"}}
 
@@ -91,10 +87,9 @@ def differences(recipes, page):
     return complaints + [f"{PAGE}: library {name} has no row" for name in libraries]
 
 
-def upward(libraries, sources, known=()):
+def upward(libraries, sources):
     """Includes of a module that the including file's module does not link: sources is {path: text}. A header belongs to
-    the module of the nearest folder that has one; headers of other folders (include/) and of tests are nobody's.
-    known: pairs of file and header that are allowed, as long as they are there."""
+    the module of the nearest folder that has one; headers of other folders (include/) and of tests are nobody's."""
     of_folder = {folder: name for name, (folder, _) in libraries.items()}
 
     def module(path):
@@ -107,16 +102,14 @@ def upward(libraries, sources, known=()):
         return {name}.union(*(below(link) for link in libraries[name][1]))
 
     reach = {name: below(name) for name in libraries}
-    complaints, known = [], set(known)
+    complaints = []
     for path, text in sources.items():
         mine = module(path)
         for header in re.findall(r'(?m)^#include "([\w/]+\.h)"', text) if mine else []:
             other = module(header)
-            if other and other not in reach[mine] and (path, header) not in known:
+            if other and other not in reach[mine]:
                 complaints.append(f"{path}: includes {header} of {other}, which {mine} does not link")
-            elif other and other not in reach[mine]:
-                known.remove((path, header))
-    return complaints + [f"{path}: does not include {header} upwards: take it out of UPWARD" for path, header in known]
+    return complaints
 
 
 def past_face(sources, faces):
@@ -139,5 +132,5 @@ def check(files):
     recipes = {path: open(path, encoding="utf-8").read() for path in paths}
     sources = {path: open(path, encoding="utf-8").read() for path in files
                if path.endswith((".c", ".h")) and not path.startswith(("tests/", "tools/"))}  # programs link all
-    return (differences(recipes, open(PAGE, encoding="utf-8").read()) + upward(built(recipes)[0], sources, UPWARD)
+    return (differences(recipes, open(PAGE, encoding="utf-8").read()) + upward(built(recipes)[0], sources)
             + past_face(sources, FACES))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Background threads shared by a process's clients, and the public functions that both libraries
  * have. */
-#include "shared.h"
+#include "client/shared.h"
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "os/os.h"
 
 #include <errno.h>
 #include <linux/futex.h>
