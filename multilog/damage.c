@@ -63,7 +63,8 @@ static bool rotten_find(const struct leat_log *log, uint32_t i, struct leat_log_
     if (out->first_offset > out->end_offset) out->first_offset = out->end_offset;
     /* Nobody misses what lies in front of where the log begins; but a log may refuse appends for its last segment. */
     if (seg->next_offset <= log->first_offset && i + 1 < log->slot_count) return false;
-    return slot->closed && !slot->dropping && seg->rotten && slot->lost && !slot->given_up;
+    return slot->closed && !slot->dropping && seg->rotten && log_slot_is_lost(slot) &&
+           !slot->given_up;
 }
 
 bool leat_log_damage_find(const struct leat_log *log, uint64_t *at, struct leat_log_damage *out)
@@ -169,6 +170,8 @@ static void on_given_up(struct leat_keep *keep)
     log->reads_in_flight--;
     log->giving_up = false;
     slot->given_up |= keep->rc == LEAT_OK && keep->given_up;
+    if (slot->given_up && slot->mend == LOG_MEND_LOST_SOUGHT)
+        slot->mend = LOG_MEND_LOST; /* its bytes are not waited for any more */
     slot->front_given_up |= keep->rc == LEAT_OK && keep->front_given_up;
     if (keep->rc != LEAT_OK) {
         log->give_up_failed = true;
@@ -211,7 +214,7 @@ bool log_damage_give_up(struct leat_log *log)
     while (leat_log_damage_find(log, &at, &damage)) {
         struct log_slot *slot =
             log_slot_find(log, damage.missing ? damage.end_segment : damage.first_segment);
-        if (!slot || slot->changing || slot->dropping || slot->mending) continue;
+        if (!slot || slot->changing || slot->dropping || slot->mend_held) continue;
         /* Of a log that takes no appends for that only the last one was named. */
         bool last = slot == log_slot_at(log, log->slot_count - 1) && !damage.missing;
         if (log->state == LEAT_LOG_DAMAGED && !last) continue;

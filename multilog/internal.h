@@ -34,6 +34,21 @@ enum log_joint {
     LOG_JOINT_JUMPED,  /* it names none: what is missing was given up by an operator */
 };
 
+/* Where the bytes of a closed segment are looked for, once its file is damaged:
+ *
+ *   NONE --damage found--> SOUGHT --nobody has them--> LOST --some time later--> LOST_SOUGHT
+ *                            |                           ^  <--nobody / given up--  |
+ *                            +--this disk refuses them--> REFUSED (tried again) <---+
+ *
+ * Bytes that are written here lead from each state to NONE. */
+enum log_mend {
+    LOG_MEND_NONE,    /* nobody is asked for its bytes: it is whole, or cannot be asked for yet */
+    LOG_MEND_SOUGHT,  /* this node's memory and other nodes are asked for its bytes */
+    LOG_MEND_REFUSED, /* another node's bytes came, and this node's disk refused them: tried again */
+    LOG_MEND_LOST,    /* nobody has its bytes */
+    LOG_MEND_LOST_SOUGHT, /* nobody had them, and all are asked again: it stays lost until they come */
+};
+
 /* One started segment of the log, by id ascending in log->slots. */
 struct log_slot {
     struct leat_segment *seg;
@@ -43,17 +58,28 @@ struct log_slot {
     bool changing; /* the store is about to take or give its buffer */
     bool evicting; /* wanted back by the store */
     bool dropping;
-    bool mending;                /* its file is damaged, and other nodes are asked for its bytes */
-    bool lost;                   /* it is damaged, and nobody has it */
+    enum log_mend mend;
+    bool
+        mend_held; /* its bytes are looked for in memory, or written: leat_log_mend_begin() to _end() */
     bool given_up;               /* what can't be read of it; see leat_segment */
     bool front_given_up;         /* what is missing in front of it */
-    bool mend_refused;           /* the disk refused the bytes, the last time */
     uint64_t mend_not_before_us; /* no other node had the bytes: nodes are asked again after that */
     bool mail_due; /* readers hold its bytes; `unpinned` comes when the last is done */
     /* The diary has it: that its bytes are damaged; that those before it are missing. Whoever reads there
      * tries again, some of them for ever. */
     bool damage_told, hole_told;
 };
+
+static inline bool log_slot_is_sought(const struct log_slot *slot)
+{
+    return slot->mend == LOG_MEND_SOUGHT || slot->mend == LOG_MEND_REFUSED ||
+           slot->mend == LOG_MEND_LOST_SOUGHT;
+}
+
+static inline bool log_slot_is_lost(const struct log_slot *slot)
+{
+    return slot->mend == LOG_MEND_LOST || slot->mend == LOG_MEND_LOST_SOUGHT;
+}
 
 /* A prefix that ends with a trailer. */
 struct log_seal {

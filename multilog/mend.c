@@ -7,15 +7,19 @@
 bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
 {
     const struct leat_log_events *events = &log->options.events;
-    if (slot->mending) return true;
+    if (log_slot_is_sought(slot)) return true;
     slot->seg->rotten = true; /* nobody is to copy from it */
     log->damage_look = true;
-    if (!events->on_damaged || LEAT_BUG(ROT_STAYS)) slot->lost = true;
-    if (!events->on_damaged || LEAT_BUG(ROT_STAYS) || log_now(log) < slot->mend_not_before_us)
+    if (!events->on_damaged || LEAT_BUG(ROT_STAYS)) {
+        slot->mend = LOG_MEND_LOST;
         return false;
+    }
+    if (log_now(log) < slot->mend_not_before_us) return false;
     leat_err rc = events->on_damaged(log->options.owner, slot->seg);
-    slot->mending = rc == LEAT_OK;
-    slot->lost |= rc == LEAT_E_NOT_FOUND; /* looked for again it stays lost: log_older_come() */
+    if (rc == LEAT_OK)
+        slot->mend = log_slot_is_lost(slot) ? LOG_MEND_LOST_SOUGHT : LOG_MEND_SOUGHT;
+    else if (rc == LEAT_E_NOT_FOUND)
+        slot->mend = LOG_MEND_LOST;
     return rc != LEAT_E_NOT_FOUND;
 }
 
@@ -36,12 +40,13 @@ struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segme
                                          struct leat_extent extent)
 {
     struct log_slot *slot = log_slot_find(log, segment.v);
-    if (is_over(log) || !slot || !slot->mending || slot->dropping) return NULL;
+    if (is_over(log) || !slot || !log_slot_is_sought(slot) || slot->dropping) return NULL;
     struct leat_segment *seg = slot->seg;
     if (seg->extent.bytes != extent.bytes || seg->extent.crc != extent.crc) return NULL;
     /* As a read of its file does. */
     slot->file_reads++;
     log->reads_in_flight++;
+    slot->mend_held = true;
     return seg;
 }
 
@@ -52,21 +57,21 @@ struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segme
 bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, leat_err rc)
 {
     struct log_slot *slot = log_slot_find(log, segment.v);
-    LEAT_ASSERT(slot != NULL && slot->file_reads > 0);
+    LEAT_ASSERT(slot != NULL && slot->file_reads > 0 && slot->mend_held);
+    slot->mend_held = false;
     slot->file_reads--;
     log->reads_in_flight--;
     if (rc == LEAT_OK) {
-        slot->mending = slot->damage_told = slot->mend_refused = slot->lost = false;
+        slot->mend = LOG_MEND_NONE;
+        slot->damage_told = false;
         slot->seg->rotten = slot->seg->unwritten = false;
         slot->seg->flushed = true;       /* it may have been found without it */
         slot->joint = LOG_JOINT_UNKNOWN; /* of damaged bytes it said nothing */
     }
     if (rc == LEAT_E_INVALID) leat_log_mend_give_up(log, segment);
     bool over = rc == LEAT_OK || rc == LEAT_E_INVALID;
-    if (!over && rc != LEAT_E_NOT_FOUND) {
-        slot->mend_refused = true; /* its bytes were there: another node has them */
-        slot->lost = false;
-    }
+    /* The disk refused its bytes, so another node has them. */
+    if (!over && rc != LEAT_E_NOT_FOUND && log_slot_is_sought(slot)) slot->mend = LOG_MEND_REFUSED;
     log_mark_dirty(log);
     return over;
 }
@@ -75,8 +80,8 @@ void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment)
 {
     struct log_slot *slot = log_slot_find(log, segment.v);
     if (!slot) return;
-    slot->mending = slot->mend_refused = false;
-    slot->lost = log->damage_look = true;
+    slot->mend = LOG_MEND_LOST;
+    log->damage_look = true;
     slot->mend_not_before_us = log_now(log) + LEAT_LOG_MEND_AGAIN_US;
     log_mark_dirty(log);
 }

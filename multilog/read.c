@@ -548,8 +548,9 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
         }
         read->segment = seg->id.v;
         read->boundary = false;
-        if (slot->mending && !seg->buffer) {
-            if (log->stopping || log->reads_expire || read->disk_buffer || slot->mend_refused)
+        if (log_slot_is_sought(slot) && !seg->buffer) {
+            if (log->stopping || log->reads_expire || read->disk_buffer ||
+                slot->mend == LOG_MEND_REFUSED)
                 return read_end(read, LEAT_E_STARTING);
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;

@@ -475,7 +475,8 @@ static void anew_tell(void)
           log_made->jumped ? " jumped" : "", log_made->backfill_follows ? " follow" : "");
     for (uint32_t i = 0; i < log_made->slot_count; i++)
         trace(" %llu%s%s%s", (unsigned long long)slot(i)->seg->id.v, slot(i)->closed ? "c" : "-",
-              slot(i)->lost ? "l" : "", slot(i)->seg->log_pointer == it ? "" : " not its own");
+              log_slot_is_lost(slot(i)) ? "l" : "",
+              slot(i)->seg->log_pointer == it ? "" : " not its own");
     trace("%s\n", log_made->dirty ? ", dirty" : "");
 }
 

@@ -185,6 +185,46 @@ static void unwritten_segment_is_not_read_from_its_place(void **state)
     fake_destroy(fake);
 }
 
+static void on_skipped(void *arg, struct leat_log *log)
+{
+    (void)log;
+    ++*(unsigned *)arg;
+}
+
+/* Goal: an operator accepts the loss of a segment that all nodes are asked for again: it is given up, and not waited for
+ * any more. One whose bytes are just being written is left for the next try. */
+static void lost_segment_is_given_up_while_others_are_asked_again(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(6, LEAT_DURABILITY_MEMORY);
+    fake->options.settings.segment_bytes_max = 256 * 1024;
+    fake->options.events.on_damaged = on_damaged;
+    fake_open(fake, NULL, 0, NULL);
+    for (int i = 0; i < 100; i++)
+        must_append(fake, 100, 100);
+    evict_all(fake);
+    struct fake_held *held = &fake->held[1];
+    unsigned skipped = 0;
+    char why[128];
+    others_are_asked = LEAT_OK;
+    leat_log_on_damaged(fake->log, held->seg, false);
+    leat_log_mend_give_up(fake->log, held->seg->id);
+    fake->now_us += LEAT_LOG_MEND_AGAIN_US;
+    leat_log_on_damaged(fake->log, held->seg, false);
+    assert_non_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
+    leat_log_skip_missing(fake->log, on_skipped, &skipped);
+    fake_settle(fake);
+    assert_int_equal(skipped, 1);
+    assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_E_DAMAGED);
+    assert_false(leat_log_mend_end(fake->log, held->seg->id, LEAT_E_NOT_FOUND));
+    leat_log_skip_missing(fake->log, on_skipped, &skipped);
+    fake_settle(fake);
+    assert_int_equal(skipped, 2);
+    assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_OK);
+    assert_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
+    fake_destroy(fake);
+}
+
 /* Goal: a reader is told that a segment is damaged only where nobody has it. Where others can't be asked now,
  * or the disk refuses what they gave, it is to try again: whoever is told of damage begins behind it. */
 static void damage_is_told_only_where_nobody_has_the_segment(void **state)
@@ -288,6 +328,7 @@ int main(void)
         cmocka_unit_test(last_run_is_closed_by_a_trailer),
         cmocka_unit_test(damaged_segment_is_waited_for_while_others_are_asked),
         cmocka_unit_test(unwritten_segment_is_not_read_from_its_place),
+        cmocka_unit_test(lost_segment_is_given_up_while_others_are_asked_again),
         cmocka_unit_test(damage_is_told_only_where_nobody_has_the_segment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

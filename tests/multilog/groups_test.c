@@ -123,7 +123,7 @@ static void read_it(void)
     trace("%s, %u from %llu, next %llu at %llu/%u%s%s\n", leat_err_name(reading.rc),
           reading.iov_count, (unsigned long long)(reading.iov_count ? reading.first.v : 0),
           (unsigned long long)reading.next.v, (unsigned long long)reading.next_position.segment,
-          reading.next_position.position, slot(1)->mending ? ", mending" : "",
+          reading.next_position.position, log_slot_is_sought(slot(1)) ? ", mending" : "",
           slot(1)->damage_told ? ", told" : "");
 }
 

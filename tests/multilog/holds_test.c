@@ -77,7 +77,8 @@ static void fails(void)
 
 static void rots(uint32_t index)
 {
-    slot(index)->seg->rotten = slot(index)->lost = true;
+    slot(index)->seg->rotten = true;
+    slot(index)->mend = LOG_MEND_LOST;
 }
 
 static void passes(uint32_t index, uint32_t count)
@@ -94,7 +95,7 @@ static void next_thing_that_is_lost_is_given_up(void **state)
     CASE(four, given_up, rots(1), slot(1)->changing = true);
     CASE(four, given_up, rots(1), slot(1)->dropping = true);
     CASE(four, given_up, rots(1), rots(2), slot(1)->changing = true);
-    CASE(four, given_up, rots(1), slot(1)->lost = false);
+    CASE(four, given_up, rots(1), slot(1)->mend = LOG_MEND_NONE);
     CASE(four, given_up, rots(1), slot(1)->seg->rotten = false);
     CASE(four, given_up, rots(1), slot(1)->given_up = true);
     CASE(four, given_up, rots(1), slot(1)->closed = false);
@@ -125,7 +126,7 @@ static void next_thing_that_is_lost_is_given_up(void **state)
         "rots(1), slot(1)->dropping = true: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "rots(1), rots(2), slot(1)->changing = true: GIVE_UP s2 it passed 0\n"
         "-> one, asked seen 0, reads 1 of them 0 0 1 0 0\n"
-        "rots(1), slot(1)->lost = false: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
+        "rots(1), slot(1)->mend = LOG_MEND_NONE: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "rots(1), slot(1)->seg->rotten = false: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "rots(1), slot(1)->given_up = true: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "rots(1), slot(1)->closed = false: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
@@ -431,7 +432,7 @@ static void added(void)
     for (uint32_t i = 0; i < it->slot_count; i++)
         trace(" %llu%s%s%s%s%s", (unsigned long long)slot(i)->seg->id.v, slot(i)->closed ? "c" : "",
               slot(i)->given_up ? "g" : "", slot(i)->front_given_up ? "f" : "",
-              slot(i)->lost ? "l" : "", slot(i)->seg->flushed ? "" : "!");
+              log_slot_is_lost(slot(i)) ? "l" : "", slot(i)->seg->flushed ? "" : "!");
     trace("%s%s%s\n", it->passed_look ? ", look" : "", it->dirty ? ", dirty" : "",
           comes.log_pointer == it && comes.post == it->env->post ? ", its own" : "");
     if (rc == LEAT_OK) comes.buffer = NULL;
@@ -500,12 +501,14 @@ static leat_err on_damaged(void *owner, const struct leat_segment *seg)
 
 static void slot_tell(void)
 {
+    static const char *const names[] = {"", " mending", " mending refused", " lost",
+                                        " mending lost"};
     const struct log_slot *s = slot(1);
-    trace("%s%s%s%s%s%s%s%s%s, reads %u/%u, again %llu%s\n", s->mending ? " mending" : "",
-          s->lost ? " lost" : "", s->mend_refused ? " refused" : "", s->damage_told ? " told" : "",
-          s->seg->rotten ? " rotten" : "", s->seg->unwritten ? " unwritten" : "",
-          s->seg->flushed ? " flushed" : "", s->joint ? " joint" : "",
-          it->damage_look ? " look" : "", s->file_reads, it->reads_in_flight,
+    trace("%s%s%s%s%s%s%s, reads %u/%u, again %llu%s\n", names[s->mend],
+          s->damage_told ? " told" : "", s->seg->rotten ? " rotten" : "",
+          s->seg->unwritten ? " unwritten" : "", s->seg->flushed ? " flushed" : "",
+          s->joint ? " joint" : "", it->damage_look ? " look" : "", s->file_reads,
+          it->reads_in_flight,
           (unsigned long long)(s->mend_not_before_us ? s->mend_not_before_us - fake->now_us : 0),
           it->dirty ? ", dirty" : "");
 }
@@ -529,20 +532,21 @@ static void damaged_segment_is_asked_for(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(asks, found_damaged);
-    CASE(asks, found_damaged, slot(1)->mending = true);
+    CASE(asks, found_damaged, slot(1)->mend = LOG_MEND_SOUGHT);
     CASE(asks, found_damaged, it->options.events.on_damaged = NULL);
     CASE(asks, found_damaged, damaged_rc = LEAT_E_NOT_FOUND);
-    CASE(asks, found_damaged, damaged_rc = LEAT_E_AGAIN, slot(1)->lost = true);
+    CASE(asks, found_damaged, damaged_rc = LEAT_E_AGAIN, slot(1)->mend = LOG_MEND_LOST);
     CASE(asks, found_damaged, slot(1)->mend_not_before_us = fake->now_us);
     CASE(asks, found_damaged, slot(1)->mend_not_before_us = fake->now_us + 1);
     TRACE_IS(
         "(void)0: damaged s1 -> is mended: mending rotten flushed joint look, reads 0/0, again 0\n"
-        "slot(1)->mending = true: -> is mended: mending flushed joint, reads 0/0, again 0\n"
+        "slot(1)->mend = LOG_MEND_SOUGHT: -> is mended: mending flushed joint, reads 0/0, again 0\n"
         "it->options.events.on_damaged = NULL: -> is not: lost rotten flushed joint look, reads "
         "0/0, again 0\n"
         "damaged_rc = LEAT_E_NOT_FOUND: damaged s1 -> is not: lost rotten flushed joint look, "
         "reads 0/0, again 0\n"
-        "damaged_rc = LEAT_E_AGAIN, slot(1)->lost = true: damaged s1 -> is mended: lost rotten "
+        "damaged_rc = LEAT_E_AGAIN, slot(1)->mend = LOG_MEND_LOST: damaged s1 -> is mended: lost "
+        "rotten "
         "flushed joint look, reads 0/0, again 0\n"
         "slot(1)->mend_not_before_us = fake->now_us: damaged s1 -> is mended: mending rotten "
         "flushed joint look, reads 0/0, again 0\n"
@@ -598,7 +602,8 @@ static void mend_begins(void)
 static void mending(void)
 {
     asks();
-    slot(1)->mending = slot(1)->seg->rotten = true;
+    slot(1)->mend = LOG_MEND_SOUGHT;
+    slot(1)->seg->rotten = true;
     extent = slot(1)->seg->extent;
     named.v = 1;
 }
@@ -612,7 +617,7 @@ static void bytes_are_taken_for_what_is_mended_alone(void **state)
     CASE(mending, mend_begins, it->stopping = true);
     CASE(mending, mend_begins, it->resting = true);
     CASE(mending, mend_begins, named.v = 77);
-    CASE(mending, mend_begins, slot(1)->mending = false);
+    CASE(mending, mend_begins, slot(1)->mend = LOG_MEND_NONE);
     CASE(mending, mend_begins, slot(1)->dropping = true);
     CASE(mending, mend_begins, extent.bytes++);
     CASE(mending, mend_begins, extent.crc++);
@@ -622,7 +627,7 @@ static void bytes_are_taken_for_what_is_mended_alone(void **state)
              "it->stopping = true: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
              "it->resting = true: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
              "named.v = 77: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
-             "slot(1)->mending = false: -> no: rotten flushed joint, reads 0/0, again 0\n"
+             "slot(1)->mend = LOG_MEND_NONE: -> no: rotten flushed joint, reads 0/0, again 0\n"
              "slot(1)->dropping = true: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
              "extent.bytes++: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
              "extent.crc++: -> no: mending rotten flushed joint, reads 0/0, again 0\n");
@@ -645,29 +650,30 @@ static void what_the_store_says_ends_the_mending(void **state)
 {
     (void)state;
     CASE(mending, mend_ends, mend_rc = LEAT_OK);
-    CASE(mending, mend_ends, mend_rc = LEAT_OK, slot(1)->lost = slot(1)->mend_refused = true);
-    CASE(mending, mend_ends, mend_rc = LEAT_E_INVALID, slot(1)->mend_refused = true);
+    CASE(mending, mend_ends, mend_rc = LEAT_OK, slot(1)->mend = LOG_MEND_LOST_SOUGHT);
+    CASE(mending, mend_ends, mend_rc = LEAT_E_INVALID, slot(1)->mend = LOG_MEND_REFUSED);
     CASE(mending, mend_ends, mend_rc = LEAT_E_NOT_FOUND);
     CASE(mending, mend_ends, mend_rc = LEAT_E_DISK_FULL);
     CASE(mending, found_damaged, leat_log_mend_give_up(it, named));
     CASE(mending, found_damaged, named.v = 99, it->dirty = false, leat_log_mend_give_up(it, named));
     CASE(mending, found_damaged, leat_log_mend_give_up(it, named),
          fake->now_us += LEAT_LOG_MEND_AGAIN_US);
-    TRACE_IS("mend_rc = LEAT_OK: -> over: flushed, reads 0/0, again 0, dirty\n"
-             "mend_rc = LEAT_OK, slot(1)->lost = slot(1)->mend_refused = true: -> over: flushed, "
-             "reads 0/0, again 0, dirty\n"
-             "mend_rc = LEAT_E_INVALID, slot(1)->mend_refused = true: -> over: lost told rotten "
-             "unwritten joint look, reads 0/0, again 30000000, dirty\n"
-             "mend_rc = LEAT_E_NOT_FOUND: -> goes on: mending told rotten unwritten joint, reads "
-             "0/0, again 0, dirty\n"
-             "mend_rc = LEAT_E_DISK_FULL: -> goes on: mending refused told rotten unwritten joint, "
-             "reads 0/0, again 0, dirty\n"
-             "leat_log_mend_give_up(it, named): -> is not: lost rotten flushed joint look, reads "
-             "0/0, again 30000000, dirty\n"
-             "named.v = 99, it->dirty = false, leat_log_mend_give_up(it, named): -> is mended: "
-             "mending rotten flushed joint, reads 0/0, again 0\n"
-             "leat_log_mend_give_up(it, named), fake->now_us += LEAT_LOG_MEND_AGAIN_US: damaged s1 "
-             "-> is mended: mending lost rotten flushed joint look, reads 0/0, again 0, dirty\n");
+    TRACE_IS(
+        "mend_rc = LEAT_OK: -> over: flushed, reads 0/0, again 0, dirty\n"
+        "mend_rc = LEAT_OK, slot(1)->mend = LOG_MEND_LOST_SOUGHT: -> over: flushed, "
+        "reads 0/0, again 0, dirty\n"
+        "mend_rc = LEAT_E_INVALID, slot(1)->mend = LOG_MEND_REFUSED: -> over: lost told rotten "
+        "unwritten joint look, reads 0/0, again 30000000, dirty\n"
+        "mend_rc = LEAT_E_NOT_FOUND: -> goes on: mending told rotten unwritten joint, reads "
+        "0/0, again 0, dirty\n"
+        "mend_rc = LEAT_E_DISK_FULL: -> goes on: mending refused told rotten unwritten joint, "
+        "reads 0/0, again 0, dirty\n"
+        "leat_log_mend_give_up(it, named): -> is not: lost rotten flushed joint look, reads "
+        "0/0, again 30000000, dirty\n"
+        "named.v = 99, it->dirty = false, leat_log_mend_give_up(it, named): -> is mended: "
+        "mending rotten flushed joint, reads 0/0, again 0\n"
+        "leat_log_mend_give_up(it, named), fake->now_us += LEAT_LOG_MEND_AGAIN_US: damaged s1 "
+        "-> is mended: mending lost rotten flushed joint look, reads 0/0, again 0, dirty\n");
 }
 
 int main(void)

@@ -237,7 +237,7 @@ static void buffer_that_is_on_its_way_out_is_not_read(void **state)
     CASE(four, read_it, from(100), slot(1)->evicting = true);
     CASE(four, read_it, from(log_acked(it) - 1), it->parking = true);
     CASE(four, read_it, from(100), it->parking = true);
-    CASE(four, read_it, from(100), slot(1)->mending = true);
+    CASE(four, read_it, from(100), slot(1)->mend = LOG_MEND_SOUGHT);
     CASE(four, read_it, from(100), slot(1)->seg->unwritten = true);
     TRACE_IS(
         "from(100), slot(1)->changing = true: [1 of 0+12288] OK 2 of 100 records "
@@ -246,7 +246,8 @@ static void buffer_that_is_on_its_way_out_is_not_read(void **state)
         "100@0/1/264..200@0/2/0\n"
         "from(log_acked(it) - 1), it->parking = true: waits, in line\n"
         "from(100), it->parking = true: OK 2 of 100 records 100@0/1/264..200@0/2/0 pinned\n"
-        "from(100), slot(1)->mending = true: OK 2 of 100 records 100@0/1/264..200@0/2/0 pinned\n"
+        "from(100), slot(1)->mend = LOG_MEND_SOUGHT: OK 2 of 100 records 100@0/1/264..200@0/2/0 "
+        "pinned\n"
         "from(100), slot(1)->seg->unwritten = true: OK 2 of 100 records 100@0/1/264..200@0/2/0 "
         "pinned\n");
 }
@@ -262,14 +263,15 @@ static void file_is_read_in_windows(void **state)
     CASE(four, read_it, gone(2), from_place(0, 2, 0), reading.max_bytes = 1);
     CASE(four, read_it, gone(1), from(100), reading.disk_buffer = NULL);
     CASE(four, read_it, gone(1), from(100), fake->fail_reads = true);
-    CASE(four, read_it, gone(1), from(100), slot(1)->mending = true);
-    CASE(four, read_it, gone(1), from(100), slot(1)->mending = true, reading.disk_buffer = NULL);
-    CASE(four, read_it, gone(1), from(100), slot(1)->mending = true, reading.disk_buffer = NULL,
-         slot(1)->mend_refused = true);
-    CASE(four, read_it, gone(1), from(100), slot(1)->mending = true, reading.disk_buffer = NULL,
-         it->stopping = true);
-    CASE(four, read_it, gone(1), from(100), slot(1)->mending = true, reading.disk_buffer = NULL,
-         it->reads_expire = true);
+    CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT);
+    CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT,
+         reading.disk_buffer = NULL);
+    CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT,
+         reading.disk_buffer = NULL, slot(1)->mend = LOG_MEND_REFUSED);
+    CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT,
+         reading.disk_buffer = NULL, it->stopping = true);
+    CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT,
+         reading.disk_buffer = NULL, it->reads_expire = true);
     CASE(four, read_it, gone(1), from(100), slot(1)->seg->unwritten = true);
     CASE(four, read_it, gone(1), from(100), slot(1)->seg->unwritten = slot(1)->given_up = true);
     TRACE_IS(
@@ -284,13 +286,16 @@ static void file_is_read_in_windows(void **state)
         "200@0/2/264..250@0/2/5808\n"
         "gone(1), from(100), reading.disk_buffer = NULL: NO_MEMORY..100@0/0/0\n"
         "gone(1), from(100), fake->fail_reads = true: [1 of 0+12288] DISK..100@0/0/0\n"
-        "gone(1), from(100), slot(1)->mending = true: STARTING..100@0/0/0\n"
-        "gone(1), from(100), slot(1)->mending = true, reading.disk_buffer = NULL: waits, in line\n"
-        "gone(1), from(100), slot(1)->mending = true, reading.disk_buffer = NULL, "
-        "slot(1)->mend_refused = true: STARTING..100@0/0/0\n"
-        "gone(1), from(100), slot(1)->mending = true, reading.disk_buffer = NULL, it->stopping = "
+        "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT: STARTING..100@0/0/0\n"
+        "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT, reading.disk_buffer = NULL: waits, "
+        "in line\n"
+        "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT, reading.disk_buffer = NULL, "
+        "slot(1)->mend = LOG_MEND_REFUSED: STARTING..100@0/0/0\n"
+        "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT, reading.disk_buffer = NULL, "
+        "it->stopping = "
         "true: STARTING..100@0/0/0\n"
-        "gone(1), from(100), slot(1)->mending = true, reading.disk_buffer = NULL, it->reads_expire "
+        "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT, reading.disk_buffer = NULL, "
+        "it->reads_expire "
         "= true: STARTING..100@0/0/0\n"
         "gone(1), from(100), slot(1)->seg->unwritten = true: \"segment 1 is damaged at 0\" "
         "DAMAGED..200@0/1/0\n"

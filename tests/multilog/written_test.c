@@ -423,7 +423,8 @@ static void skips_front(void)
 
 static void rots(void)
 {
-    slot(1)->seg->rotten = slot(1)->lost = true;
+    slot(1)->seg->rotten = true;
+    slot(1)->mend = LOG_MEND_LOST;
 }
 
 static void what_is_lost_is_skipped_step_by_step(void **state)
