@@ -132,6 +132,22 @@ def test_a_digest_goes_by_what_a_function_does(folder):
     assert one['g'] != two['g'], 'a change does not count'
 
 
+def test_a_line_that_asserts_whose_thread_it_is_does_not_count(folder):
+    path, head = os.path.join(folder, 'owner.c'), '#define LEAT_ASSERT_OWNER(actor) ((void)((actor) != 0))\n'
+
+    def source(line):
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(head + 'int f(int *core)\n{\n' + line + '    return *core + 1;\n}\n')
+        source = sites.Source(path, 'owner.c', ['cc'], folder)
+        return source.functions['f'], [mutant.key() for mutant in source.mutants]
+
+    plain = source('')
+    assert plain[1], 'no mutants at all'
+    assert source('    LEAT_ASSERT_OWNER(core);  /* says why */\n') == plain, 'it counts, or is mutated'
+    assert source('    *core = 2; LEAT_ASSERT_OWNER(core);\n')[0] != plain[0], 'what else a line says does not count'
+    assert source('    LEAT_ASSERT_OWNER(core); f(core);\n')[0] != plain[0], 'what a line says after it does not count'
+
+
 def test_a_function_that_is_declared_with_an_attribute_is_looked_into(folder):
     path = os.path.join(folder, 'attribute.c')
     with open(path, 'w', encoding='utf-8') as file:
