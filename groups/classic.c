@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "groups/internal.h"
 
 static bool text_zero(struct leat_msg_string text)
@@ -17,6 +18,7 @@ static bool text_zero(struct leat_msg_string text)
 bool leat_groups_classic_ensure(struct leat_groups *groups, struct leat_groups_request *request,
                                 struct leat_group **out_group)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     if (group && group->mode == LEAT_GROUPS_CLASSIC) {
         *out_group = group;
@@ -229,6 +231,7 @@ static bool join_new(struct leat_groups *groups, struct leat_group *group,
 
 bool leat_groups_do_classic_join(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     const struct leat_classic_call *call = request->classic;
     struct leat_group *group;
     if (join_refused(groups, request)) return true;
@@ -265,6 +268,7 @@ bool leat_groups_do_classic_join(struct leat_groups *groups, struct leat_groups_
 bool leat_groups_do_classic_heartbeat(struct leat_groups *groups,
                                       struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     struct leat_classic_member *member = leat_groups_classic_member_check(group, request);
     if (!member) return true;
@@ -292,6 +296,7 @@ static leat_err leaver_do(struct leat_groups *groups, struct leat_classic *class
 
 bool leat_groups_do_classic_leave(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_classic_call *call = request->classic;
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     if (call->leaver_count > LEAT_CLASSIC_LEAVERS_MAX)
@@ -310,6 +315,7 @@ bool leat_groups_do_classic_leave(struct leat_groups *groups, struct leat_groups
 void leat_groups_classic_cancel(struct leat_groups *groups, struct leat_group *group,
                                 struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_classic *classic = group->classic;
     for (uint32_t i = 0; i < classic->member_count; i++) {
         struct leat_classic_member *member = classic->members[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members of a classic group, as all parts see them: who asks, sessions, what they may take, their end. */
+#include "base/assert.h"
 #include "groups/internal.h"
 
 struct leat_classic_member *leat_groups_classic_member_check(struct leat_group *group,
@@ -49,6 +50,7 @@ static size_t assigned_kept(const struct leat_classic *classic)
 bool leat_groups_members_have_room(const struct leat_groups *groups, uint64_t address,
                                    const struct leat_classic_member *except, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     size_t all = 0, own = 0;
     for (uint32_t i = 0; i < groups->group_count; i++) {
         const struct leat_classic *classic = groups->groups[i]->classic;
@@ -70,6 +72,7 @@ bool leat_groups_members_have_room(const struct leat_groups *groups, uint64_t ad
 void leat_groups_classic_held_end(struct leat_groups *groups, struct leat_groups_request **held,
                                   leat_err rc)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_groups_request *request = *held;
     if (!request) return;
     *held = NULL;
@@ -80,6 +83,7 @@ void leat_groups_classic_held_end(struct leat_groups *groups, struct leat_groups
 void leat_groups_classic_member_end(struct leat_groups *groups, struct leat_classic *classic,
                                     struct leat_classic_member *member, leat_err rc)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     leat_groups_classic_held_end(groups, &member->join, rc);
     leat_groups_classic_held_end(groups, &member->sync, rc);
     leat_classic_member_remove(classic, member);

@@ -27,6 +27,7 @@ static uint64_t longest_us(const struct leat_classic *classic)
 
 bool leat_groups_classic_record(struct leat_groups *groups, struct leat_group *group)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     const struct leat_classic *classic = group->classic;
     size_t head = RECORD_HEAD_BYTES + strlen(group->name);
     bool whole = leat_groups_record_fits(groups, head + classic->stored_bytes);
@@ -59,6 +60,7 @@ static void syncs_end(struct leat_groups *groups, struct leat_classic *classic)
 
 void leat_groups_classic_prepare(struct leat_groups *groups, struct leat_group *group)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_classic *classic = group->classic;
     if (classic->phase == LEAT_CLASSIC_PREPARING) return;
     uint64_t now = leat_groups_now_us(groups);
@@ -71,6 +73,7 @@ void leat_groups_classic_prepare(struct leat_groups *groups, struct leat_group *
 
 void leat_groups_classic_settle(struct leat_groups *groups, struct leat_classic *classic)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     uint64_t settled = leat_groups_now_us(groups) + groups->options.classic_settle_us;
     classic->settle_at_us = settled < classic->give_up_at_us ? settled : classic->give_up_at_us;
 }
@@ -166,6 +169,7 @@ static bool all_joined(const struct leat_classic *classic)
 
 void leat_groups_classic_step(struct leat_groups *groups, struct leat_group *group)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_classic *classic = group->classic;
     uint64_t now = leat_groups_now_us(groups);
     bool gone = false;
@@ -204,6 +208,7 @@ uint64_t leat_groups_classic_next_us(const struct leat_classic *classic)
 
 void leat_groups_classic_wake(struct leat_groups *groups, struct leat_classic *classic)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     for (uint32_t i = 0; i < classic->member_count; i++)
         leat_groups_classic_heard(groups, classic->members[i]);
     classic->settle_at_us = leat_groups_now_us(groups);
@@ -299,6 +304,7 @@ bool leat_groups_classic_join_now(struct leat_groups *groups, struct leat_group 
                                   struct leat_classic_member *member,
                                   struct leat_groups_request *request, const char *leader)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     if (leat_groups_classic_join_answer(group, member, request, leader) != LEAT_OK)
         return leat_groups_answer(request, LEAT_E_NO_MEMORY,
                                   "no memory for the members of a group");
@@ -386,6 +392,7 @@ static bool sync_other_protocol(const struct leat_classic *classic,
 
 bool leat_groups_do_classic_sync(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     struct leat_classic_member *member = leat_groups_classic_member_check(group, request);
     if (!member) return true;
@@ -424,6 +431,7 @@ bool leat_groups_do_classic_sync(struct leat_groups *groups, struct leat_groups_
 
 bool leat_groups_do_describe(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_classic_call *call = request->classic;
     const struct leat_group *group = leat_groups_group_find(groups, request->group);
     if (!group) return leat_groups_answer(request, LEAT_E_NOT_FOUND, "no such consumer group");
@@ -446,6 +454,7 @@ bool leat_groups_do_describe(struct leat_groups *groups, struct leat_groups_requ
 
 bool leat_groups_do_list(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_classic_call *call = request->classic;
     size_t bytes = 1;
     for (uint32_t i = 0; i < groups->group_count; i++) {

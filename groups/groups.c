@@ -258,6 +258,7 @@ static void group_note_use(struct leat_groups *groups, const struct leat_groups_
 
 bool leat_groups_do(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     request->state = REQUEST_FREE;
     request->assigned = NULL;
     request->assigned_count = 0;
@@ -297,6 +298,7 @@ bool leat_groups_do(struct leat_groups *groups, struct leat_groups_request *requ
 
 void leat_groups_cancel(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     /* A commit that asks about segment groups has questions under way that point at it. */
     if (request->state == REQUEST_FREE || request->state == REQUEST_QUERY) return;
     struct leat_group *group = leat_groups_group_find(groups, request->group);
@@ -319,6 +321,7 @@ void leat_groups_cancel(struct leat_groups *groups, struct leat_groups_request *
 
 void leat_groups_on_room(struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     leat_groups_append_try(groups);
     leat_groups_timer_arm(groups);
 }
@@ -333,6 +336,7 @@ static bool group_reads(const struct leat_group *group, uint32_t stream)
 
 uint32_t leat_groups_on_stream_changed(struct leat_groups *groups, uint32_t stream)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     uint32_t looked = groups->group_count;
     bool any = false;
     for (uint32_t i = 0; i < groups->group_count; i++) {
@@ -347,6 +351,7 @@ uint32_t leat_groups_on_stream_changed(struct leat_groups *groups, uint32_t stre
 
 uint32_t leat_groups_on_stream_deleted(struct leat_groups *groups, uint32_t stream)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     uint32_t looked = groups->group_count;
     /* Not recorded: ids are never reused, and the next generation's record leaves the logs out. */
     for (uint32_t i = 0; i < groups->group_count; i++) {
@@ -364,6 +369,7 @@ const char *leat_groups_broken(const struct leat_groups *groups)
 
 void leat_groups_info(const struct leat_groups *groups, struct leat_groups_info *out_info)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     *out_info = (struct leat_groups_info){.groups = groups->group_count,
                                           .table_bytes = leat_groups_table_bytes(groups),
                                           .waiting = groups->shares.all};

@@ -212,6 +212,7 @@ struct leat_groups_broker {
 };
 
 struct leat_groups_options {
+    const void *core;           /* the actor that owns the home: LEAT_ASSERT_OWNER */
     const struct leat_env *env; /* clock, random */
     struct leat_timers *timers; /* room for one timer per home */
     uint32_t home;              /* 0 .. LEAT_GROUPS_HOMES - 1 */

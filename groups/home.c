@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "groups/internal.h"
 
@@ -26,6 +27,7 @@ struct leat_group *leat_groups_group_find(struct leat_groups *groups, const char
 
 size_t leat_groups_table_bytes(const struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     size_t bytes = 16;
     for (uint32_t i = 0; i < groups->group_count; i++)
         bytes += groups->groups[i]->bytes;
@@ -34,6 +36,7 @@ size_t leat_groups_table_bytes(const struct leat_groups *groups)
 
 void leat_groups_group_remove(struct leat_groups *groups, const char *name)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_group **slot = group_slot(groups, name);
     if (!slot) return;
     leat_group_destroy(slot);
@@ -42,12 +45,14 @@ void leat_groups_group_remove(struct leat_groups *groups, const char *name)
 
 void leat_groups_table_clear(struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     while (groups->group_count > 0)
         leat_group_destroy(&groups->groups[--groups->group_count]);
 }
 
 void leat_groups_group_add(struct leat_groups *groups, struct leat_group *group)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     groups->groups[groups->group_count++] = group;
     leat_group_room_enter(group, groups->options.room);
 }
@@ -55,6 +60,7 @@ void leat_groups_group_add(struct leat_groups *groups, struct leat_group *group)
 const char *leat_groups_lacks(const struct leat_groups *groups, uint64_t address,
                               uint32_t more_groups, size_t more_bytes, size_t more_memory)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     const struct leat_groups_room *room = groups->options.room;
     uint64_t own_groups = 0, own_bytes = 0;
     if (more_groups == 0 && more_bytes == 0 && more_memory == 0) return NULL;
@@ -100,6 +106,7 @@ static struct leat_list *waits_in(struct leat_groups *groups, enum request_state
 void leat_groups_wait_begin(struct leat_groups *groups, struct leat_groups_request *request,
                             enum request_state state)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     request->state = state;
     request->deadline_us = leat_groups_now_us(groups) + LEAT_GROUPS_ACK_WAIT_US_MAX;
     leat_list_push_back(waits_in(groups, state), &request->link);
@@ -108,6 +115,7 @@ void leat_groups_wait_begin(struct leat_groups *groups, struct leat_groups_reque
 
 void leat_groups_wait_end(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     leat_list_remove(&request->link);
     leat_shares_remove(&groups->shares, request->address);
     request->state = REQUEST_FREE;
@@ -115,6 +123,7 @@ void leat_groups_wait_end(struct leat_groups *groups, struct leat_groups_request
 
 void leat_groups_tell(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     leat_groups_wait_end(groups, request);
     request->on_done(request);
 }
@@ -122,6 +131,7 @@ void leat_groups_tell(struct leat_groups *groups, struct leat_groups_request *re
 void leat_groups_wait_fail(struct leat_groups *groups, struct leat_list *list, leat_err rc,
                            const char *why)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     LEAT_LIST_EACH(list, link)
     {
         struct leat_groups_request *request =
@@ -136,6 +146,7 @@ void leat_groups_wait_fail(struct leat_groups *groups, struct leat_list *list, l
 
 void leat_groups_joins_forget(struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     for (uint32_t i = 0; i < groups->group_count; i++)
         for (uint32_t m = 0; m < groups->groups[i]->member_count; m++)
             groups->groups[i]->members[m].join = NULL;
@@ -148,6 +159,7 @@ void leat_groups_joins_forget(struct leat_groups *groups)
 
 void leat_groups_is_read(struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     if (groups->unread)
         atomic_fetch_sub_explicit(&groups->options.room->unread, 1, memory_order_relaxed);
     groups->unread = false;
@@ -155,6 +167,7 @@ void leat_groups_is_read(struct leat_groups *groups)
 
 void leat_groups_break(struct leat_groups *groups, leat_err rc, const char *why)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     if (groups->broken) return;
     groups->broken = true;
     groups->broken_rc = rc;

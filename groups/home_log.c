@@ -10,6 +10,7 @@
 /* What was never written to takes no memory: after a large batch new ones cost less than 64 homes that keep theirs. */
 void leat_groups_buffers_renew(struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     uint8_t *buffers = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_GROUPS_BATCH_BYTES_MAX, 3);
     if (!buffers) return;
     leat_mem_free(groups->buffers);
@@ -22,12 +23,14 @@ void leat_groups_buffers_renew(struct leat_groups *groups)
 
 bool leat_groups_record_fits(const struct leat_groups *groups, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     return groups->builder.used + leat_batch_record_bytes_max(0, bytes, 0) <=
            LEAT_GROUPS_BATCH_BYTES_MAX;
 }
 
 void leat_groups_record_add(struct leat_groups *groups, const struct leat_msg_writer *writer)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     int64_t ms = groups->options.env->clock->wall_ms(groups->options.env->clock->ctx);
     LEAT_ASSERT(!writer->overflow);
     leat_err rc = leat_batch_builder_add(&groups->builder, ms, NULL, 0, writer->bytes, writer->used,
@@ -38,6 +41,7 @@ void leat_groups_record_add(struct leat_groups *groups, const struct leat_msg_wr
 /* One batch is on its way at a time; what comes meanwhile goes together into the next. */
 void leat_groups_append_try(struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     if (groups->in_flight || groups->broken) return;
     if (groups->sealed_bytes == 0) {
         if (groups->builder.record_count == 0) return;
@@ -65,6 +69,7 @@ void leat_groups_append_try(struct leat_groups *groups)
 
 void leat_groups_wait_ack(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     /* Everything added until now: in the batch that gathers, if it has something, else in the one
      * before. */
     request->ack_sequence = groups->gathering - (groups->builder.record_count == 0);
@@ -85,6 +90,7 @@ bool leat_groups_all_acked(const struct leat_groups *groups)
  * that was on its way may have been on all copies before the fence. */
 bool leat_groups_must_append(struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     if (!groups->options.followed || LEAT_BUG(OLD_HOME)) return !leat_groups_all_acked(groups);
     if (groups->builder.record_count == 0) {
         struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_NOTHING, 0);
@@ -97,6 +103,7 @@ bool leat_groups_must_append(struct leat_groups *groups)
 struct leat_msg_writer leat_groups_record_begin(struct leat_groups *groups, enum record_kind kind,
                                                 uint32_t fields)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, groups->scratch, LEAT_GROUPS_BATCH_BYTES_MAX);
     leat_msg_write_array(&writer, 1 + fields);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who belongs to a group: joins, heartbeats, leaves, silence, and the sharing out that follows. */
+#include "base/assert.h"
 #include "groups/internal.h"
 
 #include <inttypes.h>
@@ -13,6 +14,7 @@
 
 void leat_groups_prepare(struct leat_groups *groups, struct leat_group *group)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     if (group->phase == LEAT_GROUP_PREPARING) return;
     uint64_t longest_ms = 0;
     group->phase = LEAT_GROUP_PREPARING;
@@ -94,6 +96,7 @@ static void join_answer(struct leat_groups *groups, const struct leat_group *gro
 
 size_t leat_groups_join_fill(struct leat_groups *groups, struct leat_groups_request *join)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_group *group = leat_groups_group_find(groups, join->group);
     const struct leat_group_member *member =
         group ? leat_group_member_find(group, join->member) : NULL;
@@ -150,6 +153,7 @@ static void generation_begin(struct leat_groups *groups, struct leat_group *grou
 
 void leat_groups_group_step(struct leat_groups *groups, struct leat_group *group)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     if (group->classic) {
         leat_groups_classic_step(groups, group);
         return;
@@ -248,6 +252,7 @@ static struct leat_group_member *member_new(struct leat_groups *groups, struct l
 
 bool leat_groups_do_join(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     if (join_refused(groups, request, group)) return true;
     struct leat_group_member *member =
@@ -323,6 +328,7 @@ struct leat_group_member *leat_groups_member_check(struct leat_group *group,
 
 bool leat_groups_do_heartbeat(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     struct leat_group_member *member = leat_groups_member_check(group, request);
     if (!member) return true;
@@ -335,6 +341,7 @@ bool leat_groups_do_heartbeat(struct leat_groups *groups, struct leat_groups_req
 
 bool leat_groups_do_leave(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     struct leat_group_member *member =
         group ? leat_group_member_find(group, request->member) : NULL;

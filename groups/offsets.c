@@ -299,6 +299,7 @@ static void query_done(struct leat_segment_group_query *query)
 
 void leat_groups_queries_leave(struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_list *link;
     while ((link = leat_list_pop_front(&groups->querying)) != NULL) {
         struct leat_groups_request *request =
@@ -330,6 +331,7 @@ static bool commit_ask(struct leat_groups *groups, struct leat_groups_request *r
 
 bool leat_groups_do_commit(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     request->scratch = NULL;
     if (request->commit_count > LEAT_GROUPS_COMMIT_ROWS_MAX)
         return leat_groups_answer(request, LEAT_E_TOO_MANY, "too many rows in one commit");
@@ -429,6 +431,7 @@ static bool fetch_give(struct leat_groups_request *request, const struct wanted 
 
 bool leat_groups_do_fetch(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     struct wanted wanted;
     bool fits = true;
@@ -448,6 +451,7 @@ bool leat_groups_do_fetch(struct leat_groups *groups, struct leat_groups_request
 
 bool leat_groups_do_delete(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     const struct leat_group *group = leat_groups_group_find(groups, request->group);
     if (!group) return leat_groups_answer(request, LEAT_E_NOT_FOUND, "no such consumer group");
     if (group_inhabited(group))
@@ -469,6 +473,7 @@ bool leat_groups_do_delete(struct leat_groups *groups, struct leat_groups_reques
 /* A row that says so, as a commit: a home of an earlier version tells such an offset as -1, which means the same. */
 bool leat_groups_do_offsets_delete(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     if (!group) return leat_groups_answer(request, LEAT_E_NOT_FOUND, "no such consumer group");
     if (group_inhabited(group))

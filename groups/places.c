@@ -2,6 +2,7 @@
 /* Places for groups: who makes way for a new one, and how a group is forgotten. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "groups/internal.h"
 
 static bool has_a_set(const struct leat_groups *groups, uint64_t address)
@@ -26,6 +27,7 @@ static void group_idle_drop(struct leat_groups *groups, uint64_t maker)
 
 void leat_groups_group_forget(struct leat_groups *groups, const struct leat_group *group)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_DELETE, 1);
     leat_msg_write_string(&writer, group->name, strlen(group->name));
     leat_groups_group_remove(groups, group->name);
@@ -34,6 +36,7 @@ void leat_groups_group_forget(struct leat_groups *groups, const struct leat_grou
 
 bool leat_groups_group_room(struct leat_groups *groups, struct leat_groups_request *request)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     const struct leat_group_member *again =
         group ? leat_group_member_find(group, request->member) : NULL;

@@ -166,6 +166,7 @@ static void app_on_read(void *ctx)
 
 struct leat_log_app leat_groups_app(struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     return (struct leat_log_app){.ctx = groups,
                                  .snapshot_bytes = app_snapshot_bytes,
                                  .snapshot_write = app_snapshot_write,

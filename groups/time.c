@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a home has something to do by time alone. */
+#include "base/assert.h"
 #include "groups/internal.h"
 
 void leat_groups_timer_arm(struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     uint64_t next = UINT64_MAX, now = leat_groups_now_us(groups);
     for (uint32_t i = 0; i < groups->group_count && groups->life == LIFE_AWAKE; i++) {
         struct leat_group *group = groups->groups[i];

@@ -84,6 +84,7 @@ leat_err leat_groups_attach(struct leat_hosted *hosted, struct leat_log_options 
 {
     struct leat_core *core = hosted->core;
     struct leat_groups_options groups = {
+        .core = core,
         .env = core->env,
         .timers = &core->timers,
         .home = home_of(hosted),
