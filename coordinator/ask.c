@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the coordinator stands, asked for by others. */
+#include "base/assert.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/status.h"
@@ -8,6 +9,7 @@
 void leat_coordinator_status(const struct leat_coordinator *coordinator,
                              struct leat_coordinator_status *out_status)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_coordinator *it = (struct leat_coordinator *)(uintptr_t)coordinator;
     co_status_fill(it, out_status);
     co_report_fill(it, &out_status->recovery);

@@ -384,6 +384,7 @@ void leat_coordinator_close(struct leat_coordinator **coordinator)
 bool leat_coordinator_log(const struct leat_coordinator *coordinator, struct leat_log_ref ref,
                           struct leat_log_record *out_record, struct leat_epoch *out_epoch)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_machine_stream *stream;
     const struct leat_machine_log *log = leat_machine_log_find(&coordinator->machine, ref, &stream);
     if (!log) return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is committed takes effect here: entries, snapshots, and who is told. */
 #include "coordinator/membership/applied.h"
+#include "base/assert.h"
 #include "base/diary.h"
 #include "base/mem.h"
 #include "coordinator/membership/peers.h"
@@ -8,6 +9,7 @@
 
 leat_err co_apply(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_machine_result result;
     bool formed = coordinator->machine.formed;
     leat_err rc = leat_machine_apply(&coordinator->machine, bytes, count, &result);
@@ -24,6 +26,7 @@ leat_err co_apply(struct leat_coordinator *coordinator, const uint8_t *bytes, si
 
 void co_tables_tell(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_machine *machine = &coordinator->machine;
     for (uint32_t i = 0; i < machine->node_count && machine->on_node; i++)
         machine->on_node(machine->owner, &machine->nodes[i].info);
@@ -36,6 +39,7 @@ void co_tables_tell(struct leat_coordinator *coordinator)
 
 leat_err co_restore(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_machine *machine = &coordinator->machine;
     uint32_t old_count = machine->stream_count;
     uint32_t *old = leat_mem_calloc(LEAT_MEM_COORDINATOR, old_count + 1, sizeof *old);

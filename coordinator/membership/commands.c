@@ -306,6 +306,7 @@ static leat_err drain_check(struct leat_coordinator *coordinator, struct leat_co
 
 leat_err co_request_encode(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (request->kind == LEAT_COORDINATE_RECOVER) return recover_encode(coordinator, request);
     leat_err rc = drain_check(coordinator, request);
     if (rc != LEAT_OK) return rc;
@@ -330,6 +331,7 @@ leat_err co_request_encode(struct leat_coordinator *coordinator, struct leat_coo
 /* Decide on the tables as they are now; the entries say which state that was. */
 leat_err co_adopt_encode(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     uint8_t *bytes = NULL;
     unsigned count = 0;
     request->attempt =

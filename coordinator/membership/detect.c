@@ -327,6 +327,7 @@ static void leader_lost(struct leat_coordinator *coordinator, uint64_t now_us, c
 
 void co_detect_deaf(struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (peer->state.voter_id != 0 && peer->state.voter_id == coordinator->detect.leader &&
         co_peer_votes(coordinator, peer))
         leader_lost(coordinator, co_now(coordinator), "it hears no majority");
@@ -335,6 +336,7 @@ void co_detect_deaf(struct leat_coordinator *coordinator, const struct co_peer *
 void co_lost_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_lost word;
     if (co_lost_said_decode(frame->control, frame->control_bytes, &word) != LEAT_OK) {
         leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed word on the leader");
@@ -383,6 +385,7 @@ static void leader_watch(struct leat_coordinator *coordinator, uint64_t now_us)
 void co_detect_refused(struct leat_coordinator *coordinator, uint64_t incarnation,
                        uint64_t voter_id)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     uint64_t now_us = co_now(coordinator);
     for (uint32_t i = 0; i < coordinator->machine.node_count && incarnation; i++)
         if (coordinator->machine.nodes[i].info.incarnation == incarnation &&
@@ -398,6 +401,7 @@ void co_detect_refused(struct leat_coordinator *coordinator, uint64_t incarnatio
 
 void co_detect_peer_down(struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!peer->state.known) return;
     bool led = coordinator->detect.leader != 0 &&
                peer->state.voter_id == coordinator->detect.leader && !co_leads(coordinator);
@@ -409,6 +413,7 @@ void co_detect_peer_down(struct leat_coordinator *coordinator, const struct co_p
 /* Leads now: what was silent stays so, and whom it does not hear is tried at once. */
 void co_detect_leads(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     uint64_t now_us = co_now(coordinator);
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
         const struct leat_node_info *node = &coordinator->machine.nodes[i].info;

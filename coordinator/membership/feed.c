@@ -47,6 +47,7 @@ static void feed_stop(struct co_peer *peer)
 
 void co_feed_wanted(struct leat_coordinator *coordinator, struct co_peer *peer, uint64_t from)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     (void)coordinator;
     feed_stop(peer);
     peer->feeding = true;
@@ -55,6 +56,7 @@ void co_feed_wanted(struct leat_coordinator *coordinator, struct co_peer *peer, 
 
 void co_feed_peer_gone(struct leat_coordinator *coordinator, struct co_peer *peer)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     feed_stop(peer);
     peer->feed_busy = false;
     if (coordinator->feeder == peer) coordinator->feeder = NULL;
@@ -184,6 +186,7 @@ static void entries_send(struct leat_coordinator *coordinator, struct co_peer *p
 
 void co_feed_advance(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!coordinator->votes) return;
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
@@ -262,6 +265,7 @@ static bool may_feed(const struct leat_coordinator *coordinator, const struct co
 /* The leader says how far it is. Whoever feeds this one and is behind may be dead, or cut off. */
 void co_feed_behind(struct leat_coordinator *coordinator, struct co_peer *leader, uint64_t index)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!co_learns(coordinator) || coordinator->applied >= index || coordinator->feeder == leader ||
         !may_feed(coordinator, leader))
         return;
@@ -270,6 +274,7 @@ void co_feed_behind(struct leat_coordinator *coordinator, struct co_peer *leader
 
 void co_feed_tick(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!co_learns(coordinator)) {
         coordinator->feeder = NULL;
         return;
@@ -354,6 +359,7 @@ static bool from_feeder(struct leat_coordinator *coordinator, const struct co_pe
 void co_feed_entries(struct leat_coordinator *coordinator, struct co_peer *peer,
                      const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!from_feeder(coordinator, peer, ticket)) return;
     struct co_entries_said said;
     leat_err rc = co_entries_said_decode(frame->control, frame->control_bytes, &said);
@@ -372,6 +378,7 @@ void co_feed_entries(struct leat_coordinator *coordinator, struct co_peer *peer,
 void co_feed_snapshot(struct leat_coordinator *coordinator, struct co_peer *peer,
                       const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!from_feeder(coordinator, peer, ticket)) return;
     struct co_snapshot_said said = {0};
     leat_err read = co_snapshot_said_decode(frame->control, frame->control_bytes, &said);

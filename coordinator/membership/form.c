@@ -265,6 +265,7 @@ static void forgotten(struct leat_coordinator *coordinator)
 
 void co_form_advance(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (coordinator->votes || coordinator->form_calling || coordinator->forgot) return;
     if (coordinator->forming != LEAT_VOTER_EMPTY && coordinator->forming != LEAT_VOTER_PREPARED)
         return;
@@ -289,6 +290,7 @@ void co_form_advance(struct leat_coordinator *coordinator)
 void co_form_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                   const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct form form;
     leat_err rc = LEAT_OK;
     if (coordinator->votes || coordinator->forgot || coordinator->failed != LEAT_OK ||
@@ -309,6 +311,7 @@ void co_form_take(struct leat_coordinator *coordinator, const struct leat_frame 
 
 leat_err co_form_open(struct leat_coordinator *coordinator, bool is_new, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct leat_coordinator_options *options = &coordinator->options;
     static const uint8_t none[16];
     bool to_vote = false;
@@ -346,6 +349,7 @@ leat_err co_form_open(struct leat_coordinator *coordinator, bool is_new, struct 
 void co_join_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                   const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_join_said said;
     struct leat_error error = {.code = LEAT_OK};
     leat_err rc = co_join_said_decode(frame->control, frame->control_bytes, &said);

@@ -104,6 +104,7 @@ static void chunk_send(struct leat_coordinator *coordinator, struct co_install *
 
 void co_install_send(struct leat_coordinator *coordinator, const struct raft_message *message)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct raft_install_snapshot *from = &message->install_snapshot;
     struct co_peer *peer = co_peer_of_voter(coordinator, message->server_id);
     struct co_install *install = send_of(coordinator, message->server_id);
@@ -228,6 +229,7 @@ leat_err co_chunk_add(uint8_t **bytes, size_t *have, size_t total, const struct 
 void co_install_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                      const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_install *install = &coordinator->receive, chunk;
     uint64_t from, to;
     struct leat_msg_bin conf;
@@ -263,6 +265,7 @@ void co_install_take(struct leat_coordinator *coordinator, struct co_peer *peer,
 
 void co_install_peer_gone(struct leat_coordinator *coordinator, struct co_peer *peer)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     for (unsigned i = 0; i < LEAT_VOTERS_MAX; i++)
         if (coordinator->sends[i].id && coordinator->sends[i].peer == peer)
             install_drop(&coordinator->sends[i]);

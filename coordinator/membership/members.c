@@ -38,6 +38,7 @@ struct calling {
 
 void co_change_end(struct leat_coordinator *coordinator, leat_err rc, const char *why)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_change change = coordinator->change;
     if (!change.running) return;
     memset(&coordinator->change, 0, sizeof coordinator->change);
@@ -282,6 +283,7 @@ static void voters_correct(struct leat_coordinator *coordinator)
 
 void co_change_advance(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_change *change = &coordinator->change;
     if (!co_leads(coordinator)) return;
     if (!change->running) {
@@ -354,6 +356,7 @@ static void admin_forward(struct leat_coordinator *coordinator, bool replace, co
 void co_change_begin(struct leat_coordinator *coordinator, bool replace, const char *node,
                      struct leat_coordinate *request, const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     leat_err rc = LEAT_OK;
     const char *why = "";
     char unknown[LEAT_NODE_NAME_BYTES_MAX + 96];

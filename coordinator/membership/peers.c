@@ -24,6 +24,7 @@ enum {
 
 void co_identity_update(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     bool learnt = coordinator->machine.formed && !co_cluster_known(coordinator);
     if (learnt)
         memcpy(coordinator->cluster_id, coordinator->machine.cluster_id,
@@ -102,6 +103,7 @@ static void state_tell_one(struct leat_coordinator *coordinator, struct co_peer 
 
 void co_state_tell(struct leat_coordinator *coordinator, bool always)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!coordinator->links) return;
     uint32_t role = (uint32_t)co_role(coordinator);
     uint64_t term = coordinator->votes ? raft_current_term(&coordinator->drive.raft) : 0;
@@ -133,6 +135,7 @@ static bool state_is_own(struct leat_coordinator *coordinator, const struct co_p
 void co_state_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                    const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_state state;
     struct leat_msg_reader reader;
     bool tells = false;
@@ -221,6 +224,7 @@ static void on_down(void *owner, struct leat_link *link, bool was_up,
 
 void co_address_want(struct leat_coordinator *coordinator, const char *address)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!strchr(address, ':') || strcmp(address, coordinator->options.node_address) == 0) return;
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
@@ -250,6 +254,7 @@ void co_address_want(struct leat_coordinator *coordinator, const char *address)
  * crashed. So what is tried rarely is tried at once when the tables say that it is up. */
 void co_peer_retry(struct leat_coordinator *coordinator, const struct leat_node_info *node)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (node->state != LEAT_NODE_UP || node->crashed) return;
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
@@ -261,6 +266,7 @@ void co_peer_retry(struct leat_coordinator *coordinator, const struct leat_node_
 
 void co_peers_want(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!coordinator->links) return;
     for (uint32_t i = 0; i < coordinator->options.voter_count; i++)
         co_address_want(coordinator, coordinator->options.voters[i]);

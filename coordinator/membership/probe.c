@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "coordinator/membership/detect.h"
 #include "coordinator/membership/peers.h"
@@ -114,6 +115,7 @@ static void probe_connect(struct probe *probe)
 void co_probe_start(struct leat_coordinator *coordinator, const char *address, uint64_t incarnation,
                     uint64_t voter_id)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_detect *it = &coordinator->detect;
     if (!strchr(address, ':') || it->probe_count == CO_PROBES_MAX) return;
     struct probe *probe = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *probe);
@@ -148,6 +150,7 @@ static void probes_again(struct leat_timer *timer)
 
 void co_probes_expire(struct leat_coordinator *coordinator, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     LEAT_LIST_EACH(&coordinator->detect.probes, at)
     {
         struct probe *probe = LEAT_CONTAINER(at, struct probe, list);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that wait, here or at the leader: the lists, and how each is answered. */
+#include "base/assert.h"
 #include "base/mem.h"
 #include "coordinator/membership/requests.h"
 
@@ -21,6 +22,7 @@ static void answer_deliver(void *actor, struct leat_mail *mail)
 
 void co_request_answer(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (request->rc == LEAT_OK) request->error.code = LEAT_OK;
     if (request == coordinator->adopting) coordinator->adopting = NULL;
     leat_mem_free(request->bytes);
@@ -44,6 +46,7 @@ void co_decisions_drop(struct leat_coordinate *request)
 void co_request_refuse(struct leat_coordinator *coordinator, struct leat_coordinate *request,
                        leat_err rc, const char *why)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (request->kind == LEAT_COORDINATE_ADOPT) co_decisions_drop(request);
     request->epoch.v = 0; /* what was asked for is no answer: a mover would take it for one */
     request->rc = leat_error_set(&request->error, rc, "%s", why);
@@ -52,6 +55,7 @@ void co_request_refuse(struct leat_coordinator *coordinator, struct leat_coordin
 
 void co_queue_put(struct leat_coordinator *coordinator, struct leat_coordinate *request, bool front)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (front)
         leat_list_push_front(&coordinator->queue, &request->link);
     else
@@ -62,6 +66,7 @@ void co_queue_put(struct leat_coordinator *coordinator, struct leat_coordinate *
 
 void co_queue_remove(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     leat_list_remove(&request->link);
     coordinator->queue_count--;
     if (request->asker != 0) leat_shares_remove(&coordinator->shares, request->asker);
@@ -69,6 +74,7 @@ void co_queue_remove(struct leat_coordinator *coordinator, struct leat_coordinat
 
 void co_requests_fail(struct leat_coordinator *coordinator, leat_err rc, const char *why)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_list *link;
     while ((link = leat_list_pop_front(&coordinator->pending)))
         co_request_refuse(coordinator, LEAT_CONTAINER(link, struct leat_coordinate, link), rc, why);
@@ -82,6 +88,7 @@ void co_requests_fail(struct leat_coordinator *coordinator, leat_err rc, const c
 
 void co_requests_again(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     while (!leat_list_empty(&coordinator->pending)) {
         struct leat_coordinate *request =
             LEAT_CONTAINER(coordinator->pending.prev, struct leat_coordinate, link);
@@ -92,6 +99,7 @@ void co_requests_again(struct leat_coordinator *coordinator)
 
 void co_request_queue(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     leat_list_init(&request->link);
     request->since_us = co_now(coordinator);
     request->sent_us = 0;

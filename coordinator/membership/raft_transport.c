@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/diary.h"
 #include "base/mem.h"
 #include "coordinator/membership/messages.h"
@@ -31,6 +32,7 @@ static void raft_send_done(struct leat_link_call *call, leat_err rc,
 
 void co_raft_send(struct leat_coordinator *coordinator, const struct raft_message *message)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_peer *peer = co_peer_of_voter(coordinator, message->server_id);
     if (!peer || !co_same_cluster(coordinator, peer)) return; /* lost */
     if (message->type == RAFT_INSTALL_SNAPSHOT) {
@@ -110,6 +112,7 @@ static void commit_bound(struct raft_message *message)
 void co_raft_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct raft_message message;
     uint64_t to;
     if (co_message_decode(frame, &message, &to) != LEAT_OK) {

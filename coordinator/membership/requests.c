@@ -122,6 +122,7 @@ static struct leat_coordinate *request_find(struct leat_list *list, uint64_t seq
 void co_requests_applied(struct leat_coordinator *coordinator,
                          const struct leat_machine_result *result)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (result->session != coordinator->session) return;
     struct leat_coordinate *request = request_find(&coordinator->pending, result->sequence);
     if (request)
@@ -133,6 +134,7 @@ void co_requests_applied(struct leat_coordinator *coordinator,
 
 void co_requests_restored(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     co_requests_again(coordinator);
     LEAT_LIST_EACH(&coordinator->queue, link)
     {
@@ -218,6 +220,7 @@ static uint8_t *batch_copy(const struct leat_list *batch, size_t bytes)
 leat_err co_records_submit(struct leat_coordinator *coordinator, const struct co_peer *peer,
                            const uint8_t *bytes, size_t count)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const uint8_t *at = bytes, *end = bytes + count;
     unsigned commands = 0;
     while (at < end) {
@@ -360,6 +363,7 @@ static void pending_follow(struct leat_coordinator *coordinator)
 
 void co_requests_advance(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (coordinator->failed == LEAT_OK) pending_follow(coordinator);
     if (coordinator->failed != LEAT_OK || leat_list_empty(&coordinator->queue)) return;
     if (coordinator->adopting && !leat_list_empty(&coordinator->pending)) return;
@@ -413,6 +417,7 @@ static void list_expire(struct leat_coordinator *coordinator, struct leat_list *
 
 void co_requests_tick(struct leat_coordinator *coordinator, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     list_expire(coordinator, &coordinator->queue, true, now_us);
     list_expire(coordinator, &coordinator->pending, false, now_us);
     if (leat_list_empty(&coordinator->pending)) return;

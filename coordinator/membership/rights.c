@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may say what. See membership/rights.h, and docs/cluster-protocol.md for the table. */
 #include "coordinator/membership/rights.h"
+#include "base/assert.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/voters.h"
 
@@ -92,6 +93,7 @@ static const char *name_of(const struct co_peer *peer)
 
 bool co_peer_leads(const struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!co_peer_votes(coordinator, peer)) return false;
     if (coordinator->votes && !co_learns(coordinator)) {
         raft_id leader = leader_of(coordinator);
@@ -106,6 +108,7 @@ bool co_peer_leads(const struct leat_coordinator *coordinator, const struct co_p
 bool co_peer_may(const struct leat_coordinator *coordinator, const struct co_peer *peer,
                  unsigned kind, const char **out_why)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     switch (co_kind_right(kind)) {
     case CO_RIGHT_NODE:
         return true;
@@ -177,6 +180,7 @@ static leat_err self_check(struct leat_coordinator *coordinator, const char *nam
 leat_err co_peer_may_ask(struct leat_coordinator *coordinator, const struct co_peer *peer,
                          const uint8_t *record, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_msg_reader outer, reader;
     leat_msg_reader_init(&outer, record, bytes);
     (void)leat_msg_read_array(&outer);
@@ -274,6 +278,7 @@ static struct said said_by(const struct raft_message *message)
 const char *co_message_offence(const struct leat_coordinator *coordinator,
                                const struct raft_message *message)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct said said = said_by(message);
     /* SUBTLE: only the leader of its own term looks at the indices of such an answer, and the library leaves
      * them as they lay in its memory where the answer refuses an older term. Were these refused, a leader
@@ -307,6 +312,7 @@ const char *co_message_offence(const struct leat_coordinator *coordinator,
 
 void co_complain(struct leat_coordinator *coordinator, const struct co_peer *peer, const char *what)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     uint64_t now_us = co_now(coordinator);
     coordinator->complaints++;
     if (coordinator->complained_us && now_us < coordinator->complained_us + COMPLAIN_US) return;

@@ -2,16 +2,19 @@
 /* What this coordinator is: its name, its cluster, and whether it votes. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "coordinator/membership/voters.h"
 
 bool co_cluster_known(const struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     static const uint8_t none[16];
     return memcmp(coordinator->cluster_id, none, sizeof none) != 0;
 }
 
 bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     return co_cluster_known(coordinator) && memcmp(peer->state.cluster_id, coordinator->cluster_id,
                                                    sizeof peer->state.cluster_id) == 0;
 }
@@ -20,6 +23,7 @@ bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co
  * nobody else would tell it anything. What raft brings later is known already, and skipped. */
 bool co_learns(const struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!coordinator->votes) return true;
     const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
     for (unsigned i = 0; i < configuration->n; i++)
@@ -30,6 +34,7 @@ bool co_learns(const struct leat_coordinator *coordinator)
 
 leat_err co_vote_start(struct leat_coordinator *coordinator, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     coordinator->votes = true; /* first: hooks ask for it */
     leat_err rc = leat_raft_drive_start(&coordinator->drive, error);
     if (rc != LEAT_OK) {
@@ -42,6 +47,7 @@ leat_err co_vote_start(struct leat_coordinator *coordinator, struct leat_error *
 
 const char *co_own_name(const struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct leat_coordinator_options *options = &coordinator->options;
     return options->node_name ? options->node_name : options->node_address;
 }

@@ -24,6 +24,7 @@
  * deaf: it leads, and what a majority sends does not come to it */
 void co_standing_set(struct leat_coordinator *coordinator, enum leat_standing standing)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_detect *it = &coordinator->detect;
     if (it->standing == standing || it->standing == LEAT_STANDING_CRASHED) return;
     it->standing = standing;
@@ -39,6 +40,7 @@ void co_standing_set(struct leat_coordinator *coordinator, enum leat_standing st
 
 void co_detect_node(struct leat_coordinator *coordinator, const struct leat_node_info *node)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (coordinator->incarnation == 0 || !coordinator->links ||
         strcmp(node->name, leat_links_identity(coordinator->links)->node) != 0)
         return;
@@ -49,6 +51,7 @@ void co_detect_node(struct leat_coordinator *coordinator, const struct leat_node
 
 unsigned co_voters_count(const struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
     unsigned count = 0;
     for (unsigned i = 0; coordinator->votes && i < configuration->n; i++)
@@ -58,6 +61,7 @@ unsigned co_voters_count(const struct leat_coordinator *coordinator)
 
 bool co_others_expected(const struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
         const struct leat_node_info *info = &coordinator->machine.nodes[i].info;
         if (info->state == LEAT_NODE_UP && info->node_address[0] &&
@@ -100,6 +104,7 @@ static bool still_leads(struct leat_coordinator *coordinator)
 
 void co_standing_advance(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_detect *it = &coordinator->detect;
     if (coordinator->incarnation == 0) return;
     if (!co_others_expected(coordinator)) {
@@ -185,6 +190,7 @@ static void crash_take(struct leat_coordinator *coordinator, const struct co_pee
 void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_detect *it = &coordinator->detect;
     struct co_ping_said word;
     if (!word_read(peer, frame, &word)) return;
@@ -202,6 +208,7 @@ void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
 void co_pong_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_detect *it = &coordinator->detect;
     struct co_ping_said word;
     if (!word_read(peer, frame, &word)) return;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/diary.h"
 #include "base/mem.h"
 #include "coordinator/membership/peers.h"
@@ -67,6 +68,7 @@ static void majority_tell(struct leat_coordinator_status *out)
 void co_leader_lacks_tell(struct leat_coordinator *coordinator, const char *before, char *out,
                           size_t bytes)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_coordinator_status *status =
         leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *status);
     uint32_t votes = 0, reachable = 0;
@@ -119,6 +121,7 @@ static void awaited_list(struct leat_coordinator *coordinator, char *out, size_t
  * voters have met nobody who asks this node gets an answer. */
 void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (coordinator->ready || coordinator->forgot || !coordinator->links) return;
     bool first = coordinator->wait_tell_us == 0;
     if (!first && now_us < coordinator->wait_tell_us) return;
@@ -153,6 +156,7 @@ static const char *trouble(const struct leat_coordinator *coordinator)
 
 void co_status_fill(struct leat_coordinator *coordinator, struct leat_coordinator_status *out)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct leat_machine *machine = &coordinator->machine;
     memset(out, 0, offsetof(struct leat_coordinator_status, nodes)); /* what follows is large */
     out->role = co_role(coordinator);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the logs of a streamlet end, for their owner: by this node's own tables. */
+#include "base/assert.h"
 #include "base/mem.h"
 #include "coordinator/membership/requests.h"
 
 leat_err co_tails_answer(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_log_ref ref = {request->stream_id, request->streamlet, 0};
     struct leat_machine_stream *stream;
     if (!leat_machine_log_find(&coordinator->machine, ref, &stream))

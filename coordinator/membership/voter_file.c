@@ -20,6 +20,7 @@ enum {
 leat_err co_file_save(struct leat_coordinator *coordinator, const char *name, const uint8_t *body,
                       size_t count)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct leat_disk *disk = coordinator->env->disk;
     uint8_t bytes[FILE_HEADER_BYTES + CO_FILE_BODY_BYTES_MAX];
     char path[64], fresh[64];
@@ -60,6 +61,7 @@ static void look(void *arg, const char *name)
 leat_err co_file_load(struct leat_coordinator *coordinator, const char *name, uint8_t *out,
                       size_t *out_count, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct leat_disk *disk = coordinator->env->disk;
     uint8_t bytes[FILE_HEADER_BYTES + CO_FILE_BODY_BYTES_MAX];
     struct looking looking = {.name = name};
@@ -90,6 +92,7 @@ leat_err co_file_load(struct leat_coordinator *coordinator, const char *name, ui
 
 leat_err co_voter_save(struct leat_coordinator *coordinator, const uint8_t cluster_id[16])
 {
+    LEAT_ASSERT_OWNER(coordinator);
     uint8_t body[32];
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, body, sizeof body);
@@ -102,6 +105,7 @@ leat_err co_voter_save(struct leat_coordinator *coordinator, const uint8_t clust
 
 leat_err co_voter_load(struct leat_coordinator *coordinator, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     uint8_t body[CO_FILE_BODY_BYTES_MAX];
     size_t count;
     leat_err rc = co_file_load(coordinator, "voter", body, &count, error);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/voters.h"
 
@@ -34,6 +35,7 @@ void co_voter_write(char out[CO_VOTER_BYTES_MAX + 1], const char *address, const
 const struct co_peer *co_peer_reached(const struct leat_coordinator *coordinator,
                                       const char *address)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
         const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
@@ -84,6 +86,7 @@ static bool name_was_reached(const struct leat_coordinator *coordinator, const c
 
 const struct raft_server *co_server_of_id(const struct leat_coordinator *coordinator, uint64_t id)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
     for (unsigned i = 0; i < configuration->n; i++)
         if (configuration->servers[i].id == id) return &configuration->servers[i];
@@ -95,6 +98,7 @@ const struct raft_server *co_server_of_id(const struct leat_coordinator *coordin
 bool co_server_is(const struct leat_coordinator *coordinator, const struct raft_server *server,
                   const char *name)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_machine_voter voter;
     co_voter_read(server->address, &voter);
     if (voter.name[0]) return strcmp(voter.name, name) == 0;
@@ -105,6 +109,7 @@ bool co_server_is(const struct leat_coordinator *coordinator, const struct raft_
 const struct raft_server *co_server_of_node(const struct leat_coordinator *coordinator,
                                             const char *name)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
     for (unsigned i = 0; i < configuration->n; i++)
         if (co_server_is(coordinator, &configuration->servers[i], name))
@@ -158,6 +163,7 @@ static bool votes_by_itself(const struct leat_coordinator *coordinator, const st
 
 bool co_peer_votes(const struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!peer->link || !leat_link_is_up(peer->link) || !peer->state.known) return false;
     if (votes_by_itself(coordinator, peer)) return true;
     if (!coordinator->votes || coordinator->drive.raft.configuration.n == 0)
@@ -170,6 +176,7 @@ bool co_peer_votes(const struct leat_coordinator *coordinator, const struct co_p
 
 uint64_t co_configuration_index(const struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct raft *raft = &coordinator->drive.raft;
     if (!coordinator->votes) return 0;
     return raft->configuration_uncommitted_index ? raft->configuration_uncommitted_index
@@ -179,6 +186,7 @@ uint64_t co_configuration_index(const struct leat_coordinator *coordinator)
 void co_introductions_write(const struct leat_coordinator *coordinator,
                             struct leat_msg_writer *writer)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
     struct leat_machine_voter voters[LEAT_VOTERS_MAX];
     uint32_t count = 0;
@@ -201,6 +209,7 @@ void co_introductions_write(const struct leat_coordinator *coordinator,
 void co_introductions_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
                            struct leat_msg_reader *reader)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (!co_same_cluster(coordinator, peer) || !votes_by_itself(coordinator, peer)) return;
     uint32_t count = leat_msg_read_array(reader);
     for (uint32_t i = 0; i < count && i < LEAT_VOTERS_MAX; i++) {
@@ -219,6 +228,7 @@ void co_introductions_take(struct leat_coordinator *coordinator, const struct co
 void co_voters_applied(struct leat_coordinator *coordinator,
                        const struct raft_configuration *configuration)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_machine *machine = &coordinator->machine;
     memset(machine->voters, 0, sizeof machine->voters);
     machine->voter_count = 0;
@@ -235,6 +245,7 @@ void co_voters_applied(struct leat_coordinator *coordinator,
 bool co_voter_correct(const struct leat_coordinator *coordinator, const struct raft_server *server,
                       char out[CO_VOTER_BYTES_MAX + 1])
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_machine *machine = (struct leat_machine *)(uintptr_t)&coordinator->machine;
     struct leat_machine_voter voter;
     co_voter_read(server->address, &voter);

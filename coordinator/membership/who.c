@@ -2,6 +2,7 @@
 /* Who is who among the other coordinators, by what they have said and by what is committed. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/voters.h"
@@ -13,6 +14,7 @@ static bool peer_up(const struct co_peer *peer)
 
 struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t id)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
         struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
@@ -23,6 +25,7 @@ struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t 
 
 struct co_peer *co_peer_of_incarnation(struct leat_coordinator *coordinator, uint64_t incarnation)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
         struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
@@ -36,6 +39,7 @@ struct co_peer *co_peer_of_incarnation(struct leat_coordinator *coordinator, uin
 
 struct co_peer *co_peer_of_node(struct leat_coordinator *coordinator, const char *name)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
         struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
@@ -46,6 +50,7 @@ struct co_peer *co_peer_of_node(struct leat_coordinator *coordinator, const char
 
 struct co_peer *co_peer_of_address(struct leat_coordinator *coordinator, const char *address)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
         struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
@@ -56,6 +61,7 @@ struct co_peer *co_peer_of_address(struct leat_coordinator *coordinator, const c
 
 struct co_peer *co_peer_leader(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_peer *best = NULL;
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
@@ -70,6 +76,7 @@ struct co_peer *co_peer_leader(struct leat_coordinator *coordinator)
 
 enum leat_voter_role co_role(const struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (coordinator->failed != LEAT_OK) return LEAT_VOTER_FAILED;
     if (!coordinator->votes) return coordinator->forming;
     if (co_learns(coordinator)) return LEAT_VOTER_JOINING;

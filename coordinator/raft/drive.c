@@ -13,6 +13,7 @@
 
 void leat_raft_drive_fail(struct leat_raft_drive *drive, leat_err rc, const char *why)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     if (drive->failed != LEAT_OK) return;
     /* Raft is a step ahead of its log, or half of a committed entry is in the tables. A node that
      * went on would take no appends for ever; what is on the disk is whole, and the next start
@@ -43,6 +44,7 @@ bool leat_raft_drive_busy(const struct leat_raft_drive *drive)
 
 void leat_raft_drive_timer_arm(struct leat_raft_drive *drive)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     uint64_t now = drive->env->clock->now_us(drive->env->clock->ctx);
     uint64_t at = raft_timeout(&drive->raft) * 1000;
     leat_timer_start(drive->timers, &drive->raft_timer, at > now ? at - now : 0);
@@ -251,6 +253,7 @@ static leat_err update_do(struct leat_raft_drive *drive, const struct raft_updat
 
 leat_err leat_raft_drive_step(struct leat_raft_drive *drive, struct raft_event *event)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     if (drive->failed != LEAT_OK) return drive->failed;
     struct raft_update update;
     memset(&update, 0, sizeof update);
@@ -311,6 +314,7 @@ static void quiet(struct leat_timer *timer)
 
 void leat_raft_drive_events_set(struct leat_raft_drive *drive)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     drive->raft_timer = (struct leat_timer){.on_expired = raft_timed_out, .owner = drive};
     drive->mark_timer = (struct leat_timer){.on_expired = quiet, .owner = drive};
     drive->log.on_durable = round_durable;
@@ -362,6 +366,7 @@ static void commit_tell(struct leat_raft_drive *drive)
 
 void leat_raft_drive_turn_end(struct leat_raft_drive *drive)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     if (drive->failed != LEAT_OK || !drive->raft_open) return;
     commit_tell(drive);
     if (!drive->installing) leat_raft_log_flush(&drive->log);
@@ -372,6 +377,7 @@ void leat_raft_drive_turn_end(struct leat_raft_drive *drive)
 leat_err leat_raft_drive_submit(struct leat_raft_drive *drive, const struct raft_buffer *commands,
                                 unsigned count, uint64_t *out_first_index)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     if (!leat_raft_drive_leads(drive))
         return drive->failed != LEAT_OK ? drive->failed : LEAT_E_NOT_LEADER;
     size_t bytes = 0;
@@ -407,6 +413,7 @@ leat_err leat_raft_drive_submit(struct leat_raft_drive *drive, const struct raft
 leat_err leat_raft_drive_change(struct leat_raft_drive *drive,
                                 const struct raft_configuration *configuration)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     if (!leat_raft_drive_leads(drive))
         return drive->failed != LEAT_OK ? drive->failed : LEAT_E_NOT_LEADER;
     struct raft_buffer conf;
@@ -431,6 +438,7 @@ bool leat_raft_drive_changing(const struct leat_raft_drive *drive)
 
 void leat_raft_drive_catch_up(struct leat_raft_drive *drive, uint64_t id)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     if (!leat_raft_drive_leads(drive)) return;
     struct raft_event event = {.type = RAFT_CATCH_UP};
     event.catch_up.server_id = id;
@@ -439,6 +447,7 @@ void leat_raft_drive_catch_up(struct leat_raft_drive *drive, uint64_t id)
 
 int leat_raft_drive_catch_up_status(const struct leat_raft_drive *drive, uint64_t id)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     int status = RAFT_CATCH_UP_NONE;
     if (raft_catch_up(&drive->raft, id, &status) != 0) return RAFT_CATCH_UP_NONE;
     return status;
@@ -515,6 +524,7 @@ static void answer_past_match(struct raft *raft, const struct raft_message *mess
 
 void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message *message)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     /* raft would forget to free a second snapshot while one is being installed. */
     if (drive->failed != LEAT_OK || vote_is_late(drive, message) ||
         (message->type == RAFT_INSTALL_SNAPSHOT && drive->raft.snapshot.installing)) {
@@ -534,6 +544,7 @@ void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message 
 
 void leat_raft_drive_last(struct leat_raft_drive *drive, uint64_t *out_index, uint64_t *out_term)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     const struct leat_raft_entry *entry;
     *out_index = leat_raft_log_last_index(&drive->log);
     *out_term = drive->log.snapshot.term;
@@ -542,6 +553,7 @@ void leat_raft_drive_last(struct leat_raft_drive *drive, uint64_t *out_index, ui
 
 void leat_raft_drive_take_over(struct leat_raft_drive *drive)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     raft_id leader = 0;
     const char *address = NULL;
     raft_leader(&drive->raft, &leader, &address);

@@ -95,6 +95,7 @@ static leat_err start_entries(struct leat_raft_drive *drive, struct raft_event *
 
 leat_err leat_raft_drive_start(struct leat_raft_drive *drive, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     const struct leat_raft_snapshot *snapshot = &drive->log.snapshot;
     struct raft_event event = {.type = RAFT_START};
     struct raft_snapshot_metadata meta = {0};

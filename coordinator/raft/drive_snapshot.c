@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots that the drive takes, and those that it receives. */
+#include "base/assert.h"
 #include "coordinator/raft/drive.h"
 
 #include <string.h>
@@ -48,6 +49,7 @@ static void snapshot_take(struct leat_raft_drive *drive)
 
 void leat_raft_drive_snapshot_maybe(struct leat_raft_drive *drive)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     uint64_t wanted = drive->snapshot_bytes_min;
     if (wanted < 2 * drive->log.snapshot.data_bytes) wanted = 2 * drive->log.snapshot.data_bytes;
     if (drive->failed != LEAT_OK || drive->log.saving || drive->installing ||
@@ -59,6 +61,7 @@ void leat_raft_drive_snapshot_maybe(struct leat_raft_drive *drive)
 bool leat_raft_drive_snapshot_meta(const struct leat_raft_drive *drive,
                                    struct raft_snapshot_metadata *out_meta)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     const struct leat_raft_snapshot *snapshot = &drive->log.snapshot;
     struct raft_buffer conf = {.base = snapshot->conf, .len = snapshot->conf_bytes};
     struct raft_snapshot_metadata meta = {.index = snapshot->index,
@@ -118,6 +121,7 @@ static void install_begin(struct leat_raft_drive *drive)
 
 void leat_raft_drive_install_take(struct leat_raft_drive *drive, const struct raft_update *update)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     drive->installing = true;
     drive->install_saved = false;
     drive->install_meta = update->snapshot.metadata;
@@ -128,6 +132,7 @@ void leat_raft_drive_install_take(struct leat_raft_drive *drive, const struct ra
 
 void leat_raft_drive_install_finish(struct leat_raft_drive *drive)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     if (!drive->install_saved || drive->log.writing) return;
     leat_err rc = leat_raft_log_reset(&drive->log, drive->install_meta.index + 1);
     if (rc == LEAT_OK)

@@ -121,6 +121,7 @@ static leat_err collect_there(struct leat_coordinator *coordinator, uint32_t nod
 
 void co_recovery_ask(struct leat_coordinator *coordinator, uint32_t node)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     uint64_t incarnation = coordinator->machine.nodes[node].info.incarnation;
     leat_err rc = incarnation == coordinator->incarnation ? collect_here(coordinator)
                                                           : collect_there(coordinator, node);
@@ -241,6 +242,7 @@ static leat_err pull_there(struct leat_coordinator *coordinator, uint32_t node,
 
 void co_recovery_pull(struct leat_coordinator *coordinator, uint32_t node)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_recovery *recovery = coordinator->recovery;
     uint32_t next = recovery->pulls[node].next, count = recovery->pulls[node].end - next;
     if (count == 0 || recovery->pulls[node].in_flight) return;

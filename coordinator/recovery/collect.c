@@ -186,6 +186,7 @@ static bool crashes_committed(struct leat_coordinator *coordinator, const struct
 
 void co_collect_advance(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     LEAT_LIST_EACH(&coordinator->collects, at)
     {
         struct co_collecting *it = LEAT_CONTAINER(at, struct co_collecting, list);
@@ -205,6 +206,7 @@ void co_collect_advance(struct leat_coordinator *coordinator)
 leat_err co_collect_add(struct leat_coordinator *coordinator, uint64_t attempt, uint64_t index,
                         const struct co_collect_asked *asked, const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     if (coordinator->collecting_count == CO_COLLECTS_MAX) return LEAT_E_AGAIN;
     struct co_collecting *it = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *it);
     if (!it) return LEAT_E_NO_MEMORY;
@@ -258,6 +260,7 @@ static bool asked_read(struct leat_msg_reader *reader, struct co_collect_asked *
 void co_collect_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                      const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_msg_reader reader;
     struct co_collect_said said;
     bool good = co_collect_said_decode(frame->control, frame->control_bytes, &said) == LEAT_OK;
@@ -343,6 +346,7 @@ void leat_pulled(const struct leat_post *post, struct leat_pull *pull)
 leat_err co_pull_add(struct leat_coordinator *coordinator, const struct leat_pull *pulls,
                      uint32_t count, const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     LEAT_ASSERT(count > 0 && count <= CO_PULLS_MAX);
     if (coordinator->pulling_count == CO_PULLINGS_MAX) return LEAT_E_AGAIN;
     struct co_pulling *it =
@@ -410,6 +414,7 @@ static leat_err pulls_take(struct leat_coordinator *coordinator, const struct le
 void co_pull_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                   const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct leat_pull *pulls = leat_mem_calloc(LEAT_MEM_COORDINATOR, CO_PULLS_MAX, sizeof *pulls);
     leat_err rc = pulls ? pulls_take(coordinator, frame, pulls, ticket) : LEAT_E_NO_MEMORY;
     leat_mem_free(pulls);

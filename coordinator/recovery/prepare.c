@@ -148,6 +148,7 @@ static uint32_t lone_wait(struct leat_coordinator *coordinator,
 
 uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_recovery *it = coordinator->recovery;
     if (!it->sorted && it->row_count) qsort(it->rows, it->row_count, sizeof *it->rows, row_order);
     it->sorted = true;
@@ -358,6 +359,7 @@ static void plan_tasks(struct plan *plan)
 
 leat_err co_recovery_plan(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_recovery *it = coordinator->recovery;
     struct given given = {0};
     for (uint32_t s = 0; s < it->streamlet_count; s++) {
@@ -464,6 +466,7 @@ static void streamlet_write(struct leat_msg_writer *writer,
 
 size_t co_recovery_command(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_recovery *it = coordinator->recovery;
     size_t bytes = HEAD_BYTES_MAX;
     uint32_t count = 0, end = it->next_streamlet;

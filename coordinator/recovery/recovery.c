@@ -333,6 +333,7 @@ static leat_err rows_add(struct co_recovery *it, uint32_t node, const struct lea
 void co_recovery_rows(struct leat_coordinator *coordinator, uint64_t incarnation,
                       struct leat_collect *collect)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_recovery *it = coordinator->recovery;
     if (!it || it->attempt != collect->attempt || it->phase != LEAT_RECOVERY_COLLECT) return;
     int node = node_of(coordinator, incarnation);
@@ -355,6 +356,7 @@ void co_recovery_rows(struct leat_coordinator *coordinator, uint64_t incarnation
 void co_recovery_wait(struct leat_coordinator *coordinator, struct co_recover_log *log,
                       const char *why)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_recovery *it = coordinator->recovery;
     log->decision = LEAT_RECOVER_WAITS;
     it->waits++;
@@ -522,6 +524,7 @@ static void collect_advance(struct leat_coordinator *coordinator)
 void co_recovery_pulled(struct leat_coordinator *coordinator, uint64_t incarnation,
                         uint64_t attempt, const leat_err *codes, uint32_t count)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_recovery *it = coordinator->recovery;
     if (!it || it->attempt != attempt || it->phase != LEAT_RECOVERY_PREPARE) return;
     int node = node_of(coordinator, incarnation);
@@ -571,6 +574,7 @@ static void prepare_advance(struct leat_coordinator *coordinator)
 
 void co_recovery_advance(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_recovery *it = coordinator->recovery;
     if (!it) return;
     it->now_us = co_now(coordinator);

@@ -71,6 +71,7 @@ static void report_send(struct leat_coordinator *coordinator,
 
 void co_report_tell(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_recovery *it = coordinator->recovery;
     if (!it || !co_leads(coordinator)) return;
     uint64_t now_us = co_now(coordinator);
@@ -109,6 +110,7 @@ static bool rows_read(struct leat_msg_reader *reader, struct leat_recovery_repor
 void co_report_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                     const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     struct co_recovery *it = coordinator->recovery;
     if (!it || !co_same_cluster(coordinator, peer)) return;
     struct leat_msg_reader reader;
@@ -133,6 +135,7 @@ void co_report_take(struct leat_coordinator *coordinator, struct co_peer *peer,
 
 void co_report_fill(struct leat_coordinator *coordinator, struct leat_recovery_report *out)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct co_recovery *it = coordinator->recovery;
     report_clear(out);
     if (!it) return;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that wait because nobody has where they end: when that is all there is to hear, what is left of
  * them, and who answers for them meanwhile. Pure; docs/recovery.md, "Logs that wait". */
+#include "base/assert.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 
 bool co_recovery_all_heard(const struct leat_coordinator *coordinator, uint64_t up_us)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct co_recovery *it = coordinator->recovery;
     const struct leat_machine *machine = &coordinator->machine;
     for (uint32_t i = 0; i < machine->node_count; i++) {
@@ -41,6 +43,7 @@ bool co_recovery_best(const struct co_recovery *it, const struct co_recover_log 
 int co_recovery_answers(const struct leat_coordinator *coordinator,
                         const struct co_recover_streamlet *streamlet)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     const struct co_recovery *it = coordinator->recovery;
     const struct leat_machine *machine = &coordinator->machine;
     for (uint32_t q = 0; q < streamlet->logs; q++)
