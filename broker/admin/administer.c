@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/diary.h"
 
 bool leat_administers(uint16_t kind)
@@ -19,6 +20,7 @@ bool leat_peer_may_administer(const struct leat_peer *peer)
 
 void leat_administer_refusal(const struct leat_peer *peer, struct leat_error *out_error)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     enum { PATH_BYTES_SHOWN = 90 };
     const struct leat_node *node = peer->core->node;
     const char *path = node->options.admin_path;

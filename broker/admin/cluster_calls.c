@@ -244,6 +244,7 @@ static void cluster_on_status(struct leat_coordinator_ask *ask)
 
 void leat_call_cluster_status(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct cluster_call *cluster = leat_call_create(peer, frame, sizeof *cluster);
     if (cluster == NULL) return;
     cluster->status = leat_call_memory(&cluster->call, 1, sizeof *cluster->status);
@@ -294,6 +295,7 @@ static void node_on_barrier(struct leat_coordinate *request)
 
 void leat_call_node_change(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct node_call *change = leat_call_create(peer, frame, sizeof *change);
     if (change == NULL) return;
     struct leat_msg_node_change body;

@@ -412,6 +412,7 @@ static void describe_on_again(struct leat_stream_seek *seek)
 
 void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct describe_call *describe = leat_call_create(peer, frame, sizeof *describe);
     if (describe == NULL) return;
     struct leat_msg_name body;
@@ -562,6 +563,7 @@ static void segments_on_again(struct leat_stream_seek *seek)
 
 void leat_call_segments(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct segments_call *segments = leat_call_create(peer, frame, sizeof *segments);
     if (segments == NULL) return;
     struct leat_msg_segments_ask body;

@@ -82,6 +82,7 @@ static void groups_group(void *ctx, struct leat_segment_group_query *query)
 
 leat_err leat_groups_attach(struct leat_hosted *hosted, struct leat_log_options *options)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     struct leat_core *core = hosted->core;
     struct leat_groups_options groups = {
         .core = core,
@@ -104,6 +105,7 @@ leat_err leat_groups_attach(struct leat_hosted *hosted, struct leat_log_options 
 
 void leat_groups_log_made(struct leat_hosted *hosted)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     struct leat_log_info info;
     leat_log_info(hosted->log, &info);
     if (!info.cold) leat_groups_is_read(hosted->groups);
@@ -315,6 +317,7 @@ static void group_on_again(struct leat_stream_seek *seek)
 
 void leat_call_group(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct group_call *group = leat_call_create(peer, frame, sizeof *group);
     if (group == NULL) return;
     leat_list_init(&group->by_peer);
@@ -442,6 +445,7 @@ static void group_deliver_cancel(void *actor, struct leat_mail *mail)
 
 void leat_groups_peer_closed(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     LEAT_LIST_EACH(&peer->group_calls, link)
     {
         struct group_call *group = LEAT_CONTAINER(link, struct group_call, by_peer);

@@ -38,6 +38,7 @@ static void create_on_done(struct leat_maker *maker)
 
 void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct create_call *create = leat_call_create(peer, frame, sizeof *create);
     if (create == NULL) return;
     struct leat_msg_create body;
@@ -84,6 +85,7 @@ static void delete_on_done(struct leat_deleter *deleter)
 
 void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct delete_call *delete = leat_call_create(peer, frame, sizeof *delete);
     if (delete == NULL) return;
     struct leat_msg_name body;
@@ -276,6 +278,7 @@ static void metadata_nodes_answer(struct metadata_call *meta)
 
 void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct metadata_call *meta = leat_call_create(peer, frame, sizeof *meta);
     if (meta == NULL) return;
     struct leat_seeker *seeker = &meta->seeker;

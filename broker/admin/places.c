@@ -193,6 +193,7 @@ const struct leat_log_places *leat_places_of(const struct leat_stream *stream, u
 
 void leat_places_forget(struct leat_core *core, struct leat_stream *stream)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_known_places *known = stream->places;
     if (known == NULL) return;
     stream->places = NULL;
@@ -277,6 +278,7 @@ static bool ask_start(struct leat_core *core, struct leat_known_places *known)
 
 bool leat_places_want(struct leat_core *core, uint32_t id)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_stream *stream = leat_stream_find(core, id);
     if (stream == NULL || stream->desc->settings.copies <= 1 || core->stopping) return false;
     struct leat_known_places *known = stream->places;
@@ -298,6 +300,7 @@ bool leat_places_want(struct leat_core *core, uint32_t id)
 
 void leat_places_wait(struct leat_core *core, struct leat_places_wait *wait)
 {
+    LEAT_ASSERT_OWNER(core);
     wait->serial = core->placer->serial;
     leat_list_push_back(&core->placer->waits, &wait->link);
 }
@@ -350,6 +353,7 @@ static void call_on_done(struct places *places)
 
 void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct places_call *call = leat_call_create(peer, frame, sizeof *call);
     if (call == NULL) return;
     struct leat_msg_places_ask body;

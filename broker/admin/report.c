@@ -307,6 +307,7 @@ static void report_on_done(struct leat_report *report)
 
 void leat_call_node_report(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct report_call *call = leat_call_create(peer, frame, sizeof *call);
     if (call == NULL) return;
     struct leat_msg_report_ask body;

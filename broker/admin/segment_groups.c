@@ -22,6 +22,7 @@
 void leat_segment_group_look(const struct leat_core *core, struct leat_log_ref ref, uint64_t group,
                              struct leat_segment_group_query *out)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_hosted *hosted = leat_hosted_find(core, ref);
     out->rc = LEAT_OK;
     if (hosted == NULL || hosted->going) {
@@ -122,6 +123,7 @@ static void group_ask_owner(struct leat_core *core, struct leat_segment_group_qu
 
 void leat_segment_group_ask(struct leat_core *core, struct leat_segment_group_query *query)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_stream *stream = leat_stream_find(core, query->log.stream);
     query->broker = core;
     if (stream == NULL || query->log.streamlet >= stream->desc->streamlet_count ||
@@ -166,6 +168,7 @@ static void group_call_home(void *actor, struct leat_mail *mail)
 
 void leat_call_segment_group(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct group_call *group = leat_call_create(peer, frame, sizeof *group);
     if (group == NULL) return;
     struct leat_msg_segment_group_ask body = {0};

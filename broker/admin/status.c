@@ -74,6 +74,7 @@ static void producer_ask(struct leat_core *core)
 
 void leat_producer_id(struct leat_core *core, struct leat_producer_wait *wait)
 {
+    LEAT_ASSERT_OWNER(core);
     leat_list_push_back(&core->producer_waits, &wait->link);
     producer_serve(core);
     if (!leat_list_empty(&core->producer_waits)) producer_ask(core);
@@ -103,6 +104,7 @@ static void producer_on_id(struct leat_producer_wait *wait)
 
 void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct producer_call *producer = leat_call_create(peer, frame, sizeof *producer);
     if (producer == NULL) return;
     struct leat_msg_reader reader;
@@ -136,6 +138,7 @@ void leat_producer_ids_fini(struct leat_core *core)
 
 void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_call *call = leat_call_create(peer, frame, sizeof *call);
     if (call == NULL) return;
     const struct leat_clock *clock = peer->core->env->clock;
@@ -226,6 +229,7 @@ static void status_deliver_store(void *actor, struct leat_mail *mail)
 
 void leat_call_status(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct status_call *status = leat_call_create(peer, frame, sizeof *status);
     if (status == NULL) return;
     leat_core_mail(peer->core, LEAT_ACTOR_STORE, &status->call.mail, status_deliver_store);

@@ -124,6 +124,7 @@ leat_err leat_stream_create_allowed(const struct leat_core *core, struct leat_ms
                                     const struct leat_stream_settings *settings,
                                     struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(core);
     leat_err rc = size_allowed(core, settings, error);
     if (rc != LEAT_OK || leat_stream_find_name(core, name.text, name.bytes) != NULL) return rc;
     return memory_allowed(core, logs_of(core, settings), error);
@@ -145,6 +146,7 @@ static bool rates_take(struct leat_core *core, struct leat_rate *all, struct lea
 leat_err leat_stream_rate_allowed(struct leat_core *core, struct leat_sharer *asks,
                                   struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(core);
     static const struct leat_rate_limit limit = {LEAT_CREATES_ASKED_BURST,
                                                  LEAT_CREATES_ASKED_PER_SECOND};
     if (rates_take(core, &core->creates_asked, &asks->creates_asked, limit, 1)) return LEAT_OK;
@@ -162,6 +164,7 @@ leat_err leat_stream_work_allowed(struct leat_core *core, struct leat_sharer *as
                                   const struct leat_stream_settings *settings,
                                   struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(core);
     static const struct leat_rate_limit limit = {LEAT_CREATES_BURST, LEAT_CREATES_PER_SECOND};
     uint64_t count = logs_of(core, settings);
     if (desc != NULL) {
@@ -183,6 +186,7 @@ leat_err leat_stream_enlarge_allowed(const struct leat_core *core,
                                      const struct leat_stream_settings *settings,
                                      struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(core);
     uint64_t logs = (uint64_t)desc->streamlet_count * desc->settings.logs;
     leat_err rc = size_allowed(core, settings, error);
     if (rc != LEAT_OK || logs_of(core, settings) <= logs) return rc;
@@ -253,6 +257,7 @@ static void maker_on_created(struct leat_coordinate *request)
 void leat_maker_start(struct leat_core *core, struct leat_maker *maker, const char *name,
                       size_t name_bytes, const struct leat_stream_settings *settings)
 {
+    LEAT_ASSERT_OWNER(core);
     maker->core = core;
     maker->logs = logs_of(core, settings);
     logs_making_add(core, maker->logs);
@@ -344,6 +349,7 @@ static void seeker_next(struct leat_seeker *seeker)
 
 void leat_seeker_start(struct leat_seeker *seeker)
 {
+    LEAT_ASSERT_OWNER(seeker->core);
     struct leat_stream_seek *seek = &seeker->seek;
     seeker->at = 0;
     seeker->was_there = false;
@@ -392,6 +398,7 @@ static void deleter_on_done(struct leat_coordinate *request)
 
 void leat_deleter_start(struct leat_deleter *deleter, const char *name, size_t name_bytes)
 {
+    LEAT_ASSERT_OWNER(deleter->core);
     struct leat_core *core = deleter->core;
     request_init(&deleter->request, core, deleter->address, LEAT_COORDINATE_STREAM_DELETE, name,
                  name_bytes);
@@ -433,6 +440,7 @@ static void changer_on_done(struct leat_coordinate *request)
 
 void leat_changer_start(struct leat_changer *changer, const char *name, size_t name_bytes)
 {
+    LEAT_ASSERT_OWNER(changer->core);
     struct leat_core *core = changer->core;
     const struct leat_stream *stream = leat_stream_find_name(core, name, name_bytes);
     uint64_t have = stream != NULL ? stream->logs : 0, logs = logs_of(core, &changer->settings);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
 #include "broker/data/call_find.h"
@@ -108,6 +109,7 @@ static void trim_on_again(struct leat_stream_seek *seek)
 
 void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct trim_call *trim = leat_call_create(peer, frame, sizeof *trim);
     if (trim != NULL && leat_call_keep(&trim->call, &trim->kept, frame, trim_on_again))
         trim_begin(trim);

@@ -47,6 +47,7 @@ enum {
 
 enum leat_handled leat_append_frame(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_append_request *request = peer->append_now;
     if (request == NULL) request = append_begin(peer, frame);
     if (request == NULL) return LEAT_HELD;
@@ -56,6 +57,7 @@ enum leat_handled leat_append_frame(struct leat_peer *peer, const struct leat_fr
 enum leat_handled leat_append_take(struct leat_append_request *request, const uint8_t *payload,
                                    uint32_t payload_bytes)
 {
+    LEAT_ASSERT_OWNER(request->core);
     struct leat_peer *peer = request->peer;
     struct leat_core *core = request->core;
     if (request != peer->append_now) {
@@ -201,6 +203,7 @@ struct leat_append_request *leat_append_begin(struct leat_peer *peer, bool only,
                                               void (*on_done)(struct leat_append_request *request),
                                               void *owner)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_append_request *request = append_take_structs(peer, only, batch_count);
     struct leat_error error = {LEAT_OK, ""};
     if (request == NULL) return NULL;
@@ -213,6 +216,7 @@ struct leat_append_request *leat_append_begin(struct leat_peer *peer, bool only,
 
 void leat_append_end(struct leat_append_request *request)
 {
+    LEAT_ASSERT_OWNER(request->core);
     LEAT_ASSERT(request->done && request->on_done != NULL);
     append_free(request);
 }
@@ -397,6 +401,7 @@ static void append_forwarded_step(struct leat_append_request *request)
 
 void leat_append_on_room(struct leat_hosted *hosted)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     struct leat_list now;
     leat_list_init(&now);
     struct leat_list *link;
@@ -427,6 +432,7 @@ static void append_not_sent(struct leat_append_request *request)
 /* Waited long enough: what has not been taken is refused; nothing of it was done. */
 void leat_append_expire(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     uint64_t now = leat_core_now(core);
     LEAT_LIST_EACH(&core->room_waits, link)
     {
@@ -568,6 +574,7 @@ static uint32_t append_encode(uint8_t *out, size_t capacity, struct leat_append_
 /* Answer what is done at the front, in order, gathered into one piece. */
 void leat_append_answer(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     uint32_t used = 0;
     struct leat_append_request *request;
@@ -608,6 +615,7 @@ static void append_free(struct leat_append_request *request)
  * rest was never looked at. */
 void leat_append_peer_closed(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     leat_list_remove(&peer->room.by_log);
     leat_list_remove(&peer->room.by_time);
     struct leat_append_request *request = peer->append_now;

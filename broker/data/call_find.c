@@ -2,6 +2,7 @@
 /* The stream or the log that a request names, which may have been made a moment ago by way of another node. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "broker/data/call_find.h"
 #include "broker/data/seek.h"
 #include "broker/data/stream.h"
@@ -11,6 +12,7 @@
 bool leat_call_keep(struct leat_call *call, struct leat_call_kept *kept,
                     const struct leat_frame *frame, void (*on_again)(struct leat_stream_seek *seek))
 {
+    LEAT_ASSERT_OWNER(call->core);
     if (frame->control_bytes > sizeof kept->control) {
         leat_call_refuse(call, LEAT_E_INVALID, "the control body is longer than any that is valid");
         return false;
@@ -25,6 +27,7 @@ bool leat_call_keep(struct leat_call *call, struct leat_call_kept *kept,
 
 bool leat_call_name_check(struct leat_call *call, struct leat_msg_string name)
 {
+    LEAT_ASSERT_OWNER(call->core);
     struct leat_error error;
     leat_err rc = leat_stream_name_check(name.text, name.bytes, &error);
     if (rc != LEAT_OK) leat_call_refuse(call, rc, error.text);
@@ -34,6 +37,7 @@ bool leat_call_name_check(struct leat_call *call, struct leat_msg_string name)
 const struct leat_stream *leat_call_stream_find(struct leat_call *call, struct leat_call_kept *kept,
                                                 struct leat_msg_string name)
 {
+    LEAT_ASSERT_OWNER(call->core);
     struct leat_stream *stream;
     struct leat_error error;
     if (!leat_call_name_check(call, name)) return NULL;
@@ -47,6 +51,7 @@ bool leat_call_log_find(struct leat_call *call, struct leat_call_kept *kept,
                         struct leat_msg_string name, uint32_t streamlet, uint32_t log,
                         struct leat_log_ref *out_log, uint32_t *out_home)
 {
+    LEAT_ASSERT_OWNER(call->core);
     struct leat_core *core = call->core;
     const struct leat_stream *stream = leat_call_stream_find(call, kept, name);
     struct leat_error error;

@@ -8,6 +8,7 @@
  * at, says who owned it then: an entry that was committed behind every change of owners of before. */
 #include "broker/data/confirm.h"
 
+#include "base/assert.h"
 #include "broker/net/core.h"
 
 static void confirm_on_caught_up(struct leat_catch_up *catch_up, leat_err rc);
@@ -51,6 +52,7 @@ static void confirm_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
 
 void leat_confirm_ask(struct leat_core *core, struct leat_confirm *confirm)
 {
+    LEAT_ASSERT_OWNER(core);
     leat_list_push_back(&core->confirmer->waiting, &confirm->link);
     confirm_start(core);
 }

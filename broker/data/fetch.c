@@ -32,6 +32,7 @@ static void fetch_answer(struct leat_fetch *fetch);
 
 enum leat_handled leat_fetch_frame(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     struct leat_error error;
     if (core->stopping) return fetch_refuse(peer, frame, LEAT_E_STARTING, "the server is stopping");
@@ -49,6 +50,7 @@ enum leat_handled leat_fetch_frame(struct leat_peer *peer, const struct leat_fra
 
 void leat_fetch_start(struct leat_fetch *fetch)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     if (leat_peer_is_slow(fetch->peer))
         leat_list_push_back(&fetch->core->deferred_fetches, &fetch->link);
     else
@@ -77,6 +79,7 @@ struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, bool only, uint32_t 
                                     uint32_t min_bytes, uint32_t max_bytes, uint32_t wait_ms,
                                     void (*on_ready)(struct leat_fetch *fetch), void *owner)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     LEAT_ASSERT_CMP(log_count, <=, core->item_pool.count);
     if (!fetch_take_structs(peer, only, log_count)) return NULL;
@@ -111,6 +114,7 @@ struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, bool only, uint32_t 
 struct leat_fetch_item *leat_fetch_add(struct leat_fetch *fetch,
                                        const struct leat_msg_fetch_log *want, uint32_t max_bytes)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     struct leat_core *core = fetch->core;
     struct leat_fetch_item *item = leat_stock_take(&core->item_pool, fetch->sharer);
     LEAT_ASSERT(item != NULL);
@@ -177,6 +181,7 @@ static leat_err fetch_parse(struct leat_peer *peer, const struct leat_frame *fra
 
 void leat_fetch_run(struct leat_fetch *fetch)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     LEAT_ASSERT(fetch->reads == NULL && fetch->watches_out == 0);
     fetch->state = LEAT_FETCH_RUNNING;
     fetch->called = false;
@@ -242,6 +247,7 @@ static uint32_t fetch_enough(const struct leat_fetch *fetch)
 
 void leat_fetch_finish(struct leat_fetch *fetch)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     if (fetch->peer == NULL) {
         leat_fetch_drop_reads(fetch);
         leat_fetch_free(fetch);
@@ -272,6 +278,7 @@ void leat_fetch_finish(struct leat_fetch *fetch)
 /* All of them look again: the first may turn out to have nothing to send, and then nobody would call the next. */
 void leat_fetch_call_limited(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_list *link;
     if (leat_fetch_peer_holds_enough(peer)) return;
     while ((link = leat_list_pop_front(&peer->limited)) != NULL)
@@ -280,6 +287,7 @@ void leat_fetch_call_limited(struct leat_peer *peer)
 
 void leat_fetch_read_sent(struct leat_fetch_read *read)
 {
+    LEAT_ASSERT_OWNER(read->fetch->core);
     struct leat_fetch *fetch = read->fetch;
     leat_lend_end(read);
     leat_fetch_release_read(read);
@@ -350,6 +358,7 @@ static void fetch_answer(struct leat_fetch *fetch)
 
 void leat_fetch_send(struct leat_fetch *fetch, const struct leat_fetch_item *item)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     struct leat_core *core = fetch->core;
     struct leat_peer *peer = fetch->peer;
     struct leat_fetch_read *read;
@@ -383,6 +392,7 @@ static void fetch_free_items(struct leat_fetch *fetch)
 
 void leat_fetch_end(struct leat_fetch *fetch)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     struct leat_counters *totals = &fetch->core->counters;
     fetch->state = LEAT_FETCH_SENDING;
     leat_fetch_drop_reads(fetch);
@@ -397,6 +407,7 @@ void leat_fetch_end(struct leat_fetch *fetch)
 
 void leat_fetch_free(struct leat_fetch *fetch)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     struct leat_core *core = fetch->core;
     struct leat_peer *peer = fetch->peer;
     leat_timer_stop(&core->timers, &fetch->timer);
@@ -416,6 +427,7 @@ void leat_fetch_free(struct leat_fetch *fetch)
  * would leave them out. So it is told to ask again. */
 void leat_fetch_refuse(struct leat_fetch *fetch)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     if (fetch->on_ready == NULL) {
         leat_peer_refuse(fetch->peer, LEAT_KIND_FETCH, fetch->number, LEAT_E_AGAIN,
                          "others wait for what this request holds until earlier answers are taken: "
@@ -438,6 +450,7 @@ void leat_fetch_refuse(struct leat_fetch *fetch)
 
 void leat_fetch_peer_closed(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     LEAT_LIST_EACH(&core->fetches, link)
     {
@@ -461,6 +474,7 @@ void leat_fetch_peer_closed(struct leat_peer *peer)
 
 void leat_fetch_stop(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     LEAT_LIST_EACH(&core->fetches, link)
     {
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, by_core);

@@ -25,6 +25,7 @@ static bool fetch_take_result(struct leat_fetch_read *read);
  * for this very fetch. */
 bool leat_fetch_peer_holds_enough(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->borrowed.rest_bytes > 0 ||
            (peer->reads > 0 && peer->reads >= peer->core->read_pool.left);
 }
@@ -54,6 +55,7 @@ static struct leat_fetch_read *read_take(struct leat_fetch *fetch)
 /* Take one step at fetch->at; false: it is under way elsewhere. */
 bool leat_fetch_read_at(struct leat_fetch *fetch)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     struct leat_core *core = fetch->core;
     struct leat_fetch_item *item = fetch->at;
     if (item->refused != LEAT_OK) {
@@ -289,6 +291,7 @@ static bool fetch_take_result(struct leat_fetch_read *read)
 
 void leat_fetch_drop_reads(struct leat_fetch *fetch)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     struct leat_fetch_read *read = fetch->reads;
     fetch->reads = fetch->reads_last = NULL;
     while (read != NULL) {
@@ -300,6 +303,7 @@ void leat_fetch_drop_reads(struct leat_fetch *fetch)
 
 void leat_fetch_release_read(struct leat_fetch_read *read)
 {
+    LEAT_ASSERT_OWNER(read->fetch->core);
     struct leat_core *core = read->fetch->core;
     if (read->read.pinned != NULL) leat_segment_unpin(read->read.pinned, core->env->post);
     read->read.pinned = NULL;

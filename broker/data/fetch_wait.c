@@ -61,6 +61,7 @@ static void item_deliver_cancel(void *actor, struct leat_mail *mail)
 
 void leat_fetch_wait(struct leat_fetch *fetch)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     struct leat_core *core = fetch->core;
     uint64_t now = leat_core_now(core);
     fetch->state = LEAT_FETCH_WAITING;
@@ -89,6 +90,7 @@ void leat_fetch_wait(struct leat_fetch *fetch)
 /* Something moved, or time is up, or a watch came back. */
 void leat_fetch_wake(struct leat_fetch *fetch)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     struct leat_core *core = fetch->core;
     if (fetch->state == LEAT_FETCH_WAITING) {
         fetch->state = LEAT_FETCH_UNWATCHING;
@@ -116,6 +118,7 @@ static void fetch_unwatch(struct leat_fetch *fetch)
 /* A log's acked end moved: on the log's core. */
 void leat_fetch_on_acked(struct leat_hosted *hosted)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     struct leat_core *core = hosted->core;
     struct leat_list *link;
     while ((link = leat_list_pop_front(&hosted->waiters)) != NULL) {
@@ -151,6 +154,7 @@ static bool waits_for_peer(const struct leat_fetch *fetch)
  * finds none until the hundred are closed for taking nothing; then they connect again. */
 void leat_fetch_give_way(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_wanted wanted;
     leat_stocks_wanted(core, &wanted);
     LEAT_LIST_EACH(&core->fetches, link)
@@ -213,6 +217,7 @@ static void fetch_run_ready_once(struct leat_core *core)
 
 void leat_fetch_run_ready(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     fetch_call_starved(core);
     do {
         fetch_run_ready_once(core);
@@ -222,6 +227,7 @@ void leat_fetch_run_ready(struct leat_core *core)
 /* Slow readers have been looked at: who takes bytes again is fetched for again. */
 void leat_fetch_undefer(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     LEAT_LIST_EACH(&core->deferred_fetches, link)
     {
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, link);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a log lacks between the segments that are here. */
 #include "broker/data/holes.h"
+#include "base/assert.h"
 #include "base/diary.h"
 #include "broker/data/hosted.h"
 #include "broker/net/core.h"
@@ -31,6 +32,7 @@ struct leat_segment_range leat_takeover_unsure(const struct leat_hosted *hosted,
                                                struct leat_segment *const *segs, size_t count,
                                                const struct leat_log_tail *tail)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     struct leat_segment_range range = {0, 0};
     const struct leat_log_ref *ref = &hosted->ref;
     if (!leat_store_rows_damaged(hosted->core->node->store)) return range;

@@ -53,6 +53,7 @@ leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
                             struct leat_segment *const *segs, size_t seg_count,
                             const struct leat_log_tail *tail, struct leat_hosted **out_hosted)
 {
+    LEAT_ASSERT_OWNER(core);
     if (core->hosted_count >= LEAT_CORE_LOGS_MAX) return LEAT_E_TOO_MANY;
     struct leat_hosted *hosted = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *hosted);
     if (hosted == NULL) return LEAT_E_NO_MEMORY;
@@ -121,6 +122,7 @@ static uint64_t park_after_us(const struct leat_core *core)
 leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const *segs,
                           size_t seg_count, const struct leat_log_tail *tail)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     struct leat_core *core = hosted->core;
     const struct leat_node *node = core->node;
     const struct leat_stream_desc *desc = hosted->stream->desc;
@@ -165,6 +167,7 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
 
 void leat_hosted_destroy(struct leat_hosted *hosted)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     struct leat_core *core = hosted->core;
     struct leat_hosted **at = &core->hosted[leat_hosted_hash(hosted->ref) & core->hosted_mask];
     while (*at != hosted)
@@ -188,6 +191,7 @@ void leat_hosted_destroy(struct leat_hosted *hosted)
 
 void leat_hosted_wake(struct leat_hosted *hosted)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     const struct leat_core_hooks *hooks = hosted->core->node->hooks;
     hooks->room(hosted);
     hooks->acked(hosted);
@@ -197,6 +201,7 @@ void leat_hosted_wake(struct leat_hosted *hosted)
 
 bool leat_hosted_lacks(const struct leat_hosted *hosted, const struct leat_read *read)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     const struct leat_segment *first = leat_log_first_held(hosted->log);
     if (read->rc != LEAT_E_DAMAGED || first == NULL) return false;
     if (read->next.v <= first->base_offset) return true;
@@ -211,6 +216,7 @@ leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_re
 
 void leat_hosted_watch(struct leat_hosted *hosted)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     if (hosted->care_index == 0) return;
     hosted->care_index = 0;
     leat_list_remove(&hosted->care);
@@ -323,6 +329,7 @@ static void opener_on_done(struct leat_coordinate *request)
 
 void leat_hosted_send_openings(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     for (uint32_t i = 0; i < LEAT_OPENERS_MAX && !leat_list_empty(&core->opening_logs); i++) {
         if ((core->openers_busy & 1u << i) != 0) continue;
         struct leat_opener *opener = &core->openers[i];
@@ -398,6 +405,7 @@ static void front_damage_tell(struct leat_core *core, struct leat_hosted *hosted
 
 void leat_hosted_care(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     if (core->stopping) {
         care_while_stopping(core);
         return;

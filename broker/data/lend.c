@@ -54,6 +54,7 @@ void leat_lender_fini(struct leat_core *core)
 
 void *leat_buffer_try(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_lender *lender = core->lender;
     if (lender->free_count == 0 || !leat_list_empty(&lender->line)) return NULL;
     return lender->free[--lender->free_count];
@@ -61,6 +62,7 @@ void *leat_buffer_try(struct leat_core *core)
 
 void leat_buffer_wait(struct leat_core *core, struct leat_peer *peer, struct leat_buffer_wait *wait)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_borrower *borrower = &peer->borrowed;
     leat_list_push_back(&borrower->waits, &wait->link);
     if (leat_list_empty(&borrower->line)) leat_list_push_back(&core->lender->line, &borrower->line);
@@ -68,6 +70,7 @@ void leat_buffer_wait(struct leat_core *core, struct leat_peer *peer, struct lea
 
 void leat_buffer_wait_end(struct leat_peer *peer, struct leat_buffer_wait *wait)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     if (leat_list_empty(&wait->link)) return;
     leat_list_remove(&wait->link);
     if (leat_list_empty(&peer->borrowed.waits)) leat_list_remove(&peer->borrowed.line);
@@ -75,6 +78,7 @@ void leat_buffer_wait_end(struct leat_peer *peer, struct leat_buffer_wait *wait)
 
 void leat_buffer_give(struct leat_core *core, void *buffer)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_lender *lender = core->lender;
     LEAT_ASSERT(buffer != NULL);
     struct leat_list *link = leat_list_pop_front(&lender->line);
@@ -184,6 +188,7 @@ static void lend_recall(struct leat_fetch_read *read)
 
 void leat_lend_taken(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     uint32_t *max = &peer->borrowed.answer_bytes_max;
     if (*max == 0) return;
     *max = *max < LEAT_FETCH_BYTES_MAX ? 2 * *max : 0;
@@ -193,6 +198,7 @@ void leat_lend_taken(struct leat_peer *peer)
 
 void leat_lend(struct leat_fetch_read *read)
 {
+    LEAT_ASSERT_OWNER(read->fetch->core);
     struct leat_core *core = read->fetch->core;
     struct leat_lender *lender = core->lender;
     read->lent_us = leat_core_now(core);
@@ -255,6 +261,7 @@ static void sooner(uint64_t *at_us, const struct leat_fetch_read *read)
 
 void leat_lend_turn_end(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_lender *lender = core->lender;
     if (LEAT_BUG(LENT_STAYS)) return;
     if (leat_list_empty(&lender->buffers) && leat_list_empty(&lender->segments)) return;

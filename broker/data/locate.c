@@ -34,6 +34,7 @@ static void locator_begin(struct leat_locator *locator)
 
 void leat_locator_start(struct leat_locator *locator)
 {
+    LEAT_ASSERT_OWNER(locator->core);
     struct leat_list *others = &locator->peer->locators;
     bool first = leat_list_empty(others) || locator->peer == &locator->core->link_peer;
     locator->at = 0;
@@ -381,6 +382,7 @@ static void locate_on_done(struct leat_locator *locator)
 
 void leat_call_locate(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct locate_call *locate = leat_call_create(peer, frame, sizeof *locate);
     if (locate == NULL) return;
     struct leat_core *core = peer->core;

@@ -4,6 +4,7 @@
  * who is connected there is answered meanwhile. */
 #include "broker/data/news.h"
 
+#include "base/assert.h"
 #include "broker/net/core.h"
 
 void leat_news_init(struct leat_core *core)
@@ -50,6 +51,7 @@ static void news_go_on(struct leat_core *core)
 void leat_news_take(struct leat_core *core, struct leat_news *news,
                     bool (*step)(struct leat_news *news, struct leat_core *core, int32_t *left))
 {
+    LEAT_ASSERT_OWNER(core);
     news->step = step;
     leat_list_push_back(&core->news->items, &news->link);
     news_go_on(core);

@@ -112,6 +112,7 @@ static leat_err open_backup(struct leat_core *core, const struct leat_rep_net *n
 
 leat_err leat_replicate_prepare(struct leat_core *core, struct leat_links_options *links)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_node *node = core->node;
     struct leat_replicate *replicate = core->replicate;
     struct leat_transport_sink_options options = {
@@ -138,6 +139,7 @@ static uint64_t quiet_us(const struct leat_node_cluster *cluster)
 
 leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_node *node = core->node;
     struct leat_replicate *replicate = core->replicate;
     const struct leat_member *self = leat_member_find(core, node->incarnation);
@@ -207,6 +209,7 @@ static bool is_gone_since(struct leat_core *core, size_t at)
 
 leat_err leat_replicate_take_found(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     size_t count;
     const struct leat_node *node = core->node;
     const struct leat_found *found = leat_store_found_replicas(node->store, &count);
@@ -228,6 +231,7 @@ leat_err leat_replicate_take_found(struct leat_core *core)
 void leat_replicate_on_member(struct leat_core *core, const struct leat_member *member,
                               uint64_t before)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_replicate *replicate = core->replicate;
     struct leat_error error = {LEAT_OK, ""};
     if (replicate->primary == NULL || member->self) return;
@@ -254,6 +258,7 @@ void leat_replicate_on_member(struct leat_core *core, const struct leat_member *
 
 void leat_replicate_accounts(const struct leat_core *core, struct leat_msg_accounts *accounts)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_replicate *replicate = core->replicate;
     uint64_t (*cpu_ns)(void *ctx) = core->node->options.cluster.thread_cpu_ns;
     if (cpu_ns != NULL) accounts->cpu_cores_ns += cpu_ns(NULL);
@@ -292,6 +297,7 @@ static void on_fenced(void *arg)
 leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *const *segs,
                                size_t seg_count, struct leat_keeper *out_keeper)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     struct leat_core *core = hosted->core;
     const struct leat_stream_settings *settings = &hosted->stream->desc->settings;
     *out_keeper = core->node->keeper;

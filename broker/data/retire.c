@@ -7,6 +7,7 @@
 
 void leat_core_log_stopped(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     LEAT_ASSERT(core->stopping);
     LEAT_ASSERT_CMP(core->logs_to_stop, >,
                     0); /* one told twice would end the core before another */
@@ -21,6 +22,7 @@ static void retire_on_stopped(void *arg, struct leat_log *log)
 
 void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted)
 {
+    LEAT_ASSERT_OWNER(core);
     hosted->going = true;
     leat_hosted_wake(hosted);
     leat_log_stop(hosted->log, retire_on_stopped, core);
@@ -40,6 +42,7 @@ static void retire_on_deleted(void *arg, struct leat_log *log)
  * would stay until the next start, or it would go on, with a stream that is no more. */
 void leat_hosted_delete(struct leat_core *core, struct leat_hosted *hosted)
 {
+    LEAT_ASSERT_OWNER(core);
     bool moves = hosted->moving != NULL || hosted->drained;
     if (hosted->going && (!moves || hosted->give_up != NULL || core->stopping)) return;
     hosted->going = true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a log that a request names is served here, on which core, and why not. */
+#include "base/assert.h"
 #include "broker/net/core.h"
 
 #include "broker/data/lookup.h"
@@ -9,6 +10,7 @@
 
 leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_stream *stream = leat_stream_find(core, ref.stream);
     /* Who got so far was told that it is this node's: it is being made, moved or taken over.
      * Not seen: news of it are on their way over the cores, and the request was faster. */
@@ -32,6 +34,7 @@ const char *leat_hosted_absent_words(leat_err absent)
 leat_err leat_hosted_place(struct leat_core *core, struct leat_log_ref ref, uint32_t *out_home,
                            struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_stream *stream = leat_stream_find(core, ref.stream);
     if (stream == NULL && ref.stream > core->stream_seen && core->members.links != NULL)
         return leat_error_set(error, LEAT_E_STARTING,
@@ -63,6 +66,7 @@ leat_err leat_hosted_place(struct leat_core *core, struct leat_log_ref ref, uint
 leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
                            uint32_t *out_home, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(core);
     leat_err rc = leat_hosted_place(core, ref, out_home, error);
     if (rc != LEAT_OK) return rc;
     const struct leat_stream_desc *desc = leat_stream_find(core, ref.stream)->desc;

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/assert.h"
 #include "broker/data/confirm.h"
 #include "broker/data/lookup.h"
 #include "broker/data/news.h"
@@ -22,6 +23,7 @@ static void catch_up_deliver_end(void *actor, struct leat_mail *mail);
 
 void leat_catch_up(struct leat_core *core, struct leat_catch_up *catch_up)
 {
+    LEAT_ASSERT_OWNER(core);
     catch_up->core = core;
     catch_up->at = 0;
     catch_up->second_round = false;
@@ -96,6 +98,7 @@ static void seek_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
 leat_err leat_stream_seek(struct leat_core *core, struct leat_stream_seek *seek, const char *name,
                           size_t bytes, struct leat_stream **out_stream, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_stream *stream = leat_stream_find_name(core, name, bytes);
     int shown = (int)(bytes < 120 ? bytes : 120);
     error->code = LEAT_OK;

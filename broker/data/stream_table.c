@@ -2,6 +2,7 @@
 /* The streams that a core knows, by id and by name. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "broker/data/begun.h"
@@ -50,6 +51,7 @@ static void logs_count(struct leat_core *core, struct leat_stream *stream)
 leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
                          struct leat_stream **out_stream)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_stream *stream = leat_stream_find(core, desc->id);
     if (stream != NULL) {
         leat_stream_desc_ref(desc);
@@ -98,6 +100,7 @@ void leat_stream_publish(struct leat_stream *stream)
 
 void leat_stream_remove(struct leat_core *core, struct leat_stream *stream)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_stream_desc *desc = stream->desc;
     struct leat_stream **at = &core->streams_by_id[desc->id & core->stream_mask];
     while (*at != stream)

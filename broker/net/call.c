@@ -29,6 +29,7 @@ static bool has_place(const struct leat_core *core, const struct leat_peer *peer
 
 void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     struct leat_call *call = NULL;
     LEAT_ASSERT_CMP(bytes, >=, sizeof *call);
@@ -68,6 +69,7 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
 
 bool leat_call_hold(struct leat_call *call, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(call->core);
     if (!leat_output_take(call->peer, bytes)) return false;
     call->held += bytes;
     return true;
@@ -75,6 +77,7 @@ bool leat_call_hold(struct leat_call *call, size_t bytes)
 
 void *leat_call_memory(struct leat_call *call, size_t count, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(call->core);
     size_t all;
     if (__builtin_mul_overflow(count, bytes, &all) || !leat_output_take(call->peer, all))
         return NULL;
@@ -105,12 +108,14 @@ static void call_free(struct leat_call *call)
 
 void leat_call_writer(struct leat_core *core, struct leat_msg_writer *out_writer)
 {
+    LEAT_ASSERT_OWNER(core);
     leat_msg_writer_init(out_writer, core->scratch + LEAT_FRAME_HEADER_BYTES,
                          LEAT_CORE_SCRATCH_BYTES - LEAT_FRAME_HEADER_BYTES);
 }
 
 void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writer)
 {
+    LEAT_ASSERT_OWNER(call->core);
     struct leat_core *core = call->core;
     LEAT_ASSERT(writer->bytes == core->scratch + LEAT_FRAME_HEADER_BYTES);
     if (writer->overflow) {
@@ -138,6 +143,7 @@ void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writ
 
 void leat_call_refuse(struct leat_call *call, leat_err code, const char *text)
 {
+    LEAT_ASSERT_OWNER(call->core);
     if (text == NULL || text[0] == '\0') text = leat_err_text(code);
     if (call->by_link && call->core->members.links == NULL)
         LEAT_MAYBE(true); /* as above */

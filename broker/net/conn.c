@@ -36,6 +36,7 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
                     const struct leat_protocol *protocol,
                     const struct leat_conn_handler **out_handler)
 {
+    LEAT_ASSERT_OWNER(core);
     if (core->stopping) return false;
     if (!leat_addresses_join(&core->node->addresses, core->net->key(conn), &peer->address)) {
         leat_diary_summed(&core->closed_sum, leat_core_now(core), LEAT_DIARY_INFO,
@@ -119,6 +120,7 @@ static void peer_on_closed(void *user, struct leat_conn *conn, leat_err why)
 
 void leat_peer_known(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     leat_peer_quiet_end(peer);
     peer->greeted = true;
     leat_peer_quiet_begin(peer);
@@ -127,6 +129,7 @@ void leat_peer_known(struct leat_peer *peer)
 
 void leat_peer_end(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     LEAT_ASSERT_CMP(peer->requests, >, 0);
     peer->requests--;
     if (peer->conn == NULL) {
@@ -146,6 +149,7 @@ void leat_peer_end(struct leat_peer *peer)
 
 void leat_peer_close_all(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     LEAT_LIST_EACH(&core->peers, link)
     {
         struct leat_peer *peer = LEAT_CONTAINER(link, struct leat_peer, all);
@@ -179,7 +183,7 @@ static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
             *want_bytes = want;
             break;
         }
-        leat_peer_expect_nothing(peer); /* it is whole */
+        if (peer->core == core) leat_peer_expect_nothing(peer); /* it is whole, and was not moved */
         if (handled == LEAT_HELD) break;
         used += taken;
         if (handled == LEAT_LEFT) break;
@@ -189,6 +193,7 @@ static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
 
 void leat_peer_move(struct leat_peer *peer, uint32_t core)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     const struct leat_net *net = peer->core->net;
     LEAT_ASSERT_CMP(peer->requests, ==, 0);
     peer_detach(peer);
@@ -223,6 +228,7 @@ static void *peer_on_moved(void *to_actor, struct leat_conn *conn, void *baggage
 
 void leat_peer_send_bytes(struct leat_peer *peer, const void *bytes, size_t count)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     if (peer->conn == NULL || peer->closing) return;
     leat_peer_owes(peer);
     if (peer->core->net->send_copy(peer->conn, bytes, count) == LEAT_OK) return;
@@ -246,6 +252,7 @@ void leat_peer_send_bytes(struct leat_peer *peer, const void *bytes, size_t coun
 void leat_peer_send(struct leat_peer *peer, uint8_t *out, enum leat_kind kind, uint8_t flags,
                     uint32_t request, uint32_t control_bytes, uint32_t payload_bytes)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     leat_frame_encode(out, kind, LEAT_PROTOCOL_VERSION_MAX, flags, request, control_bytes,
                       payload_bytes);
     leat_peer_send_bytes(peer, out, LEAT_FRAME_HEADER_BYTES + (size_t)control_bytes);
@@ -269,6 +276,7 @@ enum { REFUSAL_BYTES_MAX = LEAT_FRAME_HEADER_BYTES + LEAT_ERROR_TEXT_BYTES + 64 
 void leat_peer_refuse(struct leat_peer *peer, enum leat_kind kind, uint32_t request, leat_err code,
                       const char *text)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     uint8_t out[REFUSAL_BYTES_MAX];
     leat_peer_send_bytes(peer, out,
                          peer_encode_refusal(out, sizeof out, kind, request, code, text));
@@ -295,6 +303,7 @@ static void peer_on_farewell_sent(struct leat_send *send, leat_err rc)
 void leat_peer_refuse_and_close(struct leat_peer *peer, uint16_t kind, uint32_t request,
                                 leat_err code, const char *text)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     leat_diary_summed(&core->closed_sum, leat_core_now(core), LEAT_DIARY_INFO,
                       "%s (%s) refused and closed: %s", core->net->peer(peer->conn),
@@ -340,6 +349,7 @@ static void peer_on_large_sent(struct leat_send *send, leat_err rc)
 
 void leat_peer_send_large(struct leat_peer *peer, uint8_t *buffer, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct peer_large *large = NULL;
     if (peer->conn != NULL && !peer->closing)
         large = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *large);

@@ -2,6 +2,7 @@
 /* Requests and questions to another node: what only the owner of a log can answer. See members.h. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "broker/net/call.h"
 #include "broker/net/core.h"
@@ -39,6 +40,7 @@ static void forward_on_done(struct leat_link_call *link_call, leat_err rc,
 void leat_call_forward(struct leat_call *call, uint64_t owner, const uint8_t *control,
                        uint32_t control_bytes)
 {
+    LEAT_ASSERT_OWNER(call->core);
     struct leat_core *core = call->core;
     const struct leat_member *member = leat_member_find(core, owner);
     char words[LEAT_ERROR_TEXT_BYTES];
@@ -93,6 +95,7 @@ leat_err leat_ask_start(struct leat_core *core, struct leat_ask *ask, uint64_t i
                         enum leat_kind kind, const uint8_t *control, uint32_t control_bytes,
                         struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_member *member = leat_member_find(core, incarnation);
     char words[LEAT_ERROR_TEXT_BYTES];
     leat_member_words(core, incarnation, words, sizeof words);

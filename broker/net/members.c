@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "broker/net/core.h"
 
 uint32_t leat_lane_of_log(struct leat_log_ref ref, uint32_t logs, uint32_t cores)
@@ -19,6 +20,7 @@ bool leat_core_owns(const struct leat_core *core, const struct leat_stream_desc 
 
 const struct leat_member *leat_member_find(const struct leat_core *core, uint64_t incarnation)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_members *members = &core->members;
     for (uint32_t i = 0; i < members->count; i++)
         if (members->rows[i]->info.incarnation == incarnation) return members->rows[i];
@@ -27,6 +29,7 @@ const struct leat_member *leat_member_find(const struct leat_core *core, uint64_
 
 uint32_t leat_member_cores(const struct leat_core *core, uint64_t incarnation)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_member *member = leat_member_find(core, incarnation);
     return member != NULL && !member->self && member->info.cores > 0 ? member->info.cores
                                                                      : core->node->options.cores;
@@ -46,6 +49,7 @@ static const struct leat_member *member_of_earlier(const struct leat_core *core,
 void leat_member_words(const struct leat_core *core, uint64_t incarnation, char *out,
                        size_t capacity)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_member *member = leat_member_find(core, incarnation);
     const struct leat_member *earlier =
         member == NULL ? member_of_earlier(core, incarnation) : NULL;
@@ -76,6 +80,7 @@ leat_err leat_node_stands(const struct leat_node *node, struct leat_error *error
 
 bool leat_all_nodes_up(const struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     for (uint32_t i = 0; i < core->members.count; i++)
         if (core->members.rows[i]->info.state == LEAT_NODE_DOWN &&
             !core->members.rows[i]->info.draining) /* then nobody expects it back */

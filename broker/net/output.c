@@ -208,6 +208,7 @@ static bool last_fits(struct leat_peer *peer, size_t bytes)
 
 bool leat_output_fits(struct leat_peer *peer, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     if (bytes <= LEAT_OUTPUT_SMALL_BYTES) return true;
     const bool called = peer->output.kept > 0, promised = peer->output.promised;
@@ -232,6 +233,7 @@ static uint64_t share(const struct leat_core *core)
 
 bool leat_output_is_over(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     const struct leat_core *core = peer->core;
     uint64_t own = core->net->copied_bytes(peer->conn) + peer->output.held;
     return own > share(core) ||
@@ -245,6 +247,7 @@ bool leat_output_holds_share(const struct leat_peer *peer)
 
 bool leat_output_take(struct leat_peer *peer, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     const uint64_t most = core->output.bytes_max;
     const uint64_t leaves = is_late(peer) ? late_leaves(core) : 0;
@@ -259,6 +262,7 @@ bool leat_output_take(struct leat_peer *peer, size_t bytes)
 
 void leat_output_add(struct leat_peer *peer, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     peer->core->output.held += bytes;
     peer->output.held += bytes;
     peer->sharer->output.held += bytes;
@@ -266,6 +270,7 @@ void leat_output_add(struct leat_peer *peer, size_t bytes)
 
 void leat_output_give(struct leat_peer *peer, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     LEAT_ASSERT_CMP(peer->output.held, >=, bytes);
     peer->core->output.held -= bytes;
     peer->output.held -= bytes;
@@ -281,6 +286,7 @@ static struct leat_queue *queue_of(const struct leat_peer *peer)
 
 void leat_output_wait(struct leat_peer *peer, size_t bytes, bool asks_again)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_output_peer *output = &peer->output;
     struct leat_core *core = peer->core;
     if (peer->conn == NULL || !leat_list_empty(&output->wait)) return;
@@ -301,6 +307,7 @@ static void wait_end(struct leat_peer *peer)
 
 void leat_output_leave(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     wait_end(peer);
     keep_end(peer);
     last_end(peer);
@@ -342,6 +349,7 @@ static bool line_call(struct leat_core *core, unsigned at)
 
 void leat_output_resume(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     if (!leat_line_empty(&core->output.lines[LEAT_OUTPUT_LINE_LAST])) {
         lasts_look(core);
         (void)line_call(core, LEAT_OUTPUT_LINE_LAST);
@@ -432,6 +440,7 @@ static void keepers_tick(struct leat_core *core, uint64_t now_us)
 
 void leat_output_tick(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     uint64_t now_us = leat_core_now(core);
     core->output.full = core->output.refused || leat_output_crowded(&core->output) ||
                         used(core) > answers_max(core);

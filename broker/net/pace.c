@@ -8,6 +8,7 @@
  * is theirs for minutes, and a ping waits as long. Time alone would not do: it is known only when it is spent. */
 #include "broker/net/pace.h"
 
+#include "base/assert.h"
 #include "base/bug.h"
 #include "broker/net/core.h"
 
@@ -22,6 +23,7 @@ void leat_pace_init(struct leat_core *core)
 
 void leat_pace_turn_end(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_pace *pace = &core->pace;
     if (pace->left_us <= LEAT_PACE_TURN_US / 2)
         pace->width = 1;
@@ -52,6 +54,7 @@ static void step_run(struct leat_list *link)
 
 void leat_pace_forget(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_list *link;
     line_leave(peer);
     while ((link = leat_list_pop_front(&peer->pace.steps)) != NULL)
@@ -134,6 +137,7 @@ static void pace_deliver(void *actor, struct leat_mail *mail)
 
 bool leat_pace_begin(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_pace *pace = &peer->core->pace;
     bool due = peer->pace.frame_due;
     peer->pace.frame_due = false;
@@ -151,6 +155,7 @@ bool leat_pace_begin(struct leat_peer *peer)
 
 void leat_pace_end(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_pace *pace = &peer->core->pace;
     uint64_t us = leat_core_now(peer->core) - pace->from_us;
     pace->inside = false;
@@ -163,6 +168,7 @@ void leat_pace_end(struct leat_peer *peer)
 
 bool leat_pace_answer(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_pace *pace = &peer->core->pace;
     bool its_own = peer->pace.begun_in == pace->turn && peer->pace.answered_in != pace->turn;
     if (!peer->pace.answer_due && !its_own && pace->left_us <= 0 && can_wait(peer)) {
@@ -179,6 +185,7 @@ bool leat_pace_answer(struct leat_peer *peer)
 void leat_pace_run(struct leat_peer *peer, struct leat_pace_step *step,
                    void (*run)(struct leat_pace_step *step))
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_pace *pace = &peer->core->pace;
     step->run = run;
     leat_list_init(&step->link);
@@ -196,6 +203,7 @@ void leat_pace_run(struct leat_peer *peer, struct leat_pace_step *step,
 bool leat_pace_again(struct leat_peer *peer, struct leat_pace_step *step,
                      void (*run)(struct leat_pace_step *step))
 {
+    LEAT_ASSERT_OWNER(peer->core);
     if (peer->conn == NULL || !can_wait(peer)) return false;
     step->run = run;
     leat_list_init(&step->link);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What any part of a core may do with a connection: not read from it for a while, close it, count a request of it. */
+#include "base/assert.h"
 #include "base/diary.h"
 #include "broker/net/core.h"
 
@@ -10,6 +11,7 @@ void leat_peer_begin(struct leat_peer *peer)
 
 void leat_peer_close(struct leat_peer *peer, const char *why)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     if (peer->conn == NULL || peer->closing) return;
     leat_diary_summed(&peer->core->closed_sum, leat_core_now(peer->core), LEAT_DIARY_INFO,
                       "%s (%s) closed: %s", peer->core->net->peer(peer->conn), peer->name, why);
@@ -20,12 +22,14 @@ void leat_peer_close(struct leat_peer *peer, const char *why)
 
 void leat_peer_pause(struct leat_peer *peer, enum leat_pause why)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     if (peer->paused == 0 && peer->conn != NULL) peer->core->net->pause(peer->conn);
     peer->paused |= why;
 }
 
 void leat_peer_resume(struct leat_peer *peer, enum leat_pause why)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     if ((peer->paused & why) == 0) return;
     peer->paused &= ~(unsigned)why;
     if (peer->paused == 0 && peer->conn != NULL) peer->core->net->resume(peer->conn);

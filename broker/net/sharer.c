@@ -30,6 +30,7 @@ static struct leat_sharer *sharer_create(struct leat_core *core, uint32_t addres
 
 bool leat_sharer_join(struct leat_core *core, struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_sharer **at = sharer_at(core, peer->address);
     if (*at == NULL) *at = sharer_create(core, peer->address);
     if (*at == NULL) return false;
@@ -39,6 +40,7 @@ bool leat_sharer_join(struct leat_core *core, struct leat_peer *peer)
 
 void leat_sharer_leave(struct leat_core *core, struct leat_sharer *sharer)
 {
+    LEAT_ASSERT_OWNER(core);
     LEAT_ASSERT_CMP(sharer->members, >, 0);
     if (--sharer->members > 0) return;
     LEAT_ASSERT_CMP(sharer->output.held + sharer->output.kept + sharer->output.last + sharer->calls,

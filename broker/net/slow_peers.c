@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Peers that hold things up: they do not take their answers, or leave frames unfinished. Each has a limit, of bytes
  * or of time. */
+#include "base/assert.h"
 #include "base/diary.h"
 #include "broker/net/core.h"
 #include "broker/net/hooks.h"
 
 bool leat_peer_is_slow(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     if (peer->conn == NULL) return false;
     size_t queued = core->net->queued_bytes(peer->conn);
@@ -18,6 +20,7 @@ bool leat_peer_is_slow(struct leat_peer *peer)
 
 void leat_peer_drained(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     if (peer->conn == NULL || leat_list_empty(&peer->slow)) return;
     if (core->net->queued_bytes(peer->conn) > LEAT_PEER_QUEUED_BYTES_MAX / 2 ||
@@ -33,6 +36,7 @@ void leat_peer_drained(struct leat_peer *peer)
 /* The network takes bytes without telling; so look again while there is somebody to look at. */
 void leat_peer_slow_tick(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     LEAT_LIST_EACH(&core->slow_peers, link)
     leat_peer_drained(LEAT_CONTAINER(link, struct leat_peer, slow));
     core->node->hooks->drained(core);
@@ -40,6 +44,7 @@ void leat_peer_slow_tick(struct leat_core *core)
 
 void leat_peer_owes(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     if (!leat_list_empty(&peer->owing)) return;
     leat_list_push_back(&core->owing_peers, &peer->owing);
@@ -70,12 +75,14 @@ static void peer_owing_tick(struct leat_peer *peer, uint64_t now_us)
 
 void leat_peer_expect(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     if (peer->frame_since_us == 0) peer->frame_since_us = leat_core_now(peer->core);
     if (leat_list_empty(&peer->cut)) leat_list_push_back(&peer->core->cut_peers, &peer->cut);
 }
 
 void leat_peer_expect_nothing(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     peer->frame_since_us = 0;
     leat_list_remove(&peer->cut);
 }
@@ -84,6 +91,7 @@ void leat_peer_expect_nothing(struct leat_peer *peer)
 
 void leat_peer_quiet_begin(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     if (peer->greeted && peer->protocol->idle_us_max == 0) return;
     peer->quiet_since_us = leat_core_now(core);
@@ -94,6 +102,7 @@ void leat_peer_quiet_begin(struct leat_peer *peer)
 
 void leat_peer_quiet_end(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     if (!peer->greeted && !leat_list_empty(&peer->quiet)) peer->core->stranger_count--;
     leat_list_remove(&peer->quiet);
 }
@@ -106,6 +115,7 @@ static void quiet_close(struct leat_peer *peer, const char *why)
 
 void leat_peer_shed_strangers(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     if (core->stranger_count <= LEAT_CORE_STRANGERS_MAX) return;
     quiet_close(LEAT_CONTAINER(core->strangers.next, struct leat_peer, quiet),
                 "too many connections have not said who they are, and it is the oldest of them");
@@ -148,6 +158,7 @@ static void peer_cut_tick(struct leat_peer *peer, uint64_t now_us)
 
 void leat_peer_tick(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     uint64_t now_us = leat_core_now(core);
     LEAT_LIST_EACH(&core->owing_peers, owing)
     peer_owing_tick(LEAT_CONTAINER(owing, struct leat_peer, owing), now_us);

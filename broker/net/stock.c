@@ -48,6 +48,7 @@ static uint32_t *taken_by(const struct leat_stock *stock, struct leat_sharer *sh
 
 void *leat_stock_take(struct leat_stock *stock, struct leat_sharer *sharer)
 {
+    LEAT_ASSERT_OWNER(stock->core);
     void *element = stock->free;
     if (element != NULL) {
         memcpy(&stock->free, element, sizeof stock->free);
@@ -84,6 +85,7 @@ static bool own_fits(const struct leat_core *core, const struct leat_peer *peer,
 
 bool leat_own_take(struct leat_peer *peer, bool only, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     if (!own_fits(core, peer, only, bytes)) return false;
     peer->stock.own_bytes += bytes;
@@ -93,6 +95,7 @@ bool leat_own_take(struct leat_peer *peer, bool only, size_t bytes)
 
 void leat_own_give(struct leat_core *core, struct leat_peer *peer, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(core);
     atomic_fetch_sub_explicit(&core->counters.own_bytes, bytes, memory_order_relaxed);
     if (peer == NULL) return;
     LEAT_ASSERT_CMP(peer->stock.own_bytes, >=, bytes);
@@ -103,6 +106,7 @@ void leat_own_give(struct leat_core *core, struct leat_peer *peer, size_t bytes)
 void leat_stock_give(struct leat_stock *stock, void *element, struct leat_peer *peer,
                      struct leat_sharer *sharer)
 {
+    LEAT_ASSERT_OWNER(stock->core);
     if (is_of_block(stock, element)) {
         if (sharer != NULL) --*taken_by(stock, sharer);
         put(stock, element);
@@ -138,6 +142,7 @@ static bool block_has(const struct leat_stock *stock, const struct leat_peer *pe
 bool leat_stock_admits(const struct leat_stock *stock, const struct leat_peer *peer, bool only,
                        uint32_t count)
 {
+    LEAT_ASSERT_OWNER(stock->core);
     if (block_has(stock, peer, only, count)) return true;
     return own_fits(stock->core, peer, only, (uint64_t)count * stock->element_bytes);
 }
@@ -146,6 +151,7 @@ bool leat_stock_admits(const struct leat_stock *stock, const struct leat_peer *p
  * are added in front of these, and taken before them. */
 bool leat_stock_widen(struct leat_stock *stock, struct leat_peer *peer, bool only, uint32_t count)
 {
+    LEAT_ASSERT_OWNER(stock->core);
     if (block_has(stock, peer, only, count)) return true;
     for (uint32_t i = 0; i < count; i++) {
         void *element = NULL;
@@ -164,12 +170,14 @@ bool leat_stock_widen(struct leat_stock *stock, struct leat_peer *peer, bool onl
 
 void leat_stock_narrow(struct leat_stock *stock, struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(stock->core);
     while (stock->free != NULL && !is_of_block(stock, stock->free))
         leat_stock_give(stock, leat_stock_take(stock, NULL), peer, NULL);
 }
 
 void *leat_stock_take_for(struct leat_stock *stock, struct leat_peer *peer, bool only)
 {
+    LEAT_ASSERT_OWNER(stock->core);
     if (!leat_stock_admits(stock, peer, only, 1) || !leat_stock_widen(stock, peer, only, 1)) {
         leat_stock_wait(stock, peer, only, 1);
         return NULL;
@@ -193,6 +201,7 @@ static void line_leave(struct leat_peer *peer)
 
 void leat_stock_wait(struct leat_stock *stock, struct leat_peer *peer, bool only, uint32_t count)
 {
+    LEAT_ASSERT_OWNER(stock->core);
     struct leat_stock_peer *wait = &peer->stock;
     leat_peer_pause(peer, LEAT_PAUSE_STARVED);
     line_leave(peer);
@@ -210,6 +219,7 @@ void leat_stock_wait(struct leat_stock *stock, struct leat_peer *peer, bool only
 
 void leat_stock_again(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     if (leat_list_empty(&peer->stock.link)) return;
     line_leave(peer);
     /* Its frame comes again; what has none any more is called by its protocol. */
@@ -220,6 +230,7 @@ void leat_stock_again(struct leat_peer *peer)
 
 void leat_stock_leave(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     line_leave(peer);
     peer->stock.called = false;
 }
@@ -262,6 +273,7 @@ static bool stock_call(struct leat_stock *stock)
 
 bool leat_stocks_call(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     bool called = false;
     LEAT_LIST_EACH(&core->wanted_stocks, link)
     called |= stock_call(LEAT_CONTAINER(link, struct leat_stock, wanted));
@@ -276,6 +288,7 @@ static bool of_appends(const struct leat_stock *stock)
 
 bool leat_stocks_are_wanted(const struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     LEAT_LIST_EACH(&core->wanted_stocks, link)
     {
         const struct leat_stock *stock = LEAT_CONTAINER(link, struct leat_stock, wanted);
@@ -301,6 +314,7 @@ static uint32_t *wanted_of_own(struct leat_sharer *sharer, uint32_t at)
 
 void leat_stocks_wanted(struct leat_core *core, struct leat_wanted *out_wanted)
 {
+    LEAT_ASSERT_OWNER(core);
     *out_wanted = (struct leat_wanted){.at = ++core->wants};
     LEAT_LIST_EACH(&core->wanted_stocks, link)
     {
@@ -345,6 +359,7 @@ static void queue_tick(struct leat_queue *queue, uint64_t now_us)
 
 void leat_stocks_tick(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     uint64_t now_us = leat_core_now(core);
     LEAT_LIST_EACH(&core->wanted_stocks, link)
     {

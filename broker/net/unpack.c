@@ -39,6 +39,7 @@ void leat_unpack_turn_end(struct leat_core *core)
 
 void leat_unpack_forget(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     leat_unpack_leave(peer);
     peer->unpack.due = peer->unpack.tried = false;
     leat_turn_init(&peer->unpack.turn);
@@ -103,6 +104,7 @@ bool leat_unpack_waits(const struct leat_peer *peer)
 
 void leat_unpack_leave(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_unpack *unpack = &peer->core->unpack;
     line_leave(peer);
     if (unpack->at == peer) unpack->at = NULL;
@@ -137,6 +139,7 @@ static bool makes_way(struct leat_peer *peer)
 
 leat_err leat_unpack(struct leat_peer *peer, struct leat_batch *batch, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
     struct leat_unpack *unpack = &core->unpack;
     if (leat_address_turns_of(&peer->sharer->unpack) == NULL)

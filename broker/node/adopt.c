@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/bug.h"
 #include "base/diary.h"
 #include "base/mem.h"
@@ -129,6 +130,7 @@ static void waits_tell(struct leat_node *node, struct leat_hosted *hosted, const
  * front is known when what the log begins with has been read. */
 void leat_adopt_damage_tell(struct leat_core *core, struct leat_hosted *hosted)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_log_ref *ref = &hosted->ref;
     const char *name = hosted->stream->desc->name;
     char why[256];
@@ -256,6 +258,7 @@ static leat_err adopt_all(struct leat_node *node, struct leat_core *core, bool f
 leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,
                             struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(core);
     leat_err rc = adopt_all(node, core, false, error);
     if (rc == LEAT_OK) rc = adopt_all(node, core, true, error);
     leat_diary_sum_tell(&core->damaged_sum, core->damaged_sum.since_us + LEAT_DIARY_SUM_US);

@@ -104,6 +104,7 @@ static const struct leat_link_handler serve_out = {serve_on_up, serve_on_down, s
 
 leat_err leat_members_open(struct leat_core *core, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_node *node = core->node;
     if (node->options.cluster.node_address == NULL) return LEAT_OK; /* nobody else is there */
     core->serve_in = (struct leat_link_handler){serve_on_up, serve_on_down, serve_on_request, core};

@@ -100,6 +100,7 @@ static enum leat_handled peer_frame(struct leat_peer *peer, const struct leat_fr
 
 bool leat_peer_call(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     static const leat_call_fn calls[] = {
         [LEAT_KIND_PING] = leat_call_ping,
         [LEAT_KIND_METADATA] = leat_call_metadata,
@@ -200,6 +201,7 @@ static void peer_greet(struct leat_peer *peer, uint32_t request)
 
 void leat_administer_open(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_node *node = core->node;
     struct leat_error error;
     char bound[128];

@@ -24,6 +24,7 @@ static void stop_deliver_end(void *actor, struct leat_mail *mail)
  * (3) The flush ends, the node with it, and the log is destroyed with its question still under way. */
 void leat_core_ending(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_node *node = core->node;
     for (uint32_t i = 0; core->hosted != NULL && i <= core->hosted_mask; i++)
         for (struct leat_hosted *hosted = core->hosted[i]; hosted != NULL;

@@ -302,6 +302,7 @@ static bool missing_step(struct leat_news *news, struct leat_core *core, int32_t
 
 void leat_walk_make_missing(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     if (!core->logs_missing || core->stopping || core->missing->under_way) return;
     core->logs_missing = false;
     core->missing->under_way = true;
@@ -314,6 +315,7 @@ void leat_walk_make_missing(struct leat_core *core)
  * nothing is made of it, because the node's own logs are not there yet. (4) They are adopted. */
 void leat_walk_on_adopted(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     core->adopted = true;
     for (uint32_t i = 0; i <= core->stream_mask; i++) {
         for (struct leat_stream *it = core->streams_by_id[i]; it != NULL; it = it->by_id_next) {
@@ -344,6 +346,7 @@ static void logs_give_up(struct leat_core *core, const struct leat_stream *strea
 /* Refused moves, losses that an operator accepted elsewhere, and crashes bring it back. */
 void leat_walk_log_released(struct leat_core *core, struct leat_log_ref ref)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_stream *stream = leat_stream_find(core, ref.stream);
     if (stream == NULL || !leat_core_owns(core, stream->desc, ref.streamlet)) return;
     const struct leat_begun_log *row = leat_begun_find(stream->begun, ref);

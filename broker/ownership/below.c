@@ -148,6 +148,7 @@ static void start_deliver(void *actor, struct leat_mail *mail)
 
 void leat_below_start(struct leat_below *below)
 {
+    LEAT_ASSERT_OWNER(below->core);
     struct leat_core *core = below->core;
     LEAT_ASSERT_CMP(core->index, ==, 0);
     below->at = 0;
@@ -214,6 +215,7 @@ static void call_deliver_home(void *actor, struct leat_mail *mail)
 
 void leat_call_below(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct below_call *below = leat_call_create(peer, frame, sizeof *below);
     if (below == NULL) return;
     struct leat_core *core = peer->core;

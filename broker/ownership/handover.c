@@ -69,6 +69,7 @@ static void give_up_on_released(void *arg, struct leat_log *log)
 
 void leat_hosted_give_up(struct leat_hosted *hosted)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     if (hosted->give_up != NULL) return;
     struct give_up *give_up = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *give_up);
     /* Committed and applied: there is no way back. */
@@ -84,6 +85,7 @@ void leat_hosted_give_up(struct leat_hosted *hosted)
 
 void leat_hosted_give_up_go_on(struct leat_hosted *hosted, bool copies_idle)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     hosted->give_up->copies_idle = copies_idle;
     leat_log_release(hosted->log, give_up_on_released, hosted);
 }

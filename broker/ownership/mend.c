@@ -299,6 +299,7 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
 
 leat_err leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     struct leat_core *core = hosted->core;
     struct leat_mend *mend = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *mend);
     if (mend == NULL) return LEAT_E_NO_MEMORY;

@@ -388,6 +388,7 @@ static void mover_deliver(void *actor, struct leat_mail *mail)
 
 void leat_mover_start(struct leat_core *core, struct leat_mover *mover)
 {
+    LEAT_ASSERT_OWNER(core);
     mover->core = core;
     mover->rc = LEAT_OK;
     mover->parts = NULL;
@@ -503,6 +504,7 @@ static void move_on_again(struct leat_stream_seek *seek)
 
 void leat_call_streamlet_move(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct move_call *move = leat_call_create(peer, frame, sizeof *move);
     if (move != NULL && leat_call_keep(&move->call, &move->kept, frame, move_on_again))
         move_begin(move);
@@ -572,6 +574,7 @@ static void drain_next(struct leat_core *core)
 
 void leat_movers_tick(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     if (core->index != 0 || core->members.links == NULL || core->movers->drain != NULL) return;
     if (core->movers->drain_ticks > 0)
         core->movers->drain_ticks--;

@@ -535,6 +535,7 @@ static void recover_on_again(struct leat_stream_seek *seek)
 
 void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     struct recover_call *recover = leat_call_create(peer, frame, sizeof *recover);
     if (recover != NULL && leat_call_keep(&recover->call, &recover->kept, frame, recover_on_again))
         recover_begin(recover);

@@ -23,6 +23,7 @@ static void kick_deliver(void *actor, struct leat_mail *mail)
 
 void takeover_kick(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     if (core->takeovers->kicked) return;
     core->takeovers->kicked = true;
     leat_core_mail(core, 0, &core->takeovers->kick, kick_deliver);
@@ -118,6 +119,7 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
 struct leat_takeover *takeover_create(struct leat_core *core, struct leat_log_ref ref,
                                       struct leat_epoch epoch)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_takeover *takeover = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *takeover);
     if (takeover == NULL) return NULL;
     takeover->node = core->node;
@@ -136,6 +138,7 @@ void takeover_send(struct leat_takeover *takeover)
 
 void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row, uint32_t logs)
 {
+    LEAT_ASSERT_OWNER(core);
     LEAT_ASSERT_CMP(leat_core_of_log(core->node, row->ref, logs), ==, core->index);
     if (row->record.opened) { /* its marks say where it ends, and nobody has them */
         if (leat_hosted_find(core, row->ref) == NULL) takeover_stand_in(core, row);
@@ -154,6 +157,7 @@ void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row,
 
 void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log *row, uint32_t logs)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     if (!hosted->tail_missing || hosted->going) return; /* on its way out it asks by itself */
     if (!row->record.opened) {
         if (row->epoch.v > hosted->epoch.v) leat_takeover_ask(hosted->core, row, logs);

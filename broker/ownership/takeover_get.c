@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come: the next segment becomes this node's own. See takeover.h. */
+#include "base/assert.h"
 #include "broker/ownership/takeover.h"
 
 #include "base/bytes.h"
@@ -11,6 +12,7 @@
 
 void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull)
 {
+    LEAT_ASSERT_OWNER(core);
     pull->node_count = 0;
     for (uint32_t i = 0; i < core->members.count; i++) {
         const struct leat_member *member = core->members.rows[i];
@@ -194,6 +196,7 @@ static void below_start(struct leat_core *core, struct leat_takeover *takeover)
  *  2. It comes back here in epoch 36. That takeover stands behind the first one, and the log is never made. */
 void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
 {
+    LEAT_ASSERT_OWNER(core);
     if (takeover->tail.segment == UINT64_MAX) {
         takeover_to_home(takeover); /* it has no segments */
         return;
@@ -382,6 +385,7 @@ static bool next_place(const struct leat_hosted *hosted, struct leat_log_hole *o
 
 bool leat_takeover_goes_on(const struct leat_hosted *hosted)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     struct leat_log_hole hole;
     bool between;
     return next_place(hosted, &hole, &between);
@@ -389,6 +393,7 @@ bool leat_takeover_goes_on(const struct leat_hosted *hosted)
 
 bool leat_takeover_pass_over(struct leat_hosted *hosted, bool front)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     struct leat_log_hole hole;
     bool holes = hosted->holes && leat_log_hole_find(hosted->log, UINT64_MAX, &hole);
     bool whole = front && !holes;
@@ -406,6 +411,7 @@ bool leat_takeover_pass_over(struct leat_hosted *hosted, bool front)
 
 void leat_takeover_older(struct leat_hosted *hosted)
 {
+    LEAT_ASSERT_OWNER(hosted->core);
     struct leat_core *core = hosted->core;
     const struct leat_segment *first = leat_log_first_held(hosted->log);
     struct leat_log_hole hole;

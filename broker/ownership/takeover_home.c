@@ -79,6 +79,7 @@ static leat_err make_waiting(struct leat_core *core, struct leat_takeover *takeo
 
 void takeover_stand_in(struct leat_core *core, const struct leat_begun_log *row)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_stream *stream = leat_stream_find(core, row->ref.stream);
     const struct leat_log_record *record = &row->record;
     if (record->heard == 0 || record->stamp_epoch.v == row->epoch.v || stream == NULL ||
