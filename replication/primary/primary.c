@@ -134,7 +134,7 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
     log->primary = primary;
     log->options = *options;
     log->version = options->version ? options->version : 1;
-    log->known = options->opened ? log->version : 0;
+    log->known = log->version;
     log->opened = options->opened;
     leat_list_init(&log->active);
     leat_list_init(&log->settled);

@@ -143,7 +143,7 @@ struct leat_primary_log {
     uint32_t version;         /* that every copy should carry */
     uint32_t need;            /* a lost copy may carry one less: nothing is acked before the
                                  coordinator knows this one */
-    uint32_t known;           /* the coordinator does */
+    uint32_t known;           /* the coordinator does, or is told first */
     bool opening, opened;     /* OPENED is asked for; committed */
     bool version_busy;        /* in the request under way */
     bool lacking;             /* a set has fewer copies than it should */

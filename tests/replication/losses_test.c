@@ -383,6 +383,62 @@ static void loss_before_opened_is_part_of_what_is_opened(void **state)
     rig_free(rig);
 }
 
+/* Goal: what is opened is not what fewer copies carry than acks need: the lost ones have all that was acked, and may
+ * be all that comes back. It is told when there are enough again, before anything is acked. */
+static void opened_with_too_few_copies_the_lost_ones_count(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
+    rig_reserve(rig, 0);
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
+    rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
+    rig_commit(rig, 0, 0, 128);
+    rig_wrote(rig, 1, LEAT_OK);
+    rig_peer_down(rig, 2);
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    assert_int_equal(leat_primary_opening(rig->log), 2);
+    leat_primary_opened(rig->log, LEAT_E_TIMEOUT);
+    rig_mails(rig);
+    rig_peer_down(rig, 1);
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    trace_begin();
+    assert_int_equal(leat_primary_opening(rig->log), 2); /* this node alone carries 3 */
+    leat_primary_opened(rig->log, LEAT_OK);
+    rig_commit(rig, 0, 128, 192);
+    rig_pass(rig, 10 * 1000 * 1000);
+    TRACE_IS("");
+    rig_node_up(rig, 1);
+    rig_answer_at(rig, 1, LEAT_REP_OPEN, 30, 12288);
+    rig_wrote(rig, 1, LEAT_OK);
+    rig_answer(rig, 1, LEAT_REP_COMPLETE);
+    TRACE_IS("n1 ATTACH, 10 s\n"
+             "attach n1 grant1\n"
+             "room\n"
+             "n1 OPEN s0 h0 v3 d1 part, 2 s\n"
+             "n1 write @12288+192 from s0+0\n"
+             "n1 COMPLETE s0 h30 v3 d1 part 192:192, 10 s\n"
+             "versions 1/2/3=e5v3\n");
+    leat_primary_versions_done(rig->primary, LEAT_OK);
+    rig_mails(rig);
+    TRACE_IS("log COMMIT s0: OK\n");
+    rig_free(rig);
+    rig = rig_new(1); /* and where none was asked for before */
+    rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
+    rig_reserve(rig, 0);
+    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
+    rig_pass(rig, 3 * 1000 * 1000);
+    rig_commit(rig, 0, 0, 128);
+    rig_wrote(rig, 1, LEAT_OK);
+    rig_peer_down(rig, 1);
+    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    assert_int_equal(leat_primary_opening(rig->log), 1);
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +452,7 @@ int main(void)
         TRACE_TEST(stamp_that_the_store_refuses_is_tried_again),
         TRACE_TEST(second_loss_is_told_by_itself),
         TRACE_TEST(loss_before_opened_is_part_of_what_is_opened),
+        TRACE_TEST(opened_with_too_few_copies_the_lost_ones_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

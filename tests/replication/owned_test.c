@@ -73,16 +73,16 @@ static void log_begins_with_what_is_known_of_it(void **state)
     CASE(begin, create, closed = 2, leat_mem_fail_at(2));
     CASE(begin, create, closed = 2, leat_mem_fail_at(3));
     TRACE_IS(
-        "(void)0: OK, 1 logs, version 1 known 0, 0 asked, 0 mails, again in 20000 us\n"
-        "wanted.version = 0: OK, 1 logs, version 1 known 0, 0 asked, 0 mails, again in 20000 us\n"
-        "wanted.version = 7: OK, 1 logs, version 7 known 0, 0 asked, 0 mails, again in 20000 us\n"
+        "(void)0: OK, 1 logs, version 1 known 1, 0 asked, 0 mails, again in 20000 us\n"
+        "wanted.version = 0: OK, 1 logs, version 1 known 1, 0 asked, 0 mails, again in 20000 us\n"
+        "wanted.version = 7: OK, 1 logs, version 7 known 7, 0 asked, 0 mails, again in 20000 us\n"
         "wanted.opened = true: OK, 1 logs, version 1 known 1 opened, 0 asked, 0 mails, again in "
         "20000 us\n"
         "wanted.opened = true, wanted.version = 7: OK, 1 logs, version 7 known 7 opened, 0 asked, "
         "0 mails, again in 20000 us\n"
-        "closed = 1: OK, 1 logs, version 1 known 0, s1 reserved started closed 1000 lost at "
+        "closed = 1: OK, 1 logs, version 1 known 1, s1 reserved started closed 1000 lost at "
         "1001000, 3 asked, 1 mails, again in 20000 us\n"
-        "closed = 2: OK, 1 logs, version 1 known 0, s1 reserved started closed 1000 lost at "
+        "closed = 2: OK, 1 logs, version 1 known 1, s1 reserved started closed 1000 lost at "
         "1001000, s2 reserved started closed 1001 lost at 1001000, 3 asked, 1 mails, again in "
         "20000 us\n"
         "leat_mem_fail_at(1): NO_MEMORY, 0 logs, 0 asked, 0 mails\n"

@@ -97,8 +97,9 @@ static void version_is_told_when_all_carry_it(void **state)
 static void opening_says_what_all_copies_carry(void **state)
 {
     (void)state;
-    static const char *const cases[] = {"as it is", "closed",       "not started", "no segment",
-                                        "set",      "copy is less", "opening",     "incomplete"};
+    static const char *const cases[] = {"as it is",   "closed",     "not started",
+                                        "no segment", "set",        "copy is less",
+                                        "opening",    "incomplete", "too few"};
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
         raised();
         set->closed = i == 1;
@@ -109,6 +110,7 @@ static void opening_says_what_all_copies_carry(void **state)
         if (i >= 5) copy->stamp = 1;
         if (i == 6) copy->state = REP_COPY_OPENING;
         copy->incomplete = i == 7;
+        if (i == 8) copy->stamp = 2, owned->options.min_copies = 4;
         trace("%s: %u", cases[i], leat_primary_opening(owned));
         trace(" %u%s\n", owned->known, owned->opening ? "" : "?");
         set->seg = seg;
@@ -120,7 +122,8 @@ static void opening_says_what_all_copies_carry(void **state)
              "set: 1 1\n"
              "copy is less: 1 1\n"
              "opening: 2 2\n"
-             "incomplete: 2 2\n");
+             "incomplete: 2 2\n"
+             "too few: 1 1\n");
 }
 
 /* ---- in which company ---- */
