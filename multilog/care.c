@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bug.h"
 #include "multilog/internal.h"
 
 /* ---- giving buffers and segments back ---- */
@@ -227,7 +228,9 @@ static void producers_expire(struct leat_log *log, int64_t now_ms)
 void leat_log_care(struct leat_log *log)
 {
     uint64_t now_us = log_now(log);
-    log->opening_paused = false; /* also while it stops: that waits for the commit */
+    /* Also while it stops: that waits for the commit. */
+    if (log->opening_paused && (!log->stopping || !LEAT_BUG(STOPPED_UNCARED)))
+        log->opening_paused = false;
     if (!log->deleting && !log->stopping && log->state == LEAT_LOG_SERVING) {
         int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
         producers_expire(log, now_ms);

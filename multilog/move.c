@@ -3,6 +3,7 @@
  * come to the new owner one after the other while it serves already. */
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/diary.h"
 #include "multilog/internal.h"
 
@@ -52,12 +53,13 @@ void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail)
                                        .next_offset = log->next_offset,
                                        .jumped = log->jumped && !head->seg};
     if (!head->seg) return;
-    if (log->state == LEAT_LOG_STOPPED) {
-        safe_end(log, out_tail);
-        return;
-    }
+    struct leat_log_tail safe = *out_tail;
+    if (log->state == LEAT_LOG_STOPPED) safe_end(log, &safe);
     out_tail->next_segment = head->seg->id.v + 1;
     out_tail->previous = (struct leat_extent){head->writer.used, head->writer.chain};
+    if (log->state == LEAT_LOG_STOPPED &&
+        (safe.next_offset == out_tail->next_offset || !LEAT_BUG(ENDS_UNSAFE)))
+        *out_tail = safe;
 }
 
 void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "broker/net/core.h"
@@ -49,6 +50,9 @@ static leat_err boots_read(struct leat_node *node, struct leat_file *file, uint8
                               leat_err_text(rc));
     /* New, or a first start that was cut short: a file of less than its one block never was flushed.
      * One that lost its end later knows no start, and is refused by the coordinators. */
+    bool is_short = read.done_bytes > 0 && read.done_bytes < LEAT_NODE_FILE_BYTES;
+    if (is_short && LEAT_BUG(SHORT_IS_DAMAGED))
+        return leat_error_set(error, LEAT_E_DAMAGED, "the file \"boots\" is damaged");
     if (read.done_bytes < LEAT_NODE_FILE_BYTES || memcmp(block, (uint8_t[8]){0}, 8) == 0)
         return LEAT_OK;
     if (boots_crc(boots) != boots.crc || memcmp(boots.magic, "LEATBOOT", 8) != 0 ||

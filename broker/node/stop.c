@@ -2,6 +2,7 @@
 /* A node stops: its cores one after the other, each its logs; then all is flushed. */
 #include "broker/node/stop.h"
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/diary.h"
 #include "broker/data/fetch.h"
 #include "broker/data/hosted.h"
@@ -94,7 +95,8 @@ static void stop_deliver_core(void *actor, struct leat_mail *mail)
     for (uint32_t i = 0; i <= core->hosted_mask; i++) {
         for (struct leat_hosted *hosted = core->hosted[i], *next; hosted != NULL; hosted = next) {
             next = hosted->hash_next;
-            if (hosted->drained && hosted->give_up == NULL) continue; /* stopped for a move */
+            bool moved = hosted->drained && hosted->give_up == NULL; /* stopped for a move */
+            if (moved && !LEAT_BUG(STOP_AWAITS_MOVED)) continue;
             core->logs_to_stop++;
             if (hosted->going) continue; /* being deleted or made anew: that tells when done */
             leat_core_log_stop(core, hosted);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/admin/places.h"
@@ -352,7 +353,7 @@ void leat_walk_log_released(struct leat_core *core, struct leat_log_ref ref)
     const struct leat_begun_log *row = leat_begun_find(stream->begun, ref);
     if (row != NULL)
         leat_takeover_ask(core, row, stream->desc->settings.logs);
-    else
+    else if (!LEAT_BUG(UNBEGUN_FORGOTTEN))
         stream->logs_missing = core->logs_missing =
             true; /* nobody has begun it: the tick makes it */
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that wait, here or at the leader: the lists, and how each is answered. */
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 #include "coordinator/membership/requests.h"
 
@@ -48,7 +49,8 @@ void co_request_refuse(struct leat_coordinator *coordinator, struct leat_coordin
 {
     LEAT_ASSERT_OWNER(coordinator);
     if (request->kind == LEAT_COORDINATE_ADOPT) co_decisions_drop(request);
-    request->epoch.v = 0; /* what was asked for is no answer: a mover would take it for one */
+    /* What was asked for is no answer: a mover would take it for one. */
+    if (request->epoch.v && !LEAT_BUG(REFUSED_EPOCH_ANSWERS)) request->epoch.v = 0;
     request->rc = leat_error_set(&request->error, rc, "%s", why);
     co_request_answer(coordinator, request);
 }

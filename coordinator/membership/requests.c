@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "coordinator/membership/forming.h"
@@ -169,7 +170,7 @@ static size_t batch_take(struct leat_coordinator *coordinator, struct leat_list 
         co_queue_remove(coordinator, request);
         if (rc != LEAT_OK) {
             if (adopt) co_decisions_drop(request);
-            request->epoch.v = 0;
+            if (request->epoch.v && !LEAT_BUG(REFUSED_EPOCH_ANSWERS)) request->epoch.v = 0;
             request->rc = rc;
             co_request_answer(coordinator, request);
             continue;

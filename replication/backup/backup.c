@@ -160,7 +160,7 @@ void backup_closed(struct backup_request *request)
         rep->seg->next_offset = request->uncut.next_offset;
         rep->seg->max_timestamp_ms = request->uncut.max_timestamp_ms;
     }
-    if (request->keep.rc)
+    if (request->keep.rc && !LEAT_BUG(REFUSED_CLOSE_COUNTS))
         rep->seg->state = request->before;
     else if (rep->seg->durability == LEAT_DURABILITY_DISK)
         rep->flushed = rep->seg->extent.bytes; /* the store has seen to it */

@@ -2,14 +2,18 @@
 /* Where logs were decided to end, one time after the other, as the nodes' tables tell it. What owners of before have
  * behind that was promised to nobody, and its offsets were given to others since. So were all lost that a log's epoch
  * wrote, at any time, and its loss accepted, a recovery would keep nothing of what other epochs have behind it.
+ * Nor does a log that moves end behind what is safe on all its copies: what the disk refused its owner never acked.
  * Seldom is it all lost, so a recovery's choice is asked for when the tables have changed, of the closed copies
  * that there are. */
 #include <string.h>
 
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
+#include "multilog/internal.h"
 #include "replication/backup/state.h"
 #include "tests/sim/scenario.h"
 
@@ -128,10 +132,50 @@ static void tables_see(struct scenario *scenario, const struct leat_machine *mac
     }
 }
 
+static const struct leat_log *log_of(const struct sim_server *server, struct leat_log_ref ref)
+{
+    for (uint32_t c = 0; c < server->scenario->cores; c++) {
+        const struct leat_core *core = &server->node->cores[c];
+        const struct leat_hosted *hosted = core->hosted ? leat_hosted_find(core, ref) : NULL;
+        if (hosted) return hosted->log;
+    }
+    return NULL;
+}
+
+/* Where the logs of a streamlet are to end that its owner gives away. */
+static void move_see(const struct sim_server *server, const struct leat_coordinate *request)
+{
+    for (uint32_t i = 0; i < request->log_count; i++) {
+        const struct leat_log *log = log_of(server, request->logs[i]);
+        const struct leat_tail_record *tail = &request->tails[i];
+        if (!log || log->state != LEAT_LOG_STOPPED || !log->head.seg) continue;
+        uint64_t safe = log->old.seg ? log->old.safe_offset : log->head.safe_offset;
+        if (tail->next_offset > safe)
+            sim_fail(server->scenario->world,
+                     "A7 nonmonotonic-poll: %s gives log id %u/%u/%u away, to end at offset %llu, "
+                     "and only what is before %llu is safe",
+                     server->name, request->logs[i].stream, request->logs[i].streamlet,
+                     request->logs[i].log, (unsigned long long)tail->next_offset,
+                     (unsigned long long)safe);
+    }
+}
+
+static void moves_see(const struct sim_server *server)
+{
+    const struct leat_coordinator *coordinator = server->node->coordinator;
+    for (const struct leat_list *it = coordinator->pending.next; it != &coordinator->pending;
+         it = it->next) {
+        const struct leat_coordinate *request =
+            LEAT_CONTAINER(it, const struct leat_coordinate, link);
+        if (request->kind == LEAT_COORDINATE_MOVE) move_see(server, request);
+    }
+}
+
 void sim_ends_see(const struct sim_server *server)
 {
     const struct leat_machine *machine = &server->node->coordinator->machine;
     uint64_t now_us = server->scenario->world->now_us;
+    moves_see(server);
     if (ends.changes[server->number] == machine->changes && now_us < ends.look_us) return;
     ends.changes[server->number] = machine->changes;
     ends.look_us = now_us + LOOK_US;

@@ -87,6 +87,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_OLD_HOME] = "old_home",
     [SIM_FAULT_AMID_FILL] = "amid_fill",
     [SIM_FAULT_AMID_LEAVE] = "amid_leave",
+    [SIM_FAULT_AMID_DRAIN] = "amid_drain",
     [SIM_FAULT_AMID_ADOPTION] = "amid_adoption",
     [SIM_FAULT_LATE_DROP] = "late_drop",
     [SIM_FAULT_HANDED_ON] = "handed_on",

@@ -4,6 +4,8 @@
  *   it, and it does not become anything else. Else the segment has fewer copies than its owner believes.
  * - A fence waits for replicas that are to leave their writer's memory, and for no others: else nobody is ever told
  *   that the writer is cut off, and what recoveries ask this node stays without an answer.
+ * - A copy is called closed when its node's catalogue says so: else a recovery takes for a log's end what the disk has
+ *   refused.
  * - Whoever has a voter's answer that was given when that voter knew of its crash serves no reads: others may own its
  *   logs, and what it has is of the past. */
 #include <string.h>
@@ -130,6 +132,27 @@ static void fences_check(struct scenario *scenario, const struct sim_server *ser
     }
 }
 
+/* ---- closed copies ---- */
+
+static void closes_check(struct scenario *scenario, const struct sim_server *server)
+{
+    const struct leat_backup *backup = backup_of(server);
+    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
+         it = it->next) {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        const struct leat_segment *seg = rep->seg;
+        if (!seg || rep->busy || rep->dropping || rep->drop_wanted) continue;
+        if (seg->state != LEAT_SEGMENT_CLOSED) continue;
+        const struct leat_row *row = leat_catalogue_row(&server->node->store->cat, seg->row);
+        if (row->state == LEAT_SEGMENT_CLOSED) continue;
+        sim_fail(scenario->world,
+                 "A1 lost-write: %s calls its copy of segment %llu of log id %u/%u/%u closed, "
+                 "and has not written that down",
+                 server->name, (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet,
+                 seg->log.log);
+    }
+}
+
 /* ---- nodes that were called dead ---- */
 
 static bool knows_of_crash(const struct sim_server *voter, const struct sim_server *of)
@@ -213,6 +236,7 @@ static void look(struct sim_world *world, struct sim_event *event)
             continue;
         }
         fences_check(scenario, server);
+        closes_check(scenario, server);
         told_check(scenario, server);
         if (server->node->store->slots.full_bytes) sim_diary_full_look(scenario, server);
     }

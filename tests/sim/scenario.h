@@ -426,6 +426,15 @@ void sim_trap_start(struct scenario *scenario);
 /* ---- aims_adopt.c ---- */
 /** Replicas that become a log's are struck, now and then, from now on. */
 void sim_aim_adopt_start(struct scenario *scenario);
+/* ---- aims_first.c ---- */
+/** Which machine's first starts are struck, if any. Before they begin. */
+void sim_aim_first_choose(struct scenario *scenario);
+/** It starts now. */
+void sim_aim_first_boot(struct sim_server *server);
+
+/* ---- aims_move.c ---- */
+/** In a few seeds all faults strike while a streamlet moves; false: this is none of them. */
+bool sim_aim_move_start(struct scenario *scenario);
 /* ---- traps_handed.c ---- */
 /** Has the seed that? After all other choices, before streams are chosen. */
 bool sim_trap_handed_choose(struct scenario *scenario);

@@ -328,6 +328,7 @@ void sim_server_boot(struct sim_server *server)
     server->store = sim_actor_create(process, LEAT_ACTOR_STORE);
     server->coordinator = sim_actor_create(process, LEAT_ACTOR_COORDINATOR);
     server->node = NULL;
+    if (scenario->server_count > 1) sim_aim_first_boot(server);
     if (!sim_process_enter(process, create_node, server)) return;
     if (!server->node) {
         sim_process_die(process, SIM_DEATH_KILL);

@@ -122,6 +122,7 @@ enum sim_fault {
     SIM_FAULT_OLD_HOME,        /* a home was followed unheard, and a member asked the old one */
     SIM_FAULT_AMID_FILL,     /* trims, moves and power while a copy of a closed segment was made */
     SIM_FAULT_AMID_LEAVE,    /* connections broke while a backup was being told to drop a copy */
+    SIM_FAULT_AMID_DRAIN,    /* no fault: what one did struck while a streamlet moved */
     SIM_FAULT_AMID_ADOPTION, /* no fault: the disk stood still while a replica became a log's */
     SIM_FAULT_LATE_DROP, /* an owner's word that a copy is one too many was late, and its log went on */
     SIM_FAULT_HANDED_ON, /* a log went on while a replica was on its way to it */
