@@ -8,6 +8,8 @@
  * these copies says so (tentative): another attempt may end the log elsewhere, and then it is nothing that is left.
  * Not for one node alone: an end of a log whose acks need two copies is not decided where one node alone can have it
  * and others may come back.
+ * What is left is waited for: no log whose end was given up goes on without what is left of it while a node that has
+ * it may come back.
  * What is there is given: where no copy could be made because all bytes were damaged, no node that was asked for
  * them has a whole copy beside the damaged one. */
 #include <stdio.h>
@@ -364,6 +366,62 @@ static void ends_see(struct scenario *scenario, const struct leat_coordinator *c
     }
 }
 
+/* ---- what is left is waited for ---- */
+
+/* Also of a node that is down: what it had in memory stays until its machine starts again. */
+static bool has_left(const struct sim_server *server, const struct co_recover_log *log)
+{
+    const struct leat_store *store = server->node ? server->node->store : NULL;
+    uint32_t rows = store ? store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK : 0;
+    for (uint32_t i = 0; i < rows; i++) {
+        const struct leat_row *row = leat_catalogue_row(&store->cat, i);
+        const struct leat_log_ref ref = {row->stream, row->streamlet, row->log};
+        if (row->state == LEAT_SEGMENT_CLOSED && (row->flags & LEAT_ROW_FLUSHED) &&
+            leat_log_ref_equal(ref, log->ref) && row->segment <= log->seen.tail.segment)
+            return true;
+    }
+    return false;
+}
+
+static bool answered(const struct leat_coordinator *coordinator, const struct sim_server *server)
+{
+    for (uint32_t node = 0; node < coordinator->machine.node_count; node++)
+        if (coordinator->recovery->nodes[node].good &&
+            strcmp(coordinator->machine.nodes[node].info.name, server->name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_taken(const struct co_recovery *it, uint32_t log)
+{
+    for (uint32_t s = 0; s < it->streamlet_count; s++)
+        if (log >= it->streamlets[s].first &&
+            log - it->streamlets[s].first < it->streamlets[s].logs)
+            return it->streamlets[s].takes;
+    return false;
+}
+
+/* A streamlet that is not taken has an owner, who serves this log or waits for what is left of it: an attempt is about
+ * another of its logs then, and looks for no rows of this one (seeds 1320, 2911). */
+static void left_see(struct scenario *scenario, const struct leat_coordinator *coordinator)
+{
+    const struct co_recovery *it = coordinator->recovery;
+    for (uint32_t i = 0; i < it->log_count; i++) {
+        const struct co_recover_log *log = &it->logs[i];
+        if (log->decision != LEAT_RECOVER_STANDS || !log->seen.tail.jumped ||
+            holders_of(it, log) != 0 || !is_taken(it, i))
+            continue;
+        for (unsigned s = 0; s < scenario->server_count; s++)
+            if (!answered(coordinator, &scenario->servers[s]) &&
+                has_left(&scenario->servers[s], log))
+                sim_fail(scenario->world,
+                         "A6 poll-skip: log id %u/%u/%u goes on without what is left of it, which "
+                         "is on %s, and that was not heard",
+                         log->ref.stream, log->ref.streamlet, log->ref.log,
+                         scenario->servers[s].name);
+    }
+}
+
 /* ---- what is there is given ---- */
 
 static bool is_whole(const struct replica *rep, struct leat_extent extent)
@@ -443,6 +501,7 @@ static void after_turn(struct sim_actor *actor)
     if (it->phase == LEAT_RECOVERY_PREPARE) {
         logs_see(scenario, coordinator);
         ends_see(scenario, coordinator);
+        left_see(scenario, coordinator);
         asked_note(scenario, leader, coordinator);
     }
     seen[leader].attempt = it->attempt;
