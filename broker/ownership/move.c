@@ -397,7 +397,6 @@ void leat_mover_start(struct leat_core *core, struct leat_mover *mover)
     mover->ask = NULL;
     mover->ask_until_us = 0;
     mover->timer = (struct leat_timer){.owner = mover};
-    leat_list_init(&mover->link);
     leat_list_push_back(&core->movers->all, &mover->link);
     core->movers->count++;
     leat_core_mail(core, 0, &mover->mail, mover_deliver);
@@ -512,12 +511,13 @@ void leat_call_streamlet_move(struct leat_peer *peer, const struct leat_frame *f
 
 /* ---- a drained node ---- */
 
+/* Of those that take streamlets; this node itself is drained. */
 static const struct leat_member *least_loaded(const struct leat_core *core)
 {
     const struct leat_member *least = NULL;
     for (uint32_t i = 0; i < core->members.count; i++) {
         const struct leat_member *member = core->members.rows[i];
-        if (member->self || member->info.state != LEAT_NODE_UP || member->info.draining) continue;
+        if (member->info.state != LEAT_NODE_UP || member->info.draining) continue;
         if (least == NULL || member->info.streamlets < least->info.streamlets) least = member;
     }
     return least;

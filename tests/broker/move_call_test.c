@@ -79,6 +79,10 @@ static void call_is_checked_before_anything_stops(void **state)
     struct leat_frame frame = {.control = (const uint8_t *)"\x91\xc3", .control_bytes = 2};
     leat_call_streamlet_move(&peer, &frame);
     assert_said(invalid);
+    frame.control = (const uint8_t *)"\x93\xa6orders\x01\xa2n2\xc0"; /* one byte too many */
+    frame.control_bytes = 13;
+    leat_call_streamlet_move(&peer, &frame);
+    assert_said(invalid);
     longest[LEAT_NODE_NAME_BYTES_MAX] = '\0';
     call("orders", 1, longest);
     char expected[512];
@@ -225,7 +229,7 @@ static void drained_node_pauses_after_a_refusal(void **state)
 static void nothing_is_drained_without_cause(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 10; i++) {
+    for (unsigned i = 0; i < 11; i++) {
         struct leat_stream *by_id[2];
         drains(by_id);
         struct leat_core *core = &alone.cores[i == 0 ? 1 : 0];
@@ -241,6 +245,7 @@ static void nothing_is_drained_without_cause(void **state)
         if (i == 7) alone.desc->streamlets[1].owner = TARGET;
         if (i == 8) core->stream_mask = 0; /* there is no such stream */
         if (i == 9) leat_mem_fail_at(1);
+        if (i == 10) alone.desc->streamlet_count = 1; /* the stream has no second one */
         leat_movers_tick(core);
         leat_mem_fail_at(0);
         assert_null(core->movers->drain);

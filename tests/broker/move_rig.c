@@ -57,12 +57,13 @@ void leat_timer_start(struct leat_timers *timers, struct leat_timer *timer, uint
 {
     assert_ptr_equal(timers, &alone.cores[0].timers);
     said("timer %llu", (unsigned long long)delay_us);
+    timer->heap_index_plus_1 = 1;
     it.timer = timer;
 }
 void leat_timer_stop(struct leat_timers *timers, struct leat_timer *timer)
 {
     assert_ptr_equal(timers, &alone.cores[0].timers);
-    (void)timer;
+    assert_int_equal(leat_timer_armed(timer), timer == it.timer);
     said("timer stops");
     it.timer = NULL;
 }
@@ -191,8 +192,8 @@ void begin(void)
         (struct leat_node_info){.name = "n1", .incarnation = ALONE_SELF, .state = LEAT_NODE_UP};
     for (unsigned i = 0; i < ALONE_CORES; i++) {
         struct leat_members *members = &alone.cores[i].members;
-        members->rows[members->count++] = &it.self;
         members->rows[members->count++] = &it.target;
+        members->rows[members->count++] = &it.self;
         leat_movers_init(&alone.cores[i]);
     }
     memset(&it.mover, 0xa5, sizeof it.mover); /* what is its own is whatever it was */
@@ -221,6 +222,7 @@ void expire(void)
     struct leat_timer *timer = it.timer;
     assert_non_null(timer);
     it.timer = NULL;
+    timer->heap_index_plus_1 = 0;
     timer->on_expired(timer);
 }
 
@@ -229,19 +231,20 @@ void target_answers(leat_err rc, uint32_t up)
     uint8_t bytes[1024];
     struct leat_msg_writer writer;
     struct leat_msg_node_report report = {.known = true, .peer_count = up + 2};
-    struct leat_msg_report_peer peer = {.node = {"nx", 2}, .transport = {"tcp", 3}};
+    struct leat_msg_report_peer peer = {.node = {"nx", 2}, .up = true, .transport = {"tcp", 3}};
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
     leat_msg_node_report_write(&writer, &report);
-    leat_msg_report_peer_write(&writer, &peer);
-    peer.up = true;
     for (uint32_t i = 0; i < up; i++)
         leat_msg_report_peer_write(&writer, &peer);
+    peer.up = false;
+    leat_msg_report_peer_write(&writer, &peer);
+    peer.up = true;
     peer.transport.bytes = 0;
     leat_msg_report_peer_write(&writer, &peer);
     leat_msg_node_report_end_write(&writer, &report);
     leat_msg_node_report_passed_write(&writer, &report);
     assert_false(writer.overflow);
-    struct leat_frame frame = {.control = bytes, .control_bytes = (uint32_t)writer.used};
+    struct leat_frame frame = {.control = bytes, .control_bytes = (uint32_t)writer.used - it.cut};
     struct leat_ask *ask = it.ask;
     assert_non_null(ask);
     it.ask = NULL;

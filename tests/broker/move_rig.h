@@ -37,6 +37,7 @@ struct move_rig {
     struct leat_mover mover;
     leat_err ask_rc;
     struct leat_ask *ask;
+    uint32_t cut; /* so many bytes of the target's answer are missing */
     struct leat_coordinate *request;
     struct leat_timer *timer;
     bool no_call, not_kept;

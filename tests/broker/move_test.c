@@ -150,6 +150,30 @@ static void few_streamlets_move_at_one_time(void **state)
     end();
 }
 
+/* Goal: neither another streamlet of the stream, nor one of that number of another stream, is in the way. */
+static void streamlet_moves_beside_others(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_mover others[2] = {it.mover, it.mover};
+    others[0].streamlet = 0;
+    others[1].stream = ALONE_STREAM + 1;
+    start();
+    for (unsigned i = 0; i < 2; i++)
+        leat_mover_start(&alone.cores[0], &others[i]);
+    said_enough();
+    alone_deliver();
+    assert_said("mail to 0\nmail to 1\n");
+    alone.desc->streamlets[0].owner = TARGET;
+    alone_deliver_all();
+    said_enough();
+    target_answers(LEAT_OK, 1);
+    assert_said("mail to 0\nmail to 1\n");
+    it.absent[0] = it.absent[1] = true;
+    alone_deliver_all();
+    end();
+}
+
 static void no_memory_refuses_the_move(void **state)
 {
     (void)state;
@@ -255,6 +279,23 @@ static void log_that_is_written_to_its_copies_lets_the_other_go_on(void **state)
         "a copy: try again\n");
     assert_null(it.request);
     end();
+}
+
+/* Goal: one that a failed flush has stopped goes all the same, where nothing is on its way to a copy. */
+static void log_that_stopped_by_itself_moves_when_its_copies_are_idle(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        to_stop();
+        if (i == 0) it.hosted[0].copies = NULL; /* it has none */
+        it.logs[0].info.state = LEAT_LOG_STOPPED;
+        stopped(0), stopped(1);
+        said_enough();
+        alone_deliver_all();
+        assert_said_first("coordinate move to n2");
+        coordinators_say(LEAT_OK, 12);
+        end();
+    }
 }
 
 /* Goal: so does one that is deleted meanwhile, or goes to another node; the first that says why counts. */
@@ -417,6 +458,23 @@ static void target_that_has_met_too_few_is_waited_for(void **state)
     end();
 }
 
+/* Goal: what an answer names that was cut short is not believed. */
+static void answer_that_is_cut_short_has_met_nobody(void **state)
+{
+    (void)state;
+    for (uint32_t cut = 0; cut < 2; cut++) {
+        to_ask();
+        it.cut = cut;
+        target_answers(LEAT_OK, 1);
+        assert_said(cut == 0 ? "mail to 0\nmail to 1\n" : "timer 20000\n");
+        it.absent[0] = it.absent[1] = true;
+        it.cut = 0;
+        if (cut > 0) expire(), target_answers(LEAT_OK, 1);
+        alone_deliver_all();
+        end();
+    }
+}
+
 static void target_that_has_met_enough_is_not_waited_for(void **state)
 {
     (void)state;
@@ -524,6 +582,7 @@ static void mover_is_freed_with_its_core(void **state)
     alone.cores[0].movers->count = 0;
     end();
     to_commit();
+    assert_null(it.mover.ask); /* it was answered, and is freed: nobody writes to it */
     leat_movers_fini(&alone.cores[0]);
     alone.cores[0].movers->count = 0;
     end();
@@ -538,10 +597,12 @@ int main(void)
         cmocka_unit_test(streamlet_of_another_node_does_not_move),
         cmocka_unit_test(streamlet_moves_once_at_a_time),
         cmocka_unit_test(few_streamlets_move_at_one_time),
+        cmocka_unit_test(streamlet_moves_beside_others),
         cmocka_unit_test(no_memory_refuses_the_move),
         cmocka_unit_test(log_that_cant_go_is_found_before_anything_stops),
         cmocka_unit_test(log_that_fails_while_it_stops_lets_the_other_go_on),
         cmocka_unit_test(log_that_is_written_to_its_copies_lets_the_other_go_on),
+        cmocka_unit_test(log_that_stopped_by_itself_moves_when_its_copies_are_idle),
         cmocka_unit_test(log_that_goes_while_it_stops_lets_the_other_go_on),
         cmocka_unit_test(log_that_goes_before_it_stops_lets_the_other_go_on),
         cmocka_unit_test(logs_go_on_unless_they_go_otherwise),
@@ -549,6 +610,7 @@ int main(void)
         cmocka_unit_test(epoch_is_as_the_logs_stop),
         cmocka_unit_test(log_that_stops_with_its_node),
         cmocka_unit_test(target_that_has_met_too_few_is_waited_for),
+        cmocka_unit_test(answer_that_is_cut_short_has_met_nobody),
         cmocka_unit_test(target_that_has_met_enough_is_not_waited_for),
         cmocka_unit_test(target_is_not_waited_for_in_vain),
         cmocka_unit_test(target_is_not_asked_without_need),
