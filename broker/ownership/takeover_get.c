@@ -122,7 +122,6 @@ static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
                                                .owner = takeover};
     leat_pull_from_all(core, &takeover->pull);
     takeover->all_asked = leat_all_nodes_up(core);
-    takeover->busy = true;
     leat_err rc = leat_backup_pull(core->replicate->backup, &takeover->pull);
     if (rc == LEAT_E_AGAIN)
         takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);

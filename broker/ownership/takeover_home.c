@@ -197,7 +197,7 @@ static void older_want(struct leat_takeover *takeover)
     takeover->failures = 0;
     /* In front of what has come into a hole nothing is named: that was given up. */
     bool jumped = takeover->hole_behind != 0 && takeover->start.previous.bytes == 0;
-    if (takeover->segment == 0 || takeover->segment <= first || jumped) {
+    if (takeover->segment <= first || jumped) {
         takeover->phase = PHASE_ENDED;
         takeover->complete = true;
         return;

@@ -175,6 +175,20 @@ static void last_segment_is_looked_for_for_some_time(void **state)
     }
 }
 
+/* Goal: however long it takes, a node whose disk fails may have it. */
+static void last_segment_is_not_nowhere_while_disks_fail(void **state)
+{
+    (void)state;
+    begin();
+    it.adopt = it.look = LEAT_E_NOT_FOUND;
+    struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
+    alone.now_us += LEAT_TAKEOVER_NOWHERE_US;
+    pulled(LEAT_E_DISK);
+    assert_pauses(takeover, TICK);
+    assert_false(takeover->absent);
+    ends();
+}
+
 /* Goal: then the log is made as one that waits, and is looked for all the same; what stands in goes first. */
 static void log_whose_last_segment_is_nowhere_waits(void **state)
 {
@@ -436,23 +450,26 @@ static void candidate_is_waited_for(void **state)
     }
 }
 
-/* Goal: of an older segment, too, a candidate is passed over because no node has it, and not because disks failed. */
+/* Goal: of an older segment, too, a candidate is passed over because no node has it, and not because disks failed, or
+ * nodes were down. */
 static void older_candidate_is_passed_over_where_nobody_has_it(void **state)
 {
     (void)state;
-    for (unsigned nowhere = 0; nowhere < 2; nowhere++) {
+    for (unsigned i = 0; i < 3; i++) {
+        bool passed = i == 1;
         begin();
         struct leat_takeover *takeover = wants_jumped(4);
         it.adopt = it.look = LEAT_E_NOT_FOUND;
         below_found(LEAT_OK, 4, 2);
         takeover->phase = PHASE_OLDER;
+        if (i == 2) node_is(2, LEAT_NODE_DOWN, false);
         alone_deliver();
         pulled(LEAT_E_DISK);
         later(TICK);
         alone.now_us += LEAT_TAKEOVER_MISSING_US;
-        pulled(nowhere ? LEAT_E_NOT_FOUND : LEAT_E_DISK);
-        assert_int_equal(takeover->phase, nowhere ? PHASE_OLDER : PHASE_ENDED);
-        assert_int_equal(takeover->left.count, nowhere ? 1 : 2);
+        pulled(i == 0 ? LEAT_E_DISK : LEAT_E_NOT_FOUND);
+        assert_int_equal(takeover->phase, passed ? PHASE_OLDER : PHASE_ENDED);
+        assert_int_equal(takeover->left.count, passed ? 1 : 2);
         alone.mail_count = 0;
         ends();
     }
@@ -497,6 +514,24 @@ static void older_segment_is_looked_for_for_some_time(void **state)
         assert_int_equal(it.hosted.backfill_node_down, down);
         ends();
     }
+}
+
+/* Goal: so it ends where no node is there to be asked. */
+static void older_segment_that_nobody_can_be_asked_for_ends(void **state)
+{
+    (void)state;
+    begin();
+    it.there = true;
+    it.adopt = it.look = it.pull = LEAT_E_NOT_FOUND;
+    struct leat_takeover *takeover = wants(PHASE_OLDER, 900);
+    assert_pauses(takeover, TICK);
+    later(LEAT_TAKEOVER_MISSING_US);
+    assert_int_equal(takeover->phase, PHASE_ENDED);
+    said_enough();
+    alone_deliver_all();
+    assert_said("mail to 1\ngive up the front\nolder ones done\nmail to 0\nmail to 0\n");
+    assert_int_equal(takeovers(), 0);
+    ends();
 }
 
 /* Goal: one that was looked for before is not waited for, where all say that they have not got it. */
@@ -576,6 +611,7 @@ int main(void)
         cmocka_unit_test(pull_ends_somehow),
         cmocka_unit_test(last_segment_is_nowhere_when_all_say_so),
         cmocka_unit_test(last_segment_is_looked_for_for_some_time),
+        cmocka_unit_test(last_segment_is_not_nowhere_while_disks_fail),
         cmocka_unit_test(log_whose_last_segment_is_nowhere_waits),
         cmocka_unit_test(log_that_goes_already_is_waited_for),
         cmocka_unit_test(log_that_is_made_ends_the_takeover),
@@ -587,6 +623,7 @@ int main(void)
         cmocka_unit_test(candidate_that_nobody_gives_out_is_passed_over),
         cmocka_unit_test(candidate_is_waited_for),
         cmocka_unit_test(older_segment_is_looked_for_for_some_time),
+        cmocka_unit_test(older_segment_that_nobody_can_be_asked_for_ends),
         cmocka_unit_test(older_segment_looked_for_before_is_given_up_at_once),
         cmocka_unit_test(older_candidate_is_passed_over),
         cmocka_unit_test(nothing_in_front_of_a_jump_ends_the_takeover),

@@ -279,6 +279,19 @@ static void end_is_told_to_a_log_that_is_there(void **state)
     }
 }
 
+/* Goal: where the log begins has to be known first only where what is in front was given up. */
+static void end_is_told_before_the_front_is_known(void **state)
+{
+    (void)state;
+    for (unsigned complete = 0; complete < 2; complete++) {
+        struct leat_takeover *takeover = ended(complete);
+        it.front_known = false;
+        tells(takeover);
+        assert_int_equal(takeovers(), 0);
+        ends();
+    }
+}
+
 /* Goal: only a log that lacks nothing has what is left of it dropped; the front is given up only where no node is away
  * that may have it. */
 static void end_says_what_is_missing(void **state)
@@ -390,6 +403,7 @@ int main(void)
         cmocka_unit_test(older_segments_come_up_to_where_the_log_begins),
         cmocka_unit_test(what_comes_into_a_hole_ends_at_a_jump),
         cmocka_unit_test(end_is_told_to_a_log_that_is_there),
+        cmocka_unit_test(end_is_told_before_the_front_is_known),
         cmocka_unit_test(end_says_what_is_missing),
         cmocka_unit_test(end_remembers_who_was_away),
         cmocka_unit_test(hole_that_was_looked_at_is_followed_by_the_next),

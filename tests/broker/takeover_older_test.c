@@ -195,6 +195,20 @@ static void no_memory_leaves_the_question(void **state)
     }
 }
 
+static void place_that_is_looked_at_is_not_looked_at_twice(void **state)
+{
+    (void)state;
+    lacks(2, 4, 0);
+    it.held = &it.first;
+    for (unsigned i = 0; i < 2; i++) {
+        looks();
+        alone_io_done(LEAT_OK, 4096);
+    }
+    alone_deliver_all();
+    assert_int_equal(takeovers(), 1);
+    ends(); /* and the other's memory is free */
+}
+
 /* ---- what the one behind says ---- */
 
 static void asks_later(bool there)
@@ -245,8 +259,9 @@ static void start_of_the_one_behind_is_read_whole(void **state)
 static void start_of_the_one_behind_is_damaged(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 5; i++) {
+    for (unsigned i = 0; i < 6; i++) {
         lacks(2, 4, 0);
+        if (i == 5) it.first.base_offset = 0; /* as it is of a log without records so far */
         looks();
         said_enough();
         struct leat_segment other = it.first;
@@ -261,7 +276,8 @@ static void start_of_the_one_behind_is_damaged(void **state)
         char expected[256];
         snprintf(expected, sizeof expected,
                  "where does the start of 700 bytes end, by %u?\nstart entry in %u bytes\n%s%s",
-                 i == 0 ? 0 : 4096, i == 0 ? 0 : 4096, i < 2 ? "segment 4 is damaged\n" : "",
+                 i == 0 ? 0 : 4096, i == 0 ? 0 : 4096,
+                 i < 2 || i == 5 ? "segment 4 is damaged\n" : "",
                  i != 3 ? "older ones done\n" : "");
         assert_said(expected);
         asks_later(i != 3);
@@ -314,6 +330,7 @@ int main(void)
         cmocka_unit_test(log_whose_front_is_not_known_waits),
         cmocka_unit_test(segment_that_its_file_never_got_comes_first),
         cmocka_unit_test(no_memory_leaves_the_question),
+        cmocka_unit_test(place_that_is_looked_at_is_not_looked_at_twice),
         cmocka_unit_test(start_of_the_one_behind_is_read_whole),
         cmocka_unit_test(start_of_the_one_behind_is_damaged),
         cmocka_unit_test(hole_in_front_of_a_jump_is_none),

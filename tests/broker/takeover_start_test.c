@@ -93,6 +93,8 @@ static void start_entry_waits_for_memory(void **state)
     assert_ptr_equal(takeover->seg, &it.seg);
     later(TICK);
     assert_said("read 4096 bytes at 0\n");
+    later(TICK);
+    assert_said(""); /* it is being read */
     it.start_end = 5000;
     leat_mem_fail_at(1);
     alone_io_done(LEAT_OK, 4096);
