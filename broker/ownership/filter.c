@@ -26,28 +26,33 @@ static bool is_before_one_without_records(const struct leat_replica_row *rows, s
     return false;
 }
 
+/* Of what is left all are told, closed or not: the coordinators take one that was closed before a part. */
+static bool is_of(const struct leat_replica_row *row, const struct leat_tail_row *left)
+{
+    return left->prefix.bytes > 0 && row->segment == left->segment && row->epoch.v == left->epoch.v;
+}
+
 /* A mark that only another node holds follows the highest closed one; or it is the same segment, of which this node was
  * given a copy by an attempt that came to nothing. */
 size_t leat_rows_filter(struct leat_replica_row *rows, size_t count,
                         const struct leat_log_record *record)
 {
     uint64_t highest = 0;
-    size_t lost = count, left = count, kept = 0; /* of several the last */
-    struct leat_tail_row best = {0};
+    size_t lost = count, kept = 0; /* of several the last */
+    struct leat_tail_row left = {0};
     for (size_t i = 0; i < count; i++) {
         if (rows[i].kind == LEAT_REPLICA_LOST) lost = i;
         if (rows[i].kind == LEAT_REPLICA_CLOSED) highest = rows[i].segment;
         const struct leat_tail_row row = leat_tail_row_of(&rows[i], 0);
-        if (!record->opened || !leat_tail_may_be_left(record, &row)) continue;
-        if (left != count && leat_tail_order(&row, &best) < 0) continue;
-        left = i;
-        best = row;
+        if (record->opened && leat_tail_may_be_left(record, &row) &&
+            leat_tail_order(&row, &left) > 0)
+            left = row;
     }
     for (size_t i = 0; i < count; i++) {
         const struct leat_replica_row *row = &rows[i];
         bool tail = !record->opened && row->segment == record->tail.segment;
         if (row->kind == LEAT_REPLICA_LOST && i != lost) continue;
-        if (i == lost || i == left || row->kind == LEAT_REPLICA_MARK || tail ||
+        if (i == lost || is_of(row, &left) || row->kind == LEAT_REPLICA_MARK || tail ||
             row->segment == highest || is_before_one_without_records(rows, count, i))
             rows[kept++] = *row;
     }

@@ -107,11 +107,47 @@ static void of_one_segment_the_later_owners_is_told(void **state)
     }
 }
 
+/* Goal: of what is left a copy that an attempt of recovery closed is told beside the mark, whichever was found first. */
+static void all_copies_of_what_is_left_are_told(void **state)
+{
+    (void)state;
+    struct leat_log_record record = {
+        .opened = true, .stamp_epoch = {5}, .began = {.segment = 2, .extent = {90, 1}}};
+    for (unsigned order = 0; order < 2; order++) {
+        struct leat_replica_row rows[] = {closed(3, 5), closed(3, 5), closed(4, 5)};
+        rows[1 - order] = mark(3, false);
+        for (unsigned i = 0; i < 3; i++) {
+            rows[i].epoch.v = i < 2 ? 5 : 4;
+            rows[i].extent.bytes = 100;
+        }
+        assert_filtered(rows, 3, &record, (uint64_t[]){3, 3, 4, 0});
+    }
+    struct leat_replica_row first[] = {closed(0, 5), closed(1, 5)};
+    first[0].epoch.v = 5, first[1].epoch.v = 4;
+    first[0].extent.bytes = 100;
+    assert_int_equal(leat_rows_filter(first, 2, &record), 2); /* the log's very first, too */
+    struct leat_replica_row none[] = {closed(0, 5), closed(1, 5)};
+    assert_filtered(none, 2, &record, (uint64_t[]){1, 0});
+}
+
+/* Goal: of a log that its owner has not opened what may be left is not asked for. */
+static void log_that_is_not_opened_has_nothing_left(void **state)
+{
+    (void)state;
+    struct leat_log_record record = {.tail = {.segment = 1}};
+    struct leat_replica_row rows[] = {closed(1, 5), closed(2, 5), closed(3, 5)};
+    rows[1].extent.bytes = 100;
+    assert_filtered(rows, 3, &record, (uint64_t[]){1, 3, 0});
+}
+
 static void last_that_was_lost_is_told(void **state)
 {
     (void)state;
     struct leat_replica_row rows[] = {lost(1), lost(2), closed(3, 5), mark(4, true)};
     assert_filtered(rows, 4, &opened, (uint64_t[]){2, 3, 4, 0});
+    struct leat_replica_row highest[] = {lost(3), closed(3, 5), lost(4)};
+    assert_filtered(highest, 3, &opened, (uint64_t[]){3, 4, 0});
+    assert_int_equal(highest[0].kind, LEAT_REPLICA_CLOSED);
 }
 
 /* Goal: another node may have any of those without records open, and ask for the one in front. */
@@ -126,6 +162,21 @@ static void all_in_front_of_those_without_records_are_told(void **state)
     assert_filtered(three, 4, &opened, (uint64_t[]){2, 3, 4, 0});
     struct leat_replica_row twice[] = {closed(1, 5), mark(2, true), closed(2, 0), mark(3, true)};
     assert_filtered(twice, 4, &opened, (uint64_t[]){1, 2, 2, 3, 0});
+    struct leat_replica_row both[] = {closed(1, 5), closed(1, 5), mark(2, true), closed(3, 5)};
+    assert_filtered(both, 4, &opened, (uint64_t[]){1, 1, 2, 3, 0});
+}
+
+/* Goal: of a lost one nothing is known, so nobody asks for the one in front; what counts is the segment right behind, and
+ * no other copy of the same, nor what lies behind the rows. */
+static void those_in_front_of_others_are_left_out(void **state)
+{
+    (void)state;
+    struct leat_replica_row gone[] = {closed(1, 5), lost(2), closed(3, 5)};
+    assert_filtered(gone, 3, &opened, (uint64_t[]){2, 3, 0});
+    struct leat_replica_row same[] = {closed(1, 0), closed(1, 0), closed(2, 5), closed(3, 5)};
+    assert_filtered(same, 4, &opened, (uint64_t[]){3, 0});
+    struct leat_replica_row behind[] = {closed(1, 5), closed(2, 5), closed(2, 0)};
+    assert_filtered(behind, 2, &opened, (uint64_t[]){2, 0});
 }
 
 /* ---- what is left out changes no answer ---- */
@@ -242,8 +293,11 @@ int main(void)
         cmocka_unit_test(segment_that_the_record_names_is_told),
         cmocka_unit_test(highest_that_may_be_left_is_told),
         cmocka_unit_test(of_one_segment_the_later_owners_is_told),
+        cmocka_unit_test(all_copies_of_what_is_left_are_told),
+        cmocka_unit_test(log_that_is_not_opened_has_nothing_left),
         cmocka_unit_test(last_that_was_lost_is_told),
         cmocka_unit_test(all_in_front_of_those_without_records_are_told),
+        cmocka_unit_test(those_in_front_of_others_are_left_out),
         cmocka_unit_test(what_is_left_out_changes_no_answer),
     };
     return cmocka_run_group_tests_name("broker filter", tests, NULL, NULL);
