@@ -21,7 +21,7 @@ void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t e
     if (extent.bytes < LEAT_ENTRY_HEADER_BYTES || extent.bytes > LEAT_SEGMENT_BYTES_MAX) return;
     const struct leat_tail_row row = {.segment = segment, .epoch = {epoch}},
                                have = {.segment = found->segment, .epoch = {found->epoch}};
-    int order = found->count > 0 ? leat_tail_order(&row, &have) : 1;
+    int order = leat_tail_order(&row, &have);
     if (order < 0) return;
     if (order > 0) found->count = 0;
     found->segment = segment;

@@ -43,8 +43,6 @@ struct leat_mend {
     uint8_t *bytes_raw, *bytes;
 };
 
-static void mends_step(struct leat_core *core);
-
 static struct leat_core *core_0(const struct leat_mend *mend)
 {
     return &mend->node->cores[0];
@@ -75,7 +73,6 @@ static void back_deliver(void *actor, struct leat_mail *mail)
                                       : LEAT_MEND_AGAIN_US;
     mend->again_us = now_us + pause_us;
     if (mend->over) mend_free(mend);
-    mends_step(core);
 }
 
 static void to_core_0(struct leat_mend *mend)

@@ -107,8 +107,16 @@ const char *tail_text(const struct leat_tail_record *tail)
                 (unsigned long long)tail->next_offset, tail->jumped ? " jumped" : "");
 }
 
+static char last_line[512];
+
+const char *diary_line(void)
+{
+    return last_line;
+}
+
 static void diary(void *ctx, enum leat_diary_level level, const char *line)
 {
+    snprintf(last_line, sizeof last_line, "%s", line);
     static const char *const levels[] = {"error", "warn", "info", "debug"};
     const char *colon = strchr(line, ':');
     (void)ctx;

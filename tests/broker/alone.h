@@ -47,6 +47,8 @@ void assert_said_at(const char *expected, const char *file, int line);
 void assert_said_first_at(const char *expected, const char *file, int line);
 /** The first line, if it begins so, is taken away. */
 bool said_one(const char *begins);
+/** The diary's last line, whole. */
+const char *diary_line(void);
 /** Forget it. */
 void said_enough(void);
 

@@ -39,6 +39,17 @@ static void below_newest_segment_counts_alone(void **state)
     assert_best(&found, whole);
 }
 
+/* Nothing that was said of an older segment counts for the newer one, not even where both have the same bytes. */
+static void below_each_segment_is_counted_anew(void **state)
+{
+    (void)state;
+    struct leat_below_found found = {0};
+    add(&found, 3, 4, 9, brief);
+    add(&found, 1, 5, 9, brief);
+    assert_int_equal(found.count, 1);
+    assert_int_equal(found.candidates[0].nodes, 1);
+}
+
 /* What an operator gave up and another owner wrote anew, however many nodes come back with it. */
 static void below_later_owners_copy_counts_before_many_of_an_older_one(void **state)
 {
@@ -120,6 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(below_newest_segment_counts_alone),
+        cmocka_unit_test(below_each_segment_is_counted_anew),
         cmocka_unit_test(below_later_owners_copy_counts_before_many_of_an_older_one),
         cmocka_unit_test(below_of_one_owner_what_most_nodes_have_counts),
         cmocka_unit_test(below_tie_goes_to_the_longer_copy),

@@ -268,6 +268,55 @@ static void copy_is_written_over_it(void **state)
     end();
 }
 
+/* Goal: an operator reads whose copy it was, and how long a reader may have waited. */
+static void copy_that_mended_it_is_named(void **state)
+{
+    (void)state;
+    to_pull();
+    static struct leat_member other = {.number = 11, .info.name = "n2"};
+    alone.cores[0].members.rows[1] = alone.cores[0].members.rows[0];
+    alone.cores[0].members.rows[0] = &other;
+    alone.cores[0].members.count = 2;
+    for (unsigned i = 0; i < 2; i++) {
+        if (i == 1) { /* the other one first */
+            alone.cores[0].members.rows[0] = &it.member;
+            alone.cores[0].members.rows[1] = &other;
+            asks();
+            store_says(LEAT_E_NOT_FOUND, false);
+            alone_deliver_all();
+            later(TICK);
+        }
+        pulled(LEAT_OK);
+        alone_deliver();
+        alone.now_us += 7000;
+        store_says(LEAT_OK, true);
+        assert_string_equal(diary_line(),
+                            i == 0 ? "log 7/1/1: segment 4 is mended, by the copy of node n3, 7 ms "
+                                     "after its damage was found"
+                                   : "log 7/1/1: segment 4 is mended, by the copy of node n3, 27 "
+                                     "ms after its damage was found");
+        alone_deliver_all();
+    }
+    end();
+}
+
+/* Goal: as fast as the limit says, whatever the segment's size. */
+static void copies_are_fetched_at_a_bounded_rate(void **state)
+{
+    (void)state;
+    begin();
+    it.seg.extent.bytes = LEAT_MEND_BYTES_PER_SECOND / 16;
+    asks();
+    store_says(LEAT_E_NOT_FOUND, false);
+    alone_deliver_all();
+    pulled(LEAT_OK);
+    alone_deliver();
+    store_says(LEAT_OK, true);
+    alone_deliver();
+    assert_true(alone.cores[0].mends->next_us == alone.now_us + 1000 * 1000 / 16);
+    end();
+}
+
 /* Goal: a log that has gone meanwhile, or has no use for it any more, ends it. */
 static void copy_for_a_log_that_has_gone_is_not_written(void **state)
 {
@@ -346,6 +395,23 @@ static void segment_that_nobody_has_is_given_up_after_a_while(void **state)
     }
 }
 
+/* Goal: nobody is told so of a log that has gone meanwhile. */
+static void segment_of_a_log_that_has_gone_is_not_given_up(void **state)
+{
+    (void)state;
+    to_pull();
+    pulled(LEAT_E_NOT_FOUND);
+    alone_deliver_all();
+    later(LEAT_TAKEOVER_MISSING_US);
+    pulled(LEAT_E_NOT_FOUND);
+    it.there = false;
+    said_enough();
+    alone_deliver_all();
+    assert_said("mail to 0\n");
+    assert_int_equal(mends(), 0);
+    end();
+}
+
 /* Goal: one that could not be asked begins the time anew. */
 static void nobody_has_it_only_where_all_could_be_asked(void **state)
 {
@@ -419,6 +485,18 @@ static void nothing_is_fetched_before_it_may(void **state)
     }
 }
 
+static void fetch_that_did_not_begin_is_freed_once(void **state)
+{
+    (void)state;
+    begin();
+    it.pull = LEAT_E_AGAIN;
+    asks();
+    store_says(LEAT_E_NOT_FOUND, false);
+    alone_deliver_all();
+    assert_int_equal(mends(), 1);
+    end(); /* with its core */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,12 +504,16 @@ int main(void)
         cmocka_unit_test(other_nodes_are_asked_where_memory_has_it_not),
         cmocka_unit_test(log_that_goes_is_not_mended),
         cmocka_unit_test(copy_is_written_over_it),
+        cmocka_unit_test(copy_that_mended_it_is_named),
+        cmocka_unit_test(copies_are_fetched_at_a_bounded_rate),
         cmocka_unit_test(copy_for_a_log_that_has_gone_is_not_written),
         cmocka_unit_test(disk_that_refuses_is_tried_again),
         cmocka_unit_test(segment_that_nobody_has_is_given_up_after_a_while),
+        cmocka_unit_test(segment_of_a_log_that_has_gone_is_not_given_up),
         cmocka_unit_test(nobody_has_it_only_where_all_could_be_asked),
         cmocka_unit_test(segments_are_mended_one_after_the_other),
         cmocka_unit_test(nothing_is_fetched_before_it_may),
+        cmocka_unit_test(fetch_that_did_not_begin_is_freed_once),
     };
     return cmocka_run_group_tests_name("broker mend", tests, NULL, NULL);
 }
