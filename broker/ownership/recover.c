@@ -111,7 +111,7 @@ static leat_err segments_keep(struct leat_hosted *hosted)
 {
     struct leat_log_info info;
     leat_log_info(hosted->log, &info);
-    if (hosted->segs != NULL || info.segment_count == 0) return LEAT_OK;
+    if (hosted->segs != NULL) return LEAT_OK;
     hosted->segs = leat_mem_calloc(LEAT_MEM_BROKER, info.segment_count, sizeof *hosted->segs);
     if (hosted->segs == NULL) return LEAT_E_NO_MEMORY;
     hosted->seg_count = leat_log_closed(hosted->log, hosted->segs);
@@ -381,6 +381,7 @@ static void left_elsewhere(const struct recover_call *recover, const struct leat
 /* What is known of it: of most segments nothing is read before a reader, or the scrub, comes by. */
 static void holes_tell(const struct leat_log *log, char *out, size_t bytes)
 {
+    char more[40] = "";
     struct leat_log_damage damage, first = {0};
     uint64_t at = 0, places = 0, offsets = 0;
     while (leat_log_damage_find(log, &at, &damage)) {
@@ -388,24 +389,19 @@ static void holes_tell(const struct leat_log *log, char *out, size_t bytes)
         if (places++ == 0) first = damage;
         offsets += damage.end_offset - damage.first_offset;
     }
-    int used = 0;
-    out[0] = '\0';
-    if (places > 0)
-        used = snprintf(out, bytes, ", but for %llu of them (%llu to %llu",
-                        (unsigned long long)offsets, (unsigned long long)first.first_offset,
-                        (unsigned long long)first.end_offset - 1);
-    if (used <= 0 || (size_t)used >= bytes) return;
     if (places > 1)
-        snprintf(out + used, bytes - (size_t)used, ", and %llu place%s more)",
-                 (unsigned long long)places - 1, places == 2 ? "" : "s");
-    else
-        snprintf(out + used, bytes - (size_t)used, ")");
+        snprintf(more, sizeof more, ", and %llu place%s more", (unsigned long long)places - 1,
+                 places == 2 ? "" : "s");
+    if (places > 0)
+        snprintf(out, bytes, ", but for %llu of them (%llu to %llu%s)", (unsigned long long)offsets,
+                 (unsigned long long)first.first_offset, (unsigned long long)first.end_offset - 1,
+                 more);
 }
 
 static void left_tell(struct recover_call *recover, const struct leat_hosted *hosted,
                       const struct leat_log_info *info)
 {
-    char kept[240], holes[120];
+    char kept[240], holes[128] = "";
     holes_tell(hosted->log, holes, sizeof holes);
     if (hosted->tail_missing)
         left_elsewhere(recover, hosted, kept, sizeof kept);
@@ -429,7 +425,7 @@ static struct leat_tail_record left_of(const struct leat_hosted *hosted,
 {
     struct leat_tail_record tail = {.segment = hosted->highest_segment,
                                     .extent = hosted->highest_extent};
-    bool beyond = tail.segment == UINT64_MAX || info->end_segment > tail.segment + 1;
+    bool beyond = info->end_segment > tail.segment + 1; /* of none, UINT64_MAX, that is 0 */
     if (info->segment_count > 0 && beyond)
         tail = (struct leat_tail_record){.segment = info->end_segment - 1};
     return tail;

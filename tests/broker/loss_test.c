@@ -64,6 +64,7 @@ static void what_is_left_is_named_by_who_knows_most(void **state)
         {4, 2, 4, 40, 50, 60, "segment 4 100:7 next 0", 60},
         {4, 2, 5, 40, 50, 60, "segment 4 100:7 next 0", 60},
         {4, 2, 6, 70, 50, 60, "segment 5 0:0 next 0", 70},
+        {4, 1, 6, 70, 50, 60, "segment 5 0:0 next 0", 70},
         {4, 0, 6, 40, 80, 60, "segment 4 100:7 next 0", 80},
         {UINT64_MAX, 2, 4, 40, 50, 0, "segment 3 0:0 next 0", 50},
         {UINT64_MAX, 0, 4, 40, 30, 0, "segment -1 100:7 next 0", 40},
