@@ -53,7 +53,6 @@ static int log_order(const void *left, const void *right)
 
 static const struct leat_collect_log *log_find(const struct collecting *it, struct leat_log_ref ref)
 {
-    if (it->collect->log_count == 0) return NULL;
     const struct leat_collect_log wanted = {.log = ref}, *key = &wanted;
     const struct leat_collect_log *const *found =
         bsearch(&key, it->logs, it->collect->log_count, sizeof *it->logs, log_order);
@@ -105,6 +104,7 @@ static bool collect_wanted(void *arg, struct leat_log_ref log)
     return log_find(arg, log) != NULL;
 }
 
+/* A place that nobody has written to says that nothing is to be read. */
 static bool row_room(struct collecting *it)
 {
     if (it->count < it->room) return true;
@@ -123,7 +123,7 @@ static bool begins_with(const struct leat_replica_info *info, struct leat_extent
     const struct leat_segment *seg = info->seg;
     struct leat_scan scan;
     if (info->extent.bytes == extent.bytes && info->extent.crc == extent.crc) return true;
-    for (unsigned i = 0; i < LEAT_BEGINS_MAX && extent.bytes != 0; i++)
+    for (unsigned i = 0; i < LEAT_BEGINS_MAX; i++)
         if (info->begins[i].bytes == extent.bytes && info->begins[i].crc == extent.crc) return true;
     if (seg->buffer == NULL || info->extent.bytes < extent.bytes) return false;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
@@ -144,14 +144,13 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
 {
     struct collecting *it = arg;
     const struct leat_log_record *record = &log_find(it, info->log)->record;
-    if (info->incomplete || it->rc != LEAT_OK) return;
+    if (info->incomplete) return;
     if (!info->damaged && !info->mark && info->state != LEAT_SEGMENT_CLOSED) return;
     if (!row_room(it)) {
         it->rc = LEAT_E_NO_MEMORY;
         return;
     }
     if (info->damaged) {
-        it->places[it->count] = (struct leat_segment_place){0};
         it->rows[it->count++] = (struct leat_replica_row){.log = info->log,
                                                           .segment = info->segment.v,
                                                           .kind = LEAT_REPLICA_LOST,
@@ -160,7 +159,6 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
         return;
     }
     struct leat_extent end = end_wanted(record, info->segment.v, info->epoch);
-    it->places[it->count] = (struct leat_segment_place){0};
     if (info->state == LEAT_SEGMENT_PARKED && info->only_start)
         it->places[it->count] =
             (struct leat_segment_place){info->seg->file, info->seg->file_offset, 0};
@@ -399,7 +397,6 @@ static void pulling_end(struct pulling *it, leat_err rc)
     if (rc != LEAT_OK)
         leat_error_set(&pull->error, rc, "segment %llu can't be had: %s",
                        (unsigned long long)pull->segment, leat_err_text(rc));
-    leat_timer_stop(&it->core->timers, &it->timer);
     leat_mem_free(it);
     leat_pulled(post, pull);
 }

@@ -120,20 +120,33 @@ static void pull_that_cant_begin_is_tried_again_or_fails(void **state)
 
 /* ---- here ---- */
 
-/* Goal: a copy that is here is flushed, whether it is the coordinator's source or only known to be whole. */
+/* Goal: a copy that is here is flushed, whether it is any of the coordinator's sources or only known to be whole. */
 static void copy_that_is_here_is_flushed(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         begin();
-        it.holds = i != 1;
-        if (i != 0) snprintf(it.wanted.sources[1].node, sizeof it.wanted.sources[1].node, "n1");
+        struct leat_pull_source *own = &it.wanted.sources[i == 3 ? 0 : 1];
+        it.holds = i != 1 && i != 3;
+        if (i != 0) snprintf(own->node, sizeof own->node, "n1");
         asks();
         assert_said(flush_said);
         it.on_flushed(it.flush_arg, i == 2 ? LEAT_E_DISK : LEAT_OK);
         assert_said_first(i == 2 ? "pulled DISK: segment 4 can't be had: " : "pulled OK\n");
         end();
     }
+}
+
+static void place_behind_the_last_source_is_none(void **state)
+{
+    (void)state;
+    begin();
+    snprintf(it.wanted.sources[2].node, sizeof it.wanted.sources[2].node, "n1");
+    asks();
+    assert_said(pull_said);
+    pull_ends(LEAT_OK);
+    said_enough();
+    end();
 }
 
 static void flush_that_cant_begin_is_tried_again(void **state)
@@ -201,6 +214,7 @@ int main(void)
         cmocka_unit_test(core_that_stops_asks_no_more),
         cmocka_unit_test(pull_that_cant_begin_is_tried_again_or_fails),
         cmocka_unit_test(copy_that_is_here_is_flushed),
+        cmocka_unit_test(place_behind_the_last_source_is_none),
         cmocka_unit_test(flush_that_cant_begin_is_tried_again),
         cmocka_unit_test(copy_that_is_not_here_after_all_is_pulled),
         cmocka_unit_test(node_that_cant_refuses),

@@ -12,11 +12,6 @@ void leat_timer_start(struct leat_timers *timers, struct leat_timer *timer, uint
     said("timer %llu", (unsigned long long)delay_us);
     it.timer = timer;
 }
-void leat_timer_stop(struct leat_timers *timers, struct leat_timer *timer)
-{
-    assert_ptr_equal(timers, &alone.cores[0].timers);
-    if (it.timer == timer) it.timer = NULL;
-}
 void leat_collected(const struct leat_post *post, struct leat_collect *collect)
 {
     assert_ptr_equal(post, &alone.post);
@@ -27,6 +22,7 @@ void leat_pulled(const struct leat_post *post, struct leat_pull *pull)
 {
     assert_ptr_equal(post, &alone.post);
     assert_ptr_equal(pull, &it.wanted);
+    assert_null(it.timer);
     said("pulled %s%s%s", leat_err_name(pull->rc), pull->rc == LEAT_OK ? "" : ": ",
          pull->rc == LEAT_OK ? "" : pull->error.text);
 }
@@ -131,6 +127,7 @@ void begin(void)
     bytes_before = leat_mem_bytes(LEAT_MEM_BROKER);
     memset(&it, 0, sizeof it);
     alone.node.up = true;
+    alone.cores[1].env = NULL; /* all of it is on core 0 */
     alone.node.options.on_crashed = on_crashed;
     alone.node.options.owner = &it;
     struct leat_core *core = &alone.cores[0];

@@ -128,6 +128,48 @@ static void no_memory_tells_nothing(void **state)
     }
 }
 
+/* Goal: an operator reads how long fences and the look took, how much was found, and why nothing is told. */
+static void what_a_recovery_took_is_noted(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        begin();
+        crashed("n2", 200), crashed("n3", 300);
+        (void)replica(0, 4), (void)replica(0, 66);
+        it.look = i == 0 ? LEAT_OK : LEAT_E_NO_MEMORY;
+        alone.now_us = 5000;
+        asks();
+        alone.now_us = 5700;
+        it.on_fenced(it.fence_arg);
+        it.on_fenced(it.fence_arg);
+        alone.now_us = 5930;
+        if (i == 0)
+            it.on_looked(it.look_arg, true);
+        else
+            alone.cores[0].stopping = true, expire();
+        assert_string_equal(
+            diary_line(),
+            i == 0 ? "recovery 00000abc: fenced 2 incarnations in 700 us here, found 1 replicas of "
+                     "3 logs in 230 us"
+                   : "recovery 00000abc: fenced 2 incarnations in 700 us here, found 2 replicas of "
+                     "3 logs in 230 us: the memory budget is used up");
+        said_enough();
+        end();
+    }
+}
+
+/* Goal: nobody asks for logs, and nothing is told. */
+static void nothing_is_told_of_no_logs(void **state)
+{
+    (void)state;
+    begin();
+    (void)replica(0, 7);
+    it.collect.log_count = 0;
+    asks();
+    assert_said("look\ndiary info: recovery 00000abc\ncollected OK, 0 rows\n");
+    end();
+}
+
 /* ---- what is told ---- */
 
 /* Goal: what is no copy, or not of these logs, is not told of; a damaged one only as lost. */
@@ -149,11 +191,12 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     info = replica(0, 9);
     info->durable = info->tentative = true;
     info->only_start = info->ragged = true; /* of marks alone */
+    replica(0, 10)->mark = true;
     asks();
     assert_said("look\n"
-                "filter 7/1/0, whose end is 4: 5 6 9\n"
+                "filter 7/1/0, whose end is 4: 5 6 9 10\n"
                 "diary info: recovery 00000abc\n"
-                "collected OK, 3 rows\n");
+                "collected OK, 4 rows\n");
     assert_int_equal(row(0)->kind, LEAT_REPLICA_MARK);
     assert_int_equal(row(0)->segment, 5);
     assert_int_equal(row(0)->epoch.v, 3);
@@ -173,6 +216,23 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     assert_int_equal(row(2)->segment, 9);
     assert_true(row(2)->durable && row(2)->tentative && !row(2)->ragged && !row(2)->only_start);
     assert_true(leat_log_ref_equal(row(2)->log, it.logs[0].log));
+    assert_int_equal(row(3)->kind, LEAT_REPLICA_MARK);
+    assert_true(!row(3)->ragged && !row(3)->only_start && !row(3)->durable && !row(3)->tentative);
+    end();
+}
+
+/* Goal: what lies behind the rows, all zeros, is of no log. */
+static void row_behind_the_last_is_not_told_of(void **state)
+{
+    (void)state;
+    begin();
+    it.logs[1].log = (struct leat_log_ref){0};
+    (void)replica(1, 9);
+    asks();
+    assert_said("look\n"
+                "filter 0/0/0, whose end is 5: 9\n"
+                "diary info: recovery 00000abc\n"
+                "collected OK, 1 rows\n");
     end();
 }
 
@@ -296,6 +356,26 @@ static void copies_that_begin_with_the_end_are_known(void **state)
     }
 }
 
+/* Goal: of an opened log the end is where its epoch began: what its own owner wrote lies after that, and is not compared
+ * with it. A log that is not opened ends in what its owner wrote. */
+static void end_of_an_opened_log_is_where_its_epoch_began(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        begin();
+        struct leat_log_record *record = &it.logs[0].record;
+        bool opened = i / 2 != 0, own = i % 2 != 0;
+        record->opened = opened;
+        record->stamp_epoch.v = own ? 3 : 4;
+        if (opened) record->began = record->tail, record->tail.segment = 9;
+        replica(0, 4)->extent.bytes = 1500;
+        it.look = LEAT_E_NOT_FOUND;
+        asks();
+        assert_said_first(opened && own ? "look\nfilter" : "look\nlook at 501 for 1000:4\nfilter");
+        end();
+    }
+}
+
 /* Goal: of several extents only bytes and checksum together say that it begins so. */
 static void end_is_known_by_bytes_and_checksum(void **state)
 {
@@ -345,7 +425,7 @@ static void copy_that_is_in_use_is_waited_for(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         begin();
-        (void)replica(0, 4);
+        (void)replica(0, 4), (void)replica(1, 5); /* the second is not looked at: nothing is told */
         it.look = i == 0 ? LEAT_E_AGAIN : LEAT_E_NO_MEMORY;
         asks();
         assert_said("look\nlook at 501 for 1000:4\ntimer 10000\n");
@@ -382,7 +462,7 @@ static void each_copy_is_waited_for_as_long(void **state)
             asks();
         else
             it.on_looked(it.look_arg, true);
-        for (unsigned tries = 1; tries < 90; tries++)
+        for (unsigned tries = 1; tries < 99; tries++)
             expire();
         it.look = LEAT_OK;
         expire();
@@ -511,14 +591,18 @@ static void standing_is_kept_and_told(void **state)
     assert_said_first("diary warn: no other node is heard, this process was stopped for a while");
     leat_node_on_standing(&alone.node, LEAT_STANDING_CONFIRMED);
     assert_said("diary info: the cluster confirms that this node is up\n");
+    leat_node_on_standing(&alone.node, LEAT_STANDING_ALONE);
+    said_enough();
     leat_node_on_standing(&alone.node, LEAT_STANDING_CRASHED);
     assert_said("diary error: this node was declared crashed\nmail to 0\n");
     assert_int_equal(it.crashes, 0);
     alone_deliver();
     assert_int_equal(it.crashes, 1);
-    leat_node_on_standing(&alone.node, LEAT_STANDING_CONFIRMED); /* it is for good */
-    assert_said("");
-    assert_int_equal(atomic_load(&alone.node.standing), LEAT_STANDING_CRASHED);
+    for (enum leat_standing now = 0; now <= LEAT_STANDING_CRASHED; now++) {
+        leat_node_on_standing(&alone.node, now); /* it is for good, and said once */
+        assert_said("");
+        assert_int_equal(atomic_load(&alone.node.standing), LEAT_STANDING_CRASHED);
+    }
     alone.node.options.on_crashed = NULL;
     alone.node.standing = LEAT_STANDING_CONFIRMED;
     leat_node_on_standing(&alone.node, LEAT_STANDING_CRASHED);
@@ -536,11 +620,15 @@ int main(void)
         cmocka_unit_test(fence_that_fails_tells_nothing),
         cmocka_unit_test(node_that_is_not_up_tells_nothing),
         cmocka_unit_test(no_memory_tells_nothing),
+        cmocka_unit_test(what_a_recovery_took_is_noted),
+        cmocka_unit_test(nothing_is_told_of_no_logs),
         cmocka_unit_test(only_whole_replicas_of_these_logs_are_told_of),
         cmocka_unit_test(rows_of_each_log_are_filtered_together),
+        cmocka_unit_test(row_behind_the_last_is_not_told_of),
         cmocka_unit_test(many_rows_have_room),
         cmocka_unit_test(question_asked_again_is_told_of_once),
         cmocka_unit_test(copies_that_begin_with_the_end_are_known),
+        cmocka_unit_test(end_of_an_opened_log_is_where_its_epoch_began),
         cmocka_unit_test(end_is_known_by_bytes_and_checksum),
         cmocka_unit_test(copies_are_looked_at_one_after_the_other),
         cmocka_unit_test(each_copy_is_waited_for_as_long),
