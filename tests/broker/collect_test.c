@@ -396,6 +396,23 @@ static void end_is_known_by_bytes_and_checksum(void **state)
     }
 }
 
+/* Goal: of ends that were found before no more count than there is room for. */
+static void what_lies_behind_the_ends_that_were_found_is_none(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_replica_info *info = replica(0, 4);
+    struct leat_extent *end_of = &it.logs[0].record.tail.extent;
+    static_assert(sizeof *end_of == sizeof info->seg, "it can be taken for one");
+    memcpy(end_of, &info->seg, sizeof *end_of);
+    info->extent = (struct leat_extent){UINT32_MAX, 9};
+    it.look = LEAT_E_NOT_FOUND;
+    asks();
+    assert_false(row(0)->holds_tail);
+    said_enough();
+    end();
+}
+
 /* Goal: whether it begins so is told, and then the next one is looked at. */
 static void copies_are_looked_at_one_after_the_other(void **state)
 {
@@ -630,6 +647,7 @@ int main(void)
         cmocka_unit_test(copies_that_begin_with_the_end_are_known),
         cmocka_unit_test(end_of_an_opened_log_is_where_its_epoch_began),
         cmocka_unit_test(end_is_known_by_bytes_and_checksum),
+        cmocka_unit_test(what_lies_behind_the_ends_that_were_found_is_none),
         cmocka_unit_test(copies_are_looked_at_one_after_the_other),
         cmocka_unit_test(each_copy_is_waited_for_as_long),
         cmocka_unit_test(copy_that_is_in_use_is_waited_for),

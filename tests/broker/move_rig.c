@@ -234,13 +234,14 @@ void target_answers(leat_err rc, uint32_t up)
     struct leat_msg_report_peer peer = {.node = {"nx", 2}, .up = true, .transport = {"tcp", 3}};
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
     leat_msg_node_report_write(&writer, &report);
-    for (uint32_t i = 0; i < up; i++)
-        leat_msg_report_peer_write(&writer, &peer);
     peer.up = false;
     leat_msg_report_peer_write(&writer, &peer);
     peer.up = true;
     peer.transport.bytes = 0;
     leat_msg_report_peer_write(&writer, &peer);
+    peer.transport.bytes = 3;
+    for (uint32_t i = 0; i < up; i++)
+        leat_msg_report_peer_write(&writer, &peer);
     leat_msg_node_report_end_write(&writer, &report);
     leat_msg_node_report_passed_write(&writer, &report);
     assert_false(writer.overflow);

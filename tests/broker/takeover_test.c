@@ -474,6 +474,31 @@ static void hosted_that_stands_in_hears_what_is_known_now(void **state)
     }
 }
 
+/* Goal: who stands behind one that ends goes on, whatever other logs are under way before it. */
+static void takeover_behind_one_that_ends_goes_on_beside_other_logs(void **state)
+{
+    (void)state;
+    begin();
+    (void)wants(PHASE_OLDER, 1000); /* of another log; it stays busy */
+    struct leat_takeover *two[2];
+    for (unsigned i = 0; i < 2; i++) {
+        two[i] = takeover_create(&alone.cores[HOME], (struct leat_log_ref){ALONE_STREAM, 0, 1},
+                                 (struct leat_epoch){EPOCH + i});
+        two[i]->phase = PHASE_OLDER;
+        two[i]->segment = 3;
+        two[i]->extent = (struct leat_extent){800, 8};
+        takeover_send(two[i]);
+        alone_deliver_all();
+    }
+    assert_true(two[0]->over && two[1]->behind);
+    adopted(LEAT_E_DISK);
+    later(TICK);
+    assert_int_equal(takeovers(), 2);
+    assert_false(two[1]->behind);
+    assert_said("adopt 7/0/1 segment 3 800:8 next 0, epoch 10\n");
+    ends();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,6 +519,7 @@ int main(void)
         cmocka_unit_test(log_whose_end_nobody_has_stands_in),
         cmocka_unit_test(log_stands_in_only_where_all_were_heard),
         cmocka_unit_test(hosted_that_stands_in_hears_what_is_known_now),
+        cmocka_unit_test(takeover_behind_one_that_ends_goes_on_beside_other_logs),
     };
     return cmocka_run_group_tests_name("broker takeover", tests, NULL, NULL);
 }
