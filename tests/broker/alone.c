@@ -151,6 +151,7 @@ static void disk_submit(void *ctx, struct leat_disk_io *io)
          (uintptr_t)io->buffer % 4096 == 0 ? "" : ", not aligned");
     assert_int_equal(io->kind, LEAT_DISK_READ);
     assert_null(it->io);
+    memset(io->buffer, 0xa5, io->bytes); /* all of it is there to be written */
     it->io = io;
 }
 
