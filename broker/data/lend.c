@@ -71,7 +71,6 @@ void leat_buffer_wait(struct leat_core *core, struct leat_peer *peer, struct lea
 void leat_buffer_wait_end(struct leat_peer *peer, struct leat_buffer_wait *wait)
 {
     LEAT_ASSERT_OWNER(peer->core);
-    if (leat_list_empty(&wait->link)) return;
     leat_list_remove(&wait->link);
     if (leat_list_empty(&peer->borrowed.waits)) leat_list_remove(&peer->borrowed.line);
 }
@@ -190,8 +189,7 @@ void leat_lend_taken(struct leat_peer *peer)
 {
     LEAT_ASSERT_OWNER(peer->core);
     uint32_t *max = &peer->borrowed.answer_bytes_max;
-    if (*max == 0) return;
-    *max = *max < LEAT_FETCH_BYTES_MAX ? 2 * *max : 0;
+    *max = *max < LEAT_FETCH_BYTES_MAX ? 2 * *max : 0; /* of no limit twice is none */
 }
 
 /* ---- lending ---- */
@@ -276,5 +274,5 @@ void leat_lend_turn_end(struct leat_core *core)
         sooner(&at_us, oldest(&lender->buffers));
     if (structs_awaited) sooner(&at_us, oldest(&lender->segments));
     if (leat_timer_armed(&lender->timer) && lender->timer.at_us <= at_us) return;
-    leat_timer_start(&core->timers, &lender->timer, at_us > now_us ? at_us - now_us : 0);
+    leat_timer_start(&core->timers, &lender->timer, at_us - now_us);
 }
