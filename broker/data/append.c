@@ -228,9 +228,7 @@ static leat_err append_unpack(struct leat_append_request *request, struct leat_a
                               const struct leat_stream *stream, struct leat_batch *batch,
                               struct leat_error *error)
 {
-    if (batch->codec == LEAT_CODEC_NONE || stream == NULL ||
-        stream->desc->settings.validate != LEAT_VALIDATE_FULL)
-        return LEAT_OK;
+    if (stream == NULL || stream->desc->settings.validate != LEAT_VALIDATE_FULL) return LEAT_OK;
     if (part->unpacked == LEAT_E_AGAIN) {
         leat_err rc = leat_unpack(request->peer, batch, error);
         if (rc != LEAT_OK) return rc;
@@ -317,7 +315,6 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
         part->append.address = request->peer->address + 1;
         part->record_count = batch.record_count;
         part->bytes = (uint32_t)batch_bytes;
-        part->rc = LEAT_OK;
         rc = leat_log_append(hosted->log, &batch, &part->append, &error);
         if (rc == LEAT_E_AGAIN) return rc;
         if (rc != LEAT_OK) break;

@@ -106,7 +106,7 @@ struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, bool only, uint32_t 
     if (fetch->max_bytes == 0) fetch->max_bytes = 1;
     fetch->min_bytes = min_bytes < fetch->max_bytes ? min_bytes : fetch->max_bytes;
     if (wait_ms > LEAT_FETCH_WAIT_MS_MAX) wait_ms = LEAT_FETCH_WAIT_MS_MAX;
-    fetch->over_deadline = wait_ms == 0 || fetch->min_bytes == 0;
+    fetch->over_deadline = wait_ms == 0;
     if (!fetch->over_deadline) fetch->deadline_us = leat_core_now(core) + wait_ms * 1000ull;
     return fetch;
 }
@@ -209,9 +209,8 @@ void leat_fetch_run(struct leat_fetch *fetch)
 
 static bool item_is_too_high(const struct leat_fetch_item *item)
 {
-    return item->result.code == LEAT_E_OFFSET_OUT_OF_RANGE && item->refused == LEAT_OK &&
-           !item->want.by_position && !item->confirmed &&
-           item->want.offset > item->result.acked_offset;
+    return item->result.code == LEAT_E_OFFSET_OUT_OF_RANGE && !item->want.by_position &&
+           !item->confirmed && item->want.offset > item->result.acked_offset;
 }
 
 static bool fetch_is_too_high(const struct leat_fetch *fetch)
@@ -334,7 +333,7 @@ static void fetch_write_row(struct leat_msg_writer *writer, struct leat_fetch_it
     } else if (row.code == LEAT_E_STARTING || row.code == LEAT_E_UNKNOWN_STREAM) {
         leat_error_set(&error, row.code, "%s", leat_hosted_absent_words(row.code));
     }
-    if (row.code != LEAT_OK && now == row.code)
+    if (now == row.code)
         row.text = (struct leat_msg_string){error.text, (uint32_t)strlen(error.text)};
     leat_msg_fetched_write(writer, &row);
 }
@@ -365,7 +364,6 @@ void leat_fetch_send(struct leat_fetch *fetch, const struct leat_fetch_item *ite
     if (peer == NULL || peer->closing) return;
     while ((read = fetch->reads) != NULL && read->item == item) {
         fetch->reads = read->next;
-        if (fetch->reads == NULL) fetch->reads_last = NULL;
         fetch->sends_left++;
         read->send.iovs = read->read.iovs;
         read->send.iov_count = read->read.iov_count;

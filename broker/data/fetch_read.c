@@ -70,7 +70,6 @@ bool leat_fetch_read_at(struct leat_fetch *fetch)
     read->item = item;
     read->next = NULL;
     read->home = &core->node->cores[item->home];
-    read->rc = LEAT_OK;
     read->read.by_position = item->want.by_position && item->result.bytes == 0;
     read->read.from.v = item->result.bytes == 0 ? item->want.offset : item->watch_from;
     read->read.position = item->want.position;
@@ -83,7 +82,6 @@ bool leat_fetch_read_at(struct leat_fetch *fetch)
     /* An answer may exceed its limit by the one batch that it has to have, not by more. */
     read->read.strict = fetch->bytes > 0;
     read->read.full = false;
-    leat_list_init(&read->lent);
     read->read.disk_buffer = fetch->buffer;
     read->read.disk_buffer_bytes = fetch->buffer != NULL ? LEAT_DISK_BUFFER_BYTES : 0;
     fetch->buffer = NULL;
@@ -306,9 +304,7 @@ void leat_fetch_release_read(struct leat_fetch_read *read)
     LEAT_ASSERT_OWNER(read->fetch->core);
     struct leat_core *core = read->fetch->core;
     if (read->read.pinned != NULL) leat_segment_unpin(read->read.pinned, core->env->post);
-    read->read.pinned = NULL;
     if (read->read.disk_buffer != NULL) leat_buffer_give(core, read->read.disk_buffer);
-    read->read.disk_buffer = NULL;
     if (read == &read->fetch->ends) return;
     /* Who waits for one goes on at the end of this turn. */
     leat_stock_give(&core->read_pool, read, NULL, NULL);

@@ -73,6 +73,7 @@ static void bytes_between_cores_have_limits(void **state)
             continue;
         }
         assert_int_equal(frame_plain(5, 1), LEAT_HANDLED);
+        assert_int_equal(alone.mail_count, refused ? 1 : 2); /* it is refused here */
         assert_int_equal(alone.cores[0].forward_bytes, refused ? 10 : 20);
         alone_deliver(), alone_deliver();
         acked(0, LEAT_OK);
@@ -186,7 +187,50 @@ static void forwarded_request_expires(void **state)
     end();
 }
 
+/* Goal: of those that wait each has its own time, from its first refusal on. */
+static void forwarded_requests_expire_in_turn(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_core *core = &alone.cores[1];
+    it.appends[0] = LEAT_E_AGAIN;
+    for (uint32_t number = 0; number < 3; number++) {
+        assert_int_equal(frame_plain(number, 1), LEAT_HANDLED);
+        alone_deliver();
+        alone.now_us += 1000;
+    }
+    alone.now_us += LEAT_APPEND_ROOM_US - 3000;
+    for (uint32_t number = 0; number < 3; number++, alone.now_us += 1000) {
+        leat_append_expire(core);
+        alone_deliver_all();
+        answers();
+        char expected[256];
+        snprintf(expected, sizeof expected,
+                 "answer %u: AGAIN 0 no room in the log for 15 s: memory or disk can't keep up; "
+                 "send it again\n",
+                 number);
+        assert_said(expected);
+    }
+    end();
+}
+
 /* ---- compressed ones are checked before they go ---- */
+
+/* Goal: bytes behind the last batch are nobody's, whatever they look like. */
+static void stray_bytes_are_not_checked(void **state)
+{
+    (void)state;
+    begin();
+    static const struct batch batches[] = {{10, PACKED, 0, 2}, {20, PACKED, 0, 3}};
+    assert_int_equal(frame(5, 1, batches, 2, 1), LEAT_HANDLED);
+    assert_said("unpack 10 bytes\nmail to 1\n");
+    alone_deliver();
+    acked(0, LEAT_OK);
+    alone_deliver_all();
+    answers();
+    assert_said("answer 5: OK 100\n");
+    end();
+}
 
 static void compressed_batches_are_checked_before_they_go(void **state)
 {
@@ -422,6 +466,8 @@ int main(void)
         cmocka_unit_test(forwarded_requests_wait_in_line),
         cmocka_unit_test(room_is_for_all_that_wait),
         cmocka_unit_test(forwarded_request_expires),
+        cmocka_unit_test(forwarded_requests_expire_in_turn),
+        cmocka_unit_test(stray_bytes_are_not_checked),
         cmocka_unit_test(compressed_batches_are_checked_before_they_go),
         cmocka_unit_test(compressed_batch_that_is_wrong_is_refused_there),
         cmocka_unit_test(refusal_has_its_own_words),

@@ -133,6 +133,25 @@ static void stray_bytes_are_ignored(void **state)
     end();
 }
 
+/* Goal: connections are answered in the order in which they have something to be answered. */
+static void connection_is_answered_behind_those_before_it(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_list other, *line = &alone.cores[0].answer_peers;
+    leat_list_init(&other);
+    assert_int_equal(frame_plain(5, 0), LEAT_HANDLED);
+    leat_list_push_back(line, &other);
+    acked(0, LEAT_OK);
+    assert_ptr_equal(line->next, &other);
+    assert_ptr_equal(other.next, &it.peer.answers);
+    assert_ptr_equal(line->prev, &it.peer.answers);
+    leat_list_remove(&other);
+    answers();
+    said_enough();
+    end();
+}
+
 /* ---- refused whole ---- */
 
 static void request_is_refused_whole(void **state)
@@ -157,6 +176,7 @@ static void request_is_refused_whole(void **state)
             struct leat_frame sent = {
                 .request = 5, .control = (const uint8_t *)"\x91\x07", .control_bytes = 2};
             assert_int_equal(leat_append_frame(&it.peer, &sent), LEAT_HANDLED);
+            assert_said(""); /* no structs are asked for */
         } else {
             assert_int_equal(frame(5, 0, &batch, 1,
                                    i == NONE   ? 0
@@ -281,6 +301,8 @@ static void append_waits_for_room(void **state)
                 "leave unpack\n");
     assert_null(it.peer.append_now);
     assert_int_equal(it.peer.room.deadline_us, 0);
+    answers();
+    assert_said(""); /* all of it is taken, and not all of it is acked */
     acked(1, LEAT_OK);
     answers();
     assert_said("answer 5: OK 100 OK 110\n");
@@ -467,7 +489,16 @@ static void answers_go_in_pieces(void **state)
     leat_append_answer(&it.peer);
     assert_said("send\n"
                 "send\n");
-    assert_in_range(it.answer_bytes, 8 * 3 * LEAT_APPEND_BATCHES_MAX, ANSWER_MOST);
+    size_t at = 0;
+    for (uint32_t i = 0; i < 8; i++) {
+        struct leat_frame answer;
+        size_t want;
+        assert_int_equal(leat_frame_decode(it.answer + at, it.answer_bytes - at, &answer, &want),
+                         LEAT_OK);
+        assert_int_equal(answer.request, i);
+        at += answer.frame_bytes;
+    }
+    assert_int_equal(at, it.answer_bytes); /* and nothing between them */
     end();
 }
 
@@ -480,6 +511,7 @@ int main(void)
         cmocka_unit_test(batch_that_is_refused_ends_its_request),
         cmocka_unit_test(first_batch_refused_is_answered_at_once),
         cmocka_unit_test(stray_bytes_are_ignored),
+        cmocka_unit_test(connection_is_answered_behind_those_before_it),
         cmocka_unit_test(request_is_refused_whole),
         cmocka_unit_test(log_that_is_not_here_is_refused),
         cmocka_unit_test(structs_are_taken_at_once),

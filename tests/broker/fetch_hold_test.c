@@ -39,11 +39,31 @@ static void buffer_is_waited_for(void **state)
     assert_false(leat_fetch_read_at(&it.fetch));
     assert_said("read 7/1/0 from 40, 600 bytes\nwait for a buffer\n");
     it.no_buffer = false;
+    struct leat_list other, *ready = &alone.cores[0].ready_fetches;
+    leat_list_init(&other);
+    leat_list_push_back(ready, &other);
     leat_fetch_on_buffer(&it.fetch.buffer_wait, leat_buffer_try(&alone.cores[0]));
-    assert_ptr_equal(alone.cores[0].ready_fetches.next, &it.fetch.link);
+    assert_ptr_equal(ready->next, &other); /* it comes behind others */
+    assert_ptr_equal(other.next, &it.fetch.link);
+    leat_list_remove(&other);
     it.rc = LEAT_OK;
     run();
     assert_said("read 7/1/0 from 40, 600 bytes, with a buffer\n");
+    end();
+}
+
+/* Goal: so it does where that is found out later, on the disk's or another core's word. */
+static void buffer_is_waited_for_later(void **state)
+{
+    (void)state;
+    begin(2, 0);
+    it.later = true;
+    assert_false(leat_fetch_read_at(&it.fetch));
+    it.rc = LEAT_E_NO_MEMORY;
+    it.no_buffer = true;
+    ends_later();
+    assert_said("read 7/1/0 from 40, 600 bytes\nwait for a buffer\n");
+    assert_ptr_equal(it.fetch.at, &it.items[0]);
     end();
 }
 
@@ -173,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_that_has_left_memory_is_read_with_a_buffer),
         cmocka_unit_test(buffer_is_waited_for),
+        cmocka_unit_test(buffer_is_waited_for_later),
         cmocka_unit_test(run_without_memory_is_left),
         cmocka_unit_test(fetch_without_a_struct_stands_in_line),
         cmocka_unit_test(call_is_good_for_one_try),

@@ -106,7 +106,7 @@ void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
 static void read_end(struct leat_read *read)
 {
     read->rc = it.rc;
-    read->bytes = it.rc == LEAT_OK ? it.bytes : 0;
+    read->bytes = it.rc == LEAT_OK || it.rc == LEAT_E_NO_MEMORY ? it.bytes : 0; /* by then */
     read->full = it.full;
     read->record_count = it.records;
     read->next.v = it.next;

@@ -116,6 +116,7 @@ static void full_answer_takes_no_more(void **state)
     it.full = true;
     it.bytes = 0;
     run();
+    assert_null(it.fetch.at); /* all logs are asked all the same */
     assert_true(it.fetch.full);
     assert_int_equal(it.fetch.bytes, 0);
     assert_null(it.fetch.reads);
@@ -129,15 +130,16 @@ static void full_answer_takes_no_more(void **state)
 static void empty_run_moves_the_place(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         begin(1, 0);
         it.bytes = 0;
         if (i == 1) it.next = 40;
+        if (i == 4) it.items[0].max_bytes = 1;
         if (i == 2) it.items[0].want.by_position = true;
         if (i == 3) it.items[0].max_bytes = 0; /* its ends alone */
         run();
         assert_int_equal(it.items[0].result.next.segment, i == 3 ? 0 : 20);
-        assert_int_equal(it.items[0].result.resume, i == 0 ? 60 : 0);
+        assert_int_equal(it.items[0].result.resume, i == 0 || i == 4 ? 60 : 0);
         assert_null(it.fetch.reads);
         assert_int_equal(it.fetch.records, 0);
         end();

@@ -26,7 +26,9 @@ bool leat_fetch_read_at(struct leat_fetch *fetch)
         fetch->refused = true;
         return true;
     }
+    bool by_position = item->result.by_position;
     item->result = it.results[at];
+    item->result.by_position = by_position;
     fetch->refused |= item->result.code != LEAT_OK;
     fetch->full |= it.full;
     fetch->bytes += item->result.bytes;
@@ -70,6 +72,8 @@ bool leat_fetch_peer_holds_enough(const struct leat_peer *peer)
 void leat_fetch_wait(struct leat_fetch *fetch)
 {
     fetch->state = LEAT_FETCH_WAITING;
+    for (const struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next)
+        assert_true(leat_list_empty(&item->waiting)); /* it may stand at its log */
     said("wait until %llu", (unsigned long long)fetch->deadline_us);
 }
 void leat_fetch_wake(struct leat_fetch *fetch)
@@ -134,9 +138,10 @@ void leat_stock_give(struct leat_stock *stock, void *element, struct leat_peer *
 {
     assert_true(peer == NULL || peer == &it.peer);
     assert_ptr_equal(sharer, &it.sharer);
-    if (stock == &alone.cores[0].fetch_pool)
+    if (stock == &alone.cores[0].fetch_pool) {
+        assert_ptr_equal(it.stopped, &((struct leat_fetch *)element)->timer);
         it.fetches--;
-    else
+    } else
         it.items--;
     free(element);
 }
@@ -172,7 +177,7 @@ void leat_confirm_ask(struct leat_core *core, struct leat_confirm *confirm)
 void leat_timer_stop(struct leat_timers *timers, struct leat_timer *timer)
 {
     assert_ptr_equal(timers, &alone.cores[0].timers);
-    (void)timer;
+    it.stopped = timer;
 }
 void leat_buffer_wait_end(struct leat_peer *peer, struct leat_buffer_wait *wait)
 {
@@ -254,15 +259,18 @@ void leat_peer_send(struct leat_peer *peer, uint8_t *out, enum leat_kind kind, u
     for (uint32_t i = 0; i < count; i++) {
         struct leat_msg_fetched row;
         leat_msg_fetched_read(&reader, &row);
-        said("  %s %u bytes, %llu to %llu%s%.*s", leat_err_name(row.code), row.bytes,
+        said("  %s %u bytes, %llu to %llu%s%s%.*s", leat_err_name(row.code), row.bytes,
              (unsigned long long)row.first_offset, (unsigned long long)row.acked_offset,
-             row.text.bytes > 0 ? ": " : "", (int)row.text.bytes, row.text.text);
+             row.by_position ? ", by position" : "", row.text.bytes > 0 ? ": " : "",
+             (int)row.text.bytes, row.text.text);
     }
     assert_true(leat_msg_read_done(&reader));
 }
 static void net_send(struct leat_conn *conn, struct leat_send *send)
 {
+    const struct leat_fetch_read *read = LEAT_CONTAINER(send, struct leat_fetch_read, send);
     assert_ptr_equal(conn, &it);
+    assert_ptr_equal(send->iovs, read->read.iovs);
     said("send %u", send->iov_count);
     it.sends[it.send_count++] = send;
 }

@@ -34,6 +34,7 @@ struct fetch_rig {
     struct leat_confirm *confirm;
     struct leat_send *sends[FETCH_ITEMS];
     unsigned send_count, fetches, items, reads, waited;
+    const struct leat_timer *stopped; /* the timer that was stopped last */
     struct leat_fetch *last, *ready;
 };
 extern struct fetch_rig it;

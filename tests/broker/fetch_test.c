@@ -77,6 +77,7 @@ static void fetch_waits_for_what_it_asks_for(void **state)
             leat_fetch_stop(&alone.cores[0]);
             assert_said("wake\n");
             assert_true(it.last->over_deadline);
+            assert_true(leat_list_empty(&it.last->link)); /* its watches come back first */
             leat_fetch_run(it.last);
         }
         assert_int_equal(it.send_count, i != REFUSED);
@@ -111,6 +112,8 @@ static void what_is_asked_for_has_limits(void **state)
         assert_int_equal(it.last->items->max_bytes, UINT32_MAX);
         assert_true(it.last->buffer_wait.on_buffer == leat_fetch_on_buffer);
         assert_true(it.last->timer.on_expired == leat_fetch_on_timer);
+        assert_ptr_equal(it.last->buffer_wait.owner, it.last);
+        assert_ptr_equal(it.last->timer.owner, it.last);
         struct leat_list line; /* for a buffer: it leaves that as it goes */
         leat_list_init(&line);
         leat_list_push_back(&line, &it.last->buffer_wait.link);
@@ -137,8 +140,13 @@ static void slow_connection_gets_less(void **state)
     }
     begin();
     it.slow = true;
+    struct leat_list other, *line = &alone.cores[0].deferred_fetches;
+    leat_list_init(&other);
+    leat_list_push_back(line, &other);
     (void)frame(5, 1, 500, 1000, 500);
-    assert_ptr_equal(alone.cores[0].deferred_fetches.next, &it.last->link);
+    assert_ptr_equal(line->next, &other); /* it comes behind others */
+    assert_ptr_equal(other.next, &it.last->link);
+    leat_list_remove(&other);
     leat_fetch_free(it.last);
     end();
 }
@@ -154,6 +162,7 @@ static void round_begins_anew(void **state)
     it.later = true;
     (void)frame(5, 1, 500, 1000, 500);
     struct leat_fetch *fetch = it.last;
+    fetch->state = LEAT_FETCH_UNWATCHING;
     fetch->bytes = 3, fetch->records = 4, fetch->refused = fetch->full = fetch->called = true;
     fetch->items->result.code = LEAT_E_DAMAGED;
     fetch->items->result.bytes = 9;
@@ -232,6 +241,40 @@ static void refusal_of_a_route_is_told_as_it_is_now(void **state)
     }
 }
 
+static struct leat_fetch *by_position(void)
+{
+    struct leat_fetch *fetch = leat_fetch_begin(&it.peer, true, 1, 1, 1000, 0, NULL, NULL);
+    fetch->number = 5;
+    (void)leat_fetch_add(fetch,
+                         &(struct leat_msg_fetch_log){.log = {ALONE_STREAM, 1, 0},
+                                                      .epoch = 9,
+                                                      .offset = 40,
+                                                      .by_position = true,
+                                                      .position = {3, 2, 1}},
+                         1000);
+    said_enough();
+    return fetch;
+}
+
+/* Goal: who reads by position is told so; nothing is said of an offset that it did not ask for, nor are coordinators
+ * asked about that. */
+static void reader_by_position_hears_nothing_of_offsets(void **state)
+{
+    (void)state;
+    begin();
+    it.clustered = true;
+    has(0, LEAT_E_OFFSET_OUT_OF_RANGE, 0);
+    it.results[0].acked_offset = 39;
+    struct leat_fetch *fetch = by_position();
+    assert_int_equal(fetch->items->result.next.segment, 2);
+    leat_fetch_start(fetch);
+    assert_null(it.confirm);
+    assert_said("answer 5, with 0 bytes\n"
+                "  OFFSET_OUT_OF_RANGE 0 bytes, 5 to 39, by position\n"
+                "leave\n");
+    end();
+}
+
 /* ---- the coordinators are asked ---- */
 
 /* Goal: only the owner may say that an offset is too high; nothing that was read is held so long. */
@@ -248,8 +291,13 @@ static void offset_that_is_too_high_is_told_by_the_owner_alone(void **state)
         assert_int_equal(it.last->state, LEAT_FETCH_CONFIRMING);
         if (i == 1) it.route = LEAT_E_NOT_OWNER;
         if (i == 3) it.route = LEAT_E_STARTING;
+        struct leat_list other, *line = &alone.cores[0].ready_fetches;
+        leat_list_init(&other);
+        leat_list_push_back(line, &other);
         confirmed(i >= 2 ? LEAT_E_TIMEOUT : LEAT_OK);
-        assert_ptr_equal(alone.cores[0].ready_fetches.next, &it.last->link);
+        assert_ptr_equal(line->next, &other); /* it comes behind others */
+        assert_ptr_equal(other.next, &it.last->link);
+        leat_list_remove(&other);
         assert_int_equal(it.last->state, LEAT_FETCH_UNWATCHING);
         assert_false(it.last->items->next->confirmed);
         leat_list_remove(&it.last->link);
@@ -270,6 +318,25 @@ static void offset_that_is_too_high_is_told_by_the_owner_alone(void **state)
         sent(0);
         end();
     }
+}
+
+/* Goal: who was not the owner when it was asked is told so, whatever holds when the answer is written. */
+static void node_that_is_not_the_owner_says_no_more(void **state)
+{
+    (void)state;
+    begin();
+    it.clustered = true;
+    has(0, LEAT_E_OFFSET_OUT_OF_RANGE, 0);
+    it.results[0].acked_offset = 39;
+    (void)frame(5, 1, 1, 1000, 500);
+    it.route = LEAT_E_NOT_OWNER;
+    confirmed(LEAT_OK);
+    it.route = LEAT_OK;
+    leat_list_remove(&it.last->link);
+    said_enough();
+    leat_fetch_run(it.last);
+    assert_said("answer 5, with 0 bytes\n  NOT_OWNER 0 bytes, 5 to 39\nleave\n");
+    end();
 }
 
 /* Goal: nobody is asked for what another node could not know better. */
@@ -362,6 +429,24 @@ static void frame_is_checked(void **state)
     end();
 }
 
+static void bytes_behind_a_frames_body_refuse_it(void **state)
+{
+    (void)state;
+    begin();
+    uint8_t bytes[64] = {0};
+    struct leat_msg_writer writer;
+    struct leat_msg_fetch body = {.min_bytes = 1, .max_bytes = 2, .log_count = 1};
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_msg_fetch_write(&writer, &body);
+    leat_msg_fetch_log_write(&writer, &(struct leat_msg_fetch_log){.log = {7, 1, 0}, .epoch = 9});
+    struct leat_frame longer = {
+        .request = 5, .control = bytes, .control_bytes = (uint32_t)writer.used + 1};
+    assert_int_equal(leat_fetch_frame(&it.peer, &longer), LEAT_HANDLED);
+    assert_said("admits 1 fetch, its only?\nadmits 1 logs, its only?\nleave\n"
+                "refuse 5 INVALID: bytes follow the control body of the fetch\n");
+    end();
+}
+
 static void structs_are_taken_at_once(void **state)
 {
     (void)state;
@@ -397,11 +482,16 @@ static void limited_fetches_go_on_when_something_has_left(void **state)
         has(0, LEAT_OK, 200);
         (void)frame(5, 1, 1, 1000, 0);
         leat_list_push_back(&it.peer.limited, &waiting);
+        struct leat_list other, *ready = &alone.cores[0].ready_fetches;
+        leat_list_init(&other);
+        leat_list_push_back(ready, &other);
         it.enough = enough;
         said_enough();
         sent(0);
         assert_said("back\nleave\ntaken\ndrained\n");
-        assert_ptr_equal(waiting.next, enough ? &it.peer.limited : &alone.cores[0].ready_fetches);
+        assert_ptr_equal(ready->next, &other); /* behind others */
+        assert_ptr_equal(waiting.next, enough ? &it.peer.limited : ready);
+        leat_list_remove(&other);
         leat_list_remove(&waiting);
         end();
     }
@@ -460,6 +550,24 @@ static void fetch_of_another_door_is_sent_by_it(void **state)
     end();
 }
 
+/* Goal: what the network takes at once leaves the other door its fetch, until it says that it has sent all. */
+static void fetch_of_another_door_stays_until_its_end(void **state)
+{
+    (void)state;
+    begin();
+    has(0, LEAT_OK, 200), has(1, LEAT_OK, 100);
+    struct leat_fetch *fetch = door();
+    leat_fetch_send(fetch, fetch->items);
+    sent(0);
+    assert_int_equal(it.fetches, 1);
+    leat_fetch_send(fetch, fetch->items->next);
+    leat_fetch_end(fetch);
+    assert_int_equal(it.send_count, 2);
+    sent(1);
+    said_enough();
+    end();
+}
+
 /* Goal: where others need what it holds it has nothing of any log; and a frame's is refused. */
 static void fetch_that_gives_way_is_refused(void **state)
 {
@@ -510,6 +618,7 @@ static void connection_that_goes_takes_its_fetches_along(void **state)
         else
             (void)frame(5, 1, 1, 1000, 500);
         if (i == BUFFER) leat_list_push_back(&line, &it.last->buffer_wait.link);
+        if (i == CONFIRMING) leat_list_push_back(&line, &it.last->confirm.link);
         if (i == BUFFER) it.last->buffer = &it;
         said_enough();
         leat_fetch_peer_closed(i == OTHERS ? &other : &it.peer);
@@ -522,6 +631,7 @@ static void connection_that_goes_takes_its_fetches_along(void **state)
                                                     "drop reads\nleave\n",
                                                     ""};
         assert_said(expected[i]);
+        assert_true(leat_list_empty(&line)); /* nobody is given to what is gone */
         bool there = i == RUNNING || i == WAITING || i == SENDING || i == OTHERS;
         assert_int_equal(it.fetches, there);
         if (i == OTHERS) {
@@ -529,8 +639,11 @@ static void connection_that_goes_takes_its_fetches_along(void **state)
             leat_fetch_free(it.last);
         } else if (i == RUNNING) { /* its read comes back */
             assert_null(it.last->peer);
-            it.last->at = NULL;
-            leat_fetch_finish(it.last);
+            it.later = false;
+            has(0, LEAT_OK, 200);
+            assert_true(leat_fetch_read_at(it.last));
+            leat_fetch_finish(it.last); /* what it brings goes back */
+            said_enough();
         } else if (i == WAITING) {
             leat_fetch_free(it.last);
         } else if (i == SENDING) {
@@ -554,14 +667,18 @@ int main(void)
         cmocka_unit_test(round_begins_anew),
         cmocka_unit_test(refusals_are_told_in_words),
         cmocka_unit_test(refusal_of_a_route_is_told_as_it_is_now),
+        cmocka_unit_test(reader_by_position_hears_nothing_of_offsets),
         cmocka_unit_test(offset_that_is_too_high_is_told_by_the_owner_alone),
+        cmocka_unit_test(node_that_is_not_the_owner_says_no_more),
         cmocka_unit_test(coordinators_are_asked_only_where_it_matters),
         cmocka_unit_test(question_ends_with_the_node),
         cmocka_unit_test(frame_is_checked),
+        cmocka_unit_test(bytes_behind_a_frames_body_refuse_it),
         cmocka_unit_test(structs_are_taken_at_once),
         cmocka_unit_test(limited_fetches_go_on_when_something_has_left),
         cmocka_unit_test(connection_that_closes_is_sent_nothing),
         cmocka_unit_test(fetch_of_another_door_is_sent_by_it),
+        cmocka_unit_test(fetch_of_another_door_stays_until_its_end),
         cmocka_unit_test(fetch_that_gives_way_is_refused),
         cmocka_unit_test(connection_that_goes_takes_its_fetches_along),
     };

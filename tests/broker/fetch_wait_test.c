@@ -237,6 +237,27 @@ static void both_cores_wake_it_at_once(void **state)
     end();
 }
 
+/* Goal: a log of another core wakes it in each round, whatever ended the round before. */
+static void log_of_another_core_wakes_it_again(void **state)
+{
+    (void)state;
+    waits();
+    leat_fetch_on_acked(&it.hosted[0]);
+    alone_deliver_all();
+    assert_true(is_ready(0));
+    taken(0);
+    leat_fetch_wait(&it.fetches[0]);
+    alone_deliver_all();
+    assert_false(is_ready(0));
+    leat_fetch_on_acked(&it.hosted[1]);
+    alone_deliver_all();
+    assert_true(is_ready(0));
+    assert_int_equal(it.fetches[0].watches_out, 0);
+    taken(0);
+    said_enough();
+    end();
+}
+
 /* Goal: what has moved, or is not there, is not waited for; woken once, however many tell it. */
 static void log_that_has_moved_is_not_waited_for(void **state)
 {
@@ -332,7 +353,13 @@ static void fetch_is_woken_once(void **state)
     leat_fetch_wake(&it.fetches[0]);
     assert_ptr_equal(alone.cores[0].ready_fetches.next, &it.fetches[0].link);
     assert_ptr_equal(alone.cores[0].ready_fetches.prev, &it.fetches[0].link);
-    taken(0);
+    it.fetches[1].state = LEAT_FETCH_UNWATCHING;
+    leat_fetch_wake(&it.fetches[1]); /* behind it */
+    leat_fetch_wake(&it.fetches[0]);
+    assert_ptr_equal(alone.cores[0].ready_fetches.next, &it.fetches[0].link);
+    assert_ptr_equal(it.fetches[0].link.next, &it.fetches[1].link);
+    assert_ptr_equal(it.fetches[1].link.next, &alone.cores[0].ready_fetches);
+    taken(0), taken(1);
     end();
 }
 
@@ -390,6 +417,20 @@ static void slow_readers_are_deferred(void **state)
     leat_fetch_run_ready(core);
     assert_said("free 1\nrun 2\n");
     taken(0);
+    end();
+}
+
+/* Goal: one that was deferred before it had read anything begins with its first log: it has nothing to be answered. */
+static void deferred_fetch_begins(void **state)
+{
+    (void)state;
+    begin();
+    it.fetches[0].state = LEAT_FETCH_RUNNING;
+    it.fetches[0].at = NULL;
+    leat_list_push_back(&alone.cores[0].deferred_fetches, &it.fetches[0].link);
+    leat_fetch_undefer(&alone.cores[0]);
+    leat_fetch_run_ready(&alone.cores[0]);
+    assert_said("run 0\n");
     end();
 }
 
@@ -497,12 +538,14 @@ int main(void)
         cmocka_unit_test(fetch_stands_at_all_its_logs),
         cmocka_unit_test(log_of_another_core_wakes_it),
         cmocka_unit_test(both_cores_wake_it_at_once),
+        cmocka_unit_test(log_of_another_core_wakes_it_again),
         cmocka_unit_test(log_that_has_moved_is_not_waited_for),
         cmocka_unit_test(fetch_by_position_waits_for_any_move),
         cmocka_unit_test(time_wakes_it),
         cmocka_unit_test(fetch_is_woken_once),
         cmocka_unit_test(ready_fetches_go_on_in_order),
         cmocka_unit_test(slow_readers_are_deferred),
+        cmocka_unit_test(deferred_fetch_begins),
         cmocka_unit_test(those_in_line_are_called),
         cmocka_unit_test(fetches_give_way),
         cmocka_unit_test(fetch_that_waits_for_its_connection_is_refused),
