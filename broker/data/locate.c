@@ -39,7 +39,6 @@ void leat_locator_start(struct leat_locator *locator)
     bool first = leat_list_empty(others) || locator->peer == &locator->core->link_peer;
     locator->at = 0;
     locator->buffer = NULL;
-    leat_list_init(&locator->link);
     leat_list_init(&locator->line);
     leat_list_init(&locator->mates);
     locator->address = locator->peer->address_number;

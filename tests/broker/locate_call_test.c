@@ -138,6 +138,12 @@ static void log_that_is_not_here_is_refused_by_name(void **state)
         const struct leat_msg_locate row =
             wanted(LEAT_LOCATE_LATEST, 5, (struct leat_position){0, 0, 0});
         assert_located(&row, words[i]);
+        const struct leat_msg_locate place =
+            wanted(LEAT_LOCATE_POSITION, 5, (struct leat_position){0, 0, 0});
+        static const char *const of_place[] = {
+            "NOT_OWNER 0 0 0 not here", "STARTING 1000 2000 99 it comes",
+            "UNKNOWN_STREAM 1000 2000 99 it has gone", "DAMAGED 1000 2000 99 "};
+        assert_located(&place, of_place[i]);
         end();
     }
 }

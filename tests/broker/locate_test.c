@@ -128,6 +128,21 @@ static void damage_is_hoped_for(void **state)
     }
 }
 
+/* Goal: what was found all the same is told, though a place beside it could not be read. */
+static void what_is_found_beside_damage_is_told(void **state)
+{
+    (void)state;
+    begin();
+    it.hope = LEAT_E_STARTING;
+    it.read_rc = LEAT_E_DAMAGED;
+    struct locator *at = locates(0, 0, 0, 1);
+    alone_deliver_all();
+    assert_int_equal(at->found[0].code, LEAT_OK);
+    assert_int_equal(at->found[0].offset, 1000);
+    said_enough();
+    end();
+}
+
 /* ---- buffers ---- */
 
 /* Goal: the same place again with a buffer, which is given back after that one place. */
@@ -201,6 +216,26 @@ static void connection_has_one_at_work(void **state)
     assert_int_equal(other->found[0].offset, 1100);
     assert_true(leat_list_empty(&alone.cores[0].link_peer.locators));
     said_enough();
+    end();
+}
+
+/* Goal: one of a link that ends begins no other: they all were begun. */
+static void each_of_a_link_is_begun_once(void **state)
+{
+    (void)state;
+    begin();
+    (void)locates(0, LOCATORS, 0, 1);
+    struct locator *other = locates(1, LOCATORS, 0, 1);
+    while (it.op == NULL)
+        alone_deliver();
+    it.later = true;
+    said_enough();
+    alone_deliver_all();
+    assert_said("done 0\nlocate 3 100 5 in 7/1/0\n");
+    located(LEAT_OK);
+    alone_deliver_all();
+    assert_said("mail to 0\ndone 1\n");
+    assert_int_equal(other->found[0].offset, 1100);
     end();
 }
 
@@ -278,8 +313,10 @@ static void batches_are_uncompressed_in_order(void **state)
     it.op = first;
     located(LEAT_OK);
     assert_said("mail to 0\n"); /* one turn is under way */
+    it.steps = 1;
     alone_deliver_all();
-    assert_said("step of 100\nmail to 0\nmail to 0\ndone 1\nstep of 0\nmail to 0\ndone 0\n");
+    assert_said("step of 100\nmail to 0\n"
+                "step of 100\nmail to 0\nmail to 0\ndone 1\nstep of 0\nmail to 0\ndone 0\n");
     end();
 }
 
@@ -317,6 +354,24 @@ static void offset_out_of_range_is_told_by_the_owner_alone(void **state)
     }
 }
 
+/* Goal: what another node could not know better is told at once. */
+static void coordinators_are_asked_of_offsets_alone(void **state)
+{
+    (void)state;
+    static const leat_err codes[] = {LEAT_OK, LEAT_E_DAMAGED, LEAT_E_DISK};
+    for (unsigned i = 0; i < 3; i++) {
+        begin();
+        it.rc = codes[i];
+        alone.cores[0].members.links = (void *)&it;
+        struct locator *at = locates(0, 0, 0, 1);
+        alone_deliver_all();
+        assert_null(it.catching_up);
+        assert_int_equal(at->found[0].code, codes[i]);
+        said_enough();
+        end();
+    }
+}
+
 /* Goal: one catching up is under way; who asks meanwhile waits for the next one. */
 static void one_question_is_under_way(void **state)
 {
@@ -345,13 +400,16 @@ int main(void)
         cmocka_unit_test(results_that_are_not_wanted_are_left_out),
         cmocka_unit_test(log_that_answers_later_is_waited_for),
         cmocka_unit_test(damage_is_hoped_for),
+        cmocka_unit_test(what_is_found_beside_damage_is_told),
         cmocka_unit_test(place_that_has_left_memory_is_looked_at_with_a_buffer),
         cmocka_unit_test(buffer_is_waited_for),
         cmocka_unit_test(connection_has_one_at_work),
+        cmocka_unit_test(each_of_a_link_is_begun_once),
         cmocka_unit_test(addresses_have_turns),
         cmocka_unit_test(batch_is_uncompressed_in_pieces),
         cmocka_unit_test(batches_are_uncompressed_in_order),
         cmocka_unit_test(offset_out_of_range_is_told_by_the_owner_alone),
+        cmocka_unit_test(coordinators_are_asked_of_offsets_alone),
         cmocka_unit_test(one_question_is_under_way),
     };
     return cmocka_run_group_tests_name("broker locate", tests, NULL, NULL);
