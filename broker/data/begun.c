@@ -34,8 +34,7 @@ struct leat_begun *leat_begun_of(const struct leat_coordinator *coordinator,
                 /* Committed and applied: there is no way back. */
                 const bool committed_is_applied = grown != NULL;
                 LEAT_ASSERT(committed_is_applied);
-                if (begun == NULL) grown->count = 0;
-                begun = grown;
+                begun = grown; /* zeroed, as far as it is new */
             }
             begun->rows[begun->count++] = row;
         }

@@ -77,7 +77,6 @@ void leat_fetch_wait(struct leat_fetch *fetch)
             item->watch_from = item->result.acked_offset;
         if (item->home != core->index) {
             item->mails_out++;
-            item->watch_ended = false;
             fetch->watches_out++;
             leat_core_mail(core, item->home, &item->ask, item_deliver_ask);
         } else if (!item_watch(core, item)) {

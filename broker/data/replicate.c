@@ -34,7 +34,7 @@ static void host_of(const char *address, char out[LEAT_REP_HOST_BYTES_MAX + 1])
 {
     const char *colon = strrchr(address, ':');
     size_t bytes = colon != NULL ? (size_t)(colon - address) : strlen(address);
-    if (bytes > LEAT_REP_HOST_BYTES_MAX) bytes = LEAT_REP_HOST_BYTES_MAX;
+    _Static_assert((int)LEAT_ADDRESS_BYTES_MAX <= (int)LEAT_REP_HOST_BYTES_MAX, "it fits");
     memcpy(out, address, bytes);
     out[bytes] = '\0';
 }

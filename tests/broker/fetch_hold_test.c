@@ -81,11 +81,11 @@ static void run_without_memory_is_left(void **state)
     begin(1, 0);
     it.fetch.bytes = 10;
     it.rc = LEAT_E_NO_MEMORY;
-    it.bytes = 0;
     assert_true(leat_fetch_read_at(&it.fetch));
     assert_null(it.fetch.at);
     assert_false(it.fetch.refused);
     assert_int_equal(it.items[0].result.code, LEAT_OK);
+    assert_int_equal(it.items[0].result.bytes, 0);
     assert_int_equal(it.items[0].result.next.segment, 0);
     assert_int_equal(it.items[0].result.resume, 0);
     assert_int_equal(it.items[0].result.acked_offset, 60);

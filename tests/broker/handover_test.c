@@ -233,6 +233,11 @@ static void logs_that_have_begun_are_told(void **state)
     leat_begun_unref(begun);
     assert_int_equal(begun->refs, 1);
     leat_begun_unref(begun);
+    alone.desc->streamlet_count = 1; /* what lies behind the last is no streamlet */
+    begun = leat_begun_of((void *)&it, alone.desc, ALONE_SELF);
+    assert_int_equal(begun->count, 2);
+    leat_begun_unref(begun);
+    alone.desc->streamlet_count = ALONE_STREAMLETS;
     it.unknown[0] = it.unknown[2] = true;
     alone.desc->streamlets[0].owner = ALONE_SELF + 1;
     begun = leat_begun_of((void *)&it, alone.desc, ALONE_SELF);

@@ -47,6 +47,23 @@ static void logs_are_opened_together(void **state)
     end();
 }
 
+static void log_that_goes_while_it_is_opened_hears_nothing(void **state)
+{
+    (void)state;
+    begin();
+    one_version();
+    struct leat_hosted *first = make(0), *second = make(1), *third = make(2);
+    opens(first), opens(second), opens(third);
+    leat_hosted_send_openings(core_of_all());
+    said_enough();
+    leat_hosted_destroy(second);
+    said_enough();
+    coordinators_say(0, LEAT_OK);
+    assert_said("7/1/0 opened OK\n"
+                "7/1/2 opened OK\n");
+    end();
+}
+
 /* Goal: a commit is of one epoch and one version; what comes meanwhile goes with the next. */
 static void logs_of_other_epochs_or_versions_are_opened_apart(void **state)
 {
@@ -371,6 +388,16 @@ static void heads_are_parked_sooner_where_room_is_short(void **state)
     }
 }
 
+static void room_is_not_short_as_the_machine_begins(void **state)
+{
+    (void)state;
+    begin();
+    alone.now_us = 1000; /* since it runs */
+    (void)make(0);
+    assert_true(it.park_us == LEAT_NODE_PARK_AFTER_US);
+    end();
+}
+
 /* ---- while the core stops ---- */
 
 /* Goal: those that stop are cared for; after so many ticks they are left as they are, in a cluster. */
@@ -414,6 +441,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logs_are_opened_together),
+        cmocka_unit_test(log_that_goes_while_it_is_opened_hears_nothing),
         cmocka_unit_test(logs_of_other_epochs_or_versions_are_opened_apart),
         cmocka_unit_test(few_commits_are_under_way),
         cmocka_unit_test(so_many_logs_are_in_one_commit),
@@ -427,6 +455,7 @@ int main(void)
         cmocka_unit_test(older_segments_are_looked_for_now_and_then),
         cmocka_unit_test(damage_in_front_is_told_later),
         cmocka_unit_test(heads_are_parked_sooner_where_room_is_short),
+        cmocka_unit_test(room_is_not_short_as_the_machine_begins),
         cmocka_unit_test(core_that_stops_does_not_wait_for_ever),
     };
     return cmocka_run_group_tests_name("broker hosted_care", tests, NULL, NULL);

@@ -237,7 +237,7 @@ static void host_of_a_node(void **state)
         begin();
         assert_int_equal(comes_up(1), LEAT_OK);
         said_enough();
-        if (i == 0) snprintf(it.member.info.host, sizeof it.member.info.host, "box");
+        if (i == 0) snprintf(it.member.info.host, sizeof it.member.info.host, "b");
         if (i == 1)
             snprintf(it.member.info.node_address, sizeof it.member.info.node_address, "[::1]:70");
         if (i == 2)
@@ -249,7 +249,7 @@ static void host_of_a_node(void **state)
             expected, sizeof expected,
             "transport to 12 \"n2\" 200 at %s\nlink to 12 \"n2\" 200 at %s, host %s, rack r2\n",
             it.member.info.node_address, it.member.info.node_address,
-            i == 0   ? "box"
+            i == 0   ? "b"
             : i == 1 ? "[::1]"
             : i == 2 ? "plain"
                      : host);

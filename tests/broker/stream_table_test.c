@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "broker/admin/places.h"
+#include "broker/data/begun.h"
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
@@ -115,6 +116,26 @@ static void streams_are_found_however_many_there_are(void **state)
         leat_stream_remove(&desk->core, streams[id]);
     assert_int_equal(desk->core.stream_count, 0);
     assert_int_equal(desk->core.logs_known, 0);
+    desk_destroy(desk);
+}
+
+/* Goal: those that share a bucket before and after the table grows are all found. */
+static void streams_of_one_bucket_are_found(void **state)
+{
+    (void)state;
+    enum { COUNT = 10, STEP = 64 };
+    struct desk *desk = desk_create();
+    for (uint32_t i = 1; i <= COUNT; i++) {
+        (void)put(desk, i * STEP, 1);
+        for (uint32_t k = 1; k <= COUNT; k++) {
+            const struct leat_stream *found = leat_stream_find(&desk->core, k * STEP);
+            assert_int_equal(found != NULL, k <= i);
+            if (found != NULL) assert_int_equal(found->desc->id, k * STEP);
+        }
+    }
+    assert_int_equal(desk->core.stream_mask, 15);
+    for (uint32_t i = 1; i <= COUNT; i++)
+        leat_stream_remove(&desk->core, leat_stream_find(&desk->core, i * STEP));
     desk_destroy(desk);
 }
 
@@ -223,6 +244,9 @@ static void waiters_are_told(void **state)
     assert_true(stream->published);
     assert_int_equal(waiters[0].told + 10 * waiters[1].told, 11);
     leat_list_push_back(&stream->waiters, &waiters[2].wait.link);
+    stream->begun = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *stream->begun);
+    assert_non_null(stream->begun);
+    atomic_init(&stream->begun->refs, 1); /* it goes with its stream */
     leat_stream_remove(&desk->core, stream);
     assert_int_equal(waiters[0].told + 10 * waiters[1].told + 100 * waiters[2].told, 111);
     desk_destroy(desk);
@@ -232,6 +256,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_are_found_however_many_there_are),
+        cmocka_unit_test(streams_of_one_bucket_are_found),
         cmocka_unit_test(table_is_full_before_it_grows),
         cmocka_unit_test(stream_changes),
         cmocka_unit_test(highest_id_is_remembered),
