@@ -721,70 +721,9 @@ static void join_without_memory_leaves_no_set(void **state)
     home_free(home);
 }
 
-/* ---- a stored group that breaks the table's rules ---- */
-
-static bool group_reads(const struct leat_group *group)
-{
-    uint8_t bytes[4096];
-    struct leat_msg_writer writer;
-    struct leat_msg_reader reader;
-    leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_group_encode(&writer, group, true);
-    assert_false(writer.overflow);
-    leat_msg_reader_init(&reader, bytes, writer.used);
-    struct leat_group *again = leat_group_decode(&reader);
-    assert_true(again ? leat_msg_read_done(&reader) : reader.failed);
-    bool reads = again != NULL;
-    leat_group_destroy(&again);
-    return reads;
-}
-
-static void limits_stored_set_that_cannot_be_is_refused(void **state)
-{
-    (void)state;
-    struct leat_group *group = leat_group_create("readers", LEAT_GROUPS_PARALLEL);
-    assert_non_null(group);
-    assert_non_null(leat_group_member_add(group));
-    assert_non_null(leat_group_member_add(group));
-    struct leat_group_log *log = leat_group_log_add(group, (struct leat_log_ref){1, 0, 0});
-    assert_non_null(log);
-    for (int64_t classic = 2; classic <= 4; classic += 2)
-        assert_int_equal(leat_group_commit(group, log, classic, 7, false), LEAT_OK);
-    assert_non_null(leat_group_log_add(group, (struct leat_log_ref){1, 0, 1}));
-    assert_true(group_reads(group));
-
-    group->logs[1].log.log = 0; /* a log twice */
-    assert_false(group_reads(group));
-    group->logs[1].log.log = 1;
-    const uint64_t groups[][2] = {{4, 4}, {4, 2}, {0, 4}}; /* twice, descending, finished */
-    for (unsigned i = 0; i < 3; i++) {
-        group->logs[0].groups[0].group = groups[i][0];
-        group->logs[0].groups[1].group = groups[i][1];
-        assert_false(group_reads(group));
-    }
-    group->logs[0].groups[0].group = 2;
-    group->logs[0].groups[1].group = 4;
-    assert_true(group_reads(group));
-    const uint32_t serials[][2] = {{1, 1}, {2, 1}, {0, 1}, {1, 3}}; /* the next is 3 */
-    for (unsigned i = 0; i < 4; i++) {
-        group->members[0].serial = serials[i][0];
-        group->members[1].serial = serials[i][1];
-        assert_false(group_reads(group));
-    }
-    group->members[0].serial = 1;
-    group->members[1].serial = 2;
-    assert_true(group_reads(group));
-    group->member_count = 0;
-    assert_true(group_reads(group));
-    group->next_serial = 0; /* nobody's */
-    assert_false(group_reads(group));
-    leat_group_destroy(&group);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_stored_set_that_cannot_be_is_refused),
         cmocka_unit_test(home_full_of_groups_refuses_the_next_until_one_is_deleted),
         cmocka_unit_test(group_full_of_members_refuses_the_next_until_one_leaves),
         cmocka_unit_test(group_with_too_many_logs_is_refused_and_leaves_nothing),

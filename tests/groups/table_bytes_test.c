@@ -403,6 +403,59 @@ static void table_stored_set_that_cannot_be_is_refused(void **state)
         if (group_reads(wrong[i])) fail_msg("wrong %u reads", i);
 }
 
+static bool group_comes_back(const struct leat_group *group)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, bytes, encode(group, bytes));
+    struct leat_group *back = leat_group_decode(&reader);
+    assert_true(back ? leat_msg_read_done(&reader) : reader.failed);
+    bool reads = back != NULL;
+    leat_group_destroy(&back);
+    return reads;
+}
+
+static void limits_stored_set_that_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    struct leat_group *group = leat_group_create("readers", LEAT_GROUPS_PARALLEL);
+    assert_non_null(group);
+    assert_non_null(leat_group_member_add(group));
+    assert_non_null(leat_group_member_add(group));
+    struct leat_group_log *log = leat_group_log_add(group, (struct leat_log_ref){1, 0, 0});
+    assert_non_null(log);
+    for (int64_t classic = 2; classic <= 4; classic += 2)
+        assert_int_equal(leat_group_commit(group, log, classic, 7, false), LEAT_OK);
+    assert_non_null(leat_group_log_add(group, (struct leat_log_ref){1, 0, 1}));
+    assert_true(group_comes_back(group));
+
+    group->logs[1].log.log = 0; /* a log twice */
+    assert_false(group_comes_back(group));
+    group->logs[1].log.log = 1;
+    const uint64_t groups[][2] = {{4, 4}, {4, 2}, {0, 4}}; /* twice, descending, finished */
+    for (unsigned i = 0; i < 3; i++) {
+        group->logs[0].groups[0].group = groups[i][0];
+        group->logs[0].groups[1].group = groups[i][1];
+        assert_false(group_comes_back(group));
+    }
+    group->logs[0].groups[0].group = 2;
+    group->logs[0].groups[1].group = 4;
+    assert_true(group_comes_back(group));
+    const uint32_t serials[][2] = {{1, 1}, {2, 1}, {0, 1}, {1, 3}}; /* the next is 3 */
+    for (unsigned i = 0; i < 4; i++) {
+        group->members[0].serial = serials[i][0];
+        group->members[1].serial = serials[i][1];
+        assert_false(group_comes_back(group));
+    }
+    group->members[0].serial = 1;
+    group->members[1].serial = 2;
+    assert_true(group_comes_back(group));
+    group->member_count = 0;
+    assert_true(group_comes_back(group));
+    group->next_serial = 0; /* nobody's */
+    assert_false(group_comes_back(group));
+    leat_group_destroy(&group);
+}
+
 /* The stored form is what earlier versions wrote and later ones read: byte for byte. */
 static void table_stored_form_is_what_it_was(void **state)
 {
@@ -435,6 +488,7 @@ int main(void)
         cmocka_unit_test(table_spoilt_bytes_are_refused_or_stored_again),
         cmocka_unit_test(table_stored_group_that_cannot_be_is_refused),
         cmocka_unit_test(table_stored_set_that_cannot_be_is_refused),
+        cmocka_unit_test(limits_stored_set_that_cannot_be_is_refused),
         cmocka_unit_test(table_stored_form_is_what_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_left);
