@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What consumer groups refuse: more than a table may hold, and what there is no memory for. The home
- * log of these tests takes everything; it acks when time passes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "base/random.h"
-#include "groups/classic.h"
-#include "groups/groups.h"
+/* What consumer groups refuse: more than a table may hold, and what there is no memory for. */
 #include "groups/table.h"
-#include "left.h"
+#include "rig.h"
 
-enum { BATCHES_MAX = 64, STEP_US = 1000, STEPS_MAX = 10000 };
+enum { STEP_US = 1000, STEPS_MAX = 10000 };
 /* Streams by id: how many logs (of one streamlet) they have. */
 enum {
     STREAM_SMALL = 1,
@@ -28,64 +15,12 @@ enum {
     HALF_LOGS = LEAT_GROUPS_LOGS_MAX / 2
 };
 
-struct stored {
-    uint8_t *bytes;
-    uint32_t count;
-};
-struct home {
-    struct leat_clock clock;
-    struct leat_random random;
-    struct leat_env env;
-    struct leat_timers timers;
-    struct leat_xoshiro rng;
-    uint64_t now_us;
-    struct leat_groups *groups;
-    bool stores; /* batches are kept, to be replayed */
-    struct stored batches[BATCHES_MAX];
-    unsigned batch_count;
-    struct leat_append *append;
-    struct leat_segment_group_query *query;
-};
 struct call {
     struct leat_groups_request request;
     unsigned told; /* on_done runs */
 };
 
-static uint64_t clock_now(void *ctx)
-{
-    return ((struct home *)ctx)->now_us;
-}
-static int64_t clock_wall(void *ctx)
-{
-    return (int64_t)(((struct home *)ctx)->now_us / 1000);
-}
-static void clock_wake(void *ctx, uint64_t at_us)
-{
-    (void)ctx;
-    (void)at_us;
-}
-static uint64_t random_next(void *ctx)
-{
-    return leat_xoshiro_next(&((struct home *)ctx)->rng);
-}
-
-static leat_err home_append(void *ctx, const struct leat_batch *batch, struct leat_append *append)
-{
-    struct home *home = ctx;
-    assert_null(home->append);
-    home->append = append;
-    if (!home->stores) return LEAT_OK;
-    assert_true(home->batch_count < BATCHES_MAX);
-    struct stored *stored = &home->batches[home->batch_count++];
-    stored->count = batch->byte_count;
-    stored->bytes = malloc(batch->byte_count);
-    assert_non_null(stored->bytes);
-    memcpy(stored->bytes, batch->bytes, batch->byte_count);
-    return LEAT_OK;
-}
-
-static bool home_stream_size(void *ctx, uint32_t stream, uint32_t *out_streamlets,
-                             uint32_t *out_logs)
+static bool stream_size(void *ctx, uint32_t stream, uint32_t *out_streamlets, uint32_t *out_logs)
 {
     static const uint32_t logs[] = {0, SMALL_LOGS, LEAT_GROUPS_LOGS_MAX, HALF_LOGS,
                                     LEAT_GROUPS_LOGS_MAX + 1};
@@ -96,79 +31,18 @@ static bool home_stream_size(void *ctx, uint32_t stream, uint32_t *out_streamlet
     return true;
 }
 
-static void home_group(void *ctx, struct leat_segment_group_query *query)
+static struct home *limits_home(void)
 {
-    struct home *home = ctx;
-    query->broker = home->query;
-    home->query = query;
-}
-
-static leat_err home_open(struct home *home)
-{
-    struct leat_groups_options options = {
-        .env = &home->env,
-        .timers = &home->timers,
-        .settle_us = STEP_US,
-        .broker = {home_append, home_stream_size, home_group},
-        .ctx = home,
-    };
-    leat_err rc = leat_groups_create(&options, &home->groups);
-    if (rc != LEAT_OK) return rc;
-    struct leat_log_app app = leat_groups_app(home->groups);
-    for (unsigned i = 0; i < home->batch_count; i++) {
-        struct leat_batch batch;
-        assert_int_equal(
-            leat_batch_check(home->batches[i].bytes, home->batches[i].count, &batch, NULL),
-            LEAT_OK);
-        app.on_replay(app.ctx, &batch);
-    }
-    return LEAT_OK;
-}
-
-static struct home *home_new(bool stores)
-{
-    struct home *home = calloc(1, sizeof *home);
-    assert_non_null(home);
-    leat_xoshiro_seed(&home->rng, 1);
-    home->now_us = 1000000;
-    home->stores = stores;
-    home->clock = (struct leat_clock){home, clock_now, clock_wall, clock_wake};
-    home->random = (struct leat_random){.ctx = home, .next = random_next};
-    home->env = (struct leat_env){.clock = &home->clock, .random = &home->random};
-    assert_int_equal(leat_timers_init(&home->timers, &home->clock, 4), LEAT_OK);
+    struct home *home = home_new(1, false);
+    home->calm = true;
+    home->stream_size = stream_size;
+    home_restart(home);
     return home;
 }
 
 static void home_step(struct home *home)
 {
-    home->now_us += STEP_US;
-    leat_timers_run(&home->timers);
-    while (home->query) {
-        struct leat_segment_group_query *query = home->query;
-        home->query = query->broker;
-        query->end_offset = (query->group + 1) * 100;
-        query->on_done(query);
-    }
-    struct leat_append *append = home->append;
-    home->append = NULL;
-    if (append) append->on_acked(append, LEAT_OK);
-}
-
-/* Nothing is on its way any more. */
-static void home_close(struct home *home)
-{
-    while (home->append || home->query)
-        home_step(home);
-    leat_groups_destroy(&home->groups);
-}
-
-static void home_free(struct home *home)
-{
-    home_close(home);
-    leat_timers_fini(&home->timers);
-    for (unsigned i = 0; i < home->batch_count; i++)
-        free(home->batches[i].bytes);
-    free(home);
+    home_run(home, STEP_US);
 }
 
 static void done(struct leat_groups_request *request)
@@ -261,8 +135,7 @@ static void home_full_of_groups_refuses_the_next_until_one_is_deleted(void **sta
 {
     (void)state;
     const uint32_t stream = STREAM_SMALL;
-    struct home *home = home_new(false);
-    assert_int_equal(home_open(home), LEAT_OK);
+    struct home *home = limits_home();
     struct call *calls = joins_held(home, LEAT_GROUPS_PER_HOME_MAX, "s", &stream);
     joins_end(home, calls, LEAT_GROUPS_PER_HOME_MAX);
     assert_int_equal(join(home, "another", STREAM_SMALL), LEAT_E_TOO_MANY);
@@ -283,8 +156,7 @@ static void group_full_of_members_refuses_the_next_until_one_leaves(void **state
 {
     (void)state;
     const uint32_t stream = STREAM_SMALL;
-    struct home *home = home_new(false);
-    assert_int_equal(home_open(home), LEAT_OK);
+    struct home *home = limits_home();
     struct call *calls = joins_held(home, LEAT_GROUPS_MEMBERS_MAX, "one", &stream);
     joins_end(home, calls, LEAT_GROUPS_MEMBERS_MAX);
     assert_int_equal(join(home, "one0", STREAM_SMALL), LEAT_E_TOO_MANY);
@@ -307,8 +179,7 @@ static void group_full_of_members_refuses_the_next_until_one_leaves(void **state
 static void group_with_too_many_logs_is_refused_and_leaves_nothing(void **state)
 {
     (void)state;
-    struct home *home = home_new(false);
-    assert_int_equal(home_open(home), LEAT_OK);
+    struct home *home = limits_home();
     assert_int_equal(join(home, "big", STREAM_TOO_BIG), LEAT_E_TOO_MANY);
     assert_true(info(home).table_bytes < 1024);
     assert_int_equal(join(home, "small", STREAM_SMALL), LEAT_OK);
@@ -323,8 +194,7 @@ static void group_of_as_many_logs_as_may_be_commits_and_fetches_all_of_them(void
 {
     (void)state;
     const uint32_t stream = STREAM_FULL;
-    struct home *home = home_new(true);
-    assert_int_equal(home_open(home), LEAT_OK);
+    struct home *home = limits_home();
     struct call *joined = joins_held(home, 1, "one", &stream);
     joins_end(home, joined, 1);
     assert_int_equal(joined->request.assigned_count, LEAT_GROUPS_LOGS_MAX);
@@ -362,7 +232,6 @@ static void group_of_as_many_logs_as_may_be_commits_and_fetches_all_of_them(void
     home_free(home);
 }
 
-/* Both joins are held before either group has its logs: the second finds the table full only then. */
 /* As a classic group of Kafka does, which no member of it has joined. */
 static leat_err group_commits(struct home *home, const char *group, struct leat_groups_offset *rows,
                               uint32_t count)
@@ -382,8 +251,7 @@ static void commit_and_fetch_of_many_logs_take_a_few_steps_for_each(void **state
 {
     (void)state;
     enum { COUNT = LEAT_GROUPS_LOGS_MAX / 2 };
-    struct home *home = home_new(false);
-    assert_int_equal(home_open(home), LEAT_OK);
+    struct home *home = limits_home();
     struct leat_groups_offset *rows = calloc(COUNT, sizeof *rows);
     struct leat_log_ref *asked = calloc(LEAT_GROUPS_LOGS_MAX, sizeof *asked);
     assert_non_null(rows);
@@ -421,8 +289,7 @@ static void stream_that_goes_costs_groups_without_it_one_look(void **state)
 {
     (void)state;
     enum { COUNT = 1000, GROUPS = 10 };
-    struct home *home = home_new(false);
-    assert_int_equal(home_open(home), LEAT_OK);
+    struct home *home = limits_home();
     struct leat_groups_offset *rows = calloc(COUNT + 2, sizeof *rows);
     assert_non_null(rows);
     for (uint32_t i = 0; i < COUNT; i++)
@@ -452,8 +319,7 @@ static void stream_that_goes_costs_groups_without_it_one_look(void **state)
 static void outsider_commits_no_log_that_is_not_there(void **state)
 {
     (void)state;
-    struct home *home = home_new(false);
-    assert_int_equal(home_open(home), LEAT_OK);
+    struct home *home = limits_home();
     struct leat_groups_offset row = {.log = {STREAM_SMALL, 0, 0}, .group = LEAT_SEGMENT_GROUP_NONE};
     assert_int_equal(group_commits(home, "group", &row, 1), LEAT_OK);
     const struct leat_log_ref none[] = {
@@ -480,8 +346,7 @@ static void many_members_of_many_logs_are_told_in_slices(void **state)
     const uint64_t all = (uint64_t)HALF_LOGS * LEAT_GROUPS_MEMBERS_MAX;
     const uint32_t stream = STREAM_HALF;
     for (unsigned mode = 0; mode < 2; mode++) {
-        struct home *home = home_new(false);
-        assert_int_equal(home_open(home), LEAT_OK);
+        struct home *home = limits_home();
         struct call *calls = calloc(LEAT_GROUPS_MEMBERS_MAX, sizeof *calls);
         assert_non_null(calls);
         for (unsigned i = 0; i < LEAT_GROUPS_MEMBERS_MAX; i++) {
@@ -513,12 +378,12 @@ static void many_members_of_many_logs_are_told_in_slices(void **state)
     }
 }
 
+/* Both joins are held before either group has its logs: the second finds the table full only then. */
 static void groups_that_fill_the_table_together_the_later_is_refused(void **state)
 {
     (void)state;
     const uint32_t stream = STREAM_FULL;
-    struct home *home = home_new(false);
-    assert_int_equal(home_open(home), LEAT_OK);
+    struct home *home = limits_home();
     struct call *calls = joins_held(home, 3, "s", &stream);
     unsigned refused = 0;
     for (unsigned i = 0; i < 3; i++) {
@@ -557,8 +422,7 @@ static void address_with_its_share_of_waiting_requests_leaves_room_to_others(voi
 {
     (void)state;
     const uint64_t first = 11, others[] = {12, 0, 13};
-    struct home *home = home_new(false);
-    assert_int_equal(home_open(home), LEAT_OK);
+    struct home *home = limits_home();
     struct call *calls = calloc(LEAT_GROUPS_WAITING_MAX + 1, sizeof *calls);
     assert_non_null(calls);
     unsigned waiting = waiting_fill(home, first, calls), share = LEAT_GROUPS_WAITING_MAX / 2;
@@ -585,8 +449,7 @@ static void heartbeat_is_answered_while_its_address_has_its_share(void **state)
 {
     (void)state;
     const uint32_t stream = STREAM_SMALL;
-    struct home *home = home_new(false);
-    assert_int_equal(home_open(home), LEAT_OK);
+    struct home *home = limits_home();
     struct call member = join_call(&stream, LEAT_GROUPS_ORDERED), other = member;
     member.request.address = 11;
     assert_int_equal(call_do(home, &member, "mine"), LEAT_OK);
@@ -692,7 +555,8 @@ static void allocations_fail_one_by_one_no_commit_is_lost(void **state)
     (void)state;
     for (uint64_t at = 1;; at++) {
         size_t before = leat_mem_bytes(LEAT_MEM_BROKER);
-        struct story story = {.home = home_new(true)};
+        struct story story = {.home = limits_home()};
+        home_close(story.home);
         leat_mem_fail_at(at);
         story_tell(&story);
         bool survived = leat_mem_calls() < at;
@@ -708,8 +572,7 @@ static void allocations_fail_one_by_one_no_commit_is_lost(void **state)
 static void join_without_memory_leaves_no_set(void **state)
 {
     (void)state;
-    struct home *home = home_new(false);
-    assert_int_equal(home_open(home), LEAT_OK);
+    struct home *home = limits_home();
     assert_int_equal(join(home, "first", STREAM_SMALL), LEAT_OK);
     for (uint64_t at = 1; at <= 2; at++) { /* the group, its member */
         leat_mem_fail_at(at);

@@ -128,7 +128,7 @@ static void home_group(void *ctx, struct leat_segment_group_query *query)
     home->query = query;
 }
 
-static void home_open(struct home *home)
+leat_err home_open(struct home *home)
 {
     struct leat_groups_options options = {
         .env = &home->env,
@@ -139,10 +139,12 @@ static void home_open(struct home *home)
         .followed = home->followed,
         .room = home->room,
         .group_bytes_max = home->group_bytes_max,
-        .broker = {home_append, home_stream_size, home_group},
+        .broker = {home_append, home->stream_size ? home->stream_size : home_stream_size,
+                   home_group},
         .ctx = home,
     };
-    assert_int_equal(leat_groups_create(&options, &home->groups), LEAT_OK);
+    leat_err rc = leat_groups_create(&options, &home->groups);
+    if (rc != LEAT_OK) return rc;
     struct leat_log_app app = leat_groups_app(home->groups);
     if (home->snapshot) app.on_restore(app.ctx, home->snapshot, home->snapshot_count);
     for (unsigned i = 0; i < home->batch_count; i++) {
@@ -152,9 +154,22 @@ static void home_open(struct home *home)
             LEAT_OK);
         app.on_replay(app.ctx, &batch);
     }
-    assert_null(leat_groups_broken(home->groups));
     if (!home->unread) app.on_read(app.ctx);
     home_check(home);
+    return LEAT_OK;
+}
+
+static void home_open_whole(struct home *home)
+{
+    assert_int_equal(home_open(home), LEAT_OK);
+    assert_null(leat_groups_broken(home->groups));
+}
+
+void home_close(struct home *home)
+{
+    while (home->append || home->query)
+        home_run(home, 1000);
+    leat_groups_destroy(&home->groups);
 }
 
 struct home *home_new(uint64_t seed, bool parallel)
@@ -168,7 +183,7 @@ struct home *home_new(uint64_t seed, bool parallel)
     home->random = (struct leat_random){.ctx = home, .next = random_next};
     home->env = (struct leat_env){.clock = &home->clock, .random = &home->random};
     assert_int_equal(leat_timers_init(&home->timers, &home->clock, 4), LEAT_OK);
-    home_open(home);
+    home_open_whole(home);
     return home;
 }
 
@@ -214,7 +229,7 @@ void home_restart(struct home *home)
     }
     home->acked_count = home->batch_count;
     leat_groups_destroy(&home->groups);
-    home_open(home);
+    home_open_whole(home);
 }
 
 void home_free(struct home *home)

@@ -59,11 +59,17 @@ struct home {
     leat_err append_rc;            /* not LEAT_OK: what appends are refused by */
     leat_err group_rc;             /* what the cores of logs answer */
     uint64_t settle_us, classic_settle_us; /* from the next restart on; 0: 1 ms, 3 ms */
+    /* The same: what streams there are; NULL: those above. */
+    bool (*stream_size)(void *ctx, uint32_t stream, uint32_t *out_streamlets, uint32_t *out_logs);
 };
 
 struct home *home_new(uint64_t seed, bool parallel);
 void home_free(struct home *home);
 void home_run(struct home *home, uint64_t us);
+/** Read from the home log again; it may lack memory, or break for it. */
+leat_err home_open(struct home *home);
+/** All that is on its way is answered and acked first. */
+void home_close(struct home *home);
 /** The log rolls: its new segment begins with the table, older ones are not read any more. */
 void home_roll(struct home *home);
 /** Stop as kill -9 does: what was acked stays, what was on its way stays or not. */
