@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one address may have of groups: groups, members, offsets, memory. Whoever takes all that it may leaves as much
  * to others, and after a restart, too. */
-#include "rig.h"
+#include "shares_rig.h"
 
-enum { HONEST = 1, HOSTILE = 2, GROUPS_MAX = 1100, LONG_SESSION_MS = 30 * 60 * 1000 };
-
-static struct leat_msg_string text(const char *chars)
-{
-    return (struct leat_msg_string){chars, (uint32_t)strlen(chars)};
-}
+enum { LONG_SESSION_MS = 30 * 60 * 1000 };
 
 /* One join, without waiting for a generation: what a member id costs. instance "": none. */
 static leat_err join_as(struct home *home, uint64_t address, const char *group, char *member,
@@ -51,51 +46,11 @@ static leat_err join_whole(struct home *home, uint64_t address, const char *grou
     return rc == LEAT_E_MEMBER_ID_REQUIRED ? join(home, address, group, member, metadata) : rc;
 }
 
-static leat_err commit(struct home *home, uint64_t address, const char *group, uint32_t log,
-                       uint32_t metadata_bytes)
-{
-    static const char metadata[LEAT_CLASSIC_METADATA_BYTES_MAX];
-    struct leat_classic_call call = {0};
-    struct leat_groups_offset row = {.log = {7, log, 0},
-                                     .group = LEAT_SEGMENT_GROUP_NONE,
-                                     .offset = 1,
-                                     .leader_epoch_plus_1 = 5,
-                                     .metadata = metadata,
-                                     .metadata_bytes = metadata_bytes};
-    struct leat_groups_request request = {.kind = LEAT_GROUPS_COMMIT,
-                                          .address = address,
-                                          .generation = LEAT_CLASSIC_GENERATION_NONE,
-                                          .commits = &row,
-                                          .commit_count = 1,
-                                          .classic = &call};
-    snprintf(request.group, sizeof request.group, "%s", group);
-    return ask(home, &request);
-}
-
-static bool committed(struct home *home, const char *group, uint32_t log)
-{
-    struct leat_log_ref ref = {7, log, 0};
-    struct leat_groups_request request = {
-        .kind = LEAT_GROUPS_FETCH, .logs = &ref, .log_count = 1, .answer_bytes_max = SIZE_MAX};
-    snprintf(request.group, sizeof request.group, "%s", group);
-    assert_int_equal(ask(home, &request), LEAT_OK);
-    bool found = request.offset_count > 0;
-    leat_mem_free(request.offsets);
-    return found;
-}
-
 static struct leat_groups_info info(const struct home *home)
 {
     struct leat_groups_info it;
     leat_groups_info(home->groups, &it);
     return it;
-}
-
-static const char *name(const char *word, unsigned n)
-{
-    static char text[64];
-    snprintf(text, sizeof text, "%s-%u", word, n);
-    return text;
 }
 
 /* Invented groups until one is refused; how many were taken. */
@@ -106,18 +61,6 @@ static unsigned joins_until_refused(struct home *home, uint64_t address, const c
         leat_err rc = join(home, address, name(word, n), member, "metadata");
         if (rc == LEAT_E_TOO_MANY) return n;
         assert_int_equal(rc, LEAT_E_MEMBER_ID_REQUIRED);
-    }
-    fail();
-    return 0;
-}
-
-static unsigned commits_until_refused(struct home *home, uint64_t address, const char *word,
-                                      uint32_t metadata_bytes)
-{
-    for (unsigned n = 0; n < GROUPS_MAX; n++) {
-        leat_err rc = commit(home, address, name(word, n), 0, metadata_bytes);
-        if (rc == LEAT_E_TOO_MANY) return n;
-        assert_int_equal(rc, LEAT_OK);
     }
     fail();
     return 0;
@@ -166,8 +109,8 @@ static void member_of_a_full_address_joins_again(void **state)
     home_free(home);
 }
 
-static leat_err share_out(struct home *home, uint64_t address, const char *group,
-                          const char *member, uint32_t generation, uint32_t bytes)
+static leat_err share_out_as(struct home *home, uint64_t address, const char *group,
+                             const char *member, uint32_t generation, uint32_t bytes)
 {
     static char large[32 * 1024];
     struct leat_classic_share share = {text(member), {large, bytes}};
@@ -195,7 +138,7 @@ static void group_of_a_full_home_is_shared_out_anew(void **state)
     home_restart(home);
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1] = "";
     assert_int_equal(join_whole(home, HONEST, "honest", member, "metadata"), LEAT_OK);
-    assert_int_equal(share_out(home, HONEST, "honest", member, 1, SHARE_BYTES), LEAT_OK);
+    assert_int_equal(share_out_as(home, HONEST, "honest", member, 1, SHARE_BYTES), LEAT_OK);
     for (uint32_t generation = 2; generation < 5; generation++) {
         if (generation == 4) home_restart(home);
         for (uint64_t address = 2; address < 8; address++)
@@ -203,9 +146,9 @@ static void group_of_a_full_home_is_shared_out_anew(void **state)
         assert_int_equal(join_whole(home, HONEST, "honest", member, "metadata"), LEAT_OK);
         assert_in_range(joins_until_refused(home, 100, "late"), 0, 4);
         assert_int_equal(
-            share_out(home, HONEST, "honest", member, generation, SHARE_BYTES + 4 * 1024),
+            share_out_as(home, HONEST, "honest", member, generation, SHARE_BYTES + 4 * 1024),
             LEAT_E_TOO_MANY);
-        assert_int_equal(share_out(home, HONEST, "honest", member, generation, SHARE_BYTES),
+        assert_int_equal(share_out_as(home, HONEST, "honest", member, generation, SHARE_BYTES),
                          LEAT_OK);
     }
     home_free(home);
@@ -236,7 +179,7 @@ static void member_of_a_full_home_joins_again_from_elsewhere(void **state)
     home_free(home);
 }
 
-static void leave(struct home *home, const char *group, const char *member)
+static void leave_group(struct home *home, const char *group, const char *member)
 {
     struct leat_classic_leaver leaver = {.member = text(member)};
     struct leat_classic_call call = {.leavers = &leaver, .leaver_count = 1};
@@ -258,14 +201,14 @@ static void assignments_count_for_their_maker_until_all_have_left(void **state)
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1] = "",
                                                other[LEAT_GROUPS_MEMBER_BYTES_MAX + 1] = "";
     assert_int_equal(join_whole(home, HONEST, "one", member, "m"), LEAT_OK);
-    assert_int_equal(share_out(home, HONEST, "one", member, 1, SHARE_BYTES), LEAT_OK);
+    assert_int_equal(share_out_as(home, HONEST, "one", member, 1, SHARE_BYTES), LEAT_OK);
     assert_int_equal(join_whole(home, HONEST, "one", member, "m"), LEAT_OK);
     assert_int_equal(join_whole(home, HONEST, "two", other, "m"), LEAT_OK);
-    assert_int_equal(share_out(home, HONEST, "two", other, 1, SHARE_BYTES), LEAT_E_TOO_MANY);
-    assert_int_equal(share_out(home, HONEST, "one", member, 2, SHARE_BYTES), LEAT_OK);
-    leave(home, "one", member);
+    assert_int_equal(share_out_as(home, HONEST, "two", other, 1, SHARE_BYTES), LEAT_E_TOO_MANY);
+    assert_int_equal(share_out_as(home, HONEST, "one", member, 2, SHARE_BYTES), LEAT_OK);
+    leave_group(home, "one", member);
     home_run(home, 1000000);
-    assert_int_equal(share_out(home, HONEST, "two", other, 1, SHARE_BYTES), LEAT_OK);
+    assert_int_equal(share_out_as(home, HONEST, "two", other, 1, SHARE_BYTES), LEAT_OK);
     home_free(home);
 }
 
@@ -283,7 +226,7 @@ static void member_that_says_more_counts_once(void **state)
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1] = "";
     assert_int_equal(join_whole(home, HONEST, "group", member, words[0]), LEAT_OK);
     assert_int_equal(join_whole(home, HONEST, "group", member, words[1]), LEAT_OK);
-    assert_int_equal(share_out(home, HONEST, "group", member, 2, 24 * 1024), LEAT_OK);
+    assert_int_equal(share_out_as(home, HONEST, "group", member, 2, 24 * 1024), LEAT_OK);
     assert_int_equal(join(home, HONEST, "group", member, words[2]), LEAT_E_TOO_MANY);
     home_free(home);
 }
@@ -335,7 +278,7 @@ static void members_handed_on_count_where_they_are(void **state)
                                         : join_whole(home, HONEST, group, members[count], words);
                 if (rc == LEAT_E_TOO_MANY) break;
                 assert_int_equal(rc, LEAT_OK);
-                assert_int_equal(share_out(home, HONEST, group, members[count], 1, 1), LEAT_OK);
+                assert_int_equal(share_out_as(home, HONEST, group, members[count], 1, 1), LEAT_OK);
             }
             taken[round] = count - before;
             for (unsigned n = 0; n < count; n++) {
@@ -366,7 +309,7 @@ static void assignments_of_many_groups_stay_within_memory(void **state)
     for (unsigned n = 0; n < 16; n++) {
         char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1] = "";
         if (join_whole(home, HOSTILE, name("group", n), member, "m") == LEAT_E_TOO_MANY) break;
-        leat_err rc = share_out(home, HOSTILE, name("group", n), member, 1, 16 * 1024);
+        leat_err rc = share_out_as(home, HOSTILE, name("group", n), member, 1, 16 * 1024);
         assert_true(rc == LEAT_OK || rc == LEAT_E_TOO_MANY);
         taken += rc == LEAT_OK;
     }
@@ -382,14 +325,15 @@ static void offsets_of_one_address_leave_a_table_to_others(void **state)
     struct home *home = home_new(4, false);
     assert_int_equal(commits_until_refused(home, HOSTILE, "hostile", 0),
                      LEAT_GROUPS_PER_HOME_MAX / 2);
-    assert_int_equal(commit(home, HOSTILE, "hostile-0", 0, 0), LEAT_OK);
-    assert_int_equal(commit(home, HONEST, "honest", 0, 4096), LEAT_OK);
+    assert_int_equal(commit_as(home, HOSTILE, "hostile-0", 0, 0), LEAT_OK);
+    assert_int_equal(commit_as(home, HONEST, "honest", 0, 4096), LEAT_OK);
     for (int restart = 0; restart < 4; restart++) {
         if (restart % 2) home_roll(home);
         home_restart(home);
-        assert_int_equal(commit(home, HOSTILE, "hostile-new", 0, 0), LEAT_E_TOO_MANY);
-        assert_int_equal(commit(home, HOSTILE, "hostile-0", 0, 0), LEAT_OK);
-        assert_int_equal(commit(home, HONEST, name("honest", (unsigned)restart), 0, 4096), LEAT_OK);
+        assert_int_equal(commit_as(home, HOSTILE, "hostile-new", 0, 0), LEAT_E_TOO_MANY);
+        assert_int_equal(commit_as(home, HOSTILE, "hostile-0", 0, 0), LEAT_OK);
+        assert_int_equal(commit_as(home, HONEST, name("honest", (unsigned)restart), 0, 4096),
+                         LEAT_OK);
         assert_true(committed(home, "honest", 0));
         assert_true(committed(home, "hostile-511", 0));
     }
@@ -398,8 +342,9 @@ static void offsets_of_one_address_leave_a_table_to_others(void **state)
     unsigned half = commits_until_refused(home, HOSTILE, "large", LEAT_CLASSIC_METADATA_BYTES_MAX);
     assert_in_range(info(home).table_bytes, LEAT_GROUPS_TABLE_BYTES_MAX / 2 - 8192,
                     LEAT_GROUPS_TABLE_BYTES_MAX / 2);
-    assert_int_equal(commit(home, HOSTILE, "large-0", 0, LEAT_CLASSIC_METADATA_BYTES_MAX), LEAT_OK);
-    assert_int_equal(commit(home, HOSTILE, "large-0", 1, LEAT_CLASSIC_METADATA_BYTES_MAX),
+    assert_int_equal(commit_as(home, HOSTILE, "large-0", 0, LEAT_CLASSIC_METADATA_BYTES_MAX),
+                     LEAT_OK);
+    assert_int_equal(commit_as(home, HOSTILE, "large-0", 1, LEAT_CLASSIC_METADATA_BYTES_MAX),
                      LEAT_E_TOO_MANY);
     assert_in_range(commits_until_refused(home, HONEST, "honest", LEAT_CLASSIC_METADATA_BYTES_MAX),
                     half / 3, half);
@@ -413,18 +358,18 @@ static void group_without_a_maker_counts_for_who_adds_to_it(void **state)
     (void)state;
     struct home *home = home_new(11, false);
     for (unsigned n = 0; n < 120; n++)
-        assert_int_equal(commit(home, 0, name("old", n), 0, LEAT_CLASSIC_METADATA_BYTES_MAX),
+        assert_int_equal(commit_as(home, 0, name("old", n), 0, LEAT_CLASSIC_METADATA_BYTES_MAX),
                          LEAT_OK);
     home_roll(home);
     home_restart(home);
-    assert_int_equal(commit(home, HONEST, "old-0", 1, LEAT_CLASSIC_METADATA_BYTES_MAX), LEAT_OK);
+    assert_int_equal(commit_as(home, HONEST, "old-0", 1, LEAT_CLASSIC_METADATA_BYTES_MAX), LEAT_OK);
     leat_err rc = LEAT_OK;
     unsigned taken = 0;
     for (; taken < 120 && rc == LEAT_OK; taken++)
-        rc = commit(home, HOSTILE, name("old", taken), 2, LEAT_CLASSIC_METADATA_BYTES_MAX);
+        rc = commit_as(home, HOSTILE, name("old", taken), 2, LEAT_CLASSIC_METADATA_BYTES_MAX);
     assert_int_equal(rc, LEAT_E_TOO_MANY);
     assert_in_range(taken, 30, 90);
-    assert_int_equal(commit(home, HONEST, "new", 0, LEAT_CLASSIC_METADATA_BYTES_MAX), LEAT_OK);
+    assert_int_equal(commit_as(home, HONEST, "new", 0, LEAT_CLASSIC_METADATA_BYTES_MAX), LEAT_OK);
     home_free(home);
 }
 
@@ -436,15 +381,15 @@ static void idle_groups_of_others_make_way_for_who_has_none(void **state)
     for (unsigned n = 0; n < 2; n++) {
         char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1] = "";
         assert_int_equal(join(home, 7, name("idle", n), member, "m"), LEAT_E_MEMBER_ID_REQUIRED);
-        leave(home, name("idle", n), member);
+        leave_group(home, name("idle", n), member);
     }
-    assert_int_equal(commit(home, HOSTILE, "hostile", 0, 0), LEAT_OK);
+    assert_int_equal(commit_as(home, HOSTILE, "hostile", 0, 0), LEAT_OK);
     for (unsigned n = info(home).groups; n < LEAT_GROUPS_PER_HOME_MAX; n++)
-        assert_int_equal(commit(home, 0, name("old", n), 0, 0), LEAT_OK);
-    assert_int_equal(commit(home, HOSTILE, "more", 0, 0), LEAT_E_TOO_MANY);
+        assert_int_equal(commit_as(home, 0, name("old", n), 0, 0), LEAT_OK);
+    assert_int_equal(commit_as(home, HOSTILE, "more", 0, 0), LEAT_E_TOO_MANY);
     assert_int_equal(info(home).groups, LEAT_GROUPS_PER_HOME_MAX);
-    assert_int_equal(commit(home, 3, "third", 0, 0), LEAT_OK);
-    assert_int_equal(commit(home, 4, "fourth", 0, 0), LEAT_E_TOO_MANY); /* none is idle now */
+    assert_int_equal(commit_as(home, 3, "third", 0, 0), LEAT_OK);
+    assert_int_equal(commit_as(home, 4, "fourth", 0, 0), LEAT_E_TOO_MANY); /* none is idle now */
     assert_true(committed(home, "hostile", 0));
     home_free(home);
 }
@@ -483,7 +428,7 @@ static void native_members_count_for_who_made_the_set(void **state)
     (void)commits_until_refused(home, HOSTILE, "fill", LEAT_CLASSIC_METADATA_BYTES_MAX);
     (void)commits_until_refused(home, HOSTILE, "fuller", 0);
     assert_int_equal(join_native(home, HOSTILE, "honest", 1), LEAT_OK);
-    assert_int_equal(commit(home, HONEST, "more", 0, 0), LEAT_OK);
+    assert_int_equal(commit_as(home, HONEST, "more", 0, 0), LEAT_OK);
     home_free(home);
 }
 
@@ -513,7 +458,7 @@ static void idle_groups_make_way_for_their_own_address(void **state)
     home_run(home, (uint64_t)LONG_SESSION_MS * 1000 + 1000000);
     assert_int_equal(info(home).members, 0);
     uint32_t groups = info(home).groups;
-    assert_int_equal(commit(home, HOSTILE, "more", 0, 0), LEAT_OK);
+    assert_int_equal(commit_as(home, HOSTILE, "more", 0, 0), LEAT_OK);
     assert_int_equal(info(home).groups, groups);
     struct leat_groups_request describe = {.kind = LEAT_GROUPS_DESCRIBE,
                                            .group = "idle",
@@ -534,8 +479,8 @@ static void native_members_of_one_moment_stay_within_the_share(void **state)
     static const uint32_t stream = 7;
     struct home *home = home_new(12, false);
     for (unsigned n = 0; n < COMMITS; n++)
-        assert_int_equal(commit(home, HOSTILE, name("fill", n), 0, LEAT_CLASSIC_METADATA_BYTES_MAX),
-                         LEAT_OK);
+        assert_int_equal(
+            commit_as(home, HOSTILE, name("fill", n), 0, LEAT_CLASSIC_METADATA_BYTES_MAX), LEAT_OK);
     unsigned refused = 0;
     for (unsigned n = 0; n < JOINS; n++) {
         joins[n] = (struct leat_groups_request){.kind = LEAT_GROUPS_JOIN,
@@ -577,11 +522,11 @@ static void native_member_of_a_full_table_joins_again(void **state)
     assert_int_equal(ask(home, &join), LEAT_OK);
     leat_mem_free(join.assigned);
     for (uint32_t address = 2; address < ADDRESSES; address++)
-        assert_int_equal(commit(home, address, name("fill", address), 0, 0), LEAT_OK);
+        assert_int_equal(commit_as(home, address, name("fill", address), 0, 0), LEAT_OK);
     for (uint32_t address = 2; address < ADDRESSES; address++) {
         uint32_t log = 1;
         for (uint32_t bytes = LEAT_CLASSIC_METADATA_BYTES_MAX; bytes > 0; bytes /= 2)
-            while (commit(home, address, name("fill", address), log, bytes) == LEAT_OK)
+            while (commit_as(home, address, name("fill", address), log, bytes) == LEAT_OK)
                 log++;
     }
     assert_in_range(LEAT_GROUPS_TABLE_BYTES_MAX - info(home).table_bytes, 0, 1024);
@@ -624,255 +569,13 @@ static void parallel_set_of_a_full_address_goes_on(void **state)
     (void)commits_until_refused(home, HOSTILE, "fill", LEAT_CLASSIC_METADATA_BYTES_MAX);
     for (uint32_t log = 1; log < STREAMLETS; log++) /* to the last byte */
         for (uint32_t bytes = LEAT_CLASSIC_METADATA_BYTES_MAX; bytes > 0; bytes--)
-            if (commit(home, HOSTILE, "fill-0", log, bytes) == LEAT_OK) break;
+            if (commit_as(home, HOSTILE, "fill-0", log, bytes) == LEAT_OK) break;
     assert_int_equal(group_commit(home, join.member, join.generation, 3, 350), LEAT_E_TOO_MANY);
     for (uint64_t offset = 6; offset < 100; offset += 40)
         assert_int_equal(group_commit(home, join.member, join.generation, 0, offset), LEAT_OK);
     assert_int_equal(group_commit(home, join.member, join.generation, 0, 100), LEAT_OK);
     assert_int_equal(group_commit(home, join.member, join.generation, 2, 299), LEAT_OK);
     home_free(home);
-}
-
-static struct leat_groups_room *room_new(uint64_t bytes_max)
-{
-    struct leat_xoshiro rng;
-    leat_xoshiro_seed(&rng, 1);
-    struct leat_groups_room *room = calloc(1, sizeof *room);
-    assert_non_null(room);
-    room->bytes_max = bytes_max;
-    room->number = leat_xoshiro_next(&rng) | 1;
-    return room;
-}
-
-static struct home *home_in(struct leat_groups_room *room, uint64_t seed)
-{
-    struct home *home = home_new(seed, false);
-    home->room = room;
-    home_restart(home);
-    return home;
-}
-
-/* Goal: homes share the node's memory for tables; an address that has half of it is refused in all of them, others are
- * not; restarts count all that is stored anew, and what is deleted is given back. */
-static void memory_of_a_node_is_shared_by_its_homes(void **state)
-{
-    (void)state;
-    struct leat_groups_room *room = room_new(256 * 1024);
-    struct home *a = home_in(room, 7), *b = home_in(room, 8);
-    unsigned half = commits_until_refused(a, HOSTILE, "hostile", 4096);
-    assert_in_range(half, 16, 32);
-    assert_int_equal(commit(b, HOSTILE, "hostile", 0, 4096), LEAT_E_TOO_MANY);
-    assert_int_equal(commit(a, HOSTILE, "hostile-0", 0, 4096), LEAT_OK);
-    assert_int_equal(commit(a, HONEST, "honest", 0, 4096), LEAT_OK);
-    assert_int_equal(commit(b, HONEST, "honest", 0, 4096), LEAT_OK);
-    assert_int_equal(commit(b, 0, "old", 0, 0), LEAT_OK); /* as an earlier version stored it */
-    assert_int_equal(commit(b, HONEST, "old", 1, 0), LEAT_OK);
-    uint64_t bytes = room->bytes;
-    home_roll(a);
-    home_restart(a);
-    home_restart(b);
-    assert_int_equal(room->unread, 0);
-    assert_in_range(room->bytes, bytes - 16384, bytes + 16384); /* spare rows of logs */
-    assert_int_equal(commit(b, HOSTILE, "hostile", 0, 4096), LEAT_E_TOO_MANY);
-    assert_int_equal(commit(b, HONEST, "more", 0, 4096), LEAT_OK);
-    for (unsigned n = 0; n < half; n++) {
-        struct leat_groups_request gone = {.kind = LEAT_GROUPS_DELETE};
-        snprintf(gone.group, sizeof gone.group, "%s", name("hostile", n));
-        assert_int_equal(ask(a, &gone), LEAT_OK);
-    }
-    assert_int_equal(commit(b, HOSTILE, "hostile", 0, 4096), LEAT_OK);
-    home_free(a);
-    home_free(b);
-    assert_int_equal(room->bytes, 0);
-    for (unsigned i = 0; i < LEAT_GROUPS_ROOM_BUCKETS; i++)
-        assert_int_equal(room->shares[i], 0);
-    free(room);
-}
-
-/* Goal: a classic group that is there does not grow beyond the memory of its address, either. */
-static void memory_counts_when_a_group_grows(void **state)
-{
-    (void)state;
-    struct leat_groups_room *room = room_new(64 * 1024);
-    struct home *home = home_in(room, 26);
-    leat_err rc = LEAT_OK;
-    unsigned taken = 0;
-    for (; taken < UNITS && rc == LEAT_OK; taken++)
-        rc = commit(home, HOSTILE, "one", taken, LEAT_CLASSIC_METADATA_BYTES_MAX);
-    assert_int_equal(rc, LEAT_E_TOO_MANY);
-    assert_in_range(taken, 5, 9);
-    assert_int_equal(commit(home, HONEST, "honest", 0, LEAT_CLASSIC_METADATA_BYTES_MAX), LEAT_OK);
-    home_free(home);
-    free(room);
-}
-
-struct wait {
-    struct leat_groups_request request;
-    struct leat_classic_call call;
-    struct leat_groups_offset row;
-    bool answered;
-};
-
-static void commit_start(struct home *home, struct wait *wait, const char *group)
-{
-    *wait = (struct wait){.row = {.log = {7, 0, 0}, .group = LEAT_SEGMENT_GROUP_NONE, .offset = 1}};
-    wait->request = (struct leat_groups_request){.kind = LEAT_GROUPS_COMMIT,
-                                                 .address = HOSTILE,
-                                                 .generation = LEAT_CLASSIC_GENERATION_NONE,
-                                                 .commits = &wait->row,
-                                                 .commit_count = 1,
-                                                 .classic = &wait->call,
-                                                 .on_done = home_done,
-                                                 .owner = &wait->answered};
-    snprintf(wait->request.group, sizeof wait->request.group, "%s", group);
-    assert_false(leat_groups_do(home->groups, &wait->request));
-}
-
-/* Goal: what is new waits until the other homes have read their tables, or for three seconds; what is there goes on;
- * who waits may go. */
-static void new_groups_wait_until_all_homes_are_read(void **state)
-{
-    (void)state;
-    struct leat_groups_room *room = room_new(256 * 1024);
-    struct home *a = home_in(room, 9), *b = home_in(room, 10);
-    struct wait wait, gone;
-    assert_int_equal(commit(a, HOSTILE, "known", 0, 0), LEAT_OK);
-    b->unread = true;
-    home_restart(b);
-    assert_int_equal(room->unread, 1);
-    commit_start(a, &wait, "new");
-    commit_start(a, &gone, "gone");
-    home_run(a, 1000000);
-    assert_false(wait.answered);
-    assert_int_equal(commit(a, HOSTILE, "known", 0, 0), LEAT_OK);
-    leat_groups_cancel(a->groups, &gone.request);
-    assert_true(gone.answered);
-    assert_int_equal(gone.request.rc, LEAT_E_CANCELLED);
-    leat_groups_is_read(b->groups);
-    home_run(a, 100000);
-    assert_true(wait.answered);
-    assert_int_equal(wait.request.rc, LEAT_OK);
-    assert_false(committed(a, "gone", 0));
-
-    home_restart(b);
-    commit_start(a, &wait, "newer");
-    home_run(b, LEAT_GROUPS_READ_US_MAX + 10000);
-    assert_int_equal(room->unread, 0);
-    home_run(a, 100000);
-    assert_true(wait.answered);
-
-    home_restart(b);
-    commit_start(a, &wait, "newest");
-    home_restart(a); /* its home goes to another node */
-    assert_true(wait.answered);
-    assert_int_equal(wait.request.rc, LEAT_E_TIMEOUT);
-    home_free(a);
-    home_free(b);
-    assert_int_equal(room->unread, 0);
-    free(room);
-}
-
-/* Goal: a commit that waits for that is not passed by a later one, which it would undo. */
-static void commits_keep_their_order_behind_one_that_waits(void **state)
-{
-    (void)state;
-    struct leat_groups_room *room = room_new(256 * 1024);
-    struct home *a = home_in(room, 15), *b = home_in(room, 16);
-    assert_int_equal(commit(a, HONEST, "group", 0, 0), LEAT_OK);
-    b->unread = true;
-    home_restart(b);
-    struct leat_classic_call call = {0};
-    struct leat_groups_offset rows[3] = {
-        {.log = {7, 0, 0}, .group = LEAT_SEGMENT_GROUP_NONE, .offset = 10},
-        {.log = {7, 1, 0}, .group = LEAT_SEGMENT_GROUP_NONE, .offset = 10},
-        {.log = {7, 0, 0}, .group = LEAT_SEGMENT_GROUP_NONE, .offset = 20}};
-    struct leat_groups_request commits[2];
-    bool answered[2] = {false, false};
-    for (int i = 0; i < 2; i++) {
-        commits[i] = (struct leat_groups_request){.kind = LEAT_GROUPS_COMMIT,
-                                                  .group = "group",
-                                                  .address = HONEST,
-                                                  .generation = LEAT_CLASSIC_GENERATION_NONE,
-                                                  .commits = &rows[2 * i],
-                                                  .commit_count = i == 0 ? 2 : 1,
-                                                  .classic = &call,
-                                                  .on_done = home_done,
-                                                  .owner = &answered[i]};
-        answered[i] = leat_groups_do(a->groups, &commits[i]);
-    }
-    home_run(a, 100000);
-    assert_false(answered[0]); /* as its second log is new */
-    leat_groups_is_read(b->groups);
-    home_run(a, 100000);
-    assert_true(answered[0] && answered[1]);
-    assert_int_equal(commits[0].rc, LEAT_OK);
-    assert_int_equal(commits[1].rc, LEAT_OK);
-    struct leat_log_ref ref = {7, 0, 0};
-    struct leat_groups_request fetch = {.kind = LEAT_GROUPS_FETCH,
-                                        .group = "group",
-                                        .logs = &ref,
-                                        .log_count = 1,
-                                        .answer_bytes_max = SIZE_MAX};
-    assert_int_equal(ask(a, &fetch), LEAT_OK);
-    assert_int_equal(fetch.offset_count, 1);
-    assert_int_equal(fetch.offsets[0].offset, 20);
-    leat_mem_free(fetch.offsets);
-    home_free(a);
-    home_free(b);
-    free(room);
-}
-
-/* Goal: a home that can't be read holds up nobody, and who waits there is told. */
-static void broken_home_ends_what_waits(void **state)
-{
-    (void)state;
-    static const uint8_t garbage[1] = {0xc1};
-    struct leat_groups_room *room = room_new(256 * 1024);
-    struct home *a = home_in(room, 27), *b = home_in(room, 28);
-    b->unread = true;
-    home_restart(b);
-    struct wait wait;
-    commit_start(b, &wait, "new");
-    home_run(b, 1000000);
-    assert_false(wait.answered);
-    struct leat_log_app app = leat_groups_app(b->groups);
-    app.on_restore(app.ctx, garbage, sizeof garbage);
-    assert_true(wait.answered);
-    assert_int_equal(wait.request.rc, LEAT_E_DAMAGED);
-    assert_int_equal(room->unread, 0);
-    assert_int_equal(commit(a, HONEST, "honest", 0, 0), LEAT_OK);
-    home_free(a);
-    home_free(b);
-    free(room);
-}
-
-/* Goal: who deletes a classic group behind a commit to it that waits has it deleted. */
-static void deletion_stays_behind_a_commit_that_waits(void **state)
-{
-    (void)state;
-    struct leat_groups_room *room = room_new(256 * 1024);
-    struct home *a = home_in(room, 29), *b = home_in(room, 30);
-    assert_int_equal(commit(a, HONEST, "other", 0, 0), LEAT_OK);
-    b->unread = true;
-    home_restart(b);
-    struct wait wait;
-    bool answered = false;
-    commit_start(a, &wait, "group");
-    struct leat_groups_request gone = {
-        .kind = LEAT_GROUPS_DELETE, .group = "group", .on_done = home_done, .owner = &answered};
-    assert_false(leat_groups_do(a->groups, &gone));
-    struct leat_groups_request other = {.kind = LEAT_GROUPS_DELETE, .group = "other"};
-    assert_int_equal(ask(a, &other), LEAT_OK);
-    assert_false(answered);
-    leat_groups_is_read(b->groups);
-    home_run(a, 100000);
-    assert_true(wait.answered && answered);
-    assert_int_equal(wait.request.rc, LEAT_OK);
-    assert_int_equal(gone.rc, LEAT_OK);
-    assert_false(committed(a, "group", 0));
-    home_free(a);
-    home_free(b);
-    free(room);
 }
 
 int main(void)
@@ -889,9 +592,6 @@ int main(void)
         cmocka_unit_test(native_members_of_one_moment_stay_within_the_share),
         cmocka_unit_test(native_member_of_a_full_table_joins_again),
         cmocka_unit_test(parallel_set_of_a_full_address_goes_on),
-        cmocka_unit_test(memory_of_a_node_is_shared_by_its_homes),
-        cmocka_unit_test(new_groups_wait_until_all_homes_are_read),
-        cmocka_unit_test(commits_keep_their_order_behind_one_that_waits),
         cmocka_unit_test(assignments_count_for_their_maker_until_all_have_left),
         cmocka_unit_test(member_that_says_more_counts_once),
         cmocka_unit_test(stored_members_count_for_their_address),
@@ -899,9 +599,6 @@ int main(void)
         cmocka_unit_test(native_members_count_for_who_made_the_set),
         cmocka_unit_test(idle_groups_of_others_make_way_for_who_has_none),
         cmocka_unit_test(logs_of_native_streams_count_together),
-        cmocka_unit_test(memory_counts_when_a_group_grows),
-        cmocka_unit_test(broken_home_ends_what_waits),
-        cmocka_unit_test(deletion_stays_behind_a_commit_that_waits),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_left);
 }
