@@ -7,15 +7,6 @@
 
 static const uint32_t STREAM = 7;
 
-static struct home *calm_home(void)
-{
-    struct home *home = home_new(1, true);
-    home->calm = true;
-    struct leat_groups_request wake = {.kind = LEAT_GROUPS_FETCH, .answer_bytes_max = SIZE_MAX};
-    assert_int_equal(ask(home, &wake), LEAT_OK);
-    return home;
-}
-
 /* A native member of "readers"; its id, where it is taken. */
 static leat_err native_join(struct home *home, enum leat_groups_mode mode, char *out_member)
 {

@@ -266,3 +266,13 @@ leat_err ask(struct home *home, struct leat_groups_request *request)
     }
     return request->rc;
 }
+
+struct home *calm_home(void)
+{
+    struct home *home = home_new(1, true);
+    home->calm = true;
+    struct leat_groups_request wake = {.kind = LEAT_GROUPS_FETCH, .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(home, &wake), LEAT_OK);
+    assert_int_equal(wake.generation, 0); /* no such group */
+    return home;
+}

@@ -64,6 +64,8 @@ struct home {
 };
 
 struct home *home_new(uint64_t seed, bool parallel);
+/** One that is calm, and was asked already: its log has begun. */
+struct home *calm_home(void);
 void home_free(struct home *home);
 void home_run(struct home *home, uint64_t us);
 /** Read from the home log again; it may lack memory, or break for it. */

@@ -8,15 +8,6 @@ enum { MS = 1000, SECOND = 1000 * MS, RETENTION = 60 * SECOND };
 
 static const uint32_t STREAM = 7;
 
-static struct home *calm_home(void)
-{
-    struct home *home = home_new(1, true);
-    home->calm = true;
-    struct leat_groups_request wake = {.kind = LEAT_GROUPS_FETCH, .answer_bytes_max = SIZE_MAX};
-    assert_int_equal(ask(home, &wake), LEAT_OK);
-    return home;
-}
-
 static struct leat_groups_request native(enum leat_groups_kind kind, const char *group)
 {
     struct leat_groups_request r = {.kind = kind,

@@ -3,15 +3,6 @@
 #include "classic_rig.h"
 #include "groups/internal.h"
 
-static struct home *calm_home(void)
-{
-    struct home *home = home_new(1, true);
-    home->calm = true;
-    struct leat_groups_request wake = {.kind = LEAT_GROUPS_FETCH, .answer_bytes_max = SIZE_MAX};
-    assert_int_equal(ask(home, &wake), LEAT_OK);
-    return home;
-}
-
 /* Goal: buffers for batches are changed for new ones only where there are new ones. */
 static void buffers_stay_where_there_are_no_new_ones(void **state)
 {

@@ -8,7 +8,7 @@ enum { MS = 1000, SETTLE_MS = 50, GROUP_SETTLE_MS = 30, SESSION_MS = 2000, REBAL
 
 static const uint32_t STREAM = 7;
 
-static struct home *calm_home(void)
+static struct home *timed_home(void)
 {
     struct home *home = home_new(1, false);
     home->calm = true;
@@ -82,7 +82,7 @@ static leat_err say(struct home *home, enum leat_groups_kind kind, const struct 
 static void group_waits_for_more_members_as_long_as_it_settles(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct joining a, b;
     join(home, &a, SESSION_MS);
     home_run(home, 20 * MS);
@@ -101,7 +101,7 @@ static void group_waits_for_more_members_as_long_as_it_settles(void **state)
 static void session_begins_anew_with_each_heartbeat_and_join(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct joining a;
     join(home, &a, SESSION_MS);
     answered_after(home, &a, SETTLE_MS, LEAT_OK);
@@ -143,7 +143,7 @@ static void two_free(struct home *home, struct joining *a, struct joining *b)
 static void silence_of_one_is_told_to_the_other_when_its_session_ends(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct joining a, b;
     two(home, &a, 5 * SESSION_MS, &b, SESSION_MS);
     home_run(home, (SESSION_MS - 1) * MS);
@@ -163,7 +163,7 @@ static void member_that_does_not_join_again_is_waited_for_one_longest_session(vo
 {
     (void)state;
     for (uint32_t a_ms = SESSION_MS; a_ms <= 2 * SESSION_MS; a_ms += SESSION_MS) {
-        struct home *home = calm_home();
+        struct home *home = timed_home();
         const uint32_t b_ms = 3 * SESSION_MS - a_ms, longest_ms = 2 * SESSION_MS;
         struct joining a, b;
         join(home, &a, a_ms);
@@ -186,7 +186,7 @@ static void member_that_does_not_join_again_is_waited_for_one_longest_session(vo
 static void member_that_has_left_is_not_waited_for(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct joining a, b;
     two(home, &a, 5 * SESSION_MS, &b, SESSION_MS);
     assert_int_equal(say(home, LEAT_GROUPS_LEAVE, &a), LEAT_OK);
@@ -210,7 +210,7 @@ static void member_that_has_left_is_not_waited_for(void **state)
 static void join_that_is_cancelled_leaves_a_new_member_out_and_an_old_one_its_session(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct joining a, b, c;
     join(home, &c, SESSION_MS);
     leat_groups_cancel(home->groups, &c.r);
@@ -236,7 +236,7 @@ static void join_that_is_cancelled_leaves_a_new_member_out_and_an_old_one_its_se
 static void members_are_waited_for_one_session_after_a_restart(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct joining a, b;
     two(home, &a, 2 * SESSION_MS, &b, SESSION_MS);
     home_restart(home);
@@ -260,7 +260,7 @@ static void members_are_waited_for_one_session_after_a_restart(void **state)
 static void streams_that_change_have_their_readers_share_out_anew(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct joining a;
     join(home, &a, SESSION_MS);
     answered_after(home, &a, SETTLE_MS, LEAT_OK);
@@ -292,7 +292,7 @@ static leat_err outside_commit(struct home *home, struct joining *commit,
 static void commit_that_is_not_acked_ends_with_a_time_out(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct joining a, commit;
     struct leat_groups_offset row;
     join(home, &a, SESSION_MS);
@@ -313,7 +313,7 @@ static void group_without_use_is_kept_for_the_whole_retention(void **state)
 {
     (void)state;
     enum { RETENTION_MS = 60 * 1000 };
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     home->retention_us = (uint64_t)RETENTION_MS * MS;
     home_restart(home);
     struct joining a, commit;
@@ -376,7 +376,7 @@ static void shared_out(struct home *home, struct ask_group *leader)
 static void new_group_settles_anew_with_each_member(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct ask_group *a = member_start(home, "", SESSION_MS, REBALANCE_MS);
     home_run(home, (GROUP_SETTLE_MS - 1) * MS);
     struct ask_group *b = member_start(home, "", SESSION_MS, REBALANCE_MS);
@@ -387,7 +387,7 @@ static void new_group_settles_anew_with_each_member(void **state)
     ask_free(b);
     home_free(home);
 
-    home = calm_home();
+    home = timed_home();
     struct ask_group *many[8];
     for (unsigned i = 0; i < 8; i++) {
         many[i] = member_start(home, "", SESSION_MS, 0); /* waits for 100 ms, the least there is */
@@ -405,7 +405,7 @@ static void new_group_settles_anew_with_each_member(void **state)
 static void session_of_a_group_begins_anew_with_what_a_member_says(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct ask_group *a = member_start(home, "", SESSION_MS, REBALANCE_MS);
     group_answered_after(home, a, GROUP_SETTLE_MS, LEAT_OK);
     home_run(home, (SESSION_MS - 1) * MS);
@@ -432,7 +432,7 @@ static void session_of_a_group_begins_anew_with_what_a_member_says(void **state)
 static void id_that_nobody_joins_under_goes_after_a_session_and_disturbs_nobody(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct ask_group *a = member_start(home, "", 10 * SESSION_MS, REBALANCE_MS);
     group_answered_after(home, a, GROUP_SETTLE_MS, LEAT_OK);
     struct ask_group *id = join_new("", "", "m");
@@ -479,7 +479,7 @@ static void group_waits_for_who_has_not_joined_again(void **state)
     (void)state;
     const char *const instances[] = {"", "cellar"};
     for (unsigned is_static = 0; is_static < 2; is_static++) {
-        struct home *home = calm_home();
+        struct home *home = timed_home();
         struct ask_group *a = member_start(home, "", 10 * SESSION_MS, SESSION_MS);
         struct ask_group *b =
             member_start(home, instances[is_static], 10 * SESSION_MS, REBALANCE_MS);
@@ -504,7 +504,7 @@ static void group_waits_for_who_has_not_joined_again(void **state)
 static void group_of_static_members_that_are_away_waits_for_them(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct ask_group *a = member_start(home, "", SESSION_MS, REBALANCE_MS);
     struct ask_group *b = member_start(home, "cellar", 10 * SESSION_MS, REBALANCE_MS);
     group_answered_after(home, a, GROUP_SETTLE_MS, LEAT_OK);
@@ -529,7 +529,7 @@ static void group_of_static_members_that_are_away_waits_for_them(void **state)
 static void member_that_does_not_ask_for_its_share_is_dropped(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct ask_group *a = member_start(home, "", 10 * SESSION_MS, REBALANCE_MS);
     struct ask_group *b = member_start(home, "", SESSION_MS, SESSION_MS);
     group_answered_after(home, a, GROUP_SETTLE_MS, LEAT_OK);
@@ -553,7 +553,7 @@ static void member_that_does_not_ask_for_its_share_is_dropped(void **state)
 static void silence_of_a_member_is_told_whatever_else_is_silent(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct ask_group *c = member_start(home, "", 20 * SESSION_MS, REBALANCE_MS);
     group_answered_after(home, c, GROUP_SETTLE_MS, LEAT_OK);
     shared_out(home, c);
@@ -587,7 +587,7 @@ static void members_of_a_group_are_waited_for_one_session_after_a_restart(void *
 {
     (void)state;
     for (unsigned shared = 0; shared < 2; shared++) {
-        struct home *home = calm_home();
+        struct home *home = timed_home();
         struct ask_group *a = member_start(home, "", 2 * SESSION_MS, SESSION_MS / 2);
         group_answered_after(home, a, GROUP_SETTLE_MS, LEAT_OK);
         if (shared) shared_out(home, a);
@@ -608,7 +608,7 @@ static void members_of_a_group_are_waited_for_one_session_after_a_restart(void *
 static void join_to_a_group_that_is_cancelled_ends_a_member_without_a_name(void **state)
 {
     (void)state;
-    struct home *home = calm_home();
+    struct home *home = timed_home();
     struct ask_group *a = member_start(home, "", SESSION_MS, REBALANCE_MS);
     leat_groups_cancel(home->groups, &a->r);
     assert_true(a->answered);
