@@ -608,86 +608,6 @@ static void answers_without_memory_are_refused(void **state)
     home_free(home);
 }
 
-/* ---- while tables of other homes are not read ---- */
-
-/* Only what brings more waits; behind it what would pass it. */
-static void requests_that_bring_nothing_do_not_wait_for_other_homes(void **state)
-{
-    (void)state;
-    struct home *home = calm_home();
-    struct leat_groups_room room = {0};
-    leat_groups_room_init(&room, &home->random, 1 << 20);
-    home->room = &room;
-    home_restart(home);
-    struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
-    char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", member);
-    assert_int_equal(commit(home, member, generation, 0, 5, ""), LEAT_OK);
-    home_run(home, 10 * MS);
-    room.unread++; /* some other home is not */
-    const struct {
-        enum leat_groups_kind kind;
-        bool waits, group;
-    } kinds[] = {
-        {LEAT_GROUPS_JOIN, true, false},         {LEAT_GROUPS_CLASSIC_JOIN, true, true},
-        {LEAT_GROUPS_COMMIT, true, true},        {LEAT_GROUPS_HEARTBEAT, false, false},
-        {LEAT_GROUPS_LEAVE, false, false},       {LEAT_GROUPS_FETCH, false, false},
-        {LEAT_GROUPS_DELETE, false, false},      {LEAT_GROUPS_OFFSETS_DELETE, false, false},
-        {LEAT_GROUPS_CLASSIC_SYNC, false, true}, {LEAT_GROUPS_CLASSIC_HEARTBEAT, false, true},
-        {LEAT_GROUPS_DESCRIBE, false, true}};
-    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        struct ask_group *a = kinds[i].kind == LEAT_GROUPS_CLASSIC_JOIN
-                                  ? join_new("", "", "m")
-                                  : ask_new(kinds[i].kind, "", LEAT_CLASSIC_GENERATION_NONE);
-        snprintf(a->r.group, sizeof a->r.group, "new-%u", i);
-        if (!kinds[i].group) a->r.classic = NULL;
-        a->r.streams = &STREAM;
-        a->r.stream_count = 1;
-        a->r.commits = &row;
-        a->r.commit_count = 1;
-        start(home, a);
-        if (a->answered == kinds[i].waits) fail_msg("kind %u", i);
-        if (!a->answered) {
-            home_run(home, 50 * MS);
-            assert_false(a->answered); /* nor is its group begun */
-            leat_groups_cancel(home->groups, &a->r);
-        }
-        struct leat_groups_info info;
-        leat_groups_info(home->groups, &info);
-        assert_int_equal(info.groups, 1);
-        assert_int_equal(info.waiting, 0);
-        ask_free(a);
-    }
-    /* A log that the group has brings nothing; a second one does. */
-    assert_int_equal(commit(home, member, generation, 0, 6, ""), LEAT_OK);
-    struct leat_groups_offset two[2] = {row, {.log = {STREAM, 1, 0}, .group = -1, .offset = 5}};
-    struct ask_group *more = ask_new(LEAT_GROUPS_COMMIT, member, generation);
-    more->r.commits = two;
-    more->r.commit_count = 2;
-    start(home, more);
-    assert_false(more->answered);
-    /* Behind it waits what it must not pass; a heartbeat does not. */
-    struct ask_group *behind = ask_new(LEAT_GROUPS_COMMIT, member, generation);
-    behind->r.commits = &row;
-    behind->r.commit_count = 1;
-    start(home, behind);
-    struct ask_group *out = ask_new(LEAT_GROUPS_CLASSIC_LEAVE, "", 0);
-    out->leaver = (struct leat_classic_leaver){text(member), text(""), LEAT_OK};
-    out->call.leavers = &out->leaver;
-    out->call.leaver_count = 1;
-    start(home, out);
-    home_run(home, 50 * MS);
-    assert_false(behind->answered || out->answered);
-    assert_int_equal(beat(home, member, "", generation), LEAT_OK);
-    room.unread--;
-    home_run(home, 50 * MS);
-    assert_int_equal(rc_of(more), LEAT_OK);
-    assert_int_equal(rc_of(behind), LEAT_OK);
-    assert_int_equal(rc_of(out), LEAT_OK);
-    assert_int_equal(fetched(home, 0, NULL), 5);
-    home_free(home);
-}
-
 /* ---- what is stored ---- */
 
 static void empty_table_is_read_as_one(void **state)
@@ -730,7 +650,6 @@ int main(void)
         cmocka_unit_test(group_sync_or_join_asked_again_ends_the_earlier_one),
         cmocka_unit_test(answers_without_memory_are_refused),
         cmocka_unit_test(phases_of_native_and_classic_groups_are_told),
-        cmocka_unit_test(requests_that_bring_nothing_do_not_wait_for_other_homes),
         cmocka_unit_test(empty_table_is_read_as_one),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_left);

@@ -245,6 +245,85 @@ static void deletion_stays_behind_a_commit_that_waits(void **state)
     free(room);
 }
 
+/* Only what brings more waits; behind it what would pass it. */
+static void requests_that_bring_nothing_do_not_wait_for_other_homes(void **state)
+{
+    (void)state;
+    static const uint32_t stream = 7;
+    struct home *home = calm_home();
+    struct leat_groups_room room = {0};
+    leat_groups_room_init(&room, &home->random, 1 << 20);
+    home->room = &room;
+    home_restart(home);
+    struct leat_groups_offset row = {.log = {7, 0, 0}, .group = -1, .offset = 5};
+    char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
+    uint32_t generation = lone(home, "", member);
+    assert_int_equal(commit(home, member, generation, 0, 5, ""), LEAT_OK);
+    home_run(home, 10 * 1000);
+    room.unread++; /* some other home is not */
+    const struct {
+        enum leat_groups_kind kind;
+        bool waits, group;
+    } kinds[] = {
+        {LEAT_GROUPS_JOIN, true, false},         {LEAT_GROUPS_CLASSIC_JOIN, true, true},
+        {LEAT_GROUPS_COMMIT, true, true},        {LEAT_GROUPS_HEARTBEAT, false, false},
+        {LEAT_GROUPS_LEAVE, false, false},       {LEAT_GROUPS_FETCH, false, false},
+        {LEAT_GROUPS_DELETE, false, false},      {LEAT_GROUPS_OFFSETS_DELETE, false, false},
+        {LEAT_GROUPS_CLASSIC_SYNC, false, true}, {LEAT_GROUPS_CLASSIC_HEARTBEAT, false, true},
+        {LEAT_GROUPS_DESCRIBE, false, true}};
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct ask_group *a = kinds[i].kind == LEAT_GROUPS_CLASSIC_JOIN
+                                  ? join_new("", "", "m")
+                                  : ask_new(kinds[i].kind, "", LEAT_CLASSIC_GENERATION_NONE);
+        snprintf(a->r.group, sizeof a->r.group, "new-%u", i);
+        if (!kinds[i].group) a->r.classic = NULL;
+        a->r.streams = &stream;
+        a->r.stream_count = 1;
+        a->r.commits = &row;
+        a->r.commit_count = 1;
+        start(home, a);
+        if (a->answered == kinds[i].waits) fail_msg("kind %u", i);
+        if (!a->answered) {
+            home_run(home, 50 * 1000);
+            assert_false(a->answered); /* nor is its group begun */
+            leat_groups_cancel(home->groups, &a->r);
+        }
+        struct leat_groups_info info;
+        leat_groups_info(home->groups, &info);
+        assert_int_equal(info.groups, 1);
+        assert_int_equal(info.waiting, 0);
+        ask_free(a);
+    }
+    /* A log that the group has brings nothing; a second one does. */
+    assert_int_equal(commit(home, member, generation, 0, 6, ""), LEAT_OK);
+    struct leat_groups_offset two[2] = {row, {.log = {7, 1, 0}, .group = -1, .offset = 5}};
+    struct ask_group *more = ask_new(LEAT_GROUPS_COMMIT, member, generation);
+    more->r.commits = two;
+    more->r.commit_count = 2;
+    start(home, more);
+    assert_false(more->answered);
+    /* Behind it waits what it must not pass; a heartbeat does not. */
+    struct ask_group *behind = ask_new(LEAT_GROUPS_COMMIT, member, generation);
+    behind->r.commits = &row;
+    behind->r.commit_count = 1;
+    start(home, behind);
+    struct ask_group *out = ask_new(LEAT_GROUPS_CLASSIC_LEAVE, "", 0);
+    out->leaver = (struct leat_classic_leaver){text(member), text(""), LEAT_OK};
+    out->call.leavers = &out->leaver;
+    out->call.leaver_count = 1;
+    start(home, out);
+    home_run(home, 50 * 1000);
+    assert_false(behind->answered || out->answered);
+    assert_int_equal(beat(home, member, "", generation), LEAT_OK);
+    room.unread--;
+    home_run(home, 50 * 1000);
+    assert_int_equal(rc_of(more), LEAT_OK);
+    assert_int_equal(rc_of(behind), LEAT_OK);
+    assert_int_equal(rc_of(out), LEAT_OK);
+    assert_int_equal(fetched(home, 0, NULL), 5);
+    home_free(home);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +333,7 @@ int main(void)
         cmocka_unit_test(memory_counts_when_a_group_grows),
         cmocka_unit_test(broken_home_ends_what_waits),
         cmocka_unit_test(deletion_stays_behind_a_commit_that_waits),
+        cmocka_unit_test(requests_that_bring_nothing_do_not_wait_for_other_homes),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_left);
 }
