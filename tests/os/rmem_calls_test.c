@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the transports of one-sided writes stand on: opened and closed in which order, and after each refusal; who a
- * process is; jobs for the helper. The system's calls, and those to the rest of os/, stand here (--wrap), each is a
- * line of the trace. */
+ * process is; jobs for the helper. The system's calls, and those to the rest of os/, stand here (--wrap), each is
+ * told in the trace. */
 #include "os/rmem.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ WRAP(int, open64, const char *path, int flags, ...)
         va_end(more);
         return __real_open64(path, flags, mode);
     }
-    trace("open %s%s\n", path, flags == (O_RDONLY | O_CLOEXEC) ? "" : " otherwise");
+    trace("open %s%s; ", path, flags == (O_RDONLY | O_CLOEXEC) ? "" : " otherwise");
     return os.stat ? os.descriptor : -1;
 }
 
@@ -55,7 +55,7 @@ ssize_t __real_read(int fd, void *to, size_t bytes);
 WRAP(ssize_t, read, int fd, void *to, size_t bytes)
 {
     if (fd != os.descriptor) return __real_read(fd, to, bytes);
-    trace("read %zu\n", bytes);
+    trace("read %zu; ", bytes);
     if (os.read_fails) return -1;
     memset(to, '7', bytes); /* what lies behind is no part of it */
     memcpy(to, os.stat, (size_t)os.stat_bytes);
@@ -66,20 +66,20 @@ int __real_close(int fd);
 WRAP(int, close, int fd)
 {
     if (fd != os.descriptor) return __real_close(fd);
-    trace("close\n");
+    trace("close; ");
     return 0;
 }
 
 WRAP(int, stat64, const char *path, struct stat *out)
 {
-    trace("stat %s\n", path);
+    trace("stat %s; ", path);
     *out = (struct stat){.st_ino = 4026531836u};
     return os.no_space ? -1 : 0;
 }
 
 WRAP(char *, realpath, const char *path, char *out)
 {
-    trace("real %s\n", path);
+    trace("real %s; ", path);
     if (os.no_real_path) {
         errno = ENOENT;
         return NULL;
@@ -99,7 +99,7 @@ WRAP(uid_t, geteuid, void)
 
 WRAP(int, statfs64, const char *path, struct statfs *out)
 {
-    trace("file system of %s\n", path);
+    trace("file system of %s; ", path);
     *out = (struct statfs){.f_type = os.file_system};
     return os.statfs_fails ? -1 : 0;
 }
@@ -110,7 +110,7 @@ WRAP(int, pthread_create, pthread_t *out, const pthread_attr_t *attributes, void
     assert_null(attributes);
     assert_non_null(run);
     assert_non_null(arg);
-    trace("thread\n");
+    trace("thread; ");
     *out = (pthread_t)1;
     return os.no_thread ? EAGAIN : 0;
 }
@@ -119,7 +119,7 @@ WRAP(int, pthread_join, pthread_t thread, void **out)
 {
     assert_int_equal(thread, (pthread_t)1);
     assert_null(out);
-    trace("join\n");
+    trace("join; ");
     return 0;
 }
 
@@ -130,7 +130,7 @@ WRAP(void, leat_os_boot_id, char out[BOOT_ID_BYTES])
 
 WRAP(void, leat_os_verbs_open, struct os_rmem *rmem, const char *address, struct leat_error *error)
 {
-    trace("verbs at %s\n", address);
+    trace("verbs at %s; ", address);
     if (os.verbs)
         rmem->verbs = (struct os_verbs *)(void *)rmem;
     else
@@ -139,7 +139,7 @@ WRAP(void, leat_os_verbs_open, struct os_rmem *rmem, const char *address, struct
 
 WRAP(leat_err, leat_os_rmem_host_open, struct os_rmem *rmem, struct leat_error *error)
 {
-    trace("host, folder %s%s\n", rmem->folder, rmem->in_memory ? " in memory" : "");
+    trace("host, folder %s%s; ", rmem->folder, rmem->in_memory ? " in memory" : "");
     return os.host_rc ? leat_error_set(error, os.host_rc, "no host") : LEAT_OK;
 }
 
@@ -152,42 +152,42 @@ static int core_of(const struct os_rmem *rmem, const struct os_actor *actor)
 
 WRAP(leat_err, leat_os_shm_open, struct os_rmem *rmem, struct os_actor *actor)
 {
-    trace("shm of core %d\n", core_of(rmem, actor));
+    trace("shm of core %d; ", core_of(rmem, actor));
     return os.shm_rc;
 }
 
 WRAP(leat_err, leat_os_verbs_writer_open, struct os_rmem *rmem, struct os_actor *actor)
 {
-    trace("verbs of core %d\n", core_of(rmem, actor));
+    trace("verbs of core %d; ", core_of(rmem, actor));
     return os.writer_rc;
 }
 
 WRAP(void, leat_os_verbs_actor_close, struct os_rmem *rmem, struct os_actor *actor)
 {
-    trace("no verbs of core %d\n", core_of(rmem, actor));
+    trace("no verbs of core %d; ", core_of(rmem, actor));
 }
 
 WRAP(void, leat_os_shm_close, struct os_rmem *rmem, struct os_actor *actor)
 {
-    trace("no shm of core %d\n", core_of(rmem, actor));
+    trace("no shm of core %d; ", core_of(rmem, actor));
 }
 
 WRAP(void, leat_os_shm_maps_close, struct os_rmem *rmem)
 {
     (void)rmem;
-    trace("no maps\n");
+    trace("no maps; ");
 }
 
 WRAP(void, leat_os_rmem_host_close, struct os_rmem *rmem)
 {
     (void)rmem;
-    trace("no host\n");
+    trace("no host; ");
 }
 
 WRAP(void, leat_os_verbs_close, struct os_rmem *rmem)
 {
     (void)rmem;
-    trace("no verbs\n");
+    trace("no verbs; ");
 }
 
 /* ---- who a process is ---- */
@@ -219,49 +219,15 @@ static void process_is_who_began_then(void **state)
     os.no_space = true;
     os.read_fails = true;
     identity("12 (leat) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 2200 23 24\n");
-    TRACE_IS("stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "-> 2200 in 4026531836\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "-> 2200 in 4026531836\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "-> 4400 in 4026531836\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "-> 0 in 4026531836\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "-> 0 in 4026531836\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "-> 0 in 4026531836\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "-> 0 in 4026531836\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "-> 6600 in 4026531836\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "-> 0 in 0\n");
+    TRACE_IS("stat /proc/self/ns/pid; open /proc/12/stat; read 1023; close; -> 2200 in 4026531836\n"
+             "stat /proc/self/ns/pid; open /proc/12/stat; read 1023; close; -> 2200 in 4026531836\n"
+             "stat /proc/self/ns/pid; open /proc/12/stat; read 1023; close; -> 4400 in 4026531836\n"
+             "stat /proc/self/ns/pid; open /proc/12/stat; read 1023; close; -> 0 in 4026531836\n"
+             "stat /proc/self/ns/pid; open /proc/12/stat; read 1023; close; -> 0 in 4026531836\n"
+             "stat /proc/self/ns/pid; open /proc/12/stat; read 1023; close; -> 0 in 4026531836\n"
+             "stat /proc/self/ns/pid; open /proc/12/stat; -> 0 in 4026531836\n"
+             "stat /proc/self/ns/pid; open /proc/12/stat; read 1023; close; -> 6600 in 4026531836\n"
+             "stat /proc/self/ns/pid; open /proc/12/stat; read 1023; close; -> 0 in 0\n");
 }
 
 /* ---- life ---- */
@@ -286,7 +252,7 @@ static void world_begin(void)
 static void opened(const char *what, const struct leat_os_rmem_options *options)
 {
     struct leat_error error = {0};
-    trace("%s:\n", what);
+    trace("%s: ", what);
     leat_err rc = leat_os_rmem_open(&world, options, &error);
     trace("-> %s \"%s\"", leat_err_name(rc), rc ? error.text : "");
     if (world.rmem) {
@@ -302,6 +268,7 @@ static void opened(const char *what, const struct leat_os_rmem_options *options)
     leat_os_rmem_stop(world.rmem);
     leat_os_rmem_actor_fini(world.rmem, world.actors[2]);
     leat_os_rmem_close(world.rmem);
+    trace("\n");
     world.rmem = NULL;
 }
 
@@ -328,166 +295,47 @@ static void transports_are_opened_in_order(void **state)
     opened("with verbs alone", &options);
     options.no_shm = false;
     opened("with both", &options);
-    TRACE_IS("an ordinary account:\n"
-             "real data\n"
-             "file system of /real\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "host, folder /real in memory\n"
-             "shm of core 0\n"
-             "shm of core 2\n"
-             "shm of core 4\n"
-             "thread\n"
-             "-> OK \"\", kinds 8, no verbs: RDMA is not asked for, began 2200 in 4026531836, boot "
-             "98, host 2, helped\n"
-             "join\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n"
-             "a system account:\n"
-             "real data\n"
-             "file system of /dev/shm\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "host, folder /dev/shm in memory\n"
-             "shm of core 0\n"
-             "shm of core 2\n"
-             "shm of core 4\n"
-             "thread\n"
-             "-> OK \"\", kinds 8, no verbs: RDMA is not asked for, began 2200 in 4026531836, boot "
-             "98, host 2, helped\n"
-             "join\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n"
-             "on a disk:\n"
-             "real data\n"
-             "file system of /dev/shm\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "host, folder /dev/shm\n"
-             "shm of core 0\n"
-             "shm of core 2\n"
-             "shm of core 4\n"
-             "thread\n"
-             "-> OK \"\", kinds 8, no verbs: RDMA is not asked for, began 2200 in 4026531836, boot "
-             "98, host 2, helped\n"
-             "join\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n"
-             "on who knows what:\n"
-             "real data\n"
-             "file system of /dev/shm\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "host, folder /dev/shm\n"
-             "shm of core 0\n"
-             "shm of core 2\n"
-             "shm of core 4\n"
-             "thread\n"
-             "-> OK \"\", kinds 8, no verbs: RDMA is not asked for, began 2200 in 4026531836, boot "
-             "98, host 2, helped\n"
-             "join\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n"
-             "without shm:\n"
-             "real data\n"
-             "file system of /dev/shm\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "host, folder /dev/shm in memory\n"
-             "thread\n"
-             "-> OK \"\", kinds 0, no verbs: RDMA is not asked for, began 2200 in 4026531836, boot "
-             "98, host 2, helped\n"
-             "join\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n"
-             "with verbs and no device:\n"
-             "real data\n"
-             "file system of /dev/shm\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "verbs at 10.0.0.1\n"
-             "host, folder /dev/shm in memory\n"
-             "thread\n"
-             "-> OK \"\", kinds 0, no verbs: no device, began 2200 in 4026531836, boot 98, host 2, "
-             "helped\n"
-             "join\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n"
-             "with verbs alone:\n"
-             "real data\n"
-             "file system of /dev/shm\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "verbs at 10.0.0.1\n"
-             "host, folder /dev/shm in memory\n"
-             "verbs of core 0\n"
-             "verbs of core 2\n"
-             "verbs of core 4\n"
-             "thread\n"
-             "-> OK \"\", kinds 16, no verbs: there are, began 2200 in 4026531836, boot 98, host "
-             "2, helped\n"
-             "join\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n"
-             "with both:\n"
-             "real data\n"
-             "file system of /dev/shm\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "verbs at 10.0.0.1\n"
-             "host, folder /dev/shm in memory\n"
-             "shm of core 0\n"
-             "verbs of core 0\n"
-             "shm of core 2\n"
-             "verbs of core 2\n"
-             "shm of core 4\n"
-             "verbs of core 4\n"
-             "thread\n"
-             "-> OK \"\", kinds 24, no verbs: there are, began 2200 in 4026531836, boot 98, host "
-             "2, helped\n"
-             "join\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n");
+    TRACE_IS("an ordinary account: real data; file system of /real; stat /proc/self/ns/pid; open "
+             "/proc/12/stat; read 1023; close; host, folder /real in memory; shm of core 0; shm of "
+             "core 2; shm of core 4; thread; -> OK \"\", kinds 8, no verbs: RDMA is not asked for, "
+             "began 2200 in 4026531836, boot 98, host 2, helped\n"
+             "join; no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n"
+             "a system account: real data; file system of /dev/shm; stat /proc/self/ns/pid; open "
+             "/proc/12/stat; read 1023; close; host, folder /dev/shm in memory; shm of core 0; shm "
+             "of core 2; shm of core 4; thread; -> OK \"\", kinds 8, no verbs: RDMA is not asked "
+             "for, began 2200 in 4026531836, boot 98, host 2, helped\n"
+             "join; no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n"
+             "on a disk: real data; file system of /dev/shm; stat /proc/self/ns/pid; open "
+             "/proc/12/stat; read 1023; close; host, folder /dev/shm; shm of core 0; shm of core "
+             "2; shm of core 4; thread; -> OK \"\", kinds 8, no verbs: RDMA is not asked for, "
+             "began 2200 in 4026531836, boot 98, host 2, helped\n"
+             "join; no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n"
+             "on who knows what: real data; file system of /dev/shm; stat /proc/self/ns/pid; open "
+             "/proc/12/stat; read 1023; close; host, folder /dev/shm; shm of core 0; shm of core "
+             "2; shm of core 4; thread; -> OK \"\", kinds 8, no verbs: RDMA is not asked for, "
+             "began 2200 in 4026531836, boot 98, host 2, helped\n"
+             "join; no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n"
+             "without shm: real data; file system of /dev/shm; stat /proc/self/ns/pid; open "
+             "/proc/12/stat; read 1023; close; host, folder /dev/shm in memory; thread; -> OK "
+             "\"\", kinds 0, no verbs: RDMA is not asked for, began 2200 in 4026531836, boot 98, "
+             "host 2, helped\n"
+             "join; no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n"
+             "with verbs and no device: real data; file system of /dev/shm; stat "
+             "/proc/self/ns/pid; open /proc/12/stat; read 1023; close; verbs at 10.0.0.1; host, "
+             "folder /dev/shm in memory; thread; -> OK \"\", kinds 0, no verbs: no device, began "
+             "2200 in 4026531836, boot 98, host 2, helped\n"
+             "join; no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n"
+             "with verbs alone: real data; file system of /dev/shm; stat /proc/self/ns/pid; open "
+             "/proc/12/stat; read 1023; close; verbs at 10.0.0.1; host, folder /dev/shm in memory; "
+             "verbs of core 0; verbs of core 2; verbs of core 4; thread; -> OK \"\", kinds 16, no "
+             "verbs: there are, began 2200 in 4026531836, boot 98, host 2, helped\n"
+             "join; no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n"
+             "with both: real data; file system of /dev/shm; stat /proc/self/ns/pid; open "
+             "/proc/12/stat; read 1023; close; verbs at 10.0.0.1; host, folder /dev/shm in memory; "
+             "shm of core 0; verbs of core 0; shm of core 2; verbs of core 2; shm of core 4; verbs "
+             "of core 4; thread; -> OK \"\", kinds 24, no verbs: there are, began 2200 in "
+             "4026531836, boot 98, host 2, helped\n"
+             "join; no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n");
 }
 
 static void transports_that_do_not_open_say_why(void **state)
@@ -517,100 +365,39 @@ static void transports_that_do_not_open_say_why(void **state)
     leat_mem_fail_at(1);
     opened("no memory", &options);
     leat_mem_fail_at(0);
-    TRACE_IS("no data directory:\n"
-             "-> CONFIG \"memory for other nodes needs a data directory\"\n"
-             "no real path:\n"
-             "real data\n"
-             "-> CONFIG \"can't resolve the data directory: No such file or directory\", kinds 0, "
-             "no verbs: , began 0 in 0, boot 0, host 2\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n"
-             "no host:\n"
-             "real data\n"
-             "file system of /real\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "verbs at 10.0.0.1\n"
-             "host, folder /real in memory\n"
-             "-> LOCKED \"no host\", kinds 0, no verbs: there are, began 2200 in 4026531836, boot "
-             "98, host 2\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n"
-             "no shm:\n"
-             "real data\n"
-             "file system of /real\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "verbs at 10.0.0.1\n"
-             "host, folder /real in memory\n"
-             "shm of core 0\n"
-             "-> NO_MEMORY \"no memory for the transports\", kinds 24, no verbs: there are, began "
-             "2200 in 4026531836, boot 98, host 2\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n"
-             "no verbs for a writer:\n"
-             "real data\n"
-             "file system of /real\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "verbs at 10.0.0.1\n"
-             "host, folder /real in memory\n"
-             "shm of core 0\n"
-             "verbs of core 0\n"
-             "-> NO_MEMORY \"no memory for the transports\", kinds 24, no verbs: there are, began "
-             "2200 in 4026531836, boot 98, host 2\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n"
-             "no thread:\n"
-             "real data\n"
-             "file system of /real\n"
-             "stat /proc/self/ns/pid\n"
-             "open /proc/12/stat\n"
-             "read 1023\n"
-             "close\n"
-             "verbs at 10.0.0.1\n"
-             "host, folder /real in memory\n"
-             "shm of core 0\n"
-             "verbs of core 0\n"
-             "shm of core 2\n"
-             "verbs of core 2\n"
-             "shm of core 4\n"
-             "verbs of core 4\n"
-             "thread\n"
-             "-> NO_MEMORY \"can't start the transports' thread\", kinds 24, no verbs: there are, "
-             "began 2200 in 4026531836, boot 98, host 2\n"
-             "no verbs of core 2\n"
-             "no shm of core 2\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n"
-             "no memory:\n"
-             "-> NO_MEMORY \"no memory for the transports\"\n");
+    TRACE_IS(
+        "no data directory: -> CONFIG \"memory for other nodes needs a data directory\"\n"
+        "no real path: real data; -> CONFIG \"can't resolve the data directory: No such file or "
+        "directory\", kinds 0, no verbs: , began 0 in 0, boot 0, host 2\n"
+        "no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n"
+        "no host: real data; file system of /real; stat /proc/self/ns/pid; open /proc/12/stat; "
+        "read 1023; close; verbs at 10.0.0.1; host, folder /real in memory; -> LOCKED \"no host\", "
+        "kinds 0, no verbs: there are, began 2200 in 4026531836, boot 98, host 2\n"
+        "no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n"
+        "no shm: real data; file system of /real; stat /proc/self/ns/pid; open /proc/12/stat; read "
+        "1023; close; verbs at 10.0.0.1; host, folder /real in memory; shm of core 0; -> NO_MEMORY "
+        "\"no memory for the transports\", kinds 24, no verbs: there are, began 2200 in "
+        "4026531836, boot 98, host 2\n"
+        "no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n"
+        "no verbs for a writer: real data; file system of /real; stat /proc/self/ns/pid; open "
+        "/proc/12/stat; read 1023; close; verbs at 10.0.0.1; host, folder /real in memory; shm of "
+        "core 0; verbs of core 0; -> NO_MEMORY \"no memory for the transports\", kinds 24, no "
+        "verbs: there are, began 2200 in 4026531836, boot 98, host 2\n"
+        "no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n"
+        "no thread: real data; file system of /real; stat /proc/self/ns/pid; open /proc/12/stat; "
+        "read 1023; close; verbs at 10.0.0.1; host, folder /real in memory; shm of core 0; verbs "
+        "of core 0; shm of core 2; verbs of core 2; shm of core 4; verbs of core 4; thread; -> "
+        "NO_MEMORY \"can't start the transports' thread\", kinds 24, no verbs: there are, began "
+        "2200 in 4026531836, boot 98, host 2\n"
+        "no verbs of core 2; no shm of core 2; no maps; no host; no verbs; \n"
+        "no memory: -> NO_MEMORY \"no memory for the transports\"\n");
 }
 
 /* ---- jobs ---- */
 
 static void job_run(struct os_job *job)
 {
-    trace("job %d\n", (int)(intptr_t)job->mail.deliver);
+    trace("job %d; ", (int)(intptr_t)job->mail.deliver);
 }
 
 /* Goal: jobs are taken in the order in which they came. At the end those that nobody owns are run, others are given up
@@ -642,13 +429,7 @@ static void jobs_go_in_their_order(void **state)
     assert_ptr_equal(rmem->jobs, &jobs[2]);
     assert_null(jobs[2].next);
     leat_os_rmem_close(rmem);
-    TRACE_IS("join\n"
-             "job 0\n"
-             "job 2\n"
-             "job 3\n"
-             "no maps\n"
-             "no host\n"
-             "no verbs\n");
+    TRACE_IS("join; job 0; job 2; job 3; no maps; no host; no verbs; ");
 }
 
 int main(void)
