@@ -490,5 +490,5 @@ int port_suite_run(const struct port_family *family)
         cmocka_unit_test_prestate(disk_written_synced_read_back_by_store_and_core, state),
     };
     int failed = cmocka_run_group_tests_name("ports", tests, NULL, NULL);
-    return failed + port_suite_net_run(family);
+    return failed + port_suite_net_run(family) + port_suite_net_ends_run(family);
 }

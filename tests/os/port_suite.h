@@ -41,5 +41,6 @@ int port_suite_run(const struct port_family *family);
 
 /* Parts; each has its own file. cmocka state: struct port_family *. */
 int port_suite_net_run(const struct port_family *family);
+int port_suite_net_ends_run(const struct port_family *family);
 
 #endif
