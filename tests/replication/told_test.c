@@ -60,11 +60,8 @@ static void begun(struct rig *rig, uint64_t id)
     trace_text[trace_used = used] = '\0';
 }
 
-/* Goal: as the name says, from nothing to a segment that is dropped. */
-static void each_step_of_a_log_is_told(void **state)
+static void first_segment_is_reserved(struct rig *rig)
 {
-    (void)state;
-    struct rig *rig = rig_logged(2);
     told(rig, "new");
     rig_reserve(rig, 0);
     rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
@@ -87,6 +84,10 @@ static void each_step_of_a_log_is_told(void **state)
              "  v1 3 of 3, at least 2, lacking 0\n"
              "  places no:\n"
              "  s0 2 of 2: n1 0 n2 0\n");
+}
+
+static void both_segments_have_bytes(struct rig *rig)
+{
     rig_commit(rig, 0, 0, 128);
     rig_wrote(rig, 1, LEAT_OK);
     rig_wrote(rig, 2, LEAT_OK);
@@ -101,6 +102,10 @@ static void each_step_of_a_log_is_told(void **state)
              "  places yes: n1 n2\n"
              "  s0 2 of 2: n1 128 n2 128\n"
              "  s1 2 of 2: n1 128 n2 128\n");
+}
+
+static void one_is_closed_the_other_parked(struct rig *rig)
+{
     rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
     rig_answer(rig, 1, LEAT_REP_CLOSE);
     trace_begin();
@@ -123,6 +128,10 @@ static void each_step_of_a_log_is_told(void **state)
              "  places yes: n1 n2\n"
              "  s0 closed 2 of 2: n1 closed 128 n2 closed 128\n"
              "  s1 2 of 2: n1 parked 128 n2 128\n");
+}
+
+static void one_is_dropped_another_reserved(struct rig *rig)
+{
     rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_DROP, .seg = &rig->segs[0]});
     trace_begin();
     told(rig, "one being dropped");
@@ -141,6 +150,17 @@ static void each_step_of_a_log_is_told(void **state)
              "  s0 closed 2 of 2: n1 closed 128 n2 closed 128\n"
              "  s1 2 of 2: n1 parked 128 n2 128\n"
              "  s2 0 of 2:\n");
+}
+
+/* Goal: as the name says, from nothing to a segment that is dropped. */
+static void each_step_of_a_log_is_told(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_logged(2);
+    first_segment_is_reserved(rig);
+    both_segments_have_bytes(rig);
+    one_is_closed_the_other_parked(rig);
+    one_is_dropped_another_reserved(rig);
     rig_free(rig);
 }
 
