@@ -479,9 +479,8 @@ static void closes(enum leat_link_state at, leat_err why)
     assert_null(link_.net);
 }
 
-static void end_of_an_opened_one_is_told_and_tried_again(void **state)
+static void ends_once_up(void)
 {
-    (void)state;
     link_.was_up = true;
     closes(LINK_UP, LEAT_E_CLOSED);
     TRACE_IS(
@@ -502,6 +501,10 @@ static void end_of_an_opened_one_is_told_and_tried_again(void **state)
              "down 1: 6 the connection to host:1 (peer) was lost: no answer within the time "
              "allowed; whether it took effect is unknown\n"
              "leave\n");
+}
+
+static void ends_before_a_hello(void)
+{
     link_.was_up = false;
     closes(LINK_CONNECTING, LEAT_E_CLOSED);
     TRACE_IS("no stranger\n"
@@ -533,6 +536,10 @@ static void end_of_an_opened_one_is_told_and_tried_again(void **state)
              "down 0: 6 the connection to host:1 could not be made: nobody listens there, or it "
              "was closed at once\n"
              "leave\n");
+}
+
+static void ends_at_the_hello(void)
+{
     closes(LINK_HELLO, LEAT_E_CLOSED);
     TRACE_IS("diary it closed the connection at this node's proof: the cluster keys differ "
              "(--cluster-key), or that node is stopping\n"
@@ -564,6 +571,14 @@ static void end_of_an_opened_one_is_told_and_tried_again(void **state)
              "retry later\n"
              "down 0: 22 a cause of its own\n"
              "leave\n");
+}
+
+static void end_of_an_opened_one_is_told_and_tried_again(void **state)
+{
+    (void)state;
+    ends_once_up();
+    ends_before_a_hello();
+    ends_at_the_hello();
 }
 
 static void end_of_an_accepted_one_is_its_end(void **state)
