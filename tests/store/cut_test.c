@@ -270,6 +270,20 @@ static leat_err mend_by(struct bench *bench, struct leat_segment *seg, uint8_t *
     return mend.rc;
 }
 
+/* All of them, in three pieces, and synced. */
+static void own_bytes_are_written(const struct leat_segment *seg, const struct leat_file *file,
+                                  const uint8_t *copy, uint32_t end)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(ops[i].io.offset, seg->file_offset + i * 262144ull);
+        assert_int_equal(ops[i].io.bytes, i < 2 ? 262144 : end - 2 * 262144);
+        assert_ptr_equal(ops[i].io.buffer, copy + i * 262144ull);
+        assert_true(ops[i].io.beside);
+        assert_ptr_equal(ops[i].io.file, file);
+    }
+    synced(3, "store/0", true);
+}
+
 /* Goal: a segment's own bytes are written over its place, 256 KiB at a time, then synced; each failure is told, and a
  * sync that fails is the file's end; other bytes, and segments for which it is not, are refused with nothing
  * written. */
@@ -333,16 +347,7 @@ static void mend_writes_its_own_bytes(void **state)
         if (what == LAST_FAILS) assert_int_equal(op_count, 3);
         assert_int_equal(held->slot.file->failed, what == SYNC_FAILS || what == FILE_FAILED);
         assert_int_equal(bench->store->complaint_count, what == SYNC_FAILS);
-        if (what == GOOD || what == SYNC_FAILS) {
-            for (unsigned i = 0; i < 3; i++) {
-                assert_int_equal(ops[i].io.offset, seg->file_offset + i * 262144ull);
-                assert_int_equal(ops[i].io.bytes, i < 2 ? 262144 : end - 2 * 262144);
-                assert_ptr_equal(ops[i].io.buffer, copy + i * 262144ull);
-                assert_true(ops[i].io.beside);
-                assert_ptr_equal(ops[i].io.file, file);
-            }
-            synced(3, "store/0", true);
-        }
+        if (what == GOOD || what == SYNC_FAILS) own_bytes_are_written(seg, file, copy, end);
         if (what == GOOD) {
             assert_memory_equal(file->durable + seg->file_offset, copy, end);
             assert_false(held->damaged);

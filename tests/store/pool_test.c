@@ -224,97 +224,103 @@ static void pool_prefers_recycling_when_nearly_all_is_there(void **state)
     }
 }
 
+enum {
+    NOW = 100 * 1000 * 1000,
+    LATER = LEAT_STORE_GROW_FIRST_US,
+    PAUSE = LEAT_STORE_GROW_PAUSE_US
+};
+static const struct step_case {
+    unsigned steps;          /* there, of 8 */
+    uint32_t taken;          /* segments of 8 MiB of them */
+    bool once, went, failed; /* used_once, went_ahead, grow_failed */
+    uint64_t behind, grown;  /* since when; when it grew last */
+    bool wanted, slowly;
+    /* then */
+    bool grows;
+    uint64_t due, behind_then;
+    bool failed_then;
+} step_cases[] = {
+    /* Nobody needs any. */
+    {1, 0, false, false, false, 0, 0, false, false, false, UINT64_MAX, 0, false},
+    {1, 0, true, false, false, 0, 0, false, false, false, UINT64_MAX, 0, false},
+    {1, 0, true, false, false, NOW - 5, 0, false, false, false, UINT64_MAX, 0, false},
+    {1, 8, false, false, false, 0, 0, false, false, false, UINT64_MAX, 0, false},
+    /* The very first step. */
+    {0, 0, false, false, false, 0, 0, false, false, true, UINT64_MAX, 0, false},
+    /* Somebody waits. */
+    {1, 0, true, false, false, 0, 0, true, false, true, UINT64_MAX, 0, false},
+    {1, 1, true, false, false, 0, 0, true, false, true, UINT64_MAX, NOW, false},
+    {8, 64, true, true, false, 0, 0, true, false, false, UINT64_MAX, 0, false},
+    /* Ahead of use: the first time when half is gone at once, before that some time later. */
+    {1, 1, true, false, false, 0, 0, false, false, false, NOW + LATER, NOW, false},
+    {1, 4, true, false, false, 0, 0, false, false, false, NOW + LATER, NOW, false},
+    {1, 5, true, false, false, 0, 0, false, false, true, UINT64_MAX, NOW, false},
+    {1, 1, true, false, false, NOW - LATER + 1, 0, false, false, false, NOW + 1, NOW - LATER + 1,
+     false},
+    {1, 1, true, false, false, NOW - LATER, 0, false, false, true, UINT64_MAX, NOW - LATER, false},
+    {1, 1, true, true, false, 0, 0, false, false, true, UINT64_MAX, NOW, false},
+    {2, 8, true, true, false, 0, 0, false, false, false, UINT64_MAX, 0, false},
+    {2, 9, true, true, false, 0, 0, false, false, true, UINT64_MAX, NOW, false},
+    /* Slowly. */
+    {2, 9, true, true, false, 0, NOW - PAUSE + 1, false, true, false, NOW + 1, NOW, false},
+    {2, 9, true, true, false, 0, NOW - PAUSE, false, true, true, UINT64_MAX, NOW, false},
+    {2, 9, true, true, false, 0, NOW - 1, true, true, false, NOW - 1 + PAUSE, NOW, false},
+    {2, 9, true, true, false, 0, NOW - 1, true, false, true, UINT64_MAX, NOW, false},
+    /* It was refused. */
+    {2, 9, true, true, true, 0, NOW - LEAT_STORE_GROW_RETRY_US + 1, true, false, false, NOW + 1, 0,
+     true},
+    {2, 9, true, true, true, 0, NOW - LEAT_STORE_GROW_RETRY_US, true, false, true, UINT64_MAX, NOW,
+     false},
+};
+
+/* busy: another step is under way; granted: the arena gives the one that is asked for. */
+static void step_is(const struct step_case *row, bool busy, bool granted)
+{
+    struct leat_pool pool = pool_of(row->steps, 0, STEPS * STEP);
+    for (uint32_t j = 0; j < row->taken; j++)
+        assert_non_null(leat_pool_take(&pool, LEAT_SEGMENT_BYTES_MAX));
+    pool.used_once = row->once;
+    pool.went_ahead = row->went;
+    pool.grow_failed = row->failed;
+    pool.behind_us = row->behind;
+    pool.grown_us = row->grown;
+    pool.growing = busy;
+    pool.due_us = 77;
+    leat_pool_step(&pool, row->wanted, row->slowly, NOW);
+    assert_int_equal(growing != NULL, row->grows && !busy);
+    assert_int_equal(pool.growing, row->grows || busy);
+    assert_int_equal(pool.grow_failed, row->failed_then);
+    assert_int_equal(pool.due_us, busy && !row->failed_then ? UINT64_MAX : row->due);
+    assert_int_equal(pool.behind_us, busy ? row->behind : row->behind_then);
+    assert_int_equal(pool.grown_us, row->grows && !busy ? (uint64_t)NOW : row->grown);
+    bool ahead = row->grows && !busy && row->behind_then;
+    assert_int_equal(pool.went_ahead, row->went || ahead);
+    pool.retired = true;
+    assert_int_equal(leat_pool_due_us(&pool), UINT64_MAX);
+    pool.retired = false;
+    if (growing) {
+        pool.grow.owner = &pool; /* it was moved here */
+        leat_err rc = granted ? LEAT_OK : LEAT_E_NO_MEMORY;
+        uint32_t free_before = pool.buddy.free_units;
+        grown(rc);
+        assert_false(pool.growing);
+        assert_int_equal(pool.grow_failed, rc != LEAT_OK);
+        assert_int_equal(pool.buddy.free_units - free_before, rc ? 0 : STEP_UNITS);
+        assert_int_equal(pool.added_bytes, arena.grown_bytes);
+    }
+    leat_pool_fini(&pool);
+}
+
 /* Goal: when a step of memory is asked for: at once where somebody waits, ahead of use when less is free than is kept
  * free, the first time of that some seconds later; slowly where that is better, and not while one is under way or was
  * refused a moment ago. */
 static void pool_steps_when_it_should(void **state)
 {
     (void)state;
-    enum {
-        NOW = 100 * 1000 * 1000,
-        LATER = LEAT_STORE_GROW_FIRST_US,
-        PAUSE = LEAT_STORE_GROW_PAUSE_US
-    };
-    static const struct {
-        unsigned steps;          /* there, of 8 */
-        uint32_t taken;          /* segments of 8 MiB of them */
-        bool once, went, failed; /* used_once, went_ahead, grow_failed */
-        uint64_t behind, grown;  /* since when; when it grew last */
-        bool wanted, slowly;
-        /* then */
-        bool grows;
-        uint64_t due, behind_then;
-        bool failed_then;
-    } rows[] = {
-        /* Nobody needs any. */
-        {1, 0, false, false, false, 0, 0, false, false, false, UINT64_MAX, 0, false},
-        {1, 0, true, false, false, 0, 0, false, false, false, UINT64_MAX, 0, false},
-        {1, 0, true, false, false, NOW - 5, 0, false, false, false, UINT64_MAX, 0, false},
-        {1, 8, false, false, false, 0, 0, false, false, false, UINT64_MAX, 0, false},
-        /* The very first step. */
-        {0, 0, false, false, false, 0, 0, false, false, true, UINT64_MAX, 0, false},
-        /* Somebody waits. */
-        {1, 0, true, false, false, 0, 0, true, false, true, UINT64_MAX, 0, false},
-        {1, 1, true, false, false, 0, 0, true, false, true, UINT64_MAX, NOW, false},
-        {8, 64, true, true, false, 0, 0, true, false, false, UINT64_MAX, 0, false},
-        /* Ahead of use: the first time when half is gone at once, before that some time later. */
-        {1, 1, true, false, false, 0, 0, false, false, false, NOW + LATER, NOW, false},
-        {1, 4, true, false, false, 0, 0, false, false, false, NOW + LATER, NOW, false},
-        {1, 5, true, false, false, 0, 0, false, false, true, UINT64_MAX, NOW, false},
-        {1, 1, true, false, false, NOW - LATER + 1, 0, false, false, false, NOW + 1,
-         NOW - LATER + 1, false},
-        {1, 1, true, false, false, NOW - LATER, 0, false, false, true, UINT64_MAX, NOW - LATER,
-         false},
-        {1, 1, true, true, false, 0, 0, false, false, true, UINT64_MAX, NOW, false},
-        {2, 8, true, true, false, 0, 0, false, false, false, UINT64_MAX, 0, false},
-        {2, 9, true, true, false, 0, 0, false, false, true, UINT64_MAX, NOW, false},
-        /* Slowly. */
-        {2, 9, true, true, false, 0, NOW - PAUSE + 1, false, true, false, NOW + 1, NOW, false},
-        {2, 9, true, true, false, 0, NOW - PAUSE, false, true, true, UINT64_MAX, NOW, false},
-        {2, 9, true, true, false, 0, NOW - 1, true, true, false, NOW - 1 + PAUSE, NOW, false},
-        {2, 9, true, true, false, 0, NOW - 1, true, false, true, UINT64_MAX, NOW, false},
-        /* It was refused. */
-        {2, 9, true, true, true, 0, NOW - LEAT_STORE_GROW_RETRY_US + 1, true, false, false, NOW + 1,
-         0, true},
-        {2, 9, true, true, true, 0, NOW - LEAT_STORE_GROW_RETRY_US, true, false, true, UINT64_MAX,
-         NOW, false},
-    };
-    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        for (unsigned busy = 0; busy < 2; busy++) {
-            struct leat_pool pool = pool_of(rows[i].steps, 0, STEPS * STEP);
-            for (uint32_t j = 0; j < rows[i].taken; j++)
-                assert_non_null(leat_pool_take(&pool, LEAT_SEGMENT_BYTES_MAX));
-            pool.used_once = rows[i].once;
-            pool.went_ahead = rows[i].went;
-            pool.grow_failed = rows[i].failed;
-            pool.behind_us = rows[i].behind;
-            pool.grown_us = rows[i].grown;
-            pool.growing = busy;
-            pool.due_us = 77;
-            leat_pool_step(&pool, rows[i].wanted, rows[i].slowly, NOW);
-            assert_int_equal(growing != NULL, rows[i].grows && !busy);
-            assert_int_equal(pool.growing, rows[i].grows || busy);
-            assert_int_equal(pool.grow_failed, rows[i].failed_then);
-            assert_int_equal(pool.due_us, busy && !rows[i].failed_then ? UINT64_MAX : rows[i].due);
-            assert_int_equal(pool.behind_us, busy ? rows[i].behind : rows[i].behind_then);
-            assert_int_equal(pool.grown_us, rows[i].grows && !busy ? (uint64_t)NOW : rows[i].grown);
-            bool ahead = rows[i].grows && !busy && rows[i].behind_then;
-            assert_int_equal(pool.went_ahead, rows[i].went || ahead);
-            pool.retired = true;
-            assert_int_equal(leat_pool_due_us(&pool), UINT64_MAX);
-            pool.retired = false;
-            if (growing) {
-                pool.grow.owner = &pool; /* it was moved here */
-                leat_err rc = i % 2 ? LEAT_OK : LEAT_E_NO_MEMORY;
-                uint32_t free_before = pool.buddy.free_units;
-                grown(rc);
-                assert_false(pool.growing);
-                assert_int_equal(pool.grow_failed, rc != LEAT_OK);
-                assert_int_equal(pool.buddy.free_units - free_before, rc ? 0 : STEP_UNITS);
-                assert_int_equal(pool.added_bytes, arena.grown_bytes);
-            }
-            leat_pool_fini(&pool);
-        }
+    for (unsigned i = 0; i < sizeof step_cases / sizeof step_cases[0]; i++) {
+        step_is(&step_cases[i], false, i % 2);
+        step_is(&step_cases[i], true, i % 2);
+    }
 }
 
 /* Goal: a whole step past the limit of which nothing is used goes back, one at a time, from the end; where the arena
