@@ -147,7 +147,7 @@ static void one_member_comes_shares_out_and_goes(void **state)
         "stored, 97 of members, 4 shared out\n"
         "  a3a7 of 9 session 200 rebalance 300 until +200 '' 'tester' '/127.0.0.1' range=m "
         "sticky=s has 'a3a7'\n"
-        "  7/1/0 owner 0 at 5 epoch 4 'note'\n");
+        "  7: 1/0=0 at 5 epoch 4 'note'\n");
     passes(4);
     comes(joins("a again", first->a.r.member, ""));
     show();
@@ -162,7 +162,7 @@ static void one_member_comes_shares_out_and_goes(void **state)
              "stored, 97 of members, 4 shared out\n"
              "  a3a7 joins of 9 session 200 rebalance 300 until +200 '' 'tester' '/127.0.0.1' "
              "range=m sticky=s has 'a3a7'\n"
-             "  7/1/0 owner 0 at 5 epoch 4 'note'\n");
+             "  7: 1/0=0 at 5 epoch 4 'note'\n");
     passes(40);
     comes(leaves("leave", first->a.r.member, ""));
     comes(leaves("leave twice", first->a.r.member, ""));
@@ -184,7 +184,7 @@ static void one_member_comes_shares_out_and_goes(void **state)
              " readers mode 2 generation 2 next 1 of 9, 721 bytes used +0\n"
              "  preparing 'consumer' 'range' leader a3a7 settle +0 give up +100 sync by +261; 88 "
              "stored, 0 of members, 4 shared out\n"
-             "  7/1/0 owner 0 at 5 epoch 4 'note'\n");
+             "  7: 1/0=0 at 5 epoch 4 'note'\n");
     passes(10);
     comes(commits("from outside", NULL, LEAT_CLASSIC_GENERATION_NONE, 4));
     comes(of_group("list", LEAT_GROUPS_LIST, NULL));
@@ -202,7 +202,7 @@ static void one_member_comes_shares_out_and_goes(void **state)
              " readers mode 2 generation 3 next 1 of 9, 721 bytes used -4\n"
              "  empty 'consumer' '' leader  settle -14 give up +86 sync by +87; 40 stored, 0 of "
              "members, 0 shared out\n"
-             "  7/1/0 owner 0 at 4 epoch 4 'note'\n");
+             "  7: 1/0=0 at 4 epoch 4 'note'\n");
 }
 
 /* Two static members with names, b behind a; who leads is told of both. */
@@ -417,7 +417,7 @@ static void group_is_there_after_a_start(void **state)
              "range=m sticky=s has 'a3a7'\n"
              "  a722 of 9 session 200 rebalance 300 until +197 'attic' 'tester' '/127.0.0.1' "
              "sticky=s2 range=m2 has 'a722'\n"
-             "  7/1/0 owner 0 at 5 epoch 4 'note'\n");
+             "  7: 1/0=0 at 5 epoch 4 'note'\n");
     home_roll(home);
     batches_seen = 0;
     home_restart(home);
@@ -439,7 +439,7 @@ static void group_is_there_after_a_start(void **state)
              "range=m sticky=s has 'a3a7'\n"
              "  a722 of 9 session 200 rebalance 300 until +197 'attic' 'tester' '/127.0.0.1' "
              "sticky=s2 range=m2 has 'a722'\n"
-             "  7/1/0 owner 0 at 5 epoch 4 'note'\n");
+             "  7: 1/0=0 at 5 epoch 4 'note'\n");
     struct asked *join = comes(joins("c", "", ""));
     join = comes(joins("c", join->a.r.member, ""));
     show();
@@ -456,7 +456,7 @@ static void group_is_there_after_a_start(void **state)
              "sticky=s2 range=m2 has 'a722'\n"
              "  b1d0 joins of 9 session 200 rebalance 300 until +200 '' 'tester' '/127.0.0.1' "
              "range=m sticky=s has ''\n"
-             "  7/1/0 owner 0 at 5 epoch 4 'note'\n"
+             "  7: 1/0=0 at 5 epoch 4 'note'\n"
              " c: 8 cancelled member b1d0\n"
              " home timer +197 waiting 0 querying 0 reading 0 of 0; gathers 0, 1 of 1 acked\n"
              " readers mode 2 generation 1 next 1 of 9, 721 bytes used +0\n"
@@ -468,7 +468,7 @@ static void group_is_there_after_a_start(void **state)
              "sticky=s2 range=m2 has 'a722'\n"
              "  b1d0 of 9 session 200 rebalance 300 until +200 '' 'tester' '/127.0.0.1' range=m "
              "sticky=s has ''\n"
-             "  7/1/0 owner 0 at 5 epoch 4 'note'\n");
+             "  7: 1/0=0 at 5 epoch 4 'note'\n");
 }
 
 int main(void)

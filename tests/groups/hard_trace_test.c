@@ -83,31 +83,15 @@ static void log_that_takes_nothing_is_asked_again(void **state)
              " home timer +100 waiting 2 querying 0 reading 0 of 2; gathers 0, 2 of 3 acked\n"
              " one mode 0 generation 1 next 2 of 0, 399 bytes used +0\n"
              "  1 session 500 until +491 of 7\n"
-             "  7/0/0 owner 1\n"
-             "  7/0/1 owner 1\n"
-             "  7/1/0 owner 1 at 12\n"
-             "  7/1/1 owner 1\n"
-             "  7/2/0 owner 1\n"
-             "  7/2/1 owner 1 at 11 epoch 0 'n'\n"
-             "  7/3/0 owner 1 at 10\n"
-             "  7/3/1 owner 1\n"
-             "  7/4/0 owner 1\n"
-             "  7/4/1 owner 1\n");
+             "  7: 0/0=1; 0/1=1; 1/0=1 at 12; 1/1=1; 2/0=1; 2/1=1 at 11 epoch 0 'n'; 3/0=1 at 10; "
+             "3/1=1; 4/0=1; 4/1=1\n");
     passes(250);
     show();
     TRACE_IS(" home timer +50 waiting 2 querying 0 reading 0 of 2; gathers 0, 2 of 3 acked\n"
              " one mode 0 generation 1 next 2 of 0, 399 bytes used -50\n"
              "  1 session 500 until +241 of 7\n"
-             "  7/0/0 owner 1\n"
-             "  7/0/1 owner 1\n"
-             "  7/1/0 owner 1 at 12\n"
-             "  7/1/1 owner 1\n"
-             "  7/2/0 owner 1\n"
-             "  7/2/1 owner 1 at 11 epoch 0 'n'\n"
-             "  7/3/0 owner 1 at 10\n"
-             "  7/3/1 owner 1\n"
-             "  7/4/0 owner 1\n"
-             "  7/4/1 owner 1\n");
+             "  7: 0/0=1; 0/1=1; 1/0=1 at 12; 1/1=1; 2/0=1; 2/1=1 at 11 epoch 0 'n'; 3/0=1 at 10; "
+             "3/1=1; 4/0=1; 4/1=1\n");
     home->append_rc = LEAT_OK;
     leat_groups_on_room(home->groups);
     trace_records();
@@ -122,16 +106,8 @@ static void log_that_takes_nothing_is_asked_again(void **state)
              " home timer +236 waiting 0 querying 0 reading 0 of 0; gathers 0, 3 of 3 acked\n"
              " one mode 0 generation 1 next 2 of 0, 399 bytes used -55\n"
              "  1 session 500 until +236 of 7\n"
-             "  7/0/0 owner 1\n"
-             "  7/0/1 owner 1\n"
-             "  7/1/0 owner 1 at 12\n"
-             "  7/1/1 owner 1\n"
-             "  7/2/0 owner 1\n"
-             "  7/2/1 owner 1 at 11 epoch 0 'n'\n"
-             "  7/3/0 owner 1 at 10\n"
-             "  7/3/1 owner 1\n"
-             "  7/4/0 owner 1\n"
-             "  7/4/1 owner 1\n");
+             "  7: 0/0=1; 0/1=1; 1/0=1 at 12; 1/1=1; 2/0=1; 2/1=1 at 11 epoch 0 'n'; 3/0=1 at 10; "
+             "3/1=1; 4/0=1; 4/1=1\n");
 }
 
 static void log_that_acks_nothing_is_told_of(void **state)
@@ -154,16 +130,7 @@ static void log_that_acks_nothing_is_told_of(void **state)
         " home timer +91 waiting 2 querying 0 reading 0 of 2; gathers 1 in flight, 2 of 3 acked\n"
         " one mode 0 generation 2 next 3 of 0, 388 bytes used -9\n"
         "  2 session 500 until +391 of 7\n"
-        "  7/0/0 owner 2\n"
-        "  7/0/1 owner 2\n"
-        "  7/1/0 owner 2 at 10\n"
-        "  7/1/1 owner 2\n"
-        "  7/2/0 owner 2\n"
-        "  7/2/1 owner 2\n"
-        "  7/3/0 owner 2\n"
-        "  7/3/1 owner 2\n"
-        "  7/4/0 owner 2\n"
-        "  7/4/1 owner 2\n");
+        "  7: 0/0=2; 0/1=2; 1/0=2 at 10; 1/1=2; 2/0=2; 2/1=2; 3/0=2; 3/1=2; 4/0=2; 4/1=2\n");
     passes(29500);
     show();
     TRACE_IS(
@@ -172,16 +139,7 @@ static void log_that_acks_nothing_is_told_of(void **state)
         " home timer +1 waiting 1 querying 0 reading 0 of 1; gathers 1 in flight, 2 of 3 acked\n"
         " one mode 0 generation 2 next 3 of 0, 388 bytes prepares settle +1 give up +1 used -9\n"
         "  2 gone session 500 until -29109 of 7\n"
-        "  7/0/0 owner 2\n"
-        "  7/0/1 owner 2\n"
-        "  7/1/0 owner 2 at 10\n"
-        "  7/1/1 owner 2\n"
-        "  7/2/0 owner 2\n"
-        "  7/2/1 owner 2\n"
-        "  7/3/0 owner 2\n"
-        "  7/3/1 owner 2\n"
-        "  7/4/0 owner 2\n"
-        "  7/4/1 owner 2\n");
+        "  7: 0/0=2; 0/1=2; 1/0=2 at 10; 1/1=2; 2/0=2; 2/1=2; 3/0=2; 3/1=2; 4/0=2; 4/1=2\n");
     home->mute = false;
     passes(10);
     show();
@@ -192,16 +150,7 @@ static void log_that_acks_nothing_is_told_of(void **state)
         " home timer +1 waiting 0 querying 0 reading 0 of 0; gathers 0, 4 of 4 acked\n"
         " one mode 0 generation 2 next 3 of 0, 388 bytes prepares settle +1 give up +1 used -9\n"
         "  2 gone session 500 until -29119 of 7\n"
-        "  7/0/0 owner 2\n"
-        "  7/0/1 owner 2\n"
-        "  7/1/0 owner 2 at 10\n"
-        "  7/1/1 owner 2\n"
-        "  7/2/0 owner 2\n"
-        "  7/2/1 owner 2\n"
-        "  7/3/0 owner 2\n"
-        "  7/3/1 owner 2\n"
-        "  7/4/0 owner 2\n"
-        "  7/4/1 owner 2\n");
+        "  7: 0/0=2; 0/1=2; 1/0=2 at 10; 1/1=2; 2/0=2; 2/1=2; 3/0=2; 3/1=2; 4/0=2; 4/1=2\n");
 }
 
 static void log_that_fails_breaks_its_home(void **state)
@@ -225,28 +174,10 @@ static void log_that_fails_breaks_its_home(void **state)
              " home timer - waiting 0 querying 0 reading 0 of 0; gathers 0, 2 of 3 acked\n"
              " one mode 0 generation 1 next 2 of 0, 388 bytes used -11\n"
              "  1 session 500 until +470 of 7\n"
-             "  7/0/0 owner 1\n"
-             "  7/0/1 owner 1\n"
-             "  7/1/0 owner 1\n"
-             "  7/1/1 owner 1\n"
-             "  7/2/0 owner 1\n"
-             "  7/2/1 owner 1\n"
-             "  7/3/0 owner 1\n"
-             "  7/3/1 owner 1\n"
-             "  7/4/0 owner 1\n"
-             "  7/4/1 owner 1\n"
+             "  7: 0/0=1; 0/1=1; 1/0=1; 1/1=1; 2/0=1; 2/1=1; 3/0=1; 3/1=1; 4/0=1; 4/1=1\n"
              " two mode 0 generation 1 next 2 of 0, 388 bytes used -11\n"
              "  1 session 500 until +489 of 7\n"
-             "  7/0/0 owner 1\n"
-             "  7/0/1 owner 1\n"
-             "  7/1/0 owner 1\n"
-             "  7/1/1 owner 1\n"
-             "  7/2/0 owner 1\n"
-             "  7/2/1 owner 1\n"
-             "  7/3/0 owner 1\n"
-             "  7/3/1 owner 1\n"
-             "  7/4/0 owner 1\n"
-             "  7/4/1 owner 1\n"
+             "  7: 0/0=1; 0/1=1; 1/0=1; 1/1=1; 2/0=1; 2/1=1; 3/0=1; 3/1=1; 4/0=1; 4/1=1\n"
              " three mode 0 generation 0 next 2 of 0, 170 bytes prepares settle -11 give up +479 "
              "used -11\n"
              "  1 fresh session 500 until - of 7\n");
@@ -267,16 +198,7 @@ static void log_that_fails_breaks_its_home(void **state)
              " home timer +496 waiting 0 querying 0 reading 0 of 0; gathers 0, 1 of 1 acked\n"
              " one mode 0 generation 1 next 2 of 0, 388 bytes\n"
              "  1 session 500 until +496 of 7\n"
-             "  7/0/0 owner 1\n"
-             "  7/0/1 owner 1\n"
-             "  7/1/0 owner 1\n"
-             "  7/1/1 owner 1\n"
-             "  7/2/0 owner 1\n"
-             "  7/2/1 owner 1\n"
-             "  7/3/0 owner 1\n"
-             "  7/3/1 owner 1\n"
-             "  7/4/0 owner 1\n"
-             "  7/4/1 owner 1\n");
+             "  7: 0/0=1; 0/1=1; 1/0=1; 1/1=1; 2/0=1; 2/1=1; 3/0=1; 3/1=1; 4/0=1; 4/1=1\n");
 }
 
 static void member_of_a_followed_home_comes_again(struct asked *a)
@@ -291,64 +213,31 @@ static void member_of_a_followed_home_comes_again(struct asked *a)
         " home timer +100 waiting 1 querying 0 reading 0 of 1; gathers 0 in flight, 4 of 5 acked\n"
         " one mode 0 generation 1 next 2 of 0, 399 bytes used +0\n"
         "  1 session 500 until +500 of 7\n"
-        "  7/0/0 owner 1\n"
-        "  7/0/1 owner 1\n"
-        "  7/1/0 owner 1\n"
-        "  7/1/1 owner 1 at 11 epoch 0 'n'\n"
-        "  7/2/0 owner 1 at 10\n"
-        "  7/2/1 owner 1\n"
-        "  7/3/0 owner 1\n"
-        "  7/3/1 owner 1\n"
-        "  7/4/0 owner 1\n"
-        "  7/4/1 owner 1\n");
+        "  7: 0/0=1; 0/1=1; 1/0=1; 1/1=1 at 11 epoch 0 'n'; 2/0=1 at 10; 2/1=1; 3/0=1; 3/1=1; "
+        "4/0=1; 4/1=1\n");
     passes(5);
     show();
     TRACE_IS(" again: 0  generation 1 member a7-1 320 bytes\n"
-             "  owns 7/0/0 from 0 by 1\n"
-             "  owns 7/0/1 from 0 by 1\n"
-             "  owns 7/1/0 from 0 by 1\n"
-             "  owns 7/1/1 from 0 by 1\n"
-             "  owns 7/2/0 from 0 by 1\n"
-             "  owns 7/2/1 from 0 by 1\n"
-             "  owns 7/3/0 from 0 by 1\n"
-             "  owns 7/3/1 from 0 by 1\n"
-             "  owns 7/4/0 from 0 by 1\n"
-             "  owns 7/4/1 from 0 by 1\n"
+             "  owns 7: 0/0 0+1; 0/1 0+1; 1/0 0+1; 1/1 0+1; 2/0 0+1; 2/1 0+1; 3/0 0+1; 3/1 0+1; "
+             "4/0 0+1; 4/1 0+1\n"
              " home timer +495 waiting 0 querying 0 reading 0 of 0; gathers 0, 5 of 5 acked\n"
              " one mode 0 generation 1 next 2 of 0, 399 bytes used -5\n"
              "  1 session 500 until +495 of 7\n"
-             "  7/0/0 owner 1\n"
-             "  7/0/1 owner 1\n"
-             "  7/1/0 owner 1\n"
-             "  7/1/1 owner 1 at 11 epoch 0 'n'\n"
-             "  7/2/0 owner 1 at 10\n"
-             "  7/2/1 owner 1\n"
-             "  7/3/0 owner 1\n"
-             "  7/3/1 owner 1\n"
-             "  7/4/0 owner 1\n"
-             "  7/4/1 owner 1\n");
+             "  7: 0/0=1; 0/1=1; 1/0=1; 1/1=1 at 11 epoch 0 'n'; 2/0=1 at 10; 2/1=1; 3/0=1; 3/1=1; "
+             "4/0=1; 4/1=1\n");
     home->append_rc = LEAT_E_STALE_EPOCH;
     comes(native("once more", "one", a));
     comes(asks("fetch", LEAT_GROUPS_FETCH, "one"));
     show();
-    TRACE_IS(
-        " once more: 11 the home log of this consumer group is out of order: the epoch is older "
-        "than the log's owner epoch member a7-1 320 bytes\n"
-        " fetch: 11 the home log of this consumer group is out of order: the epoch is older "
-        "than the log's owner epoch\n"
-        " home timer - waiting 0 querying 0 reading 0 of 0; gathers 0, 5 of 6 acked\n"
-        " one mode 0 generation 1 next 2 of 0, 399 bytes used +0\n"
-        "  1 session 500 until +495 of 7\n"
-        "  7/0/0 owner 1\n"
-        "  7/0/1 owner 1\n"
-        "  7/1/0 owner 1\n"
-        "  7/1/1 owner 1 at 11 epoch 0 'n'\n"
-        "  7/2/0 owner 1 at 10\n"
-        "  7/2/1 owner 1\n"
-        "  7/3/0 owner 1\n"
-        "  7/3/1 owner 1\n"
-        "  7/4/0 owner 1\n"
-        "  7/4/1 owner 1\n");
+    TRACE_IS(" once more: 11 the home log of this consumer group is out of order: the epoch is "
+             "older than the log's owner epoch member a7-1 320 bytes\n"
+             " fetch: 11 the home log of this consumer group is out of order: the epoch is older "
+             "than the log's owner epoch\n"
+             " home timer - waiting 0 querying 0 reading 0 of 0; gathers 0, 5 of 6 acked\n"
+             " one mode 0 generation 1 next 2 of 0, 399 bytes used +0\n"
+             "  1 session 500 until +495 of 7\n"
+             "  7: 0/0=1; 0/1=1; 1/0=1; 1/1=1 at 11 epoch 0 'n'; 2/0=1 at 10; 2/1=1; 3/0=1; 3/1=1; "
+             "4/0=1; 4/1=1\n");
     home->append_rc = LEAT_OK;
 }
 
@@ -372,16 +261,8 @@ static void home_that_was_followed_asks_its_log_first(void **state)
         " home timer +100 waiting 1 querying 0 reading 0 of 1; gathers 0 in flight, 3 of 4 acked\n"
         " one mode 0 generation 1 next 2 of 0, 399 bytes used -5\n"
         "  1 session 500 until +486 of 7\n"
-        "  7/0/0 owner 1\n"
-        "  7/0/1 owner 1\n"
-        "  7/1/0 owner 1\n"
-        "  7/1/1 owner 1 at 11 epoch 0 'n'\n"
-        "  7/2/0 owner 1 at 10\n"
-        "  7/2/1 owner 1\n"
-        "  7/3/0 owner 1\n"
-        "  7/3/1 owner 1\n"
-        "  7/4/0 owner 1\n"
-        "  7/4/1 owner 1\n");
+        "  7: 0/0=1; 0/1=1; 1/0=1; 1/1=1 at 11 epoch 0 'n'; 2/0=1 at 10; 2/1=1; 3/0=1; 3/1=1; "
+        "4/0=1; 4/1=1\n");
     passes(5);
     member_of_a_followed_home_comes_again(a);
 }
@@ -536,16 +417,8 @@ static void nameless_member_is_told_its_name(void **state)
         " syncs: 0  generation 1 member a3a7 14 bytes\n"
         "  'consumer' 'range'\n"
         " native: 0  generation 3 member 73-1\n"
-        "  owns 7/0/0 from 0 by 1\n"
-        "  owns 7/0/1 from 0 by 1\n"
-        "  owns 7/1/0 from 0 by 1\n"
-        "  owns 7/1/1 from 0 by 1\n"
-        "  owns 7/2/0 from 0 by 1\n"
-        "  owns 7/2/1 from 0 by 1\n"
-        "  owns 7/3/0 from 0 by 1\n"
-        "  owns 7/3/1 from 0 by 1\n"
-        "  owns 7/4/0 from 0 by 1\n"
-        "  owns 7/4/1 from 0 by 1\n"
+        "  owns 7: 0/0 0+1; 0/1 0+1; 1/0 0+1; 1/1 0+1; 2/0 0+1; 2/1 0+1; 3/0 0+1; 3/1 0+1; 4/0 "
+        "0+1; 4/1 0+1\n"
         " describe: 0  generation 3\n"
         "  phase 3 mode 0\n"
         " batch 4:223:28bd2566\n"
@@ -554,16 +427,7 @@ static void nameless_member_is_told_its_name(void **state)
         " home timer +490 waiting 0 querying 0 reading 0 of 0; gathers 0, 5 of 5 acked\n"
         " readers mode 0 generation 3 next 2 of 0, 392 bytes used -10\n"
         "  1 session 500 until +490 of 7\n"
-        "  7/0/0 owner 1\n"
-        "  7/0/1 owner 1\n"
-        "  7/1/0 owner 1\n"
-        "  7/1/1 owner 1\n"
-        "  7/2/0 owner 1\n"
-        "  7/2/1 owner 1\n"
-        "  7/3/0 owner 1\n"
-        "  7/3/1 owner 1\n"
-        "  7/4/0 owner 1\n"
-        "  7/4/1 owner 1\n");
+        "  7: 0/0=1; 0/1=1; 1/0=1; 1/1=1; 2/0=1; 2/1=1; 3/0=1; 3/1=1; 4/0=1; 4/1=1\n");
 }
 
 static void joins_are_cancelled(void **state)
@@ -596,47 +460,21 @@ static void joins_are_cancelled(void **state)
     show();
     TRACE_IS(
         " a: 0  generation 1 member 14-1\n"
-        "  owns 7/0/0 from 0 by 1\n"
-        "  owns 7/0/1 from 0 by 1\n"
-        "  owns 7/1/0 from 0 by 1\n"
-        "  owns 7/1/1 from 0 by 1\n"
-        "  owns 7/2/0 from 0 by 1\n"
-        "  owns 7/2/1 from 0 by 1\n"
-        "  owns 7/3/0 from 0 by 1\n"
-        "  owns 7/3/1 from 0 by 1\n"
-        "  owns 7/4/0 from 0 by 1\n"
-        "  owns 7/4/1 from 0 by 1\n"
+        "  owns 7: 0/0 0+1; 0/1 0+1; 1/0 0+1; 1/1 0+1; 2/0 0+1; 2/1 0+1; 3/0 0+1; 3/1 0+1; 4/0 "
+        "0+1; 4/1 0+1\n"
         " commit: 8 cancelled generation 1 member 14-1\n"
         " batch 1:140:24b5e0c3\n"
         " batch 2:13:9856a53a\n"
         " home timer +100 waiting 0 querying 0 reading 0 of 0; gathers 0 in flight, 2 of 3 acked\n"
         " one mode 0 generation 1 next 3 of 0, 388 bytes used +0\n"
         "  1 session 500 until +486 of 7\n"
-        "  7/0/0 owner 1\n"
-        "  7/0/1 owner 1\n"
-        "  7/1/0 owner 1 at 10\n"
-        "  7/1/1 owner 1\n"
-        "  7/2/0 owner 1\n"
-        "  7/2/1 owner 1\n"
-        "  7/3/0 owner 1\n"
-        "  7/3/1 owner 1\n"
-        "  7/4/0 owner 1\n"
-        "  7/4/1 owner 1\n");
+        "  7: 0/0=1; 0/1=1; 1/0=1 at 10; 1/1=1; 2/0=1; 2/1=1; 3/0=1; 3/1=1; 4/0=1; 4/1=1\n");
     passes(5);
     show();
     TRACE_IS(" home timer +481 waiting 0 querying 0 reading 0 of 0; gathers 0, 3 of 3 acked\n"
              " one mode 0 generation 1 next 3 of 0, 388 bytes used -5\n"
              "  1 session 500 until +481 of 7\n"
-             "  7/0/0 owner 1\n"
-             "  7/0/1 owner 1\n"
-             "  7/1/0 owner 1 at 10\n"
-             "  7/1/1 owner 1\n"
-             "  7/2/0 owner 1\n"
-             "  7/2/1 owner 1\n"
-             "  7/3/0 owner 1\n"
-             "  7/3/1 owner 1\n"
-             "  7/4/0 owner 1\n"
-             "  7/4/1 owner 1\n");
+             "  7: 0/0=1; 0/1=1; 1/0=1 at 10; 1/1=1; 2/0=1; 2/1=1; 3/0=1; 3/1=1; 4/0=1; 4/1=1\n");
 }
 
 /* Goal: a stored classic group comes back, or does not where memory is short; its members' one byte notes too. */

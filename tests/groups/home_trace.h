@@ -82,9 +82,19 @@ static void trace_group(const struct leat_classic *classic)
     }
 }
 
+/* Logs of a stream stand in one line; `last` is the one before, NULL: none. */
+static void trace_place(const char *what, const struct leat_log_ref *last, struct leat_log_ref log)
+{
+    if (last && last->stream == log.stream)
+        trace("; %u/%u", log.streamlet, log.log);
+    else
+        trace("%s  %s%u: %u/%u", last ? "\n" : "", what, log.stream, log.streamlet, log.log);
+}
+
+/* Its owner, and what was committed. */
 static void trace_log(const struct leat_group_log *log)
 {
-    trace("  %u/%u/%u owner %u", log->log.stream, log->log.streamlet, log->log.log, log->owner);
+    trace("=%u", log->owner);
     if (log->has_offset) trace(" at %llu", (unsigned long long)log->offset);
     if (!log->has_offset && log->offset) trace(" not at %llu", (unsigned long long)log->offset);
     if (log->first_group || log->from_group)
@@ -96,7 +106,6 @@ static void trace_log(const struct leat_group_log *log)
     if (log->leader_epoch_plus_1 || log->metadata_bytes)
         trace(" epoch %u '%.*s'", log->leader_epoch_plus_1, (int)log->metadata_bytes,
               log->metadata ? log->metadata : "");
-    trace("\n");
 }
 
 /* What came into the home log since the last look: kind, bytes and a sum of each record. */
@@ -149,8 +158,11 @@ static void show(void)
         trace("\n");
         trace_native(group);
         if (group->classic) trace_group(group->classic);
-        for (uint32_t l = 0; l < group->log_count; l++)
+        for (uint32_t l = 0; l < group->log_count; l++) {
+            trace_place("", l ? &group->logs[l - 1].log : NULL, group->logs[l].log);
             trace_log(&group->logs[l]);
+        }
+        if (group->log_count) trace("\n");
     }
 }
 
@@ -165,10 +177,12 @@ static void trace_answer(struct asked *it)
     if (r->member[0]) trace(" member %s", id_of(r->member));
     if (r->answer_bytes) trace(" %zu bytes", r->answer_bytes);
     trace("\n");
-    for (size_t i = 0; i < r->assigned_count; i++)
-        trace("  owns %u/%u/%u from %llu by %u\n", r->assigned[i].log.stream,
-              r->assigned[i].log.streamlet, r->assigned[i].log.log,
-              (unsigned long long)r->assigned[i].first_group, r->assigned[i].group_step);
+    for (size_t i = 0; i < r->assigned_count; i++) { /* from its first group, so many further */
+        trace_place("owns ", i ? &r->assigned[i - 1].log : NULL, r->assigned[i].log);
+        trace(" %llu+%u", (unsigned long long)r->assigned[i].first_group,
+              r->assigned[i].group_step);
+    }
+    if (r->assigned_count) trace("\n");
     for (size_t i = 0; i < r->offset_count; i++)
         trace("  offset %u/%u/%u %lld %lld epoch %u '%.*s'\n", r->offsets[i].log.stream,
               r->offsets[i].log.streamlet, r->offsets[i].log.log, (long long)r->offsets[i].group,

@@ -54,30 +54,13 @@ static void one_member_comes_reads_and_goes(void **state)
     passes(15);
     show();
     TRACE_IS(" a: 0  generation 1 member 14-1\n"
-             "  owns 7/0/0 from 0 by 1\n"
-             "  owns 7/0/1 from 0 by 1\n"
-             "  owns 7/1/0 from 0 by 1\n"
-             "  owns 7/1/1 from 0 by 1\n"
-             "  owns 7/2/0 from 0 by 1\n"
-             "  owns 7/2/1 from 0 by 1\n"
-             "  owns 7/3/0 from 0 by 1\n"
-             "  owns 7/3/1 from 0 by 1\n"
-             "  owns 7/4/0 from 0 by 1\n"
-             "  owns 7/4/1 from 0 by 1\n"
+             "  owns 7: 0/0 0+1; 0/1 0+1; 1/0 0+1; 1/1 0+1; 2/0 0+1; 2/1 0+1; 3/0 0+1; 3/1 0+1; "
+             "4/0 0+1; 4/1 0+1\n"
              " batch 1:140:99dbdbcf\n"
              " home timer +191 waiting 0 querying 0 reading 0 of 0; gathers 0, 2 of 2 acked\n"
              " one mode 0 generation 1 next 2 of 9, 388 bytes used -9\n"
              "  1 session 200 until +191 of 7\n"
-             "  7/0/0 owner 1\n"
-             "  7/0/1 owner 1\n"
-             "  7/1/0 owner 1\n"
-             "  7/1/1 owner 1\n"
-             "  7/2/0 owner 1\n"
-             "  7/2/1 owner 1\n"
-             "  7/3/0 owner 1\n"
-             "  7/3/1 owner 1\n"
-             "  7/4/0 owner 1\n"
-             "  7/4/1 owner 1\n");
+             "  7: 0/0=1; 0/1=1; 1/0=1; 1/1=1; 2/0=1; 2/1=1; 3/0=1; 3/1=1; 4/0=1; 4/1=1\n");
     comes(of_member("beat", LEAT_GROUPS_HEARTBEAT, a, 1));
     comes(of_member("late beat", LEAT_GROUPS_HEARTBEAT, a, 2));
     comes(commits("commit", "one", a, 1, 50));
@@ -89,16 +72,7 @@ static void one_member_comes_reads_and_goes(void **state)
         " home timer +100 waiting 1 querying 0 reading 0 of 1; gathers 0 in flight, 2 of 3 acked\n"
         " one mode 0 generation 1 next 2 of 9, 388 bytes used +0\n"
         "  1 session 200 until +200 of 7\n"
-        "  7/0/0 owner 1 at 50\n"
-        "  7/0/1 owner 1\n"
-        "  7/1/0 owner 1\n"
-        "  7/1/1 owner 1\n"
-        "  7/2/0 owner 1\n"
-        "  7/2/1 owner 1\n"
-        "  7/3/0 owner 1\n"
-        "  7/3/1 owner 1\n"
-        "  7/4/0 owner 1\n"
-        "  7/4/1 owner 1\n");
+        "  7: 0/0=1 at 50; 0/1=1; 1/0=1; 1/1=1; 2/0=1; 2/1=1; 3/0=1; 3/1=1; 4/0=1; 4/1=1\n");
     passes(5);
     comes(commits("lower", "one", a, 1, 40));
     passes(5);
@@ -130,16 +104,8 @@ static void one_member_comes_reads_and_goes(void **state)
         " home timer +185 waiting 0 querying 0 reading 0 of 0; gathers 0, 5 of 5 acked\n"
         " one mode 0 generation 1 next 2 of 9, 416 bytes used -5\n"
         "  1 session 200 until +185 of 7\n"
-        "  7/0/0 owner 1 at 30 epoch 3 'note'\n"
-        "  7/0/1 owner 1\n"
-        "  7/1/0 owner 1\n"
-        "  7/1/1 owner 1\n"
-        "  7/2/0 owner 1 at 30 epoch 3 'note'\n"
-        "  7/2/1 owner 1\n"
-        "  7/3/0 owner 1\n"
-        "  7/3/1 owner 1\n"
-        "  7/4/0 owner 1\n"
-        "  7/4/1 owner 1\n");
+        "  7: 0/0=1 at 30 epoch 3 'note'; 0/1=1; 1/0=1; 1/1=1; 2/0=1 at 30 epoch 3 'note'; 2/1=1; "
+        "3/0=1; 3/1=1; 4/0=1; 4/1=1\n");
     comes(of_member("leave", LEAT_GROUPS_LEAVE, a, 0));
     comes(of_member("again", LEAT_GROUPS_LEAVE, a, 0));
     show();
@@ -149,16 +115,8 @@ static void one_member_comes_reads_and_goes(void **state)
         " batch 1:127:eff3d9ba\n"
         " home timer +100 waiting 0 querying 0 reading 0 of 0; gathers 0 in flight, 5 of 6 acked\n"
         " one mode 0 generation 2 next 2 of 9, 324 bytes used +0\n"
-        "  7/0/0 owner 0 at 30 epoch 3 'note'\n"
-        "  7/0/1 owner 0\n"
-        "  7/1/0 owner 0\n"
-        "  7/1/1 owner 0\n"
-        "  7/2/0 owner 0 at 30 epoch 3 'note'\n"
-        "  7/2/1 owner 0\n"
-        "  7/3/0 owner 0\n"
-        "  7/3/1 owner 0\n"
-        "  7/4/0 owner 0\n"
-        "  7/4/1 owner 0\n");
+        "  7: 0/0=0 at 30 epoch 3 'note'; 0/1=0; 1/0=0; 1/1=0; 2/0=0 at 30 epoch 3 'note'; 2/1=0; "
+        "3/0=0; 3/1=0; 4/0=0; 4/1=0\n");
     passes(20);
     struct asked *forget = asks("forget", LEAT_GROUPS_OFFSETS_DELETE, "one");
     static const struct leat_log_ref logs[] = {{7, 2, 0}, {7, 3, 0}, {7, 2, 0}};
@@ -174,16 +132,8 @@ static void one_member_comes_reads_and_goes(void **state)
              " batch 2:35:cfc4881d\n"
              " home timer +59995 waiting 0 querying 0 reading 0 of 0; gathers 0, 7 of 7 acked\n"
              " one mode 0 generation 2 next 2 of 9, 310 bytes used -5\n"
-             "  7/0/0 owner 0 at 30 epoch 3 'note'\n"
-             "  7/0/1 owner 0\n"
-             "  7/1/0 owner 0\n"
-             "  7/1/1 owner 0\n"
-             "  7/2/0 owner 0\n"
-             "  7/2/1 owner 0\n"
-             "  7/3/0 owner 0\n"
-             "  7/3/1 owner 0\n"
-             "  7/4/0 owner 0\n"
-             "  7/4/1 owner 0\n");
+             "  7: 0/0=0 at 30 epoch 3 'note'; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; 3/1=0; "
+             "4/0=0; 4/1=0\n");
     comes(asks("delete", LEAT_GROUPS_DELETE, "one"));
     show();
     TRACE_IS(" batch 3:6:b5c6ae4b\n"
@@ -205,28 +155,13 @@ static void several_members_share_what_they_read(void **state)
     passes(20);
     show();
     TRACE_IS(" a: 0  generation 1 member 14-1\n"
-             "  owns 7/0/0 from 0 by 1\n"
-             "  owns 7/1/1 from 0 by 1\n"
-             "  owns 7/3/0 from 0 by 1\n"
-             "  owns 7/4/1 from 0 by 1\n"
+             "  owns 7: 0/0 0+1; 1/1 0+1; 3/0 0+1; 4/1 0+1\n"
              " b: 0  generation 1 member a7-2\n"
-             "  owns 7/0/1 from 0 by 1\n"
-             "  owns 7/2/0 from 0 by 1\n"
-             "  owns 7/3/1 from 0 by 1\n"
-             "  owns 803/0/0 from 0 by 1\n"
-             "  owns 803/0/1 from 0 by 1\n"
-             "  owns 803/1/0 from 0 by 1\n"
-             "  owns 803/1/1 from 0 by 1\n"
-             "  owns 803/2/0 from 0 by 1\n"
-             "  owns 803/2/1 from 0 by 1\n"
-             "  owns 803/3/0 from 0 by 1\n"
-             "  owns 803/3/1 from 0 by 1\n"
-             "  owns 803/4/0 from 0 by 1\n"
-             "  owns 803/4/1 from 0 by 1\n"
+             "  owns 7: 0/1 0+1; 2/0 0+1; 3/1 0+1\n"
+             "  owns 803: 0/0 0+1; 0/1 0+1; 1/0 0+1; 1/1 0+1; 2/0 0+1; 2/1 0+1; 3/0 0+1; 3/1 0+1; "
+             "4/0 0+1; 4/1 0+1\n"
              " third: 0  generation 1 member 73-3\n"
-             "  owns 7/1/0 from 0 by 1\n"
-             "  owns 7/2/1 from 0 by 1\n"
-             "  owns 7/4/0 from 0 by 1\n"
+             "  owns 7: 1/0 0+1; 2/1 0+1; 4/0 0+1\n"
              " batch 0:2:26c5e4dd\n"
              " batch 1:320:f0aa3ed8\n"
              " home timer +187 waiting 0 querying 0 reading 0 of 0; gathers 0, 2 of 2 acked\n"
@@ -234,26 +169,8 @@ static void several_members_share_what_they_read(void **state)
              "  1 session 200 until +187 of 7\n"
              "  2 session 200 until +187 of 7 803\n"
              "  3 session 200 until +187 of 7\n"
-             "  7/0/0 owner 1\n"
-             "  7/0/1 owner 2\n"
-             "  7/1/0 owner 3\n"
-             "  7/1/1 owner 1\n"
-             "  7/2/0 owner 2\n"
-             "  7/2/1 owner 3\n"
-             "  7/3/0 owner 1\n"
-             "  7/3/1 owner 2\n"
-             "  7/4/0 owner 3\n"
-             "  7/4/1 owner 1\n"
-             "  803/0/0 owner 2\n"
-             "  803/0/1 owner 2\n"
-             "  803/1/0 owner 2\n"
-             "  803/1/1 owner 2\n"
-             "  803/2/0 owner 2\n"
-             "  803/2/1 owner 2\n"
-             "  803/3/0 owner 2\n"
-             "  803/3/1 owner 2\n"
-             "  803/4/0 owner 2\n"
-             "  803/4/1 owner 2\n");
+             "  7: 0/0=1; 0/1=2; 1/0=3; 1/1=1; 2/0=2; 2/1=3; 3/0=1; 3/1=2; 4/0=3; 4/1=1\n"
+             "  803: 0/0=2; 0/1=2; 1/0=2; 1/1=2; 2/0=2; 2/1=2; 3/0=2; 3/1=2; 4/0=2; 4/1=2\n");
     comes(of_member("a beats", LEAT_GROUPS_HEARTBEAT, a, 1));
     struct asked *c = comes(joins("c", "many", NULL, LARGE_STREAM + 3, 0));
     comes(of_member("a beats", LEAT_GROUPS_HEARTBEAT, a, 1));
@@ -272,26 +189,8 @@ static void several_members_share_what_they_read(void **state)
         "  2 session 200 until +187 of 7 803\n"
         "  3 session 200 until +187 of 7\n"
         "  4 fresh joins session 200 until - of 803\n"
-        "  7/0/0 owner 1 at 5\n"
-        "  7/0/1 owner 2\n"
-        "  7/1/0 owner 3\n"
-        "  7/1/1 owner 1\n"
-        "  7/2/0 owner 2\n"
-        "  7/2/1 owner 3\n"
-        "  7/3/0 owner 1\n"
-        "  7/3/1 owner 2\n"
-        "  7/4/0 owner 3\n"
-        "  7/4/1 owner 1\n"
-        "  803/0/0 owner 2\n"
-        "  803/0/1 owner 2\n"
-        "  803/1/0 owner 2\n"
-        "  803/1/1 owner 2\n"
-        "  803/2/0 owner 2\n"
-        "  803/2/1 owner 2\n"
-        "  803/3/0 owner 2\n"
-        "  803/3/1 owner 2\n"
-        "  803/4/0 owner 2\n"
-        "  803/4/1 owner 2\n");
+        "  7: 0/0=1 at 5; 0/1=2; 1/0=3; 1/1=1; 2/0=2; 2/1=3; 3/0=1; 3/1=2; 4/0=3; 4/1=1\n"
+        "  803: 0/0=2; 0/1=2; 1/0=2; 1/1=2; 2/0=2; 2/1=2; 3/0=2; 3/1=2; 4/0=2; 4/1=2\n");
     passes(150);
     comes(joins("b joins", "many", b, 7, LARGE_STREAM + 3));
     passes(20);
@@ -307,128 +206,40 @@ static void several_members_share_what_they_read(void **state)
              "  2 joins session 200 until +15 of 7 803\n"
              "  3 session 200 until +15 of 7\n"
              "  4 fresh joins session 200 until - of 803\n"
-             "  7/0/0 owner 1 at 5\n"
-             "  7/0/1 owner 2\n"
-             "  7/1/0 owner 3\n"
-             "  7/1/1 owner 1\n"
-             "  7/2/0 owner 2\n"
-             "  7/2/1 owner 3\n"
-             "  7/3/0 owner 1\n"
-             "  7/3/1 owner 2\n"
-             "  7/4/0 owner 3\n"
-             "  7/4/1 owner 1\n"
-             "  803/0/0 owner 2\n"
-             "  803/0/1 owner 2\n"
-             "  803/1/0 owner 2\n"
-             "  803/1/1 owner 2\n"
-             "  803/2/0 owner 2\n"
-             "  803/2/1 owner 2\n"
-             "  803/3/0 owner 2\n"
-             "  803/3/1 owner 2\n"
-             "  803/4/0 owner 2\n"
-             "  803/4/1 owner 2\n");
+             "  7: 0/0=1 at 5; 0/1=2; 1/0=3; 1/1=1; 2/0=2; 2/1=3; 3/0=1; 3/1=2; 4/0=3; 4/1=1\n"
+             "  803: 0/0=2; 0/1=2; 1/0=2; 1/1=2; 2/0=2; 2/1=2; 3/0=2; 3/1=2; 4/0=2; 4/1=2\n");
     comes(of_member("c leaves", LEAT_GROUPS_LEAVE, c, 0));
     passes(100);
     show();
     TRACE_IS(" c leaves: 35 not a member (any more)\n"
              " a joins: 0  generation 2 member 14-1\n"
-             "  owns 7/0/0 from 0 by 1\n"
-             "  owns 7/0/1 from 0 by 1\n"
-             "  owns 7/1/0 from 0 by 1\n"
-             "  owns 7/1/1 from 0 by 1\n"
-             "  owns 7/2/0 from 0 by 1\n"
-             "  owns 7/2/1 from 0 by 1\n"
-             "  owns 7/3/0 from 0 by 1\n"
-             "  owns 7/3/1 from 0 by 1\n"
-             "  owns 7/4/0 from 0 by 1\n"
-             "  owns 7/4/1 from 0 by 1\n"
+             "  owns 7: 0/0 0+1; 0/1 0+1; 1/0 0+1; 1/1 0+1; 2/0 0+1; 2/1 0+1; 3/0 0+1; 3/1 0+1; "
+             "4/0 0+1; 4/1 0+1\n"
              " b lost it: 0  generation 2 member a7-2\n"
-             "  owns 803/2/1 from 0 by 1\n"
-             "  owns 803/3/0 from 0 by 1\n"
-             "  owns 803/3/1 from 0 by 1\n"
-             "  owns 803/4/0 from 0 by 1\n"
-             "  owns 803/4/1 from 0 by 1\n"
+             "  owns 803: 2/1 0+1; 3/0 0+1; 3/1 0+1; 4/0 0+1; 4/1 0+1\n"
              " c: 0  generation 2 member 22-4\n"
-             "  owns 803/0/0 from 0 by 1\n"
-             "  owns 803/0/1 from 0 by 1\n"
-             "  owns 803/1/0 from 0 by 1\n"
-             "  owns 803/1/1 from 0 by 1\n"
-             "  owns 803/2/0 from 0 by 1\n"
+             "  owns 803: 0/0 0+1; 0/1 0+1; 1/0 0+1; 1/1 0+1; 2/0 0+1\n"
              " batch 1:322:9c34ecd2\n"
              " home timer +115 waiting 0 querying 0 reading 0 of 0; gathers 0, 4 of 4 acked\n"
              " many mode 0 generation 2 next 5 of 9, 818 bytes used -85\n"
              "  1 session 200 until +115 of 7\n"
              "  2 session 200 until +115 of 7 803\n"
              "  4 session 200 until +115 of 803\n"
-             "  7/0/0 owner 1 at 5\n"
-             "  7/0/1 owner 1\n"
-             "  7/1/0 owner 1\n"
-             "  7/1/1 owner 1\n"
-             "  7/2/0 owner 1\n"
-             "  7/2/1 owner 1\n"
-             "  7/3/0 owner 1\n"
-             "  7/3/1 owner 1\n"
-             "  7/4/0 owner 1\n"
-             "  7/4/1 owner 1\n"
-             "  803/0/0 owner 4\n"
-             "  803/0/1 owner 4\n"
-             "  803/1/0 owner 4\n"
-             "  803/1/1 owner 4\n"
-             "  803/2/0 owner 4\n"
-             "  803/2/1 owner 2\n"
-             "  803/3/0 owner 2\n"
-             "  803/3/1 owner 2\n"
-             "  803/4/0 owner 2\n"
-             "  803/4/1 owner 2\n");
+             "  7: 0/0=1 at 5; 0/1=1; 1/0=1; 1/1=1; 2/0=1; 2/1=1; 3/0=1; 3/1=1; 4/0=1; 4/1=1\n"
+             "  803: 0/0=4; 0/1=4; 1/0=4; 1/1=4; 2/0=4; 2/1=2; 3/0=2; 3/1=2; 4/0=2; 4/1=2\n");
     passes(120); /* nobody has joined again */
     show();
     TRACE_IS(" batch 1:236:9b6a357a\n"
              " home timer +59995 waiting 0 querying 0 reading 0 of 0; gathers 0, 5 of 5 acked\n"
              " many mode 0 generation 3 next 5 of 9, 537 bytes used -5\n"
-             "  7/0/0 owner 0 at 5\n"
-             "  7/0/1 owner 0\n"
-             "  7/1/0 owner 0\n"
-             "  7/1/1 owner 0\n"
-             "  7/2/0 owner 0\n"
-             "  7/2/1 owner 0\n"
-             "  7/3/0 owner 0\n"
-             "  7/3/1 owner 0\n"
-             "  7/4/0 owner 0\n"
-             "  7/4/1 owner 0\n"
-             "  803/0/0 owner 0\n"
-             "  803/0/1 owner 0\n"
-             "  803/1/0 owner 0\n"
-             "  803/1/1 owner 0\n"
-             "  803/2/0 owner 0\n"
-             "  803/2/1 owner 0\n"
-             "  803/3/0 owner 0\n"
-             "  803/3/1 owner 0\n"
-             "  803/4/0 owner 0\n"
-             "  803/4/1 owner 0\n");
+             "  7: 0/0=0 at 5; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; 3/1=0; 4/0=0; 4/1=0\n"
+             "  803: 0/0=0; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; 3/1=0; 4/0=0; 4/1=0\n");
     passes(100);
     show();
     TRACE_IS(" home timer +59895 waiting 0 querying 0 reading 0 of 0; gathers 0, 5 of 5 acked\n"
              " many mode 0 generation 3 next 5 of 9, 537 bytes used -105\n"
-             "  7/0/0 owner 0 at 5\n"
-             "  7/0/1 owner 0\n"
-             "  7/1/0 owner 0\n"
-             "  7/1/1 owner 0\n"
-             "  7/2/0 owner 0\n"
-             "  7/2/1 owner 0\n"
-             "  7/3/0 owner 0\n"
-             "  7/3/1 owner 0\n"
-             "  7/4/0 owner 0\n"
-             "  7/4/1 owner 0\n"
-             "  803/0/0 owner 0\n"
-             "  803/0/1 owner 0\n"
-             "  803/1/0 owner 0\n"
-             "  803/1/1 owner 0\n"
-             "  803/2/0 owner 0\n"
-             "  803/2/1 owner 0\n"
-             "  803/3/0 owner 0\n"
-             "  803/3/1 owner 0\n"
-             "  803/4/0 owner 0\n"
-             "  803/4/1 owner 0\n");
+             "  7: 0/0=0 at 5; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; 3/1=0; 4/0=0; 4/1=0\n"
+             "  803: 0/0=0; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; 3/1=0; 4/0=0; 4/1=0\n");
 }
 
 static void members_are_there_after_a_start(void **state)
@@ -452,16 +263,7 @@ static void members_are_there_after_a_start(void **state)
         " kept mode 0 generation 1 next 3 of 9, 481 bytes\n"
         "  1 session 200 until - of 7\n"
         "  2 session 200 until - of 7\n"
-        "  7/0/0 owner 1 at 5\n"
-        "  7/0/1 owner 2\n"
-        "  7/1/0 owner 1\n"
-        "  7/1/1 owner 2\n"
-        "  7/2/0 owner 1\n"
-        "  7/2/1 owner 2\n"
-        "  7/3/0 owner 1\n"
-        "  7/3/1 owner 2\n"
-        "  7/4/0 owner 1\n"
-        "  7/4/1 owner 2\n");
+        "  7: 0/0=1 at 5; 0/1=2; 1/0=1; 1/1=2; 2/0=1; 2/1=2; 3/0=1; 3/1=2; 4/0=1; 4/1=2\n");
     passes(5);
     show();
     TRACE_IS(" a beats: 0  generation 1 member 14-1\n"
@@ -469,16 +271,7 @@ static void members_are_there_after_a_start(void **state)
              " kept mode 0 generation 1 next 3 of 9, 481 bytes\n"
              "  1 session 200 until +196 of 7\n"
              "  2 session 200 until +196 of 7\n"
-             "  7/0/0 owner 1 at 5\n"
-             "  7/0/1 owner 2\n"
-             "  7/1/0 owner 1\n"
-             "  7/1/1 owner 2\n"
-             "  7/2/0 owner 1\n"
-             "  7/2/1 owner 2\n"
-             "  7/3/0 owner 1\n"
-             "  7/3/1 owner 2\n"
-             "  7/4/0 owner 1\n"
-             "  7/4/1 owner 2\n");
+             "  7: 0/0=1 at 5; 0/1=2; 1/0=1; 1/1=2; 2/0=1; 2/1=2; 3/0=1; 3/1=2; 4/0=1; 4/1=2\n");
     home_roll(home);
     batches_seen = 0;
     home_restart(home);
@@ -493,16 +286,7 @@ static void members_are_there_after_a_start(void **state)
              " kept mode 0 generation 1 next 3 of 9, 481 bytes prepares settle +10 give up +200\n"
              "  1 session 200 until +196 of 7\n"
              "  2 session 200 until +196 of 7\n"
-             "  7/0/0 owner 1 at 5\n"
-             "  7/0/1 owner 2\n"
-             "  7/1/0 owner 1\n"
-             "  7/1/1 owner 2\n"
-             "  7/2/0 owner 1\n"
-             "  7/2/1 owner 2\n"
-             "  7/3/0 owner 1\n"
-             "  7/3/1 owner 2\n"
-             "  7/4/0 owner 1\n"
-             "  7/4/1 owner 2\n");
+             "  7: 0/0=1 at 5; 0/1=2; 1/0=1; 1/1=2; 2/0=1; 2/1=2; 3/0=1; 3/1=2; 4/0=1; 4/1=2\n");
     assert_int_equal(leat_groups_on_stream_deleted(home->groups, 7), 1 + UNITS - UNITS + 3);
     show();
     TRACE_IS(" home timer +196 waiting 0 querying 0 reading 0 of 0; gathers 0, 1 of 1 acked\n"
@@ -536,43 +320,18 @@ static void parallel_members_finish_groups(void **state)
     passes(20);
     show();
     TRACE_IS(" a: 0  generation 1 member 14-1\n"
-             "  owns 7/0/0 from 0 by 2\n"
-             "  owns 7/0/1 from 1 by 2\n"
-             "  owns 7/1/0 from 1 by 2\n"
-             "  owns 7/1/1 from 0 by 2\n"
-             "  owns 7/2/0 from 0 by 2\n"
-             "  owns 7/2/1 from 1 by 2\n"
-             "  owns 7/3/0 from 1 by 2\n"
-             "  owns 7/3/1 from 0 by 2\n"
-             "  owns 7/4/0 from 0 by 2\n"
-             "  owns 7/4/1 from 1 by 2\n"
+             "  owns 7: 0/0 0+2; 0/1 1+2; 1/0 1+2; 1/1 0+2; 2/0 0+2; 2/1 1+2; 3/0 1+2; 3/1 0+2; "
+             "4/0 0+2; 4/1 1+2\n"
              " b: 0  generation 1 member a7-2\n"
-             "  owns 7/0/0 from 1 by 2\n"
-             "  owns 7/0/1 from 0 by 2\n"
-             "  owns 7/1/0 from 0 by 2\n"
-             "  owns 7/1/1 from 1 by 2\n"
-             "  owns 7/2/0 from 1 by 2\n"
-             "  owns 7/2/1 from 0 by 2\n"
-             "  owns 7/3/0 from 0 by 2\n"
-             "  owns 7/3/1 from 1 by 2\n"
-             "  owns 7/4/0 from 1 by 2\n"
-             "  owns 7/4/1 from 0 by 2\n"
+             "  owns 7: 0/0 1+2; 0/1 0+2; 1/0 0+2; 1/1 1+2; 2/0 1+2; 2/1 0+2; 3/0 0+2; 3/1 1+2; "
+             "4/0 1+2; 4/1 0+2\n"
              " batch 0:2:26c5e4dd\n"
              " batch 1:168:3a87746b\n"
              " home timer +191 waiting 0 querying 0 reading 0 of 0; gathers 0, 2 of 2 acked\n"
              " wide mode 1 generation 1 next 3 of 9, 661 bytes used -9\n"
              "  1 session 200 until +191 of 7\n"
              "  2 session 200 until +191 of 7\n"
-             "  7/0/0 owner 0\n"
-             "  7/0/1 owner 0\n"
-             "  7/1/0 owner 0\n"
-             "  7/1/1 owner 0\n"
-             "  7/2/0 owner 0\n"
-             "  7/2/1 owner 0\n"
-             "  7/3/0 owner 0\n"
-             "  7/3/1 owner 0\n"
-             "  7/4/0 owner 0\n"
-             "  7/4/1 owner 0\n");
+             "  7: 0/0=0; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; 3/1=0; 4/0=0; 4/1=0\n");
     for (int64_t group = 0; group < 6; group++) {
         struct asked *c = commits("commit", "wide", group % 2 ? b : a, 1, 50 + (uint64_t)group);
         c->rows[0].group = group;
@@ -590,16 +349,7 @@ static void parallel_members_finish_groups(void **state)
              " wide mode 1 generation 1 next 3 of 9, 661 bytes used +0\n"
              "  1 session 200 until +186 of 7\n"
              "  2 session 200 until +186 of 7\n"
-             "  7/0/0 owner 0 at 50\n"
-             "  7/0/1 owner 0\n"
-             "  7/1/0 owner 0\n"
-             "  7/1/1 owner 0\n"
-             "  7/2/0 owner 0\n"
-             "  7/2/1 owner 0\n"
-             "  7/3/0 owner 0\n"
-             "  7/3/1 owner 0\n"
-             "  7/4/0 owner 0\n"
-             "  7/4/1 owner 0\n"
+             "  7: 0/0=0 at 50; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; 3/1=0; 4/0=0; 4/1=0\n"
              " commit: 0  generation 1 member a7-2\n"
              " commit: 0  generation 1 member 14-1\n"
              " commit: 0  generation 1 member a7-2\n"
@@ -629,16 +379,8 @@ static void parallel_members_finish_groups(void **state)
              " wide mode 1 generation 1 next 3 of 9, 733 bytes used -5\n"
              "  1 session 200 until +161 of 7\n"
              "  2 session 200 until +161 of 7\n"
-             "  7/0/0 owner 0 at 50 1:51 2:52 3:-1 5:55\n"
-             "  7/0/1 owner 0\n"
-             "  7/1/0 owner 0\n"
-             "  7/1/1 owner 0\n"
-             "  7/2/0 owner 0\n"
-             "  7/2/1 owner 0\n"
-             "  7/3/0 owner 0\n"
-             "  7/3/1 owner 0\n"
-             "  7/4/0 owner 0\n"
-             "  7/4/1 owner 0\n");
+             "  7: 0/0=0 at 50 1:51 2:52 3:-1 5:55; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; "
+             "3/1=0; 4/0=0; 4/1=0\n");
     home->first_group = 2;
     struct asked *skips = commits("skips", "wide", a, 1, LEAT_SEGMENT_GROUP_DONE);
     skips->rows[0].group = 2;
@@ -651,16 +393,8 @@ static void parallel_members_finish_groups(void **state)
              " wide mode 1 generation 1 next 3 of 9, 679 bytes used -5\n"
              "  1 session 200 until +156 of 7\n"
              "  2 session 200 until +156 of 7\n"
-             "  7/0/0 owner 0 groups from 4, this generation 0 5:55\n"
-             "  7/0/1 owner 0\n"
-             "  7/1/0 owner 0\n"
-             "  7/1/1 owner 0\n"
-             "  7/2/0 owner 0\n"
-             "  7/2/1 owner 0\n"
-             "  7/3/0 owner 0\n"
-             "  7/3/1 owner 0\n"
-             "  7/4/0 owner 0\n"
-             "  7/4/1 owner 0\n");
+             "  7: 0/0=0 groups from 4, this generation 0 5:55; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; "
+             "3/0=0; 3/1=0; 4/0=0; 4/1=0\n");
 }
 
 int main(void)
