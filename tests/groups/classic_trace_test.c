@@ -68,9 +68,8 @@ static struct asked *commits(const char *name, const struct asked *as, uint32_t 
     return it;
 }
 
-static void one_member_comes_shares_out_and_goes(void **state)
+static const struct asked *one_comes(void)
 {
-    (void)state;
     struct asked *first = comes(joins("a", "", ""));
     show();
     TRACE_IS(" batch 0:2:26c5e4dd\n"
@@ -105,6 +104,11 @@ static void one_member_comes_shares_out_and_goes(void **state)
              "+290; 321 stored, 93 of members, 0 shared out\n"
              "  a3a7 of 9 session 200 rebalance 300 until +190 '' 'tester' '/127.0.0.1' range=m "
              "sticky=s has ''\n");
+    return a;
+}
+
+static void one_shares_out(const struct asked *a)
+{
     comes(of_group("beat", LEAT_GROUPS_CLASSIC_HEARTBEAT, a));
     comes(commits("too early", a, a->a.r.generation, 5));
     comes(of_group("describe", LEAT_GROUPS_DESCRIBE, NULL));
@@ -148,8 +152,12 @@ static void one_member_comes_shares_out_and_goes(void **state)
         "  a3a7 of 9 session 200 rebalance 300 until +200 '' 'tester' '/127.0.0.1' range=m "
         "sticky=s has 'a3a7'\n"
         "  7: 1/0=0 at 5 epoch 4 'note'\n");
+}
+
+static void one_goes(const struct asked *a)
+{
     passes(4);
-    comes(joins("a again", first->a.r.member, ""));
+    comes(joins("a again", a->a.r.member, ""));
     show();
     TRACE_IS(" commit: 0  generation 1 member a3a7\n"
              " describe: 0  generation 1 174 bytes\n"
@@ -164,8 +172,8 @@ static void one_member_comes_shares_out_and_goes(void **state)
              "range=m sticky=s has 'a3a7'\n"
              "  7: 1/0=0 at 5 epoch 4 'note'\n");
     passes(40);
-    comes(leaves("leave", first->a.r.member, ""));
-    comes(leaves("leave twice", first->a.r.member, ""));
+    comes(leaves("leave", a->a.r.member, ""));
+    comes(leaves("leave twice", a->a.r.member, ""));
     comes(of_group("describe", LEAT_GROUPS_DESCRIBE, NULL));
     show();
     TRACE_IS(" a again: 0  generation 2 member a3a7 170 bytes\n"
@@ -205,6 +213,14 @@ static void one_member_comes_shares_out_and_goes(void **state)
              "  7: 1/0=0 at 4 epoch 4 'note'\n");
 }
 
+static void one_member_comes_shares_out_and_goes(void **state)
+{
+    (void)state;
+    const struct asked *a = one_comes();
+    one_shares_out(a);
+    one_goes(a);
+}
+
 /* Two static members with names, b behind a; who leads is told of both. */
 static struct asked *two[2];
 static void two_come(void)
@@ -225,29 +241,8 @@ static void two_share_out(void)
     passes(4);
 }
 
-static void two_members_share_out(void **state)
+static void both_get_their_share(void)
 {
-    (void)state;
-    two_come();
-    show();
-    TRACE_IS(" a: 0  generation 1 member a3a7 338 bytes\n"
-             "  leader a3a7\n"
-             "  'consumer' 'range'\n"
-             "  row a3a7 'cellar' 'tester' '/127.0.0.1' 'm' ''\n"
-             "  row a722 'attic' 'tester' '/127.0.0.1' 'm2' ''\n"
-             " b: 0  generation 1 member a722 14 bytes\n"
-             "  leader a3a7\n"
-             "  'consumer' 'range'\n"
-             " batch 0:2:26c5e4dd\n"
-             " batch 4:286:e9fad9e6\n"
-             " home timer +180 waiting 0 querying 0 reading 0 of 0; gathers 0, 2 of 2 acked\n"
-             " readers mode 2 generation 1 next 1 of 9, 685 bytes used -20\n"
-             "  completing first 'consumer' 'range' leader a3a7 settle -20 give up +247 sync by "
-             "+280; 567 stored, 199 of members, 0 shared out\n"
-             "  a3a7 of 9 session 200 rebalance 300 until +180 'cellar' 'tester' '/127.0.0.1' "
-             "range=m sticky=s has ''\n"
-             "  a722 of 9 session 200 rebalance 300 until +180 'attic' 'tester' '/127.0.0.1' "
-             "sticky=s2 range=m2 has ''\n");
     comes(syncs("b", two[1], false));
     show();
     TRACE_IS(" home timer +180 waiting 1 querying 0 reading 0 of 1; gathers 0, 2 of 2 acked\n"
@@ -278,6 +273,10 @@ static void two_members_share_out(void **state)
              "range=m sticky=s has 'a3a7'\n"
              "  a722 of 9 session 200 rebalance 300 until +196 'attic' 'tester' '/127.0.0.1' "
              "sticky=s2 range=m2 has 'a722'\n");
+}
+
+static const struct asked *leaders_next_process_comes(void)
+{
     struct asked *again = comes(joins("a's next", "", "cellar"));
     passes(4);
     show();
@@ -295,6 +294,12 @@ static void two_members_share_out(void **state)
              "range=m sticky=s has 'a3a7'\n"
              "  a722 of 9 session 200 rebalance 300 until +192 'attic' 'tester' '/127.0.0.1' "
              "sticky=s2 range=m2 has 'a722'\n");
+    return again;
+}
+
+/* With other metadata, so that the group is shared out anew. */
+static void followers_next_process_comes(const struct asked *again)
+{
     comes(of_group("old a", LEAT_GROUPS_CLASSIC_HEARTBEAT, two[0]));
     struct asked *other = joins("b's next", "", "attic");
     other->protocols[0].metadata = text("other");
@@ -344,6 +349,33 @@ static void two_members_share_out(void **state)
              "members, 0 shared out\n");
 }
 
+static void two_members_share_out(void **state)
+{
+    (void)state;
+    two_come();
+    show();
+    TRACE_IS(" a: 0  generation 1 member a3a7 338 bytes\n"
+             "  leader a3a7\n"
+             "  'consumer' 'range'\n"
+             "  row a3a7 'cellar' 'tester' '/127.0.0.1' 'm' ''\n"
+             "  row a722 'attic' 'tester' '/127.0.0.1' 'm2' ''\n"
+             " b: 0  generation 1 member a722 14 bytes\n"
+             "  leader a3a7\n"
+             "  'consumer' 'range'\n"
+             " batch 0:2:26c5e4dd\n"
+             " batch 4:286:e9fad9e6\n"
+             " home timer +180 waiting 0 querying 0 reading 0 of 0; gathers 0, 2 of 2 acked\n"
+             " readers mode 2 generation 1 next 1 of 9, 685 bytes used -20\n"
+             "  completing first 'consumer' 'range' leader a3a7 settle -20 give up +247 sync by "
+             "+280; 567 stored, 199 of members, 0 shared out\n"
+             "  a3a7 of 9 session 200 rebalance 300 until +180 'cellar' 'tester' '/127.0.0.1' "
+             "range=m sticky=s has ''\n"
+             "  a722 of 9 session 200 rebalance 300 until +180 'attic' 'tester' '/127.0.0.1' "
+             "sticky=s2 range=m2 has ''\n");
+    both_get_their_share();
+    followers_next_process_comes(leaders_next_process_comes());
+}
+
 static void members_that_are_silent_are_dropped(void **state)
 {
     (void)state;
@@ -389,6 +421,39 @@ static void members_that_are_silent_are_dropped(void **state)
              " readers mode 2 generation 2 next 1 of 9, 685 bytes used -450\n"
              "  empty 'consumer' '' leader  settle -664 give up -364 sync by -350; 40 stored, 0 of "
              "members, 0 shared out\n");
+}
+
+static void third_comes_and_gives_up(void)
+{
+    struct asked *join = comes(joins("c", "", ""));
+    join = comes(joins("c", join->a.r.member, ""));
+    show();
+    leat_groups_cancel(home->groups, &join->a.r);
+    show();
+    TRACE_IS(" c: 48 join again under the member id that this answer gives member b1d0\n"
+             " home timer +197 waiting 1 querying 0 reading 0 of 1; gathers 0, 1 of 1 acked\n"
+             " readers mode 2 generation 1 next 1 of 9, 721 bytes used +0\n"
+             "  preparing 'consumer' 'range' leader a3a7 settle +0 give up +300 sync by +297; 808 "
+             "stored, 300 of members, 8 shared out\n"
+             "  a3a7 of 9 session 200 rebalance 300 until +197 'cellar' 'tester' '/127.0.0.1' "
+             "range=m sticky=s has 'a3a7'\n"
+             "  a722 of 9 session 200 rebalance 300 until +197 'attic' 'tester' '/127.0.0.1' "
+             "sticky=s2 range=m2 has 'a722'\n"
+             "  b1d0 joins of 9 session 200 rebalance 300 until +200 '' 'tester' '/127.0.0.1' "
+             "range=m sticky=s has ''\n"
+             "  7: 1/0=0 at 5 epoch 4 'note'\n"
+             " c: 8 cancelled member b1d0\n"
+             " home timer +197 waiting 0 querying 0 reading 0 of 0; gathers 0, 1 of 1 acked\n"
+             " readers mode 2 generation 1 next 1 of 9, 721 bytes used +0\n"
+             "  preparing 'consumer' 'range' leader a3a7 settle +0 give up +300 sync by +297; 808 "
+             "stored, 300 of members, 8 shared out\n"
+             "  a3a7 of 9 session 200 rebalance 300 until +197 'cellar' 'tester' '/127.0.0.1' "
+             "range=m sticky=s has 'a3a7'\n"
+             "  a722 of 9 session 200 rebalance 300 until +197 'attic' 'tester' '/127.0.0.1' "
+             "sticky=s2 range=m2 has 'a722'\n"
+             "  b1d0 of 9 session 200 rebalance 300 until +200 '' 'tester' '/127.0.0.1' range=m "
+             "sticky=s has ''\n"
+             "  7: 1/0=0 at 5 epoch 4 'note'\n");
 }
 
 static void group_is_there_after_a_start(void **state)
@@ -440,35 +505,7 @@ static void group_is_there_after_a_start(void **state)
              "  a722 of 9 session 200 rebalance 300 until +197 'attic' 'tester' '/127.0.0.1' "
              "sticky=s2 range=m2 has 'a722'\n"
              "  7: 1/0=0 at 5 epoch 4 'note'\n");
-    struct asked *join = comes(joins("c", "", ""));
-    join = comes(joins("c", join->a.r.member, ""));
-    show();
-    leat_groups_cancel(home->groups, &join->a.r);
-    show();
-    TRACE_IS(" c: 48 join again under the member id that this answer gives member b1d0\n"
-             " home timer +197 waiting 1 querying 0 reading 0 of 1; gathers 0, 1 of 1 acked\n"
-             " readers mode 2 generation 1 next 1 of 9, 721 bytes used +0\n"
-             "  preparing 'consumer' 'range' leader a3a7 settle +0 give up +300 sync by +297; 808 "
-             "stored, 300 of members, 8 shared out\n"
-             "  a3a7 of 9 session 200 rebalance 300 until +197 'cellar' 'tester' '/127.0.0.1' "
-             "range=m sticky=s has 'a3a7'\n"
-             "  a722 of 9 session 200 rebalance 300 until +197 'attic' 'tester' '/127.0.0.1' "
-             "sticky=s2 range=m2 has 'a722'\n"
-             "  b1d0 joins of 9 session 200 rebalance 300 until +200 '' 'tester' '/127.0.0.1' "
-             "range=m sticky=s has ''\n"
-             "  7: 1/0=0 at 5 epoch 4 'note'\n"
-             " c: 8 cancelled member b1d0\n"
-             " home timer +197 waiting 0 querying 0 reading 0 of 0; gathers 0, 1 of 1 acked\n"
-             " readers mode 2 generation 1 next 1 of 9, 721 bytes used +0\n"
-             "  preparing 'consumer' 'range' leader a3a7 settle +0 give up +300 sync by +297; 808 "
-             "stored, 300 of members, 8 shared out\n"
-             "  a3a7 of 9 session 200 rebalance 300 until +197 'cellar' 'tester' '/127.0.0.1' "
-             "range=m sticky=s has 'a3a7'\n"
-             "  a722 of 9 session 200 rebalance 300 until +197 'attic' 'tester' '/127.0.0.1' "
-             "sticky=s2 range=m2 has 'a722'\n"
-             "  b1d0 of 9 session 200 rebalance 300 until +200 '' 'tester' '/127.0.0.1' range=m "
-             "sticky=s has ''\n"
-             "  7: 1/0=0 at 5 epoch 4 'note'\n");
+    third_comes_and_gives_up();
 }
 
 int main(void)

@@ -38,9 +38,8 @@ static struct asked *commits(const char *name, const char *group, const struct a
     return it;
 }
 
-static void one_member_comes_reads_and_goes(void **state)
+static struct asked *one_comes(void)
 {
-    (void)state;
     struct asked *a = comes(joins("a", "one", NULL, 7, 0));
     show();
     TRACE_IS(" batch 0:2:26c5e4dd\n"
@@ -61,6 +60,11 @@ static void one_member_comes_reads_and_goes(void **state)
              " one mode 0 generation 1 next 2 of 9, 388 bytes used -9\n"
              "  1 session 200 until +191 of 7\n"
              "  7: 0/0=1; 0/1=1; 1/0=1; 1/1=1; 2/0=1; 2/1=1; 3/0=1; 3/1=1; 4/0=1; 4/1=1\n");
+    return a;
+}
+
+static void one_commits(const struct asked *a)
+{
     comes(of_member("beat", LEAT_GROUPS_HEARTBEAT, a, 1));
     comes(of_member("late beat", LEAT_GROUPS_HEARTBEAT, a, 2));
     comes(commits("commit", "one", a, 1, 50));
@@ -106,6 +110,10 @@ static void one_member_comes_reads_and_goes(void **state)
         "  1 session 200 until +185 of 7\n"
         "  7: 0/0=1 at 30 epoch 3 'note'; 0/1=1; 1/0=1; 1/1=1; 2/0=1 at 30 epoch 3 'note'; 2/1=1; "
         "3/0=1; 3/1=1; 4/0=1; 4/1=1\n");
+}
+
+static void one_goes(const struct asked *a)
+{
     comes(of_member("leave", LEAT_GROUPS_LEAVE, a, 0));
     comes(of_member("again", LEAT_GROUPS_LEAVE, a, 0));
     show();
@@ -145,32 +153,16 @@ static void one_member_comes_reads_and_goes(void **state)
              " home timer - waiting 0 querying 0 reading 0 of 0; gathers 0, 8 of 8 acked\n");
 }
 
-static void several_members_share_what_they_read(void **state)
+static void one_member_comes_reads_and_goes(void **state)
 {
     (void)state;
-    struct asked *a = comes(joins("a", "many", NULL, 7, 0));
-    passes(4);
-    struct asked *b = comes(joins("b", "many", NULL, 7, LARGE_STREAM + 3));
-    comes(joins("third", "many", NULL, 7, 0));
-    passes(20);
-    show();
-    TRACE_IS(" a: 0  generation 1 member 14-1\n"
-             "  owns 7: 0/0 0+1; 1/1 0+1; 3/0 0+1; 4/1 0+1\n"
-             " b: 0  generation 1 member a7-2\n"
-             "  owns 7: 0/1 0+1; 2/0 0+1; 3/1 0+1\n"
-             "  owns 803: 0/0 0+1; 0/1 0+1; 1/0 0+1; 1/1 0+1; 2/0 0+1; 2/1 0+1; 3/0 0+1; 3/1 0+1; "
-             "4/0 0+1; 4/1 0+1\n"
-             " third: 0  generation 1 member 73-3\n"
-             "  owns 7: 1/0 0+1; 2/1 0+1; 4/0 0+1\n"
-             " batch 0:2:26c5e4dd\n"
-             " batch 1:320:f0aa3ed8\n"
-             " home timer +187 waiting 0 querying 0 reading 0 of 0; gathers 0, 2 of 2 acked\n"
-             " many mode 0 generation 1 next 4 of 9, 818 bytes used -13\n"
-             "  1 session 200 until +187 of 7\n"
-             "  2 session 200 until +187 of 7 803\n"
-             "  3 session 200 until +187 of 7\n"
-             "  7: 0/0=1; 0/1=2; 1/0=3; 1/1=1; 2/0=2; 2/1=3; 3/0=1; 3/1=2; 4/0=3; 4/1=1\n"
-             "  803: 0/0=2; 0/1=2; 1/0=2; 1/1=2; 2/0=2; 2/1=2; 3/0=2; 3/1=2; 4/0=2; 4/1=2\n");
+    const struct asked *a = one_comes();
+    one_commits(a);
+    one_goes(a);
+}
+
+static const struct asked *another_comes(const struct asked *a, const struct asked *b)
+{
     comes(of_member("a beats", LEAT_GROUPS_HEARTBEAT, a, 1));
     struct asked *c = comes(joins("c", "many", NULL, LARGE_STREAM + 3, 0));
     comes(of_member("a beats", LEAT_GROUPS_HEARTBEAT, a, 1));
@@ -208,6 +200,12 @@ static void several_members_share_what_they_read(void **state)
              "  4 fresh joins session 200 until - of 803\n"
              "  7: 0/0=1 at 5; 0/1=2; 1/0=3; 1/1=1; 2/0=2; 2/1=3; 3/0=1; 3/1=2; 4/0=3; 4/1=1\n"
              "  803: 0/0=2; 0/1=2; 1/0=2; 1/1=2; 2/0=2; 2/1=2; 3/0=2; 3/1=2; 4/0=2; 4/1=2\n");
+    return c;
+}
+
+/* And then nobody does again. */
+static void those_that_have_joined_share(const struct asked *c)
+{
     comes(of_member("c leaves", LEAT_GROUPS_LEAVE, c, 0));
     passes(100);
     show();
@@ -240,6 +238,35 @@ static void several_members_share_what_they_read(void **state)
              " many mode 0 generation 3 next 5 of 9, 537 bytes used -105\n"
              "  7: 0/0=0 at 5; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; 3/1=0; 4/0=0; 4/1=0\n"
              "  803: 0/0=0; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; 3/1=0; 4/0=0; 4/1=0\n");
+}
+
+static void several_members_share_what_they_read(void **state)
+{
+    (void)state;
+    struct asked *a = comes(joins("a", "many", NULL, 7, 0));
+    passes(4);
+    struct asked *b = comes(joins("b", "many", NULL, 7, LARGE_STREAM + 3));
+    comes(joins("third", "many", NULL, 7, 0));
+    passes(20);
+    show();
+    TRACE_IS(" a: 0  generation 1 member 14-1\n"
+             "  owns 7: 0/0 0+1; 1/1 0+1; 3/0 0+1; 4/1 0+1\n"
+             " b: 0  generation 1 member a7-2\n"
+             "  owns 7: 0/1 0+1; 2/0 0+1; 3/1 0+1\n"
+             "  owns 803: 0/0 0+1; 0/1 0+1; 1/0 0+1; 1/1 0+1; 2/0 0+1; 2/1 0+1; 3/0 0+1; 3/1 0+1; "
+             "4/0 0+1; 4/1 0+1\n"
+             " third: 0  generation 1 member 73-3\n"
+             "  owns 7: 1/0 0+1; 2/1 0+1; 4/0 0+1\n"
+             " batch 0:2:26c5e4dd\n"
+             " batch 1:320:f0aa3ed8\n"
+             " home timer +187 waiting 0 querying 0 reading 0 of 0; gathers 0, 2 of 2 acked\n"
+             " many mode 0 generation 1 next 4 of 9, 818 bytes used -13\n"
+             "  1 session 200 until +187 of 7\n"
+             "  2 session 200 until +187 of 7 803\n"
+             "  3 session 200 until +187 of 7\n"
+             "  7: 0/0=1; 0/1=2; 1/0=3; 1/1=1; 2/0=2; 2/1=3; 3/0=1; 3/1=2; 4/0=3; 4/1=1\n"
+             "  803: 0/0=2; 0/1=2; 1/0=2; 1/1=2; 2/0=2; 2/1=2; 3/0=2; 3/1=2; 4/0=2; 4/1=2\n");
+    those_that_have_joined_share(another_comes(a, b));
 }
 
 static void members_are_there_after_a_start(void **state)
@@ -310,28 +337,8 @@ static void members_are_there_after_a_start(void **state)
              " kept mode 0 generation 2 next 3 of 9, 77 bytes used -100\n");
 }
 
-static void parallel_members_finish_groups(void **state)
+static void both_commit(const struct asked *a, const struct asked *b)
 {
-    (void)state;
-    struct asked *a = joins("a", "wide", NULL, 7, 0), *b = joins("b", "wide", NULL, 7, 0);
-    a->a.r.mode = b->a.r.mode = LEAT_GROUPS_PARALLEL;
-    comes(a);
-    comes(b);
-    passes(20);
-    show();
-    TRACE_IS(" a: 0  generation 1 member 14-1\n"
-             "  owns 7: 0/0 0+2; 0/1 1+2; 1/0 1+2; 1/1 0+2; 2/0 0+2; 2/1 1+2; 3/0 1+2; 3/1 0+2; "
-             "4/0 0+2; 4/1 1+2\n"
-             " b: 0  generation 1 member a7-2\n"
-             "  owns 7: 0/0 1+2; 0/1 0+2; 1/0 0+2; 1/1 1+2; 2/0 1+2; 2/1 0+2; 3/0 0+2; 3/1 1+2; "
-             "4/0 1+2; 4/1 0+2\n"
-             " batch 0:2:26c5e4dd\n"
-             " batch 1:168:3a87746b\n"
-             " home timer +191 waiting 0 querying 0 reading 0 of 0; gathers 0, 2 of 2 acked\n"
-             " wide mode 1 generation 1 next 3 of 9, 661 bytes used -9\n"
-             "  1 session 200 until +191 of 7\n"
-             "  2 session 200 until +191 of 7\n"
-             "  7: 0/0=0; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; 3/1=0; 4/0=0; 4/1=0\n");
     for (int64_t group = 0; group < 6; group++) {
         struct asked *c = commits("commit", "wide", group % 2 ? b : a, 1, 50 + (uint64_t)group);
         c->rows[0].group = group;
@@ -381,6 +388,31 @@ static void parallel_members_finish_groups(void **state)
              "  2 session 200 until +161 of 7\n"
              "  7: 0/0=0 at 50 1:51 2:52 3:-1 5:55; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; "
              "3/1=0; 4/0=0; 4/1=0\n");
+}
+
+static void parallel_members_finish_groups(void **state)
+{
+    (void)state;
+    struct asked *a = joins("a", "wide", NULL, 7, 0), *b = joins("b", "wide", NULL, 7, 0);
+    a->a.r.mode = b->a.r.mode = LEAT_GROUPS_PARALLEL;
+    comes(a);
+    comes(b);
+    passes(20);
+    show();
+    TRACE_IS(" a: 0  generation 1 member 14-1\n"
+             "  owns 7: 0/0 0+2; 0/1 1+2; 1/0 1+2; 1/1 0+2; 2/0 0+2; 2/1 1+2; 3/0 1+2; 3/1 0+2; "
+             "4/0 0+2; 4/1 1+2\n"
+             " b: 0  generation 1 member a7-2\n"
+             "  owns 7: 0/0 1+2; 0/1 0+2; 1/0 0+2; 1/1 1+2; 2/0 1+2; 2/1 0+2; 3/0 0+2; 3/1 1+2; "
+             "4/0 1+2; 4/1 0+2\n"
+             " batch 0:2:26c5e4dd\n"
+             " batch 1:168:3a87746b\n"
+             " home timer +191 waiting 0 querying 0 reading 0 of 0; gathers 0, 2 of 2 acked\n"
+             " wide mode 1 generation 1 next 3 of 9, 661 bytes used -9\n"
+             "  1 session 200 until +191 of 7\n"
+             "  2 session 200 until +191 of 7\n"
+             "  7: 0/0=0; 0/1=0; 1/0=0; 1/1=0; 2/0=0; 2/1=0; 3/0=0; 3/1=0; 4/0=0; 4/1=0\n");
+    both_commit(a, b);
     home->first_group = 2;
     struct asked *skips = commits("skips", "wide", a, 1, LEAT_SEGMENT_GROUP_DONE);
     skips->rows[0].group = 2;
