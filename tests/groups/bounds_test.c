@@ -8,29 +8,6 @@ enum { MS = 1000, SECOND = 1000 * MS };
 
 static const uint32_t STREAM = 7;
 
-static struct leat_groups_request native_join(const char *group, const uint32_t *streams,
-                                              uint32_t stream_count)
-{
-    struct leat_groups_request r = {.kind = LEAT_GROUPS_JOIN,
-                                    .answer_bytes_max = SIZE_MAX,
-                                    .session_ms = 30000,
-                                    .streams = streams,
-                                    .stream_count = stream_count};
-    snprintf(r.group, sizeof r.group, "%s", group);
-    return r;
-}
-static bool begin(struct home *home, struct leat_groups_request *request, bool *answered)
-{
-    request->on_done = home_done;
-    request->owner = answered;
-    return *answered = leat_groups_do(home->groups, request);
-}
-static leat_err done(struct home *home, struct ask_group *a)
-{
-    start(home, a);
-    await(home, a);
-    return rc_of(a);
-}
 static struct leat_classic *group_of(struct home *home)
 {
     return leat_groups_group_find(home->groups, "readers")->classic;
@@ -75,12 +52,12 @@ static void group_settles_whatever_else_its_home_does(void **state)
     struct home *home = calm_home();
     home->settle_us = 100 * MS;
     home_restart(home);
-    struct leat_groups_request one = native_join("one", &STREAM, 1);
-    struct leat_groups_request two = native_join("two", &STREAM, 1);
+    struct leat_groups_request one = native_request(LEAT_GROUPS_JOIN, "one", &STREAM, 1);
+    struct leat_groups_request two = native_request(LEAT_GROUPS_JOIN, "two", &STREAM, 1);
     bool one_is, two_is;
-    begin(home, &one, &one_is);
+    ask_begin(home, &one, &one_is);
     home_run(home, 60 * MS);
-    begin(home, &two, &two_is);
+    ask_begin(home, &two, &two_is);
     home_run(home, 60 * MS);
     assert_true(one_is && !two_is);
     home_run(home, 30 * MS);
@@ -99,12 +76,12 @@ static void stream_that_is_too_large_is_refused_before_others(void **state)
     static const uint32_t streams[] = {LARGE_STREAM, LARGE_STREAM + 1, LARGE_STREAM + 2,
                                        LARGE_STREAM + 3};
     struct home *home = calm_home();
-    struct leat_groups_request r = native_join("readers", streams, 4);
+    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", streams, 4);
     assert_int_equal(ask(home, &r), LEAT_E_TOO_MANY);
     struct leat_groups_info info;
     leat_groups_info(home->groups, &info);
     assert_int_equal(info.members, 0);
-    r = native_join("readers", streams, 1);
+    r = native_request(LEAT_GROUPS_JOIN, "readers", streams, 1);
     assert_int_equal(ask(home, &r), LEAT_OK);
     leat_mem_free(r.assigned);
     home_free(home);
@@ -117,7 +94,7 @@ static void full_home_serves_the_groups_that_it_has(void **state)
     (void)state;
     static const uint32_t streams[] = {7, LARGE_STREAM + 3};
     struct home *home = calm_home();
-    struct leat_groups_request r = native_join("readers", streams, 2);
+    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", streams, 2);
     assert_int_equal(ask(home, &r), LEAT_OK);
     leat_mem_free(r.assigned);
     struct leat_groups *groups = home->groups;
@@ -205,11 +182,11 @@ static void member_id_of_one_byte_is_one(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    assert_int_equal(done(home, join_new("x", "", "m")), LEAT_E_UNKNOWN_MEMBER);
+    assert_int_equal(answer_of(home, join_new("x", "", "m")), LEAT_E_UNKNOWN_MEMBER);
     (void)lone(home, "cellar", member);
-    assert_int_equal(done(home, join_new("x", "", "m")), LEAT_E_UNKNOWN_MEMBER);
-    assert_int_equal(done(home, join_new("x", "cellar", "m")), LEAT_E_MEMBER_FENCED);
-    assert_int_equal(done(home, join_new(member, "cellar", "m")), LEAT_OK);
+    assert_int_equal(answer_of(home, join_new("x", "", "m")), LEAT_E_UNKNOWN_MEMBER);
+    assert_int_equal(answer_of(home, join_new("x", "cellar", "m")), LEAT_E_MEMBER_FENCED);
+    assert_int_equal(answer_of(home, join_new(member, "cellar", "m")), LEAT_OK);
     home_free(home);
 }
 
@@ -263,7 +240,7 @@ static void home_that_goes_leaves_its_questions(void **state)
 {
     (void)state;
     struct home *home = calm_home();
-    struct leat_groups_request r = native_join("readers", &STREAM, 1);
+    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
     r.mode = LEAT_GROUPS_PARALLEL;
     assert_int_equal(ask(home, &r), LEAT_OK);
     leat_mem_free(r.assigned);
@@ -275,7 +252,7 @@ static void home_that_goes_leaves_its_questions(void **state)
     snprintf(c.group, sizeof c.group, "readers");
     memcpy(c.member, r.member, sizeof c.member);
     bool answered;
-    begin(home, &c, &answered);
+    ask_begin(home, &c, &answered);
     assert_false(answered);
     assert_non_null(home->query);
     leat_groups_destroy(&home->groups);
@@ -291,7 +268,7 @@ static void commit_waits_for_each_of_its_questions(void **state)
 {
     (void)state;
     struct home *home = calm_home();
-    struct leat_groups_request r = native_join("readers", &STREAM, 1);
+    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
     r.mode = LEAT_GROUPS_PARALLEL;
     assert_int_equal(ask(home, &r), LEAT_OK);
     leat_mem_free(r.assigned);
@@ -305,7 +282,7 @@ static void commit_waits_for_each_of_its_questions(void **state)
     memcpy(c.member, r.member, sizeof c.member);
     unsigned batches = home->batch_count;
     bool answered;
-    begin(home, &c, &answered);
+    ask_begin(home, &c, &answered);
     for (unsigned left = 3; left > 0; left--) {
         assert_false(leat_list_empty(&home->groups->querying));
         assert_int_equal(home->batch_count, batches);
@@ -344,7 +321,7 @@ static void parallel_set_takes_no_client_of_groups(void **state)
 {
     (void)state;
     struct home *home = calm_home();
-    struct leat_groups_request r = native_join("readers", &STREAM, 1);
+    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
     r.mode = LEAT_GROUPS_PARALLEL;
     assert_int_equal(ask(home, &r), LEAT_OK);
     leat_mem_free(r.assigned);
@@ -352,7 +329,7 @@ static void parallel_set_takes_no_client_of_groups(void **state)
     assert_int_equal(ask(home, &r), LEAT_OK);
     home_run(home, 10 * MS);
     assert_int_equal(leat_groups_group_find(home->groups, "readers")->member_count, 0);
-    assert_int_equal(done(home, join_new("", "", "m")), LEAT_E_OTHER_PROTOCOL);
+    assert_int_equal(answer_of(home, join_new("", "", "m")), LEAT_E_OTHER_PROTOCOL);
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""),
                      LEAT_E_OTHER_PROTOCOL);
     assert_int_equal(leat_groups_group_find(home->groups, "readers")->mode, LEAT_GROUPS_PARALLEL);
@@ -396,7 +373,7 @@ static void full_table_takes_no_idle_groups_of_others(void **state)
         if (i == 0) assert_non_null(leat_group_log_add(group, (struct leat_log_ref){7, 0, 0}));
         if (i == 0) group->logs[0].has_offset = true;
     }
-    struct leat_groups_request r = native_join("mine", &STREAM, 1);
+    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "mine", &STREAM, 1);
     r.address = 6;
     assert_false(leat_groups_group_room(groups, &r));
     assert_non_null(leat_groups_group_find(groups, "idle"));
@@ -500,11 +477,11 @@ static void home_without_groups_serves_no_parallel_set(void **state)
     (void)state;
     struct home *home = calm_home();
     home->groups->options.broker.group = NULL;
-    struct leat_groups_request r = native_join("readers", &STREAM, 1);
+    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
     r.mode = LEAT_GROUPS_PARALLEL;
     assert_int_equal(ask(home, &r), LEAT_E_UNSUPPORTED);
     assert_null(leat_groups_group_find(home->groups, "readers"));
-    r = native_join("readers", &STREAM, 1);
+    r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
     assert_int_equal(ask(home, &r), LEAT_OK);
     leat_mem_free(r.assigned);
     home_free(home);

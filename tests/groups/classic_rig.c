@@ -65,13 +65,18 @@ leat_err rc_of(struct ask_group *a)
     return rc;
 }
 
+leat_err answer_of(struct home *home, struct ask_group *a)
+{
+    start(home, a);
+    await(home, a);
+    return rc_of(a);
+}
+
 leat_err beat(struct home *home, const char *member, const char *instance, uint32_t generation)
 {
     struct ask_group *a = ask_new(LEAT_GROUPS_CLASSIC_HEARTBEAT, member, generation);
     a->call.instance = text(instance);
-    start(home, a);
-    await(home, a);
-    return rc_of(a);
+    return answer_of(home, a);
 }
 
 leat_err leave(struct home *home, const char *member, const char *instance)
@@ -99,9 +104,7 @@ leat_err commit(struct home *home, const char *member, uint32_t generation, uint
                                      .metadata_bytes = (uint32_t)strlen(metadata)};
     a->r.commits = &row;
     a->r.commit_count = 1;
-    start(home, a);
-    await(home, a);
-    return rc_of(a);
+    return answer_of(home, a);
 }
 
 uint64_t fetched(struct home *home, uint32_t log, const char *metadata)

@@ -24,6 +24,8 @@ void start(struct home *home, struct ask_group *a);
 void await(struct home *home, struct ask_group *a);
 /** Its answer; it is freed. */
 leat_err rc_of(struct ask_group *a);
+/** The same, from its start on. */
+leat_err answer_of(struct home *home, struct ask_group *a);
 leat_err beat(struct home *home, const char *member, const char *instance, uint32_t generation);
 leat_err leave(struct home *home, const char *member, const char *instance);
 leat_err commit(struct home *home, const char *member, uint32_t generation, uint32_t log,

@@ -14,9 +14,7 @@ static void group_new_member_is_told_its_id_first(void **state)
     assert_true(strncmp(join->r.member, "tester-", 7) == 0);
     ask_free(join);
     struct ask_group *stranger = join_new("tester-made-up", "", "m");
-    start(home, stranger);
-    await(home, stranger);
-    assert_int_equal(rc_of(stranger), LEAT_E_UNKNOWN_MEMBER);
+    assert_int_equal(answer_of(home, stranger), LEAT_E_UNKNOWN_MEMBER);
     /* Versions before that rule: in at once. */
     struct ask_group *old = join_new("", "", "m");
     old->call.needs_id = false;
@@ -184,9 +182,7 @@ static void group_leader_that_never_shares_out_is_dropped(void **state)
     await(home, joins[1]);
     int follower = strcmp(joins[0]->call.leader, joins[0]->r.member) == 0;
     struct ask_group *sync = sync_new(joins[follower]->r.member, 1);
-    start(home, sync);
-    await(home, sync);
-    assert_int_equal(rc_of(sync), LEAT_E_REBALANCING);
+    assert_int_equal(answer_of(home, sync), LEAT_E_REBALANCING);
     assert_int_equal(beat(home, joins[!follower]->r.member, "", 1), LEAT_E_UNKNOWN_MEMBER);
     ask_free(joins[0]);
     ask_free(joins[1]);
@@ -242,14 +238,10 @@ static void group_without_a_common_protocol_is_refused(void **state)
     (void)lone(home, "", a);
     struct ask_group *b = join_new("", "", "m");
     b->protocol.name = text("sticky");
-    start(home, b);
-    await(home, b);
-    assert_int_equal(rc_of(b), LEAT_E_OTHER_PROTOCOL);
+    assert_int_equal(answer_of(home, b), LEAT_E_OTHER_PROTOCOL);
     b = join_new("", "", "m");
     b->call.protocol_type = text("connect");
-    start(home, b);
-    await(home, b);
-    assert_int_equal(rc_of(b), LEAT_E_OTHER_PROTOCOL);
+    assert_int_equal(answer_of(home, b), LEAT_E_OTHER_PROTOCOL);
     home_free(home);
 }
 
@@ -274,9 +266,7 @@ static void group_and_native_set_share_names_and_offsets(void **state)
     memcpy(c.member, join.member, sizeof c.member);
     assert_int_equal(ask(home, &c), LEAT_OK);
     struct ask_group *b = join_new("", "", "m");
-    start(home, b);
-    await(home, b);
-    assert_int_equal(rc_of(b), LEAT_E_OTHER_PROTOCOL);
+    assert_int_equal(answer_of(home, b), LEAT_E_OTHER_PROTOCOL);
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 1, ""),
                      LEAT_E_OTHER_PROTOCOL);
     assert_int_equal(fetched(home, 0, NULL), 77);
@@ -311,9 +301,7 @@ static void group_is_described_and_listed(void **state)
     struct home *home = home_new(9, false);
     char a[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
     struct ask_group *d = ask_new(LEAT_GROUPS_DESCRIBE, "", 0);
-    start(home, d);
-    await(home, d);
-    assert_int_equal(rc_of(d), LEAT_E_NOT_FOUND);
+    assert_int_equal(answer_of(home, d), LEAT_E_NOT_FOUND);
     (void)lone(home, "", a);
     d = ask_new(LEAT_GROUPS_DESCRIBE, "", 0);
     start(home, d);
@@ -402,9 +390,7 @@ static void group_keeps_its_type_when_its_members_have_left(void **state)
     struct ask_group *other = join_new("", "", "m");
     other->call.protocol_type = text("connect");
     other->call.needs_id = false;
-    start(home, other);
-    await(home, other);
-    assert_int_equal(rc_of(other), LEAT_OK);
+    assert_int_equal(answer_of(home, other), LEAT_OK);
     home_free(home);
 }
 

@@ -15,25 +15,6 @@ static struct leat_groups_info info(const struct home *home)
     return out;
 }
 
-static struct leat_groups_request native(enum leat_groups_kind kind, const char *group,
-                                         const uint32_t *streams, uint32_t stream_count)
-{
-    struct leat_groups_request r = {.kind = kind,
-                                    .answer_bytes_max = SIZE_MAX,
-                                    .session_ms = 30000,
-                                    .streams = streams,
-                                    .stream_count = stream_count};
-    snprintf(r.group, sizeof r.group, "%s", group);
-    return r;
-}
-
-static bool begin(struct home *home, struct leat_groups_request *request, bool *answered)
-{
-    request->on_done = home_done;
-    request->owner = answered;
-    return *answered = leat_groups_do(home->groups, request);
-}
-
 /* What it has counted is what it takes now. */
 static void assert_counted(struct home *home, const char *name)
 {
@@ -54,14 +35,14 @@ static void members_count_from_their_join_on(void **state)
     uint32_t many[LEAT_GROUPS_STREAMS_MAX];
     for (unsigned i = 0; i < LEAT_GROUPS_STREAMS_MAX; i++)
         many[i] = STREAM;
-    struct leat_groups_request one = native(LEAT_GROUPS_JOIN, "one", &STREAM, 1), two = one;
+    struct leat_groups_request one = native_request(LEAT_GROUPS_JOIN, "one", &STREAM, 1), two = one;
     bool one_is, two_is;
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, "noted"), LEAT_OK);
     size_t before = info(home).table_bytes;
-    begin(home, &one, &one_is);
+    ask_begin(home, &one, &one_is);
     assert_counted(home, "one");
     size_t first = info(home).table_bytes - before;
-    begin(home, &two, &two_is);
+    ask_begin(home, &two, &two_is);
     assert_false(one_is || two_is);
     assert_counted(home, "one");
     size_t second = info(home).table_bytes - before - first;
@@ -74,18 +55,18 @@ static void members_count_from_their_join_on(void **state)
     before = info(home).table_bytes;
     one.streams = many;
     one.stream_count = LEAT_GROUPS_STREAMS_MAX;
-    begin(home, &one, &one_is);
+    ask_begin(home, &one, &one_is);
     assert_int_equal(info(home).table_bytes - before, 5 * (LEAT_GROUPS_STREAMS_MAX - 1));
     assert_counted(home, "one");
-    begin(home, &two, &two_is);
+    ask_begin(home, &two, &two_is);
     home_run(home, 10 * MS);
     assert_true(one_is && two_is);
     assert_counted(home, "one");
     leat_mem_free(one.assigned);
     leat_mem_free(two.assigned);
     /* A classic group that turns native. */
-    struct leat_groups_request three = native(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
-    begin(home, &three, &one_is);
+    struct leat_groups_request three = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
+    ask_begin(home, &three, &one_is);
     assert_counted(home, "readers");
     home_run(home, 10 * MS);
     assert_true(one_is);
@@ -170,14 +151,14 @@ static size_t joins_beside(size_t others, leat_err *out_rc)
 {
     struct home *home = calm_home();
     const uint32_t both[] = {STREAM, OTHER};
-    struct leat_groups_request one = native(LEAT_GROUPS_JOIN, "one", &OTHER, 1);
+    struct leat_groups_request one = native_request(LEAT_GROUPS_JOIN, "one", &OTHER, 1);
     bool answered;
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
     assert_int_equal(ask(home, &one), LEAT_OK);
     leat_mem_free(one.assigned);
     one.streams = both;
     one.stream_count = 2;
-    begin(home, &one, &answered);
+    ask_begin(home, &one, &answered);
     struct leat_group *readers = leat_groups_group_find(home->groups, "readers");
     size_t truth = readers->bytes;
     if (others) readers->bytes = others;
@@ -250,9 +231,7 @@ static void table_takes_commits_up_to_its_last_byte(void **state)
                 size_t before = info(home).table_bytes, most = LEAT_GROUPS_TABLE_BYTES_MAX;
                 struct leat_group *group = leat_groups_group_find(home->groups, "readers");
                 if (second) group->bytes += most - before - rows[i].grows + !fits;
-                start(home, c);
-                await(home, c);
-                assert_int_equal(rc_of(c), second && !fits ? LEAT_E_TOO_MANY : LEAT_OK);
+                assert_int_equal(answer_of(home, c), second && !fits ? LEAT_E_TOO_MANY : LEAT_OK);
                 if (second) leat_group_bytes_count(group);
                 if (second && fits && rows[i].grows)
                     assert_int_equal(info(home).table_bytes, before + rows[i].grows);
@@ -273,7 +252,7 @@ static void broken_home_forgets_no_set(void **state)
     home->retention_us = RETENTION;
     home_restart(home);
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
-    struct leat_groups_request one = native(LEAT_GROUPS_JOIN, "one", &STREAM, 1);
+    struct leat_groups_request one = native_request(LEAT_GROUPS_JOIN, "one", &STREAM, 1);
     assert_int_equal(ask(home, &one), LEAT_OK);
     leat_mem_free(one.assigned);
     uint64_t used = leat_groups_group_find(home->groups, "readers")->used_us;
@@ -309,7 +288,7 @@ static void deletion_of_no_offset_writes_nothing(void **state)
     struct leat_groups_request drop = {
         .kind = LEAT_GROUPS_OFFSETS_DELETE, .group = "readers", .logs = logs, .log_count = 2};
     bool answered;
-    assert_true(begin(home, &drop, &answered));
+    assert_true(ask_begin(home, &drop, &answered));
     assert_int_equal(drop.rc, LEAT_OK);
     assert_int_equal(home->batch_count, batches);
     assert_true(leat_groups_all_acked(home->groups));

@@ -8,17 +8,6 @@ enum { MS = 1000 };
 
 static const uint32_t STREAM = 7;
 
-static struct leat_groups_request native(enum leat_groups_kind kind, const char *group)
-{
-    struct leat_groups_request r = {.kind = kind,
-                                    .answer_bytes_max = SIZE_MAX,
-                                    .session_ms = 30000,
-                                    .streams = &STREAM,
-                                    .stream_count = 1};
-    snprintf(r.group, sizeof r.group, "%s", group);
-    return r;
-}
-
 /* Goal: a generation that has more logs than there may be leaves none of them behind, but those of which something is
  * committed. */
 static void refused_generation_leaves_no_logs(void **state)
@@ -28,7 +17,7 @@ static void refused_generation_leaves_no_logs(void **state)
     struct home *home = calm_home();
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, "n"), LEAT_OK);
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 1, 5, "n"), LEAT_OK);
-    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "readers");
+    struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
     join.streams = streams;
     join.stream_count = 4;
     assert_int_equal(ask(home, &join), LEAT_E_TOO_MANY);
@@ -59,7 +48,7 @@ static void stream_that_is_too_large_takes_no_memory(void **state)
     (void)state;
     struct home *home = calm_home();
     home->groups->options.broker.stream_size = stream_size_huge;
-    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+    struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
     bool answered = false;
     join.on_done = home_done;
     join.owner = &answered;
@@ -78,7 +67,7 @@ static void stream_that_goes_takes_all_of_its_logs(void **state)
     (void)state;
     struct home *home = calm_home();
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 1, 5, "note"), LEAT_OK);
-    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+    struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
     static const uint32_t both[] = {7, LARGE_STREAM + 3};
     join.streams = both;
     join.stream_count = 2;
@@ -245,14 +234,14 @@ static void lower_commit_is_stored_as_what_stands(void **state)
 {
     (void)state;
     struct home *home = calm_home();
-    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+    struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
     assert_int_equal(ask(home, &join), LEAT_OK);
     leat_mem_free(join.assigned);
     const struct leat_groups_offset rows[] = {{{7, 0, 0}, -1, 50, 4, 5, "fifty"},
                                               {{7, 0, 0}, -1, 40, 9, 2, "no"},
                                               {{7, 0, 0}, -1, 30, 0, 0, ""}};
     for (unsigned i = 0; i < 3; i++) {
-        struct leat_groups_request c = native(LEAT_GROUPS_COMMIT, "natives");
+        struct leat_groups_request c = native_request(LEAT_GROUPS_COMMIT, "natives", &STREAM, 1);
         memcpy(c.member, join.member, sizeof c.member);
         c.generation = join.generation;
         c.commits = &rows[i];
@@ -309,7 +298,7 @@ static void outsider_commits_what_the_group_has(void **state)
     leat_groups_group_add(home->groups, group);
     for (uint32_t log = 0; log < 2; log++) {
         const struct leat_groups_offset row = {.log = {9, 0, log}, .group = -1, .offset = 5};
-        struct leat_groups_request c = native(LEAT_GROUPS_COMMIT, "natives");
+        struct leat_groups_request c = native_request(LEAT_GROUPS_COMMIT, "natives", &STREAM, 1);
         c.commits = &row;
         c.commit_count = 1;
         assert_int_equal(ask(home, &c), log ? LEAT_E_UNKNOWN_LOG : LEAT_OK);
@@ -319,7 +308,7 @@ static void outsider_commits_what_the_group_has(void **state)
     for (uint32_t log = 0; log < 2; log++) {
         const struct leat_groups_offset row = {
             .log = {log ? STREAM : 9, 0, 0}, .group = -1, .offset = 6};
-        struct leat_groups_request c = native(LEAT_GROUPS_COMMIT, "natives");
+        struct leat_groups_request c = native_request(LEAT_GROUPS_COMMIT, "natives", &STREAM, 1);
         c.address = 9;
         c.commits = &row;
         c.commit_count = 1;
@@ -356,10 +345,10 @@ static void group_that_changes_its_protocol_is_the_same_after_a_start(void **sta
     struct home *home = calm_home();
     for (uint32_t round = 0; round < 3; round++) {
         char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-        struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "readers");
+        struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
         assert_int_equal(ask(home, &join), LEAT_OK);
         leat_mem_free(join.assigned);
-        struct leat_groups_request gone = native(LEAT_GROUPS_LEAVE, "readers");
+        struct leat_groups_request gone = native_request(LEAT_GROUPS_LEAVE, "readers", &STREAM, 1);
         memcpy(gone.member, join.member, sizeof gone.member);
         assert_int_equal(ask(home, &gone), LEAT_OK);
         home_run(home, 10 * MS);
@@ -448,10 +437,10 @@ static void commit_has_room_for_its_group(void **state)
     for (unsigned classic = 0; classic < 2; classic++) {
         struct home *home = calm_home();
         const struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
-        struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "readers");
+        struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
         assert_int_equal(ask(home, &join), LEAT_OK);
         leat_mem_free(join.assigned);
-        struct leat_groups_request gone = native(LEAT_GROUPS_LEAVE, "readers");
+        struct leat_groups_request gone = native_request(LEAT_GROUPS_LEAVE, "readers", &STREAM, 1);
         memcpy(gone.member, join.member, sizeof gone.member);
         assert_int_equal(ask(home, &gone), LEAT_OK);
         home_run(home, 10 * MS);
@@ -482,7 +471,8 @@ static void deletion_of_offsets_has_room_for_its_rows(void **state)
             assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, i, 5, ""), LEAT_OK);
         }
         batch_leave(home, takes);
-        struct leat_groups_request drop = native(LEAT_GROUPS_OFFSETS_DELETE, "readers");
+        struct leat_groups_request drop =
+            native_request(LEAT_GROUPS_OFFSETS_DELETE, "readers", &STREAM, 1);
         drop.logs = logs;
         drop.log_count = 3;
         const struct leat_groups *groups = home->groups;
@@ -559,7 +549,7 @@ static void idle_groups_of_others_stay_for_who_has_one(void **state)
             log->has_offset = true;
             leat_group_bytes_count(group);
         }
-        struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "new");
+        struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "new", &STREAM, 1);
         join.address = 9;
         assert_int_equal(ask(home, &join), has ? LEAT_E_TOO_MANY : LEAT_OK);
         leat_mem_free(join.assigned);

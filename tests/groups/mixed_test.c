@@ -29,13 +29,6 @@ static leat_err native_leave(struct home *home, const char *member)
     return ask(home, &r);
 }
 
-static leat_err done(struct home *home, struct ask_group *a)
-{
-    start(home, a);
-    await(home, a);
-    return rc_of(a);
-}
-
 /* Goal: whatever a client of classic groups asks of a native group with members is refused by name, with and without an
  * instance id or a member id; what it commits changes nothing. */
 static void client_of_groups_is_refused_by_a_native_set(void **state)
@@ -50,10 +43,11 @@ static void client_of_groups_is_refused_by_a_native_set(void **state)
         for (unsigned n = 0; n < 3; n++)
             for (unsigned instance = 0; instance < 2; instance++) {
                 const char *its = instance ? "an instance" : "";
-                assert_int_equal(done(home, join_new(names[n], its, "m")), LEAT_E_OTHER_PROTOCOL);
+                assert_int_equal(answer_of(home, join_new(names[n], its, "m")),
+                                 LEAT_E_OTHER_PROTOCOL);
                 assert_int_not_equal(beat(home, names[n], its, 1), LEAT_OK);
                 assert_int_not_equal(leave(home, names[n], its), LEAT_OK);
-                assert_int_not_equal(done(home, sync_new(names[n], 1)), LEAT_OK);
+                assert_int_not_equal(answer_of(home, sync_new(names[n], 1)), LEAT_OK);
             }
         assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, "note"),
                          LEAT_E_OTHER_PROTOCOL);
@@ -82,7 +76,7 @@ static void native_member_is_refused_by_a_group(void **state)
     assert_int_equal(fetched(home, 0, NULL), 5);
     assert_int_equal(native_join(home, LEAT_GROUPS_ORDERED, native), LEAT_OK);
     assert_int_equal(fetched(home, 0, NULL), 5); /* it goes on where the group was */
-    assert_int_equal(done(home, join_new("", "", "m")), LEAT_E_OTHER_PROTOCOL);
+    assert_int_equal(answer_of(home, join_new("", "", "m")), LEAT_E_OTHER_PROTOCOL);
     assert_int_equal(native_leave(home, native), LEAT_OK);
     home_run(home, 10 * 1000);
     (void)lone(home, "", member); /* and back */
@@ -166,7 +160,7 @@ static void sync_of_another_protocol_is_refused_by_its_first_byte(void **state)
         struct ask_group *sync = sync_new(member, generation);
         sync->call.protocol_type = text(names[n][0]);
         sync->call.protocol = text(names[n][1]);
-        assert_int_equal(done(home, sync), n < 2 ? LEAT_OK : LEAT_E_OTHER_PROTOCOL);
+        assert_int_equal(answer_of(home, sync), n < 2 ? LEAT_OK : LEAT_E_OTHER_PROTOCOL);
     }
     home_free(home);
 }

@@ -409,9 +409,7 @@ static leat_err sync_of(struct home *home, const char *member, const char *type,
     struct ask_group *sync = sync_new(member, 1);
     sync->call.protocol_type = text(type);
     sync->call.protocol = text(protocol);
-    start(home, sync);
-    await(home, sync);
-    return rc_of(sync);
+    return answer_of(home, sync);
 }
 
 static void group_sync_of_another_protocol_is_refused(void **state)
@@ -450,21 +448,15 @@ static void group_instance_is_one_members(void **state)
     assert_int_equal(leave(home, a, "attic"), LEAT_E_UNKNOWN_MEMBER);
     assert_int_equal(leave(home, "other", ""), LEAT_E_UNKNOWN_MEMBER);
     struct ask_group *join = join_new("other", "cellar", "m");
-    start(home, join);
-    await(home, join);
-    assert_int_equal(rc_of(join), LEAT_E_MEMBER_FENCED);
+    assert_int_equal(answer_of(home, join), LEAT_E_MEMBER_FENCED);
     join = join_new(a, "attic", "m");
-    start(home, join);
-    await(home, join);
-    assert_int_equal(rc_of(join), LEAT_E_UNKNOWN_MEMBER);
+    assert_int_equal(answer_of(home, join), LEAT_E_UNKNOWN_MEMBER);
     assert_int_equal(beat(home, a, "cellar", generation), LEAT_OK);
     assert_int_equal(leave(home, a, "cellar"), LEAT_OK);
     assert_int_equal(beat(home, a, "cellar", generation), LEAT_E_UNKNOWN_MEMBER);
     struct ask_group *many = ask_new(LEAT_GROUPS_CLASSIC_LEAVE, "", 0);
     many->call.leaver_count = LEAT_CLASSIC_LEAVERS_MAX + 1;
-    start(home, many);
-    await(home, many);
-    assert_int_equal(rc_of(many), LEAT_E_TOO_MANY);
+    assert_int_equal(answer_of(home, many), LEAT_E_TOO_MANY);
     home_free(home);
 }
 

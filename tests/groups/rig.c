@@ -249,6 +249,25 @@ void home_done(struct leat_groups_request *request)
     *(bool *)request->owner = true;
 }
 
+struct leat_groups_request native_request(enum leat_groups_kind kind, const char *group,
+                                          const uint32_t *streams, uint32_t stream_count)
+{
+    struct leat_groups_request r = {.kind = kind,
+                                    .answer_bytes_max = SIZE_MAX,
+                                    .session_ms = 30000,
+                                    .streams = streams,
+                                    .stream_count = stream_count};
+    snprintf(r.group, sizeof r.group, "%s", group);
+    return r;
+}
+
+bool ask_begin(struct home *home, struct leat_groups_request *request, bool *answered)
+{
+    request->on_done = home_done;
+    request->owner = answered;
+    return *answered = leat_groups_do(home->groups, request);
+}
+
 leat_err ask(struct home *home, struct leat_groups_request *request)
 {
     bool answered = false;

@@ -78,6 +78,11 @@ void home_roll(struct home *home);
 void home_restart(struct home *home);
 /** on_done of a request whose owner is a bool. */
 void home_done(struct leat_groups_request *request);
+/** Of a native group, with a session of 30 s. */
+struct leat_groups_request native_request(enum leat_groups_kind kind, const char *group,
+                                          const uint32_t *streams, uint32_t stream_count);
+/** Do one request; whether it was answered at once, as `answered` says. */
+bool ask_begin(struct home *home, struct leat_groups_request *request, bool *answered);
 /** Do one request of the group "readers" (or of the one it names), and wait for its answer. */
 leat_err ask(struct home *home, struct leat_groups_request *request);
 

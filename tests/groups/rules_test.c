@@ -8,24 +8,6 @@ enum { MS = 1000, SECOND = 1000 * MS, RETENTION = 60 * SECOND };
 
 static const uint32_t STREAM = 7;
 
-static struct leat_groups_request native(enum leat_groups_kind kind, const char *group)
-{
-    struct leat_groups_request r = {.kind = kind,
-                                    .answer_bytes_max = SIZE_MAX,
-                                    .session_ms = 30000,
-                                    .streams = &STREAM,
-                                    .stream_count = 1};
-    snprintf(r.group, sizeof r.group, "%s", group);
-    return r;
-}
-
-static bool begin(struct home *home, struct leat_groups_request *request, bool *answered)
-{
-    request->on_done = home_done;
-    request->owner = answered;
-    return *answered = leat_groups_do(home->groups, request);
-}
-
 /* What is out, or the groups' own, as a request leaves it that had the storage before. */
 static void spoil(struct ask_group *a)
 {
@@ -84,18 +66,18 @@ static void commit_that_asks_is_not_cancelled(void **state)
 {
     (void)state;
     struct home *home = calm_home();
-    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+    struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
     const struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = 0, .offset = 5};
     bool answered;
     join.mode = LEAT_GROUPS_PARALLEL;
     assert_int_equal(ask(home, &join), LEAT_OK);
     leat_mem_free(join.assigned);
-    struct leat_groups_request c = native(LEAT_GROUPS_COMMIT, "natives");
+    struct leat_groups_request c = native_request(LEAT_GROUPS_COMMIT, "natives", &STREAM, 1);
     memcpy(c.member, join.member, sizeof c.member);
     c.generation = join.generation;
     c.commits = &row;
     c.commit_count = 1;
-    assert_false(begin(home, &c, &answered));
+    assert_false(ask_begin(home, &c, &answered));
     leat_groups_cancel(home->groups, &c);
     assert_false(answered);
     home_run(home, 10 * MS);
@@ -132,14 +114,14 @@ static void commit_finishes_no_other_group(void **state)
     static const leat_err rcs[] = {LEAT_OK, LEAT_E_UNKNOWN_LOG};
     for (unsigned i = 0; i < 2; i++) {
         struct home *home = calm_home();
-        struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+        struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
         const struct leat_groups_offset row = {
             .log = {STREAM, 0, 0}, .group = 5, .offset = LEAT_GROUP_GROUPS_GONE};
         join.mode = LEAT_GROUPS_PARALLEL;
         assert_int_equal(ask(home, &join), LEAT_OK);
         leat_mem_free(join.assigned);
         home->group_rc = rcs[i];
-        struct leat_groups_request c = native(LEAT_GROUPS_COMMIT, "natives");
+        struct leat_groups_request c = native_request(LEAT_GROUPS_COMMIT, "natives", &STREAM, 1);
         memcpy(c.member, join.member, sizeof c.member);
         c.generation = join.generation;
         c.commits = &row;
@@ -169,9 +151,10 @@ static void what_has_no_room_comes_with_the_next_batch(void **state)
     home_restart(home);
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
     batch_fill(home);
-    struct leat_groups_request drop = native(LEAT_GROUPS_DELETE, "readers");
+    struct leat_groups_request drop = native_request(LEAT_GROUPS_DELETE, "readers", &STREAM, 1);
     assert_int_equal(ask(home, &drop), LEAT_E_AGAIN);
-    struct leat_groups_request forget = native(LEAT_GROUPS_OFFSETS_DELETE, "readers");
+    struct leat_groups_request forget =
+        native_request(LEAT_GROUPS_OFFSETS_DELETE, "readers", &STREAM, 1);
     forget.logs = &log;
     forget.log_count = 1;
     assert_int_equal(ask(home, &forget), LEAT_E_AGAIN);
@@ -332,9 +315,7 @@ static void static_member_that_comes_again_learns_who_leads(void **state)
         struct ask_group *sync = sync_new(a->r.member, 1);
         sync->call.instance = text("cellar");
         share_out(sync, &a->call);
-        start(home, sync);
-        await(home, sync);
-        assert_int_equal(rc_of(sync), LEAT_OK);
+        assert_int_equal(answer_of(home, sync), LEAT_OK);
         struct ask_group *next = join_new("", led ? "cellar" : "attic", "m");
         next->call.can_skip = can_skip;
         start(home, next);
@@ -376,11 +357,11 @@ static void member_that_joins_again_is_told_what_its_answer_takes(void **state)
     (void)state;
     const size_t all = UNITS * sizeof(struct leat_groups_assigned);
     struct home *home = calm_home();
-    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+    struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
     assert_int_equal(ask(home, &join), LEAT_OK);
     leat_mem_free(join.assigned);
     for (unsigned fits = 0; fits < 2; fits++) {
-        struct leat_groups_request again = native(LEAT_GROUPS_JOIN, "natives");
+        struct leat_groups_request again = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
         memcpy(again.member, join.member, sizeof again.member);
         again.answer_bytes_max = all - 1 + fits;
         assert_int_equal(ask(home, &again), fits ? LEAT_OK : LEAT_E_NO_MEMORY);
@@ -405,8 +386,9 @@ static void broken_home_holds_no_request(void **state)
         for (unsigned step = 0; step < 2; step++)
             for (unsigned i = 0; i < 4; i++) {
                 if (step == classic_first) {
-                    natives[i] = native(LEAT_GROUPS_JOIN, i < 2 ? "one" : "two");
-                    assert_false(begin(home, &natives[i], &answered[i]));
+                    natives[i] =
+                        native_request(LEAT_GROUPS_JOIN, i < 2 ? "one" : "two", &STREAM, 1);
+                    assert_false(ask_begin(home, &natives[i], &answered[i]));
                 } else if (i < 3) {
                     joins[i] = join_new("", "", "m");
                     joins[i]->call.needs_id = false;
@@ -448,13 +430,13 @@ static void member_that_joins_again_brings_nothing(void **state)
     static struct leat_groups_room room;
     memset(&room, 0, sizeof room);
     struct home *home = calm_home();
-    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives");
+    struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
     assert_int_equal(ask(home, &join), LEAT_OK);
     leat_mem_free(join.assigned);
     home->groups->options.room = &room; /* which is full */
     const struct leat_group *group = leat_groups_group_find(home->groups, "natives");
     for (unsigned again = 2; again-- > 0;) {
-        struct leat_groups_request next = native(LEAT_GROUPS_JOIN, "natives");
+        struct leat_groups_request next = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
         next.address = 9;
         if (again) memcpy(next.member, join.member, sizeof next.member);
         assert_int_equal(ask(home, &next), again ? LEAT_OK : LEAT_E_TOO_MANY);
@@ -471,7 +453,8 @@ static void member_that_reads_less_is_not_disturbed_by_the_rest(void **state)
     (void)state;
     static const uint32_t both[] = {7, LARGE_STREAM + 3};
     struct home *home = calm_home();
-    struct leat_groups_request join = native(LEAT_GROUPS_JOIN, "natives"), less = join;
+    struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1),
+                               less = join;
     join.streams = both;
     join.stream_count = 2;
     assert_int_equal(ask(home, &join), LEAT_OK);
@@ -503,7 +486,8 @@ static void home_that_has_told_all_is_at_rest(void **state)
         assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
         assert_int_equal(home->groups->touched_bytes, more ? 0 : 64 * 1024);
     }
-    struct leat_groups_request r = native((enum leat_groups_kind)(LEAT_GROUPS_LIST + 1), "natives");
+    struct leat_groups_request r =
+        native_request((enum leat_groups_kind)(LEAT_GROUPS_LIST + 1), "natives", &STREAM, 1);
     assert_int_equal(ask(home, &r), LEAT_E_INVALID);
     home_free(home);
 }
@@ -594,9 +578,7 @@ static void leader_that_joins_again_shares_out_anew_once_it_has(void **state)
         if (shared) break;
         struct ask_group *sync = sync_new(members[0]->r.member, 1);
         share_out(sync, &members[0]->call);
-        start(home, sync);
-        await(home, sync);
-        assert_int_equal(rc_of(sync), LEAT_OK);
+        assert_int_equal(answer_of(home, sync), LEAT_OK);
     }
     ask_free(members[0]);
     ask_free(members[1]);

@@ -18,13 +18,6 @@ static struct leat_groups_request native(enum leat_groups_kind kind, uint32_t se
                                         .stream_count = 1};
 }
 
-static bool begin(struct home *home, struct leat_groups_request *request, bool *answered)
-{
-    request->on_done = home_done;
-    request->owner = answered;
-    return *answered = leat_groups_do(home->groups, request);
-}
-
 /* Goal: while a home waits for its log to take its first batch, members are neither silent nor groups unused, however
  * long that takes: nobody can be heard of. */
 static void home_that_wakes_for_long_loses_nobody(void **state)
@@ -41,9 +34,7 @@ static void home_that_wakes_for_long_loses_nobody(void **state)
     snprintf(c->r.group, sizeof c->r.group, "unused");
     c->r.commits = &row;
     c->r.commit_count = 1;
-    start(home, c);
-    await(home, c);
-    assert_int_equal(rc_of(c), LEAT_OK);
+    assert_int_equal(answer_of(home, c), LEAT_OK);
     home->retention_us = RETENTION;
     home_restart(home);
     home->append_rc = LEAT_E_AGAIN;
@@ -51,7 +42,7 @@ static void home_that_wakes_for_long_loses_nobody(void **state)
     memcpy(beat.member, join.member, sizeof beat.member);
     beat.generation = join.generation;
     bool answered;
-    begin(home, &beat, &answered);
+    ask_begin(home, &beat, &answered);
     home_run(home, 3ull * RETENTION);
     assert_true(answered); /* the request does not wait as long */
     assert_int_equal(beat.rc, LEAT_E_TIMEOUT);
@@ -59,9 +50,7 @@ static void home_that_wakes_for_long_loses_nobody(void **state)
     home_run(home, SECOND);
     assert_int_equal(ask(home, &beat), LEAT_OK);
     struct ask_group *g = ask_new(LEAT_GROUPS_CLASSIC_HEARTBEAT, member, generation);
-    start(home, g);
-    await(home, g);
-    assert_int_equal(rc_of(g), LEAT_OK);
+    assert_int_equal(answer_of(home, g), LEAT_OK);
     assert_non_null(leat_groups_group_find(home->groups, "unused"));
     home_free(home);
 }
@@ -74,14 +63,14 @@ static void join_is_held_until_a_session_has_ended(void **state)
     struct home *home = calm_home();
     struct leat_groups_request a = native(LEAT_GROUPS_JOIN, 60000), b = a;
     bool a_is, b_is;
-    begin(home, &a, &a_is);
-    begin(home, &b, &b_is);
+    ask_begin(home, &a, &a_is);
+    ask_begin(home, &b, &b_is);
     home_run(home, 10 * MS);
     assert_true(a_is && b_is);
     leat_mem_free(a.assigned);
     leat_mem_free(b.assigned);
     leat_groups_on_stream_changed(home->groups, STREAM);
-    begin(home, &a, &a_is);
+    ask_begin(home, &a, &a_is);
     home_run(home, 40 * SECOND);
     assert_false(a_is);
     struct leat_groups_request other =
@@ -109,13 +98,13 @@ static void answer_of_an_earlier_generation_is_none(void **state)
     struct leat_groups_request first = native(LEAT_GROUPS_JOIN, 30000), second = first;
     bool first_is, second_is;
     home->mute = true;
-    begin(home, &first, &first_is);
+    ask_begin(home, &first, &first_is);
     home_run(home, 10 * MS);
     const struct leat_group *group = leat_groups_group_find(home->groups, "natives");
     assert_int_equal(group->generation, 1);
     memcpy(second.member, group->members[0].id, sizeof second.member);
     second.streams = &OTHER;
-    begin(home, &second, &second_is);
+    ask_begin(home, &second, &second_is);
     home_run(home, 10 * MS);
     assert_int_equal(group->generation, 2);
     assert_false(first_is || second_is);
@@ -162,9 +151,7 @@ static void known_member_gets_no_instance(void **state)
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
     uint32_t generation = lone(home, "", member);
     struct ask_group *again = join_new(member, "x", "m");
-    start(home, again);
-    await(home, again);
-    assert_int_equal(rc_of(again), LEAT_E_UNKNOWN_MEMBER);
+    assert_int_equal(answer_of(home, again), LEAT_E_UNKNOWN_MEMBER);
     assert_int_equal(beat(home, member, "", generation), LEAT_OK);
     home_free(home);
 }
@@ -187,9 +174,7 @@ static void group_that_is_full_refuses_the_next(void **state)
         assert_int_equal(rc_of(join), LEAT_E_MEMBER_ID_REQUIRED);
     }
     join = join_new("", "", "m");
-    start(home, join);
-    await(home, join);
-    assert_int_equal(rc_of(join), LEAT_E_TOO_MANY);
+    assert_int_equal(answer_of(home, join), LEAT_E_TOO_MANY);
     assert_int_equal(leave(home, pending, ""), LEAT_OK);
     join = join_new("", "", "m");
     join->call.needs_id = false;
@@ -206,9 +191,7 @@ static void group_that_is_full_refuses_the_next(void **state)
     assert_int_equal(join->r.rc, LEAT_OK);
     ask_free(join);
     join = join_new("", "", "m"); /* one more that is pending */
-    start(home, join);
-    await(home, join);
-    assert_int_equal(rc_of(join), LEAT_E_MEMBER_ID_REQUIRED);
+    assert_int_equal(answer_of(home, join), LEAT_E_MEMBER_ID_REQUIRED);
     struct ask_group *d = ask_new(LEAT_GROUPS_DESCRIBE, "", 0);
     start(home, d);
     await(home, d);
