@@ -2,7 +2,10 @@
 /* A request that waited for memory: what follows when it has its buffer, or gets none. */
 #include "store/private.h"
 
-/* ---- resume: bytes first, then the row (README, order of RESUME) ---- */
+/* ---- resume ----
+ * The bytes are in the buffer before the row is written: a kill in between would leave a row that names memory
+ * without them. The row is written, and the parking record gone, before the answer: what is acked after the
+ * answer lies beyond the recorded end, and a start would call the log shorter. */
 static void on_read_back(struct leat_disk_io *io)
 {
     struct leat_keep *keep = io->owner;

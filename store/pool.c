@@ -2,7 +2,12 @@
 /* Buffers: power-of-two pieces of the arena.
  *
  * A recycled buffer keeps its old bytes but for the first entry's place, which is cleared: zeroing
- * all of it took 12 % of a busy server's CPU and is not needed (README, order of RESERVE).
+ * all of it took 12 % of a busy server's CPU. Old bytes cannot pass for the new segment's: the header entry
+ * begins the chain of trailers and has other ids or another epoch, so no old trailer matches, except by
+ * chance, 1 in 2^32. Zeros are needed in three places: after a cut and after a resumed prefix, where old
+ * bytes may continue this chain, and in replicas' buffers, where a writer elsewhere writes in any order.
+ * The first entry is cleared before the row is written: after a kill a row names memory that has the row's
+ * segment, or nothing.
  *
  * Growing costs 0.6 to 2.6 s of CPU per GiB by first touch, recycling a flushed segment next to
  * nothing. So the pool grows ahead of use up to three quarters of its limit; from there on, while

@@ -7,7 +7,10 @@
  * the catalogue, for rows. A commit waits for its own file and for nothing else: not for another
  * file's sync, and for rows only now and then (LEAT_STORE_ROWS_PASSED_MAX), because the disk does
  * one thing after the other. What depends on something being durable first goes into a round that
- * starts after the one that made it so has ended (README, order of writes). */
+ * starts after the one that made it so has ended: nobody relies on an order between two rounds.
+ *
+ * RAMCloud (dissertation §4.2) keeps a replica's buffer until one contiguous write at its close. Here a `disk` segment
+ * is written as it grows, since this node's copy may be the only one. */
 #include "store/private.h"
 
 /* ---- a round of a file ---- */
@@ -178,8 +181,9 @@ static void end_data(struct leat_store *store, struct leat_store_round *round)
             continue;
         held->in_file_bytes = held->round_to;
         /* Two things that recovery cannot see in damaged bytes: that the segment had started, and
-         * how much of it was durable. Neither is needed at once, so it costs no write of its own.
-         */
+         * how much of it was durable. The row says them after the sync, or it would claim what a power cut
+         * may take. Neither is needed at once, so it costs no write of its own. Until that write a bit that
+         * flips in the ids of the header entry can make the segment look like a reservation. */
         const struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
         if (row->state == LEAT_SEGMENT_OPEN ||
             (row->state == LEAT_SEGMENT_RESERVED && started_in_file(held))) {

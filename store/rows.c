@@ -75,10 +75,13 @@ static bool join(struct leat_store *store, struct leat_keep *keep)
                         keep->durability == LEAT_DURABILITY_DISK);
     case LEAT_KEEP_CLOSE:
         /* A parked segment has no close entry: only the row says that it is closed, so the row must
-         * be durable before the answer lets data into the next segment. */
+         * be durable before the answer lets data into the next segment, or two segments would be open. The row
+         * of another segment may be lost in a power cut: a scan finds the close entry. */
         return row_join(store, keep, held, LEAT_SEGMENT_CLOSED,
                         whole ? flushed_flags(held) : LEAT_ROW_IN_POOL, !seg->buffer);
     case LEAT_KEEP_PARK:
+        /* The bytes had a round of their own before. With bytes and row in one round, a failed write of the
+         * bytes would leave a row that stands for bytes that are not there. */
         return row_join(store, keep, held, LEAT_SEGMENT_PARKED, 0, true);
     case LEAT_KEEP_RESUME:
         if (LEAT_BUG(PARKED_ON))

@@ -164,8 +164,8 @@ struct leat_store_options {
     uint64_t memory_bytes;  /* pool limit, multiple of LEAT_ARENA_STEP_BYTES */
     uint8_t cluster_id[16]; /* zeros: not known yet, see leat_store_join() */
     uint64_t
-        flush_delay_us; /* closed segments of `memory` streams wait this long, or until they and
-                                open ones take half of the pool; of replicas 64 MiB wait so */
+        flush_delay_us; /* closed segments of `memory` streams wait this long, or until half of the pool is
+                                in use and cannot be evicted, or half of an arena of replicas */
     uint64_t scrub_bytes_per_second; /* 0 = no scrub */
     struct leat_store_events events;
     /* Arenas of replicas that an earlier process left, already revoked. Read only: what is not in
@@ -224,6 +224,8 @@ const struct leat_found *leat_store_found_replicas(const struct leat_store *stor
 /** Another role, between found and found_done: durable with leat_store_cut_done(). */
 void leat_store_role_set(struct leat_store *store, struct leat_segment *seg,
                          enum leat_segment_role role, uint64_t writer);
+/** Each found segment that a log or a backup takes has its owner_actor by now: of the others no message is sent.
+ * Flushes begin. */
 void leat_store_found_done(struct leat_store *store);
 /**
  * The log's end is decided and committed: cut this open or parked segment to `extent` and close it,
