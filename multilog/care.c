@@ -199,6 +199,7 @@ static void on_resumed(struct leat_keep *keep)
     log_mark_dirty(log);
 }
 
+/* A parked head is resumed, however large, before it rolls: its close entry needs its buffer. */
 void log_step_resume(struct leat_log *log)
 {
     bool wanted = log->room_wanted || log->roll_wanted || log->copy_wanted;

@@ -199,7 +199,8 @@ struct leat_read { /* caller's */
         iovs[LEAT_READ_IOVS_MAX]; /* out, last: whole batches, in order, no entry headers */
 };
 /** Gather acked batches from one segment, from the batch that holds `from` on. LEAT_OK: done now
- * (see read->rc); LEAT_E_AGAIN: on_done follows. Thread: owner core. */
+ * (see read->rc); LEAT_E_AGAIN: on_done follows. A position in a trimmed segment is out of range, also at the
+ * segment's end, where no record is left out. Thread: owner core. */
 leat_err leat_log_read(struct leat_log *log, struct leat_read *read) LEAT_NODISCARD;
 
 struct leat_locate_op { /* caller's */
@@ -231,7 +232,7 @@ leat_err leat_locate_step(struct leat_locate_op *op) LEAT_NODISCARD;
 
 /* ---- care ---- */
 /** Retention by time and size, parking when idle, producer expiry. Call every second or so per log
- * that is not parked, and about once a minute for parked ones (log_next_care_us says when). */
+ * that is not parked, and now and then for parked ones. */
 void leat_log_care(struct leat_log *log);
 /** From the next care on: how long a log is idle before its head's buffer is given back. */
 void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us);
@@ -427,7 +428,7 @@ leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *ou
 /** The acked offset, readable from any core without a lock (acquire; pairs with the owner's release
  * store). */
 uint64_t leat_log_acked_offset(const struct leat_log *log);
-/** The stamp of the owner's first segment: for the "opened" commit. */
+/** Id of the head, or of the next segment to start: for the "opened" commit. */
 uint64_t leat_log_head_segment(const struct leat_log *log);
 
 #endif

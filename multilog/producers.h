@@ -46,7 +46,9 @@ leat_err leat_producers_init(struct leat_producers *producers, uint32_t count_ma
 void leat_producers_fini(struct leat_producers *producers);
 
 /**
- * Judge a batch. out_expected: the sequence that would have been right (GAP, FENCED: the epoch).
+ * Judge a batch. More than five in flight are not refused: a refusal in the middle of a pipeline would turn the
+ * batches after it into gaps. A repeat of an older batch than the last five is OLDER. out_expected: the sequence that
+ * would have been right (GAP, FENCED: the epoch).
  * A batch without producer id is NEW. Thread: owner. Allocates: never.
  */
 enum leat_producer_verdict leat_producers_check(const struct leat_producers *producers,

@@ -47,7 +47,9 @@ static leat_err read_nothing(struct leat_log *log, struct leat_read *read)
     return read_end(read, LEAT_OK);
 }
 
-/* ---- places that readers come back to ---- */
+/* ---- places that readers come back to ----
+ * The index of a closed segment is not kept in memory: it takes up to 8 KiB for each. With the place where a sequential
+ * reader stopped, its next answer needs one read of the file; an answer from elsewhere needs two. */
 
 static void hint_put(struct leat_log *log, const struct leat_read *read)
 {

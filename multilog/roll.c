@@ -287,6 +287,7 @@ static struct leat_extent close_write(struct leat_log *log, struct log_open *ope
                                 leat_entry_trailer_crc(open->writer.chain, &trailer)};
 }
 
+/* By this log's pace alone: when the pool is short, the store refuses. */
 static void pace_note(struct leat_log *log)
 {
     uint64_t now = log_now(log);

@@ -237,7 +237,9 @@ static void warm_from(struct leat_log *log, const uint8_t *bytes)
  * Segments of level `memory` may be gone after a power cut while later ones are there. That they
  * were there is said by the last segment's start entry, or a trim entry after it: the first segment
  * that they call retained. Where the first segment held is later, what lies between is missing; a
- * reader that begins at the earliest offset must hear of it. */
+ * reader that begins at the earliest offset must hear of it. A log whose own end was lost asks the last
+ * segment that is left, which may call retained what was trimmed since: such a log names too much rather
+ * than too little. A corrupt last segment says nothing, and the log shows all that it has. */
 
 /* An operator gave up what is missing, and that it is missing is known: nothing is on its way. */
 static bool front_is_given_up(const struct leat_log *log)

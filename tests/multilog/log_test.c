@@ -168,7 +168,7 @@ static void append_meanwhile_goes_along_with_the_next_commit(void **state)
 
 /* Nine in flight, and all of them once more before one is acked: each is stored once, in its order, and
  * no repeat is answered before its original is. Of the older ones the offset is forgotten, no more
- * (README D3). */
+ * (multilog/producers.h). */
 static void append_of_more_than_five_in_flight_stores_each_once(void **state)
 {
     (void)state;
