@@ -62,7 +62,7 @@ void leat_os_step_touch(uint8_t *at, bool fresh)
 
 /* Ask for huge pages in a step that has no pages yet. Clearing and mapping 512 pages at once makes
  * growing 5 to 8 times cheaper, and a direct write finds its memory in one look-up instead of 512:
- * a third of the CPU and 1.6 times the speed (README.md). Needs no setting of the machine, unlike
+ * a third of the CPU and 1.6 times the speed. Needs no setting of the machine, unlike
  * MADV_HUGEPAGE on tmpfs. The kernel collapses only where a page is there already. A wish: what
  * it refuses stays in small pages. */
 static void step_collapse(int fd, uint64_t step, uint8_t *base)
