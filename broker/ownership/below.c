@@ -19,6 +19,10 @@ void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t e
                     struct leat_extent extent)
 {
     if (extent.bytes < LEAT_ENTRY_HEADER_BYTES || extent.bytes > LEAT_SEGMENT_BYTES_MAX) return;
+    /* SUBTLE: the latest owner's copies count, however few they are.
+     *  1. X's segment 5 is given up while X and B are away.
+     *  2. The next owner Y writes its own segment 5 after the gap; Y's segment 6 is lost and given up, too.
+     *  3. X and B return: X's 5 is on two nodes, Y's on one. By number of copies, what Y acked would be dropped. */
     const struct leat_tail_row row = {.segment = segment, .epoch = {epoch}},
                                have = {.segment = found->segment, .epoch = {found->epoch}};
     int order = leat_tail_order(&row, &have);
