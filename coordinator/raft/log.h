@@ -4,16 +4,20 @@
  *   raft/vote        two 4 KiB blocks with the same content, written one after the other, each
  *                    synced: a torn block leaves the other. Term, vote, first live segment, and
  *                    the durable mark (segment, byte): up to there everything is known to be
- * synced. raft/log-N       segments of 8 MiB: a header, then rounds. A round is what one write and
- * one sync made durable: header {its own place, bytes, frames}, then frames {length, CRC-32C, term,
- * index, type} + data, padded to 8 bytes. raft/snapshot-I  the state machine up to entry I; written
- * aside, synced, renamed.
+ *                    synced.
+ *   raft/log-N       segments of 8 MiB: a header, then rounds. A round is what one write and one
+ *                    sync made durable: header {its own place, bytes, frames}, then frames
+ *                    {length, CRC-32C, term, index, type} + data, padded to 8 bytes.
+ *   raft/snapshot-I  the state machine up to entry I; written aside, synced, renamed.
  *
  * One round is in flight at a time. So a round at byte b says that all before b was durable, and
  * after a power cut at most the last round can be torn. What lies at the end, is invalid, has
  * nothing valid behind it and is not below the durable mark, was never acknowledged and may be
  * dropped. Anything else that is invalid is damage: it is named, and the voter stays out. (Raft
  * libraries that rename corrupt segments away and vote on lose committed entries.)
+ *
+ * The mark is written after LEAT_RAFT_MARK_AFTER_US of quiet. So the last round before a kill, if it rots before
+ * that, reads as torn, as if this voter had promised nothing of it.
  */
 #ifndef LEAT_COORDINATOR_RAFT_LOG_H
 #define LEAT_COORDINATOR_RAFT_LOG_H

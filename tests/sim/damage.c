@@ -86,7 +86,7 @@ void sim_damage_on_death(struct sim_server *server)
 }
 
 /* What a voter's raft log got in the last 200 ms before a death reads as torn when it is damaged
- * (coordinator/README.md, D4): as if it had promised nothing of that. tests/coordinator flips every
+ * (coordinator/raft/log.h): as if it had promised nothing of that. tests/coordinator flips every
  * byte of it. */
 static bool place_pick(struct sim_server *server, const char *prefix,
                        struct sim_disk_place *out_place)
