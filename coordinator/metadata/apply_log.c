@@ -240,6 +240,8 @@ static bool loss_check(struct leat_machine *machine, struct loss *loss,
         leat_machine_refuse_log(result, stream != NULL, loss->ref);
         return false;
     }
+    /* The claim names owner and epoch: an operator's entry that arrives late, through an earlier owner, would give up
+     * a log that is served again. */
     if (!claim_of_living(machine, loss->claim.incarnation, result) ||
         !claim_check(machine, loss->ref, &loss->claim, result) ||
         (loss->stands_in && !loss_is_known(machine, &log->record, result)))
