@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the hot paths of wire cost, per record and per batch. Prints the best of several rounds,
- * since what is above it is the machine's other work. */
+ * since what is above it is the machine's other work.
+ *
+ * On two cores of a shared, busy server, in ns a record:
+ *
+ *   records                  add    check, CRC included   CRC alone   read
+ *   100 of 100 B             11.5    2.4                   1.7        8.3
+ *   100 of 100 to 175 B      11.9    6.1                   2.0        8.4
+ *   1,000 of 20 B             9.9    1.0                   0.4        7.7
+ *   20 of 1,000 B            18     15                    14          9.3 */
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "wire/batch.h"
