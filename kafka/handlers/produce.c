@@ -206,7 +206,8 @@ static bool produce_allowed(struct produce *produce)
     const struct leat_kafka_request *request = produce->request;
     const struct leat_kafka_produce_request *body = request->body;
     if (request->version < 3)
-        /* Advertised all the same: see README K4. They carry records of formats 0 and 1. */
+        /* They carry records of formats 0 and 1. Advertised all the same: librdkafka up to 2.11.0 would not
+         * compress otherwise. */
         produce_refuse(produce, LEAT_KAFKA_UNSUPPORTED_VERSION, NULL);
     else if (body->acks < -1 || body->acks > 1)
         produce_refuse(produce, LEAT_KAFKA_INVALID_REQUIRED_ACKS, "acks is 0, 1 or all (-1)");
