@@ -82,8 +82,7 @@ static void stream_that_is_too_large_is_refused_before_others(void **state)
     leat_groups_info(home->groups, &info);
     assert_int_equal(info.members, 0);
     r = native_request(LEAT_GROUPS_JOIN, "readers", streams, 1);
-    assert_int_equal(ask(home, &r), LEAT_OK);
-    leat_mem_free(r.assigned);
+    ask_join(home, &r);
     home_free(home);
 }
 
@@ -95,8 +94,7 @@ static void full_home_serves_the_groups_that_it_has(void **state)
     static const uint32_t streams[] = {7, LARGE_STREAM + 3};
     struct home *home = calm_home();
     struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", streams, 2);
-    assert_int_equal(ask(home, &r), LEAT_OK);
-    leat_mem_free(r.assigned);
+    ask_join(home, &r);
     struct leat_groups *groups = home->groups;
     for (unsigned i = groups->group_count; i < LEAT_GROUPS_PER_HOME_MAX; i++) {
         char name[16];
@@ -242,8 +240,7 @@ static void home_that_goes_leaves_its_questions(void **state)
     struct home *home = calm_home();
     struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
     r.mode = LEAT_GROUPS_PARALLEL;
-    assert_int_equal(ask(home, &r), LEAT_OK);
-    leat_mem_free(r.assigned);
+    ask_join(home, &r);
     home_run(home, 10 * MS);
     struct leat_groups_offset rows[] = {{.log = {STREAM, 0, 0}, .offset = 5},
                                         {.log = {STREAM, 1, 0}, .offset = 5}};
@@ -270,8 +267,7 @@ static void commit_waits_for_each_of_its_questions(void **state)
     struct home *home = calm_home();
     struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
     r.mode = LEAT_GROUPS_PARALLEL;
-    assert_int_equal(ask(home, &r), LEAT_OK);
-    leat_mem_free(r.assigned);
+    ask_join(home, &r);
     home_run(home, 10 * MS);
     struct leat_groups_offset rows[] = {{.log = {STREAM, 0, 0}, .offset = 5},
                                         {.log = {STREAM, 1, 0}, .offset = 5},
@@ -323,8 +319,7 @@ static void parallel_set_takes_no_client_of_groups(void **state)
     struct home *home = calm_home();
     struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
     r.mode = LEAT_GROUPS_PARALLEL;
-    assert_int_equal(ask(home, &r), LEAT_OK);
-    leat_mem_free(r.assigned);
+    ask_join(home, &r);
     r.kind = LEAT_GROUPS_LEAVE;
     assert_int_equal(ask(home, &r), LEAT_OK);
     home_run(home, 10 * MS);
@@ -482,8 +477,7 @@ static void home_without_groups_serves_no_parallel_set(void **state)
     assert_int_equal(ask(home, &r), LEAT_E_UNSUPPORTED);
     assert_null(leat_groups_group_find(home->groups, "readers"));
     r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
-    assert_int_equal(ask(home, &r), LEAT_OK);
-    leat_mem_free(r.assigned);
+    ask_join(home, &r);
     home_free(home);
 }
 
@@ -580,9 +574,7 @@ static void group_that_waited_for_other_tables_is_new(void **state)
     struct leat_groups_request wake = {.kind = LEAT_GROUPS_FETCH, .answer_bytes_max = SIZE_MAX};
     assert_int_equal(ask(home, &wake), LEAT_OK);
     struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
-    struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
-    c->r.commits = &row;
-    c->r.commit_count = 1;
+    struct ask_group *c = commit_new("", LEAT_CLASSIC_GENERATION_NONE, &row, 1);
     start(home, c);
     home_run(home, 20 * MS);
     assert_false(c->answered);

@@ -95,16 +95,13 @@ leat_err leave(struct home *home, const char *member, const char *instance)
 leat_err commit(struct home *home, const char *member, uint32_t generation, uint32_t log,
                 uint64_t offset, const char *metadata)
 {
-    struct ask_group *a = ask_new(LEAT_GROUPS_COMMIT, member, generation);
     struct leat_groups_offset row = {.log = {7, log, 0},
                                      .group = LEAT_SEGMENT_GROUP_NONE,
                                      .offset = offset,
                                      .leader_epoch_plus_1 = 5,
                                      .metadata = metadata,
                                      .metadata_bytes = (uint32_t)strlen(metadata)};
-    a->r.commits = &row;
-    a->r.commit_count = 1;
-    return answer_of(home, a);
+    return answer_of(home, commit_new(member, generation, &row, 1));
 }
 
 uint64_t fetched(struct home *home, uint32_t log, const char *metadata)
@@ -129,6 +126,15 @@ uint64_t fetched(struct home *home, uint32_t log, const char *metadata)
 struct ask_group *sync_new(const char *member, uint32_t generation)
 {
     return ask_new(LEAT_GROUPS_CLASSIC_SYNC, member, generation);
+}
+
+struct ask_group *commit_new(const char *member, uint32_t generation,
+                             const struct leat_groups_offset *rows, size_t count)
+{
+    struct ask_group *a = ask_new(LEAT_GROUPS_COMMIT, member, generation);
+    a->r.commits = rows;
+    a->r.commit_count = count;
+    return a;
 }
 
 void share_out(struct ask_group *sync, const struct leat_classic_call *joined)

@@ -19,6 +19,8 @@ struct ask_group *ask_new(enum leat_groups_kind kind, const char *member, uint32
 /** Session 2 s, rebalance 4 s, of the classic group "readers". */
 struct ask_group *join_new(const char *member, const char *instance, const char *metadata);
 struct ask_group *sync_new(const char *member, uint32_t generation);
+struct ask_group *commit_new(const char *member, uint32_t generation,
+                             const struct leat_groups_offset *rows, size_t count);
 void ask_free(struct ask_group *a);
 void start(struct home *home, struct ask_group *a);
 void await(struct home *home, struct ask_group *a);

@@ -257,8 +257,7 @@ static void group_and_native_set_share_names_and_offsets(void **state)
                                        .session_ms = 2000,
                                        .streams = &stream,
                                        .stream_count = 1};
-    assert_int_equal(ask(home, &join), LEAT_OK);
-    leat_mem_free(join.assigned);
+    ask_join(home, &join);
     struct leat_groups_offset row = {
         .log = {7, 0, 0}, .group = LEAT_SEGMENT_GROUP_NONE, .offset = 77};
     struct leat_groups_request c = {

@@ -154,8 +154,7 @@ static size_t joins_beside(size_t others, leat_err *out_rc)
     struct leat_groups_request one = native_request(LEAT_GROUPS_JOIN, "one", &OTHER, 1);
     bool answered;
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
-    assert_int_equal(ask(home, &one), LEAT_OK);
-    leat_mem_free(one.assigned);
+    ask_join(home, &one);
     one.streams = both;
     one.stream_count = 2;
     ask_begin(home, &one, &answered);
@@ -225,9 +224,7 @@ static void table_takes_commits_up_to_its_last_byte(void **state)
                                              .leader_epoch_plus_1 = rows[i].before_epoch};
             if (!rows[i].known) row.log.log = 1;
             for (unsigned second = 0; second < 2; second++) {
-                struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
-                c->r.commits = &row;
-                c->r.commit_count = 1;
+                struct ask_group *c = commit_new("", LEAT_CLASSIC_GENERATION_NONE, &row, 1);
                 size_t before = info(home).table_bytes, most = LEAT_GROUPS_TABLE_BYTES_MAX;
                 struct leat_group *group = leat_groups_group_find(home->groups, "readers");
                 if (second) group->bytes += most - before - rows[i].grows + !fits;
@@ -253,8 +250,7 @@ static void broken_home_forgets_no_set(void **state)
     home_restart(home);
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
     struct leat_groups_request one = native_request(LEAT_GROUPS_JOIN, "one", &STREAM, 1);
-    assert_int_equal(ask(home, &one), LEAT_OK);
-    leat_mem_free(one.assigned);
+    ask_join(home, &one);
     uint64_t used = leat_groups_group_find(home->groups, "readers")->used_us;
     home->mute = true;
     while (home->now_us + 50 * MS < used + RETENTION)

@@ -64,8 +64,7 @@ static void groups_silent_member_is_dropped_and_its_commit_refused(void **state)
     (void)state;
     struct home *home = home_new(2, false);
     struct leat_groups_request a = join_request("", LEAT_GROUPS_ORDERED);
-    assert_int_equal(ask(home, &a), LEAT_OK);
-    leat_mem_free(a.assigned);
+    ask_join(home, &a);
     home_run(home, 10 * 1000000);
     assert_int_equal(commit(home, a.member, a.generation, 0, -1, 5), LEAT_E_UNKNOWN_MEMBER);
     struct leat_groups_request b = join_request("", LEAT_GROUPS_ORDERED);
@@ -81,8 +80,7 @@ static void make_set(struct home *home, const char *group)
 {
     struct leat_groups_request r = join_request("", LEAT_GROUPS_ORDERED);
     snprintf(r.group, sizeof r.group, "%s", group);
-    assert_int_equal(ask(home, &r), LEAT_OK);
-    leat_mem_free(r.assigned);
+    ask_join(home, &r);
     r.kind = LEAT_GROUPS_LEAVE;
     assert_int_equal(ask(home, &r), LEAT_OK);
 }
@@ -109,8 +107,7 @@ static void groups_unused_set_is_forgotten_with_its_offsets(void **state)
         .kind = LEAT_GROUPS_COMMIT, .commits = &row, .commit_count = 1, .group = "outside"};
     make_set(home, "outside");
     struct leat_groups_request r = join_request("", LEAT_GROUPS_ORDERED);
-    assert_int_equal(ask(home, &r), LEAT_OK);
-    leat_mem_free(r.assigned);
+    ask_join(home, &r);
     assert_int_equal(commit(home, r.member, r.generation, 3, -1, 500), LEAT_OK);
     for (int i = 0; i < 600; i++) { /* heartbeats keep the one, commits the other */
         struct leat_groups_request beat = {.kind = LEAT_GROUPS_HEARTBEAT,
@@ -147,8 +144,7 @@ static void groups_join_that_a_going_home_leaves_is_asked_again(void **state)
     (void)state;
     struct home *home = home_new(6, false);
     struct leat_groups_request first = join_request("", LEAT_GROUPS_ORDERED);
-    assert_int_equal(ask(home, &first), LEAT_OK);
-    leat_mem_free(first.assigned);
+    ask_join(home, &first);
 
     bool answered = false;
     struct leat_groups_request join = join_request("", LEAT_GROUPS_ORDERED);
@@ -173,8 +169,7 @@ static void groups_home_that_was_followed_tells_no_offset(void **state)
     home->followed = true;
     home_restart(home);
     struct leat_groups_request member = join_request("", LEAT_GROUPS_ORDERED);
-    assert_int_equal(ask(home, &member), LEAT_OK);
-    leat_mem_free(member.assigned);
+    ask_join(home, &member);
     assert_int_equal(commit(home, member.member, member.generation, 3, -1, 500), LEAT_OK);
 
     bool answered[3] = {false, false, false};
@@ -208,8 +203,7 @@ static void groups_home_that_was_followed_tells_no_offset(void **state)
     assert_int_equal(offsets_of(home, "readers"), 1);
     assert_int_equal(offsets_of(home, "nobody"), 0);
     member = join_request(member.member, LEAT_GROUPS_ORDERED);
-    assert_int_equal(ask(home, &member), LEAT_OK);
-    leat_mem_free(member.assigned);
+    ask_join(home, &member);
     home_free(home);
 }
 
@@ -220,8 +214,7 @@ static void groups_member_that_joins_twice_while_its_home_wakes_is_answered_twic
     (void)state;
     struct home *home = home_new(5, false);
     struct leat_groups_request first = join_request("", LEAT_GROUPS_ORDERED);
-    assert_int_equal(ask(home, &first), LEAT_OK);
-    leat_mem_free(first.assigned);
+    ask_join(home, &first);
     home_restart(home);
 
     struct leat_groups_request joins[2];
@@ -249,8 +242,7 @@ static void groups_parallel_groups_are_finished_in_any_order(void **state)
     (void)state;
     struct home *home = home_new(3, true);
     struct leat_groups_request r = join_request("", LEAT_GROUPS_PARALLEL);
-    assert_int_equal(ask(home, &r), LEAT_OK);
-    leat_mem_free(r.assigned);
+    ask_join(home, &r);
     assert_int_equal(commit(home, r.member, 1, 0, 1, LEAT_SEGMENT_GROUP_DONE), LEAT_OK);
     assert_int_equal(commit(home, r.member, 1, 0, 2, 250), LEAT_OK);
     assert_int_equal(commit(home, r.member, 1, 0, 0, 100), LEAT_OK); /* its end: done */
@@ -275,8 +267,7 @@ static void groups_parallel_groups_dropped_by_retention_are_skipped(void **state
     (void)state;
     struct home *home = home_new(4, true);
     struct leat_groups_request r = join_request("", LEAT_GROUPS_PARALLEL);
-    assert_int_equal(ask(home, &r), LEAT_OK);
-    leat_mem_free(r.assigned);
+    ask_join(home, &r);
     assert_int_equal(commit(home, r.member, 1, 0, 3, 350), LEAT_OK);
     assert_int_equal(commit(home, r.member, 1, 0, 401, 40150), LEAT_E_AGAIN);
     home->first_group = 400;

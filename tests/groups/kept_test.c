@@ -71,8 +71,7 @@ static void stream_that_goes_takes_all_of_its_logs(void **state)
     static const uint32_t both[] = {7, LARGE_STREAM + 3};
     join.streams = both;
     join.stream_count = 2;
-    assert_int_equal(ask(home, &join), LEAT_OK);
-    leat_mem_free(join.assigned);
+    ask_join(home, &join);
     /* It tells how much it looked at: groups, twice, logs that stay, members. */
     assert_int_equal(leat_groups_on_stream_deleted(home->groups, STREAM), 2 + 2 + UNITS + 1);
     assert_int_equal(leat_groups_group_find(home->groups, "readers")->log_count, 0);
@@ -235,8 +234,7 @@ static void lower_commit_is_stored_as_what_stands(void **state)
     (void)state;
     struct home *home = calm_home();
     struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
-    assert_int_equal(ask(home, &join), LEAT_OK);
-    leat_mem_free(join.assigned);
+    ask_join(home, &join);
     const struct leat_groups_offset rows[] = {{{7, 0, 0}, -1, 50, 4, 5, "fifty"},
                                               {{7, 0, 0}, -1, 40, 9, 2, "no"},
                                               {{7, 0, 0}, -1, 30, 0, 0, ""}};
@@ -273,9 +271,7 @@ static void commit_is_not_larger_than_its_batch(void **state)
                                                .offset = 5,
                                                .metadata = note,
                                                .metadata_bytes = (uint32_t)(most + more)};
-        struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
-        c->r.commits = &row;
-        c->r.commit_count = 1;
+        struct ask_group *c = commit_new("", LEAT_CLASSIC_GENERATION_NONE, &row, 1);
         start(home, c);
         await(home, c);
         if (more) assert_int_equal(c->r.rc, LEAT_E_TOO_LARGE);
@@ -346,8 +342,7 @@ static void group_that_changes_its_protocol_is_the_same_after_a_start(void **sta
     for (uint32_t round = 0; round < 3; round++) {
         char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
         struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
-        assert_int_equal(ask(home, &join), LEAT_OK);
-        leat_mem_free(join.assigned);
+        ask_join(home, &join);
         struct leat_groups_request gone = native_request(LEAT_GROUPS_LEAVE, "readers", &STREAM, 1);
         memcpy(gone.member, join.member, sizeof gone.member);
         assert_int_equal(ask(home, &gone), LEAT_OK);
@@ -438,8 +433,7 @@ static void commit_has_room_for_its_group(void **state)
         struct home *home = calm_home();
         const struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
         struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
-        assert_int_equal(ask(home, &join), LEAT_OK);
-        leat_mem_free(join.assigned);
+        ask_join(home, &join);
         struct leat_groups_request gone = native_request(LEAT_GROUPS_LEAVE, "readers", &STREAM, 1);
         memcpy(gone.member, join.member, sizeof gone.member);
         assert_int_equal(ask(home, &gone), LEAT_OK);

@@ -286,6 +286,12 @@ leat_err ask(struct home *home, struct leat_groups_request *request)
     return request->rc;
 }
 
+void ask_join(struct home *home, struct leat_groups_request *join)
+{
+    assert_int_equal(ask(home, join), LEAT_OK);
+    leat_mem_free(join->assigned);
+}
+
 struct home *calm_home(void)
 {
     struct home *home = home_new(1, true);

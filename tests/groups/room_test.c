@@ -297,15 +297,11 @@ static void requests_that_bring_nothing_do_not_wait_for_other_homes(void **state
     /* A log that the group has brings nothing; a second one does. */
     assert_int_equal(commit(home, member, generation, 0, 6, ""), LEAT_OK);
     struct leat_groups_offset two[2] = {row, {.log = {7, 1, 0}, .group = -1, .offset = 5}};
-    struct ask_group *more = ask_new(LEAT_GROUPS_COMMIT, member, generation);
-    more->r.commits = two;
-    more->r.commit_count = 2;
+    struct ask_group *more = commit_new(member, generation, two, 2);
     start(home, more);
     assert_false(more->answered);
     /* Behind it waits what it must not pass; a heartbeat does not. */
-    struct ask_group *behind = ask_new(LEAT_GROUPS_COMMIT, member, generation);
-    behind->r.commits = &row;
-    behind->r.commit_count = 1;
+    struct ask_group *behind = commit_new(member, generation, &row, 1);
     start(home, behind);
     struct ask_group *out = ask_new(LEAT_GROUPS_CLASSIC_LEAVE, "", 0);
     out->leaver = (struct leat_classic_leaver){text(member), text(""), LEAT_OK};

@@ -28,9 +28,7 @@ static void storage_of_a_request_may_have_held_another(void **state)
     (void)state;
     struct home *home = calm_home();
     const struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
-    struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
-    c->r.commits = &row;
-    c->r.commit_count = 1;
+    struct ask_group *c = commit_new("", LEAT_CLASSIC_GENERATION_NONE, &row, 1);
     spoil(c);
     start(home, c);
     await(home, c);
@@ -70,8 +68,7 @@ static void commit_that_asks_is_not_cancelled(void **state)
     const struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = 0, .offset = 5};
     bool answered;
     join.mode = LEAT_GROUPS_PARALLEL;
-    assert_int_equal(ask(home, &join), LEAT_OK);
-    leat_mem_free(join.assigned);
+    ask_join(home, &join);
     struct leat_groups_request c = native_request(LEAT_GROUPS_COMMIT, "natives", &STREAM, 1);
     memcpy(c.member, join.member, sizeof c.member);
     c.generation = join.generation;
@@ -92,9 +89,7 @@ static void commit_that_waits_is_cancelled(void **state)
     (void)state;
     struct home *home = calm_home();
     const struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
-    struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
-    c->r.commits = &row;
-    c->r.commit_count = 1;
+    struct ask_group *c = commit_new("", LEAT_CLASSIC_GENERATION_NONE, &row, 1);
     start(home, c);
     assert_false(c->answered);
     leat_groups_cancel(home->groups, &c->r);
@@ -118,8 +113,7 @@ static void commit_finishes_no_other_group(void **state)
         const struct leat_groups_offset row = {
             .log = {STREAM, 0, 0}, .group = 5, .offset = LEAT_GROUP_GROUPS_GONE};
         join.mode = LEAT_GROUPS_PARALLEL;
-        assert_int_equal(ask(home, &join), LEAT_OK);
-        leat_mem_free(join.assigned);
+        ask_join(home, &join);
         home->group_rc = rcs[i];
         struct leat_groups_request c = native_request(LEAT_GROUPS_COMMIT, "natives", &STREAM, 1);
         memcpy(c.member, join.member, sizeof c.member);
@@ -196,9 +190,7 @@ static void what_changes_a_group_waits_behind_its_commit(void **state)
             assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
             room.unread++; /* a table of another home */
             const struct leat_groups_offset row = {.log = {STREAM, 1, 0}, .group = -1, .offset = 6};
-            struct ask_group *first = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
-            first->r.commits = &row;
-            first->r.commit_count = 1;
+            struct ask_group *first = commit_new("", LEAT_CLASSIC_GENERATION_NONE, &row, 1);
             start(home, first);
             home_run(home, 20 * MS);
             assert_false(first->answered);
@@ -358,8 +350,7 @@ static void member_that_joins_again_is_told_what_its_answer_takes(void **state)
     const size_t all = UNITS * sizeof(struct leat_groups_assigned);
     struct home *home = calm_home();
     struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
-    assert_int_equal(ask(home, &join), LEAT_OK);
-    leat_mem_free(join.assigned);
+    ask_join(home, &join);
     for (unsigned fits = 0; fits < 2; fits++) {
         struct leat_groups_request again = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
         memcpy(again.member, join.member, sizeof again.member);
@@ -431,8 +422,7 @@ static void member_that_joins_again_brings_nothing(void **state)
     memset(&room, 0, sizeof room);
     struct home *home = calm_home();
     struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
-    assert_int_equal(ask(home, &join), LEAT_OK);
-    leat_mem_free(join.assigned);
+    ask_join(home, &join);
     home->groups->options.room = &room; /* which is full */
     const struct leat_group *group = leat_groups_group_find(home->groups, "natives");
     for (unsigned again = 2; again-- > 0;) {
@@ -457,11 +447,9 @@ static void member_that_reads_less_is_not_disturbed_by_the_rest(void **state)
                                less = join;
     join.streams = both;
     join.stream_count = 2;
-    assert_int_equal(ask(home, &join), LEAT_OK);
-    leat_mem_free(join.assigned);
+    ask_join(home, &join);
     memcpy(less.member, join.member, sizeof less.member);
-    assert_int_equal(ask(home, &less), LEAT_OK);
-    leat_mem_free(less.assigned);
+    ask_join(home, &less);
     const struct leat_group *group = leat_groups_group_find(home->groups, "natives");
     (void)leat_groups_on_stream_changed(home->groups, both[1]);
     assert_int_equal(group->phase, LEAT_GROUP_STABLE);

@@ -519,8 +519,7 @@ static void native_member_of_a_full_table_joins_again(void **state)
                                        .streams = streams,
                                        .stream_count = 1,
                                        .session_ms = LONG_SESSION_MS};
-    assert_int_equal(ask(home, &join), LEAT_OK);
-    leat_mem_free(join.assigned);
+    ask_join(home, &join);
     for (uint32_t address = 2; address < ADDRESSES; address++)
         assert_int_equal(commit_as(home, address, name("fill", address), 0, 0), LEAT_OK);
     for (uint32_t address = 2; address < ADDRESSES; address++) {
@@ -530,8 +529,7 @@ static void native_member_of_a_full_table_joins_again(void **state)
                 log++;
     }
     assert_in_range(LEAT_GROUPS_TABLE_BYTES_MAX - info(home).table_bytes, 0, 1024);
-    assert_int_equal(ask(home, &join), LEAT_OK);
-    leat_mem_free(join.assigned);
+    ask_join(home, &join);
     home_free(home);
 }
 
@@ -562,8 +560,7 @@ static void parallel_set_of_a_full_address_goes_on(void **state)
                                        .streams = &stream,
                                        .stream_count = 1,
                                        .session_ms = LONG_SESSION_MS};
-    assert_int_equal(ask(home, &join), LEAT_OK);
-    leat_mem_free(join.assigned);
+    ask_join(home, &join);
     assert_int_equal(group_commit(home, join.member, join.generation, 0, 5), LEAT_OK);
     assert_int_equal(group_commit(home, join.member, join.generation, 2, 250), LEAT_OK);
     (void)commits_until_refused(home, HOSTILE, "fill", LEAT_CLASSIC_METADATA_BYTES_MAX);

@@ -64,9 +64,7 @@ static void commits_are_the_same_after_a_start(void **state)
                                              .leader_epoch_plus_1 = kept[at].epoch_plus_1,
                                              .metadata = kept[at].note,
                                              .metadata_bytes = kept[at].bytes};
-            struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
-            c->r.commits = &row;
-            c->r.commit_count = 1;
+            struct ask_group *c = commit_new("", LEAT_CLASSIC_GENERATION_NONE, &row, 1);
             assert_int_equal(answer_of(home, c), LEAT_OK);
         }
         if (leat_xoshiro_below(&dice, 20) == 0) home_roll(home);
@@ -256,9 +254,7 @@ static void note_that_grows_by_a_byte_counts_for_its_address(void **state)
                                          .offset = 5,
                                          .metadata = "nn",
                                          .metadata_bytes = bytes};
-        struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
-        c->r.commits = &row;
-        c->r.commit_count = 1;
+        struct ask_group *c = commit_new("", LEAT_CLASSIC_GENERATION_NONE, &row, 1);
         if (bytes == 2) c->r.address = ADDRESS;
         assert_int_equal(answer_of(home, c), LEAT_OK);
         assert_int_equal(leat_groups_group_find(home->groups, "readers")->maker,
@@ -327,8 +323,7 @@ static void member_that_nobody_knows_joins_anew(void **state)
             continue;
         }
         r.member[0] = '\0';
-        assert_int_equal(ask(home, &r), LEAT_OK);
-        leat_mem_free(r.assigned);
+        ask_join(home, &r);
     }
     home_free(home);
 }

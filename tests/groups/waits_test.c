@@ -26,8 +26,7 @@ static void home_that_wakes_for_long_loses_nobody(void **state)
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
     struct leat_groups_request join = native(LEAT_GROUPS_JOIN, 30000);
-    assert_int_equal(ask(home, &join), LEAT_OK);
-    leat_mem_free(join.assigned);
+    ask_join(home, &join);
     uint32_t generation = lone(home, "", member);
     struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
     struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
@@ -76,8 +75,7 @@ static void join_is_held_until_a_session_has_ended(void **state)
     struct leat_groups_request other =
         native(LEAT_GROUPS_JOIN, 30000); /* the home looks at all that wait */
     snprintf(other.group, sizeof other.group, "others");
-    assert_int_equal(ask(home, &other), LEAT_OK);
-    leat_mem_free(other.assigned);
+    ask_join(home, &other);
     assert_false(a_is);
     home_run(home, 19 * SECOND);
     assert_false(a_is);
@@ -126,8 +124,7 @@ static void group_without_logs_takes_another_mode(void **state)
     home->calm = true;
     struct leat_groups_request join = native(LEAT_GROUPS_JOIN, 30000);
     struct leat_groups_request leaves = native(LEAT_GROUPS_LEAVE, 0);
-    assert_int_equal(ask(home, &join), LEAT_OK);
-    leat_mem_free(join.assigned);
+    ask_join(home, &join);
     memcpy(leaves.member, join.member, sizeof leaves.member);
     assert_int_equal(ask(home, &leaves), LEAT_OK);
     home_run(home, 10 * MS);
@@ -328,8 +325,7 @@ static void members_are_ahead_of_the_first_unfinished_group(void **state)
         home->calm = true;
         struct leat_groups_request join = native(LEAT_GROUPS_JOIN, 30000), commits;
         join.mode = LEAT_GROUPS_PARALLEL;
-        assert_int_equal(ask(home, &join), LEAT_OK);
-        leat_mem_free(join.assigned);
+        ask_join(home, &join);
         leat_groups_group_find(home->groups, "natives")->logs[0].first_group = FIRST;
         leat_group_bytes_count(leat_groups_group_find(home->groups, "natives"));
         struct leat_groups_offset row = {
@@ -380,9 +376,7 @@ static void new_log_waits_for_other_tables(void **state)
     home_restart(home);
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 6, ""), LEAT_OK);
     struct leat_groups_offset row = {.log = {STREAM, 1, 0}, .group = -1, .offset = 5};
-    struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
-    c->r.commits = &row;
-    c->r.commit_count = 1;
+    struct ask_group *c = commit_new("", LEAT_CLASSIC_GENERATION_NONE, &row, 1);
     start(home, c);
     home_run(home, 20 * MS);
     assert_false(c->answered);
