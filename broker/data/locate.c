@@ -39,10 +39,8 @@ void leat_locator_start(struct leat_locator *locator)
     bool first = leat_list_empty(others) || locator->peer == &locator->core->link_peer;
     locator->at = 0;
     locator->buffer = NULL;
-    leat_list_init(&locator->line);
     leat_list_init(&locator->mates);
     locator->address = locator->peer->address_number;
-    leat_list_init(&locator->buffer_wait.link);
     locator->buffer_wait.on_buffer = locator_on_buffer;
     locator->buffer_wait.owner = locator;
     leat_list_push_back(others, &locator->link);

@@ -100,6 +100,8 @@ static void streams_that_are_served_are_listed_once(void **state)
     }
     for (unsigned id = 0; id < STREAMS; id++)
         assert_int_equal(times[id], id != 0 && id != HIDDEN && id != INTERNAL && id != NOBODYS);
+    it.buckets[0] = NULL; /* the first is in the second bucket */
+    assert_ptr_equal(leat_front_stream_next(&alone.cores[0], NULL), &it.descs[1]);
     alone_end();
 }
 

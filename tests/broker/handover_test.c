@@ -271,6 +271,8 @@ static void any_number_of_logs_is_found(void **state)
         assert_null(leat_begun_find(begun, (struct leat_log_ref){ALONE_STREAM, 2, 0}));
         assert_null(leat_begun_find(begun, (struct leat_log_ref){ALONE_STREAM, 1, logs}));
         assert_null(leat_begun_find(NULL, (struct leat_log_ref){ALONE_STREAM, 0, 0}));
+        begun->count--; /* what lies behind the last row is none */
+        assert_null(leat_begun_find(begun, (struct leat_log_ref){ALONE_STREAM, 1, logs - 1}));
         leat_begun_unref(begun);
         end();
     }
