@@ -214,10 +214,11 @@ static void fetch_run_ready_once(struct leat_core *core)
     }
 }
 
+/* SUBTLE: nobody is called before those that are ready have run. (1) All who stand in line are called, so the line is
+ * empty. (2) A newcomer takes the struct. (3) Who was called finds none, and stands behind all others again. */
 void leat_fetch_run_ready(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
-    fetch_call_starved(core);
     do {
         fetch_run_ready_once(core);
     } while (fetch_call_starved(core));

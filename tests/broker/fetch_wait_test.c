@@ -28,6 +28,7 @@ static struct {
     struct leat_wanted wanted;
     unsigned not_of;     /* the fetch that nobody wants anything of */
     unsigned free_later; /* structs that come free while the ready ones run */
+    bool in_line;        /* others stood in line for structs at the last read */
 } it;
 
 static unsigned number(const struct leat_fetch *fetch)
@@ -60,6 +61,7 @@ bool leat_fetch_peer_holds_enough(const struct leat_peer *peer)
 bool leat_fetch_read_at(struct leat_fetch *fetch)
 {
     said("read at %u", number(fetch));
+    it.in_line = !leat_list_empty(&alone.cores[0].starved_reads);
     fetch->at = fetch->at->next;
     if (alone.cores[0].read_pool.left > 0) alone.cores[0].read_pool.left--;
     if (it.free_later > 0) alone.cores[0].read_pool.left += it.free_later, it.free_later = 0;
@@ -465,6 +467,24 @@ static void those_in_line_are_called(void **state)
     }
 }
 
+/* Goal: who comes finds those who stand in line there still, and gets behind them. */
+static void newcomer_does_not_overtake_those_in_line(void **state)
+{
+    (void)state;
+    begin();
+    it.fetches[0].at = &it.items[0][0], it.fetches[1].at = &it.items[1][0];
+    leat_list_push_back(&alone.cores[0].starved_reads, &it.fetches[0].link);
+    it.fetches[0].state = LEAT_FETCH_RUNNING;
+    ready(1, LEAT_FETCH_RUNNING);
+    alone.cores[0].read_pool.left = 1;
+    it.more = true; /* it is in line, too */
+    leat_fetch_run_ready(&alone.cores[0]);
+    assert_said("read at 1\n");
+    assert_true(it.in_line);
+    taken(0);
+    end();
+}
+
 /* ---- giving way ---- */
 
 /* Goal: as many as are wanted, of whom they are wanted of: those that wait for data are answered, those that wait for
@@ -547,6 +567,7 @@ int main(void)
         cmocka_unit_test(slow_readers_are_deferred),
         cmocka_unit_test(deferred_fetch_begins),
         cmocka_unit_test(those_in_line_are_called),
+        cmocka_unit_test(newcomer_does_not_overtake_those_in_line),
         cmocka_unit_test(fetches_give_way),
         cmocka_unit_test(fetch_that_waits_for_its_connection_is_refused),
     };
