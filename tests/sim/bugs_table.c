@@ -12,7 +12,7 @@
 
 enum {
     LINE_BYTES = 512,
-    LINES_MAX = 256,
+    LINES_MAX = 512,
     CELLS = 5,
     FOUND_AS_BYTES = 64, /* of a verdict: the anomaly, without its particulars */
 };
@@ -27,6 +27,7 @@ struct row {
     bool wanted, untried;       /* is it looked for; is its seed still to be tried? */
     bool without;               /* its seed failed, and runs once more without the bug */
     bool searched;              /* other seeds of its world were run */
+    unsigned met;               /* so many of them came to the rule */
 };
 
 static struct {
@@ -162,6 +163,7 @@ static void queue_add(const struct sim_job *job, const char *world)
     for (unsigned i = 0; i < table.count; i++) {
         struct row *row = &table.rows[i];
         if (!is_sought(row, world) || !job->result.bugs_met[row->setting.bug]) continue;
+        row->met++;
         queue.tasks[queue.end].row = row;
         queue.tasks[queue.end++].seed = job->seed;
     }
@@ -238,8 +240,8 @@ static unsigned missed_tell(unsigned only, uint64_t count)
     for (unsigned i = 0; i < table.count; i++) {
         const struct row *row = &table.rows[i];
         if (!row->wanted || row->seed) continue;
-        fprintf(stderr, "%s is not found by %" PRIu64 " seeds (%s)\n", row->cells[BUG], count,
-                row->cells[WORLD]);
+        fprintf(stderr, "%s is not found by %" PRIu64 " seeds (%s): %u came to its rule\n",
+                row->cells[BUG], count, row->cells[WORLD], row->met);
         missed++;
     }
     for (unsigned bug = 1; bug < LEAT_BUGS_END; bug++) {
