@@ -41,8 +41,8 @@ struct leat_below {
 };
 /** Thread: core 0. */
 void leat_below_start(struct leat_below *below);
-/** A node says that it has a whole closed replica of that; found: zeros at first. Only the newest segment stays, and of that the
- * latest epoch. What no segment can be is passed over. */
+/** A node says that it has a whole closed replica of that; found: zeros at first. Only the newest
+ * segment stays, and of that the latest epoch. What no segment can be is passed over. */
 void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t epoch,
                     struct leat_extent extent);
 /** Which of them most nodes have; of two that as many have the longer one. found.count is not 0. */

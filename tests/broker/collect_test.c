@@ -356,8 +356,8 @@ static void copies_that_begin_with_the_end_are_known(void **state)
     }
 }
 
-/* Goal: of an opened log the end is where its epoch began: what its own owner wrote lies after that, and is not compared
- * with it. A log that is not opened ends in what its owner wrote. */
+/* Goal: of an opened log the end is where its epoch began: what its own owner wrote lies after that, and is not
+ * compared with it. A log that is not opened ends in what its owner wrote. */
 static void end_of_an_opened_log_is_where_its_epoch_began(void **state)
 {
     (void)state;

@@ -107,7 +107,8 @@ static void of_one_segment_the_later_owners_is_told(void **state)
     }
 }
 
-/* Goal: of what is left a copy that an attempt of recovery closed is told beside the mark, whichever was found first. */
+/* Goal: of what is left a copy that an attempt of recovery closed is told beside the mark, whichever was
+ * found first. */
 static void all_copies_of_what_is_left_are_told(void **state)
 {
     (void)state;
@@ -166,8 +167,8 @@ static void all_in_front_of_those_without_records_are_told(void **state)
     assert_filtered(both, 4, &opened, (uint64_t[]){1, 1, 2, 3, 0});
 }
 
-/* Goal: of a lost one nothing is known, so nobody asks for the one in front; what counts is the segment right behind, and
- * no other copy of the same, nor what lies behind the rows. */
+/* Goal: of a lost one nothing is known, so nobody asks for the one in front; what counts is the segment right behind,
+ * and no other copy of the same, nor what lies behind the rows. */
 static void those_in_front_of_others_are_left_out(void **state)
 {
     (void)state;

@@ -191,8 +191,8 @@ static void on_skipped(void *arg, struct leat_log *log)
     ++*(unsigned *)arg;
 }
 
-/* Goal: an operator accepts the loss of a segment that all nodes are asked for again: it is given up, and not waited for
- * any more. One whose bytes are just being written is left for the next try. */
+/* Goal: an operator accepts the loss of a segment that all nodes are asked for again: it is given up, and not
+ * waited for any more. One whose bytes are just being written is left for the next try. */
 static void lost_segment_is_given_up_while_others_are_asked_again(void **state)
 {
     (void)state;
