@@ -22,7 +22,7 @@ enum {
     RESUME_US = 400 * 1000,
     RECOVERY_US = 600 * 1000,
     TRIM_US = 800 * 1000,
-    LOOK_US = 150,
+    LOOK_US = 300,
     ENTRY_US = 800 * 1000,
     VERSION_US = 600 * 1000,
     AWAY_US_MAX = 6000 * 1000,

@@ -7,10 +7,12 @@
 #include "tests/sim/scenario.h"
 
 enum {
-    BRIEF_PER_MILLE = 950, /* of those that can be */
+    BRIEF_PER_MILLE = 970, /* of those that can be */
+    FEW_PER_MILLE = 750,   /* of the others: few clients beside what they are for */
+    END_PER_MILLE = 500,   /* of the brief ones: all nodes die once more, and everything is read again */
     /* To ask everybody how things are takes up to a third of a seed's events, whatever came before it. */
     TOLD_PER_MILLE = 500,
-    TOLD_PER_MILLE_BRIEF = 250,
+    TOLD_PER_MILLE_BRIEF = 150,
     KAFKA_PER_MILLE =
         400, /* of those with clients of Kafka's protocol; their sessions take seconds to end */
 };
@@ -25,7 +27,9 @@ void sim_brief_choose(struct scenario *scenario, const struct scenario_options *
     bool long_one = options->calm || options->records || scenario->deletes ||
                     scenario->trap != SIM_TRAP_NONE || scenario->closed_rot || scenario->rows_rot;
     scenario->brief = chosen && !long_one;
-    scenario->told_asked = told < (scenario->brief ? TOLD_PER_MILLE_BRIEF : TOLD_PER_MILLE);
-    if (!scenario->brief) return;
+    scenario->few = scenario->brief || sim_rng_chance(&rng, FEW_PER_MILLE);
+    scenario->told_asked = told < (scenario->few ? TOLD_PER_MILLE_BRIEF : TOLD_PER_MILLE);
+    scenario->ends_anew = !scenario->brief || sim_rng_chance(&rng, END_PER_MILLE);
+    if (!scenario->few || scenario->trap == SIM_TRAP_READER) return;
     scenario->with_kafka &= kafka;
 }

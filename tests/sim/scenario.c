@@ -49,7 +49,7 @@ static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
 static unsigned kafka_count(struct scenario *scenario, unsigned most)
 {
     if (!scenario->with_kafka) return 0;
-    return scenario->brief ? 1 : (unsigned)sim_rng_between(&scenario->kafka, 1, most);
+    return scenario->few ? 1 : (unsigned)sim_rng_between(&scenario->kafka, 1, most);
 }
 
 static void clients_start(struct scenario *scenario, uint32_t records)
@@ -100,19 +100,19 @@ static void consumers_start(struct scenario *scenario)
     struct sim_rng *rng = &scenario->world->work;
     for (uint32_t i = 0; i < SIM_STREAMS; i++)
         (void)sim_client_start(scenario, SIM_CLIENT_READER, i, 0);
-    unsigned members = (unsigned)sim_rng_between(rng, 1, scenario->brief ? 2 : 3);
+    unsigned members = (unsigned)sim_rng_between(rng, 1, scenario->few ? 2 : 3);
     for (unsigned i = 0; i < members; i++)
         (void)sim_client_start(scenario, SIM_CLIENT_MEMBER, 0, i);
-    if (sim_rng_chance(rng, scenario->brief ? 150 : 500))
+    if (sim_rng_chance(rng, scenario->few ? 150 : 500))
         for (unsigned i = 0; i < 2; i++)
             (void)sim_client_start(scenario, SIM_CLIENT_SHARER, 3, i);
-    if (sim_rng_chance(rng, 150) && !scenario->brief) deaf_start(scenario);
+    if (sim_rng_chance(rng, 150) && !scenario->few) deaf_start(scenario);
     if (scenario->with_kafka)
         (void)sim_client_start(scenario, SIM_CLIENT_KAFKA_READER,
                                (uint32_t)sim_rng_below(&scenario->kafka, SIM_STREAMS), 0);
     for (unsigned i = 0, count = kafka_count(scenario, 3); i < count; i++)
         (void)sim_client_start(scenario, SIM_CLIENT_KAFKA_MEMBER, 0, i);
-    if (!scenario->brief) strangers_start(scenario);
+    if (!scenario->few) strangers_start(scenario);
     sim_deaf_watch(scenario);
 }
 
@@ -421,7 +421,7 @@ static void deleted_is_gone(struct scenario *scenario)
 /* In the other seeds all end with copies still under way. */
 static bool copies_come(struct scenario *scenario)
 {
-    if (!sim_rng_chance(&scenario->look, scenario->brief ? 200 : 500)) return true;
+    if (!sim_rng_chance(&scenario->look, scenario->few ? 200 : 500)) return true;
     phase(scenario, "copies");
     if (sim_run_until(scenario, sim_copies_are_whole, WHOLE_US_MAX)) return true;
     sim_stuck(scenario, "a segment lacks copies, with all nodes there and nobody who appends");
@@ -533,8 +533,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     if (world->failure[0] || !last_trims(scenario)) return;
     if (!copies_come(scenario)) return;
     sim_quiet_run(scenario);
-    if (world->failure[0]) return;
-    all_nodes_end(scenario);
+    if (!world->failure[0] && scenario->ends_anew) all_nodes_end(scenario);
 }
 
 static void scenario_body(struct scenario *scenario, const struct scenario_options *options)

@@ -214,6 +214,8 @@ struct scenario {
     uint64_t acked_all;         /* when all was answered */
     uint64_t recoveries;
     bool brief;           /* less of everything: brief.c */
+    bool few;             /* clients, as in brief ones */
+    bool ends_anew;       /* behind everything else all nodes die once more */
     bool told_asked;      /* of a cluster: everybody is asked how things are */
     uint64_t batches_min; /* until as many are acked producers go on */
     struct sim_stamp stamps[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];

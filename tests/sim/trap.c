@@ -5,7 +5,7 @@
 
 /* A trap takes three times as long as a brief seed. Of those whose dice have one so many do: what is left over has the
  * scheduled faults. */
-enum { TRAPS_PER_MILLE = 600 };
+enum { TRAPS_PER_MILLE = 400 };
 
 static const struct kind {
     void (*start)(struct scenario *scenario);
