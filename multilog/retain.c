@@ -33,9 +33,12 @@ static bool segment_has_expired(const struct leat_log *log, const struct leat_se
     /* SUBTLE: a segment without records, too, goes by when it was written. Gone at once, it took with it what lies in
      * front of it and has not come yet from the nodes that have it: all that is before a dropped one is given up. */
     if (time_is_over(log, seg->max_timestamp_ms, seg->written_ms, now_ms)) return true;
+    if (settings->retention_ms > 0 && seg->base_offset == seg->next_offset && LEAT_BUG(EMPTY_GOES))
+        return true;
     /* So many of the newest bytes stay: else a log of one large segment would lose all its records. */
     return settings->retention_bytes > 0 &&
-           bytes - seg->extent.bytes >= (uint64_t)settings->retention_bytes;
+           bytes - (LEAT_BUG(SIZE_TAKES_LAST) ? 0 : seg->extent.bytes) >=
+               (uint64_t)settings->retention_bytes;
 }
 
 /* Segments in front of it may come, and have records that nobody gave up. */

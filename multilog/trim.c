@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Giving up what is in front: whole segments by retention, records before an offset by request, what is
  * lost there by an operator. */
+#include "base/bug.h"
 #include "base/crc32c.h"
 #include "multilog/internal.h"
 
@@ -42,7 +43,8 @@ void log_step_trim(struct leat_log *log)
         log->room_wanted = true;
         /* A cold log wakes first, which is behind us in this step. Not while the disk is full:
          * the wish is refused at once then, and the turn would never end. */
-        if (log->cold && log_now(log) >= log->reserve_not_before_us) log_mark_dirty(log);
+        if ((log->cold && log_now(log) >= log->reserve_not_before_us) || LEAT_BUG(FULL_STEPS))
+            log_mark_dirty(log);
     }
 }
 

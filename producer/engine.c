@@ -4,6 +4,7 @@
 #include "internal.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -337,7 +338,8 @@ static void look_arm(struct leat_producer_engine *engine, uint64_t opened_us, bo
     }
     if (engine->id_paused) {
         if (engine->id_retry_at_us < at) at = engine->id_retry_at_us;
-        if (engine->id_retry_at_us <= now) engine->id_paused = false; /* whoever needs an id asks */
+        if (engine->id_retry_at_us <= now && !LEAT_BUG(PAUSE_STAYS))
+            engine->id_paused = false; /* whoever needs an id asks */
     }
     for (uint32_t i = 0; i < LEAT_GATHER_STREAMS_MAX && engine->streams[i]; i++) {
         const struct leat_producer_stream *stream = engine->streams[i];

@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -134,7 +135,7 @@ static void lookup_on_done(struct leat_client_lookup *lookup, leat_err rc,
     } else if (class == LEAT_CLASS_REJECT) {
         /* SUBTLE: what is under way comes back to the logs. (1) The owner of one dies with an append on its way,
          * or is slow. (2) The stream is deleted. (3) Another node says that there is none. */
-        stream->gone = under_way(stream);
+        stream->gone = under_way(stream) && !LEAT_BUG(GONE_AMID_APPEND);
         if (stream->gone) return;
         stream_replaced(stream);
         stream_refuse(stream, rc, error->text);

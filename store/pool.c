@@ -15,6 +15,7 @@
  * has left memory, and whoever reads it waits for the disk, so it is not half. */
 #include "store/private.h"
 
+#include "base/bug.h"
 #include "base/copy.h"
 
 static void on_grown(struct leat_arena_grow *grow);
@@ -194,6 +195,7 @@ static uint64_t first_step_us(const struct leat_pool *pool, uint64_t free_bytes)
 void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t now_us)
 {
     uint64_t retry_us = pool->grown_us + LEAT_STORE_GROW_RETRY_US;
+    uint64_t was_us = pool->due_us;
     pool->due_us = UINT64_MAX;
     if (now_us >= retry_us) pool->grow_failed = false;
     if (pool->grow_failed) pool->due_us = retry_us;
@@ -204,6 +206,7 @@ void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t n
         pool->behind_us = 0;
     else if (pool->behind_us == 0)
         pool->behind_us = now_us;
+    if (!behind && LEAT_BUG(POOL_STILL_WAITS)) pool->due_us = was_us;
     if (!wanted && !behind && pool->added_bytes != 0) return;
     uint64_t at_us = slowly ? pool->grown_us + LEAT_STORE_GROW_PAUSE_US : now_us;
     if (!wanted && behind && first_step_us(pool, free_bytes) > at_us)

@@ -207,8 +207,9 @@ static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
                           size_t first, size_t end, bool fresh, struct leat_error *error)
 {
     const struct leat_stream_desc *desc = stream->desc;
-    if (decision->left && fresh) return LEAT_OK;
-    if (decision->left) { /* recovery may have given it to this node by now */
+    const bool left = decision->left && !LEAT_BUG(LEFT_IS_SERVED);
+    if (left && fresh) return LEAT_OK;
+    if (left) { /* recovery may have given it to this node by now */
         stream->logs_missing = core->logs_missing = true;
         return LEAT_OK;
     }

@@ -3,6 +3,7 @@
  * coordinator's decision. */
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/diary.h"
 #include "base/log_rows.h"
 #include "base/mem.h"
@@ -285,7 +286,8 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
      * segment counts as closed; (2) its streamlet gets an owner, so it is handed on as a replica, and
      * a closed one is no mark; (3) where it was the last mark of the newest version its log waits
      * for ever, with all its bytes here. */
-    if (decision->kind == LEAT_DECIDED_WAIT && (decision->left || fate->tail_waits)) {
+    if (decision->kind == LEAT_DECIDED_WAIT &&
+        ((decision->left && !LEAT_BUG(LEFT_IS_SERVED)) || fate->tail_waits)) {
         /* Recovery has nothing else to go by. */
         if (fate->known && !fate->copied && is_last(node, found))
             passed_over_note(node, found, fate);
