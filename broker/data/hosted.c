@@ -48,6 +48,10 @@ static void hosted_grow(struct leat_core *core)
     core->hosted_mask = mask;
 }
 
+/* SUBTLE: a log of a stream that is being deleted goes as soon as it is made.
+ *  1. A stream is deleted, and this core deletes the stream's logs in pieces (walk.c).
+ *  2. Between two pieces a takeover, or a start, makes a log that the deletion has passed already.
+ *  3. Nobody would delete that log, and the next report would read the stream's name from freed memory. */
 leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
                             struct leat_log_ref ref, struct leat_epoch epoch,
                             struct leat_segment *const *segs, size_t seg_count,
@@ -79,6 +83,7 @@ leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
     core->hosted_count++;
     atomic_fetch_add_explicit(&core->node->logs_hosted, 1, memory_order_relaxed);
     leat_list_push_back(&core->care_logs, &hosted->care);
+    if (stream->deleted) leat_hosted_delete(core, hosted);
     *out_hosted = hosted;
     return LEAT_OK;
 }
@@ -262,9 +267,9 @@ static void hosted_on_opening(void *owner, struct leat_log *log)
 static bool hosted_on_last_damaged(void *owner, struct leat_log *log, struct leat_segment *seg)
 {
     struct leat_hosted *hosted = owner;
-    const struct leat_begun_log *row = leat_begun_find(hosted->stream->begun, hosted->ref);
     (void)log;
     if (hosted->copies == NULL || hosted->going || hosted->core->stopping) return false;
+    const struct leat_begun_log *row = leat_begun_find(hosted->stream->begun, hosted->ref);
     if (row == NULL || row->epoch.v != hosted->epoch.v || row->record.opened ||
         row->record.tail.segment != seg->id.v || LEAT_BUG(LAST_DAMAGED_STAYS))
         return false;

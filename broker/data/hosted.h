@@ -19,6 +19,8 @@ struct leat_hosted {
     struct leat_log_ref ref;
     struct leat_core *core;
     struct leat_log *log;
+    /* The core's (stream_table.c). The end of a deletion frees the stream, and a log that is going may last longer:
+     * only a log that is not going reads it. */
     struct leat_stream *stream;
     struct leat_primary_log *copies; /* NULL: this node's copy is the only one */
     struct leat_groups *groups;      /* of a home log */

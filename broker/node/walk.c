@@ -43,8 +43,6 @@ static void walk_next(struct walk *walk, struct leat_core *core);
 static void walk_tell_awaits(struct walk *walk, struct leat_core *core);
 static bool walk_install(struct walk *walk, struct leat_core *core, int32_t *left);
 static bool walk_delete(struct walk *walk, struct leat_core *core, int32_t *left);
-static bool walk_delete_logs(struct walk *walk, struct leat_core *core,
-                             const struct leat_stream *stream, int32_t *left);
 
 /* SUBTLE: of a stream that was deleted while this node was away nobody may ever tell it: its tables never had
  * it, or had it before they were told of. (1) The newest stream is deleted. (2) This node starts with its
@@ -136,8 +134,6 @@ static bool walk_here(struct walk *walk, struct leat_core *core, int32_t *left)
         return true;
     }
     if (stream == NULL) return true;
-    if (!walk_delete_logs(walk, core, stream, left))
-        return false; /* those that have come meanwhile */
     leat_places_forget(core, stream);
     leat_stream_remove(core, stream);
     return true;

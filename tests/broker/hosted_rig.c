@@ -89,6 +89,11 @@ struct leat_segment_range leat_takeover_unsure(const struct leat_hosted *hosted,
     (void)hosted, (void)segs, (void)tail;
     return (struct leat_segment_range){count, count + 3};
 }
+void leat_hosted_delete(struct leat_core *core, struct leat_hosted *hosted)
+{
+    assert_ptr_equal(core, hosted->core);
+    said("delete %s", ref_text(hosted->ref));
+}
 void leat_append_on_room(struct leat_hosted *hosted)
 {
     said("room in %s", ref_text(hosted->ref));

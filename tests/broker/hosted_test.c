@@ -157,6 +157,19 @@ static void log_is_made_with_what_its_stream_says(void **state)
     end();
 }
 
+static void log_of_a_stream_that_is_being_deleted_goes_at_once(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        begin();
+        alone.stream.deleted = i == 1;
+        (void)make(0);
+        assert_said(i == 1 ? "attach, 0 segments\ncreate the log, next 3\ndelete 7/1/0\n"
+                           : "attach, 0 segments\ncreate the log, next 3\n");
+        end();
+    }
+}
+
 /* Goal: one that stands in for another has nothing dropped either. */
 static void log_that_stands_in_is_not_whole(void **state)
 {
@@ -481,6 +494,7 @@ int main(void)
         cmocka_unit_test(log_that_goes_is_nowhere),
         cmocka_unit_test(so_many_logs_are_made_and_no_more),
         cmocka_unit_test(log_is_made_with_what_its_stream_says),
+        cmocka_unit_test(log_of_a_stream_that_is_being_deleted_goes_at_once),
         cmocka_unit_test(log_that_stands_in_is_not_whole),
         cmocka_unit_test(log_that_cant_be_made_leaves_nothing),
         cmocka_unit_test(log_is_made_again),

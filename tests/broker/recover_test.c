@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An accepted loss whose log is given up, or whose core stops, at each step of it: recover.c, handover.c and stop.c on
- * one core, with copies on the nodes of tests/replication's world. The test plays the coordinator and the
- * core's turns. */
+ * one core, with copies on the nodes of tests/replication's world; a log that comes while its stream is deleted. The
+ * test plays the coordinator and the core's turns. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/admin/report.h"
 #include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
 #include "broker/data/replicate.h"
@@ -20,6 +21,7 @@
 #include "broker/net/core.h"
 #include "broker/node/bringup.h"
 #include "broker/node/hooks.h"
+#include "broker/node/walk.h"
 #include "broker/ownership/handover.h"
 #include "broker/ownership/recover.h"
 #include "tests/broker/parts.h"
@@ -78,13 +80,18 @@ static void mails(struct desk *desk)
     }
 }
 
+static void turn_ends(struct desk *desk)
+{
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&desk->core.dirty_logs)) != NULL)
+        leat_log_turn_end(LEAT_CONTAINER(link, struct leat_hosted, dirty)->log);
+}
+
 /* One turn of the core. The store, and what looks after copies, stand still. */
 static void turn(struct desk *desk)
 {
-    struct leat_list *link;
     mails(desk);
-    while ((link = leat_list_pop_front(&desk->core.dirty_logs)) != NULL)
-        leat_log_turn_end(LEAT_CONTAINER(link, struct leat_hosted, dirty)->log);
+    turn_ends(desk);
 }
 
 static void run(struct desk *desk)
@@ -139,7 +146,7 @@ static struct desk *desk_new(void)
     desk->core.serving = &desk->ticket;
 
     struct leat_stream_desc *desc =
-        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *desc + sizeof desc->streamlets[0]);
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *desc + 2 * sizeof desc->streamlets[0]);
     assert_non_null(desc);
     desc->refs = 1;
     desc->id = STREAM;
@@ -405,6 +412,54 @@ static void loss_accepted_of_a_stream_that_goes_ends(void **state)
     }
 }
 
+/* ---- and a log that comes while its stream is deleted ---- */
+
+static void report_on_done(struct leat_report *report)
+{
+    report->owner = NULL;
+}
+
+/* What the core says of its logs, each by the name of its stream. */
+static uint32_t troubled(struct desk *desk)
+{
+    struct leat_report *report = calloc(1, sizeof *report);
+    assert_non_null(report);
+    report->core = &desk->core;
+    report->on_done = report_on_done;
+    report->owner = desk;
+    leat_report_start(report);
+    mails(desk);
+    assert_null(report->owner);
+    uint32_t count = report->sums.troubled_count;
+    free(report);
+    return count;
+}
+
+/* Goal: no log outlives its stream, though the deletion goes on in pieces, and another node's log comes after each of
+ * them. */
+static void log_that_comes_while_its_stream_is_deleted_goes_with_it(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_stream_desc *desc = desk->stream->desc;
+    desc->streamlet_count = 2; /* the second one is another node's */
+    assert_int_equal(troubled(desk), 1);
+    leat_node_on_stream_deleted(&desk->node, STREAM);
+    for (unsigned i = 0; leat_stream_find(&desk->core, STREAM) != NULL; i++) {
+        assert_in_range(i, 0, 10);
+        if (hosted_of(desk) == NULL) (void)hosted_new(desk);
+        desk->core.news->left = LEAT_NEWS_STREAM_COST + 2; /* for the stream, and one log */
+        assert_int_equal(desk->mail_count, 1);
+        struct leat_mail *mail = desk->mails[--desk->mail_count];
+        mail->deliver(&desk->core, mail);
+        turn_ends(desk);
+    }
+    assert_int_equal(troubled(desk), 0);
+    run(desk);
+    assert_null(hosted_of(desk));
+    desk_free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +471,7 @@ int main(void)
         cmocka_unit_test(loss_refused_of_a_log_that_is_given_up_meanwhile_ends),
         cmocka_unit_test(loss_accepted_while_the_core_stops_is_waited_for),
         cmocka_unit_test(loss_accepted_of_a_stream_that_goes_ends),
+        cmocka_unit_test(log_that_comes_while_its_stream_is_deleted_goes_with_it),
     };
     return cmocka_run_group_tests_name("broker recover", tests, NULL, NULL);
 }
