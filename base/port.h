@@ -321,6 +321,9 @@ struct leat_env {
 struct leat_actor_ops {
     void (*on_wake)(void *actor);     /* the time asked for by wake_at has come */
     void (*on_turn_end)(void *actor); /* see above; may be NULL */
+    /* Asserts what is true of the actor between two turns; may be NULL. The simulator calls it after each turn, and
+     * programs do so in a build with -Dslow_checks=true. */
+    void (*check)(const void *actor);
 };
 
 #endif

@@ -113,6 +113,9 @@ static void turn_run(struct os_actor *actor)
         if (!actor->called) break;
         actor->called = false;
         if (actor->ops.on_turn_end) actor->ops.on_turn_end(actor->actor);
+#ifdef LEAT_SLOW_CHECKS
+        if (actor->ops.check) actor->ops.check(actor->actor);
+#endif
         leat_os_net_flush(actor);
         leat_os_disk_run(actor);
         /* What waits goes on when sockets have been looked at, which may have what comes first. */

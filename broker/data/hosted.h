@@ -100,6 +100,8 @@ leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_re
 bool leat_hosted_lacks(const struct leat_hosted *hosted, const struct leat_read *read);
 /** Called every tick: retention, parking. */
 void leat_hosted_care(struct leat_core *core);
+/** Asserts what is true of a core's logs between two turns: leat_actor_ops.check of a core. */
+void leat_core_check(const void *actor);
 /** A log of a stream that was deleted goes, unless it goes already. */
 void leat_hosted_delete(struct leat_core *core, struct leat_hosted *hosted);
 

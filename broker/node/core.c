@@ -29,7 +29,7 @@ static void core_on_tick(struct leat_timer *timer);
 static void core_on_slow_tick(struct leat_timer *timer);
 static void core_on_room_timer(struct leat_timer *timer);
 
-const struct leat_actor_ops leat_core_actor = {core_on_wake, core_on_turn_end};
+const struct leat_actor_ops leat_core_actor = {core_on_wake, core_on_turn_end, leat_core_check};
 
 /* ---- life ---- */
 

@@ -173,7 +173,7 @@ static void io_on_turn_end(void *actor)
     io->wake_at_us = wake_at_us;
     io->env->clock->wake_at(io->env->clock->ctx, wake_at_us);
 }
-static const struct leat_actor_ops io_ops = {io_on_wake, io_on_turn_end};
+static const struct leat_actor_ops io_ops = {.on_wake = io_on_wake, .on_turn_end = io_on_turn_end};
 
 /* Mail to oneself arrives in a later round of callbacks, and between two rounds the sockets are
  * written. */

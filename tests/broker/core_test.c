@@ -197,6 +197,10 @@ void leat_log_turn_end(struct leat_log *log)
 {
     said("seal %u", (unsigned)(uintptr_t)log);
 }
+void leat_core_check(const void *actor)
+{
+    assert_ptr_equal(actor, the_core());
+}
 void leat_hosted_give_up(struct leat_hosted *hosted)
 {
     said("give up %u", (unsigned)(uintptr_t)hosted->log);

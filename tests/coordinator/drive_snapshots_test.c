@@ -90,7 +90,7 @@ static void world_turn_end(void *actor)
     (void)actor;
     leat_raft_drive_turn_end(&drive);
 }
-static const struct leat_actor_ops ops = {world_wake, world_turn_end};
+static const struct leat_actor_ops ops = {.on_wake = world_wake, .on_turn_end = world_turn_end};
 
 static leat_err disk_run(void *ctx, struct leat_disk_io *io)
 {

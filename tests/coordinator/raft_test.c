@@ -149,7 +149,8 @@ static void world_turn_end(void *actor)
 {
     leat_raft_drive_turn_end(&((struct voter *)actor)->drive);
 }
-static const struct leat_actor_ops voter_ops = {world_wake, world_turn_end};
+static const struct leat_actor_ops voter_ops = {.on_wake = world_wake,
+                                                .on_turn_end = world_turn_end};
 
 static void voter_open(struct voter *voter)
 {

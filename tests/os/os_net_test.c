@@ -21,7 +21,7 @@ static void nothing(void *actor)
 {
     (void)actor;
 }
-static const struct leat_actor_ops nothing_ops = {nothing, nothing};
+static const struct leat_actor_ops nothing_ops = {.on_wake = nothing, .on_turn_end = nothing};
 
 struct crowd_test {
     struct real_rig *real;
@@ -578,8 +578,8 @@ static void idle_start(void *actor)
 }
 static void actors_without_work_have_no_turns(void **state)
 {
-    static const struct leat_actor_ops left_ops = {idle_over, NULL},
-                                       right_ops = {nothing, idle_turn};
+    static const struct leat_actor_ops left_ops = {.on_wake = idle_over},
+                                       right_ops = {.on_wake = nothing, .on_turn_end = idle_turn};
     struct port_rig *rig = real_rig_make();
     struct idle_test test = {.real = rig->ctx}, right = {.real = rig->ctx};
     rig->attach(rig->ctx, PORT_LEFT, &test, &left_ops, idle_start);
@@ -626,7 +626,7 @@ static void busy_start(void *actor)
 /* Goal: timers and sockets are looked at between two pieces of work that take long. */
 static void actor_that_is_busy_with_itself_is_woken_in_time(void **state)
 {
-    static const struct leat_actor_ops ops = {busy_woken, NULL};
+    static const struct leat_actor_ops ops = {.on_wake = busy_woken};
     struct port_rig *rig = real_rig_make();
     struct busy_test test = {.real = rig->ctx};
     rig->attach(rig->ctx, PORT_LEFT, &test, &ops, busy_start);

@@ -20,7 +20,7 @@ static void nothing(void *actor)
 {
     (void)actor;
 }
-static const struct leat_actor_ops nothing_ops = {nothing, nothing};
+static const struct leat_actor_ops nothing_ops = {.on_wake = nothing, .on_turn_end = nothing};
 
 static size_t nothing_read(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
                            size_t *want_bytes)

@@ -32,7 +32,7 @@ static void nothing(void *actor)
 {
     (void)actor;
 }
-static const struct leat_actor_ops nothing_ops = {nothing, nothing};
+static const struct leat_actor_ops nothing_ops = {.on_wake = nothing, .on_turn_end = nothing};
 
 static void temp_dir(char out[64])
 {

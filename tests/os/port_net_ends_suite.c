@@ -176,7 +176,7 @@ static void *slow_accept(void *acceptor, struct leat_conn *conn,
 
 static void net_slow_reader_pushes_back_then_gets_all(void **state)
 {
-    static const struct leat_actor_ops slow_ops = {slow_go_on, NULL};
+    static const struct leat_actor_ops slow_ops = {.on_wake = slow_go_on};
     const struct port_family *family = *state;
     memset(&close_out, 0, sizeof close_out);
     struct net_test *test = net_test_make(family, slow_accept, connect_slow);
@@ -268,8 +268,8 @@ static void connect_ended(struct net_test *test)
 
 static void ended_run(void **state, struct ended_case how, unsigned received_bytes)
 {
-    static const struct leat_actor_ops ops = {ended_write_close, NULL};
-    static const struct leat_actor_ops reader_ops = {ended_go_on, NULL};
+    static const struct leat_actor_ops ops = {.on_wake = ended_write_close};
+    static const struct leat_actor_ops reader_ops = {.on_wake = ended_go_on};
     const struct port_family *family = *state;
     struct net_test *test = net_test_make(family, ended_accept, connect_ended);
     ended = how;

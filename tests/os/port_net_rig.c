@@ -8,7 +8,8 @@ static void actor_nothing(void *actor)
 {
     (void)actor;
 }
-static const struct leat_actor_ops net_ops = {actor_nothing, actor_nothing};
+static const struct leat_actor_ops net_ops = {.on_wake = actor_nothing,
+                                              .on_turn_end = actor_nothing};
 
 size_t net_no_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
                     size_t *want_bytes)

@@ -37,7 +37,8 @@ static void script_turn_end(void *actor)
 {
     ((struct script *)actor)->turns++;
 }
-static const struct leat_actor_ops script_ops = {script_wake, script_turn_end};
+static const struct leat_actor_ops script_ops = {.on_wake = script_wake,
+                                                 .on_turn_end = script_turn_end};
 
 static struct script *script_attach(struct port_rig *rig, struct script *script, unsigned number)
 {

@@ -204,7 +204,7 @@ static void on_turn_end(void *self)
     if (client->slow) client->actor->free_at_us = client->scenario->world->now_us + 5000;
 }
 
-static const struct leat_actor_ops client_actor = {on_wake, on_turn_end};
+static const struct leat_actor_ops client_actor = {.on_wake = on_wake, .on_turn_end = on_turn_end};
 
 /* The library waits for 10 ms to a second. Some here are hastier, and meet what is over after a millisecond. */
 enum { RETRY_US_LEAST = 2000, RETRY_US_USUAL = 10 * 1000, RETRY_US_MAX = 100 * 1000 };

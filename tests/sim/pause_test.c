@@ -175,7 +175,7 @@ static void on_turn_end(void *self)
     leat_client_on_turn_end(appender->client);
 }
 
-static const struct leat_actor_ops appender_ops = {on_wake, on_turn_end};
+static const struct leat_actor_ops appender_ops = {.on_wake = on_wake, .on_turn_end = on_turn_end};
 
 static void appender_begin(struct sim_world *world, struct sim_event *event)
 {

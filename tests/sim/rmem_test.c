@@ -101,7 +101,7 @@ static void on_wake(void *self)
 {
     (void)self;
 }
-static const struct leat_actor_ops idle = {on_wake, NULL};
+static const struct leat_actor_ops idle = {.on_wake = on_wake};
 
 static struct sim_actor *machine(struct sim_world *world, const char *name, unsigned number)
 {

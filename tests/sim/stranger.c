@@ -591,7 +591,7 @@ static void nothing(void *self)
     (void)self;
 }
 
-static const struct leat_actor_ops idle_actor = {nothing, NULL};
+static const struct leat_actor_ops idle_actor = {.on_wake = nothing};
 
 struct sim_actor *sim_idle_actor(struct sim_world *world, const char *name)
 {

@@ -302,6 +302,7 @@ static void turn_body(struct sim_actor *actor)
         event_free(world, next);
     }
     if (actor->ops && actor->ops->on_turn_end) actor->ops->on_turn_end(actor->self);
+    if (actor->ops && actor->ops->check) actor->ops->check(actor->self);
     sim_net_actor_flush(actor);
     spin_check(actor, only_woken);
     wake_schedule(actor);

@@ -25,7 +25,14 @@ static void on_turn_end(void *self)
 {
     ((struct counter *)self)->turns++;
 }
-static const struct leat_actor_ops ops = {on_wake, on_turn_end};
+static unsigned checks; /* of all actors */
+static void check(const void *self)
+{
+    (void)self;
+    checks++;
+}
+static const struct leat_actor_ops ops = {
+    .on_wake = on_wake, .on_turn_end = on_turn_end, .check = check};
 
 static void mail_in(void *self, struct leat_mail *mail)
 {
@@ -57,6 +64,7 @@ static void mail_keeps_order_and_ends_turns(void **state)
         struct sim_world *world = sim_world_create(seed, false);
         struct two two = {.process = sim_process_create(world, "p")};
         struct counter a = {0}, b = {.to = &a};
+        checks = 0;
         two.a = sim_actor_create(two.process, 0);
         two.b = sim_actor_create(two.process, 1);
         sim_actor_register(two.a, &a, &ops);
@@ -68,6 +76,7 @@ static void mail_keeps_order_and_ends_turns(void **state)
             assert_int_equal(b.got[i], i);
         assert_true(b.turns >= 1 && b.turns <= 64);
         assert_int_equal(a.wakes, 1);
+        assert_int_equal(checks, a.turns + b.turns);
         sim_world_destroy(&world);
     }
 }
@@ -117,7 +126,8 @@ static void ignore_wake(void *self)
 {
     (void)self;
 }
-static const struct leat_actor_ops asker_ops = {ignore_wake, asker_on_turn_end};
+static const struct leat_actor_ops asker_ops = {.on_wake = ignore_wake,
+                                                .on_turn_end = asker_on_turn_end};
 
 static bool asking_fails(unsigned past)
 {

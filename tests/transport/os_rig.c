@@ -30,7 +30,8 @@ static void actor_turn_end(void *self)
     struct rig_actor *actor = self;
     if (actor->rig->turn_end) actor->rig->turn_end(actor->rig, actor->number);
 }
-static const struct leat_actor_ops actor_ops = {actor_wake, actor_turn_end};
+static const struct leat_actor_ops actor_ops = {.on_wake = actor_wake,
+                                                .on_turn_end = actor_turn_end};
 
 /* ---- running things on an actor ---- */
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is true of a core's logs between two turns. */
+#include "base/assert.h"
+#include "broker/data/hosted.h"
+#include "broker/data/lookup.h"
+
+static void hosted_check(const struct leat_core *core, const struct leat_hosted *hosted)
+{
+    LEAT_ASSERT(hosted->core == core);
+    /* Else its stream may be freed memory. */
+    LEAT_ASSERT(hosted->going || hosted->stream == leat_stream_find(core, hosted->ref.stream));
+    LEAT_ASSERT(hosted->give_up == NULL || hosted->going);
+    /* A log that is being stopped for a move, or is stopped. */
+    LEAT_ASSERT(hosted->moving == NULL || hosted->going);
+    LEAT_ASSERT(!hosted->drained || hosted->going);
+    LEAT_ASSERT(hosted->moving == NULL || !hosted->drained);
+}
+
+void leat_core_check(const void *actor)
+{
+    const struct leat_core *core = actor;
+    LEAT_ASSERT_OWNER(core);
+    LEAT_LIST_EACH(&core->care_logs, link)
+    hosted_check(core, LEAT_CONTAINER(link, const struct leat_hosted, care));
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asserted of a core's logs after each turn, by check.c alone: each rule is broken once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "broker/data/hosted.h"
+#include "tests/broken.h"
+#include "tests/broker/alone.h"
+
+static struct leat_stream other; /* where the stream of the log was, say */
+
+static void is_of_another_core(struct leat_hosted *hosted)
+{
+    hosted->core = &alone.cores[1];
+}
+static void outlives_its_stream(struct leat_hosted *hosted)
+{
+    hosted->stream = &other;
+}
+static void is_given_up(struct leat_hosted *hosted)
+{
+    hosted->give_up = (void *)&other;
+}
+static void moves(struct leat_hosted *hosted)
+{
+    hosted->moving = (void *)&other;
+}
+static void is_drained(struct leat_hosted *hosted)
+{
+    hosted->drained = true;
+}
+static void moves_on_when_drained(struct leat_hosted *hosted)
+{
+    moves(hosted);
+    is_drained(hosted);
+    hosted->going = true;
+}
+
+static void log_is_checked_after_each_turn(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*broken)(struct leat_hosted *hosted);
+        const char *rule; /* NULL: none is broken */
+        bool going;
+    } cases[] = {
+        {is_of_another_core, "hosted->core == core", true},
+        {outlives_its_stream,
+         "hosted->going || hosted->stream == leat_stream_find(core, hosted->ref.stream)", false},
+        {outlives_its_stream, NULL, true},
+        {is_given_up, "hosted->give_up == NULL || hosted->going", false},
+        {is_given_up, NULL, true},
+        {moves, "hosted->moving == NULL || hosted->going", false},
+        {moves, NULL, true},
+        {is_drained, "!hosted->drained || hosted->going", false},
+        {is_drained, NULL, true},
+        {moves_on_when_drained, "hosted->moving == NULL || !hosted->drained", true},
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        alone_begin();
+        struct leat_core *core = &alone.cores[0];
+        struct leat_hosted logs[2]; /* the second one is broken */
+        leat_list_init(&core->care_logs);
+        for (unsigned q = 0; q < 2; q++) {
+            logs[q] = (struct leat_hosted){
+                .ref = {ALONE_STREAM, q, 0}, .core = core, .stream = &alone.stream};
+            leat_list_init(&logs[q].care);
+            leat_list_push_back(&core->care_logs, &logs[q].care);
+        }
+        assert_broken(NULL, leat_core_check(core));
+        logs[1].going = cases[i].going;
+        cases[i].broken(&logs[1]);
+        assert_broken(cases[i].rule, leat_core_check(core));
+        alone_end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(log_is_checked_after_each_turn),
+    };
+    return cmocka_run_group_tests_name("broker check", tests, NULL, NULL);
+}
