@@ -52,6 +52,10 @@ struct leat_extent {
     uint32_t bytes;
     uint32_t crc;
 };
+static inline bool leat_extent_equal(struct leat_extent a, struct leat_extent b)
+{
+    return a.bytes == b.bytes && a.crc == b.crc;
+}
 
 enum leat_durability {
     LEAT_DURABILITY_DEFAULT = 0, /* the server chooses: disk where all copies are on one host */

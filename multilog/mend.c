@@ -42,7 +42,7 @@ struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segme
     struct log_slot *slot = log_slot_find(log, segment.v);
     if (is_over(log) || !slot || !log_slot_is_sought(slot) || slot->dropping) return NULL;
     struct leat_segment *seg = slot->seg;
-    if (seg->extent.bytes != extent.bytes || seg->extent.crc != extent.crc) return NULL;
+    if (!leat_extent_equal(seg->extent, extent)) return NULL;
     /* As a read of its file does. */
     slot->file_reads++;
     log->reads_in_flight++;

@@ -119,7 +119,7 @@ static void marks_of_log(const struct leat_node *node, const struct leat_found *
     marks->predecessor_matches = named->bytes == 0;
     for (size_t i = 0; i < count && named->bytes != 0; i++)
         if (found[i].kind == LEAT_FOUND_CLOSED && found[i].seg->id.v + 1 == mark->seg->id.v &&
-            found[i].seg->extent.bytes == named->bytes && found[i].seg->extent.crc == named->crc)
+            leat_extent_equal(found[i].seg->extent, *named))
             marks->predecessor_matches = true;
 }
 
@@ -239,8 +239,7 @@ static leat_err cut_nothing(const struct leat_found *found, enum leat_fate *out_
 
 static bool is_the_same(const struct leat_found *a, const struct leat_found *b)
 {
-    return a->kind == b->kind && a->seg->extent.bytes == b->seg->extent.bytes &&
-           a->seg->extent.crc == b->seg->extent.crc;
+    return a->kind == b->kind && leat_extent_equal(a->seg->extent, b->seg->extent);
 }
 
 /* SUBTLE: a part of an older segment is not served where other nodes may have the whole of it.

@@ -32,8 +32,7 @@ void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t e
     found->epoch = epoch;
     for (uint32_t i = 0; i < found->count; i++) {
         struct leat_below_candidate *candidate = &found->candidates[i];
-        if (candidate->extent.bytes != extent.bytes || candidate->extent.crc != extent.crc)
-            continue;
+        if (!leat_extent_equal(candidate->extent, extent)) continue;
         candidate->nodes++;
         return;
     }

@@ -122,9 +122,9 @@ static bool begins_with(const struct leat_replica_info *info, struct leat_extent
 {
     const struct leat_segment *seg = info->seg;
     struct leat_scan scan;
-    if (info->extent.bytes == extent.bytes && info->extent.crc == extent.crc) return true;
+    if (leat_extent_equal(info->extent, extent)) return true;
     for (unsigned i = 0; i < LEAT_BEGINS_MAX; i++)
-        if (info->begins[i].bytes == extent.bytes && info->begins[i].crc == extent.crc) return true;
+        if (leat_extent_equal(info->begins[i], extent)) return true;
     if (seg->buffer == NULL || info->extent.bytes < extent.bytes) return false;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
     return scan.started && scan.bytes == extent.bytes && scan.crc == extent.crc;

@@ -27,11 +27,6 @@ struct asked {
     uint64_t candidates[LEAT_TAIL_ROWS_MAX / 64]; /* by_open(): bit i: rows[i] is one */
 };
 
-static bool same(struct leat_extent a, struct leat_extent b)
-{
-    return a.bytes == b.bytes && a.crc == b.crc;
-}
-
 static bool has(const struct leat_tail_row *row, enum leat_tail_flag flag)
 {
     return (row->flags & (unsigned)flag) != 0;
@@ -67,7 +62,7 @@ static bool has_bytes(const struct leat_tail_record *end, const struct leat_tail
 {
     if (end->extent.bytes == 0) return false; /* it names none */
     if (row->segment != end->segment || row->state == LEAT_TAIL_MISSING) return false;
-    return has(row, LEAT_TAIL_HAS_DECIDED) || same(row->prefix, end->extent);
+    return has(row, LEAT_TAIL_HAS_DECIDED) || leat_extent_equal(row->prefix, end->extent);
 }
 
 /* A whole segment of what is left of a log whose record says no more than how far it went: the only copy was read as
@@ -162,7 +157,7 @@ static bool previous_found(const struct asked *it, const struct leat_tail_row *r
     if (row->previous.bytes == 0) return true; /* there is none to name */
     for (size_t i = 0; i < it->count; i++)
         if (it->rows[i].state != LEAT_TAIL_MISSING && it->rows[i].segment + 1 == row->segment &&
-            same(it->rows[i].prefix, row->previous))
+            leat_extent_equal(it->rows[i].prefix, row->previous))
             return true;
     return false;
 }
@@ -301,7 +296,7 @@ static void by_open(struct asked *it, struct leat_tail *out)
                  .segment = end->segment, .extent = end->prefix, .next_offset = end->next_offset});
     for (size_t i = 0; i < it->count && out->ends; i++)
         if (it->rows[i].state != LEAT_TAIL_MISSING && it->rows[i].segment == end->segment &&
-            same(it->rows[i].prefix, end->prefix))
+            leat_extent_equal(it->rows[i].prefix, end->prefix))
             hold(out, i);
 }
 
@@ -394,7 +389,7 @@ void leat_tail_left(const struct leat_log_record *record, const struct leat_tail
              .segment = best->segment, .extent = best->prefix, .next_offset = best->next_offset});
     for (size_t i = 0; i < count; i++)
         if (rows[i].state != LEAT_TAIL_MISSING && rows[i].segment == best->segment &&
-            same(rows[i].prefix, best->prefix))
+            leat_extent_equal(rows[i].prefix, best->prefix))
             hold(out, i);
     if (!lies_at_end(record, best)) return;
     const struct leat_tail_record *end = leat_log_decided(record);

@@ -60,8 +60,7 @@ static void before_find(struct co_recover_log *log, struct co_row *const *rows, 
         const struct leat_replica_row *row = &rows[i]->row;
         rows[i]->before = log->before.bytes > 0 && row->kind != LEAT_REPLICA_LOST &&
                           row->segment + 1 == log->tail.segment &&
-                          row->extent.bytes == log->before.bytes &&
-                          row->extent.crc == log->before.crc;
+                          leat_extent_equal(row->extent, log->before);
     }
 }
 

@@ -75,18 +75,13 @@ static bool is_ours(const struct replica *rep)
     return !rep->writer || (rep->writer->fenced && !rep->move_wanted);
 }
 
-static bool same(struct leat_extent a, struct leat_extent b)
-{
-    return a.bytes == b.bytes && a.crc == b.crc;
-}
-
 /* By its row alone: what lies behind the cut stays in the file, and nobody reads it. A crash before the row is on
  * the disk leaves a replica that is as long as it was. */
 static void cut(struct backup_request *request)
 {
     const struct replica *rep = request->rep;
     struct leat_segment *seg = rep->seg;
-    if (same(seg->extent, request->body.extent)) return;
+    if (leat_extent_equal(seg->extent, request->body.extent)) return;
     const struct replica_looked *looked = backup_begins(rep, request->body.extent);
     LEAT_ASSERT(looked != NULL);
     request->cut = true;
@@ -134,7 +129,7 @@ static void adopt_step(struct backup_request *request)
         close_at(request);
         return;
     default:
-        if (!same(seg->extent, request->body.extent)) {
+        if (!leat_extent_equal(seg->extent, request->body.extent)) {
             close_at(request);
             return;
         }
@@ -156,10 +151,10 @@ static bool may_hold(const struct replica *rep, struct leat_extent extent)
     struct leat_scan scan;
     if (rep->damaged || rep->drop_wanted || seg->incomplete) return false;
     if (seg->state >= LEAT_SEGMENT_PARKED)
-        return same(seg->extent, extent) || backup_begins(rep, extent) != NULL;
+        return leat_extent_equal(seg->extent, extent) || backup_begins(rep, extent) != NULL;
     if (!seg->buffer || extent.bytes > seg->capacity) return false;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
-    return scan.started && same((struct leat_extent){scan.bytes, scan.crc}, extent) &&
+    return scan.started && leat_extent_equal((struct leat_extent){scan.bytes, scan.crc}, extent) &&
            scan.header.segment == seg->id.v && scan.header.epoch == seg->epoch.v;
 }
 
@@ -271,7 +266,8 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
     /* Its writer would go on behind the cut. */
     if (!rc && rep->seg->state < LEAT_SEGMENT_PARKED && !is_ours(rep)) rc = LEAT_E_AGAIN;
     if (!rc && (rep->busy || rep->evicting || rep->move_wanted)) rc = LEAT_E_AGAIN;
-    if (!rc && rep->seg->state == LEAT_SEGMENT_CLOSED && same(rep->seg->extent, body.extent)) {
+    if (!rc && rep->seg->state == LEAT_SEGMENT_CLOSED &&
+        leat_extent_equal(rep->seg->extent, body.extent)) {
         backup_confirm(rep, 0);
         if (body.owner.v > rep->word.v) rep->word = body.owner;
         backup_answer(backup, ticket, rep);

@@ -25,11 +25,6 @@ struct backup_look {
     void *arg;
 };
 
-static bool same(struct leat_extent a, struct leat_extent b)
-{
-    return a.bytes == b.bytes && a.crc == b.crc;
-}
-
 /* Its bytes do not change any more, and go on behind that. */
 static bool is_longer(const struct replica *rep, struct leat_extent extent)
 {
@@ -46,7 +41,7 @@ static bool is_in_file(const struct replica *rep)
 static const struct replica_looked *looked_at(const struct replica *rep, struct leat_extent extent)
 {
     for (unsigned i = 0; i < LEAT_BEGINS_MAX; i++)
-        if (same(rep->looked[i].extent, extent)) return &rep->looked[i];
+        if (leat_extent_equal(rep->looked[i].extent, extent)) return &rep->looked[i];
     return NULL;
 }
 
@@ -146,7 +141,7 @@ static bool begins_in_memory(const struct replica *rep, struct leat_extent exten
     struct leat_scan scan;
     if (!is_longer(rep, extent) || !rep->seg->buffer || !may_be_used(rep)) return false;
     leat_scan_segment(rep->seg->buffer, extent.bytes, &scan);
-    return scan.started && same((struct leat_extent){scan.bytes, scan.crc}, extent);
+    return scan.started && leat_extent_equal((struct leat_extent){scan.bytes, scan.crc}, extent);
 }
 
 leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,

@@ -33,11 +33,6 @@ struct backup_serve {
     uint8_t *piece;        /* aligned, within the struct's own block; ANSWER_HEAD_BYTES before it */
 };
 
-static bool same(struct leat_extent a, struct leat_extent b)
-{
-    return a.bytes == b.bytes && a.crc == b.crc;
-}
-
 /* Does it claim to have exactly that, or more with that in front? */
 static bool may_serve(const struct replica *rep, struct leat_extent extent, bool whole)
 {
@@ -48,7 +43,7 @@ static bool may_serve(const struct replica *rep, struct leat_extent extent, bool
         return false;
     if (rep->adopting && !LEAT_BUG(SERVED_AMID_ADOPTION)) return false;
     if (extent.bytes < sizeof trailer || extent.bytes > seg->capacity) return false;
-    if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
+    if (seg->state >= LEAT_SEGMENT_PARKED && leat_extent_equal(seg->extent, extent)) return true;
     if (!whole && backup_begins(rep, extent)) return true;
     if (!seg->buffer || rep->move_wanted) return false;
     memcpy(&trailer, seg->buffer + extent.bytes - sizeof trailer, sizeof trailer);
@@ -60,11 +55,11 @@ static bool holds(const struct replica *rep, struct leat_extent extent)
 {
     const struct leat_segment *seg = rep->seg;
     struct leat_scan scan;
-    if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
+    if (seg->state >= LEAT_SEGMENT_PARKED && leat_extent_equal(seg->extent, extent)) return true;
     if (backup_begins(rep, extent)) return true;
     if (LEAT_BUG(MEND_UNCHECKED) && !extent.crc) return true;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
-    return scan.started && same((struct leat_extent){scan.bytes, scan.crc}, extent);
+    return scan.started && leat_extent_equal((struct leat_extent){scan.bytes, scan.crc}, extent);
 }
 
 /* SUBTLE: where several claim it, the bytes say which has it.
@@ -134,7 +129,7 @@ static leat_err serve_start(struct leat_backup *backup, struct replica *rep,
     serve->ticket = *ticket;
     serve->count = pull->count;
     /* Of a longer one that is cut there nothing is passed over: what lies behind is whole. */
-    if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, pull->extent))
+    if (seg->state >= LEAT_SEGMENT_PARKED && leat_extent_equal(seg->extent, pull->extent))
         serve->passed_bytes = seg->passed_bytes;
     serve->piece = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)(serve + 1) + ANSWER_HEAD_BYTES,
                                             (uintptr_t)BLOCK_BYTES);
@@ -487,7 +482,8 @@ bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log
         const struct leat_segment *seg = rep->seg;
         if (!seg || seg->id.v != segment.v || !leat_log_ref_equal(seg->log, log)) continue;
         bool whole = !rep->damaged && !rep->drop_wanted && !seg->incomplete && !seg->rotten;
-        if (whole && seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
+        if (whole && seg->state >= LEAT_SEGMENT_PARKED && leat_extent_equal(seg->extent, extent))
+            return true;
     }
     return false;
 }

@@ -134,10 +134,8 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
         return VERDICT_LATER;
     }
     if (copy && copy->handle == row->handle) return VERDICT_KEEP;
-    bool same =
-        set->closed && !set->close && row->state == LEAT_SEGMENT_CLOSED &&
-        ((row->extent.bytes == set->seg->extent.bytes && row->extent.crc == set->seg->extent.crc) ||
-         LEAT_BUG(ANY_CLOSED));
+    bool same = set->closed && !set->close && row->state == LEAT_SEGMENT_CLOSED &&
+                (leat_extent_equal(row->extent, set->seg->extent) || LEAT_BUG(ANY_CLOSED));
     if (same && !copy && set->copy_count < rep_wanted(log)) return adopt(set, peer, row);
     if (is_adequate(set) || LEAT_BUG(DROP_NEEDED)) return VERDICT_DROP;
     bool old = set->closed && !set->close && set->seg->epoch.v == row->epoch.v &&
