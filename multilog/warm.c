@@ -210,7 +210,7 @@ static bool warm_checked(struct leat_log *log, const uint8_t *bytes)
     const struct leat_segment *seg = log_slot_at(log, log->slot_count - 1)->seg;
     struct leat_scan scan;
     leat_scan_segment(bytes, seg->extent.bytes, &scan);
-    if (scan.started && scan.bytes == seg->extent.bytes && scan.crc == seg->extent.crc) return true;
+    if (leat_scan_is(&scan, seg->extent)) return true;
     warm_damaged(log, "its bytes do not match the recorded length and checksum");
     return false;
 }

@@ -80,9 +80,8 @@ static bool are_its_bytes(const struct leat_store *store, const struct leat_segm
 {
     struct leat_scan scan;
     leat_scan_segment(bytes, seg->extent.bytes, &scan);
-    return scan.started && scan.bytes == seg->extent.bytes && scan.crc == seg->extent.crc &&
-           scan.base_offset == seg->base_offset && scan.next_offset <= seg->next_offset &&
-           leat_judge_header_matches(store, seg, &scan);
+    return leat_scan_is(&scan, seg->extent) && scan.base_offset == seg->base_offset &&
+           scan.next_offset <= seg->next_offset && leat_judge_header_matches(store, seg, &scan);
 }
 
 /* Of its buffer; or of the place where that was, while no other segment has got it: so after a kill, too, where

@@ -27,8 +27,7 @@ static leat_err park_check(struct leat_segment *seg)
 {
     struct leat_scan scan;
     leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
-    if (!scan.started || scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc)
-        return LEAT_E_DAMAGED;
+    if (!leat_scan_is(&scan, seg->extent)) return LEAT_E_DAMAGED;
     seg->base_offset = scan.base_offset;
     seg->next_offset = scan.next_offset;
     seg->max_timestamp_ms = scan.max_timestamp_ms;

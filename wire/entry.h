@@ -177,6 +177,11 @@ void leat_scan_segment(const uint8_t *segment, uint32_t bytes, struct leat_scan 
  * the segment before it is needed. A trim entry that gives that one up was written after the roll, and
  * before the copies of it went. Of a scan that started. */
 bool leat_scan_only_start(const struct leat_scan *scan);
+/** Whether the segment began, and its valid prefix is exactly that. */
+static inline bool leat_scan_is(const struct leat_scan *scan, struct leat_extent extent)
+{
+    return scan->started && scan->bytes == extent.bytes && scan->crc == extent.crc;
+}
 
 /* Walk the entries of a prefix already known to be valid. Returns the header, or NULL at the end or
  * on nonsense. */

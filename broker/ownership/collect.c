@@ -127,7 +127,7 @@ static bool begins_with(const struct leat_replica_info *info, struct leat_extent
         if (leat_extent_equal(info->begins[i], extent)) return true;
     if (seg->buffer == NULL || info->extent.bytes < extent.bytes) return false;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
-    return scan.started && scan.bytes == extent.bytes && scan.crc == extent.crc;
+    return leat_scan_is(&scan, extent);
 }
 
 /* What it is to begin with, where it is of the segment in which its log was decided to end. Of an opened log what
@@ -218,7 +218,7 @@ static void on_start_read(struct leat_disk_io *io)
     struct leat_scan scan = {0};
     if (leat_disk_read_count(&it->read) >= row->extent.bytes)
         leat_scan_segment(it->read.bytes, row->extent.bytes, &scan);
-    if (scan.started && scan.bytes == row->extent.bytes && scan.crc == row->extent.crc) {
+    if (leat_scan_is(&scan, row->extent)) {
         row->previous = scan.previous;
         row->base_offset = scan.base_offset;
         row->only_start = leat_scan_only_start(&scan);

@@ -154,8 +154,8 @@ static bool may_hold(const struct replica *rep, struct leat_extent extent)
         return leat_extent_equal(seg->extent, extent) || backup_begins(rep, extent) != NULL;
     if (!seg->buffer || extent.bytes > seg->capacity) return false;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
-    return scan.started && leat_extent_equal((struct leat_extent){scan.bytes, scan.crc}, extent) &&
-           scan.header.segment == seg->id.v && scan.header.epoch == seg->epoch.v;
+    return leat_scan_is(&scan, extent) && scan.header.segment == seg->id.v &&
+           scan.header.epoch == seg->epoch.v;
 }
 
 /* The one that is furthest on its way. Of open ones that of which most is on the disk: what a disk has

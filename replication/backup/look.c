@@ -75,8 +75,7 @@ static void on_read(struct leat_disk_io *io)
     if (!io->rc && io->done_bytes >= look->extent.bytes)
         leat_scan_segment(io->buffer, look->extent.bytes, &scan);
     struct leat_log_ref log = {header->stream, header->streamlet, header->log};
-    bool begins = scan.started && scan.bytes == look->extent.bytes &&
-                  scan.crc == look->extent.crc && leat_log_ref_equal(log, seg->log) &&
+    bool begins = leat_scan_is(&scan, look->extent) && leat_log_ref_equal(log, seg->log) &&
                   header->segment == seg->id.v && header->epoch == seg->epoch.v;
     /* What can't be read is not there: whoever asks is to look elsewhere. */
     looked_put(rep, (struct replica_looked){.extent = look->extent,
@@ -141,7 +140,7 @@ static bool begins_in_memory(const struct replica *rep, struct leat_extent exten
     struct leat_scan scan;
     if (!is_longer(rep, extent) || !rep->seg->buffer || !may_be_used(rep)) return false;
     leat_scan_segment(rep->seg->buffer, extent.bytes, &scan);
-    return scan.started && leat_extent_equal((struct leat_extent){scan.bytes, scan.crc}, extent);
+    return leat_scan_is(&scan, extent);
 }
 
 leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,

@@ -59,7 +59,7 @@ static bool holds(const struct replica *rep, struct leat_extent extent)
     if (backup_begins(rep, extent)) return true;
     if (LEAT_BUG(MEND_UNCHECKED) && !extent.crc) return true;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
-    return scan.started && leat_extent_equal((struct leat_extent){scan.bytes, scan.crc}, extent);
+    return leat_scan_is(&scan, extent);
 }
 
 /* SUBTLE: where several claim it, the bytes say which has it.
@@ -319,8 +319,7 @@ static void pull_close(struct leat_backup_pull *pull)
     struct leat_segment *seg = pull->into ? NULL : pull->rep->seg;
     struct leat_scan scan;
     leat_scan_segment(pull->into ? pull->into : seg->buffer, pull->extent.bytes, &scan);
-    bool right = scan.started && scan.bytes == pull->extent.bytes && scan.crc == pull->extent.crc &&
-                 scan.header.segment == pull->segment.v;
+    bool right = leat_scan_is(&scan, pull->extent) && scan.header.segment == pull->segment.v;
     if (!right && LEAT_BUG(PULL_UNCHECKED)) right = true;
     if (pull->into && (right || LEAT_BUG(MEND_UNCHECKED))) {
         pull_end(pull, LEAT_OK);
