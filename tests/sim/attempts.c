@@ -20,7 +20,7 @@
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 #include "replication/backup/state.h"
-#include "store/private.h"
+#include "store/probe.h"
 #include "tests/sim/scenario.h"
 
 enum { TASKS_MAX = 256, ROWS_MAX = LEAT_TAIL_ROWS_MAX };
@@ -101,15 +101,11 @@ static unsigned counted(const struct leat_backup *backup, const struct asked *as
  *  3. node3 hears that the log is gone, and hands its segment over, next to that copy (seed 4167). */
 static unsigned own(const struct sim_server *server, const struct asked *asked)
 {
-    const struct leat_store *store = server->node->store;
-    uint32_t rows = store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK;
+    struct leat_store_seen at = {0};
     unsigned count = 0;
-    for (uint32_t i = 0; i < rows; i++) {
-        const struct leat_row *row = leat_catalogue_row(&store->cat, i);
-        const struct leat_log_ref ref = {row->stream, row->streamlet, row->log};
-        count += row->state != LEAT_SEGMENT_FREE && !(row->flags & LEAT_ROW_REPLICA) &&
-                 leat_log_ref_equal(ref, asked->log) && row->segment == asked->segment;
-    }
+    while (leat_store_see_next(server->node->store, &at))
+        count += at.written != LEAT_SEGMENT_FREE && !at.written_replica &&
+                 leat_log_ref_equal(at.log, asked->log) && at.segment == asked->segment;
     return count;
 }
 
@@ -371,15 +367,11 @@ static void ends_see(struct scenario *scenario, const struct leat_coordinator *c
 /* Also of a node that is down: what it had in memory stays until its machine starts again. */
 static bool has_left(const struct sim_server *server, const struct co_recover_log *log)
 {
-    const struct leat_store *store = server->node ? server->node->store : NULL;
-    uint32_t rows = store ? store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK : 0;
-    for (uint32_t i = 0; i < rows; i++) {
-        const struct leat_row *row = leat_catalogue_row(&store->cat, i);
-        const struct leat_log_ref ref = {row->stream, row->streamlet, row->log};
-        if (row->state == LEAT_SEGMENT_CLOSED && (row->flags & LEAT_ROW_FLUSHED) &&
-            leat_log_ref_equal(ref, log->ref) && row->segment <= log->seen.tail.segment)
+    struct leat_store_seen at = {0};
+    while (leat_store_see_next(server->node ? server->node->store : NULL, &at))
+        if (at.written == LEAT_SEGMENT_CLOSED && at.written_flushed &&
+            leat_log_ref_equal(at.log, log->ref) && at.segment <= log->seen.tail.segment)
             return true;
-    }
     return false;
 }
 

@@ -2,11 +2,10 @@
 /* What the nodes' heaps take beside their pools. All of them share this process' heap, so it is a figure of the
  * world, which goes up and down; with it go the limits of the pools. */
 #include "broker/net/core.h"
-#include "store/private.h"
+#include "store/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
-    BALLAST_MAX = 256,
     BUDGET_PER_MILLE = 125, /* of all seeds */
     BUDGET_NONE_PER_MILLE = 500,
     BUDGET_WHOLE_PER_MILLE = 500,
@@ -24,12 +23,9 @@ uint64_t sim_budget_bytes(void *ctx)
  * by nobody, and segments lie past it when the limit falls. */
 struct ballast {
     struct leat_store *store;
-    unsigned boots, count;
+    unsigned boots;
     uint64_t asked_us; /* when a log of it last found no room, as seen */
-    struct {
-        uint8_t *buffer;
-        uint32_t capacity;
-    } held[BALLAST_MAX];
+    struct leat_store_taken taken;
 };
 static struct ballast ballasts[SIM_SERVERS_MAX];
 
@@ -50,30 +46,15 @@ static void logs_look(struct ballast *ballast, const struct sim_server *server)
 static void ballast_give(struct ballast *ballast, struct sim_server *server)
 {
     bool same = runs(server) && server->boots == ballast->boots;
-    for (unsigned i = 0; same && i < ballast->count; i++)
-        leat_pool_give(&ballast->store->pool, ballast->held[i].buffer, ballast->held[i].capacity);
-    ballast->count = 0;
+    if (same) leat_store_memory_give(ballast->store, &ballast->taken);
+    ballast->taken.count = 0;
 }
 
 static void ballast_take(struct ballast *ballast, struct sim_server *server)
 {
     ballast->store = leat_node_store(server->node);
     ballast->boots = server->boots;
-    struct leat_pool *pool = &ballast->store->pool;
-    if (pool->added_bytes < 2 * (uint64_t)LEAT_ARENA_STEP_BYTES && !leat_pool_can_grow(pool))
-        return;
-    uint32_t capacity = LEAT_SEGMENT_BYTES_MAX;
-    while (capacity >= LEAT_SEGMENT_BYTES_MIN && ballast->count < BALLAST_MAX) {
-        uint8_t *buffer = leat_pool_take(pool, capacity);
-        bool first = buffer && buffer < pool->arena->base + LEAT_ARENA_STEP_BYTES;
-        if (buffer && !first) leat_pool_give(pool, buffer, capacity);
-        if (first) {
-            ballast->held[ballast->count].buffer = buffer;
-            ballast->held[ballast->count++].capacity = capacity;
-        } else {
-            capacity /= 2;
-        }
-    }
+    leat_store_memory_take(ballast->store, &ballast->taken);
 }
 
 /* So much that one step is left. */

@@ -9,7 +9,8 @@
 
 #include "broker/net/core.h"
 #include "replication/backup/state.h"
-#include "store/private.h"
+#include "store/probe.h"
+#include "store/row.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -36,78 +37,70 @@ static struct leat_store *store_of(const struct sim_server *server)
     return lives ? server->node->store : NULL;
 }
 
-static uint32_t row_count(const struct leat_store *store)
+/* The next one that is closed, and durably in its file: wherever the power goes, it is there. */
+static bool closed_next(const struct leat_store *store, struct leat_store_seen *at)
 {
-    return store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK;
-}
-
-/* Closed, and durably in its file: wherever the power goes, it is there. */
-static const struct leat_held *closed_at(const struct leat_store *store, uint32_t row)
-{
-    const struct leat_held *held = *leat_catalogue_held(&store->cat, row);
-    const struct leat_row *says = leat_catalogue_row(&store->cat, row);
-    if (!held || says->state != LEAT_SEGMENT_CLOSED || !(says->flags & LEAT_ROW_FLUSHED))
-        return NULL;
-    if (held->seg.state != LEAT_SEGMENT_CLOSED || held->seg.incomplete || held->seg.damaged)
-        return NULL;
-    return held;
+    while (leat_store_see_next(store, at)) {
+        const struct leat_segment *seg = at->seg;
+        if (!seg || at->written != LEAT_SEGMENT_CLOSED || !at->written_flushed) continue;
+        if (seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete && !seg->damaged) return true;
+    }
+    return false;
 }
 
 /* Whether it was mended since is not asked: it is left alone. */
-static bool was_struck(const struct sim_server *server, const struct leat_held *held)
+static bool was_struck(const struct sim_server *server, const struct leat_segment *seg)
 {
     const struct scenario *scenario = server->scenario;
     for (unsigned i = 0; i < scenario->rot_count; i++) {
         const struct sim_rot *rot = &scenario->rots[i];
-        if (rot->server == server && rot->segment == held->seg.id.v &&
-            leat_log_ref_equal(rot->log, held->seg.log))
+        if (rot->server == server && rot->segment == seg->id.v &&
+            leat_log_ref_equal(rot->log, seg->log))
             return true;
     }
     return false;
 }
 
-static bool goes(const struct leat_held *held)
+static bool goes(const struct leat_store_seen *at)
 {
-    const struct leat_segment *seg = &held->seg;
+    const struct leat_segment *seg = at->seg;
     const struct replica *rep = seg->role == LEAT_SEGMENT_REPLICA ? seg->log_pointer : NULL;
-    if (held->drop || seg->owner_actor >= LEAT_CORES_MAX) return true;
+    if (at->goes || seg->owner_actor >= LEAT_CORES_MAX) return true;
     return seg->log_pointer == NULL || (rep && (rep->damaged || rep->dropping || rep->drop_wanted));
 }
 
 /* A whole copy of it on a machine other than these two. Those that were struck are no whole ones. */
-static const struct leat_held *held_elsewhere(struct scenario *scenario,
-                                              const struct leat_segment *seg,
-                                              const struct sim_server *but,
-                                              const struct sim_server *nor,
-                                              struct sim_server **out_server)
+static const struct leat_segment *held_elsewhere(struct scenario *scenario,
+                                                 const struct leat_segment *seg,
+                                                 const struct sim_server *but,
+                                                 const struct sim_server *nor,
+                                                 struct sim_server **out_server)
 {
     for (unsigned i = 0; i < scenario->server_count; i++) {
         struct sim_server *server = &scenario->servers[i];
-        const struct leat_store *store = store_of(server);
-        if (server == but || server == nor || !store) continue;
-        for (uint32_t row = 0; row < row_count(store); row++) {
-            const struct leat_held *held = closed_at(store, row);
-            if (!held || goes(held) || held->seg.id.v != seg->id.v ||
-                !leat_log_ref_equal(held->seg.log, seg->log) || was_struck(server, held))
+        struct leat_store_seen at = {0};
+        if (server == but || server == nor) continue;
+        while (closed_next(store_of(server), &at)) {
+            const struct leat_segment *other = at.seg;
+            if (goes(&at) || other->id.v != seg->id.v ||
+                !leat_log_ref_equal(other->log, seg->log) || was_struck(server, other))
                 continue;
-            if (held->seg.extent.bytes != seg->extent.bytes ||
-                held->seg.extent.crc != seg->extent.crc)
+            if (other->extent.bytes != seg->extent.bytes || other->extent.crc != seg->extent.crc)
                 continue;
             *out_server = server;
-            return held;
+            return other;
         }
     }
     return NULL;
 }
 
 /* Nothing else that this machine needs lies behind it in its file. */
-static bool is_last_in_file(const struct leat_store *store, const struct leat_held *held)
+static bool is_last_in_file(const struct leat_store *store, const struct leat_segment *seg)
 {
-    for (uint32_t row = 0; row < row_count(store); row++) {
-        const struct leat_held *other = *leat_catalogue_held(&store->cat, row);
-        if (other && other->slot.file == held->slot.file && other->slot.unit > held->slot.unit)
+    struct leat_store_seen at = {0};
+    while (leat_store_see_next(store, &at))
+        if (at.seg && at.seg->file == seg->file && at.seg->file_offset > seg->file_offset)
             return false;
-    }
     return true;
 }
 
@@ -118,21 +111,15 @@ static void flip(struct sim_server *server, const char *path, uint64_t at, unsig
 }
 
 /* Its own memory may have the bytes where its buffer was, until others get that place. */
-void sim_closed_forget(struct leat_store *store, const struct leat_held *held)
+void sim_closed_forget(const struct leat_store *store, const struct leat_segment *seg)
 {
-    uint32_t unit = (uint32_t)(held->pool_at / LEAT_SLOT_UNIT_BYTES);
-    unsigned order = leat_buddy_order(held->seg.capacity, LEAT_SLOT_UNIT_BYTES);
-    if (held->seg.buffer || held->pool != &store->pool ||
-        !leat_buddy_claim(&store->pool.buddy, unit, order))
-        return;
-    memset(store->pool.arena->base + held->pool_at, 0, LEAT_ENTRY_HEADER_BYTES);
-    leat_buddy_give(&store->pool.buddy, unit, order);
+    uint8_t *left = leat_store_left_at(store, seg);
+    if (left) memset(left, 0, LEAT_ENTRY_HEADER_BYTES);
 }
 
-static void rot_one(struct sim_server *server, const struct leat_held *held)
+static void rot_one(struct sim_server *server, const struct leat_segment *seg)
 {
     struct scenario *scenario = server->scenario;
-    const struct leat_segment *seg = &held->seg;
     uint32_t at = (uint32_t)sim_rng_below(&scenario->closed, seg->extent.bytes);
     uint64_t offset = seg->file_offset + at;
     const char *what = "a bit";
@@ -141,9 +128,9 @@ static void rot_one(struct sim_server *server, const struct leat_held *held)
     *rot =
         (struct sim_rot){.server = server, .log = seg->log, .segment = seg->id.v, .offset = offset};
     const char *path = rot->path;
-    snprintf(rot->path, sizeof rot->path, "store/%u", held->slot.file->number);
+    snprintf(rot->path, sizeof rot->path, "store/%u", seg->file_number);
     (void)sim_disk_peek(server->disk, path, offset, &rot->byte, 1);
-    if (is_last_in_file(server->node->store, held) &&
+    if (is_last_in_file(server->node->store, seg) &&
         sim_rng_chance(&scenario->closed, TRUNCATE_PER_MILLE)) {
         (void)sim_disk_cut_end(server->disk, path, offset);
         sim_fault_struck(scenario->world, SIM_FAULT_CLOSED_CUT);
@@ -180,43 +167,41 @@ static bool struck_besides(const struct scenario *scenario, const struct leat_se
 
 /* Of three copies two: one whole one is enough, whoever is asked first. Never more: where a move has left a
  * fourth, its owner may drop the whole one while it takes the others for whole. */
-static void rot_two(struct scenario *scenario, const struct leat_held *held)
+static void rot_two(struct scenario *scenario, const struct leat_segment *seg)
 {
     struct sim_server *second, *third;
     uint32_t stream;
-    rot_one(scenario->victim, held);
+    rot_one(scenario->victim, seg);
     if (!scenario->scrubs || !sim_rng_chance(&scenario->closed, TWO_PER_MILLE) ||
-        !sim_stream_of(scenario, held->seg.log.stream, &stream) ||
+        !sim_stream_of(scenario, seg->log.stream, &stream) ||
         scenario->streams[stream].settings.copies < 3)
         return;
-    const struct leat_held *other =
-        held_elsewhere(scenario, &held->seg, scenario->victim, NULL, &second);
-    if (!other || struck_besides(scenario, &held->seg, second)) return;
-    if (held_elsewhere(scenario, &held->seg, scenario->victim, second, &third))
-        rot_one(second, other);
+    const struct leat_segment *other =
+        held_elsewhere(scenario, seg, scenario->victim, NULL, &second);
+    if (!other || struck_besides(scenario, seg, second)) return;
+    if (held_elsewhere(scenario, seg, scenario->victim, second, &third)) rot_one(second, other);
 }
 
 void sim_closed_strike(struct scenario *scenario, unsigned wanted)
 {
-    const struct leat_held *found[CANDIDATES_MAX];
+    const struct leat_segment *found[CANDIDATES_MAX];
     struct sim_server *server = scenario->victim, *other;
+    struct leat_store_seen at = {0};
     if (!scenario->closed_rot) return;
     const struct leat_store *store = store_of(server);
     unsigned count = 0;
     bool own = scenario->mends_struck && sim_rng_chance(&scenario->mend, OWN_PER_MILLE);
     bool forgotten = sim_rng_chance(&scenario->closed, FORGOTTEN_PER_MILLE);
-    for (uint32_t row = 0; store && row < row_count(store) && count < CANDIDATES_MAX; row++) {
-        const struct leat_held *held = closed_at(store, row);
-        if (held && own && held->seg.role == LEAT_SEGMENT_REPLICA) continue;
-        if (held && forgotten && held->seg.buffer && held->seg.role == LEAT_SEGMENT_OWN) continue;
-        if (held && !held->slot_shared &&
-            held_elsewhere(scenario, &held->seg, server, NULL, &other))
-            found[count++] = held;
+    while (count < CANDIDATES_MAX && closed_next(store, &at)) {
+        if (own && at.seg->role == LEAT_SEGMENT_REPLICA) continue;
+        if (forgotten && at.seg->buffer && at.seg->role == LEAT_SEGMENT_OWN) continue;
+        if (!at.shares_place && held_elsewhere(scenario, at.seg, server, NULL, &other))
+            found[count++] = at.seg;
     }
     for (; wanted > 0 && count > 0; wanted--) {
-        const struct leat_held *held = found[sim_rng_below(&scenario->closed, count)];
-        if (forgotten) sim_closed_forget(server->node->store, held);
-        rot_two(scenario, held);
+        const struct leat_segment *seg = found[sim_rng_below(&scenario->closed, count)];
+        if (forgotten) sim_closed_forget(store, seg);
+        rot_two(scenario, seg);
     }
 }
 
@@ -241,26 +226,14 @@ static void flush_failed(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
-/* A piece of what is mended, or a flush of the file that it lies in. */
-static bool is_of_mend(const struct leat_store *store, const struct leat_disk_io *io)
-{
-    for (uint32_t row = 0; store && store->mends > 0 && row < row_count(store); row++) {
-        const struct leat_held *held = *leat_catalogue_held(&store->cat, row);
-        if (!held || !held->mending || held->slot.file->file != io->file) continue;
-        if (io->kind == LEAT_DISK_SYNC) return true;
-        if (io->offset >= held->seg.file_offset &&
-            io->offset < held->seg.file_offset + held->seg.extent.bytes)
-            return true;
-    }
-    return false;
-}
-
 static enum sim_amid amid_mend(void *arg, const struct leat_disk_io *io)
 {
     struct sim_server *server = arg;
     struct scenario *scenario = server->scenario;
     struct sim_world *world = scenario->world;
-    if (!is_of_mend(store_of(server), io) || !sim_rng_chance(&scenario->mend, MEND_PER_MILLE))
+    const struct leat_store *store = store_of(server);
+    if (!store || !leat_store_io_mends(store, io) ||
+        !sim_rng_chance(&scenario->mend, MEND_PER_MILLE))
         return SIM_AMID_NOTHING;
     bool flush = io->kind == LEAT_DISK_SYNC;
     enum sim_amid amid =
@@ -296,44 +269,43 @@ static enum sim_amid amid_mend(void *arg, const struct leat_disk_io *io)
 
 static bool has_own(const struct leat_store *store, struct leat_log_ref log, uint64_t segment)
 {
-    for (uint32_t row = 0; row < row_count(store); row++) {
-        const struct leat_held *held = closed_at(store, row);
-        if (held && held->seg.role != LEAT_SEGMENT_REPLICA && held->seg.id.v == segment &&
-            leat_log_ref_equal(held->seg.log, log))
+    struct leat_store_seen at = {0};
+    while (closed_next(store, &at))
+        if (at.seg->role != LEAT_SEGMENT_REPLICA && at.seg->id.v == segment &&
+            leat_log_ref_equal(at.seg->log, log))
             return true;
-    }
     return false;
 }
 
 static bool row_flip(struct sim_server *server)
 {
-    const struct leat_held *found[CANDIDATES_MAX];
+    const struct leat_segment *found[CANDIDATES_MAX];
+    struct leat_store_seen at = {0};
     struct scenario *scenario = server->scenario;
     struct sim_server *other;
     const struct leat_store *store = store_of(server);
     unsigned count = 0;
     uint32_t stream;
-    for (uint32_t row = 0; store && row < row_count(store) && count < CANDIDATES_MAX; row++) {
-        const struct leat_held *held = closed_at(store, row);
-        if (!held || held->seg.role == LEAT_SEGMENT_REPLICA || held->slot_shared || goes(held))
-            continue;
-        if (!sim_stream_of(scenario, held->seg.log.stream, &stream) ||
+    while (count < CANDIDATES_MAX && closed_next(store, &at)) {
+        const struct leat_segment *seg = at.seg;
+        if (seg->role == LEAT_SEGMENT_REPLICA || at.shares_place || goes(&at)) continue;
+        if (!sim_stream_of(scenario, seg->log.stream, &stream) ||
             scenario->streams[stream].settings.copies < 2)
             continue;
-        if (held->seg.id.v > 0 && has_own(store, held->seg.log, held->seg.id.v - 1) &&
-            has_own(store, held->seg.log, held->seg.id.v + 1) &&
-            held_elsewhere(scenario, &held->seg, server, NULL, &other))
-            found[count++] = held;
+        if (seg->id.v > 0 && has_own(store, seg->log, seg->id.v - 1) &&
+            has_own(store, seg->log, seg->id.v + 1) &&
+            held_elsewhere(scenario, seg, server, NULL, &other))
+            found[count++] = seg;
     }
     if (count == 0 || scenario->rot_count == SIM_ROTS_MAX) return false;
-    const struct leat_segment *seg = &found[sim_rng_below(&scenario->closed, count)]->seg;
-    uint64_t at = LEAT_BLOCK_BYTES + (uint64_t)seg->row * LEAT_ROW_BYTES +
-                  sim_rng_below(&scenario->closed, LEAT_ROW_BYTES);
-    if (!sim_disk_flip(server->disk, "catalogue", at,
+    const struct leat_segment *seg = found[sim_rng_below(&scenario->closed, count)];
+    uint64_t byte = LEAT_BLOCK_BYTES + (uint64_t)seg->row * LEAT_ROW_BYTES +
+                    sim_rng_below(&scenario->closed, LEAT_ROW_BYTES);
+    if (!sim_disk_flip(server->disk, "catalogue", byte,
                        (unsigned)sim_rng_below(&scenario->closed, 8)))
         return false;
     scenario->rots[scenario->rot_count++] = (struct sim_rot){
-        .server = server, .log = seg->log, .segment = seg->id.v, .offset = at, .row = true};
+        .server = server, .log = seg->log, .segment = seg->id.v, .offset = byte, .row = true};
     sim_fault_struck(scenario->world, SIM_FAULT_ROW);
     sim_trace(scenario->world,
               "%s: a bit of the row of closed segment %llu of log id %u/%u/%u flips", server->name,
@@ -392,16 +364,15 @@ void sim_closed_start(struct scenario *scenario)
 /* Still in the place where it was struck, and whole there. */
 static bool is_mended(const struct sim_rot *rot)
 {
-    const struct leat_store *store = store_of(rot->server);
-    for (uint32_t row = 0; store && row < row_count(store); row++) {
-        const struct leat_held *held = closed_at(store, row);
+    struct leat_store_seen at = {0};
+    while (closed_next(store_of(rot->server), &at)) {
+        const struct leat_segment *seg = at.seg;
         char path[sizeof rot->path];
         uint8_t byte;
-        if (!held || held->seg.id.v != rot->segment || !leat_log_ref_equal(held->seg.log, rot->log))
-            continue;
-        snprintf(path, sizeof path, "store/%u", held->slot.file->number);
-        if (strcmp(path, rot->path) != 0 || rot->offset < held->seg.file_offset ||
-            rot->offset >= held->seg.file_offset + held->seg.extent.bytes)
+        if (seg->id.v != rot->segment || !leat_log_ref_equal(seg->log, rot->log)) continue;
+        snprintf(path, sizeof path, "store/%u", seg->file_number);
+        if (strcmp(path, rot->path) != 0 || rot->offset < seg->file_offset ||
+            rot->offset >= seg->file_offset + seg->extent.bytes)
             continue;
         return sim_disk_peek(rot->server->disk, path, rot->offset, &byte, 1) && byte == rot->byte;
     }

@@ -11,7 +11,7 @@
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "replication/backup/state.h"
-#include "store/private.h"
+#include "store/probe.h"
 
 enum { LOOK_EVERY_US = 3000 };
 
@@ -221,25 +221,23 @@ static bool server_has(struct sim_deletes *deletes, const struct sim_server *ser
             for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
                 if (is_left(deletes, server, at->ref, 0, "a log")) return true;
     }
-    const struct leat_catalogue *cat = &node->store->cat;
-    for (uint32_t i = 0; i < cat->chunk_count; i++)
-        for (uint32_t r = 0; r < LEAT_STORE_ROWS_PER_CHUNK; r++) {
-            const struct leat_held *held = cat->chunks[i]->held[r];
-            char what[80];
-            if (!held) continue;
-            const struct leat_segment *seg = &held->seg;
-            const struct replica *rep = seg->role == LEAT_SEGMENT_REPLICA ? seg->log_pointer : NULL;
-            snprintf(what, sizeof what, "%s in state %d%s", rep ? "a replica" : "a segment",
-                     (int)seg->state,
-                     !rep               ? ""
-                     : rep->dropping    ? ", that goes"
-                     : rep->drop_wanted ? ", that is to go"
-                     : rep->busy        ? ", in use"
-                     : rep->writer      ? ", that is written"
-                                        : "");
-            if (!lies_unused(deletes, seg) && is_left(deletes, server, seg->log, seg->id.v, what))
-                return true;
-        }
+    struct leat_store_seen row = {0};
+    while (leat_store_see_next(node->store, &row)) {
+        const struct leat_segment *seg = row.seg;
+        char what[80];
+        if (!seg) continue;
+        const struct replica *rep = seg->role == LEAT_SEGMENT_REPLICA ? seg->log_pointer : NULL;
+        snprintf(what, sizeof what, "%s in state %d%s", rep ? "a replica" : "a segment",
+                 (int)seg->state,
+                 !rep               ? ""
+                 : rep->dropping    ? ", that goes"
+                 : rep->drop_wanted ? ", that is to go"
+                 : rep->busy        ? ", in use"
+                 : rep->writer      ? ", that is written"
+                                    : "");
+        if (!lies_unused(deletes, seg) && is_left(deletes, server, seg->log, seg->id.v, what))
+            return true;
+    }
     return false;
 }
 

@@ -17,7 +17,7 @@
 #include "coordinator/membership/state.h"
 #include "replication/backup/state.h"
 #include "replication/primary/state.h"
-#include "store/private.h"
+#include "store/probe.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/told.h"
 
@@ -143,8 +143,9 @@ static void closes_check(struct scenario *scenario, const struct sim_server *ser
         const struct leat_segment *seg = rep->seg;
         if (!seg || rep->busy || rep->dropping || rep->drop_wanted) continue;
         if (seg->state != LEAT_SEGMENT_CLOSED) continue;
-        const struct leat_row *row = leat_catalogue_row(&server->node->store->cat, seg->row);
-        if (row->state == LEAT_SEGMENT_CLOSED) continue;
+        struct leat_store_seen row;
+        leat_store_see(server->node->store, seg->row, &row);
+        if (row.written == LEAT_SEGMENT_CLOSED) continue;
         sim_fail(scenario->world,
                  "A1 lost-write: %s calls its copy of segment %llu of log id %u/%u/%u closed, "
                  "and has not written that down",
@@ -238,7 +239,7 @@ static void look(struct sim_world *world, struct sim_event *event)
         fences_check(scenario, server);
         closes_check(scenario, server);
         told_check(scenario, server);
-        if (server->node->store->slots.full_bytes) sim_diary_full_look(scenario, server);
+        if (leat_store_lacks_space(server->node->store)) sim_diary_full_look(scenario, server);
     }
     sim_world_at(world, world->now_us + LOOK_US, look, scenario);
 }

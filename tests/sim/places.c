@@ -12,7 +12,7 @@
 #include "broker/net/core.h"
 #include "replication/backup/state.h"
 #include "replication/primary/state.h"
-#include "store/private.h"
+#include "store/probe.h"
 #include "tests/sim/scenario.h"
 
 static bool has(const struct leat_segment *seg, const uint8_t *from, uint32_t bytes)
@@ -48,15 +48,6 @@ static const struct replica *replica_at(const struct leat_backup *backup, const 
     return NULL;
 }
 
-static bool is_free(const struct backup_writer *writer, uint64_t offset, uint32_t bytes)
-{
-    const struct leat_buddy *buddy = &writer->at_store->pool.buddy;
-    uint32_t last = (uint32_t)((offset + bytes - 1) / LEAT_SLOT_UNIT_BYTES);
-    for (uint32_t unit = (uint32_t)(offset / LEAT_SLOT_UNIT_BYTES); unit <= last; unit++)
-        if (leat_buddy_free_in(buddy, unit, 0)) return true;
-    return false;
-}
-
 static void place_check(const struct sim_rmem_reach *reach)
 {
     const struct sim_server *server = reach->to->owner;
@@ -74,7 +65,7 @@ static void place_check(const struct sim_rmem_reach *reach)
         snprintf(where, sizeof where, "of segment %llu of log id %u/%u/%u",
                  (unsigned long long)other->seg->id.v, other->seg->log.stream,
                  other->seg->log.streamlet, other->seg->log.log);
-    else if (other || !is_free(writer, reach->offset, reach->bytes))
+    else if (other || !leat_store_any_free(writer->at_store, reach->offset, reach->bytes))
         return; /* kept for nobody */
     sim_fail(server->scenario->world,
              "A1 lost-write: %u bytes that %s wrote to replica %llx at %s %s in a place %s",

@@ -2,7 +2,7 @@
 /* Trouble on purpose while nothing else happens, so that there is something to be told (told.c): a node that is away,
  * or one whose disk is full while somebody appends. In one cluster seed of seven, after the first audit. */
 #include "broker/net/core.h"
-#include "store/private.h"
+#include "store/probe.h"
 #include "tests/sim/asks.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/told.h"
@@ -20,10 +20,7 @@ enum {
 /* Neither what the file has free, nor what grows: nothing is given out. */
 static void space_is(const struct sim_server *server, bool there)
 {
-    struct leat_slots *slots = &server->node->store->slots;
-    for (uint32_t i = 0; i < LEAT_STORE_FILES_MAX; i++)
-        if (slots->files[i])
-            leat_buddy_limit_set(&slots->files[i]->buddy, there ? slots->files[i]->buddy.units : 0);
+    leat_store_space_hide(server->node->store, !there);
     sim_disk_set_full(server->disk, !there);
 }
 

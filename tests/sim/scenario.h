@@ -14,8 +14,6 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/visits.h"
 
-struct leat_held; /* of a store */
-
 #define SIM_ADDRESS       "127.0.0.1:7700"
 #define SIM_KAFKA_ADDRESS "127.0.0.1:9092"
 
@@ -506,7 +504,7 @@ void sim_closed_judge(struct scenario *scenario);
 /** Look where one-sided writes go, from now on. */
 void sim_places_watch(struct scenario *scenario);
 /** What is left of a closed segment in the memory of its machine is not there any more. */
-void sim_closed_forget(struct leat_store *store, const struct leat_held *held);
+void sim_closed_forget(const struct leat_store *store, const struct leat_segment *seg);
 
 /* ---- copies.c ---- */
 /** Check all copies now and then from now on. */

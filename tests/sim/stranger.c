@@ -15,7 +15,7 @@
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
 #include "link/link.h"
-#include "store/private.h"
+#include "store/probe.h"
 #include "tests/sim/asks.h"
 #include "tests/sim/kafka_client.h"
 #include "wire/frame.h"
@@ -568,7 +568,7 @@ static void heap_check(const struct stranger *it)
         if (!sim_serves(server) || server->boots != it->boots[i]) return;
         bytes += sim_net_owed(server->process, NULL).waiting_bytes;
         most += scenario->memory_bytes + scenario->memory_bytes / 10 + HEAP_SPARE_BYTES -
-                leat_node_store(server->node)->pool.added_bytes;
+                leat_store_pool_bytes(leat_node_store(server->node));
     }
     if (bytes > most)
         sim_fail(scenario->world,

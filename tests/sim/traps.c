@@ -21,7 +21,7 @@
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
 #include "groups/internal.h"
-#include "store/private.h"
+#include "store/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -175,19 +175,14 @@ static bool homes_struck(struct sim_traps *traps, struct sim_server *server)
 
 /* ---- DAMAGED_END ---- */
 
-static uint32_t row_count(const struct leat_store *store)
-{
-    return store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK;
-}
-
 /* What it has durably in its file of a segment that is not closed; 0: it is none that is meant. */
-static uint32_t open_bytes(const struct leat_store *store, uint32_t row)
+static uint32_t open_bytes(const struct leat_store_seen *at)
 {
-    const struct leat_held *held = *leat_catalogue_held(&store->cat, row);
-    if (!held || held->seg.state != LEAT_SEGMENT_OPEN || held->slot_shared || !held->slot.file ||
-        held->seg.durability != LEAT_DURABILITY_DISK || held->seg.incomplete || held->seg.damaged)
+    const struct leat_segment *seg = at->seg;
+    if (!seg || seg->state != LEAT_SEGMENT_OPEN || at->shares_place || !seg->file ||
+        seg->durability != LEAT_DURABILITY_DISK || seg->incomplete || seg->damaged)
         return 0;
-    return held->in_file_bytes > END_BYTES ? held->in_file_bytes : 0;
+    return at->in_file_bytes > END_BYTES ? at->in_file_bytes : 0;
 }
 
 /* Which other machines have it, one bit each. */
@@ -198,12 +193,10 @@ static unsigned elsewhere(const struct sim_server *victim, const struct leat_seg
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         if (server == victim || !lives(server)) continue;
-        const struct leat_store *store = server->node->store;
-        for (uint32_t row = 0; row < row_count(store); row++) {
-            const struct leat_held *held = *leat_catalogue_held(&store->cat, row);
-            if (held && held->seg.id.v == seg->id.v && leat_log_ref_equal(held->seg.log, seg->log))
+        struct leat_store_seen at = {0};
+        while (leat_store_see_next(server->node->store, &at))
+            if (at.seg && at.seg->id.v == seg->id.v && leat_log_ref_equal(at.seg->log, seg->log))
                 found |= 1u << i;
-        }
     }
     return found;
 }
@@ -212,20 +205,19 @@ static unsigned elsewhere(const struct sim_server *victim, const struct leat_seg
 static unsigned ends_find(struct sim_traps *traps, const struct sim_server *victim,
                           struct trap_end *ends, unsigned *out_away)
 {
-    const struct leat_store *store = victim->node->store;
+    struct leat_store_seen at = {0};
     unsigned count = 0, with[SIM_SERVERS_MAX] = {0}, kept = 0;
-    for (uint32_t row = 0; row < row_count(store) && count < ENDS_MAX; row++) {
-        uint32_t bytes = open_bytes(store, row);
+    while (count < ENDS_MAX && leat_store_see_next(victim->node->store, &at)) {
+        uint32_t bytes = open_bytes(&at);
         if (bytes == 0) continue;
-        const struct leat_held *held = *leat_catalogue_held(&store->cat, row);
         struct trap_end *end = &ends[count];
-        unsigned others = elsewhere(victim, &held->seg);
+        unsigned others = elsewhere(victim, at.seg);
         for (end->other = 0; end->other < SIM_SERVERS_MAX && others != 1u << end->other;)
             end->other++;
         if (end->other == SIM_SERVERS_MAX) continue;
         with[end->other]++;
-        snprintf(end->path, sizeof end->path, "store/%u", held->slot.file->number);
-        end->offset = held->seg.file_offset + bytes - 1 - sim_rng_below(&traps->rng, END_BYTES);
+        snprintf(end->path, sizeof end->path, "store/%u", at.seg->file_number);
+        end->offset = at.seg->file_offset + bytes - 1 - sim_rng_below(&traps->rng, END_BYTES);
         count++;
     }
     *out_away = 0;

@@ -10,7 +10,7 @@
 
 #include "broker/net/core.h"
 #include "coordinator/membership/state.h"
-#include "store/private.h"
+#include "store/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -51,34 +51,30 @@ static bool lives(const struct sim_server *server)
 
 /* ---- a segment that is so ---- */
 
-static uint32_t row_count(const struct leat_store *store)
+/* The next one that is closed, and in its file alone. */
+static const struct leat_segment *closed_next(const struct sim_server *server,
+                                              struct leat_store_seen *at)
 {
-    return store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK;
-}
-
-/* Closed, and in its file alone. */
-static const struct leat_held *closed_at(const struct leat_store *store, uint32_t row)
-{
-    const struct leat_held *held = *leat_catalogue_held(&store->cat, row);
-    const struct leat_row *says = leat_catalogue_row(&store->cat, row);
-    if (!held || says->state != LEAT_SEGMENT_CLOSED || !(says->flags & LEAT_ROW_FLUSHED) ||
-        held->seg.state != LEAT_SEGMENT_CLOSED || held->seg.incomplete || held->seg.damaged ||
-        held->seg.rotten || held->seg.buffer || held->slot_shared || held->drop)
-        return NULL;
-    return held;
-}
-
-static const struct leat_held *copy_at(const struct sim_server *server,
-                                       const struct leat_segment *seg)
-{
-    const struct leat_store *store = server->node->store;
-    for (uint32_t row = 0; row < row_count(store); row++) {
-        const struct leat_held *held = closed_at(store, row);
-        if (held && held->seg.role == LEAT_SEGMENT_REPLICA && held->seg.id.v == seg->id.v &&
-            leat_log_ref_equal(held->seg.log, seg->log) &&
-            held->seg.extent.bytes == seg->extent.bytes && held->seg.extent.crc == seg->extent.crc)
-            return held;
+    while (leat_store_see_next(server->node->store, at)) {
+        const struct leat_segment *seg = at->seg;
+        if (seg && at->written == LEAT_SEGMENT_CLOSED && at->written_flushed &&
+            seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete && !seg->damaged &&
+            !seg->rotten && !seg->buffer && !at->shares_place && !at->goes)
+            return seg;
     }
+    return NULL;
+}
+
+static const struct leat_segment *copy_at(const struct sim_server *server,
+                                          const struct leat_segment *seg)
+{
+    struct leat_store_seen at = {0};
+    const struct leat_segment *copy;
+    while ((copy = closed_next(server, &at)))
+        if (copy->role == LEAT_SEGMENT_REPLICA && copy->id.v == seg->id.v &&
+            leat_log_ref_equal(copy->log, seg->log) && copy->extent.bytes == seg->extent.bytes &&
+            copy->extent.crc == seg->extent.crc)
+            return copy;
     return NULL;
 }
 
@@ -94,12 +90,12 @@ static bool is_before(const struct sim_server *owner, const struct sim_server *o
     return false;
 }
 
-static struct place place_of(struct sim_server *server, const struct leat_held *held, uint32_t at)
+static struct place place_of(struct sim_server *server, const struct leat_segment *seg, uint32_t at)
 {
     struct place place = {.server = server,
-                          .offset = held->seg.file_offset + at,
+                          .offset = seg->file_offset + at,
                           .bit = (unsigned)sim_rng_below(&trap.rng, 8)};
-    snprintf(place.path, sizeof place.path, "store/%u", held->slot.file->number);
+    snprintf(place.path, sizeof place.path, "store/%u", seg->file_number);
     (void)sim_disk_peek(server->disk, place.path, place.offset, &place.byte, 1);
     return place;
 }
@@ -126,10 +122,11 @@ static void cut_until(uint64_t until_us)
 }
 
 static void strike(struct sim_server *owner, struct sim_server *leader, struct sim_server *third,
-                   const struct leat_held *own, const struct leat_held *other, uint32_t stream)
+                   const struct leat_segment *own, const struct leat_segment *other,
+                   uint32_t stream)
 {
     struct sim_world *world = trap.scenario->world;
-    uint32_t at = (uint32_t)sim_rng_below(&trap.rng, own->seg.extent.bytes);
+    uint32_t at = (uint32_t)sim_rng_below(&trap.rng, own->extent.bytes);
     trap.owner = place_of(owner, own, at);
     trap.other = place_of(leader, other, at);
     trap.third = third;
@@ -146,23 +143,23 @@ static void strike(struct sim_server *owner, struct sim_server *leader, struct s
     sim_fault_struck(world, SIM_FAULT_UNASKED);
     sim_trace(world,
               "trap: byte %u of segment %llu of log id %u/%u/%u rots at %s and %s; %s has it", at,
-              (unsigned long long)own->seg.id.v, own->seg.log.stream, own->seg.log.streamlet,
-              own->seg.log.log, owner->name, leader->name, third->name);
+              (unsigned long long)own->id.v, own->log.stream, own->log.streamlet, own->log.log,
+              owner->name, leader->name, third->name);
 }
 
 static bool strike_at(struct sim_server *owner, struct sim_server *leader, struct sim_server *third)
 {
-    const struct leat_store *store = owner->node->store;
+    struct leat_store_seen at = {0};
+    const struct leat_segment *own;
     uint32_t stream;
     if (!is_before(owner, leader, third)) return false;
-    for (uint32_t row = 0; row < row_count(store); row++) {
-        const struct leat_held *own = closed_at(store, row);
-        if (!own || own->seg.role == LEAT_SEGMENT_REPLICA ||
-            !sim_stream_of(trap.scenario, own->seg.log.stream, &stream) ||
+    while ((own = closed_next(owner, &at))) {
+        if (own->role == LEAT_SEGMENT_REPLICA ||
+            !sim_stream_of(trap.scenario, own->log.stream, &stream) ||
             trap.scenario->streams[stream].trims)
             continue;
-        const struct leat_held *other = copy_at(leader, &own->seg);
-        if (!other || !copy_at(third, &own->seg)) continue;
+        const struct leat_segment *other = copy_at(leader, own);
+        if (!other || !copy_at(third, own)) continue;
         strike(owner, leader, third, own, other, stream);
         return true;
     }

@@ -97,6 +97,10 @@ class Differences(unittest.TestCase):
         self.assertIn("broker/node.h", told("broker/node.h")[0])
         self.assertIn("broker/front.h: includes broker/net/core.h", told("broker/net/core.h", path="broker/front.h")[0])
         self.assertEqual(told("broker/net/core.h", path="broker/net/a.c"), [])
+        faces["tests/sim", "broker"] = {"broker/front.h"}
+        self.assertEqual(told("broker/front.h", path="tests/sim/a.c"), [])
+        self.assertIn("tests/sim/a.c: includes broker/net/core.h", told("broker/net/core.h", path="tests/sim/a.c")[0])
+        self.assertEqual(told("broker/net/core.h", path="tests/broker/a.c"), [])
         self.assertIn("nobody includes broker/front.h", modules.past_face({"kafka/a.c": ""}, faces)[0])
 
 
