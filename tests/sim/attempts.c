@@ -17,8 +17,8 @@
 
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/metadata/tail.h"
+#include "coordinator/probe.h"
 #include "replication/backup/state.h"
 #include "store/probe.h"
 #include "tests/sim/scenario.h"
@@ -51,7 +51,7 @@ static struct {
 static const struct sim_server *server_at(const struct scenario *scenario,
                                           const struct leat_coordinator *coordinator, uint32_t node)
 {
-    uint64_t incarnation = coordinator->machine.nodes[node].info.incarnation;
+    uint64_t incarnation = leat_coordinator_tables(coordinator)->nodes[node].info.incarnation;
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         bool lives = server->process && server->process->alive && server->node &&
@@ -118,7 +118,7 @@ struct ownership {
 static struct ownership ownership_of(const struct leat_coordinator *coordinator,
                                      struct leat_log_ref log)
 {
-    const struct leat_machine *machine = &coordinator->machine;
+    const struct leat_machine *machine = leat_coordinator_tables(coordinator);
     for (uint32_t i = 0; i < machine->stream_count; i++) {
         const struct leat_stream_desc *desc = machine->streams[i].desc;
         if (desc->id == log.stream && log.streamlet < desc->streamlet_count)
@@ -128,35 +128,34 @@ static struct ownership ownership_of(const struct leat_coordinator *coordinator,
     return (struct ownership){0, 0};
 }
 
-static uint64_t holders_of(const struct co_recovery *it, const struct co_recover_log *log)
+static uint64_t holders_of(const struct leat_coordinator *coordinator, uint32_t log)
 {
     uint64_t holders = 0;
-    for (uint32_t i = 0; i < log->row_count; i++) {
-        const struct co_row *row = &it->rows[log->row_first + i];
-        if (row->holds) holders |= 1ULL << row->node % 64;
-    }
+    struct leat_attempt_row row;
+    for (uint32_t i = 0; leat_attempt_row(coordinator, log, i, &row); i++)
+        if (row.holds) holders |= 1ULL << row.node % 64;
     return holders;
 }
 
 static void asked_note(struct scenario *scenario, unsigned leader,
                        const struct leat_coordinator *coordinator)
 {
-    const struct co_recovery *it = coordinator->recovery;
+    struct leat_attempt_task task;
+    struct leat_attempt_log log;
     seen[leader].asked_count = 0;
-    seen[leader].waiting = it->waiting_count;
-    for (uint32_t t = 0; t < it->task_count && t < TASKS_MAX; t++) {
-        const struct co_task *task = &it->tasks[t];
-        const struct co_recover_log *log = &it->logs[task->log];
-        const struct sim_server *server = server_at(scenario, coordinator, task->node);
+    (void)leat_attempt_waiting(coordinator, &seen[leader].waiting);
+    for (uint32_t t = 0; t < TASKS_MAX && leat_attempt_task(coordinator, t, &task); t++) {
+        if (!leat_attempt_log(coordinator, task.log, &log)) continue;
+        const struct sim_server *server = server_at(scenario, coordinator, task.node);
         struct asked *asked = &seen[leader].asked[seen[leader].asked_count++];
-        *asked = (struct asked){.log = log->ref,
-                                .segment = log->tail.segment - task->before,
-                                .extent = task->before ? log->before : log->tail.extent,
-                                .before = task->before,
-                                .node = task->node,
-                                .epoch = ownership_of(coordinator, log->ref).epoch,
+        *asked = (struct asked){.log = log.ref,
+                                .segment = log.tail.segment - task.before,
+                                .extent = task.before ? log.before : log.tail.extent,
+                                .before = task.before,
+                                .node = task.node,
+                                .epoch = ownership_of(coordinator, log.ref).epoch,
                                 .incarnation = server ? server->node->incarnation : 0,
-                                .holders = holders_of(it, log)};
+                                .holders = holders_of(coordinator, task.log)};
         if (server) asked->counted = counted(backup_of(server), asked) + own(server, asked);
     }
 }
@@ -185,7 +184,8 @@ static void asked_see(struct scenario *scenario, unsigned leader,
 /* ---- told enough ---- */
 
 struct told {
-    const struct co_recover_log *log;
+    uint32_t number; /* of the log, in the attempt */
+    struct leat_attempt_log log;
     const struct leat_replica_row *rows[ROWS_MAX];
     struct leat_replica_row untold[ROWS_MAX];
     uint32_t nodes[ROWS_MAX];
@@ -221,22 +221,21 @@ static void untold_add(struct told *told, uint32_t node, const struct leat_segme
 static void told_fill(struct told *told, const struct scenario *scenario,
                       const struct leat_coordinator *coordinator)
 {
-    const struct co_recovery *it = coordinator->recovery;
-    const struct co_recover_log *log = told->log;
-    for (uint32_t i = 0; i < log->row_count && told->count < ROWS_MAX; i++) {
-        const struct co_row *row = &it->rows[log->row_first + i];
-        if (!server_at(scenario, coordinator, row->node)) continue;
-        told->nodes[told->count] = row->node;
-        told->rows[told->count++] = &row->row;
+    struct leat_attempt_row row;
+    for (uint32_t i = 0; told->count < ROWS_MAX; i++) {
+        if (!leat_attempt_row(coordinator, told->number, i, &row)) break;
+        if (!server_at(scenario, coordinator, row.node)) continue;
+        told->nodes[told->count] = row.node;
+        told->rows[told->count++] = row.row;
     }
     told->first = told->count;
-    for (uint32_t node = 0; node < coordinator->machine.node_count; node++) {
+    for (uint32_t node = 0; node < leat_coordinator_tables(coordinator)->node_count; node++) {
         const struct sim_server *server = server_at(scenario, coordinator, node);
-        if (!it->nodes[node].good || !server) continue;
-        const struct leat_list *head = backup_bucket(backup_of(server), log->ref);
+        if (!leat_attempt_answered(coordinator, node) || !server) continue;
+        const struct leat_list *head = backup_bucket(backup_of(server), told->log.ref);
         for (const struct leat_list *at = head->next; at != head; at = at->next) {
             const struct replica *rep = LEAT_CONTAINER(at, const struct replica, by_log);
-            if (is_closed(rep) && leat_log_ref_equal(rep->seg->log, log->ref))
+            if (is_closed(rep) && leat_log_ref_equal(rep->seg->log, told->log.ref))
                 untold_add(told, node, rep->seg);
         }
     }
@@ -245,15 +244,15 @@ static void told_fill(struct told *told, const struct scenario *scenario,
 static void waits_see(struct scenario *scenario, const struct leat_coordinator *coordinator,
                       const struct told *told)
 {
-    const struct co_recover_log *log = told->log;
+    const struct leat_attempt_log *log = &told->log;
     struct leat_tail_row rows[ROWS_MAX];
     struct leat_tail tail;
     const struct leat_machine_stream *stream =
-        leat_machine_stream_find((struct leat_machine *)&coordinator->machine, log->ref.stream);
+        leat_machine_stream_find(leat_coordinator_tables(coordinator), log->ref.stream);
     if (!stream) return;
     const struct leat_tail_question question = {.record = &log->seen,
                                                 .majority = stream->desc->settings.copies / 2 + 1,
-                                                .all_heard = co_recovery_all_heard(coordinator, 0)};
+                                                .all_heard = leat_attempt_all_heard(coordinator)};
     for (uint32_t i = 0; i < told->count; i++)
         rows[i] = leat_tail_row_of(told->rows[i], told->nodes[i]);
     leat_tail_decide(&question, rows, told->count, &tail);
@@ -269,7 +268,7 @@ static bool has_no_records(const struct told *told, uint64_t segment)
 {
     for (uint32_t i = 0; i < told->count; i++)
         if (told->rows[i]->segment == segment && told->rows[i]->kind == LEAT_REPLICA_CLOSED &&
-            told->rows[i]->epoch.v == told->log->seen.stamp_epoch.v &&
+            told->rows[i]->epoch.v == told->log.seen.stamp_epoch.v &&
             told->rows[i]->base_offset == told->rows[i]->next_offset)
             return true;
     return false;
@@ -288,7 +287,7 @@ static bool is_closed_everywhere(const struct told *told, uint64_t segment)
 {
     for (uint32_t i = 0; i < told->count; i++) {
         const struct leat_replica_row *row = told->rows[i];
-        if (row->kind == LEAT_REPLICA_LOST || row->epoch.v != told->log->seen.stamp_epoch.v)
+        if (row->kind == LEAT_REPLICA_LOST || row->epoch.v != told->log.seen.stamp_epoch.v)
             continue;
         if (row->segment > segment + 1) return true;
         if (row->segment == segment + 1 && row->kind == LEAT_REPLICA_CLOSED) return true;
@@ -300,7 +299,7 @@ static bool is_closed_everywhere(const struct told *told, uint64_t segment)
  * have one open that was closed without a record, and ask for the one in front. */
 static void front_see(struct scenario *scenario, const struct told *told)
 {
-    const struct co_recover_log *log = told->log;
+    const struct leat_attempt_log *log = &told->log;
     for (uint32_t i = told->first; i < told->count; i++) {
         const struct leat_replica_row *row = told->rows[i];
         if (row->tentative || !has_no_records(told, row->segment + 1) || any_told(told, row) ||
@@ -318,54 +317,50 @@ static void front_see(struct scenario *scenario, const struct told *told)
 static void logs_see(struct scenario *scenario, const struct leat_coordinator *coordinator)
 {
     static struct told told;
-    const struct co_recovery *it = coordinator->recovery;
-    for (uint32_t s = 0; s < it->streamlet_count; s++)
-        for (uint32_t q = 0; q < it->streamlets[s].logs; q++) {
-            told.log = &it->logs[it->streamlets[s].first + q];
-            told.count = 0;
-            if (!told.log->seen.opened) continue;
-            told_fill(&told, scenario, coordinator);
-            if (told.count == told.first) continue;
-            if (told.log->undecided) waits_see(scenario, coordinator, &told);
-            front_see(scenario, &told);
-        }
+    for (uint32_t i = 0; leat_attempt_log(coordinator, i, &told.log); i++) {
+        told.number = i;
+        told.count = 0;
+        if (!told.log.seen.opened) continue;
+        told_fill(&told, scenario, coordinator);
+        if (told.count == told.first) continue;
+        if (told.log.undecided) waits_see(scenario, coordinator, &told);
+        front_see(scenario, &told);
+    }
 }
 
 /* ---- not for one node alone ---- */
 
 static void ends_see(struct scenario *scenario, const struct leat_coordinator *coordinator)
 {
-    const struct co_recovery *it = coordinator->recovery;
-    struct leat_machine *machine = (struct leat_machine *)&coordinator->machine;
+    struct leat_machine *machine = leat_coordinator_tables(coordinator);
+    struct leat_attempt_log log;
     unsigned able = 0, others = 0;
     for (uint32_t i = 0; i < machine->node_count; i++) {
         const struct leat_node_info *info = &machine->nodes[i].info;
         bool up = info->state == LEAT_NODE_UP && !info->crashed;
-        able += up && it->nodes[i].good;
-        others += (up && !it->nodes[i].good) || (info->state == LEAT_NODE_DOWN && !info->draining);
+        bool answers = leat_attempt_answered(coordinator, i);
+        able += up && answers;
+        others += (up && !answers) || (info->state == LEAT_NODE_DOWN && !info->draining);
     }
-    for (uint32_t s = 0; able == 1 && others > 0 && s < it->streamlet_count; s++) {
-        const struct co_recover_streamlet *streamlet = &it->streamlets[s];
+    if (able != 1 || others == 0) return;
+    for (uint32_t i = 0; leat_attempt_log(coordinator, i, &log); i++) {
         const struct leat_machine_stream *stream =
-            leat_machine_stream_find(machine, streamlet->ref.stream);
-        bool owned = leat_machine_incarnation_find(machine, streamlet->owner) != NULL;
-        for (uint32_t q = 0; stream && owned && q < streamlet->logs; q++) {
-            const struct co_recover_log *log = &it->logs[streamlet->first + q];
-            if (log->decision != LEAT_RECOVER_TAIL || log->tail.jumped ||
-                log->tail.segment == UINT64_MAX || stream->desc->settings.min_copies < 2)
-                continue;
-            sim_fail(scenario->world,
-                     "A1 lost-write: the end of log id %u/%u/%u is decided for the one node that "
-                     "answers, though %u others may come back",
-                     log->ref.stream, log->ref.streamlet, log->ref.log, others);
-        }
+            leat_machine_stream_find(machine, log.ref.stream);
+        if (!stream || !leat_machine_incarnation_find(machine, log.owner) ||
+            log.decision != LEAT_RECOVER_TAIL || log.tail.jumped ||
+            log.tail.segment == UINT64_MAX || stream->desc->settings.min_copies < 2)
+            continue;
+        sim_fail(scenario->world,
+                 "A1 lost-write: the end of log id %u/%u/%u is decided for the one node that "
+                 "answers, though %u others may come back",
+                 log.ref.stream, log.ref.streamlet, log.ref.log, others);
     }
 }
 
 /* ---- what is left is waited for ---- */
 
 /* Also of a node that is down: what it had in memory stays until its machine starts again. */
-static bool has_left(const struct sim_server *server, const struct co_recover_log *log)
+static bool has_left(const struct sim_server *server, const struct leat_attempt_log *log)
 {
     struct leat_store_seen at = {0};
     while (leat_store_see_next(server->node ? server->node->store : NULL, &at))
@@ -377,19 +372,11 @@ static bool has_left(const struct sim_server *server, const struct co_recover_lo
 
 static bool answered(const struct leat_coordinator *coordinator, const struct sim_server *server)
 {
-    for (uint32_t node = 0; node < coordinator->machine.node_count; node++)
-        if (coordinator->recovery->nodes[node].good &&
-            strcmp(coordinator->machine.nodes[node].info.name, server->name) == 0)
+    const struct leat_machine *machine = leat_coordinator_tables(coordinator);
+    for (uint32_t node = 0; node < machine->node_count; node++)
+        if (leat_attempt_answered(coordinator, node) &&
+            strcmp(machine->nodes[node].info.name, server->name) == 0)
             return true;
-    return false;
-}
-
-static bool is_taken(const struct co_recovery *it, uint32_t log)
-{
-    for (uint32_t s = 0; s < it->streamlet_count; s++)
-        if (log >= it->streamlets[s].first &&
-            log - it->streamlets[s].first < it->streamlets[s].logs)
-            return it->streamlets[s].takes;
     return false;
 }
 
@@ -397,20 +384,18 @@ static bool is_taken(const struct co_recovery *it, uint32_t log)
  * another of its logs then, and looks for no rows of this one (seeds 1320, 2911). */
 static void left_see(struct scenario *scenario, const struct leat_coordinator *coordinator)
 {
-    const struct co_recovery *it = coordinator->recovery;
-    for (uint32_t i = 0; i < it->log_count; i++) {
-        const struct co_recover_log *log = &it->logs[i];
-        if (log->decision != LEAT_RECOVER_STANDS || !log->seen.tail.jumped ||
-            holders_of(it, log) != 0 || !is_taken(it, i))
+    struct leat_attempt_log log;
+    for (uint32_t i = 0; leat_attempt_log(coordinator, i, &log); i++) {
+        if (log.decision != LEAT_RECOVER_STANDS || !log.seen.tail.jumped ||
+            holders_of(coordinator, i) != 0 || !log.takes)
             continue;
         for (unsigned s = 0; s < scenario->server_count; s++)
             if (!answered(coordinator, &scenario->servers[s]) &&
-                has_left(&scenario->servers[s], log))
+                has_left(&scenario->servers[s], &log))
                 sim_fail(scenario->world,
                          "A6 poll-skip: log id %u/%u/%u goes on without what is left of it, which "
                          "is on %s, and that was not heard",
-                         log->ref.stream, log->ref.streamlet, log->ref.log,
-                         scenario->servers[s].name);
+                         log.ref.stream, log.ref.streamlet, log.ref.log, scenario->servers[s].name);
     }
 }
 
@@ -452,11 +437,14 @@ static void damaged_see(struct scenario *scenario, const struct leat_coordinator
                  (unsigned long long)asked->segment, server->name);
 }
 
-static bool waits_for_damage(const struct co_recovery *it, uint32_t from, struct leat_log_ref log)
+static bool waits_for_damage(const struct leat_coordinator *coordinator, uint32_t from,
+                             struct leat_log_ref log)
 {
-    for (uint32_t i = from; i < it->waiting_count && i < LEAT_RECOVERY_WAITING_MAX; i++)
-        if (leat_log_ref_equal(it->waiting[i].log, log) &&
-            strstr(it->waiting[i].why, leat_err_text(LEAT_E_DAMAGED)))
+    uint32_t count;
+    const struct leat_recovery_waiting *waiting = leat_attempt_waiting(coordinator, &count);
+    for (uint32_t i = from; i < count && i < LEAT_RECOVERY_WAITING_MAX; i++)
+        if (leat_log_ref_equal(waiting[i].log, log) &&
+            strstr(waiting[i].why, leat_err_text(LEAT_E_DAMAGED)))
             return true;
     return false;
 }
@@ -464,11 +452,12 @@ static bool waits_for_damage(const struct co_recovery *it, uint32_t from, struct
 static void failed_see(struct scenario *scenario, unsigned leader,
                        const struct leat_coordinator *coordinator)
 {
-    const struct co_recovery *it = coordinator->recovery;
+    uint32_t nodes = leat_coordinator_tables(coordinator)->node_count;
     for (uint32_t t = 0; t < seen[leader].asked_count; t++) {
         const struct asked *asked = &seen[leader].asked[t];
-        if (asked->before || !waits_for_damage(it, seen[leader].waiting, asked->log)) continue;
-        for (uint32_t node = 0; node < coordinator->machine.node_count; node++)
+        if (asked->before || !waits_for_damage(coordinator, seen[leader].waiting, asked->log))
+            continue;
+        for (uint32_t node = 0; node < nodes; node++)
             if (asked->holders >> node % 64 & 1) damaged_see(scenario, coordinator, asked, node);
     }
 }
@@ -480,24 +469,25 @@ static void after_turn(struct sim_actor *actor)
     const struct sim_server *server = actor->process->owner;
     struct scenario *scenario = server->scenario;
     const struct leat_coordinator *coordinator = server->node ? server->node->coordinator : NULL;
-    const struct co_recovery *it = coordinator ? coordinator->recovery : NULL;
     unsigned leader = server->number;
     sim_owners_see(server);
-    if (coordinator) sim_ends_see(server);
-    if (!it || (seen[leader].attempt == it->attempt && seen[leader].phase == it->phase)) return;
+    if (!coordinator) return;
+    sim_ends_see(server);
+    const struct leat_coordinator_seen now = leat_coordinator_see(coordinator);
+    if (seen[leader].attempt == now.attempt && seen[leader].phase == now.phase) return;
     /* Where nothing is left to be committed the turn that ends this ends the attempt, too. */
     if (seen[leader].phase == LEAT_RECOVERY_PREPARE) {
         asked_see(scenario, leader, coordinator);
         failed_see(scenario, leader, coordinator);
     }
-    if (it->phase == LEAT_RECOVERY_PREPARE) {
+    if (now.phase == LEAT_RECOVERY_PREPARE) {
         logs_see(scenario, coordinator);
         ends_see(scenario, coordinator);
         left_see(scenario, coordinator);
         asked_note(scenario, leader, coordinator);
     }
-    seen[leader].attempt = it->attempt;
-    seen[leader].phase = it->phase;
+    seen[leader].attempt = now.attempt;
+    seen[leader].phase = now.phase;
 }
 
 void sim_attempts_watch(struct sim_server *server)

@@ -12,7 +12,7 @@
 #include "broker/data/lookup.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
+#include "coordinator/probe.h"
 #include "replication/backup/state.h"
 #include "replication/primary/state.h"
 #include "tests/sim/hosted.h"
@@ -59,7 +59,7 @@ static void log_note(struct scenario *scenario, struct leat_machine *machine,
 static struct leat_machine *machine_of(const struct sim_server *server)
 {
     if (!server->node || !server->node->coordinator) return NULL;
-    return &server->node->coordinator->machine;
+    return leat_coordinator_tables(server->node->coordinator);
 }
 
 /* Its memory stays until the seed's end, so it is read after the death, too. */

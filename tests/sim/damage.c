@@ -11,8 +11,7 @@
 #include "broker/data/hosted.h"
 #include "broker/net/core.h"
 #include "broker/ownership/move.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/probe.h"
 #include "replication/primary/state.h"
 #include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"
@@ -233,8 +232,7 @@ void sim_amid_count(struct sim_server *server)
                 if (at->copies) log_see(at->copies, &amid);
     }
     const struct leat_coordinator *coordinator = node->coordinator;
-    if (coordinator && coordinator->recovery)
-        amid.recovery = coordinator->recovery->phase != LEAT_RECOVERY_NONE;
+    if (coordinator) amid.recovery = leat_coordinator_see(coordinator).phase != LEAT_RECOVERY_NONE;
     if (amid.open) sim_fault_struck(world, SIM_FAULT_AMID_OPEN);
     if (amid.resume) sim_fault_struck(world, SIM_FAULT_AMID_RESUME);
     if (amid.version) sim_fault_struck(world, SIM_FAULT_AMID_VERSION);

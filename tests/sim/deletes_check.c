@@ -9,7 +9,7 @@
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
+#include "coordinator/probe.h"
 #include "replication/backup/state.h"
 #include "store/probe.h"
 
@@ -34,7 +34,7 @@ static enum word word_of(const struct scenario *scenario, const struct sim_serve
     struct leat_node *node = server->node;
     if (!server->process || !server->process->alive) return WORD_NONE;
     if (!node || !node->coordinator || !node->cores) return WORD_BEHIND;
-    struct leat_machine *machine = &node->coordinator->machine;
+    struct leat_machine *machine = leat_coordinator_tables(node->coordinator);
     bool has = leat_machine_stream_find(machine, id) != NULL;
     for (uint32_t c = 0; c < scenario->cores; c++)
         has |= core_has(&node->cores[c], id);
@@ -73,7 +73,8 @@ static void meets_note(struct sim_deletes *deletes, struct sim_thrown *thrown)
         thrown->away |= !server->ready;
         if (!server->ready || !server->node->cores) continue;
         thrown->move |= moves(scenario, server->node, thrown->id);
-        thrown->takeover |= is_taken_over(&server->node->coordinator->machine, thrown->id);
+        thrown->takeover |=
+            is_taken_over(leat_coordinator_tables(server->node->coordinator), thrown->id);
     }
 }
 

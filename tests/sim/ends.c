@@ -11,13 +11,13 @@
 #include "broker/data/lookup.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/metadata/tail.h"
+#include "coordinator/probe.h"
 #include "multilog/internal.h"
 #include "replication/backup/state.h"
 #include "tests/sim/scenario.h"
 
-enum { ENDS_MAX = 8192, BUCKETS = 256, ROWS_MAX = 256, LOOK_US = 40 * 1000 };
+enum { ENDS_MAX = 8192, BUCKETS = 256, LOOK_US = 40 * 1000 };
 
 struct end {
     struct leat_log_ref log;
@@ -31,8 +31,8 @@ static struct {
     unsigned count, buckets[BUCKETS];  /* the newest of each, +1 */
     uint64_t changes[SIM_SERVERS_MAX]; /* of the tables, as they were looked at last */
     uint64_t look_us;
-    struct co_row rows[ROWS_MAX];
-    struct co_recovery recovery;
+    struct leat_tail_row rows[LEAT_TAIL_ROWS_MAX];
+    size_t row_count;
 } ends; /* of the one scenario of a process */
 
 static unsigned *bucket_of(struct leat_log_ref log)
@@ -69,7 +69,7 @@ static bool is_behind(const struct leat_tail_record *left, const struct leat_tai
 static void rows_fill(const struct scenario *scenario, struct leat_log_ref log,
                       struct leat_epoch stamp)
 {
-    ends.recovery.row_count = 0;
+    ends.row_count = 0;
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         bool lives = server->process && server->process->alive && server->node &&
@@ -81,18 +81,18 @@ static void rows_fill(const struct scenario *scenario, struct leat_log_ref log,
             const struct leat_segment *seg = rep->seg;
             if (!seg || seg->state != LEAT_SEGMENT_CLOSED || seg->incomplete || rep->damaged ||
                 !leat_log_ref_equal(seg->log, log) || seg->epoch.v >= stamp.v ||
-                ends.recovery.row_count == ROWS_MAX)
+                ends.row_count == LEAT_TAIL_ROWS_MAX)
                 continue;
-            ends.rows[ends.recovery.row_count++].row =
-                (struct leat_replica_row){.log = log,
-                                          .segment = seg->id.v,
-                                          .kind = LEAT_REPLICA_CLOSED,
-                                          .epoch = seg->epoch,
-                                          .version = seg->version,
-                                          .extent = seg->extent,
-                                          .base_offset = seg->base_offset,
-                                          .next_offset = seg->next_offset,
-                                          .tentative = seg->tentative};
+            const struct leat_replica_row row = {.log = log,
+                                                 .segment = seg->id.v,
+                                                 .kind = LEAT_REPLICA_CLOSED,
+                                                 .epoch = seg->epoch,
+                                                 .version = seg->version,
+                                                 .extent = seg->extent,
+                                                 .base_offset = seg->base_offset,
+                                                 .next_offset = seg->next_offset,
+                                                 .tentative = seg->tentative};
+            ends.rows[ends.row_count++] = leat_tail_row_of(&row, 0);
         }
     }
 }
@@ -101,20 +101,18 @@ static void opened_see(struct scenario *scenario, struct leat_log_ref log,
                        const struct leat_log_record *record)
 {
     const struct end *end = end_of(log, record->stamp_epoch);
-    struct leat_tail_record left;
+    struct leat_tail left;
     if (!end) return;
     rows_fill(scenario, log, record->stamp_epoch);
-    const struct co_recover_log as = {
-        .ref = log, .seen = *record, .row_count = (uint32_t)ends.recovery.row_count};
-    ends.recovery.rows = ends.rows;
-    if (!co_recovery_best(&ends.recovery, &as, &left) || !is_behind(&left, &end->tail)) return;
+    leat_tail_left(record, ends.rows, ends.row_count, &left);
+    if (!left.ends || !is_behind(&left.end, &end->tail)) return;
     sim_fail(scenario->world,
              "A4 inconsistent-offsets: were all lost that epoch %u wrote of log id %u/%u/%u, what "
              "owners of before have would be kept up to segment %llu, %u bytes, and it was decided "
              "to end in segment %lld, %u bytes",
              record->stamp_epoch.v, log.stream, log.streamlet, log.log,
-             (unsigned long long)left.segment, left.extent.bytes, (long long)end->tail.segment,
-             end->tail.extent.bytes);
+             (unsigned long long)left.end.segment, left.end.extent.bytes,
+             (long long)end->tail.segment, end->tail.extent.bytes);
 }
 
 static void tables_see(struct scenario *scenario, const struct leat_machine *machine)
@@ -163,17 +161,14 @@ static void move_see(const struct sim_server *server, const struct leat_coordina
 static void moves_see(const struct sim_server *server)
 {
     const struct leat_coordinator *coordinator = server->node->coordinator;
-    for (const struct leat_list *it = coordinator->pending.next; it != &coordinator->pending;
-         it = it->next) {
-        const struct leat_coordinate *request =
-            LEAT_CONTAINER(it, const struct leat_coordinate, link);
+    const struct leat_coordinate *request = NULL;
+    while ((request = leat_coordinator_pending(coordinator, request)))
         if (request->kind == LEAT_COORDINATE_MOVE) move_see(server, request);
-    }
 }
 
 void sim_ends_see(const struct sim_server *server)
 {
-    const struct leat_machine *machine = &server->node->coordinator->machine;
+    const struct leat_machine *machine = leat_coordinator_tables(server->node->coordinator);
     uint64_t now_us = server->scenario->world->now_us;
     moves_see(server);
     if (ends.changes[server->number] == machine->changes && now_us < ends.look_us) return;

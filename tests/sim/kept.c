@@ -13,8 +13,7 @@
 #include "broker/data/replicate.h"
 #include "broker/data/route.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/rights.h"
-#include "coordinator/membership/state.h"
+#include "coordinator/probe.h"
 #include "replication/backup/state.h"
 #include "replication/primary/state.h"
 #include "store/probe.h"
@@ -158,38 +157,24 @@ static void closes_check(struct scenario *scenario, const struct sim_server *ser
 
 static bool knows_of_crash(const struct sim_server *voter, const struct sim_server *of)
 {
-    const struct leat_machine_node *node = leat_machine_node_find(
-        &voter->node->coordinator->machine, of->node->name, strlen(of->node->name));
-    uint64_t incarnation = of->node->coordinator->incarnation;
+    struct leat_machine *machine = leat_coordinator_tables(voter->node->coordinator);
+    const struct leat_machine_node *node =
+        leat_machine_node_find(machine, of->node->name, strlen(of->node->name));
+    uint64_t incarnation = leat_coordinator_see(of->node->coordinator).incarnation;
     return node && (node->info.incarnation > incarnation ||
                     (node->info.incarnation == incarnation && node->info.crashed));
-}
-
-/* Its last answer, by whichever connection; 0: none. */
-static uint64_t answer_of(const struct sim_server *server, const struct sim_server *voter)
-{
-    const struct leat_coordinator *coordinator = server->node->coordinator;
-    uint64_t number = 0;
-    for (const struct leat_list *it = coordinator->peers.next; it != &coordinator->peers;
-         it = it->next) {
-        const struct co_peer *peer = LEAT_CONTAINER(it, const struct co_peer, list);
-        if (peer->state.known && strcmp(peer->state.node, voter->node->name) == 0 &&
-            peer->state.incarnation == voter->node->coordinator->incarnation &&
-            co_peer_votes(coordinator, peer) && peer->pong_number > number)
-            number = peer->pong_number;
-    }
-    return number;
 }
 
 static bool was_told(const struct sim_server *server, const struct sim_server *voter)
 {
     struct sim_told *told = &kept.told[server->number][voter->number];
-    const struct leat_coordinator *of = server->node->coordinator;
-    uint64_t by = voter->node->coordinator->incarnation;
-    if (of->incarnation == 0 || by == 0 || !knows_of_crash(voter, server)) return false;
-    if (told->to != of->incarnation || told->by != by)
-        *told = (struct sim_told){of->incarnation, by, of->detect.number + 1};
-    return answer_of(server, voter) >= told->number;
+    const struct leat_coordinator_seen of = leat_coordinator_see(server->node->coordinator);
+    uint64_t by = leat_coordinator_see(voter->node->coordinator).incarnation;
+    if (of.incarnation == 0 || by == 0 || !knows_of_crash(voter, server)) return false;
+    if (told->to != of.incarnation || told->by != by)
+        *told = (struct sim_told){of.incarnation, by, of.ping + 1};
+    return leat_coordinator_answered(server->node->coordinator, voter->node->name, by) >=
+           told->number;
 }
 
 static void told_check(struct scenario *scenario, const struct sim_server *server)

@@ -13,8 +13,7 @@
 #include "broker/data/lookup.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/probe.h"
 #include "multilog/internal.h"
 #include "replication/backup/backup.h"
 #include "tests/sim/scenario.h"
@@ -159,11 +158,12 @@ static void recovery_look(const struct sim_server *server, struct seen *now)
         [LEAT_RECOVERY_PREPARE] = "recovery: has the copies made that the end needs",
         [LEAT_RECOVERY_COMMIT] = "recovery: asks for its decision to be committed",
     };
-    const struct co_recovery *recovery = server->node->coordinator->recovery;
+    const struct leat_coordinator *coordinator = server->node->coordinator;
+    const struct leat_coordinator_seen as = leat_coordinator_see(coordinator);
     enum leat_recovery_phase phase = LEAT_RECOVERY_NONE;
-    if (!recovery) return;
-    for (uint32_t i = 0; recovery->phase != LEAT_RECOVERY_NONE && i < recovery->log_count; i++)
-        if (leat_log_ref_equal(recovery->logs[i].ref, it.ref)) phase = recovery->phase;
+    struct leat_attempt_log log;
+    for (uint32_t i = 0; as.phase != phase && leat_attempt_log(coordinator, i, &log); i++)
+        if (leat_log_ref_equal(log.ref, it.ref)) phase = as.phase;
     if (phase == now->phase) return;
     now->phase = phase;
     row_say(SIM_LIFE_RECOVERY, server->name, 0, "%s", words[phase]);
@@ -330,7 +330,7 @@ static void node_look(const struct sim_server *server, struct seen *now)
     now->ready = server->ready;
     if (!server->node || !server->node->cores || it.ref.stream == 0) return;
     if (server->node->coordinator) {
-        committed_look(&server->node->coordinator->machine);
+        committed_look(leat_coordinator_tables(server->node->coordinator));
         recovery_look(server, now);
     }
     owner_look(server, now);

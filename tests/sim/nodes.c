@@ -3,7 +3,7 @@
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/net/state.h"
-#include "coordinator/membership/state.h"
+#include "coordinator/probe.h"
 #include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
 
@@ -62,8 +62,9 @@ bool sim_nodes_are_even(struct scenario *scenario)
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct leat_node *node = scenario->servers[i].node;
         if (!node || !node->coordinator) continue;
-        if (node->coordinator->applied < least) least = node->coordinator->applied;
-        if (node->coordinator->applied > most) most = node->coordinator->applied;
+        uint64_t applied = leat_coordinator_see(node->coordinator).applied;
+        if (applied < least) least = applied;
+        if (applied > most) most = applied;
     }
     return least >= most;
 }

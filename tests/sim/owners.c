@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
+#include "coordinator/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -61,9 +61,10 @@ void sim_owners_see(const struct sim_server *server)
     uint32_t count = 0;
     struct leat_coordinator *coordinator = server->node ? server->node->coordinator : NULL;
     if (!coordinator) return;
-    struct leat_machine *machine = &coordinator->machine;
+    const struct leat_coordinator_seen now = leat_coordinator_see(coordinator);
+    struct leat_machine *machine = leat_coordinator_tables(coordinator);
     bool led = seen[at].leads;
-    seen[at].leads = co_leads(coordinator) && coordinator->ready;
+    seen[at].leads = now.leads && now.ready;
     if (machine->changes == seen[at].changes) return;
     for (uint32_t i = 0; led && seen[at].leads && i < machine->stream_count; i++) {
         const struct leat_stream_desc *desc = machine->streams[i].desc;

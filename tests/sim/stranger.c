@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
+#include "coordinator/probe.h"
 #include "link/link.h"
 #include "store/probe.h"
 #include "tests/sim/asks.h"
@@ -543,14 +543,15 @@ static void nothing_strange(const struct stranger *it)
         const struct sim_server *server = &scenario->servers[i];
         if (!sim_serves(server)) continue;
         const struct leat_coordinator *coordinator = leat_node_coordinator(server->node);
-        const struct leat_machine *machine = &coordinator->machine;
+        const struct leat_coordinator_seen seen = leat_coordinator_see(coordinator);
+        const struct leat_machine *machine = leat_coordinator_tables(coordinator);
         for (uint32_t s = 0; s < machine->stream_count; s++)
             strange_check(scenario, server, machine->streams[s].desc->name);
         for (uint32_t n = 0; n < machine->node_count; n++)
             strange_check(scenario, server, machine->nodes[n].info.name);
         /* Beside others disks fail, too. */
-        if (coordinator->failed != LEAT_OK && it->with_honest)
-            sim_fail(scenario->world, "%s: %s", server->name, coordinator->failed_why);
+        if (seen.failed != LEAT_OK && it->with_honest)
+            sim_fail(scenario->world, "%s: %s", server->name, seen.failed_why);
     }
 }
 

@@ -18,8 +18,7 @@
 
 #include "broker/data/hosted.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/probe.h"
 #include "groups/internal.h"
 #include "store/probe.h"
 #include "tests/sim/scenario.h"
@@ -83,8 +82,7 @@ static void die(struct sim_server *server, enum sim_death death, uint64_t away_u
 static bool commits(const struct sim_server *server)
 {
     const struct leat_coordinator *coordinator = server->node->coordinator;
-    return coordinator && coordinator->recovery && coordinator->recovery->committing &&
-           coordinator->recovery->phase == LEAT_RECOVERY_COMMIT;
+    return coordinator && leat_coordinator_see(coordinator).commits;
 }
 
 static void cut_off(struct sim_traps *traps, const struct sim_server *server)

@@ -9,7 +9,7 @@
 
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
+#include "coordinator/probe.h"
 #include "replication/backup/state.h"
 #include "replication/primary/state.h"
 #include "tests/sim/deletes.h"
@@ -187,7 +187,7 @@ static bool is_the_moment(uint32_t stream)
         trap.owner = &scenario->servers[i / scenario->server_count];
         trap.backup = &scenario->servers[i % scenario->server_count];
         if (trap.owner == trap.backup || !lives(trap.owner) || !lives(trap.backup) ||
-            co_leads(trap.owner->node->coordinator))
+            leat_coordinator_see(trap.owner->node->coordinator).leads)
             continue;
         const struct replica *rep = replica_find(stream, trap.owner->name);
         if (!rep) continue;

@@ -7,7 +7,7 @@
  * very copy: it is not to be dropped any more. */
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
+#include "coordinator/probe.h"
 #include "replication/backup/state.h"
 #include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
@@ -97,7 +97,7 @@ static bool goes_without(const struct leat_segment *seg, const struct rep_peer *
 
 static bool leads(const struct sim_server *server)
 {
-    return server->node->coordinator->recovery && co_leads(server->node->coordinator);
+    return leat_coordinator_see(server->node->coordinator).recovers;
 }
 
 /* An owner asks a backup what it holds when their session begins. */
@@ -133,7 +133,7 @@ static bool dropped_late(struct sim_server *owner, const struct rep_peer *peer)
 
 static bool struck(struct sim_server *server)
 {
-    uint32_t nodes = server->node->coordinator->machine.node_count;
+    uint32_t nodes = leat_coordinator_tables(server->node->coordinator)->node_count;
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
         const struct leat_primary *primary = server->node->cores[c].replicate->primary;
         for (uint32_t p = 0; primary && p < nodes; p++) {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
+#include "coordinator/probe.h"
 #include "store/probe.h"
 #include "tests/sim/scenario.h"
 
@@ -173,7 +173,8 @@ static void begin(void)
     unsigned count = scenario->server_count;
     for (unsigned i = 0; i < count; i++) {
         if (!lives(&scenario->servers[i])) return;
-        if (co_leads(scenario->servers[i].node->coordinator)) leader = &scenario->servers[i];
+        if (leat_coordinator_see(scenario->servers[i].node->coordinator).leads)
+            leader = &scenario->servers[i];
     }
     for (unsigned i = 0; leader && i < count * count; i++) {
         struct sim_server *owner = &scenario->servers[i / count];

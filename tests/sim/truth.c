@@ -10,7 +10,7 @@
 #include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
+#include "coordinator/probe.h"
 #include "groups/internal.h"
 #include "multilog/internal.h"
 #include "replication/primary/state.h"
@@ -21,7 +21,7 @@ static struct leat_machine *machine_any(struct scenario *scenario)
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         if (sim_serves(server) && server->node->coordinator)
-            return &server->node->coordinator->machine;
+            return leat_coordinator_tables(server->node->coordinator);
     }
     return NULL;
 }
