@@ -9,8 +9,7 @@
 
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/probe.h"
 #include "replication/backup/state.h"
 #include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
@@ -162,9 +161,9 @@ static bool log_waits_for_version(const struct leat_primary_log *log)
 static bool decides(const struct sim_server *server)
 {
     const struct leat_coordinator *coordinator = server->node ? server->node->coordinator : NULL;
-    return coordinator && coordinator->recovery &&
-           (coordinator->recovery->phase == LEAT_RECOVERY_COLLECT ||
-            coordinator->recovery->phase == LEAT_RECOVERY_PREPARE);
+    if (!coordinator) return false;
+    enum leat_recovery_phase phase = leat_coordinator_see(coordinator).phase;
+    return phase == LEAT_RECOVERY_COLLECT || phase == LEAT_RECOVERY_PREPARE;
 }
 
 /* Is an entry of its logs on its way to a leader elsewhere? */
@@ -172,14 +171,11 @@ static bool asks(const struct sim_server *server)
 {
     const struct leat_coordinator *coordinator = server->node ? server->node->coordinator : NULL;
     if (!coordinator) return false;
-    for (const struct leat_list *it = coordinator->pending.next; it != &coordinator->pending;
-         it = it->next) {
-        const struct leat_coordinate *request =
-            LEAT_CONTAINER(it, const struct leat_coordinate, link);
+    const struct leat_coordinate *request = NULL;
+    while ((request = leat_coordinator_pending(coordinator, request)))
         if (request->kind == LEAT_COORDINATE_OPENED || request->kind == LEAT_COORDINATE_VERSION ||
             request->kind == LEAT_COORDINATE_MOVE)
             return true;
-    }
     return false;
 }
 
