@@ -55,6 +55,11 @@ uint64_t leat_coordinator_answered(const struct leat_coordinator *coordinator, c
     return number;
 }
 
+void leat_coordinator_full_set(struct leat_coordinator *coordinator, bool full)
+{
+    coordinator->drive.log.full = full;
+}
+
 /* ---- an attempt of recovery ---- */
 
 static const struct co_recover_streamlet *streamlet_of(const struct co_recovery *it, uint32_t log)

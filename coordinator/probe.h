@@ -35,6 +35,9 @@ const struct leat_coordinate *leat_coordinator_pending(const struct leat_coordin
 uint64_t leat_coordinator_answered(const struct leat_coordinator *coordinator, const char *voter,
                                    uint64_t incarnation);
 
+/** Changes it: has the disk no room for a segment of the log of raft? */
+void leat_coordinator_full_set(struct leat_coordinator *coordinator, bool full);
+
 /* ---- an attempt of recovery; nodes: by their index in the tables ---- */
 
 /* A log that it is about. */

@@ -9,7 +9,7 @@
 #include "broker/data/lookup.h"
 #include "broker/net/core.h"
 #include "broker/ownership/move.h"
-#include "coordinator/membership/state.h"
+#include "coordinator/probe.h"
 #include "multilog/internal.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/truth.h"
@@ -70,7 +70,8 @@ static struct sim_server *leader(void)
     struct scenario *scenario = aim.scenario;
     for (unsigned i = 0; i < scenario->server_count; i++) {
         struct sim_server *server = &scenario->servers[i];
-        if (lives(server) && server->node->coordinator && co_leads(server->node->coordinator))
+        if (lives(server) && server->node->coordinator &&
+            leat_coordinator_see(server->node->coordinator).leads)
             return server;
     }
     return NULL;
@@ -165,7 +166,7 @@ static void full_again(struct sim_world *world, struct sim_event *event)
     struct sim_server *server = event->a;
     bool over = aim.scenario->faults_over || world->now_us >= event->n;
     if (lives(server) && server->node->coordinator)
-        server->node->coordinator->drive.log.full = !over;
+        leat_coordinator_full_set(server->node->coordinator, !over);
     if (!over) sim_world_at(world, world->now_us + LOOK_US, full_again, server)->n = event->n;
 }
 
