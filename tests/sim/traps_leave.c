@@ -9,8 +9,7 @@
 
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/probe.h"
 #include "replication/backup/state.h"
 #include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
@@ -64,7 +63,7 @@ static bool all_live(void)
 static bool leads(const struct sim_server *server)
 {
     const struct leat_coordinator *it = lives(server) ? server->node->coordinator : NULL;
-    return it && it->recovery && co_leads(it);
+    return it && leat_coordinator_see(it).recovers;
 }
 
 /* ---- the segments ---- */
