@@ -12,8 +12,7 @@
 #include "broker/net/core.h"
 #include "broker/ownership/handover.h"
 #include "broker/ownership/move.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/probe.h"
 #include "multilog/internal.h"
 #include "replication/backup/state.h"
 #include "replication/primary/state.h"
@@ -252,7 +251,7 @@ static const struct sim_server *leader_of(const struct scenario *scenario)
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         const struct leat_coordinator *it = lives(server) ? server->node->coordinator : NULL;
-        if (it && it->recovery && co_leads(it)) return server;
+        if (it && leat_coordinator_see(it).recovers) return server;
     }
     return NULL;
 }
@@ -267,7 +266,7 @@ static void fenced_see(const struct sim_server *server, const struct leat_backup
             const struct sim_server *other = &scenario->servers[i];
             if (!lives(other) || strcmp(other->node->name, writer->node) != 0 ||
                 !other->node->coordinator ||
-                other->node->coordinator->incarnation != writer->incarnation)
+                leat_coordinator_see(other->node->coordinator).incarnation != writer->incarnation)
                 continue;
             const struct sim_server *leader = leader_of(scenario);
             note(seen, SIM_VISIT_FENCED_LIVES, true);
@@ -301,9 +300,10 @@ static void server_see(const struct sim_server *server, struct seen *seen)
     seen->takeover = node->cores[0].takeovers->all.next != NULL &&
                      !leat_list_empty(&node->cores[0].takeovers->all);
     const struct leat_coordinator *coordinator = node->coordinator;
-    if (!coordinator || !coordinator->recovery) return;
-    seen->recovers = coordinator->recovery->phase != LEAT_RECOVERY_NONE;
-    seen->commits = coordinator->recovery->phase == LEAT_RECOVERY_COMMIT;
+    if (!coordinator) return;
+    enum leat_recovery_phase phase = leat_coordinator_see(coordinator).phase;
+    seen->recovers = phase != LEAT_RECOVERY_NONE;
+    seen->commits = phase == LEAT_RECOVERY_COMMIT;
 }
 
 static bool another_is_down(const struct scenario *scenario, unsigned than)
