@@ -7,6 +7,9 @@ PAGE = "docs/architecture.md"
 # What a folder includes of another one: no other header of that one. Other tests may include more.
 FACES = {
     ("kafka", "broker"): {"broker/front.h", "broker/front_logs.h"},
+    ("tests/sim", "coordinator"): {
+        "coordinator/probe.h", "coordinator/coordinator.h", "coordinator/membership/coordinate.h",
+        "coordinator/metadata/machine.h", "coordinator/metadata/records.h", "coordinator/metadata/tail.h"},
     ("tests/sim", "store"): {"store/probe.h", "store/row.h", "store/store.h"},
 }
 
