@@ -19,7 +19,7 @@
 #include "broker/net/core.h"
 #include "coordinator/metadata/tail.h"
 #include "coordinator/probe.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "store/probe.h"
 #include "tests/sim/scenario.h"
 
@@ -68,7 +68,7 @@ static struct leat_backup *backup_of(const struct sim_server *server)
 
 /* ---- nothing counts before its time ---- */
 
-static bool is_closed(const struct replica *rep)
+static bool is_closed(const struct leat_replica_seen *rep)
 {
     const struct leat_segment *seg = rep->seg;
     return seg && seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete && !rep->damaged &&
@@ -83,14 +83,11 @@ static bool same(struct leat_extent a, struct leat_extent b)
 /* Copies that no owner has given its word of (seed 60737). */
 static unsigned counted(const struct leat_backup *backup, const struct asked *asked)
 {
-    const struct leat_list *head = backup_bucket(backup, asked->log);
+    struct leat_replica_seen rep = {0};
     unsigned count = 0;
-    for (const struct leat_list *at = head->next; at != head; at = at->next) {
-        const struct replica *rep = LEAT_CONTAINER(at, const struct replica, by_log);
-        count += is_closed(rep) && leat_log_ref_equal(rep->seg->log, asked->log) &&
-                 rep->seg->id.v == asked->segment && same(rep->seg->extent, asked->extent) &&
-                 !rep->seg->tentative && rep->word.v == 0;
-    }
+    while (leat_backup_see_of(backup, asked->log, &rep))
+        count += is_closed(&rep) && rep.seg->id.v == asked->segment &&
+                 same(rep.seg->extent, asked->extent) && !rep.seg->tentative && !rep.has_word;
     return count;
 }
 
@@ -232,12 +229,9 @@ static void told_fill(struct told *told, const struct scenario *scenario,
     for (uint32_t node = 0; node < leat_coordinator_tables(coordinator)->node_count; node++) {
         const struct sim_server *server = server_at(scenario, coordinator, node);
         if (!leat_attempt_answered(coordinator, node) || !server) continue;
-        const struct leat_list *head = backup_bucket(backup_of(server), told->log.ref);
-        for (const struct leat_list *at = head->next; at != head; at = at->next) {
-            const struct replica *rep = LEAT_CONTAINER(at, const struct replica, by_log);
-            if (is_closed(rep) && leat_log_ref_equal(rep->seg->log, told->log.ref))
-                untold_add(told, node, rep->seg);
-        }
+        struct leat_replica_seen rep = {0};
+        while (leat_backup_see_of(backup_of(server), told->log.ref, &rep))
+            if (is_closed(&rep)) untold_add(told, node, rep.seg);
     }
 }
 
@@ -401,7 +395,7 @@ static void left_see(struct scenario *scenario, const struct leat_coordinator *c
 
 /* ---- what is there is given ---- */
 
-static bool is_whole(const struct replica *rep, struct leat_extent extent)
+static bool is_whole(const struct leat_replica_seen *rep, struct leat_extent extent)
 {
     const struct leat_segment *seg = rep->seg;
     struct leat_scan scan;
@@ -418,13 +412,10 @@ static void damaged_see(struct scenario *scenario, const struct leat_coordinator
     const struct sim_server *server = server_at(scenario, coordinator, node);
     unsigned whole = 0, others = 0;
     if (!server) return;
-    LEAT_LIST_EACH(&backup_of(server)->replicas, at)
-    {
-        const struct replica *rep = LEAT_CONTAINER(at, const struct replica, link);
-        if (!rep->seg || rep->seg->id.v != asked->segment ||
-            !leat_log_ref_equal(rep->seg->log, asked->log))
-            continue;
-        if (is_whole(rep, asked->extent))
+    struct leat_replica_seen rep = {0};
+    while (leat_backup_see_of(backup_of(server), asked->log, &rep)) {
+        if (rep.seg->id.v != asked->segment) continue;
+        if (is_whole(&rep, asked->extent))
             whole++;
         else
             others++;

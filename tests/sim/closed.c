@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "broker/net/core.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "store/probe.h"
 #include "store/row.h"
 #include "tests/sim/scenario.h"
@@ -64,9 +64,10 @@ static bool was_struck(const struct sim_server *server, const struct leat_segmen
 static bool goes(const struct leat_store_seen *at)
 {
     const struct leat_segment *seg = at->seg;
-    const struct replica *rep = seg->role == LEAT_SEGMENT_REPLICA ? seg->log_pointer : NULL;
+    struct leat_replica_seen rep;
     if (at->goes || seg->owner_actor >= LEAT_CORES_MAX) return true;
-    return seg->log_pointer == NULL || (rep && (rep->damaged || rep->dropping || rep->drop_wanted));
+    return seg->log_pointer == NULL ||
+           (leat_backup_see_segment(seg, &rep) && (rep.damaged || rep.dropping || rep.drop_wanted));
 }
 
 /* A whole copy of it on a machine other than these two. Those that were struck are no whole ones. */

@@ -13,7 +13,7 @@
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "replication/primary/state.h"
 #include "tests/sim/hosted.h"
 #include "tests/sim/scenario.h"
@@ -87,12 +87,9 @@ bool sim_copies_written_elsewhere(const struct sim_server *server, struct leat_l
                                   uint64_t segment)
 {
     if (!server->ready || !server->node->cores[0].replicate->backup) return false;
-    LEAT_LIST_EACH(&server->node->cores[0].replicate->backup->replicas, it)
-    {
-        const struct leat_segment *seg = LEAT_CONTAINER(it, const struct replica, link)->seg;
-        if (seg && seg->id.v == segment && leat_log_ref_equal(seg->log, ref) && seg->writer != 0)
-            return true;
-    }
+    struct leat_replica_seen rep = {0};
+    while (leat_backup_see_of(server->node->cores[0].replicate->backup, ref, &rep))
+        if (rep.seg->id.v == segment && rep.seg->writer != 0) return true;
     return false;
 }
 
@@ -306,18 +303,20 @@ static void set_look(struct scenario *scenario, const struct sim_server *owner,
         const struct rep_copy *copy = set->copies[i];
         const struct sim_server *server = server_of(scenario, copy->peer->node.incarnation);
         if (!server || copy->state != REP_COPY_OPEN) continue;
-        const struct replica *rep = backup_find(backup_of(server), copy->handle);
-        if (!rep || !rep->seg || rep->damaged || rep->dropping || rep->drop_wanted) continue;
+        struct leat_replica_seen rep;
+        if (!leat_backup_see(backup_of(server), copy->handle, &rep) || !rep.seg || rep.damaged ||
+            rep.dropping || rep.drop_wanted)
+            continue;
         if (set->parked || set->want_parked || set->resume)
             continue; /* a buffer that is read into */
-        if (!leat_log_ref_equal(rep->seg->log, set->seg->log)) {
+        if (!leat_log_ref_equal(rep.seg->log, set->seg->log)) {
             sim_fail(scenario->world, "the copy of segment %llu at %s is of another log",
                      (unsigned long long)set->id.v, server->name);
             continue;
         }
-        open_compare(scenario, server, set, rep->seg);
+        open_compare(scenario, server, set, rep.seg);
         if (copy->incomplete) continue;
-        stamp_check(scenario, set, server->name, rep->seg);
+        stamp_check(scenario, set, server->name, rep.seg);
     }
 }
 
@@ -337,9 +336,11 @@ static void roll_look(struct scenario *scenario, const struct sim_server *owner,
         const struct rep_copy *copy = before->copies[i];
         const struct sim_server *server = server_of(scenario, copy->peer->node.incarnation);
         if (!server || copy->state != REP_COPY_OPEN || copy->incomplete) continue;
-        const struct replica *rep = backup_find(backup_of(server), copy->handle);
-        if (!rep || !rep->seg || !rep->seg->buffer || rep->damaged || rep->drop_wanted) continue;
-        leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &scan);
+        struct leat_replica_seen rep;
+        if (!leat_backup_see(backup_of(server), copy->handle, &rep) || !rep.seg ||
+            !rep.seg->buffer || rep.damaged || rep.drop_wanted)
+            continue;
+        leat_scan_segment(rep.seg->buffer, rep.seg->capacity, &scan);
         if (scan.closed) continue;
         sim_fail(scenario->world,
                  "A1 lost-write: segment %llu of log id %u/%u/%u has data at its owner %s, and %s "
@@ -360,11 +361,11 @@ static void set_compare(struct scenario *scenario, const struct sim_server *owne
         const struct rep_copy *copy = set->copies[i];
         const struct sim_server *server = server_of(scenario, copy->peer->node.incarnation);
         if (!server || copy->state != REP_COPY_CLOSED || copy->incomplete) continue;
-        const struct replica *rep = backup_find(backup_of(server), copy->handle);
-        if (!rep || !rep->seg || rep->damaged || rep->dropping || rep->drop_wanted ||
-            rep->seg->state != LEAT_SEGMENT_CLOSED)
+        struct leat_replica_seen rep;
+        if (!leat_backup_see(backup_of(server), copy->handle, &rep) || !rep.seg || rep.damaged ||
+            rep.dropping || rep.drop_wanted || rep.seg->state != LEAT_SEGMENT_CLOSED)
             continue;
-        copy_compare(scenario, owner, server, set, rep->seg);
+        copy_compare(scenario, owner, server, set, rep.seg);
     }
 }
 

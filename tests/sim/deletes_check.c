@@ -10,7 +10,7 @@
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "store/probe.h"
 
 enum { LOOK_EVERY_US = 3000 };
@@ -227,15 +227,16 @@ static bool server_has(struct sim_deletes *deletes, const struct sim_server *ser
         const struct leat_segment *seg = row.seg;
         char what[80];
         if (!seg) continue;
-        const struct replica *rep = seg->role == LEAT_SEGMENT_REPLICA ? seg->log_pointer : NULL;
-        snprintf(what, sizeof what, "%s in state %d%s", rep ? "a replica" : "a segment",
+        struct leat_replica_seen rep;
+        bool kept = leat_backup_see_segment(seg, &rep);
+        snprintf(what, sizeof what, "%s in state %d%s", kept ? "a replica" : "a segment",
                  (int)seg->state,
-                 !rep               ? ""
-                 : rep->dropping    ? ", that goes"
-                 : rep->drop_wanted ? ", that is to go"
-                 : rep->busy        ? ", in use"
-                 : rep->writer      ? ", that is written"
-                                    : "");
+                 !kept             ? ""
+                 : rep.dropping    ? ", that goes"
+                 : rep.drop_wanted ? ", that is to go"
+                 : rep.busy        ? ", in use"
+                 : rep.writer.at   ? ", that is written"
+                                   : "");
         if (!lies_unused(deletes, seg) && is_left(deletes, server, seg->log, seg->id.v, what))
             return true;
     }

@@ -14,7 +14,7 @@
 #include "coordinator/metadata/tail.h"
 #include "coordinator/probe.h"
 #include "multilog/internal.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "tests/sim/scenario.h"
 
 enum { ENDS_MAX = 8192, BUCKETS = 256, LOOK_US = 40 * 1000 };
@@ -75,13 +75,11 @@ static void rows_fill(const struct scenario *scenario, struct leat_log_ref log,
         bool lives = server->process && server->process->alive && server->node &&
                      server->node->cores && server->node->cores[0].replicate->backup;
         if (!lives) continue;
-        const struct leat_list *head = backup_bucket(server->node->cores[0].replicate->backup, log);
-        for (const struct leat_list *at = head->next; at != head; at = at->next) {
-            const struct replica *rep = LEAT_CONTAINER(at, const struct replica, by_log);
-            const struct leat_segment *seg = rep->seg;
-            if (!seg || seg->state != LEAT_SEGMENT_CLOSED || seg->incomplete || rep->damaged ||
-                !leat_log_ref_equal(seg->log, log) || seg->epoch.v >= stamp.v ||
-                ends.row_count == LEAT_TAIL_ROWS_MAX)
+        struct leat_replica_seen rep = {0};
+        while (leat_backup_see_of(server->node->cores[0].replicate->backup, log, &rep)) {
+            const struct leat_segment *seg = rep.seg;
+            if (seg->state != LEAT_SEGMENT_CLOSED || seg->incomplete || rep.damaged ||
+                seg->epoch.v >= stamp.v || ends.row_count == LEAT_TAIL_ROWS_MAX)
                 continue;
             const struct leat_replica_row row = {.log = log,
                                                  .segment = seg->id.v,

@@ -14,7 +14,7 @@
 #include "broker/data/route.h"
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "replication/primary/state.h"
 #include "store/probe.h"
 #include "tests/sim/scenario.h"
@@ -68,16 +68,17 @@ static void set_check(struct scenario *scenario, const struct sim_server *owner,
         if (!is_counted_on(copy)) continue;
         const struct sim_server *server = server_of(scenario, copy->peer->node.incarnation);
         if (!server) continue;
-        const struct replica *rep = backup_find(backup_of(server), copy->handle);
-        if (rep && rep->seg && !rep->dropping && !rep->drop_wanted && rep->seg->id.v == set->id.v &&
-            leat_log_ref_equal(rep->seg->log, set->log->options.ref))
+        struct leat_replica_seen rep;
+        bool there = leat_backup_see(backup_of(server), copy->handle, &rep);
+        if (there && rep.seg && !rep.dropping && !rep.drop_wanted && rep.seg->id.v == set->id.v &&
+            leat_log_ref_equal(rep.seg->log, set->log->options.ref))
             continue;
         const struct leat_log_ref *ref = &set->log->options.ref;
         sim_fail(scenario->world,
                  "A1 lost-write: %s owns log id %u/%u/%u in epoch %u and counts on a copy of "
                  "segment %llu at %s, which %s there",
                  owner->name, ref->stream, ref->streamlet, ref->log, set->log->options.epoch.v,
-                 (unsigned long long)set->id.v, server->name, rep ? "goes" : "is not");
+                 (unsigned long long)set->id.v, server->name, there ? "goes" : "is not");
     }
 }
 
@@ -106,14 +107,12 @@ static void core_check(struct scenario *scenario, const struct sim_server *owner
 /* ---- fences ---- */
 
 static void fence_check(struct scenario *scenario, const struct sim_server *server,
-                        const struct leat_backup *backup, const struct backup_writer *writer)
+                        const struct leat_backup *backup, const struct leat_writer_seen *writer)
 {
     unsigned leaving = 0;
-    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
-         it = it->next) {
-        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
-        leaving += rep->writer == writer && (rep->move_wanted || rep->busy);
-    }
+    struct leat_replica_seen rep = {0};
+    while (leat_backup_see_next(backup, &rep))
+        leaving += rep.writer.at == writer->at && (rep.move_wanted || rep.busy);
     if (writer->moves <= leaving) return;
     sim_fail(scenario->world,
              "A10 stuck: at %s the fence of %s, incarnation %llu, waits for %u replicas, and %u "
@@ -125,22 +124,19 @@ static void fence_check(struct scenario *scenario, const struct sim_server *serv
 static void fences_check(struct scenario *scenario, const struct sim_server *server)
 {
     const struct leat_backup *backup = backup_of(server);
-    for (const struct leat_list *it = backup->writers.next; it != &backup->writers; it = it->next) {
-        const struct backup_writer *writer = LEAT_CONTAINER(it, const struct backup_writer, link);
-        if (writer->fenced && writer->moves) fence_check(scenario, server, backup, writer);
-    }
+    struct leat_writer_seen writer = {0};
+    while (leat_backup_see_writer(backup, &writer))
+        if (writer.fenced && writer.moves) fence_check(scenario, server, backup, &writer);
 }
 
 /* ---- closed copies ---- */
 
 static void closes_check(struct scenario *scenario, const struct sim_server *server)
 {
-    const struct leat_backup *backup = backup_of(server);
-    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
-         it = it->next) {
-        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
-        const struct leat_segment *seg = rep->seg;
-        if (!seg || rep->busy || rep->dropping || rep->drop_wanted) continue;
+    struct leat_replica_seen rep = {0};
+    while (leat_backup_see_next(backup_of(server), &rep)) {
+        const struct leat_segment *seg = rep.seg;
+        if (!seg || rep.busy || rep.dropping || rep.drop_wanted) continue;
         if (seg->state != LEAT_SEGMENT_CLOSED) continue;
         struct leat_store_seen row;
         leat_store_see(server->node->store, seg->row, &row);

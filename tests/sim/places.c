@@ -10,7 +10,7 @@
 
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "replication/primary/state.h"
 #include "store/probe.h"
 #include "tests/sim/scenario.h"
@@ -27,25 +27,22 @@ static uint64_t place_of(const struct leat_rmem_write *write)
     return of->copy->handle;
 }
 
-static const struct backup_writer *writer_of(const struct leat_backup *backup,
-                                             const struct leat_rmem_arena *arena)
+static bool writer_of(const struct leat_backup *backup, const struct leat_rmem_arena *arena,
+                      struct leat_writer_seen *out_writer)
 {
-    for (const struct leat_list *it = backup->writers.next; it != &backup->writers; it = it->next) {
-        const struct backup_writer *writer = LEAT_CONTAINER(it, const struct backup_writer, link);
-        if (writer->rmem == arena) return writer;
-    }
-    return NULL;
+    *out_writer = (struct leat_writer_seen){0};
+    while (leat_backup_see_writer(backup, out_writer))
+        if (out_writer->arena == arena) return true;
+    return false;
 }
 
-static const struct replica *replica_at(const struct leat_backup *backup, const uint8_t *from,
-                                        uint32_t bytes)
+static bool replica_at(const struct leat_backup *backup, const uint8_t *from, uint32_t bytes,
+                       struct leat_replica_seen *out_rep)
 {
-    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
-         it = it->next) {
-        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
-        if (rep->seg && !rep->dropping && has(rep->seg, from, bytes)) return rep;
-    }
-    return NULL;
+    *out_rep = (struct leat_replica_seen){0};
+    while (leat_backup_see_next(backup, out_rep))
+        if (out_rep->seg && !out_rep->dropping && has(out_rep->seg, from, bytes)) return true;
+    return false;
 }
 
 static void place_check(const struct sim_rmem_reach *reach)
@@ -54,18 +51,20 @@ static void place_check(const struct sim_rmem_reach *reach)
     const struct leat_node *node = server->node;
     if (!node || !node->cores || !node->cores[0].replicate->backup) return;
     const struct leat_backup *backup = node->cores[0].replicate->backup;
-    const struct replica *rep = backup_find(backup, reach->place);
     const uint8_t *from = reach->arena->base + reach->offset;
-    if (rep && rep->seg && !rep->dropping && has(rep->seg, from, reach->bytes)) return;
-    const struct backup_writer *writer = writer_of(backup, reach->arena);
-    if (!writer || !writer->at_store) return;
-    const struct replica *other = replica_at(backup, from, reach->bytes);
+    struct leat_replica_seen rep;
+    struct leat_writer_seen writer;
+    if (leat_backup_see(backup, reach->place, &rep) && rep.seg && !rep.dropping &&
+        has(rep.seg, from, reach->bytes))
+        return;
+    if (!writer_of(backup, reach->arena, &writer) || !writer.at_store) return;
+    bool another = replica_at(backup, from, reach->bytes, &rep);
     char where[80] = "that the next segment may have";
-    if (other && other->writer == writer)
+    if (another && rep.writer.at == writer.at)
         snprintf(where, sizeof where, "of segment %llu of log id %u/%u/%u",
-                 (unsigned long long)other->seg->id.v, other->seg->log.stream,
-                 other->seg->log.streamlet, other->seg->log.log);
-    else if (other || !leat_store_any_free(writer->at_store, reach->offset, reach->bytes))
+                 (unsigned long long)rep.seg->id.v, rep.seg->log.stream, rep.seg->log.streamlet,
+                 rep.seg->log.log);
+    else if (another || !leat_store_any_free(writer.at_store, reach->offset, reach->bytes))
         return; /* kept for nobody */
     sim_fail(server->scenario->world,
              "A1 lost-write: %u bytes that %s wrote to replica %llx at %s %s in a place %s",

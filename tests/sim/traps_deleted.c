@@ -10,7 +10,7 @@
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "replication/primary/state.h"
 #include "tests/sim/deletes.h"
 
@@ -107,15 +107,13 @@ static bool rolls_soon(const struct rep_set *set)
 
 /* ---- what the other node has ---- */
 
-static struct replica *replica_find(uint32_t stream, const char *writer)
+static const struct leat_segment *replica_find(uint32_t stream, const char *writer)
 {
-    LEAT_LIST_EACH(&backup_of(trap.backup)->replicas, it)
-    {
-        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
-        if (rep->seg && rep->seg->log.stream == stream && rep->seg->buffer &&
-            backup_is_written(rep) && strcmp(rep->writer->node, writer) == 0)
-            return rep;
-    }
+    struct leat_replica_seen rep = {0};
+    while (leat_backup_see_next(backup_of(trap.backup), &rep))
+        if (rep.seg && rep.seg->log.stream == stream && rep.seg->buffer && rep.written &&
+            strcmp(rep.writer.node, writer) == 0)
+            return rep.seg;
     return NULL;
 }
 
@@ -123,21 +121,20 @@ static struct replica *replica_find(uint32_t stream, const char *writer)
 static bool is_reused(void)
 {
     const uint8_t *end = trap.place + trap.end;
-    LEAT_LIST_EACH(&backup_of(trap.backup)->replicas, it)
-    {
-        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
-        if (!rep->seg || !rep->seg->buffer || !backup_is_written(rep) ||
-            strcmp(rep->writer->node, trap.owner->name) != 0 ||
-            rep->seg->log.stream == trap.log.stream || rep->seg->buffer > end)
+    struct leat_replica_seen rep = {0};
+    while (leat_backup_see_next(backup_of(trap.backup), &rep)) {
+        const struct leat_segment *seg = rep.seg;
+        if (!seg || !seg->buffer || !rep.written ||
+            strcmp(rep.writer.node, trap.owner->name) != 0 || seg->log.stream == trap.log.stream ||
+            seg->buffer > end)
             continue;
-        const struct rep_set *set = set_of(trap.owner, rep->seg->log, rep->seg->id);
+        const struct rep_set *set = set_of(trap.owner, seg->log, seg->id);
         const struct rep_copy *copy = is_open(set) ? copy_at(set, trap.backup->name) : NULL;
-        if (!copy || rep->seg->buffer + copy->done < end + BEHIND_BYTES) continue;
+        if (!copy || seg->buffer + copy->done < end + BEHIND_BYTES) continue;
         sim_trace(trap.scenario->world,
                   "trap: %u/%u/%u segment %llu lies there, its byte %u of %u; %u copies",
-                  rep->seg->log.stream, rep->seg->log.streamlet, rep->seg->log.log,
-                  (unsigned long long)rep->seg->id.v, (unsigned)(end - rep->seg->buffer),
-                  copy->done, set->copy_count);
+                  seg->log.stream, seg->log.streamlet, seg->log.log, (unsigned long long)seg->id.v,
+                  (unsigned)(end - seg->buffer), copy->done, set->copy_count);
         return true;
     }
     return false;
@@ -189,15 +186,15 @@ static bool is_the_moment(uint32_t stream)
         if (trap.owner == trap.backup || !lives(trap.owner) || !lives(trap.backup) ||
             leat_coordinator_see(trap.owner->node->coordinator).leads)
             continue;
-        const struct replica *rep = replica_find(stream, trap.owner->name);
-        if (!rep) continue;
-        const struct rep_set *set = set_of(trap.owner, rep->seg->log, rep->seg->id);
+        const struct leat_segment *seg = replica_find(stream, trap.owner->name);
+        if (!seg) continue;
+        const struct rep_set *set = set_of(trap.owner, seg->log, seg->id);
         if (!is_open(set) || set->target > END_BYTES_MAX || !copy_at(set, trap.backup->name))
             continue;
-        trap.log = rep->seg->log;
-        trap.segment = rep->seg->id;
-        trap.place = rep->seg->buffer;
-        trap.bytes = rep->seg->capacity;
+        trap.log = seg->log;
+        trap.segment = seg->id;
+        trap.place = seg->buffer;
+        trap.bytes = seg->capacity;
         if (any_set(trap.owner, rolls_soon)) return true;
     }
     return false;

@@ -18,7 +18,7 @@
 
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
 
@@ -75,9 +75,9 @@ static struct sim_server *server_named(const char *name)
 static void found_check(const struct sim_server *server)
 {
     const struct leat_backup *backup = server->node->cores[0].replicate->backup;
-    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
-         it = it->next) {
-        const struct leat_segment *seg = LEAT_CONTAINER(it, const struct replica, link)->seg;
+    struct leat_replica_seen rep = {0};
+    while (leat_backup_see_next(backup, &rep)) {
+        const struct leat_segment *seg = rep.seg;
         if (!seg || seg->row != trap.row || seg->id.v != trap.segment.v ||
             !leat_log_ref_equal(seg->log, trap.log) || seg->epoch.v != trap.epoch.v)
             continue;
@@ -129,15 +129,18 @@ static bool power_strikes(const struct rep_copy *copy, const struct rep_write *w
 {
     struct sim_world *world = trap.scenario->world;
     const struct leat_segment *seg = copy->set->seg;
-    const struct replica *rep = backup_find(server->node->cores[0].replicate->backup, copy->handle);
-    if (sim_death_of(server, SIM_DEATH_POWER) != SIM_DEATH_POWER || !rep || !rep->seg) return false;
+    const struct leat_backup *backup = server->node->cores[0].replicate->backup;
+    struct leat_replica_seen rep;
+    if (sim_death_of(server, SIM_DEATH_POWER) != SIM_DEATH_POWER ||
+        !leat_backup_see(backup, copy->handle, &rep) || !rep.seg)
+        return false;
     if (world->now_us < trap.until_us) return false; /* one at a time */
     if (write->write.offset - copy->place + write->bytes < seg->extent.bytes) return false;
     trap.server = server;
     trap.log = seg->log;
     trap.segment = seg->id;
     trap.epoch = seg->epoch;
-    trap.row = rep->seg->row;
+    trap.row = rep.seg->row;
     sim_world_at(world, world->now_us + sim_rng_between(&trap.rng, 50, 300), aim, server);
     return true;
 }

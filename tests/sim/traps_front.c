@@ -15,7 +15,7 @@
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "multilog/internal.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
 
@@ -130,9 +130,10 @@ static const struct sim_server *server_of(uint64_t incarnation)
 static const struct leat_segment *copy_of(const struct rep_copy *copy)
 {
     const struct sim_server *server = server_of(copy->peer->node.incarnation);
-    if (!server) return NULL;
-    const struct replica *rep = backup_find(server->node->cores[0].replicate->backup, copy->handle);
-    return rep && !rep->damaged && !rep->drop_wanted ? rep->seg : NULL;
+    struct leat_replica_seen rep;
+    if (!server || !leat_backup_see(server->node->cores[0].replicate->backup, copy->handle, &rep))
+        return NULL;
+    return !rep.damaged && !rep.drop_wanted ? rep.seg : NULL;
 }
 
 static bool is_closed(const struct rep_set *set)

@@ -7,7 +7,7 @@
  * replica that is gone. Or whoever wrote it is killed, and fenced while it is on its way. */
 #include "broker/data/replicate.h"
 #include "broker/ownership/takeover.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -32,7 +32,7 @@ static struct trap_handed {
     uint64_t until_us, slow_until_us;
     uint32_t stream, streamlet;
     struct sim_server *has, *third;
-    const struct replica *stopped;
+    uint64_t stopped; /* the handle of a replica */
     uint64_t segment; /* of that one */
 } trap;               /* of the one scenario of a process */
 
@@ -65,19 +65,16 @@ static const struct leat_takeover *takeover_at(const struct sim_server *server)
     return NULL;
 }
 
-/* Closed replicas of it at a node; *out_adopted: one that is on its way to a log. */
-static unsigned replicas_at(const struct sim_server *server, const struct replica **out_adopted)
+/* Closed replicas of it at a node; *out_adopted: one that is on its way to a log, or zeros. */
+static unsigned replicas_at(const struct sim_server *server, struct leat_replica_seen *out_adopted)
 {
-    const struct leat_backup *backup = server->node->cores[0].replicate->backup;
+    struct leat_replica_seen rep = {0};
     unsigned count = 0;
-    *out_adopted = NULL;
-    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
-         it = it->next) {
-        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
-        if (!rep->seg || rep->seg->state != LEAT_SEGMENT_CLOSED || !is_of_it(rep->seg->log))
-            continue;
+    *out_adopted = rep;
+    while (leat_backup_see_next(server->node->cores[0].replicate->backup, &rep)) {
+        if (!rep.seg || rep.seg->state != LEAT_SEGMENT_CLOSED || !is_of_it(rep.seg->log)) continue;
         count++;
-        if (rep->adopting) *out_adopted = rep;
+        if (rep.adopting) *out_adopted = rep;
     }
     return count;
 }
@@ -98,7 +95,7 @@ static void step_to(enum step step, uint64_t for_us)
 static void begin(void)
 {
     struct scenario *scenario = trap.scenario;
-    const struct replica *adopted;
+    struct leat_replica_seen adopted;
     unsigned most = 0, fewest = 0;
     trap.stream = (uint32_t)sim_rng_below(&trap.rng, SIM_STREAMS);
     trap.streamlet =
@@ -124,23 +121,23 @@ static void begin(void)
 }
 
 /* Of that one; NULL: it does not live, or is there itself. */
-static struct sim_server *writer_of(const struct replica *rep)
+static struct sim_server *writer_of(const struct leat_replica_seen *rep)
 {
-    for (unsigned i = 0; i < trap.scenario->server_count && rep->writer; i++) {
+    for (unsigned i = 0; i < trap.scenario->server_count && rep->writer.at; i++) {
         struct sim_server *server = &trap.scenario->servers[i];
         if (server != trap.has && lives(server) &&
-            server->node->incarnation == rep->writer->incarnation)
+            server->node->incarnation == rep->writer.incarnation)
             return server;
     }
     return NULL;
 }
 
-static void stop(const struct replica *adopted)
+static void stop(const struct leat_replica_seen *adopted)
 {
     struct sim_world *world = trap.scenario->world;
     uint64_t for_us = sim_rng_between(&trap.rng, STOP_US_LEAST, STOP_US_MAX);
     sim_disk_stall_writes(trap.has->disk, world->now_us + for_us);
-    trap.stopped = adopted;
+    trap.stopped = adopted->handle;
     trap.segment = adopted->seg->id.v;
     step_to(STOPPED, for_us);
     sim_fault_struck(world, SIM_FAULT_HANDED_ON);
@@ -156,25 +153,25 @@ static void stop(const struct replica *adopted)
 static void step(void)
 {
     struct sim_world *world = trap.scenario->world;
-    const struct replica *adopted;
+    struct leat_replica_seen adopted;
     const struct leat_takeover *next = takeover_at(trap.third);
     (void)replicas_at(trap.has, &adopted);
     if (trap.step == COMES && owns_it(trap.has)) {
         wish(trap.third);
         step_to(GOES_ON, STEP_US_MAX);
     } else if (trap.step == GOES_ON && next) {
-        if (adopted)
-            stop(adopted);
+        if (adopted.at)
+            stop(&adopted);
         else
             step_to(IDLE, 0);
     } else if (trap.step == STOPPED) {
-        if (adopted == trap.stopped && next && next->segment == trap.segment)
+        if (adopted.at && adopted.handle == trap.stopped && next && next->segment == trap.segment)
             sim_disk_stall_reads(trap.has->disk, trap.until_us + READ_US);
         return;
     }
     /* It may have been refused: clients are told who owns it a little later. */
     if (trap.step == GOES_ON && !trap.scenario->wish.to) wish(trap.third);
-    if (trap.step != IDLE && adopted && world->now_us >= trap.slow_until_us) {
+    if (trap.step != IDLE && adopted.at && world->now_us >= trap.slow_until_us) {
         trap.slow_until_us = world->now_us + SLOW_US;
         sim_disk_stall_writes(trap.has->disk, trap.slow_until_us);
     }

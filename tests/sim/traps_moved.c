@@ -8,7 +8,7 @@
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
 
@@ -68,17 +68,17 @@ static bool does_without(const struct rep_set *set, const struct rep_peer *peer)
 }
 
 /* One there that this owner has no use for. */
-static const struct replica *surplus(const struct leat_primary *primary,
-                                     const struct rep_peer *peer, const struct leat_backup *backup)
+static const struct leat_segment *surplus(const struct leat_primary *primary,
+                                          const struct rep_peer *peer,
+                                          const struct leat_backup *backup)
 {
-    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
-         it = it->next) {
-        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
-        if (!rep->seg || rep->busy || rep->drop_wanted || rep->seg->state != LEAT_SEGMENT_CLOSED)
-            continue;
-        const struct leat_primary_log *log = rep_log_find(primary, rep->seg->log);
-        const struct rep_set *set = log && !log->silent ? rep_set_find(log, rep->seg->id.v) : NULL;
-        if (set && does_without(set, peer)) return rep;
+    struct leat_replica_seen rep = {0};
+    while (leat_backup_see_next(backup, &rep)) {
+        const struct leat_segment *seg = rep.seg;
+        if (!seg || rep.busy || rep.drop_wanted || seg->state != LEAT_SEGMENT_CLOSED) continue;
+        const struct leat_primary_log *log = rep_log_find(primary, seg->log);
+        const struct rep_set *set = log && !log->silent ? rep_set_find(log, seg->id.v) : NULL;
+        if (set && does_without(set, peer)) return seg;
     }
     return NULL;
 }
@@ -107,27 +107,26 @@ static bool dropped_late(struct sim_server *owner, const struct rep_peer *peer)
     struct sim_world *world = scenario->world;
     struct sim_server *server = server_of(peer->node.incarnation);
     if (!server || leads(server)) return false; /* the move is asked for there */
-    const struct replica *rep =
+    const struct leat_segment *seg =
         surplus(peer->primary, peer, server->node->cores[0].replicate->backup);
-    struct sim_server *to = rep ? third(owner, server) : NULL;
+    struct sim_server *to = seg ? third(owner, server) : NULL;
     uint32_t stream;
-    if (!to || !sim_stream_of(scenario, rep->seg->log.stream, &stream)) return false;
+    if (!to || !sim_stream_of(scenario, seg->log.stream, &stream)) return false;
     if (!peer->audit_busy) {
         if (world->now_us < trap.reset_us) return false;
         trap.reset_us = world->now_us + RESET_US;
         sim_net_reset_between(owner->process, server->process);
         return true;
     }
-    if (!goes_without(rep->seg, peer)) return false;
+    if (!goes_without(seg, peer)) return false;
     trap.cut_until_us = world->now_us + sim_rng_between(&trap.rng, CUT_US_LEAST, CUT_US_MAX);
     sim_net_cut(world, owner->name, server->name, trap.cut_until_us);
-    scenario->wish =
-        (struct sim_wish){.stream = stream, .streamlet = rep->seg->log.streamlet, .to = to};
+    scenario->wish = (struct sim_wish){.stream = stream, .streamlet = seg->log.streamlet, .to = to};
     sim_fault_struck(world, SIM_FAULT_LATE_DROP);
     sim_trace(world,
               "trap: %s is late at %s with its word about segment %llu of %u/%u/%u until %llu",
-              owner->name, server->name, (unsigned long long)rep->seg->id.v, stream,
-              rep->seg->log.streamlet, rep->seg->log.log, (unsigned long long)trap.cut_until_us);
+              owner->name, server->name, (unsigned long long)seg->id.v, stream, seg->log.streamlet,
+              seg->log.log, (unsigned long long)trap.cut_until_us);
     return true;
 }
 

@@ -8,7 +8,7 @@
 
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"
 
@@ -39,51 +39,50 @@ static bool lives(const struct sim_server *server)
 
 /* ---- are there two? ---- */
 
-static bool is_there(const struct replica *rep)
+static bool is_there(const struct leat_replica_seen *rep)
 {
-    return rep->seg && rep->seg->buffer && rep->writer && !rep->damaged && !rep->dropping &&
+    return rep->seg && rep->seg->buffer && rep->writer.at && !rep->damaged && !rep->dropping &&
            !rep->drop_wanted && !rep->adopting && !rep->seg->incomplete &&
            rep->seg->state != LEAT_SEGMENT_CLOSED &&
-           strcmp(rep->writer->node, trap.owner->name) == 0;
+           strcmp(rep->writer.node, trap.owner->name) == 0;
 }
 
 /* Its last entry lies there, and what is in front of it does not. */
-static bool is_torn(const struct replica *rep, const struct leat_scan *whole)
+static bool is_torn(const struct leat_segment *seg, const struct leat_scan *whole)
 {
     struct leat_entry trailer;
     struct leat_scan scan;
-    if (rep->seg->capacity < whole->bytes || whole->bytes < sizeof trailer) return false;
-    memcpy(&trailer, rep->seg->buffer + whole->bytes - sizeof trailer, sizeof trailer);
+    if (seg->capacity < whole->bytes || whole->bytes < sizeof trailer) return false;
+    memcpy(&trailer, seg->buffer + whole->bytes - sizeof trailer, sizeof trailer);
     if (trailer.type != LEAT_ENTRY_TRAILER || trailer.crc != whole->crc) return false;
-    leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &scan);
+    leat_scan_segment(seg->buffer, seg->capacity, &scan);
     return scan.bytes < whole->bytes;
 }
 
-static bool stands_beside(const struct replica *torn)
+static const struct leat_backup *backup_of_trap(void)
 {
-    const struct leat_list *head = backup_bucket(torn->backup, torn->seg->log);
-    for (const struct leat_list *it = head->next; it != head; it = it->next) {
-        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, by_log);
+    return trap.backup->node->cores[0].replicate->backup;
+}
+
+static bool stands_beside(const struct leat_segment *torn)
+{
+    struct leat_replica_seen rep = {0};
+    while (leat_backup_see_of(backup_of_trap(), torn->log, &rep)) {
         struct leat_scan scan;
-        if (rep == torn || !is_there(rep) || rep->seg->id.v != torn->seg->id.v ||
-            !leat_log_ref_equal(rep->seg->log, torn->seg->log))
-            continue;
-        leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &scan);
+        if (rep.seg == torn || !is_there(&rep) || rep.seg->id.v != torn->id.v) continue;
+        leat_scan_segment(rep.seg->buffer, rep.seg->capacity, &scan);
         if (scan.started && is_torn(torn, &scan)) return true;
     }
     return false;
 }
 
-static const struct replica *torn_find(void)
+static const struct leat_segment *torn_find(void)
 {
-    const struct leat_backup *backup = trap.backup->node->cores[0].replicate->backup;
-    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
-         it = it->next) {
-        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
-        if (is_there(rep) && trap.at >= rep->seg->buffer &&
-            trap.at < rep->seg->buffer + rep->seg->capacity)
-            return rep;
-    }
+    struct leat_replica_seen rep = {0};
+    while (leat_backup_see_next(backup_of_trap(), &rep))
+        if (is_there(&rep) && trap.at >= rep.seg->buffer &&
+            trap.at < rep.seg->buffer + rep.seg->capacity)
+            return rep.seg;
     return NULL;
 }
 
@@ -149,7 +148,7 @@ static void look(struct sim_world *world, struct sim_event *event)
         return;
     }
     if (!trap.at && world->rmem_tear.at) tear_seen();
-    const struct replica *torn = trap.at ? torn_find() : NULL;
+    const struct leat_segment *torn = trap.at ? torn_find() : NULL;
     if (torn && stands_beside(torn)) {
         strike();
         end();
