@@ -10,7 +10,6 @@
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
-#include "replication/backup/state.h"
 #include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
 
