@@ -6,7 +6,7 @@
 
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -41,18 +41,16 @@ static struct sim_server *server_named(const char *name)
 }
 
 /* One whose writer lives before any other. */
-static const struct replica *adopted_by(const struct sim_server *server)
+static bool adopted_by(const struct sim_server *server, struct leat_replica_seen *out_adopted)
 {
-    const struct leat_backup *backup = server->node->cores[0].replicate->backup;
-    const struct replica *found = NULL;
-    for (const struct leat_list *it = backup ? backup->replicas.next : NULL;
-         backup && it != &backup->replicas; it = it->next) {
-        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
-        if (!rep->seg || !rep->adopting) continue;
-        if (rep->writer && server_named(rep->writer->node)) return rep;
-        found = rep;
+    struct leat_replica_seen rep = {0};
+    *out_adopted = rep;
+    while (leat_backup_see_next(server->node->cores[0].replicate->backup, &rep)) {
+        if (!rep.seg || !rep.adopting) continue;
+        *out_adopted = rep;
+        if (rep.writer.at && server_named(rep.writer.node)) break;
     }
-    return found;
+    return out_adopted->at != NULL;
 }
 
 /* Another than that one, and than who wrote it. */
@@ -75,11 +73,11 @@ static void move_on(const struct leat_segment *seg, struct sim_server *to)
                 (struct sim_wish){.stream = i, .streamlet = seg->log.streamlet, .to = to};
 }
 
-static void strike(struct sim_server *server, const struct replica *rep)
+static void strike(struct sim_server *server, const struct leat_replica_seen *rep)
 {
     struct scenario *scenario = aim.scenario;
     struct sim_world *world = scenario->world;
-    struct sim_server *writer = rep->writer ? server_named(rep->writer->node) : NULL;
+    struct sim_server *writer = rep->writer.at ? server_named(rep->writer.node) : NULL;
     struct sim_server *to = third(server, writer);
     uint64_t stall_us = sim_rng_between(&aim.rng, STALL_US_LEAST, STALL_US_MAX);
     bool kills = writer && writer != server;
@@ -105,9 +103,9 @@ static void look(struct sim_world *world, struct sim_event *event)
     bool over = scenario->faults_over || world->now_us >= aim.until_us;
     for (unsigned i = 0; i < scenario->server_count && !over; i++) {
         struct sim_server *server = &scenario->servers[i];
-        const struct replica *rep = lives(server) ? adopted_by(server) : NULL;
-        if (!rep) continue;
-        strike(server, rep);
+        struct leat_replica_seen rep;
+        if (!lives(server) || !adopted_by(server, &rep)) continue;
+        strike(server, &rep);
         over = true;
     }
     if (over)
