@@ -10,7 +10,7 @@
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "replication/primary/state.h"
 #include "tests/sim/scenario.h"
 
@@ -80,14 +80,11 @@ static const struct rep_set *set_of(struct leat_log_ref ref, struct leat_segment
 
 static bool has_whole(const struct sim_server *server, const struct leat_segment *own)
 {
-    const struct leat_list *bucket =
-        backup_bucket(server->node->cores[0].replicate->backup, own->log);
-    for (const struct leat_list *it = bucket->next; it != bucket; it = it->next) {
-        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, by_log);
-        if (!rep->seg || rep->dropping || rep->drop_wanted || rep->damaged) continue;
-        const struct leat_segment *seg = rep->seg;
-        if (seg->id.v == own->id.v && leat_log_ref_equal(seg->log, own->log) &&
-            seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete &&
+    struct leat_replica_seen rep = {0};
+    while (leat_backup_see_of(server->node->cores[0].replicate->backup, own->log, &rep)) {
+        if (rep.dropping || rep.drop_wanted || rep.damaged) continue;
+        const struct leat_segment *seg = rep.seg;
+        if (seg->id.v == own->id.v && seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete &&
             seg->extent.bytes == own->extent.bytes && seg->extent.crc == own->extent.crc)
             return true;
     }
