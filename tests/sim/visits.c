@@ -14,7 +14,7 @@
 #include "broker/ownership/move.h"
 #include "coordinator/probe.h"
 #include "multilog/internal.h"
-#include "replication/backup/state.h"
+#include "replication/backup/probe.h"
 #include "replication/primary/state.h"
 #include "tests/sim/hosted.h"
 #include "tests/sim/scenario.h"
@@ -187,29 +187,25 @@ static void fronts_see(const struct leat_core *core, struct seen *seen)
 
 /* ---- what it keeps of others' ---- */
 
-static bool has_another(const struct leat_backup *backup, const struct replica *rep)
+static bool has_another(const struct leat_backup *backup, const struct leat_segment *seg)
 {
-    const struct leat_list *head = backup_bucket(backup, rep->seg->log);
-    for (const struct leat_list *it = head->next; it != head; it = it->next) {
-        const struct replica *other = LEAT_CONTAINER(it, const struct replica, by_log);
-        if (other != rep && other->seg && other->seg->id.v == rep->seg->id.v &&
-            leat_log_ref_equal(other->seg->log, rep->seg->log))
-            return true;
-    }
+    struct leat_replica_seen other = {0};
+    while (leat_backup_see_of(backup, seg->log, &other))
+        if (other.seg != seg && other.seg->id.v == seg->id.v) return true;
     return false;
 }
 
-static void replica_see(const struct replica *rep, bool others_down, struct seen *seen)
+static void replica_see(const struct leat_backup *backup, const struct leat_replica_seen *rep,
+                        bool others_down, struct seen *seen)
 {
-    const struct leat_backup *backup = rep->backup;
     const struct leat_segment *seg = rep->seg;
-    bool written = backup_is_written(rep);
-    bool leaves = rep->leave || (rep->drop_wanted && written);
-    note(seen, SIM_VISIT_READ_AMID_DROP, rep->drop_wanted && !rep->dropping && backup->serves);
-    note(seen, SIM_VISIT_READ_AMID_ADOPTION, rep->adopting && backup->serves);
+    bool serves = leat_backup_serving(backup) > 0;
+    bool leaves = rep->leave || (rep->drop_wanted && rep->written);
+    note(seen, SIM_VISIT_READ_AMID_DROP, rep->drop_wanted && !rep->dropping && serves);
+    note(seen, SIM_VISIT_READ_AMID_ADOPTION, rep->adopting && serves);
     note(seen, SIM_VISIT_FENCE_AMID_ADOPTION, rep->adopting && rep->move_wanted);
-    note(seen, SIM_VISIT_TWO_OF_ONE, written && has_another(backup, rep));
-    note(seen, SIM_VISIT_PLACE_LEFT, leaves && rep->writer && !rep->writer->fenced);
+    note(seen, SIM_VISIT_TWO_OF_ONE, rep->written && has_another(backup, seg));
+    note(seen, SIM_VISIT_PLACE_LEFT, leaves && rep->writer.at && !rep->writer.fenced);
     note(seen, SIM_VISIT_RAGGED_ALONE, seg->ragged && others_down);
     seen->adoption |= rep->adopting;
     seen->tentative |= seg->tentative;
@@ -217,12 +213,10 @@ static void replica_see(const struct replica *rep, bool others_down, struct seen
 
 static void backup_see(const struct leat_backup *backup, bool others_down, struct seen *seen)
 {
-    seen->fence |= backup->moves != 0;
-    for (const struct leat_list *it = backup->replicas.next; it != &backup->replicas;
-         it = it->next) {
-        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
-        if (rep->seg) replica_see(rep, others_down, seen);
-    }
+    struct leat_replica_seen rep = {0};
+    seen->fence |= leat_backup_moving(backup) > 0;
+    while (leat_backup_see_next(backup, &rep))
+        if (rep.seg) replica_see(backup, &rep, others_down, seen);
 }
 
 /* ---- who is fenced, and lives ---- */
@@ -260,13 +254,13 @@ static void fenced_see(const struct sim_server *server, const struct leat_backup
                        struct seen *seen)
 {
     const struct scenario *scenario = server->scenario;
-    for (const struct leat_list *it = backup->writers.next; it != &backup->writers; it = it->next) {
-        const struct backup_writer *writer = LEAT_CONTAINER(it, const struct backup_writer, link);
-        for (unsigned i = 0; i < scenario->server_count && writer->fenced; i++) {
+    struct leat_writer_seen writer = {0};
+    while (leat_backup_see_writer(backup, &writer)) {
+        for (unsigned i = 0; i < scenario->server_count && writer.fenced; i++) {
             const struct sim_server *other = &scenario->servers[i];
-            if (!lives(other) || strcmp(other->node->name, writer->node) != 0 ||
+            if (!lives(other) || strcmp(other->node->name, writer.node) != 0 ||
                 !other->node->coordinator ||
-                leat_coordinator_see(other->node->coordinator).incarnation != writer->incarnation)
+                leat_coordinator_see(other->node->coordinator).incarnation != writer.incarnation)
                 continue;
             const struct sim_server *leader = leader_of(scenario);
             note(seen, SIM_VISIT_FENCED_LIVES, true);
