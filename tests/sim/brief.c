@@ -30,6 +30,6 @@ void sim_brief_choose(struct scenario *scenario, const struct scenario_options *
     scenario->few = scenario->brief || sim_rng_chance(&rng, FEW_PER_MILLE);
     scenario->told_asked = told < (scenario->few ? TOLD_PER_MILLE_BRIEF : TOLD_PER_MILLE);
     scenario->ends_anew = !scenario->brief || sim_rng_chance(&rng, END_PER_MILLE);
-    if (!scenario->few || scenario->trap == SIM_TRAP_READER) return;
+    if (!scenario->brief) return;
     scenario->with_kafka &= kafka;
 }

@@ -3,9 +3,9 @@
  * the place of the scheduled faults. */
 #include "tests/sim/scenario.h"
 
-/* A trap takes three times as long as a brief seed. Of those whose dice have one so many do: what is left over has the
- * scheduled faults. */
-enum { TRAPS_PER_MILLE = 400 };
+/* A trap takes two to five times as long as a brief seed. Of those whose dice have one so many do: what is left over
+ * has the scheduled faults. The early ones are the cheaper ones. */
+enum { EARLY_PER_MILLE = 600, TRAPS_PER_MILLE = 400 };
 
 static const struct kind {
     void (*start)(struct scenario *scenario);
@@ -31,17 +31,17 @@ const struct sim_trap_needs *sim_trap_needs(const struct scenario *scenario)
     return &kinds[scenario->trap].needs;
 }
 
-static bool trap_is_kept(uint64_t seed)
+static bool trap_is_kept(uint64_t seed, uint64_t per_mille)
 {
     struct sim_rng rng;
     sim_rng_init(&rng, seed, "traps that are kept");
-    return sim_rng_chance(&rng, TRAPS_PER_MILLE);
+    return sim_rng_chance(&rng, per_mille);
 }
 
 bool sim_trap_choose_early(struct scenario *scenario, const struct scenario_options *options)
 {
     if (options->nodes != SIM_VOTERS_MAX || options->calm || options->deletes ||
-        !trap_is_kept(options->seed))
+        !trap_is_kept(options->seed, EARLY_PER_MILLE))
         return false;
     if (sim_trap_reader_choose(options->seed))
         scenario->trap = SIM_TRAP_READER;
@@ -60,7 +60,8 @@ void sim_trap_choose(struct scenario *scenario)
         [SIM_TRAP_FRONT] = sim_trap_front_choose,
     };
     if (scenario->server_count < SIM_VOTERS_MAX || scenario->calm || scenario->deletes ||
-        scenario->closed_rot || scenario->rows_rot || !trap_is_kept(scenario->world->seed))
+        scenario->closed_rot || scenario->rows_rot ||
+        !trap_is_kept(scenario->world->seed, TRAPS_PER_MILLE))
         return;
     for (unsigned i = 0; i < SIM_TRAPS && scenario->trap == SIM_TRAP_NONE; i++)
         if (choices[i] && choices[i](scenario)) scenario->trap = i;
