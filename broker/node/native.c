@@ -4,7 +4,6 @@
 
 #include "base/assert.h"
 #include "base/diary.h"
-#include "base/mem.h"
 #include "broker/admin/administer.h"
 #include "broker/admin/calls.h"
 #include "broker/data/append.h"
@@ -38,10 +37,7 @@ static void peer_native_closed(struct leat_peer *peer)
 void *leat_peer_accept(void *acceptor, struct leat_conn *conn,
                        const struct leat_conn_handler **out_handler)
 {
-    struct leat_peer *peer = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *peer);
-    if (peer == NULL || leat_peer_open(acceptor, peer, conn, &native, out_handler)) return peer;
-    leat_mem_free(peer);
-    return NULL;
+    return leat_peer_accepted(acceptor, conn, &native, 0, out_handler);
 }
 
 static enum leat_handled peer_take(struct leat_peer *peer, const uint8_t *data, size_t bytes,

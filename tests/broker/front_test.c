@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "broker/front_logs.h"
@@ -160,6 +161,24 @@ static void a_connection_is_told_as_it_is(void **state)
     free(desk);
 }
 
+/* Goal: a connection that is refused leaves nothing behind. */
+static void a_refused_connection_takes_no_memory(void **state)
+{
+    struct desk *desk = desk_new();
+    const struct leat_conn_handler *handler = NULL;
+    const struct leat_protocol protocol = {0};
+    (void)state;
+    const size_t before = leat_mem_bytes(LEAT_MEM_BROKER);
+    desk->core.stopping = true;
+    assert_null(leat_peer_accepted(&desk->core, NULL, &protocol, 8, &handler));
+    leat_mem_fail_at(1);
+    assert_null(leat_peer_accepted(&desk->core, NULL, &protocol, 8, &handler));
+    leat_mem_fail_at(0);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), before);
+    assert_null(handler);
+    free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +186,7 @@ int main(void)
         cmocka_unit_test(all_streams_are_told_once),
         cmocka_unit_test(nodes_have_numbers),
         cmocka_unit_test(a_connection_is_told_as_it_is),
+        cmocka_unit_test(a_refused_connection_takes_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
