@@ -67,6 +67,17 @@ static void pieces_go_on(struct leat_kafka_pieces *pieces)
         leat_kafka_answer(pieces->request, pieces->failed ? NULL : pieces->response);
 }
 
+void *leat_kafka_pieces_take(struct leat_kafka_request *request, size_t bytes, void *response,
+                             enum leat_kafka_piece (*next)(struct leat_kafka_pieces *pieces))
+{
+    LEAT_ASSERT_CMP(bytes, >=, sizeof(struct leat_kafka_pieces));
+    struct leat_kafka_pieces *pieces = response != NULL ? leat_kafka_take(request, 1, bytes) : NULL;
+    if (pieces != NULL)
+        *pieces =
+            (struct leat_kafka_pieces){.request = request, .response = response, .next = next};
+    return pieces;
+}
+
 void leat_kafka_pieces_start(struct leat_kafka_pieces *pieces)
 {
     LEAT_ASSERT(pieces->next != NULL && pieces->waiting == 0 && !pieces->ended);

@@ -18,7 +18,7 @@ enum leat_kafka_piece { LEAT_KAFKA_PIECE_DONE, LEAT_KAFKA_PIECE_NONE, LEAT_KAFKA
 
 struct leat_kafka_pieces {
     struct leat_kafka_request *request;
-    const void *response;
+    void *response;
     /** The next piece. NONE: there was none; FAILED: there is no memory, and no answer. */
     enum leat_kafka_piece (*next)(struct leat_kafka_pieces *pieces);
     /** May be NULL: the answer is the response. Else instead of that, when all are done. */
@@ -30,7 +30,11 @@ struct leat_kafka_pieces {
     bool inside, queued, ended, failed;
 };
 
-/** Zeroed, with everything down to on_done set; it lives as long as the request. */
+/** Zeroed memory, as long as the request lives, of a struct that begins with its pieces; these have everything down to
+ * `next`. NULL: there is no memory, or no response. */
+void *leat_kafka_pieces_take(struct leat_kafka_request *request, size_t bytes, void *response,
+                             enum leat_kafka_piece (*next)(struct leat_kafka_pieces *pieces));
+/** Of leat_kafka_pieces_take(). */
 void leat_kafka_pieces_start(struct leat_kafka_pieces *pieces);
 /** From within next(): memory of so many bytes, zeroed, for something that goes on elsewhere; all of a request want as
  * many. leat_kafka_pieces_end() follows, and the memory is the next one's. NULL: there is none, nothing has begun. */

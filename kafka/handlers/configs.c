@@ -96,7 +96,6 @@ static void describe_one(struct leat_kafka_request *request,
 
 struct describe {
     struct leat_kafka_pieces pieces;
-    struct leat_kafka_describe_configs_response *response;
     int32_t next;
 };
 
@@ -106,29 +105,27 @@ static enum leat_kafka_piece describe_next(struct leat_kafka_pieces *pieces)
     const struct leat_kafka_describe_configs_request *body = pieces->request->body;
     const int32_t at = describe->next++;
     if (at >= body->resources.count) return LEAT_KAFKA_PIECE_NONE;
-    LEAT_ASSERT(at < describe->response->results.count);
-    describe_one(pieces->request, &body->resources.at[at], &describe->response->results.at[at]);
+    const struct leat_kafka_describe_configs_response *response = pieces->response;
+    LEAT_ASSERT(at < response->results.count);
+    describe_one(pieces->request, &body->resources.at[at], &response->results.at[at]);
     return LEAT_KAFKA_PIECE_DONE;
 }
 
 void leat_kafka_handle_describe_configs(struct leat_kafka_request *request)
 {
     const struct leat_kafka_describe_configs_request *body = request->body;
-    struct describe *describe = leat_kafka_take(request, 1, sizeof *describe);
     struct leat_kafka_describe_configs_response *response =
         LEAT_KAFKA_MAKE(request, describe_configs_response, 1);
-    if (response != NULL)
+    struct describe *describe =
+        leat_kafka_pieces_take(request, sizeof *describe, response, describe_next);
+    if (describe != NULL)
         response->results.at = LEAT_KAFKA_MAKE(request, describe_configs_response_result,
                                                (size_t)body->resources.count);
-    if (describe == NULL || response == NULL || response->results.at == NULL) {
+    if (describe == NULL || response->results.at == NULL) {
         leat_kafka_answer(request, NULL);
         return;
     }
     response->results.count = body->resources.count;
-    describe->response = response;
-    describe->pieces.request = request;
-    describe->pieces.response = response;
-    describe->pieces.next = describe_next;
     leat_kafka_pieces_start(&describe->pieces);
 }
 
@@ -207,19 +204,16 @@ static void alter_commit(struct alter *alter, const struct leat_stream_desc *str
     leat_changer_start(&one->changer, stream->name, strlen(stream->name));
 }
 
-static void alter_start(struct leat_kafka_request *request, const void *response,
+static void alter_start(struct leat_kafka_request *request, void *response,
                         struct leat_kafka_alter_configs_response_result *results,
                         enum leat_kafka_piece (*next)(struct leat_kafka_pieces *pieces))
 {
-    struct alter *alter = leat_kafka_take(request, 1, sizeof *alter);
-    if (alter == NULL || response == NULL || results == NULL) {
+    struct alter *alter = leat_kafka_pieces_take(request, sizeof *alter, response, next);
+    if (alter == NULL || results == NULL) {
         leat_kafka_answer(request, NULL);
         return;
     }
     alter->results = results;
-    alter->pieces.request = request;
-    alter->pieces.response = response;
-    alter->pieces.next = next;
     leat_kafka_pieces_start(&alter->pieces);
 }
 

@@ -9,7 +9,6 @@ enum { OFFSET_END = -1 }; /* all that is acked */
 
 struct deletion {
     struct leat_kafka_pieces pieces;
-    struct leat_kafka_delete_records_response *response;
     int32_t topic, partition; /* the next */
 };
 struct deletion_part {
@@ -76,8 +75,8 @@ static enum leat_kafka_piece deletion_next(struct leat_kafka_pieces *pieces)
     const struct leat_kafka_delete_records_request *body = request->body;
     if (deletion->topic >= body->topics.count) return LEAT_KAFKA_PIECE_NONE;
     const struct leat_kafka_delete_records_request_topic *in = &body->topics.at[deletion->topic];
-    struct leat_kafka_delete_records_response_topic *out =
-        &deletion->response->topics.at[deletion->topic];
+    const struct leat_kafka_delete_records_response *response = pieces->response;
+    struct leat_kafka_delete_records_response_topic *out = &response->topics.at[deletion->topic];
     const int32_t at = deletion->partition++;
     if (at == 0 && !topic_begin(request, in, out)) return LEAT_KAFKA_PIECE_FAILED;
     if (at >= in->partitions.count) {
@@ -99,18 +98,15 @@ void leat_kafka_handle_delete_records(struct leat_kafka_request *request)
     const struct leat_kafka_delete_records_request *body = request->body;
     struct leat_kafka_delete_records_response *response =
         LEAT_KAFKA_MAKE(request, delete_records_response, 1);
-    struct deletion *deletion = leat_kafka_take(request, 1, sizeof *deletion);
-    if (response != NULL)
+    struct deletion *deletion =
+        leat_kafka_pieces_take(request, sizeof *deletion, response, deletion_next);
+    if (deletion != NULL)
         response->topics.at =
             LEAT_KAFKA_MAKE(request, delete_records_response_topic, (size_t)body->topics.count);
-    if (deletion == NULL || response == NULL || response->topics.at == NULL) {
+    if (deletion == NULL || response->topics.at == NULL) {
         leat_kafka_answer(request, NULL);
         return;
     }
     response->topics.count = body->topics.count;
-    deletion->response = response;
-    deletion->pieces.request = request;
-    deletion->pieces.response = response;
-    deletion->pieces.next = deletion_next;
     leat_kafka_pieces_start(&deletion->pieces);
 }

@@ -9,7 +9,6 @@ enum { KEY_GROUP = 0, KEY_TRANSACTION = 1 };
 
 struct find {
     struct leat_kafka_pieces pieces;
-    struct leat_kafka_find_coordinator_response *response;
     int32_t next;
     leat_err rc;                   /* whether there are homes */
     struct leat_kafka_node *nodes; /* that are up; their hosts in the request's memory */
@@ -75,9 +74,9 @@ static enum leat_kafka_piece find_next(struct leat_kafka_pieces *pieces)
     const struct leat_kafka_find_coordinator_request *body = pieces->request->body;
     const int32_t at = find->next++;
     struct leat_kafka_node node;
-    if (at >= find->response->coordinators.count) return LEAT_KAFKA_PIECE_NONE;
-    struct leat_kafka_find_coordinator_response_coordinator *row =
-        &find->response->coordinators.at[at];
+    const struct leat_kafka_find_coordinator_response *response = pieces->response;
+    if (at >= response->coordinators.count) return LEAT_KAFKA_PIECE_NONE;
+    struct leat_kafka_find_coordinator_response_coordinator *row = &response->coordinators.at[at];
     LEAT_ASSERT(at < body->coordinator_keys.count);
     row->key = body->coordinator_keys.at[at];
     row->error_code = coordinator_find(find, body->key_type, row->key, &node);
@@ -94,20 +93,16 @@ static void find_on_done(struct leat_kafka_group_ask *ask)
     const struct leat_kafka_find_coordinator_request *body = request->body;
     bool many = request->version >= 4;
     int32_t count = many && body->coordinator_keys.count > 0 ? body->coordinator_keys.count : 0;
-    struct find *find = leat_kafka_take(request, 1, sizeof *find);
     struct leat_kafka_find_coordinator_response *response =
         LEAT_KAFKA_MAKE(request, find_coordinator_response, 1);
-    if (response != NULL)
+    struct find *find = leat_kafka_pieces_take(request, sizeof *find, response, find_next);
+    if (find != NULL)
         response->coordinators.at =
             LEAT_KAFKA_MAKE(request, find_coordinator_response_coordinator, (size_t)count);
-    if (find == NULL || response == NULL || response->coordinators.at == NULL ||
-        !nodes_keep(request, find)) {
+    if (find == NULL || response->coordinators.at == NULL || !nodes_keep(request, find)) {
         leat_kafka_answer(request, NULL);
         return;
     }
-    find->pieces.request = request;
-    find->pieces.response = find->response = response;
-    find->pieces.next = find_next;
     find->rc = ask->home_request.rc;
     response->coordinators.count = count;
     if (!many) {

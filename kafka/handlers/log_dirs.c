@@ -154,19 +154,16 @@ static void dirs_on_noted(struct leat_kafka_pieces *pieces)
 void leat_kafka_handle_describe_log_dirs(struct leat_kafka_request *request)
 {
     const struct leat_kafka_describe_log_dirs_request *body = request->body;
-    struct log_dirs *dirs = leat_kafka_take(request, 1, sizeof *dirs);
     struct leat_kafka_describe_log_dirs_response *response =
         LEAT_KAFKA_MAKE(request, describe_log_dirs_response, 1);
+    struct log_dirs *dirs = leat_kafka_pieces_take(request, sizeof *dirs, response, dirs_next);
     struct leat_kafka_describe_log_dirs_response_result *dir =
         LEAT_KAFKA_MAKE(request, describe_log_dirs_response_result, 1);
-    if (dirs == NULL || response == NULL || dir == NULL) {
+    if (dirs == NULL || dir == NULL) {
         leat_kafka_answer(request, NULL);
         return;
     }
     dirs->dir = dir;
-    dirs->pieces.request = request;
-    dirs->pieces.response = response;
-    dirs->pieces.next = dirs_next;
     dirs->pieces.on_done = dirs_on_noted;
     request->state = dirs;
     response->results.at = dir;

@@ -18,19 +18,9 @@ enum { CREATE_TOPICS_MAX = 4096 }; /* in one request */
 
 struct topics {
     struct leat_kafka_pieces pieces;
-    void *response;
     int32_t next;
     const uint8_t *named; /* CreateTopics: enum named of each */
 };
-
-static void topics_start(struct topics *topics, struct leat_kafka_request *request,
-                         enum leat_kafka_piece (*next)(struct leat_kafka_pieces *pieces))
-{
-    topics->pieces.request = request;
-    topics->pieces.response = topics->response;
-    topics->pieces.next = next;
-    leat_kafka_pieces_start(&topics->pieces);
-}
 
 static bool text_equal(struct leat_kafka_string a, struct leat_kafka_string b)
 {
@@ -307,7 +297,7 @@ static enum leat_kafka_piece create_next(struct leat_kafka_pieces *pieces)
 {
     struct topics *topics = LEAT_CONTAINER(pieces, struct topics, pieces);
     const struct leat_kafka_create_topics_request *body = pieces->request->body;
-    struct leat_kafka_create_topics_response *response = topics->response;
+    struct leat_kafka_create_topics_response *response = pieces->response;
     const int32_t at = topics->next++;
     if (at >= body->topics.count) return LEAT_KAFKA_PIECE_NONE;
     LEAT_ASSERT(response->topics.count <= at);
@@ -322,17 +312,16 @@ void leat_kafka_handle_create_topics(struct leat_kafka_request *request)
     const struct leat_kafka_create_topics_request *body = request->body;
     struct leat_kafka_create_topics_response *response =
         LEAT_KAFKA_MAKE(request, create_topics_response, 1);
-    struct topics *topics = leat_kafka_take(request, 1, sizeof *topics);
-    if (response != NULL)
+    struct topics *topics = leat_kafka_pieces_take(request, sizeof *topics, response, create_next);
+    if (topics != NULL)
         response->topics.at =
             LEAT_KAFKA_MAKE(request, create_topics_response_topic, (size_t)body->topics.count);
-    if (topics == NULL || response == NULL || response->topics.at == NULL ||
-        body->topics.count > CREATE_TOPICS_MAX || (topics->named = names_look(request)) == NULL) {
+    if (topics == NULL || response->topics.at == NULL || body->topics.count > CREATE_TOPICS_MAX ||
+        (topics->named = names_look(request)) == NULL) {
         leat_kafka_answer(request, NULL);
         return;
     }
-    topics->response = response;
-    topics_start(topics, request, create_next);
+    leat_kafka_pieces_start(&topics->pieces);
 }
 
 /* ---- DeleteTopics ---- */
@@ -402,7 +391,7 @@ static enum leat_kafka_piece delete_next(struct leat_kafka_pieces *pieces)
     struct topics *topics = LEAT_CONTAINER(pieces, struct topics, pieces);
     const struct leat_kafka_request *request = pieces->request;
     const struct leat_kafka_delete_topics_request *body = request->body;
-    struct leat_kafka_delete_topics_response *response = topics->response;
+    struct leat_kafka_delete_topics_response *response = pieces->response;
     const int32_t at = topics->next++;
     if (at >= delete_count(request)) return LEAT_KAFKA_PIECE_NONE;
     LEAT_ASSERT(at < response->topics.count);
@@ -425,17 +414,16 @@ void leat_kafka_handle_delete_topics(struct leat_kafka_request *request)
 {
     struct leat_kafka_delete_topics_response *response =
         LEAT_KAFKA_MAKE(request, delete_topics_response, 1);
-    struct topics *topics = leat_kafka_take(request, 1, sizeof *topics);
+    struct topics *topics = leat_kafka_pieces_take(request, sizeof *topics, response, delete_next);
     const int32_t count = delete_count(request);
-    if (response != NULL)
+    if (topics != NULL)
         response->topics.at = LEAT_KAFKA_MAKE(request, delete_topics_response_topic, (size_t)count);
-    if (topics == NULL || response == NULL || response->topics.at == NULL) {
+    if (topics == NULL || response->topics.at == NULL) {
         leat_kafka_answer(request, NULL);
         return;
     }
     response->topics.count = count;
-    topics->response = response;
-    topics_start(topics, request, delete_next);
+    leat_kafka_pieces_start(&topics->pieces);
 }
 
 /* ---- CreatePartitions ---- */
@@ -539,7 +527,7 @@ static enum leat_kafka_piece enlarge_next(struct leat_kafka_pieces *pieces)
 {
     struct topics *topics = LEAT_CONTAINER(pieces, struct topics, pieces);
     const struct leat_kafka_create_partitions_request *body = pieces->request->body;
-    struct leat_kafka_create_partitions_response *response = topics->response;
+    struct leat_kafka_create_partitions_response *response = pieces->response;
     const int32_t at = topics->next++;
     if (at >= body->topics.count) return LEAT_KAFKA_PIECE_NONE;
     enlarge_one(topics, &body->topics.at[at], body->validate_only, &response->topics.at[at]);
@@ -551,15 +539,14 @@ void leat_kafka_handle_create_partitions(struct leat_kafka_request *request)
     const struct leat_kafka_create_partitions_request *body = request->body;
     struct leat_kafka_create_partitions_response *response =
         LEAT_KAFKA_MAKE(request, create_partitions_response, 1);
-    struct topics *topics = leat_kafka_take(request, 1, sizeof *topics);
-    if (response != NULL)
+    struct topics *topics = leat_kafka_pieces_take(request, sizeof *topics, response, enlarge_next);
+    if (topics != NULL)
         response->topics.at =
             LEAT_KAFKA_MAKE(request, create_partitions_response_topic, (size_t)body->topics.count);
-    if (topics == NULL || response == NULL || response->topics.at == NULL) {
+    if (topics == NULL || response->topics.at == NULL) {
         leat_kafka_answer(request, NULL);
         return;
     }
     response->topics.count = body->topics.count;
-    topics->response = response;
-    topics_start(topics, request, enlarge_next);
+    leat_kafka_pieces_start(&topics->pieces);
 }
