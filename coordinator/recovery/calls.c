@@ -36,6 +36,23 @@ static struct asking *asking_make(struct leat_coordinator *coordinator, uint32_t
     return it;
 }
 
+/* The call has its kind, its time and its on_done. Where it can't be sent, `it` is freed. */
+static leat_err asking_send(struct asking *it, const struct leat_msg_writer *control,
+                            const struct leat_msg_writer *payload)
+{
+    struct co_peer *peer = co_peer_of_incarnation(it->coordinator, it->incarnation);
+    LEAT_ASSERT(!control->overflow && !payload->overflow);
+    it->iov = (struct leat_iov){it->payload, payload->used};
+    it->call.control = it->control;
+    it->call.control_bytes = control->used;
+    it->call.payload = &it->iov;
+    it->call.payload_count = 1;
+    it->call.owner = it;
+    leat_err rc = peer ? leat_link_call(peer->link, &it->call) : LEAT_E_CLOSED;
+    if (rc != LEAT_OK) leat_mem_free(it);
+    return rc;
+}
+
 /* ---- collect ---- */
 
 static void rows_give(struct leat_coordinator *coordinator, uint64_t incarnation, uint64_t attempt,
@@ -97,26 +114,15 @@ static leat_err collect_there(struct leat_coordinator *coordinator, uint32_t nod
                    (size_t)recovery->streamlet_count * STREAMLET_BYTES_MAX;
     struct asking *it = asking_make(coordinator, node, bytes);
     if (!it) return LEAT_E_NO_MEMORY;
-    struct co_peer *peer = co_peer_of_incarnation(coordinator, it->incarnation);
     struct leat_msg_writer control, payload;
     leat_msg_writer_init(&control, it->control, sizeof it->control);
     co_collect_said_write(&control, &(struct co_collect_said){recovery->attempt, recovery->index});
     leat_msg_writer_init(&payload, it->payload, bytes);
     asked_write(&payload, recovery);
-    LEAT_ASSERT(!control.overflow && !payload.overflow);
-    it->iov = (struct leat_iov){it->payload, payload.used};
-    it->call = (struct leat_link_call){.kind = CO_KIND_COLLECT,
-                                       .control = it->control,
-                                       .control_bytes = control.used,
-                                       .payload = &it->iov,
-                                       .payload_count = 1,
-                                       .timeout_us = CO_COLLECT_WAIT_US_MAX,
-                                       .on_done = collect_answered,
-                                       .owner = it};
+    it->call = (struct leat_link_call){
+        .kind = CO_KIND_COLLECT, .timeout_us = CO_COLLECT_WAIT_US_MAX, .on_done = collect_answered};
     co_state_tell(coordinator, false); /* that it leads: else nobody hears it in that */
-    leat_err rc = peer ? leat_link_call(peer->link, &it->call) : LEAT_E_CLOSED;
-    if (rc != LEAT_OK) leat_mem_free(it);
-    return rc;
+    return asking_send(it, &control, &payload);
 }
 
 void co_recovery_ask(struct leat_coordinator *coordinator, uint32_t node)
@@ -216,7 +222,6 @@ static leat_err pull_there(struct leat_coordinator *coordinator, uint32_t node,
     size_t bytes = 16 + (size_t)count * PULL_BYTES_MAX;
     struct asking *it = asking_make(coordinator, node, bytes);
     if (!it) return LEAT_E_NO_MEMORY;
-    struct co_peer *peer = co_peer_of_incarnation(coordinator, it->incarnation);
     struct leat_msg_writer control, payload;
     leat_msg_writer_init(&control, it->control, sizeof it->control);
     co_attempt_said_write(&control, &(struct co_attempt_said){coordinator->recovery->attempt});
@@ -224,20 +229,10 @@ static leat_err pull_there(struct leat_coordinator *coordinator, uint32_t node,
     leat_msg_write_array(&payload, count);
     for (uint32_t i = 0; i < count; i++)
         pull_write(&payload, &pulls[i]);
-    LEAT_ASSERT(!control.overflow && !payload.overflow);
     it->count = count;
-    it->iov = (struct leat_iov){it->payload, payload.used};
-    it->call = (struct leat_link_call){.kind = CO_KIND_PULL,
-                                       .control = it->control,
-                                       .control_bytes = control.used,
-                                       .payload = &it->iov,
-                                       .payload_count = 1,
-                                       .timeout_us = CO_PULL_US_MAX,
-                                       .on_done = pull_answered,
-                                       .owner = it};
-    leat_err rc = peer ? leat_link_call(peer->link, &it->call) : LEAT_E_CLOSED;
-    if (rc != LEAT_OK) leat_mem_free(it);
-    return rc;
+    it->call = (struct leat_link_call){
+        .kind = CO_KIND_PULL, .timeout_us = CO_PULL_US_MAX, .on_done = pull_answered};
+    return asking_send(it, &control, &payload);
 }
 
 void co_recovery_pull(struct leat_coordinator *coordinator, uint32_t node)
