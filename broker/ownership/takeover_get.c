@@ -315,7 +315,7 @@ void takeover_start_read(struct leat_takeover *takeover)
 static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_hosted *hosted)
 {
     if (takeover->hole_behind == 0 || takeover->start.previous.bytes != 0) return false;
-    if (hosted != NULL) leat_log_hole_jumped(hosted->log, takeover->hole_behind);
+    leat_log_hole_jumped(hosted->log, takeover->hole_behind);
     return true;
 }
 
@@ -328,17 +328,13 @@ static void older_later(struct leat_takeover *takeover, struct leat_hosted *host
 }
 
 /* On the log's core, before it goes to core 0: where the chain goes on. */
-static void older_begin(struct leat_takeover *takeover, const uint8_t *bytes, uint32_t count)
+static void older_begin(struct leat_takeover *takeover, struct leat_hosted *hosted,
+                        const struct leat_segment *behind, const uint8_t *bytes, uint32_t count)
 {
-    struct leat_core *core = &takeover->node->cores[takeover->home];
-    struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
     bool found = leat_log_start_find(bytes, count, &takeover->start);
     if (!found || takeover->start.base_offset != takeover->next_offset) {
-        const struct leat_segment *behind =
-            hosted != NULL ? leat_log_held(hosted->log, takeover->segment + 1) : NULL;
-        if (behind != NULL && behind->buffer == NULL)
-            leat_log_on_damaged(hosted->log, behind, false);
-        if (hosted != NULL) leat_log_older_done(hosted->log);
+        if (behind->buffer == NULL) leat_log_on_damaged(hosted->log, behind, false);
+        leat_log_older_done(hosted->log);
         older_later(takeover, hosted);
         return;
     }
@@ -357,15 +353,16 @@ static void on_older_read(struct leat_disk_io *io)
     struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
     const struct leat_segment *behind =
         hosted != NULL ? leat_log_held(hosted->log, takeover->segment + 1) : NULL;
-    /* It may have gone to another node meanwhile, or have been trimmed. */
+    /* The log may have gone to another node meanwhile, or the segment have been trimmed: these bytes say nothing. */
     bool same = behind != NULL && behind->file == io->file && behind->file_offset == io->offset;
     uint32_t longer = start_longer(takeover);
-    if (!same || longer == 0)
-        older_begin(takeover, takeover->read.bytes, leat_disk_read_count(&takeover->read));
-    else if (start_reserve(takeover, longer))
+    if (same && longer == 0)
+        older_begin(takeover, hosted, behind, takeover->read.bytes,
+                    leat_disk_read_count(&takeover->read));
+    else if (same && start_reserve(takeover, longer))
         start_submit(takeover, core->env->disk, behind, on_older_read);
     else
-        older_later(takeover, hosted); /* no memory */
+        older_later(takeover, hosted); /* or there is no memory */
 }
 
 /* ---- which: between others, the newest first, then in front ---- */
@@ -440,7 +437,7 @@ void leat_takeover_older(struct leat_hosted *hosted)
     takeover->segment = hole.behind->id.v - 1;
     takeover->next_offset = hole.behind->base_offset;
     if (hole.behind->buffer != NULL) {
-        older_begin(takeover, hole.behind->buffer, hole.behind->extent.bytes);
+        older_begin(takeover, hosted, hole.behind, hole.behind->buffer, hole.behind->extent.bytes);
         return;
     }
     start_submit(takeover, core->env->disk, hole.behind, on_older_read);
