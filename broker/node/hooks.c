@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who does what parts below tell of. */
-#include "broker/net/hooks.h"
+#include "broker/node/hooks.h"
+
+#include <string.h>
+
 #include "broker/admin/calls.h"
 #include "broker/data/append.h"
 #include "broker/data/fetch.h"
@@ -24,3 +27,13 @@ const struct leat_core_hooks leat_core_hooks = {
     .part_gone = leat_move_part_gone,
     .released = leat_walk_log_released,
 };
+
+bool leat_core_hooks_full(const struct leat_core_hooks *hooks)
+{
+    void (*entries[sizeof *hooks / sizeof(void (*)(void))])(void);
+    _Static_assert(sizeof entries == sizeof *hooks, "functions and nothing else");
+    memcpy(entries, hooks, sizeof *hooks);
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        if (entries[i] == NULL) return false;
+    return true;
+}

@@ -6,5 +6,7 @@
 #include "broker/net/hooks.h"
 
 extern const struct leat_core_hooks leat_core_hooks;
+/** Each entry has a function. */
+bool leat_core_hooks_full(const struct leat_core_hooks *hooks);
 
 #endif

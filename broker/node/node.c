@@ -57,6 +57,7 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
     struct leat_node *node = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *node);
     if (node == NULL) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the node");
     node->options = *options;
+    LEAT_ASSERT(leat_core_hooks_full(&leat_core_hooks));
     node->hooks = &leat_core_hooks;
     leat_addresses_init(&node->addresses, options->core_envs[0].random,
                         options->connections_per_address);

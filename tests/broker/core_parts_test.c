@@ -14,6 +14,7 @@
 #include "broker/data/append.h"
 #include "broker/data/fetch.h"
 #include "broker/net/core.h"
+#include "broker/node/hooks.h"
 #include "tests/broker/parts.h"
 
 struct desk {
@@ -233,6 +234,18 @@ static void addresses_share_what_they_have(void **state)
     desk_destroy(desk);
 }
 
+/* Goal: a new hook that nobody fills is found when the first node starts, and not when it is called. */
+static void an_empty_hook_is_noticed(void **state)
+{
+    (void)state;
+    assert_true(leat_core_hooks_full(&leat_core_hooks));
+    for (size_t at = 0; at < sizeof leat_core_hooks; at += sizeof(void (*)(void))) {
+        struct leat_core_hooks hooks = leat_core_hooks;
+        memset((char *)&hooks + at, 0, sizeof(void (*)(void)));
+        assert_false(leat_core_hooks_full(&hooks));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +255,7 @@ int main(void)
         cmocka_unit_test(buffers_are_lent),
         cmocka_unit_test(batches_are_uncompressed),
         cmocka_unit_test(addresses_share_what_they_have),
+        cmocka_unit_test(an_empty_hook_is_noticed),
     };
     return cmocka_run_group_tests_name("broker core_parts", tests, NULL, NULL);
 }

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/net/hooks.h"
 #include "broker/node/bringup.h"
+#include "broker/node/hooks.h"
 #include "broker/ownership/collect.h"
 #include "tests/broker/alone.h"
 
@@ -193,6 +193,11 @@ static void net_limit(void *ctx, enum leat_net_account account, size_t bytes)
     said("links %zu", bytes - it.options.memory_bytes);
 }
 const struct leat_core_hooks leat_core_hooks;
+bool leat_core_hooks_full(const struct leat_core_hooks *hooks)
+{
+    assert_ptr_equal(hooks, &leat_core_hooks);
+    return true;
+}
 /* Not called. */
 #define NEVER(name, ...)                                                                           \
     void name(__VA_ARGS__)                                                                         \
