@@ -42,7 +42,8 @@ void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t e
 
 /* Of one epoch: one owner wrote both, so the longer one begins with the shorter. Nothing behind a jump names
  * either. The log's owner made as many copies as were wanted of the one, and had those of an attempt that came
- * to nothing dropped where it heard of them; in doubt nothing that somebody was shown is to be missing. */
+ * to nothing dropped where it heard of them; in doubt nothing that somebody was shown is to be missing. A recovery
+ * that looks for the end itself takes the shortest (leat_tail_left()): after that end nobody was shown anything. */
 static uint32_t best(const struct leat_below_found *found)
 {
     uint32_t at = 0;

@@ -361,13 +361,15 @@ int leat_tail_order(const struct leat_tail_row *a, const struct leat_tail_row *b
     return (a->epoch.v > b->epoch.v) - (a->epoch.v < b->epoch.v);
 }
 
+/* Of closed replicas that differ, the shortest: their owner was fenced before a recovery cut any, and each cut kept all
+ * that was acknowledged by then. What is more in others was acknowledged by nobody. leat_below_best() chooses among
+ * replicas of a segment after which an owner went on: that owner may have kept, and shown, more than an earlier cut. */
 static bool is_more_left(const struct leat_tail_row *row, const struct leat_tail_row *best)
 {
     bool closed = row->state == LEAT_TAIL_CLOSED, best_closed = best->state == LEAT_TAIL_CLOSED;
     int order = leat_tail_order(row, best);
     if (order != 0) return order > 0;
     if (closed != best_closed) return closed; /* all of it */
-    /* Of closed ones that differ the shortest: what is more in others was acknowledged by nobody. */
     return closed ? row->prefix.bytes < best->prefix.bytes : row->prefix.bytes > best->prefix.bytes;
 }
 
