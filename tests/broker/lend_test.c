@@ -26,10 +26,8 @@ struct leat_conn {
 
 struct desk {
     struct leat_core core;
-    struct core_parts parts;
+    struct core_world world;
     struct leat_node node;
-    struct leat_env env;
-    struct leat_clock clock;
     struct leat_net net;
     struct leat_conn conns[PEERS];
     struct leat_peer peers[PEERS];
@@ -37,13 +35,8 @@ struct desk {
     struct leat_buffer_wait wait;
     unsigned given;
     void *buffer;
-    uint64_t now_us;
 };
 
-static uint64_t desk_now(void *ctx)
-{
-    return ((const struct desk *)ctx)->now_us;
-}
 static void desk_wake(void *ctx, uint64_t at_us)
 {
     (void)ctx;
@@ -85,9 +78,6 @@ static struct desk *desk_new(void)
 {
     struct desk *desk = calloc(1, sizeof *desk);
     assert_non_null(desk);
-    desk->now_us = 1000 * 1000;
-    desk->clock = (struct leat_clock){.ctx = desk, .now_us = desk_now, .wake_at = desk_wake};
-    desk->env.clock = &desk->clock;
     desk->net = (struct leat_net){.ctx = desk,
                                   .unsent_bytes = conn_unsent,
                                   .replace = conn_replace,
@@ -95,15 +85,13 @@ static struct desk *desk_new(void)
                                   .close = conn_close,
                                   .peer = conn_peer};
     struct leat_core *core = &desk->core;
-    core->node = &desk->node;
-    core_parts_set(core, &desk->parts);
-    core->env = &desk->env;
-    core->net = &desk->net;
+    core_world_set(core, &desk->world, &desk->node, &desk->net);
+    desk->world.clock.wake_at = desk_wake;
     desk->node.options.cores = 1;
     desk->node.options.memory_bytes = 1ull << 30;
     leat_list_init(&core->starved_reads);
     leat_list_init(&core->ready_fetches);
-    assert_int_equal(leat_timers_init(&core->timers, &desk->clock, 4), LEAT_OK);
+    assert_int_equal(leat_timers_init(&core->timers, &desk->world.clock, 4), LEAT_OK);
     assert_int_equal(leat_lender_init(core, PEERS), LEAT_OK);
     core->lender->rest_bytes_max = 100 * KIB;
     for (unsigned i = 0; i < PEERS; i++) {
@@ -158,7 +146,7 @@ static void lends_and_has_back(struct desk *desk, unsigned i, size_t unsent)
     while ((others[count] = leat_buffer_try(&desk->core)) != NULL)
         count++;
     leat_buffer_wait(&desk->core, &desk->peers[PEERS - 1], &desk->wait);
-    desk->now_us += LEAT_LEND_US;
+    desk->world.now_us += LEAT_LEND_US;
     leat_lend_turn_end(&desk->core);
     assert_int_equal(desk->given, given + 1);
     leat_buffer_give(&desk->core, desk->buffer);
@@ -233,7 +221,7 @@ static void segments_that_are_wanted_are_had_back(void **state)
         desk->peers[0].reads++;
         read->read.pinned = &seg;
         leat_lend(read);
-        desk->now_us += LEAT_LEND_US - !due;
+        desk->world.now_us += LEAT_LEND_US - !due;
         desk->core.lender->timer.on_expired(&desk->core.lender->timer);
         assert_int_equal(desk->conns[0].rest != NULL, wanted && due);
         leat_lend_end(read);
@@ -256,7 +244,7 @@ static void structs_that_are_lent_are_had_back(void **state)
     read->read.disk_buffer = leat_buffer_try(core);
     leat_lend(read);
     leat_list_push_back(&core->starved_reads, &waiting);
-    desk->now_us += LEAT_LEND_US;
+    desk->world.now_us += LEAT_LEND_US;
     core->read_pool.left = 1;
     leat_lend_turn_end(core);
     assert_null(desk->conns[0].rest);
@@ -294,16 +282,16 @@ static void timer_is_set_for_what_is_awaited(void **state)
         }
         if (waits) leat_list_push_back(&core->starved_reads, &waiting);
         core->read_pool.left = left;
-        desk->now_us += LEAT_LEND_US - SOON;
+        desk->world.now_us += LEAT_LEND_US - SOON;
         leat_lend_turn_end(core);
         assert_null(desk->conns[0].rest);
         assert_true(leat_timer_armed(&core->lender->timer));
         const bool soon = in_line || (waits && !left);
         assert_int_equal(core->lender->timer.at_us,
-                         desk->now_us + (soon ? SOON : LEAT_LEND_LOOK_US));
+                         desk->world.now_us + (soon ? SOON : LEAT_LEND_LOOK_US));
         leat_lend_turn_end(core); /* which is soon enough */
         assert_int_equal(core->lender->timer.at_us,
-                         desk->now_us + (soon ? SOON : LEAT_LEND_LOOK_US));
+                         desk->world.now_us + (soon ? SOON : LEAT_LEND_LOOK_US));
         leat_list_remove(&waiting);
         leat_buffer_wait_end(&desk->peers[PEERS - 1], &desk->wait);
         leat_lend_end(read);

@@ -28,20 +28,12 @@ struct leat_conn {
 
 struct desk {
     struct leat_core core;
-    struct core_parts parts;
+    struct core_world world;
     struct leat_node node;
-    struct leat_env env;
-    struct leat_clock clock;
     struct leat_net net;
     struct leat_conn conns[PEERS];
     struct leat_peer peers[PEERS];
-    uint64_t now_us;
 };
-
-static uint64_t desk_now(void *ctx)
-{
-    return ((const struct desk *)ctx)->now_us;
-}
 
 static size_t conn_copied(const struct leat_conn *conn)
 {
@@ -107,9 +99,6 @@ static struct desk *desk_new(void)
 {
     struct desk *desk = calloc(1, sizeof *desk);
     assert_non_null(desk);
-    desk->now_us = 1000 * 1000;
-    desk->clock = (struct leat_clock){.ctx = desk, .now_us = desk_now};
-    desk->env.clock = &desk->clock;
     desk->net = (struct leat_net){.ctx = desk,
                                   .queued_bytes = conn_queued,
                                   .taken_bytes = conn_taken,
@@ -128,10 +117,7 @@ static struct desk *desk_new(void)
                          the last part */
     struct leat_core *core = &desk->core;
     desk->node.hooks = &leat_core_hooks;
-    core->node = &desk->node;
-    core_parts_set(core, &desk->parts);
-    core->env = &desk->env;
-    core->net = &desk->net;
+    core_world_set(core, &desk->world, &desk->node, &desk->net);
     struct leat_list *lists[] = {&core->slow_peers,    &core->owing_peers,
                                  &core->answer_peers,  &core->deferred_fetches,
                                  &core->ready_fetches, &core->wanted_stocks};
@@ -272,19 +258,19 @@ static void those_who_hold_go_before_those_who_wait(void **state)
     leat_list_push_back(&desk->core.owing_peers, &desk->peers[0].owing);
     for (unsigned i = 0; i < 60; i++) { /* owes all the time, and nobody minds */
         leat_output_tick(&desk->core);
-        desk->now_us += 1000 * 1000;
+        desk->world.now_us += 1000 * 1000;
     }
     assert_false(desk->conns[0].closed);
     leat_output_wait(&desk->peers[1], 2 * MIB, false);
-    uint64_t began_us = desk->now_us;
+    uint64_t began_us = desk->world.now_us;
     while (!desk->conns[0].closed) {
         assert_false(desk->conns[1].closed);
-        assert_true(desk->now_us - began_us <= LEAT_OUTPUT_WAIT_US);
-        desk->now_us += 1000 * 1000;
+        assert_true(desk->world.now_us - began_us <= LEAT_OUTPUT_WAIT_US);
+        desk->world.now_us += 1000 * 1000;
         conn_takes(&desk->conns[0], 1);
         leat_output_tick(&desk->core);
     }
-    assert_true(desk->now_us - began_us >= LEAT_OUTPUT_OWE_US);
+    assert_true(desk->world.now_us - began_us >= LEAT_OUTPUT_OWE_US);
     leat_list_remove(&desk->peers[0].owing); /* as when it is closed */
     desk->conns[0].copied = 0;
     leat_output_resume(&desk->core);
@@ -302,18 +288,18 @@ static void who_begins_to_owe_has_its_time(void **state)
     leat_list_push_back(&desk->core.owing_peers, &desk->peers[1].owing);
     for (unsigned i = 0; i < 60; i++) {
         leat_output_tick(&desk->core);
-        desk->now_us += 1000 * 1000;
+        desk->world.now_us += 1000 * 1000;
     }
     desk->conns[1].copied = 100;
-    uint64_t began_us = desk->now_us;
+    uint64_t began_us = desk->world.now_us;
     while (!desk->conns[1].closed) {
         leat_output_tick(&desk->core);
-        if (desk->now_us - began_us < LEAT_OUTPUT_OWE_US / 2)
+        if (desk->world.now_us - began_us < LEAT_OUTPUT_OWE_US / 2)
             assert_int_equal(desk->core.output.late_s[desk->peers[1].address], 0);
-        desk->now_us += 1000 * 1000;
-        assert_true(desk->now_us - began_us < LEAT_OUTPUT_WAIT_US);
+        desk->world.now_us += 1000 * 1000;
+        assert_true(desk->world.now_us - began_us < LEAT_OUTPUT_WAIT_US);
     }
-    assert_true(desk->now_us - began_us > LEAT_OUTPUT_OWE_US);
+    assert_true(desk->world.now_us - began_us > LEAT_OUTPUT_OWE_US);
     leat_list_remove(&desk->peers[1].owing);
     desk_free(desk);
 }
@@ -335,7 +321,7 @@ static void who_takes_its_answers_stays_while_there_is_no_room(void **state)
             leat_output_tick(&desk->core);
             leat_output_leave(&desk->peers[9]); /* another waits instead */
             if (!refused) leat_output_wait(&desk->peers[9], MIB, false);
-            desk->now_us += 1000 * 1000;
+            desk->world.now_us += 1000 * 1000;
             for (unsigned p = 0; p < 8; p++)
                 conn_takes(&desk->conns[p], p == 0 ? MIB : p == 1 ? 70 * 1024 : 100);
             desk->conns[0].copied += MIB; /* it has the next answer at once */
@@ -360,7 +346,7 @@ static void who_takes_its_answers_comes_before_addresses_that_let_theirs_lie(voi
     for (unsigned i = 0; i <= LEAT_OUTPUT_OWE_US / 1000000; i++) {
         assert_false(leat_output_fits(&desk->peers[9], MIB));
         leat_output_tick(&desk->core);
-        desk->now_us += 1000 * 1000;
+        desk->world.now_us += 1000 * 1000;
     }
     for (unsigned i = 0; i < 5; i++) { /* other connections of these addresses */
         assert_true(desk->conns[i].closed);
@@ -388,7 +374,7 @@ static void who_takes_its_answers_comes_before_addresses_that_let_theirs_lie(voi
     leat_output_resume(&desk->core);
     assert_ptr_equal(desk->core.answer_peers.prev, &desk->peers[4].answers);
     /* They take what they are given, and some time later are as others. */
-    desk->now_us += LEAT_OUTPUT_LATE_US;
+    desk->world.now_us += LEAT_OUTPUT_LATE_US;
     leat_output_leave(&desk->peers[8]);
     leat_output_leave(&desk->peers[4]);
     desk->conns[0].copied = desk->conns[1].copied = 2 * MIB;
@@ -459,7 +445,7 @@ static void who_does_not_take_an_answer_of_the_last_part_goes_soon(void **state)
     desk->conns[8].copied = LEAT_OUTPUT_LAST_BYTES;
     leat_list_push_back(&desk->core.owing_peers, &desk->peers[8].owing);
     leat_output_tick(&desk->core);
-    desk->now_us += LEAT_OUTPUT_LAST_US;
+    desk->world.now_us += LEAT_OUTPUT_LAST_US;
     leat_output_tick(&desk->core);
     assert_true(desk->conns[8].closed);
     desk_free(desk);
@@ -481,7 +467,7 @@ static void who_holds_up_requests_goes(void **state)
         if (wanted) leat_stock_wait(&stock, &desk->peers[8], true, 64);
         for (unsigned i = 0; i < 4; i++) {
             leat_output_tick(&desk->core);
-            desk->now_us += 1000 * 1000;
+            desk->world.now_us += 1000 * 1000;
             conn_takes(&desk->conns[0], 100);
             conn_takes(&desk->conns[1], 70 * 1024);
         }
@@ -617,7 +603,7 @@ static void room_is_kept_for_those_who_ask_again(void **state)
         leat_output_wait(&desk->peers[1], MIB, true);
         if (!again) desk->conns[5].copied = 9 * MIB;
         leat_output_resume(&desk->core);
-        desk->now_us += LEAT_OUTPUT_WAIT_US;
+        desk->world.now_us += LEAT_OUTPUT_WAIT_US;
         leat_output_tick(&desk->core);
         assert_int_equal(desk->core.output.kept, 0);
         assert_true(leat_list_empty(&desk->peers[1].output.wait));
@@ -633,10 +619,10 @@ static void who_waits_has_a_limit_of_time(void **state)
     struct desk *desk = desk_new();
     desk->conns[0].copied = 13 * MIB; /* not among those that are looked at */
     leat_output_wait(&desk->peers[1], MIB, false);
-    desk->now_us += LEAT_OUTPUT_WAIT_US - 1;
+    desk->world.now_us += LEAT_OUTPUT_WAIT_US - 1;
     leat_output_tick(&desk->core);
     assert_false(desk->conns[1].closed);
-    desk->now_us++;
+    desk->world.now_us++;
     leat_output_tick(&desk->core);
     assert_true(desk->conns[1].closed);
     desk_free(desk);

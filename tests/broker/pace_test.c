@@ -21,11 +21,8 @@ struct leat_conn {
 
 struct desk {
     struct leat_core core;
-    struct core_parts parts;
+    struct core_world world;
     struct leat_node node;
-    struct leat_env env;
-    struct leat_post post;
-    struct leat_clock clock;
     struct leat_net net;
     struct leat_conn conns[PEERS];
     struct leat_peer peers[PEERS];
@@ -35,21 +32,8 @@ struct desk {
     uint64_t answer_us[PEERS];
     unsigned done[DONE_MAX], done_count; /* in this order */
     unsigned answered[PEERS];
-    uint64_t now_us;
-    struct leat_mail *mail;
 };
 
-static void post_send(void *ctx, unsigned to, struct leat_mail *mail)
-{
-    struct desk *desk = ctx;
-    assert_int_equal(to, 0);
-    assert_null(desk->mail);
-    desk->mail = mail;
-}
-static uint64_t clock_now(void *ctx)
-{
-    return ((struct desk *)ctx)->now_us;
-}
 static void conn_pause(struct leat_conn *conn)
 {
     conn->paused = true;
@@ -63,15 +47,8 @@ static struct desk *desk_new(void)
 {
     struct desk *desk = calloc(1, sizeof *desk);
     assert_non_null(desk);
-    desk->post = (struct leat_post){.ctx = desk, .send = post_send};
-    desk->clock = (struct leat_clock){.ctx = desk, .now_us = clock_now};
-    desk->env.post = &desk->post;
-    desk->env.clock = &desk->clock;
     desk->net = (struct leat_net){.ctx = desk, .pause = conn_pause, .resume = conn_resume};
-    desk->core.node = &desk->node;
-    core_parts_set(&desk->core, &desk->parts);
-    desk->core.env = &desk->env;
-    desk->core.net = &desk->net;
+    core_world_set(&desk->core, &desk->world, &desk->node, &desk->net);
     leat_list_init(&desk->core.answer_peers);
     leat_pace_init(&desk->core);
     for (unsigned i = 0; i < PEERS; i++) {
@@ -110,7 +87,7 @@ static void reads(struct desk *desk, unsigned i)
             assert_true(desk->conns[i].paused);
             return;
         }
-        desk->now_us += desk->cost_us[i];
+        desk->world.now_us += desk->cost_us[i];
         leat_pace_end(&desk->peers[i]);
         desk->wants[i]--;
         assert_true(desk->done_count < DONE_MAX);
@@ -121,7 +98,7 @@ static void reads(struct desk *desk, unsigned i)
 static void answers(struct desk *desk, unsigned i)
 {
     while (desk->owed[i] > 0 && leat_pace_answer(&desk->peers[i])) {
-        desk->now_us += desk->answer_us[i];
+        desk->world.now_us += desk->answer_us[i];
         leat_pace_end(&desk->peers[i]);
         desk->owed[i]--;
         desk->answered[i]++;
@@ -132,9 +109,9 @@ static void answers(struct desk *desk, unsigned i)
 static unsigned turn(struct desk *desk)
 {
     unsigned before = desk->done_count;
-    struct leat_mail *mail = desk->mail;
+    struct leat_mail *mail = desk->world.mail;
     struct leat_list *link;
-    desk->mail = NULL;
+    desk->world.mail = NULL;
     if (mail) mail->deliver(&desk->core, mail);
     for (unsigned i = 0; i < PEERS; i++)
         reads(desk, i);
@@ -153,7 +130,7 @@ static void a_turn_has_one_request_of_a_connection(void **state)
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(turn(desk), 1);
     assert_int_equal(turn(desk), 0);
-    assert_null(desk->mail); /* a core without work is not woken */
+    assert_null(desk->world.mail); /* a core without work is not woken */
     assert_int_equal(desk->wants[0], 0);
     desk_free(desk);
 }
@@ -175,7 +152,7 @@ static void one_request_goes_between_two_of_a_pipeline(void **state)
         assert_true(i < 2);
         (void)turn(desk);
     }
-    while (desk->mail)
+    while (desk->world.mail)
         (void)turn(desk);
     assert_int_equal(desk->done_count, (PEERS - 1) * 50 + 1);
     desk_free(desk);
@@ -244,7 +221,7 @@ static void answers_are_written_as_long_as_a_turn_has_time(void **state)
         (void)turn(desk);
         assert_int_equal(desk->answered[0] + desk->answered[1], before + 1);
     }
-    assert_null(desk->mail);
+    assert_null(desk->world.mail);
     desk_free(desk);
 }
 
@@ -259,8 +236,8 @@ static void work_run(struct leat_pace_step *step)
 {
     struct work *work = LEAT_CONTAINER(step, struct work, step);
     work->inside =
-        work->desk->core.pace.inside && work->desk->core.pace.from_us == work->desk->now_us;
-    work->desk->now_us += 5000;
+        work->desk->core.pace.inside && work->desk->core.pace.from_us == work->desk->world.now_us;
+    work->desk->world.now_us += 5000;
     work->runs++;
     work->desk->done_count++;
 }
@@ -284,7 +261,7 @@ static void work_that_has_waited_is_done_in_turns(void **state)
     while (desk->done_count < PEERS * 2)
         assert_int_equal(turn(desk), 1);
     assert_int_equal(turn(desk), 0);
-    assert_null(desk->mail);
+    assert_null(desk->world.mail);
     for (unsigned i = 0; i < PEERS * 2; i++)
         assert_int_equal(works[i / 2][i % 2].runs, 1);
     desk_free(desk);
@@ -320,7 +297,7 @@ static void rest_of_a_request_is_left_for_a_later_turn(void **state)
     (void)state;
     struct desk *desk = desk_new();
     struct work work = {.desk = desk}, other = {.desk = desk};
-    desk->now_us = 77;
+    desk->world.now_us = 77;
     assert_true(leat_pace_begin(&desk->peers[0]));
     assert_true(desk->core.pace.inside);
     assert_int_equal(desk->core.pace.from_us, 77);
@@ -328,7 +305,7 @@ static void rest_of_a_request_is_left_for_a_later_turn(void **state)
     assert_true(leat_pace_again(&desk->peers[0], &other.step, work_run));
     leat_pace_end(&desk->peers[0]);
     assert_int_equal(work.runs, 0);
-    assert_non_null(desk->mail);
+    assert_non_null(desk->world.mail);
     leat_pace_turn_end(&desk->core);
     assert_int_equal(turn(desk), 1);
     assert_int_equal(work.runs, 1);
@@ -343,7 +320,7 @@ static void rest_of_a_request_is_left_for_a_later_turn(void **state)
     assert_false(leat_pace_again(&desk->peers[1], &work.step, work_run));
     leat_mem_fail_at(0);
     assert_int_equal(work.runs, 1);
-    assert_null(desk->mail);
+    assert_null(desk->world.mail);
     desk_free(desk);
 }
 
@@ -357,7 +334,7 @@ static void last_answers_of_a_turn(void **state)
     desk->core.pace.left_us = 1;
     assert_true(leat_pace_begin(&peers[4]));
     desk->core.pace.left_us = 1;
-    desk->now_us = 78;
+    desk->world.now_us = 78;
     assert_true(leat_pace_answer(&peers[0]));
     assert_true(desk->core.pace.inside);
     assert_int_equal(desk->core.pace.from_us, 78);
@@ -395,7 +372,7 @@ static void who_goes_waits_no_more(void **state)
     leat_pace_forget(&desk->peers[0]);
     assert_false(desk->conns[0].paused);
     desk->wants[0] = 0;
-    while (desk->mail)
+    while (desk->world.mail)
         (void)turn(desk);
     assert_int_equal(desk->wants[1], 0);
     desk_free(desk);

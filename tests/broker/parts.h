@@ -3,6 +3,7 @@
 #ifndef LEAT_TESTS_BROKER_PARTS_H
 #define LEAT_TESTS_BROKER_PARTS_H
 
+#include "base/assert.h"
 #include "broker/admin/places.h"
 #include "broker/data/confirm.h"
 #include "broker/data/hosted.h"
@@ -38,6 +39,41 @@ static inline void core_parts_set(struct leat_core *core, struct core_parts *par
     core->takeovers = &parts->takeovers;
     core->mends = &parts->mends;
     core->movers = &parts->movers;
+}
+
+/* What is around one core: time, which the test lets pass, and mail, of which one at most is on its way. */
+struct core_world {
+    struct core_parts parts;
+    struct leat_env env;
+    struct leat_clock clock;
+    struct leat_post post;
+    uint64_t now_us;
+    struct leat_mail *mail; /* to the core */
+};
+
+static inline uint64_t core_world_now(void *ctx)
+{
+    return ((const struct core_world *)ctx)->now_us;
+}
+static inline void core_world_send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    struct core_world *world = ctx;
+    LEAT_ASSERT(to == LEAT_ACTOR_CORE_0 && world->mail == NULL);
+    world->mail = mail;
+}
+
+/** One second after the beginning of time. world: zeroed, the test's, as long as the core. */
+static inline void core_world_set(struct leat_core *core, struct core_world *world,
+                                  struct leat_node *node, const struct leat_net *net)
+{
+    world->now_us = 1000 * 1000;
+    world->clock = (struct leat_clock){.ctx = world, .now_us = core_world_now};
+    world->post = (struct leat_post){.ctx = world, .send = core_world_send};
+    world->env = (struct leat_env){.clock = &world->clock, .post = &world->post};
+    core->node = node;
+    core->env = &world->env;
+    core->net = net;
+    core_parts_set(core, &world->parts);
 }
 
 #endif

@@ -27,20 +27,13 @@ struct leat_conn {
 
 struct desk {
     struct leat_core core;
-    struct core_parts parts;
+    struct core_world world;
     struct leat_node node;
-    struct leat_env env;
-    struct leat_clock clock;
     struct leat_net net;
     struct leat_conn conns[PEERS];
     struct leat_peer peers[PEERS];
-    uint64_t now_us;
 };
 
-static uint64_t desk_now(void *ctx)
-{
-    return ((const struct desk *)ctx)->now_us;
-}
 static size_t conn_queued(const struct leat_conn *conn)
 {
     return conn->queued;
@@ -93,9 +86,6 @@ static struct desk *desk_new(void)
 {
     struct desk *desk = calloc(1, sizeof *desk);
     assert_non_null(desk);
-    desk->now_us = SECOND;
-    desk->clock = (struct leat_clock){.ctx = desk, .now_us = desk_now};
-    desk->env.clock = &desk->clock;
     desk->net = (struct leat_net){.ctx = desk,
                                   .queued_bytes = conn_queued,
                                   .copied_bytes = conn_copied,
@@ -110,10 +100,7 @@ static struct desk *desk_new(void)
     desk->node.options.memory_bytes = 1ull << 30;
     struct leat_core *core = &desk->core;
     desk->node.hooks = &leat_core_hooks;
-    core->node = &desk->node;
-    core_parts_set(core, &desk->parts);
-    core->env = &desk->env;
-    core->net = &desk->net;
+    core_world_set(core, &desk->world, &desk->node, &desk->net);
     struct leat_list *lists[] = {&core->slow_peers,       &core->owing_peers,  &core->answer_peers,
                                  &core->cut_peers,        &core->strangers,    &core->idle_peers,
                                  &core->deferred_fetches, &core->ready_fetches};
@@ -135,9 +122,9 @@ static struct desk *desk_new(void)
 
 static void pass(struct desk *desk, uint64_t us)
 {
-    for (uint64_t end_us = desk->now_us + us; desk->now_us < end_us;) {
-        uint64_t step_us = end_us - desk->now_us;
-        desk->now_us += step_us < SECOND ? step_us : SECOND;
+    for (uint64_t end_us = desk->world.now_us + us; desk->world.now_us < end_us;) {
+        uint64_t step_us = end_us - desk->world.now_us;
+        desk->world.now_us += step_us < SECOND ? step_us : SECOND;
         leat_peer_tick(&desk->core);
     }
 }

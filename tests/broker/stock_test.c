@@ -23,23 +23,15 @@ struct leat_conn {
 
 struct desk {
     struct leat_core core;
-    struct core_parts parts;
+    struct core_world world;
     struct leat_node node;
-    struct leat_env env;
-    struct leat_clock clock;
     struct leat_net net;
     struct leat_stock stock;
     struct leat_conn conns[PEERS];
     struct leat_peer peers[PEERS];
     void *taken[PEERS][COUNT + OWN];
     unsigned count[PEERS];
-    uint64_t now_us;
 };
-
-static uint64_t desk_now(void *ctx)
-{
-    return ((const struct desk *)ctx)->now_us;
-}
 
 static void conn_pause(struct leat_conn *conn)
 {
@@ -73,9 +65,6 @@ static struct desk *desk_new(void)
 {
     struct desk *desk = calloc(1, sizeof *desk);
     assert_non_null(desk);
-    desk->now_us = 1000 * 1000;
-    desk->clock = (struct leat_clock){.ctx = desk, .now_us = desk_now};
-    desk->env.clock = &desk->clock;
     desk->net = (struct leat_net){.ctx = desk,
                                   .pause = conn_pause,
                                   .resume = conn_resume,
@@ -83,10 +72,7 @@ static struct desk *desk_new(void)
                                   .send_copy = conn_send_copy,
                                   .peer = conn_peer};
     struct leat_core *core = &desk->core;
-    core->node = &desk->node;
-    core_parts_set(core, &desk->parts);
-    core->env = &desk->env;
-    core->net = &desk->net;
+    core_world_set(core, &desk->world, &desk->node, &desk->net);
     leat_list_init(&core->answer_peers);
     leat_list_init(&core->wanted_stocks);
     leat_list_init(&core->fetches);
@@ -231,7 +217,7 @@ static void called_in_vain_costs_no_place(void **state)
     assert_true(leat_stocks_call(&desk->core));
     assert_true(asks(desk, 0, false)); /* nobody stood in line any more */
     assert_false(asks(desk, 2, false));
-    desk->now_us += 1000;
+    desk->world.now_us += 1000;
     assert_false(asks(desk, 1, false));
     ends(desk, 0);
     assert_true(leat_stocks_call(&desk->core));
@@ -280,10 +266,10 @@ static void many_for_one_come_before_pipelines(void **state)
     assert_true(desk->conns[0].paused);
 
     leat_stock_wait(&large, &desk->peers[3], true, 2 * MANY);
-    desk->now_us += LEAT_STOCK_WAIT_US - 1;
+    desk->world.now_us += LEAT_STOCK_WAIT_US - 1;
     leat_stocks_tick(&desk->core);
     assert_false(desk->conns[3].closed);
-    desk->now_us++;
+    desk->world.now_us++;
     leat_stocks_tick(&desk->core);
     assert_true(desk->conns[3].closed);
     assert_false(desk->conns[0].closed); /* it waits for its own requests */

@@ -22,27 +22,17 @@ struct leat_conn {
 
 struct desk {
     struct leat_core core;
-    struct core_parts parts;
+    struct core_world world;
     struct leat_node node;
-    struct leat_env env;
-    struct leat_post post;
     struct leat_net net;
     struct leat_conn conns[PEERS];
     struct leat_peer peers[PEERS];
     struct leat_batch batches[PEERS];    /* without bytes: it has none to be checked */
     unsigned done[DONE_MAX], done_count; /* in this order */
-    struct leat_mail *mail;
     uint8_t *small, *medium, *large;
     uint32_t small_bytes, medium_bytes, large_bytes;
 };
 
-static void post_send(void *ctx, unsigned to, struct leat_mail *mail)
-{
-    struct desk *desk = ctx;
-    assert_int_equal(to, 0);
-    assert_null(desk->mail);
-    desk->mail = mail;
-}
 static void conn_pause(struct leat_conn *conn)
 {
     conn->paused = true;
@@ -89,13 +79,8 @@ static struct desk *desk_new(void)
 {
     struct desk *desk = calloc(1, sizeof *desk);
     assert_non_null(desk);
-    desk->post = (struct leat_post){.ctx = desk, .send = post_send};
-    desk->env.post = &desk->post;
     desk->net = (struct leat_net){.ctx = desk, .pause = conn_pause, .resume = conn_resume};
-    desk->core.node = &desk->node;
-    core_parts_set(&desk->core, &desk->parts);
-    desk->core.env = &desk->env;
-    desk->core.net = &desk->net;
+    core_world_set(&desk->core, &desk->world, &desk->node, &desk->net);
     assert_int_equal(leat_unpack_init(&desk->core), LEAT_OK);
     for (unsigned i = 0; i < PEERS; i++) {
         struct leat_peer *peer = &desk->peers[i];
@@ -149,9 +134,9 @@ static leat_err asks(struct desk *desk, unsigned i)
 
 static void turn(struct desk *desk)
 {
-    struct leat_mail *mail = desk->mail;
+    struct leat_mail *mail = desk->world.mail;
     leat_unpack_turn_end(&desk->core);
-    desk->mail = NULL;
+    desk->world.mail = NULL;
     if (mail) mail->deliver(&desk->core, mail);
     for (unsigned i = 0; i < PEERS; i++)
         if (desk->batches[i].bytes && !desk->conns[i].paused) (void)asks(desk, i);
@@ -238,11 +223,11 @@ static void a_turn_is_over_for_whoever_began_it(void **state)
     uint64_t at_bytes = desk->core.unpack.at_bytes;
     assert_int_equal(desk->peers[0].unpack.turn.used, at_bytes);
     assert_int_equal((int64_t)at_bytes, 256 * KIB - desk->core.unpack.left);
-    desk->mail = NULL, desk->core.unpack.mailed = false;
+    desk->world.mail = NULL, desk->core.unpack.mailed = false;
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(asks(desk, 0), LEAT_E_AGAIN);
         assert_int_equal(desk->core.unpack.at_bytes, at_bytes);
-        assert_non_null(desk->mail); /* it is called for that */
+        assert_non_null(desk->world.mail); /* it is called for that */
     }
     desk->core.unpack.left = 0;
     assert_int_equal(asks(desk, 0), LEAT_E_AGAIN);

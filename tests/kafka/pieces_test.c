@@ -35,30 +35,13 @@ struct work {
 
 struct desk {
     struct leat_core core;
-    struct core_parts parts;
+    struct core_world world;
     struct leat_node node;
-    struct leat_env env;
-    struct leat_post post;
-    struct leat_clock clock;
     struct leat_net net;
     struct leat_kafka_core door;
     struct work works[REQUESTS];
-    uint64_t now_us, cost_us;
-    struct leat_mail *mail;
+    uint64_t cost_us;
 };
-
-static void post_send(void *ctx, unsigned to, struct leat_mail *mail)
-{
-    struct desk *desk = ctx;
-    assert_int_equal(to, 0);
-    assert_null(desk->mail);
-    desk->mail = mail;
-}
-
-static uint64_t clock_now(void *ctx)
-{
-    return ((const struct desk *)ctx)->now_us;
-}
 
 static void conn_pause(struct leat_conn *conn)
 {
@@ -86,7 +69,7 @@ static enum leat_kafka_piece work_next(struct leat_kafka_pieces *pieces)
     if (work->fails_at != 0 && work->done == work->fails_at) return LEAT_KAFKA_PIECE_FAILED;
     work->done++;
     work->of_turn++;
-    work->desk->now_us += work->desk->cost_us;
+    work->desk->world.now_us += work->desk->cost_us;
     if (!work->waits) return LEAT_KAFKA_PIECE_DONE;
     const uint8_t zeros[100] = {0};
     uint8_t *memory = leat_kafka_pieces_begin(pieces, sizeof zeros);
@@ -106,22 +89,14 @@ static struct desk *desk_new(void)
 {
     struct desk *desk = calloc(1, sizeof *desk);
     assert_non_null(desk);
-    desk->post = (struct leat_post){.ctx = desk, .send = post_send};
-    desk->clock = (struct leat_clock){.ctx = desk, .now_us = clock_now};
-    desk->env.post = &desk->post;
-    desk->env.clock = &desk->clock;
-    desk->now_us = 1;
     desk->node.options.cores = 1;
-    desk->core.node = &desk->node;
-    core_parts_set(&desk->core, &desk->parts);
-    desk->core.env = &desk->env;
+    core_world_set(&desk->core, &desk->world, &desk->node, &desk->net);
     desk->core.front = &desk->door;
     desk->net = (struct leat_net){.ctx = desk,
                                   .pause = conn_pause,
                                   .resume = conn_resume,
                                   .close = conn_close,
                                   .peer = conn_peer};
-    desk->core.net = &desk->net;
     desk->door.share.bytes_max = 1 << 20;
     leat_list_init(&desk->core.answer_peers);
     leat_pace_init(&desk->core);
@@ -161,8 +136,8 @@ static void desk_free(struct desk *desk)
 
 static void turn(struct desk *desk)
 {
-    struct leat_mail *mail = desk->mail;
-    desk->mail = NULL;
+    struct leat_mail *mail = desk->world.mail;
+    desk->world.mail = NULL;
     for (unsigned i = 0; i < REQUESTS; i++)
         desk->works[i].of_turn = 0;
     if (mail != NULL) mail->deliver(&desk->core, mail);
