@@ -34,12 +34,6 @@ static void nothing(void *actor)
 }
 static const struct leat_actor_ops nothing_ops = {.on_wake = nothing, .on_turn_end = nothing};
 
-static void temp_dir(char out[64])
-{
-    snprintf(out, 64, "/tmp/leat-os-XXXXXX");
-    assert_non_null(mkdtemp(out));
-}
-
 /* A child that checks with PORT_CHECK; 0 when all held. */
 static int child_run(void (*body)(const char *dir), const char *dir)
 {

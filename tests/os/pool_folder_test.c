@@ -17,12 +17,6 @@
 
 #include <cmocka.h>
 
-static void temp_dir(char out[64])
-{
-    snprintf(out, 64, "/tmp/leat-os-XXXXXX");
-    assert_non_null(mkdtemp(out));
-}
-
 static int pool_make(const char *folder, const char *name, const char *data_dir, uint64_t device,
                      uint64_t parent_inode)
 {

@@ -59,10 +59,16 @@ static void real_run(void *ctx)
         leat_os_actor_join(real->world, i);
 }
 
+void temp_dir(char out[64])
+{
+    snprintf(out, 64, "/tmp/leat-os-XXXXXX");
+    PORT_CHECK(mkdtemp(out) != NULL);
+}
+
 struct port_rig *real_rig_make(void)
 {
-    char dir[64] = "/tmp/leat-ports-XXXXXX";
-    PORT_CHECK(mkdtemp(dir) != NULL);
+    char dir[64];
+    temp_dir(dir);
     struct real_rig *real = real_rig_make_in(dir);
     real->owns_dir = true;
     return &real->rig;

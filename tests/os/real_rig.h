@@ -25,6 +25,8 @@ struct real_rig {
     bool finished;
 };
 
+/** A new directory in /tmp. */
+void temp_dir(char out[64]);
 struct port_rig *real_rig_make(void);
 struct real_rig *real_rig_make_in(const char *dir); /* which stays when the rig is dropped */
 void real_rig_drop(struct port_rig *rig);
