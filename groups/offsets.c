@@ -179,9 +179,7 @@ static void row_write(struct leat_msg_writer *writer, const struct leat_groups_o
 {
     bool noted = row->leader_epoch_plus_1 > 0 || row->metadata_bytes > 0;
     leat_msg_write_array(writer, noted ? 7 : 5);
-    leat_msg_write_u64(writer, row->log.stream);
-    leat_msg_write_u64(writer, row->log.streamlet);
-    leat_msg_write_u64(writer, row->log.log);
+    leat_msg_write_log(writer, row->log);
     leat_msg_write_i64(writer, row->group);
     leat_msg_write_u64(writer, row->offset);
     if (!noted) return;

@@ -72,10 +72,7 @@ static bool replay_commit(struct leat_groups *groups, struct leat_msg_reader *re
     for (uint32_t i = leat_msg_read_array(reader); i > 0 && !reader->failed; i--) {
         uint32_t fields = leat_msg_read_array(reader);
         if (fields != 5 && fields != 7) return false;
-        struct leat_log_ref ref;
-        ref.stream = leat_msg_read_u32(reader);
-        ref.streamlet = leat_msg_read_u32(reader);
-        ref.log = leat_msg_read_u32(reader);
+        struct leat_log_ref ref = leat_msg_read_log(reader);
         int64_t segment_group = leat_msg_read_i64(reader);
         uint64_t offset = leat_msg_read_u64(reader);
         uint32_t epoch = fields == 7 ? leat_msg_read_u32(reader) : 0;

@@ -406,9 +406,7 @@ static void log_encode(struct leat_msg_writer *writer, const struct leat_group_l
 {
     bool noted = log->leader_epoch_plus_1 > 0 || log->metadata_bytes > 0;
     leat_msg_write_array(writer, noted ? 11 : 9);
-    leat_msg_write_u64(writer, log->log.stream);
-    leat_msg_write_u64(writer, log->log.streamlet);
-    leat_msg_write_u64(writer, log->log.log);
+    leat_msg_write_log(writer, log->log);
     leat_msg_write_u64(writer, log->owner);
     leat_msg_write_bool(writer, log->has_offset);
     leat_msg_write_u64(writer, log->offset);
@@ -481,10 +479,7 @@ static bool log_decode(struct leat_msg_reader *reader, struct leat_group *group)
 {
     uint32_t fields = leat_msg_read_array(reader);
     if (fields != 9 && fields != 11) return false;
-    struct leat_log_ref ref;
-    ref.stream = leat_msg_read_u32(reader);
-    ref.streamlet = leat_msg_read_u32(reader);
-    ref.log = leat_msg_read_u32(reader);
+    struct leat_log_ref ref = leat_msg_read_log(reader);
     if (reader->failed || leat_group_log_find(group, ref)) return false;
     struct leat_group_log *log = leat_group_log_add(group, ref);
     if (!log) return false;

@@ -34,6 +34,7 @@ uint64_t leat_msg_read_u64(struct leat_msg_reader *reader);
 uint32_t leat_msg_read_u32(struct leat_msg_reader *reader); /* fails above UINT32_MAX */
 int64_t leat_msg_read_i64(struct leat_msg_reader *reader);
 bool leat_msg_read_bool(struct leat_msg_reader *reader);
+struct leat_log_ref leat_msg_read_log(struct leat_msg_reader *reader); /* stream, streamlet, log */
 struct leat_msg_string leat_msg_read_string(struct leat_msg_reader *reader); /* str or bin */
 /** Skip one value of any kind; nesting deeper than 8 fails. */
 void leat_msg_skip(struct leat_msg_reader *reader);
@@ -55,6 +56,7 @@ void leat_msg_write_array(struct leat_msg_writer *writer, uint32_t count);
 void leat_msg_write_u64(struct leat_msg_writer *writer, uint64_t value);
 void leat_msg_write_i64(struct leat_msg_writer *writer, int64_t value);
 void leat_msg_write_bool(struct leat_msg_writer *writer, bool value);
+void leat_msg_write_log(struct leat_msg_writer *writer, struct leat_log_ref log);
 void leat_msg_write_string(struct leat_msg_writer *writer, const char *text, size_t bytes);
 void leat_msg_write_bin(struct leat_msg_writer *writer, const void *data, size_t bytes);
 /** A value that is encoded already. */

@@ -12,22 +12,6 @@ static uint32_t body_open(struct leat_msg_reader *reader, uint32_t count)
     return 0;
 }
 
-static void log_write(struct leat_msg_writer *writer, struct leat_log_ref log)
-{
-    leat_msg_write_u64(writer, log.stream);
-    leat_msg_write_u64(writer, log.streamlet);
-    leat_msg_write_u64(writer, log.log);
-}
-
-static struct leat_log_ref log_read(struct leat_msg_reader *reader)
-{
-    struct leat_log_ref log;
-    log.stream = leat_msg_read_u32(reader);
-    log.streamlet = leat_msg_read_u32(reader);
-    log.log = leat_msg_read_u32(reader);
-    return log;
-}
-
 static void position_write(struct leat_msg_writer *writer, struct leat_position position)
 {
     leat_msg_write_array(writer, 3);
@@ -57,7 +41,7 @@ static bool array_next(const struct leat_msg_reader *reader)
 void leat_msg_append_encode(struct leat_msg_writer *writer, const struct leat_msg_append *append)
 {
     leat_msg_write_array(writer, 5);
-    log_write(writer, append->log);
+    leat_msg_write_log(writer, append->log);
     leat_msg_write_u64(writer, append->epoch);
     leat_msg_write_u64(writer, append->batch_count);
 }
@@ -68,7 +52,7 @@ leat_err leat_msg_append_decode(const void *bytes, size_t count, struct leat_msg
     leat_msg_reader_init(&reader, bytes, count);
     uint32_t more = body_open(&reader, 5);
     struct leat_msg_append append;
-    append.log = log_read(&reader);
+    append.log = leat_msg_read_log(&reader);
     append.epoch = leat_msg_read_u32(&reader);
     append.batch_count = leat_msg_read_u32(&reader);
     leat_msg_skip_n(&reader, more);
@@ -114,7 +98,7 @@ uint32_t leat_msg_fetch_read(struct leat_msg_reader *reader, struct leat_msg_fet
 void leat_msg_fetch_log_write(struct leat_msg_writer *writer, const struct leat_msg_fetch_log *log)
 {
     leat_msg_write_array(writer, 5);
-    log_write(writer, log->log);
+    leat_msg_write_log(writer, log->log);
     leat_msg_write_u64(writer, log->epoch);
     if (log->by_position) {
         position_write(writer, log->position);
@@ -127,7 +111,7 @@ void leat_msg_fetch_log_read(struct leat_msg_reader *reader, struct leat_msg_fet
 {
     *out = (struct leat_msg_fetch_log){0};
     uint32_t more = body_open(reader, 5);
-    out->log = log_read(reader);
+    out->log = leat_msg_read_log(reader);
     out->epoch = leat_msg_read_u32(reader);
     out->by_position = array_next(reader);
     if (out->by_position)

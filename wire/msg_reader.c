@@ -117,6 +117,15 @@ uint32_t leat_msg_read_u32(struct leat_msg_reader *reader)
     return (uint32_t)(value > UINT32_MAX ? fail(reader) : value);
 }
 
+struct leat_log_ref leat_msg_read_log(struct leat_msg_reader *reader)
+{
+    struct leat_log_ref log;
+    log.stream = leat_msg_read_u32(reader);
+    log.streamlet = leat_msg_read_u32(reader);
+    log.log = leat_msg_read_u32(reader);
+    return log;
+}
+
 int64_t leat_msg_read_i64(struct leat_msg_reader *reader)
 {
     bool negative;

@@ -51,6 +51,13 @@ void leat_msg_write_u64(struct leat_msg_writer *writer, uint64_t value)
     (void)msgpack_pack_uint64(&packer, value);
 }
 
+void leat_msg_write_log(struct leat_msg_writer *writer, struct leat_log_ref log)
+{
+    leat_msg_write_u64(writer, log.stream);
+    leat_msg_write_u64(writer, log.streamlet);
+    leat_msg_write_u64(writer, log.log);
+}
+
 void leat_msg_write_i64(struct leat_msg_writer *writer, int64_t value)
 {
     msgpack_packer packer = packer_of(writer);

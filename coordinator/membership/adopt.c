@@ -122,14 +122,9 @@ leat_err leat_adopt_decide(struct leat_machine *machine, struct leat_coordinate 
 static void row_write(struct leat_msg_writer *writer, const struct leat_log_decision *decision)
 {
     leat_msg_write_array(writer, 8);
-    leat_msg_write_u64(writer, decision->log.stream);
-    leat_msg_write_u64(writer, decision->log.streamlet);
-    leat_msg_write_u64(writer, decision->log.log);
+    leat_msg_write_log(writer, decision->log);
     leat_msg_write_u64(writer, (uint64_t)decision->kind);
-    leat_msg_write_u64(writer, decision->tail.segment);
-    leat_msg_write_u64(writer, decision->tail.extent.bytes);
-    leat_msg_write_u64(writer, decision->tail.extent.crc);
-    leat_msg_write_u64(writer, decision->tail.next_offset);
+    leat_tail_record_write(writer, &decision->tail);
 }
 
 /* Only what changes needs a row: a log that waits, or whose tail record stands, keeps what it has.

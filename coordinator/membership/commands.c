@@ -30,19 +30,12 @@ void co_form_command(struct leat_msg_writer *writer, const uint8_t cluster_id[16
     LEAT_ASSERT(!writer->overflow);
 }
 
-static void ref_write(struct leat_msg_writer *writer, struct leat_log_ref log)
-{
-    leat_msg_write_u64(writer, log.stream);
-    leat_msg_write_u64(writer, log.streamlet);
-    leat_msg_write_u64(writer, log.log);
-}
-
 static void refs_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
 {
     leat_msg_write_array(writer, (uint32_t)request->log_count);
     for (size_t i = 0; i < request->log_count; i++) {
         leat_msg_write_array(writer, 3);
-        ref_write(writer, request->logs[i]);
+        leat_msg_write_log(writer, request->logs[i]);
     }
 }
 
@@ -110,13 +103,9 @@ static void move_write(struct leat_msg_writer *writer, const struct leat_coordin
     text_write(writer, request->target);
     leat_msg_write_array(writer, (uint32_t)request->log_count);
     for (size_t i = 0; i < request->log_count; i++) {
-        const struct leat_tail_record *tail = &request->tails[i];
         leat_msg_write_array(writer, 7);
-        ref_write(writer, request->logs[i]);
-        leat_msg_write_u64(writer, tail->segment);
-        leat_msg_write_u64(writer, tail->extent.bytes);
-        leat_msg_write_u64(writer, tail->extent.crc);
-        leat_msg_write_u64(writer, tail->next_offset);
+        leat_msg_write_log(writer, request->logs[i]);
+        leat_tail_record_write(writer, &request->tails[i]);
     }
 }
 
@@ -124,7 +113,7 @@ static void accept_loss_write(struct leat_msg_writer *writer, const struct leat_
 {
     const struct leat_tail_record *tail = request->tails;
     command_head(writer, LEAT_COMMAND_ACCEPT_LOSS, 10);
-    ref_write(writer, request->logs[0]);
+    leat_msg_write_log(writer, request->logs[0]);
     leat_msg_write_u64(writer, tail ? tail->segment : request->segment);
     leat_msg_write_u64(writer, request->next_offset);
     leat_msg_write_u64(writer, request->incarnation);

@@ -18,12 +18,9 @@ static struct adopt_row adopt_row_read(struct leat_msg_reader *reader)
 {
     struct adopt_row row = {0};
     uint32_t fields = leat_msg_read_array(reader);
-    row.log = leat_machine_log_ref_read(reader);
+    row.log = leat_msg_read_log(reader);
     row.decision = leat_msg_read_u32(reader);
-    row.tail.segment = leat_msg_read_u64(reader);
-    row.tail.extent.bytes = leat_msg_read_u32(reader);
-    row.tail.extent.crc = leat_msg_read_u32(reader);
-    row.tail.next_offset = leat_msg_read_u64(reader);
+    leat_tail_record_read(reader, &row.tail);
     if (fields != 8) reader->failed = true;
     return row;
 }

@@ -20,15 +20,6 @@ struct leat_machine_log *leat_machine_log_find(const struct leat_machine *machin
     return &stream->logs[ref.streamlet * stream->desc->settings.logs + ref.log];
 }
 
-struct leat_log_ref leat_machine_log_ref_read(struct leat_msg_reader *reader)
-{
-    struct leat_log_ref ref;
-    ref.stream = leat_msg_read_u32(reader);
-    ref.streamlet = leat_msg_read_u32(reader);
-    ref.log = leat_msg_read_u32(reader);
-    return ref;
-}
-
 void leat_machine_refuse_log(struct leat_machine_result *result, bool stream_known,
                              struct leat_log_ref ref)
 {
@@ -92,7 +83,7 @@ static struct leat_machine_log *claim_check(struct leat_machine *machine, struct
 static bool ref_next(struct leat_msg_reader *reader, uint32_t fields, struct leat_log_ref *out_ref)
 {
     if (leat_msg_read_array(reader) != fields) reader->failed = true;
-    *out_ref = leat_machine_log_ref_read(reader);
+    *out_ref = leat_msg_read_log(reader);
     return !reader->failed;
 }
 
@@ -178,7 +169,7 @@ struct loss {
 
 static bool loss_read(struct leat_msg_reader *reader, struct loss *loss)
 {
-    *loss = (struct loss){.ref = leat_machine_log_ref_read(reader)};
+    *loss = (struct loss){.ref = leat_msg_read_log(reader)};
     loss->tail.segment = leat_msg_read_u64(reader);
     loss->tail.next_offset = leat_msg_read_u64(reader);
     loss->tail.jumped = true;
@@ -287,10 +278,7 @@ static bool move_row_next(struct leat_msg_reader *reader, struct move_row *row)
 {
     *row = (struct move_row){0};
     if (!ref_next(reader, 7, &row->log)) return false;
-    row->tail.segment = leat_msg_read_u64(reader);
-    row->tail.extent.bytes = leat_msg_read_u32(reader);
-    row->tail.extent.crc = leat_msg_read_u32(reader);
-    row->tail.next_offset = leat_msg_read_u64(reader);
+    leat_tail_record_read(reader, &row->tail);
     return !reader->failed;
 }
 

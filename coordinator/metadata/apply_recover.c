@@ -50,10 +50,7 @@ static bool row_read(struct leat_msg_reader *reader, struct recover_row *row)
     bool heard = row->decision == LEAT_RECOVER_WAITS && fields != 4;
     if (row->decision == LEAT_RECOVER_TAIL || heard) {
         if (fields != (heard ? 9 : 8)) reader->failed = true;
-        row->tail.segment = leat_msg_read_u64(reader);
-        row->tail.extent.bytes = leat_msg_read_u32(reader);
-        row->tail.extent.crc = leat_msg_read_u32(reader);
-        row->tail.next_offset = leat_msg_read_u64(reader);
+        leat_tail_record_read(reader, &row->tail);
         if (heard) row->heard = leat_msg_read_u64(reader);
     } else if (fields != 4 || row->decision > LEAT_RECOVER_STANDS) {
         reader->failed = true;

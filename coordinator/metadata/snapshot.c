@@ -50,14 +50,6 @@ static size_t snapshot_bytes_max(const struct leat_machine *machine)
     return bytes;
 }
 
-static void tail_write(struct leat_msg_writer *writer, const struct leat_tail_record *tail)
-{
-    leat_msg_write_u64(writer, tail->segment);
-    leat_msg_write_u64(writer, tail->extent.bytes);
-    leat_msg_write_u64(writer, tail->extent.crc);
-    leat_msg_write_u64(writer, tail->next_offset);
-}
-
 static void log_write(struct leat_msg_writer *writer, const struct leat_machine_log *log)
 {
     const struct leat_log_record *record = &log->record;
@@ -71,14 +63,14 @@ static void log_write(struct leat_msg_writer *writer, const struct leat_machine_
         leat_msg_write_u64(writer, record->stamp_version);
         if (!more) return;
     }
-    tail_write(writer, &record->tail);
+    leat_tail_record_write(writer, &record->tail);
     if (record->opened)
         leat_msg_write_u64(writer, record->heard);
     else
         leat_msg_write_bool(writer, record->tail.jumped);
     if (fields != 6) leat_msg_write_u64(writer, log->jumped_to);
     if (!began) return;
-    tail_write(writer, began);
+    leat_tail_record_write(writer, began);
     leat_msg_write_bool(writer, began->jumped);
 }
 
@@ -208,14 +200,6 @@ leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out
     return LEAT_OK;
 }
 
-static void tail_read(struct leat_msg_reader *reader, struct leat_tail_record *tail)
-{
-    tail->segment = leat_msg_read_u64(reader);
-    tail->extent.bytes = leat_msg_read_u32(reader);
-    tail->extent.crc = leat_msg_read_u32(reader);
-    tail->next_offset = leat_msg_read_u64(reader);
-}
-
 static void log_read(struct leat_msg_reader *reader, struct leat_machine_log *log)
 {
     uint32_t fields = leat_msg_read_array(reader);
@@ -227,14 +211,14 @@ static void log_read(struct leat_msg_reader *reader, struct leat_machine_log *lo
         log->record.stamp_version = leat_msg_read_u32(reader);
         if (!opened_more) return;
     }
-    tail_read(reader, &log->record.tail);
+    leat_tail_record_read(reader, &log->record.tail);
     if (log->record.opened)
         log->record.heard = leat_msg_read_u64(reader);
     else
         log->record.tail.jumped = leat_msg_read_bool(reader);
     if (fields == 7 || opened_more) log->jumped_to = leat_msg_read_u64(reader);
     if (fields == 14) {
-        tail_read(reader, &log->record.began);
+        leat_tail_record_read(reader, &log->record.began);
         log->record.began.jumped = leat_msg_read_bool(reader);
     }
     if (fields != 6 && fields != 7 && !opened_more) reader->failed = true;

@@ -455,10 +455,7 @@ static void streamlet_write(struct leat_msg_writer *writer,
         leat_msg_write_u64(writer, log->seen.opened ? log->seen.stamp_version : 0);
         leat_msg_write_u64(writer, (uint64_t)log->decision);
         if (!decided && !log->tells) continue;
-        leat_msg_write_u64(writer, log->tail.segment);
-        leat_msg_write_u64(writer, log->tail.extent.bytes);
-        leat_msg_write_u64(writer, log->tail.extent.crc);
-        leat_msg_write_u64(writer, log->tail.next_offset);
+        leat_tail_record_write(writer, &log->tail);
         if (log->tells) leat_msg_write_u64(writer, coordinator->machine.next_incarnation);
     }
 }
