@@ -74,9 +74,7 @@ static int asked_compare(const void *a, const void *b)
 {
     const struct leat_log_ref *x = &(*(struct leat_msg_locate *const *)a)->log;
     const struct leat_log_ref *y = &(*(struct leat_msg_locate *const *)b)->log;
-    if (x->stream != y->stream) return x->stream < y->stream ? -1 : 1;
-    if (x->streamlet != y->streamlet) return x->streamlet < y->streamlet ? -1 : 1;
-    return x->log < y->log ? -1 : x->log > y->log;
+    return leat_log_ref_order(*x, *y);
 }
 
 /* Partitions that are named twice are refused, as Kafka refuses them: one request would cost as much as it
