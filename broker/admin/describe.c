@@ -12,7 +12,6 @@
 #include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
 #include "broker/data/route.h"
-#include "broker/data/seek.h"
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
 #include "broker/net/core.h"
@@ -23,7 +22,6 @@
 
 enum {
     WHY_BYTES = 256,
-    CONTROL_BYTES = LEAT_STREAM_NAME_BYTES_MAX + 16,
     FRONTS_US_MAX = 1000 * 1000, /* then no further log is waited for */
 };
 
@@ -39,8 +37,7 @@ struct describe_part {
 };
 struct describe_call {
     struct leat_call call;
-    struct leat_stream_seek seek;
-    char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
+    struct leat_call_kept kept;    /* as others are asked, too */
     struct leat_stream_desc *desc; /* a reference */
     uint32_t count, core, at;      /* at: of the logs, on that core */
     struct describe_log *logs;
@@ -50,8 +47,6 @@ struct describe_call {
     bool lack_space;          /* logs of this node, when they asked last */
     struct describe_part *parts;
     uint32_t part_max, part_count, parts_out;
-    uint8_t control[CONTROL_BYTES]; /* as others are asked */
-    uint32_t control_bytes;
 };
 
 static void describe_end(struct describe_call *describe)
@@ -172,12 +167,6 @@ static void describe_ask_others(struct describe_call *describe)
 {
     struct leat_core *core = describe->call.core;
     const struct leat_stream_desc *desc = describe->desc;
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, describe->control, sizeof describe->control);
-    struct leat_msg_name body = {{describe->name, (uint32_t)strlen(describe->name)}};
-    leat_msg_describe_write(&writer, &body);
-    LEAT_ASSERT(!writer.overflow);
-    describe->control_bytes = writer.used;
     for (uint32_t s = 0; s < desc->streamlet_count; s++) {
         bool known = leat_core_owns(core, desc, s);
         for (uint32_t i = 0; i < describe->part_count && !known; i++)
@@ -194,7 +183,7 @@ static void describe_ask_others(struct describe_call *describe)
         part->ask.on_done = part_on_done;
         part->ask.owner = part;
         if (leat_ask_start(core, &part->ask, part->owner, LEAT_KIND_STREAM_DESCRIBE,
-                           describe->control, describe->control_bytes, &error) == LEAT_OK)
+                           describe->kept.control, describe->kept.control_bytes, &error) == LEAT_OK)
             describe->parts_out++;
         else
             part_give_up(part, error.text);
@@ -368,15 +357,16 @@ static void describe_deliver(void *actor, struct leat_mail *mail)
 static void describe_begin(struct describe_call *describe)
 {
     struct leat_core *core = describe->call.core;
-    struct leat_stream *stream;
-    struct leat_error error;
-    leat_err rc = leat_stream_seek(core, &describe->seek, describe->name, strlen(describe->name),
-                                   &stream, &error);
-    if (rc == LEAT_E_AGAIN) return;
-    if (rc != LEAT_OK) {
-        leat_call_refuse(&describe->call, rc, error.text);
+    const struct leat_call_kept *kept = &describe->kept;
+    struct leat_msg_name body;
+    if (leat_msg_describe_decode(kept->control, kept->control_bytes, &body) != LEAT_OK) {
+        leat_call_refuse(&describe->call, LEAT_E_INVALID,
+                         "the control body of stream describe is not [name]");
         return;
     }
+    const struct leat_stream *stream =
+        leat_call_stream_find(&describe->call, &describe->kept, body.name);
+    if (stream == NULL) return;
     describe->desc = stream->desc;
     leat_stream_desc_ref(describe->desc);
     const struct leat_stream_desc *desc = describe->desc;
@@ -414,30 +404,18 @@ void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *
 {
     LEAT_ASSERT_OWNER(peer->core);
     struct describe_call *describe = leat_call_create(peer, frame, sizeof *describe);
-    if (describe == NULL) return;
-    struct leat_msg_name body;
-    if (leat_msg_describe_decode(frame->control, frame->control_bytes, &body) != LEAT_OK) {
-        leat_call_refuse(&describe->call, LEAT_E_INVALID,
-                         "the control body of stream describe is not [name]");
-        return;
-    }
-    if (!leat_call_name_check(&describe->call, body.name)) return;
-    memcpy(describe->name, body.name.text, body.name.bytes);
-    describe->seek.on_again = describe_on_again;
-    describe->seek.catch_up.address = leat_peer_asks(describe->call.peer);
-    describe->seek.owner = describe;
-    describe_begin(describe);
+    if (describe != NULL &&
+        leat_call_keep(&describe->call, &describe->kept, frame, describe_on_again))
+        describe_begin(describe);
 }
 
 /* ---- SEGMENTS [name, streamlet, log, from segment] ---- */
 
 struct segments_call {
     struct leat_call call;
-    struct leat_stream_seek seek;
-    char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
-    struct leat_log_ref log; /* stream: once it was found */
+    struct leat_call_kept kept;
+    struct leat_log_ref log;
     uint64_t from;
-    struct leat_core *home;
     leat_err rc;
     uint32_t count;
     bool more;
@@ -508,52 +486,30 @@ static void segments_deliver(void *actor, struct leat_mail *mail)
     leat_core_mail(core, segments->call.core->index, mail, segments_answer);
 }
 
-static void segments_forward(struct segments_call *segments, uint64_t owner)
-{
-    uint8_t control[CONTROL_BYTES + 32];
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, control, sizeof control);
-    struct leat_msg_segments_ask body = {{segments->name, (uint32_t)strlen(segments->name)},
-                                         segments->log.streamlet,
-                                         segments->log.log,
-                                         segments->from};
-    leat_msg_segments_ask_write(&writer, &body);
-    LEAT_ASSERT(!writer.overflow);
-    leat_call_forward(&segments->call, owner, control, writer.used);
-}
-
 static void segments_begin(struct segments_call *segments)
 {
-    struct leat_core *core = segments->call.core;
-    struct leat_stream *stream;
-    struct leat_error error;
+    const struct leat_call_kept *kept = &segments->kept;
+    struct leat_msg_segments_ask body;
     uint32_t home = 0;
-    leat_err rc = leat_stream_seek(core, &segments->seek, segments->name, strlen(segments->name),
-                                   &stream, &error);
-    if (rc == LEAT_E_AGAIN) return;
-    if (rc == LEAT_OK) {
-        segments->log.stream = stream->desc->id;
-        rc = leat_hosted_place(core, segments->log, &home, &error);
-    }
-    if (rc == LEAT_E_NOT_OWNER) {
-        segments_forward(segments, stream->desc->streamlets[segments->log.streamlet].owner);
+    if (leat_msg_segments_ask_decode(kept->control, kept->control_bytes, &body) != LEAT_OK) {
+        leat_call_refuse(&segments->call, LEAT_E_INVALID,
+                         "segments are asked for as [name, streamlet, log, from segment]");
         return;
     }
-    if (rc == LEAT_OK) {
-        segments->rows =
-            leat_call_memory(&segments->call, LEAT_SEGMENT_ROWS_MAX, sizeof *segments->rows);
-        segments->names =
-            leat_call_memory(&segments->call, LEAT_NODES_MAX, sizeof *segments->names);
-        if (segments->rows == NULL || segments->names == NULL)
-            rc = leat_error_set(&error, LEAT_E_AGAIN, "%s", leat_err_text(LEAT_E_AGAIN));
-    }
-    if (rc != LEAT_OK) {
+    if (!leat_call_log_find(&segments->call, &segments->kept, body.name, body.streamlet, body.log,
+                            &segments->log, &home))
+        return;
+    segments->from = body.from;
+    segments->rows =
+        leat_call_memory(&segments->call, LEAT_SEGMENT_ROWS_MAX, sizeof *segments->rows);
+    segments->names = leat_call_memory(&segments->call, LEAT_NODES_MAX, sizeof *segments->names);
+    if (segments->rows == NULL || segments->names == NULL) {
         leat_mem_free(segments->rows);
         leat_mem_free(segments->names);
-        leat_call_refuse(&segments->call, rc, error.text);
+        leat_call_refuse(&segments->call, LEAT_E_AGAIN, NULL);
         return;
     }
-    leat_core_mail(core, home, &segments->call.mail, segments_deliver);
+    leat_core_mail(segments->call.core, home, &segments->call.mail, segments_deliver);
 }
 
 static void segments_on_again(struct leat_stream_seek *seek)
@@ -565,20 +521,7 @@ void leat_call_segments(struct leat_peer *peer, const struct leat_frame *frame)
 {
     LEAT_ASSERT_OWNER(peer->core);
     struct segments_call *segments = leat_call_create(peer, frame, sizeof *segments);
-    if (segments == NULL) return;
-    struct leat_msg_segments_ask body;
-    if (leat_msg_segments_ask_decode(frame->control, frame->control_bytes, &body) != LEAT_OK) {
-        leat_call_refuse(&segments->call, LEAT_E_INVALID,
-                         "segments are asked for as [name, streamlet, log, from segment]");
-        return;
-    }
-    if (!leat_call_name_check(&segments->call, body.name)) return;
-    memcpy(segments->name, body.name.text, body.name.bytes);
-    segments->log.streamlet = body.streamlet;
-    segments->log.log = body.log;
-    segments->from = body.from;
-    segments->seek.on_again = segments_on_again;
-    segments->seek.catch_up.address = leat_peer_asks(segments->call.peer);
-    segments->seek.owner = segments;
-    segments_begin(segments);
+    if (segments != NULL &&
+        leat_call_keep(&segments->call, &segments->kept, frame, segments_on_again))
+        segments_begin(segments);
 }

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "broker/data/call_find.h"
+#include "broker/data/route.h"
 #include "broker/data/seek.h"
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
@@ -52,22 +53,15 @@ bool leat_call_log_find(struct leat_call *call, struct leat_call_kept *kept,
                         struct leat_log_ref *out_log, uint32_t *out_home)
 {
     LEAT_ASSERT_OWNER(call->core);
-    struct leat_core *core = call->core;
     const struct leat_stream *stream = leat_call_stream_find(call, kept, name);
     struct leat_error error;
     if (stream == NULL) return false;
-    if (streamlet >= stream->desc->streamlet_count || log >= stream->desc->settings.logs) {
-        leat_error_set(&error, LEAT_E_UNKNOWN_LOG, "stream \"%.*s\" has no streamlet %u log %u",
-                       (int)name.bytes, name.text, streamlet, log);
-        leat_call_refuse(call, error.code, error.text);
-        return false;
-    }
-    if (!leat_core_owns(core, stream->desc, streamlet)) {
+    *out_log = (struct leat_log_ref){stream->desc->id, streamlet, log};
+    leat_err rc = leat_hosted_place(call->core, *out_log, out_home, &error);
+    if (rc == LEAT_E_NOT_OWNER)
         leat_call_forward(call, stream->desc->streamlets[streamlet].owner, kept->control,
                           kept->control_bytes);
-        return false;
-    }
-    *out_log = (struct leat_log_ref){stream->desc->id, streamlet, log};
-    *out_home = leat_core_of_log(core->node, *out_log, stream->desc->settings.logs);
-    return true;
+    else if (rc != LEAT_OK)
+        leat_call_refuse(call, rc, error.text);
+    return rc == LEAT_OK;
 }

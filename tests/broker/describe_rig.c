@@ -3,7 +3,6 @@
 #include "broker/data/call_find.h"
 #include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
-#include "broker/data/seek.h"
 #include "broker/net/call.h"
 
 struct describe_rig it;
@@ -103,20 +102,14 @@ void leat_stream_desc_unref(struct leat_stream_desc *desc)
     assert_int_not_equal(desc->refs, 0);
     desc->refs--;
 }
-leat_err leat_stream_seek(struct leat_core *core, struct leat_stream_seek *seek, const char *name,
-                          size_t bytes, struct leat_stream **out_stream, struct leat_error *error)
+const struct leat_stream *leat_call_stream_find(struct leat_call *call, struct leat_call_kept *kept,
+                                                struct leat_msg_string name)
 {
-    assert_int_equal(core->index, 1);
-    said("seek %.*s for %llu", (int)bytes, name, (unsigned long long)seek->catch_up.address);
-    it.seeks = seek;
-    *out_stream = it.seek == LEAT_OK ? &alone.stream : NULL;
-    return it.seek == LEAT_OK ? LEAT_OK : leat_error_set(error, it.seek, "not found");
-}
-bool leat_call_name_check(struct leat_call *call, struct leat_msg_string name)
-{
-    (void)name;
-    if (it.bad_name) leat_call_refuse(call, LEAT_E_INVALID, "a bad name");
-    return !it.bad_name;
+    assert_ptr_equal(&kept->seek, calls.seek);
+    said("find %.*s", (int)name.bytes, name.text);
+    if (it.seek == LEAT_OK) return &alone.stream;
+    if (it.seek != LEAT_E_AGAIN) leat_call_refuse(call, it.seek, "not found");
+    return NULL;
 }
 leat_err leat_ask_start(struct leat_core *core, struct leat_ask *ask, uint64_t incarnation,
                         enum leat_kind kind, const uint8_t *control, uint32_t control_bytes,
@@ -135,22 +128,6 @@ leat_err leat_ask_start(struct leat_core *core, struct leat_ask *ask, uint64_t i
     if (it.ask_count == it.ask_refused)
         return leat_error_set(error, LEAT_E_AGAIN, "it can't be asked");
     return LEAT_OK;
-}
-void leat_call_forward(struct leat_call *call, uint64_t owner, const uint8_t *control,
-                       uint32_t control_bytes)
-{
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, control, control_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    struct leat_msg_string name = leat_msg_read_string(&reader);
-    uint32_t streamlet = leat_msg_read_u32(&reader), log = leat_msg_read_u32(&reader);
-    uint64_t from = leat_msg_read_u64(&reader);
-    assert_true(leat_msg_read_done(&reader));
-    assert_int_equal(fields, 4);
-    said("forward to %llu: %.*s/%u/%u from %llu", (unsigned long long)owner, (int)name.bytes,
-         name.text, streamlet, log, (unsigned long long)from);
-    calls.open--;
-    free(call);
 }
 uint64_t leat_report_disk_lacks(const struct leat_node *node)
 {

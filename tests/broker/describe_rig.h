@@ -40,8 +40,7 @@ struct describe_rig {
     uint32_t segment_count;
     struct leat_member rows[3];
     leat_err seek;
-    bool bad_name, heap_refuses;
-    struct leat_stream_seek *seeks;
+    bool heap_refuses;
     struct leat_locate_op *front; /* that is looked for */
     struct leat_mail *to_store;
     struct leat_env store_env;

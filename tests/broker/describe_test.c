@@ -2,7 +2,6 @@
 /* A stream is described, by describe.c alone: each field of its logs, what other nodes say of theirs, and what is said
  * where one is not known. */
 #include "broker/admin/calls.h"
-#include "broker/data/seek.h"
 #include "tests/broker/describe_rig.h"
 
 enum { ROWS = 4 };
@@ -112,7 +111,7 @@ static void each_log_is_asked_on_its_core(void **state)
     begin();
     call_describe();
     deliver_all();
-    assert_said("seek orders for 99\nmail to 0\nmail to 1\nmail to 1\nanswer\n");
+    assert_said("find orders\nmail to 0\nmail to 1\nmail to 1\nanswer\n");
     read_answer();
     assert_int_equal(shown.fields, 5);
     assert_int_equal(shown.rows, 4);
@@ -209,7 +208,7 @@ static void full_disk_is_looked_at_again(void **state)
     it.disk_lacks = 1;
     call_describe();
     deliver_all();
-    assert_said("seek orders for 99\nmail to 0\nmail to 1\nmail to 1\nmail to the store\n"
+    assert_said("find orders\nmail to 0\nmail to 1\nmail to 1\nmail to the store\n"
                 "look at the disk\nmail to 1\nanswer\n");
     read_answer();
     static const char full[] = "the disk of its node is full: appends that need another segment "
@@ -248,7 +247,7 @@ static void front_is_waited_for(void **state)
     it.logs[1][1].front_unknown = true;
     call_describe();
     deliver_all();
-    assert_said("seek orders for 99\nmail to 0\nlook for the front\n");
+    assert_said("find orders\nmail to 0\nlook for the front\n");
     it.logs[0][0].front_unknown = false;
     it.front->on_done(it.front);
     assert_said("mail to 0\n");
@@ -280,7 +279,7 @@ static void front_of_a_log_that_goes_is_not_waited_for(void **state)
     it.hosted[0][0].going = true;
     call_describe();
     deliver_all();
-    assert_said("seek orders for 99\nmail to 0\nmail to 1\nmail to 1\nanswer\n");
+    assert_said("find orders\nmail to 0\nmail to 1\nmail to 1\nanswer\n");
     end();
 }
 
@@ -293,7 +292,7 @@ static void fronts_are_waited_for_a_second_in_all(void **state)
         it.logs[i / 2][i % 2].front_unknown = true;
     call_describe();
     deliver_all();
-    assert_said("seek orders for 99\nmail to 0\nlook for the front\n");
+    assert_said("find orders\nmail to 0\nlook for the front\n");
     alone.now_us += 999999;
     it.front->on_done(it.front); /* and is not known yet: it is looked for again */
     deliver_all();
@@ -307,7 +306,7 @@ static void fronts_are_waited_for_a_second_in_all(void **state)
     /* Where one was waited for in vain, the others are not either. */
     call_describe();
     deliver_all();
-    assert_said("seek orders for 99\nmail to 0\nlook for the front\n");
+    assert_said("find orders\nmail to 0\nlook for the front\n");
     alone.now_us += 5;
     it.front->rc = LEAT_E_STARTING;
     it.front->on_done(it.front);
@@ -351,7 +350,7 @@ static void call_both(void)
     it.ask_count = 0;
     call_describe();
     deliver_all();
-    assert_said("seek orders for 99\nmail to 0\nmail to 1\nmail to 1\nask 200 [orders] 1\n");
+    assert_said("find orders\nmail to 0\nmail to 1\nmail to 1\nask 200 [orders] 1\n");
 }
 
 static void owners_say_what_is_theirs(void **state)
@@ -474,7 +473,7 @@ static void other_node_is_told_of_own_logs(void **state)
     calls.by_link = true;
     call_describe();
     deliver_all();
-    assert_said("seek orders for 99\nmail to 0\nmail to 1\nmail to 1\nanswer\n");
+    assert_said("find orders\nmail to 0\nmail to 1\nmail to 1\nanswer\n");
     read_answer();
     assert_int_equal(shown.fields, 4);
     assert_int_equal(shown.rows, 2);
@@ -493,7 +492,7 @@ static void all_owners_are_asked_at_a_time(void **state)
     memset(it.hosted, 0, sizeof it.hosted);
     call_describe();
     deliver_all();
-    assert_said("seek orders for 99\nmail to 0\nmail to 1\nmail to 1\nask 300 [orders] 1\n"
+    assert_said("find orders\nmail to 0\nmail to 1\nmail to 1\nask 300 [orders] 1\n"
                 "ask 200 [orders] 1\n");
     answers(1, ALONE_STREAM, (struct row[]){{1, 0, 5, "of b"}}, 1, 0);
     assert_said("");
@@ -545,7 +544,7 @@ static void each_owner_is_asked_once(void **state)
     large_stream(6);
     call_describe();
     deliver_all();
-    said_one("seek orders for 99\n");
+    said_one("find orders\n");
     assert_said("mail to 0\nmail to 1\nmail to 1\nask 1000 [orders] 1\nask 1001 [orders] 1\n"
                 "ask 1002 [orders] 1\n");
     for (unsigned i = 0; i < 3; i++)
@@ -581,29 +580,29 @@ static void describe_is_refused(void **state)
     leat_msg_write_u64(&writer, 5);
     alone_call(leat_call_stream_describe, &writer);
     assert_said("refuse INVALID: the control body of stream describe is not [name]\n");
-    it.bad_name = true;
+    calls.not_kept = true;
     call_describe();
-    assert_said("refuse INVALID: a bad name\n");
-    it.bad_name = false;
+    assert_said("refuse TOO_LARGE: too long\n");
+    calls.not_kept = false;
     calls.none = true;
     call_describe();
     assert_said("");
     calls.none = false;
     it.seek = LEAT_E_UNKNOWN_STREAM;
     call_describe();
-    assert_said("seek orders for 99\nrefuse UNKNOWN_STREAM: not found\n");
+    assert_said("find orders\nrefuse UNKNOWN_STREAM: not found\n");
     it.seek = LEAT_E_AGAIN;
     call_describe();
-    assert_said("seek orders for 99\n");
+    assert_said("find orders\n");
     it.seek = LEAT_OK;
-    it.seeks->on_again(it.seeks);
+    calls.seek->on_again(calls.seek);
     deliver_all();
-    assert_said("seek orders for 99\nmail to 0\nmail to 1\nmail to 1\nanswer\n");
+    assert_said("find orders\nmail to 0\nmail to 1\nmail to 1\nanswer\n");
     for (unsigned i = 1; i <= 2; i++) {
         leat_mem_fail_at(i);
         call_describe();
         leat_mem_fail_at(0);
-        assert_said("seek orders for 99\nrefuse AGAIN\n");
+        assert_said("find orders\nrefuse AGAIN\n");
     }
     end();
 }

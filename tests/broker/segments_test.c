@@ -2,7 +2,6 @@
 /* Where the copies of a log's segments lie, by describe.c alone: each field, from which segment on, how many at most,
  * and who answers. */
 #include "broker/admin/calls.h"
-#include "broker/data/seek.h"
 #include "tests/broker/describe_rig.h"
 
 static void call_segments(uint32_t fields, uint64_t streamlet, uint64_t log, uint64_t from)
@@ -17,6 +16,7 @@ static void call_segments(uint32_t fields, uint64_t streamlet, uint64_t log, uin
     leat_msg_write_u64(&writer, from);
     if (fields > 4) leat_msg_write_u64(&writer, 5); /* of a later version */
     calls.kind = LEAT_KIND_SEGMENTS;
+    calls.log = (struct leat_log_ref){ALONE_STREAM, (uint32_t)streamlet, (uint32_t)log};
     alone_call(leat_call_segments, &writer);
 }
 
@@ -72,7 +72,7 @@ static void segments_are_listed_by_the_core_of_their_log(void **state)
     it.segments[2] = (struct leat_rep_segment_status){.segment.v = 6};
     call_segments(4, 1, 0, 3);
     alone_deliver_all();
-    assert_said("seek orders for 99\nmail to 0\nmail to 1\nanswer\n");
+    assert_said("find orders/1/0\nmail to 0\nmail to 1\nanswer\n");
     static const struct leat_msg_segment segments[] = {
         {3, true, false, 2, 2}, {5, false, true, 1, 1}, {6, false, false, 0, 0}};
     static const struct leat_msg_segment_copy copies[] = {{{"b", 1}, true, false, false, 5000},
@@ -135,16 +135,6 @@ static void segments_are_listed_from_one_on(void **state)
     end();
 }
 
-static void owner_is_asked_for_segments(void **state)
-{
-    (void)state;
-    begin();
-    of_other(NODE_B);
-    call_segments(4, 1, 1, 33);
-    assert_said("seek orders for 99\nforward to 200: orders/1/1 from 33\n");
-    end();
-}
-
 static void segments_are_refused(void **state)
 {
     (void)state;
@@ -153,28 +143,20 @@ static void segments_are_refused(void **state)
     assert_said("refuse INVALID: segments are asked for as [name, streamlet, log, from segment]\n");
     call_segments(4, UINT64_C(1) << 32, 0, 0);
     assert_said("refuse INVALID: segments are asked for as [name, streamlet, log, from segment]\n");
-    it.bad_name = true;
+    calls.not_kept = true;
     call_segments(4, 1, 0, 0);
-    assert_said("refuse INVALID: a bad name\n");
-    it.bad_name = false;
+    assert_said("refuse TOO_LARGE: too long\n");
+    calls.not_kept = false;
     calls.none = true;
     call_segments(4, 1, 0, 0);
     assert_said("");
     calls.none = false;
-    it.seek = LEAT_E_UNKNOWN_STREAM;
-    call_segments(4, 1, 0, 0);
-    assert_said("seek orders for 99\nrefuse UNKNOWN_STREAM: not found\n");
-    it.seek = LEAT_OK;
-    call_segments(4, 2, 0, 0);
-    assert_said("seek orders for 99\nrefuse UNKNOWN_LOG: stream \"orders\" has streamlets 0 to 1, "
-                "each with logs 0 "
-                "to 1; there is no streamlet 2, log 0\n");
     for (unsigned i = 1; i <= 2; i++) {
         leat_mem_fail_at(i);
         call_segments(4, 1, 0, 0);
         leat_mem_fail_at(0);
-        assert_true(said_one("seek "));
-        assert_true(said_one("refuse AGAIN: "));
+        assert_true(said_one("find "));
+        assert_true(said_one("refuse AGAIN"));
         assert_said("");
     }
     /* It goes, or it has not come yet. */
@@ -182,7 +164,7 @@ static void segments_are_refused(void **state)
     for (unsigned i = 0; i < 2; i++) {
         call_segments(4, 1, 0, 0);
         alone_deliver_all();
-        assert_said("seek orders for 99\nmail to 0\nmail to 1\n"
+        assert_said("find orders/1/0\nmail to 0\nmail to 1\n"
                     "refuse STARTING: the log is not ready here: it is being made, moved or taken "
                     "over, or the server "
                     "stops; try again\n");
@@ -196,13 +178,13 @@ static void segments_are_asked_for_again(void **state)
     (void)state;
     begin();
     holds(1);
-    it.seek = LEAT_E_AGAIN;
+    calls.no_log = true;
     call_segments(4, 1, 0, 0);
-    assert_said("seek orders for 99\n");
-    it.seek = LEAT_OK;
-    it.seeks->on_again(it.seeks);
+    assert_said("find orders/1/0\n");
+    calls.no_log = false;
+    calls.seek->on_again(calls.seek);
     alone_deliver_all();
-    assert_said("seek orders for 99\nmail to 0\nmail to 1\nanswer\n");
+    assert_said("find orders/1/0\nmail to 0\nmail to 1\nanswer\n");
     assert_false(more_than(1, 10));
     end();
 }
@@ -212,7 +194,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_are_listed_by_the_core_of_their_log),
         cmocka_unit_test(segments_are_listed_from_one_on),
-        cmocka_unit_test(owner_is_asked_for_segments),
         cmocka_unit_test(segments_are_refused),
         cmocka_unit_test(segments_are_asked_for_again),
     };
