@@ -140,30 +140,21 @@ void leat_segment_group_ask(struct leat_core *core, struct leat_segment_group_qu
 
 struct group_call {
     struct leat_call call;
-    struct leat_segment_group_query query; /* its mail is not used */
+    struct leat_segment_group_query query;
 };
 
-static void group_call_back(void *actor, struct leat_mail *mail)
+static void group_call_done(struct leat_segment_group_query *query)
 {
-    struct group_call *group = LEAT_CONTAINER(mail, struct group_call, call.mail);
-    (void)actor;
-    if (group->query.rc != LEAT_OK) {
-        leat_call_refuse(&group->call, group->query.rc, NULL);
+    struct group_call *group = LEAT_CONTAINER(query, struct group_call, query);
+    if (query->rc != LEAT_OK) {
+        leat_call_refuse(&group->call, query->rc, NULL);
         return;
     }
     struct leat_msg_writer writer;
     leat_call_writer(group->call.core, &writer);
-    leat_msg_segment_group_write(&writer, &(struct leat_msg_segment_group){
-                                              group->query.first_group, group->query.end_offset});
+    leat_msg_segment_group_write(
+        &writer, &(struct leat_msg_segment_group){query->first_group, query->end_offset});
     leat_call_answer(&group->call, &writer);
-}
-
-static void group_call_home(void *actor, struct leat_mail *mail)
-{
-    struct leat_core *core = actor;
-    struct group_call *group = LEAT_CONTAINER(mail, struct group_call, call.mail);
-    leat_segment_group_look(core, group->query.log, group->query.group, &group->query);
-    leat_core_mail(core, group->call.core->index, mail, group_call_back);
 }
 
 void leat_call_segment_group(struct leat_peer *peer, const struct leat_frame *frame)
@@ -178,6 +169,8 @@ void leat_call_segment_group(struct leat_peer *peer, const struct leat_frame *fr
     leat_err rc = leat_msg_segment_group_ask_decode(frame->control, frame->control_bytes, &body);
     query->log = body.log;
     query->group = body.group;
+    query->on_done = group_call_done;
+    query->broker = peer->core;
     if (rc != LEAT_OK)
         rc = leat_error_set(&error, LEAT_E_INVALID,
                             "a segment group is asked for as [stream, streamlet, log, group]");
@@ -186,5 +179,5 @@ void leat_call_segment_group(struct leat_peer *peer, const struct leat_frame *fr
     if (rc != LEAT_OK)
         leat_call_refuse(&group->call, rc, error.text);
     else
-        leat_core_mail(peer->core, home, &group->call.mail, group_call_home);
+        leat_core_mail(peer->core, home, &query->mail, group_deliver_home);
 }
