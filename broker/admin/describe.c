@@ -39,7 +39,7 @@ struct describe_call {
     struct leat_call call;
     struct leat_call_kept kept;    /* as others are asked, too */
     struct leat_stream_desc *desc; /* a reference */
-    uint32_t count, core, at;      /* at: of the logs, on that core */
+    uint32_t count, at;            /* at: of the logs, on the core whose turn it is */
     struct describe_log *logs;
     struct leat_locate_op front; /* where the one at `at` begins */
     struct leat_core *front_core;
@@ -349,9 +349,8 @@ static void describe_deliver(void *actor, struct leat_mail *mail)
         }
     }
     describe->at = 0;
-    bool last = ++describe->core == core->node->options.cores;
-    leat_core_mail(core, last ? describe->call.core->index : describe->core, &describe->call.mail,
-                   last ? describe_deliver_back : describe_deliver);
+    leat_core_mail_next(core, &describe->call.mail, describe_deliver, describe->call.core->index,
+                        describe_deliver_back);
 }
 
 static void describe_begin(struct describe_call *describe)

@@ -20,7 +20,7 @@ struct places {
     struct leat_log_places *logs; /* [streamlets * logs], as far as it is known */
     void (*on_done)(struct places *places);
     struct leat_mail mail;
-    uint32_t at_core, parts_out;
+    uint32_t parts_out;
     struct leat_list parts; /* questions to other owners */
     /* of what is to be remembered: */
     struct leat_list link; /* core->placer->asks */
@@ -71,9 +71,7 @@ static void places_deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct places *places = LEAT_CONTAINER(mail, struct places, mail);
     look_here(core, places->desc, places->logs);
-    bool last = ++places->at_core == core->node->options.cores;
-    leat_core_mail(core, last ? places->core->index : places->at_core, mail,
-                   last ? places_deliver_back : places_deliver);
+    leat_core_mail_next(core, mail, places_deliver, places->core->index, places_deliver_back);
 }
 
 /* ---- those of other nodes ---- */

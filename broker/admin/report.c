@@ -217,9 +217,7 @@ static void report_deliver(void *actor, struct leat_mail *mail)
         sums->segments_misplaced += status.segments_misplaced;
         add_peers(report, core);
     }
-    bool last = ++report->at == core->node->options.cores;
-    leat_core_mail(core, last ? report->core->index : report->at, mail,
-                   last ? report_deliver_back : report_deliver);
+    leat_core_mail_next(core, mail, report_deliver, report->core->index, report_deliver_back);
 }
 
 void leat_report_start(struct leat_report *report)

@@ -39,7 +39,6 @@ struct leat_report {
     bool others_wait;
     char trouble[LEAT_REPORT_WHY_BYTES]; /* of the node as a whole */
     bool disk_lacks;                     /* no place for a segment, when one was asked for last */
-    uint32_t at;
     struct leat_mail mail;
 };
 /** core, on_done and owner are set, the rest is zeros. Visits every core. Thread: core, as on_done. */

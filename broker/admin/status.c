@@ -155,7 +155,6 @@ void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame)
 struct status_call {
     struct leat_call call;
     uint64_t disk_free, store_cpu_ns;
-    uint32_t at; /* the core whose turn it is */
     struct leat_msg_accounts accounts;
 };
 
@@ -210,9 +209,8 @@ static void status_deliver_core(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     leat_replicate_accounts(core, &status->accounts);
     status->accounts.logs_troubled += leat_report_logs_troubled(core);
-    bool last = ++status->at == core->node->options.cores;
-    leat_core_mail(core, last ? status->call.core->index : status->at, mail,
-                   last ? status_deliver_back : status_deliver_core);
+    leat_core_mail_next(core, mail, status_deliver_core, status->call.core->index,
+                        status_deliver_back);
 }
 
 /* On the store's thread: asking a file system for its space may block. */

@@ -179,4 +179,15 @@ static inline void leat_core_mail(struct leat_core *core, unsigned to, struct le
     core->env->post->send(core->env->post->ctx, to, mail);
 }
 
+/** A mail that goes from core to core, 0 first: to the next core, for `each`; from the last one to actor `then`, for
+ * `done`. */
+static inline void leat_core_mail_next(struct leat_core *core, struct leat_mail *mail,
+                                       void (*each)(void *actor, struct leat_mail *mail),
+                                       unsigned then,
+                                       void (*done)(void *actor, struct leat_mail *mail))
+{
+    bool last = core->index + 1 == core->node->options.cores;
+    leat_core_mail(core, last ? then : core->index + 1, mail, last ? done : each);
+}
+
 #endif

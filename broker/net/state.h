@@ -87,7 +87,6 @@ struct leat_node {
     struct leat_mail mail, ready_mail, stop_mail;
     leat_err rc;
     struct leat_error error;
-    uint32_t walk_core;
     /* Complaints, for people, by any core; read when their threads have ended. A place is its taker's; NULL:
      * there was no memory for it. The count may exceed LEAT_COMPLAINTS_MAX. */
     char **complaints;

@@ -223,7 +223,6 @@ static void up_deliver_cut(void *actor, struct leat_mail *mail)
     const struct leat_post *post = node->options.store_env->post;
     (void)actor;
     node->rc = leat_found_cut(node);
-    node->walk_core = 0;
     mail->deliver = up_deliver_core;
     post->send(post->ctx, LEAT_ACTOR_CORE_0, mail);
 }
@@ -237,10 +236,7 @@ static void up_deliver_core(void *actor, struct leat_mail *mail)
     if (node->rc == LEAT_OK && core->index == 0) node->rc = leat_replicate_take_found(core);
     if (node->rc == LEAT_OK) node->rc = leat_adopt_on_core(node, core, &node->error);
     if (node->rc == LEAT_OK) leat_walk_on_adopted(core);
-    node->walk_core++;
-    bool last = node->walk_core == node->options.cores;
-    leat_core_mail(core, last ? 0 : node->walk_core, mail,
-                   last ? up_deliver_logs_made : up_deliver_core);
+    leat_core_mail_next(core, mail, up_deliver_core, 0, up_deliver_logs_made);
 }
 
 static void up_deliver_found_done(void *actor, struct leat_mail *mail)

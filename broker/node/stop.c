@@ -26,17 +26,13 @@ static void stop_deliver_end(void *actor, struct leat_mail *mail)
 void leat_core_ending(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
-    struct leat_node *node = core->node;
     for (uint32_t i = 0; core->hosted != NULL && i <= core->hosted_mask; i++)
         for (struct leat_hosted *hosted = core->hosted[i]; hosted != NULL;
              hosted = hosted->hash_next)
             if (hosted->log != NULL && !leat_log_rest(hosted->log))
                 return; /* the answer makes another turn */
     core->ending = false;
-    if (++node->walk_core < node->options.cores)
-        leat_core_mail(core, node->walk_core, &node->stop_mail, stop_deliver_ending);
-    else
-        leat_core_mail(core, 0, &node->stop_mail, stop_deliver_end);
+    leat_core_mail_next(core, &core->node->stop_mail, stop_deliver_ending, 0, stop_deliver_end);
 }
 
 static void stop_deliver_ending(void *actor, struct leat_mail *mail)
@@ -51,7 +47,6 @@ static void stop_on_flushed(void *arg, leat_err rc)
     struct leat_node *node = arg;
     const struct leat_post *post = node->options.store_env->post;
     node->rc = rc;
-    node->walk_core = 0;
     node->stop_mail.deliver = stop_deliver_ending;
     post->send(post->ctx, LEAT_ACTOR_CORE_0, &node->stop_mail);
 }
@@ -63,24 +58,15 @@ static void stop_deliver_flush(void *actor, struct leat_mail *mail)
     leat_store_flush_all(node->store, stop_on_flushed, node);
 }
 
-/* Cores stop one after the other; core 0, which talks to the outside, first. */
-static void stop_next(struct leat_core *core)
-{
-    struct leat_node *node = core->node;
-    node->walk_core++;
-    if (node->walk_core < node->options.cores)
-        leat_core_mail(core, node->walk_core, &node->stop_mail, stop_deliver_core);
-    else
-        leat_core_mail(core, LEAT_ACTOR_STORE, &node->stop_mail, stop_deliver_flush);
-}
-
 static void logs_stopped(struct leat_core *core)
 {
     LEAT_ASSERT(core->stopping && !core->stopped);
     core->stopped = true;
     leat_timer_stop(&core->timers, &core->tick);
     leat_peer_close_all(core);
-    stop_next(core);
+    /* Cores stop one after the other; core 0, which talks to the outside, first. */
+    leat_core_mail_next(core, &core->node->stop_mail, stop_deliver_core, LEAT_ACTOR_STORE,
+                        stop_deliver_flush);
 }
 
 static void stop_deliver_core(void *actor, struct leat_mail *mail)
@@ -110,7 +96,6 @@ void leat_node_stop(struct leat_node *node)
     struct leat_core *core = &node->cores[0];
     if (node->stopping) return;
     node->stopping = true;
-    node->walk_core = 0;
     if (node->up) {
         leat_core_mail(core, 0, &node->stop_mail, stop_deliver_core);
         return;

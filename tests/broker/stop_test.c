@@ -111,7 +111,6 @@ static void begin(void)
     it.restless = LOGS;
     alone.node.store = (void *)&it;
     alone.node.up = true;
-    alone.node.walk_core = 77;
     alone.node.options.store_env = &it.store_env;
     alone.node.options.on_stopped = on_stopped;
     alone.node.options.owner = &it;
