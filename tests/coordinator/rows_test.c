@@ -14,7 +14,6 @@
 #include "tests/rows_expect.h"
 #include "tests/rows_page.h"
 
-static const char *page_path;
 static const leat_msg_row_fn rows[] = {
 #define LEAT_ROWS "link/bodies.def"
 #include "tests/rows_list.h"
@@ -23,37 +22,7 @@ static const leat_msg_row_fn rows[] = {
 #define LEAT_ROWS "coordinator/recovery/bodies.def"
 #include "tests/rows_list.h"
 };
-enum { ROWS = sizeof rows / sizeof rows[0] };
-
-static void rows_have_the_bytes_of_before(void **state)
-{
-    (void)state;
-    static const struct rows_bytes bytes[] = {
+static const struct rows_bytes rows_bytes[] = {
 #include "rows_bytes.inc"
-    };
-    rows_bytes_expect(rows, ROWS, bytes, sizeof bytes / sizeof bytes[0]);
-}
-
-static void rows_of_every_body_read_back_and_end(void **state)
-{
-    (void)state;
-    rows_read_back_expect(rows, ROWS);
-}
-
-static void rows_are_as_the_page_shows_them(void **state)
-{
-    (void)state;
-    rows_page_expect(page_path, rows, ROWS);
-}
-
-int main(int argc, char **argv)
-{
-    if (argc != 2) return 2;
-    page_path = argv[1];
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_have_the_bytes_of_before),
-        cmocka_unit_test(rows_of_every_body_read_back_and_end),
-        cmocka_unit_test(rows_are_as_the_page_shows_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+};
+#include "tests/rows_main.h"
