@@ -14,7 +14,7 @@
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
 #include "replication/backup/probe.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "tests/sim/hosted.h"
 #include "tests/sim/scenario.h"
 
@@ -206,10 +206,9 @@ static bool bytes_equal(const struct leat_segment *a, const struct leat_segment 
 }
 
 static void copy_compare(struct scenario *scenario, const struct sim_server *owner,
-                         const struct sim_server *server, const struct rep_set *set,
+                         const struct sim_server *server, const struct leat_segment *own,
                          const struct leat_segment *copy)
 {
-    const struct leat_segment *own = set->seg;
     uint32_t at = 0;
     uint8_t byte;
     if (server->rotten || owner->rotten) return;
@@ -243,7 +242,7 @@ static const struct sim_server *server_of(const struct scenario *scenario, uint6
 
 /* What an open copy has is what the owner wrote: every byte of its valid prefix. */
 static void open_compare(struct scenario *scenario, const struct sim_server *server,
-                         const struct rep_set *set, const struct leat_segment *copy)
+                         const struct leat_set_seen *set, const struct leat_segment *copy)
 {
     const struct leat_segment *own = set->seg;
     struct leat_scan found;
@@ -267,17 +266,16 @@ static void open_compare(struct scenario *scenario, const struct sim_server *ser
  *  3. The backup answers: version 1. N+1 starts, and the copy is to be restamped.
  * The start is answered when all copies of N+1 carry 2. Until then N is not closed, N+1 has nothing that was
  * acked, and the copies of N have all of it. They are looked at themselves. */
-static bool start_is_due(const struct rep_set *set)
+static bool start_is_due(const struct leat_set_seen *set)
 {
-    const struct leat_list *link = set->link.prev;
-    if (!set->commit || set->commit->from_bytes > 0 || link == &set->log->active) return false;
-    const struct rep_set *before = LEAT_CONTAINER(link, const struct rep_set, link);
-    return before->id.v + 1 == set->id.v && before->started && !before->closed && !before->dropping;
+    struct leat_set_seen before;
+    if (!set->starts || !leat_set_see_before(set, &before)) return false;
+    return before.id.v + 1 == set->id.v && before.started && !before.closed && !before.dropping;
 }
 
 /* The coordinators hold a version only when every copy that must count carries it. */
-static void stamp_check(struct scenario *scenario, const struct rep_set *set, const char *where,
-                        const struct leat_segment *copy)
+static void stamp_check(struct scenario *scenario, const struct leat_set_seen *set,
+                        const char *where, const struct leat_segment *copy)
 {
     struct leat_log_ref log = copy->log;
     if (!sim_stream_of(scenario, copy->log.stream, &log.stream)) return;
@@ -294,20 +292,20 @@ static void stamp_check(struct scenario *scenario, const struct rep_set *set, co
 }
 
 static void set_look(struct scenario *scenario, const struct sim_server *owner,
-                     const struct rep_set *set)
+                     const struct leat_set_seen *set)
 {
     if (!set->seg || set->closed || set->dropping || !set->started) return;
-    if (!set->parked && !set->want_parked && !set->resume)
+    if (!set->parked && !set->want_parked && !set->resumes)
         stamp_check(scenario, set, owner->name, set->seg);
     for (unsigned i = 0; i < set->copy_count; i++) {
-        const struct rep_copy *copy = set->copies[i];
-        const struct sim_server *server = server_of(scenario, copy->peer->node.incarnation);
-        if (!server || copy->state != REP_COPY_OPEN) continue;
+        const struct leat_copy_seen copy = leat_copy_see(set, i);
+        const struct sim_server *server = server_of(scenario, copy.incarnation);
+        if (!server || copy.state != LEAT_COPY_OPEN) continue;
         struct leat_replica_seen rep;
-        if (!leat_backup_see(backup_of(server), copy->handle, &rep) || !rep.seg || rep.damaged ||
+        if (!leat_backup_see(backup_of(server), copy.handle, &rep) || !rep.seg || rep.damaged ||
             rep.dropping || rep.drop_wanted)
             continue;
-        if (set->parked || set->want_parked || set->resume)
+        if (set->parked || set->want_parked || set->resumes)
             continue; /* a buffer that is read into */
         if (!leat_log_ref_equal(rep.seg->log, set->seg->log)) {
             sim_fail(scenario->world, "the copy of segment %llu at %s is of another log",
@@ -315,7 +313,7 @@ static void set_look(struct scenario *scenario, const struct sim_server *owner,
             continue;
         }
         open_compare(scenario, server, set, rep.seg);
-        if (copy->incomplete) continue;
+        if (copy.incomplete) continue;
         stamp_check(scenario, set, server->name, rep.seg);
     }
 }
@@ -323,21 +321,20 @@ static void set_look(struct scenario *scenario, const struct sim_server *owner,
 /* To a recovery data in N+1 is the sign that N is closed on all its copies: only where N+1 has just begun are
  * more copies of N made first. What a kill leaves of N+1 at its owner is looked at, too. */
 static void roll_look(struct scenario *scenario, const struct sim_server *owner,
-                      const struct rep_set *set)
+                      const struct leat_set_seen *set)
 {
-    const struct leat_list *link = set->link.prev;
+    struct leat_set_seen before;
     struct leat_scan scan;
-    if (link == &set->log->active || set->closed || !set->seg || !set->seg->buffer) return;
-    const struct rep_set *before = LEAT_CONTAINER(link, const struct rep_set, link);
-    if (before->id.v + 1 != set->id.v || set->parked || set->resume) return;
+    if (set->closed || !set->seg || !set->seg->buffer || !leat_set_see_before(set, &before)) return;
+    if (before.id.v + 1 != set->id.v || set->parked || set->resumes) return;
     leat_scan_segment(set->seg->buffer, set->seg->capacity, &scan);
     if (!scan.started || leat_scan_only_start(&scan)) return;
-    for (unsigned i = 0; i < before->copy_count; i++) {
-        const struct rep_copy *copy = before->copies[i];
-        const struct sim_server *server = server_of(scenario, copy->peer->node.incarnation);
-        if (!server || copy->state != REP_COPY_OPEN || copy->incomplete) continue;
+    for (unsigned i = 0; i < before.copy_count; i++) {
+        const struct leat_copy_seen copy = leat_copy_see(&before, i);
+        const struct sim_server *server = server_of(scenario, copy.incarnation);
+        if (!server || copy.state != LEAT_COPY_OPEN || copy.incomplete) continue;
         struct leat_replica_seen rep;
-        if (!leat_backup_see(backup_of(server), copy->handle, &rep) || !rep.seg ||
+        if (!leat_backup_see(backup_of(server), copy.handle, &rep) || !rep.seg ||
             !rep.seg->buffer || rep.damaged || rep.drop_wanted)
             continue;
         leat_scan_segment(rep.seg->buffer, rep.seg->capacity, &scan);
@@ -353,33 +350,33 @@ static void roll_look(struct scenario *scenario, const struct sim_server *owner,
 }
 
 static void set_compare(struct scenario *scenario, const struct sim_server *owner,
-                        const struct rep_set *set)
+                        const struct leat_set_seen *set)
 {
     if (!set->closed || set->dropping || !set->seg || set->seg->state != LEAT_SEGMENT_CLOSED)
         return;
     for (unsigned i = 0; i < set->copy_count; i++) {
-        const struct rep_copy *copy = set->copies[i];
-        const struct sim_server *server = server_of(scenario, copy->peer->node.incarnation);
-        if (!server || copy->state != REP_COPY_CLOSED || copy->incomplete) continue;
+        const struct leat_copy_seen copy = leat_copy_see(set, i);
+        const struct sim_server *server = server_of(scenario, copy.incarnation);
+        if (!server || copy.state != LEAT_COPY_CLOSED || copy.incomplete) continue;
         struct leat_replica_seen rep;
-        if (!leat_backup_see(backup_of(server), copy->handle, &rep) || !rep.seg || rep.damaged ||
+        if (!leat_backup_see(backup_of(server), copy.handle, &rep) || !rep.seg || rep.damaged ||
             rep.dropping || rep.drop_wanted || rep.seg->state != LEAT_SEGMENT_CLOSED)
             continue;
-        copy_compare(scenario, owner, server, set, rep.seg);
+        copy_compare(scenario, owner, server, set->seg, rep.seg);
     }
 }
 
 static void log_compare(struct scenario *scenario, const struct sim_server *owner,
                         const struct leat_primary_log *rep)
 {
-    const struct leat_list *lists[2] = {&rep->active, &rep->settled};
-    for (unsigned i = 0; i < 2; i++)
-        for (const struct leat_list *it = lists[i]->next; it != lists[i]; it = it->next) {
-            const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
-            set_look(scenario, owner, set);
-            set_compare(scenario, owner, set);
-            if (lists[i] == &rep->active) roll_look(scenario, owner, set);
+    for (unsigned settled = 0; settled < 2; settled++) {
+        struct leat_set_seen set = {0};
+        while (leat_set_see_next(rep, settled, &set)) {
+            set_look(scenario, owner, &set);
+            set_compare(scenario, owner, &set);
+            if (!settled) roll_look(scenario, owner, &set);
         }
+    }
 }
 
 /* Its memory is what the next one finds. */
@@ -391,10 +388,9 @@ void sim_copies_death(struct scenario *scenario, const struct sim_server *server
         for (uint32_t h = sim_hosted_from(core, 0); h <= core->hosted_mask;
              h = sim_hosted_from(core, h + 1))
             for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next) {
-                if (!at->copies) continue;
-                const struct leat_list *active = &at->copies->active;
-                for (const struct leat_list *it = active->next; it != active; it = it->next)
-                    roll_look(scenario, server, LEAT_CONTAINER(it, const struct rep_set, link));
+                struct leat_set_seen set = {0};
+                while (at->copies && leat_set_see_next(at->copies, false, &set))
+                    roll_look(scenario, server, &set);
             }
     }
 }
@@ -422,38 +418,41 @@ void sim_copies_check(struct scenario *scenario)
 
 /* ---- nobody does anything: every segment gets its copies again, the last one of each log too ---- */
 
-static bool set_is_whole(const struct leat_hosted *hosted, const struct rep_set *set)
+static bool set_is_whole(uint32_t copies, const struct leat_set_seen *set)
 {
     if (!set->reserved || set->dropping) return true;
     if (set->seg && set->seg->rotten) return true; /* fetched from another node first: closed.c */
     unsigned count = 1;
-    for (unsigned i = 0; i < set->copy_count; i++)
-        if (set->copies[i]->state != REP_COPY_OPENING && !set->copies[i]->incomplete) count++;
-    return count >= hosted->copies->options.copies;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct leat_copy_seen copy = leat_copy_see(set, i);
+        if (copy.state != LEAT_COPY_OPENING && !copy.incomplete) count++;
+    }
+    return count >= copies;
 }
 
 static bool log_is_whole(struct scenario *scenario, const struct sim_server *server,
                          const struct leat_hosted *hosted)
 {
     static char told[160];
-    const struct leat_list *lists[2] = {&hosted->copies->active, &hosted->copies->settled};
+    uint32_t copies = leat_primary_log_see(hosted->copies).copies;
     struct leat_log_info info;
     leat_log_info(hosted->log, &info);
     if (hosted->going || info.state != LEAT_LOG_SERVING) return true;
-    for (unsigned i = 0; i < 2; i++)
-        for (const struct leat_list *it = lists[i]->next; it != lists[i]; it = it->next) {
-            const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
-            if (set_is_whole(hosted, set)) continue;
-            snprintf(
-                told, sizeof told, "%u of %u copies of segment %llu%s of log id %u/%u/%u of %s",
-                set->copy_count + 1, hosted->copies->options.copies, (unsigned long long)set->id.v,
-                set->parked   ? ", parked,"
-                : set->closed ? ", closed,"
-                              : "",
-                info.ref.stream, info.ref.streamlet, info.ref.log, server->name);
+    for (unsigned settled = 0; settled < 2; settled++) {
+        struct leat_set_seen set = {0};
+        while (leat_set_see_next(hosted->copies, settled, &set)) {
+            if (set_is_whole(copies, &set)) continue;
+            snprintf(told, sizeof told,
+                     "%u of %u copies of segment %llu%s of log id %u/%u/%u of %s",
+                     set.copy_count + 1, copies, (unsigned long long)set.id.v,
+                     set.parked   ? ", parked,"
+                     : set.closed ? ", closed,"
+                                  : "",
+                     info.ref.stream, info.ref.streamlet, info.ref.log, server->name);
             scenario->waits_for = told;
             return false;
         }
+    }
     return true;
 }
 

@@ -12,7 +12,7 @@
 #include "broker/net/core.h"
 #include "broker/ownership/move.h"
 #include "coordinator/probe.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"
 
@@ -209,12 +209,12 @@ struct amid {
 
 static void log_see(const struct leat_primary_log *log, struct amid *amid)
 {
-    amid->version |= rep_is_held(log);
-    for (const struct leat_list *it = log->active.next; it != &log->active; it = it->next) {
-        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
-        amid->resume |= set->resume != NULL;
-        for (unsigned i = 0; i < set->copy_count; i++)
-            amid->open |= set->copies[i]->state == REP_COPY_OPENING;
+    struct leat_set_seen set = {0};
+    amid->version |= leat_primary_log_see(log).held;
+    while (leat_set_see_next(log, false, &set)) {
+        amid->resume |= set.resumes;
+        for (unsigned i = 0; i < set.copy_count; i++)
+            amid->open |= leat_copy_see(&set, i).state == LEAT_COPY_OPENING;
     }
 }
 

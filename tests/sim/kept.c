@@ -15,7 +15,7 @@
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
 #include "replication/backup/probe.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "store/probe.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/told.h"
@@ -53,54 +53,55 @@ static const struct sim_server *server_of(const struct scenario *scenario, uint6
 /* ---- copies that are counted on ---- */
 
 /* Has it told the backup so, and not yet called it one too many? */
-static bool is_counted_on(const struct rep_copy *copy)
+static bool is_counted_on(const struct leat_copy_seen *copy)
 {
-    return rep_copy_lives(copy) && copy->state == REP_COPY_CLOSED && !copy->found &&
-           !copy->incomplete && !rep_copy_leaves(copy);
+    return copy->lives && copy->state == LEAT_COPY_CLOSED && !copy->found && !copy->incomplete &&
+           !copy->leaves;
 }
 
 static void set_check(struct scenario *scenario, const struct sim_server *owner,
-                      const struct rep_set *set)
+                      const struct leat_primary_log_seen *log, const struct leat_set_seen *set)
 {
+    const struct leat_log_ref *ref = &log->ref;
     if (!set->closed || set->dropping) return;
     for (unsigned i = 0; i < set->copy_count; i++) {
-        const struct rep_copy *copy = set->copies[i];
-        if (!is_counted_on(copy)) continue;
-        const struct sim_server *server = server_of(scenario, copy->peer->node.incarnation);
+        const struct leat_copy_seen copy = leat_copy_see(set, i);
+        if (!is_counted_on(&copy)) continue;
+        const struct sim_server *server = server_of(scenario, copy.incarnation);
         if (!server) continue;
         struct leat_replica_seen rep;
-        bool there = leat_backup_see(backup_of(server), copy->handle, &rep);
+        bool there = leat_backup_see(backup_of(server), copy.handle, &rep);
         if (there && rep.seg && !rep.dropping && !rep.drop_wanted && rep.seg->id.v == set->id.v &&
-            leat_log_ref_equal(rep.seg->log, set->log->options.ref))
+            leat_log_ref_equal(rep.seg->log, *ref))
             continue;
-        const struct leat_log_ref *ref = &set->log->options.ref;
         sim_fail(scenario->world,
                  "A1 lost-write: %s owns log id %u/%u/%u in epoch %u and counts on a copy of "
                  "segment %llu at %s, which %s there",
-                 owner->name, ref->stream, ref->streamlet, ref->log, set->log->options.epoch.v,
+                 owner->name, ref->stream, ref->streamlet, ref->log, log->epoch.v,
                  (unsigned long long)set->id.v, server->name, there ? "goes" : "is not");
     }
 }
 
 /* By the newest that any node has applied it is the owner's. */
-static bool is_owned(struct scenario *scenario, const struct leat_primary_log *log)
+static bool is_owned(struct scenario *scenario, const struct leat_primary_log_seen *log)
 {
     uint32_t stream;
-    struct leat_log_ref ref = log->options.ref;
+    struct leat_log_ref ref = log->ref;
     if (log->fenced || log->silent || log->releasing) return false;
     if (!sim_stream_of(scenario, ref.stream, &stream)) return false;
-    return scenario->stamps[stream][ref.streamlet][ref.log].epoch == log->options.epoch.v;
+    return scenario->stamps[stream][ref.streamlet][ref.log].epoch == log->epoch.v;
 }
 
 static void core_check(struct scenario *scenario, const struct sim_server *owner,
                        const struct leat_primary *primary)
 {
-    for (const struct leat_list *it = primary->logs.next; it != &primary->logs; it = it->next) {
-        const struct leat_primary_log *log =
-            LEAT_CONTAINER(it, const struct leat_primary_log, link);
-        if (!is_owned(scenario, log)) continue;
-        for (const struct leat_list *at = log->settled.next; at != &log->settled; at = at->next)
-            set_check(scenario, owner, LEAT_CONTAINER(at, const struct rep_set, link));
+    const struct leat_primary_log *log = NULL;
+    while ((log = leat_primary_log_next(primary, log))) {
+        const struct leat_primary_log_seen as = leat_primary_log_see(log);
+        struct leat_set_seen set = {0};
+        if (!is_owned(scenario, &as)) continue;
+        while (leat_set_see_next(log, true, &set))
+            set_check(scenario, owner, &as, &set);
     }
 }
 

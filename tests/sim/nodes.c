@@ -4,7 +4,7 @@
 #include "broker/net/core.h"
 #include "broker/net/state.h"
 #include "coordinator/probe.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "tests/sim/scenario.h"
 
 enum { GRACE_US_MIN = 30 * 1000, GRACE_US_MAX = 1500 * 1000 };
@@ -21,11 +21,9 @@ void sim_nodes_grace_choose(struct scenario *scenario)
 void sim_nodes_grace_set(const struct sim_server *server)
 {
     const struct scenario *scenario = server->scenario;
-    for (uint32_t c = 0; scenario->grace_us && c < scenario->cores; c++) {
-        struct leat_primary_options *options = &server->node->cores[c].replicate->primary->options;
-        options->grace_us = 4 * scenario->grace_us;
-        options->grace_none_us = options->grace_crashed_us = scenario->grace_us;
-    }
+    for (uint32_t c = 0; scenario->grace_us && c < scenario->cores; c++)
+        leat_primary_grace_set(server->node->cores[c].replicate->primary, 4 * scenario->grace_us,
+                               scenario->grace_us, scenario->grace_us);
 }
 
 bool sim_nodes_are_ready(struct scenario *scenario)

@@ -11,20 +11,13 @@
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "replication/backup/probe.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "store/probe.h"
 #include "tests/sim/scenario.h"
 
 static bool has(const struct leat_segment *seg, const uint8_t *from, uint32_t bytes)
 {
     return seg->buffer && from >= seg->buffer && from + bytes <= seg->buffer + seg->capacity;
-}
-
-/* Replication alone writes there, and the transports pass its writes on as they are. */
-static uint64_t place_of(const struct leat_rmem_write *write)
-{
-    const struct rep_write *of = (const struct rep_write *)(const void *)write;
-    return of->copy->handle;
 }
 
 static bool writer_of(const struct leat_backup *backup, const struct leat_rmem_arena *arena,
@@ -74,6 +67,7 @@ static void place_check(const struct sim_rmem_reach *reach)
 
 void sim_places_watch(struct scenario *scenario)
 {
-    scenario->world->rmem_place = place_of;
+    /* Replication alone writes there, and the transports pass its writes on as they are. */
+    scenario->world->rmem_place = leat_write_handle;
     scenario->world->on_rmem_reach = place_check;
 }

@@ -11,7 +11,7 @@
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
 #include "replication/backup/probe.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "tests/sim/deletes.h"
 
 enum {
@@ -55,54 +55,57 @@ static struct leat_backup *backup_of(const struct sim_server *server)
 
 /* ---- what the owner has ---- */
 
-static struct rep_copy *copy_at(const struct rep_set *set, const char *node)
+static bool copy_at(const struct leat_set_seen *set, const char *node,
+                    struct leat_copy_seen *out_copy)
 {
-    for (unsigned i = 0; i < set->copy_count; i++)
-        if (strcmp(set->copies[i]->peer->node.name, node) == 0 && rep_copy_lives(set->copies[i]))
-            return set->copies[i];
-    return NULL;
-}
-
-static struct rep_set *set_of(const struct sim_server *owner, struct leat_log_ref ref,
-                              struct leat_segment_id segment)
-{
-    for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        const struct leat_primary *primary = owner->node->cores[c].replicate->primary;
-        const struct leat_primary_log *log = primary ? rep_log_find(primary, ref) : NULL;
-        if (log) return rep_set_find(log, segment.v);
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        *out_copy = leat_copy_see(set, i);
+        if (strcmp(out_copy->node, node) == 0 && out_copy->lives) return true;
     }
-    return NULL;
+    return false;
 }
 
-static bool is_open(const struct rep_set *set)
+static bool is_open(const struct leat_set_seen *set)
 {
-    return set && set->seg && set->started && !set->closed && !set->dropping && !set->parked &&
+    return set->seg && set->started && !set->closed && !set->dropping && !set->parked &&
            !set->want_parked;
 }
 
-static bool any_set(const struct sim_server *owner, bool (*is)(const struct rep_set *set))
+/* The set of an open segment at its owner, and its copy at the other node. */
+static bool open_find(struct leat_log_ref ref, struct leat_segment_id segment,
+                      struct leat_set_seen *out_set, struct leat_copy_seen *out_copy)
 {
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        struct leat_primary *primary = owner->node->cores[c].replicate->primary;
-        if (!primary) continue;
-        LEAT_LIST_EACH(&primary->logs, it)
-        {
-            struct leat_primary_log *log = LEAT_CONTAINER(it, struct leat_primary_log, link);
-            LEAT_LIST_EACH(&log->active, at)
-            {
-                if (is(LEAT_CONTAINER(at, struct rep_set, link))) return true;
-            }
-        }
+        const struct leat_primary *primary = trap.owner->node->cores[c].replicate->primary;
+        const struct leat_primary_log *log = leat_primary_log_at(primary, ref);
+        if (log)
+            return leat_set_see(log, segment, out_set) && is_open(out_set) &&
+                   copy_at(out_set, trap.backup->name, out_copy);
     }
     return false;
 }
 
 /* Of another log, and half full: the next one may be opened soon. */
-static bool rolls_soon(const struct rep_set *set)
+static bool rolls_soon(const struct leat_primary_log *log, const struct leat_set_seen *set)
 {
-    return is_open(set) && set->log->options.ref.stream != trap.log.stream &&
+    struct leat_copy_seen copy;
+    return is_open(set) && leat_primary_log_see(log).ref.stream != trap.log.stream &&
            set->capacity <= trap.bytes && set->target > set->capacity / 2 &&
-           copy_at(set, trap.backup->name) != NULL;
+           copy_at(set, trap.backup->name, &copy);
+}
+
+static bool any_rolls_soon(void)
+{
+    for (uint32_t c = 0; c < trap.scenario->cores; c++) {
+        const struct leat_primary *primary = trap.owner->node->cores[c].replicate->primary;
+        const struct leat_primary_log *log = NULL;
+        while ((log = leat_primary_log_next(primary, log))) {
+            struct leat_set_seen set = {0};
+            while (leat_set_see_next(log, false, &set))
+                if (rolls_soon(log, &set)) return true;
+        }
+    }
+    return false;
 }
 
 /* ---- what the other node has ---- */
@@ -128,13 +131,15 @@ static bool is_reused(void)
             strcmp(rep.writer.node, trap.owner->name) != 0 || seg->log.stream == trap.log.stream ||
             seg->buffer > end)
             continue;
-        const struct rep_set *set = set_of(trap.owner, seg->log, seg->id);
-        const struct rep_copy *copy = is_open(set) ? copy_at(set, trap.backup->name) : NULL;
-        if (!copy || seg->buffer + copy->done < end + BEHIND_BYTES) continue;
+        struct leat_set_seen set;
+        struct leat_copy_seen copy;
+        if (!open_find(seg->log, seg->id, &set, &copy) ||
+            seg->buffer + copy.done < end + BEHIND_BYTES)
+            continue;
         sim_trace(trap.scenario->world,
                   "trap: %u/%u/%u segment %llu lies there, its byte %u of %u; %u copies",
                   seg->log.stream, seg->log.streamlet, seg->log.log, (unsigned long long)seg->id.v,
-                  (unsigned)(end - seg->buffer), copy->done, set->copy_count);
+                  (unsigned)(end - seg->buffer), copy.done, set.copy_count);
         return true;
     }
     return false;
@@ -163,14 +168,15 @@ static void look(struct sim_world *world, struct sim_event *event)
     if (scenario->faults_over || world->now_us >= trap.until_us || !lives(trap.owner) ||
         !lives(trap.backup))
         return;
-    const struct rep_set *set = set_of(trap.owner, trap.log, trap.segment);
-    const struct rep_copy *copy = is_open(set) ? copy_at(set, trap.backup->name) : NULL;
-    if (trap.given && (!copy || copy->sent > trap.end) && !(copy && copy->writes)) {
+    struct leat_set_seen set;
+    struct leat_copy_seen copy;
+    bool there = open_find(trap.log, trap.segment, &set, &copy);
+    if (trap.given && (!there || (copy.sent > trap.end && !copy.writes))) {
         kill_owner();
         return;
     }
-    if (!trap.given && copy) {
-        trap.end = copy->sent;
+    if (!trap.given && there) {
+        trap.end = copy.sent;
         trap.given = is_reused();
     }
     if (trap.given) sim_actor_post(trap.client->actor, 1, more, trap.client);
@@ -188,14 +194,14 @@ static bool is_the_moment(uint32_t stream)
             continue;
         const struct leat_segment *seg = replica_find(stream, trap.owner->name);
         if (!seg) continue;
-        const struct rep_set *set = set_of(trap.owner, seg->log, seg->id);
-        if (!is_open(set) || set->target > END_BYTES_MAX || !copy_at(set, trap.backup->name))
-            continue;
+        struct leat_set_seen set;
+        struct leat_copy_seen copy;
+        if (!open_find(seg->log, seg->id, &set, &copy) || set.target > END_BYTES_MAX) continue;
         trap.log = seg->log;
         trap.segment = seg->id;
         trap.place = seg->buffer;
         trap.bytes = seg->capacity;
-        if (any_set(trap.owner, rolls_soon)) return true;
+        if (any_rolls_soon()) return true;
     }
     return false;
 }

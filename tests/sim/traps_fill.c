@@ -19,7 +19,7 @@
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "replication/backup/probe.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -124,18 +124,18 @@ static void aim(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
-static bool power_strikes(const struct rep_copy *copy, const struct rep_write *write,
-                          struct sim_server *server)
+/* end: how far the write reaches. */
+static bool power_strikes(const struct leat_copy_seen *copy, const struct leat_segment *seg,
+                          uint64_t end, struct sim_server *server)
 {
     struct sim_world *world = trap.scenario->world;
-    const struct leat_segment *seg = copy->set->seg;
     const struct leat_backup *backup = server->node->cores[0].replicate->backup;
     struct leat_replica_seen rep;
     if (sim_death_of(server, SIM_DEATH_POWER) != SIM_DEATH_POWER ||
         !leat_backup_see(backup, copy->handle, &rep) || !rep.seg)
         return false;
     if (world->now_us < trap.until_us) return false; /* one at a time */
-    if (write->write.offset - copy->place + write->bytes < seg->extent.bytes) return false;
+    if (end < seg->extent.bytes) return false;
     trap.server = server;
     trap.log = seg->log;
     trap.segment = seg->id;
@@ -154,39 +154,39 @@ static bool stream_of(const struct leat_segment *seg, struct leat_log_ref *out_l
 }
 
 /* Appends wait for what was written before them to the same node. */
-static bool is_waited_for(const struct rep_copy *copy)
+static bool is_waited_for(const struct leat_copy_seen *copy, const struct leat_set_seen *of)
 {
-    const struct leat_primary *primary = copy->peer->primary;
-    const struct leat_log_ref ref = copy->set->log->options.ref;
-    for (const struct leat_list *it = primary->logs.next; it != &primary->logs; it = it->next) {
-        const struct leat_primary_log *log =
-            LEAT_CONTAINER(it, const struct leat_primary_log, link);
-        if (log->options.ref.stream != ref.stream || log->options.ref.streamlet != ref.streamlet)
-            continue;
-        for (const struct leat_list *at = log->active.next; at != &log->active; at = at->next) {
-            const struct rep_set *set = LEAT_CONTAINER(at, const struct rep_set, link);
-            for (unsigned i = 0; i < set->copy_count; i++)
-                if (set->copies[i]->peer == copy->peer && set->copies[i] != copy) return true;
-        }
+    const struct leat_primary_log_seen own = leat_primary_log_see(of->log);
+    const struct leat_primary_log *log = NULL;
+    while ((log = leat_primary_log_next(own.primary, log))) {
+        const struct leat_log_ref ref = leat_primary_log_see(log).ref;
+        struct leat_set_seen set = {0};
+        if (ref.stream != own.ref.stream || ref.streamlet != own.ref.streamlet) continue;
+        while (leat_set_see_next(log, false, &set))
+            for (unsigned i = 0; i < set.copy_count; i++) {
+                const struct leat_copy_seen other = leat_copy_see(&set, i);
+                if (other.peer == copy->peer && other.at != copy->at) return true;
+            }
     }
     return false;
 }
 
-static bool trim_strikes(const struct rep_copy *copy)
+static bool trim_strikes(const struct leat_copy_seen *copy, const struct leat_set_seen *set)
 {
     struct scenario *scenario = trap.scenario;
     struct leat_log_ref log;
-    if (!scenario->trimmer || is_waited_for(copy) || !stream_of(copy->set->seg, &log)) return false;
-    if (check_acked_end(scenario->check, log) < copy->set->seg->next_offset) return false;
+    if (!scenario->trimmer || is_waited_for(copy, set) || !stream_of(set->seg, &log)) return false;
+    if (check_acked_end(scenario->check, log) < set->seg->next_offset) return false;
     scenario->trim_wish = log;
     scenario->trim_wished = true;
     return true;
 }
 
-static bool move_strikes(const struct rep_copy *copy, struct sim_server *server)
+static bool move_strikes(const struct leat_copy_seen *copy, const struct leat_set_seen *set,
+                         struct sim_server *server)
 {
     struct leat_log_ref log;
-    if (is_waited_for(copy) || !stream_of(copy->set->seg, &log)) return false;
+    if (is_waited_for(copy, set) || !stream_of(set->seg, &log)) return false;
     trap.scenario->wish =
         (struct sim_wish){.stream = log.stream, .streamlet = log.streamlet, .to = server};
     return true;
@@ -219,20 +219,21 @@ static void arm(struct sim_world *world, struct sim_event *event)
 /* Asked of each write: how much longer does it take? */
 static uint64_t on_write(const struct leat_rmem_write *it, enum leat_rmem_kind kind)
 {
-    const struct rep_write *write = (const struct rep_write *)(const void *)it;
-    const struct rep_copy *copy = write->copy;
-    bool fills = copy->set && copy->set->closed && copy->incomplete;
-    if (!trap.armed || trap.scenario->faults_over || !copy->set || !copy->set->seg ||
-        copy->set->dropping || (!fills && trap.kind != CUT))
+    struct leat_copy_seen copy;
+    struct leat_set_seen set;
+    uint64_t end;
+    if (!trap.armed || trap.scenario->faults_over || !leat_write_see(it, &copy, &set, &end) ||
+        !set.seg || set.dropping)
         return 0;
-    struct sim_server *server = server_named(copy->peer->node.name);
+    if (!(set.closed && copy.incomplete) && trap.kind != CUT) return 0;
+    struct sim_server *server = server_named(copy.node);
     if (!server) return 0;
     bool strikes = false;
     if (trap.kind == POWER)
-        strikes = power_strikes(copy, write, server);
+        strikes = power_strikes(&copy, set.seg, end, server);
     else if (kind == LEAT_RMEM_VERBS)
-        strikes = trap.kind == TRIMMED ? trim_strikes(copy)
-                  : trap.kind == MOVED ? move_strikes(copy, server)
+        strikes = trap.kind == TRIMMED ? trim_strikes(&copy, &set)
+                  : trap.kind == MOVED ? move_strikes(&copy, &set, server)
                                        : cut_strikes(server);
     if (!strikes) return 0;
     struct sim_world *world = trap.scenario->world;
@@ -240,8 +241,8 @@ static uint64_t on_write(const struct leat_rmem_write *it, enum leat_rmem_kind k
     sim_world_at(world, world->now_us + sim_rng_below(&trap.rng, REST_US_MAX), arm, NULL);
     sim_fault_struck(world, SIM_FAULT_AMID_FILL);
     sim_trace(world, "trap %u: a copy of segment %llu of log id %u/%u/%u at %s", trap.kind,
-              (unsigned long long)copy->set->id.v, copy->set->seg->log.stream,
-              copy->set->seg->log.streamlet, copy->set->seg->log.log, server->name);
+              (unsigned long long)set.id.v, set.seg->log.stream, set.seg->log.streamlet,
+              set.seg->log.log, server->name);
     if (trap.kind == POWER) return 0;
     uint64_t hold_us = sim_rng_between(&trap.rng, HOLD_US_LEAST, HOLD_US_MAX);
     trap.held_until_us = world->now_us + hold_us;

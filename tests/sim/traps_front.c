@@ -16,7 +16,7 @@
 #include "broker/net/core.h"
 #include "multilog/internal.h"
 #include "replication/backup/probe.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -127,19 +127,20 @@ static const struct sim_server *server_of(uint64_t incarnation)
     return NULL;
 }
 
-static const struct leat_segment *copy_of(const struct rep_copy *copy)
+static const struct leat_segment *copy_of(const struct leat_set_seen *set, unsigned i)
 {
-    const struct sim_server *server = server_of(copy->peer->node.incarnation);
+    const struct leat_copy_seen copy = leat_copy_see(set, i);
+    const struct sim_server *server = server_of(copy.incarnation);
     struct leat_replica_seen rep;
-    if (!server || !leat_backup_see(server->node->cores[0].replicate->backup, copy->handle, &rep))
+    if (!server || !leat_backup_see(server->node->cores[0].replicate->backup, copy.handle, &rep))
         return NULL;
     return !rep.damaged && !rep.drop_wanted ? rep.seg : NULL;
 }
 
-static bool is_closed(const struct rep_set *set)
+static bool is_closed(const struct leat_set_seen *set)
 {
     for (unsigned i = 0; i < set->copy_count; i++) {
-        const struct leat_segment *seg = copy_of(set->copies[i]);
+        const struct leat_segment *seg = copy_of(set, i);
         struct leat_scan scan;
         if (!seg || !seg->buffer) return false;
         leat_scan_segment(seg->buffer, seg->capacity, &scan);
@@ -153,14 +154,13 @@ static bool is_closed(const struct rep_set *set)
 static bool has_only_begun(const struct leat_hosted *hosted)
 {
     const struct leat_segment *head = hosted->log->head.seg;
-    const struct rep_set *set = head ? head->copies_pointer : NULL;
+    struct leat_set_seen set, before;
     struct leat_scan scan;
-    if (!set || !set->started || set->copy_count == 0 || !hosted->log->old.seg) return false;
-    const struct leat_list *link = set->link.prev;
-    if (link == &set->log->active || !is_closed(LEAT_CONTAINER(link, const struct rep_set, link)))
+    if (!head || !leat_set_see_of(head, &set) || !set.started || set.copy_count == 0 ||
+        !hosted->log->old.seg || !leat_set_see_before(&set, &before) || !is_closed(&before))
         return false;
-    for (unsigned i = 0; i < set->copy_count; i++) {
-        const struct leat_segment *seg = copy_of(set->copies[i]);
+    for (unsigned i = 0; i < set.copy_count; i++) {
+        const struct leat_segment *seg = copy_of(&set, i);
         if (!seg || !seg->buffer) return false;
         leat_scan_segment(seg->buffer, seg->capacity, &scan);
         if (!scan.started || !leat_scan_only_start(&scan)) return false;

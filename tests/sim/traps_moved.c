@@ -9,7 +9,7 @@
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
 #include "replication/backup/probe.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -57,40 +57,45 @@ static struct sim_server *third(const struct sim_server *one, const struct sim_s
 /* ---- LATE_DROP ---- */
 
 /* It has as many copies as it should, none of them at that node, and all know that they are counted on. */
-static bool does_without(const struct rep_set *set, const struct rep_peer *peer)
+static bool does_without(const struct leat_set_seen *set, const struct leat_peer_seen *peer)
 {
-    if (!set->closed || set->dropping || set->copy_count < rep_wanted(set->log)) return false;
-    for (unsigned i = 0; i < set->copy_count; i++)
-        if (set->copies[i]->peer == peer || set->copies[i]->state != REP_COPY_CLOSED ||
-            set->copies[i]->found)
-            return false;
+    if (!set->closed || set->dropping ||
+        set->copy_count < leat_primary_log_see(set->log).copies - 1)
+        return false;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct leat_copy_seen copy = leat_copy_see(set, i);
+        if (copy.peer == peer->at || copy.state != LEAT_COPY_CLOSED || copy.found) return false;
+    }
     return true;
 }
 
 /* One there that this owner has no use for. */
 static const struct leat_segment *surplus(const struct leat_primary *primary,
-                                          const struct rep_peer *peer,
+                                          const struct leat_peer_seen *peer,
                                           const struct leat_backup *backup)
 {
     struct leat_replica_seen rep = {0};
     while (leat_backup_see_next(backup, &rep)) {
         const struct leat_segment *seg = rep.seg;
         if (!seg || rep.busy || rep.drop_wanted || seg->state != LEAT_SEGMENT_CLOSED) continue;
-        const struct leat_primary_log *log = rep_log_find(primary, seg->log);
-        const struct rep_set *set = log && !log->silent ? rep_set_find(log, seg->id.v) : NULL;
-        if (set && does_without(set, peer)) return seg;
+        const struct leat_primary_log *log = leat_primary_log_at(primary, seg->log);
+        struct leat_set_seen set;
+        if (!log || leat_primary_log_see(log).silent || !leat_set_see(log, seg->id, &set)) continue;
+        if (does_without(&set, peer)) return seg;
     }
     return NULL;
 }
 
 /* What is appended to the streamlet does not wait for that node: the move has to end before the word comes. */
-static bool goes_without(const struct leat_segment *seg, const struct rep_peer *peer)
+static bool goes_without(const struct leat_segment *seg, const struct leat_peer_seen *peer)
 {
-    for (const struct leat_list *it = peer->copies.next; it != &peer->copies; it = it->next) {
-        const struct rep_copy *copy = LEAT_CONTAINER(it, const struct rep_copy, by_peer);
-        if (!copy->set || copy->state == REP_COPY_CLOSED) continue;
-        const struct leat_log_ref *ref = &copy->set->log->options.ref;
-        if (ref->stream == seg->log.stream && ref->streamlet == seg->log.streamlet) return false;
+    struct leat_copy_seen copy = {0};
+    struct leat_set_seen set;
+    while (leat_peer_copy_next(peer, &copy, &set)) {
+        const struct leat_log_ref ref = leat_primary_log_see(set.log).ref;
+        if (copy.state != LEAT_COPY_CLOSED && ref.stream == seg->log.stream &&
+            ref.streamlet == seg->log.streamlet)
+            return false;
     }
     return true;
 }
@@ -101,18 +106,19 @@ static bool leads(const struct sim_server *server)
 }
 
 /* An owner asks a backup what it holds when their session begins. */
-static bool dropped_late(struct sim_server *owner, const struct rep_peer *peer)
+static bool dropped_late(struct sim_server *owner, const struct leat_primary *primary,
+                         const struct leat_peer_seen *peer)
 {
     struct scenario *scenario = trap.scenario;
     struct sim_world *world = scenario->world;
-    struct sim_server *server = server_of(peer->node.incarnation);
+    struct sim_server *server = server_of(peer->incarnation);
     if (!server || leads(server)) return false; /* the move is asked for there */
     const struct leat_segment *seg =
-        surplus(peer->primary, peer, server->node->cores[0].replicate->backup);
+        surplus(primary, peer, server->node->cores[0].replicate->backup);
     struct sim_server *to = seg ? third(owner, server) : NULL;
     uint32_t stream;
     if (!to || !sim_stream_of(scenario, seg->log.stream, &stream)) return false;
-    if (!peer->audit_busy) {
+    if (!peer->audits) {
         if (world->now_us < trap.reset_us) return false;
         trap.reset_us = world->now_us + RESET_US;
         sim_net_reset_between(owner->process, server->process);
@@ -132,13 +138,11 @@ static bool dropped_late(struct sim_server *owner, const struct rep_peer *peer)
 
 static bool struck(struct sim_server *server)
 {
-    uint32_t nodes = leat_coordinator_tables(server->node->coordinator)->node_count;
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
         const struct leat_primary *primary = server->node->cores[c].replicate->primary;
-        for (uint32_t p = 0; primary && p < nodes; p++) {
-            const struct rep_peer *peer = primary->peers[p];
-            if (peer && peer->attached && dropped_late(server, peer)) return true;
-        }
+        struct leat_peer_seen peer = {0};
+        while (leat_peer_see_next(primary, &peer))
+            if (peer.attached && dropped_late(server, primary, &peer)) return true;
     }
     return false;
 }

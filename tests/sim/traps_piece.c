@@ -8,7 +8,7 @@
 
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -25,7 +25,7 @@ static struct {
     struct scenario *scenario;
     struct sim_rng rng;
     struct sim_server *owner; /* NULL: nothing is under way */
-    const struct rep_copy *copy;
+    const void *copy;         /* leat_copy_seen.at */
     bool struck;
     uint64_t until_us, rest_until_us;
 } trap; /* of the one scenario of a process */
@@ -47,11 +47,11 @@ static void delay(const struct sim_server *owner, uint64_t us)
     }
 }
 
-static void begin(struct sim_server *owner, const struct rep_copy *copy)
+static void begin(struct sim_server *owner, const struct leat_copy_seen *copy)
 {
     struct sim_world *world = trap.scenario->world;
     trap.owner = owner;
-    trap.copy = copy;
+    trap.copy = copy->at;
     trap.struck = false;
     trap.until_us = world->now_us + sim_rng_between(&trap.rng, LATE_US_LEAST, LATE_US_MAX);
     sim_disk_stall_reads(owner->disk, trap.until_us);
@@ -64,19 +64,19 @@ static void end(void)
     trap.rest_until_us = trap.scenario->world->now_us + sim_rng_below(&trap.rng, REST_US_MAX);
 }
 
-static void strike(const struct rep_copy *copy)
+static void strike(const struct leat_copy_seen *copy, const struct leat_set_seen *set)
 {
     struct scenario *scenario = trap.scenario;
     for (unsigned i = 0; i < scenario->server_count; i++) {
         struct sim_server *server = &scenario->servers[i];
-        if (!lives(server) || strcmp(server->name, copy->peer->node.name) != 0) continue;
+        if (!lives(server) || strcmp(server->name, copy->node) != 0) continue;
         trap.struck = true;
         server->away_us_max = AWAY_US_MAX;
         delay(trap.owner, DELAY_US);
         sim_fault_struck(scenario->world, SIM_FAULT_AMID_FILL);
         sim_fault_struck(scenario->world, SIM_FAULT_KILL);
         sim_trace(scenario->world, "trap: %s dies, %s reads a piece of segment %llu for it",
-                  server->name, trap.owner->name, (unsigned long long)copy->set->id.v);
+                  server->name, trap.owner->name, (unsigned long long)set->id.v);
         sim_process_die(server->process, SIM_DEATH_KILL);
         return;
     }
@@ -84,13 +84,14 @@ static void strike(const struct rep_copy *copy)
 
 static void primary_look(struct sim_server *server, const struct leat_primary *primary)
 {
-    const struct rep_copy *copy = primary->recopy_copy;
-    if (!trap.owner && copy && copy->state == REP_COPY_OPENING && !primary->reading &&
-        primary->recopy->seg && !primary->recopy->seg->buffer)
-        begin(server, copy);
-    else if (server == trap.owner && !trap.struck && primary->reading && primary->read_copy &&
-             primary->read_copy == trap.copy)
-        strike(trap.copy);
+    struct leat_copy_seen copy;
+    struct leat_set_seen set;
+    if (!trap.owner && leat_recopy_see(primary, &copy, &set) && copy.state == LEAT_COPY_OPENING &&
+        !leat_recopy_reads(primary) && set.seg && !set.seg->buffer)
+        begin(server, &copy);
+    else if (server == trap.owner && !trap.struck && leat_recopy_see_read(primary, &copy, &set) &&
+             copy.at == trap.copy)
+        strike(&copy, &set);
 }
 
 static void look(struct sim_world *world, struct sim_event *event)

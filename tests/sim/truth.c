@@ -13,7 +13,7 @@
 #include "coordinator/probe.h"
 #include "groups/internal.h"
 #include "multilog/internal.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "tests/sim/asks.h"
 
 static struct leat_machine *machine_any(struct scenario *scenario)
@@ -45,46 +45,50 @@ static const struct leat_hosted *hosted_on(const struct sim_server *server, stru
 }
 
 /* What is being copied is no copy yet. */
-static bool is_whole(const struct rep_copy *copy)
+static bool is_whole(const struct leat_copy_seen *copy)
 {
-    return copy->state != REP_COPY_OPENING && !copy->incomplete;
+    return copy->state != LEAT_COPY_OPENING && !copy->incomplete;
 }
 
-static uint32_t whole_copies(const struct rep_set *set)
+static uint32_t whole_copies(const struct leat_set_seen *set)
 {
     uint32_t count = 1;
-    for (unsigned i = 0; i < set->copy_count; i++)
-        count += is_whole(set->copies[i]);
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct leat_copy_seen copy = leat_copy_see(set, i);
+        count += is_whole(&copy);
+    }
     return count;
 }
 
-static uint32_t in_sync(struct scenario *scenario, const struct rep_set *set)
+static uint32_t in_sync(struct scenario *scenario, const struct leat_set_seen *set)
 {
     uint32_t count = 1;
-    for (unsigned i = 0; i < set->copy_count; i++)
-        for (unsigned s = 0; s < scenario->server_count && is_whole(set->copies[i]); s++)
-            count +=
-                sim_serves(&scenario->servers[s]) &&
-                scenario->servers[s].node->incarnation == set->copies[i]->peer->node.incarnation;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct leat_copy_seen copy = leat_copy_see(set, i);
+        for (unsigned s = 0; s < scenario->server_count && is_whole(&copy); s++)
+            count += sim_serves(&scenario->servers[s]) &&
+                     scenario->servers[s].node->incarnation == copy.incarnation;
+    }
     return count;
 }
 
 static void copies_look(struct scenario *scenario, const struct leat_primary_log *rep,
                         unsigned nodes_up, struct truth_log *out)
 {
-    const struct leat_list *lists[2] = {&rep->settled, &rep->active};
-    out->copies = rep->options.copies;
+    const struct leat_primary_log_seen as = leat_primary_log_see(rep);
+    out->copies = as.copies;
     out->whole = 0;
-    for (unsigned i = 0; i < 2; i++)
-        for (const struct leat_list *it = lists[i]->next; it != lists[i]; it = it->next) {
-            const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
-            if (set->started && !set->dropping) out->in_sync = in_sync(scenario, set);
-            if (!set->reserved || set->dropping) continue;
-            out->whole = whole_copies(set);
-            bool own_rotten = set->seg && set->seg->rotten;
+    for (unsigned active = 0; active < 2; active++) {
+        struct leat_set_seen set = {0};
+        while (leat_set_see_next(rep, !active, &set)) {
+            if (set.started && !set.dropping) out->in_sync = in_sync(scenario, &set);
+            if (!set.reserved || set.dropping) continue;
+            out->whole = whole_copies(&set);
+            bool own_rotten = set.seg && set.seg->rotten;
             out->lacking += out->whole < out->copies || own_rotten;
         }
-    out->below_min = nodes_up < rep->options.min_copies;
+    }
+    out->below_min = nodes_up < as.min_copies;
 }
 
 static void hosted_look(struct scenario *scenario, const struct leat_hosted *hosted,
