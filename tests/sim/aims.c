@@ -10,7 +10,7 @@
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -118,43 +118,34 @@ static bool any_log(const struct sim_server *server, bool (*is)(const struct lea
     const struct leat_node *node = server->node;
     for (uint32_t c = 0; node && node->cores && c < server->scenario->cores; c++) {
         const struct leat_primary *primary = node->cores[c].replicate->primary;
-        for (const struct leat_list *it = primary ? primary->logs.next : NULL;
-             primary && it != &primary->logs; it = it->next)
-            if (is(LEAT_CONTAINER(it, const struct leat_primary_log, link))) return true;
+        const struct leat_primary_log *log = NULL;
+        while ((log = leat_primary_log_next(primary, log)))
+            if (is(log)) return true;
     }
     return false;
 }
 
-static bool any_set(const struct leat_list *sets, bool (*is)(const struct rep_set *set))
-{
-    for (const struct leat_list *it = sets->next; it != sets; it = it->next)
-        if (is(LEAT_CONTAINER(it, const struct rep_set, link))) return true;
-    return false;
-}
-
-static bool set_resumes(const struct rep_set *set)
-{
-    return set->resume != NULL;
-}
-
 static bool log_resumes(const struct leat_primary_log *log)
 {
-    return any_set(&log->active, set_resumes);
-}
-
-static bool set_goes(const struct rep_set *set)
-{
-    return set->dropping;
+    struct leat_set_seen set = {0};
+    while (leat_set_see_next(log, false, &set))
+        if (set.resumes) return true;
+    return false;
 }
 
 static bool log_gives_up(const struct leat_primary_log *log)
 {
-    return any_set(&log->active, set_goes) || any_set(&log->settled, set_goes);
+    for (unsigned settled = 0; settled < 2; settled++) {
+        struct leat_set_seen set = {0};
+        while (leat_set_see_next(log, settled, &set))
+            if (set.dropping) return true;
+    }
+    return false;
 }
 
 static bool log_waits_for_version(const struct leat_primary_log *log)
 {
-    return rep_is_held(log);
+    return leat_primary_log_see(log).held;
 }
 
 static bool decides(const struct sim_server *server)
