@@ -11,7 +11,7 @@
 #include "broker/net/core.h"
 #include "coordinator/probe.h"
 #include "replication/backup/probe.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -68,14 +68,17 @@ static bool leads(const struct sim_server *server)
 
 /* ---- the segments ---- */
 
-static const struct rep_set *set_of(struct leat_log_ref ref, struct leat_segment_id segment)
+static bool set_of(struct leat_log_ref ref, struct leat_segment_id segment,
+                   struct leat_set_seen *out_set)
 {
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
         const struct leat_primary *primary = trap.owner->node->cores[c].replicate->primary;
-        const struct leat_primary_log *log = primary ? rep_log_find(primary, ref) : NULL;
-        if (log) return log->releasing || log->fenced ? NULL : rep_set_find(log, segment.v);
+        const struct leat_primary_log *log = leat_primary_log_at(primary, ref);
+        if (!log) continue;
+        const struct leat_primary_log_seen as = leat_primary_log_see(log);
+        return !as.releasing && !as.fenced && leat_set_see(log, segment, out_set);
     }
-    return NULL;
+    return false;
 }
 
 static bool has_whole(const struct sim_server *server, const struct leat_segment *own)
@@ -103,45 +106,47 @@ static unsigned whole_count(const struct leat_segment *own)
 static void watch(void)
 {
     for (unsigned i = 0; i < trap.count; i++) {
-        const struct rep_set *set = set_of(trap.leaving[i].log, trap.leaving[i].segment);
-        if (!set || !set->closed || set->dropping || !set->seg) continue;
-        unsigned count = whole_count(set->seg);
-        if (count >= rep_wanted(set->log)) continue;
+        struct leat_set_seen set;
+        if (!set_of(trap.leaving[i].log, trap.leaving[i].segment, &set)) continue;
+        if (!set.closed || set.dropping || !set.seg) continue;
+        unsigned count = whole_count(set.seg), copies = leat_primary_log_see(set.log).copies;
+        if (count >= copies - 1) continue;
         sim_fail(trap.scenario->world,
                  "A1 lost-write: segment %llu of log id %u/%u/%u had %u copies beside %s's, nobody "
                  "died, and it has %u: others were dropped by its word",
-                 (unsigned long long)set->id.v, set->seg->log.stream, set->seg->log.streamlet,
-                 set->seg->log.log, rep_wanted(set->log) + 1, trap.owner->name, count);
+                 (unsigned long long)set.id.v, set.seg->log.stream, set.seg->log.streamlet,
+                 set.seg->log.log, copies, trap.owner->name, count);
     }
 }
 
 /* ---- steps ---- */
 
 /* Which node has the better copy of something that leaves, by a word that is on its way? */
-static const struct rep_peer *leaving_find(void)
+static const char *leaving_find(void)
 {
-    const struct rep_peer *better = NULL;
+    struct leat_copy_seen better = {0};
     trap.count = 0;
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
         const struct leat_primary *primary = trap.owner->node->cores[c].replicate->primary;
-        for (unsigned p = 0; primary && p < LEAT_REP_NODES_MAX; p++) {
-            const struct rep_peer *peer = primary->peers[p];
-            if (!peer || strcmp(peer->node.name, trap.backup->name) != 0) continue;
-            for (const struct leat_list *it = peer->copies.next; it != &peer->copies;
-                 it = it->next) {
-                const struct rep_copy *copy = LEAT_CONTAINER(it, const struct rep_copy, by_peer);
-                if (!copy->set || !rep_copy_leaves(copy) || !copy->set->closed ||
-                    copy->set->dropping || copy->set->copy_count != 2 || trap.count == LEAVING_MAX)
+        struct leat_peer_seen peer = {0};
+        while (leat_peer_see_next(primary, &peer)) {
+            struct leat_copy_seen copy = {0};
+            struct leat_set_seen set;
+            if (strcmp(peer.node, trap.backup->name) != 0) continue;
+            while (leat_peer_copy_next(&peer, &copy, &set)) {
+                if (!copy.leaves || !set.closed || set.dropping || set.copy_count != 2 ||
+                    trap.count == LEAVING_MAX)
                     continue;
-                const struct rep_copy *other = copy->set->copies[copy->set->copies[0] == copy];
-                if (better && other->peer != better) continue;
-                better = other->peer;
-                trap.leaving[trap.count].log = copy->set->log->options.ref;
-                trap.leaving[trap.count++].segment = copy->set->id;
+                struct leat_copy_seen other = leat_copy_see(&set, 0);
+                if (other.at == copy.at) other = leat_copy_see(&set, 1);
+                if (better.at && other.peer != better.peer) continue;
+                better = other;
+                trap.leaving[trap.count].log = leat_primary_log_see(set.log).ref;
+                trap.leaving[trap.count++].segment = set.id;
             }
         }
     }
-    return better;
+    return better.node;
 }
 
 static void hosts_end(void)
@@ -167,18 +172,17 @@ static void slow(uint64_t delay_us)
     trap.slow_since_us = world->now_us;
 }
 
-static void strike(const struct rep_peer *better)
+static void strike(const char *better)
 {
     struct scenario *scenario = trap.scenario;
     for (unsigned i = 0; i < scenario->server_count; i++) {
         struct sim_server *server = &scenario->servers[i];
         trap.boots[i] = server->boots;
-        if (strcmp(server->name, better->node.name) == 0)
-            (void)sim_net_reset(server->process, 1000);
+        if (strcmp(server->name, better) == 0) (void)sim_net_reset(server->process, 1000);
     }
     sim_fault_struck(scenario->world, SIM_FAULT_AMID_LEAVE);
     sim_trace(scenario->world, "trap: %u copies leave %s, and %s has the better ones", trap.count,
-              trap.backup->name, better->node.name);
+              trap.backup->name, better);
     trap.step = WATCH;
     trap.until_us = scenario->world->now_us + WATCH_US;
 }
@@ -214,7 +218,7 @@ static void over(void)
 static void look(struct sim_world *world, struct sim_event *event)
 {
     struct scenario *scenario = event->a;
-    const struct rep_peer *better;
+    const char *better;
     if (scenario->faults_over) {
         over();
         return;
