@@ -15,7 +15,7 @@
 #include "coordinator/probe.h"
 #include "multilog/internal.h"
 #include "replication/backup/probe.h"
-#include "replication/primary/state.h"
+#include "replication/primary/probe.h"
 #include "tests/sim/hosted.h"
 #include "tests/sim/scenario.h"
 
@@ -119,19 +119,19 @@ struct log_seen {
     bool roll, park, resume, fill, drop, leave, drop_amid_writes, leave_amid_fill;
 };
 
-static void set_see(const struct rep_set *set, struct log_seen *out)
+static void set_see(const struct leat_set_seen *set, struct log_seen *out)
 {
     bool leave = false, fill = false, writes = false;
     for (unsigned i = 0; i < set->copy_count; i++) {
-        const struct rep_copy *copy = set->copies[i];
-        leave |= rep_copy_leaves(copy);
-        fill |= copy->incomplete && copy->writes != 0;
-        writes |= copy->writes != 0;
+        const struct leat_copy_seen copy = leat_copy_see(set, i);
+        leave |= copy.leaves;
+        fill |= copy.incomplete && copy.writes != 0;
+        writes |= copy.writes != 0;
     }
     out->open += set->started && !set->closed && !set->dropping && !set->parked;
-    out->roll |= set->close != NULL || out->open > 1;
-    out->park |= set->park != NULL;
-    out->resume |= set->resume != NULL;
+    out->roll |= set->closes || out->open > 1;
+    out->park |= set->parks;
+    out->resume |= set->resumes;
     out->drop |= set->dropping;
     out->leave |= leave;
     out->fill |= fill;
@@ -142,10 +142,12 @@ static void set_see(const struct rep_set *set, struct log_seen *out)
 static void log_see(const struct leat_primary_log *log, struct seen *seen)
 {
     struct log_seen it = {0};
-    bool version = rep_is_held(log), moves = log->silent;
-    if (leat_list_empty(&log->active)) return;
-    for (const struct leat_list *at = log->active.next; at != &log->active; at = at->next)
-        set_see(LEAT_CONTAINER(at, const struct rep_set, link), &it);
+    struct leat_set_seen set = {0};
+    while (leat_set_see_next(log, false, &set))
+        set_see(&set, &it);
+    if (!set.at) return;
+    const struct leat_primary_log_seen as = leat_primary_log_see(log);
+    bool version = as.held, moves = as.silent;
     note(seen, SIM_VISIT_DROP_AMID_WRITES, it.drop_amid_writes);
     note(seen, SIM_VISIT_LEAVE_AMID_FILL, it.leave_amid_fill);
     note(seen, SIM_VISIT_ROLL_AMID_VERSION, version && it.roll);
@@ -172,9 +174,9 @@ static bool front_is_unknown(const struct leat_log *log)
 static void logs_see(const struct leat_core *core, struct seen *seen)
 {
     const struct leat_primary *primary = core->replicate->primary;
-    if (!primary) return;
-    for (const struct leat_list *it = primary->logs.next; it != &primary->logs; it = it->next)
-        log_see(LEAT_CONTAINER(it, const struct leat_primary_log, link), seen);
+    const struct leat_primary_log *log = NULL;
+    while ((log = leat_primary_log_next(primary, log)))
+        log_see(log, seen);
 }
 
 static void fronts_see(const struct leat_core *core, struct seen *seen)
@@ -231,11 +233,9 @@ static bool writes_to(const struct sim_server *server, const char *name)
     const struct scenario *scenario = server->scenario;
     for (uint32_t c = 0; c < scenario->cores; c++) {
         const struct leat_primary *primary = server->node->cores[c].replicate->primary;
-        for (unsigned p = 0; primary && p < LEAT_REP_NODES_MAX; p++) {
-            const struct rep_peer *peer = primary->peers[p];
-            if (peer && strcmp(peer->node.name, name) == 0 && !leat_list_empty(&peer->writes))
-                return true;
-        }
+        struct leat_peer_seen peer = {0};
+        while (leat_peer_see_next(primary, &peer))
+            if (strcmp(peer.node, name) == 0 && peer.writes) return true;
     }
     return false;
 }
