@@ -11,6 +11,7 @@ FACES = {
         "coordinator/probe.h", "coordinator/coordinator.h", "coordinator/membership/coordinate.h",
         "coordinator/metadata/machine.h", "coordinator/metadata/records.h", "coordinator/metadata/tail.h"},
     ("tests/sim", "replication/backup"): {"replication/backup/probe.h", "replication/backup/backup.h"},
+    ("tests/sim", "replication/primary"): {"replication/primary/probe.h", "replication/primary/primary.h"},
     ("tests/sim", "store"): {"store/probe.h", "store/row.h", "store/store.h"},
 }
 
