@@ -15,8 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/metadata/tail.h"
 #include "coordinator/probe.h"
 #include "replication/backup/probe.h"
@@ -55,15 +54,15 @@ static const struct sim_server *server_at(const struct scenario *scenario,
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         bool lives = server->process && server->process->alive && server->node &&
-                     server->node->cores && server->node->cores[0].replicate->backup;
-        if (lives && server->node->incarnation == incarnation) return server;
+                     leat_node_has_cores(server->node) && leat_node_backup(server->node);
+        if (lives && leat_node_incarnation(server->node) == incarnation) return server;
     }
     return NULL;
 }
 
 static struct leat_backup *backup_of(const struct sim_server *server)
 {
-    return server->node->cores[0].replicate->backup;
+    return leat_node_backup(server->node);
 }
 
 /* ---- nothing counts before its time ---- */
@@ -100,7 +99,7 @@ static unsigned own(const struct sim_server *server, const struct asked *asked)
 {
     struct leat_store_seen at = {0};
     unsigned count = 0;
-    while (leat_store_see_next(server->node->store, &at))
+    while (leat_store_see_next(leat_node_store(server->node), &at))
         count += at.written != LEAT_SEGMENT_FREE && !at.written_replica &&
                  leat_log_ref_equal(at.log, asked->log) && at.segment == asked->segment;
     return count;
@@ -151,7 +150,7 @@ static void asked_note(struct scenario *scenario, unsigned leader,
                                 .before = task.before,
                                 .node = task.node,
                                 .epoch = ownership_of(coordinator, log.ref).epoch,
-                                .incarnation = server ? server->node->incarnation : 0,
+                                .incarnation = server ? leat_node_incarnation(server->node) : 0,
                                 .holders = holders_of(coordinator, task.log)};
         if (server) asked->counted = counted(backup_of(server), asked) + own(server, asked);
     }
@@ -166,7 +165,7 @@ static void asked_see(struct scenario *scenario, unsigned leader,
         const struct ownership now = ownership_of(coordinator, asked->log);
         /* What a start finds is what was there; and an owner that came by a move may have counted on it: after it
          * was asked, or before, amid the attempt (seed 77101). */
-        if (!server || server->node->incarnation != asked->incarnation ||
+        if (!server || leat_node_incarnation(server->node) != asked->incarnation ||
             now.epoch != asked->epoch || now.owner == asked->incarnation)
             continue;
         if (counted(backup_of(server), asked) > asked->counted)
@@ -357,7 +356,7 @@ static void ends_see(struct scenario *scenario, const struct leat_coordinator *c
 static bool has_left(const struct sim_server *server, const struct leat_attempt_log *log)
 {
     struct leat_store_seen at = {0};
-    while (leat_store_see_next(server->node ? server->node->store : NULL, &at))
+    while (leat_store_see_next(server->node ? leat_node_store(server->node) : NULL, &at))
         if (at.written == LEAT_SEGMENT_CLOSED && at.written_flushed &&
             leat_log_ref_equal(at.log, log->ref) && at.segment <= log->seen.tail.segment)
             return true;
@@ -459,7 +458,8 @@ static void after_turn(struct sim_actor *actor)
 {
     const struct sim_server *server = actor->process->owner;
     struct scenario *scenario = server->scenario;
-    const struct leat_coordinator *coordinator = server->node ? server->node->coordinator : NULL;
+    const struct leat_coordinator *coordinator =
+        server->node ? leat_node_coordinator(server->node) : NULL;
     unsigned leader = server->number;
     sim_owners_see(server);
     if (!coordinator) return;

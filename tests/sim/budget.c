@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the nodes' heaps take beside their pools. All of them share this process' heap, so it is a figure of the
  * world, which goes up and down; with it go the limits of the pools. */
-#include "broker/net/core.h"
+#include "broker/net/heap.h"
+#include "broker/probe.h"
 #include "store/probe.h"
 #include "tests/sim/scenario.h"
 
@@ -37,7 +38,7 @@ static bool runs(const struct sim_server *server)
 /* Have logs waited for memory since this was last looked at? */
 static void logs_look(struct ballast *ballast, const struct sim_server *server)
 {
-    uint64_t asked_us = atomic_load(&server->node->heap_wait.asked_us);
+    uint64_t asked_us = leat_node_heap_asked_us(server->node);
     if (asked_us > ballast->asked_us)
         sim_fault_struck(server->scenario->world, SIM_FAULT_LOGS_WAIT);
     ballast->asked_us = asked_us;

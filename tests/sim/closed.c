@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "replication/backup/probe.h"
 #include "store/probe.h"
 #include "store/row.h"
@@ -34,7 +34,7 @@ enum {
 static struct leat_store *store_of(const struct sim_server *server)
 {
     bool lives = server->ready && server->process && server->process->alive && server->node;
-    return lives ? server->node->store : NULL;
+    return lives ? leat_node_store(server->node) : NULL;
 }
 
 /* The next one that is closed, and durably in its file: wherever the power goes, it is there. */
@@ -131,7 +131,7 @@ static void rot_one(struct sim_server *server, const struct leat_segment *seg)
     const char *path = rot->path;
     snprintf(rot->path, sizeof rot->path, "store/%u", seg->file_number);
     (void)sim_disk_peek(server->disk, path, offset, &rot->byte, 1);
-    if (is_last_in_file(server->node->store, seg) &&
+    if (is_last_in_file(leat_node_store(server->node), seg) &&
         sim_rng_chance(&scenario->closed, TRUNCATE_PER_MILLE)) {
         (void)sim_disk_cut_end(server->disk, path, offset);
         sim_fault_struck(scenario->world, SIM_FAULT_CLOSED_CUT);

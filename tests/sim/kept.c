@@ -10,9 +10,7 @@
  *   logs, and what it has is of the past. */
 #include <string.h>
 
-#include "broker/data/replicate.h"
-#include "broker/data/route.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
@@ -37,15 +35,16 @@ static struct {
 
 static const struct leat_backup *backup_of(const struct sim_server *server)
 {
-    bool lives = server->process && server->process->alive && server->node && server->node->cores;
-    return lives ? server->node->cores[0].replicate->backup : NULL;
+    bool lives = server->process && server->process->alive && server->node &&
+                 leat_node_has_cores(server->node);
+    return lives ? leat_node_backup(server->node) : NULL;
 }
 
 static const struct sim_server *server_of(const struct scenario *scenario, uint64_t incarnation)
 {
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
-        if (backup_of(server) && server->node->incarnation == incarnation) return server;
+        if (backup_of(server) && leat_node_incarnation(server->node) == incarnation) return server;
     }
     return NULL;
 }
@@ -140,7 +139,7 @@ static void closes_check(struct scenario *scenario, const struct sim_server *ser
         if (!seg || rep.busy || rep.dropping || rep.drop_wanted) continue;
         if (seg->state != LEAT_SEGMENT_CLOSED) continue;
         struct leat_store_seen row;
-        leat_store_see(server->node->store, seg->row, &row);
+        leat_store_see(leat_node_store(server->node), seg->row, &row);
         if (row.written == LEAT_SEGMENT_CLOSED) continue;
         sim_fail(scenario->world,
                  "A1 lost-write: %s calls its copy of segment %llu of log id %u/%u/%u closed, "
@@ -154,10 +153,10 @@ static void closes_check(struct scenario *scenario, const struct sim_server *ser
 
 static bool knows_of_crash(const struct sim_server *voter, const struct sim_server *of)
 {
-    struct leat_machine *machine = leat_coordinator_tables(voter->node->coordinator);
+    struct leat_machine *machine = leat_coordinator_tables(leat_node_coordinator(voter->node));
     const struct leat_machine_node *node =
-        leat_machine_node_find(machine, of->node->name, strlen(of->node->name));
-    uint64_t incarnation = leat_coordinator_see(of->node->coordinator).incarnation;
+        leat_machine_node_find(machine, leat_node_name(of->node), strlen(leat_node_name(of->node)));
+    uint64_t incarnation = leat_coordinator_see(leat_node_coordinator(of->node)).incarnation;
     return node && (node->info.incarnation > incarnation ||
                     (node->info.incarnation == incarnation && node->info.crashed));
 }
@@ -165,13 +164,14 @@ static bool knows_of_crash(const struct sim_server *voter, const struct sim_serv
 static bool was_told(const struct sim_server *server, const struct sim_server *voter)
 {
     struct sim_told *told = &kept.told[server->number][voter->number];
-    const struct leat_coordinator_seen of = leat_coordinator_see(server->node->coordinator);
-    uint64_t by = leat_coordinator_see(voter->node->coordinator).incarnation;
+    const struct leat_coordinator_seen of =
+        leat_coordinator_see(leat_node_coordinator(server->node));
+    uint64_t by = leat_coordinator_see(leat_node_coordinator(voter->node)).incarnation;
     if (of.incarnation == 0 || by == 0 || !knows_of_crash(voter, server)) return false;
     if (told->to != of.incarnation || told->by != by)
         *told = (struct sim_told){of.incarnation, by, of.ping + 1};
-    return leat_coordinator_answered(server->node->coordinator, voter->node->name, by) >=
-           told->number;
+    return leat_coordinator_answered(leat_node_coordinator(server->node),
+                                     leat_node_name(voter->node), by) >= told->number;
 }
 
 static void told_check(struct scenario *scenario, const struct sim_server *server)
@@ -180,12 +180,12 @@ static void told_check(struct scenario *scenario, const struct sim_server *serve
     uint64_t now_us = scenario->world->now_us, *since_us = &kept.serves_us[server->number];
     for (unsigned i = 0; i < scenario->server_count && server->ready; i++) {
         const struct sim_server *voter = &scenario->servers[i];
-        if (voter != server && backup_of(voter) && voter->node->coordinator &&
-            server->node->coordinator && was_told(server, voter))
+        if (voter != server && backup_of(voter) && leat_node_coordinator(voter->node) &&
+            leat_node_coordinator(server->node) && was_told(server, voter))
             by = voter;
     }
     bool stands_still = server->process->paused_until_us > now_us;
-    if (!by || stands_still || leat_node_stands(server->node, NULL) != LEAT_OK) {
+    if (!by || stands_still || !leat_node_is_confirmed(server->node)) {
         *since_us = 0;
         return;
     }
@@ -204,8 +204,8 @@ void sim_kept_check(struct scenario *scenario)
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         for (uint32_t c = 0; backup_of(server) && c < scenario->cores; c++)
-            if (server->node->cores[c].replicate->primary)
-                core_check(scenario, server, server->node->cores[c].replicate->primary);
+            if (leat_node_primary(server->node, c))
+                core_check(scenario, server, leat_node_primary(server->node, c));
     }
 }
 
@@ -221,7 +221,8 @@ static void look(struct sim_world *world, struct sim_event *event)
         fences_check(scenario, server);
         closes_check(scenario, server);
         told_check(scenario, server);
-        if (leat_store_lacks_space(server->node->store)) sim_diary_full_look(scenario, server);
+        if (leat_store_lacks_space(leat_node_store(server->node)))
+            sim_diary_full_look(scenario, server);
     }
     sim_world_at(world, world->now_us + LOOK_US, look, scenario);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cluster: machines that form it in any order, and end together. */
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
-#include "broker/net/state.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "replication/primary/probe.h"
 #include "tests/sim/scenario.h"
@@ -22,7 +20,7 @@ void sim_nodes_grace_set(const struct sim_server *server)
 {
     const struct scenario *scenario = server->scenario;
     for (uint32_t c = 0; scenario->grace_us && c < scenario->cores; c++)
-        leat_primary_grace_set(server->node->cores[c].replicate->primary, 4 * scenario->grace_us,
+        leat_primary_grace_set(leat_node_primary(server->node, c), 4 * scenario->grace_us,
                                scenario->grace_us, scenario->grace_us);
 }
 
@@ -58,9 +56,9 @@ bool sim_nodes_are_even(struct scenario *scenario)
 {
     uint64_t least = UINT64_MAX, most = 0;
     for (unsigned i = 0; i < scenario->server_count; i++) {
-        const struct leat_node *node = scenario->servers[i].node;
-        if (!node || !node->coordinator) continue;
-        uint64_t applied = leat_coordinator_see(node->coordinator).applied;
+        struct leat_node *node = scenario->servers[i].node;
+        if (!node || !leat_node_coordinator(node)) continue;
+        uint64_t applied = leat_coordinator_see(leat_node_coordinator(node)).applied;
         if (applied < least) least = applied;
         if (applied > most) most = applied;
     }

@@ -5,7 +5,7 @@
  * may be served by another one by now (A1). */
 #include <string.h>
 
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "tests/sim/scenario.h"
 
@@ -59,7 +59,8 @@ void sim_owners_see(const struct sim_server *server)
 {
     unsigned at = server->number;
     uint32_t count = 0;
-    struct leat_coordinator *coordinator = server->node ? server->node->coordinator : NULL;
+    struct leat_coordinator *coordinator =
+        server->node ? leat_node_coordinator(server->node) : NULL;
     if (!coordinator) return;
     const struct leat_coordinator_seen now = leat_coordinator_see(coordinator);
     struct leat_machine *machine = leat_coordinator_tables(coordinator);

@@ -8,8 +8,7 @@
  * nobody. It does not matter whether anybody reads those bytes later. */
 #include <stdio.h>
 
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
 #include "store/probe.h"
@@ -42,8 +41,8 @@ static void place_check(const struct sim_rmem_reach *reach)
 {
     const struct sim_server *server = reach->to->owner;
     const struct leat_node *node = server->node;
-    if (!node || !node->cores || !node->cores[0].replicate->backup) return;
-    const struct leat_backup *backup = node->cores[0].replicate->backup;
+    if (!node || !leat_node_has_cores(node) || !leat_node_backup(node)) return;
+    const struct leat_backup *backup = leat_node_backup(node);
     const uint8_t *from = reach->arena->base + reach->offset;
     struct leat_replica_seen rep;
     struct leat_writer_seen writer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trouble on purpose while nothing else happens, so that there is something to be told (told.c): a node that is away,
  * or one whose disk is full while somebody appends. In one cluster seed of seven, after the first audit. */
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "store/probe.h"
 #include "tests/sim/asks.h"
 #include "tests/sim/scenario.h"
@@ -20,7 +20,7 @@ enum {
 /* Neither what the file has free, nor what grows: nothing is given out. */
 static void space_is(const struct sim_server *server, bool there)
 {
-    leat_store_space_hide(server->node->store, !there);
+    leat_store_space_hide(leat_node_store(server->node), !there);
     sim_disk_set_full(server->disk, !there);
 }
 
@@ -28,7 +28,7 @@ static bool disk_lacks(struct scenario *scenario)
 {
     const struct sim_server *server = scenario->quiet_server;
     struct leat_store_usage usage;
-    leat_store_usage(server->node->store, &usage);
+    leat_store_usage(leat_node_store(server->node), &usage);
     return usage.disk_lacks_bytes > 0;
 }
 

@@ -12,7 +12,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "link/link.h"
 #include "store/probe.h"
@@ -237,7 +237,7 @@ static void node_hello_send(struct stranger *it, struct stranger_conn *conn, uns
     const struct sim_server *other = &it->scenario->servers[take(it) % it->scenario->server_count];
     const uint8_t *id = none;
     bool known = (argument & 1) && other->node && other->process->alive && other->ready;
-    if (known) id = other->node->cluster_id;
+    if (known) id = leat_node_cluster_id(other->node);
     const char *name = argument & 8 ? other->name : "stranger";
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, control, sizeof control);

@@ -7,8 +7,7 @@
  * else goes wrong in these seeds. */
 #include <string.h>
 
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
@@ -45,12 +44,12 @@ static struct trap_deleted trap; /* of the one scenario of a process */
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->coordinator && server->node->cores;
+           leat_node_coordinator(server->node) && leat_node_has_cores(server->node);
 }
 
 static struct leat_backup *backup_of(const struct sim_server *server)
 {
-    return server->node->cores[0].replicate->backup;
+    return leat_node_backup(server->node);
 }
 
 /* ---- what the owner has ---- */
@@ -76,7 +75,7 @@ static bool open_find(struct leat_log_ref ref, struct leat_segment_id segment,
                       struct leat_set_seen *out_set, struct leat_copy_seen *out_copy)
 {
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        const struct leat_primary *primary = trap.owner->node->cores[c].replicate->primary;
+        const struct leat_primary *primary = leat_node_primary(trap.owner->node, c);
         const struct leat_primary_log *log = leat_primary_log_at(primary, ref);
         if (log)
             return leat_set_see(log, segment, out_set) && is_open(out_set) &&
@@ -97,7 +96,7 @@ static bool rolls_soon(const struct leat_primary_log *log, const struct leat_set
 static bool any_rolls_soon(void)
 {
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        const struct leat_primary *primary = trap.owner->node->cores[c].replicate->primary;
+        const struct leat_primary *primary = leat_node_primary(trap.owner->node, c);
         const struct leat_primary_log *log = NULL;
         while ((log = leat_primary_log_next(primary, log))) {
             struct leat_set_seen set = {0};
@@ -190,7 +189,7 @@ static bool is_the_moment(uint32_t stream)
         trap.owner = &scenario->servers[i / scenario->server_count];
         trap.backup = &scenario->servers[i % scenario->server_count];
         if (trap.owner == trap.backup || !lives(trap.owner) || !lives(trap.backup) ||
-            leat_coordinator_see(trap.owner->node->coordinator).leads)
+            leat_coordinator_see(leat_node_coordinator(trap.owner->node)).leads)
             continue;
         const struct leat_segment *seg = replica_find(stream, trap.owner->name);
         if (!seg) continue;

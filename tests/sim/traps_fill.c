@@ -16,8 +16,7 @@
  * next start is not to be called whole before it is closed: it would be taken for the end of its log. */
 #include <string.h>
 
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
 #include "tests/sim/scenario.h"
@@ -57,7 +56,7 @@ static struct {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores && server->node->cores[0].replicate->backup;
+           leat_node_has_cores(server->node) && leat_node_backup(server->node);
 }
 
 static struct sim_server *server_named(const char *name)
@@ -74,7 +73,7 @@ static struct sim_server *server_named(const char *name)
 /* Has its node found it as a mark, though it was closed nowhere but at its owner? */
 static void found_check(const struct sim_server *server)
 {
-    const struct leat_backup *backup = server->node->cores[0].replicate->backup;
+    const struct leat_backup *backup = leat_node_backup(server->node);
     struct leat_replica_seen rep = {0};
     while (leat_backup_see_next(backup, &rep)) {
         const struct leat_segment *seg = rep.seg;
@@ -129,7 +128,7 @@ static bool power_strikes(const struct leat_copy_seen *copy, const struct leat_s
                           uint64_t end, struct sim_server *server)
 {
     struct sim_world *world = trap.scenario->world;
-    const struct leat_backup *backup = server->node->cores[0].replicate->backup;
+    const struct leat_backup *backup = leat_node_backup(server->node);
     struct leat_replica_seen rep;
     if (sim_death_of(server, SIM_DEATH_POWER) != SIM_DEATH_POWER ||
         !leat_backup_see(backup, copy->handle, &rep) || !rep.seg)

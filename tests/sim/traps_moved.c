@@ -5,8 +5,7 @@
  * LATE_DROP: whoever gets a streamlet has, as a rule, a copy of each older segment more than it needs, and tells the
  * backup so. That word is late, by 60 to 140 ms, and meanwhile the log goes on to a third node, which counts on that
  * very copy: it is not to be dropped any more. */
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
@@ -32,15 +31,15 @@ static struct trap_moved {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores && server->node->coordinator &&
-           server->node->cores[0].replicate->backup;
+           leat_node_has_cores(server->node) && leat_node_coordinator(server->node) &&
+           leat_node_backup(server->node);
 }
 
 static struct sim_server *server_of(uint64_t incarnation)
 {
     for (unsigned i = 0; i < trap.scenario->server_count; i++) {
         struct sim_server *server = &trap.scenario->servers[i];
-        if (lives(server) && server->node->incarnation == incarnation) return server;
+        if (lives(server) && leat_node_incarnation(server->node) == incarnation) return server;
     }
     return NULL;
 }
@@ -102,7 +101,7 @@ static bool goes_without(const struct leat_segment *seg, const struct leat_peer_
 
 static bool leads(const struct sim_server *server)
 {
-    return leat_coordinator_see(server->node->coordinator).recovers;
+    return leat_coordinator_see(leat_node_coordinator(server->node)).recovers;
 }
 
 /* An owner asks a backup what it holds when their session begins. */
@@ -113,8 +112,7 @@ static bool dropped_late(struct sim_server *owner, const struct leat_primary *pr
     struct sim_world *world = scenario->world;
     struct sim_server *server = server_of(peer->incarnation);
     if (!server || leads(server)) return false; /* the move is asked for there */
-    const struct leat_segment *seg =
-        surplus(primary, peer, server->node->cores[0].replicate->backup);
+    const struct leat_segment *seg = surplus(primary, peer, leat_node_backup(server->node));
     struct sim_server *to = seg ? third(owner, server) : NULL;
     uint32_t stream;
     if (!to || !sim_stream_of(scenario, seg->log.stream, &stream)) return false;
@@ -139,7 +137,7 @@ static bool dropped_late(struct sim_server *owner, const struct leat_primary *pr
 static bool struck(struct sim_server *server)
 {
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        const struct leat_primary *primary = server->node->cores[c].replicate->primary;
+        const struct leat_primary *primary = leat_node_primary(server->node, c);
         struct leat_peer_seen peer = {0};
         while (leat_peer_see_next(primary, &peer))
             if (peer.attached && dropped_late(server, primary, &peer)) return true;

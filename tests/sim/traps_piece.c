@@ -6,8 +6,7 @@
  * piece comes. It is to be written nowhere. */
 #include <string.h>
 
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "replication/primary/probe.h"
 #include "tests/sim/scenario.h"
 
@@ -33,7 +32,7 @@ static struct {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores;
+           leat_node_has_cores(server->node);
 }
 
 static void delay(const struct sim_server *owner, uint64_t us)
@@ -103,8 +102,8 @@ static void look(struct sim_world *world, struct sim_event *event)
     for (unsigned i = 0; i < scenario->server_count && world->now_us >= trap.rest_until_us; i++) {
         struct sim_server *server = &scenario->servers[i];
         for (uint32_t c = 0; lives(server) && c < scenario->cores; c++)
-            if (server->node->cores[c].replicate->primary)
-                primary_look(server, server->node->cores[c].replicate->primary);
+            if (leat_node_primary(server->node, c))
+                primary_look(server, leat_node_primary(server->node, c));
     }
     sim_world_at(world, world->now_us + LOOK_US, look, scenario);
 }

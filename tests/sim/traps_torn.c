@@ -6,8 +6,7 @@
  * whichever of the two a backup looks at first. */
 #include <string.h>
 
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "replication/backup/probe.h"
 #include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"
@@ -34,7 +33,7 @@ static struct {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores && server->node->cores[0].replicate->backup;
+           leat_node_has_cores(server->node) && leat_node_backup(server->node);
 }
 
 /* ---- are there two? ---- */
@@ -61,7 +60,7 @@ static bool is_torn(const struct leat_segment *seg, const struct leat_scan *whol
 
 static const struct leat_backup *backup_of_trap(void)
 {
-    return trap.backup->node->cores[0].replicate->backup;
+    return leat_node_backup(trap.backup->node);
 }
 
 static bool stands_beside(const struct leat_segment *torn)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "store/probe.h"
 #include "tests/sim/scenario.h"
@@ -46,7 +46,8 @@ static struct {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->coordinator && server->node->cores && server->node->store;
+           leat_node_coordinator(server->node) && leat_node_has_cores(server->node) &&
+           leat_node_store(server->node);
 }
 
 /* ---- a segment that is so ---- */
@@ -55,7 +56,7 @@ static bool lives(const struct sim_server *server)
 static const struct leat_segment *closed_next(const struct sim_server *server,
                                               struct leat_store_seen *at)
 {
-    while (leat_store_see_next(server->node->store, at)) {
+    while (leat_store_see_next(leat_node_store(server->node), at)) {
         const struct leat_segment *seg = at->seg;
         if (seg && at->written == LEAT_SEGMENT_CLOSED && at->written_flushed &&
             seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete && !seg->damaged &&
@@ -82,10 +83,10 @@ static const struct leat_segment *copy_at(const struct sim_server *server,
 static bool is_before(const struct sim_server *owner, const struct sim_server *one,
                       const struct sim_server *other)
 {
-    const struct leat_core *core = &owner->node->cores[0];
-    for (uint32_t i = 0; i < core->members.count; i++) {
-        if (strcmp(core->members.rows[i]->info.name, one->name) == 0) return true;
-        if (strcmp(core->members.rows[i]->info.name, other->name) == 0) return false;
+    const char *name;
+    for (uint32_t i = 0; (name = leat_node_member(owner->node, i)); i++) {
+        if (strcmp(name, one->name) == 0) return true;
+        if (strcmp(name, other->name) == 0) return false;
     }
     return false;
 }
@@ -130,7 +131,7 @@ static void strike(struct sim_server *owner, struct sim_server *leader, struct s
     trap.owner = place_of(owner, own, at);
     trap.other = place_of(leader, other, at);
     trap.third = third;
-    sim_closed_forget(owner->node->store, own);
+    sim_closed_forget(leat_node_store(owner->node), own);
     flip(&trap.owner);
     flip(&trap.other);
     owner->rotten = leader->rotten = true;
@@ -173,7 +174,7 @@ static void begin(void)
     unsigned count = scenario->server_count;
     for (unsigned i = 0; i < count; i++) {
         if (!lives(&scenario->servers[i])) return;
-        if (leat_coordinator_see(scenario->servers[i].node->coordinator).leads)
+        if (leat_coordinator_see(leat_node_coordinator(scenario->servers[i].node)).leads)
             leader = &scenario->servers[i];
     }
     for (unsigned i = 0; leader && i < count * count; i++) {

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the simulator's fault injectors and checkers know of a node: who it is, and the primaries and the backup of its
+ * cores, which have probes of their own. Tests alone call this; no program of the product links it. Nothing here
+ * changes a node.
+ *
+ * Thread: core 0's, or any while no actor of the node runs. Of a node that has died all is as it was. */
+#ifndef LEAT_BROKER_PROBE_H
+#define LEAT_BROKER_PROBE_H
+
+#include "broker/node.h"
+
+struct leat_primary;
+struct leat_backup;
+
+const char *leat_node_name(const struct leat_node *node);
+/** 0: it has none yet. */
+uint64_t leat_node_incarnation(const struct leat_node *node);
+/** 16 bytes; zeros: not known yet. */
+const uint8_t *leat_node_cluster_id(const struct leat_node *node);
+/** Are its cores made? What is said of cores below is NULL before. */
+bool leat_node_has_cores(const struct leat_node *node);
+/** Does it know that it is up, so that it may serve reads? */
+bool leat_node_is_confirmed(const struct leat_node *node);
+/** When a log of it last asked for heap and found no room; 0: never. */
+uint64_t leat_node_heap_asked_us(const struct leat_node *node);
+/** The name of a node of the cluster, in the order in which this one asks them; NULL: there are not so many. */
+const char *leat_node_member(const struct leat_node *node, uint32_t member);
+
+/** Of a core. NULL: it has none, as a server alone, or none yet. */
+struct leat_primary *leat_node_primary(const struct leat_node *node, uint32_t core);
+/** NULL: likewise. */
+struct leat_backup *leat_node_backup(const struct leat_node *node);
+
+#endif
