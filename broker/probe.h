@@ -9,8 +9,11 @@
 
 #include "broker/node.h"
 
-struct leat_primary;
 struct leat_backup;
+struct leat_groups;
+struct leat_log;
+struct leat_primary;
+struct leat_primary_log;
 
 const char *leat_node_name(const struct leat_node *node);
 /** 0: it has none yet. */
@@ -30,5 +33,26 @@ const char *leat_node_member(const struct leat_node *node, uint32_t member);
 struct leat_primary *leat_node_primary(const struct leat_node *node, uint32_t core);
 /** NULL: likewise. */
 struct leat_backup *leat_node_backup(const struct leat_node *node);
+/** How many streamlets are being handed over. */
+uint32_t leat_node_handing_over(const struct leat_node *node);
+/** Does a core know this stream, or has one not let go of all of it? */
+bool leat_node_has_stream(const struct leat_node *node, uint32_t stream);
+
+/* A log that this node has. */
+struct leat_node_log_seen {
+    const void *at;        /* which one; NULL: none, and a walk begins */
+    uint32_t core, bucket; /* where the walk is */
+    struct leat_log_ref ref;
+    struct leat_log *log;                  /* NULL: none is made of it yet */
+    const struct leat_primary_log *copies; /* NULL: this node's copy is the only one */
+    struct leat_groups *groups;            /* of a home log that has been read; else NULL */
+    bool going;                            /* deleted or stopped: no new work */
+    bool moves;                            /* another owner is asked for, or has it */
+};
+/** The next one, core by core; the first one when all of `seen` is zero. false: no more, or it has no cores. */
+bool leat_node_log_next(const struct leat_node *node, struct leat_node_log_seen *seen);
+/** That one. false: it is not here. */
+bool leat_node_log_at(const struct leat_node *node, struct leat_log_ref ref,
+                      struct leat_node_log_seen *out_seen);
 
 #endif

@@ -8,14 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/data/hosted.h"
-#include "broker/data/lookup.h"
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
+#include "multilog/log.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
-#include "tests/sim/hosted.h"
 #include "tests/sim/scenario.h"
 
 enum { COMPARE_EVERY_US = 300 * 1000, CHECK_PER_MILLE = 300 };
@@ -58,8 +55,8 @@ static void log_note(struct scenario *scenario, struct leat_machine *machine,
 
 static struct leat_machine *machine_of(const struct sim_server *server)
 {
-    if (!server->node || !server->node->coordinator) return NULL;
-    return leat_coordinator_tables(server->node->coordinator);
+    if (!server->node || !leat_node_coordinator(server->node)) return NULL;
+    return leat_coordinator_tables(leat_node_coordinator(server->node));
 }
 
 /* Its memory stays until the seed's end, so it is read after the death, too. */
@@ -86,9 +83,9 @@ bool sim_copies_owns(struct scenario *scenario, const struct sim_server *server,
 bool sim_copies_written_elsewhere(const struct sim_server *server, struct leat_log_ref ref,
                                   uint64_t segment)
 {
-    if (!server->ready || !server->node->cores[0].replicate->backup) return false;
+    if (!server->ready || !leat_node_backup(server->node)) return false;
     struct leat_replica_seen rep = {0};
-    while (leat_backup_see_of(server->node->cores[0].replicate->backup, ref, &rep))
+    while (leat_backup_see_of(leat_node_backup(server->node), ref, &rep))
         if (rep.seg->id.v == segment && rep.seg->writer != 0) return true;
     return false;
 }
@@ -97,16 +94,12 @@ bool sim_copies_damaged(struct scenario *scenario, const struct sim_server *serv
                         struct leat_log_ref log)
 {
     struct leat_log_ref ref = ref_of(scenario, log);
-    if (!server->ready || !server->node->cores) return false;
-    for (uint32_t c = 0; c < scenario->cores; c++) {
-        const struct leat_core *core = &server->node->cores[c];
-        const struct leat_hosted *hosted = core->hosted ? leat_hosted_find(core, ref) : NULL;
-        struct leat_log_info info;
-        if (!hosted || !hosted->log) continue;
-        leat_log_info(hosted->log, &info);
-        if (info.state == LEAT_LOG_DAMAGED) return true;
-    }
-    return false;
+    struct leat_node_log_seen hosted;
+    struct leat_log_info info;
+    if (!server->ready || !leat_node_log_at(server->node, ref, &hosted) || !hosted.log)
+        return false;
+    leat_log_info(hosted.log, &info);
+    return info.state == LEAT_LOG_DAMAGED;
 }
 
 /* ---- every mark has everything that was acked ---- */
@@ -141,8 +134,9 @@ static void mark_check(void *arg, const struct leat_replica_info *info)
 
 static struct leat_backup *backup_of(const struct sim_server *server)
 {
-    bool lives = server->process && server->process->alive && server->node && server->node->cores;
-    return lives ? server->node->cores[0].replicate->backup : NULL;
+    bool lives = server->process && server->process->alive && server->node &&
+                 leat_node_has_cores(server->node);
+    return lives ? leat_node_backup(server->node) : NULL;
 }
 
 static void log_check(struct scenario *scenario, struct leat_log_ref log)
@@ -235,7 +229,7 @@ static const struct sim_server *server_of(const struct scenario *scenario, uint6
 {
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
-        if (backup_of(server) && server->node->incarnation == incarnation) return server;
+        if (backup_of(server) && leat_node_incarnation(server->node) == incarnation) return server;
     }
     return NULL;
 }
@@ -382,16 +376,11 @@ static void log_compare(struct scenario *scenario, const struct sim_server *owne
 /* Its memory is what the next one finds. */
 void sim_copies_death(struct scenario *scenario, const struct sim_server *server)
 {
-    const struct leat_node *node = server->node;
-    for (uint32_t c = 0; node && node->cores && c < scenario->cores; c++) {
-        const struct leat_core *core = &node->cores[c];
-        for (uint32_t h = sim_hosted_from(core, 0); h <= core->hosted_mask;
-             h = sim_hosted_from(core, h + 1))
-            for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next) {
-                struct leat_set_seen set = {0};
-                while (at->copies && leat_set_see_next(at->copies, false, &set))
-                    roll_look(scenario, server, &set);
-            }
+    struct leat_node_log_seen at = {0};
+    while (server->node && leat_node_log_next(server->node, &at)) {
+        struct leat_set_seen set = {0};
+        while (at.copies && leat_set_see_next(at.copies, false, &set))
+            roll_look(scenario, server, &set);
     }
 }
 
@@ -405,14 +394,9 @@ void sim_copies_check(struct scenario *scenario)
     }
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
-        if (!backup_of(server)) continue;
-        for (uint32_t c = 0; c < scenario->cores; c++) {
-            const struct leat_core *core = &server->node->cores[c];
-            for (uint32_t h = sim_hosted_from(core, 0); h <= core->hosted_mask;
-                 h = sim_hosted_from(core, h + 1))
-                for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
-                    if (at->copies) log_compare(scenario, server, at->copies);
-        }
+        struct leat_node_log_seen at = {0};
+        while (backup_of(server) && leat_node_log_next(server->node, &at))
+            if (at.copies) log_compare(scenario, server, at.copies);
     }
 }
 
@@ -431,7 +415,7 @@ static bool set_is_whole(uint32_t copies, const struct leat_set_seen *set)
 }
 
 static bool log_is_whole(struct scenario *scenario, const struct sim_server *server,
-                         const struct leat_hosted *hosted)
+                         const struct leat_node_log_seen *hosted)
 {
     static char told[160];
     uint32_t copies = leat_primary_log_see(hosted->copies).copies;
@@ -461,13 +445,9 @@ bool sim_copies_are_whole(struct scenario *scenario)
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         if (!backup_of(server)) return false;
-        for (uint32_t c = 0; c < scenario->cores; c++) {
-            const struct leat_core *core = &server->node->cores[c];
-            for (uint32_t h = sim_hosted_from(core, 0); h <= core->hosted_mask;
-                 h = sim_hosted_from(core, h + 1))
-                for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
-                    if (at->copies && at->log && !log_is_whole(scenario, server, at)) return false;
-        }
+        struct leat_node_log_seen at = {0};
+        while (leat_node_log_next(server->node, &at))
+            if (at.copies && at.log && !log_is_whole(scenario, server, &at)) return false;
     }
     scenario->waits_for = NULL;
     return true;

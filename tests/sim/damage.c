@@ -8,9 +8,7 @@
  * that does not vote: raft can't know a voter that has forgotten its votes (docs/recovery.md). */
 #include <string.h>
 
-#include "broker/data/hosted.h"
-#include "broker/net/core.h"
-#include "broker/ownership/move.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "replication/primary/probe.h"
 #include "tests/sim/rmem.h"
@@ -224,14 +222,11 @@ void sim_amid_count(struct sim_server *server)
     struct leat_node *node = server->node;
     struct amid amid = {0};
     if (!node) return;
-    for (uint32_t c = 0; node->cores && c < server->scenario->cores; c++) {
-        const struct leat_core *core = &node->cores[c];
-        amid.move |= core->movers->count > 0;
-        for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
-            for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
-                if (at->copies) log_see(at->copies, &amid);
-    }
-    const struct leat_coordinator *coordinator = node->coordinator;
+    struct leat_node_log_seen at = {0};
+    amid.move = leat_node_handing_over(node) > 0;
+    while (leat_node_log_next(node, &at))
+        if (at.copies) log_see(at.copies, &amid);
+    const struct leat_coordinator *coordinator = leat_node_coordinator(node);
     if (coordinator) amid.recovery = leat_coordinator_see(coordinator).phase != LEAT_RECOVERY_NONE;
     if (amid.open) sim_fault_struck(world, SIM_FAULT_AMID_OPEN);
     if (amid.resume) sim_fault_struck(world, SIM_FAULT_AMID_RESUME);

@@ -5,10 +5,7 @@
 
 #include <stdio.h>
 
-#include "broker/data/hosted.h"
-#include "broker/data/lookup.h"
-#include "broker/data/stream.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "replication/backup/probe.h"
 #include "store/probe.h"
@@ -22,36 +19,23 @@ enum word {
     WORD_GONE, /* it has heard that it was deleted */
 };
 
-static bool core_has(const struct leat_core *core, uint32_t id)
-{
-    const struct leat_stream *stream = core->streams_by_id ? leat_stream_find(core, id) : NULL;
-    return stream && (stream->published || !stream->deleted);
-}
-
-static enum word word_of(const struct scenario *scenario, const struct sim_server *server,
-                         uint32_t id)
+static enum word word_of(const struct sim_server *server, uint32_t id)
 {
     struct leat_node *node = server->node;
     if (!server->process || !server->process->alive) return WORD_NONE;
-    if (!node || !node->coordinator || !node->cores) return WORD_BEHIND;
-    struct leat_machine *machine = leat_coordinator_tables(node->coordinator);
-    bool has = leat_machine_stream_find(machine, id) != NULL;
-    for (uint32_t c = 0; c < scenario->cores; c++)
-        has |= core_has(&node->cores[c], id);
-    if (has) return WORD_HAS;
+    if (!node || !leat_node_coordinator(node) || !leat_node_has_cores(node)) return WORD_BEHIND;
+    struct leat_machine *machine = leat_coordinator_tables(leat_node_coordinator(node));
+    if (leat_machine_stream_find(machine, id) || leat_node_has_stream(node, id)) return WORD_HAS;
     return machine->next_stream_id > id ? WORD_GONE : WORD_BEHIND;
 }
 
 /* ---- what a deletion meets ---- */
 
-static bool moves(const struct scenario *scenario, const struct leat_node *node, uint32_t id)
+static bool moves(const struct leat_node *node, uint32_t id)
 {
-    for (uint32_t c = 0; c < scenario->cores; c++) {
-        const struct leat_core *core = &node->cores[c];
-        for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
-            for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
-                if (at->ref.stream == id && (at->moving || at->drained || at->give_up)) return true;
-    }
+    struct leat_node_log_seen at = {0};
+    while (leat_node_log_next(node, &at))
+        if (at.ref.stream == id && at.moves) return true;
     return false;
 }
 
@@ -71,10 +55,10 @@ static void meets_note(struct sim_deletes *deletes, struct sim_thrown *thrown)
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         thrown->away |= !server->ready;
-        if (!server->ready || !server->node->cores) continue;
-        thrown->move |= moves(scenario, server->node, thrown->id);
+        if (!server->ready || !leat_node_has_cores(server->node)) continue;
+        thrown->move |= moves(server->node, thrown->id);
         thrown->takeover |=
-            is_taken_over(leat_coordinator_tables(server->node->coordinator), thrown->id);
+            is_taken_over(leat_coordinator_tables(leat_node_coordinator(server->node)), thrown->id);
     }
 }
 
@@ -99,7 +83,7 @@ static void thrown_look(struct sim_deletes *deletes, struct sim_thrown *thrown)
     bool all = true, committed = thrown->committed;
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
-        enum word word = word_of(scenario, server, thrown->id);
+        enum word word = word_of(server, thrown->id);
         committed |= word == WORD_GONE;
         all &= word == WORD_GONE || word == WORD_NONE;
         if (word == WORD_HAS && server->ready && thrown->known_us)
@@ -215,15 +199,12 @@ static bool lies_unused(const struct sim_deletes *deletes, const struct leat_seg
 
 static bool server_has(struct sim_deletes *deletes, const struct sim_server *server)
 {
-    const struct leat_node *node = server->node;
-    for (uint32_t c = 0; c < deletes->scenario->cores; c++) {
-        const struct leat_core *core = &node->cores[c];
-        for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
-            for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
-                if (is_left(deletes, server, at->ref, 0, "a log")) return true;
-    }
+    struct leat_node *node = server->node;
+    struct leat_node_log_seen at = {0};
+    while (leat_node_log_next(node, &at))
+        if (is_left(deletes, server, at.ref, 0, "a log")) return true;
     struct leat_store_seen row = {0};
-    while (leat_store_see_next(node->store, &row)) {
+    while (leat_store_see_next(leat_node_store(node), &row)) {
         const struct leat_segment *seg = row.seg;
         char what[80];
         if (!seg) continue;

@@ -7,10 +7,7 @@
  * that there are. */
 #include <string.h>
 
-#include "broker/data/hosted.h"
-#include "broker/data/lookup.h"
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/metadata/tail.h"
 #include "coordinator/probe.h"
 #include "multilog/internal.h"
@@ -73,10 +70,10 @@ static void rows_fill(const struct scenario *scenario, struct leat_log_ref log,
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         bool lives = server->process && server->process->alive && server->node &&
-                     server->node->cores && server->node->cores[0].replicate->backup;
+                     leat_node_has_cores(server->node) && leat_node_backup(server->node);
         if (!lives) continue;
         struct leat_replica_seen rep = {0};
-        while (leat_backup_see_of(server->node->cores[0].replicate->backup, log, &rep)) {
+        while (leat_backup_see_of(leat_node_backup(server->node), log, &rep)) {
             const struct leat_segment *seg = rep.seg;
             if (seg->state != LEAT_SEGMENT_CLOSED || seg->incomplete || rep.damaged ||
                 seg->epoch.v >= stamp.v || ends.row_count == LEAT_TAIL_ROWS_MAX)
@@ -130,12 +127,8 @@ static void tables_see(struct scenario *scenario, const struct leat_machine *mac
 
 static const struct leat_log *log_of(const struct sim_server *server, struct leat_log_ref ref)
 {
-    for (uint32_t c = 0; c < server->scenario->cores; c++) {
-        const struct leat_core *core = &server->node->cores[c];
-        const struct leat_hosted *hosted = core->hosted ? leat_hosted_find(core, ref) : NULL;
-        if (hosted) return hosted->log;
-    }
-    return NULL;
+    struct leat_node_log_seen hosted;
+    return leat_node_log_at(server->node, ref, &hosted) ? hosted.log : NULL;
 }
 
 /* Where the logs of a streamlet are to end that its owner gives away. */
@@ -158,7 +151,7 @@ static void move_see(const struct sim_server *server, const struct leat_coordina
 
 static void moves_see(const struct sim_server *server)
 {
-    const struct leat_coordinator *coordinator = server->node->coordinator;
+    const struct leat_coordinator *coordinator = leat_node_coordinator(server->node);
     const struct leat_coordinate *request = NULL;
     while ((request = leat_coordinator_pending(coordinator, request)))
         if (request->kind == LEAT_COORDINATE_MOVE) move_see(server, request);
@@ -166,7 +159,8 @@ static void moves_see(const struct sim_server *server)
 
 void sim_ends_see(const struct sim_server *server)
 {
-    const struct leat_machine *machine = leat_coordinator_tables(server->node->coordinator);
+    const struct leat_machine *machine =
+        leat_coordinator_tables(leat_node_coordinator(server->node));
     uint64_t now_us = server->scenario->world->now_us;
     moves_see(server);
     if (ends.changes[server->number] == machine->changes && now_us < ends.look_us) return;

@@ -9,10 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/data/hosted.h"
-#include "broker/data/lookup.h"
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "multilog/internal.h"
 #include "replication/backup/backup.h"
@@ -158,7 +155,7 @@ static void recovery_look(const struct sim_server *server, struct seen *now)
         [LEAT_RECOVERY_PREPARE] = "recovery: has the copies made that the end needs",
         [LEAT_RECOVERY_COMMIT] = "recovery: asks for its decision to be committed",
     };
-    const struct leat_coordinator *coordinator = server->node->coordinator;
+    const struct leat_coordinator *coordinator = leat_node_coordinator(server->node);
     const struct leat_coordinator_seen as = leat_coordinator_see(coordinator);
     enum leat_recovery_phase phase = LEAT_RECOVERY_NONE;
     struct leat_attempt_log log;
@@ -173,12 +170,9 @@ static void recovery_look(const struct sim_server *server, struct seen *now)
 
 static const struct leat_log *log_on(const struct sim_server *server)
 {
-    for (uint32_t c = 0; c < server->scenario->cores; c++) {
-        const struct leat_core *core = &server->node->cores[c];
-        const struct leat_hosted *hosted = core->hosted ? leat_hosted_find(core, it.ref) : NULL;
-        if (hosted && hosted->log && !hosted->going) return hosted->log;
-    }
-    return NULL;
+    struct leat_node_log_seen hosted;
+    bool has = leat_node_log_at(server->node, it.ref, &hosted);
+    return has && !hosted.going ? hosted.log : NULL;
 }
 
 /* Behind the newest segment that is closed. */
@@ -296,7 +290,7 @@ static void copy_look(void *arg, const struct leat_replica_info *info)
 
 static void copies_look(const struct sim_server *server, struct seen *now)
 {
-    struct leat_backup *backup = server->node->cores[0].replicate->backup;
+    struct leat_backup *backup = leat_node_backup(server->node);
     if (!backup) return;
     for (unsigned i = 0; i < now->copy_count; i++)
         now->copies[i].there = false;
@@ -328,9 +322,9 @@ static void node_look(const struct sim_server *server, struct seen *now)
     if (!now->ready && server->ready) row_say(SIM_LIFE_NODE, server->name, 0, "is ready");
     now->alive = true;
     now->ready = server->ready;
-    if (!server->node || !server->node->cores || it.ref.stream == 0) return;
-    if (server->node->coordinator) {
-        committed_look(leat_coordinator_tables(server->node->coordinator));
+    if (!server->node || !leat_node_has_cores(server->node) || it.ref.stream == 0) return;
+    if (leat_node_coordinator(server->node)) {
+        committed_look(leat_coordinator_tables(leat_node_coordinator(server->node)));
         recovery_look(server, now);
     }
     owner_look(server, now);

@@ -16,8 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/data/hosted.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "groups/internal.h"
 #include "store/probe.h"
@@ -81,7 +80,7 @@ static void die(struct sim_server *server, enum sim_death death, uint64_t away_u
 /* An entry of recovery is on its way, and not applied yet. */
 static bool commits(const struct sim_server *server)
 {
-    const struct leat_coordinator *coordinator = server->node->coordinator;
+    const struct leat_coordinator *coordinator = leat_node_coordinator(server->node);
     return coordinator && leat_coordinator_see(coordinator).commits;
 }
 
@@ -161,13 +160,9 @@ static bool groups_struck(struct sim_traps *traps, struct sim_server *server,
 
 static bool homes_struck(struct sim_traps *traps, struct sim_server *server)
 {
-    struct leat_node *node = server->node;
-    for (uint32_t c = 0; node->cores && c < traps->scenario->cores; c++) {
-        const struct leat_core *core = &node->cores[c];
-        for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
-            for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
-                if (at->groups && groups_struck(traps, server, at->groups)) return true;
-    }
+    struct leat_node_log_seen at = {0};
+    while (leat_node_log_next(server->node, &at))
+        if (at.groups && groups_struck(traps, server, at.groups)) return true;
     return false;
 }
 
@@ -192,7 +187,7 @@ static unsigned elsewhere(const struct sim_server *victim, const struct leat_seg
         const struct sim_server *server = &scenario->servers[i];
         if (server == victim || !lives(server)) continue;
         struct leat_store_seen at = {0};
-        while (leat_store_see_next(server->node->store, &at))
+        while (leat_store_see_next(leat_node_store(server->node), &at))
             if (at.seg && at.seg->id.v == seg->id.v && leat_log_ref_equal(at.seg->log, seg->log))
                 found |= 1u << i;
     }
@@ -205,7 +200,7 @@ static unsigned ends_find(struct sim_traps *traps, const struct sim_server *vict
 {
     struct leat_store_seen at = {0};
     unsigned count = 0, with[SIM_SERVERS_MAX] = {0}, kept = 0;
-    while (count < ENDS_MAX && leat_store_see_next(victim->node->store, &at)) {
+    while (count < ENDS_MAX && leat_store_see_next(leat_node_store(victim->node), &at)) {
         uint32_t bytes = open_bytes(&at);
         if (bytes == 0) continue;
         struct trap_end *end = &ends[count];

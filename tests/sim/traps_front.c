@@ -10,10 +10,7 @@
  *     longer than it takes until retention looks. */
 #include <string.h>
 
-#include "broker/data/hosted.h"
-#include "broker/data/lookup.h"
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "multilog/internal.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
@@ -43,20 +40,16 @@ static struct {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores;
+           leat_node_has_cores(server->node);
 }
 
-static const struct leat_hosted *hosted_at(const struct sim_server *server)
+static const struct leat_log *log_at(const struct sim_server *server)
 {
     struct leat_log_ref ref = {trap.scenario->streams[0].id, 0, 0};
-    if (!server->process || !server->process->alive || !server->node || !server->node->cores)
-        return NULL;
-    for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        const struct leat_core *core = &server->node->cores[c];
-        const struct leat_hosted *hosted = core->hosted ? leat_hosted_find(core, ref) : NULL;
-        if (hosted && hosted->log && !hosted->going) return hosted;
-    }
-    return NULL;
+    struct leat_node_log_seen hosted;
+    if (!server->process || !server->process->alive || !server->node) return NULL;
+    bool has = leat_node_log_at(server->node, ref, &hosted);
+    return has && !hosted.going ? hosted.log : NULL;
 }
 
 static void step_to(unsigned step, uint64_t for_us)
@@ -122,7 +115,7 @@ static const struct sim_server *server_of(uint64_t incarnation)
 {
     for (unsigned i = 0; i < trap.scenario->server_count; i++) {
         const struct sim_server *server = &trap.scenario->servers[i];
-        if (lives(server) && server->node->incarnation == incarnation) return server;
+        if (lives(server) && leat_node_incarnation(server->node) == incarnation) return server;
     }
     return NULL;
 }
@@ -132,8 +125,7 @@ static const struct leat_segment *copy_of(const struct leat_set_seen *set, unsig
     const struct leat_copy_seen copy = leat_copy_see(set, i);
     const struct sim_server *server = server_of(copy.incarnation);
     struct leat_replica_seen rep;
-    if (!server || !leat_backup_see(server->node->cores[0].replicate->backup, copy.handle, &rep))
-        return NULL;
+    if (!server || !leat_backup_see(leat_node_backup(server->node), copy.handle, &rep)) return NULL;
     return !rep.damaged && !rep.drop_wanted ? rep.seg : NULL;
 }
 
@@ -151,13 +143,13 @@ static bool is_closed(const struct leat_set_seen *set)
 
 /* Wherever copies are, its head has the start entry alone, and the one before it is closed, of which the owner does
  * not know yet: so there is nothing else on its way. */
-static bool has_only_begun(const struct leat_hosted *hosted)
+static bool has_only_begun(const struct leat_log *log)
 {
-    const struct leat_segment *head = hosted->log->head.seg;
+    const struct leat_segment *head = log->head.seg;
     struct leat_set_seen set, before;
     struct leat_scan scan;
     if (!head || !leat_set_see_of(head, &set) || !set.started || set.copy_count == 0 ||
-        !hosted->log->old.seg || !leat_set_see_before(&set, &before) || !is_closed(&before))
+        !log->old.seg || !leat_set_see_before(&set, &before) || !is_closed(&before))
         return false;
     for (unsigned i = 0; i < set.copy_count; i++) {
         const struct leat_segment *seg = copy_of(&set, i);
@@ -168,11 +160,10 @@ static bool has_only_begun(const struct leat_hosted *hosted)
     return true;
 }
 
-static void begun(struct sim_server *server, const struct leat_hosted *hosted)
+static void begun(struct sim_server *server, const struct leat_log *log)
 {
-    const struct leat_log *log = hosted->log;
     if (!all_live() || !log->opened || !log->head.seg || log->head.seg->id.v == 0 ||
-        !has_only_begun(hosted))
+        !has_only_begun(log))
         return;
     trap.empty = log->head.seg->id.v;
     step_to(CLOSED, CLOSED_US);
@@ -230,12 +221,11 @@ static void look(struct sim_world *world, struct sim_event *event)
     unsigned before = trap.step;
     for (unsigned i = 0; i < scenario->server_count && trap.step == before; i++) {
         struct sim_server *server = &scenario->servers[i];
-        const struct leat_hosted *hosted = hosted_at(server);
-        if (!hosted) continue;
-        const struct leat_log *log = hosted->log;
+        const struct leat_log *log = log_at(server);
+        if (!log) continue;
         delay_from(trap.step == BEGUN ? server : NULL);
         if (trap.step == BEGUN)
-            begun(server, hosted);
+            begun(server, log);
         else if (trap.step == CLOSED)
             closed(server, log);
         else if (trap.step == TAKEN)

@@ -4,8 +4,7 @@
  * does not know, as it hears somebody. A reader of Kafka's protocol reads on at the new owner; then it asks the old
  * one, of which it was told long ago. Its offset lies past the end that this one knows: it is not to be told that
  * there is no such. */
-#include "broker/data/hosted.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "multilog/internal.h"
 #include "tests/sim/kafka_client.h"
 
@@ -33,7 +32,7 @@ static struct trap_reader {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores;
+           leat_node_has_cores(server->node);
 }
 
 /* ---- between machines ---- */
@@ -53,13 +52,9 @@ static void old_cut_from_voters(uint64_t until_us)
 
 static const struct leat_log *log_at(const struct sim_server *server, struct leat_log_ref ref)
 {
-    for (uint32_t c = 0; lives(server) && c < trap.scenario->cores; c++) {
-        const struct leat_core *core = &server->node->cores[c];
-        for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
-            for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
-                if (leat_log_ref_equal(at->ref, ref) && at->log && !at->going) return at->log;
-    }
-    return NULL;
+    struct leat_node_log_seen hosted;
+    bool has = lives(server) && leat_node_log_at(server->node, ref, &hosted);
+    return has && !hosted.going ? hosted.log : NULL;
 }
 
 /* True: the reader has come further in one of its logs than the old owner ever will. */

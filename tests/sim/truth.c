@@ -7,9 +7,7 @@
 
 #include <string.h>
 
-#include "broker/data/hosted.h"
-#include "broker/data/lookup.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "groups/internal.h"
 #include "multilog/internal.h"
@@ -20,8 +18,8 @@ static struct leat_machine *machine_any(struct scenario *scenario)
 {
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
-        if (sim_serves(server) && server->node->coordinator)
-            return leat_coordinator_tables(server->node->coordinator);
+        if (sim_serves(server) && leat_node_coordinator(server->node))
+            return leat_coordinator_tables(leat_node_coordinator(server->node));
     }
     return NULL;
 }
@@ -34,14 +32,10 @@ static const struct sim_server *server_named(struct scenario *scenario, const ch
     return NULL;
 }
 
-static const struct leat_hosted *hosted_on(const struct sim_server *server, struct leat_log_ref ref)
+static bool hosted_on(const struct sim_server *server, struct leat_log_ref ref,
+                      struct leat_node_log_seen *out_hosted)
 {
-    for (uint32_t c = 0; c < server->scenario->cores; c++) {
-        const struct leat_core *core = &server->node->cores[c];
-        const struct leat_hosted *hosted = core->hosted ? leat_hosted_find(core, ref) : NULL;
-        if (hosted && hosted->log && !hosted->going) return hosted;
-    }
-    return NULL;
+    return leat_node_log_at(server->node, ref, out_hosted) && out_hosted->log && !out_hosted->going;
 }
 
 /* What is being copied is no copy yet. */
@@ -67,7 +61,7 @@ static uint32_t in_sync(struct scenario *scenario, const struct leat_set_seen *s
         const struct leat_copy_seen copy = leat_copy_see(set, i);
         for (unsigned s = 0; s < scenario->server_count && is_whole(&copy); s++)
             count += sim_serves(&scenario->servers[s]) &&
-                     scenario->servers[s].node->incarnation == copy.incarnation;
+                     leat_node_incarnation(scenario->servers[s].node) == copy.incarnation;
     }
     return count;
 }
@@ -91,7 +85,7 @@ static void copies_look(struct scenario *scenario, const struct leat_primary_log
     out->below_min = nodes_up < as.min_copies;
 }
 
-static void hosted_look(struct scenario *scenario, const struct leat_hosted *hosted,
+static void hosted_look(struct scenario *scenario, const struct leat_node_log_seen *hosted,
                         unsigned nodes_up, struct truth_log *out)
 {
     struct leat_log *log = hosted->log;
@@ -125,8 +119,8 @@ static void log_look(struct scenario *scenario, struct leat_machine *machine,
         up += sim_serves(&scenario->servers[i]);
     out->owner = server_named(scenario, machine->nodes[owner].info.name);
     if (!out->owner || !sim_serves(out->owner)) return;
-    const struct leat_hosted *hosted = hosted_on(out->owner, ref);
-    if (hosted) hosted_look(scenario, hosted, up, out);
+    struct leat_node_log_seen hosted;
+    if (hosted_on(out->owner, ref, &hosted)) hosted_look(scenario, &hosted, up, out);
 }
 
 bool truth_each(struct scenario *scenario, void (*each)(void *arg, const struct truth_log *log),
@@ -176,7 +170,8 @@ void truth_home_find(struct scenario *scenario, const char *group, struct truth_
         out->known = true;
         out->owner = log.owner;
         if (!log.served || log.state != LEAT_LOG_SERVING || log.damaged) return;
-        out->groups = hosted_on(log.owner, ref)->groups;
+        struct leat_node_log_seen hosted;
+        if (hosted_on(log.owner, ref, &hosted)) out->groups = hosted.groups;
     }
 }
 
