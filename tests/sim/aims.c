@@ -7,8 +7,7 @@
  * under way, or the patience is over. */
 #include <string.h>
 
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "replication/primary/probe.h"
 #include "tests/sim/scenario.h"
@@ -116,8 +115,8 @@ static void look_for(struct sim_aims *aims, uint64_t from_us, uint64_t for_us)
 static bool any_log(const struct sim_server *server, bool (*is)(const struct leat_primary_log *log))
 {
     const struct leat_node *node = server->node;
-    for (uint32_t c = 0; node && node->cores && c < server->scenario->cores; c++) {
-        const struct leat_primary *primary = node->cores[c].replicate->primary;
+    for (uint32_t c = 0; node && leat_node_has_cores(node) && c < server->scenario->cores; c++) {
+        const struct leat_primary *primary = leat_node_primary(node, c);
         const struct leat_primary_log *log = NULL;
         while ((log = leat_primary_log_next(primary, log)))
             if (is(log)) return true;
@@ -150,7 +149,8 @@ static bool log_waits_for_version(const struct leat_primary_log *log)
 
 static bool decides(const struct sim_server *server)
 {
-    const struct leat_coordinator *coordinator = server->node ? server->node->coordinator : NULL;
+    const struct leat_coordinator *coordinator =
+        server->node ? leat_node_coordinator(server->node) : NULL;
     if (!coordinator) return false;
     enum leat_recovery_phase phase = leat_coordinator_see(coordinator).phase;
     return phase == LEAT_RECOVERY_COLLECT || phase == LEAT_RECOVERY_PREPARE;
@@ -159,7 +159,8 @@ static bool decides(const struct sim_server *server)
 /* Is an entry of its logs on its way to a leader elsewhere? */
 static bool asks(const struct sim_server *server)
 {
-    const struct leat_coordinator *coordinator = server->node ? server->node->coordinator : NULL;
+    const struct leat_coordinator *coordinator =
+        server->node ? leat_node_coordinator(server->node) : NULL;
     if (!coordinator) return false;
     const struct leat_coordinate *request = NULL;
     while ((request = leat_coordinator_pending(coordinator, request)))
