@@ -4,8 +4,7 @@
  * fenced there; or the log goes on to a third node, which asks for the same segment. */
 #include <string.h>
 
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "replication/backup/probe.h"
 #include "tests/sim/scenario.h"
 
@@ -28,14 +27,15 @@ static struct {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores;
+           leat_node_has_cores(server->node);
 }
 
 static struct sim_server *server_named(const char *name)
 {
     struct scenario *scenario = aim.scenario;
     for (unsigned i = 0; i < scenario->server_count; i++)
-        if (lives(&scenario->servers[i]) && strcmp(scenario->servers[i].node->name, name) == 0)
+        if (lives(&scenario->servers[i]) &&
+            strcmp(leat_node_name(scenario->servers[i].node), name) == 0)
             return &scenario->servers[i];
     return NULL;
 }
@@ -45,7 +45,7 @@ static bool adopted_by(const struct sim_server *server, struct leat_replica_seen
 {
     struct leat_replica_seen rep = {0};
     *out_adopted = rep;
-    while (leat_backup_see_next(server->node->cores[0].replicate->backup, &rep)) {
+    while (leat_backup_see_next(leat_node_backup(server->node), &rep)) {
         if (!rep.seg || !rep.adopting) continue;
         *out_adopted = rep;
         if (rep.writer.at && server_named(rep.writer.node)) break;
