@@ -7,8 +7,7 @@
  * of that may leave a segment with fewer whole copies than its stream asks for. */
 #include <string.h>
 
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
@@ -49,8 +48,8 @@ static struct trap_leave {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->coordinator && server->node->cores &&
-           server->node->cores[0].replicate->backup;
+           leat_node_coordinator(server->node) && leat_node_has_cores(server->node) &&
+           leat_node_backup(server->node);
 }
 
 static bool all_live(void)
@@ -62,7 +61,7 @@ static bool all_live(void)
 
 static bool leads(const struct sim_server *server)
 {
-    const struct leat_coordinator *it = lives(server) ? server->node->coordinator : NULL;
+    const struct leat_coordinator *it = lives(server) ? leat_node_coordinator(server->node) : NULL;
     return it && leat_coordinator_see(it).recovers;
 }
 
@@ -72,7 +71,7 @@ static bool set_of(struct leat_log_ref ref, struct leat_segment_id segment,
                    struct leat_set_seen *out_set)
 {
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        const struct leat_primary *primary = trap.owner->node->cores[c].replicate->primary;
+        const struct leat_primary *primary = leat_node_primary(trap.owner->node, c);
         const struct leat_primary_log *log = leat_primary_log_at(primary, ref);
         if (!log) continue;
         const struct leat_primary_log_seen as = leat_primary_log_see(log);
@@ -84,7 +83,7 @@ static bool set_of(struct leat_log_ref ref, struct leat_segment_id segment,
 static bool has_whole(const struct sim_server *server, const struct leat_segment *own)
 {
     struct leat_replica_seen rep = {0};
-    while (leat_backup_see_of(server->node->cores[0].replicate->backup, own->log, &rep)) {
+    while (leat_backup_see_of(leat_node_backup(server->node), own->log, &rep)) {
         if (rep.dropping || rep.drop_wanted || rep.damaged) continue;
         const struct leat_segment *seg = rep.seg;
         if (seg->id.v == own->id.v && seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete &&
@@ -127,7 +126,7 @@ static const char *leaving_find(void)
     struct leat_copy_seen better = {0};
     trap.count = 0;
     for (uint32_t c = 0; c < trap.scenario->cores; c++) {
-        const struct leat_primary *primary = trap.owner->node->cores[c].replicate->primary;
+        const struct leat_primary *primary = leat_node_primary(trap.owner->node, c);
         struct leat_peer_seen peer = {0};
         while (leat_peer_see_next(primary, &peer)) {
             struct leat_copy_seen copy = {0};
