@@ -149,6 +149,8 @@ leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
                          struct leat_append *append, struct leat_error *error) LEAT_NODISCARD;
 /** Seal what this turn gathered and start what is to start. */
 void leat_log_turn_end(struct leat_log *log);
+/** Asserts what is true between two turns. queued: leat_log_turn_end() is to come, as events.on_dirty has asked. */
+void leat_log_check(const struct leat_log *log, bool queued);
 /** The coordinator's answer to on_opening. */
 void leat_log_opened(struct leat_log *log, leat_err rc);
 

@@ -4,7 +4,14 @@
 #include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
 
-static void hosted_check(const struct leat_core *core, const struct leat_hosted *hosted)
+/* One turn of so many is checked, by the time, whose values are often round: all would take 5 % of the simulator's. */
+#ifdef LEAT_SLOW_CHECKS
+enum { CHECKED_OF_TURNS = 1 };
+#else
+enum { CHECKED_OF_TURNS = 13 };
+#endif
+
+static void log_check(const struct leat_core *core, const struct leat_hosted *hosted)
 {
     LEAT_ASSERT(hosted->core == core);
     /* Else its stream may be freed memory. */
@@ -14,12 +21,14 @@ static void hosted_check(const struct leat_core *core, const struct leat_hosted 
     LEAT_ASSERT(hosted->moving == NULL || hosted->going);
     LEAT_ASSERT(!hosted->drained || hosted->going);
     LEAT_ASSERT(hosted->moving == NULL || !hosted->drained);
+    if (hosted->log != NULL) leat_log_check(hosted->log, !leat_list_empty(&hosted->dirty));
 }
 
 void leat_core_check(const void *actor)
 {
     const struct leat_core *core = actor;
     LEAT_ASSERT_OWNER(core);
+    if (leat_core_now(core) % CHECKED_OF_TURNS != 0) return;
     LEAT_LIST_EACH(&core->care_logs, link)
     hosted_check(core, LEAT_CONTAINER(link, const struct leat_hosted, care));
 }

@@ -12,6 +12,12 @@
 #include "tests/broken.h"
 #include "tests/broker/alone.h"
 
+void leat_log_check(const struct leat_log *log, bool queued)
+{
+    assert_ptr_equal(log, &alone);
+    said("check the log%s", queued ? ", which is queued" : "");
+}
+
 static struct leat_stream other; /* where the stream of the log was, say */
 
 static void is_of_another_core(struct leat_hosted *hosted)
@@ -63,6 +69,7 @@ static void log_is_checked_after_each_turn(void **state)
     };
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         alone_begin();
+        alone.now_us = 13;
         struct leat_core *core = &alone.cores[0];
         struct leat_hosted logs[2]; /* the second one is broken */
         leat_list_init(&core->care_logs);
@@ -80,10 +87,38 @@ static void log_is_checked_after_each_turn(void **state)
     }
 }
 
+/* Goal: a log says itself what is true of it, and hears whether the end of a turn is to come. */
+static void what_lies_below_is_checked(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        alone_begin();
+        struct leat_core *core = &alone.cores[0];
+        struct leat_list queue;
+        struct leat_hosted hosted = {.ref = {ALONE_STREAM, 0, 0},
+                                     .core = core,
+                                     .stream = &alone.stream,
+                                     .log = i != 0 ? (void *)&alone : NULL};
+        alone.now_us = 13;
+        leat_list_init(&core->care_logs);
+        leat_list_init(&hosted.care);
+        leat_list_init(&hosted.dirty);
+        leat_list_init(&queue);
+        leat_list_push_back(&core->care_logs, &hosted.care);
+        if (i == 2) leat_list_push_back(&queue, &hosted.dirty);
+        assert_broken(NULL, leat_core_check(core));
+        static const char *const expected[] = {"", "check the log\n",
+                                               "check the log, which is queued\n"};
+        assert_said(expected[i]);
+        alone_end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(log_is_checked_after_each_turn),
+        cmocka_unit_test(what_lies_below_is_checked),
     };
     return cmocka_run_group_tests_name("broker check", tests, NULL, NULL);
 }

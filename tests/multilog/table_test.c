@@ -34,6 +34,7 @@ static struct fake *log_of_rows(const struct row *rows, size_t count, uint64_t n
     }
     struct leat_log_tail tail = {.next_segment = next_segment, .next_offset = next_offset};
     fake_open(fake, segs, count, &tail);
+    fake->made_up = true;
     fake->log->front_unknown = false; /* as if it had been looked up */
     return fake;
 }

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is true of a log between two turns, whatever came in the turn before. */
+#include "multilog/internal.h"
+
+/* So many rows of the table are looked at: in slow builds all, else those that are written to. */
+#ifdef LEAT_SLOW_CHECKS
+enum { ROWS_LOOKED_AT = 1 << 20 };
+#else
+enum { ROWS_LOOKED_AT = 2 };
+#endif
+
+static void row_check(const struct leat_log *log, uint32_t i)
+{
+    const struct log_slot *slot = log_slot_at(log, i);
+    const struct leat_segment *seg = slot->seg;
+    LEAT_ASSERT(seg != NULL && seg->log_pointer == log);
+    LEAT_ASSERT(!slot->evicting || slot->closed);
+    LEAT_ASSERT(slot->mend == LOG_MEND_NONE || slot->closed);
+    LEAT_ASSERT(slot->closed != (seg == log->head.seg || seg == log->old.seg));
+    if (!slot->closed || i + 1 == log->slot_count) return;
+    /* Else two records have the same offset. */
+    const struct leat_segment *next = log_slot_at(log, i + 1)->seg;
+    LEAT_ASSERT_CMP(seg->id.v, <, next->id.v);
+    LEAT_ASSERT_CMP(seg->next_offset, <=, next->base_offset);
+}
+
+/* The store changes a segment while `changing`: then the sums are not known. */
+static void sums_check(const struct leat_log *log)
+{
+    uint64_t closed_bytes = 0, memory_bytes = log->next ? log->next->capacity : 0;
+    uint32_t reads = 0;
+    for (uint32_t i = 0; i < log->slot_count; i++) {
+        const struct log_slot *slot = log_slot_at(log, i);
+        if (slot->changing) return;
+        if (slot->closed) closed_bytes += slot->seg->extent.bytes;
+        if (slot->seg->buffer) memory_bytes += slot->seg->capacity;
+        reads += slot->file_reads;
+    }
+    LEAT_ASSERT_CMP(closed_bytes, ==, log->closed_bytes);
+    LEAT_ASSERT_CMP(memory_bytes, ==, log->memory_bytes);
+    LEAT_ASSERT_CMP(reads, ==, log->reads_in_flight + log->warming);
+}
+
+static void table_check(const struct leat_log *log)
+{
+    uint32_t count = log->slot_count;
+    for (uint32_t i = count > ROWS_LOOKED_AT ? count - ROWS_LOOKED_AT : 0; i < count; i++)
+        row_check(log, i);
+    if (count > 0) LEAT_ASSERT_CMP(log_slot_at(log, count - 1)->seg->id.v, <, log->next_segment);
+    if (log->head.seg) LEAT_ASSERT(count > 0 && log_slot_at(log, count - 1)->seg == log->head.seg);
+    if (count <= ROWS_LOOKED_AT) sums_check(log);
+}
+
+/* What is acked is safe, what is safe is sealed, what is sealed was written. */
+static void open_check(const struct leat_log *log, const struct log_open *open)
+{
+    if (open->seg == NULL) return;
+    LEAT_ASSERT_CMP(open->acked_bytes, <=, open->safe_bytes);
+    LEAT_ASSERT_CMP(open->safe_bytes, <=, open->writer.sealed_bytes);
+    LEAT_ASSERT_CMP(open->writer.sealed_bytes, <=, open->writer.used);
+    LEAT_ASSERT_CMP(open->safe_offset, <=, open->sealed_offset);
+    LEAT_ASSERT_CMP(open->sealed_offset, <=, log->next_offset);
+    for (unsigned i = 0; i < open->seal_count; i++)
+        LEAT_ASSERT_CMP(open->seals[i].bytes, >=, i ? open->seals[i - 1].bytes : open->safe_bytes);
+}
+
+static void offsets_check(const struct leat_log *log)
+{
+    const struct log_open *upto = log->old.seg ? &log->old : &log->head;
+    LEAT_ASSERT_CMP(log->first_offset, <=, log_acked(log));
+    LEAT_ASSERT_CMP(log_acked(log), <=, upto->seg ? upto->sealed_offset : log->next_offset);
+    LEAT_ASSERT_CMP(log->first_segment, <=, log->trim_segment);
+    LEAT_ASSERT_CMP(log->trim_segment, <=, log->next_segment);
+    LEAT_ASSERT(!log->trim_written || log_trim_is_pending(log));
+}
+
+/* Who waits for an offset that is acked was answered in the step that acked the offset. */
+static void waiting_check(const struct leat_log *log)
+{
+    if (leat_list_empty(&log->waiting)) return;
+    const struct leat_append *first =
+        LEAT_CONTAINER(log->waiting.next, const struct leat_append, waiting);
+    LEAT_ASSERT(log->dirty ||
+                (first->ack_position > log_acked(log) && log->state != LEAT_LOG_STOPPED));
+}
+
+static void requests_check(const struct leat_log *log)
+{
+    for (unsigned i = 0; i < log->commit_count; i++) {
+        const struct leat_segment *seg =
+            log->commits[(log->commit_first + i) % LOG_COMMITS_MAX].keep.seg;
+        LEAT_ASSERT(seg == log->head.seg || seg == log->old.seg);
+    }
+    LEAT_ASSERT(!log->next || (!log->reserving && log->next->id.v == log->next_segment));
+    LEAT_ASSERT(!log->parking || (log->head.seg && !log->parked && log->commit_count == 0));
+    LEAT_ASSERT(!log->resuming || log->parked);
+    LEAT_ASSERT(!log->parked || (log->head.seg && !log->old.seg));
+    LEAT_ASSERT_CMP(log->opened + log->opening + log->opening_paused, <=, 1);
+}
+
+void leat_log_check(const struct leat_log *log, bool queued)
+{
+    LEAT_ASSERT(!log->in_step);
+    LEAT_ASSERT_CMP(log->dirty, ==, queued);
+    LEAT_ASSERT(!log->releasing || log->stopping);
+    if (log->deleting || (log->resting && log->releasing)) return; /* its segments go one by one */
+    LEAT_ASSERT(!log->old.seg || log->head.seg);
+    table_check(log);
+    open_check(log, &log->head);
+    open_check(log, &log->old);
+    offsets_check(log);
+    waiting_check(log);
+    requests_check(log);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asserted of a log between two turns: each rule is broken once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "poke.h"
+#include "tests/broken.h"
+
+/* One closed segment, and a head with one record more. */
+static void rolled(void)
+{
+    poke_begin(watch_begun(LEAT_DURABILITY_MEMORY));
+    it->roll_wanted = true;
+    log_mark_dirty(it);
+    fake_turn_end(fake);
+    fake_settle(fake);
+    (void)put(fake, 1, 100);
+    fake_settle(fake);
+    assert_int_equal(it->slot_count, 2);
+    assert_int_equal(it->closed_bytes, slot(0)->seg->extent.bytes);
+    assert_true(it->head.safe_bytes > 0 && !it->old.seg && !it->dirty);
+}
+
+/* The log is sound; then something of it is changed. */
+#define BROKEN(rule, ...)                                                                          \
+    do {                                                                                           \
+        rolled();                                                                                  \
+        assert_broken(NULL, leat_log_check(it, false));                                            \
+        __VA_ARGS__;                                                                               \
+        assert_broken(rule, leat_log_check(it, false));                                            \
+        poke_end();                                                                                \
+    } while (0)
+
+static void turns_are_checked(void **state)
+{
+    (void)state;
+    BROKEN("!log->in_step", it->in_step = true);
+    BROKEN("log->dirty == queued", it->dirty = true); /* and nobody was told */
+    BROKEN("!log->releasing || log->stopping", it->releasing = true);
+    BROKEN(NULL, it->releasing = it->stopping = it->resting = true, it->head.seg = NULL);
+    BROKEN(NULL, it->deleting = true, it->head.seg = NULL);
+    BROKEN("!log->old.seg || log->head.seg", it->old = it->head, it->old.index = NULL,
+           it->head.seg = NULL);
+}
+
+static void rows_are_checked(void **state)
+{
+    (void)state;
+    BROKEN("seg != NULL && seg->log_pointer == log", slot(0)->seg->log_pointer = NULL);
+    BROKEN("seg != NULL && seg->log_pointer == log", slot(0)->seg = NULL);
+    BROKEN("!slot->evicting || slot->closed", slot(1)->evicting = true);
+    BROKEN("slot->mend == LOG_MEND_NONE || slot->closed", slot(1)->mend = LOG_MEND_LOST);
+    BROKEN("slot->closed != (seg == log->head.seg || seg == log->old.seg)",
+           slot(0)->closed = false);
+    BROKEN("slot->closed != (seg == log->head.seg || seg == log->old.seg)", slot(1)->closed = true);
+    BROKEN("seg->id.v < next->id.v", slot(0)->seg->id.v++);
+    BROKEN("seg->next_offset <= next->base_offset", slot(0)->seg->next_offset++);
+    BROKEN("log_slot_at(log, count - 1)->seg->id.v < log->next_segment", it->next_segment--);
+    BROKEN("count > 0 && log_slot_at(log, count - 1)->seg == log->head.seg", it->slot_count = 0,
+           it->closed_bytes = it->memory_bytes = 0);
+}
+
+static void sums_are_checked(void **state)
+{
+    (void)state;
+    BROKEN("closed_bytes == log->closed_bytes", it->closed_bytes++);
+    BROKEN("memory_bytes == log->memory_bytes", it->memory_bytes++);
+    BROKEN("reads == log->reads_in_flight + log->warming", it->reads_in_flight++);
+    BROKEN("reads == log->reads_in_flight + log->warming", slot(0)->file_reads++);
+    BROKEN(NULL, it->closed_bytes++, slot(0)->changing = true); /* not known now */
+}
+
+static void bytes_and_offsets_are_checked(void **state)
+{
+    (void)state;
+    BROKEN("open->acked_bytes <= open->safe_bytes", it->head.acked_bytes++);
+    BROKEN("open->safe_bytes <= open->writer.sealed_bytes",
+           it->head.safe_bytes = it->head.writer.sealed_bytes + 1);
+    BROKEN("open->writer.sealed_bytes <= open->writer.used",
+           it->head.writer.sealed_bytes = it->head.writer.used + 1);
+    BROKEN("open->safe_offset <= open->sealed_offset", it->head.sealed_offset--);
+    BROKEN("open->sealed_offset <= log->next_offset", it->next_offset--);
+    BROKEN("open->seals[i].bytes >= i ? open->seals[i - 1].bytes : open->safe_bytes",
+           it->head.seal_count = 1, it->head.seals[0].bytes = it->head.safe_bytes - 1);
+    BROKEN("open->seals[i].bytes >= i ? open->seals[i - 1].bytes : open->safe_bytes",
+           it->head.seal_count = 2, it->head.seals[0].bytes = it->head.safe_bytes + 2,
+           it->head.seals[1].bytes = it->head.safe_bytes + 1);
+    BROKEN("log->first_offset <= log_acked(log)", it->first_offset = it->next_offset + 1);
+    BROKEN("log_acked(log) <= upto->seg ? upto->sealed_offset : log->next_offset",
+           it->acked_offset++);
+    BROKEN("log->first_segment <= log->trim_segment", it->trim_segment = 0, it->first_segment = 1);
+    BROKEN("log->trim_segment <= log->next_segment", it->trim_segment = it->next_segment + 1);
+    BROKEN("!log->trim_written || log_trim_is_pending(log)", it->trim_written = true);
+}
+
+static void requests_are_checked(void **state)
+{
+    (void)state;
+    static const char waits[] =
+        "log->dirty || (first->ack_position > log_acked(log) && log->state != LEAT_LOG_STOPPED)";
+    static const char next[] =
+        "!log->next || (!log->reserving && log->next->id.v == log->next_segment)";
+    struct leat_segment seg = {.id = {9}};
+    BROKEN(NULL, one_waits(it->next_offset + 1));
+    BROKEN(waits, one_waits(it->next_offset));
+    BROKEN(waits, one_waits(it->next_offset + 1), it->state = LEAT_LOG_STOPPED);
+    BROKEN("seg == log->head.seg || seg == log->old.seg", it->commit_count = 1,
+           it->commits[it->commit_first].keep.seg = slot(0)->seg);
+    BROKEN(next, it->next = &seg, seg.id.v = it->next_segment + 1, slot(0)->changing = true);
+    BROKEN(next, it->next = &seg, seg.id.v = it->next_segment, it->reserving = true,
+           slot(0)->changing = true);
+    BROKEN("!log->parking || (log->head.seg && !log->parked && log->commit_count == 0)",
+           it->parking = it->parked = true);
+    BROKEN("!log->resuming || log->parked", it->resuming = true);
+    BROKEN("!log->parked || (log->head.seg && !log->old.seg)", it->parked = true,
+           it->old = it->head, it->old.index = NULL);
+    BROKEN("log->opened + log->opening + log->opening_paused <= 1", it->opening = true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(turns_are_checked),    cmocka_unit_test(rows_are_checked),
+        cmocka_unit_test(sums_are_checked),     cmocka_unit_test(bytes_and_offsets_are_checked),
+        cmocka_unit_test(requests_are_checked),
+    };
+    return cmocka_run_group_tests_name("multilog check", tests, NULL, NULL);
+}
