@@ -16,7 +16,7 @@ enum {
     LINK_RETRY_US_MAX = 1000 * 1000,
     LINK_RETRY_DOUBLINGS_MAX = 16,
     LINK_STALE_US =
-        50 * 1000, /* an attempt of before its peer was there: SYNs are sent again late */
+        50 * 1000, /* an attempt that began before its peer was there: SYNs are sent again late */
     LINK_NONCE_FRAME_BYTES_MAX = 128,
     LINK_ENDING_MAX = 4 * LEAT_LINK_STRANGERS_MAX, /* strangers, and those that were cut just now */
     /* Of a peer that has not proved anything: no frame of it is larger. Hello, or its refusal. */

@@ -4,8 +4,8 @@
  * Why: (1) a node stands still, and others take its streamlets over. (2) It wakes up, and before its
  * coordinator hears of that a reader asks it for an offset that the new owner has acked. (3) Its log
  * ends where it stood, so it says that there is no such offset, and the reader begins elsewhere:
- * records are read twice, or never (docs/stories.md 19). A barrier, asked for after the log was looked
- * at, says who owned it then: an entry that was committed behind every change of owners of before. */
+ * records are read twice, or never (docs/stories.md 19). So the node asks for a barrier after the look at
+ * the log: an entry that is committed after all earlier changes of owners, and so says who owned the log then. */
 #include "broker/data/confirm.h"
 
 #include "base/assert.h"

@@ -242,12 +242,12 @@ static bool is_the_same(const struct leat_found *a, const struct leat_found *b)
     return a->kind == b->kind && leat_extent_equal(a->seg->extent, b->seg->extent);
 }
 
-/* SUBTLE: a part of an older segment is not served where other nodes may have the whole of it.
+/* SUBTLE: a part of an older segment is not served if other nodes may have the whole segment.
  *  1. The row of segment 4 says that it was being written, and its file is damaged in the middle; 5 to 7 are closed.
- *  2. Served up to there, it counts as closed where that ends: readers of it go on with 5, and nobody tells them.
- *  3. The other nodes are given copies of that part, as what the log has, and their whole ones count for nothing.
- * So it is missing, and comes from them as the row of one that is damaged does. Not in front of a jump of offsets:
- * there nobody names it, and what is left of it is what an operator left. */
+ *  2. If the first part is served, segment 4 counts as closed at that end: readers continue with 5 without an error.
+ *  3. Other nodes get copies of that part as the log's data, and their complete replicas do not count.
+ * So segment 4 is missing, and is fetched from other nodes like a segment whose row is damaged. The rule does not hold
+ * before an offset gap: no start entry names the segment there, and an operator has accepted what is left of it. */
 static bool is_on_others(const struct leat_node *node, const struct leat_found *found,
                          const struct leat_found_fate *fate, const struct leat_tail_record *tail)
 {

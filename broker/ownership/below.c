@@ -164,10 +164,10 @@ void leat_below_start(struct leat_below *below)
 
 /* ---- LOG_BELOW [[stream, streamlet, log], segment], of another node ----
  *
- * SUBTLE: an owner of before may have it still as its own, on its way to its replicas. (1) X has segments 0 to
- * 5, B has 0 to 4; offsets jumped after 5. (2) The log moves to Y, which hears of it first, and asks. (3) Did X
- * say "nothing", 4 would be the newest: Y goes on from there, and 5 is dropped as one that nobody needs. So
- * the log's core is asked first, and core 0 behind whatever that has sent. */
+ * SUBTLE: an earlier owner may still have the segment as its own: it has not become a replica yet. (1) X has
+ * segments 0 to 5, B has 0 to 4, and an offset gap follows 5. (2) The log moves to Y, which hears of that before X
+ * does, and asks X. (3) If X said "nothing", segment 4 would be the newest: Y would continue from 4, and 5 would be
+ * dropped as not needed. So X asks the log's core first, and core 0 after all that this core has sent. */
 
 struct below_call {
     struct leat_call call;

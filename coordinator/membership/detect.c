@@ -27,7 +27,7 @@ enum {
     CONFIRM_US = 60 * 1000,
     ROUND_US_PER_NODE = 1000, /* a round of many nodes takes longer */
     SUSPECT_US_MAX = 3 * 1000 * 1000,
-    GAP_DECAY = 256, /* rounds until a long silence of before is mostly forgotten */
+    GAP_DECAY = 256, /* rounds until a long earlier silence is mostly forgotten */
     LOST_WORD_US = 1000 * 1000,
     LOST_TELL_US = 1000 * 1000, /* until the diary says it again */
 };
@@ -217,7 +217,7 @@ static void nodes_watch(struct leat_coordinator *coordinator)
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
         const struct leat_node_info *node = &coordinator->machine.nodes[i].info;
         struct co_watch *watch = &coordinator->watch[i];
-        if (!node->node_address[0]) continue; /* an embedded node of before */
+        if (!node->node_address[0]) continue; /* an embedded node of an earlier version */
         watch_update(coordinator, i, now_us);
         if (!co_leads(coordinator) || !coordinator->ready || node->crashed ||
             node->state == LEAT_NODE_GONE || node->incarnation == coordinator->incarnation)

@@ -212,8 +212,8 @@ static leat_err step(struct leat_coordinator *coordinator)
     if (!peer) return LEAT_OK; /* waited for */
     const struct raft_server *server = co_server_of_id(coordinator, peer->state.voter_id);
     if (server && server->role == RAFT_VOTER && peer_runs_raft(peer)) {
-        /* Its word may be of before it lost its data, from a connection whose end nobody has
-         * noticed yet: it is asked once more. Who votes already has nothing to do for JOIN. */
+        /* What the peer said may come from the time before it lost its data, over a connection whose end
+         * nobody has noticed yet: the peer is asked once more. A voter has nothing to do for JOIN. */
         if (change->confirmed)
             change_is_done(coordinator);
         else

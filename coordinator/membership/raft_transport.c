@@ -60,11 +60,11 @@ void co_raft_send(struct leat_coordinator *coordinator, const struct raft_messag
 }
 
 /* SUBTLE: a voter whose directory was put back to an older state has forgotten what it acknowledged.
- * (1) The leader knows that it has entry 40. (2) It ends at 12, and says so. (3) The leader takes that
- * for an answer of long ago, because what was acknowledged can't be gone, and sends it nothing of what
- * follows, for ever. A voter that is merely behind is sent what it lacks at once. What follows an entry that is
- * not here says nothing (the leader tries that as well), nor what follows one that is not the last: then the
- * leader has a wrong notion of this voter, whose log is longer. */
+ * (1) The leader knows that it has entry 40. (2) It ends at 12, and says so. (3) The leader takes
+ * this for a late answer, because acknowledged entries cannot be gone, and never sends the later entries. A
+ * voter that is only behind gets the entries that it lacks at once. Two kinds of messages prove nothing: entries
+ * after an index that this log does not have (the leader tries such an index, too), and entries after an index
+ * before this log's last one (the leader does not know yet that the log is longer). */
 static void forgotten_watch(struct leat_coordinator *coordinator,
                             const struct raft_message *message)
 {
@@ -97,10 +97,10 @@ static void forgotten_watch(struct leat_coordinator *coordinator,
     co_state_tell(coordinator, true);
 }
 
-/* SUBTLE: libraft 0.22.1 commits what its log has, up to the leader's word, where Raft commits what the message
- * has shown to be the leader's. (1) A follower has entries of a leader of before, behind the one that a heartbeat
- * names. (2) The heartbeat says that later ones are committed: others, in the same places. (3) The follower
- * applies its own. */
+/* SUBTLE: libraft 0.22.1 commits its log up to the leader's commit index; Raft commits only entries that the
+ * message has shown to be the leader's. (1) A follower has entries of an earlier leader after the entry that a
+ * heartbeat names. (2) The heartbeat says that later entries are committed: the leader has other entries at these
+ * indices. (3) The follower applies its own entries. */
 static void commit_bound(struct raft_message *message)
 {
     struct raft_append_entries *append = &message->append_entries;

@@ -158,8 +158,8 @@ static bool word_read(struct co_peer *peer, const struct leat_frame *frame,
     return false;
 }
 
-/* Who leads, and in which term, is raft's word where raft runs. What the leader of before says is said again by
- * the next, and by the tables. */
+/* On a voter Raft says which node leads, and in which term. What an earlier leader says the next leader and the
+ * tables say, too. */
 static bool leader_says(const struct leat_coordinator *coordinator, const struct co_peer *peer,
                         const struct co_ping_said *word)
 {

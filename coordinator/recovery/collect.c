@@ -168,9 +168,9 @@ static leat_err logs_fill(struct leat_coordinator *coordinator, struct co_collec
     return LEAT_OK;
 }
 
-/* SUBTLE: a fence is for good, so it follows an entry that says so, not a message. (1) A leader of before, or a
- * node that lies, asks for the fence of an incarnation that lives. (2) Its backups refuse it from then on, while all
- * tables say that it is up. (3) Its appends never end, and nobody looks. */
+/* SUBTLE: a fence is for good, so it follows an entry that says so, not a message. (1) An earlier leader,
+ * or a node that lies, asks for the fence of a living incarnation. (2) Backups refuse that incarnation from then on,
+ * while all tables say that it is up. (3) Its appends never end, and no node notices. */
 static bool crashes_committed(struct leat_coordinator *coordinator, const struct co_collecting *it)
 {
     for (size_t i = 0; i < it->collect.crashed_count; i++) {

@@ -282,10 +282,10 @@ void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg
                     (unsigned long long)seg->id.v);
 }
 
-/* SUBTLE: whoever owns the log now does not know what is under way to this replica.
- *  1. X writes all that segment 4 has to a new copy of it, on B. That is slow, and nothing waits for it.
- *  2. The log moves to B, which has all of it in another replica: this one is one too many.
- *  3. Its place serves X's next segment of another log, and there X's write of before lands.
+/* SUBTLE: a new owner of the log does not know which writes to this replica are under way.
+ *  1. X writes segment 4 to a new replica on B. The writes are slow, and nothing waits for them.
+ *  2. The log moves to B, which has another, complete replica of segment 4: it drops this one.
+ *  3. X's next segment, of another log, gets the place of the replica, and an earlier write of X lands there.
  * So the place comes back with X's arena only. */
 void backup_drop_for_another(struct replica *rep)
 {

@@ -14,7 +14,7 @@
 #include "tools/leat/cluster.h"
 
 enum {
-    SETTLE_US = 1000 * 1000, /* longer than an answer of before can still be on its way */
+    SETTLE_US = 1000 * 1000, /* longer than an earlier answer can be under way */
     UNKNOWN_US_MAX =
         10 * 1000 * 1000, /* an owner that can't be asked is followed by another in less */
     NAMED_MAX = 16,
