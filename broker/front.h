@@ -102,10 +102,10 @@ leat_err leat_front_stock_open(struct leat_core *core, size_t element_bytes, uin
                                struct leat_stock **out_stock) LEAT_NODISCARD;
 /** NULL is fine. Thread: any, the core runs no more. */
 void leat_front_stock_close(struct leat_stock **stock);
-/** For what is counted, and not taken as structs: so many are left for who waits. */
+/** For a resource that is counted, and not taken as structs: so many are left for connections that wait. */
 void leat_front_stock_left(struct leat_stock *stock, uint32_t left);
-/** A struct for a request of a connection. only: its only request, or the one that all others of it wait for. NULL: the
- * connection is paused, and its frame comes again at its turn. Contents are what they were. */
+/** A struct for a request of a connection. only: the connection's only request, or the request that its other requests
+ * wait for. NULL: the connection is paused, and its frame comes again at its turn. Contents: those of the last use. */
 void *leat_stock_take_for(struct leat_stock *stock, struct leat_peer *peer, bool only);
 /** peer: whose it was; NULL: gone. sharer: of the address that it was taken for. */
 void leat_stock_give(struct leat_stock *stock, void *element, struct leat_peer *peer,
@@ -176,17 +176,17 @@ bool leat_peer_is_known(const struct leat_peer *peer);
 bool leat_peer_is_slow(struct leat_peer *peer);
 /** Its next answer waits for room: leat_output_wait(). */
 bool leat_peer_waits_for_room(const struct leat_peer *peer);
-/** It waits in line for structs of some stock. */
+/** The connection waits in line for structs of some stock. */
 bool leat_peer_waits_for_structs(const struct leat_peer *peer);
-/** Bytes that were given to it and that its client has not taken. Only while it is there. */
+/** Bytes of answers that the connection's client has not taken. Only while the connection is open. */
 size_t leat_peer_unsent(const struct leat_peer *peer);
-/** How many of its requests are under way. */
+/** How many requests of the connection are under way. */
 uint32_t leat_peer_requests(const struct leat_peer *peer);
 
 /** Hand a connection on which nothing is under way to another core; it comes back to its protocol
  * with the bytes not taken. The caller returns LEAT_LEFT. */
 void leat_peer_move(struct leat_peer *peer, uint32_t core);
-/** It has said who it is, as its protocol has that. */
+/** The client has identified itself, as its protocol asks. */
 void leat_peer_known(struct leat_peer *peer);
 /** Say why, and close. Bytes not sent yet are lost. */
 void leat_peer_close(struct leat_peer *peer, const char *why);
@@ -195,9 +195,9 @@ void leat_peer_refuse_and_close(struct leat_peer *peer, uint16_t kind, uint32_t 
                                 leat_err code, const char *text);
 /** One request more is under way. */
 void leat_peer_begin(struct leat_peer *peer);
-/** One is done; the peer may be gone after it. */
+/** A request is done; the peer may be freed by this call. */
 void leat_peer_end(struct leat_peer *peer);
-/** What it waits for structs for is what all its other requests wait for: it waits as if that were its only one. */
+/** All other requests of the connection wait for the request that needs structs: it counts as the only one. */
 void leat_peer_hurry(struct leat_peer *peer);
 
 /* ---- answers ---- */

@@ -47,13 +47,13 @@ struct leat_log_events {
     /** The owner's first segment has started on all copies: have the coordinator commit "opened,
      * this stamp", then call leat_log_opened(). */
     void (*on_opening)(void *owner, struct leat_log *log);
-    /** Its last segment is not what is recorded of it, and nothing was written under this epoch yet.
-     * True: the log will be released, and made anew with other bytes; until then it refuses appends by
-     * LEAT_E_STARTING. Else it is DAMAGED. Must not call the log. NULL: it is. */
+    /** The bytes of the last segment are not the recorded ones, and this epoch has written nothing yet.
+     * True: the log will be released, and made again with other bytes; until then it refuses appends by
+     * LEAT_E_STARTING. False, or NULL: the log is DAMAGED. Must not call the log. */
     bool (*on_last_damaged)(void *owner, struct leat_log *log, struct leat_segment *seg);
-    /** What its file has of a closed segment is not what is recorded of it. LEAT_OK: memory and other nodes are
-     * asked, and leat_log_mend_end() or leat_log_mend_give_up() will tell; until then reads of it wait.
-     * LEAT_E_NOT_FOUND: there is nobody to ask, and they are told that it is damaged. Anything else: they
+    /** The file's bytes of a closed segment are not the recorded ones. LEAT_OK: memory and other nodes are
+     * asked, and leat_log_mend_end() or leat_log_mend_give_up() follows; until then reads of the segment wait.
+     * LEAT_E_NOT_FOUND: no node can be asked, and reads get LEAT_E_DAMAGED. Anything else: they
      * can't be asked now, and reads are to be tried again. Must not call the log, which may be in the
      * middle of being made. NULL: there is nobody. */
     leat_err (*on_damaged)(void *owner, const struct leat_segment *seg);
@@ -99,7 +99,7 @@ struct leat_log_tail {
     /* Its older segments are still elsewhere and come by leat_log_segment_add(): reads of them wait
      * until leat_log_older_done(). */
     bool backfill_follows;
-    bool stands_in; /* it waits, and what there is of it may be elsewhere */
+    bool stands_in; /* the log waits for its end, and other nodes may have its segments */
     /* Segments between others are not here. They may come, too: until leat_log_holes_end() retention does not
      * pass over their places. */
     bool holes;
@@ -125,7 +125,7 @@ struct leat_append {          /* caller's; one batch that waits for its ack */
     struct leat_list waiting; /* the log's */
     uint64_t first_offset;    /* out */
     uint64_t ack_position;    /* the log's */
-    uint32_t address;         /* whose it is, for what one may have of a log; 0: not known */
+    uint32_t address;         /* of the client, for its share of the log; 0: not known */
     bool duplicate;           /* out: was appended before */
     int64_t append_time_ms;   /* out: of the records, where the log sets it; else -1 */
     /** Exactly once, from leat_log_turn_end() or a completion, never inside leat_log_append().
@@ -242,7 +242,7 @@ void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us);
  * flight any more. */
 void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
                    void *arg);
-/** After on_stopped: nobody else became its owner, so it takes appends again. */
+/** After on_stopped: no other node became the owner, so the log takes appends again. */
 void leat_log_go_on(struct leat_log *log);
 /** The end of a stop is not waited for any more: what was not acked never will be, and the head stays as it is,
  * as in a crash. What its keeper has under way has to end all the same. */
@@ -390,8 +390,8 @@ struct leat_log_info {
     uint64_t missing_segments, missing_end;
 };
 void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info);
-/** How many of the offsets that the log has from its first to its acked one stand for no record here: what was lost
- * or given up, and jumps over it. What is on its way from other nodes counts as there. Looks at every segment. */
+/** How many offsets from the log's first to its acked end have no record here: records that were lost or given up, and
+ * offset gaps. Segments on their way from other nodes count as here. Looks at every segment. */
 uint64_t leat_log_offsets_lost(const struct leat_log *log);
 /* Records that can't be read: they are missing, or somewhere in these segments bytes are damaged. What other
  * nodes are asked for is not among them, nor what an operator gave up. */

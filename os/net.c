@@ -215,7 +215,7 @@ static void conn_link(struct leat_conn *conn)
     leat_list_push_back(&net->conns, &conn->all);
     leat_intake_join(&net->intake, &conn->intake, conn->key, conn->intake.account);
     leat_intake_heard(&conn->intake, 0, uv_now(&conn->actor->loop));
-    /* A whole frame may wait here for its log: were all let in that have one, they would hold what they want. */
+    /* A whole frame may wait here for its log: if all such connections were let in, memory would have no limit. */
     if (!leat_intake_admits(&net->intake, &conn->intake, conn->kept_capacity,
                             uv_now(&conn->actor->loop), is_idle, place_lost))
         conn->move_failed = LEAT_E_TOO_MANY;

@@ -83,7 +83,7 @@ void leat_pool_fini(struct leat_pool *pool);
 uint8_t *leat_pool_take(struct leat_pool *pool, uint32_t capacity);
 /** Take this very buffer, contents kept. */
 bool leat_pool_claim(struct leat_pool *pool, uint64_t at, uint32_t capacity);
-/** Copy what lies in this place, if it is nobody's. */
+/** Copy the bytes of this place, if no segment has it. */
 bool leat_pool_peek(struct leat_pool *pool, uint64_t at, uint32_t capacity, uint32_t bytes,
                     uint8_t *into);
 void leat_pool_give(struct leat_pool *pool, uint8_t *buffer, uint32_t capacity);
@@ -170,7 +170,7 @@ leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
 /** Go on writing space ahead. true: a piece was begun. */
 bool leat_slots_step(struct leat_slots *slots);
 /** At open: a row claims units up to there, which the file does not have (a power cut took its
- * growth). It gets them, so that the place is not given to others. */
+ * growth). The file grows to them, so no other segment gets the place. */
 leat_err leat_slots_cover(struct leat_slots *slots, uint32_t number, uint32_t units) LEAT_NODISCARD;
 /** What the file lacks of that, if anything. DISK_FULL: not now. */
 leat_err leat_slots_fill(struct leat_slots *slots, struct leat_store_file *file) LEAT_NODISCARD;

@@ -26,7 +26,7 @@ enum leat_segment_state {
     LEAT_SEGMENT_CLOSED = 4,
 };
 
-enum { LEAT_SEGMENT_HEAP_BYTES = 704 }; /* what one that is stored takes beside its bytes */
+enum { LEAT_SEGMENT_HEAP_BYTES = 704 }; /* of a stored segment, beside its bytes */
 
 /* For whom the node holds it. */
 enum leat_segment_role {

@@ -286,8 +286,8 @@ struct leat_store_usage {
     uint64_t flush_bytes_per_second;                  /* measured; 0: nothing flushed yet */
     uint64_t cpu_zeroing_ns, cpu_flush_ns;
     uint64_t
-        disk_lacks_bytes; /* there is no place on the disk for a segment of so many; 0: there is, as far as
-                                  those who asked were told */
+        disk_lacks_bytes; /* there is no place on the disk for a segment of so many; 0: there is, by the
+                                  last request */
 };
 /** Thread: any (atomics). */
 void leat_store_usage(const struct leat_store *store, struct leat_store_usage *out_usage);

@@ -85,7 +85,7 @@ static void passed_find(const struct leat_core *core, struct leat_report *report
     }
 }
 
-/* Logs of this node that are not made, and are refused by NO_MEMORY: there is nothing of them that says so itself. */
+/* Logs of this node that are not made, and are refused by NO_MEMORY: no log exists that could report this. */
 static void awaits_memory_find(const struct leat_core *core, struct leat_report *report)
 {
     if (!core->logs_missing || !leat_node_heap_refuses(core->node, leat_core_now(core))) return;

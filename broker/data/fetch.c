@@ -163,7 +163,7 @@ static leat_err fetch_parse(struct leat_peer *peer, const struct leat_frame *fra
         struct leat_msg_fetch_log want = {0};
         leat_msg_fetch_log_read(&reader, &want);
         if (reader.failed) {
-            /* Its own structs that no log has taken: who took one of them would give back what it never had. */
+            /* Structs that no log of this fetch took are not counted: else they would be given back later. */
             leat_stock_narrow(&peer->core->item_pool, peer);
             return leat_error_set(error, LEAT_E_INVALID,
                                   "log %u of the fetch is not [stream, streamlet, log, epoch, "

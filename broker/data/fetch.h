@@ -99,8 +99,8 @@ void leat_fetch_call_limited(struct leat_peer *peer);
 void leat_fetch_read_sent(struct leat_fetch_read *read);
 void leat_fetch_drop_reads(struct leat_fetch *fetch);
 void leat_fetch_release_read(struct leat_fetch_read *read);
-/** Others need what it holds, and its connection does not take its answers: it is answered by LEAT_E_AGAIN.
- * Nothing of it is under way. */
+/** Others need the memory that the fetch holds, and its connection takes no answers: the answer is LEAT_E_AGAIN.
+ * No read of the fetch is under way. */
 void leat_fetch_refuse(struct leat_fetch *fetch);
 /** Until a log moves, or the deadline. */
 void leat_fetch_wait(struct leat_fetch *fetch);

@@ -96,7 +96,7 @@ void leat_hosted_watch(struct leat_hosted *hosted);
  * down: then the answer is LEAT_E_STARTING, which tells the reader to try again, and not to pass over them. Thread:
  * the log's core. */
 leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read);
-/** What it did not find are segments that may come. */
+/** The read did not find segments that may still come. */
 bool leat_hosted_lacks(const struct leat_hosted *hosted, const struct leat_read *read);
 /** Called every tick: retention, parking. */
 void leat_hosted_care(struct leat_core *core);

@@ -28,7 +28,7 @@ static void news_deliver(void *actor, struct leat_mail *mail)
     news_go_on(core);
 }
 
-/* All that comes in one turn shares what there is for it: one CreateTopics brings the news of 256 streams at once. */
+/* All events of one turn share the turn's budget: one CreateTopics brings events of 256 streams at once. */
 static void news_go_on(struct leat_core *core)
 {
     struct leat_news_line *line = core->news;

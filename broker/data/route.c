@@ -12,8 +12,8 @@ leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref re
 {
     LEAT_ASSERT_OWNER(core);
     const struct leat_stream *stream = leat_stream_find(core, ref.stream);
-    /* Who got so far was told that it is this node's: it is being made, moved or taken over.
-     * Not seen: news of it are on their way over the cores, and the request was faster. */
+    /* A request that came here was sent by metadata that names this node: the log is being made, moved or taken
+     * over. A stream that was not seen: its event is on its way over the cores, and the request was faster. */
     const bool comes = stream != NULL || ref.stream > core->stream_seen;
     if (stream != NULL && stream->logs_missing && !core->stopping &&
         leat_node_heap_refuses(core->node, leat_core_now(core)))

@@ -125,7 +125,7 @@ static bool address_has_room(const struct leat_peer *peer, unsigned line, size_t
     return has_room(used_near(peer), answers_max(peer->core) / 2, bytes);
 }
 
-/* Whose address has its half waits for that, and nobody for it. */
+/* A connection whose address has its half waits for its own address; no other connection waits for it. */
 static bool somebody_waits(const struct leat_core *core, unsigned line)
 {
     LEAT_LIST_EACH(&core->output.lines[line].ring, ring)

@@ -56,7 +56,7 @@ bool leat_rate_take(struct leat_rate *rate, uint64_t now_us, struct leat_rate_li
 struct leat_output {
     uint64_t bytes_max;
     uint64_t held; /* by calls and large answers; copies of small ones are the port's */
-    uint64_t kept; /* for those whose turn it was, until they come for it */
+    uint64_t kept; /* for connections whose turn came, until they ask again */
     uint64_t
         last; /* of the last part, by those that have not taken its answers, or not come for them */
     struct leat_line lines[LEAT_OUTPUT_LINES];

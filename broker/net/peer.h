@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection on its core: what it speaks, what it waits for, and what any part may do with it. Thread: its
- * core's. What front ends may do with it as well is in broker/front.h. */
+/* A connection on its core: its protocol, its waits, and the functions for all parts of the broker. Thread: its
+ * core's. Functions for front ends, too, are in broker/front.h. */
 #ifndef LEAT_BROKER_NET_PEER_H
 #define LEAT_BROKER_NET_PEER_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one address has of one core: its connections there share it, however many they are. Of IPv6 an address is a /56
- * (addresses.h). Of what is scarce it has half at most, and where connections stand in line addresses have turns
+/* The share of one address in one core's resources: all connections of the address use it together. An IPv6 address is
+ * its /56 (addresses.h). The share is half of a scarce resource at most; addresses take turns in waiting lines
  * (line.h). Private to broker/. Thread: the core's. */
 #ifndef LEAT_BROKER_NET_SHARER_H
 #define LEAT_BROKER_NET_SHARER_H

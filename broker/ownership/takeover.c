@@ -56,10 +56,10 @@ void takeover_free(struct leat_takeover *takeover)
 
 /* ---- who is next ---- */
 
-/* SUBTLE: one whose epoch is over ends at once. Were it to look on for what it wants:
+/* SUBTLE: a takeover whose epoch is over ends at once. If it went on looking for segments:
  *  1. The log comes here in epoch 5 and is served; an older segment of it is on a node that dies at that moment.
  *  2. It moves away and back, in epoch 7.
- *  3. Appends wait until the first one gives up, after LEAT_TAKEOVER_MISSING_US. */
+ *  3. Appends wait until the first takeover gives up, after LEAT_TAKEOVER_MISSING_US. */
 static void takeovers_step(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);

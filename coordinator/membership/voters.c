@@ -135,11 +135,11 @@ static bool was_introduced(const struct leat_coordinator *coordinator, const cha
 
 /* SUBTLE: raft takes messages of voters that this one's configuration lacks.
  *  1. This voter is away while others become voters, or are replaced one by one; it comes back, and knows none of them.
- *  2. Its vote is needed for a majority, and whoever leads, or wants to, has an id that it never heard of.
- * So such an id counts, for whoever follows nobody, or that one: else any node that makes up an id could depose a
- * leader that is heard. And of a node only that votes here under another id (a replaced voter keeps its name),
- * that was reached where the operator's list has a voter, or that a voter has in its configuration: else any node
- * that makes up an id could lead whoever has just started. */
+ *  2. Its vote is needed for a majority, and the leader or candidate has an id that this voter never heard of.
+ * So such an id counts while this voter follows no leader, or follows that node: else any node that makes up an id
+ * could depose a leader that is heard. It also needs one of these: the node votes here under another id (a replaced
+ * voter keeps its name), was reached where the operator's list has a voter, or is in the configuration of a voter.
+ * Otherwise any node that makes up an id could lead a voter that has just started. */
 static bool newcomer_counts(const struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
     const char *name = leat_link_peer(peer->link)->node, *address = NULL;

@@ -492,7 +492,7 @@ static void conn_answer(struct leat_peer *peer)
     }
     if (used > 0) leat_peer_send_bytes(peer, leat_front_scratch(leat_peer_core(peer)), used);
     if (conn->held != NULL && conn->held == conn->first)
-        leat_peer_hurry(peer); /* it is the one that all others wait for */
+        leat_peer_hurry(peer); /* all other requests wait for this one */
     leat_peer_end(peer);
 }
 
@@ -509,6 +509,6 @@ static void conn_on_closed(struct leat_peer *peer)
         request->on_abandoned = NULL;
         if (!request->done && on_abandoned != NULL) on_abandoned(request);
     }
-    /* What is done behind one that is not is freed when that one is. */
+    /* A request that is done is freed after all earlier requests are done. */
     if (conn->first != NULL && conn->first->done) leat_peer_answer_later(peer);
 }

@@ -50,7 +50,7 @@ static bool may_serve(const struct replica *rep, struct leat_extent extent, bool
     return trailer.type == LEAT_ENTRY_TRAILER && trailer.crc == extent.crc;
 }
 
-/* It claims to. Does it? Closed ones were looked at when they were closed. */
+/* Does an open replica have the bytes that its row claims? Closed replicas were checked when they were closed. */
 static bool holds(const struct replica *rep, struct leat_extent extent)
 {
     const struct leat_segment *seg = rep->seg;

@@ -57,7 +57,7 @@ struct backup_fence {
     void *arg;
 };
 
-/* Of one that is longer: what its bytes up to there were found to be. look.c */
+/* Of a replica that is longer than asked: the prefix id of its bytes up to there. look.c */
 struct replica_looked {
     struct leat_extent extent; /* 0 bytes: nobody has looked */
     bool begins;
@@ -73,14 +73,15 @@ struct replica {
     struct leat_list by_log;      /* backup->by_log; with seg */
     uint64_t handle;
     uint64_t opened_us;
-    uint64_t gone_us;       /* its stream was deleted then; 0: not while it was here */
-    uint32_t flushed;       /* bytes durable */
-    unsigned busy;          /* requests under way */
-    bool adopting;          /* it goes to a log of this node: nobody else may begin to use it */
-    bool move_wanted;       /* fenced: out of its writer's arena, as soon as nothing is under way */
-    bool settled;           /* its owner has given its word since it was made or found */
-    struct leat_epoch word; /* highest one of an owner who made it, or said that it counts on it */
-    bool damaged;           /* LOST at a start, or could not be moved */
+    uint64_t gone_us; /* its stream was deleted then; 0: not while it was here */
+    uint32_t flushed; /* bytes durable */
+    unsigned busy;    /* requests under way */
+    bool adopting;    /* it goes to a log of this node: nobody else may begin to use it */
+    bool move_wanted; /* fenced: out of its writer's arena, as soon as nothing is under way */
+    bool settled;     /* its owner has named it since it was made or found */
+    struct leat_epoch
+        word;     /* highest epoch of an owner that made it, or said that it counts on it */
+    bool damaged; /* LOST at a start, or could not be moved */
     bool dropping, evicting, drop_wanted;
     bool leave; /* its writer was cut off in the middle: see REP_SETTLE_LEAVE */
     struct replica_looked looked[LEAT_BEGINS_MAX]; /* the latest first */
@@ -205,10 +206,10 @@ void backup_move_over(struct replica *rep);
 bool backup_is_fenced(const struct leat_backup *backup, const char *node, uint64_t incarnation);
 
 /* look.c */
-/** Parked or closed, longer, and known to begin with exactly that: what is known; else NULL. */
+/** Of a parked or closed replica that is longer, and known to begin with exactly this prefix: the look; else NULL. */
 const struct replica_looked *backup_begins(const struct replica *rep, struct leat_extent extent);
-/** One that may, and that nobody has looked at for that, is looked at. LEAT_OK: on_done later and once, and there may
- * be more; LEAT_E_NOT_FOUND: there is none; LEAT_E_AGAIN, LEAT_E_NO_MEMORY. */
+/** Looks at a replica that may begin so and was not looked at yet. LEAT_OK: on_done later and once, and there may be
+ * more such replicas; LEAT_E_NOT_FOUND: none; LEAT_E_AGAIN, LEAT_E_NO_MEMORY. */
 leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,
                      struct leat_segment_id segment, struct leat_extent extent,
                      void (*on_done)(void *arg, bool begins), void *arg) LEAT_NODISCARD;

@@ -48,9 +48,9 @@ static void on_grown(struct leat_rmem_grow *grow)
     tell_store(writer, grow->rc);
 }
 
-/* As many as write here share the memory for replicas; who came when there were fewer keeps what it
- * has. The first step of each is of the same memory, whatever logs take of it; but what is on its way out of the
- * memory of one who was fenced does not keep the one who comes in its place from copying. */
+/* All writers share the memory for replicas; a writer that came when there were fewer keeps what it has. The first
+ * step of each is of the same memory, whatever logs take of it. Replicas that are leaving the memory of a fenced
+ * writer do not stop its successor from copying. */
 static bool may_grow(const struct backup_writer *writer)
 {
     const struct leat_backup *backup = writer->backup;

@@ -132,8 +132,8 @@ leat_err leat_primary_log_add(struct leat_primary_log *rep,
 void leat_primary_log_whole(struct leat_primary_log *rep);
 /** So many copies an ack needs at least from now on. */
 void leat_primary_log_min_copies_set(struct leat_primary_log *rep, uint32_t min_copies);
-/** Another owner is about to be asked for: from now on this one says about nobody's replicas that they may
- * go. What it asks for itself goes on. silent false: none was asked for, it speaks again. */
+/** The coordinators are about to be asked for another owner: from now on this owner lets no replica go. Its other
+ * requests go on. silent false: no other owner was asked for, and this owner lets replicas go again. */
 void leat_primary_log_silence(struct leat_primary_log *rep, bool silent);
 /** Nothing more of it is acked, and nothing told to the coordinator: its commits are refused. */
 void leat_primary_log_abandon(struct leat_primary_log *rep);
@@ -196,8 +196,8 @@ struct leat_rep_segment_status {
 void leat_primary_log_each(const struct leat_primary_log *rep,
                            void (*each)(void *arg, const struct leat_rep_segment_status *status),
                            void *arg);
-/* The other nodes that have the newest segment that has begun: those that have it whole, then those
- * that are still being filled. Numbers as struct leat_rep_node has them. */
+/* The other nodes with the newest segment that has begun: first nodes with all of it, then nodes whose copies
+ * are still being filled. Numbers as struct leat_rep_node has them. */
 struct leat_rep_places {
     uint8_t count, whole;
     uint8_t nodes[LEAT_COPIES_MAX - 1];

@@ -340,7 +340,7 @@ void rep_copy_write(struct rep_copy *copy);
 bool rep_copy_write_from(struct rep_copy *copy, const uint8_t *from, uint32_t bytes);
 /** The set does without it from now on. */
 void rep_copy_remove(struct rep_copy *copy);
-/** It is gone, or nobody knows what it is like. */
+/** The copy is gone, or its state is unknown. */
 void rep_copy_lost(struct rep_copy *copy);
 void rep_copy_drop(struct rep_copy *copy);
 /** Its backup is being told to drop it. */
@@ -366,10 +366,10 @@ void rep_peer_heard(struct rep_peer *peer);
 void rep_peer_wrote(struct rep_peer *peer);
 /** A session begins. */
 void rep_peer_came(struct rep_peer *peer);
-/** Asks those that owe an answer whether they are there. true: look again at the next tick. */
+/** Asks backups that owe an answer whether they are alive. true: look again at the next tick. */
 bool rep_silence_look(struct leat_primary *primary, uint64_t now_us);
-/** One that is silent while others answer, or that has not taken a write for too long: its link is cut, and the caller
- * takes its session for lost. NULL: there is none. */
+/** A backup that is silent while others answer, or has not taken a write for too long: its link is cut, and the caller
+ * takes its session for lost. NULL: no such backup. */
 struct rep_peer *rep_silence_shed(struct leat_primary *primary, uint64_t now_us);
 
 /* place.c */

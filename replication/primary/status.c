@@ -41,7 +41,7 @@ static void count_sets(const struct leat_primary_log *log, const struct leat_lis
         if (set->misplaced) out->segments_misplaced++;
         bool own_damaged = set->seg && set->seg->rotten;
         if (!set->reserved || set->dropping) continue;
-        /* A copy that is still being made is none: were its source lost now, so were what it lacks. */
+        /* A copy that is still being made does not count: if its source were lost now, the rest would be lost, too. */
         if (rep_set_whole_count(set) > rep_wanted(log) && !own_damaged) continue;
         out->segments_under_replicated++;
         *out_lacks = true;
