@@ -30,5 +30,5 @@ void leat_core_check(const void *actor)
     LEAT_ASSERT_OWNER(core);
     if (leat_core_now(core) % CHECKED_OF_TURNS != 0) return;
     LEAT_LIST_EACH(&core->care_logs, link)
-    hosted_check(core, LEAT_CONTAINER(link, const struct leat_hosted, care));
+    log_check(core, LEAT_CONTAINER(link, const struct leat_hosted, care));
 }
