@@ -31,7 +31,7 @@ const struct sim_trap_needs *sim_trap_needs(const struct scenario *scenario)
     return &kinds[scenario->trap].needs;
 }
 
-static bool trap_is_kept(uint64_t seed, uint64_t per_mille)
+static bool trap_is_kept(uint64_t seed, uint32_t per_mille)
 {
     struct sim_rng rng;
     sim_rng_init(&rng, seed, "traps that are kept");
