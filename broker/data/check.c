@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "replication/primary/primary.h"
 
 /* One turn of so many is checked, by the time, whose values are often round: all would take 5 % of the simulator's. */
 #ifdef LEAT_SLOW_CHECKS
@@ -21,6 +22,7 @@ static void log_check(const struct leat_core *core, const struct leat_hosted *ho
     LEAT_ASSERT(hosted->moving == NULL || hosted->going);
     LEAT_ASSERT(!hosted->drained || hosted->going);
     LEAT_ASSERT(hosted->moving == NULL || !hosted->drained);
+    if (hosted->copies != NULL) leat_primary_log_check(hosted->copies);
     if (hosted->log != NULL) leat_log_check(hosted->log, !leat_list_empty(&hosted->dirty));
 }
 

@@ -17,6 +17,11 @@ void leat_log_check(const struct leat_log *log, bool queued)
     assert_ptr_equal(log, &alone);
     said("check the log%s", queued ? ", which is queued" : "");
 }
+void leat_primary_log_check(const struct leat_primary_log *rep)
+{
+    assert_ptr_equal(rep, &alone.node);
+    said("check its copies");
+}
 
 static struct leat_stream other; /* where the stream of the log was, say */
 
@@ -98,7 +103,8 @@ static void what_lies_below_is_checked(void **state)
         struct leat_hosted hosted = {.ref = {ALONE_STREAM, 0, 0},
                                      .core = core,
                                      .stream = &alone.stream,
-                                     .log = i != 0 ? (void *)&alone : NULL};
+                                     .log = i != 0 ? (void *)&alone : NULL,
+                                     .copies = i == 1 ? (void *)&alone.node : NULL};
         alone.now_us = 13;
         leat_list_init(&core->care_logs);
         leat_list_init(&hosted.care);
@@ -107,7 +113,7 @@ static void what_lies_below_is_checked(void **state)
         leat_list_push_back(&core->care_logs, &hosted.care);
         if (i == 2) leat_list_push_back(&queue, &hosted.dirty);
         assert_broken(NULL, leat_core_check(core));
-        static const char *const expected[] = {"", "check the log\n",
+        static const char *const expected[] = {"", "check its copies\ncheck the log\n",
                                                "check the log, which is queued\n"};
         assert_said(expected[i]);
         alone_end();

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is true of a log's segments and their copies between two turns. */
+#include "replication/primary/state.h"
+
+/* Bytes go to a copy's memory, are confirmed, and are flushed, in this order; versions likewise. */
+static void copy_check(const struct rep_set *set, const struct rep_copy *copy)
+{
+    LEAT_ASSERT(copy->set == set && copy->peer != NULL);
+    LEAT_ASSERT(copy->op == NULL || (copy->op->copy == copy && !copy->batched));
+    LEAT_ASSERT_CMP(copy->done, <=, copy->sent);
+    LEAT_ASSERT_CMP(copy->flushed, <=, copy->done);
+    LEAT_ASSERT_CMP(copy->stamp, <=, copy->stamp_sent);
+    LEAT_ASSERT_CMP(copy->stamp_sent, <=, set->log->version);
+    LEAT_ASSERT_CMP(copy->writes, <=, set->writes);
+    /* Acks wait for no copy that its backup has not made. */
+    LEAT_ASSERT(copy->state != REP_COPY_OPENING || !copy->counted);
+}
+
+static void set_check(const struct leat_primary_log *log, const struct rep_set *set)
+{
+    LEAT_ASSERT(set->log == log);
+    LEAT_ASSERT_CMP(set->stamped, <=, log->version);
+    /* The log asks for one of these at a time. */
+    unsigned asked = (set->reserve != NULL) + (set->commit != NULL) + (set->close != NULL) +
+                     (set->park != NULL) + (set->resume != NULL);
+    LEAT_ASSERT_CMP(asked, <=, 1);
+    LEAT_ASSERT(!set->closed || asked == (set->close != NULL));
+    LEAT_ASSERT(!set->started || set->reserved);
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        copy_check(set, set->copies[i]);
+        /* One node that is lost takes one copy with it. */
+        for (unsigned j = 0; j < i; j++)
+            LEAT_ASSERT(set->copies[j]->peer != set->copies[i]->peer);
+    }
+}
+
+void leat_primary_log_check(const struct leat_primary_log *rep)
+{
+    /* Else acks wait for a version that the coordinators are never told of. */
+    LEAT_ASSERT_CMP(rep->need, <=, rep->version);
+    LEAT_ASSERT_CMP(rep->known, <=, rep->version);
+    const struct rep_set *before = NULL;
+    LEAT_LIST_EACH(&rep->active, it)
+    {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        LEAT_ASSERT(before == NULL || before->id.v < set->id.v);
+        set_check(rep, set);
+        before = set;
+    }
+#ifdef LEAT_SLOW_CHECKS /* a log may have thousands of these, and few turns change one */
+    LEAT_LIST_EACH(&rep->settled, it)
+    {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        set_check(rep, set);
+    }
+#endif
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asserted of a log's segments and copies between two turns: each rule is broken once, in structs that the
+ * test makes up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "replication/primary/state.h"
+#include "tests/broken.h"
+
+static struct leat_primary_log log_, other_log;
+static struct rep_set sets[2]; /* the first one is closed, and lacks nothing */
+static struct rep_copy copies[2];
+static struct rep_peer peers[2];
+static struct rep_op op;
+static struct leat_keep keep;
+
+/* A head with two copies behind a closed segment. */
+static void sound(void)
+{
+    log_ = (struct leat_primary_log){.version = 5, .need = 5, .known = 4};
+    leat_list_init(&log_.active);
+    leat_list_init(&log_.settled);
+    op = (struct rep_op){.copy = &copies[0]};
+    for (unsigned i = 0; i < 2; i++) {
+        sets[i] = (struct rep_set){.log = &log_,
+                                   .id = {7 + i},
+                                   .reserved = true,
+                                   .started = true,
+                                   .closed = i == 0,
+                                   .stamped = 5,
+                                   .writes = 3};
+        leat_list_init(&sets[i].link);
+        leat_list_push_back(&log_.active, &sets[i].link);
+        copies[i] = (struct rep_copy){.set = &sets[1],
+                                      .peer = &peers[i],
+                                      .state = REP_COPY_OPEN,
+                                      .counted = true,
+                                      .sent = 300,
+                                      .done = 200,
+                                      .flushed = 100,
+                                      .stamp = 3,
+                                      .stamp_sent = 4,
+                                      .writes = 2};
+    }
+    sets[1].copy_count = 2;
+    for (unsigned i = 0; i < 2; i++)
+        sets[1].copies[i] = &copies[i];
+    sets[0].close = sets[1].commit = &keep;
+    copies[0].op = &op;
+}
+
+#define BROKEN(rule, ...)                                                                          \
+    do {                                                                                           \
+        sound();                                                                                   \
+        assert_broken(NULL, leat_primary_log_check(&log_));                                        \
+        __VA_ARGS__;                                                                               \
+        assert_broken(rule, leat_primary_log_check(&log_));                                        \
+    } while (0)
+
+static void segments_are_checked(void **state)
+{
+    (void)state;
+    BROKEN("rep->need <= rep->version", log_.need = 6);
+    BROKEN("rep->known <= rep->version", log_.known = 6);
+    BROKEN("before == NULL || before->id.v < set->id.v", sets[1].id.v = 7);
+    BROKEN("set->log == log", sets[1].log = &other_log);
+    BROKEN("set->stamped <= log->version", sets[1].stamped = 6);
+    BROKEN("asked <= 1", sets[1].reserve = &keep);
+    BROKEN("asked <= 1", sets[1].close = &keep);
+    BROKEN("asked <= 1", sets[1].park = &keep);
+    BROKEN("asked <= 1", sets[1].resume = &keep);
+    BROKEN("!set->closed || asked == (set->close != NULL)", sets[1].closed = true);
+    BROKEN("!set->started || set->reserved", sets[1].reserved = false);
+    BROKEN("set->copies[j]->peer != set->copies[i]->peer", copies[1].peer = &peers[0]);
+}
+
+static void copies_are_checked(void **state)
+{
+    (void)state;
+    BROKEN("copy->set == set && copy->peer != NULL", copies[1].set = &sets[0]);
+    BROKEN("copy->set == set && copy->peer != NULL", copies[1].peer = NULL);
+    BROKEN("copy->op == NULL || (copy->op->copy == copy && !copy->batched)", op.copy = &copies[1]);
+    BROKEN("copy->op == NULL || (copy->op->copy == copy && !copy->batched)",
+           copies[0].batched = true);
+    BROKEN(NULL, copies[1].batched = true);
+    BROKEN("copy->done <= copy->sent", copies[1].done = 301);
+    BROKEN("copy->flushed <= copy->done", copies[1].flushed = 201);
+    BROKEN("copy->stamp <= copy->stamp_sent", copies[1].stamp = 5);
+    BROKEN("copy->stamp_sent <= set->log->version", copies[1].stamp_sent = 6);
+    BROKEN("copy->writes <= set->writes", copies[1].writes = 4);
+    BROKEN("copy->state != REP_COPY_OPENING || !copy->counted", copies[1].state = REP_COPY_OPENING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(segments_are_checked),
+        cmocka_unit_test(copies_are_checked),
+    };
+    return cmocka_run_group_tests_name("replication check", tests, NULL, NULL);
+}
