@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assertions that are to fail: a test that includes this has its own leat_assert_failed(), which the linker takes before
- * the library's. One file of a program includes it. Include after cmocka.h. */
+/* Assertions that are to fail: a test that includes this has its own leat_assert_failed(), which the linker takes
+ * before the library's. One file of a program includes it. Include after cmocka.h. */
 #ifndef LEAT_TESTS_BROKEN_H
 #define LEAT_TESTS_BROKEN_H
 
