@@ -10,7 +10,7 @@
 #include "groups/groups.h"
 #include "multilog/log.h"
 
-struct leat_hosted;
+struct leat_partition;
 
 void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *frame);
@@ -37,8 +37,8 @@ void leat_segment_group_ask(struct leat_core *core, struct leat_segment_group_qu
 void leat_segment_group_look(const struct leat_core *core, struct leat_log_ref ref, uint64_t group,
                              struct leat_segment_group_query *out);
 /** Broker side of one home log's groups. */
-leat_err leat_groups_attach(struct leat_hosted *hosted,
+leat_err leat_groups_attach(struct leat_partition *partition,
                             struct leat_log_options *options) LEAT_NODISCARD;
-void leat_groups_log_made(struct leat_hosted *hosted);
+void leat_groups_log_made(struct leat_partition *partition);
 
 #endif

@@ -9,8 +9,8 @@
 #include "broker/admin/calls.h"
 #include "broker/admin/report.h"
 #include "broker/data/call_find.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
@@ -193,14 +193,14 @@ static void describe_ask_others(struct describe_call *describe)
 
 /* ---- logs of this node ---- */
 
-static void fill_copies(struct leat_msg_log_info *row, const struct leat_hosted *hosted)
+static void fill_copies(struct leat_msg_log_info *row, const struct leat_partition *partition)
 {
-    if (hosted->copies == NULL) {
+    if (partition->copies == NULL) {
         row->copies = row->copies_min = row->copies_now = 1;
         return;
     }
     struct leat_primary_log_status status;
-    leat_primary_log_status(hosted->copies, &status);
+    leat_primary_log_status(partition->copies, &status);
     row->copies = status.copies;
     row->copies_min = status.min_copies;
     row->copies_now = status.copies_now;
@@ -221,11 +221,11 @@ static void say_space(struct describe_log *log, const struct leat_node *node)
                    : ", or take it to another node by `leat streamlet move`");
 }
 
-static void describe_here(struct describe_log *log, struct leat_hosted *hosted)
+static void describe_here(struct describe_log *log, struct leat_partition *partition)
 {
     struct leat_log_info info;
     struct leat_msg_log_info *row = &log->row;
-    leat_log_info(hosted->log, &info);
+    leat_log_info(partition->log, &info);
     row->state = (uint32_t)info.state;
     row->first_offset = info.first_offset;
     row->acked_offset = info.acked_offset;
@@ -235,30 +235,30 @@ static void describe_here(struct describe_log *log, struct leat_hosted *hosted)
     row->groups = info.group_count;
     row->first_group = info.first_group;
     row->end_segment = info.end_segment;
-    row->offsets_lost = leat_log_offsets_lost(hosted->log);
+    row->offsets_lost = leat_log_offsets_lost(partition->log);
     row->producers = info.producers;
     row->memory_bytes = info.memory_bytes;
     struct leat_log_passed passed;
-    leat_log_passed_over(hosted->log, &passed);
+    leat_log_passed_over(partition->log, &passed);
     row->passed_bytes = passed.bytes;
     row->passed_segments = passed.segments;
     row->passed_segment = passed.segment;
     row->passed_offset = passed.next_offset;
-    row->code = leat_log_trouble(hosted->log, log->why, WHY_BYTES);
-    if (row->code == LEAT_OK && !leat_log_front_known(hosted->log)) {
+    row->code = leat_log_trouble(partition->log, log->why, WHY_BYTES);
+    if (row->code == LEAT_OK && !leat_log_front_known(partition->log)) {
         row->code = LEAT_E_STARTING;
         snprintf(log->why, WHY_BYTES,
                  "where it begins is not known yet: its last segment is still being read");
     }
     struct leat_error error;
-    if (row->code == LEAT_OK && leat_log_lacks_space(hosted->log))
-        say_space(log, hosted->core->node);
+    if (row->code == LEAT_OK && leat_log_lacks_space(partition->log))
+        say_space(log, partition->core->node);
     /* Another node may be the owner by now: appends and reads are refused as well. */
-    if (row->code == LEAT_OK && leat_node_stands(hosted->core->node, &error) != LEAT_OK) {
+    if (row->code == LEAT_OK && leat_node_stands(partition->core->node, &error) != LEAT_OK) {
         row->code = error.code;
         snprintf(log->why, WHY_BYTES, "its state is not known: %.200s", error.text);
     }
-    fill_copies(row, hosted);
+    fill_copies(row, partition);
 }
 
 static void describe_deliver(void *actor, struct leat_mail *mail);
@@ -277,10 +277,10 @@ static void describe_on_front(struct leat_locate_op *op)
  * it would be shown to begin with its oldest segment, of which records may have been given up. As for reads
  * it is waited for, and no longer than these wait. true: describe_deliver() comes again. */
 static bool describe_await_front(struct describe_call *describe, struct leat_core *core,
-                                 struct leat_hosted *hosted)
+                                 struct leat_partition *partition)
 {
     struct leat_locate_op *front = &describe->front;
-    if (hosted->going || leat_log_front_known(hosted->log)) return false;
+    if (partition->going || leat_log_front_known(partition->log)) return false;
     uint64_t now_us = leat_core_now(core);
     if (describe->fronts_until_us == 0) describe->fronts_until_us = now_us + FRONTS_US_MAX;
     if (now_us >= describe->fronts_until_us) return false;
@@ -289,8 +289,8 @@ static bool describe_await_front(struct describe_call *describe, struct leat_cor
     front->on_done = describe_on_front;
     front->owner = describe;
     describe->front_core = core;
-    if (leat_log_locate(hosted->log, front) != LEAT_E_AGAIN) return false;
-    if (leat_log_reads_wait(hosted->log)) leat_hosted_watch(hosted); /* not for ever */
+    if (leat_log_locate(partition->log, front) != LEAT_E_AGAIN) return false;
+    if (leat_log_reads_wait(partition->log)) leat_partition_watch(partition); /* not for ever */
     return true;
 }
 
@@ -337,15 +337,15 @@ static void describe_deliver(void *actor, struct leat_mail *mail)
         uint32_t i = describe->at;
         struct leat_log_ref ref = {describe->desc->id, i / per_streamlet, i % per_streamlet};
         if (leat_core_of_log(core->node, ref, per_streamlet) != core->index) continue;
-        struct leat_hosted *hosted = leat_hosted_find(core, ref);
+        struct leat_partition *partition = leat_partition_find(core, ref);
         struct describe_log *log = &describe->logs[i];
-        if (hosted != NULL && hosted->log != NULL) {
-            if (describe_await_front(describe, core, hosted)) return;
-            describe_here(log, hosted);
+        if (partition != NULL && partition->log != NULL) {
+            if (describe_await_front(describe, core, partition)) return;
+            describe_here(log, partition);
             describe->lack_space |= log->row.code == LEAT_E_DISK_FULL;
         } else if (leat_core_owns(core, describe->desc, ref.streamlet)) {
-            log->row.code = leat_hosted_absent(core, ref);
-            snprintf(log->why, WHY_BYTES, "%s", leat_hosted_absent_words(log->row.code));
+            log->row.code = leat_partition_absent(core, ref);
+            snprintf(log->why, WHY_BYTES, "%s", leat_partition_absent_words(log->row.code));
         }
     }
     describe->at = 0;
@@ -430,7 +430,7 @@ static void segments_answer(void *actor, struct leat_mail *mail)
     if (segments->rc != LEAT_OK) {
         leat_mem_free(segments->rows);
         leat_mem_free(segments->names);
-        leat_call_refuse(&segments->call, segments->rc, leat_hosted_absent_words(segments->rc));
+        leat_call_refuse(&segments->call, segments->rc, leat_partition_absent_words(segments->rc));
         return;
     }
     leat_call_writer(segments->call.core, &writer);
@@ -474,14 +474,14 @@ static void segments_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     struct segments_call *segments = LEAT_CONTAINER(mail, struct segments_call, call.mail);
-    const struct leat_hosted *hosted = leat_hosted_find(core, segments->log);
+    const struct leat_partition *partition = leat_partition_find(core, segments->log);
     for (uint32_t i = 0; i < core->members.count; i++)
         snprintf(segments->names[i], sizeof segments->names[i], "%s",
                  core->members.rows[i]->info.name);
-    if (hosted == NULL || hosted->going)
-        segments->rc = leat_hosted_absent(core, segments->log);
-    else if (hosted->copies != NULL)
-        leat_primary_log_each(hosted->copies, segments_take, segments);
+    if (partition == NULL || partition->going)
+        segments->rc = leat_partition_absent(core, segments->log);
+    else if (partition->copies != NULL)
+        leat_primary_log_each(partition->copies, segments_take, segments);
     leat_core_mail(core, segments->call.core->index, mail, segments_answer);
 }
 

@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "broker/data/seek.h"
 #include "broker/data/stream.h"
@@ -48,27 +48,27 @@ static void group_release(struct group_call *group);
 
 /* ---- what groups need of a broker ---- */
 
-static uint32_t home_of(const struct leat_hosted *hosted)
+static uint32_t home_of(const struct leat_partition *partition)
 {
-    return leat_groups_home_of(hosted->ref, hosted->stream->desc->settings.logs);
+    return leat_groups_home_of(partition->ref, partition->stream->desc->settings.logs);
 }
 
 static leat_err groups_append(void *ctx, const struct leat_batch *batch, struct leat_append *append)
 {
-    struct leat_hosted *hosted = ctx;
+    struct leat_partition *partition = ctx;
     struct leat_error error = {LEAT_OK, ""};
-    if (hosted->going) return LEAT_E_STARTING;
-    leat_err rc = leat_log_append(hosted->log, batch, append, &error);
+    if (partition->going) return LEAT_E_STARTING;
+    leat_err rc = leat_log_append(partition->log, batch, append, &error);
     if (rc != LEAT_OK && leat_err_class(rc) != LEAT_CLASS_RETRY)
-        leat_diary_error("consumer groups of home %u can't be written: %s", home_of(hosted),
+        leat_diary_error("consumer groups of home %u can't be written: %s", home_of(partition),
                          error.code != LEAT_OK ? error.text : leat_err_text(rc));
     return rc;
 }
 
 static bool groups_stream_size(void *ctx, uint32_t id, uint32_t *out_streamlets, uint32_t *out_logs)
 {
-    const struct leat_hosted *hosted = ctx;
-    const struct leat_stream *stream = leat_stream_find(hosted->core, id);
+    const struct leat_partition *partition = ctx;
+    const struct leat_stream *stream = leat_stream_find(partition->core, id);
     if (stream == NULL) return false;
     *out_streamlets = stream->desc->streamlet_count;
     *out_logs = stream->desc->settings.logs;
@@ -77,38 +77,38 @@ static bool groups_stream_size(void *ctx, uint32_t id, uint32_t *out_streamlets,
 
 static void groups_group(void *ctx, struct leat_segment_group_query *query)
 {
-    leat_segment_group_ask(((struct leat_hosted *)ctx)->core, query);
+    leat_segment_group_ask(((struct leat_partition *)ctx)->core, query);
 }
 
-leat_err leat_groups_attach(struct leat_hosted *hosted, struct leat_log_options *options)
+leat_err leat_groups_attach(struct leat_partition *partition, struct leat_log_options *options)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
-    struct leat_core *core = hosted->core;
+    LEAT_ASSERT_OWNER(partition->core);
+    struct leat_core *core = partition->core;
     struct leat_groups_options groups = {
         .core = core,
         .env = core->env,
         .timers = &core->timers,
-        .home = home_of(hosted),
+        .home = home_of(partition),
         .retention_us = core->node->options.offsets_retention_us,
         .group_bytes_max = leat_node_group_bytes(core->node->options.memory_bytes),
-        .followed = hosted->stream->desc->settings.copies > 1,
+        .followed = partition->stream->desc->settings.copies > 1,
         .room = &core->node->groups_room,
         .broker = {groups_append, groups_stream_size, groups_group},
-        .ctx = hosted,
+        .ctx = partition,
     };
-    leat_err rc = leat_groups_create(&groups, &hosted->groups);
+    leat_err rc = leat_groups_create(&groups, &partition->groups);
     if (rc != LEAT_OK) return rc;
-    options->app = leat_groups_app(hosted->groups);
-    leat_list_push_back(&core->home_logs, &hosted->home);
+    options->app = leat_groups_app(partition->groups);
+    leat_list_push_back(&core->home_logs, &partition->home);
     return LEAT_OK;
 }
 
-void leat_groups_log_made(struct leat_hosted *hosted)
+void leat_groups_log_made(struct leat_partition *partition)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
+    LEAT_ASSERT_OWNER(partition->core);
     struct leat_log_info info;
-    leat_log_info(hosted->log, &info);
-    if (!info.cold) leat_groups_is_read(hosted->groups);
+    leat_log_info(partition->log, &info);
+    if (!info.cold) leat_groups_is_read(partition->groups);
 }
 
 /* ---- requests ---- */
@@ -396,9 +396,9 @@ static void group_deliver_home(void *actor, struct leat_mail *mail)
     struct group_call *group = LEAT_CONTAINER(mail, struct group_call, call.mail);
     const char *name = LEAT_GROUPS_STREAM_NAME;
     const struct leat_stream *stream = leat_stream_find_name(core, name, strlen(name));
-    struct leat_hosted *hosted = NULL;
-    if (stream != NULL) hosted = leat_hosted_find(core, group_home(group, stream->desc));
-    if (hosted == NULL || hosted->going || hosted->groups == NULL) {
+    struct leat_partition *partition = NULL;
+    if (stream != NULL) partition = leat_partition_find(core, group_home(group, stream->desc));
+    if (partition == NULL || partition->going || partition->groups == NULL) {
         group->request.rc = leat_error_set(&group->request.error, LEAT_E_STARTING,
                                            "the group's home log is not served right now");
         group_back(group);
@@ -407,8 +407,9 @@ static void group_deliver_home(void *actor, struct leat_mail *mail)
     group->request.rc =
         LEAT_BUG(OLD_HOME) ? LEAT_OK : leat_node_stands(core->node, &group->request.error);
     if (group->request.rc == LEAT_OK) {
-        group->waiting = hosted->groups; /* before: one that waits may be on its way back already */
-        if (!leat_groups_do(hosted->groups, &group->request)) return;
+        group->waiting =
+            partition->groups; /* before: one that waits may be on its way back already */
+        if (!leat_groups_do(partition->groups, &group->request)) return;
         group->waiting = NULL;
     }
     group_back(group);

@@ -7,8 +7,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/admin/calls.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
 #include "replication/primary/primary.h"
@@ -47,11 +47,11 @@ static void look_here(const struct leat_core *core, const struct leat_stream_des
     for (uint32_t i = 0; i < desc->streamlet_count * per_streamlet; i++) {
         struct leat_log_ref ref = {desc->id, i / per_streamlet, i % per_streamlet};
         if (leat_core_of_log(core->node, ref, per_streamlet) != core->index) continue;
-        const struct leat_hosted *hosted = leat_hosted_find(core, ref);
-        if (hosted == NULL || hosted->log == NULL || hosted->going) continue;
+        const struct leat_partition *partition = leat_partition_find(core, ref);
+        if (partition == NULL || partition->log == NULL || partition->going) continue;
         logs[i].others = (struct leat_rep_places){0};
-        logs[i].known =
-            hosted->copies == NULL || leat_primary_log_places(hosted->copies, &logs[i].others);
+        logs[i].known = partition->copies == NULL ||
+                        leat_primary_log_places(partition->copies, &logs[i].others);
     }
 }
 

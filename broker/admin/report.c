@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "broker/admin/calls.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
@@ -33,18 +33,18 @@ static void add_peers(struct leat_report *report, const struct leat_core *core)
     }
 }
 
-static void add_troubled(struct leat_report *report, const struct leat_hosted *hosted,
+static void add_troubled(struct leat_report *report, const struct leat_partition *partition,
                          const char *why)
 {
     struct leat_log_info info;
     if (report->sums.troubled_count == LEAT_REPORT_LOGS_MAX) return;
     uint32_t at = report->sums.troubled_count++;
-    report->troubled[at].log = hosted->ref;
+    report->troubled[at].log = partition->ref;
     snprintf(report->troubled[at].stream, sizeof report->troubled[at].stream, "%s",
-             hosted->stream->desc->name);
+             partition->stream->desc->name);
     /* An operator who misses groups does not know the stream leat.sets. A home that takes appends serves its groups. */
-    leat_log_info(hosted->log, &info);
-    bool home = hosted->groups != NULL && info.state != LEAT_LOG_SERVING;
+    leat_log_info(partition->log, &info);
+    bool home = partition->groups != NULL && info.state != LEAT_LOG_SERVING;
     snprintf(report->troubled[at].why, sizeof report->troubled[at].why, "%s%.180s",
              home ? "a home of consumer groups, which are neither served nor listed: " : "", why);
 }
@@ -54,13 +54,14 @@ static uint64_t troubled_find(const struct leat_core *core, struct leat_report *
 {
     char why[LEAT_REPORT_WHY_BYTES];
     uint64_t found = 0;
-    for (uint32_t i = 0; i <= core->hosted_mask; i++) {
-        for (struct leat_hosted *hosted = core->hosted[i]; hosted; hosted = hosted->hash_next) {
-            if (hosted->log == NULL || hosted->going) continue;
-            leat_err rc = leat_log_trouble(hosted->log, why, sizeof why);
+    for (uint32_t i = 0; i <= core->partition_mask; i++) {
+        for (struct leat_partition *partition = core->partitions[i]; partition;
+             partition = partition->hash_next) {
+            if (partition->log == NULL || partition->going) continue;
+            leat_err rc = leat_log_trouble(partition->log, why, sizeof why);
             if (rc == LEAT_OK || (rc == LEAT_E_LOG_INCOMPLETE && LEAT_BUG(WAITS_UNTOLD))) continue;
             found++;
-            if (report != NULL) add_troubled(report, hosted, why);
+            if (report != NULL) add_troubled(report, partition, why);
         }
     }
     return found;
@@ -69,18 +70,19 @@ static uint64_t troubled_find(const struct leat_core *core, struct leat_report *
 static void passed_find(const struct leat_core *core, struct leat_report *report)
 {
     struct leat_log_passed passed;
-    for (uint32_t i = 0; i <= core->hosted_mask; i++) {
-        for (struct leat_hosted *hosted = core->hosted[i]; hosted; hosted = hosted->hash_next) {
-            if (hosted->log == NULL || hosted->going) continue;
-            leat_log_passed_over(hosted->log, &passed);
+    for (uint32_t i = 0; i <= core->partition_mask; i++) {
+        for (struct leat_partition *partition = core->partitions[i]; partition;
+             partition = partition->hash_next) {
+            if (partition->log == NULL || partition->going) continue;
+            leat_log_passed_over(partition->log, &passed);
             if (passed.bytes == 0) continue;
             report->sums.logs_passed++;
             if (report->sums.passed_count == LEAT_REPORT_LOGS_MAX) continue;
             uint32_t at = report->sums.passed_count++;
-            report->passed[at].log = hosted->ref;
+            report->passed[at].log = partition->ref;
             report->passed[at].passed = passed;
             snprintf(report->passed[at].stream, sizeof report->passed[at].stream, "%s",
-                     hosted->stream->desc->name);
+                     partition->stream->desc->name);
         }
     }
 }
@@ -203,7 +205,7 @@ static void report_deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct leat_report *report = LEAT_CONTAINER(mail, struct leat_report, mail);
     struct leat_msg_node_report *sums = &report->sums;
-    sums->logs += core->hosted_count;
+    sums->logs += core->partition_count;
     sums->logs_troubled += troubled_find(core, report);
     passed_find(core, report);
     awaits_memory_find(core, report);

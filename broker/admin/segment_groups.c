@@ -6,8 +6,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/admin/calls.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
@@ -23,22 +23,22 @@ void leat_segment_group_look(const struct leat_core *core, struct leat_log_ref r
                              struct leat_segment_group_query *out)
 {
     LEAT_ASSERT_OWNER(core);
-    struct leat_hosted *hosted = leat_hosted_find(core, ref);
+    struct leat_partition *partition = leat_partition_find(core, ref);
     out->rc = LEAT_OK;
-    if (hosted == NULL || hosted->going) {
+    if (partition == NULL || partition->going) {
         out->rc = LEAT_E_UNKNOWN_LOG;
         return;
     }
     struct leat_log_info info;
     uint64_t first = 0;
-    leat_log_info(hosted->log, &info);
+    leat_log_info(partition->log, &info);
     if (info.state == LEAT_LOG_WAITING)
         out->rc = LEAT_E_LOG_INCOMPLETE;
-    else if (!leat_log_front_known(hosted->log))
+    else if (!leat_log_front_known(partition->log))
         out->rc = LEAT_E_STARTING;
     if (out->rc != LEAT_OK) return;
     out->first_group = info.first_group;
-    if (leat_log_group(hosted->log, group, &first, &out->end_offset) != LEAT_OK)
+    if (leat_log_group(partition->log, group, &first, &out->end_offset) != LEAT_OK)
         out->end_offset = group < info.first_group ? 0 : UINT64_MAX;
 }
 
@@ -175,7 +175,7 @@ void leat_call_segment_group(struct leat_peer *peer, const struct leat_frame *fr
         rc = leat_error_set(&error, LEAT_E_INVALID,
                             "a segment group is asked for as [stream, streamlet, log, group]");
     else
-        rc = leat_hosted_place(peer->core, query->log, &home, &error);
+        rc = leat_partition_place(peer->core, query->log, &home, &error);
     if (rc != LEAT_OK)
         leat_call_refuse(&group->call, rc, error.text);
     else

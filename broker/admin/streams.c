@@ -37,9 +37,9 @@ static leat_err size_allowed(const struct leat_core *core,
                               "one stream may have",
                               (unsigned long long)streamlets, (unsigned long long)logs,
                               LEAT_BROKER_STREAM_LOGS_MAX);
-    if (core->hosted_count + streamlets * logs > LEAT_CORE_LOGS_MAX)
+    if (core->partition_count + streamlets * logs > LEAT_CORE_LOGS_MAX)
         return leat_error_set(error, LEAT_E_TOO_MANY, "this server holds %u logs per core already",
-                              core->hosted_count);
+                              core->partition_count);
     return LEAT_OK;
 }
 

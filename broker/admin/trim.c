@@ -8,8 +8,8 @@
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
 #include "broker/data/call_find.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "broker/data/seek.h"
 #include "broker/net/call.h"
@@ -39,16 +39,17 @@ static void trimmer_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct leat_trimmer *trimmer = LEAT_CONTAINER(mail, struct leat_trimmer, mail);
     struct leat_core *home = actor;
-    struct leat_hosted *hosted = leat_hosted_find(home, trimmer->log);
-    if (hosted == NULL || hosted->going) {
-        trimmer->rc = leat_hosted_absent(home, trimmer->log);
-        leat_error_set(&trimmer->error, trimmer->rc, "%s", leat_hosted_absent_words(trimmer->rc));
+    struct leat_partition *partition = leat_partition_find(home, trimmer->log);
+    if (partition == NULL || partition->going) {
+        trimmer->rc = leat_partition_absent(home, trimmer->log);
+        leat_error_set(&trimmer->error, trimmer->rc, "%s",
+                       leat_partition_absent_words(trimmer->rc));
         trimmer_back(trimmer, home);
         return;
     }
     trimmer->trim = (struct leat_log_trim){
         .before = trimmer->before, .on_done = trimmer_on_trimmed, .owner = trimmer};
-    trimmer->rc = leat_log_trim_before(hosted->log, &trimmer->trim, &trimmer->error);
+    trimmer->rc = leat_log_trim_before(partition->log, &trimmer->trim, &trimmer->error);
     if (trimmer->rc != LEAT_OK) trimmer_back(trimmer, home);
 }
 

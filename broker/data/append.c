@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/mem.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "broker/data/stream.h"
 
@@ -31,7 +31,7 @@ static leat_err append_forward(struct leat_append_request *request, const uint8_
                                uint32_t payload_bytes);
 static leat_err append_unpack_all(struct leat_append_request *request, const uint8_t *payload,
                                   uint32_t payload_bytes);
-static void append_wait(struct leat_core *core, struct leat_hosted *hosted,
+static void append_wait(struct leat_core *core, struct leat_partition *partition,
                         struct leat_room_wait *room);
 static void append_unhold(struct leat_peer *peer);
 static void append_release_now(struct leat_peer *peer);
@@ -75,7 +75,7 @@ enum leat_handled leat_append_take(struct leat_append_request *request, const ui
         peer->append_now = request;
         peer->room.peer = peer;
         leat_peer_pause(peer, LEAT_PAUSE_ROOM);
-        append_wait(core, leat_unpack_waits(peer) ? NULL : leat_hosted_find(core, request->ref),
+        append_wait(core, leat_unpack_waits(peer) ? NULL : leat_partition_find(core, request->ref),
                     &peer->room);
         return LEAT_HELD;
     }
@@ -189,7 +189,7 @@ static leat_err append_route(struct leat_append_request *request, struct leat_lo
         return leat_error_set(error, LEAT_E_TOO_MANY, "an append carries 1 to %d batches, not %u",
                               LEAT_APPEND_BATCHES_MAX, batch_count);
     if (core->stopping) return leat_error_set(error, LEAT_E_STARTING, "the server is stopping");
-    leat_err rc = leat_hosted_route(core, ref, epoch, &home, error);
+    leat_err rc = leat_partition_route(core, ref, epoch, &home, error);
     if (rc != LEAT_OK) return rc;
     request->ref = ref;
     request->batch_count = batch_count;
@@ -267,13 +267,13 @@ static leat_err append_unpack_all(struct leat_append_request *request, const uin
 }
 
 static leat_err append_check(struct leat_append_request *request, struct leat_append_part *part,
-                             const struct leat_hosted *hosted, const uint8_t *bytes, size_t count,
-                             struct leat_batch *out_batch, struct leat_error *error)
+                             const struct leat_partition *partition, const uint8_t *bytes,
+                             size_t count, struct leat_batch *out_batch, struct leat_error *error)
 {
     leat_err rc = leat_batch_check(bytes, count, out_batch, error);
     if (rc != LEAT_OK || out_batch->codec == LEAT_CODEC_NONE) return rc;
     if (request->copy == NULL)
-        return append_unpack(request, part, hosted->stream, out_batch, error);
+        return append_unpack(request, part, partition->stream, out_batch, error);
     /* From another core, which has checked it. AGAIN: the stream's settings did not ask for that there. */
     if (part->unpacked == LEAT_OK) out_batch->max_timestamp_ms = part->max_timestamp_ms;
     return part->unpacked == LEAT_E_AGAIN ? LEAT_OK : part->unpacked;
@@ -289,10 +289,10 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
     struct leat_core *core = request->home;
     struct leat_error error = {LEAT_OK, ""};
     leat_err rc = LEAT_OK;
-    struct leat_hosted *hosted = leat_hosted_find(core, request->ref);
-    if (hosted == NULL || hosted->going) /* going: stopped, deleted, or being made anew */
-        rc = leat_hosted_absent(core, request->ref);
-    if (rc == LEAT_E_NO_MEMORY) leat_error_set(&error, rc, "%s", leat_hosted_absent_words(rc));
+    struct leat_partition *partition = leat_partition_find(core, request->ref);
+    if (partition == NULL || partition->going) /* going: stopped, deleted, or being made anew */
+        rc = leat_partition_absent(core, request->ref);
+    if (rc == LEAT_E_NO_MEMORY) leat_error_set(&error, rc, "%s", leat_partition_absent_words(rc));
 
     while (rc == LEAT_OK && request->begun < request->batch_count) {
         struct leat_append_part *part = request->last;
@@ -306,7 +306,7 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
             break;
         }
         struct leat_batch batch;
-        rc = append_check(request, part, hosted, bytes, (size_t)batch_bytes, &batch, &error);
+        rc = append_check(request, part, partition, bytes, (size_t)batch_bytes, &batch, &error);
         if (rc == LEAT_E_AGAIN) return rc;
         if (rc != LEAT_OK) break;
         part->append.on_acked = append_on_acked;
@@ -315,7 +315,7 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
         part->append.address = request->peer->address + 1;
         part->record_count = batch.record_count;
         part->bytes = (uint32_t)batch_bytes;
-        rc = leat_log_append(hosted->log, &batch, &part->append, &error);
+        rc = leat_log_append(partition->log, &batch, &part->append, &error);
         if (rc == LEAT_E_AGAIN) return rc;
         if (rc != LEAT_OK) break;
         request->waiting++;
@@ -376,8 +376,8 @@ static void append_on_acked(struct leat_append *append, leat_err rc)
 
 /* ---- waiting for room, or for a turn ---- */
 
-/* hosted: whose log has no room; NULL: it waits for a turn. */
-static void append_wait(struct leat_core *core, struct leat_hosted *hosted,
+/* partition: whose log has no room; NULL: it waits for a turn. */
+static void append_wait(struct leat_core *core, struct leat_partition *partition,
                         struct leat_room_wait *room)
 {
     if (leat_list_empty(&room->by_time)) {
@@ -386,23 +386,24 @@ static void append_wait(struct leat_core *core, struct leat_hosted *hosted,
         leat_list_push_back(&core->room_waits, &room->by_time);
     }
     leat_list_remove(&room->by_log);
-    if (hosted != NULL) leat_list_push_back(&hosted->blocked, &room->by_log);
+    if (partition != NULL) leat_list_push_back(&partition->blocked, &room->by_log);
 }
 
 static void append_forwarded_step(struct leat_append_request *request)
 {
     leat_err rc = append_step(request, request->copy, request->copy_bytes);
     if (rc == LEAT_E_AGAIN)
-        append_wait(request->home, leat_hosted_find(request->home, request->ref), &request->room);
+        append_wait(request->home, leat_partition_find(request->home, request->ref),
+                    &request->room);
 }
 
-void leat_append_on_room(struct leat_hosted *hosted)
+void leat_append_on_room(struct leat_partition *partition)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
+    LEAT_ASSERT_OWNER(partition->core);
     struct leat_list now;
     leat_list_init(&now);
     struct leat_list *link;
-    while ((link = leat_list_pop_front(&hosted->blocked)) != NULL)
+    while ((link = leat_list_pop_front(&partition->blocked)) != NULL)
         leat_list_push_back(&now, link);
     while ((link = leat_list_pop_front(&now)) != NULL) {
         struct leat_room_wait *room = LEAT_CONTAINER(link, struct leat_room_wait, by_log);
@@ -413,10 +414,10 @@ void leat_append_on_room(struct leat_hosted *hosted)
             leat_peer_resume(room->peer, LEAT_PAUSE_ROOM); /* its frame comes again */
         /* It waits again: those behind it must not overtake it. Of one producer the next batch would be
          * refused for the gap. */
-        if (!leat_list_empty(&hosted->blocked) && !LEAT_BUG(OVERTAKES)) break;
+        if (!leat_list_empty(&partition->blocked) && !LEAT_BUG(OVERTAKES)) break;
     }
     while ((link = leat_list_pop_front(&now)) != NULL)
-        leat_list_push_back(&hosted->blocked, link);
+        leat_list_push_back(&partition->blocked, link);
 }
 
 /* It ends here, though its log is another core's: nothing of it has been sent there. */
@@ -461,11 +462,11 @@ static void append_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct leat_append_request *request = LEAT_CONTAINER(mail, struct leat_append_request, mail);
     LEAT_ASSERT(actor == request->home);
-    struct leat_hosted *hosted = leat_hosted_find(request->home, request->ref);
+    struct leat_partition *partition = leat_partition_find(request->home, request->ref);
     /* Requests that came before it wait for room: it stands in line, or batches of one producer
      * would change their order. */
-    if (hosted != NULL && !leat_list_empty(&hosted->blocked)) {
-        append_wait(request->home, hosted, &request->room);
+    if (partition != NULL && !leat_list_empty(&partition->blocked)) {
+        append_wait(request->home, partition, &request->room);
         return;
     }
     append_forwarded_step(request);

@@ -49,7 +49,7 @@ struct leat_append_request {
 enum leat_handled leat_append_frame(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_append_answer(struct leat_peer *peer);
 /** A log has room again. */
-void leat_append_on_room(struct leat_hosted *hosted);
+void leat_append_on_room(struct leat_partition *partition);
 void leat_append_expire(struct leat_core *core);
 
 #endif

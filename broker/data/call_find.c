@@ -57,7 +57,7 @@ bool leat_call_log_find(struct leat_call *call, struct leat_call_kept *kept,
     struct leat_error error;
     if (stream == NULL) return false;
     *out_log = (struct leat_log_ref){stream->desc->id, streamlet, log};
-    leat_err rc = leat_hosted_place(call->core, *out_log, out_home, &error);
+    leat_err rc = leat_partition_place(call->core, *out_log, out_home, &error);
     if (rc == LEAT_E_NOT_OWNER)
         leat_call_forward(call, stream->desc->streamlets[streamlet].owner, kept->control,
                           kept->control_bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is true of a core's logs between two turns. */
 #include "base/assert.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "replication/primary/primary.h"
 
 /* One turn of so many is checked, by the time, whose values are often round: all would take 5 % of the simulator's. */
@@ -12,18 +12,19 @@ enum { CHECKED_OF_TURNS = 1 };
 enum { CHECKED_OF_TURNS = 13 };
 #endif
 
-static void log_check(const struct leat_core *core, const struct leat_hosted *hosted)
+static void log_check(const struct leat_core *core, const struct leat_partition *partition)
 {
-    LEAT_ASSERT(hosted->core == core);
+    LEAT_ASSERT(partition->core == core);
     /* Else its stream may be freed memory. */
-    LEAT_ASSERT(hosted->going || hosted->stream == leat_stream_find(core, hosted->ref.stream));
-    LEAT_ASSERT(hosted->give_up == NULL || hosted->going);
+    LEAT_ASSERT(partition->going ||
+                partition->stream == leat_stream_find(core, partition->ref.stream));
+    LEAT_ASSERT(partition->give_up == NULL || partition->going);
     /* A log that is being stopped for a move, or is stopped. */
-    LEAT_ASSERT(hosted->moving == NULL || hosted->going);
-    LEAT_ASSERT(!hosted->drained || hosted->going);
-    LEAT_ASSERT(hosted->moving == NULL || !hosted->drained);
-    if (hosted->copies != NULL) leat_primary_log_check(hosted->copies);
-    if (hosted->log != NULL) leat_log_check(hosted->log, !leat_list_empty(&hosted->dirty));
+    LEAT_ASSERT(partition->moving == NULL || partition->going);
+    LEAT_ASSERT(!partition->drained || partition->going);
+    LEAT_ASSERT(partition->moving == NULL || !partition->drained);
+    if (partition->copies != NULL) leat_primary_log_check(partition->copies);
+    if (partition->log != NULL) leat_log_check(partition->log, !leat_list_empty(&partition->dirty));
 }
 
 void leat_core_check(const void *actor)
@@ -32,5 +33,5 @@ void leat_core_check(const void *actor)
     LEAT_ASSERT_OWNER(core);
     if (leat_core_now(core) % CHECKED_OF_TURNS != 0) return;
     LEAT_LIST_EACH(&core->care_logs, link)
-    log_check(core, LEAT_CONTAINER(link, const struct leat_hosted, care));
+    log_check(core, LEAT_CONTAINER(link, const struct leat_partition, care));
 }

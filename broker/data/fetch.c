@@ -126,7 +126,7 @@ struct leat_fetch_item *leat_fetch_add(struct leat_fetch *fetch,
     *fetch->items_tail = item;
     fetch->items_tail = &item->next;
     fetch->item_count++;
-    item->refused = leat_hosted_route(core, want->log, want->epoch, &item->home, NULL);
+    item->refused = leat_partition_route(core, want->log, want->epoch, &item->home, NULL);
     item->result.by_position = want->by_position;
     item->result.next = want->position;
     return item;
@@ -230,8 +230,8 @@ static void fetch_on_confirmed(struct leat_confirm *confirm, leat_err rc)
         uint32_t home;
         item->confirmed = true;
         item->refused = rc != LEAT_OK ? LEAT_E_STARTING
-                                      : leat_hosted_route(fetch->core, item->want.log,
-                                                          item->want.epoch, &home, NULL);
+                                      : leat_partition_route(fetch->core, item->want.log,
+                                                             item->want.epoch, &home, NULL);
     }
     fetch->state = LEAT_FETCH_UNWATCHING;
     leat_list_push_back(&fetch->core->ready_fetches, &fetch->link);
@@ -318,7 +318,8 @@ static void fetch_write_row(struct leat_msg_writer *writer, struct leat_fetch_it
     uint32_t home;
     leat_err now = row.code;
     if (item->refused != LEAT_OK) {
-        now = leat_hosted_route(item->fetch->core, item->want.log, item->want.epoch, &home, &error);
+        now = leat_partition_route(item->fetch->core, item->want.log, item->want.epoch, &home,
+                                   &error);
         if (item->confirmed && row.code == LEAT_E_STARTING && now != row.code)
             now = leat_error_set(&error, row.code,
                                  "the offset is beyond what this node has, and whether it is still "
@@ -331,7 +332,7 @@ static void fetch_write_row(struct leat_msg_writer *writer, struct leat_fetch_it
                        (unsigned long long)item->want.offset, log.stream, log.streamlet, log.log,
                        (unsigned long long)row.first_offset, (unsigned long long)row.acked_offset);
     } else if (row.code == LEAT_E_STARTING || row.code == LEAT_E_UNKNOWN_STREAM) {
-        leat_error_set(&error, row.code, "%s", leat_hosted_absent_words(row.code));
+        leat_error_set(&error, row.code, "%s", leat_partition_absent_words(row.code));
     }
     if (now == row.code)
         row.text = (struct leat_msg_string){error.text, (uint32_t)strlen(error.text)};

@@ -111,7 +111,7 @@ void leat_fetch_on_timer(struct leat_timer *timer);
 void leat_fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer);
 
 enum leat_handled leat_fetch_frame(struct leat_peer *peer, const struct leat_frame *frame);
-void leat_fetch_on_acked(struct leat_hosted *hosted);
+void leat_fetch_on_acked(struct leat_partition *partition);
 void leat_fetch_run_ready(struct leat_core *core);
 void leat_fetch_undefer(struct leat_core *core);
 /** Others stand in line who have nothing under way: fetches that wait for data are answered, the oldest first. */

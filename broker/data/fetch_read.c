@@ -3,9 +3,9 @@
 #include "broker/data/fetch.h"
 
 #include "base/assert.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lend.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "broker/net/hooks.h"
 
@@ -123,42 +123,42 @@ static void fetch_note_ends(struct leat_fetch_read *read, const struct leat_log 
 
 /* A segment that had not come when it was looked for last: it is looked for now, and the read
  * waits for that. true: it does. */
-static bool fetch_look_older(struct leat_fetch_read *read, struct leat_hosted *hosted)
+static bool fetch_look_older(struct leat_fetch_read *read, struct leat_partition *partition)
 {
-    uint64_t now_us = leat_core_now(hosted->core);
-    if (!hosted->backfill_asked || !leat_hosted_lacks(hosted, &read->read)) return false;
-    if (now_us < hosted->backfill_looked_us + LEAT_OLDER_READ_US) return false;
-    hosted->backfill_looked_us = now_us;
-    leat_log_older_again(hosted->log);
-    hosted->core->node->hooks->older(hosted);
-    if (hosted->backfill_asked) leat_log_older_done(hosted->log); /* not now */
-    return leat_log_read(hosted->log, &read->read) == LEAT_E_AGAIN;
+    uint64_t now_us = leat_core_now(partition->core);
+    if (!partition->backfill_asked || !leat_partition_lacks(partition, &read->read)) return false;
+    if (now_us < partition->backfill_looked_us + LEAT_OLDER_READ_US) return false;
+    partition->backfill_looked_us = now_us;
+    leat_log_older_again(partition->log);
+    partition->core->node->hooks->older(partition);
+    if (partition->backfill_asked) leat_log_older_done(partition->log); /* not now */
+    return leat_log_read(partition->log, &read->read) == LEAT_E_AGAIN;
 }
 
 /* On the log's core. read->rc AGAIN: the disk is asked. */
 static void fetch_read_here(struct leat_fetch_read *read)
 {
     struct leat_core *home = read->home;
-    struct leat_hosted *hosted = leat_hosted_find(home, read->item->want.log);
-    if (hosted == NULL || hosted->going) {
+    struct leat_partition *partition = leat_partition_find(home, read->item->want.log);
+    if (partition == NULL || partition->going) {
         /* going: stopped, deleted, or being made anew after accepted loss */
-        read->rc = leat_hosted_absent(home, read->item->want.log);
+        read->rc = leat_partition_absent(home, read->item->want.log);
         return;
     }
-    fetch_note_ends(read, hosted->log);
+    fetch_note_ends(read, partition->log);
     read->rc = LEAT_OK;
     read->read.rc = LEAT_OK;
     read->read.on_done = fetch_on_read;
     read->read.owner = read;
     bool ends = read->read.max_bytes == 0;
-    if (ends && leat_log_front_known(hosted->log)) return;
-    leat_err rc = ends ? leat_log_front_await(hosted->log, &read->read)
-                       : leat_log_read(hosted->log, &read->read);
-    if (rc == LEAT_E_AGAIN || fetch_look_older(read, hosted)) {
+    if (ends && leat_log_front_known(partition->log)) return;
+    leat_err rc = ends ? leat_log_front_await(partition->log, &read->read)
+                       : leat_log_read(partition->log, &read->read);
+    if (rc == LEAT_E_AGAIN || fetch_look_older(read, partition)) {
         read->rc = LEAT_E_AGAIN;
-        if (leat_log_reads_wait(hosted->log)) leat_hosted_watch(hosted); /* not for ever */
+        if (leat_log_reads_wait(partition->log)) leat_partition_watch(partition); /* not for ever */
     } else {
-        read->read.rc = leat_hosted_hope(hosted, &read->read);
+        read->read.rc = leat_partition_hope(partition, &read->read);
     }
 }
 
@@ -167,8 +167,9 @@ static void fetch_on_read(struct leat_read *done)
     struct leat_fetch_read *read = done->owner;
     /* Meanwhile it may have been found out what is missing in front. */
     fetch_note_ends(read, done->log);
-    const struct leat_hosted *hosted = leat_hosted_find(read->home, read->item->want.log);
-    if (hosted != NULL && hosted->log == done->log) done->rc = leat_hosted_hope(hosted, done);
+    const struct leat_partition *partition = leat_partition_find(read->home, read->item->want.log);
+    if (partition != NULL && partition->log == done->log)
+        done->rc = leat_partition_hope(partition, done);
     read->rc = LEAT_OK;
     fetch_read_back(read);
 }

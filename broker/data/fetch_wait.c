@@ -3,8 +3,8 @@
 #include "broker/data/fetch.h"
 
 #include "base/assert.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 
 static void fetch_unwatch(struct leat_fetch *fetch);
 
@@ -13,10 +13,10 @@ static void fetch_unwatch(struct leat_fetch *fetch);
 /* On the log's core: is it past `watch_from` already? Else stand in line. */
 static bool item_watch(struct leat_core *home, struct leat_fetch_item *item)
 {
-    struct leat_hosted *hosted = leat_hosted_find(home, item->want.log);
-    if (hosted == NULL || hosted->going || home->stopping) return false;
-    if (leat_log_acked_offset(hosted->log) > item->watch_from) return false;
-    leat_list_push_back(&hosted->waiters, &item->waiting);
+    struct leat_partition *partition = leat_partition_find(home, item->want.log);
+    if (partition == NULL || partition->going || home->stopping) return false;
+    if (leat_log_acked_offset(partition->log) > item->watch_from) return false;
+    leat_list_push_back(&partition->waiters, &item->waiting);
     return true;
 }
 
@@ -115,12 +115,12 @@ static void fetch_unwatch(struct leat_fetch *fetch)
 }
 
 /* A log's acked end moved: on the log's core. */
-void leat_fetch_on_acked(struct leat_hosted *hosted)
+void leat_fetch_on_acked(struct leat_partition *partition)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
-    struct leat_core *core = hosted->core;
+    LEAT_ASSERT_OWNER(partition->core);
+    struct leat_core *core = partition->core;
     struct leat_list *link;
-    while ((link = leat_list_pop_front(&hosted->waiters)) != NULL) {
+    while ((link = leat_list_pop_front(&partition->waiters)) != NULL) {
         struct leat_fetch_item *item = LEAT_CONTAINER(link, struct leat_fetch_item, waiting);
         if (item->fetch->core == core)
             leat_fetch_wake(item->fetch);

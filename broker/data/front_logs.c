@@ -80,19 +80,19 @@ bool leat_front_log_home(const struct leat_core *core, const struct leat_stream_
 
 uint64_t leat_front_log_bytes(const struct leat_core *core, struct leat_log_ref log)
 {
-    const struct leat_hosted *hosted = leat_hosted_find(core, log);
-    if (hosted == NULL || hosted->log == NULL) return 0;
+    const struct leat_partition *partition = leat_partition_find(core, log);
+    if (partition == NULL || partition->log == NULL) return 0;
     struct leat_log_info info;
-    leat_log_info(hosted->log, &info);
+    leat_log_info(partition->log, &info);
     return info.bytes;
 }
 
 struct leat_groups *leat_front_groups(const struct leat_core *core, struct leat_log_ref log)
 {
-    const struct leat_hosted *hosted = leat_hosted_find(core, log);
-    if (hosted == NULL || hosted->going || leat_node_stands(core->node, NULL) != LEAT_OK)
+    const struct leat_partition *partition = leat_partition_find(core, log);
+    if (partition == NULL || partition->going || leat_node_stands(core->node, NULL) != LEAT_OK)
         return NULL;
-    return hosted->groups;
+    return partition->groups;
 }
 
 /* ---- requests ---- */

@@ -3,7 +3,7 @@
 #include "broker/data/holes.h"
 #include "base/assert.h"
 #include "base/diary.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/net/core.h"
 
 bool leat_takeover_has_holes(struct leat_segment *const *segs, size_t count)
@@ -28,19 +28,19 @@ static void range_add(struct leat_segment_range *range, uint64_t first, uint64_t
  * So where any row is damaged nothing that is missing between segments, or in front of where offsets jump to next,
  * is dropped on others. What was given up stays, too, where a node comes back with it. The next owner asks all
  * for the newest in front of the jump (below.h). Rows that are damaged stay so: each start comes here again. */
-struct leat_segment_range leat_takeover_unsure(const struct leat_hosted *hosted,
+struct leat_segment_range leat_takeover_unsure(const struct leat_partition *partition,
                                                struct leat_segment *const *segs, size_t count,
                                                const struct leat_log_tail *tail)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
+    LEAT_ASSERT_OWNER(partition->core);
     struct leat_segment_range range = {0, 0};
-    const struct leat_log_ref *ref = &hosted->ref;
-    if (!leat_store_rows_damaged(hosted->core->node->store)) return range;
+    const struct leat_log_ref *ref = &partition->ref;
+    if (!leat_store_rows_damaged(partition->core->node->store)) return range;
     for (size_t i = 1; i < count; i++)
         range_add(&range, segs[i - 1]->id.v + 1, segs[i]->id.v);
     if (tail->jumped)
         range_add(&range, count > 0 ? segs[count - 1]->id.v + 1 : 0, tail->next_segment);
-    if (range.first != range.end && hosted->stream->desc->settings.copies > 1)
+    if (range.first != range.end && partition->stream->desc->settings.copies > 1)
         leat_diary_warn(
             "log %u/%u/%u: rows of the catalogue are damaged here: what other nodes have of "
             "segments %llu to %llu, which are not here, stays there",

@@ -10,9 +10,9 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/data/confirm.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lend.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "broker/net/call.h"
 
@@ -109,8 +109,8 @@ static void locator_on_confirmed(struct leat_confirm *confirm, leat_err rc)
     if (rc != LEAT_OK)
         rc = LEAT_E_STARTING;
     else
-        rc = leat_hosted_route(locator->core, locator->asked[locator->at].log, locator->epoch,
-                               &home, NULL);
+        rc = leat_partition_route(locator->core, locator->asked[locator->at].log, locator->epoch,
+                                  &home, NULL);
     locator_take(locator, rc != LEAT_OK ? rc : locator->op.rc);
 }
 
@@ -139,10 +139,10 @@ static void locator_back(struct leat_locator *locator)
 }
 
 /* On the log's core. */
-static void locator_hope(const struct leat_hosted *hosted, struct leat_locate_op *op)
+static void locator_hope(const struct leat_partition *partition, struct leat_locate_op *op)
 {
     if (op->rc == LEAT_E_DAMAGED && op->read.rc == LEAT_E_DAMAGED)
-        op->rc = leat_hosted_hope(hosted, &op->read);
+        op->rc = leat_partition_hope(partition, &op->read);
 }
 
 static void locate_deliver_turn(void *actor, struct leat_mail *mail);
@@ -168,9 +168,9 @@ static void locator_looked(struct leat_locator *locator)
 static void locator_on_located(struct leat_locate_op *op)
 {
     struct leat_locator *locator = op->owner;
-    const struct leat_hosted *hosted =
-        leat_hosted_find(locator->home, locator->asked[locator->at].log);
-    if (hosted != NULL && hosted->log == op->read.log) locator_hope(hosted, op);
+    const struct leat_partition *partition =
+        leat_partition_find(locator->home, locator->asked[locator->at].log);
+    if (partition != NULL && partition->log == op->read.log) locator_hope(partition, op);
     locator_looked(locator);
 }
 
@@ -178,10 +178,10 @@ static void locator_on_located(struct leat_locate_op *op)
 static void locator_look(struct leat_locator *locator)
 {
     const struct leat_msg_locate *asked = &locator->asked[locator->at];
-    struct leat_hosted *hosted = leat_hosted_find(locator->home, asked->log);
+    struct leat_partition *partition = leat_partition_find(locator->home, asked->log);
     struct leat_locate_op *op = &locator->op;
-    if (hosted == NULL || hosted->going) {
-        op->rc = leat_hosted_absent(locator->home, asked->log);
+    if (partition == NULL || partition->going) {
+        op->rc = leat_partition_absent(locator->home, asked->log);
         locator_back(locator);
         return;
     }
@@ -193,11 +193,11 @@ static void locator_look(struct leat_locator *locator)
     op->owner = locator;
     op->read.disk_buffer = locator->buffer;
     op->read.disk_buffer_bytes = locator->buffer != NULL ? LEAT_DISK_BUFFER_BYTES : 0;
-    if (leat_log_locate(hosted->log, op) == LEAT_E_AGAIN) {
-        if (leat_log_reads_wait(hosted->log)) leat_hosted_watch(hosted); /* not for ever */
+    if (leat_log_locate(partition->log, op) == LEAT_E_AGAIN) {
+        if (leat_log_reads_wait(partition->log)) leat_partition_watch(partition); /* not for ever */
         return;
     }
-    locator_hope(hosted, op);
+    locator_hope(partition, op);
     locator_looked(locator);
 }
 
@@ -281,7 +281,7 @@ static void locator_next(struct leat_locator *locator)
     while (locator->at < locator->count && !abandoned) {
         uint32_t home = 0;
         /* The epoch is not asked for: where a log's ends are is true under any. */
-        leat_err rc = leat_hosted_place(core, locator->asked[locator->at].log, &home, NULL);
+        leat_err rc = leat_partition_place(core, locator->asked[locator->at].log, &home, NULL);
         if (rc != LEAT_OK) {
             locator->found[locator->at++].code = rc;
             continue;
@@ -341,9 +341,9 @@ static void locate_write_row(struct leat_msg_writer *writer, struct leat_core *c
                        "stream %u streamlet %u log %u has no offset %lld: the nearest is %llu",
                        log.stream, log.streamlet, log.log, (long long)asked->value,
                        (unsigned long long)row->offset);
-    else if (row->code != LEAT_OK && leat_hosted_place(core, log, &home, &error) == LEAT_OK &&
+    else if (row->code != LEAT_OK && leat_partition_place(core, log, &home, &error) == LEAT_OK &&
              (row->code == LEAT_E_STARTING || row->code == LEAT_E_UNKNOWN_STREAM))
-        leat_error_set(&error, row->code, "%s", leat_hosted_absent_words(row->code));
+        leat_error_set(&error, row->code, "%s", leat_partition_absent_words(row->code));
     if (error.code == row->code)
         row->text = (struct leat_msg_string){error.text, (uint32_t)strlen(error.text)};
     leat_msg_located_write(writer, row);

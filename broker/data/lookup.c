@@ -30,17 +30,18 @@ uint32_t leat_name_hash(const char *name, size_t bytes)
     return leat_crc32c(0, name, bytes);
 }
 
-uint32_t leat_hosted_hash(struct leat_log_ref ref)
+uint32_t leat_partition_hash(struct leat_log_ref ref)
 {
     uint64_t h = ((uint64_t)ref.stream << 32 | ref.streamlet) * 0x9e3779b97f4a7c15u;
     h = (h ^ (h >> 29) ^ ref.log) * 0xbf58476d1ce4e5b9u;
     return (uint32_t)(h >> 32);
 }
 
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
-    struct leat_hosted *hosted = core->hosted[leat_hosted_hash(ref) & core->hosted_mask];
-    while (hosted != NULL && !leat_log_ref_equal(hosted->ref, ref))
-        hosted = hosted->hash_next;
-    return hosted;
+    struct leat_partition *partition =
+        core->partitions[leat_partition_hash(ref) & core->partition_mask];
+    while (partition != NULL && !leat_log_ref_equal(partition->ref, ref))
+        partition = partition->hash_next;
+    return partition;
 }

@@ -9,8 +9,8 @@
 #include "base/bug.h"
 #include "base/diary.h"
 #include "base/mem.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
 
@@ -294,47 +294,47 @@ static void on_fenced(void *arg)
 
 /* ---- logs ---- */
 
-leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *const *segs,
+leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_segment *const *segs,
                                size_t seg_count, struct leat_keeper *out_keeper)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
-    struct leat_core *core = hosted->core;
-    const struct leat_stream_settings *settings = &hosted->stream->desc->settings;
+    LEAT_ASSERT_OWNER(partition->core);
+    struct leat_core *core = partition->core;
+    const struct leat_stream_settings *settings = &partition->stream->desc->settings;
     *out_keeper = core->node->keeper;
     if (core->replicate->primary == NULL || settings->copies <= 1) return LEAT_OK;
     struct leat_primary_log_options options = {
-        .ref = hosted->ref,
-        .epoch = hosted->epoch,
+        .ref = partition->ref,
+        .epoch = partition->epoch,
         .copies = settings->copies,
         .min_copies = settings->min_copies,
         .durability = leat_replicate_durability(settings),
         .version = 1,
-        .backfill_follows = hosted->backfill_follows,
-        .unsure = hosted->unsure,
-        .owner = hosted,
+        .backfill_follows = partition->backfill_follows,
+        .unsure = partition->unsure,
+        .owner = partition,
     };
     leat_err rc = leat_primary_log_create(core->replicate->primary, &options, segs, seg_count,
-                                          &hosted->copies);
-    if (rc == LEAT_OK) *out_keeper = leat_primary_keeper(hosted->copies);
+                                          &partition->copies);
+    if (rc == LEAT_OK) *out_keeper = leat_primary_keeper(partition->copies);
     return rc;
 }
 
-void leat_replicate_detach(struct leat_hosted *hosted)
+void leat_replicate_detach(struct leat_partition *partition)
 {
-    if (hosted->copies != NULL) leat_primary_log_destroy(&hosted->copies);
+    if (partition->copies != NULL) leat_primary_log_destroy(&partition->copies);
 }
 
 static void on_damaged(void *owner, struct leat_primary_log *rep, struct leat_segment *seg)
 {
-    const struct leat_hosted *hosted = leat_primary_log_owner(rep);
+    const struct leat_partition *partition = leat_primary_log_owner(rep);
     (void)owner;
-    leat_log_on_damaged(hosted->log, seg, false);
+    leat_log_on_damaged(partition->log, seg, false);
 }
 
 static void on_room(void *owner, struct leat_primary_log *rep)
 {
     (void)owner;
-    leat_hosted_wake(leat_primary_log_owner(rep));
+    leat_partition_wake(leat_primary_log_owner(rep));
 }
 
 /* ---- versions: one request for each (epoch, version), one after the other ---- */

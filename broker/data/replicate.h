@@ -11,7 +11,7 @@
 #include "replication/transport/transport.h"
 
 struct leat_core;
-struct leat_hosted;
+struct leat_partition;
 struct leat_member;
 struct leat_found;
 struct leat_msg_accounts;
@@ -51,9 +51,9 @@ void leat_replicate_sink_fini(struct leat_core *core);
 void leat_replicate_on_member(struct leat_core *core, const struct leat_member *member,
                               uint64_t before);
 /** What this log's segments are kept by: the store, or with copies its primary. */
-leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *const *segs,
+leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_segment *const *segs,
                                size_t seg_count, struct leat_keeper *out_keeper) LEAT_NODISCARD;
-void leat_replicate_detach(struct leat_hosted *hosted);
+void leat_replicate_detach(struct leat_partition *partition);
 /** Replicas that the store found at start go to the backup. Thread: core 0. */
 leat_err leat_replicate_take_found(struct leat_core *core) LEAT_NODISCARD;
 /** Add this core's share; also what its backup and its sink did. */

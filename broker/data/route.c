@@ -8,7 +8,7 @@
 #include "broker/data/stream.h"
 #include "broker/net/heap.h"
 
-leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref)
+leat_err leat_partition_absent(const struct leat_core *core, struct leat_log_ref ref)
 {
     LEAT_ASSERT_OWNER(core);
     const struct leat_stream *stream = leat_stream_find(core, ref.stream);
@@ -21,7 +21,7 @@ leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref re
     return core->stopping || comes ? LEAT_E_STARTING : LEAT_E_UNKNOWN_STREAM;
 }
 
-const char *leat_hosted_absent_words(leat_err absent)
+const char *leat_partition_absent_words(leat_err absent)
 {
     if (absent == LEAT_E_NO_MEMORY)
         return "the memory budget has no room for another log: delete streams, shorten their "
@@ -31,8 +31,8 @@ const char *leat_hosted_absent_words(leat_err absent)
                                      : "the stream was deleted meanwhile";
 }
 
-leat_err leat_hosted_place(struct leat_core *core, struct leat_log_ref ref, uint32_t *out_home,
-                           struct leat_error *error)
+leat_err leat_partition_place(struct leat_core *core, struct leat_log_ref ref, uint32_t *out_home,
+                              struct leat_error *error)
 {
     LEAT_ASSERT_OWNER(core);
     const struct leat_stream *stream = leat_stream_find(core, ref.stream);
@@ -63,11 +63,11 @@ leat_err leat_hosted_place(struct leat_core *core, struct leat_log_ref ref, uint
     return LEAT_OK;
 }
 
-leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
-                           uint32_t *out_home, struct leat_error *error)
+leat_err leat_partition_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
+                              uint32_t *out_home, struct leat_error *error)
 {
     LEAT_ASSERT_OWNER(core);
-    leat_err rc = leat_hosted_place(core, ref, out_home, error);
+    leat_err rc = leat_partition_place(core, ref, out_home, error);
     if (rc != LEAT_OK) return rc;
     const struct leat_stream_desc *desc = leat_stream_find(core, ref.stream)->desc;
     rc = leat_node_stands(core->node, error);

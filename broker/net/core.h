@@ -71,7 +71,7 @@ enum {
 };
 
 struct leat_confirmer;
-struct leat_hosted;
+struct leat_partition;
 struct leat_lender;
 struct leat_mends;
 struct leat_missing;
@@ -102,8 +102,8 @@ struct leat_core {
     struct leat_diary_sum damaged_sum;
     bool stopping, stopped, ending;            /* the last: its logs are waited for to rest */
     struct leat_restore_budget restore_budget; /* what this core's waking logs share */
-    struct leat_hosted **hosted;               /* buckets */
-    uint32_t hosted_count, hosted_mask;
+    struct leat_partition **partitions;        /* buckets */
+    uint32_t partition_count, partition_mask;
     struct leat_stream **streams_by_id, **streams_by_name;
     bool logs_missing;        /* of some stream here */
     uint64_t logs_known;      /* of all streams, wherever they are */

@@ -183,9 +183,9 @@ uint64_t leat_heap_share(uint64_t logs, uint64_t nodes)
     return (logs + left - 1) / left;
 }
 
-uint64_t leat_heap_ahead_bytes(uint64_t share, uint64_t hosted)
+uint64_t leat_heap_ahead_bytes(uint64_t share, uint64_t partition)
 {
-    return share > hosted ? (share - hosted) * LEAT_LOG_HEAP_BYTES : 0;
+    return share > partition ? (share - partition) * LEAT_LOG_HEAP_BYTES : 0;
 }
 
 /* Nodes that are away for now count, so that nothing is given up while a cluster comes up, or amid a recovery. */
@@ -205,8 +205,9 @@ void leat_heap_tick(struct leat_core *core)
  * drained only now, the budget would be exceeded until that is done, beside the recovery's own reads and writes. */
 static uint64_t ahead_bytes(const struct leat_node *node)
 {
-    return leat_heap_ahead_bytes(atomic_load_explicit(&node->logs_share, memory_order_relaxed),
-                                 atomic_load_explicit(&node->logs_hosted, memory_order_relaxed));
+    return leat_heap_ahead_bytes(
+        atomic_load_explicit(&node->logs_share, memory_order_relaxed),
+        atomic_load_explicit(&node->partition_count, memory_order_relaxed));
 }
 
 bool leat_heap_waits(const struct leat_heap_wait *wait, uint64_t now_us)

@@ -43,7 +43,7 @@ enum leat_heap_answer leat_heap_look(uint64_t over, uint64_t full_bytes, uint64_
 /** A node's share of so many logs while one of so many nodes is away. */
 uint64_t leat_heap_share(uint64_t logs, uint64_t nodes);
 /** Bytes that a node's share of logs takes more than the logs that it has. */
-uint64_t leat_heap_ahead_bytes(uint64_t share, uint64_t hosted);
+uint64_t leat_heap_ahead_bytes(uint64_t share, uint64_t partition);
 
 /** Logs that wait for a step. Zero: none does. */
 struct leat_heap_wait {

@@ -7,7 +7,7 @@
 #include "wire/frame.h"
 
 struct leat_core;
-struct leat_hosted;
+struct leat_partition;
 struct leat_move_part;
 struct leat_peer;
 
@@ -18,17 +18,17 @@ struct leat_core_hooks {
     /** A connection has taken bytes: what is read for others may go on. */
     void (*drained)(struct leat_core *core);
     /** More of the log is acked; there is room in it. Also when it stops: who waits looks again. */
-    void (*acked)(struct leat_hosted *hosted);
-    void (*room)(struct leat_hosted *hosted);
+    void (*acked)(struct leat_partition *partition);
+    void (*room)(struct leat_partition *partition);
     /** A log of a home is being made: its options are completed. And it is made. */
-    leat_err (*groups_attach)(struct leat_hosted *hosted, struct leat_log_options *options);
-    void (*groups_made)(struct leat_hosted *hosted);
+    leat_err (*groups_attach)(struct leat_partition *partition, struct leat_log_options *options);
+    void (*groups_made)(struct leat_partition *partition);
     /** A closed segment is damaged here. As leat_mend_ask(). */
-    leat_err (*damaged)(const struct leat_hosted *hosted, const struct leat_segment *seg);
+    leat_err (*damaged)(const struct leat_partition *partition, const struct leat_segment *seg);
     /** Where the log's front is, is known now, and so what of it is damaged. */
-    void (*front_known)(struct leat_core *core, struct leat_hosted *hosted);
+    void (*front_known)(struct leat_core *core, struct leat_partition *partition);
     /** Somebody wants segments that are not here: they are looked for on other nodes. */
-    void (*older)(struct leat_hosted *hosted);
+    void (*older)(struct leat_partition *partition);
     /** A log that was drained for a move goes otherwise. */
     void (*part_gone)(struct leat_move_part *part);
     /** A log that was given up has left the tables. */

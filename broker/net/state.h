@@ -63,7 +63,7 @@ struct leat_node {
     struct leat_addresses addresses;
     struct leat_groups_room groups_room;
     _Atomic uint64_t room_short_us; /* when an append last waited for room for too long; 0: never */
-    _Atomic uint64_t logs_hosted;   /* by all cores */
+    _Atomic uint64_t partition_count; /* by all cores */
     _Atomic uint64_t logs_share; /* how many it would have while another node is away; core 0's */
     uint64_t heap_room_bytes;    /* for logs and what is stored, beside a whole pool */
     uint64_t peers_place_bytes;  /* leat_node_peers_bytes() */

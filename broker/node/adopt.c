@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "broker/data/begun.h"
 #include "broker/data/holes.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
 #include "broker/node/bringup.h"
@@ -70,7 +70,7 @@ static leat_err here_gather(const struct leat_node *node, const struct leat_stre
  *  1. The row of segment 4 is damaged on the owner's disk. Its log has 0 to 3 and 5 to 7.
  *  2. Others ask what is to become of their copies of 4. The log has no such segment: they are one too many.
  *  3. They are dropped, and with them what every node but the owner had.
- * So such a log is not whole (leat_hosted.backfill_follows), until they have come. */
+ * So such a log is not whole (leat_partition.backfill_follows), until they have come. */
 static void holes_tell(struct leat_segment *const *segs, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
@@ -114,11 +114,11 @@ static struct leat_log_tail tail_of(const struct leat_node *node,
 }
 
 /* What is missing may come back: then the next start decides. */
-static void waits_tell(struct leat_node *node, struct leat_hosted *hosted, const char *why)
+static void waits_tell(struct leat_node *node, struct leat_partition *partition, const char *why)
 {
-    const struct leat_stream_desc *desc = hosted->stream->desc;
-    struct leat_log_ref ref = hosted->ref;
-    leat_log_set_state(hosted->log, LEAT_LOG_WAITING, why);
+    const struct leat_stream_desc *desc = partition->stream->desc;
+    struct leat_log_ref ref = partition->ref;
+    leat_log_set_state(partition->log, LEAT_LOG_WAITING, why);
     leat_node_complain(node,
                        "stream \"%s\", streamlet %u, log %u waits: %s. Reads go on, appends are "
                        "refused; if the data can't come back: leat log recover %s --streamlet %u "
@@ -128,17 +128,17 @@ static void waits_tell(struct leat_node *node, struct leat_hosted *hosted, const
 
 /* The store names segments, without a stream's name; this is what an operator goes by. Whether some are missing in
  * front is known when what the log begins with has been read. */
-void leat_adopt_damage_tell(struct leat_core *core, struct leat_hosted *hosted)
+void leat_adopt_damage_tell(struct leat_core *core, struct leat_partition *partition)
 {
     LEAT_ASSERT_OWNER(core);
-    const struct leat_log_ref *ref = &hosted->ref;
-    const char *name = hosted->stream->desc->name;
+    const struct leat_log_ref *ref = &partition->ref;
+    const char *name = partition->stream->desc->name;
     char why[256];
-    if (leat_log_trouble(hosted->log, why, sizeof why) == LEAT_OK && !LEAT_BUG(DAMAGE_CRIED)) {
-        hosted->damage_untold = !leat_log_front_known(hosted->log);
+    if (leat_log_trouble(partition->log, why, sizeof why) == LEAT_OK && !LEAT_BUG(DAMAGE_CRIED)) {
+        partition->damage_untold = !leat_log_front_known(partition->log);
         return;
     }
-    hosted->damage_untold = false;
+    partition->damage_untold = false;
     core->damaged_sum.what = "logs have segments that are missing or damaged (leat cluster status)";
     leat_diary_summed(
         &core->damaged_sum, leat_core_now(core), LEAT_DIARY_ERROR,
@@ -155,22 +155,22 @@ static leat_err log_make(struct leat_node *node, struct leat_core *core, struct 
     struct leat_epoch epoch = decision->epoch.v != 0
                                   ? decision->epoch
                                   : stream->desc->streamlets[decision->log.streamlet].epoch;
-    struct leat_hosted *hosted;
-    leat_err rc = leat_hosted_create(core, stream, decision->log, epoch, here->segs, here->count,
-                                     &tail, &hosted);
+    struct leat_partition *partition;
+    leat_err rc = leat_partition_create(core, stream, decision->log, epoch, here->segs, here->count,
+                                        &tail, &partition);
     if (rc != LEAT_OK) return rc;
-    hosted->backfill_asked = tail.backfill_follows;
-    hosted->backfill_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
-    hosted->highest_segment = here->highest_segment;
-    hosted->highest_offset = here->highest_offset;
+    partition->backfill_asked = tail.backfill_follows;
+    partition->backfill_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
+    partition->highest_segment = here->highest_segment;
+    partition->highest_offset = here->highest_offset;
     if (decision->kind == LEAT_DECIDED_TAIL) {
-        leat_adopt_damage_tell(core, hosted);
+        leat_adopt_damage_tell(core, partition);
         return LEAT_OK;
     }
-    hosted->segs = here->segs; /* it has them now */
-    hosted->seg_count = here->count;
+    partition->segs = here->segs; /* it has them now */
+    partition->seg_count = here->count;
     here->segs = NULL;
-    waits_tell(node, hosted, decision->why);
+    waits_tell(node, partition, decision->why);
     return LEAT_OK;
 }
 

@@ -12,9 +12,9 @@
 #include "base/bytes.h"
 #include "base/diary.h"
 #include "base/mem.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lend.h"
 #include "broker/data/news.h"
+#include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/data/stream.h"
 #include "broker/node/bringup.h"
@@ -118,7 +118,6 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
         &core->strangers,     &core->idle_peers};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
-
     leat_news_init(core);
     leat_output_init(core);
     leat_pace_init(core);
@@ -134,9 +133,10 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     core->room_timer.on_expired = core_on_room_timer;
     core->tick.owner = core->slow_tick.owner = core->room_timer.owner = core;
 
-    core->hosted_mask = 1023;
+    core->partition_mask = 1023;
     core->stream_mask = 255;
-    core->hosted = leat_mem_calloc(LEAT_MEM_BROKER, core->hosted_mask + 1, sizeof *core->hosted);
+    core->partitions =
+        leat_mem_calloc(LEAT_MEM_BROKER, core->partition_mask + 1, sizeof *core->partitions);
     core->streams_by_id =
         leat_mem_calloc(LEAT_MEM_BROKER, core->stream_mask + 1, sizeof *core->streams_by_id);
     core->streams_by_name =
@@ -146,7 +146,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     leat_err rc = leat_unpack_init(core);
     core->link_peer.address = UINT32_MAX; /* other nodes share what they have here */
     if (rc == LEAT_OK && !leat_sharer_join(core, &core->link_peer)) rc = LEAT_E_NO_MEMORY;
-    if (core->hosted == NULL || core->streams_by_id == NULL || core->streams_by_name == NULL ||
+    if (core->partitions == NULL || core->streams_by_id == NULL || core->streams_by_name == NULL ||
         core->openers == NULL || core->scratch == NULL)
         return LEAT_E_NO_MEMORY;
 
@@ -172,9 +172,9 @@ void leat_core_fini(struct leat_core *core)
     if (door != NULL) door->core_close(door, core);
     leat_producer_ids_fini(core);
     leat_places_fini(core);
-    for (uint32_t i = 0; core->hosted != NULL && i <= core->hosted_mask; i++)
-        while (core->hosted[i] != NULL)
-            leat_hosted_destroy(core->hosted[i]);
+    for (uint32_t i = 0; core->partitions != NULL && i <= core->partition_mask; i++)
+        while (core->partitions[i] != NULL)
+            leat_partition_destroy(core->partitions[i]);
     for (uint32_t i = 0; core->streams_by_id != NULL && i <= core->stream_mask; i++)
         while (core->streams_by_id[i] != NULL) {
             leat_places_forget(core, core->streams_by_id[i]);
@@ -187,7 +187,7 @@ void leat_core_fini(struct leat_core *core)
     leat_stock_fini(&core->fetch_pool);
     leat_stock_fini(&core->item_pool);
     leat_stock_fini(&core->read_pool);
-    leat_mem_free(core->hosted);
+    leat_mem_free(core->partitions);
     leat_mem_free(core->streams_by_id);
     leat_mem_free(core->streams_by_name);
     leat_mem_free(core->openers);
@@ -218,13 +218,14 @@ static void core_on_turn_end(void *actor)
     /* Seal what was gathered. In memory this acks at once, so answers below go out in this turn. */
     struct leat_list *link;
     while ((link = leat_list_pop_front(&core->dirty_logs)) != NULL) {
-        struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, dirty);
-        if (hosted->anew && !hosted->going && !core->stopping) leat_hosted_give_up(hosted);
-        leat_log_turn_end(hosted->log);
+        struct leat_partition *partition = LEAT_CONTAINER(link, struct leat_partition, dirty);
+        if (partition->anew && !partition->going && !core->stopping)
+            leat_partition_give_up(partition);
+        leat_log_turn_end(partition->log);
     }
     leat_unpack_turn_end(core);
     if (core->ending) leat_core_ending(core);
-    if (!leat_list_empty(&core->opening_logs)) leat_hosted_send_openings(core);
+    if (!leat_list_empty(&core->opening_logs)) leat_partition_send_openings(core);
     leat_lend_turn_end(core);
     if (!leat_list_empty(&core->ready_fetches) || !leat_list_empty(&core->starved_reads))
         leat_fetch_run_ready(core);
@@ -251,7 +252,7 @@ static void core_on_tick(struct leat_timer *timer)
     leat_timer_start(&core->timers, &core->tick, LEAT_TICK_US);
     leat_heap_tick(core);
     leat_walk_make_missing(core);
-    leat_hosted_care(core);
+    leat_partition_care(core);
     leat_movers_tick(core);
     leat_peer_tick(core);
     leat_stocks_tick(core);

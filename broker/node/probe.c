@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/probe.h"
 
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/ownership/move.h"
@@ -81,34 +81,35 @@ bool leat_node_has_stream(const struct leat_node *node, uint32_t stream)
 
 /* ---- its logs ---- */
 
-static bool log_see(const struct leat_hosted *hosted, uint32_t core, uint32_t bucket,
+static bool log_see(const struct leat_partition *partition, uint32_t core, uint32_t bucket,
                     struct leat_node_log_seen *out_seen)
 {
     *out_seen = (struct leat_node_log_seen){
-        .at = hosted,
+        .at = partition,
         .core = core,
         .bucket = bucket,
-        .ref = hosted->ref,
-        .log = hosted->log,
-        .copies = hosted->copies,
-        .groups = hosted->groups,
-        .going = hosted->going,
-        .moves = hosted->moving || hosted->drained || hosted->give_up,
+        .ref = partition->ref,
+        .log = partition->log,
+        .copies = partition->copies,
+        .groups = partition->groups,
+        .going = partition->going,
+        .moves = partition->moving || partition->drained || partition->give_up,
     };
     return true;
 }
 
-/* The first bucket from this one on that has any; past hosted_mask: there is none. A table has 1,024 buckets at least,
+/* The first bucket from this one on that has any; past partition_mask: there is none. A table has 1,024 buckets at
+ * least,
  * a power of two, and the simulator's logs lie in a few of them: empty ones are passed eight at a time. */
 static uint32_t bucket_from(const struct leat_core *core, uint32_t bucket)
 {
     enum { AT_ONCE = 8 };
-    while (bucket <= core->hosted_mask && !core->hosted[bucket]) {
+    while (bucket <= core->partition_mask && !core->partitions[bucket]) {
         bucket++;
-        for (; bucket % AT_ONCE == 0 && bucket <= core->hosted_mask; bucket += AT_ONCE) {
+        for (; bucket % AT_ONCE == 0 && bucket <= core->partition_mask; bucket += AT_ONCE) {
             uintptr_t any = 0;
             for (uint32_t i = 0; i < AT_ONCE; i++)
-                any |= (uintptr_t)core->hosted[bucket + i];
+                any |= (uintptr_t)core->partitions[bucket + i];
             if (any) break;
         }
     }
@@ -117,15 +118,16 @@ static uint32_t bucket_from(const struct leat_core *core, uint32_t bucket)
 
 bool leat_node_log_next(const struct leat_node *node, struct leat_node_log_seen *seen)
 {
-    const struct leat_hosted *before = seen->at;
+    const struct leat_partition *before = seen->at;
     if (before && before->hash_next)
         return log_see(before->hash_next, seen->core, seen->bucket, seen);
     uint32_t bucket = before ? seen->bucket + 1 : 0;
     for (uint32_t c = seen->core; node->cores && c < node->options.cores; c++, bucket = 0) {
         const struct leat_core *core = &node->cores[c];
-        if (!core->hosted) continue;
+        if (!core->partitions) continue;
         bucket = bucket_from(core, bucket);
-        if (bucket <= core->hosted_mask) return log_see(core->hosted[bucket], c, bucket, seen);
+        if (bucket <= core->partition_mask)
+            return log_see(core->partitions[bucket], c, bucket, seen);
     }
     return false;
 }
@@ -135,8 +137,9 @@ bool leat_node_log_at(const struct leat_node *node, struct leat_log_ref ref,
 {
     for (uint32_t c = 0; node->cores && c < node->options.cores; c++) {
         const struct leat_core *core = &node->cores[c];
-        const struct leat_hosted *hosted = core->hosted ? leat_hosted_find(core, ref) : NULL;
-        if (hosted) return log_see(hosted, c, 0, out_seen);
+        const struct leat_partition *partition =
+            core->partitions ? leat_partition_find(core, ref) : NULL;
+        if (partition) return log_see(partition, c, 0, out_seen);
     }
     return false;
 }

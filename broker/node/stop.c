@@ -5,7 +5,7 @@
 #include "base/bug.h"
 #include "base/diary.h"
 #include "broker/data/fetch.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/net/core.h"
 
 static void stop_deliver_core(void *actor, struct leat_mail *mail);
@@ -26,10 +26,10 @@ static void stop_deliver_end(void *actor, struct leat_mail *mail)
 void leat_core_ending(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
-    for (uint32_t i = 0; core->hosted != NULL && i <= core->hosted_mask; i++)
-        for (struct leat_hosted *hosted = core->hosted[i]; hosted != NULL;
-             hosted = hosted->hash_next)
-            if (hosted->log != NULL && !leat_log_rest(hosted->log))
+    for (uint32_t i = 0; core->partitions != NULL && i <= core->partition_mask; i++)
+        for (struct leat_partition *partition = core->partitions[i]; partition != NULL;
+             partition = partition->hash_next)
+            if (partition->log != NULL && !leat_log_rest(partition->log))
                 return; /* the answer makes another turn */
     core->ending = false;
     leat_core_mail_next(core, &core->node->stop_mail, stop_deliver_ending, 0, stop_deliver_end);
@@ -78,14 +78,15 @@ static void stop_deliver_core(void *actor, struct leat_mail *mail)
     leat_fetch_stop(core);
     /* One more than there are logs: none may end the count while it is still being made. */
     core->logs_to_stop = 1;
-    for (uint32_t i = 0; i <= core->hosted_mask; i++) {
-        for (struct leat_hosted *hosted = core->hosted[i], *next; hosted != NULL; hosted = next) {
-            next = hosted->hash_next;
-            bool moved = hosted->drained && hosted->give_up == NULL; /* stopped for a move */
+    for (uint32_t i = 0; i <= core->partition_mask; i++) {
+        for (struct leat_partition *partition = core->partitions[i], *next; partition != NULL;
+             partition = next) {
+            next = partition->hash_next;
+            bool moved = partition->drained && partition->give_up == NULL; /* stopped for a move */
             if (moved && !LEAT_BUG(STOP_AWAITS_MOVED)) continue;
             core->logs_to_stop++;
-            if (hosted->going) continue; /* being deleted or made anew: that tells when done */
-            leat_core_log_stop(core, hosted);
+            if (partition->going) continue; /* being deleted or made anew: that tells when done */
+            leat_core_log_stop(core, partition);
         }
     }
     leat_core_log_stopped(core);

@@ -14,9 +14,9 @@
 #include "base/mem.h"
 #include "broker/admin/places.h"
 #include "broker/data/begun.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
 #include "broker/data/news.h"
+#include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
@@ -181,14 +181,14 @@ static void walk_next(struct walk *walk, struct leat_core *core)
 
 /* What is another's now, or this node's own under an epoch that its log here is not of. */
 static void log_give_up(const struct leat_core *core, const struct leat_stream *stream,
-                        struct leat_hosted *hosted)
+                        struct leat_partition *partition)
 {
-    if (hosted == NULL || core->stopping) return;
+    if (partition == NULL || core->stopping) return;
     /* A log whose loss was accepted has an epoch of its own, later than its streamlet's. */
-    const uint32_t streamlet = hosted->ref.streamlet;
+    const uint32_t streamlet = partition->ref.streamlet;
     bool stays = leat_core_owns(core, stream->desc, streamlet) &&
-                 stream->desc->streamlets[streamlet].epoch.v <= hosted->epoch.v;
-    if (!stays) leat_hosted_give_up(hosted);
+                 stream->desc->streamlets[streamlet].epoch.v <= partition->epoch.v;
+    if (!stays) leat_partition_give_up(partition);
 }
 
 /* What is not here yet. What can't be made now is made by a later tick. Returns what that cost.
@@ -204,15 +204,16 @@ static int32_t log_make(struct leat_core *core, struct leat_stream *stream, stru
     const struct leat_log_tail empty = {0};
     if (core->stopping || !leat_core_owns(core, desc, ref.streamlet)) return 1;
     if (leat_core_of_log(core->node, ref, desc->settings.logs) != core->index) return 1;
-    struct leat_hosted *hosted = leat_hosted_find(core, ref);
-    if (hosted != NULL && hosted->log != NULL && !hosted->going) {
-        leat_log_settings_set(hosted->log, &desc->settings);
-        if (hosted->copies != NULL)
-            leat_primary_log_min_copies_set(hosted->copies, desc->settings.min_copies);
+    struct leat_partition *partition = leat_partition_find(core, ref);
+    if (partition != NULL && partition->log != NULL && !partition->going) {
+        leat_log_settings_set(partition->log, &desc->settings);
+        if (partition->copies != NULL)
+            leat_primary_log_min_copies_set(partition->copies, desc->settings.min_copies);
     }
     const struct leat_begun_log *begun = leat_begun_find(stream->begun, ref);
-    if (hosted != NULL && begun != NULL) leat_takeover_look(hosted, begun, desc->settings.logs);
-    if (hosted != NULL) return 1;
+    if (partition != NULL && begun != NULL)
+        leat_takeover_look(partition, begun, desc->settings.logs);
+    if (partition != NULL) return 1;
     if (begun != NULL) { /* it was another's, or is on its way here already */
         leat_takeover_ask(core, begun, desc->settings.logs);
         return LEAT_NEWS_LOG_COST;
@@ -222,8 +223,8 @@ static int32_t log_make(struct leat_core *core, struct leat_stream *stream, stru
                       leat_node_heap_admits(core->node, leat_core_now(core));
     leat_err rc = LEAT_E_AGAIN;
     if (room)
-        rc = leat_hosted_create(core, stream, ref, desc->streamlets[ref.streamlet].epoch, NULL, 0,
-                                &empty, &hosted);
+        rc = leat_partition_create(core, stream, ref, desc->streamlets[ref.streamlet].epoch, NULL,
+                                   0, &empty, &partition);
     if (rc == LEAT_OK) return LEAT_NEWS_LOG_COST;
     const bool first = !stream->logs_missing && !told;
     if (!room && first)
@@ -336,7 +337,7 @@ static void logs_give_up(struct leat_core *core, const struct leat_stream *strea
             continue;
         for (uint32_t q = 0; q < desc->settings.logs; q++)
             log_give_up(core, stream,
-                        leat_hosted_find(core, (struct leat_log_ref){desc->id, s, q}));
+                        leat_partition_find(core, (struct leat_log_ref){desc->id, s, q}));
     }
 }
 
@@ -383,12 +384,12 @@ static bool walk_install(struct walk *walk, struct leat_core *core, int32_t *lef
         const struct leat_log_ref ref = log_at(stream, walk->at);
         if (*left <= 0) return false;
         if (leat_core_of_log(core->node, ref, stream->desc->settings.logs) == core->index)
-            log_give_up(core, stream, leat_hosted_find(core, ref));
+            log_give_up(core, stream, leat_partition_find(core, ref));
         *left -= log_make(core, stream, ref, walk->told);
     }
     LEAT_LIST_EACH(&core->home_logs, link)
     {
-        struct leat_hosted *home = LEAT_CONTAINER(link, struct leat_hosted, home);
+        struct leat_partition *home = LEAT_CONTAINER(link, struct leat_partition, home);
         *left -= (int32_t)(leat_groups_on_stream_changed(home->groups, walk->stream_id) /
                            LEAT_NEWS_SET_ROWS);
     }
@@ -403,9 +404,9 @@ static bool walk_delete_logs(struct walk *walk, struct leat_core *core,
 {
     for (; walk->at < log_count(stream); walk->at++) {
         if (*left <= 0) return false;
-        struct leat_hosted *hosted = leat_hosted_find(core, log_at(stream, walk->at));
-        *left -= hosted != NULL ? LEAT_NEWS_LOG_COST : 1;
-        if (hosted != NULL) leat_hosted_delete(core, hosted);
+        struct leat_partition *partition = leat_partition_find(core, log_at(stream, walk->at));
+        *left -= partition != NULL ? LEAT_NEWS_LOG_COST : 1;
+        if (partition != NULL) leat_partition_delete(core, partition);
     }
     return true;
 }
@@ -414,7 +415,7 @@ static void delete_begin(const struct walk *walk, struct leat_core *core, int32_
 {
     LEAT_LIST_EACH(&core->home_logs, link)
     {
-        struct leat_hosted *home = LEAT_CONTAINER(link, struct leat_hosted, home);
+        struct leat_partition *home = LEAT_CONTAINER(link, struct leat_partition, home);
         if (home->ref.stream != walk->stream_id)
             *left -= (int32_t)(leat_groups_on_stream_deleted(home->groups, walk->stream_id) /
                                LEAT_NEWS_SET_ROWS);

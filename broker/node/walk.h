@@ -7,7 +7,7 @@
 #include "coordinator/coordinator.h"
 
 struct leat_core;
-struct leat_hosted;
+struct leat_partition;
 struct leat_stream;
 
 /* Logs that were missing on a core are being made. */

@@ -213,7 +213,7 @@ static void call_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct below_call *below = LEAT_CONTAINER(mail, struct below_call, call.mail);
     struct leat_core *home = actor;
-    if (leat_hosted_find(home, below->ref) != NULL) below->rc = LEAT_E_AGAIN;
+    if (leat_partition_find(home, below->ref) != NULL) below->rc = LEAT_E_AGAIN;
     leat_core_mail(home, 0, mail, call_deliver_replicas);
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/net/hooks.h"
@@ -36,11 +36,11 @@ static void give_up_deliver(void *actor, struct leat_mail *mail)
 
 static void give_up_on_idle(void *arg)
 {
-    struct leat_hosted *hosted = arg;
-    struct leat_log *log = hosted->log;
-    struct leat_core *core = hosted->core;
-    struct leat_log_ref ref = hosted->ref;
-    struct give_up *give_up = hosted->give_up;
+    struct leat_partition *partition = arg;
+    struct leat_log *log = partition->log;
+    struct leat_core *core = partition->core;
+    struct leat_log_ref ref = partition->ref;
+    struct give_up *give_up = partition->give_up;
     struct leat_segment *seg;
     while ((seg = leat_log_segment_pop(log)) != NULL) {
         leat_list_remove(&seg->by_log);
@@ -48,7 +48,7 @@ static void give_up_on_idle(void *arg)
         seg->owner_actor = LEAT_ACTOR_CORE_0;
     }
     /* What is above forgets them before they are the backup's. */
-    leat_hosted_destroy(hosted);
+    leat_partition_destroy(partition);
     leat_core_mail(core, 0, &give_up->mail, give_up_deliver);
     if (core->stopping) {
         leat_core_log_stopped(core);
@@ -59,33 +59,33 @@ static void give_up_on_idle(void *arg)
 
 static void give_up_on_released(void *arg, struct leat_log *log)
 {
-    struct leat_hosted *hosted = arg;
+    struct leat_partition *partition = arg;
     (void)log;
-    if (hosted->copies != NULL && !hosted->give_up->copies_idle)
-        leat_primary_log_release(hosted->copies, give_up_on_idle, hosted);
+    if (partition->copies != NULL && !partition->give_up->copies_idle)
+        leat_primary_log_release(partition->copies, give_up_on_idle, partition);
     else
-        give_up_on_idle(hosted);
+        give_up_on_idle(partition);
 }
 
-void leat_hosted_give_up(struct leat_hosted *hosted)
+void leat_partition_give_up(struct leat_partition *partition)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
-    if (hosted->give_up != NULL) return;
+    LEAT_ASSERT_OWNER(partition->core);
+    if (partition->give_up != NULL) return;
     struct give_up *give_up = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *give_up);
     /* Committed and applied: there is no way back. */
     const bool committed_is_applied = give_up != NULL;
     LEAT_ASSERT(committed_is_applied);
-    give_up->node = hosted->core->node;
+    give_up->node = partition->core->node;
     leat_list_init(&give_up->segs);
-    hosted->give_up = give_up;
-    hosted->going = true;
-    leat_hosted_wake(hosted);
-    if (!leat_hosted_loss_stops(hosted)) leat_hosted_give_up_go_on(hosted, false);
+    partition->give_up = give_up;
+    partition->going = true;
+    leat_partition_wake(partition);
+    if (!leat_partition_loss_stops(partition)) leat_partition_give_up_go_on(partition, false);
 }
 
-void leat_hosted_give_up_go_on(struct leat_hosted *hosted, bool copies_idle)
+void leat_partition_give_up_go_on(struct leat_partition *partition, bool copies_idle)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
-    hosted->give_up->copies_idle = copies_idle;
-    leat_log_release(hosted->log, give_up_on_released, hosted);
+    LEAT_ASSERT_OWNER(partition->core);
+    partition->give_up->copies_idle = copies_idle;
+    leat_log_release(partition->log, give_up_on_released, partition);
 }

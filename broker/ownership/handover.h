@@ -19,7 +19,7 @@
 #include "replication/backup/backup.h"
 
 struct leat_core;
-struct leat_hosted;
+struct leat_partition;
 struct leat_stream;
 
 enum {
@@ -45,15 +45,15 @@ void leat_takeovers_fini(struct leat_core *core);
 void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row, uint32_t logs);
 /** What is known of a log that this core has has changed: it may be more than one that stands in for a
  * log that waits. Thread: its core. */
-void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log *row,
+void leat_takeover_look(struct leat_partition *partition, const struct leat_begun_log *row,
                         uint32_t logs);
-/** The log of a hosted that serves lacks segments in front: look for them again. Thread: its core. */
-void leat_takeover_older(struct leat_hosted *hosted);
+/** The log of a partition that serves lacks segments in front: look for them again. Thread: its core. */
+void leat_takeover_older(struct leat_partition *partition);
 /** One look of leat_takeover_older() has ended, and another place is to be looked at. Else the pass is over. */
-bool leat_takeover_goes_on(const struct leat_hosted *hosted) LEAT_NODISCARD;
+bool leat_takeover_goes_on(const struct leat_partition *partition) LEAT_NODISCARD;
 /** All places were looked at, and what is still missing is on no node that is up. front: nothing is in front.
  * Whether nothing is missing any more. */
-bool leat_takeover_pass_over(struct leat_hosted *hosted, bool front);
+bool leat_takeover_pass_over(struct leat_partition *partition, bool front);
 /** Is that log, or a segment of it, on its way to a core of this node? Thread: core 0. */
 bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref);
 /* Closed segments of which this node's file has other bytes than it should: those of another node's copy
@@ -75,15 +75,16 @@ void leat_mends_init(struct leat_core *core);
 void leat_mends_fini(struct leat_core *core);
 /** LEAT_OK: others are asked; LEAT_E_NO_MEMORY: not now. See leat_log_events.on_damaged. Thread: the log's
  * core. */
-leat_err leat_mend_ask(const struct leat_hosted *hosted,
+leat_err leat_mend_ask(const struct leat_partition *partition,
                        const struct leat_segment *seg) LEAT_NODISCARD;
 /** Pull from any other node that is up. Thread: core 0, as for the next. */
 void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull);
 /** Its streamlet is another's (or this node's own under another epoch): the log goes. Thread: its
  * core. */
-void leat_hosted_give_up(struct leat_hosted *hosted);
-/** Once, after leat_hosted_give_up() found leat_hosted_loss_stops(): the log has stopped. copies_idle: nothing of its
+void leat_partition_give_up(struct leat_partition *partition);
+/** Once, after leat_partition_give_up() found leat_partition_loss_stops(): the log has stopped. copies_idle: nothing
+ * of its
  * copies is under way either. */
-void leat_hosted_give_up_go_on(struct leat_hosted *hosted, bool copies_idle);
+void leat_partition_give_up_go_on(struct leat_partition *partition, bool copies_idle);
 
 #endif

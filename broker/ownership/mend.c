@@ -14,8 +14,8 @@
 #include "base/bytes.h"
 #include "base/diary.h"
 #include "base/mem.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/ownership/handover.h"
@@ -85,9 +85,10 @@ static void to_core_0(struct leat_mend *mend)
 static struct leat_log *log_of(const struct leat_mend *mend)
 {
     const struct leat_core *core = &mend->node->cores[mend->home];
-    const struct leat_hosted *hosted = leat_hosted_find(core, mend->ref);
-    bool there = hosted != NULL && hosted->give_up == NULL && hosted->epoch.v == mend->epoch.v;
-    return there ? hosted->log : NULL;
+    const struct leat_partition *partition = leat_partition_find(core, mend->ref);
+    bool there =
+        partition != NULL && partition->give_up == NULL && partition->epoch.v == mend->epoch.v;
+    return there ? partition->log : NULL;
 }
 
 static void kept_tell(const struct leat_mend *mend, leat_err rc)
@@ -119,11 +120,12 @@ static void kept_tell(const struct leat_mend *mend, leat_err rc)
 static void on_kept(struct leat_keep *keep)
 {
     struct leat_mend *mend = keep->owner;
-    const struct leat_hosted *hosted = leat_hosted_find(&mend->node->cores[mend->home], mend->ref);
-    LEAT_ASSERT(hosted != NULL); /* it waits for this */
-    mend->over = leat_log_mend_end(hosted->log, mend->segment, keep->rc);
+    const struct leat_partition *partition =
+        leat_partition_find(&mend->node->cores[mend->home], mend->ref);
+    LEAT_ASSERT(partition != NULL); /* it waits for this */
+    mend->over = leat_log_mend_end(partition->log, mend->segment, keep->rc);
     if (LEAT_BUG(REFUSED_IS_LOST) && keep->rc == LEAT_E_DISK) {
-        leat_log_mend_give_up(hosted->log, mend->segment);
+        leat_log_mend_give_up(partition->log, mend->segment);
         mend->over = true;
     }
     kept_tell(mend, keep->rc);
@@ -253,12 +255,12 @@ static void on_remembered(struct leat_keep *keep)
 {
     struct leat_mend *mend = keep->owner;
     struct leat_core *core = &mend->node->cores[mend->home];
-    const struct leat_hosted *hosted = leat_hosted_find(core, mend->ref);
-    LEAT_ASSERT(hosted != NULL); /* it waits for this */
+    const struct leat_partition *partition = leat_partition_find(core, mend->ref);
+    LEAT_ASSERT(partition != NULL); /* it waits for this */
     struct leat_log_ref log = mend->ref;
     unsigned long long segment = mend->segment.v;
     leat_err rc = keep->rc;
-    bool over = leat_log_mend_end(hosted->log, mend->segment, rc ? LEAT_E_NOT_FOUND : LEAT_OK);
+    bool over = leat_log_mend_end(partition->log, mend->segment, rc ? LEAT_E_NOT_FOUND : LEAT_OK);
     if (over)
         leat_diary_warn(
             "log %u/%u/%u: the file of segment %llu was damaged, and is written anew by what "
@@ -271,8 +273,8 @@ static void on_remembered(struct leat_keep *keep)
             log.stream, log.streamlet, log.log, segment, leat_err_text(rc));
     if (over) {
         leat_mem_free(mend);
-    } else if (hosted->copies == NULL) {
-        leat_log_mend_give_up(hosted->log, mend->segment);
+    } else if (partition->copies == NULL) {
+        leat_log_mend_give_up(partition->log, mend->segment);
         leat_mem_free(mend);
     } else {
         leat_diary_warn("log %u/%u/%u: segment %llu is damaged here: other nodes are asked for it",
@@ -294,16 +296,16 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
         mend_keep(mend, seg, NULL, on_remembered);
 }
 
-leat_err leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segment *seg)
+leat_err leat_mend_ask(const struct leat_partition *partition, const struct leat_segment *seg)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
-    struct leat_core *core = hosted->core;
+    LEAT_ASSERT_OWNER(partition->core);
+    struct leat_core *core = partition->core;
     struct leat_mend *mend = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *mend);
     if (mend == NULL) return LEAT_E_NO_MEMORY;
     leat_list_init(&mend->link);
     mend->node = core->node;
-    mend->ref = hosted->ref;
-    mend->epoch = hosted->epoch;
+    mend->ref = partition->ref;
+    mend->epoch = partition->epoch;
     mend->home = core->index;
     mend->segment = seg->id;
     mend->extent = seg->extent;

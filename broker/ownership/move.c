@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "broker/admin/streams.h"
 #include "broker/data/call_find.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/seek.h"
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
@@ -125,18 +125,18 @@ static void part_back(struct leat_core *home, struct leat_move_part *part)
 static void part_on_stopped(void *arg, struct leat_log *log)
 {
     struct leat_move_part *part = arg;
-    struct leat_hosted *hosted = part->hosted;
-    struct leat_core *core = hosted->core;
+    struct leat_partition *partition = part->partition;
+    struct leat_core *core = partition->core;
     struct leat_log_tail tail;
     struct leat_log_info info;
-    hosted->moving = NULL;
-    hosted->drained = true;
+    partition->moving = NULL;
+    partition->drained = true;
     leat_log_end(log, &tail);
     leat_log_info(log, &info);
     if (core->stopping && info.state != LEAT_LOG_SERVING) /* its end is not the one to commit */
         part->rc = leat_error_set(&part->error, LEAT_E_STARTING, "the node stops");
-    else if (info.state != LEAT_LOG_SERVING && hosted->copies != NULL &&
-             leat_primary_log_is_writing(hosted->copies))
+    else if (info.state != LEAT_LOG_SERVING && partition->copies != NULL &&
+             leat_primary_log_is_writing(partition->copies))
         /* SUBTLE: a failed flush has stopped the log, and it did not wait for its copies. (1) A write to a copy is
          * slow; (2) the log moves; (3) its new owner drops that copy, and the backup gives the place to another
          * segment, as an owner that has given a log away writes no more; (4) the write arrives there. */
@@ -161,25 +161,25 @@ static void part_on_stopped(void *arg, struct leat_log *log)
 
 void leat_move_part_gone(struct leat_move_part *part)
 {
-    struct leat_hosted *hosted = part->hosted;
-    hosted->moving = NULL;
+    struct leat_partition *partition = part->partition;
+    partition->moving = NULL;
     part->rc = leat_error_set(&part->error, LEAT_E_UNKNOWN_STREAM,
                               "the stream was deleted, or has another owner, meanwhile");
-    part_back(hosted->core, part);
+    part_back(partition->core, part);
 }
 
 static leat_err part_check(struct leat_core *home, struct leat_move_part *part,
-                           struct leat_hosted **out_hosted)
+                           struct leat_partition **out_partition)
 {
-    struct leat_hosted *hosted = leat_hosted_find(home, part->ref);
-    if (hosted == NULL || hosted->going || home->stopping)
+    struct leat_partition *partition = leat_partition_find(home, part->ref);
+    if (partition == NULL || partition->going || home->stopping)
         return leat_error_set(&part->error, LEAT_E_AGAIN,
                               "log %u of the streamlet is being made or goes already: try again",
                               part->ref.log);
     struct leat_log_info info;
     struct leat_log_tail tail;
-    leat_log_info(hosted->log, &info);
-    leat_log_end(hosted->log, &tail);
+    leat_log_info(partition->log, &info);
+    leat_log_end(partition->log, &tail);
     if (info.state != LEAT_LOG_SERVING)
         return leat_error_set(&part->error, LEAT_E_LOG_INCOMPLETE,
                               "log %u of the streamlet can't move: %.150s", part->ref.log,
@@ -189,7 +189,7 @@ static leat_err part_check(struct leat_core *home, struct leat_move_part *part,
                               "the end of log %u was given up by an operator, and nothing was "
                               "appended since: append something first",
                               part->ref.log);
-    *out_hosted = hosted;
+    *out_partition = partition;
     return LEAT_OK;
 }
 
@@ -199,38 +199,39 @@ static leat_err part_check(struct leat_core *home, struct leat_move_part *part,
  *  3. Nobody would ever tell the first one anything: it would take no appends until a restart. */
 static void part_goes_on(struct leat_core *home, const struct leat_move_part *part)
 {
-    struct leat_hosted *hosted = leat_hosted_find(home, part->ref);
-    if (hosted == NULL || !hosted->drained || hosted->give_up != NULL || home->stopping) return;
-    hosted->drained = hosted->going = false;
-    if (hosted->copies != NULL) leat_primary_log_silence(hosted->copies, false);
-    leat_log_go_on(hosted->log);
+    struct leat_partition *partition = leat_partition_find(home, part->ref);
+    if (partition == NULL || !partition->drained || partition->give_up != NULL || home->stopping)
+        return;
+    partition->drained = partition->going = false;
+    if (partition->copies != NULL) leat_primary_log_silence(partition->copies, false);
+    leat_log_go_on(partition->log);
 }
 
 static void part_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct leat_core *home = actor;
     struct leat_move_part *part = LEAT_CONTAINER(mail, struct leat_move_part, mail);
-    struct leat_hosted *hosted = NULL;
+    struct leat_partition *partition = NULL;
     if (part->mover->step == LEAT_MOVE_GOES_ON) {
         part_goes_on(home, part);
         part_back(home, part);
         return;
     }
-    part->rc = part_check(home, part, &hosted);
+    part->rc = part_check(home, part, &partition);
     if (part->rc != LEAT_OK || part->mover->step == LEAT_MOVE_CHECKS) {
         part_back(home, part);
         return;
     }
-    part->hosted = hosted;
-    hosted->moving = part;
-    hosted->going = true;
-    leat_hosted_wake(hosted);
+    part->partition = partition;
+    partition->moving = part;
+    partition->going = true;
+    leat_partition_wake(partition);
     /* Who owns it next decides which copies are too many, and may do so before this node knows. */
-    if (hosted->copies != NULL) leat_primary_log_silence(hosted->copies, true);
+    if (partition->copies != NULL) leat_primary_log_silence(partition->copies, true);
     if (LEAT_BUG(MOVE_UNDRAINED))
-        part_on_stopped(part, hosted->log);
+        part_on_stopped(part, partition->log);
     else
-        leat_log_stop(hosted->log, part_on_stopped, part);
+        leat_log_stop(partition->log, part_on_stopped, part);
 }
 
 static void parts_visit(struct leat_mover *mover, enum leat_move_step step)

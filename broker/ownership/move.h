@@ -23,7 +23,7 @@
 #include "multilog/log.h"
 
 struct leat_core;
-struct leat_hosted;
+struct leat_partition;
 struct leat_move_ask;
 
 enum {
@@ -37,7 +37,7 @@ struct leat_move_part {
     struct leat_mail mail;
     struct leat_mover *mover;
     struct leat_log_ref ref;
-    struct leat_hosted *hosted; /* on its core, while it is drained */
+    struct leat_partition *partition; /* on its core, while it is drained */
     struct leat_tail_record tail;
     leat_err rc;
     struct leat_error error;

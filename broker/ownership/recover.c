@@ -16,8 +16,8 @@
 #include "broker/data/begun.h"
 #include "broker/data/call_find.h"
 #include "broker/data/holes.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/data/route.h"
 #include "broker/data/seek.h"
@@ -34,7 +34,7 @@ struct recover_call {
     struct leat_log_ref ref;
     struct leat_coordinate request;
     struct leat_tail_record tail; /* what is left of it */
-    struct leat_hosted *hosted;
+    struct leat_partition *partition;
     bool asks;      /* what would be kept; nothing is given up */
     bool only_seen; /* nothing is given up: what a start has passed over was seen */
     uint64_t next_offset;
@@ -93,8 +93,8 @@ static void recover_tell(const struct recover_call *recover)
  * So it is given up by (1), at its next step. The loss is accepted all the same: whoever owns it goes on behind it. */
 static void recover_pass_on(struct recover_call *recover, bool copies_idle)
 {
-    recover->hosted->recover = NULL;
-    leat_hosted_give_up_go_on(recover->hosted, copies_idle);
+    recover->partition->recover = NULL;
+    leat_partition_give_up_go_on(recover->partition, copies_idle);
     if (stream_is_gone(recover))
         refuse_gone(recover);
     else
@@ -107,14 +107,14 @@ static void recover_pass_on(struct recover_call *recover, bool copies_idle)
  *  1. Its loss is accepted, and it was made anew without segments: it began, and ended, where offsets had jumped to.
  *  2. The next append's start entry said that nothing in front is retained.
  *  3. The next start dropped all that was to be kept. */
-static leat_err segments_keep(struct leat_hosted *hosted)
+static leat_err segments_keep(struct leat_partition *partition)
 {
     struct leat_log_info info;
-    leat_log_info(hosted->log, &info);
-    if (hosted->segs != NULL) return LEAT_OK;
-    hosted->segs = leat_mem_calloc(LEAT_MEM_BROKER, info.segment_count, sizeof *hosted->segs);
-    if (hosted->segs == NULL) return LEAT_E_NO_MEMORY;
-    hosted->seg_count = leat_log_closed(hosted->log, hosted->segs);
+    leat_log_info(partition->log, &info);
+    if (partition->segs != NULL) return LEAT_OK;
+    partition->segs = leat_mem_calloc(LEAT_MEM_BROKER, info.segment_count, sizeof *partition->segs);
+    if (partition->segs == NULL) return LEAT_E_NO_MEMORY;
+    partition->seg_count = leat_log_closed(partition->log, partition->segs);
     return LEAT_OK;
 }
 
@@ -124,7 +124,7 @@ static void reopen_failed(struct recover_call *recover)
     leat_error_set(&recover->error, recover->rc,
                    "the loss is accepted, but the log can't be made again before a restart: %s",
                    leat_err_text(recover->rc));
-    leat_hosted_destroy(recover->hosted);
+    leat_partition_destroy(recover->partition);
     recover_end(recover);
 }
 
@@ -132,13 +132,13 @@ static void reopen_failed(struct recover_call *recover)
 static void recover_reopen(void *arg)
 {
     struct recover_call *recover = arg;
-    struct leat_hosted *hosted = recover->hosted;
+    struct leat_partition *partition = recover->partition;
     struct leat_core *home = recover->home;
-    if (hosted->give_up != NULL) {
+    if (partition->give_up != NULL) {
         recover_pass_on(recover, true);
         return;
     }
-    hosted->recover = NULL;
+    partition->recover = NULL;
     if (home->stopping) { /* it waits for this log; what is committed, the next start does */
         recover->rc = leat_error_set(&recover->error, LEAT_E_STARTING,
                                      "the loss is accepted, and the server is stopping");
@@ -148,39 +148,40 @@ static void recover_reopen(void *arg)
     }
     if (stream_is_gone(recover)) { /* its segments go with the next start */
         refuse_gone(recover);
-        leat_hosted_destroy(hosted);
+        leat_partition_destroy(partition);
         recover_end(recover);
         return;
     }
-    recover->rc = segments_keep(hosted);
+    recover->rc = segments_keep(partition);
     if (recover->rc != LEAT_OK) {
         reopen_failed(recover);
         return;
     }
-    leat_groups_destroy(&hosted->groups);
-    leat_list_remove(&hosted->home);
-    leat_log_destroy(&hosted->log);
-    leat_replicate_detach(hosted); /* the new log is of another epoch, and has copies of its own */
-    bool asks = home->node->options.cluster.node_address != NULL && hosted->seg_count > 0;
+    leat_groups_destroy(&partition->groups);
+    leat_list_remove(&partition->home);
+    leat_log_destroy(&partition->log);
+    leat_replicate_detach(
+        partition); /* the new log is of another epoch, and has copies of its own */
+    bool asks = home->node->options.cluster.node_address != NULL && partition->seg_count > 0;
     struct leat_log_tail tail = {
         .next_segment = recover->tail.segment == UINT64_MAX ? 0 : recover->tail.segment + 1,
         .next_offset = recover->next_offset,
         .jumped = true,
         /* They are on other nodes, perhaps: what was given up is what nobody has. */
-        .backfill_follows = asks && hosted->segs[0]->id.v > 0,
+        .backfill_follows = asks && partition->segs[0]->id.v > 0,
     };
-    tail.holes = asks && hosted->stream->desc->settings.copies > 1 &&
-                 leat_takeover_has_holes(hosted->segs, hosted->seg_count);
+    tail.holes = asks && partition->stream->desc->settings.copies > 1 &&
+                 leat_takeover_has_holes(partition->segs, partition->seg_count);
     tail.backfill_follows |= tail.holes;
-    hosted->backfill_asked = tail.backfill_follows;
-    hosted->backfill_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
-    hosted->epoch = recover->request.epoch;
-    recover->rc = leat_hosted_open(hosted, hosted->segs, hosted->seg_count, &tail);
+    partition->backfill_asked = tail.backfill_follows;
+    partition->backfill_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
+    partition->epoch = recover->request.epoch;
+    recover->rc = leat_partition_open(partition, partition->segs, partition->seg_count, &tail);
     if (recover->rc != LEAT_OK) {
         reopen_failed(recover);
         return;
     }
-    hosted->going = false;
+    partition->going = false;
     recover_tell(recover);
     recover_end(recover);
 }
@@ -189,16 +190,16 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
 {
     struct recover_call *recover = arg;
     (void)log;
-    if (recover->hosted->give_up != NULL) {
+    if (recover->partition->give_up != NULL) {
         recover_pass_on(recover, false);
     } else if (stream_is_gone(recover)) {
-        recover->hosted->recover = NULL;
-        recover->hosted->going = false;
-        leat_hosted_delete(recover->home, recover->hosted);
+        recover->partition->recover = NULL;
+        recover->partition->going = false;
+        leat_partition_delete(recover->home, recover->partition);
         refuse_gone(recover);
         recover_end(recover);
-    } else if (recover->hosted->copies != NULL) {
-        leat_primary_log_release(recover->hosted->copies, recover_reopen, recover);
+    } else if (recover->partition->copies != NULL) {
+        leat_primary_log_release(recover->partition->copies, recover_reopen, recover);
     } else {
         recover_reopen(recover);
     }
@@ -208,22 +209,22 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
  *  1. A loss is accepted; here that is not told yet, so the log stands in again under its old epoch.
  *  2. The operator, who still sees it wait, asks again. The epoch of (1) is told.
  *  3. The second one is refused: it names the old epoch. Nobody would ask for the new log. */
-static void recover_stay(struct leat_core *home, struct leat_hosted *hosted)
+static void recover_stay(struct leat_core *home, struct leat_partition *partition)
 {
-    if (hosted->give_up != NULL) return; /* it goes all the same, and asks then */
-    hosted->going = false;
+    if (partition->give_up != NULL) return; /* it goes all the same, and asks then */
+    partition->going = false;
     if (home->stopping) {
-        leat_core_log_stop(home, hosted);
+        leat_core_log_stop(home, partition);
         return;
     }
-    const struct leat_stream *stream = leat_stream_find(home, hosted->ref.stream);
+    const struct leat_stream *stream = leat_stream_find(home, partition->ref.stream);
     if (stream == NULL || stream->deleted) {
-        leat_hosted_delete(home, hosted);
+        leat_partition_delete(home, partition);
         return;
     }
-    if (!leat_core_owns(home, stream->desc, hosted->ref.streamlet)) return;
-    const struct leat_begun_log *row = leat_begun_find(stream->begun, hosted->ref);
-    if (row != NULL) leat_takeover_look(hosted, row, stream->desc->settings.logs);
+    if (!leat_core_owns(home, stream->desc, partition->ref.streamlet)) return;
+    const struct leat_begun_log *row = leat_begun_find(stream->begun, partition->ref);
+    if (row != NULL) leat_takeover_look(partition, row, stream->desc->settings.logs);
 }
 
 /* SUBTLE: the answer may come when the log is another's.
@@ -234,28 +235,28 @@ static void recover_stay(struct leat_core *home, struct leat_hosted *hosted)
 static void recover_on_committed(struct leat_coordinate *request)
 {
     struct recover_call *recover = request->owner;
-    struct leat_hosted *hosted = leat_hosted_find(recover->home, recover->ref);
-    const bool ours = hosted != NULL && hosted->recover == recover;
-    if (ours) hosted->recover = NULL;
+    struct leat_partition *partition = leat_partition_find(recover->home, recover->ref);
+    const bool ours = partition != NULL && partition->recover == recover;
+    if (ours) partition->recover = NULL;
     recover->rc = request->rc;
     recover->error = request->error;
     recover->next_offset = request->next_offset;
     if (request->rc == LEAT_OK && stream_is_gone(recover)) refuse_gone(recover);
     if (recover->rc != LEAT_OK) {
-        if (ours) recover_stay(recover->home, hosted);
+        if (ours) recover_stay(recover->home, partition);
         recover_end(recover);
         return;
     }
-    if (!ours || hosted->give_up != NULL || hosted->tail_missing) {
+    if (!ours || partition->give_up != NULL || partition->tail_missing) {
         recover_tell(recover);
         /* It has nothing; what there is comes as to a new owner. */
-        if (ours && hosted->tail_missing) leat_hosted_give_up(hosted);
+        if (ours && partition->tail_missing) leat_partition_give_up(partition);
         recover_end(recover);
         return;
     }
-    hosted->recover = recover;
-    hosted->loss_stops = true;
-    leat_log_stop(hosted->log, recover_on_stopped, recover);
+    partition->recover = recover;
+    partition->loss_stops = true;
+    leat_log_stop(partition->log, recover_on_stopped, recover);
 }
 
 /* ---- in front, or between others: the log is whole where it ends, and says itself what readers pass over ---- */
@@ -284,7 +285,7 @@ static void recover_on_skipped(void *arg, struct leat_log *log)
     char why[256];
     bool only_seen;
     leat_log_info(log, &info);
-    recover->hosted->skipping_missing = false;
+    recover->partition->skipping_missing = false;
     recover->next_offset = info.first_offset;
     if (range_words(log, why, sizeof why, &only_seen))
         recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
@@ -298,14 +299,14 @@ static void recover_on_skipped(void *arg, struct leat_log *log)
     recover_end(recover);
 }
 
-static void recover_range(struct recover_call *recover, struct leat_hosted *hosted)
+static void recover_range(struct recover_call *recover, struct leat_partition *partition)
 {
     char why[256];
-    if (!range_words(hosted->log, why, sizeof why, &recover->only_seen) ||
-        hosted->skipping_missing) {
+    if (!range_words(partition->log, why, sizeof why, &recover->only_seen) ||
+        partition->skipping_missing) {
         recover->rc = leat_error_set(
             &recover->error, LEAT_E_INVALID, "%s",
-            hosted->skipping_missing
+            partition->skipping_missing
                 ? "its loss is being accepted already"
                 : "nothing is missing or known to be damaged: there is nothing to give up");
         recover_end(recover);
@@ -323,26 +324,26 @@ static void recover_range(struct recover_call *recover, struct leat_hosted *host
     leat_diary_warn("stream %u, streamlet %u, log %u: an operator %s%s", recover->ref.stream,
                     recover->ref.streamlet, recover->ref.log,
                     recover->only_seen ? "has " : "gives up: ", why);
-    if (hosted->backfill_node_down && !recover->only_seen) {
+    if (partition->backfill_node_down && !recover->only_seen) {
         recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
                                      "a node is down that may have what is missing: start it, or "
                                      "say that it will not come back (leat node drain)");
         recover_end(recover);
         return;
     }
-    recover->hosted = hosted;
-    hosted->skipping_missing = true;
-    leat_log_skip_missing(hosted->log, recover_on_skipped, recover);
+    recover->partition = partition;
+    partition->skipping_missing = true;
+    leat_log_skip_missing(partition->log, recover_on_skipped, recover);
 }
 
-static void recover_absent(struct recover_call *recover, const struct leat_hosted *hosted)
+static void recover_absent(struct recover_call *recover, const struct leat_partition *partition)
 {
     const struct leat_stream *stream = leat_stream_find(recover->home, recover->ref.stream);
     const struct leat_begun_log *row =
         stream != NULL ? leat_begun_find(stream->begun, recover->ref) : NULL;
     leat_err absent =
-        hosted == NULL ? leat_hosted_absent(recover->home, recover->ref) : LEAT_E_STARTING;
-    if (hosted == NULL && row != NULL && row->record.opened &&
+        partition == NULL ? leat_partition_absent(recover->home, recover->ref) : LEAT_E_STARTING;
+    if (partition == NULL && row != NULL && row->record.opened &&
         row->record.stamp_epoch.v != row->epoch.v)
         recover->rc =
             leat_error_set(&recover->error, LEAT_E_AGAIN,
@@ -351,7 +352,7 @@ static void recover_absent(struct recover_call *recover, const struct leat_hoste
                            "drain), and wait some seconds; leat cluster status tells more");
     else
         recover->rc =
-            leat_error_set(&recover->error, absent, "%s", leat_hosted_absent_words(absent));
+            leat_error_set(&recover->error, absent, "%s", leat_partition_absent_words(absent));
     recover_end(recover);
 }
 
@@ -359,23 +360,23 @@ static void recover_absent(struct recover_call *recover, const struct leat_hoste
 
 /* Of a log without an owner before: what is left lies on the nodes that had it. Which copy of it counts is committed
  * with the loss, so none is read before that. */
-static void left_elsewhere(const struct recover_call *recover, const struct leat_hosted *hosted,
-                           char *out, size_t bytes)
+static void left_elsewhere(const struct recover_call *recover,
+                           const struct leat_partition *partition, char *out, size_t bytes)
 {
     const struct leat_stream *stream = leat_stream_find(recover->home, recover->ref.stream);
     const struct leat_begun_log *row =
         stream != NULL ? leat_begun_find(stream->begun, recover->ref) : NULL;
     if (row == NULL || !row->record.opened || row->record.heard == 0)
         snprintf(out, bytes, "what would be kept is not known yet");
-    else if (hosted->highest_segment == UINT64_MAX || hosted->highest_offset == 0)
+    else if (partition->highest_segment == UINT64_MAX || partition->highest_offset == 0)
         snprintf(out, bytes, "no node has anything of it: nothing would be kept");
     else
         snprintf(
             out, bytes,
             "what nodes have of it up to offset %llu (in segment %llu) would be kept, and can be "
             "read then",
-            (unsigned long long)hosted->highest_offset - 1,
-            (unsigned long long)hosted->highest_segment);
+            (unsigned long long)partition->highest_offset - 1,
+            (unsigned long long)partition->highest_segment);
 }
 
 /* What is known of it: of most segments nothing is read before a reader, or the scrub, comes by. */
@@ -398,13 +399,13 @@ static void holes_tell(const struct leat_log *log, char *out, size_t bytes)
                  more);
 }
 
-static void left_tell(struct recover_call *recover, const struct leat_hosted *hosted,
+static void left_tell(struct recover_call *recover, const struct leat_partition *partition,
                       const struct leat_log_info *info)
 {
     char kept[240], holes[128] = "";
-    holes_tell(hosted->log, holes, sizeof holes);
-    if (hosted->tail_missing)
-        left_elsewhere(recover, hosted, kept, sizeof kept);
+    holes_tell(partition->log, holes, sizeof holes);
+    if (partition->tail_missing)
+        left_elsewhere(recover, partition, kept, sizeof kept);
     else if (info->acked_offset > info->first_offset)
         snprintf(kept, sizeof kept, "offsets %llu to %llu would be kept, and can be read now%s",
                  (unsigned long long)info->first_offset, (unsigned long long)info->acked_offset - 1,
@@ -420,38 +421,38 @@ static void left_tell(struct recover_call *recover, const struct leat_hosted *ho
  *  1. A log came from another node, so that nothing of it was found at the start, or has grown since.
  *  2. Its last segment is damaged, and its loss is accepted: the last one that was found is named.
  *  3. All that came after that goes. */
-static struct leat_tail_record left_of(const struct leat_hosted *hosted,
+static struct leat_tail_record left_of(const struct leat_partition *partition,
                                        const struct leat_log_info *info)
 {
-    struct leat_tail_record tail = {.segment = hosted->highest_segment,
-                                    .extent = hosted->highest_extent};
+    struct leat_tail_record tail = {.segment = partition->highest_segment,
+                                    .extent = partition->highest_extent};
     bool beyond = info->end_segment > tail.segment + 1; /* of none, UINT64_MAX, that is 0 */
     if (info->segment_count > 0 && beyond)
         tail = (struct leat_tail_record){.segment = info->end_segment - 1};
     return tail;
 }
 
-static void recover_ask(struct recover_call *recover, struct leat_hosted *hosted)
+static void recover_ask(struct recover_call *recover, struct leat_partition *partition)
 {
     struct leat_core *home = recover->home;
     struct leat_log_info info;
-    leat_log_info(hosted->log, &info);
+    leat_log_info(partition->log, &info);
     uint64_t known = info.next_offset;
     if (info.acked_offset > known) known = info.acked_offset;
-    if (hosted->highest_offset > known) known = hosted->highest_offset;
-    recover->tail = left_of(hosted, &info);
-    hosted->recover = recover;
-    hosted->loss_stops = false;
-    hosted->going = true;
-    leat_hosted_wake(hosted);
+    if (partition->highest_offset > known) known = partition->highest_offset;
+    recover->tail = left_of(partition, &info);
+    partition->recover = recover;
+    partition->loss_stops = false;
+    partition->going = true;
+    leat_partition_wake(partition);
     struct leat_coordinate *request = &recover->request;
     request->kind = LEAT_COORDINATE_ACCEPT_LOSS;
     request->logs = &recover->ref;
     request->log_count = 1;
     request->tails = &recover->tail;
     request->next_offset = known;
-    request->epoch = hosted->epoch;
-    request->stands_in = hosted->tail_missing;
+    request->epoch = partition->epoch;
+    request->stands_in = partition->tail_missing;
     request->incarnation = home->node->incarnation;
     request->on_done = recover_on_committed;
     request->owner = recover;
@@ -463,26 +464,26 @@ static void recover_on_last_given_up(void *arg, struct leat_log *log)
 {
     struct recover_call *recover = arg;
     (void)log;
-    recover->hosted->skipping_missing = false;
-    if (recover->hosted->going) /* to another node, or with the server */
-        recover_absent(recover, recover->hosted);
+    recover->partition->skipping_missing = false;
+    if (recover->partition->going) /* to another node, or with the server */
+        recover_absent(recover, recover->partition);
     else
-        recover_ask(recover, recover->hosted);
+        recover_ask(recover, recover->partition);
 }
 
 static void recover_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct recover_call *recover = LEAT_CONTAINER(mail, struct recover_call, call.mail);
     struct leat_core *home = actor;
-    struct leat_hosted *hosted = leat_hosted_find(home, recover->ref);
-    if (hosted == NULL || hosted->going) {
-        recover_absent(recover, hosted);
+    struct leat_partition *partition = leat_partition_find(home, recover->ref);
+    if (partition == NULL || partition->going) {
+        recover_absent(recover, partition);
         return;
     }
     struct leat_log_info info;
-    leat_log_info(hosted->log, &info);
+    leat_log_info(partition->log, &info);
     if (info.state == LEAT_LOG_SERVING) {
-        recover_range(recover, hosted);
+        recover_range(recover, partition);
         return;
     }
     if (info.state == LEAT_LOG_STOPPED) {
@@ -492,16 +493,16 @@ static void recover_deliver_home(void *actor, struct leat_mail *mail)
         return;
     }
     if (recover->asks) {
-        left_tell(recover, hosted, &info);
+        left_tell(recover, partition, &info);
         return;
     }
-    recover->hosted = hosted;
-    if (info.state == LEAT_LOG_DAMAGED && !hosted->skipping_missing) {
-        hosted->skipping_missing = true;
-        leat_log_skip_missing(hosted->log, recover_on_last_given_up, recover);
+    recover->partition = partition;
+    if (info.state == LEAT_LOG_DAMAGED && !partition->skipping_missing) {
+        partition->skipping_missing = true;
+        leat_log_skip_missing(partition->log, recover_on_last_given_up, recover);
         return;
     }
-    recover_ask(recover, hosted);
+    recover_ask(recover, partition);
 }
 
 static void recover_begin(struct recover_call *recover)

@@ -5,8 +5,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/data/begun.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 
 static void takeovers_step(struct leat_core *core);
@@ -141,7 +141,7 @@ void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row,
     LEAT_ASSERT_OWNER(core);
     LEAT_ASSERT_CMP(leat_core_of_log(core->node, row->ref, logs), ==, core->index);
     if (row->record.opened) { /* its marks say where it ends, and nobody has them */
-        if (leat_hosted_find(core, row->ref) == NULL) takeover_stand_in(core, row);
+        if (leat_partition_find(core, row->ref) == NULL) takeover_stand_in(core, row);
         return;
     }
     struct leat_takeover *takeover = takeover_create(core, row->ref, row->epoch);
@@ -155,17 +155,18 @@ void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row,
     takeover_send(takeover);
 }
 
-void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log *row, uint32_t logs)
+void leat_takeover_look(struct leat_partition *partition, const struct leat_begun_log *row,
+                        uint32_t logs)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
-    if (!hosted->tail_missing || hosted->going) return; /* on its way out it asks by itself */
+    LEAT_ASSERT_OWNER(partition->core);
+    if (!partition->tail_missing || partition->going) return; /* on its way out it asks by itself */
     if (!row->record.opened) {
-        if (row->epoch.v > hosted->epoch.v) leat_takeover_ask(hosted->core, row, logs);
+        if (row->epoch.v > partition->epoch.v) leat_takeover_ask(partition->core, row, logs);
         return;
     }
-    hosted->highest_segment = row->record.tail.segment;
-    hosted->highest_offset = row->record.tail.next_offset;
-    hosted->highest_extent = row->record.tail.extent;
+    partition->highest_segment = row->record.tail.segment;
+    partition->highest_offset = row->record.tail.next_offset;
+    partition->highest_extent = row->record.tail.extent;
 }
 
 void leat_takeovers_init(struct leat_core *core)

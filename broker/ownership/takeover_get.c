@@ -6,8 +6,8 @@
 #include "base/bytes.h"
 #include "base/diary.h"
 #include "base/mem.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 
 void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull)
@@ -312,34 +312,34 @@ void takeover_start_read(struct leat_takeover *takeover)
  *  1. X has segments 0 to 3; 4 was lost, and given up; X goes on with 5, where offsets jumped to.
  *  2. B, which was thought to be lost, comes back with 4. It is told to drop it.
  *  3. X starts anew. Did it ask for what is missing in front of 5, what was given up would be there again. */
-static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_hosted *hosted)
+static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_partition *partition)
 {
     if (takeover->hole_behind == 0 || takeover->start.previous.bytes != 0) return false;
-    leat_log_hole_jumped(hosted->log, takeover->hole_behind);
+    leat_log_hole_jumped(partition->log, takeover->hole_behind);
     return true;
 }
 
-static void older_later(struct leat_takeover *takeover, struct leat_hosted *hosted)
+static void older_later(struct leat_takeover *takeover, struct leat_partition *partition)
 {
-    if (hosted != NULL) hosted->backfill_asked = true; /* asked again with the next tick */
-    if (hosted != NULL) hosted->backfill_ticks = LEAT_OLDER_TICKS - 1;
+    if (partition != NULL) partition->backfill_asked = true; /* asked again with the next tick */
+    if (partition != NULL) partition->backfill_ticks = LEAT_OLDER_TICKS - 1;
     leat_disk_read_free(&takeover->read);
     leat_mem_free(takeover);
 }
 
 /* On the log's core, before it goes to core 0: where the chain goes on. */
-static void older_begin(struct leat_takeover *takeover, struct leat_hosted *hosted,
+static void older_begin(struct leat_takeover *takeover, struct leat_partition *partition,
                         const struct leat_segment *behind, const uint8_t *bytes, uint32_t count)
 {
     bool found = leat_log_start_find(bytes, count, &takeover->start);
     if (!found || takeover->start.base_offset != takeover->next_offset) {
-        if (behind->buffer == NULL) leat_log_on_damaged(hosted->log, behind, false);
-        leat_log_older_done(hosted->log);
-        older_later(takeover, hosted);
+        if (behind->buffer == NULL) leat_log_on_damaged(partition->log, behind, false);
+        leat_log_older_done(partition->log);
+        older_later(takeover, partition);
         return;
     }
-    if (hole_is_jump(takeover, hosted)) {
-        older_later(takeover, hosted);
+    if (hole_is_jump(takeover, partition)) {
+        older_later(takeover, partition);
         return;
     }
     takeover->extent = takeover->start.previous;
@@ -350,86 +350,87 @@ static void on_older_read(struct leat_disk_io *io)
 {
     struct leat_takeover *takeover = io->owner;
     const struct leat_core *core = &takeover->node->cores[takeover->home];
-    struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
+    struct leat_partition *partition = leat_partition_find(core, takeover->ref);
     const struct leat_segment *behind =
-        hosted != NULL ? leat_log_held(hosted->log, takeover->segment + 1) : NULL;
+        partition != NULL ? leat_log_held(partition->log, takeover->segment + 1) : NULL;
     /* The log may have gone to another node meanwhile, or the segment have been trimmed: these bytes say nothing. */
     bool same = behind != NULL && behind->file == io->file && behind->file_offset == io->offset;
     uint32_t longer = start_longer(takeover);
     if (same && longer == 0)
-        older_begin(takeover, hosted, behind, takeover->read.bytes,
+        older_begin(takeover, partition, behind, takeover->read.bytes,
                     leat_disk_read_count(&takeover->read));
     else if (same && start_reserve(takeover, longer))
         start_submit(takeover, core->env->disk, behind, on_older_read);
     else
-        older_later(takeover, hosted); /* or there is no memory */
+        older_later(takeover, partition); /* or there is no memory */
 }
 
 /* ---- which: between others, the newest first, then in front ---- */
 
-static bool next_place(const struct leat_hosted *hosted, struct leat_log_hole *out_hole,
+static bool next_place(const struct leat_partition *partition, struct leat_log_hole *out_hole,
                        bool *out_between)
 {
-    const struct leat_segment *first = leat_log_first_held(hosted->log);
-    uint64_t retained = leat_log_first_retained(hosted->log);
-    *out_between = hosted->holes && leat_log_hole_find(hosted->log, hosted->hole_below, out_hole);
+    const struct leat_segment *first = leat_log_first_held(partition->log);
+    uint64_t retained = leat_log_first_retained(partition->log);
+    *out_between =
+        partition->holes && leat_log_hole_find(partition->log, partition->hole_below, out_hole);
     if (*out_between) return true;
     if (first == NULL || first->id.v <= retained) return false;
     *out_hole = (struct leat_log_hole){first, retained};
     return true;
 }
 
-bool leat_takeover_goes_on(const struct leat_hosted *hosted)
+bool leat_takeover_goes_on(const struct leat_partition *partition)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
+    LEAT_ASSERT_OWNER(partition->core);
     struct leat_log_hole hole;
     bool between;
-    return next_place(hosted, &hole, &between);
+    return next_place(partition, &hole, &between);
 }
 
-bool leat_takeover_pass_over(struct leat_hosted *hosted, bool front)
+bool leat_takeover_pass_over(struct leat_partition *partition, bool front)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
+    LEAT_ASSERT_OWNER(partition->core);
     struct leat_log_hole hole;
-    bool holes = hosted->holes && leat_log_hole_find(hosted->log, UINT64_MAX, &hole);
+    bool holes = partition->holes && leat_log_hole_find(partition->log, UINT64_MAX, &hole);
     bool whole = front && !holes;
-    hosted->backfill_asked = !whole;
-    hosted->backfill_node_down = hosted->backfill_asked && hosted->backfill_pass_node_down;
-    hosted->backfill_pass_node_down = false;
-    hosted->hole_below = UINT64_MAX;
-    leat_log_older_done(hosted->log);
+    partition->backfill_asked = !whole;
+    partition->backfill_node_down = partition->backfill_asked && partition->backfill_pass_node_down;
+    partition->backfill_pass_node_down = false;
+    partition->hole_below = UINT64_MAX;
+    leat_log_older_done(partition->log);
     if (!whole) return false;
-    hosted->holes = false;
-    leat_log_holes_end(hosted->log);
-    if (hosted->copies != NULL) leat_primary_log_whole(hosted->copies);
+    partition->holes = false;
+    leat_log_holes_end(partition->log);
+    if (partition->copies != NULL) leat_primary_log_whole(partition->copies);
     return true;
 }
 
-void leat_takeover_older(struct leat_hosted *hosted)
+void leat_takeover_older(struct leat_partition *partition)
 {
-    LEAT_ASSERT_OWNER(hosted->core);
-    struct leat_core *core = hosted->core;
-    const struct leat_segment *first = leat_log_first_held(hosted->log);
+    LEAT_ASSERT_OWNER(partition->core);
+    struct leat_core *core = partition->core;
+    const struct leat_segment *first = leat_log_first_held(partition->log);
     struct leat_log_hole hole;
     bool between;
-    if (first != NULL && first->id.v > 0 && !leat_log_front_known(hosted->log)) {
-        hosted->backfill_ticks--; /* being looked up: asked again with the next tick */
+    if (first != NULL && first->id.v > 0 && !leat_log_front_known(partition->log)) {
+        partition->backfill_ticks--; /* being looked up: asked again with the next tick */
         return;
     }
-    if (!next_place(hosted, &hole, &between)) {
-        (void)leat_takeover_pass_over(hosted, true);
+    if (!next_place(partition, &hole, &between)) {
+        (void)leat_takeover_pass_over(partition, true);
         return;
     }
     if (hole.behind->unwritten && hole.behind->buffer == NULL) { /* it comes first */
-        leat_log_on_damaged(hosted->log, hole.behind, false);
+        leat_log_on_damaged(partition->log, hole.behind, false);
         return;
     }
-    struct leat_takeover *takeover = takeover_create(core, hosted->ref, hosted->epoch);
+    struct leat_takeover *takeover = takeover_create(core, partition->ref, partition->epoch);
     if (takeover == NULL || !start_reserve(takeover, 1)) {
         leat_mem_free(takeover);
         return; /* no memory: the next tick tries again */
     }
-    hosted->backfill_asked = false;
+    partition->backfill_asked = false;
     takeover->again = true;
     takeover->phase = PHASE_OLDER;
     takeover->first_retained = hole.first;
@@ -437,7 +438,8 @@ void leat_takeover_older(struct leat_hosted *hosted)
     takeover->segment = hole.behind->id.v - 1;
     takeover->next_offset = hole.behind->base_offset;
     if (hole.behind->buffer != NULL) {
-        older_begin(takeover, hosted, hole.behind, hole.behind->buffer, hole.behind->extent.bytes);
+        older_begin(takeover, partition, hole.behind, hole.behind->buffer,
+                    hole.behind->extent.bytes);
         return;
     }
     start_submit(takeover, core->env->disk, hole.behind, on_older_read);

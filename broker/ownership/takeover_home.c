@@ -9,8 +9,8 @@
 #include "base/bug.h"
 #include "base/diary.h"
 #include "broker/data/begun.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/data/stream.h"
 
@@ -48,14 +48,14 @@ static leat_err stand_in(struct leat_core *core, struct leat_stream *stream,
                                  .next_offset = known->next_offset,
                                  .previous = known->extent,
                                  .stands_in = true};
-    struct leat_hosted *hosted;
-    leat_err rc = leat_hosted_create(core, stream, ref, epoch, NULL, 0, &tail, &hosted);
+    struct leat_partition *partition;
+    leat_err rc = leat_partition_create(core, stream, ref, epoch, NULL, 0, &tail, &partition);
     if (rc != LEAT_OK) return rc;
-    hosted->tail_missing = true;
-    hosted->highest_segment = known->segment;
-    hosted->highest_offset = known->next_offset;
-    hosted->highest_extent = known->extent;
-    leat_log_set_state(hosted->log, LEAT_LOG_WAITING, why);
+    partition->tail_missing = true;
+    partition->highest_segment = known->segment;
+    partition->highest_offset = known->next_offset;
+    partition->highest_extent = known->extent;
+    leat_log_set_state(partition->log, LEAT_LOG_WAITING, why);
     if (LEAT_BUG(WAIT_UNWRITTEN)) return LEAT_OK;
     const char *name = stream->desc->name;
     leat_diary_error(
@@ -70,7 +70,7 @@ static leat_err make_waiting(struct leat_core *core, struct leat_takeover *takeo
     struct leat_stream *stream;
     leat_err rc = may_make(core, takeover, &stream);
     if (rc != LEAT_OK) return rc;
-    if (leat_hosted_find(core, takeover->ref) != NULL) return LEAT_E_AGAIN;
+    if (leat_partition_find(core, takeover->ref) != NULL) return LEAT_E_AGAIN;
     char why[LEAT_ERROR_TEXT_BYTES];
     snprintf(why, sizeof why, "its last segment %llu is on no node that is up",
              (unsigned long long)takeover->tail.segment);
@@ -98,10 +98,10 @@ static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
     struct leat_stream *stream;
     leat_err may = may_make(core, takeover, &stream);
     if (may != LEAT_OK) return may;
-    struct leat_hosted *there = leat_hosted_find(core, takeover->ref);
+    struct leat_partition *there = leat_partition_find(core, takeover->ref);
     if (there != NULL && there->epoch.v == takeover->epoch.v && !there->tail_missing)
         return LEAT_E_NOT_OWNER; /* it is made: asked for twice */
-    if (there != NULL && there->tail_missing && !there->going) leat_hosted_give_up(there);
+    if (there != NULL && there->tail_missing && !there->going) leat_partition_give_up(there);
     if (there != NULL) return LEAT_E_AGAIN;
     struct leat_log_tail tail = {
         .next_segment = takeover->tail.segment == UINT64_MAX ? 0 : takeover->tail.segment + 1,
@@ -110,29 +110,29 @@ static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
         .backfill_follows = takeover->seg != NULL && takeover->seg->id.v > 0,
     };
     if (takeover->seg != NULL && !tail.jumped) tail.previous = takeover->seg->extent;
-    struct leat_hosted *hosted;
-    return leat_hosted_create(core, stream, takeover->ref, takeover->epoch, &takeover->seg,
-                              takeover->seg != NULL ? 1 : 0, &tail, &hosted);
+    struct leat_partition *partition;
+    return leat_partition_create(core, stream, takeover->ref, takeover->epoch, &takeover->seg,
+                                 takeover->seg != NULL ? 1 : 0, &tail, &partition);
 }
 
 static leat_err add_older(struct leat_core *core, struct leat_takeover *takeover)
 {
-    struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
+    struct leat_partition *partition = leat_partition_find(core, takeover->ref);
     if (core->stopping) return LEAT_E_STARTING;
-    if (hosted == NULL || hosted->give_up != NULL || hosted->epoch.v != takeover->epoch.v)
+    if (partition == NULL || partition->give_up != NULL || partition->epoch.v != takeover->epoch.v)
         return LEAT_E_NOT_OWNER;
-    leat_err rc = leat_log_segment_add(hosted->log, takeover->seg);
+    leat_err rc = leat_log_segment_add(partition->log, takeover->seg);
     if (rc != LEAT_OK) return rc;
-    if (hosted->copies != NULL) rc = leat_primary_log_add(hosted->copies, takeover->seg);
+    if (partition->copies != NULL) rc = leat_primary_log_add(partition->copies, takeover->seg);
     /* Without memory for that its copies are not looked after until the next start. */
     if (rc != LEAT_OK) leat_diary_warn("no memory to look after copies of a segment");
-    uint64_t first = leat_log_first_retained(hosted->log);
+    uint64_t first = leat_log_first_retained(partition->log);
     if (first > takeover->first_retained) takeover->first_retained = first;
     return LEAT_OK;
 }
 
 /* Reads of what may still come wait, until every place was looked at. */
-static void hole_looked(struct leat_hosted *hosted, struct leat_takeover *takeover)
+static void hole_looked(struct leat_partition *partition, struct leat_takeover *takeover)
 {
     const struct leat_log_ref *ref = &takeover->ref;
     if (takeover->complete)
@@ -140,34 +140,34 @@ static void hole_looked(struct leat_hosted *hosted, struct leat_takeover *takeov
             "log %u/%u/%u: what was missing here in front of segment %llu has come "
             "from other nodes, %llu ms after it was looked for",
             ref->stream, ref->streamlet, ref->log, (unsigned long long)takeover->hole_behind,
-            (unsigned long long)(leat_core_now(hosted->core) - takeover->since_us) / 1000);
-    hosted->hole_below = takeover->hole_behind;
+            (unsigned long long)(leat_core_now(partition->core) - takeover->since_us) / 1000);
+    partition->hole_below = takeover->hole_behind;
     takeover->complete = false;
-    if (leat_takeover_goes_on(hosted)) {
-        hosted->backfill_asked = true;
-        hosted->backfill_ticks = LEAT_OLDER_TICKS - 1;
+    if (leat_takeover_goes_on(partition)) {
+        partition->backfill_asked = true;
+        partition->backfill_ticks = LEAT_OLDER_TICKS - 1;
     } else {
-        takeover->complete = leat_takeover_pass_over(hosted, true);
-        takeover->unsure = hosted->unsure;
+        takeover->complete = leat_takeover_pass_over(partition, true);
+        takeover->unsure = partition->unsure;
     }
 }
 
 static leat_err tell_ended(struct leat_core *core, struct leat_takeover *takeover)
 {
-    struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
+    struct leat_partition *partition = leat_partition_find(core, takeover->ref);
     if (core->stopping) return LEAT_E_STARTING;
-    if (hosted == NULL || hosted->give_up != NULL || hosted->epoch.v != takeover->epoch.v)
+    if (partition == NULL || partition->give_up != NULL || partition->epoch.v != takeover->epoch.v)
         return LEAT_E_NOT_OWNER;
-    if (takeover->none_left && !leat_log_front_known(hosted->log)) return LEAT_E_AGAIN;
-    hosted->backfill_pass_node_down |= !takeover->complete && takeover->away;
+    if (takeover->none_left && !leat_log_front_known(partition->log)) return LEAT_E_AGAIN;
+    partition->backfill_pass_node_down |= !takeover->complete && takeover->away;
     if (takeover->hole_behind != 0) {
-        hole_looked(hosted, takeover);
+        hole_looked(partition, takeover);
         return LEAT_OK;
     }
     if (takeover->none_left || (!takeover->complete && !takeover->away))
-        leat_log_front_give_up(hosted->log, takeover->none_left);
-    takeover->complete = leat_takeover_pass_over(hosted, takeover->complete);
-    takeover->unsure = hosted->unsure;
+        leat_log_front_give_up(partition->log, takeover->none_left);
+    takeover->complete = leat_takeover_pass_over(partition, takeover->complete);
+    takeover->unsure = partition->unsure;
     return LEAT_OK;
 }
 

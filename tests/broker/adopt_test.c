@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "broker/data/begun.h"
 #include "broker/data/holes.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/node/bringup.h"
 #include "broker/ownership/handover.h"
 #include "tests/broker/alone.h"
@@ -27,7 +27,7 @@ static struct {
     struct leat_found_fate fates[ROWS];
     struct leat_log_decision decisions[4];
     struct leat_begun *begun;
-    struct leat_hosted hosted;
+    struct leat_partition partition;
     leat_err create, trouble;
     bool front_unknown, heap_full;
 } it;
@@ -42,10 +42,11 @@ const struct leat_begun_log *leat_begun_find(const struct leat_begun *begun,
         if (leat_log_ref_equal(begun->rows[i].ref, ref)) return &begun->rows[i];
     return NULL;
 }
-leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
-                            struct leat_log_ref ref, struct leat_epoch epoch,
-                            struct leat_segment *const *segs, size_t seg_count,
-                            const struct leat_log_tail *tail, struct leat_hosted **out_hosted)
+leat_err leat_partition_create(struct leat_core *core, struct leat_stream *stream,
+                               struct leat_log_ref ref, struct leat_epoch epoch,
+                               struct leat_segment *const *segs, size_t seg_count,
+                               const struct leat_log_tail *tail,
+                               struct leat_partition **out_partition)
 {
     char ids[128] = "";
     assert_ptr_equal(stream, &alone.stream);
@@ -59,9 +60,9 @@ leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
          tail->backfill_follows ? ", older follow" : "", tail->holes ? ", holes" : "",
          tail->stands_in ? ", stands in" : "");
     if (it.create != LEAT_OK) return it.create;
-    it.hosted =
-        (struct leat_hosted){.ref = ref, .core = core, .stream = stream, .log = (void *)&it};
-    *out_hosted = &it.hosted;
+    it.partition =
+        (struct leat_partition){.ref = ref, .core = core, .stream = stream, .log = (void *)&it};
+    *out_partition = &it.partition;
     return LEAT_OK;
 }
 void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why)
@@ -132,7 +133,7 @@ static void begin(void)
 static void end(void)
 {
     free(it.begun);
-    leat_mem_free(it.hosted.segs);
+    leat_mem_free(it.partition.segs);
     alone_end();
     assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), 0);
 }
@@ -197,11 +198,11 @@ static void cores_make_their_logs_of_their_segments(void **state)
     assert_int_equal(adopts(0), LEAT_OK);
     assert_said("core 0 makes 7/1/0, epoch 9, of 2 3; next 4 at 40, behind 103:7, older follow\n"
                 "core 0 makes what is missing\n");
-    assert_int_equal(it.hosted.highest_segment, 3);
-    assert_int_equal(it.hosted.highest_offset, 40);
-    assert_true(it.hosted.backfill_asked);
-    assert_int_equal(it.hosted.backfill_ticks, LEAT_OLDER_TICKS - 1);
-    assert_null(it.hosted.segs);
+    assert_int_equal(it.partition.highest_segment, 3);
+    assert_int_equal(it.partition.highest_offset, 40);
+    assert_true(it.partition.backfill_asked);
+    assert_int_equal(it.partition.backfill_ticks, LEAT_OLDER_TICKS - 1);
+    assert_null(it.partition.segs);
     assert_int_equal(adopts(1), LEAT_OK);
     assert_said("core 1 makes 7/1/1, epoch 9, of 6; next 7 at 70, behind 106:7, older follow\n"
                 "core 1 makes what is missing\n");
@@ -243,8 +244,8 @@ static void fates_say_what_a_log_is_made_of(void **state)
         "diary warn: log 7/1/0\n"
         "core 0 makes 7/1/0, epoch 9, of 1 4; next 5 at 50, behind 104:7, older follow, holes\n"
         "core 0 makes what is missing\n");
-    assert_int_equal(it.hosted.highest_segment, 4);
-    assert_int_equal(it.hosted.highest_offset, 1000);
+    assert_int_equal(it.partition.highest_segment, 4);
+    assert_int_equal(it.partition.highest_offset, 1000);
     end();
 }
 
@@ -311,7 +312,7 @@ static void log_goes_on_behind_its_decided_end(void **state)
     assert_int_equal(adopts(0), LEAT_OK);
     assert_said("core 0 makes 7/1/0, epoch 9, of 0; next 1 at 10, behind 120:7\n"
                 "core 0 makes what is missing\n");
-    assert_false(it.hosted.backfill_asked);
+    assert_false(it.partition.backfill_asked);
     end();
     begin();
     (void)found(0, 0, LEAT_FATE_SERVED); /* where it ends is elsewhere */
@@ -353,7 +354,7 @@ static void missing_segments_follow_from_other_nodes(void **state)
                  hole ? "0 3; next 4 at 40, behind 103:7" : "1 2; next 3 at 30, behind 102:7",
                  holes || (!hole && !alone_here) ? ", older follow" : "", holes ? ", holes" : "");
         assert_said(expected);
-        assert_int_equal(it.hosted.backfill_asked, holes || (!hole && !alone_here));
+        assert_int_equal(it.partition.backfill_asked, holes || (!hole && !alone_here));
         end();
     }
 }
@@ -413,11 +414,11 @@ static void log_that_waits_stands_in_with_what_is_here(void **state)
                 "go on, appends are refused; if the data can't come back: leat log recover orders "
                 "--streamlet 1 --log 0 --accept-loss\n"
                 "core 0 makes what is missing\n");
-    assert_int_equal(it.hosted.seg_count, 1);
-    assert_ptr_equal(it.hosted.segs[0], &it.segs[0]);
-    assert_int_equal(it.hosted.highest_segment, 5);
-    assert_int_equal(it.hosted.highest_offset, 60);
-    assert_false(it.hosted.backfill_asked);
+    assert_int_equal(it.partition.seg_count, 1);
+    assert_ptr_equal(it.partition.segs[0], &it.segs[0]);
+    assert_int_equal(it.partition.highest_segment, 5);
+    assert_int_equal(it.partition.highest_offset, 60);
+    assert_false(it.partition.backfill_asked);
     end();
     begin(); /* nothing is here */
     decided(0, 7)->kind = LEAT_DECIDED_WAIT;
@@ -428,7 +429,7 @@ static void log_that_waits_stands_in_with_what_is_here(void **state)
                 "refused; if the data can't come back: leat log recover orders --streamlet 1 --log "
                 "0 --accept-loss\n"
                 "core 0 makes what is missing\n");
-    assert_true(it.hosted.highest_segment == UINT64_MAX);
+    assert_true(it.partition.highest_segment == UINT64_MAX);
     end();
 }
 
@@ -593,7 +594,7 @@ static void damage_is_told(void **state)
             "is missing\n",
             i & 1 ? "diary error: stream \"orders\", streamlet 1, log 0\n" : "");
         assert_said(expected);
-        assert_int_equal(it.hosted.damage_untold, i == 2);
+        assert_int_equal(it.partition.damage_untold, i == 2);
         if (i & 1) assert_non_null(alone.cores[0].damaged_sum.what);
         end();
     }
@@ -607,10 +608,10 @@ static void damage_of_many_logs_is_summed(void **state)
     it.trouble = LEAT_E_DAMAGED;
     (void)decided(0, 0);
     for (unsigned i = 0; i <= LEAT_DIARY_SUM_LINES; i++) {
-        it.hosted = (struct leat_hosted){.stream = &alone.stream, .damage_untold = true};
-        it.hosted.log = (void *)&it;
-        leat_adopt_damage_tell(&alone.cores[0], &it.hosted);
-        assert_false(it.hosted.damage_untold);
+        it.partition = (struct leat_partition){.stream = &alone.stream, .damage_untold = true};
+        it.partition.log = (void *)&it;
+        leat_adopt_damage_tell(&alone.cores[0], &it.partition);
+        assert_false(it.partition.damage_untold);
     }
     said_enough();
     it.trouble = LEAT_OK;

@@ -102,7 +102,7 @@ static void forwarded_request_comes_back_whole(void **state)
     said_enough();
     acked(0, LEAT_OK);
     assert_said("");
-    leat_append_on_room(&it.hosted[1]);
+    leat_append_on_room(&it.partition[1]);
     said_enough();
     acked(1, LEAT_OK);
     assert_said("mail to 0\n");
@@ -126,10 +126,10 @@ static void forwarded_requests_wait_in_line(void **state)
     assert_said(
         "append to b: 11 bytes, 1 records, up to 500, of 7\n"); /* the others stand in line */
     it.appends[2] = LEAT_E_AGAIN;
-    leat_append_on_room(&it.hosted[1]);
+    leat_append_on_room(&it.partition[1]);
     assert_said("append to b: 11 bytes, 1 records, up to 500, of 7\n"
                 "append to b: 12 bytes, 1 records, up to 500, of 7\n");
-    leat_append_on_room(&it.hosted[1]);
+    leat_append_on_room(&it.partition[1]);
     assert_said("append to b: 12 bytes, 1 records, up to 500, of 7\n"
                 "append to b: 13 bytes, 1 records, up to 500, of 7\n");
     for (unsigned i = 0; i < 3; i++)
@@ -151,11 +151,11 @@ static void room_is_for_all_that_wait(void **state)
     struct leat_peer other = {.core = &alone.cores[1]}; /* of the log's core itself */
     leat_list_init(&other.room.by_log), leat_list_init(&other.room.by_time);
     other.room.peer = &it.peer;
-    leat_list_push_back(&it.hosted[1].blocked, &other.room.by_log);
+    leat_list_push_back(&it.partition[1].blocked, &other.room.by_log);
     leat_list_push_back(&alone.cores[1].room_waits, &other.room.by_time);
     it.append_at = 2;
     said_enough();
-    leat_append_on_room(&it.hosted[1]);
+    leat_append_on_room(&it.partition[1]);
     assert_said("append to b: 10 bytes, 2 records, up to 500, of 7\nresume\n");
     assert_true(leat_list_empty(&other.room.by_time));
     acked(0, LEAT_OK);
@@ -178,7 +178,7 @@ static void forwarded_request_expires(void **state)
     said_enough();
     leat_append_expire(&alone.cores[1]);
     assert_said("mail to 0\n");
-    assert_true(leat_list_empty(&it.hosted[1].blocked));
+    assert_true(leat_list_empty(&it.partition[1].blocked));
     alone_deliver();
     answers();
     assert_said(
@@ -242,7 +242,7 @@ static void compressed_batches_are_checked_before_they_go(void **state)
     it.unpack_waits = true;
     assert_int_equal(frame(5, 1, batches, 3, 3), LEAT_HELD);
     assert_said("admits 2 parts, its only?\nunpack 10 bytes\nunpack 30 bytes\npause\n");
-    assert_true(leat_list_empty(&it.hosted[1].blocked));
+    assert_true(leat_list_empty(&it.partition[1].blocked));
     leat_list_remove(&it.peer.room.by_time);
     it.unpack_waits = false;
     assert_int_equal(frame(5, 1, batches, 3, 3), LEAT_HANDLED);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/append_rig.h"
 
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "wire/message.h"
 
@@ -31,24 +31,24 @@ leat_err leat_batch_check(const uint8_t *data, size_t bytes, struct leat_batch *
     if (data[2] == 0) return LEAT_OK;
     return leat_error_set(error, (leat_err)data[2], "it is wrong");
 }
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(ref.stream, ALONE_STREAM);
     assert_int_equal(ref.streamlet, 1);
     assert_int_equal(core->index, ref.log);
-    return it.gone ? NULL : &it.hosted[core->index];
+    return it.gone ? NULL : &it.partition[core->index];
 }
-leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref)
+leat_err leat_partition_absent(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, ref.log);
     return it.absent;
 }
-const char *leat_hosted_absent_words(leat_err absent)
+const char *leat_partition_absent_words(leat_err absent)
 {
     return absent == LEAT_E_NO_MEMORY ? "the heap is full" : "?";
 }
-leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
-                           uint32_t *out_home, struct leat_error *error)
+leat_err leat_partition_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
+                              uint32_t *out_home, struct leat_error *error)
 {
     assert_int_equal(core->index, 0);
     assert_int_equal(epoch, 9);
@@ -59,7 +59,7 @@ leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint
 leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
                          struct leat_append *append, struct leat_error *error)
 {
-    const char *name = log == (void *)&it.hosted[0] ? "a" : "b";
+    const char *name = log == (void *)&it.partition[0] ? "a" : "b";
     leat_err rc = it.append_at < APPENDS ? it.appends[it.append_at++] : LEAT_OK;
     said("append to %s: %u bytes, %u records, up to %lld, of %u%s", name, batch->byte_count,
          batch->record_count, (long long)batch->max_timestamp_ms, append->address,
@@ -201,11 +201,11 @@ void begin(void)
         leat_list_init(&core->answer_peers);
         leat_list_init(&core->room_waits);
         core->forward_bytes_max = 1000;
-        it.hosted[i] = (struct leat_hosted){.ref = {ALONE_STREAM, 1, i},
-                                            .core = core,
-                                            .stream = &alone.stream,
-                                            .log = (void *)&it.hosted[i]};
-        leat_list_init(&it.hosted[i].blocked);
+        it.partition[i] = (struct leat_partition){.ref = {ALONE_STREAM, 1, i},
+                                                  .core = core,
+                                                  .stream = &alone.stream,
+                                                  .log = (void *)&it.partition[i]};
+        leat_list_init(&it.partition[i].blocked);
         alone.cores[i].scratch = malloc(LEAT_CORE_SCRATCH_BYTES);
         assert_non_null(alone.cores[i].scratch);
     }
@@ -225,7 +225,7 @@ void end(void)
     for (uint32_t i = 0; i < ALONE_CORES; i++) {
         assert_int_equal(alone.cores[i].forward_bytes, 0);
         assert_true(leat_list_empty(&alone.cores[i].room_waits));
-        assert_true(leat_list_empty(&it.hosted[i].blocked));
+        assert_true(leat_list_empty(&it.partition[i].blocked));
         free(alone.cores[i].scratch);
     }
     alone_end();

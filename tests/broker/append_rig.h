@@ -16,14 +16,14 @@
 
 #include "base/mem.h"
 #include "broker/data/append.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "tests/broker/alone.h"
 
 enum { APPENDS = 16, ANSWER_MOST = 64 * 1024 };
 
 struct append_rig {
     struct leat_peer peer;
-    struct leat_hosted hosted[ALONE_CORES];
+    struct leat_partition partition[ALONE_CORES];
     bool gone; /* the log */
     leat_err route, absent;
     leat_err appends[APPENDS]; /* what the log says, one after the other; then LEAT_OK */

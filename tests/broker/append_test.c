@@ -198,7 +198,7 @@ static void log_that_is_not_here_is_refused(void **state)
     for (unsigned i = 0; i < 3; i++) {
         begin();
         it.gone = i != 1;
-        it.hosted[0].going = i == 1;
+        it.partition[0].going = i == 1;
         it.absent = i == 2 ? LEAT_E_NO_MEMORY : LEAT_E_STARTING;
         assert_int_equal(frame_plain(5, 0), LEAT_HANDLED);
         assert_int_equal(it.append_at, 0);
@@ -282,19 +282,19 @@ static void append_waits_for_room(void **state)
     assert_non_null(it.peer.append_now);
     assert_ptr_equal(it.peer.room.peer, &it.peer);
     assert_int_equal(it.peer.room.deadline_us, alone.now_us + LEAT_APPEND_ROOM_US);
-    assert_ptr_equal(it.hosted[0].blocked.next, &it.peer.room.by_log);
+    assert_ptr_equal(it.partition[0].blocked.next, &it.peer.room.by_log);
     assert_ptr_equal(alone.cores[0].room_waits.next, &it.peer.room.by_time);
     alone.now_us += 1000;
-    leat_append_on_room(&it.hosted[0]);
+    leat_append_on_room(&it.partition[0]);
     assert_said("resume\n");
-    assert_true(leat_list_empty(&it.hosted[0].blocked));
+    assert_true(leat_list_empty(&it.partition[0].blocked));
     assert_true(leat_list_empty(&alone.cores[0].room_waits));
     assert_int_equal(frame(5, 0, batches, 2, 2), LEAT_HELD);
     assert_said("append to a: 20 bytes, 3 records, up to 500, of 7\n"
                 "pause\n");
     assert_int_equal(it.peer.room.deadline_us, alone.now_us - 1000 + LEAT_APPEND_ROOM_US);
     acked(0, LEAT_OK);
-    leat_append_on_room(&it.hosted[0]);
+    leat_append_on_room(&it.partition[0]);
     said_enough();
     assert_int_equal(frame(5, 0, batches, 2, 2), LEAT_HANDLED);
     assert_said("append to a: 20 bytes, 3 records, up to 500, of 7\n"
@@ -317,7 +317,7 @@ static void append_stands_in_line_once(void **state)
     it.appends[0] = it.appends[1] = LEAT_E_AGAIN;
     assert_int_equal(frame_plain(5, 0), LEAT_HELD);
     assert_int_equal(frame_plain(5, 0), LEAT_HELD);
-    const struct leat_list *blocked = &it.hosted[0].blocked, *waits = &alone.cores[0].room_waits;
+    const struct leat_list *blocked = &it.partition[0].blocked, *waits = &alone.cores[0].room_waits;
     assert_ptr_equal(blocked->next, &it.peer.room.by_log);
     assert_ptr_equal(blocked->next->next, blocked);
     assert_ptr_equal(waits->next, &it.peer.room.by_time);
@@ -346,7 +346,7 @@ static void room_that_does_not_come_refuses_the_rest(void **state)
     alone.now_us += 1;
     leat_append_expire(&alone.cores[0]);
     assert_said("resume\n");
-    assert_true(leat_list_empty(&it.hosted[0].blocked));
+    assert_true(leat_list_empty(&it.partition[0].blocked));
     acked(0, LEAT_OK);
     answers();
     assert_said(""); /* its frame is still held */
@@ -369,7 +369,7 @@ static void turn_that_does_not_come_refuses_the_rest(void **state)
     assert_int_equal(frame(5, 0, &batch, 1, 1), LEAT_HELD);
     assert_said("unpack 10 bytes\n"
                 "pause\n");
-    assert_true(leat_list_empty(&it.hosted[0].blocked));
+    assert_true(leat_list_empty(&it.partition[0].blocked));
     alone.now_us += LEAT_APPEND_ROOM_US;
     leat_append_expire(&alone.cores[0]);
     assert_said("leave unpack\nresume\n");
@@ -393,9 +393,9 @@ static void compressed_batch_is_checked_once(void **state)
         it.appends[0] = LEAT_E_AGAIN;
         if (i == 2) it.unpacks[0] = LEAT_E_AGAIN;
         assert_int_equal(frame(5, 0, &batch, 1, 1), LEAT_HELD);
-        leat_append_on_room(&it.hosted[0]);
+        leat_append_on_room(&it.partition[0]);
         if (i == 2) assert_int_equal(frame(5, 0, &batch, 1, 1), LEAT_HELD);
-        leat_append_on_room(&it.hosted[0]);
+        leat_append_on_room(&it.partition[0]);
         assert_int_equal(frame(5, 0, &batch, 1, 1), LEAT_HANDLED);
         if (i == 0)
             assert_said("unpack 10 bytes\n"
@@ -443,7 +443,7 @@ static void connection_that_closes_leaves_what_was_taken(void **state)
     it.peer.conn = NULL;
     assert_said("leave unpack\n"
                 "leave unpack\n");
-    assert_true(leat_list_empty(&it.hosted[0].blocked));
+    assert_true(leat_list_empty(&it.partition[0].blocked));
     assert_true(leat_list_empty(&alone.cores[0].room_waits));
     acked(0, LEAT_OK), acked(1, LEAT_OK);
     answers();

@@ -62,7 +62,7 @@ void leat_backup_each(struct leat_backup *backup, const struct leat_log_ref *log
     for (size_t i = 0; i < it.replica_count; i++)
         each(arg, &it.replicas[i]);
 }
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, ref.log);
     return it.there ? (void *)&it : NULL;

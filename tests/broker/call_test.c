@@ -133,8 +133,8 @@ leat_err leat_stream_seek(struct leat_core *core, struct leat_stream_seek *seek,
                ? it.seek
                : leat_error_set(error, it.seek, "no such stream");
 }
-leat_err leat_hosted_place(struct leat_core *core, struct leat_log_ref ref, uint32_t *out_home,
-                           struct leat_error *error)
+leat_err leat_partition_place(struct leat_core *core, struct leat_log_ref ref, uint32_t *out_home,
+                              struct leat_error *error)
 {
     assert_int_equal(core->index, 1);
     said("place %s", ref_text(ref));

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "tests/broken.h"
 #include "tests/broker/alone.h"
 
@@ -25,61 +25,62 @@ void leat_primary_log_check(const struct leat_primary_log *rep)
 
 static struct leat_stream other; /* where the stream of the log was, say */
 
-static void is_of_another_core(struct leat_hosted *hosted)
+static void is_of_another_core(struct leat_partition *partition)
 {
-    hosted->core = &alone.cores[1];
+    partition->core = &alone.cores[1];
 }
-static void outlives_its_stream(struct leat_hosted *hosted)
+static void outlives_its_stream(struct leat_partition *partition)
 {
-    hosted->stream = &other;
+    partition->stream = &other;
 }
-static void is_given_up(struct leat_hosted *hosted)
+static void is_given_up(struct leat_partition *partition)
 {
-    hosted->give_up = (void *)&other;
+    partition->give_up = (void *)&other;
 }
-static void moves(struct leat_hosted *hosted)
+static void moves(struct leat_partition *partition)
 {
-    hosted->moving = (void *)&other;
+    partition->moving = (void *)&other;
 }
-static void is_drained(struct leat_hosted *hosted)
+static void is_drained(struct leat_partition *partition)
 {
-    hosted->drained = true;
+    partition->drained = true;
 }
-static void moves_on_when_drained(struct leat_hosted *hosted)
+static void moves_on_when_drained(struct leat_partition *partition)
 {
-    moves(hosted);
-    is_drained(hosted);
-    hosted->going = true;
+    moves(partition);
+    is_drained(partition);
+    partition->going = true;
 }
 
 static void log_is_checked_after_each_turn(void **state)
 {
     (void)state;
     static const struct {
-        void (*broken)(struct leat_hosted *hosted);
+        void (*broken)(struct leat_partition *partition);
         const char *rule; /* NULL: none is broken */
         bool going;
     } cases[] = {
-        {is_of_another_core, "hosted->core == core", true},
+        {is_of_another_core, "partition->core == core", true},
         {outlives_its_stream,
-         "hosted->going || hosted->stream == leat_stream_find(core, hosted->ref.stream)", false},
+         "partition->going || partition->stream == leat_stream_find(core, partition->ref.stream)",
+         false},
         {outlives_its_stream, NULL, true},
-        {is_given_up, "hosted->give_up == NULL || hosted->going", false},
+        {is_given_up, "partition->give_up == NULL || partition->going", false},
         {is_given_up, NULL, true},
-        {moves, "hosted->moving == NULL || hosted->going", false},
+        {moves, "partition->moving == NULL || partition->going", false},
         {moves, NULL, true},
-        {is_drained, "!hosted->drained || hosted->going", false},
+        {is_drained, "!partition->drained || partition->going", false},
         {is_drained, NULL, true},
-        {moves_on_when_drained, "hosted->moving == NULL || !hosted->drained", true},
+        {moves_on_when_drained, "partition->moving == NULL || !partition->drained", true},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         alone_begin();
         alone.now_us = 13;
         struct leat_core *core = &alone.cores[0];
-        struct leat_hosted logs[2]; /* the second one is broken */
+        struct leat_partition logs[2]; /* the second one is broken */
         leat_list_init(&core->care_logs);
         for (unsigned q = 0; q < 2; q++) {
-            logs[q] = (struct leat_hosted){
+            logs[q] = (struct leat_partition){
                 .ref = {ALONE_STREAM, q, 0}, .core = core, .stream = &alone.stream};
             leat_list_init(&logs[q].care);
             leat_list_push_back(&core->care_logs, &logs[q].care);
@@ -100,18 +101,18 @@ static void what_lies_below_is_checked(void **state)
         alone_begin();
         struct leat_core *core = &alone.cores[0];
         struct leat_list queue;
-        struct leat_hosted hosted = {.ref = {ALONE_STREAM, 0, 0},
-                                     .core = core,
-                                     .stream = &alone.stream,
-                                     .log = i != 0 ? (void *)&alone : NULL,
-                                     .copies = i == 1 ? (void *)&alone.node : NULL};
+        struct leat_partition partition = {.ref = {ALONE_STREAM, 0, 0},
+                                           .core = core,
+                                           .stream = &alone.stream,
+                                           .log = i != 0 ? (void *)&alone : NULL,
+                                           .copies = i == 1 ? (void *)&alone.node : NULL};
         alone.now_us = 13;
         leat_list_init(&core->care_logs);
-        leat_list_init(&hosted.care);
-        leat_list_init(&hosted.dirty);
+        leat_list_init(&partition.care);
+        leat_list_init(&partition.dirty);
         leat_list_init(&queue);
-        leat_list_push_back(&core->care_logs, &hosted.care);
-        if (i == 2) leat_list_push_back(&queue, &hosted.dirty);
+        leat_list_push_back(&core->care_logs, &partition.care);
+        if (i == 2) leat_list_push_back(&queue, &partition.dirty);
         assert_broken(NULL, leat_core_check(core));
         static const char *const expected[] = {"", "check its copies\ncheck the log\n",
                                                "check the log, which is queued\n"};

@@ -16,8 +16,8 @@
 #include "broker/admin/places.h"
 #include "broker/data/append.h"
 #include "broker/data/fetch.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/stream.h"
 #include "broker/node/bringup.h"
 #include "broker/node/stop.h"
@@ -67,7 +67,7 @@ CALLED(leat_unpack_fini, "unpack fini")
 CALLED(leat_lender_fini, "lender fini")
 CALLED(leat_unpack_turn_end, "unpack")
 CALLED(leat_core_ending, "ending")
-CALLED(leat_hosted_send_openings, "openings")
+CALLED(leat_partition_send_openings, "openings")
 CALLED(leat_lend_turn_end, "lend")
 CALLED(leat_fetch_run_ready, "fetches")
 CALLED(leat_output_resume, "output")
@@ -75,7 +75,7 @@ CALLED(leat_pace_turn_end, "pace")
 CALLED(leat_news_turn_end, "news")
 CALLED(leat_heap_tick, "heap tick")
 CALLED(leat_walk_make_missing, "missing")
-CALLED(leat_hosted_care, "care")
+CALLED(leat_partition_care, "care")
 CALLED(leat_movers_tick, "movers tick")
 CALLED(leat_peer_tick, "peers tick")
 CALLED(leat_stocks_tick, "stocks tick")
@@ -201,15 +201,16 @@ void leat_core_check(const void *actor)
 {
     assert_ptr_equal(actor, the_core());
 }
-void leat_hosted_give_up(struct leat_hosted *hosted)
+void leat_partition_give_up(struct leat_partition *partition)
 {
-    said("give up %u", (unsigned)(uintptr_t)hosted->log);
+    said("give up %u", (unsigned)(uintptr_t)partition->log);
 }
-void leat_hosted_destroy(struct leat_hosted *hosted)
+void leat_partition_destroy(struct leat_partition *partition)
 {
     struct leat_core *core = the_core();
-    said("destroy %u", hosted->ref.log);
-    core->hosted[leat_hosted_hash(hosted->ref) & core->hosted_mask] = hosted->hash_next;
+    said("destroy %u", partition->ref.log);
+    core->partitions[leat_partition_hash(partition->ref) & core->partition_mask] =
+        partition->hash_next;
 }
 void leat_stream_remove(struct leat_core *core, struct leat_stream *stream)
 {
@@ -327,7 +328,7 @@ static void core_has_its_parts(void **state)
         &peer->borrowed.rests};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         assert_true(leat_list_empty(lists[i]));
-    assert_int_equal(core->hosted_mask, 1023);
+    assert_int_equal(core->partition_mask, 1023);
     assert_int_equal(core->stream_mask, 255);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER) - it.memory_bytes,
                      sizeof(struct core_parts) + (1024 + 2 * 256) * sizeof(void *) +
@@ -386,7 +387,7 @@ static void all_that_it_has_goes_with_it(void **state)
     struct leat_core *core = made();
     struct leat_door door = {.core_close = door_close};
     static struct leat_stream streams[3];
-    static struct leat_hosted hosted[2];
+    static struct leat_partition partition[2];
     alone.node.options.door = &door;
     static const uint32_t ids[] = {1, 256, 255}; /* the first bucket, and the last */
     for (uint32_t i = 0; i < 3; i++) {
@@ -398,10 +399,11 @@ static void all_that_it_has_goes_with_it(void **state)
         *at = &streams[i];
     }
     for (uint32_t q = 0; q < 2; q++) {
-        hosted[q].ref = (struct leat_log_ref){7, 0, q};
-        struct leat_hosted **at = &core->hosted[leat_hosted_hash(hosted[q].ref) & 1023];
-        hosted[q].hash_next = *at;
-        *at = &hosted[q];
+        partition[q].ref = (struct leat_log_ref){7, 0, q};
+        struct leat_partition **at =
+            &core->partitions[leat_partition_hash(partition[q].ref) & 1023];
+        partition[q].hash_next = *at;
+        *at = &partition[q];
     }
     leat_core_fini(core);
     assert_true(said_one("takeovers fini\n") && said_one("mends fini\n") &&
@@ -458,14 +460,14 @@ static void turn_ends_in_order(void **state)
     for (unsigned i = 0; i < LEAT_OUTPUT_LINES; i++)
         leat_list_init(&core->output.lines[i].ring);
     static const struct leat_protocol protocol = {.answer = answer};
-    struct leat_hosted hosted[4] = {{.log = (void *)1},
-                                    {.log = (void *)2, .anew = true},
-                                    {.log = (void *)3, .anew = true, .going = true}};
+    struct leat_partition partition[4] = {{.log = (void *)1},
+                                          {.log = (void *)2, .anew = true},
+                                          {.log = (void *)3, .anew = true, .going = true}};
     struct leat_peer peers[2] = {{.protocol = &protocol, .name = "a"},
                                  {.protocol = &protocol, .name = "b"}};
     struct leat_list links[6];
     for (unsigned i = 0; i < 3; i++)
-        leat_list_push_back(&core->dirty_logs, &hosted[i].dirty);
+        leat_list_push_back(&core->dirty_logs, &partition[i].dirty);
     leat_list_push_back(&core->answer_peers, &peers[0].answers);
     leat_list_push_back(&core->opening_logs, &links[0]);
     leat_list_push_back(&core->ready_fetches, &links[1]);
@@ -482,7 +484,7 @@ static void turn_ends_in_order(void **state)
         "answer to a\nstocks\nanswer to b\nstocks\nstart room timer: 1875000 us\n"
         "start slow tick: 20000 us\npace\nnews\n");
     core->ending = false, core->stopping = true;
-    leat_list_push_back(&core->dirty_logs, &hosted[1].dirty);
+    leat_list_push_back(&core->dirty_logs, &partition[1].dirty);
     leat_list_remove(&links[0]);
     leat_list_remove(&links[1]);
     leat_list_remove(&links[3]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/describe_rig.h"
 #include "broker/data/call_find.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/net/call.h"
 
 struct describe_rig it;
@@ -52,9 +52,9 @@ leat_err leat_log_locate(struct leat_log *log, struct leat_locate_op *op)
     op->value = 77; /* the log's now */
     return log->located;
 }
-void leat_hosted_watch(struct leat_hosted *hosted)
+void leat_partition_watch(struct leat_partition *partition)
 {
-    said("watch %s", ref_text(hosted->ref));
+    said("watch %s", ref_text(partition->ref));
 }
 uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs)
 {
@@ -63,13 +63,13 @@ uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref,
     assert_in_range(ref.streamlet, 0, alone.desc->streamlet_count - 1);
     return (ref.log + it.shift) % ALONE_CORES;
 }
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(ref.stream, ALONE_STREAM);
     if (ref.streamlet >= ALONE_STREAMLETS) return NULL;
     assert_int_equal(core->index, leat_core_of_log(core->node, ref, ALONE_LOGS));
-    struct leat_hosted *hosted = &it.hosted[ref.streamlet][ref.log];
-    return hosted->core != NULL ? hosted : NULL;
+    struct leat_partition *partition = &it.partition[ref.streamlet][ref.log];
+    return partition->core != NULL ? partition : NULL;
 }
 bool leat_node_heap_refuses(const struct leat_node *node, uint64_t now_us)
 {
@@ -164,7 +164,7 @@ struct leat_log *hosts(uint32_t s, uint32_t q)
 {
     struct leat_log *log = &it.logs[s][q];
     uint64_t n = 1000 * (uint64_t)(2 * s + q + 1);
-    it.hosted[s][q] = (struct leat_hosted){
+    it.partition[s][q] = (struct leat_partition){
         .ref = {ALONE_STREAM, s, q}, .core = &alone.cores[q], .log = log, .copies = NULL};
     *log = (struct leat_log){
         .info = {.state = LEAT_LOG_DAMAGED,
@@ -188,7 +188,7 @@ struct leat_log *hosts(uint32_t s, uint32_t q)
 void of_other(uint64_t owner)
 {
     alone.desc->streamlets[1].owner = owner;
-    memset(it.hosted[1], 0, sizeof it.hosted[1]);
+    memset(it.partition[1], 0, sizeof it.partition[1]);
 }
 
 void begin(void)

@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 #include "broker/admin/report.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 
@@ -33,7 +33,7 @@ struct leat_log {
 };
 
 struct describe_rig {
-    struct leat_hosted hosted[ALONE_STREAMLETS][ALONE_LOGS];
+    struct leat_partition partition[ALONE_STREAMLETS][ALONE_LOGS];
     struct leat_log logs[ALONE_STREAMLETS][ALONE_LOGS];
     struct leat_primary_log_status status;
     struct leat_rep_segment_status segments[LEAT_SEGMENT_ROWS_MAX + 2];

@@ -144,7 +144,7 @@ static void copies_are_as_replication_has_them(void **state)
 {
     (void)state;
     begin();
-    it.hosted[0][1].copies = (void *)&it.status;
+    it.partition[0][1].copies = (void *)&it.status;
     it.status = (struct leat_primary_log_status){
         .copies = 4, .min_copies = 3, .copies_now = 2, .segments_lacking = 9, .suspended = true};
     describe();
@@ -171,9 +171,9 @@ static void trouble_is_told(void **state)
     it.logs[0][0].located = LEAT_OK;
     it.logs[0][1].front_unknown = true;
     it.logs[0][1].located = LEAT_OK;
-    it.hosted[1][0].log = NULL; /* on its way */
-    it.hosted[1][1].core = NULL;
-    it.hosted[0][1].going = true;
+    it.partition[1][0].log = NULL; /* on its way */
+    it.partition[1][1].core = NULL;
+    it.partition[0][1].going = true;
     describe();
     assert_row(0, LEAT_E_DAMAGED, "it is in trouble");
     assert_row(1, LEAT_E_STARTING,
@@ -276,7 +276,7 @@ static void front_of_a_log_that_goes_is_not_waited_for(void **state)
     (void)state;
     begin();
     it.logs[0][0].front_unknown = true;
-    it.hosted[0][0].going = true;
+    it.partition[0][0].going = true;
     call_describe();
     deliver_all();
     assert_said("find orders\nmail to 0\nmail to 1\nmail to 1\nanswer\n");
@@ -489,7 +489,7 @@ static void all_owners_are_asked_at_a_time(void **state)
     begin();
     of_other(NODE_B);
     alone.desc->streamlets[0].owner = NODE_C;
-    memset(it.hosted, 0, sizeof it.hosted);
+    memset(it.partition, 0, sizeof it.partition);
     call_describe();
     deliver_all();
     assert_said("find orders\nmail to 0\nmail to 1\nmail to 1\nask 300 [orders] 1\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/fetch_read_rig.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 
 struct fetch_rig it;
@@ -48,35 +48,35 @@ void leat_buffer_give(struct leat_core *core, void *buffer)
     it.buffers--;
     said("give a buffer");
 }
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, ref.log);
-    return it.gone ? NULL : &it.hosted[ref.log];
+    return it.gone ? NULL : &it.partition[ref.log];
 }
-leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref)
+leat_err leat_partition_absent(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, ref.log);
     return it.absent;
 }
-leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read)
+leat_err leat_partition_hope(const struct leat_partition *partition, const struct leat_read *read)
 {
-    assert_non_null(hosted);
+    assert_non_null(partition);
     return it.hope != LEAT_OK && read->rc == LEAT_E_DAMAGED ? it.hope : read->rc;
 }
-bool leat_hosted_lacks(const struct leat_hosted *hosted, const struct leat_read *read)
+bool leat_partition_lacks(const struct leat_partition *partition, const struct leat_read *read)
 {
-    assert_non_null(hosted);
+    assert_non_null(partition);
     assert_non_null(read);
     return it.lacks;
 }
-void leat_hosted_watch(struct leat_hosted *hosted)
+void leat_partition_watch(struct leat_partition *partition)
 {
-    said("watch %s", ref_text(hosted->ref));
+    said("watch %s", ref_text(partition->ref));
 }
-void leat_takeover_older(struct leat_hosted *hosted)
+void leat_takeover_older(struct leat_partition *partition)
 {
-    said("look for older ones of %s", ref_text(hosted->ref));
-    hosted->backfill_asked = !it.older_found;
+    said("look for older ones of %s", ref_text(partition->ref));
+    partition->backfill_asked = !it.older_found;
 }
 void leat_log_older_again(struct leat_log *log)
 {
@@ -115,8 +115,8 @@ static void read_end(struct leat_read *read)
 }
 static leat_err read_begin(struct leat_log *log, struct leat_read *read, const char *what)
 {
-    struct leat_hosted *hosted = (void *)log;
-    said("%s %s from %s%llu, %u bytes%s%s", what, ref_text(hosted->ref),
+    struct leat_partition *partition = (void *)log;
+    said("%s %s from %s%llu, %u bytes%s%s", what, ref_text(partition->ref),
          read->by_position ? "position " : "",
          (unsigned long long)(read->by_position ? read->position.position : read->from.v),
          read->max_bytes, read->strict ? ", strict" : "",
@@ -167,8 +167,8 @@ void begin(uint32_t count, uint32_t first_log)
     it.peer.core = core;
     leat_list_init(&it.peer.limited);
     for (uint32_t q = 0; q < ALONE_CORES; q++)
-        it.hosted[q] = (struct leat_hosted){
-            .ref = {ALONE_STREAM, 1, q}, .core = &alone.cores[q], .log = (void *)&it.hosted[q]};
+        it.partition[q] = (struct leat_partition){
+            .ref = {ALONE_STREAM, 1, q}, .core = &alone.cores[q], .log = (void *)&it.partition[q]};
     it.fetch =
         (struct leat_fetch){.core = core, .peer = &it.peer, .bytes_max = 1000, .items = it.items};
     leat_list_init(&it.fetch.link);

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "broker/data/fetch.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "tests/broker/alone.h"
 
 enum { ITEMS = 3, BUFFERS = 2 };
@@ -25,7 +25,7 @@ struct fetch_rig {
     struct leat_fetch fetch;
     struct leat_fetch_item
         items[ITEMS]; /* of log 7/1/q on core q; the third is the first log again */
-    struct leat_hosted hosted[ALONE_CORES];
+    struct leat_partition partition[ALONE_CORES];
     struct leat_segment seg;
     bool gone, front_unknown, reads_wait, lacks, later, no_read, no_buffer, older_found;
     bool second_later; /* the second read ends later */

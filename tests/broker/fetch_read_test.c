@@ -90,7 +90,7 @@ static void limits_hold(void **state)
 {
     (void)state;
     begin(3, 0);
-    it.hosted[1].ref.log = 1;
+    it.partition[1].ref.log = 1;
     it.items[1].home = 0, it.items[1].want.log.log = 0;
     it.items[0].max_bytes = 200, it.items[1].max_bytes = 900, it.items[2].max_bytes = 900;
     it.fetch.bytes_max = 500;
@@ -159,7 +159,7 @@ static void log_that_is_refused_is_told(void **state)
         it.absent = LEAT_E_STARTING;
         if (i == ROUTED) it.items[0].refused = LEAT_E_NOT_OWNER;
         if (i == GONE) it.gone = true;
-        if (i == GOING) it.hosted[0].going = true;
+        if (i == GOING) it.partition[0].going = true;
         if (i == DAMAGED || i == HOPED) it.rc = LEAT_E_DAMAGED;
         if (i == HOPED) it.hope = LEAT_E_AGAIN;
         if (i == RANGE) it.rc = LEAT_E_OFFSET_OUT_OF_RANGE;
@@ -257,7 +257,7 @@ static void damage_that_is_found_later_is_hoped_for(void **state)
         it.rc = LEAT_E_DAMAGED;
         it.hope = LEAT_E_STARTING;
         if (i == 1) it.gone = true;
-        if (i == 2) it.hosted[0].log = (void *)&it;
+        if (i == 2) it.partition[0].log = (void *)&it;
         ends_later();
         assert_int_equal(it.items[0].result.code, i == 0 ? LEAT_E_STARTING : LEAT_E_DAMAGED);
         end();
@@ -290,9 +290,9 @@ static void missing_segment_is_looked_for(void **state)
         begin(1, 0);
         it.rc = LEAT_E_DAMAGED;
         it.lacks = i != NOT_LACKING;
-        it.hosted[0].backfill_asked = i != NOT_ASKED;
+        it.partition[0].backfill_asked = i != NOT_ASKED;
         it.older_found = i != NOT_NOW;
-        it.hosted[0].backfill_looked_us = i == TOO_SOON ? 1 : 0;
+        it.partition[0].backfill_looked_us = i == TOO_SOON ? 1 : 0;
         alone.now_us = LEAT_OLDER_READ_US;
         bool looks = i == LOOKS || i == NOT_NOW;
         bool done = leat_fetch_read_at(&it.fetch);
@@ -305,9 +305,9 @@ static void missing_segment_is_looked_for(void **state)
             "read 7/1/0 from 40, 600 bytes\n", "read 7/1/0 from 40, 600 bytes\n",
             "read 7/1/0 from 40, 600 bytes\n"};
         assert_said(expected[i]);
-        assert_int_equal(it.hosted[0].backfill_looked_us, looks           ? alone.now_us
-                                                          : i == TOO_SOON ? 1
-                                                                          : 0);
+        assert_int_equal(it.partition[0].backfill_looked_us, looks           ? alone.now_us
+                                                             : i == TOO_SOON ? 1
+                                                                             : 0);
         it.fetch.at = NULL;
         end();
     }
@@ -318,7 +318,7 @@ static void read_waits_for_the_missing_segment(void **state)
     (void)state;
     begin(1, 0);
     it.rc = LEAT_E_DAMAGED;
-    it.lacks = it.hosted[0].backfill_asked = it.older_found = true;
+    it.lacks = it.partition[0].backfill_asked = it.older_found = true;
     it.reads_wait = true;
     alone.now_us = LEAT_OLDER_READ_US;
     it.second_later = true;

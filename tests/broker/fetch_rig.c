@@ -151,15 +151,15 @@ void leat_sharer_leave(struct leat_core *core, struct leat_sharer *sharer)
     assert_ptr_equal(sharer, &it.sharer);
     said("leave");
 }
-leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
-                           uint32_t *out_home, struct leat_error *error)
+leat_err leat_partition_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
+                              uint32_t *out_home, struct leat_error *error)
 {
     assert_int_equal(core->index, 0);
     assert_int_equal(epoch, 9);
     *out_home = ref.log % ALONE_CORES;
     return it.route == LEAT_OK ? LEAT_OK : leat_error_set(error, it.route, "not here");
 }
-const char *leat_hosted_absent_words(leat_err absent)
+const char *leat_partition_absent_words(leat_err absent)
 {
     return absent == LEAT_E_STARTING ? "it comes" : "it has gone";
 }

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "broker/data/fetch.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "tests/broker/alone.h"
 
 enum { FETCHES = 4, ITEMS = 3 };
@@ -22,7 +22,7 @@ static struct {
     struct leat_peer peers[FETCHES];
     struct leat_fetch fetches[FETCHES];
     struct leat_fetch_item items[FETCHES][ITEMS]; /* of log 7/1/0, 7/1/1 and 7/1/0 again */
-    struct leat_hosted hosted[ALONE_CORES];
+    struct leat_partition partition[ALONE_CORES];
     uint64_t acked[ALONE_CORES];
     bool gone, slow, enough, more; /* more: a read is under way elsewhere */
     struct leat_wanted wanted;
@@ -38,10 +38,10 @@ static unsigned number(const struct leat_fetch *fetch)
 
 /* ---- what it calls ---- */
 
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, ref.log);
-    return it.gone ? NULL : &it.hosted[ref.log];
+    return it.gone ? NULL : &it.partition[ref.log];
 }
 uint64_t leat_log_acked_offset(const struct leat_log *log)
 {
@@ -115,9 +115,9 @@ static void begin(void)
         leat_list_init(lists[i]);
     it.not_of = FETCHES;
     for (uint32_t q = 0; q < ALONE_CORES; q++) {
-        it.hosted[q] = (struct leat_hosted){
+        it.partition[q] = (struct leat_partition){
             .ref = {ALONE_STREAM, 1, q}, .core = &alone.cores[q], .log = (void *)&it.acked[q]};
-        leat_list_init(&it.hosted[q].waiters);
+        leat_list_init(&it.partition[q].waiters);
     }
     for (unsigned f = 0; f < FETCHES; f++) {
         struct leat_fetch *fetch = &it.fetches[f];
@@ -148,7 +148,7 @@ static void begin(void)
 static void end(void)
 {
     for (uint32_t q = 0; q < ALONE_CORES; q++)
-        assert_true(leat_list_empty(&it.hosted[q].waiters));
+        assert_true(leat_list_empty(&it.partition[q].waiters));
     said_enough();
     alone_end();
 }
@@ -183,16 +183,16 @@ static void fetch_stands_at_all_its_logs(void **state)
     leat_fetch_wait(&it.fetches[0]);
     assert_said("timer 500\nmail to 1\n");
     assert_int_equal(it.fetches[0].state, LEAT_FETCH_WAITING);
-    assert_ptr_equal(it.hosted[0].waiters.next, &it.items[0][0].waiting);
-    assert_ptr_equal(it.hosted[0].waiters.prev, &it.items[0][2].waiting);
+    assert_ptr_equal(it.partition[0].waiters.next, &it.items[0][0].waiting);
+    assert_ptr_equal(it.partition[0].waiters.prev, &it.items[0][2].waiting);
     alone_deliver();
-    assert_ptr_equal(it.hosted[1].waiters.next, &it.items[0][1].waiting);
+    assert_ptr_equal(it.partition[1].waiters.next, &it.items[0][1].waiting);
     assert_int_equal(it.fetches[0].watches_out, 1);
     it.acked[0] = 41;
-    leat_fetch_on_acked(&it.hosted[0]);
+    leat_fetch_on_acked(&it.partition[0]);
     assert_said("mail to 1\n"); /* the other core gives its watch back */
     assert_int_equal(it.fetches[0].state, LEAT_FETCH_UNWATCHING);
-    assert_true(leat_list_empty(&it.hosted[0].waiters));
+    assert_true(leat_list_empty(&it.partition[0].waiters));
     assert_false(is_ready(0));
     alone_deliver();
     assert_said("mail to 0\n");
@@ -209,7 +209,7 @@ static void log_of_another_core_wakes_it(void **state)
 {
     (void)state;
     waits();
-    leat_fetch_on_acked(&it.hosted[1]);
+    leat_fetch_on_acked(&it.partition[1]);
     assert_said("mail to 0\n");
     alone_deliver();
     assert_true(is_ready(0));
@@ -226,8 +226,8 @@ static void both_cores_wake_it_at_once(void **state)
 {
     (void)state;
     waits();
-    leat_fetch_on_acked(&it.hosted[1]); /* its mail is under way */
-    leat_fetch_on_acked(&it.hosted[0]);
+    leat_fetch_on_acked(&it.partition[1]); /* its mail is under way */
+    leat_fetch_on_acked(&it.partition[0]);
     assert_said("mail to 0\nmail to 1\n");
     alone_deliver();
     assert_false(is_ready(0));
@@ -244,14 +244,14 @@ static void log_of_another_core_wakes_it_again(void **state)
 {
     (void)state;
     waits();
-    leat_fetch_on_acked(&it.hosted[0]);
+    leat_fetch_on_acked(&it.partition[0]);
     alone_deliver_all();
     assert_true(is_ready(0));
     taken(0);
     leat_fetch_wait(&it.fetches[0]);
     alone_deliver_all();
     assert_false(is_ready(0));
-    leat_fetch_on_acked(&it.hosted[1]);
+    leat_fetch_on_acked(&it.partition[1]);
     alone_deliver_all();
     assert_true(is_ready(0));
     assert_int_equal(it.fetches[0].watches_out, 0);
@@ -270,7 +270,7 @@ static void log_that_has_moved_is_not_waited_for(void **state)
         if (i == MOVED_HERE) it.acked[0] = 41;
         if (i == MOVED_THERE) it.acked[1] = 41;
         if (i == GONE) it.gone = true;
-        if (i == GOING) it.hosted[0].going = true;
+        if (i == GOING) it.partition[0].going = true;
         if (i == STOPPING) alone.cores[1].stopping = true;
         leat_fetch_wait(&it.fetches[0]);
         alone_deliver_all();
@@ -297,7 +297,7 @@ static void fetch_by_position_waits_for_any_move(void **state)
     leat_fetch_wait(&it.fetches[0]);
     assert_int_equal(item->watch_from, 40);
     assert_false(is_ready(0));
-    leat_fetch_on_acked(&it.hosted[0]);
+    leat_fetch_on_acked(&it.partition[0]);
     assert_true(is_ready(0));
     taken(0);
     it.fetches[0].state = LEAT_FETCH_RUNNING;
@@ -331,11 +331,11 @@ static void time_wakes_it(void **state)
         assert_int_equal(it.fetches[0].over_deadline, i == 0);
         assert_int_equal(is_ready(0), i == 0);
         if (i == 1) { /* the timer goes on over a second round */
-            leat_fetch_on_acked(&it.hosted[0]);
+            leat_fetch_on_acked(&it.partition[0]);
             taken(0);
             leat_fetch_wait(&it.fetches[0]);
             assert_said("");
-            leat_fetch_on_acked(&it.hosted[0]);
+            leat_fetch_on_acked(&it.partition[0]);
         }
         taken(0);
         end();

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "broker/data/append.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/stream.h"
 #include "broker/front_logs.h"
 #include "tests/broker/alone.h"
@@ -23,7 +23,7 @@ static struct {
     struct leat_stream *buckets[BUCKETS];
     struct leat_stream streams[STREAMS]; /* stream i has id i: 0 and NOBODYS are in no table */
     struct leat_stream_desc descs[STREAMS];
-    struct leat_hosted hosted;
+    struct leat_partition partition;
     bool gone;
     leat_err stands;
 } it;
@@ -46,11 +46,11 @@ struct leat_stream *leat_stream_find_name(const struct leat_core *core, const ch
     assert_int_equal(bytes, 1);
     return leat_stream_find(core, (uint32_t)(name[0] - '0'));
 }
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_ptr_equal(core, &alone.cores[0]);
     assert_true(leat_log_ref_equal(ref, LOG));
-    return it.gone ? NULL : &it.hosted;
+    return it.gone ? NULL : &it.partition;
 }
 void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
 {
@@ -83,7 +83,7 @@ static void begin(void)
     }
     alone.cores[0].streams_by_id = it.buckets;
     alone.cores[0].stream_mask = BUCKETS - 1;
-    it.hosted = (struct leat_hosted){.log = (void *)&it, .groups = (void *)&it.hosted};
+    it.partition = (struct leat_partition){.log = (void *)&it, .groups = (void *)&it.partition};
 }
 
 /* ---- streams ---- */
@@ -159,7 +159,7 @@ static void bytes_of_a_log_that_is_not_here_are_none(void **state)
     (void)state;
     begin();
     assert_int_equal(leat_front_log_bytes(&alone.cores[0], LOG), 77);
-    it.hosted.log = NULL; /* it is being made */
+    it.partition.log = NULL; /* it is being made */
     assert_int_equal(leat_front_log_bytes(&alone.cores[0], LOG), 0);
     it.gone = true;
     assert_int_equal(leat_front_log_bytes(&alone.cores[0], LOG), 0);
@@ -172,10 +172,10 @@ static void groups_are_served_where_their_log_stays(void **state)
     (void)state;
     begin();
     const struct leat_core *core = &alone.cores[0];
-    assert_ptr_equal(leat_front_groups(core, LOG), &it.hosted);
-    it.hosted.going = true;
+    assert_ptr_equal(leat_front_groups(core, LOG), &it.partition);
+    it.partition.going = true;
     assert_null(leat_front_groups(core, LOG));
-    it.hosted.going = false;
+    it.partition.going = false;
     it.stands = LEAT_E_STARTING;
     assert_null(leat_front_groups(core, LOG));
     it.stands = LEAT_OK;

@@ -2,8 +2,8 @@
 #include "tests/broker/groups_calls_rig.h"
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "broker/data/seek.h"
 #include "broker/net/call.h"
@@ -24,12 +24,12 @@ leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
 }
 struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
 {
-    assert_ptr_equal(core, it.hosted.core);
+    assert_ptr_equal(core, it.partition.core);
     return id == 3 ? &it.other : NULL;
 }
 void leat_segment_group_ask(struct leat_core *core, struct leat_segment_group_query *query)
 {
-    assert_ptr_equal(core, it.hosted.core);
+    assert_ptr_equal(core, it.partition.core);
     assert_ptr_equal(query, &it);
     said("groups");
 }
@@ -96,10 +96,10 @@ uint32_t leat_groups_home(const char *group, size_t bytes)
     assert_int_equal(bytes, strlen(group));
     return it.home;
 }
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     said("core %u: home %s", core->index, ref_text(ref));
-    return it.not_hosted ? NULL : &it.hosted;
+    return it.no_partition ? NULL : &it.partition;
 }
 leat_err leat_node_stands(const struct leat_node *node, struct leat_error *error)
 {
@@ -192,11 +192,11 @@ void begin(void)
     other = (struct leat_stream_desc){.id = 3, .settings = {.logs = 5}};
     other.streamlet_count = 6;
     it.other.desc = &other;
-    it.hosted = (struct leat_hosted){.ref = {ALONE_STREAM, 1, 1},
-                                     .core = &alone.cores[0],
-                                     .log = (void *)&it,
-                                     .stream = &alone.stream,
-                                     .groups = (void *)&it.options};
+    it.partition = (struct leat_partition){.ref = {ALONE_STREAM, 1, 1},
+                                           .core = &alone.cores[0],
+                                           .log = (void *)&it,
+                                           .stream = &alone.stream,
+                                           .groups = (void *)&it.options};
 }
 
 void end(void)

@@ -20,13 +20,13 @@
 enum { BODY = LEAT_CONTROL_BYTES_MAX + 64 };
 
 struct groups_calls_rig {
-    struct leat_hosted hosted;
+    struct leat_partition partition;
     struct leat_groups_options options;
     leat_err create, append, seek, stands, made;
-    bool append_silent;                       /* why an append fails is not said */
-    bool none;                                /* the stream of homes is not there */
-    bool not_hosted, cold, waits, full, deaf; /* the last: nothing of theirs is cancelled */
-    bool fails;                               /* what waits is answered at once, inside */
+    bool append_silent;                         /* why an append fails is not said */
+    bool none;                                  /* the stream of homes is not there */
+    bool no_partition, cold, waits, full, deaf; /* the last: nothing of theirs is cancelled */
+    bool fails;                                 /* what waits is answered at once, inside */
     uint32_t home;
     struct leat_stream other; /* that members name */
     struct leat_stream_seek *sought;

@@ -15,11 +15,11 @@ static void home_has_its_groups(void **state)
         alone.node.options.offsets_retention_us = 123;
         alone.node.options.memory_bytes = 456;
         alone.desc->settings.copies = copies;
-        it.hosted.groups = NULL;
-        assert_int_equal(leat_groups_attach(&it.hosted, &options), LEAT_OK);
-        assert_ptr_equal(it.hosted.groups, &it.options);
+        it.partition.groups = NULL;
+        assert_int_equal(leat_groups_attach(&it.partition, &options), LEAT_OK);
+        assert_ptr_equal(it.partition.groups, &it.options);
         assert_ptr_equal(options.app.ctx, &it);
-        assert_ptr_equal(alone.cores[0].home_logs.next, &it.hosted.home);
+        assert_ptr_equal(alone.cores[0].home_logs.next, &it.partition.home);
         assert_ptr_equal(it.options.env, &alone.env);
         assert_ptr_equal(it.options.timers, &alone.cores[0].timers);
         assert_int_equal(it.options.home, 3);
@@ -27,12 +27,12 @@ static void home_has_its_groups(void **state)
         assert_int_equal(it.options.group_bytes_max, 228);
         assert_int_equal(it.options.followed, copies == 2);
         assert_ptr_equal(it.options.room, &alone.node.groups_room);
-        assert_ptr_equal(it.options.ctx, &it.hosted);
+        assert_ptr_equal(it.options.ctx, &it.partition);
         end();
     }
     begin();
     it.create = LEAT_E_NO_MEMORY;
-    assert_int_equal(leat_groups_attach(&it.hosted, &options), LEAT_E_NO_MEMORY);
+    assert_int_equal(leat_groups_attach(&it.partition, &options), LEAT_E_NO_MEMORY);
     assert_true(leat_list_empty(&alone.cores[0].home_logs));
     end();
 }
@@ -43,31 +43,31 @@ static void groups_ask_their_broker(void **state)
     struct leat_log_options options = {0};
     uint32_t streamlets = 0, logs = 0;
     begin();
-    assert_int_equal(leat_groups_attach(&it.hosted, &options), LEAT_OK);
+    assert_int_equal(leat_groups_attach(&it.partition, &options), LEAT_OK);
     const struct leat_groups_broker *broker = &it.options.broker;
-    assert_true(broker->stream_size(&it.hosted, 3, &streamlets, &logs));
+    assert_true(broker->stream_size(&it.partition, 3, &streamlets, &logs));
     assert_int_equal(streamlets, 6);
     assert_int_equal(logs, 5);
-    assert_false(broker->stream_size(&it.hosted, 4, &streamlets, &logs));
-    broker->group(&it.hosted, (void *)&it);
+    assert_false(broker->stream_size(&it.partition, 4, &streamlets, &logs));
+    broker->group(&it.partition, (void *)&it);
     assert_said("groups\n");
     static const leat_err codes[] = {LEAT_OK, LEAT_E_AGAIN, LEAT_E_DISK, LEAT_E_DISK};
     for (unsigned i = 0; i < 4; i++) {
         it.append = codes[i];
         it.append_silent = i == 3;
-        assert_int_equal(broker->append(&it.hosted, (void *)&it.forwarded, (void *)&it.home),
+        assert_int_equal(broker->append(&it.partition, (void *)&it.forwarded, (void *)&it.home),
                          codes[i]);
         assert_said(i < 2 ? "append\n"
                           : "append\ndiary error: consumer groups of home 3 can't be written\n");
     }
-    it.hosted.going = true;
-    assert_int_equal(broker->append(&it.hosted, (void *)&it.forwarded, (void *)&it.home),
+    it.partition.going = true;
+    assert_int_equal(broker->append(&it.partition, (void *)&it.forwarded, (void *)&it.home),
                      LEAT_E_STARTING);
     assert_said("");
-    leat_groups_log_made(&it.hosted);
+    leat_groups_log_made(&it.partition);
     assert_said("is read\n");
     it.cold = true;
-    leat_groups_log_made(&it.hosted);
+    leat_groups_log_made(&it.partition);
     assert_said("");
     end();
 }

@@ -150,9 +150,9 @@ static void home_is_not_served(void **state)
         begin();
         leaves("s", 1, "m", 1);
         it.none = i == 0;
-        it.not_hosted = i == 1;
-        it.hosted.going = i == 2;
-        if (i == 3) it.hosted.groups = NULL;
+        it.no_partition = i == 1;
+        it.partition.going = i == 2;
+        if (i == 3) it.partition.groups = NULL;
         if (i == 4) it.stands = LEAT_E_AGAIN;
         alone_deliver();
         assert_said(i == 0 ? HOME BACK : HOME AT_HOME BACK);

@@ -12,14 +12,14 @@
 
 #include "base/mem.h"
 #include "broker/data/begun.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/ownership/handover.h"
 #include "tests/broker/alone.h"
 
 enum { SEGMENTS = 3, LOGS_MOST = 40 };
 
 static struct {
-    struct leat_hosted hosted;
+    struct leat_partition partition;
     struct leat_segment segs[SEGMENTS];
     struct leat_list others; /* what the log's segments stand among */
     unsigned popped;
@@ -65,16 +65,16 @@ void leat_core_log_stopped(struct leat_core *core)
 {
     said("core %u has one log less to stop", core->index);
 }
-void leat_hosted_destroy(struct leat_hosted *hosted)
+void leat_partition_destroy(struct leat_partition *partition)
 {
-    assert_ptr_equal(hosted, &it.hosted);
-    memset(hosted, 0xa5, sizeof *hosted);
-    said("destroy the hosted");
+    assert_ptr_equal(partition, &it.partition);
+    memset(partition, 0xa5, sizeof *partition);
+    said("destroy the partition");
 }
-void leat_hosted_wake(struct leat_hosted *hosted)
+void leat_partition_wake(struct leat_partition *partition)
 {
-    assert_ptr_equal(hosted, &it.hosted);
-    assert_true(hosted->going);
+    assert_ptr_equal(partition, &it.partition);
+    assert_true(partition->going);
     said("wake");
 }
 void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
@@ -108,10 +108,10 @@ static void begin(void)
 {
     alone_begin();
     memset(&it, 0, sizeof it);
-    it.hosted = (struct leat_hosted){.ref = {ALONE_STREAM, 1, 1},
-                                     .core = &alone.cores[1],
-                                     .log = (void *)&it,
-                                     .copies = (void *)&it.segs};
+    it.partition = (struct leat_partition){.ref = {ALONE_STREAM, 1, 1},
+                                           .core = &alone.cores[1],
+                                           .log = (void *)&it,
+                                           .copies = (void *)&it.segs};
     alone.cores[0].replicate->backup = (void *)&it;
     alone.desc->streamlets[1].owner = ALONE_SELF + 1;
     alone.stream.begun = begun_table();
@@ -135,17 +135,17 @@ static void log_is_given_up_step_by_step(void **state)
 {
     (void)state;
     begin();
-    leat_hosted_give_up(&it.hosted);
+    leat_partition_give_up(&it.partition);
     assert_said("wake\nrelease the log\n");
-    assert_true(it.hosted.going);
-    struct give_up *first = it.hosted.give_up;
-    leat_hosted_give_up(&it.hosted); /* once */
+    assert_true(it.partition.going);
+    struct give_up *first = it.partition.give_up;
+    leat_partition_give_up(&it.partition); /* once */
     assert_said("");
-    assert_ptr_equal(it.hosted.give_up, first);
-    it.on_released(it.released_arg, it.hosted.log);
+    assert_ptr_equal(it.partition.give_up, first);
+    it.on_released(it.released_arg, it.partition.log);
     assert_said("release its copies\n");
     it.on_idle(it.idle_arg);
-    assert_said("destroy the hosted\nmail to 0\ncore 1: 7/1/1 is released\n");
+    assert_said("destroy the partition\nmail to 0\ncore 1: 7/1/1 is released\n");
     assert_true(leat_list_empty(&it.others));
     alone_deliver();
     assert_said("the backup takes 2\nthe backup takes 1\nthe backup takes 0\n");
@@ -159,26 +159,26 @@ static void copies_are_released_once(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         begin();
-        it.hosted.recover = (void *)&it;
-        it.hosted.loss_stops = i == 1;
-        leat_hosted_give_up(&it.hosted);
+        it.partition.recover = (void *)&it;
+        it.partition.loss_stops = i == 1;
+        leat_partition_give_up(&it.partition);
         assert_said(i == 1 ? "wake\n" : "wake\nrelease the log\n");
-        if (i == 0) it.hosted.copies = NULL;
-        if (i == 1) leat_hosted_give_up_go_on(&it.hosted, true);
+        if (i == 0) it.partition.copies = NULL;
+        if (i == 1) leat_partition_give_up_go_on(&it.partition, true);
         said_enough();
-        it.on_released(it.released_arg, it.hosted.log);
-        assert_said("destroy the hosted\nmail to 0\ncore 1: 7/1/1 is released\n");
+        it.on_released(it.released_arg, it.partition.log);
+        assert_said("destroy the partition\nmail to 0\ncore 1: 7/1/1 is released\n");
         alone_deliver();
         said_enough();
         end();
     }
     begin();
-    it.hosted.recover = (void *)&it;
-    it.hosted.loss_stops = true;
-    leat_hosted_give_up(&it.hosted);
-    leat_hosted_give_up_go_on(&it.hosted, false);
+    it.partition.recover = (void *)&it;
+    it.partition.loss_stops = true;
+    leat_partition_give_up(&it.partition);
+    leat_partition_give_up_go_on(&it.partition, false);
     said_enough();
-    it.on_released(it.released_arg, it.hosted.log);
+    it.on_released(it.released_arg, it.partition.log);
     assert_said("release its copies\n");
     it.on_idle(it.idle_arg);
     alone_deliver();
@@ -191,12 +191,12 @@ static void log_of_a_core_that_stops_is_counted(void **state)
 {
     (void)state;
     begin();
-    it.hosted.copies = NULL;
+    it.partition.copies = NULL;
     alone.cores[1].stopping = true;
-    leat_hosted_give_up(&it.hosted);
+    leat_partition_give_up(&it.partition);
     said_enough();
-    it.on_released(it.released_arg, it.hosted.log);
-    assert_said("destroy the hosted\nmail to 0\ncore 1 has one log less to stop\n");
+    it.on_released(it.released_arg, it.partition.log);
+    assert_said("destroy the partition\nmail to 0\ncore 1 has one log less to stop\n");
     alone_deliver();
     said_enough();
     end();

@@ -248,7 +248,7 @@ static void pool_gives_up_what_the_heap_takes(void **state)
     it.heap = ROOM + 7;
     assert_int_equal(leat_node_pool_less(node), 7);
     atomic_store(&node->logs_share, 5); /* logs of a node that may die */
-    atomic_store(&node->logs_hosted, 3);
+    atomic_store(&node->partition_count, 3);
     assert_int_equal(leat_node_pool_less(node), 7 + 2 * LOG);
     assert_false(leat_node_heap_admits(node, alone.now_us)); /* one waits */
     assert_int_equal(leat_node_pool_less(node), 7 + 3 * LOG);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/locate_rig.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 
 struct locate_rig it;
@@ -28,46 +28,46 @@ void leat_buffer_give(struct leat_core *core, void *given)
     assert_ptr_equal(given, buffer);
     said("give the buffer");
 }
-leat_err leat_hosted_place(struct leat_core *core, struct leat_log_ref ref, uint32_t *out_home,
-                           struct leat_error *error)
+leat_err leat_partition_place(struct leat_core *core, struct leat_log_ref ref, uint32_t *out_home,
+                              struct leat_error *error)
 {
     (void)core;
     if (it.place != LEAT_OK) return leat_error_set(error, it.place, "not here");
     *out_home = ref.log;
     return LEAT_OK;
 }
-leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
-                           uint32_t *out_home, struct leat_error *error)
+leat_err leat_partition_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
+                              uint32_t *out_home, struct leat_error *error)
 {
     assert_null(error);
     said("route %s, epoch %u", ref_text(ref), epoch);
     *out_home = ref.log;
     return it.route;
 }
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, ref.log);
-    return it.gone ? NULL : &it.hosted[ref.log];
+    return it.gone ? NULL : &it.partition[ref.log];
 }
-leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref)
+leat_err leat_partition_absent(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, ref.log);
     return it.absent;
 }
-const char *leat_hosted_absent_words(leat_err absent)
+const char *leat_partition_absent_words(leat_err absent)
 {
     return absent == LEAT_E_STARTING ? "it comes" : "it has gone";
 }
-leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read)
+leat_err leat_partition_hope(const struct leat_partition *partition, const struct leat_read *read)
 {
-    assert_non_null(hosted);
+    assert_non_null(partition);
     assert_int_equal(read->rc, LEAT_E_DAMAGED);
     said("hope?");
     return it.hope;
 }
-void leat_hosted_watch(struct leat_hosted *hosted)
+void leat_partition_watch(struct leat_partition *partition)
 {
-    said("watch %s", ref_text(hosted->ref));
+    said("watch %s", ref_text(partition->ref));
 }
 bool leat_log_reads_wait(const struct leat_log *log)
 {
@@ -87,9 +87,9 @@ static void op_end(struct leat_locate_op *op, leat_err rc)
 }
 leat_err leat_log_locate(struct leat_log *log, struct leat_locate_op *op)
 {
-    struct leat_hosted *hosted = (void *)log;
+    struct leat_partition *partition = (void *)log;
     said("locate %u %lld %u in %s%s", op->what, (long long)op->value, op->from.position,
-         ref_text(hosted->ref), op->read.disk_buffer != NULL ? ", with a buffer" : "");
+         ref_text(partition->ref), op->read.disk_buffer != NULL ? ", with a buffer" : "");
     assert_int_equal(op->read.disk_buffer_bytes,
                      op->read.disk_buffer != NULL ? LEAT_DISK_BUFFER_BYTES : 0);
     op->read.log = log;
@@ -123,8 +123,8 @@ void begin(void)
     memset(&it, 0, sizeof it);
     memset(&calls, 0, sizeof calls);
     for (uint32_t q = 0; q < ALONE_CORES; q++) {
-        it.hosted[q] = (struct leat_hosted){
-            .ref = {ALONE_STREAM, 1, q}, .core = &alone.cores[q], .log = (void *)&it.hosted[q]};
+        it.partition[q] = (struct leat_partition){
+            .ref = {ALONE_STREAM, 1, q}, .core = &alone.cores[q], .log = (void *)&it.partition[q]};
         leat_list_init(&alone.cores[q].locates);
         leat_list_init(&alone.cores[q].locating);
         leat_confirmer_init(&alone.cores[q]);

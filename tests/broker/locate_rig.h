@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/data/hosted.h"
 #include "broker/data/locate.h"
+#include "broker/data/partition.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 
@@ -33,7 +33,7 @@ struct locator {
 struct locate_rig {
     struct locator locators[LOCATORS];
     struct leat_peer peers[LOCATORS];
-    struct leat_hosted hosted[ALONE_CORES];
+    struct leat_partition partition[ALONE_CORES];
     bool gone, no_buffer, reads_wait, later, seeks;
     leat_err place, route, absent, rc,
         read_rc; /* what these answer; of a locate, and of its read */

@@ -54,7 +54,7 @@ static void places_that_are_not_here_are_refused_as_they_are(void **state)
     for (unsigned i = 0; i < 2; i++) {
         begin();
         it.gone = i == 0;
-        it.hosted[0].going = i == 1;
+        it.partition[0].going = i == 1;
         it.absent = LEAT_E_STARTING;
         at = locates(0, 0, 0, 1);
         said_enough();
@@ -117,7 +117,7 @@ static void damage_is_hoped_for(void **state)
         said_enough();
         if (later) {
             it.gone = log == 1;
-            if (log == 2) it.hosted[0].log = (void *)&it;
+            if (log == 2) it.partition[0].log = (void *)&it;
             located(LEAT_E_DAMAGED);
         }
         alone_deliver_all();

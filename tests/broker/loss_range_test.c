@@ -37,7 +37,7 @@ static void kept_is_told_of_a_log_that_waits(void **state)
         said_enough();
         alone_deliver();
         assert_said(expected[i]);
-        assert_false(it.hosted.going);
+        assert_false(it.partition.going);
         end();
     }
 }
@@ -56,13 +56,13 @@ static void kept_is_told_of_a_log_that_stands_in(void **state)
     static const char *const expected[] = {some, unknown, unknown, unknown, unknown, none, none};
     for (unsigned i = 0; i < 7; i++) {
         begin();
-        it.hosted.tail_missing = true;
+        it.partition.tail_missing = true;
         it.begun.record.opened = i != 3;
         it.begun.record.heard = i != 4;
         if (i == 1) alone.no_stream = true;
         if (i == 2) alone.stream.begun = NULL;
-        if (i == 5) it.hosted.highest_segment = UINT64_MAX;
-        if (i == 6) it.hosted.highest_offset = 0;
+        if (i == 5) it.partition.highest_segment = UINT64_MAX;
+        if (i == 6) it.partition.highest_offset = 0;
         wonders();
         said_enough();
         alone_deliver();
@@ -87,7 +87,7 @@ static void log_that_is_not_here_is_refused(void **state)
     for (unsigned i = 0; i < 6; i++) {
         begin();
         it.there = i == 5;
-        it.hosted.going = true;
+        it.partition.going = true;
         it.absent = LEAT_E_UNKNOWN_STREAM;
         it.begun.record.opened = i != 1;
         it.begun.epoch.v = 9;
@@ -140,7 +140,7 @@ static void loss_between_others_is_told(void **state)
     for (unsigned i = 0; i < 4; i++) {
         bool damaged = i & 1, passed = i & 2;
         serves(damaged, passed);
-        it.hosted.backfill_node_down = true; /* no matter, for a question */
+        it.partition.backfill_node_down = true; /* no matter, for a question */
         wonders();
         said_enough();
         alone_deliver();
@@ -179,7 +179,7 @@ static void loss_between_others_is_accepted(void **state)
             skipped();
             assert_said(damaged ? "diary warn: stream 7, streamlet 1, log 0\nmail to 1\n"
                                 : "mail to 1\n");
-            assert_false(it.hosted.skipping_missing);
+            assert_false(it.partition.skipping_missing);
             alone_deliver();
             assert_said("answer\n");
             assert_int_equal(answered_offset(), 44);
@@ -207,7 +207,7 @@ static void loss_is_accepted_once_at_a_time(void **state)
 {
     (void)state;
     serves(true, false);
-    it.hosted.skipping_missing = true;
+    it.partition.skipping_missing = true;
     accepts();
     assert_said("mail to 1\n");
     alone_deliver();
@@ -221,7 +221,7 @@ static void loss_is_not_accepted_while_a_node_is_down(void **state)
     (void)state;
     for (unsigned damaged = 0; damaged < 2; damaged++) {
         serves(damaged, true);
-        it.hosted.backfill_node_down = true;
+        it.partition.backfill_node_down = true;
         accepts();
         if (damaged) {
             assert_said("diary warn: stream 7, streamlet 1, log 0\nmail to 1\n");
@@ -236,7 +236,7 @@ static void loss_is_not_accepted_while_a_node_is_down(void **state)
             alone_deliver();
             said_enough();
         }
-        assert_false(it.hosted.skipping_missing);
+        assert_false(it.partition.skipping_missing);
         end();
     }
 }

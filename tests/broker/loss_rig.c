@@ -2,8 +2,8 @@
 #include "tests/broker/loss_rig.h"
 #include "broker/data/begun.h"
 #include "broker/data/holes.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "broker/ownership/recover.h"
 
@@ -12,17 +12,17 @@ static size_t bytes_before;
 
 /* ---- what it calls ---- */
 
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, 0);
-    assert_true(leat_log_ref_equal(ref, it.hosted.ref));
-    return it.there ? &it.hosted : NULL;
+    assert_true(leat_log_ref_equal(ref, it.partition.ref));
+    return it.there ? &it.partition : NULL;
 }
 const struct leat_begun_log *leat_begun_find(const struct leat_begun *begun,
                                              struct leat_log_ref ref)
 {
     if (begun == NULL) return NULL;
-    assert_true(leat_log_ref_equal(ref, it.hosted.ref));
+    assert_true(leat_log_ref_equal(ref, it.partition.ref));
     return &it.begun;
 }
 void leat_coordinate(const struct leat_post *post, struct leat_coordinate *request)
@@ -36,88 +36,89 @@ void leat_coordinate(const struct leat_post *post, struct leat_coordinate *reque
          request->stands_in ? ", stands in" : "");
     it.request = request;
 }
-void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted)
+void leat_core_log_stop(struct leat_core *core, struct leat_partition *partition)
 {
     assert_int_equal(core->index, 0);
-    assert_ptr_equal(hosted, &it.hosted);
+    assert_ptr_equal(partition, &it.partition);
     said("stop the log with its core");
 }
 void leat_core_log_stopped(struct leat_core *core)
 {
     said("core %u has one log less to stop", core->index);
 }
-leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref)
+leat_err leat_partition_absent(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, 0);
-    assert_true(leat_log_ref_equal(ref, it.hosted.ref));
+    assert_true(leat_log_ref_equal(ref, it.partition.ref));
     return it.absent;
 }
-const char *leat_hosted_absent_words(leat_err absent)
+const char *leat_partition_absent_words(leat_err absent)
 {
     return leat_err_name(absent);
 }
-void leat_hosted_destroy(struct leat_hosted *hosted)
+void leat_partition_destroy(struct leat_partition *partition)
 {
-    assert_ptr_equal(hosted, &it.hosted);
-    said("destroy the hosted");
-    leat_mem_free(hosted->segs);
-    hosted->segs = NULL;
+    assert_ptr_equal(partition, &it.partition);
+    said("destroy the partition");
+    leat_mem_free(partition->segs);
+    partition->segs = NULL;
     it.there = false;
 }
-void leat_hosted_give_up(struct leat_hosted *hosted)
+void leat_partition_give_up(struct leat_partition *partition)
 {
-    assert_ptr_equal(hosted, &it.hosted);
+    assert_ptr_equal(partition, &it.partition);
     said("give up");
 }
-void leat_hosted_give_up_go_on(struct leat_hosted *hosted, bool copies_idle)
+void leat_partition_give_up_go_on(struct leat_partition *partition, bool copies_idle)
 {
-    assert_ptr_equal(hosted, &it.hosted);
+    assert_ptr_equal(partition, &it.partition);
     said("give up, go on%s", copies_idle ? ", copies idle" : "");
 }
-leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const *segs,
-                          size_t seg_count, const struct leat_log_tail *tail)
+leat_err leat_partition_open(struct leat_partition *partition, struct leat_segment *const *segs,
+                             size_t seg_count, const struct leat_log_tail *tail)
 {
-    assert_ptr_equal(hosted, &it.hosted);
-    assert_ptr_equal(segs, hosted->segs);
+    assert_ptr_equal(partition, &it.partition);
+    assert_ptr_equal(segs, partition->segs);
     assert_false(tail->stands_in);
     assert_int_equal(tail->previous.bytes, 0);
-    said("open, epoch %u, of %zu segments, next %llu at %llu%s%s%s", hosted->epoch.v, seg_count,
+    said("open, epoch %u, of %zu segments, next %llu at %llu%s%s%s", partition->epoch.v, seg_count,
          (unsigned long long)tail->next_segment, (unsigned long long)tail->next_offset,
          tail->jumped ? ", jumped" : "", tail->backfill_follows ? ", older follow" : "",
          tail->holes ? ", holes" : "");
     return it.open;
 }
-void leat_hosted_wake(struct leat_hosted *hosted)
+void leat_partition_wake(struct leat_partition *partition)
 {
-    assert_ptr_equal(hosted, &it.hosted);
+    assert_ptr_equal(partition, &it.partition);
     said("wake");
 }
-void leat_replicate_detach(struct leat_hosted *hosted)
+void leat_replicate_detach(struct leat_partition *partition)
 {
-    assert_ptr_equal(hosted, &it.hosted);
+    assert_ptr_equal(partition, &it.partition);
     said("detach");
 }
 void leat_groups_destroy(struct leat_groups **groups)
 {
-    assert_ptr_equal(groups, &it.hosted.groups);
+    assert_ptr_equal(groups, &it.partition.groups);
     said("destroy the groups");
 }
 bool leat_takeover_has_holes(struct leat_segment *const *segs, size_t count)
 {
     return count > 1 && segs[1]->id.v != segs[0]->id.v + 1;
 }
-void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log *row, uint32_t logs)
+void leat_takeover_look(struct leat_partition *partition, const struct leat_begun_log *row,
+                        uint32_t logs)
 {
-    assert_ptr_equal(hosted, &it.hosted);
+    assert_ptr_equal(partition, &it.partition);
     assert_ptr_equal(row, &it.begun);
     assert_int_equal(logs, ALONE_LOGS);
     said("look at what is known now");
 }
-void leat_hosted_delete(struct leat_core *core, struct leat_hosted *hosted)
+void leat_partition_delete(struct leat_core *core, struct leat_partition *partition)
 {
     assert_int_equal(core->index, 0);
-    assert_ptr_equal(hosted, &it.hosted);
-    assert_false(hosted->going || hosted->recover != NULL);
+    assert_ptr_equal(partition, &it.partition);
+    assert_false(partition->going || partition->recover != NULL);
     said("delete");
 }
 
@@ -146,7 +147,7 @@ void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, stru
                            void *arg)
 {
     assert_ptr_equal(log, &it);
-    assert_true(it.hosted.skipping_missing);
+    assert_true(it.partition.skipping_missing);
     said("skip missing");
     it.on_skipped = on_done;
     it.skip_arg = arg;
@@ -193,16 +194,16 @@ void begin(void)
     memset(&calls, 0, sizeof calls);
     calls.log = (struct leat_log_ref){ALONE_STREAM, 1, 0};
     it.there = true;
-    it.hosted = (struct leat_hosted){.ref = calls.log,
-                                     .core = &alone.cores[0],
-                                     .stream = &alone.stream,
-                                     .log = (void *)&it,
-                                     .copies = (void *)&it.segs,
-                                     .epoch = {9},
-                                     .highest_segment = 4,
-                                     .highest_offset = 60,
-                                     .highest_extent = {100, 7}};
-    leat_list_init(&it.hosted.home);
+    it.partition = (struct leat_partition){.ref = calls.log,
+                                           .core = &alone.cores[0],
+                                           .stream = &alone.stream,
+                                           .log = (void *)&it,
+                                           .copies = (void *)&it.segs,
+                                           .epoch = {9},
+                                           .highest_segment = 4,
+                                           .highest_offset = 60,
+                                           .highest_extent = {100, 7}};
+    leat_list_init(&it.partition.home);
     it.info = (struct leat_log_info){.state = LEAT_LOG_WAITING,
                                      .why = "its end is missing",
                                      .first_offset = 10,
@@ -219,7 +220,7 @@ void begin(void)
 void end(void)
 {
     assert_int_equal(calls.open, 0);
-    leat_mem_free(it.hosted.segs);
+    leat_mem_free(it.partition.segs);
     alone_end();
     assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), bytes_before);
 }
@@ -267,7 +268,7 @@ void to_stop(void)
 
 void stopped(void)
 {
-    it.on_stopped(it.stop_arg, it.hosted.log);
+    it.on_stopped(it.stop_arg, it.partition.log);
 }
 
 void idle(void)
@@ -277,7 +278,7 @@ void idle(void)
 
 void skipped(void)
 {
-    it.on_skipped(it.skip_arg, it.hosted.log);
+    it.on_skipped(it.skip_arg, it.partition.log);
 }
 
 uint64_t answered_offset(void)

@@ -19,7 +19,7 @@
 #include "wire/message.h"
 
 struct loss_rig {
-    struct leat_hosted hosted;
+    struct leat_partition partition;
     bool there;
     struct leat_log_info info;
     struct leat_log_passed passed;

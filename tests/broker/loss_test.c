@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An accepted loss of a log's end, by recover.c alone: what the coordinators are asked, and what becomes of the log at
  * each of their answers and at whatever happens to it meanwhile. */
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "tests/broker/loss_rig.h"
 
 /* ---- step by step ---- */
@@ -14,11 +14,11 @@ static void loss_is_accepted_step_by_step(void **state)
     assert_said("wake\n"
                 "coordinate loss of 7/1/0, epoch 9, incarnation 100: segment 4 100:7 "
                 "next 0, at least 60\n");
-    assert_true(it.hosted.going);
-    assert_false(leat_hosted_loss_stops(&it.hosted));
+    assert_true(it.partition.going);
+    assert_false(leat_partition_loss_stops(&it.partition));
     coordinators_say(LEAT_OK);
     assert_said("stop the log\n");
-    assert_true(leat_hosted_loss_stops(&it.hosted));
+    assert_true(leat_partition_loss_stops(&it.partition));
     stopped();
     assert_said("release copies\n");
     idle();
@@ -28,11 +28,11 @@ static void loss_is_accepted_step_by_step(void **state)
                 "open, epoch 10, of 2 segments, next 5 at 1000, jumped, older follow\n"
                 "diary warn: stream 7, streamlet 1, log 0\n"
                 "mail to 1\n");
-    assert_false(it.hosted.going || leat_hosted_loss_stops(&it.hosted));
-    assert_int_equal(it.hosted.seg_count, 2);
-    assert_ptr_equal(it.hosted.segs[0], &it.segs[0]);
-    assert_true(it.hosted.backfill_asked);
-    assert_int_equal(it.hosted.backfill_ticks, LEAT_OLDER_TICKS - 1);
+    assert_false(it.partition.going || leat_partition_loss_stops(&it.partition));
+    assert_int_equal(it.partition.seg_count, 2);
+    assert_ptr_equal(it.partition.segs[0], &it.segs[0]);
+    assert_true(it.partition.backfill_asked);
+    assert_int_equal(it.partition.backfill_ticks, LEAT_OLDER_TICKS - 1);
     alone_deliver();
     assert_said("answer\n");
     assert_int_equal(answered_offset(), 1000);
@@ -44,7 +44,7 @@ static void log_without_copies_is_made_anew_at_once(void **state)
 {
     (void)state;
     to_stop();
-    it.hosted.copies = NULL;
+    it.partition.copies = NULL;
     stopped();
     assert_said_first("destroy the groups\n");
     alone_deliver_all();
@@ -72,13 +72,13 @@ static void what_is_left_is_named_by_who_knows_most(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         for (unsigned away = 0; away < 2; away++) {
             begin();
-            it.hosted.highest_segment = rows[i].highest;
-            it.hosted.highest_offset = rows[i].found;
+            it.partition.highest_segment = rows[i].highest;
+            it.partition.highest_offset = rows[i].found;
             it.info.segment_count = rows[i].count;
             it.info.end_segment = rows[i].end;
             it.info.next_offset = rows[i].next;
             it.info.acked_offset = rows[i].acked;
-            it.hosted.tail_missing = away;
+            it.partition.tail_missing = away;
             accepts();
             char expected[512];
             snprintf(expected, sizeof expected,
@@ -121,7 +121,7 @@ static void missing_segments_are_asked_for_behind_the_loss(void **state)
             "segments, next 5 at 1000, jumped%s%s\n",
             rows[i].older ? ", older follow" : "", rows[i].holes ? ", holes" : "");
         assert_said_first(expected);
-        assert_int_equal(it.hosted.backfill_asked, rows[i].older);
+        assert_int_equal(it.partition.backfill_asked, rows[i].older);
         alone_deliver_all();
         said_enough();
         end();
@@ -133,9 +133,9 @@ static void segments_that_a_start_kept_are_kept(void **state)
 {
     (void)state;
     to_stop();
-    it.hosted.segs = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *it.hosted.segs);
-    it.hosted.segs[0] = &it.segs[2];
-    it.hosted.seg_count = 1;
+    it.partition.segs = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *it.partition.segs);
+    it.partition.segs[0] = &it.segs[2];
+    it.partition.seg_count = 1;
     stopped(), idle();
     assert_said("release copies\n"
                 "destroy the groups\n"
@@ -148,7 +148,7 @@ static void segments_that_a_start_kept_are_kept(void **state)
     said_enough();
     end();
     begin();
-    it.hosted.highest_segment = UINT64_MAX;
+    it.partition.highest_segment = UINT64_MAX;
     it.info.segment_count = 0;
     accepts();
     coordinators_say(LEAT_OK);
@@ -203,14 +203,14 @@ static void log_given_up_meanwhile_goes(void **state)
         to_stop();
         if (late) stopped();
         said_enough();
-        it.hosted.give_up = (void *)&it;
+        it.partition.give_up = (void *)&it;
         if (gone == 1) alone.no_stream = true;
         if (gone == 2) alone.stream.deleted = true;
         if (late)
             idle();
         else
             stopped();
-        assert_null(it.hosted.recover);
+        assert_null(it.partition.recover);
         char expected[512];
         snprintf(expected, sizeof expected, "give up, go on%s\n%smail to 1\n",
                  late ? ", copies idle" : "",
@@ -237,7 +237,7 @@ static void stream_deleted_meanwhile_takes_the_log_along(void **state)
             idle();
         else
             stopped();
-        assert_said(late ? "destroy the hosted\nmail to 1\n" : "delete\nmail to 1\n");
+        assert_said(late ? "destroy the partition\nmail to 1\n" : "delete\nmail to 1\n");
         alone_deliver();
         assert_said("refuse UNKNOWN_STREAM: the stream was deleted meanwhile\n");
         end();
@@ -256,7 +256,7 @@ static void core_that_stops_meanwhile_is_told(void **state)
                 "core 0 has one log less to stop\n");
     alone_deliver();
     assert_said("refuse STARTING: the loss is accepted, and the server is stopping\n");
-    assert_null(it.hosted.recover);
+    assert_null(it.partition.recover);
     end();
 }
 
@@ -280,7 +280,7 @@ static void loss_that_is_refused_leaves_the_log(void **state)
         begin();
         accepts();
         said_enough();
-        if (i == GIVEN_UP) it.hosted.give_up = (void *)&it;
+        if (i == GIVEN_UP) it.partition.give_up = (void *)&it;
         if (i == STOPPING) alone.cores[0].stopping = true;
         if (i == NO_STREAM) alone.no_stream = true;
         if (i == DELETED) alone.stream.deleted = true;
@@ -288,8 +288,8 @@ static void loss_that_is_refused_leaves_the_log(void **state)
         if (i == NOT_BEGUN) alone.stream.begun = NULL;
         coordinators_say(LEAT_E_AGAIN);
         assert_said(expected[i]);
-        assert_null(it.hosted.recover);
-        assert_int_equal(it.hosted.going, i == GIVEN_UP);
+        assert_null(it.partition.recover);
+        assert_int_equal(it.partition.going, i == GIVEN_UP);
         alone_deliver();
         assert_said("refuse AGAIN: as they say\n");
         end();
@@ -306,9 +306,9 @@ static void loss_committed_late_leaves_what_is_there(void **state)
         accepts();
         said_enough();
         if (i == GONE) it.there = false;
-        if (i == ANOTHER) it.hosted.recover = NULL, it.hosted.going = false;
-        if (i == GIVEN_UP) it.hosted.give_up = (void *)&it;
-        if (i == STANDS_IN) it.hosted.tail_missing = true;
+        if (i == ANOTHER) it.partition.recover = NULL, it.partition.going = false;
+        if (i == GIVEN_UP) it.partition.give_up = (void *)&it;
+        if (i == STANDS_IN) it.partition.tail_missing = true;
         coordinators_say(LEAT_OK);
         assert_said(i == STANDS_IN
                         ? "diary warn: stream 7, streamlet 1, log 0\ngive up\nmail to 1\n"
@@ -328,9 +328,9 @@ static void loss_refused_late_leaves_what_is_there(void **state)
     begin();
     accepts();
     said_enough();
-    it.hosted.recover = NULL; /* another one */
+    it.partition.recover = NULL; /* another one */
     coordinators_say(LEAT_E_NOT_OWNER);
-    assert_true(it.hosted.going);
+    assert_true(it.partition.going);
     assert_said("mail to 1\n");
     alone_deliver();
     said_enough();
@@ -360,7 +360,7 @@ static void damaged_end_is_given_up_by_its_segment_first(void **state)
     for (unsigned i = 0; i < 3; i++) {
         begin();
         it.info.state = LEAT_LOG_DAMAGED;
-        it.hosted.skipping_missing = i == 2;
+        it.partition.skipping_missing = i == 2;
         accepts();
         if (i == 2)
             assert_said_first("wake\ncoordinate");
@@ -368,9 +368,9 @@ static void damaged_end_is_given_up_by_its_segment_first(void **state)
             assert_said("skip missing\n");
         if (i == 2) coordinators_say(LEAT_E_AGAIN);
         if (i < 2) {
-            it.hosted.going = i == 1;
+            it.partition.going = i == 1;
             skipped();
-            assert_false(it.hosted.skipping_missing);
+            assert_false(it.partition.skipping_missing);
             assert_said_first(i == 0 ? "wake\ncoordinate" : "mail to 1\n");
             if (i == 0) coordinators_say(LEAT_E_AGAIN);
         }

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/ownership/handover.h"
 #include "tests/broker/alone.h"
 
@@ -21,7 +21,7 @@ enum { HOME = 1, BYTES = 5000, TICK = LEAT_TAKEOVER_TICK_US };
 static const struct leat_log_ref LOG = {ALONE_STREAM, 1, 1};
 
 static struct {
-    struct leat_hosted hosted;
+    struct leat_partition partition;
     bool there, unwanted, all_up;
     struct leat_segment seg;
     struct leat_member member;
@@ -34,11 +34,11 @@ static struct {
 
 /* ---- what it calls ---- */
 
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, HOME);
     assert_true(leat_log_ref_equal(ref, LOG));
-    return it.there ? &it.hosted : NULL;
+    return it.there ? &it.partition : NULL;
 }
 bool leat_all_nodes_up(const struct leat_core *core)
 {
@@ -106,11 +106,11 @@ static void begin(void)
     alone_begin();
     memset(&it, 0, sizeof it);
     it.there = it.all_up = true;
-    it.hosted = (struct leat_hosted){.ref = LOG,
-                                     .core = &alone.cores[HOME],
-                                     .log = (void *)&it,
-                                     .copies = (void *)&it.seg,
-                                     .epoch = {9}};
+    it.partition = (struct leat_partition){.ref = LOG,
+                                           .core = &alone.cores[HOME],
+                                           .log = (void *)&it,
+                                           .copies = (void *)&it.seg,
+                                           .epoch = {9}};
     it.seg = (struct leat_segment){.log = LOG, .id = {4}, .extent = {BYTES, 7}};
     it.member.number = 12;
     snprintf(it.member.info.name, sizeof it.member.info.name, "n3");
@@ -130,7 +130,7 @@ static void end(void)
 
 static void asks(void)
 {
-    assert_int_equal(leat_mend_ask(&it.hosted, &it.seg), LEAT_OK);
+    assert_int_equal(leat_mend_ask(&it.partition, &it.seg), LEAT_OK);
     alone_deliver();
 }
 
@@ -189,7 +189,7 @@ static void what_memory_has_is_written_anew(void **state)
 {
     (void)state;
     begin();
-    assert_int_equal(leat_mend_ask(&it.hosted, &it.seg), LEAT_OK);
+    assert_int_equal(leat_mend_ask(&it.partition, &it.seg), LEAT_OK);
     assert_said("mail to 1\n"); /* the log may be in the middle of being made */
     alone_deliver();
     assert_said("begin with 4 5000:7\nstore: mend from memory\n");
@@ -206,7 +206,7 @@ static void other_nodes_are_asked_where_memory_has_it_not(void **state)
     for (unsigned i = 0; i < 4; i++) {
         bool fatal = i & 1, one_copy = i & 2;
         begin();
-        if (one_copy) it.hosted.copies = NULL;
+        if (one_copy) it.partition.copies = NULL;
         asks();
         store_says(fatal ? LEAT_E_DISK : LEAT_E_NOT_FOUND, false);
         char expected[256];
@@ -230,11 +230,11 @@ static void log_that_goes_is_not_mended(void **state)
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         begin();
-        assert_int_equal(leat_mend_ask(&it.hosted, &it.seg), LEAT_OK);
+        assert_int_equal(leat_mend_ask(&it.partition, &it.seg), LEAT_OK);
         said_enough();
         if (i == 0) it.there = false;
-        if (i == 1) it.hosted.give_up = (void *)&it;
-        if (i == 2) it.hosted.epoch.v = 10;
+        if (i == 1) it.partition.give_up = (void *)&it;
+        if (i == 2) it.partition.epoch.v = 10;
         if (i == 3) it.unwanted = true;
         alone_deliver();
         assert_said(i == 3 ? "begin with 4 5000:7\n" : "");
@@ -242,7 +242,7 @@ static void log_that_goes_is_not_mended(void **state)
     }
     begin();
     leat_mem_fail_at(1);
-    assert_int_equal(leat_mend_ask(&it.hosted, &it.seg), LEAT_E_NO_MEMORY);
+    assert_int_equal(leat_mend_ask(&it.partition, &it.seg), LEAT_E_NO_MEMORY);
     leat_mem_fail_at(0);
     assert_said("");
     end();

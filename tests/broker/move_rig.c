@@ -3,20 +3,20 @@
 
 #include "broker/admin/streams.h"
 #include "broker/data/call_find.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/net/call.h"
 
 struct move_rig it;
 
 /* ---- what it calls ---- */
 
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, ref.log);
     assert_int_equal(ref.stream, ALONE_STREAM);
     assert_int_equal(ref.streamlet, 1);
-    return it.absent[ref.log] ? NULL : &it.hosted[ref.log];
+    return it.absent[ref.log] ? NULL : &it.partition[ref.log];
 }
 void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
 {
@@ -45,9 +45,9 @@ void leat_primary_log_silence(struct leat_primary_log *rep, bool silent)
 {
     said("copies of %s %s", ((struct leat_log *)(void *)rep)->name, silent ? "silent" : "speak");
 }
-void leat_hosted_wake(struct leat_hosted *hosted)
+void leat_partition_wake(struct leat_partition *partition)
 {
-    said("wake %s", hosted->log->name);
+    said("wake %s", partition->log->name);
 }
 void leat_core_log_stopped(struct leat_core *core)
 {
@@ -180,10 +180,10 @@ void begin(void)
             .name = names[q],
             .info = {.state = LEAT_LOG_SERVING, .why = "its disk failed"},
             .tail = {.next_segment = 4 + q, .previous = {100 + q, 10}, .next_offset = 50 + q}};
-        it.hosted[q] = (struct leat_hosted){.ref = {ALONE_STREAM, 1, q},
-                                            .core = &alone.cores[q],
-                                            .log = &it.logs[q],
-                                            .copies = (void *)&it.logs[q]};
+        it.partition[q] = (struct leat_partition){.ref = {ALONE_STREAM, 1, q},
+                                                  .core = &alone.cores[q],
+                                                  .log = &it.logs[q],
+                                                  .copies = (void *)&it.logs[q]};
     }
     it.target.info = (struct leat_node_info){
         .name = "n2", .incarnation = TARGET, .state = LEAT_NODE_UP, .streamlets = 4};

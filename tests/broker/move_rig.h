@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "tests/broker/alone.h"
 #include "wire/message_cluster.h"
 
@@ -31,7 +31,7 @@ struct leat_log {
 
 struct move_rig {
     struct leat_log logs[ALONE_LOGS];
-    struct leat_hosted hosted[ALONE_LOGS];
+    struct leat_partition partition[ALONE_LOGS];
     bool absent[ALONE_LOGS];
     struct leat_member target, self;
     struct leat_mover mover;

@@ -26,15 +26,15 @@ static void streamlet_moves_step_by_step(void **state)
     assert_int_equal(it.mover.step, LEAT_MOVE_STOPS);
     alone_deliver();
     assert_said("wake a\ncopies of a silent\nstop a\n");
-    assert_true(it.hosted[0].going);
-    assert_false(it.hosted[0].drained);
-    assert_ptr_equal(it.hosted[0].moving->hosted, &it.hosted[0]);
+    assert_true(it.partition[0].going);
+    assert_false(it.partition[0].drained);
+    assert_ptr_equal(it.partition[0].moving->partition, &it.partition[0]);
     alone_deliver();
     assert_said("wake b\ncopies of b silent\nstop b\n");
     it.logs[0].tail.next_offset = 70; /* what was appended before it stopped */
     stopped(0);
-    assert_null(it.hosted[0].moving);
-    assert_true(it.hosted[0].drained);
+    assert_null(it.partition[0].moving);
+    assert_true(it.partition[0].drained);
     stopped(1);
     assert_said("mail to 0\nmail to 0\n");
     alone_deliver();
@@ -58,7 +58,7 @@ static void log_without_segments_ends_nowhere(void **state)
     begin();
     it.logs[0].tail = (struct leat_log_tail){.next_segment = 0};
     it.logs[1].tail.next_segment = 1;
-    it.hosted[0].copies = it.hosted[1].copies = NULL;
+    it.partition[0].copies = it.partition[1].copies = NULL;
     start();
     alone_deliver_all();
     target_answers(LEAT_OK, 1);
@@ -211,7 +211,7 @@ static void log_that_cant_go_is_found_before_anything_stops(void **state)
         begin();
         const char *expected = going;
         if (i == 0) it.absent[1] = true;
-        if (i == 1) it.hosted[1].going = true;
+        if (i == 1) it.partition[1].going = true;
         if (i == 2) alone.cores[1].stopping = true;
         if (i == 3) {
             it.logs[1].info.state = LEAT_LOG_WAITING;
@@ -229,7 +229,7 @@ static void log_that_cant_go_is_found_before_anything_stops(void **state)
         }
         assert_string_equal(checks(), expected);
         assert_null(it.ask);
-        assert_false(it.hosted[0].going);
+        assert_false(it.partition[0].going);
         end();
     }
 }
@@ -242,7 +242,7 @@ static void assert_goes_on(const char *said_first, const char *done)
              "copies of a speak\ngo on a\nmail to 0\nmail to 0\n", done);
     alone_deliver_all();
     assert_said(expected);
-    assert_false(it.hosted[0].going || it.hosted[0].drained);
+    assert_false(it.partition[0].going || it.partition[0].drained);
     assert_null(it.request);
 }
 
@@ -253,7 +253,7 @@ static void log_that_fails_while_it_stops_lets_the_other_go_on(void **state)
     to_stop();
     stopped(0);
     it.logs[1].tail.jumped = true;
-    it.hosted[1].give_up = (void *)&it; /* it goes otherwise */
+    it.partition[1].give_up = (void *)&it; /* it goes otherwise */
     stopped(1);
     assert_goes_on("mail to 0\nmail to 0\n",
                    "done LOG_INCOMPLETE: log 1 of the streamlet can't move: its disk failed\n");
@@ -287,7 +287,7 @@ static void log_that_stopped_by_itself_moves_when_its_copies_are_idle(void **sta
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         to_stop();
-        if (i == 0) it.hosted[0].copies = NULL; /* it has none */
+        if (i == 0) it.partition[0].copies = NULL; /* it has none */
         it.logs[0].info.state = LEAT_LOG_STOPPED;
         stopped(0), stopped(1);
         said_enough();
@@ -304,8 +304,8 @@ static void log_that_goes_while_it_stops_lets_the_other_go_on(void **state)
     (void)state;
     to_stop();
     stopped(0);
-    leat_move_part_gone(it.hosted[1].moving);
-    assert_null(it.hosted[1].moving);
+    leat_move_part_gone(it.partition[1].moving);
+    assert_null(it.partition[1].moving);
     assert_goes_on(
         "mail to 0\nmail to 0\n",
         "done UNKNOWN_STREAM: the stream was deleted, or has another owner, meanwhile\n");
@@ -318,7 +318,7 @@ static void log_that_goes_before_it_stops_lets_the_other_go_on(void **state)
     (void)state;
     to_ask();
     target_answers(LEAT_OK, 1);
-    it.hosted[1].going = true;
+    it.partition[1].going = true;
     said_enough();
     alone_deliver(), alone_deliver(), alone_deliver();
     assert_said("wake a\ncopies of a silent\nstop a\nmail to 0\n");
@@ -326,7 +326,7 @@ static void log_that_goes_before_it_stops_lets_the_other_go_on(void **state)
     assert_goes_on("mail to 0\n",
                    "done AGAIN: log 1 of the streamlet is being made or goes already: "
                    "try again\n");
-    assert_true(it.hosted[1].going); /* not by this */
+    assert_true(it.partition[1].going); /* not by this */
     end();
 }
 
@@ -338,16 +338,16 @@ static void logs_go_on_unless_they_go_otherwise(void **state)
     for (unsigned i = 0; i < 6; i++) {
         to_stop();
         stopped(0);
-        leat_move_part_gone(it.hosted[1].moving);
-        it.hosted[1].drained = true;
+        leat_move_part_gone(it.partition[1].moving);
+        it.partition[1].drained = true;
         alone_deliver(), alone_deliver();
         said_enough();
         if (i == 0) alone.no_stream = true;
         if (i == 1) alone.desc->streamlets[1].owner = TARGET;
-        if (i == 2) it.hosted[0].give_up = (void *)&it;
+        if (i == 2) it.partition[0].give_up = (void *)&it;
         if (i == 3) alone.cores[0].stopping = true;
         if (i == 4) it.absent[0] = true;
-        if (i == 5) it.hosted[0].copies = it.hosted[1].copies = NULL;
+        if (i == 5) it.partition[0].copies = it.partition[1].copies = NULL;
         alone_deliver_all();
         const char *logs = i < 2    ? "copies of a speak\ngo on a\nmail to 0\n"
                            : i == 5 ? "go on a\nmail to 0\n"

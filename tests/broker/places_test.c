@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "broker/admin/calls.h"
 #include "broker/admin/places.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/stream.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
@@ -29,7 +29,7 @@ static struct {
     unsigned refs;
     struct leat_ask *asks[ASKS];
     unsigned ask_count;
-    struct leat_hosted hosted[6][ALONE_LOGS]; /* of the first stream, by streamlet */
+    struct leat_partition partition[6][ALONE_LOGS]; /* of the first stream, by streamlet */
     struct leat_rep_places told[6][ALONE_LOGS];
     bool begun[6][ALONE_LOGS];
     uint8_t answer[512];
@@ -42,14 +42,14 @@ struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
     assert_ptr_equal(core, it.core);
     return id >= 1 && id <= it.count && id != it.gone ? &it.streams[id - 1] : NULL;
 }
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(ref.log % ALONE_CORES, core->index);
     assert_in_range(ref.stream, 1, it.count);
     assert_in_range(ref.streamlet, 0, it.streams[ref.stream - 1].desc->streamlet_count - 1);
     if (ref.stream != 1 || ref.streamlet >= 6) return NULL;
-    struct leat_hosted *hosted = &it.hosted[ref.streamlet][ref.log];
-    return hosted->core != NULL ? hosted : NULL;
+    struct leat_partition *partition = &it.partition[ref.streamlet][ref.log];
+    return partition->core != NULL ? partition : NULL;
 }
 bool leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep_places *out)
 {
@@ -101,7 +101,7 @@ static void begin(void)
     it.core = &alone.cores[1];
     for (uint32_t s = 0; s < 6; s++)
         for (uint32_t q = 0; q < ALONE_LOGS; q++)
-            it.hosted[s][q].log = (void *)&it;
+            it.partition[s][q].log = (void *)&it;
 }
 
 static void end(void)
@@ -188,14 +188,14 @@ static const char *known(uint32_t id)
 
 static void hosts(uint32_t streamlet, uint32_t log)
 {
-    it.hosted[streamlet][log].core = &alone.cores[log];
+    it.partition[streamlet][log].core = &alone.cores[log];
 }
 
 /* Its other copies are on nodes 3 and 4, one of them whole. */
 static void has_copies(uint32_t streamlet, uint32_t log)
 {
     hosts(streamlet, log);
-    it.hosted[streamlet][log].copies = (void *)&it.told[streamlet][log];
+    it.partition[streamlet][log].copies = (void *)&it.told[streamlet][log];
     it.begun[streamlet][log] = true;
     it.told[streamlet][log] = (struct leat_rep_places){.count = 2, .whole = 1, .nodes = {3, 4}};
 }
@@ -247,8 +247,8 @@ static void logs_of_this_node_are_looked_at_on_their_cores(void **state)
     has_copies(1, 1);
     it.begun[1][1] = false;
     has_copies(2, 0), has_copies(2, 1);
-    it.hosted[2][0].log = NULL;
-    it.hosted[2][1].going = true;
+    it.partition[2][0].log = NULL;
+    it.partition[2][1].going = true;
     has_copies(5, 1);
     assert_true(want(id));
     assert_said("mail to 0\n");

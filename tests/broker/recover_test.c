@@ -14,8 +14,8 @@
 
 #include "base/mem.h"
 #include "broker/admin/report.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
@@ -84,7 +84,7 @@ static void turn_ends(struct desk *desk)
 {
     struct leat_list *link;
     while ((link = leat_list_pop_front(&desk->core.dirty_logs)) != NULL)
-        leat_log_turn_end(LEAT_CONTAINER(link, struct leat_hosted, dirty)->log);
+        leat_log_turn_end(LEAT_CONTAINER(link, struct leat_partition, dirty)->log);
 }
 
 /* One turn of the core. The store, and what looks after copies, stand still. */
@@ -103,16 +103,17 @@ static void run(struct desk *desk)
     }
 }
 
-static struct leat_hosted *hosted_new(struct desk *desk)
+static struct leat_partition *partition_new(struct desk *desk)
 {
     const struct leat_log_tail tail = {.next_offset = KNOWN};
-    struct leat_hosted *hosted;
-    assert_int_equal(leat_hosted_create(&desk->core, desk->stream, desk->ref,
-                                        (struct leat_epoch){ASKED_UNDER}, NULL, 0, &tail, &hosted),
+    struct leat_partition *partition;
+    assert_int_equal(leat_partition_create(&desk->core, desk->stream, desk->ref,
+                                           (struct leat_epoch){ASKED_UNDER}, NULL, 0, &tail,
+                                           &partition),
                      LEAT_OK);
-    hosted->highest_segment = UINT64_MAX;
-    leat_log_set_state(hosted->log, LEAT_LOG_WAITING, "its end is on no node");
-    return hosted;
+    partition->highest_segment = UINT64_MAX;
+    leat_log_set_state(partition->log, LEAT_LOG_WAITING, "its end is on no node");
+    return partition;
 }
 
 /* A core with one log of several copies, which waits. */
@@ -160,7 +161,7 @@ static struct desk *desk_new(void)
     leat_stream_desc_unref(desc);
     leat_stream_publish(desk->stream);
     desk->ref = (struct leat_log_ref){STREAM, 0, 0};
-    assert_non_null(hosted_new(desk)->copies);
+    assert_non_null(partition_new(desk)->copies);
     run(desk);
     return desk;
 }
@@ -174,9 +175,9 @@ static void desk_free(struct desk *desk)
     free(desk);
 }
 
-static struct leat_hosted *hosted_of(struct desk *desk)
+static struct leat_partition *partition_of(struct desk *desk)
 {
-    return leat_hosted_find(&desk->core, desk->ref);
+    return leat_partition_find(&desk->core, desk->ref);
 }
 
 /* An operator accepts the loss; the coordinators are asked. */
@@ -193,7 +194,7 @@ static void accepts(struct desk *desk)
     mails(desk);
     assert_non_null(desk->asked);
     assert_int_equal(desk->asked->kind, LEAT_COORDINATE_ACCEPT_LOSS);
-    assert_true(hosted_of(desk)->going);
+    assert_true(partition_of(desk)->going);
 }
 
 static void answered_by_coordinators(struct desk *desk, leat_err rc)
@@ -223,7 +224,7 @@ static void operator_is_told(struct desk *desk)
 static void owner_is_lost(struct desk *desk)
 {
     desk->stream->desc->streamlets[0].owner = SELF + 1;
-    leat_hosted_give_up(hosted_of(desk));
+    leat_partition_give_up(partition_of(desk));
 }
 
 static void core_stops(struct desk *desk)
@@ -243,7 +244,7 @@ static void accepts_until(struct desk *desk, enum step step)
     if (step == ASKED) return;
     answered_by_coordinators(desk, LEAT_OK);
     if (step == COPIES_GO) turn(desk);
-    assert_true(hosted_of(desk)->going);
+    assert_true(partition_of(desk)->going);
     assert_int_equal(desk->core.calls, 1);
 }
 
@@ -261,8 +262,8 @@ static void loss_accepted_makes_the_log_anew(void **state)
     accepts_until(desk, ASKED);
     accepts_to_the_end(desk);
     operator_is_told(desk);
-    assert_false(hosted_of(desk)->going);
-    assert_int_equal(hosted_of(desk)->epoch.v, ASKED_UNDER + 1);
+    assert_false(partition_of(desk)->going);
+    assert_int_equal(partition_of(desk)->epoch.v, ASKED_UNDER + 1);
     desk_free(desk);
 }
 
@@ -280,12 +281,12 @@ static void coordinators_are_asked_with_all_that_is_known(void **state)
                 {0, KNOWN + 30, 0, KNOWN + 30, true}};
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct desk *desk = desk_new();
-        struct leat_hosted *hosted = hosted_of(desk);
-        hosted->highest_segment = rows[i].segment;
-        hosted->highest_offset = rows[i].offset;
-        hosted->tail_missing = rows[i].away;
-        hosted->highest_extent = (struct leat_extent){.bytes = 77, .crc = 88};
-        hosted->loss_stops = true;
+        struct leat_partition *partition = partition_of(desk);
+        partition->highest_segment = rows[i].segment;
+        partition->highest_offset = rows[i].offset;
+        partition->tail_missing = rows[i].away;
+        partition->highest_extent = (struct leat_extent){.bytes = 77, .crc = 88};
+        partition->loss_stops = true;
         accepts(desk);
         const struct leat_coordinate *asked = desk->asked;
         assert_int_equal(asked->log_count, 1);
@@ -297,7 +298,7 @@ static void coordinators_are_asked_with_all_that_is_known(void **state)
         assert_int_equal(asked->epoch.v, ASKED_UNDER);
         assert_int_equal(asked->stands_in, rows[i].away);
         assert_int_equal(asked->incarnation, SELF);
-        assert_false(hosted->loss_stops);
+        assert_false(partition->loss_stops);
         accepts_to_the_end(desk);
         operator_is_told(desk);
         desk_free(desk);
@@ -309,14 +310,14 @@ static void loss_accepted_of_a_home_leaves_the_list_of_homes(void **state)
 {
     (void)state;
     struct desk *desk = desk_new();
-    leat_list_push_back(&desk->core.home_logs, &hosted_of(desk)->home);
+    leat_list_push_back(&desk->core.home_logs, &partition_of(desk)->home);
     accepts_until(desk, ASKED);
     assert_false(leat_list_empty(&desk->core.home_logs));
     accepts_to_the_end(desk);
     operator_is_told(desk);
     assert_true(
         leat_list_empty(&desk->core.home_logs)); /* the stream has another name than theirs */
-    assert_true(leat_list_empty(&hosted_of(desk)->home));
+    assert_true(leat_list_empty(&partition_of(desk)->home));
     desk_free(desk);
 }
 
@@ -330,7 +331,7 @@ static void loss_accepted_of_a_log_that_is_given_up_meanwhile_is_told(void **sta
         owner_is_lost(desk);
         accepts_to_the_end(desk);
         operator_is_told(desk);
-        assert_null(hosted_of(desk));
+        assert_null(partition_of(desk));
         assert_int_equal(desk->mail_count, 0);
         desk_free(desk);
     }
@@ -345,13 +346,13 @@ static void loss_accepted_leaves_the_log_that_came_after_it(void **state)
     accepts_until(desk, ASKED);
     owner_is_lost(desk);
     run(desk);
-    assert_null(hosted_of(desk));
+    assert_null(partition_of(desk));
     assert_int_equal(desk->core.calls, 1);
     desk->stream->desc->streamlets[0].owner = SELF;
-    struct leat_hosted *next = hosted_new(desk);
+    struct leat_partition *next = partition_new(desk);
     accepts_to_the_end(desk);
     operator_is_told(desk);
-    assert_ptr_equal(hosted_of(desk), next);
+    assert_ptr_equal(partition_of(desk), next);
     assert_false(next->going);
     desk_free(desk);
 }
@@ -366,7 +367,7 @@ static void loss_refused_of_a_log_that_is_given_up_meanwhile_ends(void **state)
     answered_by_coordinators(desk, LEAT_E_NOT_OWNER);
     run(desk);
     assert_int_equal(desk->core.calls, 0);
-    assert_null(hosted_of(desk));
+    assert_null(partition_of(desk));
     desk_free(desk);
 }
 
@@ -400,13 +401,13 @@ static void loss_accepted_of_a_stream_that_goes_ends(void **state)
             accepts_until(desk, step);
             if (given_up) owner_is_lost(desk);
             desk->stream->deleted = true;
-            leat_hosted_delete(&desk->core, hosted_of(desk));
+            leat_partition_delete(&desk->core, partition_of(desk));
             if (stops) core_stops(desk);
             accepts_to_the_end(desk);
             assert_int_equal(desk->core.calls, 0);
             assert_int_equal(desk->core.logs_to_stop, 0);
             assert_int_equal(desk->flushes, stops);
-            if (!stops) assert_null(hosted_of(desk));
+            if (!stops) assert_null(partition_of(desk));
             desk_free(desk);
         }
     }
@@ -447,7 +448,7 @@ static void log_that_comes_while_its_stream_is_deleted_goes_with_it(void **state
     leat_node_on_stream_deleted(&desk->node, STREAM);
     for (unsigned i = 0; leat_stream_find(&desk->core, STREAM) != NULL; i++) {
         assert_in_range(i, 0, 10);
-        if (hosted_of(desk) == NULL) (void)hosted_new(desk);
+        if (partition_of(desk) == NULL) (void)partition_new(desk);
         desk->core.news->left = LEAT_NEWS_STREAM_COST + 2; /* for the stream, and one log */
         assert_int_equal(desk->mail_count, 1);
         struct leat_mail *mail = desk->mails[--desk->mail_count];
@@ -456,7 +457,7 @@ static void log_that_comes_while_its_stream_is_deleted_goes_with_it(void **state
     }
     assert_int_equal(troubled(desk), 0);
     run(desk);
-    assert_null(hosted_of(desk));
+    assert_null(partition_of(desk));
     desk_free(desk);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/replicate_rig.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 
 struct replicate_rig it;
 static size_t bytes_before;
@@ -175,7 +175,7 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
 {
     assert_ptr_equal(primary, &it.primary);
     assert_ptr_equal(segs, &it);
-    assert_ptr_equal(options->owner, &it.hosted);
+    assert_ptr_equal(options->owner, &it.partition);
     assert_false(options->opened);
     said(
         "copies of %s, epoch %u, %u of which %u at least, durability %d, version %u, %zu segments, "
@@ -183,12 +183,12 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
         ref_text(options->ref), options->epoch.v, options->copies, options->min_copies,
         options->durability, options->version, seg_count, (unsigned long long)options->unsure.first,
         (unsigned long long)options->unsure.end, options->backfill_follows ? ", older follow" : "");
-    if (it.log_rc == LEAT_OK) *out_rep = (void *)&it.hosted;
+    if (it.log_rc == LEAT_OK) *out_rep = (void *)&it.partition;
     return it.log_rc;
 }
 struct leat_keeper leat_primary_keeper(struct leat_primary_log *rep)
 {
-    assert_ptr_equal(rep, &it.hosted);
+    assert_ptr_equal(rep, &it.partition);
     return (struct leat_keeper){.ctx = rep};
 }
 void leat_primary_log_destroy(struct leat_primary_log **rep)
@@ -198,8 +198,8 @@ void leat_primary_log_destroy(struct leat_primary_log **rep)
 }
 void *leat_primary_log_owner(const struct leat_primary_log *rep)
 {
-    assert_ptr_equal(rep, &it.hosted);
-    return &it.hosted;
+    assert_ptr_equal(rep, &it.partition);
+    return &it.partition;
 }
 void leat_primary_versions_done(struct leat_primary *primary, leat_err rc)
 {
@@ -223,13 +223,13 @@ const struct leat_rep_accounts *leat_backup_accounts(const struct leat_backup *b
 }
 void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told)
 {
-    assert_ptr_equal(log, &it.hosted);
+    assert_ptr_equal(log, &it.partition);
     assert_false(told);
     said("segment %llu is damaged", (unsigned long long)seg->id.v);
 }
-void leat_hosted_wake(struct leat_hosted *hosted)
+void leat_partition_wake(struct leat_partition *partition)
 {
-    assert_ptr_equal(hosted, &it.hosted);
+    assert_ptr_equal(partition, &it.partition);
     said("wake");
 }
 bool leat_node_heap_is_full(const struct leat_node *node, uint64_t left_bytes, uint64_t bytes)
@@ -297,12 +297,12 @@ void begin(void)
         members->rows[members->count++] = &it.member;
         members->links = (void *)&it.self;
     }
-    it.hosted = (struct leat_hosted){.ref = {ALONE_STREAM, 1, 0},
-                                     .core = &alone.cores[0],
-                                     .stream = &alone.stream,
-                                     .log = (void *)&it.hosted,
-                                     .epoch = {9},
-                                     .unsure = {2, 5}};
+    it.partition = (struct leat_partition){.ref = {ALONE_STREAM, 1, 0},
+                                           .core = &alone.cores[0],
+                                           .stream = &alone.stream,
+                                           .log = (void *)&it.partition,
+                                           .epoch = {9},
+                                           .unsure = {2, 5}};
 }
 
 void end(void)

@@ -27,7 +27,7 @@ struct replicate_rig {
     leat_err primary_rc, backup_rc, transport_rc, sink_rc, link_rc, node_rc, link_node_rc, fence_rc,
         log_rc, found_rc;
     struct leat_member member, self;
-    struct leat_hosted hosted;
+    struct leat_partition partition;
     struct leat_found replicas[3];
     size_t replica_count;
     bool (*deleted)(void *arg, uint32_t stream);

@@ -13,15 +13,15 @@
 
 #include "broker/admin/calls.h"
 #include "broker/admin/report.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/data/stream.h"
 #include "tests/broker/alone_calls.h"
 
 enum { LOGS = 20 };
 
 static struct {
-    struct leat_hosted logs[ALONE_CORES][LOGS];
-    struct leat_hosted *buckets[ALONE_CORES][2];
+    struct leat_partition logs[ALONE_CORES][LOGS];
+    struct leat_partition *buckets[ALONE_CORES][2];
     struct leat_stream *streams[ALONE_CORES][2];
     leat_err trouble[ALONE_CORES][LOGS];
     struct leat_log_passed passed[ALONE_CORES][LOGS];
@@ -44,7 +44,7 @@ static struct {
 
 static size_t log_at(const struct leat_log *log)
 {
-    size_t at = (size_t)((const struct leat_hosted *)(const void *)log - &it.logs[0][0]);
+    size_t at = (size_t)((const struct leat_partition *)(const void *)log - &it.logs[0][0]);
     assert_in_range(at, 0, ALONE_CORES * LOGS - 1);
     return at;
 }
@@ -125,8 +125,8 @@ static void begin(void)
     alone.node.copies_bytes = 500;
     for (uint32_t q = 0; q < ALONE_CORES; q++) {
         struct leat_core *core = &alone.cores[q];
-        core->hosted = it.buckets[q];
-        core->hosted_mask = 1;
+        core->partitions = it.buckets[q];
+        core->partition_mask = 1;
         core->streams_by_id = it.streams[q];
         core->stream_mask = 1;
         for (uint32_t i = 0; i < 3; i++) {
@@ -137,17 +137,17 @@ static void begin(void)
     }
 }
 
-static struct leat_hosted *hosts(uint32_t q, uint32_t at)
+static struct leat_partition *hosts(uint32_t q, uint32_t at)
 {
-    struct leat_hosted *hosted = &it.logs[q][at];
-    *hosted = (struct leat_hosted){.ref = {ALONE_STREAM, at, q},
-                                   .core = &alone.cores[q],
-                                   .log = (void *)hosted,
-                                   .stream = &alone.stream};
-    hosted->hash_next = it.buckets[q][at % 2];
-    it.buckets[q][at % 2] = hosted;
-    alone.cores[q].hosted_count++;
-    return hosted;
+    struct leat_partition *partition = &it.logs[q][at];
+    *partition = (struct leat_partition){.ref = {ALONE_STREAM, at, q},
+                                         .core = &alone.cores[q],
+                                         .log = (void *)partition,
+                                         .stream = &alone.stream};
+    partition->hash_next = it.buckets[q][at % 2];
+    it.buckets[q][at % 2] = partition;
+    alone.cores[q].partition_count++;
+    return partition;
 }
 
 static void on_done(struct leat_report *report)
@@ -183,7 +183,7 @@ static void sums_are_of_all_cores(void **state)
 {
     (void)state;
     begin();
-    alone.cores[0].hosted_count = 3, alone.cores[1].hosted_count = 4;
+    alone.cores[0].partition_count = 3, alone.cores[1].partition_count = 4;
     it.status = (struct leat_primary_status){1, 2, 3, 4, 5, 6, {0}};
     alone.cores[0].replicate->primary = (void *)&it.peers[0];
     alone.cores[1].replicate->primary = (void *)&it.peers[1];
@@ -223,7 +223,7 @@ static void logs_in_trouble_are_named(void **state)
     it.logs[0][0].log = NULL;
     it.logs[0][1].going = true;
     it.trouble[0][3] = LEAT_OK;
-    struct leat_hosted *home = hosts(1, 0);
+    struct leat_partition *home = hosts(1, 0);
     it.trouble[1][0] = LEAT_E_LOG_INCOMPLETE;
     home->groups = (void *)&it;
     it.log_state = LEAT_LOG_WAITING;

@@ -26,7 +26,7 @@ struct desk {
     struct leat_env env;
     struct leat_post post;
     struct leat_member members[NODES];
-    struct leat_hosted *hosted[1];
+    struct leat_partition *partition[1];
     struct leat_mail *mails[MAILS_MAX];
     unsigned mail_count;
 };
@@ -52,7 +52,7 @@ static struct desk *desk_new(uint64_t seed)
     desk->core.node = &desk->node;
     core_parts_set(&desk->core, &desk->parts);
     desk->core.env = &desk->env;
-    desk->core.hosted = desk->hosted;
+    desk->core.partitions = desk->partition;
     desk->core.replicate->primary = desk->world->primary;
     for (unsigned i = 0; i < NODES; i++) {
         desk->members[i] = (struct leat_member){.core = &desk->core, .number = i, .self = i == 0};

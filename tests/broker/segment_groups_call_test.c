@@ -19,7 +19,7 @@
 enum { OTHER = 200 };
 
 static struct {
-    struct leat_hosted hosted;
+    struct leat_partition partition;
     struct leat_log_info info;
     bool not_there, front_unknown, no_group, refuses;
     struct leat_ask *ask;
@@ -29,11 +29,11 @@ static struct {
 
 /* ---- what it calls ---- */
 
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, ref.log);
     said("look at %s", ref_text(ref));
-    return it.not_there ? NULL : &it.hosted;
+    return it.not_there ? NULL : &it.partition;
 }
 void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
 {
@@ -86,7 +86,7 @@ static void begin(void)
     memset(&it, 0, sizeof it);
     memset(&calls, 0, sizeof calls);
     it.memory_bytes = leat_mem_bytes(LEAT_MEM_BROKER);
-    it.hosted.log = (void *)&it;
+    it.partition.log = (void *)&it;
     it.info = (struct leat_log_info){.state = LEAT_LOG_SERVING, .first_group = 4};
 }
 
@@ -147,7 +147,7 @@ static void log_that_can_not_say_is_no_answer(void **state)
                                          LEAT_E_LOG_INCOMPLETE, LEAT_E_STARTING};
         begin();
         if (i == 0) it.not_there = true;
-        if (i == 1) it.hosted.going = true;
+        if (i == 1) it.partition.going = true;
         if (i == 2) it.info.state = LEAT_LOG_WAITING;
         if (i == 3) it.front_unknown = true;
         asks(ALONE_STREAM, 0, 1);

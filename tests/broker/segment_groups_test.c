@@ -8,19 +8,19 @@
 #include <cmocka.h>
 
 #include "broker/admin/calls.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/net/core.h"
 #include "tests/multilog/reopen.h"
 
 static struct leat_segment_group_query ask(const struct fake *fake, uint64_t group)
 {
-    struct leat_hosted hosted = {.ref = fake->options.ref, .log = fake->log};
-    struct leat_hosted *table[] = {&hosted};
+    struct leat_partition partition = {.ref = fake->options.ref, .log = fake->log};
+    struct leat_partition *table[] = {&partition};
     static struct leat_core core;
     struct leat_segment_group_query query = {.rc = LEAT_E_INVALID};
-    core.hosted = table;
-    leat_segment_group_look(&core, hosted.ref, group, &query);
-    core.hosted = NULL;
+    core.partitions = table;
+    leat_segment_group_look(&core, partition.ref, group, &query);
+    core.partitions = NULL;
     return query;
 }
 

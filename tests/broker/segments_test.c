@@ -23,7 +23,7 @@ static void call_segments(uint32_t fields, uint64_t streamlet, uint64_t log, uin
 /* So many segments, 10 and up, each with a copy on c. */
 static void holds(uint32_t count)
 {
-    it.hosted[1][0].copies = (void *)&it.status;
+    it.partition[1][0].copies = (void *)&it.status;
     it.segment_count = count;
     for (uint32_t i = 0; i < count; i++)
         it.segments[i] = (struct leat_rep_segment_status){
@@ -55,7 +55,7 @@ static void segments_are_listed_by_the_core_of_their_log(void **state)
 {
     (void)state;
     begin();
-    it.hosted[1][0].copies = (void *)&it.status;
+    it.partition[1][0].copies = (void *)&it.status;
     it.segment_count = 3;
     it.segments[0] =
         (struct leat_rep_segment_status){.segment.v = 3,
@@ -128,7 +128,7 @@ static void segments_are_listed_from_one_on(void **state)
     call_segments(4, 1, 0, 11);
     alone_deliver_all();
     assert_false(more_than(LEAT_SEGMENT_ROWS_MAX, 11));
-    it.hosted[1][0].copies = NULL; /* this node's are the only ones */
+    it.partition[1][0].copies = NULL; /* this node's are the only ones */
     call_segments(4, 1, 0, 0);
     alone_deliver_all();
     assert_false(more_than(0, 0));
@@ -160,7 +160,7 @@ static void segments_are_refused(void **state)
         assert_said("");
     }
     /* It goes, or it has not come yet. */
-    it.hosted[1][0].going = true;
+    it.partition[1][0].going = true;
     for (unsigned i = 0; i < 2; i++) {
         call_segments(4, 1, 0, 0);
         alone_deliver_all();
@@ -168,7 +168,7 @@ static void segments_are_refused(void **state)
                     "refuse STARTING: the log is not ready here: it is being made, moved or taken "
                     "over, or the server "
                     "stops; try again\n");
-        it.hosted[1][0].core = NULL;
+        it.partition[1][0].core = NULL;
     }
     end();
 }

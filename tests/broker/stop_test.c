@@ -12,15 +12,15 @@
 #include <string.h>
 
 #include "broker/data/fetch.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/node/stop.h"
 #include "tests/broker/alone.h"
 
 enum { LOGS = 3 };
 
 static struct {
-    struct leat_hosted logs[ALONE_CORES][LOGS];
-    struct leat_hosted *buckets[ALONE_CORES][2];
+    struct leat_partition logs[ALONE_CORES][LOGS];
+    struct leat_partition *buckets[ALONE_CORES][2];
     struct leat_mail *to_store;
     struct leat_env store_env;
     void (*on_stopped[ALONE_CORES][LOGS])(void *arg, struct leat_log *log);
@@ -36,32 +36,32 @@ void leat_fetch_stop(struct leat_core *core)
     assert_true(core->stopping);
     said("core %u: fetches end", core->index);
 }
-void leat_hosted_wake(struct leat_hosted *hosted)
+void leat_partition_wake(struct leat_partition *partition)
 {
-    assert_true(hosted->going);
-    said("wake %u/%u", hosted->core->index, hosted->ref.log);
+    assert_true(partition->going);
+    said("wake %u/%u", partition->core->index, partition->ref.log);
 }
 void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
                    void *arg)
 {
-    const struct leat_hosted *hosted = (void *)log;
-    said("stop %u/%u", hosted->core->index, hosted->ref.log);
-    it.on_stopped[hosted->core->index][hosted->ref.log] = on_stopped;
-    it.arg[hosted->core->index] = arg;
+    const struct leat_partition *partition = (void *)log;
+    said("stop %u/%u", partition->core->index, partition->ref.log);
+    it.on_stopped[partition->core->index][partition->ref.log] = on_stopped;
+    it.arg[partition->core->index] = arg;
 }
 void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),
                      void *arg)
 {
     fail_msg("log %p is deleted for %p", (void *)log, on_gone == NULL ? NULL : arg);
 }
-void leat_hosted_destroy(struct leat_hosted *hosted)
+void leat_partition_destroy(struct leat_partition *partition)
 {
-    fail_msg("log %u is destroyed", hosted->ref.log);
+    fail_msg("log %u is destroyed", partition->ref.log);
 }
 bool leat_log_rest(struct leat_log *log)
 {
-    const struct leat_hosted *hosted = (void *)log;
-    return hosted->core->index != 0 || hosted->ref.log != it.restless;
+    const struct leat_partition *partition = (void *)log;
+    return partition->core->index != 0 || partition->ref.log != it.restless;
 }
 void leat_peer_close_all(struct leat_core *core)
 {
@@ -116,13 +116,13 @@ static void begin(void)
     alone.node.options.owner = &it;
     for (uint32_t q = 0; q < ALONE_CORES; q++) {
         struct leat_core *core = &alone.cores[q];
-        core->hosted = it.buckets[q];
-        core->hosted_mask = 1;
+        core->partitions = it.buckets[q];
+        core->partition_mask = 1;
         for (uint32_t i = 0; i < LOGS; i++) {
-            it.logs[q][i] = (struct leat_hosted){
+            it.logs[q][i] = (struct leat_partition){
                 .ref = {ALONE_STREAM, 1, i}, .core = core, .log = (void *)&it.logs[q][i]};
-            it.logs[q][i].hash_next = core->hosted[i % 2]; /* two in the first */
-            core->hosted[i % 2] = &it.logs[q][i];
+            it.logs[q][i].hash_next = core->partitions[i % 2]; /* two in the first */
+            core->partitions[i % 2] = &it.logs[q][i];
         }
     }
 }
@@ -234,7 +234,7 @@ static void node_that_is_not_up_only_flushes(void **state)
     said_enough();
     for (unsigned i = 0; i < 2; i++) {
         alone_deliver();
-        alone.cores[i].hosted = NULL; /* never made */
+        alone.cores[i].partitions = NULL; /* never made */
         leat_core_ending(&alone.cores[i]);
     }
     alone_deliver();

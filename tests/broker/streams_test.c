@@ -13,8 +13,8 @@
 
 #include "base/mem.h"
 #include "broker/admin/streams.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "broker/net/core.h"
 #include "broker/node/hooks.h"
@@ -32,7 +32,7 @@ struct desk {
     struct leat_env env;
     struct leat_post post;
     struct leat_clock clock;
-    struct leat_hosted *hosted[1];
+    struct leat_partition *partition[1];
     struct leat_mail *mail;       /* to the coordinator */
     struct leat_mail *news[NEWS]; /* to the core, in order */
     unsigned news_count;
@@ -97,7 +97,7 @@ static struct desk *desk_new(void)
     desk->env.clock = &desk->clock;
     desk->node.options.cores = 1;
     desk->node.options.coordinator_env = &desk->env;
-    desk->core.hosted = desk->hosted;
+    desk->core.partitions = desk->partition;
     leat_list_init(&desk->core.home_logs);
     desk->node.hooks = &leat_core_hooks;
     desk->core.node = &desk->node;
@@ -378,7 +378,7 @@ static void stream_that_comes_while_its_core_stops_gets_no_log_there(void **stat
     struct desk *desk = desk_new();
     desk->node.incarnation = 7;
     desk->core.adopted = true;
-    desk->core.hosted_count = LEAT_CORE_LOGS_MAX;
+    desk->core.partition_count = LEAT_CORE_LOGS_MAX;
     assert_true(tries_to_make(desk, 1, "a"));
     desk->core.stopping = true;
     desk->core.logs_to_stop = 1;
@@ -452,7 +452,7 @@ static void stream_of_many_logs_comes_and_goes_in_pieces(void **state)
     struct leat_stream_desc *large = desc_of(1, "large", logs), *small = desc_new(2, "small");
     desk->node.incarnation = 7;
     desk->core.adopted = true;
-    desk->core.hosted_count = LEAT_CORE_LOGS_MAX;
+    desk->core.partition_count = LEAT_CORE_LOGS_MAX;
     large->streamlet_count = logs;
     small->streamlet_count = 1;
     for (uint32_t i = 0; i < logs; i++)
@@ -504,7 +504,7 @@ static void streams_that_come_at_once_are_made_over_many_turns(void **state)
     struct desk *desk = desk_new();
     desk->node.incarnation = 7;
     desk->core.adopted = true;
-    desk->core.hosted_count = LEAT_CORE_LOGS_MAX;
+    desk->core.partition_count = LEAT_CORE_LOGS_MAX;
     for (uint32_t id = 1; id <= STREAMS; id++) {
         char name[16];
         snprintf(name, sizeof name, "s%u", id);
@@ -538,7 +538,7 @@ static uint64_t number_next(void *ctx)
 }
 
 /* As many groups as they may have. */
-static void homes_fill(struct desk *desk, struct leat_hosted *homes, unsigned count)
+static void homes_fill(struct desk *desk, struct leat_partition *homes, unsigned count)
 {
     static const struct leat_random random = {.next = number_next};
     desk->env.random = &random;
@@ -582,7 +582,7 @@ static void deletions_that_look_at_many_groups_have_turns_of_their_own(void **st
         HOMES = 2 * LEAT_NEWS_WORK * LEAT_NEWS_SET_ROWS / LEAT_GROUPS_PER_HOME_MAX,
         STREAMS = 2
     };
-    struct leat_hosted *homes = calloc(HOMES, sizeof *homes);
+    struct leat_partition *homes = calloc(HOMES, sizeof *homes);
     assert_non_null(homes);
     struct desk *desk = desk_new();
     for (unsigned full = 0; full < 2; full++) {
@@ -629,21 +629,21 @@ static void log_that_the_budget_has_no_room_for_is_refused_by_name(void **state)
     desk->node.options.heap_ctx = desk;
     desk->node.incarnation = 7;
     desk->core.adopted = true;
-    desk->core.hosted_count = LEAT_CORE_LOGS_MAX;
+    desk->core.partition_count = LEAT_CORE_LOGS_MAX;
     desk->heap_bytes = 1; /* beyond its room, which is none */
     assert_true(tries_to_make(desk, ref.stream, "a"));
     for (unsigned s = 0; s < 40; s++) {
-        leat_err rc = leat_hosted_absent(&desk->core, ref);
+        leat_err rc = leat_partition_absent(&desk->core, ref);
         bool waited = s * (uint64_t)1000 * 1000 >= LEAT_HEAP_WAIT_US;
         assert_int_equal(rc, waited ? LEAT_E_NO_MEMORY : LEAT_E_STARTING);
-        if (waited) assert_non_null(strstr(leat_hosted_absent_words(rc), "--memory"));
+        if (waited) assert_non_null(strstr(leat_partition_absent_words(rc), "--memory"));
         desk->now_us += 1000 * 1000;
         leat_walk_make_missing(&desk->core);
     }
     atomic_store(&store->usage_grown, (uint64_t)LEAT_ARENA_STEP_BYTES); /* a step was given back */
     desk->now_us += LEAT_HEAP_WANTED_US;
     leat_walk_make_missing(&desk->core);
-    assert_int_equal(leat_hosted_absent(&desk->core, ref), LEAT_E_STARTING);
+    assert_int_equal(leat_partition_absent(&desk->core, ref), LEAT_E_STARTING);
     desk_free(desk);
     free(store);
 }

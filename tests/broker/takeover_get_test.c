@@ -204,8 +204,8 @@ static void log_whose_last_segment_is_nowhere_waits(void **state)
                 "it waits: its last segment 4 is on no node that is up\n"
                 "diary error: stream \"orders\", streamlet 1, log 1 waits\n"
                 "mail to 0\n");
-    assert_true(it.hosted.tail_missing);
-    assert_int_equal(it.hosted.highest_segment, 4);
+    assert_true(it.partition.tail_missing);
+    assert_int_equal(it.partition.highest_segment, 4);
     alone_deliver();
     assert_false(takeover->absent);
     assert_pauses(takeover, 10 * TICK);
@@ -230,7 +230,7 @@ static void log_whose_last_segment_is_nowhere_waits(void **state)
     alone_deliver();
     assert_pauses(takeover, TICK);
     alone_deliver();
-    it.there = it.hosted.tail_missing = false;
+    it.there = it.partition.tail_missing = false;
     later(TICK);
     assert_said("start entry in 1000 bytes\n"
                 "mail to 1\n");
@@ -251,7 +251,7 @@ static void log_that_goes_already_is_waited_for(void **state)
     begin();
     struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
     it.seg.buffer = (uint8_t *)"";
-    it.there = it.hosted.tail_missing = it.hosted.going = true;
+    it.there = it.partition.tail_missing = it.partition.going = true;
     adopted(LEAT_OK);
     said_enough();
     alone_deliver();
@@ -259,8 +259,8 @@ static void log_that_goes_already_is_waited_for(void **state)
     alone_deliver();
     assert_pauses(takeover, TICK);
     alone_deliver();
-    it.hosted.tail_missing = it.hosted.going = false;
-    it.hosted.epoch.v = EPOCH - 1; /* an earlier one */
+    it.partition.tail_missing = it.partition.going = false;
+    it.partition.epoch.v = EPOCH - 1; /* an earlier one */
     later(TICK);
     alone_deliver();
     assert_said("start entry in 1000 bytes\n"
@@ -510,8 +510,8 @@ static void older_segment_is_looked_for_for_some_time(void **state)
         assert_said(down ? "mail to 1\nolder ones done\nmail to 0\nmail to 0\n"
                          : "mail to 1\ngive up the front\nolder ones done\nmail to 0\nmail to 0\n");
         assert_int_equal(takeovers(), 0);
-        assert_true(it.hosted.backfill_asked);
-        assert_int_equal(it.hosted.backfill_node_down, down);
+        assert_true(it.partition.backfill_asked);
+        assert_int_equal(it.partition.backfill_node_down, down);
         ends();
     }
 }

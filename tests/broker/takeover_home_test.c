@@ -94,7 +94,7 @@ static void log_that_cant_be_made_is_made_later(void **state)
     it.create = LEAT_E_NO_MEMORY;
     takeover_to_home(takeover);
     alone_deliver(), alone_deliver();
-    assert_false(it.hosted.tail_missing);
+    assert_false(it.partition.tail_missing);
     assert_false(takeover->absent);
     assert_pauses(takeover, 10 * TICK);
     alone_deliver();
@@ -111,8 +111,8 @@ static void older_segment_that_the_log_has_no_use_for_goes_back(void **state)
         it.there = i != 0;
         (void)brings(PHASE_OLDER);
         if (i == 1) alone.cores[HOME].stopping = true;
-        if (i == 2) it.hosted.give_up = (void *)&it;
-        if (i == 3) it.hosted.epoch.v = EPOCH + 1;
+        if (i == 2) it.partition.give_up = (void *)&it;
+        if (i == 3) it.partition.epoch.v = EPOCH + 1;
         if (i == 4) it.add = LEAT_E_NOT_OWNER;
         alone_deliver_all();
         if (i == 4)
@@ -185,7 +185,7 @@ static void older_segment_whose_copies_are_not_looked_after(void **state)
         it.there = true;
         struct leat_takeover *takeover = brings(PHASE_OLDER);
         if (i == 0) it.copies = LEAT_E_NO_MEMORY;
-        if (i == 1) it.hosted.copies = NULL;
+        if (i == 1) it.partition.copies = NULL;
         alone_deliver(), alone_deliver();
         assert_said(i == 0 ? "add segment\nlook after its copies\n"
                              "diary warn: no memory to look after copies of a segment\n"
@@ -268,8 +268,8 @@ static void end_is_told_to_a_log_that_is_there(void **state)
         struct leat_takeover *takeover = ended(true);
         if (i == 0) it.there = false;
         if (i == 1) alone.cores[HOME].stopping = true;
-        if (i == 2) it.hosted.give_up = (void *)&it;
-        if (i == 3) it.hosted.epoch.v = EPOCH + 1;
+        if (i == 2) it.partition.give_up = (void *)&it;
+        if (i == 3) it.partition.epoch.v = EPOCH + 1;
         tells(takeover);
         assert_said("mail to 1\n"
                     "mail to 0\n"
@@ -302,9 +302,9 @@ static void end_says_what_is_missing(void **state)
         struct leat_takeover *takeover = ended(complete);
         struct leat_segment seg = {.id = {8}};
         takeover->away = away;
-        if (holes) it.hosted.holes = true, it.hole.behind = &seg;
-        it.hosted.unsure = (struct leat_segment_range){3, 4};
-        it.hosted.hole_below = 0;
+        if (holes) it.partition.holes = true, it.hole.behind = &seg;
+        it.partition.unsure = (struct leat_segment_range){3, 4};
+        it.partition.hole_below = 0;
         tells(takeover);
         bool whole = complete && !holes;
         char expected[512];
@@ -313,10 +313,10 @@ static void end_says_what_is_missing(void **state)
             complete || away ? "" : "give up the front\n", whole ? "no holes\ncopies: whole\n" : "",
             whole ? "drop what is left of 7/1/1, epoch 9, but 3 to 4\n" : "");
         assert_said(expected);
-        assert_int_equal(it.hosted.backfill_asked, !whole);
-        assert_int_equal(it.hosted.backfill_node_down, !complete && away);
-        assert_false(it.hosted.backfill_pass_node_down);
-        assert_true(it.hosted.hole_below == UINT64_MAX);
+        assert_int_equal(it.partition.backfill_asked, !whole);
+        assert_int_equal(it.partition.backfill_node_down, !complete && away);
+        assert_false(it.partition.backfill_pass_node_down);
+        assert_true(it.partition.hole_below == UINT64_MAX);
         assert_int_equal(takeovers(), 0);
         ends();
     }
@@ -330,10 +330,10 @@ static void end_remembers_who_was_away(void **state)
         bool before = i & 1, missing = i & 2;
         struct leat_takeover *takeover = ended(!missing);
         struct leat_segment seg = {.id = {8}};
-        it.hosted.backfill_pass_node_down = before;
-        it.hosted.holes = true, it.hole.behind = &seg;
+        it.partition.backfill_pass_node_down = before;
+        it.partition.holes = true, it.hole.behind = &seg;
         tells(takeover);
-        assert_int_equal(it.hosted.backfill_node_down, before);
+        assert_int_equal(it.partition.backfill_node_down, before);
         ends();
     }
 }
@@ -348,17 +348,17 @@ static void hole_that_was_looked_at_is_followed_by_the_next(void **state)
     struct leat_segment seg = {.id = {5}};
     takeover->hole_behind = 9;
     takeover->since_us = alone.now_us - 3000;
-    it.hosted.holes = true;
+    it.partition.holes = true;
     it.hole.behind = &seg;
-    it.hosted.hole_below = UINT64_MAX;
+    it.partition.hole_below = UINT64_MAX;
     tells(takeover);
     assert_said("mail to 1\n"
                 "diary info: log 7/1/1\n"
                 "mail to 0\n"
                 "mail to 0\n");
-    assert_int_equal(it.hosted.hole_below, 9);
-    assert_true(it.hosted.backfill_asked);
-    assert_int_equal(it.hosted.backfill_ticks, LEAT_OLDER_TICKS - 1);
+    assert_int_equal(it.partition.hole_below, 9);
+    assert_true(it.partition.backfill_asked);
+    assert_int_equal(it.partition.backfill_ticks, LEAT_OLDER_TICKS - 1);
     assert_int_equal(takeovers(), 0);
     ends();
 }
@@ -373,9 +373,9 @@ static void last_hole_ends_the_pass(void **state)
         struct leat_segment seg = {.id = {12}};
         takeover->hole_behind = 9;
         takeover->away = true;
-        it.hosted.holes = true;
+        it.partition.holes = true;
         if (left) it.hole.behind = &seg; /* behind what was looked at: no place that is next */
-        it.hosted.unsure = (struct leat_segment_range){3, 4};
+        it.partition.unsure = (struct leat_segment_range){3, 4};
         tells(takeover);
         char expected[512];
         snprintf(expected, sizeof expected,
@@ -383,9 +383,9 @@ static void last_hole_ends_the_pass(void **state)
                  complete ? "diary info: log 7/1/1\n" : "", left ? "" : "no holes\ncopies: whole\n",
                  left ? "" : "drop what is left of 7/1/1, epoch 9, but 3 to 4\n");
         assert_said(expected);
-        assert_int_equal(it.hosted.backfill_asked, left);
-        assert_int_equal(it.hosted.backfill_node_down, left && !complete);
-        assert_int_equal(it.hosted.holes, left);
+        assert_int_equal(it.partition.backfill_asked, left);
+        assert_int_equal(it.partition.backfill_node_down, left && !complete);
+        assert_int_equal(it.partition.holes, left);
         ends();
     }
 }

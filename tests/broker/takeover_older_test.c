@@ -51,7 +51,7 @@ static void unsure_is_all_that_is_missing(void **state)
             struct leat_log_tail tail = {.next_segment = rows[i / 2].next,
                                          .jumped = rows[i / 2].jumped};
             struct leat_segment_range range =
-                leat_takeover_unsure(&it.hosted, list, rows[i / 2].count, &tail);
+                leat_takeover_unsure(&it.partition, list, rows[i / 2].count, &tail);
             assert_int_equal(range.first, damaged ? rows[i / 2].first : 0);
             assert_int_equal(range.end, damaged ? rows[i / 2].end : 0);
             assert_said(damaged && rows[i / 2].end > 0 && copies > 1 ? "diary warn: log 7/1/1\n"
@@ -74,24 +74,24 @@ static void lacks(uint64_t retained, uint64_t first, uint64_t hole_behind)
     it.behind.id.v = hole_behind;
     it.behind.base_offset = 90;
     it.behind.file_offset = 16384;
-    it.hosted.holes = hole_behind != 0;
+    it.partition.holes = hole_behind != 0;
     if (hole_behind != 0) it.hole = (struct leat_log_hole){&it.behind, hole_behind - 2};
-    it.hosted.hole_below = UINT64_MAX;
-    it.hosted.backfill_asked = true;
-    it.hosted.backfill_ticks = 5;
+    it.partition.hole_below = UINT64_MAX;
+    it.partition.backfill_asked = true;
+    it.partition.backfill_ticks = 5;
     it.start.base_offset = hole_behind != 0 ? 90 : 40;
 }
 
 static void looks(void)
 {
-    leat_takeover_older(&it.hosted);
+    leat_takeover_older(&it.partition);
 }
 
 static void next_place_is_between_others_then_in_front(void **state)
 {
     (void)state;
     lacks(2, 4, 9);
-    assert_true(leat_takeover_goes_on(&it.hosted));
+    assert_true(leat_takeover_goes_on(&it.partition));
     looks();
     assert_said("read 4096 bytes at 16384\n");
     it.held = &it.behind;
@@ -107,13 +107,13 @@ static void next_place_is_between_others_then_in_front(void **state)
     assert_string_equal(extent_text(takeover->extent), "900:3");
     assert_true(takeover->again);
     assert_int_equal(takeover->phase, PHASE_OLDER);
-    assert_false(it.hosted.backfill_asked);
+    assert_false(it.partition.backfill_asked);
     assert_said("mail to 0\n"
                 "adopt 7/1/1 segment 8 900:3 next 90, epoch 9\n");
     ends();
     lacks(2, 4, 9);
-    it.hosted.hole_below = 9; /* that one was looked at */
-    assert_true(leat_takeover_goes_on(&it.hosted));
+    it.partition.hole_below = 9; /* that one was looked at */
+    assert_true(leat_takeover_goes_on(&it.partition));
     looks();
     assert_said("read 4096 bytes at 8192\n");
     it.held = &it.first;
@@ -134,15 +134,15 @@ static void log_that_lacks_nothing_is_whole(void **state)
     (void)state;
     for (unsigned i = 0; i < 5; i++) {
         lacks(i == 1 ? 5 : 4, 4, 9);
-        it.hosted.holes = false; /* not one that is known of counts */
+        it.partition.holes = false; /* not one that is known of counts */
         if (i == 2) it.first_held = NULL;
-        if (i == 3) it.hosted.copies = NULL;
+        if (i == 3) it.partition.copies = NULL;
         if (i == 4) it.first.id.v = it.retained = 0, it.front_known = false;
-        assert_false(leat_takeover_goes_on(&it.hosted));
+        assert_false(leat_takeover_goes_on(&it.partition));
         looks();
         assert_said(i == 3 ? "older ones done\nno holes\n"
                            : "older ones done\nno holes\ncopies: whole\n");
-        assert_false(it.hosted.backfill_asked);
+        assert_false(it.partition.backfill_asked);
         ends();
     }
 }
@@ -155,8 +155,8 @@ static void log_whose_front_is_not_known_waits(void **state)
     it.front_known = false;
     looks();
     assert_said("");
-    assert_int_equal(it.hosted.backfill_ticks, 4);
-    assert_true(it.hosted.backfill_asked);
+    assert_int_equal(it.partition.backfill_ticks, 4);
+    assert_true(it.partition.backfill_asked);
     ends();
 }
 
@@ -174,7 +174,7 @@ static void segment_that_its_file_never_got_comes_first(void **state)
             "read 4096 bytes at 8192\n", "segment 4 is damaged\n",
             "start entry in 700 bytes\nmail to 0\n", "start entry in 700 bytes\nmail to 0\n"};
         assert_said(expected[i]);
-        assert_int_equal(it.hosted.backfill_asked, i == 1);
+        assert_int_equal(it.partition.backfill_asked, i == 1);
         if (i == 0) it.there = false, alone_io_done(LEAT_OK, 4096);
         alone_deliver_all();
         ends();
@@ -190,7 +190,7 @@ static void no_memory_leaves_the_question(void **state)
         looks();
         leat_mem_fail_at(0);
         assert_said("");
-        assert_true(it.hosted.backfill_asked);
+        assert_true(it.partition.backfill_asked);
         ends();
     }
 }
@@ -214,8 +214,8 @@ static void place_that_is_looked_at_is_not_looked_at_twice(void **state)
 static void asks_later(bool there)
 {
     assert_int_equal(takeovers(), 0);
-    assert_int_equal(it.hosted.backfill_asked, there);
-    assert_int_equal(it.hosted.backfill_ticks, there ? LEAT_OLDER_TICKS - 1 : 5);
+    assert_int_equal(it.partition.backfill_asked, there);
+    assert_int_equal(it.partition.backfill_ticks, there ? LEAT_OLDER_TICKS - 1 : 5);
 }
 
 /* Goal: it is read whole, where it is still there. */
@@ -273,7 +273,7 @@ static void start_of_the_one_behind_is_damaged(void **state)
         if (i == 4) other.buffer = (uint8_t *)"", it.held = &other; /* memory has it */
         if (i == 6) other.file_offset++, it.held = &other;
         if (i == 7) other.file = (void *)&it, it.held = &other;
-        it.hosted.backfill_ticks = 5;
+        it.partition.backfill_ticks = 5;
         alone_io_done(i == 0 ? LEAT_E_DISK : LEAT_OK, 4096);
         char expected[256];
         unsigned count = i == 0 ? 0 : 4096;

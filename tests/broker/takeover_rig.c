@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/takeover_rig.h"
 #include "broker/data/begun.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 
 struct takeover_rig it;
 static size_t bytes_before;
 
 /* ---- what it calls ---- */
 
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, HOME);
     assert_true(leat_log_ref_equal(ref, LOG));
-    return it.there ? &it.hosted : NULL;
+    return it.there ? &it.partition : NULL;
 }
 void leat_timer_start(struct leat_timers *timers, struct leat_timer *timer, uint64_t delay_us)
 {
@@ -26,10 +26,11 @@ const struct leat_begun_log *leat_begun_find(const struct leat_begun *rows, stru
     if (rows == NULL || rows->count == 0) return NULL;
     return leat_log_ref_equal(rows->rows[0].ref, ref) ? &rows->rows[0] : NULL;
 }
-leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
-                            struct leat_log_ref ref, struct leat_epoch epoch,
-                            struct leat_segment *const *segs, size_t seg_count,
-                            const struct leat_log_tail *tail, struct leat_hosted **out_hosted)
+leat_err leat_partition_create(struct leat_core *core, struct leat_stream *stream,
+                               struct leat_log_ref ref, struct leat_epoch epoch,
+                               struct leat_segment *const *segs, size_t seg_count,
+                               const struct leat_log_tail *tail,
+                               struct leat_partition **out_partition)
 {
     assert_int_equal(core->index, HOME);
     assert_ptr_equal(stream, &alone.stream);
@@ -42,13 +43,13 @@ leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
     assert_false(tail->holes);
     if (it.create != LEAT_OK) return it.create;
     it.there = true;
-    it.hosted.epoch = epoch;
-    *out_hosted = &it.hosted;
+    it.partition.epoch = epoch;
+    *out_partition = &it.partition;
     return LEAT_OK;
 }
-void leat_hosted_give_up(struct leat_hosted *hosted)
+void leat_partition_give_up(struct leat_partition *partition)
 {
-    assert_ptr_equal(hosted, &it.hosted);
+    assert_ptr_equal(partition, &it.partition);
     said("give up the log");
 }
 void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why)
@@ -84,14 +85,14 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
 }
 leat_err leat_primary_log_add(struct leat_primary_log *rep, struct leat_segment *seg)
 {
-    assert_ptr_equal(rep, &it.hosted);
+    assert_ptr_equal(rep, &it.partition);
     assert_ptr_equal(seg, &it.seg);
     said("look after its copies");
     return it.copies;
 }
 void leat_primary_log_whole(struct leat_primary_log *rep)
 {
-    assert_ptr_equal(rep, &it.hosted);
+    assert_ptr_equal(rep, &it.partition);
     said("copies: whole");
 }
 const struct leat_segment *leat_log_first_held(const struct leat_log *log)
@@ -252,12 +253,12 @@ void begin(void)
     core->replicate->backup = (void *)&it;
     alone.node.store = (void *)&it;
     leat_takeovers_init(core);
-    it.hosted = (struct leat_hosted){.ref = LOG,
-                                     .core = &alone.cores[HOME],
-                                     .stream = &alone.stream,
-                                     .log = (void *)&it,
-                                     .copies = (void *)&it.hosted,
-                                     .epoch = {EPOCH}};
+    it.partition = (struct leat_partition){.ref = LOG,
+                                           .core = &alone.cores[HOME],
+                                           .stream = &alone.stream,
+                                           .log = (void *)&it,
+                                           .copies = (void *)&it.partition,
+                                           .epoch = {EPOCH}};
     alone.desc->streamlets[1].epoch.v = EPOCH;
     it.start_found = it.front_known = true;
     it.start = (struct leat_start){

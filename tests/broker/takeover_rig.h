@@ -22,7 +22,7 @@ enum { HOME = 1, EPOCH = 9, TICK = LEAT_TAKEOVER_TICK_US };
 static const struct leat_log_ref LOG = {ALONE_STREAM, 1, 1};
 
 struct takeover_rig {
-    struct leat_hosted hosted; /* what leat_hosted_find() finds, where there */
+    struct leat_partition partition; /* what leat_partition_find() finds, where there */
     bool there, rows_damaged, front_known;
     uint64_t retained;                                     /* the log's first */
     struct leat_segment first, behind, seg;                /* the log's; what is adopted */

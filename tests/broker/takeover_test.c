@@ -55,7 +55,7 @@ static void log_comes_step_by_step(void **state)
     adopted(LEAT_OK);
     alone_deliver();
     said_enough();
-    it.hosted.unsure = (struct leat_segment_range){5, 6};
+    it.partition.unsure = (struct leat_segment_range){5, 6};
     alone_deliver();
     assert_said("mail to 0\n"); /* 2 is the first that is retained */
     alone_deliver();
@@ -416,10 +416,10 @@ static void log_whose_end_nobody_has_stands_in(void **state)
                 "it waits: its end, of epoch 4 and version 3, is on no node that is up (leat "
                 "cluster status)\n"
                 "diary error: stream \"orders\", streamlet 1, log 1 waits\n");
-    assert_true(it.hosted.tail_missing);
-    assert_int_equal(it.hosted.highest_segment, 4);
-    assert_int_equal(it.hosted.highest_offset, 50);
-    assert_string_equal(extent_text(it.hosted.highest_extent), "1000:4");
+    assert_true(it.partition.tail_missing);
+    assert_int_equal(it.partition.highest_segment, 4);
+    assert_int_equal(it.partition.highest_offset, 50);
+    assert_string_equal(extent_text(it.partition.highest_extent), "1000:4");
     assert_int_equal(takeovers(), 0);
     end();
 }
@@ -449,24 +449,24 @@ static void log_stands_in_only_where_all_were_heard(void **state)
     }
 }
 
-static void hosted_that_stands_in_hears_what_is_known_now(void **state)
+static void partition_that_stands_in_hears_what_is_known_now(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 5; i++) {
         begin();
         it.there = true;
-        it.hosted.tail_missing = i != 0;
-        it.hosted.going = i == 1;
-        it.hosted.epoch.v = i == 3 ? EPOCH : EPOCH - 1;
+        it.partition.tail_missing = i != 0;
+        it.partition.going = i == 1;
+        it.partition.epoch.v = i == 3 ? EPOCH : EPOCH - 1;
         begun()->record.opened = i == 4;
-        leat_takeover_look(&it.hosted, begun(), ALONE_LOGS);
+        leat_takeover_look(&it.partition, begun(), ALONE_LOGS);
         if (i == 2)
             assert_said("mail to 0\n"); /* asked for */
         else
             assert_said("");
-        assert_int_equal(it.hosted.highest_segment, i == 4 ? 4 : 0);
-        assert_int_equal(it.hosted.highest_offset, i == 4 ? 50 : 0);
-        assert_int_equal(it.hosted.highest_extent.bytes, i == 4 ? 1000 : 0);
+        assert_int_equal(it.partition.highest_segment, i == 4 ? 4 : 0);
+        assert_int_equal(it.partition.highest_offset, i == 4 ? 50 : 0);
+        assert_int_equal(it.partition.highest_extent.bytes, i == 4 ? 1000 : 0);
         alone_deliver_all();
         leat_takeovers_fini(&alone.cores[0]);
         said_enough();
@@ -518,7 +518,7 @@ int main(void)
         cmocka_unit_test(takeover_behind_another_does_not_end_before_it),
         cmocka_unit_test(log_whose_end_nobody_has_stands_in),
         cmocka_unit_test(log_stands_in_only_where_all_were_heard),
-        cmocka_unit_test(hosted_that_stands_in_hears_what_is_known_now),
+        cmocka_unit_test(partition_that_stands_in_hears_what_is_known_now),
         cmocka_unit_test(takeover_behind_one_that_ends_goes_on_beside_other_logs),
     };
     return cmocka_run_group_tests_name("broker takeover", tests, NULL, NULL);

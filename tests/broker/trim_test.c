@@ -12,33 +12,33 @@
 
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "broker/front_logs.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 
 static struct {
-    struct leat_hosted hosted;
+    struct leat_partition partition;
     bool there;
     leat_err absent, refuses, name;
     struct leat_log_trim *trim;
 } it;
 
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, 0);
-    assert_true(leat_log_ref_equal(ref, it.hosted.ref));
-    return it.there ? &it.hosted : NULL;
+    assert_true(leat_log_ref_equal(ref, it.partition.ref));
+    return it.there ? &it.partition : NULL;
 }
-leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref)
+leat_err leat_partition_absent(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(core->index, 0);
-    assert_true(leat_log_ref_equal(ref, it.hosted.ref));
+    assert_true(leat_log_ref_equal(ref, it.partition.ref));
     return it.absent;
 }
-const char *leat_hosted_absent_words(leat_err absent)
+const char *leat_partition_absent_words(leat_err absent)
 {
     return leat_err_name(absent);
 }
@@ -64,7 +64,7 @@ static void begin(void)
     memset(&calls, 0, sizeof calls);
     calls.log = (struct leat_log_ref){ALONE_STREAM, 1, 0};
     it.there = true;
-    it.hosted = (struct leat_hosted){.ref = calls.log, .log = (void *)&it};
+    it.partition = (struct leat_partition){.ref = calls.log, .log = (void *)&it};
 }
 
 static void end(void)
@@ -121,7 +121,7 @@ static void trim_that_fails_says_why(void **state)
         begin();
         it.absent = LEAT_E_STARTING;
         it.there = i != 0;
-        it.hosted.going = i == 1;
+        it.partition.going = i == 1;
         if (i == 2) it.refuses = LEAT_E_OFFSET_OUT_OF_RANGE;
         asks();
         alone_deliver();

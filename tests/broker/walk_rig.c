@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/walk_rig.h"
 #include "broker/data/begun.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/stream.h"
 
 struct walk_rig it;
@@ -76,16 +76,17 @@ const struct leat_begun_log *leat_begun_find(const struct leat_begun *begun,
     it.row = (struct leat_begun_log){.ref = ref, .epoch = {9}};
     return &it.row;
 }
-struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     bool here = ref.stream == ALONE_STREAM && ref.log == core->index;
     return here && it.there[core->index][ref.streamlet] ? &it.logs[core->index][ref.streamlet]
                                                         : NULL;
 }
-leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
-                            struct leat_log_ref ref, struct leat_epoch epoch,
-                            struct leat_segment *const *segs, size_t seg_count,
-                            const struct leat_log_tail *tail, struct leat_hosted **out_hosted)
+leat_err leat_partition_create(struct leat_core *core, struct leat_stream *stream,
+                               struct leat_log_ref ref, struct leat_epoch epoch,
+                               struct leat_segment *const *segs, size_t seg_count,
+                               const struct leat_log_tail *tail,
+                               struct leat_partition **out_partition)
 {
     static const struct leat_log_tail empty;
     assert_ptr_equal(stream, &it.streams[core->index]);
@@ -96,22 +97,22 @@ leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
     said("core %u: make %s, epoch %u", core->index, ref_text(ref), epoch.v);
     if (it.create != LEAT_OK) return it.create;
     it.there[core->index][ref.streamlet] = true;
-    *out_hosted = &it.logs[core->index][ref.streamlet];
+    *out_partition = &it.logs[core->index][ref.streamlet];
     return LEAT_OK;
 }
-void leat_hosted_destroy(struct leat_hosted *hosted)
+void leat_partition_destroy(struct leat_partition *partition)
 {
-    said("destroy %s", ref_text(hosted->ref));
-    it.there[hosted->ref.log][hosted->ref.streamlet] = false;
+    said("destroy %s", ref_text(partition->ref));
+    it.there[partition->ref.log][partition->ref.streamlet] = false;
 }
-void leat_hosted_give_up(struct leat_hosted *hosted)
+void leat_partition_give_up(struct leat_partition *partition)
 {
-    said("give up %s", ref_text(hosted->ref));
+    said("give up %s", ref_text(partition->ref));
 }
-void leat_hosted_wake(struct leat_hosted *hosted)
+void leat_partition_wake(struct leat_partition *partition)
 {
-    assert_true(hosted->going);
-    said("wake %s", ref_text(hosted->ref));
+    assert_true(partition->going);
+    said("wake %s", ref_text(partition->ref));
 }
 static void on_logs_stopped(struct leat_core *core)
 {
@@ -129,7 +130,7 @@ void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct lea
     assert_ptr_equal(log, &it);
     it.on_gone = on_gone;
     it.gone_arg = arg;
-    said("delete %s", ref_text(((struct leat_hosted *)arg)->ref));
+    said("delete %s", ref_text(((struct leat_partition *)arg)->ref));
 }
 void leat_log_settings_set(struct leat_log *log, const struct leat_stream_settings *settings)
 {
@@ -156,11 +157,12 @@ void leat_places_forget(struct leat_core *core, struct leat_stream *stream)
 {
     assert_ptr_equal(stream, &it.streams[core->index]);
 }
-void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log *row, uint32_t logs)
+void leat_takeover_look(struct leat_partition *partition, const struct leat_begun_log *row,
+                        uint32_t logs)
 {
     assert_int_equal(logs, ALONE_LOGS);
-    assert_true(leat_log_ref_equal(hosted->ref, row->ref));
-    said("look at %s again", ref_text(hosted->ref));
+    assert_true(leat_log_ref_equal(partition->ref, row->ref));
+    said("look at %s again", ref_text(partition->ref));
 }
 bool leat_node_heap_admits(struct leat_node *node, uint64_t now_us)
 {
@@ -214,13 +216,13 @@ void begin(void)
         core->on_logs_stopped = on_logs_stopped;
         leat_news_init(core);
         for (uint32_t s = 0; s < ALONE_STREAMLETS; s++)
-            it.logs[q][s] = (struct leat_hosted){.ref = {ALONE_STREAM, s, q},
-                                                 .core = core,
-                                                 .log = (void *)&it,
-                                                 .copies = (void *)&it.row,
-                                                 .epoch = {5}};
+            it.logs[q][s] = (struct leat_partition){.ref = {ALONE_STREAM, s, q},
+                                                    .core = core,
+                                                    .log = (void *)&it,
+                                                    .copies = (void *)&it.row,
+                                                    .epoch = {5}};
     }
-    it.home = (struct leat_hosted){.ref = {3, 0, 0}, .groups = (void *)&it.home};
+    it.home = (struct leat_partition){.ref = {3, 0, 0}, .groups = (void *)&it.home};
     leat_list_init(&it.home.home);
 }
 

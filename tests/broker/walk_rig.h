@@ -16,22 +16,22 @@
 
 #include "base/mem.h"
 #include "broker/admin/places.h"
-#include "broker/data/hosted.h"
 #include "broker/data/news.h"
+#include "broker/data/partition.h"
 #include "broker/data/stream.h"
 #include "tests/broker/alone.h"
 
 struct walk_rig {
     struct leat_stream streams[ALONE_CORES]; /* of each core's table, where there */
     struct leat_stream *by_id[ALONE_CORES][2];
-    struct leat_hosted logs[ALONE_CORES][ALONE_STREAMLETS];
+    struct leat_partition logs[ALONE_CORES][ALONE_STREAMLETS];
     bool there[ALONE_CORES][ALONE_STREAMLETS];
     struct leat_begun_log
         row; /* all logs have begun, where it is told: of a table that nobody looks into */
     bool begun_told, no_heap;
     leat_err create;
     unsigned desc_refs, begun_refs;
-    struct leat_hosted home; /* of groups, on core 0's list where it is in that */
+    struct leat_partition home; /* of groups, on core 0's list where it is in that */
     uint32_t set_rows;
     struct leat_coordinate *request;
     void (*on_gone)(void *arg, struct leat_log *log);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams that come, change and go, by walk.c and news.c alone: what each core does about them, in which round, in how
  * many pieces, and when they may be told of. */
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/data/seek.h"
 #include "broker/data/stream.h"
 #include "tests/broker/walk_rig.h"
@@ -407,19 +407,19 @@ static void log_is_deleted_unless_it_goes_otherwise(void **state)
     for (unsigned i = 0; i < 32; i++) {
         bool going = i & 1, moving = i & 2, drained = i & 4, given_up = i & 8, stopping = i & 16;
         begin();
-        struct leat_hosted *hosted = &it.logs[0][0];
-        hosted->going = going;
-        hosted->moving = moving ? (void *)&it : NULL;
-        hosted->drained = drained;
-        hosted->give_up = given_up ? (void *)&it : NULL;
+        struct leat_partition *partition = &it.logs[0][0];
+        partition->going = going;
+        partition->moving = moving ? (void *)&it : NULL;
+        partition->drained = drained;
+        partition->give_up = given_up ? (void *)&it : NULL;
         alone.cores[0].stopping = stopping;
-        leat_hosted_delete(&alone.cores[0], hosted);
+        leat_partition_delete(&alone.cores[0], partition);
         bool goes = !going || ((moving || drained) && !given_up && !stopping);
         assert_said(!goes    ? ""
                     : moving ? "its move is told\nwake 7/0/0\ndelete 7/0/0\n"
                              : "wake 7/0/0\ndelete 7/0/0\n");
         if (goes) {
-            assert_true(hosted->going && !hosted->drained);
+            assert_true(partition->going && !partition->drained);
             it.on_gone(it.gone_arg, (void *)&it);
             assert_said(stopping ? "destroy 7/0/0\ncore 0 has one log less to stop\n"
                                  : "destroy 7/0/0\n");

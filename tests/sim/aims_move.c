@@ -5,8 +5,8 @@
  * and a log that has just been moved is moved on, before it was written to. */
 #include <string.h>
 
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/net/core.h"
 #include "broker/ownership/move.h"
 #include "coordinator/probe.h"
@@ -215,12 +215,14 @@ static void strike(struct sim_server *owner)
 
 /* ---- when ---- */
 
-static const struct leat_hosted *hosted_of(const struct sim_server *server, struct leat_log_ref ref)
+static const struct leat_partition *partition_of(const struct sim_server *server,
+                                                 struct leat_log_ref ref)
 {
     for (uint32_t c = 0; c < server->scenario->cores; c++) {
         const struct leat_core *core = &server->node->cores[c];
-        const struct leat_hosted *hosted = core->hosted ? leat_hosted_find(core, ref) : NULL;
-        if (hosted) return hosted;
+        const struct leat_partition *partition =
+            core->partitions ? leat_partition_find(core, ref) : NULL;
+        if (partition) return partition;
     }
     return NULL;
 }
@@ -235,20 +237,20 @@ static bool gives_away(const struct sim_server *server)
     {
         const struct leat_mover *mover = LEAT_CONTAINER(link, const struct leat_mover, link);
         for (uint32_t i = 0; mover->step == LEAT_MOVE_STOPS && i < mover->count; i++) {
-            const struct leat_hosted *hosted = hosted_of(server, mover->refs[i]);
-            if (hosted && hosted->drained) return true;
+            const struct leat_partition *partition = partition_of(server, mover->refs[i]);
+            if (partition && partition->drained) return true;
         }
     }
     return false;
 }
 
 /* Its first segment was refused, for want of room. */
-static const struct leat_hosted *unopened(const struct sim_server *server, uint32_t *out_stream)
+static const struct leat_partition *unopened(const struct sim_server *server, uint32_t *out_stream)
 {
     for (uint32_t c = 0; c < server->scenario->cores; c++) {
         const struct leat_core *core = &server->node->cores[c];
-        for (uint32_t i = 0; core->hosted && i <= core->hosted_mask; i++)
-            for (const struct leat_hosted *it = core->hosted[i]; it; it = it->hash_next)
+        for (uint32_t i = 0; core->partitions && i <= core->partition_mask; i++)
+            for (const struct leat_partition *it = core->partitions[i]; it; it = it->hash_next)
                 if (it->log && !it->going && it->log->opening_paused &&
                     sim_stream_of(aim.scenario, it->ref.stream, out_stream))
                     return it;
@@ -259,11 +261,11 @@ static const struct leat_hosted *unopened(const struct sim_server *server, uint3
 static bool unopened_struck(const struct sim_server *server)
 {
     uint32_t stream;
-    const struct leat_hosted *hosted = unopened(server, &stream);
-    if (!hosted) return false;
+    const struct leat_partition *partition = unopened(server, &stream);
+    if (!partition) return false;
     sim_fault_struck(aim.scenario->world, SIM_FAULT_AMID_DRAIN);
     sim_trace(aim.scenario->world, "aim: a log of %s, which is not opened, is to go", server->name);
-    wish(stream, hosted->ref.streamlet, another(server));
+    wish(stream, partition->ref.streamlet, another(server));
     aim.ended = sim_rng_chance(&aim.rng, LAST_PER_MILLE);
     return true;
 }

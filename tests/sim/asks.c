@@ -6,8 +6,8 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
 #include "wire/frame.h"
@@ -27,30 +27,30 @@ bool sim_serves(const struct sim_server *server)
     return server->process && server->process->alive && server->ready && !server->stopping;
 }
 
-static const struct leat_hosted *hosted_find(const struct sim_server *server,
-                                             struct leat_log_ref ref, uint32_t *out_epoch)
+static const struct leat_partition *partition_find(const struct sim_server *server,
+                                                   struct leat_log_ref ref, uint32_t *out_epoch)
 {
     for (uint32_t i = 0; i < server->scenario->cores; i++) {
         const struct leat_core *core = &server->node->cores[i];
-        const struct leat_hosted *hosted = leat_hosted_find(core, ref);
+        const struct leat_partition *partition = leat_partition_find(core, ref);
         const struct leat_stream *stream = leat_stream_find(core, ref.stream);
-        if (!hosted || !hosted->log || hosted->going || !stream) continue;
+        if (!partition || !partition->log || partition->going || !stream) continue;
         *out_epoch = stream->desc->streamlets[ref.streamlet].epoch.v;
-        return hosted;
+        return partition;
     }
     return NULL;
 }
 
 bool sim_log_epoch(const struct sim_server *server, struct leat_log_ref ref, uint32_t *out_epoch)
 {
-    return sim_serves(server) && hosted_find(server, ref, out_epoch) != NULL;
+    return sim_serves(server) && partition_find(server, ref, out_epoch) != NULL;
 }
 
 bool sim_place_find(const struct sim_server *server, uint32_t stream, unsigned nth,
                     struct sim_place *out_place)
 {
     const struct sim_stream *of = &server->scenario->streams[stream];
-    const struct leat_hosted *found[CHECK_STREAMLETS_MAX * CHECK_LOGS_MAX];
+    const struct leat_partition *found[CHECK_STREAMLETS_MAX * CHECK_LOGS_MAX];
     struct sim_place places[CHECK_STREAMLETS_MAX * CHECK_LOGS_MAX];
     unsigned count = 0, all = of->settings.streamlets * of->settings.logs;
     if (!sim_serves(server) || of->id == 0) return false;
@@ -61,7 +61,7 @@ bool sim_place_find(const struct sim_server *server, uint32_t stream, unsigned n
             .topic = of->name,
             .partition = i,
         };
-        found[count] = hosted_find(server, place->log, &place->epoch);
+        found[count] = partition_find(server, place->log, &place->epoch);
         if (found[count]) count++;
     }
     if (count == 0) return false;

@@ -94,11 +94,11 @@ bool sim_copies_damaged(struct scenario *scenario, const struct sim_server *serv
                         struct leat_log_ref log)
 {
     struct leat_log_ref ref = ref_of(scenario, log);
-    struct leat_node_log_seen hosted;
+    struct leat_node_log_seen partition;
     struct leat_log_info info;
-    if (!server->ready || !leat_node_log_at(server->node, ref, &hosted) || !hosted.log)
+    if (!server->ready || !leat_node_log_at(server->node, ref, &partition) || !partition.log)
         return false;
-    leat_log_info(hosted.log, &info);
+    leat_log_info(partition.log, &info);
     return info.state == LEAT_LOG_DAMAGED;
 }
 
@@ -415,16 +415,16 @@ static bool set_is_whole(uint32_t copies, const struct leat_set_seen *set)
 }
 
 static bool log_is_whole(struct scenario *scenario, const struct sim_server *server,
-                         const struct leat_node_log_seen *hosted)
+                         const struct leat_node_log_seen *partition)
 {
     static char told[160];
-    uint32_t copies = leat_primary_log_see(hosted->copies).copies;
+    uint32_t copies = leat_primary_log_see(partition->copies).copies;
     struct leat_log_info info;
-    leat_log_info(hosted->log, &info);
-    if (hosted->going || info.state != LEAT_LOG_SERVING) return true;
+    leat_log_info(partition->log, &info);
+    if (partition->going || info.state != LEAT_LOG_SERVING) return true;
     for (unsigned settled = 0; settled < 2; settled++) {
         struct leat_set_seen set = {0};
-        while (leat_set_see_next(hosted->copies, settled, &set)) {
+        while (leat_set_see_next(partition->copies, settled, &set)) {
             if (set_is_whole(copies, &set)) continue;
             snprintf(told, sizeof told,
                      "%u of %u copies of segment %llu%s of log id %u/%u/%u of %s",

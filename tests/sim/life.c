@@ -170,9 +170,9 @@ static void recovery_look(const struct sim_server *server, struct seen *now)
 
 static const struct leat_log *log_on(const struct sim_server *server)
 {
-    struct leat_node_log_seen hosted;
-    bool has = leat_node_log_at(server->node, it.ref, &hosted);
-    return has && !hosted.going ? hosted.log : NULL;
+    struct leat_node_log_seen partition;
+    bool has = leat_node_log_at(server->node, it.ref, &partition);
+    return has && !partition.going ? partition.log : NULL;
 }
 
 /* Behind the newest segment that is closed. */

@@ -46,10 +46,10 @@ static bool lives(const struct sim_server *server)
 static const struct leat_log *log_at(const struct sim_server *server)
 {
     struct leat_log_ref ref = {trap.scenario->streams[0].id, 0, 0};
-    struct leat_node_log_seen hosted;
+    struct leat_node_log_seen partition;
     if (!server->process || !server->process->alive || !server->node) return NULL;
-    bool has = leat_node_log_at(server->node, ref, &hosted);
-    return has && !hosted.going ? hosted.log : NULL;
+    bool has = leat_node_log_at(server->node, ref, &partition);
+    return has && !partition.going ? partition.log : NULL;
 }
 
 static void step_to(unsigned step, uint64_t for_us)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/net/core.h"
 #include "consumer/internal.h"
 #include "groups/internal.h"
@@ -49,10 +49,10 @@ static struct leat_groups *home_at(const struct sim_server *server)
 {
     for (uint32_t c = 0; lives(server) && c < trap.scenario->cores; c++) {
         const struct leat_core *core = &server->node->cores[c];
-        if (!core->hosted) continue;
+        if (!core->partitions) continue;
         LEAT_LIST_EACH(&core->home_logs, it)
         {
-            const struct leat_hosted *at = LEAT_CONTAINER(it, const struct leat_hosted, home);
+            const struct leat_partition *at = LEAT_CONTAINER(it, const struct leat_partition, home);
             if (at->groups && !at->going && at->groups->life == LIFE_AWAKE && !at->groups->broken &&
                 leat_groups_group_find(at->groups, group_name))
                 return at->groups;

@@ -52,9 +52,9 @@ static void old_cut_from_voters(uint64_t until_us)
 
 static const struct leat_log *log_at(const struct sim_server *server, struct leat_log_ref ref)
 {
-    struct leat_node_log_seen hosted;
-    bool has = lives(server) && leat_node_log_at(server->node, ref, &hosted);
-    return has && !hosted.going ? hosted.log : NULL;
+    struct leat_node_log_seen partition;
+    bool has = lives(server) && leat_node_log_at(server->node, ref, &partition);
+    return has && !partition.going ? partition.log : NULL;
 }
 
 /* True: the reader has come further in one of its logs than the old owner ever will. */

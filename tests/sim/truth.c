@@ -32,10 +32,11 @@ static const struct sim_server *server_named(struct scenario *scenario, const ch
     return NULL;
 }
 
-static bool hosted_on(const struct sim_server *server, struct leat_log_ref ref,
-                      struct leat_node_log_seen *out_hosted)
+static bool partition_on(const struct sim_server *server, struct leat_log_ref ref,
+                         struct leat_node_log_seen *out_partition)
 {
-    return leat_node_log_at(server->node, ref, out_hosted) && out_hosted->log && !out_hosted->going;
+    return leat_node_log_at(server->node, ref, out_partition) && out_partition->log &&
+           !out_partition->going;
 }
 
 /* What is being copied is no copy yet. */
@@ -85,10 +86,10 @@ static void copies_look(struct scenario *scenario, const struct leat_primary_log
     out->below_min = nodes_up < as.min_copies;
 }
 
-static void hosted_look(struct scenario *scenario, const struct leat_node_log_seen *hosted,
-                        unsigned nodes_up, struct truth_log *out)
+static void partition_look(struct scenario *scenario, const struct leat_node_log_seen *partition,
+                           unsigned nodes_up, struct truth_log *out)
 {
-    struct leat_log *log = hosted->log;
+    struct leat_log *log = partition->log;
     struct leat_log_info info;
     struct leat_log_damage damage;
     uint64_t at = 0;
@@ -104,7 +105,7 @@ static void hosted_look(struct scenario *scenario, const struct leat_node_log_se
         out->passed |= slot->closed && slot->seg->passed_bytes > 0;
     }
     out->copies = out->whole = 1;
-    if (hosted->copies) copies_look(scenario, hosted->copies, nodes_up, out);
+    if (partition->copies) copies_look(scenario, partition->copies, nodes_up, out);
 }
 
 static void log_look(struct scenario *scenario, struct leat_machine *machine,
@@ -119,8 +120,8 @@ static void log_look(struct scenario *scenario, struct leat_machine *machine,
         up += sim_serves(&scenario->servers[i]);
     out->owner = server_named(scenario, machine->nodes[owner].info.name);
     if (!out->owner || !sim_serves(out->owner)) return;
-    struct leat_node_log_seen hosted;
-    if (hosted_on(out->owner, ref, &hosted)) hosted_look(scenario, &hosted, up, out);
+    struct leat_node_log_seen partition;
+    if (partition_on(out->owner, ref, &partition)) partition_look(scenario, &partition, up, out);
 }
 
 bool truth_each(struct scenario *scenario, void (*each)(void *arg, const struct truth_log *log),
@@ -170,8 +171,8 @@ void truth_home_find(struct scenario *scenario, const char *group, struct truth_
         out->known = true;
         out->owner = log.owner;
         if (!log.served || log.state != LEAT_LOG_SERVING || log.damaged) return;
-        struct leat_node_log_seen hosted;
-        if (hosted_on(log.owner, ref, &hosted)) out->groups = hosted.groups;
+        struct leat_node_log_seen partition;
+        if (partition_on(log.owner, ref, &partition)) out->groups = partition.groups;
     }
 }
 

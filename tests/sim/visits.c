@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/ownership/handover.h"
@@ -16,7 +16,7 @@
 #include "multilog/internal.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
-#include "tests/sim/hosted.h"
+#include "tests/sim/partition.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -181,9 +181,9 @@ static void logs_see(const struct leat_core *core, struct seen *seen)
 
 static void fronts_see(const struct leat_core *core, struct seen *seen)
 {
-    for (uint32_t h = sim_hosted_from(core, 0); h <= core->hosted_mask;
-         h = sim_hosted_from(core, h + 1))
-        for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
+    for (uint32_t h = sim_partition_from(core, 0); h <= core->partition_mask;
+         h = sim_partition_from(core, h + 1))
+        for (const struct leat_partition *at = core->partitions[h]; at; at = at->hash_next)
             note(seen, SIM_VISIT_FRONT_UNKNOWN, front_is_unknown(at->log));
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "Opened" commits of a core's logs, and their regular care, by hosted.c alone. */
-#include "broker/data/hosted.h"
-#include "tests/broker/hosted_rig.h"
+/* "Opened" commits of a core's logs, and their regular care, by partition.c alone. */
+#include "broker/data/partition.h"
+#include "tests/broker/partition_rig.h"
 
 /* ---- "opened", many logs in one ---- */
 
-static void opens(struct leat_hosted *hosted)
+static void opens(struct leat_partition *partition)
 {
-    hosted->log->options.events.on_opening(hosted, hosted->log);
+    partition->log->options.events.on_opening(partition, partition->log);
 }
 
 static void coordinators_say(unsigned at, leat_err rc)
@@ -31,10 +31,10 @@ static void logs_are_opened_together(void **state)
     (void)state;
     begin();
     one_version();
-    struct leat_hosted *first = make(0), *second = make(1);
+    struct leat_partition *first = make(0), *second = make(1);
     opens(first), opens(first), opens(second);
     said_enough();
-    leat_hosted_send_openings(core_of_all());
+    leat_partition_send_openings(core_of_all());
     assert_said("coordinate opened, epoch 9, version 1, of 2: 7/1/0\n");
     assert_true(leat_list_empty(&core_of_all()->opening_logs));
     assert_int_equal(core_of_all()->openers_busy, 1);
@@ -42,7 +42,7 @@ static void logs_are_opened_together(void **state)
     assert_said("7/1/0 opened OK\n"
                 "7/1/1 opened OK\n");
     assert_int_equal(core_of_all()->openers_busy, 0);
-    leat_hosted_send_openings(core_of_all());
+    leat_partition_send_openings(core_of_all());
     assert_said("");
     end();
 }
@@ -52,11 +52,11 @@ static void log_that_goes_while_it_is_opened_hears_nothing(void **state)
     (void)state;
     begin();
     one_version();
-    struct leat_hosted *first = make(0), *second = make(1), *third = make(2);
+    struct leat_partition *first = make(0), *second = make(1), *third = make(2);
     opens(first), opens(second), opens(third);
-    leat_hosted_send_openings(core_of_all());
+    leat_partition_send_openings(core_of_all());
     said_enough();
-    leat_hosted_destroy(second);
+    leat_partition_destroy(second);
     said_enough();
     coordinators_say(0, LEAT_OK);
     assert_said("7/1/0 opened OK\n"
@@ -70,11 +70,11 @@ static void logs_of_other_epochs_or_versions_are_opened_apart(void **state)
     (void)state;
     begin();
     it.version = 3; /* and one more of each */
-    struct leat_hosted *a = make(0), *b = make(1), *c = make(2);
+    struct leat_partition *a = make(0), *b = make(1), *c = make(2);
     c->epoch.v = 10;
     opens(a), opens(b), opens(c);
     said_enough();
-    leat_hosted_send_openings(core_of_all());
+    leat_partition_send_openings(core_of_all());
     assert_said("coordinate opened, epoch 9, version 3, of 1: 7/1/0\n"
                 "coordinate opened, epoch 9, version 5, of 1: 7/1/1\n"
                 "coordinate opened, epoch 10, version 6, of 1: 7/1/2\n");
@@ -94,11 +94,11 @@ static void few_commits_are_under_way(void **state)
     (void)state;
     begin();
     for (uint32_t i = 0; i <= LEAT_OPENERS_MAX; i++) {
-        struct leat_hosted *hosted = make(i);
-        hosted->epoch.v = 20 + i;
-        opens(hosted);
+        struct leat_partition *partition = make(i);
+        partition->epoch.v = 20 + i;
+        opens(partition);
     }
-    leat_hosted_send_openings(core_of_all());
+    leat_partition_send_openings(core_of_all());
     assert_int_equal(it.request_count, LEAT_OPENERS_MAX);
     assert_false(leat_list_empty(&core_of_all()->opening_logs));
     coordinators_say(3, LEAT_OK);
@@ -116,7 +116,7 @@ static void so_many_logs_are_in_one_commit(void **state)
     one_version();
     for (uint32_t i = 0; i < LEAT_OPENER_LOGS_MAX + 1; i++)
         opens(make(i));
-    leat_hosted_send_openings(core_of_all());
+    leat_partition_send_openings(core_of_all());
     assert_int_equal(it.request_count, 2);
     assert_int_equal(it.requests[0]->log_count, LEAT_OPENER_LOGS_MAX);
     assert_int_equal(it.requests[1]->log_count, 1);
@@ -130,10 +130,10 @@ static void logs_refused_together_are_opened_alone(void **state)
     (void)state;
     begin();
     one_version();
-    struct leat_hosted *first = make(0), *second = make(1), *third = make(2);
+    struct leat_partition *first = make(0), *second = make(1), *third = make(2);
     opens(first), opens(second), opens(third);
-    leat_hosted_send_openings(core_of_all());
-    leat_hosted_destroy(third); /* it has gone meanwhile */
+    leat_partition_send_openings(core_of_all());
+    leat_partition_destroy(third); /* it has gone meanwhile */
     coordinators_say(0, LEAT_E_UNKNOWN_STREAM);
     assert_said("coordinate opened, epoch 9, version 1, of 1: 7/1/0\n"
                 "coordinate opened, epoch 9, version 1, of 1: 7/1/1\n");
@@ -154,10 +154,10 @@ static void log_opened_alone_is_with_no_other(void **state)
     for (unsigned alone_at = 0; alone_at < 2; alone_at++) {
         begin();
         one_version();
-        struct leat_hosted *a = make(0), *b = make(1), *c = make(2);
+        struct leat_partition *a = make(0), *b = make(1), *c = make(2);
         (alone_at == 0 ? a : b)->opens_alone = true;
         opens(a), opens(b), opens(c);
-        leat_hosted_send_openings(core_of_all());
+        leat_partition_send_openings(core_of_all());
         assert_int_equal(it.request_count, 2);
         assert_int_equal(it.requests[0]->log_count, alone_at == 0 ? 1 : 2);
         assert_int_equal(it.requests[1]->log_count, alone_at == 0 ? 2 : 1);
@@ -173,13 +173,13 @@ static void commit_is_of_its_own_logs(void **state)
     (void)state;
     begin();
     one_version();
-    struct leat_hosted *logs[3];
+    struct leat_partition *logs[3];
     for (uint32_t i = 0; i < 3; i++)
         opens(logs[i] = make(i));
-    leat_hosted_send_openings(core_of_all());
+    leat_partition_send_openings(core_of_all());
     coordinators_say(0, LEAT_OK);
     opens(logs[0]), opens(logs[1]);
-    leat_hosted_send_openings(core_of_all());
+    leat_partition_send_openings(core_of_all());
     struct leat_log *log = logs[1]->log;
     logs[1]->log = NULL;
     coordinators_say(1, LEAT_E_NOT_OWNER);
@@ -187,7 +187,7 @@ static void commit_is_of_its_own_logs(void **state)
     assert_false(logs[1]->opens_alone || logs[2]->opens_alone);
     logs[1]->log = log;
     opens(logs[1]);
-    leat_hosted_send_openings(core_of_all());
+    leat_partition_send_openings(core_of_all());
     logs[1]->log = NULL;
     coordinators_say(3, LEAT_OK);
     assert_said("");
@@ -201,12 +201,12 @@ static void refusal_is_told(void **state)
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         begin();
-        struct leat_hosted *first = make(0), *second = i == 2 ? NULL : make(1);
+        struct leat_partition *first = make(0), *second = i == 2 ? NULL : make(1);
         first->copies = NULL;
         if (second != NULL) it.version = 1;
         opens(first);
         if (second != NULL) opens(second);
-        leat_hosted_send_openings(core_of_all());
+        leat_partition_send_openings(core_of_all());
         assert_int_equal(it.request_count, 1);
         if (i == 1) core_of_all()->stopping = true;
         coordinators_say(0, i == 0 ? LEAT_E_AGAIN : i == 3 ? LEAT_E_AGAIN : LEAT_E_NOT_OWNER);
@@ -227,7 +227,7 @@ static void refusal_is_told(void **state)
 static void care(void)
 {
     said_enough();
-    leat_hosted_care(core_of_all());
+    leat_partition_care(core_of_all());
 }
 
 /* Goal: logs with memory are looked at each second; the others now and then, in turn. */
@@ -235,7 +235,7 @@ static void idle_logs_are_cared_for_in_turn(void **state)
 {
     (void)state;
     begin();
-    struct leat_hosted *busy = make(0), *idle = make(1), *third = make(2);
+    struct leat_partition *busy = make(0), *idle = make(1), *third = make(2);
     idle->log->info.memory_bytes = third->log->info.memory_bytes = 0;
     care();
     assert_said("care for 7/1/0\n"
@@ -252,10 +252,10 @@ static void idle_logs_are_cared_for_in_turn(void **state)
     third->going = true;
     care();
     assert_said("care for 7/1/0\n");
-    leat_hosted_watch(idle);
+    leat_partition_watch(idle);
     assert_int_equal(idle->care_index, 0);
     assert_ptr_equal(core_of_all()->care_logs.prev, &idle->care);
-    leat_hosted_watch(busy); /* it is: its place stays */
+    leat_partition_watch(busy); /* it is: its place stays */
     assert_ptr_equal(core_of_all()->care_logs.next, &busy->care);
     end();
 }
@@ -285,11 +285,11 @@ static void log_that_goes_is_left_but_for_a_move(void **state)
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         begin();
-        struct leat_hosted *hosted = make(0);
-        hosted->going = i & 1;
-        hosted->moving = i & 2 ? (void *)&it : NULL;
-        hosted->backfill_asked = true;
-        hosted->backfill_ticks = LEAT_OLDER_TICKS - 1;
+        struct leat_partition *partition = make(0);
+        partition->going = i & 1;
+        partition->moving = i & 2 ? (void *)&it : NULL;
+        partition->backfill_asked = true;
+        partition->backfill_ticks = LEAT_OLDER_TICKS - 1;
         care();
         char expected[256];
         snprintf(expected, sizeof expected, "%s%s", i & 2 ? "care for 7/1/0\n" : "",
@@ -304,29 +304,29 @@ static void older_segments_are_looked_for_now_and_then(void **state)
 {
     (void)state;
     begin();
-    struct leat_hosted *hosted = make(0);
-    hosted->log->info.memory_bytes = 0;
-    hosted->backfill_asked = true;
+    struct leat_partition *partition = make(0);
+    partition->log->info.memory_bytes = 0;
+    partition->backfill_asked = true;
     for (unsigned tick = 1; tick <= 2 * LEAT_OLDER_TICKS; tick++) {
         care();
         assert_said(tick % LEAT_OLDER_TICKS == 0 ? "care for 7/1/0\nolder of 7/1/0\n"
                                                  : "care for 7/1/0\n");
-        assert_int_equal(hosted->care_index, 0); /* it is not idle */
+        assert_int_equal(partition->care_index, 0); /* it is not idle */
     }
-    hosted->backfill_asked = false;
-    hosted->log->reads_wait = true;
+    partition->backfill_asked = false;
+    partition->log->reads_wait = true;
     for (unsigned tick = 1; tick <= 2 * (LEAT_OLDER_READ_TICKS + 1); tick++) {
         care();
         assert_said(tick % (LEAT_OLDER_READ_TICKS + 1) == 0
                         ? "care for 7/1/0\nreads of 7/1/0 expire\n"
                         : "care for 7/1/0\n");
-        assert_int_equal(hosted->care_index, 0);
+        assert_int_equal(partition->care_index, 0);
     }
     care();
-    hosted->log->reads_wait = false;
+    partition->log->reads_wait = false;
     care();
-    assert_int_equal(hosted->reads_ticks, 0);
-    assert_int_equal(hosted->care_index, 1);
+    assert_int_equal(partition->reads_ticks, 0);
+    assert_int_equal(partition->care_index, 1);
     end();
 }
 
@@ -336,19 +336,19 @@ static void damage_in_front_is_told_later(void **state)
     (void)state;
     for (unsigned idle = 0; idle < 2; idle++) {
         begin();
-        struct leat_hosted *hosted = make(0);
-        if (idle) hosted->log->info.memory_bytes = 0;
+        struct leat_partition *partition = make(0);
+        if (idle) partition->log->info.memory_bytes = 0;
         care();
         if (idle) care();
         assert_said(idle ? "care for 7/1/0\n" : "care for 7/1/0\n");
-        hosted->damage_untold = true;
+        partition->damage_untold = true;
         care();
         assert_said("care for 7/1/0\ntell the damage of 7/1/0\n");
-        assert_true(hosted->damage_untold); /* that says whether it is known */
-        hosted->log->info.state = LEAT_LOG_STOPPED;
+        assert_true(partition->damage_untold); /* that says whether it is known */
+        partition->log->info.state = LEAT_LOG_STOPPED;
         care();
         assert_said("care for 7/1/0\n");
-        assert_false(hosted->damage_untold);
+        assert_false(partition->damage_untold);
         end();
     }
 }
@@ -407,7 +407,7 @@ static void core_that_stops_does_not_wait_for_ever(void **state)
     for (unsigned links = 0; links < 2; links++) {
         begin();
         struct leat_core *core = core_of_all();
-        struct leat_hosted *a = make(0), *b = make(1), *c = make(2), *d = make(3), *e = make(4);
+        struct leat_partition *a = make(0), *b = make(1), *c = make(2), *d = make(3), *e = make(4);
         a->going = b->going = c->going = e->going = true;
         b->drained = true;
         c->give_up = (void *)&it;
@@ -458,5 +458,5 @@ int main(void)
         cmocka_unit_test(room_is_not_short_as_the_machine_begins),
         cmocka_unit_test(core_that_stops_does_not_wait_for_ever),
     };
-    return cmocka_run_group_tests_name("broker hosted_care", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("broker partition_care", tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hosted.c by itself: logs, their copies, groups and the coordinators are the test's. Logs are 7/1/0 and up, on core 0,
+/* partition.c by itself: logs, their copies, groups and the coordinators are the test's. Logs are 7/1/0 and up, on
+ * core 0,
  * which keeps them in its own table. */
-#ifndef LEAT_TESTS_BROKER_HOSTED_RIG_H
-#define LEAT_TESTS_BROKER_HOSTED_RIG_H
+#ifndef LEAT_TESTS_BROKER_PARTITION_RIG_H
+#define LEAT_TESTS_BROKER_PARTITION_RIG_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@ struct leat_log {
     bool reads_wait, closed;
 };
 
-struct hosted_rig {
+struct partition_rig {
     bool of_groups, heap_full, heap_refuses, pressed, no_copies;
     leat_err attach, groups, create;
     uint32_t version; /* leat_primary_opening() */
@@ -35,13 +36,13 @@ struct hosted_rig {
     uint64_t park_us; /* of the log that was made last, or cared for */
     const struct leat_begun_log *row;
 };
-extern struct hosted_rig it;
+extern struct partition_rig it;
 
 void begin(void);
 /** All logs are destroyed. */
 void end(void);
 /** A log of stream 7 and that number. */
-struct leat_hosted *make(uint32_t number);
+struct leat_partition *make(uint32_t number);
 struct leat_core *core_of_all(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A log on its core: the logs' table, their care, how they stop and go. Thread: the log's core. */
-#ifndef LEAT_BROKER_DATA_HOSTED_H
-#define LEAT_BROKER_DATA_HOSTED_H
+#ifndef LEAT_BROKER_DATA_PARTITION_H
+#define LEAT_BROKER_DATA_PARTITION_H
 
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
@@ -14,8 +14,8 @@ enum {
     LEAT_OLDER_READ_TICKS = 10,       /* a read waits for older segments for so many */
 };
 
-struct leat_hosted {
-    struct leat_hosted *hash_next;
+struct leat_partition {
+    struct leat_partition *hash_next;
     struct leat_log_ref ref;
     struct leat_core *core;
     struct leat_log *log;
@@ -60,9 +60,9 @@ struct leat_hosted {
     struct leat_extent highest_extent; /* of a segment that is elsewhere; {0, 0}: not known */
 };
 
-static inline bool leat_hosted_loss_stops(const struct leat_hosted *hosted)
+static inline bool leat_partition_loss_stops(const struct leat_partition *partition)
 {
-    return hosted->recover != NULL && hosted->loss_stops;
+    return partition->recover != NULL && partition->loss_stops;
 }
 
 struct leat_opener {
@@ -75,34 +75,34 @@ struct leat_opener {
 /** A log that the stopping core has counted is parked, or gone. Once for each. */
 void leat_core_log_stopped(struct leat_core *core);
 /** Stop a log that the stopping core has counted. */
-void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted);
-leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
-                            struct leat_log_ref ref, struct leat_epoch epoch,
-                            struct leat_segment *const *segs, size_t seg_count,
-                            const struct leat_log_tail *tail,
-                            struct leat_hosted **out_hosted) LEAT_NODISCARD;
-/** (Re)make the log of a hosted that has none. */
-leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const *segs,
-                          size_t seg_count, const struct leat_log_tail *tail) LEAT_NODISCARD;
+void leat_core_log_stop(struct leat_core *core, struct leat_partition *partition);
+leat_err leat_partition_create(struct leat_core *core, struct leat_stream *stream,
+                               struct leat_log_ref ref, struct leat_epoch epoch,
+                               struct leat_segment *const *segs, size_t seg_count,
+                               const struct leat_log_tail *tail,
+                               struct leat_partition **out_partition) LEAT_NODISCARD;
+/** (Re)make the log of a partition that has none. */
+leat_err leat_partition_open(struct leat_partition *partition, struct leat_segment *const *segs,
+                             size_t seg_count, const struct leat_log_tail *tail) LEAT_NODISCARD;
 /** The log is gone or stopped: take it out of the tables and free it. */
-void leat_hosted_destroy(struct leat_hosted *hosted);
+void leat_partition_destroy(struct leat_partition *partition);
 /** Wake whoever waits on it: they look again. */
-void leat_hosted_wake(struct leat_hosted *hosted);
+void leat_partition_wake(struct leat_partition *partition);
 /** Commit "opened" for logs whose first segment has started. */
-void leat_hosted_send_openings(struct leat_core *core);
+void leat_partition_send_openings(struct leat_core *core);
 /** From now on it is looked at every second again. */
-void leat_hosted_watch(struct leat_hosted *hosted);
+void leat_partition_watch(struct leat_partition *partition);
 /** What a reader is told when a read of the log has ended. Segments that are missing here may be on a node that is
  * down: then the answer is LEAT_E_STARTING, which tells the reader to try again, and not to pass over them. Thread:
  * the log's core. */
-leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read);
+leat_err leat_partition_hope(const struct leat_partition *partition, const struct leat_read *read);
 /** The read did not find segments that may still come. */
-bool leat_hosted_lacks(const struct leat_hosted *hosted, const struct leat_read *read);
+bool leat_partition_lacks(const struct leat_partition *partition, const struct leat_read *read);
 /** Called every tick: retention, parking. */
-void leat_hosted_care(struct leat_core *core);
+void leat_partition_care(struct leat_core *core);
 /** Asserts what is true of a core's logs between two turns: leat_actor_ops.check of a core. */
 void leat_core_check(const void *actor);
 /** A log of a stream that was deleted goes, unless it goes already. */
-void leat_hosted_delete(struct leat_core *core, struct leat_hosted *hosted);
+void leat_partition_delete(struct leat_core *core, struct leat_partition *partition);
 
 #endif

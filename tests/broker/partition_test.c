@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The logs of a core, by hosted.c alone: their table, what they are made with, who is sent where, what each tells. */
+/* The logs of a core, by partition.c alone: their table, what they are made with, who is sent where, what each tells.
+ * */
 #include "broker/data/begun.h"
-#include "broker/data/hosted.h"
 #include "broker/data/lookup.h"
+#include "broker/data/partition.h"
 #include "broker/data/route.h"
-#include "tests/broker/hosted_rig.h"
+#include "tests/broker/partition_rig.h"
 
 /* ---- the table ---- */
 
@@ -12,31 +13,32 @@ static void any_number_of_logs_is_found(void **state)
 {
     (void)state;
     enum { MANY = 300 };
-    static struct leat_hosted *made[MANY];
+    static struct leat_partition *made[MANY];
     for (unsigned pass = 0; pass < 2; pass++) {
         begin();
         struct leat_core *core = core_of_all();
         for (uint32_t i = 0; i < MANY; i++) {
-            assert_null(leat_hosted_find(core, (struct leat_log_ref){ALONE_STREAM, 1, i}));
+            assert_null(leat_partition_find(core, (struct leat_log_ref){ALONE_STREAM, 1, i}));
             made[i] = make(i);
-            assert_int_equal(core->hosted_count, i + 1);
-            assert_int_equal(atomic_load(&alone.node.logs_hosted), i + 1);
+            assert_int_equal(core->partition_count, i + 1);
+            assert_int_equal(atomic_load(&alone.node.partition_count), i + 1);
         }
-        assert_in_range(core->hosted_mask, MANY / 2, 2 * MANY);
-        for (uint32_t i = 0; i <= core->hosted_mask; i++) {
+        assert_in_range(core->partition_mask, MANY / 2, 2 * MANY);
+        for (uint32_t i = 0; i <= core->partition_mask; i++) {
             unsigned chain = 0;
-            for (const struct leat_hosted *at = core->hosted[i]; at != NULL; at = at->hash_next)
+            for (const struct leat_partition *at = core->partitions[i]; at != NULL;
+                 at = at->hash_next)
                 assert_in_range(++chain, 1, 6);
         }
         for (uint32_t i = 0; i < MANY; i += 2)
-            leat_hosted_destroy(made[i]);
+            leat_partition_destroy(made[i]);
         for (uint32_t i = 0; i < MANY; i++) {
             struct leat_log_ref ref = {ALONE_STREAM, 1, i};
-            assert_ptr_equal(leat_hosted_find(core, ref), i % 2 ? made[i] : NULL);
+            assert_ptr_equal(leat_partition_find(core, ref), i % 2 ? made[i] : NULL);
             ref.streamlet = 0;
-            assert_null(leat_hosted_find(core, ref));
+            assert_null(leat_partition_find(core, ref));
             ref.streamlet = 1, ref.stream++;
-            assert_null(leat_hosted_find(core, ref));
+            assert_null(leat_partition_find(core, ref));
         }
         end();
     }
@@ -50,14 +52,14 @@ static void table_without_memory_has_longer_chains(void **state)
     struct leat_core *core = core_of_all();
     (void)make(0);
     said_enough();
-    leat_mem_fail_at(3); /* behind the hosted's own, of which there are two with the next */
+    leat_mem_fail_at(3); /* behind the partition's own, of which there are two with the next */
     (void)make(1);
     leat_mem_fail_at(2);
     (void)make(2);
     leat_mem_fail_at(0);
     (void)make(3);
     for (uint32_t i = 0; i < 4; i++)
-        assert_non_null(leat_hosted_find(core, (struct leat_log_ref){ALONE_STREAM, 1, i}));
+        assert_non_null(leat_partition_find(core, (struct leat_log_ref){ALONE_STREAM, 1, i}));
     end();
 }
 
@@ -67,13 +69,13 @@ static void log_that_goes_is_nowhere(void **state)
     (void)state;
     begin();
     struct leat_core *core = core_of_all();
-    struct leat_hosted *hosted = make(0);
+    struct leat_partition *partition = make(0);
     struct leat_list homes;
     leat_list_init(&homes);
-    leat_list_push_back(&homes, &hosted->home);
-    hosted->log->options.events.on_opening(hosted, hosted->log);
-    hosted->log->options.events.on_dirty(hosted, hosted->log);
-    leat_hosted_destroy(hosted);
+    leat_list_push_back(&homes, &partition->home);
+    partition->log->options.events.on_opening(partition, partition->log);
+    partition->log->options.events.on_dirty(partition, partition->log);
+    leat_partition_destroy(partition);
     assert_true(leat_list_empty(&homes));
     assert_true(leat_list_empty(&core->opening_logs) && leat_list_empty(&core->dirty_logs));
     end();
@@ -84,31 +86,31 @@ static void so_many_logs_are_made_and_no_more(void **state)
     (void)state;
     begin();
     struct leat_core *core = core_of_all();
-    struct leat_hosted *hosted;
+    struct leat_partition *partition;
     const struct leat_log_tail tail = {0};
     struct leat_log_ref ref = {ALONE_STREAM, 1, 0};
-    core->hosted_count = LEAT_CORE_LOGS_MAX;
-    assert_int_equal(leat_hosted_create(core, &alone.stream, ref, (struct leat_epoch){9}, NULL, 0,
-                                        &tail, &hosted),
+    core->partition_count = LEAT_CORE_LOGS_MAX;
+    assert_int_equal(leat_partition_create(core, &alone.stream, ref, (struct leat_epoch){9}, NULL,
+                                           0, &tail, &partition),
                      LEAT_E_TOO_MANY);
-    core->hosted_count = 0;
+    core->partition_count = 0;
     leat_mem_fail_at(1);
-    assert_int_equal(leat_hosted_create(core, &alone.stream, ref, (struct leat_epoch){9}, NULL, 0,
-                                        &tail, &hosted),
+    assert_int_equal(leat_partition_create(core, &alone.stream, ref, (struct leat_epoch){9}, NULL,
+                                           0, &tail, &partition),
                      LEAT_E_NO_MEMORY);
     leat_mem_fail_at(0);
-    uint32_t mask = core->hosted_mask;
-    core->hosted_count = mask; /* that is one less than the table has places */
+    uint32_t mask = core->partition_mask;
+    core->partition_count = mask; /* that is one less than the table has places */
     (void)make(2);
-    assert_int_equal(core->hosted_mask, mask);
+    assert_int_equal(core->partition_mask, mask);
     (void)make(3);
-    assert_int_equal(core->hosted_mask, 2 * mask + 1);
-    core->hosted_count = 2;
+    assert_int_equal(core->partition_mask, 2 * mask + 1);
+    core->partition_count = 2;
     end();
     begin();
-    core->hosted_count = LEAT_CORE_LOGS_MAX - 1;
+    core->partition_count = LEAT_CORE_LOGS_MAX - 1;
     (void)make(1);
-    core->hosted_count = 1;
+    core->partition_count = 1;
     end();
 }
 
@@ -121,15 +123,15 @@ static void log_is_made_with_what_its_stream_says(void **state)
     memset(alone.node.cluster_id, 7, sizeof alone.node.cluster_id);
     alone.desc->remade = true;
     struct leat_segment *segs[2] = {NULL, NULL};
-    struct leat_hosted *hosted;
+    struct leat_partition *partition;
     struct leat_log_tail tail = {.next_segment = 3, .backfill_follows = true, .holes = true};
-    assert_int_equal(leat_hosted_create(core_of_all(), &alone.stream,
-                                        (struct leat_log_ref){ALONE_STREAM, 1, 4},
-                                        (struct leat_epoch){9}, segs, 2, &tail, &hosted),
+    assert_int_equal(leat_partition_create(core_of_all(), &alone.stream,
+                                           (struct leat_log_ref){ALONE_STREAM, 1, 4},
+                                           (struct leat_epoch){9}, segs, 2, &tail, &partition),
                      LEAT_OK);
     assert_said("attach, 2 segments, older follow, holes\n"
                 "create the log, next 3\n");
-    const struct leat_log_options *options = &hosted->log->options;
+    const struct leat_log_options *options = &partition->log->options;
     assert_string_equal(ref_text(options->ref), "7/1/4");
     assert_int_equal(options->epoch.v, 9);
     assert_string_equal(options->stream_name, "orders");
@@ -139,16 +141,16 @@ static void log_is_made_with_what_its_stream_says(void **state)
     assert_int_equal(options->producer_expiry_ms, 24 * 60 * 60 * 1000);
     assert_true(options->remade);
     assert_ptr_equal(options->restore_budget, &core_of_all()->restore_budget);
-    assert_ptr_equal(options->owner, hosted);
+    assert_ptr_equal(options->owner, partition);
     assert_memory_equal(options->cluster_id, alone.node.cluster_id, 16);
-    assert_int_equal(hosted->unsure.first, 2);
-    assert_int_equal(hosted->unsure.end, 5);
-    assert_true(hosted->hole_below == UINT64_MAX);
-    assert_ptr_equal(core_of_all()->care_logs.next, &hosted->care);
+    assert_int_equal(partition->unsure.first, 2);
+    assert_int_equal(partition->unsure.end, 5);
+    assert_true(partition->hole_below == UINT64_MAX);
+    assert_ptr_equal(core_of_all()->care_logs.next, &partition->care);
     it.heap_full = true;
-    assert_true(options->memory_is_full(hosted, true, 11));
+    assert_true(options->memory_is_full(partition, true, 11));
     it.heap_full = false;
-    assert_false(options->memory_is_full(hosted, false, 12));
+    assert_false(options->memory_is_full(partition, false, 12));
     char expected[256];
     snprintf(expected, sizeof expected,
              "is the heap full, by 11, with 0 left?\nis the heap full, by 12, with %llu left?\n",
@@ -176,13 +178,13 @@ static void log_that_stands_in_is_not_whole(void **state)
     (void)state;
     for (unsigned i = 0; i < 3; i++) {
         begin();
-        struct leat_hosted *hosted;
+        struct leat_partition *partition;
         struct leat_log_tail tail = {.backfill_follows = i == 1, .stands_in = i == 2};
-        assert_int_equal(leat_hosted_create(core_of_all(), &alone.stream,
-                                            (struct leat_log_ref){ALONE_STREAM, 1, 4},
-                                            (struct leat_epoch){9}, NULL, 0, &tail, &hosted),
+        assert_int_equal(leat_partition_create(core_of_all(), &alone.stream,
+                                               (struct leat_log_ref){ALONE_STREAM, 1, 4},
+                                               (struct leat_epoch){9}, NULL, 0, &tail, &partition),
                          LEAT_OK);
-        assert_int_equal(hosted->backfill_follows, i != 0);
+        assert_int_equal(partition->backfill_follows, i != 0);
         end();
     }
 }
@@ -199,16 +201,16 @@ static void log_that_cant_be_made_leaves_nothing(void **state)
     };
     for (unsigned i = 0; i < 4; i++) {
         begin();
-        struct leat_hosted *hosted;
+        struct leat_partition *partition;
         const struct leat_log_tail tail = {0};
         if (i < 3)
             snprintf(alone.desc->name, sizeof alone.desc->name, "%s", LEAT_GROUPS_STREAM_NAME);
         if (i == 0) it.attach = LEAT_E_DISK;
         if (i == 1) it.groups = LEAT_E_DISK;
         if (i >= 2) it.create = LEAT_E_DISK;
-        assert_int_equal(leat_hosted_create(core_of_all(), &alone.stream,
-                                            (struct leat_log_ref){ALONE_STREAM, 1, 4},
-                                            (struct leat_epoch){9}, NULL, 0, &tail, &hosted),
+        assert_int_equal(leat_partition_create(core_of_all(), &alone.stream,
+                                               (struct leat_log_ref){ALONE_STREAM, 1, 4},
+                                               (struct leat_epoch){9}, NULL, 0, &tail, &partition),
                          LEAT_E_DISK);
         assert_said(expected[i]);
         end();
@@ -220,15 +222,15 @@ static void log_is_made_again(void **state)
 {
     (void)state;
     begin();
-    struct leat_hosted *hosted = make(0);
-    leat_log_destroy(&hosted->log);
-    hosted->backfill_pass_node_down = true;
-    hosted->hole_below = 7;
+    struct leat_partition *partition = make(0);
+    leat_log_destroy(&partition->log);
+    partition->backfill_pass_node_down = true;
+    partition->hole_below = 7;
     const struct leat_log_tail tail = {.next_segment = 3};
-    assert_int_equal(leat_hosted_open(hosted, NULL, 0, &tail), LEAT_OK);
-    assert_non_null(hosted->log);
-    assert_false(hosted->backfill_pass_node_down);
-    assert_true(hosted->hole_below == UINT64_MAX);
+    assert_int_equal(leat_partition_open(partition, NULL, 0, &tail), LEAT_OK);
+    assert_non_null(partition->log);
+    assert_false(partition->backfill_pass_node_down);
+    assert_true(partition->hole_below == UINT64_MAX);
     end();
 }
 
@@ -237,15 +239,15 @@ static void log_of_groups_is_made_with_them(void **state)
     (void)state;
     begin();
     snprintf(alone.desc->name, sizeof alone.desc->name, "%s", LEAT_GROUPS_STREAM_NAME);
-    struct leat_hosted *hosted = make(0);
+    struct leat_partition *partition = make(0);
     assert_said("attach, 0 segments\n"
                 "attach groups\n"
                 "create the log, next 3\n"
                 "groups: the log is made\n");
-    hosted->log->options.events.on_room(hosted, hosted->log);
+    partition->log->options.events.on_room(partition, partition->log);
     assert_said("room in 7/1/0\ngroups: room\n");
-    hosted->moving = (void *)&it;
-    leat_hosted_destroy(hosted);
+    partition->moving = (void *)&it;
+    leat_partition_destroy(partition);
     assert_said("room in 7/1/0\n"
                 "acked in 7/1/0\n"
                 "destroy groups\n"
@@ -263,7 +265,7 @@ static leat_err placed(uint32_t streamlet, uint32_t log, uint32_t epoch, uint32_
     struct leat_error error = {LEAT_OK, ""};
     struct leat_log_ref ref = {ALONE_STREAM, streamlet, log};
     *out_home = 77;
-    leat_err rc = leat_hosted_route(core_of_all(), ref, epoch, out_home, &error);
+    leat_err rc = leat_partition_route(core_of_all(), ref, epoch, out_home, &error);
     snprintf(out, bytes, "%s", error.text);
     assert_int_equal(error.code, rc);
     return rc;
@@ -321,11 +323,12 @@ static void request_for_what_is_not_here_is_refused_by_name(void **state)
     assert_int_equal(placed(1, 1, 5, &home, text, sizeof text), LEAT_E_NOT_OWNER);
     assert_string_equal(text,
                         "streamlet 1 of \"orders\" is served by node 200: ask for metadata again");
-    assert_int_equal(leat_hosted_place(core_of_all(), (struct leat_log_ref){7, 1, 1}, &home, NULL),
-                     LEAT_E_NOT_OWNER);
+    assert_int_equal(
+        leat_partition_place(core_of_all(), (struct leat_log_ref){7, 1, 1}, &home, NULL),
+        LEAT_E_NOT_OWNER);
     assert_int_equal(home, 77);
-    assert_int_equal(leat_hosted_place(core_of_all(), (struct leat_log_ref){7, 0, 1}, &home, NULL),
-                     LEAT_OK);
+    assert_int_equal(
+        leat_partition_place(core_of_all(), (struct leat_log_ref){7, 0, 1}, &home, NULL), LEAT_OK);
     assert_int_equal(home, 1);
     end();
 }
@@ -369,16 +372,17 @@ static void log_that_is_absent_has_a_reason(void **state)
                           : stopping || stream || !seen             ? LEAT_E_STARTING
                                                                     : LEAT_E_UNKNOWN_STREAM;
         assert_int_equal(
-            leat_hosted_absent(core_of_all(), (struct leat_log_ref){ALONE_STREAM, 1, 0}), wanted);
+            leat_partition_absent(core_of_all(), (struct leat_log_ref){ALONE_STREAM, 1, 0}),
+            wanted);
         end();
     }
-    assert_string_equal(leat_hosted_absent_words(LEAT_E_UNKNOWN_STREAM),
+    assert_string_equal(leat_partition_absent_words(LEAT_E_UNKNOWN_STREAM),
                         "the stream was deleted meanwhile");
-    assert_string_equal(leat_hosted_absent_words(LEAT_E_STARTING),
+    assert_string_equal(leat_partition_absent_words(LEAT_E_STARTING),
                         "the log is not ready here: it is being made, moved or taken over, or the "
                         "server stops; try again");
     assert_string_equal(
-        leat_hosted_absent_words(LEAT_E_NO_MEMORY),
+        leat_partition_absent_words(LEAT_E_NO_MEMORY),
         "the memory budget has no room for another log: delete streams, shorten their "
         "retention, or give the server a larger --memory");
 }
@@ -389,15 +393,15 @@ static void log_is_dirty_once_a_turn(void **state)
 {
     (void)state;
     begin();
-    struct leat_hosted *hosted = make(0), *other = make(1);
+    struct leat_partition *partition = make(0), *other = make(1);
     struct leat_core *core = core_of_all();
     leat_list_remove(&other->care); /* it was parked */
     leat_list_push_back(&core->idle_logs, &other->care);
     other->care_index = 1;
-    hosted->log->options.events.on_dirty(hosted, hosted->log);
-    hosted->log->options.events.on_dirty(hosted, hosted->log);
+    partition->log->options.events.on_dirty(partition, partition->log);
+    partition->log->options.events.on_dirty(partition, partition->log);
     other->log->options.events.on_dirty(other, other->log);
-    assert_ptr_equal(core->dirty_logs.next, &hosted->dirty);
+    assert_ptr_equal(core->dirty_logs.next, &partition->dirty);
     assert_ptr_equal(core->dirty_logs.next->next, &other->dirty);
     assert_ptr_equal(core->dirty_logs.prev, &other->dirty);
     assert_true(leat_list_empty(&core->idle_logs)); /* it is looked at every second again */
@@ -405,13 +409,13 @@ static void log_is_dirty_once_a_turn(void **state)
     assert_ptr_equal(core->care_logs.prev, &other->care);
     said_enough();
     struct leat_list waiter;
-    hosted->log->options.events.on_acked(hosted, hosted->log);
+    partition->log->options.events.on_acked(partition, partition->log);
     assert_said("");
     leat_list_init(&waiter);
-    leat_list_push_back(&hosted->waiters, &waiter);
-    hosted->log->options.events.on_acked(hosted, hosted->log);
+    leat_list_push_back(&partition->waiters, &waiter);
+    partition->log->options.events.on_acked(partition, partition->log);
     assert_said("acked in 7/1/0\n");
-    hosted->log->options.events.on_room(hosted, hosted->log);
+    partition->log->options.events.on_room(partition, partition->log);
     assert_said("room in 7/1/0\n");
     leat_list_remove(&waiter);
     end();
@@ -424,22 +428,23 @@ static void last_segment_that_is_damaged_may_be_had_from_others(void **state)
     (void)state;
     for (unsigned i = 0; i < 8; i++) {
         begin();
-        struct leat_hosted *hosted = make(0);
+        struct leat_partition *partition = make(0);
         struct leat_segment seg = {.id = {4}};
         struct leat_begun_log row = {.epoch = {9}, .record = {.tail = {.segment = 4}}};
         it.row = &row;
-        if (i == 1) hosted->copies = NULL;
-        if (i == 2) hosted->going = true;
+        if (i == 1) partition->copies = NULL;
+        if (i == 2) partition->going = true;
         if (i == 3) core_of_all()->stopping = true;
         if (i == 4) it.row = NULL;
         if (i == 5) row.epoch.v = 8;
         if (i == 6) row.record.opened = true;
         if (i == 7) row.record.tail.segment = 3;
         said_enough();
-        assert_int_equal(hosted->log->options.events.on_last_damaged(hosted, hosted->log, &seg),
-                         i == 0);
+        assert_int_equal(
+            partition->log->options.events.on_last_damaged(partition, partition->log, &seg),
+            i == 0);
         assert_int_equal(seg.damaged, i == 0);
-        assert_int_equal(hosted->anew, i == 0);
+        assert_int_equal(partition->anew, i == 0);
         assert_said(i == 0 ? "diary warn: stream 7, streamlet 1, log 0\n" : "");
         end();
     }
@@ -449,13 +454,13 @@ static void damaged_segment_is_mended_by_others(void **state)
 {
     (void)state;
     begin();
-    struct leat_hosted *hosted = make(0);
+    struct leat_partition *partition = make(0);
     struct leat_segment seg = {.id = {4}};
     said_enough();
-    assert_int_equal(hosted->log->options.events.on_damaged(hosted, &seg), LEAT_E_NO_MEMORY);
+    assert_int_equal(partition->log->options.events.on_damaged(partition, &seg), LEAT_E_NO_MEMORY);
     assert_said("mend 4 of 7/1/0\n");
     core_of_all()->stopping = true;
-    assert_int_equal(hosted->log->options.events.on_damaged(hosted, &seg), LEAT_E_STARTING);
+    assert_int_equal(partition->log->options.events.on_damaged(partition, &seg), LEAT_E_STARTING);
     assert_said("");
     end();
 }
@@ -469,18 +474,18 @@ static void read_lacks_what_may_come(void **state)
         bool damaged = i & 1, first = i & 2, holes = i & 4, held = i & 8, away = i & 16;
         unsigned next = i >> 5; /* 0: in front of the first, 1: at it, 2: behind */
         begin();
-        struct leat_hosted *hosted = make(0);
+        struct leat_partition *partition = make(0);
         struct leat_segment seg = {.base_offset = 50};
         struct leat_read read = {.rc = damaged ? LEAT_E_DAMAGED : LEAT_E_DISK,
                                  .next = {49 + next},
                                  .next_position = {.segment = 5}};
-        hosted->log->first = first ? &seg : NULL;
-        hosted->log->held = held ? &seg : NULL;
-        hosted->holes = holes;
-        hosted->backfill_node_down = away;
+        partition->log->first = first ? &seg : NULL;
+        partition->log->held = held ? &seg : NULL;
+        partition->holes = holes;
+        partition->backfill_node_down = away;
         bool lacks = damaged && first && (next <= 1 || (holes && !held));
-        assert_int_equal(leat_hosted_lacks(hosted, &read), lacks);
-        assert_int_equal(leat_hosted_hope(hosted, &read),
+        assert_int_equal(leat_partition_lacks(partition, &read), lacks);
+        assert_int_equal(leat_partition_hope(partition, &read),
                          lacks && away ? LEAT_E_STARTING : read.rc);
         end();
     }
@@ -508,5 +513,5 @@ int main(void)
         cmocka_unit_test(damaged_segment_is_mended_by_others),
         cmocka_unit_test(read_lacks_what_may_come),
     };
-    return cmocka_run_group_tests_name("broker hosted", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("broker partition", tests, NULL, NULL);
 }

@@ -1,50 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/broker/hosted_rig.h"
+#include "tests/broker/partition_rig.h"
 
 #include "broker/admin/calls.h"
 #include "broker/data/append.h"
 #include "broker/data/begun.h"
 #include "broker/data/fetch.h"
 #include "broker/data/holes.h"
-#include "broker/data/hosted.h"
+#include "broker/data/partition.h"
 #include "broker/node/bringup.h"
 
-struct hosted_rig it;
+struct partition_rig it;
 static size_t bytes_before, rows_before;
 
 /* ---- what it calls ---- */
 
-leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *const *segs,
+leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_segment *const *segs,
                                size_t seg_count, struct leat_keeper *out_keeper)
 {
     (void)segs;
-    said("attach, %zu segments%s%s", seg_count, hosted->backfill_follows ? ", older follow" : "",
-         hosted->holes ? ", holes" : "");
+    said("attach, %zu segments%s%s", seg_count, partition->backfill_follows ? ", older follow" : "",
+         partition->holes ? ", holes" : "");
     *out_keeper = (struct leat_keeper){0};
-    if (it.attach == LEAT_OK && !it.no_copies) hosted->copies = (void *)&it;
+    if (it.attach == LEAT_OK && !it.no_copies) partition->copies = (void *)&it;
     return it.attach;
 }
-void leat_replicate_detach(struct leat_hosted *hosted)
+void leat_replicate_detach(struct leat_partition *partition)
 {
     said("detach");
-    hosted->copies = NULL;
+    partition->copies = NULL;
 }
 enum leat_durability leat_replicate_durability(const struct leat_stream_settings *settings)
 {
     assert_ptr_equal(settings, &alone.desc->settings);
     return LEAT_DURABILITY_DISK;
 }
-leat_err leat_groups_attach(struct leat_hosted *hosted, struct leat_log_options *options)
+leat_err leat_groups_attach(struct leat_partition *partition, struct leat_log_options *options)
 {
     assert_non_null(options);
     said("attach groups");
-    hosted->groups = (void *)&it;
-    if (it.groups == LEAT_OK) leat_list_push_back(&hosted->core->home_logs, &hosted->home);
+    partition->groups = (void *)&it;
+    if (it.groups == LEAT_OK) leat_list_push_back(&partition->core->home_logs, &partition->home);
     return it.groups;
 }
-void leat_groups_log_made(struct leat_hosted *hosted)
+void leat_groups_log_made(struct leat_partition *partition)
 {
-    assert_non_null(hosted->log);
+    assert_non_null(partition->log);
     said("groups: the log is made");
 }
 void leat_groups_destroy(struct leat_groups **groups)
@@ -82,25 +82,25 @@ void leat_log_destroy(struct leat_log **log)
     free(*log);
     *log = NULL;
 }
-struct leat_segment_range leat_takeover_unsure(const struct leat_hosted *hosted,
+struct leat_segment_range leat_takeover_unsure(const struct leat_partition *partition,
                                                struct leat_segment *const *segs, size_t count,
                                                const struct leat_log_tail *tail)
 {
-    (void)hosted, (void)segs, (void)tail;
+    (void)partition, (void)segs, (void)tail;
     return (struct leat_segment_range){count, count + 3};
 }
-void leat_hosted_delete(struct leat_core *core, struct leat_hosted *hosted)
+void leat_partition_delete(struct leat_core *core, struct leat_partition *partition)
 {
-    assert_ptr_equal(core, hosted->core);
-    said("delete %s", ref_text(hosted->ref));
+    assert_ptr_equal(core, partition->core);
+    said("delete %s", ref_text(partition->ref));
 }
-void leat_append_on_room(struct leat_hosted *hosted)
+void leat_append_on_room(struct leat_partition *partition)
 {
-    said("room in %s", ref_text(hosted->ref));
+    said("room in %s", ref_text(partition->ref));
 }
-void leat_fetch_on_acked(struct leat_hosted *hosted)
+void leat_fetch_on_acked(struct leat_partition *partition)
 {
-    said("acked in %s", ref_text(hosted->ref));
+    said("acked in %s", ref_text(partition->ref));
 }
 void leat_move_part_gone(struct leat_move_part *part)
 {
@@ -138,19 +138,19 @@ void leat_member_words(const struct leat_core *core, uint64_t incarnation, char 
     assert_ptr_equal(core, &alone.cores[0]);
     snprintf(out, capacity, "node %llu", (unsigned long long)incarnation);
 }
-leat_err leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segment *seg)
+leat_err leat_mend_ask(const struct leat_partition *partition, const struct leat_segment *seg)
 {
-    said("mend %llu of %s", (unsigned long long)seg->id.v, ref_text(hosted->ref));
+    said("mend %llu of %s", (unsigned long long)seg->id.v, ref_text(partition->ref));
     return LEAT_E_NO_MEMORY;
 }
-void leat_adopt_damage_tell(struct leat_core *core, struct leat_hosted *hosted)
+void leat_adopt_damage_tell(struct leat_core *core, struct leat_partition *partition)
 {
     assert_ptr_equal(core, &alone.cores[0]);
-    said("tell the damage of %s", ref_text(hosted->ref));
+    said("tell the damage of %s", ref_text(partition->ref));
 }
-void leat_takeover_older(struct leat_hosted *hosted)
+void leat_takeover_older(struct leat_partition *partition)
 {
-    said("older of %s", ref_text(hosted->ref));
+    said("older of %s", ref_text(partition->ref));
 }
 void leat_coordinate(const struct leat_post *post, struct leat_coordinate *request)
 {
@@ -241,7 +241,7 @@ void begin(void)
     it.version = 1;
     struct leat_core *core = &alone.cores[0];
     core->index = 3;
-    core->hosted = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *core->hosted);
+    core->partitions = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *core->partitions);
     core->openers = calloc(LEAT_OPENERS_MAX, sizeof *core->openers);
     assert_non_null(core->openers);
     leat_list_init(&core->care_logs);
@@ -255,17 +255,17 @@ void begin(void)
 void end(void)
 {
     struct leat_core *core = &alone.cores[0];
-    for (uint32_t i = 0; i <= core->hosted_mask; i++)
-        while (core->hosted[i] != NULL) {
-            core->hosted[i]->moving = NULL;
-            leat_hosted_destroy(core->hosted[i]);
+    for (uint32_t i = 0; i <= core->partition_mask; i++)
+        while (core->partitions[i] != NULL) {
+            core->partitions[i]->moving = NULL;
+            leat_partition_destroy(core->partitions[i]);
         }
-    assert_int_equal(core->hosted_count, 0);
-    assert_int_equal(atomic_load(&alone.node.logs_hosted), 0);
+    assert_int_equal(core->partition_count, 0);
+    assert_int_equal(atomic_load(&alone.node.partition_count), 0);
     assert_true(leat_list_empty(&core->home_logs));
     assert_true(leat_list_empty(&core->care_logs) && leat_list_empty(&core->idle_logs));
     assert_true(leat_list_empty(&core->dirty_logs) && leat_list_empty(&core->opening_logs));
-    leat_mem_free(core->hosted);
+    leat_mem_free(core->partitions);
     free(core->openers);
     said_enough();
     alone_end();
@@ -273,13 +273,13 @@ void end(void)
     assert_int_equal(leat_mem_bytes(LEAT_MEM_ROWS), rows_before);
 }
 
-struct leat_hosted *make(uint32_t number)
+struct leat_partition *make(uint32_t number)
 {
-    struct leat_hosted *hosted;
+    struct leat_partition *partition;
     const struct leat_log_tail tail = {.next_segment = 3};
-    assert_int_equal(leat_hosted_create(&alone.cores[0], &alone.stream,
-                                        (struct leat_log_ref){ALONE_STREAM, 1, number},
-                                        (struct leat_epoch){9}, NULL, 0, &tail, &hosted),
+    assert_int_equal(leat_partition_create(&alone.cores[0], &alone.stream,
+                                           (struct leat_log_ref){ALONE_STREAM, 1, number},
+                                           (struct leat_epoch){9}, NULL, 0, &tail, &partition),
                      LEAT_OK);
-    return hosted;
+    return partition;
 }
