@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a process that found itself wrong: one line on stderr, then abort; and which actor runs.
- * This file alone writes to stderr: no diary can be trusted any more. */
+ * This file alone writes to stderr: no node log can be trusted any more. */
 #include "base/assert.h"
 
 #include <stdio.h>

@@ -161,7 +161,7 @@ uint64_t leat_peer_address_number(const struct leat_peer *peer);
 uint64_t leat_front_asks(const struct leat_peer *peer);
 /** "HOST:PORT" where its client is; "" once it is closed. */
 const char *leat_peer_client(const struct leat_peer *peer);
-/** The name that its client gives itself, for the diary: the first one counts. text: copied. */
+/** The name that its client gives itself, for the node log: the first one counts. text: copied. */
 void leat_peer_name_note(struct leat_peer *peer, const char *text, size_t bytes);
 
 /** There is a connection: it has not gone. */
@@ -190,7 +190,7 @@ void leat_peer_move(struct leat_peer *peer, uint32_t core);
 void leat_peer_known(struct leat_peer *peer);
 /** Say why, and close. Bytes not sent yet are lost. */
 void leat_peer_close(struct leat_peer *peer, const char *why);
-/** Tell why, in the native protocol, and close; to the diary as well. */
+/** Tell why, in the native protocol, and close; to the node log as well. */
 void leat_peer_refuse_and_close(struct leat_peer *peer, uint16_t kind, uint32_t request,
                                 leat_err code, const char *text);
 /** One request more is under way. */

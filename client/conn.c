@@ -3,8 +3,8 @@
 #include "internal.h"
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -266,8 +266,8 @@ static leat_err conn_on_hello(struct leat_client_conn *conn, const struct leat_f
         struct leat_msg_error refused;
         leat_err rc = leat_msg_error_decode(frame->control, frame->control_bytes, &refused);
         if (rc) return rc;
-        leat_diary_name(conn->refused_text, sizeof conn->refused_text, refused.text.text,
-                        refused.text.bytes);
+        leat_node_log_name(conn->refused_text, sizeof conn->refused_text, refused.text.text,
+                           refused.text.bytes);
         return refused.code ? refused.code : LEAT_E_INVALID;
     }
     leat_err rc = leat_msg_hello_ok_decode(frame->control, frame->control_bytes, &ok);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/membership/applied.h"
 #include "coordinator/membership/detect.h"
 #include "coordinator/membership/feed.h"
@@ -57,8 +57,8 @@ static void hook_send(void *owner, const struct raft_message *message)
     if (coordinator->links)
         co_raft_send(coordinator, message);
     else
-        leat_diary_warn("coordinator: no connection to voter %llu (%s): a message is dropped",
-                        message->server_id, message->server_address);
+        leat_node_log_warn("coordinator: no connection to voter %llu (%s): a message is dropped",
+                           message->server_id, message->server_address);
 }
 
 static void hook_state(void *owner)
@@ -66,9 +66,9 @@ static void hook_state(void *owner)
     struct leat_coordinator *coordinator = owner;
     coordinator->leads_since_us = co_now(coordinator);
     if (coordinator->clustered)
-        leat_diary_info("coordinator: this voter leads %s; the term is %llu now",
-                        co_leads(coordinator) ? "from here on" : "no longer",
-                        (unsigned long long)raft_current_term(&coordinator->drive.raft));
+        leat_node_log_info("coordinator: this voter leads %s; the term is %llu now",
+                           co_leads(coordinator) ? "from here on" : "no longer",
+                           (unsigned long long)raft_current_term(&coordinator->drive.raft));
     if (coordinator->clustered && co_leads(coordinator)) co_detect_leads(coordinator);
     /* Proposed, and nobody can say yet whether it will be committed: it is proposed again, and
      * takes effect once. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "link/internal.h"
 #include "wire/speaker.h"
 

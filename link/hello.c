@@ -41,7 +41,7 @@ static bool identity_take(const uint8_t cluster_id[16], struct leat_msg_string n
     if (node.bytes > LEAT_LINK_NODE_NAME_BYTES_MAX || node.bytes == 0 || cores == 0 ||
         cores > LEAT_CORES_MAX)
         return false;
-    for (uint32_t i = 0; i < node.bytes; i++) /* it is written into the diary */
+    for (uint32_t i = 0; i < node.bytes; i++) /* it is written into the node log */
         if ((uint8_t)node.text[i] < ' ' || node.text[i] == 0x7f) return false;
     memcpy(out->cluster_id, cluster_id, sizeof out->cluster_id);
     memcpy(out->node, node.text, node.bytes);

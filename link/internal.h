@@ -3,7 +3,7 @@
 #ifndef LEAT_LINK_INTERNAL_H
 #define LEAT_LINK_INTERNAL_H
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "crypto/mac.h"
 #include "link/link.h"
 
@@ -116,7 +116,7 @@ struct leat_links {
     uint32_t free_slot_count;
     struct leat_link_fence *fences;
     uint32_t fence_count, fence_capacity;
-    struct leat_diary_sum refused;
+    struct leat_node_log_sum refused;
 };
 
 static inline uint64_t leat_links_now(const struct leat_links *links)
@@ -135,7 +135,7 @@ void leat_link_free(struct leat_link *link);
 void leat_links_free_if_empty(struct leat_links *links);
 void leat_links_due(struct leat_links *links, uint64_t at_us);
 void leat_link_retry_later(struct leat_link *link);
-/** Into the diary, as often as it may be. */
+/** Into the node log, as often as it may be. */
 void leat_link_complain(struct leat_link *link, const char *text);
 
 /* fences.c */

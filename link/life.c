@@ -2,8 +2,8 @@
 /* One link from its making to its freeing, as all parts see it: its place in the table, entering and leaving, the cut,
  * and when the timer of its actor has to look at it. */
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "link/internal.h"
 
 static bool table_grow(struct leat_links *links)
@@ -84,9 +84,9 @@ void leat_link_cut(struct leat_link *link, leat_err rc, const char *why)
 void leat_link_complain(struct leat_link *link, const char *text)
 {
     struct leat_links *links = link->links;
-    leat_diary_summed(&links->refused, leat_links_now(links), LEAT_DIARY_WARN, "link: %s %s: %s",
-                      link->address, link->accepted ? "was refused" : "does not let this node in",
-                      text);
+    leat_node_log_summed(&links->refused, leat_links_now(links), LEAT_NODE_LOG_WARN,
+                         "link: %s %s: %s", link->address,
+                         link->accepted ? "was refused" : "does not let this node in", text);
 }
 
 void leat_links_due(struct leat_links *links, uint64_t at_us)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "link/internal.h"
 
 static void sweep(struct leat_timer *timer);
@@ -214,7 +214,7 @@ static void sweep(struct leat_timer *timer)
      * unread in the sockets. Without this a stall of two seconds here cut every link of the node.
      */
     bool late = links->next_us != UINT64_MAX && now_us > links->next_us + links->ping_us;
-    leat_diary_sum_tell(&links->refused, now_us);
+    leat_node_log_sum_tell(&links->refused, now_us);
     links->sweeping = true;
     links->next_us = UINT64_MAX;
     for (uint32_t i = 0; i < links->table_capacity; i++) {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "multilog/internal.h"
 
 enum { JUMP_BITS = 40, PLACES_TOLD = 2 };
@@ -110,8 +110,8 @@ void log_gap_tell(const struct leat_log *log, uint32_t i)
     char words[LOG_WHY_BYTES];
     if (!gap_find(log, i, &gap)) return;
     (void)place_words(&gap, "", words, sizeof words);
-    leat_diary_error("log %u/%u/%u of %s: %s", ref->stream, ref->streamlet, ref->log,
-                     log->stream_name, words);
+    leat_node_log_error("log %u/%u/%u of %s: %s", ref->stream, ref->streamlet, ref->log,
+                        log->stream_name, words);
 }
 
 /* Walks the table only when something has changed in it that may be damage. */

@@ -65,7 +65,7 @@ struct log_slot {
     bool front_given_up;         /* what is missing in front of it */
     uint64_t mend_not_before_us; /* no other node had the bytes: nodes are asked again after that */
     bool mail_due; /* readers hold its bytes; `unpinned` comes when the last is done */
-    /* The diary has it: that its bytes are damaged; that those before it are missing. Whoever reads there
+    /* The node log has it: that its bytes are damaged; that those before it are missing. Whoever reads there
      * tries again, some of them for ever. */
     bool damage_told, hole_told;
 };
@@ -271,7 +271,7 @@ static inline bool log_front_is_elsewhere(const struct leat_log *log)
 void log_mark_dirty(struct leat_log *log);
 /* No request of the log is in flight at the store, and no read at the disk. */
 bool log_is_quiet(const struct leat_log *log);
-/** It takes no more appends, without a word in the diary. */
+/** It takes no more appends, without a word in the node log. */
 void log_appends_end(struct leat_log *log, leat_err rc, const char *why);
 void log_fail(struct leat_log *log, leat_err rc, const char *why);
 void log_fail_finally(struct leat_log *log, leat_err rc, const char *what);

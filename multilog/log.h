@@ -355,7 +355,7 @@ void leat_log_on_evict_wanted(struct leat_log *log, struct leat_segment *seg);
 void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg);
 
 /** The store's scrub, or a read, has found that what the file has of a closed segment is damaged.
- * told: the diary says so already. */
+ * told: the node log says so already. */
 void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told);
 /* ---- a damaged closed segment is written anew (LEAT_KEEP_MEND), see on_damaged ---- */
 /** Its bytes are here: they may be written over it. It is not dropped, and the log does not end, before

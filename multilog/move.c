@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/bug.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "multilog/internal.h"
 
 /* ---- at the old owner ---- */
@@ -151,10 +151,11 @@ void leat_log_older_done(struct leat_log *log)
     if (!log->backfill_follows) return;
     log->backfill_follows = false;
     if (log_front_is_missing(log) && !log->older_looked)
-        leat_diary_error("log %u/%u/%u of %s: segments %llu to %llu are on no node that is up",
-                         log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
-                         log->stream_name, (unsigned long long)log->first_segment,
-                         (unsigned long long)log_slot_at(log, 0)->seg->id.v - 1);
+        leat_node_log_error("log %u/%u/%u of %s: segments %llu to %llu are on no node that is up",
+                            log->options.ref.stream, log->options.ref.streamlet,
+                            log->options.ref.log, log->stream_name,
+                            (unsigned long long)log->first_segment,
+                            (unsigned long long)log_slot_at(log, 0)->seg->id.v - 1);
     log->older_looked = true;
     log->damage_look = true;
     log_mark_dirty(log);
@@ -166,10 +167,10 @@ void leat_log_front_give_up(struct leat_log *log, bool jumped)
         log_trim_is_pending(log))
         return;
     const struct leat_segment *held = log_slot_at(log, 0)->seg;
-    leat_diary_warn("log %u/%u/%u of %s: segments %llu to %llu went with what an operator gave up",
-                    log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
-                    log->stream_name, (unsigned long long)log->first_segment,
-                    (unsigned long long)held->id.v - 1);
+    leat_node_log_warn(
+        "log %u/%u/%u of %s: segments %llu to %llu went with what an operator gave up",
+        log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log, log->stream_name,
+        (unsigned long long)log->first_segment, (unsigned long long)held->id.v - 1);
     log->first_segment = log->trim_segment = held->id.v;
     if (held->base_offset > log->first_offset)
         log->first_offset = log->trim_offset = held->base_offset;

@@ -5,7 +5,7 @@
 
 #include "base/bug.h"
 #include "base/bytes.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "multilog/read.h"
 
 enum {
@@ -103,9 +103,10 @@ static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint3
     }
     if (is_mended(log, slot)) return read_end(read, LEAT_E_STARTING);
     if (!slot->damage_told)
-        leat_diary_error("log %u/%u/%u of %s: segment %llu is damaged at %u",
-                         log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
-                         log->stream_name, (unsigned long long)read->segment, at);
+        leat_node_log_error("log %u/%u/%u of %s: segment %llu is damaged at %u",
+                            log->options.ref.stream, log->options.ref.streamlet,
+                            log->options.ref.log, log->stream_name,
+                            (unsigned long long)read->segment, at);
     slot->damage_told = true;
     log_read_place_set(read, at);
     if (slot->closed) read->next.v = slot->seg->next_offset;
@@ -138,7 +139,7 @@ static leat_err read_short(struct leat_log *log, struct leat_read *read, struct 
     if (rc != LEAT_OK) return read_end(read, rc);
     if (jumped) return read_step(log, read);
     if (!slot->damage_told)
-        leat_diary_error(
+        leat_node_log_error(
             "log %u/%u/%u of %s: segment %llu is damaged at %u: offsets %llu to %llu are not there",
             log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
             log->stream_name, (unsigned long long)seg->id.v, seg->extent.bytes,

@@ -2,7 +2,7 @@
 /* What all parts of a log say: that it has to step, that it fails, what the store is to do. */
 #include <stdio.h>
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "multilog/internal.h"
 
 void log_mark_dirty(struct leat_log *log)
@@ -43,8 +43,8 @@ void log_fail(struct leat_log *log, leat_err rc, const char *why)
 {
     if (log->state == LEAT_LOG_STOPPED) return;
     log_appends_end(log, rc, why);
-    leat_diary_error("log %u/%u/%u of %s takes no more appends: %s", log->options.ref.stream,
-                     log->options.ref.streamlet, log->options.ref.log, log->stream_name, why);
+    leat_node_log_error("log %u/%u/%u of %s takes no more appends: %s", log->options.ref.stream,
+                        log->options.ref.streamlet, log->options.ref.log, log->stream_name, why);
     log_mark_dirty(log);
 }
 

@@ -7,8 +7,8 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "multilog/internal.h"
 
 enum { BLOCK_BYTES = 4096 };
@@ -89,7 +89,7 @@ static void front_is_unreadable(struct leat_log *log)
 static void damaged_tell(const struct leat_log *log, const struct leat_segment *seg)
 {
     const struct leat_log_ref *ref = &log->options.ref;
-    leat_diary_error(
+    leat_node_log_error(
         "log %u/%u/%u of %s takes no more appends: %s (store/%u at byte %llu); what is valid "
         "of it is read. Put that file back from a copy and restart; if that can't be: leat "
         "log recover %s --streamlet %u --log %u --accept-loss",

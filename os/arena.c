@@ -10,8 +10,8 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -174,9 +174,10 @@ static leat_err pool_place(struct os_arena *arena, uint64_t limit_bytes, struct 
         snprintf(arena->path, sizeof arena->path, "/dev/shm/%s", name);
         return LEAT_OK;
     }
-    leat_diary_warn("/dev/shm has no room for %llu MiB; the pool is a file in the data directory, "
-                    "where the kernel also writes it to disk",
-                    (unsigned long long)(limit_bytes >> 20));
+    leat_node_log_warn(
+        "/dev/shm has no room for %llu MiB; the pool is a file in the data directory, "
+        "where the kernel also writes it to disk",
+        (unsigned long long)(limit_bytes >> 20));
     return LEAT_OK;
 }
 

@@ -26,7 +26,8 @@ enum {
     /* Of the files that the process may have open an eighth, and this at most, is for its own: those of 4 TiB of
      * segments, of the coordinator, and connections that it opens itself. */
     LEAT_NET_FILES_KEPT_MAX = 4096 + 512,
-    LEAT_NET_TELL_MS = 60 * 1000, /* that nobody is accepted goes to the diary so often at most */
+    LEAT_NET_TELL_MS =
+        60 * 1000, /* that nobody is accepted goes to the node log so often at most */
     LEAT_NET_BACKLOG = 1024,
     /* A machine that went without a word (power, cable) is noticed after 60 s + 6 * 10 s of silence. */
     LEAT_NET_ALIVE_IDLE_S = 60,

@@ -4,8 +4,8 @@
 
 #include "base/address.h"
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -182,9 +182,10 @@ static bool conn_admit(struct os_listener *listener, struct leat_conn *conn, int
     }
     if (leat_os_unix_admit(conn, fd)) return true;
     if (may_tell(listener))
-        leat_diary_warn("refused at %s: %s; only the account of this process and root may use it; "
-                        "said once a minute at most",
-                        listener->unix_address, conn->peer);
+        leat_node_log_warn(
+            "refused at %s: %s; only the account of this process and root may use it; "
+            "said once a minute at most",
+            listener->unix_address, conn->peer);
     return false;
 }
 
@@ -206,10 +207,11 @@ static bool accept_one(struct os_listener *listener, bool *out_again)
     if (is_of_the_last(listener, fd, &most)) {
         (void)close(fd);
         if (may_tell(listener))
-            leat_diary_warn("connections are refused: this process may have %" PRIu64 " files open "
-                            "(ulimit -n, LimitNOFILE=), and the last of them are for its own; "
-                            "said once a minute at most",
-                            most);
+            leat_node_log_warn("connections are refused: this process may have %" PRIu64
+                               " files open "
+                               "(ulimit -n, LimitNOFILE=), and the last of them are for its own; "
+                               "said once a minute at most",
+                               most);
         return true;
     }
     uint8_t key[LEAT_NET_KEY_BYTES];
@@ -248,9 +250,9 @@ static void on_listener(uv_poll_t *uv, int status, int events)
         /* The connection stays in the backlog, so epoll would report it at once and for ever. */
         int cause = errno;
         if (may_tell(listener))
-            leat_diary_warn("can't accept connections: %s; tried again every %d ms, said once a "
-                            "minute at most",
-                            strerror(cause), LEAT_NET_ACCEPT_PAUSE_MS);
+            leat_node_log_warn("can't accept connections: %s; tried again every %d ms, said once a "
+                               "minute at most",
+                               strerror(cause), LEAT_NET_ACCEPT_PAUSE_MS);
         (void)uv_poll_stop(uv);
         (void)uv_timer_start(&listener->actor->net.accept_timer, leat_os_accept_again,
                              LEAT_NET_ACCEPT_PAUSE_MS, 0);

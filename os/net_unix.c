@@ -2,7 +2,7 @@
 /* Unix sockets: who connects is an account of this machine, and the kernel says which. */
 #include "os/net.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 
 #include <errno.h>
 #include <stdio.h>

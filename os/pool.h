@@ -44,7 +44,7 @@ static_assert(sizeof(struct pool_header) <= POOL_HEADER_BYTES, "the header is on
  * of a data directory that has been removed. A directory that is merely not there right now (its
  * disk is not mounted, or it lies under another root, as of a container that shares /dev/shm) is told
  * apart by the innermost directory around it that is there: that must be the very one that it lay in,
- * on the device that it was on. When in doubt the pool stays; tells_doubts: and the diary
+ * on the device that it was on. When in doubt the pool stays; tells_doubts: and the node log
  * names it. Returns how many were removed.
  *
  * Thread: startup.  Blocks: a few system calls for each pool in the folder.

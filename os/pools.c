@@ -3,7 +3,7 @@
  * server was dead, memory that nobody gives back. */
 #include "os/pool.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "os/internal.h"
 
 #include <dirent.h>
@@ -108,19 +108,19 @@ static void doubt_tell(struct doubts *doubts, const char *folder, const char *na
         return;
     doubts->bytes += (uint64_t)st.st_blocks * 512;
     if (++doubts->count > DOUBTS_TOLD_MAX) return;
-    leat_diary_info("%s/%.64s has %llu MiB of memory of %.150s, which is not there: kept, as its "
-                    "disk may not be "
-                    "mounted. If that was removed for good: rm %s/%.64s",
-                    folder, name, (unsigned long long)st.st_blocks * 512 >> 20, header.data_dir,
-                    folder, name);
+    leat_node_log_info(
+        "%s/%.64s has %llu MiB of memory of %.150s, which is not there: kept, as its "
+        "disk may not be "
+        "mounted. If that was removed for good: rm %s/%.64s",
+        folder, name, (unsigned long long)st.st_blocks * 512 >> 20, header.data_dir, folder, name);
 }
 
 static void doubts_sum(const struct doubts *doubts, const char *folder)
 {
     if (doubts->count <= DOUBTS_TOLD_MAX) return;
-    leat_diary_info("%s has %u such files in all, of %llu MiB: each begins with the path of its "
-                    "data directory (strings FILE | head -1)",
-                    folder, doubts->count, (unsigned long long)doubts->bytes >> 20);
+    leat_node_log_info("%s has %u such files in all, of %llu MiB: each begins with the path of its "
+                       "data directory (strings FILE | head -1)",
+                       folder, doubts->count, (unsigned long long)doubts->bytes >> 20);
 }
 
 /* Never waits: what looks like a pool may be somebody's pipe. */
@@ -177,8 +177,8 @@ bool leat_os_pool_name(const char *folder, const char *data_dir, char out_name[P
         getrandom(&suffix, sizeof suffix, 0) != (ssize_t)sizeof suffix)
         return false;
     snprintf(out_name, POOL_NAME_BYTES, "%.40s-%08x", usual, (unsigned)suffix);
-    leat_diary_warn("%s/%s belongs to another account; the pool is %s there", folder, usual,
-                    out_name);
+    leat_node_log_warn("%s/%s belongs to another account; the pool is %s there", folder, usual,
+                       out_name);
     return true;
 }
 
@@ -200,8 +200,8 @@ unsigned leat_os_pools_collect(const char *folder, bool tells_doubts)
          * locked by somebody who only looks. */
         if (is_orphan(fd) && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_orphan(fd) &&
             unlinkat(dirfd(dir), entry->d_name, 0) == 0) {
-            leat_diary_info("removed the memory pool %.64s: its data directory is gone",
-                            entry->d_name);
+            leat_node_log_info("removed the memory pool %.64s: its data directory is gone",
+                               entry->d_name);
             count++;
         } else if (tells_doubts) {
             doubt_tell(&doubts, folder, entry->d_name, fd);

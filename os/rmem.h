@@ -139,7 +139,7 @@ leat_err leat_os_verbs_writer_open(struct os_rmem *rmem, struct os_actor *actor)
 void leat_os_verbs_actor_close(struct os_rmem *rmem, struct os_actor *actor);
 void leat_os_verbs_close(struct os_rmem *rmem);
 /** A step has been mapped: register it and put its key into the header. Helper's thread. A step that
- * cannot be registered takes the arena out of verbs, with a line in the diary. */
+ * cannot be registered takes the arena out of verbs, with a line in the node log. */
 void leat_os_verbs_step(struct os_rmem_arena *arena, uint64_t step);
 size_t leat_os_verbs_grant(const struct os_rmem_arena *arena, uint8_t out[RMEM_SECTION_BYTES]);
 /** No byte arrives any more by verbs when it returns. Host's actor. */

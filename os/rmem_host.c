@@ -4,8 +4,8 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -377,7 +377,7 @@ static leat_err inherit(struct os_rmem *rmem, const char *path)
         return inherit_mapped(rmem, fd, path, at);
     if (at != MAP_FAILED) (void)munmap(at, RMEM_HEADER_BYTES);
     (void)close(fd);
-    if (unlink(path)) leat_diary_warn("can't remove %.120s: %s", path, strerror(errno));
+    if (unlink(path)) leat_node_log_warn("can't remove %.120s: %s", path, strerror(errno));
     return LEAT_OK;
 }
 

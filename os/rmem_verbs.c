@@ -3,8 +3,8 @@
 #include "os/rmem_verbs.h"
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -103,7 +103,8 @@ static void conn_requested(struct os_verbs *verbs, struct rdma_cm_id *id,
 static void device_gone(struct os_verbs *verbs)
 {
     if (atomic_exchange(&verbs->gone, true)) return;
-    leat_diary_error("the RDMA device has disappeared: replication goes on by another transport");
+    leat_node_log_error(
+        "the RDMA device has disappeared: replication goes on by another transport");
     verbs->rmem->host.kinds &= ~(1u << LEAT_RMEM_VERBS);
     while (!leat_list_empty(&verbs->conns))
         conn_close(LEAT_CONTAINER(verbs->conns.next, struct verbs_conn, link));
@@ -155,8 +156,8 @@ void leat_os_verbs_step(struct os_rmem_arena *arena, uint64_t step)
         return;
     }
     leat_os_verbs_why(errno, &error);
-    leat_diary_error("segments of node %.100s will not come by RDMA: %s", arena->port.writer,
-                     error.text);
+    leat_node_log_error("segments of node %.100s will not come by RDMA: %s", arena->port.writer,
+                        error.text);
     atomic_store(&registered->bad, true);
 }
 

@@ -2,7 +2,7 @@
 /* Steps of pool files: allocated, mapped and touched 64 MiB at a time. */
 #include "os/pool.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "base/port.h"
 #include "os/os.h"
 
@@ -95,7 +95,7 @@ leat_err leat_os_step_shrink(int fd, uint64_t step, uint8_t *base)
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (at == MAP_FAILED) return LEAT_E_DISK;
     if (ftruncate(fd, step_offset(step)))
-        leat_diary_warn("the pool stays longer than it is used: %s", strerror(errno));
+        leat_node_log_warn("the pool stays longer than it is used: %s", strerror(errno));
     return LEAT_OK;
 }
 

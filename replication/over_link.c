@@ -38,7 +38,7 @@ static void opened_on_down(void *owner, struct leat_link *link, bool was_up,
     if (!rep_link->primary) return;
     if (was_up)
         leat_primary_peer_down(rep_link->primary, peer->number);
-    else /* link/ says it in the diary, once */
+    else /* link/ says it in the node log, once */
         leat_primary_peer_refused(rep_link->primary, peer->number, error->code);
 }
 

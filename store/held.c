@@ -2,7 +2,7 @@
 /* Descriptors: where they come from and go, their catalogue rows, and mail to their owners. */
 #include "store/private.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -257,7 +257,7 @@ void leat_store_complain(struct leat_store *store, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    leat_diary_error("store: %s", line);
+    leat_node_log_error("store: %s", line);
     complaint_keep(store, line);
 }
 
@@ -270,8 +270,8 @@ void leat_store_complain_of(struct leat_store *store, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     store->segments_sum.what = "segments are missing or damaged";
-    leat_diary_summed(&store->segments_sum, clock->now_us(clock->ctx), LEAT_DIARY_ERROR,
-                      "store: %s", line);
+    leat_node_log_summed(&store->segments_sum, clock->now_us(clock->ctx), LEAT_NODE_LOG_ERROR,
+                         "store: %s", line);
     complaint_keep(store, line);
 }
 
@@ -282,7 +282,7 @@ void leat_store_complaints(const struct leat_store *store,
         each(arg, store->complaints[i]);
     if (store->complaint_count > LEAT_STORE_COMPLAINTS_MAX) {
         char line[80];
-        snprintf(line, sizeof line, "and %zu complaints more, see the diary",
+        snprintf(line, sizeof line, "and %zu complaints more, see the node log",
                  store->complaint_count - LEAT_STORE_COMPLAINTS_MAX);
         each(arg, line);
     }

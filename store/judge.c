@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/diary.h"
+#include "base/node_log.h"
 
 /* ---- whose bytes are these? ---- */
 
@@ -342,11 +342,12 @@ static bool take_from_memory(struct leat_opening *op, struct leat_held *held,
     memset(store->scratch + scan.bytes, 0, row->capacity - scan.bytes);
     if (slot_write(op, held, LEAT_ALIGN_UP(scan.bytes, (uint32_t)LEAT_BLOCK_BYTES)) != LEAT_OK)
         return false;
-    leat_diary_warn("segment %llu of log %u/%u/%u was damaged in store/%u, or its last write had "
-                    "not ended: its %u "
-                    "bytes come from the memory of the server before",
-                    (unsigned long long)held->seg.id.v, held->seg.log.stream,
-                    held->seg.log.streamlet, held->seg.log.log, row->slot_file, scan.bytes);
+    leat_node_log_warn(
+        "segment %llu of log %u/%u/%u was damaged in store/%u, or its last write had "
+        "not ended: its %u "
+        "bytes come from the memory of the server before",
+        (unsigned long long)held->seg.id.v, held->seg.log.stream, held->seg.log.streamlet,
+        held->seg.log.log, row->slot_file, scan.bytes);
     return true;
 }
 

@@ -8,7 +8,7 @@
  * to free memory again; nor do small ones hold up a large one for ever (see fairness below). */
 #include "store/private.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 
 static void wait_push(struct leat_store *store, struct leat_keep *keep, uint32_t capacity)
 {
@@ -228,7 +228,7 @@ static void limit_step(struct leat_store *store)
     }
     if (most < step) most = step;
     if (most == pool->limit_bytes) return;
-    leat_diary_info(
+    leat_node_log_info(
         "memory for segments: %llu MiB of %llu, as much as logs, what is stored and replicas leave",
         (unsigned long long)(most >> 20), (unsigned long long)(full >> 20));
     /* The place that is kept free for somebody may lie past it. */

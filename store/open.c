@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "base/diary.h"
+#include "base/node_log.h"
 
 static void from_row(struct leat_held *held, const struct leat_row *row, uint32_t number,
                      int64_t now_ms)
@@ -60,8 +60,8 @@ static leat_err claim_slot(struct leat_store *store, struct leat_held *held,
     file = slots->files[row->slot_file];
     held->slot_shared = true;
     if (!file) {
-        leat_diary_error("store: store/%u is missing, and can't be made: %s", row->slot_file,
-                         leat_err_text(rc));
+        leat_node_log_error("store: store/%u is missing, and can't be made: %s", row->slot_file,
+                            leat_err_text(rc));
         return rc;
     }
     if (rc != LEAT_OK && rc != LEAT_E_DISK_FULL) file->failed = true;
@@ -322,7 +322,8 @@ leat_err leat_open_found(struct leat_store *store, bool quarantine, struct leat_
            store->found[store->found_own].seg->role == LEAT_SEGMENT_OWN)
         store->found_own++;
     queue_adopted(store);
-    leat_diary_sum_tell(&store->segments_sum, store->segments_sum.since_us + LEAT_DIARY_SUM_US);
+    leat_node_log_sum_tell(&store->segments_sum,
+                           store->segments_sum.since_us + LEAT_NODE_LOG_SUM_US);
 out:
     leat_mem_free(op.file_scanned);
     if (rc) leat_error_set(error, rc, "cannot open the store: %s", leat_err_text(rc));

@@ -7,8 +7,8 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/bytes.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "store/buddy.h"
 #include "store/row.h"
 #include "store/store.h"
@@ -146,8 +146,8 @@ struct leat_slots {
     uint32_t fresh_from, fresh_end;
     bool look_ahead; /* some was taken since it was last looked at */
     bool no_more;    /* the end is near: begin nothing */
-    bool lacks_file; /* the last file that was wanted could not be made; the diary has it */
-    /* For so much the diary says that there is no space, until so much is taken or free again; 0: for all
+    bool lacks_file; /* the last file that was wanted could not be made; the node log has it */
+    /* For so much the node log says that there is no space, until so much is taken or free again; 0: for all
      * there is. */
     uint32_t full_bytes;
     /* The piece being written: no part of the above any more. */
@@ -383,7 +383,7 @@ struct leat_store {
 
     char (*complaints)[LEAT_STORE_COMPLAINT_BYTES];
     bool rows_damaged;
-    struct leat_diary_sum segments_sum;
+    struct leat_node_log_sum segments_sum;
     size_t complaint_count; /* may exceed LEAT_STORE_COMPLAINTS_MAX: then only counted */
 
     /* usage: written by the store with relaxed order, read by anyone */
@@ -428,7 +428,7 @@ void leat_held_row_damaged(struct leat_store *store, struct leat_held *held, boo
 /** Slot, row, buffer and descriptor become reusable: the row is FREE, durably. */
 void leat_held_free(struct leat_store *store, struct leat_held *held);
 void leat_store_complain(struct leat_store *store, const char *format, ...) LEAT_PRINTF(2, 3);
-/** Of one segment, of which a lost file has any number: the diary has the first few, and how many came after. */
+/** Of one segment, of which a lost file has any number: the node log has the first few, and how many came after. */
 void leat_store_complain_of(struct leat_store *store, const char *format, ...) LEAT_PRINTF(2, 3);
 leat_err leat_store_scratch(struct leat_store *store) LEAT_NODISCARD;
 uint64_t leat_store_cpu(const struct leat_store *store);

@@ -40,7 +40,7 @@ bool leat_store_any_free(const struct leat_store_arena *arena, uint64_t offset, 
 bool leat_store_io_mends(const struct leat_store *store, const struct leat_disk_io *io);
 /** Of the pool, without a step that comes or goes. */
 uint64_t leat_store_pool_bytes(const struct leat_store *store);
-/** Has the diary been told that there is no space, and not yet that there is? */
+/** Has the node log been told that there is no space, and not yet that there is? */
 bool leat_store_lacks_space(const struct leat_store *store);
 
 /* ---- what a fault takes from a store, and gives back ---- */

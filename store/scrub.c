@@ -33,7 +33,7 @@ static void on_read(struct leat_disk_io *io)
     struct leat_held *held = store->scrubbing;
     store->scrub_reading = false;
     store->scrubbing = NULL;
-    leat_diary_sum_tell(&store->segments_sum, store->env->clock->now_us(store->env->clock->ctx));
+    leat_node_log_sum_tell(&store->segments_sum, store->env->clock->now_us(store->env->clock->ctx));
     if (!held) return; /* dropped meanwhile: these bytes may be anyone's */
     if (io->rc) {
         damage_found(store, held, "cannot be read");

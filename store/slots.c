@@ -10,7 +10,7 @@
 #include "store/private.h"
 
 #include "base/bug.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,9 +132,9 @@ static leat_err file_create(struct leat_slots *slots, uint32_t number)
     /* Nothing of it was refused for good: the next who needs it tries again. */
     file_forget(slots, number);
     if (!slots->lacks_file)
-        leat_diary_error("store: there can't be another file for segments now: %s; appends that "
-                         "need one wait until there can",
-                         error.text[0] ? error.text : "its directory can't be opened");
+        leat_node_log_error("store: there can't be another file for segments now: %s; appends that "
+                            "need one wait until there can",
+                            error.text[0] ? error.text : "its directory can't be opened");
     slots->lacks_file = true;
     return rc;
 }
@@ -201,9 +201,9 @@ leat_err leat_slots_cover(struct leat_slots *slots, uint32_t number, uint32_t un
     leat_buddy_add(&file->buddy, from, units - from);
     rc = leat_slots_fill(slots, file);
     if (rc == LEAT_E_DISK_FULL && !known)
-        leat_diary_warn("store: store/%u has lost its end, and there is no space left for it: "
-                        "no segment gets a place there until there is",
-                        number);
+        leat_node_log_warn("store: store/%u has lost its end, and there is no space left for it: "
+                           "no segment gets a place there until there is",
+                           number);
     return rc;
 }
 
@@ -251,8 +251,8 @@ static void on_zeroed(struct leat_disk_io *io)
     struct leat_slots *slots = io->owner;
     if (io->rc) {
         /* Nothing of anybody's was there. What is left of the step stays unused until a restart. */
-        leat_diary_warn("store: store/%u cannot be written ahead: %s", slots->zeroing->number,
-                        leat_err_text(io->rc));
+        leat_node_log_warn("store: store/%u cannot be written ahead: %s", slots->zeroing->number,
+                           leat_err_text(io->rc));
         if (slots->ahead == slots->zeroing) {
             slots->fresh_from = slots->fresh_end = 0;
             slots->ahead = NULL;
@@ -428,7 +428,7 @@ static leat_err slot_take(struct leat_slots *slots, uint32_t capacity,
 
 static void space_again(struct leat_slots *slots)
 {
-    leat_diary_info("the data directory has space for segments again");
+    leat_node_log_info("the data directory has space for segments again");
     slots->full_bytes = 0;
 }
 
@@ -440,7 +440,7 @@ leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
     leat_err rc = slot_take(slots, capacity, durability, out_slot);
     if (rc == LEAT_E_DISK_FULL && slots->full_bytes == 0) {
         if (!LEAT_BUG(FULL_UNWRITTEN))
-            leat_diary_error(
+            leat_node_log_error(
                 "no space left in the data directory for another segment of %u KiB: appends "
                 "that need one are refused until there is; reads go on",
                 capacity / 1024);

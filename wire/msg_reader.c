@@ -3,7 +3,7 @@
 #include "wire/message.h"
 
 #include "base/bytes.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 
 enum { NESTING_MAX = 8 };
 
@@ -222,7 +222,7 @@ void leat_msg_texts_clean(uint8_t *body, size_t bytes)
             continue;
         }
         struct leat_msg_string text = leat_msg_read_string(&reader);
-        if (!reader.failed) leat_diary_clean((char *)(uintptr_t)text.text, text.bytes);
+        if (!reader.failed) leat_node_log_clean((char *)(uintptr_t)text.text, text.bytes);
     }
 }
 

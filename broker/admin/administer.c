@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 
 bool leat_administers(uint16_t kind)
 {

@@ -17,7 +17,7 @@ bool leat_administers(uint16_t kind);
 bool leat_peer_may_administer(const struct leat_peer *peer);
 /** Why not, and how to ask so that it is allowed: for the answer. */
 void leat_administer_refusal(const struct leat_peer *peer, struct leat_error *out_error);
-/** Listen on the Unix socket. Where that fails the diary says so, and the node goes on without one. */
+/** Listen on the Unix socket. Where that fails the node log says so, and the node goes on without one. */
 void leat_administer_open(struct leat_core *core);
 
 #endif

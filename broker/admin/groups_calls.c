@@ -6,8 +6,8 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
 #include "broker/data/lookup.h"
@@ -60,8 +60,8 @@ static leat_err groups_append(void *ctx, const struct leat_batch *batch, struct 
     if (partition->going) return LEAT_E_STARTING;
     leat_err rc = leat_log_append(partition->log, batch, append, &error);
     if (rc != LEAT_OK && leat_err_class(rc) != LEAT_CLASS_RETRY)
-        leat_diary_error("consumer groups of home %u can't be written: %s", home_of(partition),
-                         error.code != LEAT_OK ? error.text : leat_err_text(rc));
+        leat_node_log_error("consumer groups of home %u can't be written: %s", home_of(partition),
+                            error.code != LEAT_OK ? error.text : leat_err_text(rc));
     return rc;
 }
 

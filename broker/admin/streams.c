@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "broker/data/confirm.h"
 #include "broker/data/lookup.h"
 #include "broker/data/seek.h"
@@ -312,8 +312,8 @@ static void seeker_refused(struct leat_core *core, const char *name, const struc
     uint64_t now_us = leat_core_now(core);
     if (core->refusal_told_us != 0 && now_us < core->refusal_told_us + LEAT_REFUSAL_TELL_US) return;
     core->refusal_told_us = now_us;
-    leat_diary_warn("stream \"%.64s\", asked for by who would use it, is not made: %s", name,
-                    error->text);
+    leat_node_log_warn("stream \"%.64s\", asked for by who would use it, is not made: %s", name,
+                       error->text);
 }
 
 /* false: it goes on later. */

@@ -2,7 +2,7 @@
 /* What a log lacks between the segments that are here. */
 #include "broker/data/holes.h"
 #include "base/assert.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "broker/data/partition.h"
 #include "broker/net/core.h"
 
@@ -41,7 +41,7 @@ struct leat_segment_range leat_takeover_unsure(const struct leat_partition *part
     if (tail->jumped)
         range_add(&range, count > 0 ? segs[count - 1]->id.v + 1 : 0, tail->next_segment);
     if (range.first != range.end && partition->stream->desc->settings.copies > 1)
-        leat_diary_warn(
+        leat_node_log_warn(
             "log %u/%u/%u: rows of the catalogue are damaged here: what other nodes have of "
             "segments %llu to %llu, which are not here, stays there",
             ref->stream, ref->streamlet, ref->log, (unsigned long long)range.first,

@@ -4,8 +4,8 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/data/begun.h"
 #include "broker/data/holes.h"
 #include "broker/data/lookup.h"
@@ -277,7 +277,7 @@ static bool partition_on_last_damaged(void *owner, struct leat_log *log, struct 
         return false;
     seg->damaged = true;
     partition->anew = true;
-    leat_diary_warn(
+    leat_node_log_warn(
         "stream %u, streamlet %u, log %u: its last segment is damaged here, and is looked "
         "for on other nodes",
         partition->ref.stream, partition->ref.streamlet, partition->ref.log);
@@ -322,8 +322,8 @@ static void opener_on_done(struct leat_coordinate *request)
     }
     /* Deleted before it had its first append: that it goes is on its way here. */
     if (request->rc != LEAT_OK && request->rc != LEAT_E_UNKNOWN_STREAM)
-        leat_diary_error("the coordinator did not commit the first segments of %u logs: %s",
-                         opener->count, request->error.text);
+        leat_node_log_error("the coordinator did not commit the first segments of %u logs: %s",
+                            opener->count, request->error.text);
     for (uint32_t i = 0; i < opener->count; i++) {
         struct leat_partition *partition = leat_partition_find(core, opener->refs[i]);
         if (partition == NULL || partition->log == NULL) continue;

@@ -7,8 +7,8 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/stream.h"
@@ -252,8 +252,8 @@ void leat_replicate_on_member(struct leat_core *core, const struct leat_member *
     if (rc == LEAT_OK)
         rc = leat_rep_link_node_set(replicate->rep_link, &node, member->info.node_address, &error);
     if (rc != LEAT_OK)
-        leat_diary_error("no way to the backup of node %s: %s", member->info.name,
-                         error.code != LEAT_OK ? error.text : leat_err_text(rc));
+        leat_node_log_error("no way to the backup of node %s: %s", member->info.name,
+                            error.code != LEAT_OK ? error.text : leat_err_text(rc));
 }
 
 void leat_replicate_accounts(const struct leat_core *core, struct leat_msg_accounts *accounts)
@@ -363,9 +363,9 @@ static void versions_on_done(struct leat_coordinate *request)
         char others[48] = "";
         if (request->log_count > 1)
             snprintf(others, sizeof others, " and %zu more", request->log_count - 1);
-        leat_diary_error("the coordinator did not commit version %u of log %u/%u/%u%s: %s",
-                         request->version, first->stream, first->streamlet, first->log, others,
-                         request->error.text);
+        leat_node_log_error("the coordinator did not commit version %u of log %u/%u/%u%s: %s",
+                            request->version, first->stream, first->streamlet, first->log, others,
+                            request->error.text);
         versions->rc = request->rc;
     }
     versions_send(core);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node complains of, for people: in the diary, and kept until the node has ended. */
+/* What a node complains of, for people: in the node log, and kept until the node has ended. */
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/net/core.h"
 
 void leat_complaint_keep(struct leat_node *node, const char *line)
@@ -21,7 +21,7 @@ void leat_node_complain(struct leat_node *node, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    leat_diary_error("%s", line);
+    leat_node_log_error("%s", line);
     leat_complaint_keep(node, line);
 }
 
@@ -36,6 +36,6 @@ void leat_node_complaints(const struct leat_node *node, void (*each)(void *arg, 
     }
     if (dropped == 0) return;
     char line[96];
-    snprintf(line, sizeof line, "and %u complaints more, see the diary", dropped);
+    snprintf(line, sizeof line, "and %u complaints more, see the node log", dropped);
     each(arg, line);
 }

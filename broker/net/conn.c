@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/net/core.h"
 
 static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
@@ -25,10 +25,10 @@ static bool peer_has_memory(struct leat_core *core, const struct leat_peer *peer
     uint64_t now = atomic_load_explicit(&core->counters.connections, memory_order_relaxed);
     uint64_t of_address = leat_addresses_count(&core->node->addresses, peer->address);
     if (leat_node_heap_admits_peer(core->node, now, of_address)) return true;
-    leat_diary_summed(&core->closed_sum, leat_core_now(core), LEAT_DIARY_INFO,
-                      "%s refused: what the memory budget leaves for connections is taken "
-                      "(--memory)",
-                      core->net->peer(conn));
+    leat_node_log_summed(&core->closed_sum, leat_core_now(core), LEAT_NODE_LOG_INFO,
+                         "%s refused: what the memory budget leaves for connections is taken "
+                         "(--memory)",
+                         core->net->peer(conn));
     return false;
 }
 
@@ -39,10 +39,10 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
     LEAT_ASSERT_OWNER(core);
     if (core->stopping) return false;
     if (!leat_addresses_join(&core->node->addresses, core->net->key(conn), &peer->address)) {
-        leat_diary_summed(&core->closed_sum, leat_core_now(core), LEAT_DIARY_INFO,
-                          "%s refused: its address has as many connections as one may have "
-                          "(--connections-per-address, and half of ulimit -n at most)",
-                          core->net->peer(conn));
+        leat_node_log_summed(&core->closed_sum, leat_core_now(core), LEAT_NODE_LOG_INFO,
+                             "%s refused: its address has as many connections as one may have "
+                             "(--connections-per-address, and half of ulimit -n at most)",
+                             core->net->peer(conn));
         return false;
     }
     peer->address_number = leat_key_number(core->net->key(conn));
@@ -100,8 +100,8 @@ static void closed_tell(struct leat_peer *peer, leat_err why)
                            ? "what it has sent finds no room on the core that it goes to"
                            : NULL;
     if (!text) return;
-    leat_diary_summed(&peer->core->closed_sum, leat_core_now(peer->core), LEAT_DIARY_INFO,
-                      "%s (%s) closed: %s", peer->core->net->peer(peer->conn), peer->name, text);
+    leat_node_log_summed(&peer->core->closed_sum, leat_core_now(peer->core), LEAT_NODE_LOG_INFO,
+                         "%s (%s) closed: %s", peer->core->net->peer(peer->conn), peer->name, text);
 }
 
 static void peer_on_closed(void *user, struct leat_conn *conn, leat_err why)
@@ -241,9 +241,9 @@ void leat_peer_send_bytes(struct leat_peer *peer, const void *bytes, size_t coun
         leat_peer_send_large(peer, buffer, count);
         return;
     }
-    leat_diary_summed(&peer->core->closed_sum, leat_core_now(peer->core), LEAT_DIARY_WARN,
-                      "%s (%s) does not take its answers; connection closed",
-                      peer->core->net->peer(peer->conn), peer->name);
+    leat_node_log_summed(&peer->core->closed_sum, leat_core_now(peer->core), LEAT_NODE_LOG_WARN,
+                         "%s (%s) does not take its answers; connection closed",
+                         peer->core->net->peer(peer->conn), peer->name);
     peer->closing = true;
     leat_peer_pause(peer, LEAT_PAUSE_CLOSING);
     peer->core->net->close(peer->conn);
@@ -305,9 +305,9 @@ void leat_peer_refuse_and_close(struct leat_peer *peer, uint16_t kind, uint32_t 
 {
     LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
-    leat_diary_summed(&core->closed_sum, leat_core_now(core), LEAT_DIARY_INFO,
-                      "%s (%s) refused and closed: %s", core->net->peer(peer->conn),
-                      peer->greeted ? peer->name : "no hello", text);
+    leat_node_log_summed(&core->closed_sum, leat_core_now(core), LEAT_NODE_LOG_INFO,
+                         "%s (%s) refused and closed: %s", core->net->peer(peer->conn),
+                         peer->greeted ? peer->name : "no hello", text);
     struct peer_farewell *farewell = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *farewell);
     leat_peer_pause(peer, LEAT_PAUSE_CLOSING);
     if (farewell == NULL) {

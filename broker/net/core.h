@@ -9,8 +9,8 @@
 #ifndef LEAT_BROKER_NET_CORE_H
 #define LEAT_BROKER_NET_CORE_H
 
-#include "base/diary.h"
 #include "base/list.h"
+#include "base/node_log.h"
 #include "base/timer.h"
 #include "broker/net/budget.h"
 #include "broker/net/members.h"
@@ -99,7 +99,7 @@ struct leat_core {
     struct leat_timers timers;
     struct leat_timer tick, slow_tick, room_timer;
     uint64_t now_us; /* refreshed by leat_core_now() */
-    struct leat_diary_sum damaged_sum;
+    struct leat_node_log_sum damaged_sum;
     bool stopping, stopped, ending;            /* the last: its logs are waited for to rest */
     struct leat_restore_budget restore_budget; /* what this core's waking logs share */
     struct leat_partition **partitions;        /* buckets */
@@ -107,12 +107,12 @@ struct leat_core {
     struct leat_stream **streams_by_id, **streams_by_name;
     bool logs_missing;        /* of some stream here */
     uint64_t logs_known;      /* of all streams, wherever they are */
-    uint32_t heap_told_ticks; /* core 0: the diary has it that the heap is full */
+    uint32_t heap_told_ticks; /* core 0: the node log has it that the heap is full */
     uint32_t stream_count, stream_mask, stream_seen; /* highest id that came by */
     struct leat_list stream_awaits;
     struct leat_news_line *news;  /* of streams */
     struct leat_missing *missing; /* logs that were missing are being made */
-    uint64_t refusal_told_us;     /* that a stream is not made for who names it: to the diary */
+    uint64_t refusal_told_us;     /* that a stream is not made for who names it: to the node log */
     bool adopted;                 /* logs of streams that come from now on are made as they come */
 
     struct leat_members members;
@@ -128,7 +128,8 @@ struct leat_core {
     struct leat_list cut_peers;             /* of whose frame a part has come */
     struct leat_list strangers, idle_peers; /* by how long they have been quiet, nearly */
     uint32_t stranger_count;
-    struct leat_diary_sum closed_sum, wait_sum; /* lines that peers, or many streams, bring about */
+    struct leat_node_log_sum closed_sum,
+        wait_sum; /* lines that peers, or many streams, bring about */
     struct leat_list dirty_logs, opening_logs, care_logs, idle_logs, home_logs;
     struct leat_list room_waits; /* by deadline */
     struct leat_unpack unpack;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/net/core.h"
 
 _Static_assert((int)LEAT_FRONT_REQUESTS_MAX <= (int)LEAT_CORE_CALLS_MAX,
@@ -199,7 +199,7 @@ const char *leat_peer_client(const struct leat_peer *peer)
 void leat_peer_name_note(struct leat_peer *peer, const char *text, size_t bytes)
 {
     if (peer->name[0] == '\0' && bytes > 0)
-        leat_diary_name(peer->name, sizeof peer->name, text, bytes);
+        leat_node_log_name(peer->name, sizeof peer->name, text, bytes);
 }
 
 bool leat_peer_is_there(const struct leat_peer *peer)

@@ -5,8 +5,8 @@
  * is made when what it takes is there. Both look at what the other has, so neither takes it twice. */
 #include "broker/net/heap.h"
 
-#include "base/diary.h"
 #include "base/intake.h"
+#include "base/node_log.h"
 #include "broker/net/core.h"
 
 enum {
@@ -172,9 +172,10 @@ static void full_tell(struct leat_core *core)
     bool full = leat_node_heap_is_full(core->node, LEAT_HEAP_SPARE_BYTES, LEAT_LOG_HEAP_BYTES);
     if (core->heap_told_ticks > 0 || !full) return;
     core->heap_told_ticks = LEAT_HEAP_TOLD_TICKS;
-    leat_diary_warn("logs and stored segments take all that the memory budget leaves them: appends "
-                    "that need another segment are refused until streams are deleted, retention "
-                    "drops segments, or the server has a larger --memory");
+    leat_node_log_warn(
+        "logs and stored segments take all that the memory budget leaves them: appends "
+        "that need another segment are refused until streams are deleted, retention "
+        "drops segments, or the server has a larger --memory");
 }
 
 uint64_t leat_heap_share(uint64_t logs, uint64_t nodes)

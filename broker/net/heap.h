@@ -25,7 +25,7 @@ enum {
      * one core beside these. Both are counted together: as many addresses as connections have a place for fewer. */
     LEAT_HEAP_PEER_BYTES = 1664,
     LEAT_HEAP_ADDRESS_BYTES = 3072,
-    LEAT_HEAP_TOLD_TICKS = 60,                      /* the diary has it once a minute */
+    LEAT_HEAP_TOLD_TICKS = 60,                      /* the node log has it once a minute */
     LEAT_HEAP_LOG_LEAST_BYTES = 6144,               /* of a log without its segments, at least */
     LEAT_HEAP_MEMORY_STEP_BYTES = 16 * 1024 * 1024, /* a larger budget is advised in these */
 };

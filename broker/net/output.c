@@ -8,7 +8,7 @@
 #include "broker/net/output.h"
 
 #include "base/assert.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "broker/net/core.h"
 
 /* The bucket is full at full_us; each that is taken puts that off by one interval. */
@@ -360,9 +360,9 @@ void leat_output_resume(struct leat_core *core)
 static void close_with_words(struct leat_peer *peer, const char *words)
 {
     struct leat_core *core = peer->core;
-    leat_diary_summed(&core->closed_sum, leat_core_now(core), LEAT_DIARY_INFO,
-                      "%s (%s) %s; connection closed", core->net->peer(peer->conn), peer->name,
-                      words);
+    leat_node_log_summed(&core->closed_sum, leat_core_now(core), LEAT_NODE_LOG_INFO,
+                         "%s (%s) %s; connection closed", core->net->peer(peer->conn), peer->name,
+                         words);
     core->net->close(peer->conn);
 }
 

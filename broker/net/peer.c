@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What any part of a core may do with a connection: not read from it for a while, close it, count a request of it. */
 #include "base/assert.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "broker/net/core.h"
 
 void leat_peer_begin(struct leat_peer *peer)
@@ -13,8 +13,8 @@ void leat_peer_close(struct leat_peer *peer, const char *why)
 {
     LEAT_ASSERT_OWNER(peer->core);
     if (peer->conn == NULL || peer->closing) return;
-    leat_diary_summed(&peer->core->closed_sum, leat_core_now(peer->core), LEAT_DIARY_INFO,
-                      "%s (%s) closed: %s", peer->core->net->peer(peer->conn), peer->name, why);
+    leat_node_log_summed(&peer->core->closed_sum, leat_core_now(peer->core), LEAT_NODE_LOG_INFO,
+                         "%s (%s) closed: %s", peer->core->net->peer(peer->conn), peer->name, why);
     peer->closing = true;
     leat_peer_pause(peer, LEAT_PAUSE_CLOSING);
     peer->core->net->close(peer->conn);

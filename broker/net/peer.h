@@ -78,7 +78,7 @@ struct leat_peer {
     struct leat_room_wait room;
     struct leat_unpack_peer unpack;
     struct leat_pace_peer pace;
-    char name[32]; /* from hello, for the diary */
+    char name[32]; /* from hello, for the node log */
 };
 
 /** For whom the coordinator is asked, on behalf of a peer: by address. What other nodes hand on counts as of one. */

@@ -2,7 +2,7 @@
 /* Peers that hold things up: they do not take their answers, or leave frames unfinished. Each has a limit, of bytes
  * or of time. */
 #include "base/assert.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "broker/net/core.h"
 #include "broker/net/hooks.h"
 
@@ -63,11 +63,11 @@ static void peer_owing_tick(struct leat_peer *peer, uint64_t now_us)
         peer->stalled_bytes = queued;
         peer->stalled_since_us = now_us;
     } else if (now_us - peer->stalled_since_us >= LEAT_PEER_STALL_US) {
-        leat_diary_summed(&core->closed_sum, now_us, LEAT_DIARY_WARN,
-                          "%s (%s) has taken nothing for %d s with %zu bytes waiting; "
-                          "connection closed",
-                          core->net->peer(peer->conn), peer->name, LEAT_PEER_STALL_US / 1000000,
-                          queued);
+        leat_node_log_summed(&core->closed_sum, now_us, LEAT_NODE_LOG_WARN,
+                             "%s (%s) has taken nothing for %d s with %zu bytes waiting; "
+                             "connection closed",
+                             core->net->peer(peer->conn), peer->name, LEAT_PEER_STALL_US / 1000000,
+                             queued);
         leat_list_remove(&peer->owing);
         core->net->close(peer->conn);
     }
@@ -150,9 +150,9 @@ static void peer_cut_tick(struct leat_peer *peer, uint64_t now_us)
 {
     struct leat_core *core = peer->core;
     if (now_us - peer->frame_since_us < LEAT_PEER_FRAME_US) return;
-    leat_diary_summed(&core->closed_sum, now_us, LEAT_DIARY_INFO,
-                      "%s (%s) left a frame unfinished for %d s; connection closed",
-                      core->net->peer(peer->conn), peer->name, LEAT_PEER_FRAME_US / 1000000);
+    leat_node_log_summed(&core->closed_sum, now_us, LEAT_NODE_LOG_INFO,
+                         "%s (%s) left a frame unfinished for %d s; connection closed",
+                         core->net->peer(peer->conn), peer->name, LEAT_PEER_FRAME_US / 1000000);
     core->net->close(peer->conn);
 }
 
@@ -166,7 +166,7 @@ void leat_peer_tick(struct leat_core *core)
     peer_cut_tick(LEAT_CONTAINER(cut, struct leat_peer, cut), now_us);
     strangers_tick(core, now_us);
     idle_tick(core, now_us);
-    leat_diary_sum_tell(&core->closed_sum, now_us);
-    leat_diary_sum_tell(&core->wait_sum, now_us);
-    leat_diary_sum_tell(&core->damaged_sum, now_us);
+    leat_node_log_sum_tell(&core->closed_sum, now_us);
+    leat_node_log_sum_tell(&core->wait_sum, now_us);
+    leat_node_log_sum_tell(&core->damaged_sum, now_us);
 }

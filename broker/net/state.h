@@ -47,7 +47,7 @@ struct leat_node {
     struct leat_link_hub hub;
     uint8_t cluster_id[16];
     uint64_t boot, boot_before; /* marks of starts: boots.c */
-    uint64_t collect_told;      /* core 0, collect.c: what the diary was told last */
+    uint64_t collect_told;      /* core 0, collect.c: what the node log was told last */
     uint64_t incarnation;
     _Atomic uint64_t incarnation_told; /* the same, for the coordinator's thread */
     _Atomic unsigned standing;         /* enum leat_standing; 0: not told, as if confirmed */
@@ -82,7 +82,7 @@ struct leat_node {
     struct leat_log_decision *decisions;
     size_t decision_count;
     struct leat_found_fate *fates; /* [found_count] */
-    struct leat_diary_sum passed_sum;
+    struct leat_node_log_sum passed_sum;
     struct leat_coordinate request;
     struct leat_mail mail, ready_mail, stop_mail;
     leat_err rc;

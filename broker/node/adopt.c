@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/data/begun.h"
 #include "broker/data/holes.h"
 #include "broker/data/lookup.h"
@@ -77,10 +77,11 @@ static void holes_tell(struct leat_segment *const *segs, size_t count)
         const struct leat_log_ref *ref = &segs[i]->log;
         uint64_t first = segs[i - 1]->id.v + 1, end = segs[i]->id.v;
         if (first == end) continue;
-        leat_diary_warn("log %u/%u/%u: segments %llu to %llu are not here: unless offsets jumped "
-                        "there, other nodes are asked for them",
-                        ref->stream, ref->streamlet, ref->log, (unsigned long long)first,
-                        (unsigned long long)end - 1);
+        leat_node_log_warn(
+            "log %u/%u/%u: segments %llu to %llu are not here: unless offsets jumped "
+            "there, other nodes are asked for them",
+            ref->stream, ref->streamlet, ref->log, (unsigned long long)first,
+            (unsigned long long)end - 1);
     }
 }
 
@@ -140,8 +141,8 @@ void leat_adopt_damage_tell(struct leat_core *core, struct leat_partition *parti
     }
     partition->damage_untold = false;
     core->damaged_sum.what = "logs have segments that are missing or damaged (leat cluster status)";
-    leat_diary_summed(
-        &core->damaged_sum, leat_core_now(core), LEAT_DIARY_ERROR,
+    leat_node_log_summed(
+        &core->damaged_sum, leat_core_now(core), LEAT_NODE_LOG_ERROR,
         "stream \"%s\", streamlet %u, log %u: %s. It takes appends, and the rest can be "
         "read. Put the file back from a copy and restart; if that can't be: leat log "
         "recover %s --streamlet %u --log %u --accept-loss",
@@ -195,9 +196,9 @@ static leat_err fresh_make(struct leat_node *node, struct leat_core *core,
     leat_err rc = room ? log_make(node, core, stream, decision, here) : LEAT_E_NO_MEMORY;
     if (rc != LEAT_E_NO_MEMORY && rc != LEAT_E_TOO_MANY) return rc;
     if (!stream->logs_missing)
-        leat_diary_summed(&core->wait_sum, leat_core_now(core), LEAT_DIARY_INFO,
-                          "logs of stream \"%s\" wait for memory that segments give back",
-                          stream->desc->name);
+        leat_node_log_summed(&core->wait_sum, leat_core_now(core), LEAT_NODE_LOG_INFO,
+                             "logs of stream \"%s\" wait for memory that segments give back",
+                             stream->desc->name);
     stream->logs_missing = core->logs_missing = true;
     return LEAT_OK;
 }
@@ -262,7 +263,7 @@ leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,
     LEAT_ASSERT_OWNER(core);
     leat_err rc = adopt_all(node, core, false, error);
     if (rc == LEAT_OK) rc = adopt_all(node, core, true, error);
-    leat_diary_sum_tell(&core->damaged_sum, core->damaged_sum.since_us + LEAT_DIARY_SUM_US);
+    leat_node_log_sum_tell(&core->damaged_sum, core->damaged_sum.since_us + LEAT_NODE_LOG_SUM_US);
     if (rc == LEAT_OK) leat_walk_make_missing(core);
     return rc;
 }

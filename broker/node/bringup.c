@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/admin/administer.h"
 #include "broker/data/replicate.h"
 #include "broker/node/bringup.h"
@@ -141,8 +141,8 @@ static bool up_wait_for_name(struct leat_node *node, leat_err rc)
     if (rc != LEAT_E_EXISTS || node->name_tries == LEAT_NAME_TRIES_MAX || node->stopping)
         return false;
     if (node->name_tries++ == 0)
-        leat_diary_warn("%s. This node waits in case the other node has just died",
-                        node->request.error.text);
+        leat_node_log_warn("%s. This node waits in case the other node has just died",
+                           node->request.error.text);
     node->name_timer.on_expired = up_on_name_timer;
     node->name_timer.owner = node;
     leat_timer_start(&core->timers, &node->name_timer, LEAT_NAME_RETRY_US);

@@ -18,7 +18,7 @@ leat_err leat_found_cut(struct leat_node *node) LEAT_NODISCARD;
  * over like one that has just come to this node. */
 bool leat_adopt_awaits_tail(const struct leat_node *node, const struct leat_stream *stream,
                             struct leat_log_ref ref);
-/** What is damaged of it goes to the diary. Nothing is, and its front is not known: this is to be called again. */
+/** What is damaged of it goes to the node log. Nothing is, and its front is not known: this is to be called again. */
 void leat_adopt_damage_tell(struct leat_core *core, struct leat_partition *partition);
 /** Make this core's logs from decisions and what was found. */
 leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,

@@ -10,8 +10,8 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/data/lend.h"
 #include "broker/data/news.h"
 #include "broker/data/partition.h"

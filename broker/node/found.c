@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/bug.h"
-#include "base/diary.h"
 #include "base/log_rows.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
@@ -174,8 +174,8 @@ static void passed_over_note(struct leat_node *node, const struct leat_found *fo
     const struct leat_clock *clock = node->cores[0].env->clock;
     if (found->kind != LEAT_FOUND_MARK || found->behind_bytes == 0 || fate->desc == NULL) return;
     seg->passed_bytes = found->behind_bytes; /* in its row, with the cut */
-    leat_diary_summed(
-        &node->passed_sum, clock->now_us(clock->ctx), LEAT_DIARY_WARN,
+    leat_node_log_summed(
+        &node->passed_sum, clock->now_us(clock->ctx), LEAT_NODE_LOG_WARN,
         "stream \"%s\", streamlet %u, log %u ends at offset %llu, %u bytes into segment %llu: at "
         "least %u bytes behind that are no whole write, and are passed over. They were being "
         "written when "
@@ -374,7 +374,7 @@ leat_err leat_found_cut(struct leat_node *node)
         leat_stream_desc_unref(node->fates[i].desc);
         node->fates[i].desc = NULL;
     }
-    leat_diary_sum_tell(&node->passed_sum, node->passed_sum.since_us + LEAT_DIARY_SUM_US);
+    leat_node_log_sum_tell(&node->passed_sum, node->passed_sum.since_us + LEAT_NODE_LOG_SUM_US);
     if (rc == LEAT_OK) rc = leat_store_cut_done(node->store);
     if (rc != LEAT_OK)
         leat_error_set(&node->error, rc, "can't close the segments that were open at the end: %s",

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/net/hooks.h"
@@ -147,8 +147,8 @@ static void member_open_link(struct leat_member *member)
     struct leat_error error;
     leat_err rc = leat_link_open(links, &options, &member->serve, &error);
     if (rc != LEAT_OK)
-        leat_diary_error("no link to node %s at %s: %s", info->name, info->node_address,
-                         error.text);
+        leat_node_log_error("no link to node %s at %s: %s", info->name, info->node_address,
+                            error.text);
     else
         leat_link_user_set(member->serve, member);
 }
@@ -181,7 +181,7 @@ static void serve_on_down(void *owner, struct leat_link *link, bool was_up,
 {
     (void)owner;
     if (was_up && !leat_link_accepted(link))
-        leat_diary_info("the link to %s is gone: %s", leat_link_address(link), error->text);
+        leat_node_log_info("the link to %s is gone: %s", leat_link_address(link), error->text);
 }
 
 /* ---- requests from another node, on behalf of its clients ---- */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "broker/admin/administer.h"
 #include "broker/admin/calls.h"
 #include "broker/data/append.h"
@@ -158,7 +158,7 @@ static enum leat_handled peer_hello(struct leat_peer *peer, const struct leat_fr
         return LEAT_LEFT;
     }
     leat_peer_known(peer);
-    leat_diary_name(peer->name, sizeof peer->name, hello.name.text, hello.name.bytes);
+    leat_node_log_name(peer->name, sizeof peer->name, hello.name.text, hello.name.bytes);
 
     /* A lane that is none (stale metadata) means any: a wrong lane works too, only slower. */
     uint32_t cores = core->node->options.cores;
@@ -205,7 +205,7 @@ void leat_administer_open(struct leat_core *core)
     if (core->net->listen(core->net->ctx, node->options.admin_address, leat_peer_accept, core,
                           bound, &error) == LEAT_OK)
         return;
-    leat_diary_warn(
+    leat_node_log_warn(
         "no Unix socket in the data directory: %s; what changes the cluster can be asked for "
         "by a loopback address only",
         error.text);

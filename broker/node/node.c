@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/node/bringup.h"
@@ -107,7 +107,7 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
     return LEAT_OK;
 }
 
-/* The store has put it into the diary. */
+/* The store has put it into the node log. */
 static void node_complain_store(void *arg, const char *line)
 {
     leat_complaint_keep(arg, line);
@@ -129,7 +129,7 @@ static void inherited_see(void *arg, struct leat_rmem_arena *rmem)
     if (node->inherited_count < LEAT_RMEM_ARENAS_MAX)
         inherited = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *inherited);
     if (inherited == NULL) {
-        leat_diary_warn("replicas of node %s, left in memory, can't be looked at", rmem->writer);
+        leat_node_log_warn("replicas of node %s, left in memory, can't be looked at", rmem->writer);
         return;
     }
     inherited->node = node;

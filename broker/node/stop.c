@@ -3,7 +3,7 @@
 #include "broker/node/stop.h"
 #include "base/assert.h"
 #include "base/bug.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "broker/data/fetch.h"
 #include "broker/data/partition.h"
 #include "broker/net/core.h"
@@ -16,7 +16,8 @@ static void stop_deliver_end(void *actor, struct leat_mail *mail)
 {
     struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, stop_mail);
     (void)actor;
-    if (node->rc != LEAT_OK) leat_diary_error("the last flush failed: %s", leat_err_text(node->rc));
+    if (node->rc != LEAT_OK)
+        leat_node_log_error("the last flush failed: %s", leat_err_text(node->rc));
     node->options.on_stopped(node->options.owner, node->rc);
 }
 

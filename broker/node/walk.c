@@ -10,8 +10,8 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/admin/places.h"
 #include "broker/data/begun.h"
 #include "broker/data/lookup.h"
@@ -228,14 +228,14 @@ static int32_t log_make(struct leat_core *core, struct leat_stream *stream, stru
     if (rc == LEAT_OK) return LEAT_NEWS_LOG_COST;
     const bool first = !stream->logs_missing && !told;
     if (!room && first)
-        leat_diary_summed(&core->wait_sum, leat_core_now(core), LEAT_DIARY_INFO,
-                          "logs of stream \"%s\" wait for memory that segments give back",
-                          desc->name);
+        leat_node_log_summed(&core->wait_sum, leat_core_now(core), LEAT_NODE_LOG_INFO,
+                             "logs of stream \"%s\" wait for memory that segments give back",
+                             desc->name);
     stream->logs_missing = core->logs_missing = true;
     if (room && first)
-        leat_diary_error("stream \"%s\", streamlet %u, log %u can't be made: %s; it is "
-                         "tried again every second",
-                         desc->name, ref.streamlet, ref.log, leat_err_text(rc));
+        leat_node_log_error("stream \"%s\", streamlet %u, log %u can't be made: %s; it is "
+                            "tried again every second",
+                            desc->name, ref.streamlet, ref.log, leat_err_text(rc));
     return 1;
 }
 

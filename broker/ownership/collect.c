@@ -15,9 +15,9 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
-#include "base/diary.h"
 #include "base/disk_read.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/ownership/filter.h"
@@ -79,12 +79,12 @@ static void collect_end(struct collecting *it)
 {
     struct leat_collect *collect = it->collect;
     const struct leat_post *post = it->node->cores[0].env->post;
-    leat_diary(told_before(it) ? LEAT_DIARY_DEBUG : LEAT_DIARY_INFO,
-               "recovery %08" PRIx32 ": fenced %zu incarnations in %" PRIu64
-               " us here, found %zu replicas of %zu logs in %" PRIu64 " us%s%s",
-               (uint32_t)collect->attempt, collect->crashed_count, it->fenced_us - it->begun_us,
-               it->count, collect->log_count, leat_core_now(&it->node->cores[0]) - it->fenced_us,
-               it->rc == LEAT_OK ? "" : ": ", it->rc == LEAT_OK ? "" : leat_err_text(it->rc));
+    leat_node_log(told_before(it) ? LEAT_NODE_LOG_DEBUG : LEAT_NODE_LOG_INFO,
+                  "recovery %08" PRIx32 ": fenced %zu incarnations in %" PRIu64
+                  " us here, found %zu replicas of %zu logs in %" PRIu64 " us%s%s",
+                  (uint32_t)collect->attempt, collect->crashed_count, it->fenced_us - it->begun_us,
+                  it->count, collect->log_count, leat_core_now(&it->node->cores[0]) - it->fenced_us,
+                  it->rc == LEAT_OK ? "" : ": ", it->rc == LEAT_OK ? "" : leat_err_text(it->rc));
     collect->rc = it->rc;
     if (it->rc == LEAT_OK) {
         collect->rows = it->rows;
@@ -523,15 +523,16 @@ void leat_node_on_standing(void *owner, enum leat_standing standing)
         return;
     }
     if (standing == LEAT_STANDING_ALONE)
-        leat_diary_warn("no other node is heard, this process was stopped for a while, or another "
-                        "node says that "
-                        "this one was declared crashed: nothing is served before the cluster has "
-                        "confirmed that "
-                        "this node is up");
+        leat_node_log_warn(
+            "no other node is heard, this process was stopped for a while, or another "
+            "node says that "
+            "this one was declared crashed: nothing is served before the cluster has "
+            "confirmed that "
+            "this node is up");
     if (standing == LEAT_STANDING_CONFIRMED && before == LEAT_STANDING_ALONE)
-        leat_diary_info("the cluster confirms that this node is up");
+        leat_node_log_info("the cluster confirms that this node is up");
     if (standing != LEAT_STANDING_CRASHED) return;
-    leat_diary_error("this node was declared crashed: others have its streamlets by now");
+    leat_node_log_error("this node was declared crashed: others have its streamlets by now");
     node->crashed_mail.deliver = crashed_deliver;
     post->send(post->ctx, LEAT_ACTOR_CORE_0, &node->crashed_mail);
 }

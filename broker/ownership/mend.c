@@ -12,8 +12,8 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/bytes.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
@@ -97,20 +97,22 @@ static void kept_tell(const struct leat_mend *mend, leat_err rc)
     unsigned long long segment = mend->segment.v;
     uint64_t us = leat_core_now(&mend->node->cores[mend->home]) - mend->since_us;
     if (rc == LEAT_OK)
-        leat_diary_info(
+        leat_node_log_info(
             "log %u/%u/%u: segment %llu is mended, by the copy of node %s, %llu ms after "
             "its damage was found",
             log.stream, log.streamlet, log.log, segment, mend->from, (unsigned long long)us / 1000);
     else if (mend->over)
-        leat_diary_error("log %u/%u/%u: segment %llu can't be written where it lies on this disk: "
-                         "give this node an empty one",
-                         log.stream, log.streamlet, log.log, segment);
+        leat_node_log_error(
+            "log %u/%u/%u: segment %llu can't be written where it lies on this disk: "
+            "give this node an empty one",
+            log.stream, log.streamlet, log.log, segment);
     else if (!mend->refused)
-        leat_diary_error("log %u/%u/%u: segment %llu can't be mended now: %s; node %s has it, and "
-                         "whoever reads it here is told to try again: %s",
-                         log.stream, log.streamlet, log.log, segment, leat_err_text(rc), mend->from,
-                         rc == LEAT_E_DISK_FULL ? "it is mended when there is space again"
-                                                : "look at the disk, then start this node anew");
+        leat_node_log_error(
+            "log %u/%u/%u: segment %llu can't be mended now: %s; node %s has it, and "
+            "whoever reads it here is told to try again: %s",
+            log.stream, log.streamlet, log.log, segment, leat_err_text(rc), mend->from,
+            rc == LEAT_E_DISK_FULL ? "it is mended when there is space again"
+                                   : "look at the disk, then start this node anew");
 }
 
 /* SUBTLE: a disk that refuses loses nothing, the others have it. Were that taken for nobody's having it:
@@ -170,7 +172,7 @@ static void home_deliver(void *actor, struct leat_mail *mail)
     bool given_up = nowhere && !mend->away && now_us >= mend->nowhere_us + LEAT_TAKEOVER_MISSING_US;
     mend->over = log == NULL || given_up;
     if (log != NULL && given_up) {
-        leat_diary_error(
+        leat_node_log_error(
             "log %u/%u/%u: segment %llu is damaged here, and no other node has a whole "
             "copy of it",
             mend->ref.stream, mend->ref.streamlet, mend->ref.log,
@@ -262,12 +264,12 @@ static void on_remembered(struct leat_keep *keep)
     leat_err rc = keep->rc;
     bool over = leat_log_mend_end(partition->log, mend->segment, rc ? LEAT_E_NOT_FOUND : LEAT_OK);
     if (over)
-        leat_diary_warn(
+        leat_node_log_warn(
             "log %u/%u/%u: the file of segment %llu was damaged, and is written anew by what "
             "this node's memory has of it: nothing is lost",
             log.stream, log.streamlet, log.log, segment);
     else if (leat_err_class(rc) == LEAT_CLASS_FATAL)
-        leat_diary_error(
+        leat_node_log_error(
             "log %u/%u/%u: segment %llu is damaged in its file, and the disk does not take what "
             "this node's memory has of it: %s",
             log.stream, log.streamlet, log.log, segment, leat_err_text(rc));
@@ -277,8 +279,9 @@ static void on_remembered(struct leat_keep *keep)
         leat_log_mend_give_up(partition->log, mend->segment);
         leat_mem_free(mend);
     } else {
-        leat_diary_warn("log %u/%u/%u: segment %llu is damaged here: other nodes are asked for it",
-                        log.stream, log.streamlet, log.log, segment);
+        leat_node_log_warn(
+            "log %u/%u/%u: segment %llu is damaged here: other nodes are asked for it", log.stream,
+            log.streamlet, log.log, segment);
         leat_core_mail(core, 0, &mend->mail, others_deliver);
     }
 }

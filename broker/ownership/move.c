@@ -7,8 +7,8 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/admin/streams.h"
 #include "broker/data/call_find.h"
 #include "broker/data/lookup.h"
@@ -59,8 +59,8 @@ static void move_on_done(struct leat_coordinate *request)
     struct leat_mover *mover = request->owner;
     struct leat_core *core = mover->core;
     if (request->rc == LEAT_OK) {
-        leat_diary_info("stream %u, streamlet %u goes to node %s, epoch %u", mover->stream,
-                        mover->streamlet, mover->target, request->epoch.v);
+        leat_node_log_info("stream %u, streamlet %u goes to node %s, epoch %u", mover->stream,
+                           mover->streamlet, mover->target, request->epoch.v);
         mover_end(mover, LEAT_OK, "");
         return;
     }
@@ -546,8 +546,8 @@ static void drain_on_done(struct leat_mover *mover)
     struct leat_core *core = mover->core;
     leat_err rc = mover->rc;
     if (rc != LEAT_OK && rc != LEAT_E_AGAIN)
-        leat_diary_warn("drained, but stream %u, streamlet %u stays for now: %s", mover->stream,
-                        mover->streamlet, mover->error.text);
+        leat_node_log_warn("drained, but stream %u, streamlet %u stays for now: %s", mover->stream,
+                           mover->streamlet, mover->error.text);
     core->movers->drain = NULL;
     leat_mem_free(mover);
     if (rc == LEAT_OK)

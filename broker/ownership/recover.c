@@ -11,8 +11,8 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/data/begun.h"
 #include "broker/data/call_find.h"
 #include "broker/data/holes.h"
@@ -78,10 +78,11 @@ static void refuse_gone(struct recover_call *recover)
 
 static void recover_tell(const struct recover_call *recover)
 {
-    leat_diary_warn("stream %u, streamlet %u, log %u: loss accepted by an operator; offsets go on "
-                    "at %llu",
-                    recover->ref.stream, recover->ref.streamlet, recover->ref.log,
-                    (unsigned long long)recover->next_offset);
+    leat_node_log_warn(
+        "stream %u, streamlet %u, log %u: loss accepted by an operator; offsets go on "
+        "at %llu",
+        recover->ref.stream, recover->ref.streamlet, recover->ref.log,
+        (unsigned long long)recover->next_offset);
 }
 
 /* SUBTLE: two want the log's end, and each waits for it by the one place that the log, and then its copies, have
@@ -291,7 +292,7 @@ static void recover_on_skipped(void *arg, struct leat_log *log)
         recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
                                      "not all of its loss could be accepted: %.200s", why);
     else if (!recover->only_seen)
-        leat_diary_warn(
+        leat_node_log_warn(
             "stream %u, streamlet %u, log %u: loss accepted by an operator: readers pass over "
             "what is missing or damaged; it begins at offset %llu",
             recover->ref.stream, recover->ref.streamlet, recover->ref.log,
@@ -321,9 +322,9 @@ static void recover_range(struct recover_call *recover, struct leat_partition *p
         recover_end(recover);
         return;
     }
-    leat_diary_warn("stream %u, streamlet %u, log %u: an operator %s%s", recover->ref.stream,
-                    recover->ref.streamlet, recover->ref.log,
-                    recover->only_seen ? "has " : "gives up: ", why);
+    leat_node_log_warn("stream %u, streamlet %u, log %u: an operator %s%s", recover->ref.stream,
+                       recover->ref.streamlet, recover->ref.log,
+                       recover->only_seen ? "has " : "gives up: ", why);
     if (partition->backfill_node_down && !recover->only_seen) {
         recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
                                      "a node is down that may have what is missing: start it, or "

@@ -4,8 +4,8 @@
 #include "broker/ownership/takeover.h"
 
 #include "base/bytes.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
@@ -259,7 +259,7 @@ static void start_damaged(struct leat_takeover *takeover)
     leat_err rc = leat_backup_take_own(backup, seg, takeover->node->incarnation);
     if (rc == LEAT_OK) { /* else there is no memory: takeovers_step() comes here again */
         takeover->seg = NULL;
-        leat_diary_warn(
+        leat_node_log_warn(
             "log %u/%u/%u: the start of segment %llu can't be read here: it is looked for "
             "on other nodes",
             takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log,

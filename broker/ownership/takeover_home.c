@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "broker/data/begun.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
@@ -58,7 +58,7 @@ static leat_err stand_in(struct leat_core *core, struct leat_stream *stream,
     leat_log_set_state(partition->log, LEAT_LOG_WAITING, why);
     if (LEAT_BUG(WAIT_UNWRITTEN)) return LEAT_OK;
     const char *name = stream->desc->name;
-    leat_diary_error(
+    leat_node_log_error(
         "stream \"%s\", streamlet %u, log %u waits: %s; if it can't come back: leat log "
         "recover %s --streamlet %u --log %u --accept-loss",
         name, ref.streamlet, ref.log, why, name, ref.streamlet, ref.log);
@@ -125,7 +125,7 @@ static leat_err add_older(struct leat_core *core, struct leat_takeover *takeover
     if (rc != LEAT_OK) return rc;
     if (partition->copies != NULL) rc = leat_primary_log_add(partition->copies, takeover->seg);
     /* Without memory for that its copies are not looked after until the next start. */
-    if (rc != LEAT_OK) leat_diary_warn("no memory to look after copies of a segment");
+    if (rc != LEAT_OK) leat_node_log_warn("no memory to look after copies of a segment");
     uint64_t first = leat_log_first_retained(partition->log);
     if (first > takeover->first_retained) takeover->first_retained = first;
     return LEAT_OK;
@@ -136,7 +136,7 @@ static void hole_looked(struct leat_partition *partition, struct leat_takeover *
 {
     const struct leat_log_ref *ref = &takeover->ref;
     if (takeover->complete)
-        leat_diary_info(
+        leat_node_log_info(
             "log %u/%u/%u: what was missing here in front of segment %llu has come "
             "from other nodes, %llu ms after it was looked for",
             ref->stream, ref->streamlet, ref->log, (unsigned long long)takeover->hole_behind,
@@ -249,7 +249,7 @@ static void back_deliver(void *actor, struct leat_mail *mail)
         takeover_free(takeover);
     } else {
         if (takeover->phase == PHASE_TAIL)
-            leat_diary_info(
+            leat_node_log_info(
                 "log %u/%u/%u is served here under epoch %u, %llu ms after that was told",
                 takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log, takeover->epoch.v,
                 (unsigned long long)(leat_core_now(core) - takeover->since_us) / 1000);

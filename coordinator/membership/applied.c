@@ -2,8 +2,8 @@
 /* What is committed takes effect here: entries, snapshots, and who is told. */
 #include "coordinator/membership/applied.h"
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/requests.h"
 
@@ -15,7 +15,7 @@ leat_err co_apply(struct leat_coordinator *coordinator, const uint8_t *bytes, si
     leat_err rc = leat_machine_apply(&coordinator->machine, bytes, count, &result);
     if (rc != LEAT_OK) return rc;
     if (result.malformed)
-        leat_diary_warn(
+        leat_node_log_warn(
             "coordinator: a committed entry of %zu bytes is refused on all nodes: it is "
             "no command",
             count);

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/membership/detect.h"
 #include "coordinator/membership/messages.h"
 #include "coordinator/membership/peers.h"
@@ -29,7 +29,7 @@ enum {
     SUSPECT_US_MAX = 3 * 1000 * 1000,
     GAP_DECAY = 256, /* rounds until a long earlier silence is mostly forgotten */
     LOST_WORD_US = 1000 * 1000,
-    LOST_TELL_US = 1000 * 1000, /* until the diary says it again */
+    LOST_TELL_US = 1000 * 1000, /* until the node log says it again */
 };
 
 static uint64_t option_us(unsigned ms, uint64_t otherwise_us)
@@ -67,10 +67,10 @@ static bool crash_propose(struct leat_coordinator *coordinator, uint32_t i, cons
 {
     const struct leat_node_info *node = &coordinator->machine.nodes[i].info;
     if (coordinator->watching) return false;
-    leat_diary_warn("coordinator: node %s (incarnation %" PRIu64
-                    ") is declared crashed: %s; last heard %" PRIu64 " us ago",
-                    node->name, node->incarnation, why,
-                    co_now(coordinator) - coordinator->watch[i].said_us);
+    leat_node_log_warn("coordinator: node %s (incarnation %" PRIu64
+                       ") is declared crashed: %s; last heard %" PRIu64 " us ago",
+                       node->name, node->incarnation, why,
+                       co_now(coordinator) - coordinator->watch[i].said_us);
     coordinator->watching = true;
     coordinator->watch_request = (struct leat_coordinate){.kind = LEAT_COORDINATE_CRASH,
                                                           .from = LEAT_ACTOR_COORDINATOR,
@@ -98,13 +98,13 @@ static void return_tell(const struct leat_coordinator *coordinator,
         node->state != LEAT_NODE_UP || node->incarnation == coordinator->incarnation)
         return;
     if (before->heard)
-        leat_diary_info(
+        leat_node_log_info(
             "coordinator: node %s (incarnation %" PRIu64 ") is up; the one before it (%" PRIu64
             ") was last heard %" PRIu64 " us ago",
             node->name, node->incarnation, before->incarnation, now_us - before->said_us);
     else
-        leat_diary_info("coordinator: node %s (incarnation %" PRIu64 ") is up", node->name,
-                        node->incarnation);
+        leat_node_log_info("coordinator: node %s (incarnation %" PRIu64 ") is up", node->name,
+                           node->incarnation);
 }
 
 static void watch_update(struct leat_coordinator *coordinator, uint32_t i, uint64_t now_us)
@@ -277,7 +277,7 @@ static void lead_maybe(struct leat_coordinator *coordinator, uint64_t now_us)
         if (longer) return; /* it will */
     }
     if (agree <= co_voters_count(coordinator) / 2) return;
-    leat_diary_warn("coordinator: the leader is lost: this voter takes over");
+    leat_node_log_warn("coordinator: the leader is lost: this voter takes over");
     it->lost = false;
     leat_raft_drive_take_over(&coordinator->drive);
 }
@@ -312,9 +312,9 @@ static void leader_lost(struct leat_coordinator *coordinator, uint64_t now_us, c
     bool told = it->lost || (it->lost_leader == leader && now_us < it->lost_told_us + LOST_TELL_US);
     if (!told) it->lost_told_us = now_us;
     if (!told)
-        leat_diary_warn("coordinator: the leader (%s) is not heard: %s, for %" PRIu64
-                        " us; the other voters are told",
-                        address ? address : "?", why, now_us - it->leader_watch.said_us);
+        leat_node_log_warn("coordinator: the leader (%s) is not heard: %s, for %" PRIu64
+                           " us; the other voters are told",
+                           address ? address : "?", why, now_us - it->leader_watch.said_us);
     it->lost = true;
     it->lost_leader = leader;
     it->lost_term = raft_current_term(&coordinator->drive.raft);

@@ -16,8 +16,8 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/membership/forming.h"
 #include "coordinator/membership/messages.h"
 #include "coordinator/membership/peers.h"
@@ -78,7 +78,7 @@ static void stop(struct leat_coordinator *coordinator, leat_err rc, const char *
     coordinator->failed = rc;
     snprintf(coordinator->failed_why, sizeof coordinator->failed_why,
              "the coordinator has stopped: %.200s", why);
-    leat_diary_error("coordinator: %s", coordinator->failed_why);
+    leat_node_log_error("coordinator: %s", coordinator->failed_why);
     co_requests_fail(coordinator, rc, coordinator->failed_why);
     co_state_tell(coordinator, true);
 }
@@ -230,7 +230,7 @@ static void form_begin(struct leat_coordinator *coordinator)
     LEAT_ASSERT(!writer.overflow);
     leat_err rc = prepare(coordinator, cluster_id, body, writer.used);
     if (rc != LEAT_OK) {
-        leat_diary_warn("coordinator: raft/form can't be written: %s", leat_err_text(rc));
+        leat_node_log_warn("coordinator: raft/form can't be written: %s", leat_err_text(rc));
         return;
     }
     coordinator->form_calling = true;
@@ -260,7 +260,7 @@ static void forgotten(struct leat_coordinator *coordinator)
     snprintf(coordinator->why, sizeof coordinator->why,
              "this coordinator has lost its data and does not vote: leat node replace %s",
              coordinator->options.node_name ? coordinator->options.node_name : "");
-    leat_diary_error("coordinator: %s", coordinator->why);
+    leat_node_log_error("coordinator: %s", coordinator->why);
 }
 
 void co_form_advance(struct leat_coordinator *coordinator)

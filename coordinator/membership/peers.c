@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/membership/messages.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/requests.h"
@@ -32,7 +32,7 @@ void co_identity_update(struct leat_coordinator *coordinator)
     if (!coordinator->links) return;
     /* A voter has to know it at its next start, before anything is committed there. */
     if (learnt && coordinator->votes && co_voter_save(coordinator, coordinator->cluster_id))
-        leat_diary_warn("coordinator: raft/voter can't be written");
+        leat_node_log_warn("coordinator: raft/voter can't be written");
     struct leat_link_identity identity = *leat_links_identity(coordinator->links);
     if (co_cluster_known(coordinator))
         memcpy(identity.cluster_id, coordinator->cluster_id, sizeof identity.cluster_id);
@@ -241,7 +241,7 @@ void co_address_want(struct leat_coordinator *coordinator, const char *address)
                                         .stranger = true};
     struct leat_error error;
     if (leat_link_open(coordinator->links, &options, &peer->link, &error) != LEAT_OK) {
-        leat_diary_warn("coordinator: %s", error.text);
+        leat_node_log_warn("coordinator: %s", error.text);
         peer_free(coordinator, peer);
         return;
     }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/membership/messages.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/rights.h"
@@ -92,7 +92,7 @@ static void forgotten_watch(struct leat_coordinator *coordinator,
              "its data directory is an older state of itself. It takes no part: restore the "
              "newest state, or empty the directory, start, and run: leat node replace",
              last);
-    leat_diary_error("coordinator: %s", why);
+    leat_node_log_error("coordinator: %s", why);
     leat_raft_drive_fail(&coordinator->drive, LEAT_E_DAMAGED, why);
     co_state_tell(coordinator, true);
 }

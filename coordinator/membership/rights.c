@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "base/diary.h"
+#include "base/node_log.h"
 
 enum {
     COMPLAIN_US = 1000 * 1000,
@@ -154,9 +154,9 @@ static bool node_up_is_text(struct leat_msg_reader reader)
     leat_msg_skip_n(&reader, 2); /* boots */
     host = leat_msg_read_string(&reader);
     leat_msg_skip_n(&reader, 1); /* logs */
-    return !reader.failed && leat_diary_is_text(rack.text, rack.bytes) &&
-           leat_diary_is_text(kafka_address.text, kafka_address.bytes) &&
-           leat_diary_is_text(host.text, host.bytes);
+    return !reader.failed && leat_node_log_is_text(rack.text, rack.bytes) &&
+           leat_node_log_is_text(kafka_address.text, kafka_address.bytes) &&
+           leat_node_log_is_text(host.text, host.bytes);
 }
 
 static leat_err self_check(struct leat_coordinator *coordinator, const char *name,
@@ -308,7 +308,7 @@ const char *co_message_offence(const struct leat_coordinator *coordinator,
     return NULL;
 }
 
-/* ---- the diary ---- */
+/* ---- the node log ---- */
 
 void co_complain(struct leat_coordinator *coordinator, const struct co_peer *peer, const char *what)
 {
@@ -317,7 +317,7 @@ void co_complain(struct leat_coordinator *coordinator, const struct co_peer *pee
     coordinator->complaints++;
     if (coordinator->complained_us && now_us < coordinator->complained_us + COMPLAIN_US) return;
     coordinator->complained_us = now_us;
-    leat_diary_warn(
+    leat_node_log_warn(
         "coordinator: refused what node %.100s (%.100s) says: %.200s (%llu refused so far)",
         name_of(peer), leat_link_address(peer->link), what,
         (unsigned long long)coordinator->complaints);

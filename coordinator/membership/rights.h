@@ -34,7 +34,7 @@ leat_err co_peer_may_ask(struct leat_coordinator *coordinator, const struct co_p
 /** Why no honest voter sends this message of raft's; NULL: one may. It was decoded, and is the peer's. */
 const char *co_message_offence(const struct leat_coordinator *coordinator,
                                const struct raft_message *message);
-/** One line in the diary about a peer that says what it may not; not more than one in a second. */
+/** One line in the node log about a peer that says what it may not; not more than one in a second. */
 void co_complain(struct leat_coordinator *coordinator, const struct co_peer *peer,
                  const char *what);
 

@@ -12,7 +12,7 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "coordinator/membership/detect.h"
 #include "coordinator/membership/feed.h"
 #include "coordinator/membership/messages.h"
@@ -33,7 +33,8 @@ void co_standing_set(struct leat_coordinator *coordinator, enum leat_standing st
                                         [LEAT_STANDING_ALONE] =
                                             "hears nobody, was stopped, or is said to have crashed",
                                         [LEAT_STANDING_CRASHED] = "was declared crashed"};
-    leat_diary_debug("coordinator: this node %s", names[standing]); /* whoever is told says more */
+    leat_node_log_debug("coordinator: this node %s",
+                        names[standing]); /* whoever is told says more */
     if (coordinator->options.on_standing)
         coordinator->options.on_standing(coordinator->options.owner, standing);
 }

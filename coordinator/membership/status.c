@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/status.h"
 #include "coordinator/membership/voters.h"
@@ -131,11 +131,11 @@ void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us)
     awaited_list(coordinator, list, sizeof list);
     const char *why = coordinator->why;
     bool new_one = !coordinator->votes && coordinator->forming != LEAT_VOTER_LEARNER;
-    leat_diary_warn("coordinator: this node is not ready: it waits for %s%s%s%s%s%s",
-                    new_one ? "all other voters, which have to be there for a cluster to form"
-                            : "more than half of the voters",
-                    list[0] ? "; not met: " : "", list, why[0] ? "; " : "", why,
-                    new_one && list[0] ? ". Is each named right in --coordinators?" : "");
+    leat_node_log_warn("coordinator: this node is not ready: it waits for %s%s%s%s%s%s",
+                       new_one ? "all other voters, which have to be there for a cluster to form"
+                               : "more than half of the voters",
+                       list[0] ? "; not met: " : "", list, why[0] ? "; " : "", why,
+                       new_one && list[0] ? ". Is each named right in --coordinators?" : "");
 }
 
 /* SUBTLE: what was in a voter's way is that voter's, and over when it is met.

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 
 /* The directory has come up under another name since: matches no mark, which are drawn at random. */
 #define BOOT_ELSEWHERE UINT64_MAX
@@ -202,9 +202,9 @@ static bool node_up_allowed(const struct node_up *up, struct leat_machine_result
         up->address.bytes > LEAT_ADDRESS_BYTES_MAX ||
         up->node_address.bytes > LEAT_ADDRESS_BYTES_MAX ||
         up->kafka_address.bytes > LEAT_ADDRESS_BYTES_MAX ||
-        !leat_diary_is_text(up->name.text, up->name.bytes) ||
-        !leat_diary_is_text(up->address.text, up->address.bytes) ||
-        !leat_diary_is_text(up->node_address.text, up->node_address.bytes) ||
+        !leat_node_log_is_text(up->name.text, up->name.bytes) ||
+        !leat_node_log_is_text(up->address.text, up->address.bytes) ||
+        !leat_node_log_is_text(up->node_address.text, up->node_address.bytes) ||
         (up->node_address.bytes && memchr(up->node_address.text, ' ', up->node_address.bytes)))
         result->rc = leat_error_set(&result->error, LEAT_E_BAD_NAME,
                                     "a node needs a name of 1 to %d bytes and an address of at "

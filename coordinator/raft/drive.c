@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 
 void leat_raft_drive_fail(struct leat_raft_drive *drive, leat_err rc, const char *why)
 {
@@ -21,7 +21,7 @@ void leat_raft_drive_fail(struct leat_raft_drive *drive, leat_err rc, const char
     const bool committed_is_applied = rc != LEAT_E_NO_MEMORY;
     LEAT_ASSERT(committed_is_applied);
     drive->failed = rc;
-    leat_diary_error("coordinator: stopped: %s (%s)", why, leat_err_text(rc));
+    leat_node_log_error("coordinator: stopped: %s (%s)", why, leat_err_text(rc));
     leat_timer_stop(drive->timers, &drive->raft_timer);
     leat_timer_stop(drive->timers, &drive->mark_timer);
     drive->hooks.on_failed(drive->hooks.owner, rc, why);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 
 static void raft_configure(struct leat_raft_drive *drive,
                            const struct leat_raft_drive_options *options)
@@ -134,7 +134,7 @@ void leat_raft_drive_close(struct leat_raft_drive *drive)
     if ((drive->log.writing || drive->log.saving) && drive->log.vote_file &&
         leat_raft_io(drive->log.disk, LEAT_DISK_SYNC, drive->log.vote_file, 0, NULL, 0, NULL) !=
             LEAT_OK)
-        leat_diary_warn("coordinator: the disk failed on the way out");
+        leat_node_log_warn("coordinator: the disk failed on the way out");
     leat_timer_stop(drive->timers, &drive->raft_timer);
     leat_timer_stop(drive->timers, &drive->mark_timer);
     if (drive->installing) {

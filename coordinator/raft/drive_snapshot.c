@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 
 static leat_err conf_copy(const struct raft_configuration *configuration, uint8_t **out_bytes,
                           size_t *out_count)
@@ -40,7 +40,7 @@ static void snapshot_take(struct leat_raft_drive *drive)
         rc = drive->hooks.snapshot(drive->hooks.owner, &snapshot.data, &snapshot.data_bytes);
     if (rc != LEAT_OK) {
         leat_raft_snapshot_fini(&snapshot);
-        leat_diary_warn("coordinator: no snapshot now: %s", leat_err_text(rc));
+        leat_node_log_warn("coordinator: no snapshot now: %s", leat_err_text(rc));
         return;
     }
     drive->taking = true;
@@ -88,7 +88,7 @@ static void snapshot_taken(struct leat_raft_drive *drive, leat_err rc)
 {
     drive->taking = false;
     if (rc != LEAT_OK) {
-        leat_diary_warn("coordinator: a snapshot failed: %s", leat_err_text(rc));
+        leat_node_log_warn("coordinator: a snapshot failed: %s", leat_err_text(rc));
         return;
     }
     uint64_t first = trailing_first(drive);

@@ -11,8 +11,8 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 
 struct vote_block {
     uint32_t magic, crc;
@@ -277,9 +277,9 @@ static leat_err segment_load(struct leat_raft_log *log, uint64_t number, bool is
         goto out;
     }
     if (is_last && !all_zero(bytes + scan.end, count - scan.end)) {
-        leat_diary_warn("coordinator: %s ends in a write that was cut off at byte %" PRIu64
-                        "; nothing of it was acknowledged, it is dropped",
-                        path, scan.end);
+        leat_node_log_warn("coordinator: %s ends in a write that was cut off at byte %" PRIu64
+                           "; nothing of it was acknowledged, it is dropped",
+                           path, scan.end);
         rc = torn_erase(log, file, bytes, count, scan.end);
         if (rc != LEAT_OK) goto out;
     }

@@ -10,8 +10,8 @@
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 
 uint32_t leat_raft_header_crc(const void *header, size_t bytes)
 {
@@ -445,7 +445,7 @@ void leat_raft_log_close(struct leat_raft_log *log)
     /* Only a hint: the next start does without. */
     if (log->vote_file && !log->writing && log->vote.formed && leat_raft_log_mark_wanted(log) &&
         leat_raft_log_mark(log) != LEAT_OK)
-        leat_diary_warn("coordinator: raft's durable mark was not noted on the way out");
+        leat_node_log_warn("coordinator: raft's durable mark was not noted on the way out");
     for (uint32_t i = 0; i < log->segment_count; i++)
         log->disk->close(log->disk->ctx, log->segments[i].file);
     if (log->vote_file) log->disk->close(log->disk->ctx, log->vote_file);

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/membership/state.h"
 
 /* ---- an attempt's memory ---- */
@@ -216,15 +216,16 @@ static void again_paced(struct leat_coordinator *coordinator)
     again_after(coordinator, it->paced.us);
 }
 
-/* For the diary: the same logs as before wait for the same, and no node has gone or come since. A node that stays away
+/* For the node log: the same logs as before wait for the same, and no node has gone or come since. A node that stays
+ * away
  * for a night would fill it. */
-static enum leat_diary_level told_as(const struct leat_coordinator *coordinator,
-                                     enum leat_diary_level level)
+static enum leat_node_log_level told_as(const struct leat_coordinator *coordinator,
+                                        enum leat_node_log_level level)
 {
     const struct co_recovery *it = coordinator->recovery;
     return it->paced.us > CO_RECOVER_AGAIN_US &&
                    it->paced.node_changes == coordinator->machine.node_changes
-               ? LEAT_DIARY_DEBUG
+               ? LEAT_NODE_LOG_DEBUG
                : level;
 }
 
@@ -261,12 +262,12 @@ static void attempt_begin(struct leat_coordinator *coordinator, const struct loo
             it->nodes[i].asked = true;
             it->asked++;
         }
-    leat_diary(told_as(coordinator, LEAT_DIARY_INFO),
-               "recovery %08" PRIx32 ": %" PRIu32 " streamlets with %" PRIu32
-               " logs, of %zu lost incarnations (%s%s): asking %" PRIu32 " nodes",
-               (uint32_t)it->attempt, it->streamlet_count, it->log_count, it->crashed_count,
-               it->crashed_count ? it->crashed[0].name : "none",
-               it->crashed_count > 1 ? ", ..." : "", it->asked);
+    leat_node_log(told_as(coordinator, LEAT_NODE_LOG_INFO),
+                  "recovery %08" PRIx32 ": %" PRIu32 " streamlets with %" PRIu32
+                  " logs, of %zu lost incarnations (%s%s): asking %" PRIu32 " nodes",
+                  (uint32_t)it->attempt, it->streamlet_count, it->log_count, it->crashed_count,
+                  it->crashed_count ? it->crashed[0].name : "none",
+                  it->crashed_count > 1 ? ", ..." : "", it->asked);
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
         if (it->nodes[i].asked) co_recovery_ask(coordinator, i);
 }
@@ -343,8 +344,8 @@ void co_recovery_rows(struct leat_coordinator *coordinator, uint64_t incarnation
     if (collect->rc == LEAT_OK)
         collect->rc = rows_add(it, (uint32_t)node, collect->rows, collect->row_count);
     if (collect->rc != LEAT_OK) {
-        leat_diary_warn("recovery %08" PRIx32 ": %s has no answer: %s", (uint32_t)it->attempt,
-                        coordinator->machine.nodes[node].info.name, leat_err_text(collect->rc));
+        leat_node_log_warn("recovery %08" PRIx32 ": %s has no answer: %s", (uint32_t)it->attempt,
+                           coordinator->machine.nodes[node].info.name, leat_err_text(collect->rc));
         return;
     }
     it->nodes[node].good = true;
@@ -401,18 +402,18 @@ static void attempt_end(struct leat_coordinator *coordinator)
         it->last = last;
         it->fruitful++;
     }
-    leat_diary(something ? LEAT_DIARY_INFO : told_as(coordinator, LEAT_DIARY_INFO),
-               "recovery %08" PRIx32 ": %" PRIu32 " of %" PRIu32
-               " streamlets have an owner again, committed in %" PRIu64 " us; %" PRIu64
-               " us in all, %" PRIu64 " us since the crash; %" PRIu32 " logs wait",
-               (uint32_t)it->attempt, it->recovered, it->streamlet_count, last.commit_us,
-               last.age_us, last.crash_to_commit_us, waits);
+    leat_node_log(something ? LEAT_NODE_LOG_INFO : told_as(coordinator, LEAT_NODE_LOG_INFO),
+                  "recovery %08" PRIx32 ": %" PRIu32 " of %" PRIu32
+                  " streamlets have an owner again, committed in %" PRIu64 " us; %" PRIu64
+                  " us in all, %" PRIu64 " us since the crash; %" PRIu32 " logs wait",
+                  (uint32_t)it->attempt, it->recovered, it->streamlet_count, last.commit_us,
+                  last.age_us, last.crash_to_commit_us, waits);
     if (waits > 0 && it->waiting_count > 0)
-        leat_diary(told_as(coordinator, LEAT_DIARY_WARN),
-                   "recovery %08" PRIx32 ": stream %" PRIu32 " streamlet %" PRIu32 " log %" PRIu32
-                   " waits: %s",
-                   (uint32_t)it->attempt, it->waiting[0].log.stream, it->waiting[0].log.streamlet,
-                   it->waiting[0].log.log, it->waiting[0].why);
+        leat_node_log(told_as(coordinator, LEAT_NODE_LOG_WARN),
+                      "recovery %08" PRIx32 ": stream %" PRIu32 " streamlet %" PRIu32
+                      " log %" PRIu32 " waits: %s",
+                      (uint32_t)it->attempt, it->waiting[0].log.stream,
+                      it->waiting[0].log.streamlet, it->waiting[0].log.log, it->waiting[0].why);
     it->paced.missed |= it->good < it->asked || something;
     it->round_waits += waits;
     if (waits == 0) it->lost_us = 0;
@@ -463,9 +464,9 @@ static void commit_begin(struct leat_coordinator *coordinator)
     it->phase_us = co_now(coordinator);
     it->next_streamlet = 0;
     if (it->task_count)
-        leat_diary_info("recovery %08" PRIx32 ": %" PRIu32 " copies were asked for, in %" PRIu64
-                        " us",
-                        (uint32_t)it->attempt, it->task_count, it->prepared_us);
+        leat_node_log_info("recovery %08" PRIx32 ": %" PRIu32 " copies were asked for, in %" PRIu64
+                           " us",
+                           (uint32_t)it->attempt, it->task_count, it->prepared_us);
     commit_advance(coordinator);
 }
 
@@ -475,11 +476,11 @@ static void prepare_begin(struct leat_coordinator *coordinator)
     if (it->round_waits == 0) it->waiting_count = 0;
     uint32_t waits = co_recovery_decide(coordinator, true);
     it->collected_us = co_now(coordinator) - it->phase_us;
-    leat_diary(told_as(coordinator, LEAT_DIARY_INFO),
-               "recovery %08" PRIx32 ": %" PRIu32 " of %" PRIu32 " nodes answered in %" PRIu64
-               " us: %zu replicas, %" PRIu32 " logs decided, %" PRIu32 " wait",
-               (uint32_t)it->attempt, it->good, it->asked, it->collected_us, it->row_count,
-               it->log_count - waits, waits);
+    leat_node_log(told_as(coordinator, LEAT_NODE_LOG_INFO),
+                  "recovery %08" PRIx32 ": %" PRIu32 " of %" PRIu32 " nodes answered in %" PRIu64
+                  " us: %zu replicas, %" PRIu32 " logs decided, %" PRIu32 " wait",
+                  (uint32_t)it->attempt, it->good, it->asked, it->collected_us, it->row_count,
+                  it->log_count - waits, waits);
     it->phase = LEAT_RECOVERY_PREPARE;
     it->phase_us = co_now(coordinator);
     if (co_recovery_plan(coordinator) != LEAT_OK) {

@@ -4,7 +4,7 @@
 #define LEAT_KAFKA_FRONT_REQUEST_H
 
 #include "base/assert.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "broker/front.h"
 #include "kafka/codec/errors.h"
 #include "kafka/codec/messages.h"

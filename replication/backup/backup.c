@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/bug.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "replication/backup/state.h"
 
 /* ---- the table ----
@@ -276,10 +276,10 @@ void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg
     if (seg->rotten || seg->state != LEAT_SEGMENT_CLOSED) return;
     seg->rotten = true;
     rep->settled = LEAT_BUG(ROTTEN_COUNTS) && rep->settled;
-    leat_diary_warn("log %u/%u/%u: the copy of segment %llu here is damaged: its owner is to make "
-                    "another",
-                    seg->log.stream, seg->log.streamlet, seg->log.log,
-                    (unsigned long long)seg->id.v);
+    leat_node_log_warn(
+        "log %u/%u/%u: the copy of segment %llu here is damaged: its owner is to make "
+        "another",
+        seg->log.stream, seg->log.streamlet, seg->log.log, (unsigned long long)seg->id.v);
 }
 
 /* SUBTLE: a new owner of the log does not know which writes to this replica are under way.

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "replication/backup/state.h"
 
 /* ---- growth: asked on the store's thread, done on this one ---- */
@@ -39,8 +39,8 @@ static void on_grown(struct leat_rmem_grow *grow)
     if (!grow->rc) writer->ready = true;
     writer->starved = !writer->ready;
     if (grow->rc)
-        leat_diary_warn("replication: no more memory for replicas of %s: %s", writer->node,
-                        grow->error.text);
+        leat_node_log_warn("replication: no more memory for replicas of %s: %s", writer->node,
+                           grow->error.text);
     if (writer->ready)
         attaches_answer(writer, LEAT_OK, NULL);
     else

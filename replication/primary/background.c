@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/bug.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "replication/primary/state.h"
 
 /* ---- audits ---- */
@@ -107,7 +107,7 @@ static void seal_ask(struct rep_set *set, struct rep_peer *peer, const struct re
 static void damaged_there(struct rep_copy *copy)
 {
     const struct rep_set *set = copy->set;
-    leat_diary_warn(
+    leat_node_log_warn(
         "log %u/%u/%u: the copy of segment %llu on node number %u is damaged there: another "
         "is made",
         set->log->options.ref.stream, set->log->options.ref.streamlet, set->log->options.ref.log,
@@ -450,7 +450,7 @@ static void whole_tell(struct leat_primary *primary, uint64_t now_us)
     const uint64_t ms = (now_us - primary->lacks_since_us) / 1000;
     primary->lacks_since_us = 0;
     if (copied == 0) return;
-    leat_diary_info(
+    leat_node_log_info(
         "replication: every closed segment of this core's logs has its copies again: %llu KiB "
         "were copied, %llu ms after one was missing",
         (unsigned long long)(copied >> 10), (unsigned long long)ms);

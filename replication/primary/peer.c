@@ -6,7 +6,7 @@
  * again, and what is written into the memory of a dead one would count (docs/stories.md 11). */
 #include <string.h>
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "replication/primary/state.h"
 
 /* ---- session ---- */
@@ -39,7 +39,7 @@ static void on_target_failed(void *user, struct leat_rmem_target *target,
 {
     struct rep_peer *peer = user;
     (void)target;
-    leat_diary_warn("replication: node %s: %s", peer->node.name, error->text);
+    leat_node_log_warn("replication: node %s: %s", peer->node.name, error->text);
     rep_peer_lost(peer);
 }
 
@@ -61,9 +61,10 @@ static void refusal_tell(struct rep_peer *peer, leat_err rc, const char *text)
     peer->refused = rc;
     peer->refused_told_us = now_us;
     if (rc == LEAT_E_STARTING) /* it hears of this node in a moment */
-        leat_diary_info("replication: node %s cannot be attached yet: %s", peer->node.name, text);
+        leat_node_log_info("replication: node %s cannot be attached yet: %s", peer->node.name,
+                           text);
     else
-        leat_diary_warn("replication: node %s cannot be attached: %s", peer->node.name, text);
+        leat_node_log_warn("replication: node %s cannot be attached: %s", peer->node.name, text);
 }
 
 static void on_attach_answer(struct leat_link_call *call, leat_err rc,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/bug.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "replication/primary/state.h"
 
 /* ---- steps ---- */
@@ -359,7 +359,8 @@ static void staging_name(const struct leat_primary *primary)
     struct leat_error error = {0};
     if (!rmem->source || !rmem->source(rmem->ctx, primary->staging, REP_STAGING_BYTES, &error))
         return;
-    leat_diary_warn("replication: closed segments can't be copied again over RDMA: %s", error.text);
+    leat_node_log_warn("replication: closed segments can't be copied again over RDMA: %s",
+                       error.text);
 }
 
 static leat_err parts_create(struct leat_primary *primary)

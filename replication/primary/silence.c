@@ -6,7 +6,7 @@
  * answer is asked, and with it all the others, in rounds; it is left when the others have answered several
  * of them meanwhile. A core that is late itself asks, and counts, that much later; a machine on which
  * everything takes its time has shown so before, and is given longer. */
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "replication/primary/state.h"
 
 enum {
@@ -184,13 +184,14 @@ struct rep_peer *rep_silence_shed(struct leat_primary *primary, uint64_t now_us)
     worst->left_us = now_us;
     worst->left_after_us = silent_us(worst, now_us);
     if (is_silent(worst, now_us))
-        leat_diary_warn("replication: node %s has not answered for %llu ms, in which others have: "
-                        "it is left",
-                        worst->node.name, (unsigned long long)(worst->left_after_us / 1000));
+        leat_node_log_warn(
+            "replication: node %s has not answered for %llu ms, in which others have: "
+            "it is left",
+            worst->node.name, (unsigned long long)(worst->left_after_us / 1000));
     else
-        leat_diary_warn("replication: node %s has not taken a write for %llu ms: it is left",
-                        worst->node.name,
-                        (unsigned long long)((now_us - owed_since(worst)) / 1000));
+        leat_node_log_warn("replication: node %s has not taken a write for %llu ms: it is left",
+                           worst->node.name,
+                           (unsigned long long)((now_us - owed_since(worst)) / 1000));
     primary->options.net.cut(primary->options.net.ctx, worst->node.number);
     return worst;
 }

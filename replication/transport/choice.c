@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 
 struct choice_target {
     struct leat_rmem_target target;
@@ -58,9 +58,9 @@ static void inner_on_failed(void *user, struct leat_rmem_target *inner,
     struct leat_error why = *error;
     if (!choice->target.attached) {
         const struct transport_node *node = leat_transport_node(choice->transport, choice->node);
-        leat_diary_debug("transport %s does not reach node %s: %s",
-                         leat_rmem_kind_name(inner->kind), node ? node->name : "of no name",
-                         why.text);
+        leat_node_log_debug("transport %s does not reach node %s: %s",
+                            leat_rmem_kind_name(inner->kind), node ? node->name : "of no name",
+                            why.text);
         leat_rmem_detach(inner);
         choice->inner = NULL;
         struct leat_error none;

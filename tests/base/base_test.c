@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of base: errors, memory, checksums, timers, diary, random. */
+/* Tests of base: errors, memory, checksums, timers, node log, random. */
 #include "base/address.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/copy.h"
 #include "base/crc32c.h"
-#include "base/diary.h"
 #include "base/error.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "base/random.h"
 #include "base/rmem.h"
 #include "base/timer.h"
@@ -390,21 +390,21 @@ static void timers_no_memory_is_reported(void **state)
     leat_mem_fail_at(0);
 }
 
-static void diary_sink(void *ctx, enum leat_diary_level level, const char *line)
+static void node_log_sink(void *ctx, enum leat_node_log_level level, const char *line)
 {
     snprintf(ctx, 64, "%d:%s", level, line);
 }
 
-static void diary_level_filters_lines(void **state)
+static void node_log_level_filters_lines(void **state)
 {
     char got[64] = "";
-    leat_diary_set(diary_sink, got, LEAT_DIARY_WARN);
-    leat_diary_info("not %d", 1);
+    leat_node_log_set(node_log_sink, got, LEAT_NODE_LOG_WARN);
+    leat_node_log_info("not %d", 1);
     assert_string_equal(got, "");
-    leat_diary_warn("yes %d", 2);
+    leat_node_log_warn("yes %d", 2);
     assert_string_equal(got, "1:yes 2");
-    leat_diary_set(NULL, NULL, LEAT_DIARY_DEBUG);
-    leat_diary_error("nowhere");
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_DEBUG);
+    leat_node_log_error("nowhere");
     assert_string_equal(got, "1:yes 2");
 }
 
@@ -573,7 +573,7 @@ int main(void)
         cmocka_unit_test(timers_stopped_early_ask_clock_once),
         cmocka_unit_test(timers_rearmed_with_no_delay_let_the_actor_go),
         cmocka_unit_test(timers_no_memory_is_reported),
-        cmocka_unit_test(diary_level_filters_lines),
+        cmocka_unit_test(node_log_level_filters_lines),
         cmocka_unit_test(random_same_seed_same_numbers),
         cmocka_unit_test(bytes_and_lists_round_trip),
         cmocka_unit_test(grant_sections_are_found_again),

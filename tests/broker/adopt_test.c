@@ -241,7 +241,7 @@ static void fates_say_what_a_log_is_made_of(void **state)
     (void)decided(0, 4);
     assert_int_equal(adopts(0), LEAT_OK);
     assert_said(
-        "diary warn: log 7/1/0\n"
+        "node log warn: log 7/1/0\n"
         "core 0 makes 7/1/0, epoch 9, of 1 4; next 5 at 50, behind 104:7, older follow, holes\n"
         "core 0 makes what is missing\n");
     assert_int_equal(it.partition.highest_segment, 4);
@@ -350,7 +350,7 @@ static void missing_segments_follow_from_other_nodes(void **state)
         char expected[1024];
         snprintf(expected, sizeof expected,
                  "%score 0 makes 7/1/0, epoch 9, of %s%s%s\ncore 0 makes what is missing\n",
-                 holes ? "diary warn: log 7/1/0\n" : "",
+                 holes ? "node log warn: log 7/1/0\n" : "",
                  hole ? "0 3; next 4 at 40, behind 103:7" : "1 2; next 3 at 30, behind 102:7",
                  holes || (!hole && !alone_here) ? ", older follow" : "", holes ? ", holes" : "");
         assert_said(expected);
@@ -360,7 +360,7 @@ static void missing_segments_follow_from_other_nodes(void **state)
 }
 
 static char line[512];
-static void see(void *ctx, enum leat_diary_level level, const char *text)
+static void see(void *ctx, enum leat_node_log_level level, const char *text)
 {
     (void)ctx, (void)level;
     assert_string_equal(line, ""); /* one of each hole, and of nothing else */
@@ -374,7 +374,7 @@ static void holes_are_named(void **state)
     (void)found(0, 1, LEAT_FATE_SERVED), (void)found(0, 2, LEAT_FATE_SERVED);
     (void)found(0, 5, LEAT_FATE_SERVED);
     (void)decided(0, 5);
-    leat_diary_set(see, NULL, LEAT_DIARY_DEBUG);
+    leat_node_log_set(see, NULL, LEAT_NODE_LOG_DEBUG);
     assert_int_equal(adopts(0), LEAT_OK);
     assert_string_equal(line,
                         "log 7/1/0: segments 3 to 4 are not here: unless offsets jumped there, "
@@ -503,7 +503,7 @@ static void fresh_logs_come_after_the_others(void **state)
             "has the heap room?\n"
             "core 0 makes 7/1/0, epoch 9, of none; next 0 at 0, behind 0:0\n",
             "has the heap room?\n"
-            "diary info: logs of stream \"orders\" wait for memory that segments give back\n",
+            "node log info: logs of stream \"orders\" wait for memory that segments give back\n",
             "has the heap room?\n",
             "core 0 makes 7/1/0, epoch 9, of none; next 0 at 0, behind 0:0\n"};
         char expected[1024];
@@ -561,7 +561,7 @@ static void log_that_cant_be_made_ends_the_start(void **state)
             errors[i % 3] == LEAT_E_TOO_MANY ? ": 131072 on one core; give it more --cores" : "");
         if (waits)
             snprintf(rest, sizeof rest, "%s",
-                     "diary info: logs of stream \"orders\" wait for memory that segments give "
+                     "node log info: logs of stream \"orders\" wait for memory that segments give "
                      "back\ncore 0 makes what is missing\n");
         strncat(expected, rest, sizeof expected - strlen(expected) - 1);
         assert_said(expected);
@@ -592,7 +592,7 @@ static void damage_is_told(void **state)
             expected, sizeof expected,
             "core 0 makes 7/1/0, epoch 9, of 0; next 1 at 10, behind 100:7\n%score 0 makes what "
             "is missing\n",
-            i & 1 ? "diary error: stream \"orders\", streamlet 1, log 0\n" : "");
+            i & 1 ? "node log error: stream \"orders\", streamlet 1, log 0\n" : "");
         assert_said(expected);
         assert_int_equal(it.partition.damage_untold, i == 2);
         if (i & 1) assert_non_null(alone.cores[0].damaged_sum.what);
@@ -607,7 +607,7 @@ static void damage_of_many_logs_is_summed(void **state)
     begin();
     it.trouble = LEAT_E_DAMAGED;
     (void)decided(0, 0);
-    for (unsigned i = 0; i <= LEAT_DIARY_SUM_LINES; i++) {
+    for (unsigned i = 0; i <= LEAT_NODE_LOG_SUM_LINES; i++) {
         it.partition = (struct leat_partition){.stream = &alone.stream, .damage_untold = true};
         it.partition.log = (void *)&it;
         leat_adopt_damage_tell(&alone.cores[0], &it.partition);
@@ -617,9 +617,10 @@ static void damage_of_many_logs_is_summed(void **state)
     it.trouble = LEAT_OK;
     it.decisions[0].log.log = 1; /* another core's */
     assert_int_equal(adopts(0), LEAT_OK);
-    assert_said("diary info: ... and 1 more logs have segments that are missing or damaged (leat "
-                "cluster status) in 10 s\n"
-                "core 0 makes what is missing\n");
+    assert_said(
+        "node log info: ... and 1 more logs have segments that are missing or damaged (leat "
+        "cluster status) in 10 s\n"
+        "core 0 makes what is missing\n");
     end();
 }
 

@@ -109,18 +109,18 @@ const char *tail_text(const struct leat_tail_record *tail)
 
 static char last_line[512];
 
-const char *diary_line(void)
+const char *node_log_line(void)
 {
     return last_line;
 }
 
-static void diary(void *ctx, enum leat_diary_level level, const char *line)
+static void node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     snprintf(last_line, sizeof last_line, "%s", line);
     static const char *const levels[] = {"error", "warn", "info", "debug"};
     const char *colon = strchr(line, ':');
     (void)ctx;
-    said("diary %s: %.*s", levels[level], colon != NULL ? (int)(colon - line) : 1000, line);
+    said("node log %s: %.*s", levels[level], colon != NULL ? (int)(colon - line) : 1000, line);
 }
 
 /* ---- ports ---- */
@@ -221,14 +221,14 @@ void alone_begin(void)
         alone.cores[i].index = i;
         alone.cores[i].env = &alone.env;
     }
-    leat_diary_set(diary, NULL, LEAT_DIARY_DEBUG);
+    leat_node_log_set(node_log, NULL, LEAT_NODE_LOG_DEBUG);
     said_enough();
 }
 
 void alone_end(void)
 {
     assert_int_equal(alone.mail_count, 0);
-    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
     free(alone.desc);
     alone.desc = NULL;
 }

@@ -37,7 +37,7 @@ extern struct alone alone;
 void alone_begin(void);
 void alone_end(void);
 
-/** One call: a line. Lines of the diary come by themselves, without what follows their first colon. */
+/** One call: a line. Lines of the node log come by themselves, without what follows their first colon. */
 void said(const char *format, ...) LEAT_PRINTF(1, 2);
 /** What was said since the last time: each line with its line feed. */
 #define assert_said(expected) assert_said_at(expected, __FILE__, __LINE__)
@@ -47,8 +47,8 @@ void assert_said_at(const char *expected, const char *file, int line);
 void assert_said_first_at(const char *expected, const char *file, int line);
 /** The first line, if it begins so, is taken away. */
 bool said_one(const char *begins);
-/** The diary's last line, whole. */
-const char *diary_line(void);
+/** The node log's last line, whole. */
+const char *node_log_line(void);
 /** Forget it. */
 void said_enough(void);
 

@@ -444,7 +444,7 @@ static void name_that_is_taken_is_waited_for(void **state)
     begin_named();
     for (unsigned i = 0; i < LEAT_NAME_TRIES_MAX; i++) {
         coordinated(LEAT_E_EXISTS);
-        if (i == 0) assert_true(said_one("diary warn: not so. This node waits"));
+        if (i == 0) assert_true(said_one("node log warn: not so. This node waits"));
         assert_said("try again in 500000 us\n");
         it.timer->on_expired(it.timer);
         assert_said(NODE_UP_ALONE);

@@ -61,7 +61,7 @@ static void nothing_is_looked_at_before_all_fences_stand(void **state)
     it.on_fenced(it.fence_arg);
     assert_said("look\n"
                 "filter 7/1/0, whose end is 4: 7\n"
-                "diary info: recovery 00000abc\n"
+                "node log info: recovery 00000abc\n"
                 "collected OK, 1 rows\n");
     end();
 }
@@ -74,7 +74,7 @@ static void nothing_to_be_fenced_is_looked_at_at_once(void **state)
     asks();
     assert_said("look\n"
                 "filter 7/1/0, whose end is 4: 7\n"
-                "diary info: recovery 00000abc\n"
+                "node log info: recovery 00000abc\n"
                 "collected OK, 1 rows\n");
     end();
 }
@@ -89,7 +89,7 @@ static void fence_that_fails_tells_nothing(void **state)
     it.fence = LEAT_E_NO_MEMORY;
     asks();
     assert_said("fence n2 200\n"
-                "diary info: recovery 00000abc\n"
+                "node log info: recovery 00000abc\n"
                 "collected NO_MEMORY, 0 rows\n");
     assert_null(it.collect.rows);
     end();
@@ -121,7 +121,7 @@ static void no_memory_tells_nothing(void **state)
         if (n <= 2)
             assert_said("collected NO_MEMORY, 0 rows\n");
         else
-            assert_said_first("look\ndiary info: recovery 00000abc");
+            assert_said_first("look\nnode log info: recovery 00000abc");
         assert_int_equal(it.collect.rc, LEAT_E_NO_MEMORY);
         assert_int_equal(it.collect.row_count, 0);
         end();
@@ -148,7 +148,7 @@ static void what_a_recovery_took_is_noted(void **state)
         else
             alone.cores[0].stopping = true, expire();
         assert_string_equal(
-            diary_line(),
+            node_log_line(),
             i == 0 ? "recovery 00000abc: fenced 2 incarnations in 700 us here, found 1 replicas of "
                      "3 logs in 230 us"
                    : "recovery 00000abc: fenced 2 incarnations in 700 us here, found 2 replicas of "
@@ -166,7 +166,7 @@ static void nothing_is_told_of_no_logs(void **state)
     (void)replica(0, 7);
     it.collect.log_count = 0;
     asks();
-    assert_said("look\ndiary info: recovery 00000abc\ncollected OK, 0 rows\n");
+    assert_said("look\nnode log info: recovery 00000abc\ncollected OK, 0 rows\n");
     end();
 }
 
@@ -195,7 +195,7 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     asks();
     assert_said("look\n"
                 "filter 7/1/0, whose end is 4: 5 6 9 10\n"
-                "diary info: recovery 00000abc\n"
+                "node log info: recovery 00000abc\n"
                 "collected OK, 4 rows\n");
     assert_int_equal(row(0)->kind, LEAT_REPLICA_MARK);
     assert_int_equal(row(0)->segment, 5);
@@ -231,7 +231,7 @@ static void row_behind_the_last_is_not_told_of(void **state)
     asks();
     assert_said("look\n"
                 "filter 0/0/0, whose end is 5: 9\n"
-                "diary info: recovery 00000abc\n"
+                "node log info: recovery 00000abc\n"
                 "collected OK, 1 rows\n");
     end();
 }
@@ -252,7 +252,7 @@ static void rows_of_each_log_are_filtered_together(void **state)
                 "filter 7/0/1, whose end is 5: 15 66\n"
                 "filter 7/0/2, whose end is 6: 7 9 66\n"
                 "filter 7/1/0, whose end is 4: 2 3 66\n"
-                "diary info: recovery 00000abc\n"
+                "node log info: recovery 00000abc\n"
                 "collected OK, 5 rows\n");
     static const uint64_t kept[] = {15, 7, 9, 2, 3};
     static const uint32_t logs[] = {1, 2, 2, 0, 0};
@@ -285,10 +285,9 @@ static void many_rows_have_room(void **state)
 static void question_asked_again_is_told_of_once(void **state)
 {
     (void)state;
-    static const char info[] =
-        "look\nfilter 7/1/0, whose end is 4: 7\ndiary info: recovery 00000abc\n",
-                      debug[] =
-                          "look\nfilter 7/1/0, whose end is 4: 7\ndiary debug: recovery 00000abc\n";
+    static const char
+        info[] = "look\nfilter 7/1/0, whose end is 4: 7\nnode log info: recovery 00000abc\n",
+        debug[] = "look\nfilter 7/1/0, whose end is 4: 7\nnode log debug: recovery 00000abc\n";
     begin();
     (void)replica(0, 7);
     for (unsigned i = 0; i < 8; i++) {
@@ -303,7 +302,8 @@ static void question_asked_again_is_told_of_once(void **state)
     it.collect.log_count++;
     (void)replica(0, 8);
     asks();
-    assert_said_first("look\nfilter 7/1/0, whose end is 4: 7 8\ndiary info: recovery 00000abc\n");
+    assert_said_first(
+        "look\nfilter 7/1/0, whose end is 4: 7 8\nnode log info: recovery 00000abc\n");
     end();
 }
 
@@ -427,7 +427,7 @@ static void copies_are_looked_at_one_after_the_other(void **state)
         it.on_looked(it.look_arg, !begins);
         assert_said("filter 7/0/1, whose end is 5: 5\n"
                     "filter 7/1/0, whose end is 4: 4 5\n"
-                    "diary info: recovery 00000abc\n"
+                    "node log info: recovery 00000abc\n"
                     "collected OK, 3 rows\n");
         assert_int_equal(row(0)->holds_tail, !begins);
         assert_int_equal(row(1)->holds_tail, begins);
@@ -451,7 +451,7 @@ static void copy_that_is_in_use_is_waited_for(void **state)
             assert_said("look at 501 for 1000:4\ntimer 10000\n");
         }
         expire();
-        assert_said_first("look at 501 for 1000:4\ndiary info: recovery 00000abc");
+        assert_said_first("look at 501 for 1000:4\nnode log info: recovery 00000abc");
         assert_int_equal(it.collect.rc, it.look);
         assert_int_equal(it.collect.row_count, 0);
         end();
@@ -530,7 +530,7 @@ static void starts_of_parked_ones_are_read(void **state)
     alone_io_done(LEAT_OK, 8192);
     assert_said("scan 4097 bytes\n"
                 "filter 7/1/0, whose end is 4: 7 8 9 10\n"
-                "diary info: recovery 00000abc\n"
+                "node log info: recovery 00000abc\n"
                 "collected OK, 4 rows\n");
     assert_string_equal(extent_text(row(0)->previous), "600:6");
     assert_int_equal(row(0)->base_offset, 70);
@@ -605,13 +605,14 @@ static void standing_is_kept_and_told(void **state)
     assert_said("");
     assert_int_equal(atomic_load(&alone.node.standing), LEAT_STANDING_CONFIRMED);
     leat_node_on_standing(&alone.node, LEAT_STANDING_ALONE);
-    assert_said_first("diary warn: no other node is heard, this process was stopped for a while");
+    assert_said_first(
+        "node log warn: no other node is heard, this process was stopped for a while");
     leat_node_on_standing(&alone.node, LEAT_STANDING_CONFIRMED);
-    assert_said("diary info: the cluster confirms that this node is up\n");
+    assert_said("node log info: the cluster confirms that this node is up\n");
     leat_node_on_standing(&alone.node, LEAT_STANDING_ALONE);
     said_enough();
     leat_node_on_standing(&alone.node, LEAT_STANDING_CRASHED);
-    assert_said("diary error: this node was declared crashed\nmail to 0\n");
+    assert_said("node log error: this node was declared crashed\nmail to 0\n");
     assert_int_equal(it.crashes, 0);
     alone_deliver();
     assert_int_equal(it.crashes, 1);

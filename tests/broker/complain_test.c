@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node complains of: all of it is in the diary, and so much is kept for people until it has ended. */
+/* What a node complains of: all of it is in the node log, and so much is kept for people until it has ended. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,9 +31,9 @@ static unsigned told(const struct leat_node *node)
     return lines;
 }
 
-static void diary(void *ctx, enum leat_diary_level level, const char *line)
+static void node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
-    assert_int_equal(level, LEAT_DIARY_ERROR);
+    assert_int_equal(level, LEAT_NODE_LOG_ERROR);
     snprintf(ctx, LEAT_COMPLAINT_BYTES_MAX, "%s", line);
 }
 
@@ -45,7 +45,7 @@ static void complaints_are_kept(void **state)
     struct leat_node *node = calloc(1, sizeof *node);
     assert_non_null(node);
     node->complaints = kept;
-    leat_diary_set(diary, line, LEAT_DIARY_ERROR);
+    leat_node_log_set(node_log, line, LEAT_NODE_LOG_ERROR);
     assert_int_equal(told(node), 0);
     leat_node_complain(node, "log %u is damaged", 7);
     assert_string_equal(line, "log 7 is damaged");
@@ -59,8 +59,8 @@ static void complaints_are_kept(void **state)
     leat_node_complain(node, "another");
     assert_string_equal(line, "another");
     assert_int_equal(told(node), LEAT_COMPLAINTS_MAX + 1);
-    assert_string_equal(last, "and 2 complaints more, see the diary");
-    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    assert_string_equal(last, "and 2 complaints more, see the node log");
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
     for (unsigned i = 0; i < LEAT_COMPLAINTS_MAX; i++)
         leat_mem_free(kept[i]);
     free(node);

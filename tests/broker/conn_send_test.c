@@ -80,7 +80,7 @@ static void last_answer_is_sent_and_then_it_is_closed(void **state)
     assert_true(peer->closing);
     assert_int_equal(peer->requests, 1);
     assert_int_equal(peer->paused, LEAT_PAUSE_CLOSING);
-    assert_true(said_one("diary info: him (no hello) refused and closed\n"));
+    assert_true(said_one("node log info: him (no hello) refused and closed\n"));
     assert_true(said_one("pause\n") && said_one("owes\n") && said_one("send "));
     assert_refusal(it.send->iovs[0].base, it.send->iovs[0].bytes, LEAT_E_DENIED, "who are you");
     it.send->on_sent(it.send, LEAT_OK);
@@ -91,7 +91,7 @@ static void last_answer_is_sent_and_then_it_is_closed(void **state)
     peer = opened();
     peer->greeted = true;
     leat_peer_refuse_and_close(peer, LEAT_KIND_APPEND, 12, LEAT_E_DENIED, "who are you");
-    assert_true(said_one("diary info: him (client) refused and closed\n"));
+    assert_true(said_one("node log info: him (client) refused and closed\n"));
     leat_peer_begin(peer);
     it.handler->on_closed(peer, &it.conn, LEAT_OK); /* before it has taken that */
     said_enough();
@@ -103,7 +103,7 @@ static void last_answer_is_sent_and_then_it_is_closed(void **state)
     peer = opened();
     leat_mem_fail_at(1);
     leat_peer_refuse_and_close(peer, LEAT_KIND_APPEND, 12, LEAT_E_DENIED, "who are you");
-    assert_said("diary info: him (no hello) refused and closed\npause\nclose\n");
+    assert_said("node log info: him (no hello) refused and closed\npause\nclose\n");
     assert_true(peer->closing);
     assert_int_equal(peer->requests, 0);
     closes(LEAT_OK);
@@ -155,9 +155,10 @@ static void answer_that_is_not_copied_has_its_own_memory(void **state)
     said_enough();
     it.conn.queued++;
     leat_peer_send_bytes(peer, text, sizeof text);
-    assert_said("owes\ncopy 10 bytes: no room\ndiary warn: him (client) does not take its answers; "
-                "connection closed\n"
-                "pause\nclose\n");
+    assert_said(
+        "owes\ncopy 10 bytes: no room\nnode log warn: him (client) does not take its answers; "
+        "connection closed\n"
+        "pause\nclose\n");
     assert_true(peer->closing);
     assert_int_equal(peer->paused, LEAT_PAUSE_CLOSING);
     closes(LEAT_OK);

@@ -82,12 +82,12 @@ static void connection_is_not_let_in(void **state)
     alone.cores[0].stopping = false;
     it.crowded = true;
     assert_false(try_open());
-    assert_said("address 9 comes\ndiary info: him refused\n");
+    assert_said("address 9 comes\nnode log info: him refused\n");
     leat_mem_free(it.peer);
     it.crowded = false, it.full = true;
     assert_false(try_open());
     assert_said(
-        "address 9 comes\nmemory beside 3, 5\ndiary info: him refused\naddress goes from 77\n");
+        "address 9 comes\nmemory beside 3, 5\nnode log info: him refused\naddress goes from 77\n");
     leat_mem_free(it.peer);
     it.full = false, it.no_sharer = true;
     assert_false(try_open());
@@ -98,8 +98,8 @@ static void connection_is_not_let_in(void **state)
     end();
 }
 
-/* Goal: the diary says why this side ended a connection; that a peer ends it is no news. */
-static void diary_says_why_it_was_closed(void **state)
+/* Goal: the node log says why this side ended a connection; that a peer ends it is no news. */
+static void node_log_says_why_it_was_closed(void **state)
 {
     (void)state;
     static const struct {
@@ -110,7 +110,7 @@ static void diary_says_why_it_was_closed(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         (void)opened();
         closes(cases[i].why);
-        assert_said(cases[i].told ? "diary info: him (client) closed\n" WENT "no sharer on 0\n"
+        assert_said(cases[i].told ? "node log info: him (client) closed\n" WENT "no sharer on 0\n"
                                   : WENT "no sharer on 0\n");
         end();
     }
@@ -123,7 +123,7 @@ static void connection_is_closed_once(void **state)
     leat_peer_close(peer, "it is late");
     assert_true(peer->closing);
     assert_int_equal(peer->paused, LEAT_PAUSE_CLOSING);
-    assert_said("diary info: him (client) closed\npause\nclose\n");
+    assert_said("node log info: him (client) closed\npause\nclose\n");
     leat_peer_close(peer, "it is late");
     assert_said("");
     peer->closing = false;
@@ -375,7 +375,7 @@ int main(void)
         cmocka_unit_test(connection_comes_and_goes),
         cmocka_unit_test(requests_outlive_their_connection),
         cmocka_unit_test(connection_is_not_let_in),
-        cmocka_unit_test(diary_says_why_it_was_closed),
+        cmocka_unit_test(node_log_says_why_it_was_closed),
         cmocka_unit_test(connection_is_closed_once),
         cmocka_unit_test(connections_are_all_known),
         cmocka_unit_test(all_connections_of_a_core_are_closed),

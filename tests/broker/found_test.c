@@ -383,10 +383,11 @@ static void passed_over(const struct seen *seen)
 {
     const struct leat_found *found = seen->found;
     if (found->kind != LEAT_FOUND_MARK || found->behind_bytes == 0 || alone.no_stream) return;
-    expect("diary warn: stream \"orders\", streamlet 1, log %u ends at offset %llu, %u bytes into "
-           "segment %llu",
-           found->seg->log.log, (unsigned long long)found->scan.next_offset, found->scan.bytes,
-           (unsigned long long)found->seg->id.v);
+    expect(
+        "node log warn: stream \"orders\", streamlet 1, log %u ends at offset %llu, %u bytes into "
+        "segment %llu",
+        found->seg->log.log, (unsigned long long)found->scan.next_offset, found->scan.bytes,
+        (unsigned long long)found->seg->id.v);
 }
 
 static bool has_records(const struct leat_found *found)
@@ -561,7 +562,8 @@ static void segments_fare_as_the_rules_say(void **state)
             before[i] = it.segs[i].state;
             fates[i] = fate_by_the_rules(&seen);
             it.expected[it.used] = '\0';
-            passed[i] = strstr(it.expected + used, "diary") != NULL ? it.found[i].behind_bytes : 0;
+            passed[i] =
+                strstr(it.expected + used, "node log") != NULL ? it.found[i].behind_bytes : 0;
         }
         if (!it.failed) expect("done");
         const uint32_t refs = atomic_load(&alone.desc->refs);

@@ -58,7 +58,7 @@ static void groups_ask_their_broker(void **state)
         assert_int_equal(broker->append(&it.partition, (void *)&it.forwarded, (void *)&it.home),
                          codes[i]);
         assert_said(i < 2 ? "append\n"
-                          : "append\ndiary error: consumer groups of home 3 can't be written\n");
+                          : "append\nnode log error: consumer groups of home 3 can't be written\n");
     }
     it.partition.going = true;
     assert_int_equal(broker->append(&it.partition, (void *)&it.forwarded, (void *)&it.home),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a node's heap, by heap.c alone: at how many bytes a log or a connection more is admitted, what the pool
- * gives up for it, and what the diary is told. What the store has is the test's. */
+ * gives up for it, and what the node log is told. What the store has is the test's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -297,8 +297,9 @@ static void connection_is_admitted_where_there_is_memory(void **state)
 static void full_node_is_told_now_and_then(void **state)
 {
     (void)state;
-    static const char *const told = "diary warn: logs and stored segments take all that the memory "
-                                    "budget leaves them\n";
+    static const char *const told =
+        "node log warn: logs and stored segments take all that the memory "
+        "budget leaves them\n";
     struct leat_node *node = begin();
     struct leat_core *core = &alone.cores[0];
     it.heap = ROOM + POOL + node->copies_bytes - STEP - KEPT - LOG;

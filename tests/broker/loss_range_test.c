@@ -172,12 +172,12 @@ static void loss_between_others_is_accepted(void **state)
             assert_said_first("refuse INVALID: nothing is missing");
             said_enough();
         } else {
-            assert_said("diary warn: stream 7, streamlet 1, log 0\nskip missing\n");
+            assert_said("node log warn: stream 7, streamlet 1, log 0\nskip missing\n");
             it.trouble = LEAT_OK;
             it.passed.bytes = 0;
             it.info.first_offset = 44;
             skipped();
-            assert_said(damaged ? "diary warn: stream 7, streamlet 1, log 0\nmail to 1\n"
+            assert_said(damaged ? "node log warn: stream 7, streamlet 1, log 0\nmail to 1\n"
                                 : "mail to 1\n");
             assert_false(it.partition.skipping_missing);
             alone_deliver();
@@ -224,13 +224,13 @@ static void loss_is_not_accepted_while_a_node_is_down(void **state)
         it.partition.backfill_node_down = true;
         accepts();
         if (damaged) {
-            assert_said("diary warn: stream 7, streamlet 1, log 0\nmail to 1\n");
+            assert_said("node log warn: stream 7, streamlet 1, log 0\nmail to 1\n");
             alone_deliver();
             assert_said(
                 "refuse AGAIN: a node is down that may have what is missing: start it, or say "
                 "that it will not come back (leat node drain)\n");
         } else {
-            assert_said("diary warn: stream 7, streamlet 1, log 0\nskip missing\n");
+            assert_said("node log warn: stream 7, streamlet 1, log 0\nskip missing\n");
             it.passed.bytes = 0;
             skipped();
             alone_deliver();

@@ -26,7 +26,7 @@ static void loss_is_accepted_step_by_step(void **state)
                 "destroy the log\n"
                 "detach\n"
                 "open, epoch 10, of 2 segments, next 5 at 1000, jumped, older follow\n"
-                "diary warn: stream 7, streamlet 1, log 0\n"
+                "node log warn: stream 7, streamlet 1, log 0\n"
                 "mail to 1\n");
     assert_false(it.partition.going || leat_partition_loss_stops(&it.partition));
     assert_int_equal(it.partition.seg_count, 2);
@@ -142,7 +142,7 @@ static void segments_that_a_start_kept_are_kept(void **state)
                 "destroy the log\n"
                 "detach\n"
                 "open, epoch 10, of 1 segments, next 5 at 1000, jumped, older follow\n"
-                "diary warn: stream 7, streamlet 1, log 0\n"
+                "node log warn: stream 7, streamlet 1, log 0\n"
                 "mail to 1\n");
     alone_deliver_all();
     said_enough();
@@ -159,7 +159,7 @@ static void segments_that_a_start_kept_are_kept(void **state)
                 "destroy the log\n"
                 "detach\n"
                 "open, epoch 10, of 0 segments, next 0 at 1000, jumped\n"
-                "diary warn: stream 7, streamlet 1, log 0\n"
+                "node log warn: stream 7, streamlet 1, log 0\n"
                 "mail to 1\n");
     alone_deliver_all();
     said_enough();
@@ -214,7 +214,7 @@ static void log_given_up_meanwhile_goes(void **state)
         char expected[512];
         snprintf(expected, sizeof expected, "give up, go on%s\n%smail to 1\n",
                  late ? ", copies idle" : "",
-                 gone ? "" : "diary warn: stream 7, streamlet 1, log 0\n");
+                 gone ? "" : "node log warn: stream 7, streamlet 1, log 0\n");
         assert_said(expected);
         alone_deliver();
         assert_said(gone ? "refuse UNKNOWN_STREAM: the stream was deleted meanwhile\n"
@@ -311,8 +311,8 @@ static void loss_committed_late_leaves_what_is_there(void **state)
         if (i == STANDS_IN) it.partition.tail_missing = true;
         coordinators_say(LEAT_OK);
         assert_said(i == STANDS_IN
-                        ? "diary warn: stream 7, streamlet 1, log 0\ngive up\nmail to 1\n"
-                        : "diary warn: stream 7, streamlet 1, log 0\nmail to 1\n");
+                        ? "node log warn: stream 7, streamlet 1, log 0\ngive up\nmail to 1\n"
+                        : "node log warn: stream 7, streamlet 1, log 0\nmail to 1\n");
         assert_null(it.on_stopped);
         alone_deliver();
         assert_said("answer\n");

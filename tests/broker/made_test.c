@@ -194,7 +194,7 @@ static void stream_that_may_not_be_made_is_told_now_and_then(void **state)
 {
     (void)state;
     static const char *const told =
-        "diary warn: stream \"orders\", asked for by who would use it, is not made\n";
+        "node log warn: stream \"orders\", asked for by who would use it, is not made\n";
     struct leat_seeker seeker;
     begin();
     for (unsigned i = 0; i < 3; i++)

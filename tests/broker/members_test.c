@@ -463,7 +463,7 @@ static void no_link_is_opened_or_fenced(void **state)
     told("e", 1);
 #define NONE(q)                                                                                    \
     "core " #q ": member 4 e 1, was 0\ncore " #q ": open e 1 at e:1\n"                             \
-    "diary error: no link to node e at e\n"
+    "node log error: no link to node e at e\n"
     assert_said(TWICE(NONE));
     end_quietly();
 }
@@ -479,7 +479,7 @@ static void lost_link_is_told_once(void **state)
     handler->on_down(NULL, (void *)&it.link[0], false, &error);
     assert_said("");
     handler->on_down(NULL, (void *)&it.link[0], true, &error);
-    assert_said("diary info: the link to b\n");
+    assert_said("node log info: the link to b\n");
     it.link[0].accepted = true;
     handler->on_down(NULL, (void *)&it.link[0], true, &error);
     assert_said("");

@@ -194,7 +194,7 @@ static void what_memory_has_is_written_anew(void **state)
     alone_deliver();
     assert_said("begin with 4 5000:7\nstore: mend from memory\n");
     store_says(LEAT_OK, true);
-    assert_said("end of 4 OK\ndiary warn: log 7/1/1\n");
+    assert_said("end of 4 OK\nnode log warn: log 7/1/1\n");
     assert_int_equal(alone.mail_count, 0);
     end();
 }
@@ -211,8 +211,8 @@ static void other_nodes_are_asked_where_memory_has_it_not(void **state)
         store_says(fatal ? LEAT_E_DISK : LEAT_E_NOT_FOUND, false);
         char expected[256];
         snprintf(expected, sizeof expected, "end of 4 NOT_FOUND\n%s%s",
-                 fatal ? "diary error: log 7/1/1\n" : "",
-                 one_copy ? "give up 4\n" : "diary warn: log 7/1/1\nmail to 0\n");
+                 fatal ? "node log error: log 7/1/1\n" : "",
+                 one_copy ? "give up 4\n" : "node log warn: log 7/1/1\nmail to 0\n");
         assert_said(expected);
         alone_deliver_all();
         assert_int_equal(mends(), !one_copy);
@@ -259,7 +259,7 @@ static void copy_is_written_over_it(void **state)
     alone_deliver();
     assert_said("begin with 4 5000:7\nstore: mend with these bytes\n");
     store_says(LEAT_OK, true);
-    assert_said("end of 4 OK\ndiary info: log 7/1/1\nmail to 0\n");
+    assert_said("end of 4 OK\nnode log info: log 7/1/1\nmail to 0\n");
     alone_deliver();
     assert_int_equal(mends(), 0);
     assert_null(alone.cores[0].mends->going);
@@ -290,7 +290,7 @@ static void copy_that_mended_it_is_named(void **state)
         alone_deliver();
         alone.now_us += 7000;
         store_says(LEAT_OK, true);
-        assert_string_equal(diary_line(),
+        assert_string_equal(node_log_line(),
                             i == 0 ? "log 7/1/1: segment 4 is mended, by the copy of node n3, 7 ms "
                                      "after its damage was found"
                                    : "log 7/1/1: segment 4 is mended, by the copy of node n3, 27 "
@@ -344,7 +344,7 @@ static void disk_that_refuses_is_tried_again(void **state)
         pulled(LEAT_OK);
         alone_deliver();
         store_says(i == 1 ? LEAT_E_DISK_FULL : LEAT_E_DISK, false);
-        assert_said(i == 0   ? "end of 4 DISK\ndiary error: log 7/1/1\nmail to 0\n"
+        assert_said(i == 0   ? "end of 4 DISK\nnode log error: log 7/1/1\nmail to 0\n"
                     : i == 1 ? "end of 4 DISK_FULL\nmail to 0\n"
                              : "end of 4 DISK\nmail to 0\n");
         alone_deliver();
@@ -357,7 +357,7 @@ static void disk_that_refuses_is_tried_again(void **state)
     pulled(LEAT_OK);
     alone_deliver();
     store_says(LEAT_E_INVALID, true); /* it has no place of its own for them */
-    assert_said("end of 4 INVALID\ndiary error: log 7/1/1\nmail to 0\n");
+    assert_said("end of 4 INVALID\nnode log error: log 7/1/1\nmail to 0\n");
     alone_deliver();
     assert_int_equal(mends(), 0);
     end();
@@ -382,7 +382,7 @@ static void segment_that_nobody_has_is_given_up_after_a_while(void **state)
         said_enough();
         alone_deliver();
         bool gives_up = !away && !early;
-        assert_said(gives_up ? "diary error: log 7/1/1\ngive up 4\nmail to 0\n" : "mail to 0\n");
+        assert_said(gives_up ? "node log error: log 7/1/1\ngive up 4\nmail to 0\n" : "mail to 0\n");
         alone_deliver();
         assert_int_equal(mends(), !gives_up);
         if (!gives_up) {

@@ -32,7 +32,7 @@ static void call_moves_a_streamlet(void **state)
     alone_deliver_all();
     said_enough();
     coordinators_say(LEAT_OK, 12);
-    assert_said("diary info: stream 7, streamlet 1 goes to node n2, epoch 12\n"
+    assert_said("node log info: stream 7, streamlet 1 goes to node n2, epoch 12\n"
                 "timer stops\nmail to 1\n");
     alone_deliver();
     assert_said("answer 90\n");
@@ -184,7 +184,7 @@ static void drained_node_gives_its_streamlets_away(void **state)
     said_enough();
     alone.desc->streamlets[0].owner = ALONE_SELF;
     coordinators_say(LEAT_OK, 12);
-    assert_said("diary info: stream 7, streamlet 1 goes to node more, epoch 12\n"
+    assert_said("node log info: stream 7, streamlet 1 goes to node more, epoch 12\n"
                 "timer stops\nmail to 0\n");
     assert_non_null(core->movers->drain);
     assert_int_equal(core->movers->drain->streamlet, 0);
@@ -214,7 +214,7 @@ static void drained_node_pauses_after_a_refusal(void **state)
             assert_said("mail to 0\nmail to 0\nmail to 1\nmail to 0\nmail to 0\ntimer stops\n");
         else
             assert_said("mail to 0\nmail to 0\nmail to 1\nmail to 0\nmail to 0\ntimer stops\n"
-                        "diary warn: drained, but stream 7, streamlet 1 stays for now\n");
+                        "node log warn: drained, but stream 7, streamlet 1 stays for now\n");
         assert_null(core->movers->drain);
         for (unsigned tick = 0; tick < 5; tick++)
             leat_movers_tick(core);

@@ -46,7 +46,7 @@ static void streamlet_moves_step_by_step(void **state)
     assert_ptr_equal(alone.cores[0].movers->all.next, &it.mover.link);
     assert_int_equal(alone.cores[0].movers->count, 1);
     coordinators_say(LEAT_OK, 12);
-    assert_said("diary info: stream 7, streamlet 1 goes to node n2, epoch 12\n"
+    assert_said("node log info: stream 7, streamlet 1 goes to node n2, epoch 12\n"
                 "timer stops\ndone OK\n");
     end();
 }

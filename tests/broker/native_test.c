@@ -261,7 +261,7 @@ static void operators_have_a_socket(void **state)
     assert_said("listen on unix:admin\n");
     it.listen = LEAT_E_DISK;
     leat_administer_open(&alone.cores[1]);
-    assert_said("listen on unix:admin\ndiary warn: no Unix socket in the data directory\n");
+    assert_said("listen on unix:admin\nnode log warn: no Unix socket in the data directory\n");
     alone_end();
 }
 

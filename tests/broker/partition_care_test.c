@@ -142,7 +142,7 @@ static void logs_refused_together_are_opened_alone(void **state)
     assert_said("7/1/1 opened UNKNOWN_STREAM\n");
     assert_false(second->opens_alone);
     coordinators_say(1, LEAT_E_NOT_OWNER);
-    assert_said("diary error: the coordinator did not commit the first segments of 1 logs\n"
+    assert_said("node log error: the coordinator did not commit the first segments of 1 logs\n"
                 "7/1/0 opened NOT_OWNER\n");
     end();
 }
@@ -213,7 +213,7 @@ static void refusal_is_told(void **state)
         const char *code = i == 0 || i == 3 ? "AGAIN" : "NOT_OWNER";
         char expected[512];
         snprintf(expected, sizeof expected,
-                 "diary error: the coordinator did not commit the first segments of %d logs\n"
+                 "node log error: the coordinator did not commit the first segments of %d logs\n"
                  "7/1/0 opened %s\n%s%s%s",
                  second != NULL ? 2 : 1, code, second != NULL ? "copies opened " : "",
                  second != NULL ? code : "", second != NULL ? "\n" : "");

@@ -445,7 +445,7 @@ static void last_segment_that_is_damaged_may_be_had_from_others(void **state)
             i == 0);
         assert_int_equal(seg.damaged, i == 0);
         assert_int_equal(partition->anew, i == 0);
-        assert_said(i == 0 ? "diary warn: stream 7, streamlet 1, log 0\n" : "");
+        assert_said(i == 0 ? "node log warn: stream 7, streamlet 1, log 0\n" : "");
         end();
     }
 }

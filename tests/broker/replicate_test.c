@@ -215,10 +215,10 @@ static void node_without_a_way_is_told_of(void **state)
         leat_replicate_on_member(core, i == 2 ? &it.self : &it.member, 0);
         static const char *const expected[] = {
             "transport to 12 \"n2\" 200 at 10.0.0.2:7000\n"
-            "diary error: no way to the backup of node n2\n",
+            "node log error: no way to the backup of node n2\n",
             "transport to 12 \"n2\" 200 at 10.0.0.2:7000\n"
             "link to 12 \"n2\" 200 at 10.0.0.2:7000, host 10.0.0.2, rack r2\n"
-            "diary error: no way to the backup of node n2\n",
+            "node log error: no way to the backup of node n2\n",
             "", ""}; /* itself; not up yet */
         assert_said(expected[i]);
         end();
@@ -472,12 +472,12 @@ static void version_that_is_refused_ends_them(void **state)
         if (i == 1) coordinators_say(LEAT_OK);
         said_enough();
         coordinators_say(LEAT_E_NOT_OWNER);
-        assert_said(
-            i == 0
-                ? "diary error: the coordinator did not commit version 2 of log 7/1/0\n"
-                  "versions done NOT_OWNER\n"
-                : "diary error: the coordinator did not commit version 3 of log 7/1/2 and 1 more\n"
-                  "versions done NOT_OWNER\n");
+        assert_said(i == 0
+                        ? "node log error: the coordinator did not commit version 2 of log 7/1/0\n"
+                          "versions done NOT_OWNER\n"
+                        : "node log error: the coordinator did not commit version 3 of log 7/1/2 "
+                          "and 1 more\n"
+                          "versions done NOT_OWNER\n");
         versions_come(rows, 1); /* another time */
         said_enough();
         coordinators_say(LEAT_OK);
@@ -500,7 +500,7 @@ static void so_many_versions_are_in_one_request(void **state)
     coordinators_say(LEAT_E_AGAIN);
     char expected[256];
     snprintf(expected, sizeof expected,
-             "diary error: the coordinator did not commit version 2 of log 7/1/0 and %d more\n"
+             "node log error: the coordinator did not commit version 2 of log 7/1/0 and %d more\n"
              "versions done AGAIN\n",
              LEAT_VERSION_ROWS_MAX - 1);
     assert_said(expected);

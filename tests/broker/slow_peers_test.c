@@ -240,7 +240,7 @@ static void closed_connection_counts_until_its_requests_have_ended(void **state)
     free(desk);
 }
 
-static void last_line(void *ctx, enum leat_diary_level level, const char *line)
+static void last_line(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)level;
     snprintf(ctx, 256, "%s", line);
@@ -264,9 +264,9 @@ static void connection_that_a_limit_ends_is_told_with_it(void **state)
         struct leat_peer *peer = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *peer);
         assert_non_null(peer);
         assert_true(leat_peer_open(&desk->core, peer, &desk->conns[0], &protocol, &handler));
-        leat_diary_set(last_line, line, LEAT_DIARY_INFO);
+        leat_node_log_set(last_line, line, LEAT_NODE_LOG_INFO);
         handler->on_closed(peer, &desk->conns[0], whys[i]);
-        leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+        leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
         assert_non_null(strstr(line, said[i]));
         assert_int_equal(line[0] == '\0', said[i][0] == '\0');
         free(desk);

@@ -238,7 +238,7 @@ static void node_that_is_not_up_only_flushes(void **state)
         leat_core_ending(&alone.cores[i]);
     }
     alone_deliver();
-    assert_said("mail to 1\nmail to 0\ndiary error: the last flush failed\nstopped DISK\n");
+    assert_said("mail to 1\nmail to 0\nnode log error: the last flush failed\nstopped DISK\n");
     end();
 }
 

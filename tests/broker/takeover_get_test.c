@@ -202,7 +202,7 @@ static void log_whose_last_segment_is_nowhere_waits(void **state)
     assert_said("mail to 1\n"
                 "make 7/1/1, epoch 9, of 0 segments, next 5 at 50, behind 1000:4, stands in\n"
                 "it waits: its last segment 4 is on no node that is up\n"
-                "diary error: stream \"orders\", streamlet 1, log 1 waits\n"
+                "node log error: stream \"orders\", streamlet 1, log 1 waits\n"
                 "mail to 0\n");
     assert_true(it.partition.tail_missing);
     assert_int_equal(it.partition.highest_segment, 4);
@@ -238,8 +238,9 @@ static void log_whose_last_segment_is_nowhere_waits(void **state)
     alone_deliver();
     said_enough();
     alone_deliver();
-    assert_said("mail to 0\n"
-                "diary info: log 7/1/1 is served here under epoch 9, 0 ms after that was told\n");
+    assert_said(
+        "mail to 0\n"
+        "node log info: log 7/1/1 is served here under epoch 9, 0 ms after that was told\n");
     alone.mail_count = 0;
     ends();
 }
@@ -379,10 +380,11 @@ static void nothing_left_makes_a_log_without_segments(void **state)
     assert_int_equal(takeover->phase, PHASE_TAIL);
     said_enough();
     alone_deliver_all();
-    assert_said("make 7/1/1, epoch 9, of 0 segments, next 5 at 1000, behind 0:0, jumped\n"
-                "mail to 0\n"
-                "mail to 0\n"
-                "diary info: log 7/1/1 is served here under epoch 9, 0 ms after that was told\n");
+    assert_said(
+        "make 7/1/1, epoch 9, of 0 segments, next 5 at 1000, behind 0:0, jumped\n"
+        "mail to 0\n"
+        "mail to 0\n"
+        "node log info: log 7/1/1 is served here under epoch 9, 0 ms after that was told\n");
     assert_int_equal(takeovers(), 0);
     ends();
 }

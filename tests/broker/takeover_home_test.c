@@ -188,7 +188,7 @@ static void older_segment_whose_copies_are_not_looked_after(void **state)
         if (i == 1) it.partition.copies = NULL;
         alone_deliver(), alone_deliver();
         assert_said(i == 0 ? "add segment\nlook after its copies\n"
-                             "diary warn: no memory to look after copies of a segment\n"
+                             "node log warn: no memory to look after copies of a segment\n"
                              "mail to 0\nmail to 0\n"
                            : "add segment\nmail to 0\nmail to 0\n");
         assert_null(takeover->seg);
@@ -353,7 +353,7 @@ static void hole_that_was_looked_at_is_followed_by_the_next(void **state)
     it.partition.hole_below = UINT64_MAX;
     tells(takeover);
     assert_said("mail to 1\n"
-                "diary info: log 7/1/1\n"
+                "node log info: log 7/1/1\n"
                 "mail to 0\n"
                 "mail to 0\n");
     assert_int_equal(it.partition.hole_below, 9);
@@ -378,10 +378,10 @@ static void last_hole_ends_the_pass(void **state)
         it.partition.unsure = (struct leat_segment_range){3, 4};
         tells(takeover);
         char expected[512];
-        snprintf(expected, sizeof expected,
-                 "mail to 1\n%solder ones done\n%smail to 0\nmail to 0\n%s",
-                 complete ? "diary info: log 7/1/1\n" : "", left ? "" : "no holes\ncopies: whole\n",
-                 left ? "" : "drop what is left of 7/1/1, epoch 9, but 3 to 4\n");
+        snprintf(
+            expected, sizeof expected, "mail to 1\n%solder ones done\n%smail to 0\nmail to 0\n%s",
+            complete ? "node log info: log 7/1/1\n" : "", left ? "" : "no holes\ncopies: whole\n",
+            left ? "" : "drop what is left of 7/1/1, epoch 9, but 3 to 4\n");
         assert_said(expected);
         assert_int_equal(it.partition.backfill_asked, left);
         assert_int_equal(it.partition.backfill_node_down, left && !complete);

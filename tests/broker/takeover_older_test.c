@@ -54,7 +54,7 @@ static void unsure_is_all_that_is_missing(void **state)
                 leat_takeover_unsure(&it.partition, list, rows[i / 2].count, &tail);
             assert_int_equal(range.first, damaged ? rows[i / 2].first : 0);
             assert_int_equal(range.end, damaged ? rows[i / 2].end : 0);
-            assert_said(damaged && rows[i / 2].end > 0 && copies > 1 ? "diary warn: log 7/1/1\n"
+            assert_said(damaged && rows[i / 2].end > 0 && copies > 1 ? "node log warn: log 7/1/1\n"
                                                                      : "");
         }
     }

@@ -45,7 +45,7 @@ static void start_entry_that_cant_be_read_is_none(void **state)
     assert_said("where does the start of 1000 bytes end, by 0?\n"
                 "start entry in 0 bytes\n"
                 "take back segment 4, damaged\n"
-                "diary warn: log 7/1/1\n");
+                "node log warn: log 7/1/1\n");
     assert_true(it.seg.damaged);
     assert_null(takeover->seg);
     assert_pauses(takeover, TICK);

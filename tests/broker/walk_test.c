@@ -186,10 +186,11 @@ static void log_that_cant_be_made_is_made_later(void **state)
         alone_deliver();
         static const char *const expected[] = {
             "mail to 0\ncore 0: put\ncore 0: make 7/0/0, epoch 5\n"
-            "diary error: stream \"orders\", streamlet 0, log 0 can't be made\n"
+            "node log error: stream \"orders\", streamlet 0, log 0 can't be made\n"
             "core 0: make 7/1/0, epoch 5\nmail to 1\n",
             ("mail to 0\ncore 0: put\n"
-             "diary info: logs of stream \"orders\" wait for memory that segments give back\nmail "
+             "node log info: logs of stream \"orders\" wait for memory that segments give "
+             "back\nmail "
              "to 1\n"),
             ("mail to 0\ncore 0: put\ncore 0: make 7/0/0, epoch 5\ncore 0: make 7/1/0, epoch 5\n"
              "mail to 1\n")};

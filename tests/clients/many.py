@@ -119,7 +119,7 @@ async def run(server, host, port):
 def main():
     server = Server('--kafka', '127.0.0.1:0', '--memory', '2G', data='/var/tmp/leat-many-%d' % os.getpid()).start()
     try:
-        host, port = server.diary_wait(r'clients of Kafka: listening on (\S+):(\d+)').groups()
+        host, port = server.node_log_wait(r'clients of Kafka: listening on (\S+):(\d+)').groups()
         print(f'empty: {megabytes(server)}')
         for t in range(TOPICS):
             server.leat('stream', 'create', f'topic-{t}', '--streamlets', GROUPS * PARTITIONS // TOPICS, '--logs', 1)

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/membership/detect.h"
 #include "coordinator/membership/feed.h"
@@ -373,10 +373,10 @@ static void on_pull(void *owner, struct leat_pull *pull)
     (void)owner;
     (void)pull;
 }
-static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
+static void on_node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
-    trace("diary %d: %s\n", (int)level, line);
+    trace("node log %d: %s\n", (int)level, line);
 }
 
 static struct leat_error error;
@@ -417,7 +417,7 @@ static inline int begin(void **state)
     voter_id = 1;
     server_count = 0;
     memset(servers, 0, sizeof servers);
-    leat_diary_set(on_diary, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(on_node_log, NULL, LEAT_NODE_LOG_INFO);
     return 0;
 }
 static inline void server(unsigned id, const char *text)

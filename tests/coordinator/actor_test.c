@@ -92,9 +92,9 @@ static void an_entry_is_applied(void **state)
     TRACE_IS("apply two at 42\nco_identity_update\nresult 31\n");
     malformed = true;
     assert_int_equal(co_apply(coordinator, bytes("three"), 5), LEAT_OK);
-    TRACE_IS(
-        "apply three at 42\ndiary 1: coordinator: a committed entry of 5 bytes is refused on all "
-        "nodes: it is no command\nresult 31\n");
+    TRACE_IS("apply three at 42\nnode log 1: coordinator: a committed entry of 5 bytes is refused "
+             "on all "
+             "nodes: it is no command\nresult 31\n");
     apply_rc = LEAT_E_CORRUPT;
     applies_formed = false;
     assert_int_equal(co_apply(coordinator, bytes("four"), 4), LEAT_E_CORRUPT);
@@ -246,10 +246,10 @@ static void messages_go_by_links(void **state)
     TRACE_IS("send to 3\n");
     coordinator->links = NULL;
     hooks.send(coordinator, &message);
-    TRACE_IS("diary 1: coordinator: no connection to voter 3 (h3): a message is dropped\n");
+    TRACE_IS("node log 1: coordinator: no connection to voter 3 (h3): a message is dropped\n");
 }
 
-#define LEADS(how) "diary 2: coordinator: this voter leads " how "; the term is 0 now\n"
+#define LEADS(how) "node log 2: coordinator: this voter leads " how "; the term is 0 now\n"
 #define CHANGED    "change ends: the coordinator's leader has changed: ask again (%s)\n"
 static void who_leads_changes(void **state)
 {

@@ -5,7 +5,7 @@
  * Whoever means to change what an entry does gives it another form (more fields, another kind), and applies those
  * that a release wrote as before.
  *
- * APPLIED_DIARY=1 prints a line for each entry. Those of two versions, compared, say where they part. */
+ * APPLIED_NODE_LOG=1 prints a line for each entry. Those of two versions, compared, say where they part. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -280,7 +280,7 @@ static void prepare(struct applied_dice *dice, unsigned how)
 
 static uint32_t walk(uint64_t seed, unsigned steps, unsigned how)
 {
-    const bool diary = getenv("APPLIED_DIARY") != NULL;
+    const bool node_log = getenv("APPLIED_NODE_LOG") != NULL;
     struct applied_dice dice;
     struct leat_machine_result result;
     applied_dice_init(&dice, seed);
@@ -295,7 +295,7 @@ static uint32_t walk(uint64_t seed, unsigned steps, unsigned how)
         mix_result(&result);
         outcomes[kind_of(entry.bytes, entry.count)][rc != LEAT_OK || result.rc != LEAT_OK]++;
         if (i % (steps > 1000 ? 300 : 12) == 0) mix_tables(&dice);
-        if (diary)
+        if (node_log)
             printf("%llu %u kind %u: %d, %d: %08x %s\n", (unsigned long long)seed, i,
                    kind_of(entry.bytes, entry.count), rc, result.rc, digest, result.error.text);
         /* Rows of logs that are not there would not go into a snapshot. */
@@ -353,7 +353,7 @@ static void entries_are_applied_as_ever(void **state)
         if (kind > LEAT_COMMAND_RECOVER && kind < LEAT_COMMAND_STREAM_CHANGE) continue;
         if (kind != LEAT_COMMAND_REQUEST && (outcomes[kind][0] < 10 || outcomes[kind][1] < 10))
             fail_msg("kind %u: %u taken, %u refused", kind, outcomes[kind][0], outcomes[kind][1]);
-        if (getenv("APPLIED_DIARY"))
+        if (getenv("APPLIED_NODE_LOG"))
             printf("kind %u: %u taken, %u refused\n", kind, outcomes[kind][0], outcomes[kind][1]);
     }
 }

@@ -201,7 +201,7 @@ static void leader_that_says_it_is_deaf_is_lost(void **state)
         assert_int_equal(it->lost, c == 0);
         if (c < 4) finish(NULL);
     }
-    /* The diary says it once in a second, though it is lost and found. */
+    /* The node log says it once in a second, though it is lost and found. */
     finish(NULL);
     begin(NULL);
     follow(2);

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/raft/drive.h"
 #include "tests/coordinator/raft_heap.h"
@@ -253,7 +253,7 @@ void leat_raft_drive_install_finish(struct leat_raft_drive *of)
     trace("install finish\n");
 }
 
-/* ---- timers, hooks, the diary ---- */
+/* ---- timers, hooks, the node log ---- */
 
 static const char *timer_name(const struct leat_timer *timer)
 {
@@ -317,10 +317,10 @@ static void on_configuration(void *owner, uint64_t index, const struct raft_conf
     say_configuration(conf);
     trace("\n");
 }
-static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
+static void on_node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
-    trace("diary %d: %s\n", (int)level, line);
+    trace("node log %d: %s\n", (int)level, line);
 }
 static jmp_buf dead;
 _Noreturn void leat_assert_failed(const char *file, int line, const char *condition)
@@ -387,7 +387,7 @@ static inline int begin(void **state)
     append_rc = vote_rc = mark_rc = apply_rc = LEAT_OK;
     mark_wanted = flush_finds_room = no_meta = false;
     commit_then = 0;
-    leat_diary_set(on_diary, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(on_node_log, NULL, LEAT_NODE_LOG_INFO);
     return 0;
 }
 static inline int finish(void **state)
@@ -422,7 +422,7 @@ static inline char *raft_text(const char *text)
     return copy;
 }
 #define STEP       "step 7 at 7000, room 65535:\n"
-#define STOPPED(a) "diary 0: coordinator: stopped: " a "\nraft timer off\nmark timer off\n"
+#define STOPPED(a) "node log 0: coordinator: stopped: " a "\nraft timer off\nmark timer off\n"
 
 #define DRIVE_TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
 

@@ -223,13 +223,13 @@ static void node_of_a_cluster_without_its_log_has_forgotten(void **state)
     form_open();
     assert_true(coordinator->forgot);
     assert_string_equal(coordinator->why, FORGOT("me"));
-    TRACE_IS("diary 0: coordinator: " FORGOT("me") "\nOK\n");
+    TRACE_IS("node log 0: coordinator: " FORGOT("me") "\nOK\n");
     form_open(); /* said once */
     TRACE_IS("OK\n");
     coordinator->forgot = false;
     coordinator->options.node_name = NULL;
     form_open();
-    TRACE_IS("diary 0: coordinator: " FORGOT("") "\nOK\n");
+    TRACE_IS("node log 0: coordinator: " FORGOT("") "\nOK\n");
 }
 
 int main(void)

@@ -169,10 +169,11 @@ static void failed_write_stops_it(void **state)
     (void)state;
     journal_fail(&journal, 9, LEAT_E_DISK); /* the first of the second file */
     advance();
-    TRACE_IS("diary 0: coordinator: " STOPPED "raft/form can't be written\n"
-             "requests fail DISK: " STOPPED "raft/form can't be written\nstate told 1\n"
-             "diary 1: coordinator: raft/form can't be written: the disk failed a read, write or "
-             "flush\n");
+    TRACE_IS(
+        "node log 0: coordinator: " STOPPED "raft/form can't be written\n"
+        "requests fail DISK: " STOPPED "raft/form can't be written\nstate told 1\n"
+        "node log 1: coordinator: raft/form can't be written: the disk failed a read, write or "
+        "flush\n");
     assert_int_equal(coordinator->failed, LEAT_E_DISK);
     assert_string_equal(coordinator->failed_why, STOPPED "raft/form can't be written");
     assert_int_equal(coordinator->forming, LEAT_VOTER_EMPTY);
@@ -188,8 +189,8 @@ static void write_without_room_is_tried_again(void **state)
     advance();
     char expected[300];
     snprintf(expected, sizeof expected,
-             "diary 1: coordinator: raft/form can't be written: %s\n"
-             "diary 1: coordinator: raft/form can't be written: %s\n",
+             "node log 1: coordinator: raft/form can't be written: %s\n"
+             "node log 1: coordinator: raft/form can't be written: %s\n",
              leat_err_text(LEAT_E_DISK_FULL), leat_err_text(LEAT_E_NO_MEMORY));
     TRACE_IS(expected);
     assert_int_equal(coordinator->failed, LEAT_OK);
@@ -214,14 +215,14 @@ static void beginning_that_fails_stops_it(void **state)
         call_ends(LEAT_OK);
         if (c == 0)
             TRACE_IS("id 7\nform [1 <" ID ">, 7 b:1 me 1, 12 d:1 n2 1, 11 c:1 n1 1\n"
-                     "diary 0: coordinator: " STOPPED "no form\nrequests fail DISK: " STOPPED
+                     "node log 0: coordinator: " STOPPED "no form\nrequests fail DISK: " STOPPED
                      "no form\nstate told 1\n");
         else if (c == 1)
             TRACE_IS("id 7\nform [1 <" ID ">, 7 b:1 me 1, 12 d:1 n2 1, 11 c:1 n1 1\nvote\n"
-                     "diary 0: coordinator: " STOPPED "no start\nrequests fail DAMAGED: " STOPPED
+                     "node log 0: coordinator: " STOPPED "no start\nrequests fail DAMAGED: " STOPPED
                      "no start\nstate told 1\n");
         else
-            TRACE_IS("id 7\ndiary 0: coordinator: " STOPPED
+            TRACE_IS("id 7\nnode log 0: coordinator: " STOPPED
                      "two coordinators have the same address\nrequests fail INVALID: " STOPPED
                      "two coordinators have the same address\nstate told 1\n");
     }
@@ -371,7 +372,7 @@ static void prepared_voter_begins_with_who_has_begun(void **state)
 }
 
 #define FORGOT                                                                                     \
-    "diary 0: coordinator: this coordinator has lost its data and does not vote: leat node "       \
+    "node log 0: coordinator: this coordinator has lost its data and does not vote: leat node "    \
     "replace me\n"
 
 static void who_is_empty_while_another_has_begun_has_forgotten(void **state)
@@ -503,7 +504,7 @@ static void join_that_fails_changes_nothing_or_stops_it(void **state)
     log_form_rc = LEAT_OK;
     vote_start_rc = LEAT_E_DAMAGED;
     join_comes_as(7, 16, 0);
-    TRACE_IS("id 7\nlog of 0\nvote\ndiary 0: coordinator: " STOPPED
+    TRACE_IS("id 7\nlog of 0\nvote\nnode log 0: coordinator: " STOPPED
              "raft's first files can't be written\nrequests fail DAMAGED: " STOPPED
              "raft's first files can't be written\nstate told 1\nrefuse DAMAGED: no start\n");
     assert_int_equal(coordinator->failed, LEAT_E_DAMAGED);

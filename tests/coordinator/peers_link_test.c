@@ -275,7 +275,7 @@ static void an_address_is_wanted_once(void **state)
     TRACE_IS("open h9:1\n");
     open_rc = LEAT_E_TOO_MANY;
     co_address_want(coordinator, "h10:1");
-    TRACE_IS("open h10:1\ndiary 1: coordinator: no link\nno feed of \nno install of \n");
+    TRACE_IS("open h10:1\nnode log 1: coordinator: no link\nno feed of \nno install of \n");
     assert_int_equal(coordinator->peer_count, PEERS + 2);
     leat_mem_fail_at(1);
     co_address_want(coordinator, "h10:1");

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/membership/detect.h"
 #include "coordinator/membership/feed.h"
 #include "coordinator/membership/forming.h"
@@ -366,10 +366,10 @@ static leat_err net_listen(void *ctx, const char *address, leat_accept_fn on_acc
     snprintf(out_address, 128, "bound");
     return LEAT_OK;
 }
-static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
+static void on_node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
-    trace("diary %d: %s\n", (int)level, line);
+    trace("node log %d: %s\n", (int)level, line);
 }
 
 /* ---- this node, voter 1 of cluster ..c1; links 0 to 3 are opened to voters 2 to 5, all up ---- */
@@ -432,7 +432,7 @@ static inline int begin(void **state)
     configuration = 9;
     leads = learns = false;
     may = true;
-    leat_diary_set(on_diary, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(on_node_log, NULL, LEAT_NODE_LOG_INFO);
     return 0;
 }
 static inline int finish(void **state)

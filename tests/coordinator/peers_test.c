@@ -167,7 +167,7 @@ static void a_cluster_that_is_learnt_is_written_down(void **state)
     memset(coordinator->cluster_id, 0, 16);
     save_rc = LEAT_E_DISK;
     co_identity_update(coordinator);
-    TRACE_IS("save c7\ndiary 1: coordinator: raft/voter can't be written\n"
+    TRACE_IS("save c7\nnode log 1: coordinator: raft/voter can't be written\n"
              "identity own of c7, 10, 3 cores\n");
     memset(coordinator->cluster_id, 0, 16);
     coordinator->votes = false;

@@ -253,7 +253,7 @@ static void voter_that_has_forgotten_what_it_acknowledged_stops(void **state)
     assert_int_equal(coordinator->forgotten.term, APPEND_TERM);
     trace_begin();
     lack(1);
-    TRACE_IS("diary 0: coordinator: " FORGOT "fail DAMAGED: " FORGOT
+    TRACE_IS("node log 0: coordinator: " FORGOT "fail DAMAGED: " FORGOT
              "state told 1\nraft: type 1 of 11 at h1:1 commit 12\n");
     /* Said once. */
     lack(3);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "coordinator/membership/state.h"
 #include "tests/coordinator/recovery_rig.h"
 
@@ -43,12 +43,12 @@ static void recovery_after_a_kill_takes_milliseconds(void **state)
         int leader = rig_leader(model->rig);
         unsigned victim = seed % 3 == 0 ? (unsigned)leader : (unsigned)(seed % 5);
         uint64_t begun_us = model->rig->world->now_us;
-        leat_diary_info("---- fault at %llu", (unsigned long long)begun_us);
+        leat_node_log_info("---- fault at %llu", (unsigned long long)begun_us);
         rig_kill(model->rig, victim, SIM_DEATH_KILL);
         if (!model_until_owned(model, 5 * RIG_SECOND))
             fail_msg("seed %llu", (unsigned long long)seed);
         uint64_t took_us = model->rig->world->now_us - begun_us;
-        leat_diary_info("---- owned at %llu", (unsigned long long)model->rig->world->now_us);
+        leat_node_log_info("---- owned at %llu", (unsigned long long)model->rig->world->now_us);
         if (took_us > longest_us) longest_us = took_us;
         if (getenv("RIG_VERBOSE"))
             print_message("seed %llu victim %u leader %d: %llu us\n", (unsigned long long)seed,
@@ -95,7 +95,7 @@ static void recovery_after_silence_takes_milliseconds(void **state)
         unsigned victim = seed % 3 == 0 ? (unsigned)leader : (unsigned)(seed % 5);
         struct rig_node *node = &model->rig->nodes[victim];
         uint64_t begun_us = model->rig->world->now_us;
-        leat_diary_info("---- fault at %llu", (unsigned long long)begun_us);
+        leat_node_log_info("---- fault at %llu", (unsigned long long)begun_us);
         if (seed % 2)
             node->process->paused_until_us = begun_us + 3 * RIG_SECOND;
         else
@@ -103,7 +103,7 @@ static void recovery_after_silence_takes_milliseconds(void **state)
         if (!model_until_owned(model, 5 * RIG_SECOND))
             fail_msg("seed %llu", (unsigned long long)seed);
         uint64_t took_us = model->rig->world->now_us - begun_us;
-        leat_diary_info("---- owned at %llu", (unsigned long long)model->rig->world->now_us);
+        leat_node_log_info("---- owned at %llu", (unsigned long long)model->rig->world->now_us);
         if (took_us > longest_us) longest_us = took_us;
         if (getenv("RIG_VERBOSE"))
             print_message("seed %llu victim %u leader %d: %llu us\n", (unsigned long long)seed,
@@ -169,7 +169,7 @@ static void recovery_amid_which_another_stands_still_takes_milliseconds(void **s
         struct model *model = served(400 + seed, seed % 2);
         struct rig *rig = model->rig;
         uint64_t begun_us = rig->world->now_us, late_us = 100000 + seed * 4000;
-        leat_diary_info("---- fault at %llu", (unsigned long long)begun_us);
+        leat_node_log_info("---- fault at %llu", (unsigned long long)begun_us);
         rig->nodes[3].process->paused_until_us = begun_us + 4 * RIG_SECOND;
         model_run(model, late_us);
         rig->nodes[4].process->paused_until_us = begun_us + 4 * RIG_SECOND;
@@ -204,7 +204,7 @@ static void recovery_after_a_cut_of_one_way_takes_milliseconds(void **state)
             sim_net_cut(rig->world, seed % 4 < 2 ? cut : other, seed % 4 < 2 ? other : cut,
                         begun_us + 4 * RIG_SECOND);
         }
-        leat_diary_info("---- fault at %llu", (unsigned long long)begun_us);
+        leat_node_log_info("---- fault at %llu", (unsigned long long)begun_us);
         while (!known_gone(model, victim, incarnation) &&
                rig->world->now_us < begun_us + 3 * RIG_SECOND)
             model_run(model, 1000);
@@ -532,7 +532,7 @@ static void recovery_seeds(void **state)
         seed_run(seed);
 }
 
-static void diary(void *ctx, enum leat_diary_level level, const char *line)
+static void node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
     (void)level;
@@ -541,7 +541,7 @@ static void diary(void *ctx, enum leat_diary_level level, const char *line)
 
 int main(void)
 {
-    if (getenv("RIG_DIARY")) leat_diary_set(diary, NULL, LEAT_DIARY_INFO);
+    if (getenv("RIG_NODE_LOG")) leat_node_log_set(node_log, NULL, LEAT_NODE_LOG_INFO);
     const struct CMUnitTest seeds[] = {cmocka_unit_test(recovery_seeds)};
     if (getenv("RIG_SEED")) return cmocka_run_group_tests(seeds, NULL, NULL);
     const struct CMUnitTest tests[] = {

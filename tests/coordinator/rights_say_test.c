@@ -356,7 +356,7 @@ static void entries_of_impossible_terms_are_refused(void **state)
         }
 }
 
-/* All are counted; the diary has one line in a second. */
+/* All are counted; the node log has one line in a second. */
 static void complaints_are_counted(void **state)
 {
     (void)state;

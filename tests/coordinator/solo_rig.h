@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/state.h"
 #include "tests/trace.h"
@@ -195,10 +195,10 @@ static void solo_send(void *ctx, unsigned to, struct leat_mail *mail)
         trace("mail to %u\n", to);
     mail->deliver(coordinator, mail);
 }
-static void solo_diary(void *ctx, enum leat_diary_level level, const char *line)
+static void solo_node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
-    trace("diary %u: %s\n", level, line);
+    trace("node log %u: %s\n", level, line);
 }
 
 /* Of raft's memory: how many pieces there are; the n-th from now is not to be had (0: all are). */
@@ -278,7 +278,7 @@ static inline int solo_begin(void **state)
     dice = 1000;
     call_count = 0;
     link_rc = LEAT_OK;
-    leat_diary_set(solo_diary, NULL, LEAT_DIARY_DEBUG);
+    leat_node_log_set(solo_node_log, NULL, LEAT_NODE_LOG_DEBUG);
     return 0;
 }
 static inline int solo_finish(void **state)
@@ -288,7 +288,7 @@ static inline int solo_finish(void **state)
         call_ends(LEAT_E_CANCELLED);
     free(coordinator);
     coordinator = NULL;
-    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_COORDINATOR), 0);
     assert_int_equal(raft_pieces, 0);
     raft_heap_set_default();

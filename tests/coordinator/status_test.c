@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"
@@ -100,10 +100,10 @@ int raft_match_index(const struct raft *r, raft_id id, raft_index *index)
     *index = 10 + id;
     return id == 4 ? RAFT_BADID : 0;
 }
-static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
+static void on_node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
-    trace("diary %d: %s\n", (int)level, line);
+    trace("node log %d: %s\n", (int)level, line);
 }
 static void post_send(void *ctx, unsigned to, struct leat_mail *mail)
 {
@@ -152,7 +152,7 @@ static int begin(void **state)
     raft_leads = 3;
     raft_leads_at = "h3:1 n3";
     leader = NULL;
-    leat_diary_set(on_diary, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(on_node_log, NULL, LEAT_NODE_LOG_INFO);
     return 0;
 }
 static int finish(void **state)
@@ -431,7 +431,7 @@ static void what_it_lacks_fits(void **state)
 
 /* ---- for whom a start waits ---- */
 
-#define WAITS     "diary 1: coordinator: this node is not ready: it waits for "
+#define WAITS     "node log 1: coordinator: this node is not ready: it waits for "
 #define MORE_THAN WAITS "more than half of the voters"
 #define ALL_OTHER WAITS "all other voters, which have to be there for a cluster to form"
 #define RIGHT     ". Is each named right in --coordinators?\n"

@@ -128,7 +128,7 @@ void __wrap_leat_link_complain(struct leat_link *link, const char *text);
 void __wrap_leat_link_complain(struct leat_link *link, const char *text)
 {
     (void)link;
-    trace("diary %s\n", text);
+    trace("node log %s\n", text);
 }
 void __wrap_leat_link_calls_fail(struct leat_link *link, leat_err rc, const char *why);
 void __wrap_leat_link_calls_fail(struct leat_link *link, leat_err rc, const char *why)

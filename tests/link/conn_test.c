@@ -365,7 +365,7 @@ static void strangers_frames_are_small(void **state)
     frame_add(LEAT_NODE_KIND_HELLO, 0, 2, PAYLOAD + 1);
     bytes_come(used);
     TRACE_IS("enter\n"
-             "diary its first frame is not that of a node, or of one of an older version\n"
+             "node log its first frame is not that of a node, or of one of an older version\n"
              "cut 21 bytes that are no frame\n"
              "leave\n"
              "1025 of 1025, wants 0\n");
@@ -373,7 +373,7 @@ static void strangers_frames_are_small(void **state)
     frame_add(LEAT_NODE_KIND_HELLO, 0, 2, PAYLOAD + 1);
     bytes_come(LEAT_FRAME_HEADER_BYTES); /* its header says enough */
     TRACE_IS("enter\n"
-             "diary its first frame is not that of a node, or of one of an older version\n"
+             "node log its first frame is not that of a node, or of one of an older version\n"
              "cut 21 bytes that are no frame\n"
              "leave\n"
              "24 of 24, wants 0\n");
@@ -401,7 +401,7 @@ static void bytes_that_are_no_frame_are_told_of(void **state)
     (void)state;
     bytes_are_wrong("GET / HTTP/1.1", LINK_NONCE, true);
     TRACE_IS("enter\n"
-             "diary it speaks HTTP, which no port here does\n"
+             "node log it speaks HTTP, which no port here does\n"
              "cut 21 bytes that are no frame\n"
              "leave\n"
              "64 of 64, wants 0\n");
@@ -413,7 +413,7 @@ static void bytes_that_are_no_frame_are_told_of(void **state)
              "64 of 64, wants 0\n");
     bytes_are_wrong("what is this that comes here", LINK_NONCE, true);
     TRACE_IS("enter\n"
-             "diary its first bytes are no frame of a node\n"
+             "node log its first bytes are no frame of a node\n"
              "cut 21 bytes that are no frame\n"
              "leave\n"
              "64 of 64, wants 0\n");
@@ -442,7 +442,7 @@ static void bytes_that_are_no_frame_are_told_of(void **state)
     bytes_come(used + 64);
     TRACE_IS("enter\n"
              "takes nonce 258 of 25 bytes, its first 21\n"
-             "diary it speaks HTTP, which no port here does\n"
+             "node log it speaks HTTP, which no port here does\n"
              "cut 21 bytes that are no frame\n"
              "leave\n"
              "89 of 89, wants 0\n");
@@ -452,7 +452,7 @@ static void bytes_that_are_no_frame_are_told_of(void **state)
     bytes_come(used);
     TRACE_IS("enter\n"
              "takes nonce 258 of 25 bytes, its first 21\n"
-             "diary it speaks Leat's own protocol, whose port is that of --listen (7700)\n"
+             "node log it speaks Leat's own protocol, whose port is that of --listen (7700)\n"
              "cut 21 bytes that are no frame\n"
              "leave\n"
              "1074 of 1074, wants 0\n");
@@ -462,7 +462,7 @@ static void bytes_that_are_no_frame_are_told_of(void **state)
     link_.accepted = true;
     bytes_come(used);
     TRACE_IS("enter\n"
-             "diary its first frame is not that of a node, or of one of an older version\n"
+             "node log its first frame is not that of a node, or of one of an older version\n"
              "cut 20 bytes that are no frame\n"
              "leave\n"
              "25 of 25, wants 0\n");
@@ -541,7 +541,7 @@ static void ends_before_a_hello(void)
 static void ends_at_the_hello(void)
 {
     closes(LINK_HELLO, LEAT_E_CLOSED);
-    TRACE_IS("diary it closed the connection at this node's proof: the cluster keys differ "
+    TRACE_IS("node log it closed the connection at this node's proof: the cluster keys differ "
              "(--cluster-key), or that node is stopping\n"
              "no stranger\n"
              "no keys, state 3, net 0\n"

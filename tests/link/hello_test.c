@@ -54,7 +54,7 @@ void __wrap_leat_link_complain(struct leat_link *link, const char *text);
 void __wrap_leat_link_complain(struct leat_link *link, const char *text)
 {
     (void)link;
-    trace("diary %s\n", text);
+    trace("node log %s\n", text);
 }
 bool __wrap_leat_links_fenced(const struct leat_links *at, const struct leat_link_identity *peer);
 bool __wrap_leat_links_fenced(const struct leat_links *at, const struct leat_link_identity *peer)
@@ -275,7 +275,7 @@ static void taken_is(bool good, const char *file, int line)
     trace_begin();
     enum leat_link_greeted greeted = leat_link_hello_take(&link_, frame());
     snprintf(expected, sizeof expected, "%s",
-             good ? "send 256 1 3\n" : "diary its first frame with a tag is no hello\n" REFUSAL);
+             good ? "send 256 1 3\n" : "node log its first frame with a tag is no hello\n" REFUSAL);
     trace_must_be(expected, file, line);
     assert_int_equal(greeted, good ? LINK_GREETED : LINK_REFUSED);
     if (good) return;
@@ -350,7 +350,7 @@ static void refused_is(leat_err rc, const char *text, const char *file, int line
     link_.state = LINK_HELLO;
     assert_int_equal(leat_link_hello_take(&link_, frame()),
                      rc == LEAT_OK ? LINK_GREETED : LINK_REFUSED);
-    snprintf(expected, sizeof expected, "diary %s\n" REFUSAL, text);
+    snprintf(expected, sizeof expected, "node log %s\n" REFUSAL, text);
     trace_must_be(rc == LEAT_OK ? "send 256 1 3\n" : expected, file, line);
     if (rc == LEAT_OK) return;
     sent_is_refusal(rc, text);
@@ -422,7 +422,7 @@ static void hello_is_refused_by_name(void **state)
     played.no_memory = true; /* not even to say so */
     trace_begin();
     assert_int_equal(leat_link_hello_take(&link_, frame()), LINK_REFUSED);
-    snprintf(text, sizeof text, "diary %s\n" REFUSAL "close conn\n", other);
+    snprintf(text, sizeof text, "node log %s\n" REFUSAL "close conn\n", other);
     TRACE_IS(text);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link/links.c, life.c and fences.c alone: what they call of the rest of link/, of the network, the timers and the
- * diary is played here (--wrap), each is a line of the trace. For one test program only. */
+ * node log is played here (--wrap), each is a line of the trace. For one test program only. */
 #ifndef LEAT_TESTS_LINK_LINKS_ALONE_H
 #define LEAT_TESTS_LINK_LINKS_ALONE_H
 
@@ -80,8 +80,8 @@ void __wrap_leat_timer_stop(struct leat_timers *timers, struct leat_timer *timer
     (void)timer;
     trace("no timer\n");
 }
-void __wrap_leat_diary_sum_tell(struct leat_diary_sum *sum, uint64_t now_us);
-void __wrap_leat_diary_sum_tell(struct leat_diary_sum *sum, uint64_t now_us)
+void __wrap_leat_node_log_sum_tell(struct leat_node_log_sum *sum, uint64_t now_us);
+void __wrap_leat_node_log_sum_tell(struct leat_node_log_sum *sum, uint64_t now_us)
 {
     trace("%s %llu\n", sum->what, (unsigned long long)now_us);
 }

@@ -31,7 +31,7 @@ void __wrap_leat_link_complain(struct leat_link *link, const char *text);
 void __wrap_leat_link_complain(struct leat_link *link, const char *text)
 {
     (void)link;
-    trace("diary %s\n", text);
+    trace("node log %s\n", text);
 }
 bool __wrap_leat_link_hello_send(struct leat_link *link);
 bool __wrap_leat_link_hello_send(struct leat_link *link)
@@ -273,7 +273,7 @@ static void what_is_no_nonce_is_told_of(void **state)
     says_its_nonce(true);
     says.version = LEAT_NODE_VERSION_MIN - 1;
     comes();
-    TRACE_IS("diary it is a node of an older version: upgrade it\n"
+    TRACE_IS("node log it is a node of an older version: upgrade it\n"
              "cut 31 host:1: it is a node of an older version: upgrade it, state 2\n"
              "state 2, 0 said\n");
     says_its_nonce(false);
@@ -285,7 +285,7 @@ static void what_is_no_nonce_is_told_of(void **state)
     says.kind = LEAT_NODE_KIND_HELLO;
     says.version = LEAT_NODE_VERSION_MIN - 1;
     comes();
-    TRACE_IS("diary its first frame is not that of a node, or of one of an older version\n"
+    TRACE_IS("node log its first frame is not that of a node, or of one of an older version\n"
              "cut 20 host:1: its first frame is not that of a node, or of one of an older version, "
              "state 2\n"
              "state 2, 0 said\n");
@@ -299,7 +299,7 @@ static void what_is_no_nonce_is_told_of(void **state)
     says.kind = LEAT_KIND_HELLO; /* a client's */
     says.version = 1;
     comes();
-    TRACE_IS("diary it speaks Leat's own protocol, whose port is that of --listen (7700)\n"
+    TRACE_IS("node log it speaks Leat's own protocol, whose port is that of --listen (7700)\n"
              "cut 20 host:1: it speaks Leat's own protocol, whose port is that of --listen (7700), "
              "state 2\n"
              "state 2, 0 said\n");
@@ -314,7 +314,7 @@ static void what_is_no_nonce_is_told_of(void **state)
     says.flags |= LEAT_FRAME_ERROR;
     says.version = 1;
     comes();
-    TRACE_IS("diary that is its port for clients (--listen, 7700): name the one for nodes, its "
+    TRACE_IS("node log that is its port for clients (--listen, 7700): name the one for nodes, its "
              "--node-listen (7701)\n"
              "cut 20 host:1: that is its port for clients (--listen, 7700): name the one for "
              "nodes, its --node-listen (7701), state 2\n"
@@ -322,7 +322,7 @@ static void what_is_no_nonce_is_told_of(void **state)
     says_its_nonce(true);
     says.flags = LEAT_FRAME_ANSWER | LEAT_FRAME_ERROR;
     comes();
-    TRACE_IS("diary its first frame is not that of a node, or of one of an older version\n"
+    TRACE_IS("node log its first frame is not that of a node, or of one of an older version\n"
              "cut 20 host:1: its first frame is not that of a node, or of one of an older version, "
              "state 2\n"
              "state 2, 0 said\n");
@@ -357,12 +357,13 @@ static void tags_are_taken_off(void **state)
              "0 left\n");
     link_.state = LINK_HELLO;
     assert_false(checks(LEAT_TAG_BYTES));
-    TRACE_IS("check 40 bytes, tag at 40\n"
-             "diary its proof is wrong: it has another cluster key than this node. Give all nodes "
-             "the same file by --cluster-key\n"
-             "cut 43 its proof is wrong: it has another cluster key than this node. Give all nodes "
-             "the same file by --cluster-key, state 3\n"
-             "0 left\n");
+    TRACE_IS(
+        "check 40 bytes, tag at 40\n"
+        "node log its proof is wrong: it has another cluster key than this node. Give all nodes "
+        "the same file by --cluster-key\n"
+        "cut 43 its proof is wrong: it has another cluster key than this node. Give all nodes "
+        "the same file by --cluster-key, state 3\n"
+        "0 left\n");
     link_.said_bytes = 70;
     leat_link_keys_drop(&link_);
     TRACE_IS("destroy in\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link/strangers.c alone: how many may wait that have proved nothing, and which of them makes room. Cutting, and the
- * diary, are played here (--wrap). */
+ * node log, are played here (--wrap). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ void __wrap_leat_link_complain(struct leat_link *link, const char *text)
 {
     bool usual = strcmp(text, "too many connections come from there that do not prove the "
                               "cluster's key, and the oldest is closed") == 0;
-    trace("diary %td%s\n", link - all, usual ? "" : " otherwise");
+    trace("node log %td%s\n", link - all, usual ? "" : " otherwise");
 }
 
 static int begin(void **state)
@@ -77,9 +77,9 @@ static void stranger_of_an_address_with_half_takes_its_own_oldest(void **state)
     assert_int_equal(count_of(1), 1);
     assert_int_equal(count_of(2), 4);
     comes(5, 2);
-    TRACE_IS("diary 1\ncut 1\n");
+    TRACE_IS("node log 1\ncut 1\n");
     comes(6, 2);
-    TRACE_IS("diary 2\ncut 2\n");
+    TRACE_IS("node log 2\ncut 2\n");
     assert_int_equal(links.stranger_count, 5);
     assert_int_equal(count_of(2), 4);
     comes(7, 1);
@@ -88,11 +88,11 @@ static void stranger_of_an_address_with_half_takes_its_own_oldest(void **state)
     assert_int_equal(count_of(1), 2);
     keeps = true; /* who is cut stays for a moment: one is cut for each that comes */
     comes(9, 2);
-    TRACE_IS("diary 3\ncut 3\n");
+    TRACE_IS("node log 3\ncut 3\n");
     assert_int_equal(count_of(2), 5);
     assert_int_equal(links.stranger_count, 8);
     comes(10, 2); /* in a full table, too: nobody else gives way for it */
-    TRACE_IS("diary 3\ncut 3\n");
+    TRACE_IS("node log 3\ncut 3\n");
 }
 
 /* Goal: in a full table the address that has most gives way, by its oldest; of those with as many the first. */
@@ -106,13 +106,13 @@ static void stranger_that_finds_no_place_takes_one_of_who_has_most(void **state)
     TRACE_IS(""); /* the last place */
     assert_int_equal(links.stranger_count, 8);
     comes(8, 5);
-    TRACE_IS("diary 1\ncut 1\n"); /* of 2, which is before 3 */
+    TRACE_IS("node log 1\ncut 1\n"); /* of 2, which is before 3 */
     comes(9, 5);
-    TRACE_IS("diary 2\ncut 2\n"); /* of 3, which has most now */
+    TRACE_IS("node log 2\ncut 2\n"); /* of 3, which has most now */
     assert_int_equal(links.stranger_count, 8);
     assert_int_equal(count_of(3), 2);
     comes(10, 6);
-    TRACE_IS("diary 3\ncut 3\n");
+    TRACE_IS("node log 3\ncut 3\n");
     assert_int_equal(count_of(2), 1);
 }
 
@@ -132,7 +132,7 @@ static void stranger_that_has_most_is_found_wherever_it_stands(void **state)
         comes(i++, 21);
         TRACE_IS("");
         comes(i, 22);
-        snprintf(expected, sizeof expected, "diary %u\ncut %u\n", most, most);
+        snprintf(expected, sizeof expected, "node log %u\ncut %u\n", most, most);
         TRACE_IS(expected);
     }
 }
@@ -191,7 +191,7 @@ static void strangers_of_as_many_addresses_have_room(void **state)
     TRACE_IS("");
     assert_int_equal(links.origin_count, LEAT_LINK_STRANGERS_MAX);
     comes(LEAT_LINK_STRANGERS_MAX, 1);
-    TRACE_IS("diary 0\ncut 0\n");
+    TRACE_IS("node log 0\ncut 0\n");
     assert_int_equal(links.origin_count, LEAT_LINK_STRANGERS_MAX);
 }
 

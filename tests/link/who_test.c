@@ -84,7 +84,7 @@ static void link_opened_to_somebody_else_does_not_come_up(void **state)
     }
 }
 
-/* They are written into the diary. */
+/* They are written into the node log. */
 static void link_names_of_nodes_are_checked(void **state)
 {
     (void)state;

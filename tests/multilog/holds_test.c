@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "poke.h"
 
-static void diary(void *ctx, enum leat_diary_level level, const char *line)
+static void node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
     (void)level;
@@ -22,14 +22,14 @@ static void diary(void *ctx, enum leat_diary_level level, const char *line)
 
 static int setup(void **state)
 {
-    leat_diary_set(diary, NULL, LEAT_DIARY_WARN);
+    leat_node_log_set(node_log, NULL, LEAT_NODE_LOG_WARN);
     return trace_setup(state);
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
     return 0;
 }
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/crc32c.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "reopen.h"
 
 /* ---- the last segment ---- */
@@ -25,33 +25,34 @@ static bool on_last_damaged(void *owner, struct leat_log *log, struct leat_segme
     return others_have_it;
 }
 
-static char diary_line[1024];
-static unsigned diary_lines;
-static void diary_keep(void *ctx, enum leat_diary_level level, const char *line)
+static char node_log_line[1024];
+static unsigned node_log_lines;
+static void node_log_keep(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
-    if (level != LEAT_DIARY_ERROR) return;
-    snprintf(diary_line, sizeof diary_line, "%s", line);
-    diary_lines++;
+    if (level != LEAT_NODE_LOG_ERROR) return;
+    snprintf(node_log_line, sizeof node_log_line, "%s", line);
+    node_log_lines++;
 }
 
-/* A log that is found damaged long after the start says so in the diary: which, where, and what to type. */
+/* A log that is found damaged long after the start says so in the node log: which, where, and what to type. */
 static void last_segment_damaged_is_told_with_the_place_and_the_command(void **state)
 {
     (void)state;
     struct sent sent;
     struct fake *fake = log_of(3);
-    diary_line[0] = '\0';
-    leat_diary_set(diary_keep, NULL, LEAT_DIARY_ERROR);
+    node_log_line[0] = '\0';
+    leat_node_log_set(node_log_keep, NULL, LEAT_NODE_LOG_ERROR);
     reopen(fake, 0, 0, true);
     fake_settle(fake);
-    assert_string_equal(diary_line, "");
+    assert_string_equal(node_log_line, "");
     fake->fail_reads = true;
     assert_int_equal(append(fake, &sent, 50, 100, -1, -1, -1), LEAT_E_DAMAGED);
-    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
-    assert_non_null(strstr(diary_line, "segment 3 is damaged: the disk failed to read it (store/"));
-    assert_non_null(strstr(diary_line, "leat log recover "));
-    assert_non_null(strstr(diary_line, " --streamlet 0 --log 0 --accept-loss"));
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
+    assert_non_null(
+        strstr(node_log_line, "segment 3 is damaged: the disk failed to read it (store/"));
+    assert_non_null(strstr(node_log_line, "leat log recover "));
+    assert_non_null(strstr(node_log_line, " --streamlet 0 --log 0 --accept-loss"));
     fake_destroy(fake);
 }
 
@@ -203,7 +204,7 @@ static void read_in_an_accepted_loss_goes_on_behind_it(void **state)
     fake_destroy(fake);
 }
 
-/* Readers that try again, some of them for ever, do not fill the diary: each place is told once. */
+/* Readers that try again, some of them for ever, do not fill the node log: each place is told once. */
 static void damage_and_holes_are_told_once(void **state)
 {
     (void)state;
@@ -216,8 +217,8 @@ static void damage_and_holes_are_told_once(void **state)
     while (bad->seg == NULL || bad->seg->id.v != 3)
         bad++;
     bad->file[bad->seg->extent.bytes / 2] ^= 1;
-    diary_lines = 0;
-    leat_diary_set(diary_keep, NULL, LEAT_DIARY_ERROR);
+    node_log_lines = 0;
+    leat_node_log_set(node_log_keep, NULL, LEAT_NODE_LOG_ERROR);
     for (int i = 0; i < 5; i++) {
         struct leat_read read = {.from = {bases[2]}};
         assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
@@ -228,8 +229,8 @@ static void damage_and_holes_are_told_once(void **state)
         } while (read.rc == LEAT_OK && at < bases[4]);
         assert_int_equal(read.rc, LEAT_E_DAMAGED);
     }
-    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
-    assert_int_equal(diary_lines, 2);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
+    assert_int_equal(node_log_lines, 2);
     free(buffer);
     fake_destroy(fake);
 }

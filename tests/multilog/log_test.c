@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "steps.h"
 #include "wire/message.h"
 
@@ -201,10 +201,10 @@ static void append_of_more_than_five_in_flight_stores_each_once(void **state)
 
 static unsigned error_lines;
 
-static void diary_count(void *ctx, enum leat_diary_level level, const char *line)
+static void node_log_count(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx, (void)line;
-    error_lines += level == LEAT_DIARY_ERROR;
+    error_lines += level == LEAT_NODE_LOG_ERROR;
 }
 
 /* A stream that is deleted before its first append is acked is no fault; an owner that is refused is one. */
@@ -222,10 +222,10 @@ static void append_to_a_stream_deleted_before_it_was_opened_writes_no_error(void
         assert_true(fake->opening);
         fake->opening = false;
         error_lines = 0;
-        leat_diary_set(diary_count, NULL, LEAT_DIARY_ERROR);
+        leat_node_log_set(node_log_count, NULL, LEAT_NODE_LOG_ERROR);
         leat_log_opened(fake->log, codes[i]);
         fake_settle(fake);
-        leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+        leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
         assert_int_equal(error_lines, i);
         assert_int_equal(sent.answers, 1);
         assert_int_equal(sent.rc, codes[i]);

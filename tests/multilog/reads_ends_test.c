@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/crc32c.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "poke.h"
 #include "wire/message.h"
 
@@ -21,7 +21,7 @@ static _Alignas(4096) uint8_t disk_buffer[BUFFER_BYTES];
 static struct leat_read reading;
 static unsigned answers;
 
-static void diary(void *ctx, enum leat_diary_level level, const char *line)
+static void node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
     (void)level;
@@ -31,14 +31,14 @@ static void diary(void *ctx, enum leat_diary_level level, const char *line)
 
 static int setup(void **state)
 {
-    leat_diary_set(diary, NULL, LEAT_DIARY_WARN);
+    leat_node_log_set(node_log, NULL, LEAT_NODE_LOG_WARN);
     return trace_setup(state);
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
     return 0;
 }
 

@@ -8,8 +8,8 @@
 #include "os/internal.h"
 #include "os/pool.h"
 
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -367,10 +367,10 @@ void __wrap_leat_os_mail_push(struct os_actor *to, struct leat_mail *mail)
 static struct leat_os_world world;
 static struct leat_error error;
 
-static void is_told(void *ctx, enum leat_diary_level level, const char *line)
+static void is_told(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
-    trace("diary %d %s\n", (int)level, line);
+    trace("node log %d %s\n", (int)level, line);
 }
 
 static int begin(void **state)
@@ -389,7 +389,7 @@ static int begin(void **state)
     played.fd = 5;
     actor.world = &world;
     world.actors[1] = &actor;
-    leat_diary_set(is_told, NULL, LEAT_DIARY_WARN);
+    leat_node_log_set(is_told, NULL, LEAT_NODE_LOG_WARN);
     trace_begin();
     return 0;
 }
@@ -397,7 +397,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
     leat_mem_fail_at(0);
     return leat_mem_bytes(LEAT_MEM_STORE) != 0;
 }

@@ -45,10 +45,11 @@ static void pool_lies_where_it_is_or_has_room(void **state)
     static const char local[] = "open /real/pool\n", shm[] = "open /dev/shm/the-name\n",
                       look[] = "look /real/pool\n", room[] = "room /dev/shm\n";
     char full[300];
-    snprintf(full, sizeof full,
-             "diary %d /dev/shm has no room for 128 MiB; the pool is a file in the data directory, "
-             "where the kernel also writes it to disk\n",
-             (int)LEAT_DIARY_WARN);
+    snprintf(
+        full, sizeof full,
+        "node log %d /dev/shm has no room for 128 MiB; the pool is a file in the data directory, "
+        "where the kernel also writes it to disk\n",
+        (int)LEAT_NODE_LOG_WARN);
     const struct {
         uid_t account;
         bool exists, named, has_local, room_fails;
@@ -77,7 +78,7 @@ static void pool_lies_where_it_is_or_has_room(void **state)
         assert_int_equal(opens(2 * STEP + STEP - 1), LEAT_E_CONFIG);
         for (unsigned k = 0; k < 4 && rows[i].calls[k]; k++)
             adds(expected, rows[i].calls[k]);
-        if (strstr(expected, "diary")) adds(expected, local);
+        if (strstr(expected, "node log")) adds(expected, local);
         adds(expected, "stat 5\nclose 5\n");
         TRACE_IS(expected);
     }

@@ -3,7 +3,7 @@
  * Every call to the system and to the rest of os/ is compared, in order. */
 #include "tests/os/host_alone.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 
 #define ONE  "leat-rmem-0000000000abc123-one"
 #define TWO  "leat-rmem-0000000000abc123-two"
@@ -47,10 +47,10 @@ static void closes(void)
         assert_null(rmem.arenas[i]);
 }
 
-static void is_told(void *ctx, enum leat_diary_level level, const char *line)
+static void is_told(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
-    trace("diary %d %s\n", (int)level, line);
+    trace("node log %d %s\n", (int)level, line);
 }
 
 static void each(void *arg, struct leat_rmem_arena *arena)
@@ -190,7 +190,7 @@ static void host_removes_what_is_no_good(void **state)
 static void host_leaves_what_is_somebody_elses(void **state)
 {
     (void)state;
-    leat_diary_set(is_told, NULL, LEAT_DIARY_WARN);
+    leat_node_log_set(is_told, NULL, LEAT_NODE_LOG_WARN);
     (void)header_lies(0, 1, 1);
     plan(OPEN, 0, EACCES);
     LEFT_IS("", false);
@@ -210,10 +210,10 @@ static void host_leaves_what_is_somebody_elses(void **state)
     played.pages[0].header.magic++;
     plan(UNLINK, 0, EBUSY);
     char expected[400];
-    snprintf(expected, sizeof expected, NO_GOOD "diary %d can't remove /dev/shm/" ONE ": %s\n",
-             (int)LEAT_DIARY_WARN, strerror(EBUSY));
+    snprintf(expected, sizeof expected, NO_GOOD "node log %d can't remove /dev/shm/" ONE ": %s\n",
+             (int)LEAT_NODE_LOG_WARN, strerror(EBUSY));
     LEFT_IS(expected, false);
-    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
 }
 
 /* Goal: what can't be taken over stops the start, and says why; the rest is not looked at. */

@@ -6,7 +6,7 @@
 
 #include "tests/os/net_alone.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -265,10 +265,10 @@ void __wrap_leat_os_files(struct leat_os_files *out)
     *out = files;
 }
 
-static inline void diary_line(void *ctx, enum leat_diary_level level, const char *line)
+static inline void node_log_line(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx, (void)level;
-    trace("diary: %s\n", line);
+    trace("node log: %s\n", line);
 }
 
 static inline struct sockaddr_storage address_of(const char *text, uint16_t port)
@@ -299,7 +299,7 @@ static inline void open_begin(void)
     found = (struct stat){.st_mode = S_IFSOCK};
     files = (struct leat_os_files){.clients = 100, .kept = 16};
     world.data_fd = 9;
-    leat_diary_set(diary_line, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(node_log_line, NULL, LEAT_NODE_LOG_INFO);
 }
 
 /* ---- a listener ---- */

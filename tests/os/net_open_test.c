@@ -390,26 +390,27 @@ static void accept_without_resources_pauses(void **state)
         if (i < 2) now_ms++;
         expire(ACCEPT_TIMER);
     }
-    TRACE_IS("diary: can't accept connections: Too many open files; tried again every 100 ms, said "
-             "once a minute at most\n"
-             "poll nothing\n"
-             "timer accept 100\n"
-             "poll read\n"
-             "poll read\n"
-             "poll nothing\n"
-             "timer accept 100\n"
-             "poll read\n"
-             "poll read\n"
-             "poll nothing\n"
-             "timer accept 100\n"
-             "poll read\n"
-             "poll read\n"
-             "diary: can't accept connections: Cannot allocate memory; tried again every 100 ms, "
-             "said once a minute at most\n"
-             "poll nothing\n"
-             "timer accept 100\n"
-             "poll read\n"
-             "poll read\n");
+    TRACE_IS(
+        "node log: can't accept connections: Too many open files; tried again every 100 ms, said "
+        "once a minute at most\n"
+        "poll nothing\n"
+        "timer accept 100\n"
+        "poll read\n"
+        "poll read\n"
+        "poll nothing\n"
+        "timer accept 100\n"
+        "poll read\n"
+        "poll read\n"
+        "poll nothing\n"
+        "timer accept 100\n"
+        "poll read\n"
+        "poll read\n"
+        "node log: can't accept connections: Cannot allocate memory; tried again every 100 ms, "
+        "said once a minute at most\n"
+        "poll nothing\n"
+        "timer accept 100\n"
+        "poll read\n"
+        "poll read\n");
     say(ACCEPT, 20);
     leat_mem_fail_at(1);
     doorbell(0);
@@ -444,7 +445,8 @@ static void last_descriptors_are_kept(void **state)
                 "watch 99\n"
                 "poll read\n"
                 "close 100\n"
-                "diary: connections are refused: this process may have 116 files open (ulimit -n, "
+                "node log: connections are refused: this process may have 116 files open (ulimit "
+                "-n, "
                 "LimitNOFILE=), and the last of them are for its own; said once a minute at most\n"
                 "close 101\n");
         else if (i == 1)
@@ -453,7 +455,8 @@ static void last_descriptors_are_kept(void **state)
                 "watch 107\n"
                 "poll read\n"
                 "close 108\n"
-                "diary: connections are refused: this process may have 116 files open (ulimit -n, "
+                "node log: connections are refused: this process may have 116 files open (ulimit "
+                "-n, "
                 "LimitNOFILE=), and the last of them are for its own; said once a minute at most\n"
                 "close 109\n");
         else if (i == 2)
@@ -463,7 +466,8 @@ static void last_descriptors_are_kept(void **state)
                 "watch 111\n"
                 "poll read\n"
                 "close 112\n"
-                "diary: connections are refused: this process may have 116 files open (ulimit -n, "
+                "node log: connections are refused: this process may have 116 files open (ulimit "
+                "-n, "
                 "LimitNOFILE=), and the last of them are for its own; said once a minute at most\n"
                 "close 113\n");
         else
@@ -473,7 +477,8 @@ static void last_descriptors_are_kept(void **state)
                 "watch 111\n"
                 "poll read\n"
                 "close 112\n"
-                "diary: connections are refused: this process may have 116 files open (ulimit -n, "
+                "node log: connections are refused: this process may have 116 files open (ulimit "
+                "-n, "
                 "LimitNOFILE=), and the last of them are for its own; said once a minute at most\n"
                 "close 113\n");
         alone_end();

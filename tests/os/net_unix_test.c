@@ -146,19 +146,20 @@ static void account_that_comes_in_is_ours(void **state)
     say(GET, -EINVAL); /* nobody knows who it is */
     say(ACCEPT, 25);
     doorbell(0);
-    TRACE_IS("door: process 77 of account 1000 from owner, key 0000000000000000c000020700000000\n"
-             "watch 20\n"
-             "poll read\n"
-             "door: process 77 of account 0 from owner, key 0000000000000000c000020700000000\n"
-             "watch 21\n"
-             "poll read\n"
-             "diary: refused at unix:door: process 77 of account 1001; only the account of this "
-             "process and root may use it; said once a minute at most\n"
-             "close 22\n"
-             "close 23\n"
-             "diary: refused at unix:door: ; only the account of this process and root may use it; "
-             "said once a minute at most\n"
-             "close 25\n");
+    TRACE_IS(
+        "door: process 77 of account 1000 from owner, key 0000000000000000c000020700000000\n"
+        "watch 20\n"
+        "poll read\n"
+        "door: process 77 of account 0 from owner, key 0000000000000000c000020700000000\n"
+        "watch 21\n"
+        "poll read\n"
+        "node log: refused at unix:door: process 77 of account 1001; only the account of this "
+        "process and root may use it; said once a minute at most\n"
+        "close 22\n"
+        "close 23\n"
+        "node log: refused at unix:door: ; only the account of this process and root may use it; "
+        "said once a minute at most\n"
+        "close 25\n");
     alone_end();
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The real net port and idle actors: names, crowds, silent peers, descriptors that run out. */
-#include "base/diary.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "tests/os/real_rig.h"
 
 #include <errno.h>
@@ -131,10 +131,10 @@ static void net_idle_connections_take_little_memory(void **state)
     real_rig_drop(rig);
 }
 
-static void files_warned(void *ctx, enum leat_diary_level level, const char *line)
+static void files_warned(void *ctx, enum leat_node_log_level level, const char *line)
 {
     struct crowd_test *test = ctx;
-    if (level != LEAT_DIARY_WARN || ++test->warned > 1) return;
+    if (level != LEAT_NODE_LOG_WARN || ++test->warned > 1) return;
     for (int i = 0; i < 8; i++)
         close(test->filler[i]); /* the operator makes room */
 }
@@ -156,9 +156,9 @@ static void net_accept_without_descriptors_pauses_and_goes_on(void **state)
     few = files;
     few.rlim_cur = (rlim_t)test.filler[7] + 2;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    leat_diary_set(files_warned, &test, LEAT_DIARY_WARN);
+    leat_node_log_set(files_warned, &test, LEAT_NODE_LOG_WARN);
     crowd_run(&test);
-    leat_diary_set(NULL, NULL, LEAT_DIARY_WARN);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_WARN);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
     assert_int_equal(test.warned, 1);
 }
@@ -199,10 +199,10 @@ static void eager_listen(void *actor)
     test->go.deliver = eager_go;
     env->post->send(env->post->ctx, PORT_LEFT, &test->go);
 }
-static void refusal_counted(void *ctx, enum leat_diary_level level, const char *line)
+static void refusal_counted(void *ctx, enum leat_node_log_level level, const char *line)
 {
     struct crowd_test *test = ctx;
-    test->warned += level == LEAT_DIARY_WARN && strstr(line, "LimitNOFILE") != NULL;
+    test->warned += level == LEAT_NODE_LOG_WARN && strstr(line, "LimitNOFILE") != NULL;
 }
 static void last_descriptors_are_kept(unsigned listener, const char *listen_at, int most)
 {
@@ -225,9 +225,9 @@ static void last_descriptors_are_kept(unsigned listener, const char *listen_at, 
     close(fd);
     for (int i = 0; i < 8; i++)
         test.filler[i] = taken[--count];
-    leat_diary_set(refusal_counted, &test, LEAT_DIARY_WARN);
+    leat_node_log_set(refusal_counted, &test, LEAT_NODE_LOG_WARN);
     rig->run(rig->ctx);
-    leat_diary_set(NULL, NULL, LEAT_DIARY_WARN);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_WARN);
     while (count)
         close(taken[--count]);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);

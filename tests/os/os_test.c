@@ -2,7 +2,7 @@
 /* What only the real ports have: full disks, killed processes, the host. */
 #include "tests/os/real_rig.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "base/random.h"
 #include "os/pool.h"
 

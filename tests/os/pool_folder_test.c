@@ -2,7 +2,7 @@
 /* Pools in the folder of shared memory: whose directory is gone, is collected. */
 #include "tests/os/real_rig.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "os/pool.h"
 
 #include <fcntl.h>
@@ -93,7 +93,7 @@ static void pools_of_removed_directories_only_are_collected(void **state)
 }
 
 static char doubts[1024];
-static void doubt_note(void *ctx, enum leat_diary_level level, const char *line)
+static void doubt_note(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
     (void)level;
@@ -115,9 +115,9 @@ static void pool_of_a_directory_removed_with_its_parents_is_collected(void **sta
     assert_int_equal(leat_os_pools_collect(folder, true), 0);
     snprintf(command, sizeof command, "rm -rf '%s/a'", folder);
     assert_int_equal(system(command), 0);
-    leat_diary_set(doubt_note, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(doubt_note, NULL, LEAT_NODE_LOG_INFO);
     assert_int_equal(leat_os_pools_collect(folder, true), 1);
-    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
     assert_false(pool_there(folder, "leat-pool-gone"));
     assert_true(pool_there(folder, "leat-pool-mounted"));
     snprintf(command, sizeof command, "rm %s/leat-pool-mounted", folder);
@@ -127,12 +127,12 @@ static void pool_of_a_directory_removed_with_its_parents_is_collected(void **sta
     assert_int_equal(system(command), 0);
 }
 
-static unsigned diary_lines;
-static void line_count(void *ctx, enum leat_diary_level level, const char *line)
+static unsigned node_log_lines;
+static void line_count(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
     (void)level;
-    diary_lines++;
+    node_log_lines++;
     if (strstr(line, "such files in all")) snprintf(doubts, sizeof doubts, "%s", line);
 }
 
@@ -149,11 +149,11 @@ static void many_pools_without_a_directory_are_summed_up(void **state)
         snprintf(name, sizeof name, "leat-pool-%u", i);
         close(pool_make(folder, name, gone, st.st_dev + 1, st.st_ino));
     }
-    diary_lines = 0;
-    leat_diary_set(line_count, NULL, LEAT_DIARY_INFO);
+    node_log_lines = 0;
+    leat_node_log_set(line_count, NULL, LEAT_NODE_LOG_INFO);
     assert_int_equal(leat_os_pools_collect(folder, true), 0);
-    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
-    assert_int_equal(diary_lines, 4);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
+    assert_int_equal(node_log_lines, 4);
     assert_non_null(strstr(doubts, "has 40 such files in all"));
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     assert_int_equal(system(command), 0);

@@ -4,7 +4,7 @@
  * lock, is a line of the trace. */
 #include "os/pool.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -161,10 +161,10 @@ uint64_t __wrap_leat_os_path_hash(const char *path)
 }
 
 /* ---- what there is ---- */
-static void is_told(void *ctx, enum leat_diary_level level, const char *line)
+static void is_told(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
-    trace("diary %d %s\n", (int)level, line);
+    trace("node log %d %s\n", (int)level, line);
 }
 
 static int begin(void **state)
@@ -174,7 +174,7 @@ static int begin(void **state)
     played.folder = played.random = true;
     lock_changes = NULL;
     opened = 0;
-    leat_diary_set(is_told, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(is_told, NULL, LEAT_NODE_LOG_INFO);
     trace_begin();
     return 0;
 }
@@ -182,7 +182,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
     return opened != 0;
 }
 
@@ -286,9 +286,9 @@ static void pool_name_that_is_taken_has_a_random_end(void **state)
     bool exists = true;
     file_lies(USUAL, "/data")->st.st_uid++;
     snprintf(expected, sizeof expected,
-             "open " USUAL "\nclose 0\nclosedir\nrandom 4 0\ndiary %d /shm/" USUAL
+             "open " USUAL "\nclose 0\nclosedir\nrandom 4 0\nnode log %d /shm/" USUAL
              " belongs to another account; the pool is " USUAL "-000000ab there\n",
-             (int)LEAT_DIARY_WARN);
+             (int)LEAT_NODE_LOG_WARN);
     NAME_IS(USUAL "-000000ab", false, expected);
     played.random = false;
     assert_false(leat_os_pool_name("/shm", "/data", out, &exists));
@@ -387,7 +387,7 @@ static void pool_names_no_more_than_it_has_room_for(void **state)
 
 #define GONE "/a/b/c"
 #define TOLD                                                                                       \
-    "diary %d /shm/leat-pool-1 has 1 MiB of memory of " GONE                                       \
+    "node log %d /shm/leat-pool-1 has 1 MiB of memory of " GONE                                    \
     ", which is not there: kept, as its disk may not be mounted. If that was removed for good: "   \
     "rm /shm/leat-pool-1\n"
 
@@ -428,13 +428,14 @@ static void pools_whose_directory_was_removed_go(void **state)
     (void)orphan_lies("leat-pool_3");
     (void)orphan_lies("leat-rmem_4");
     orphan_lies("leat-pool-5")->closed = true;
-    snprintf(calls, sizeof calls,
-             "open leat-pool-1\nlock 0\nunlink 77 leat-pool-1 0\n"
-             "diary %d removed the memory pool leat-pool-1: its data directory is gone\nclose 0\n"
-             "open leat-rmem-2\nlock 1\nunlink 77 leat-rmem-2 0\n"
-             "diary %d removed the memory pool leat-rmem-2: its data directory is gone\nclose 1\n"
-             "open leat-pool-5\n",
-             (int)LEAT_DIARY_INFO, (int)LEAT_DIARY_INFO);
+    snprintf(
+        calls, sizeof calls,
+        "open leat-pool-1\nlock 0\nunlink 77 leat-pool-1 0\n"
+        "node log %d removed the memory pool leat-pool-1: its data directory is gone\nclose 0\n"
+        "open leat-rmem-2\nlock 1\nunlink 77 leat-rmem-2 0\n"
+        "node log %d removed the memory pool leat-rmem-2: its data directory is gone\nclose 1\n"
+        "open leat-pool-5\n",
+        (int)LEAT_NODE_LOG_INFO, (int)LEAT_NODE_LOG_INFO);
     dir_lies("/a/b", 5, 51);
     COLLECTED_IS(2, false, calls);
     played.dirs[0] = (struct dir){"/a", 5, 52, 0};
@@ -451,7 +452,7 @@ static void pools_in_doubt_stay(void **state)
     const struct file good = *file;
     char told[400];
     snprintf(told, sizeof told, "open leat-pool-1\nlock 0\n" TOLD "close 0\n",
-             (int)LEAT_DIARY_INFO);
+             (int)LEAT_NODE_LOG_INFO);
     static const char still[] = "open leat-pool-1\nclose 0\n";
     for (unsigned i = 0;; i++) {
         *file = good;
@@ -487,7 +488,7 @@ static void pools_in_doubt_stay(void **state)
     file->stays = true; /* it can't be removed */
     snprintf(told, sizeof told,
              "open leat-pool-1\nlock 0\nunlink 77 leat-pool-1 0\nlock 0\n" TOLD "close 0\n",
-             (int)LEAT_DIARY_INFO);
+             (int)LEAT_NODE_LOG_INFO);
     COLLECTED_IS(0, true, told);
     *file = good;
     lock_changes = &file->header; /* it was taken just before the lock */
@@ -507,10 +508,10 @@ static void pools_in_doubt_are_told_in_a_few_lines(void **state)
         if (i < 3)
             n += (size_t)snprintf(
                 calls + n, sizeof calls - n,
-                "diary %d /shm/%s has 1 MiB of memory of " GONE
+                "node log %d /shm/%s has 1 MiB of memory of " GONE
                 ", which is not there: kept, as its disk may not be mounted. If that was removed "
                 "for good: rm /shm/%s\n",
-                (int)LEAT_DIARY_INFO, names[i], names[i]);
+                (int)LEAT_NODE_LOG_INFO, names[i], names[i]);
         n += (size_t)snprintf(calls + n, sizeof calls - n, "close %u\n", i);
         played.count = i + 1;
         if (i == 2) COLLECTED_IS(0, true, calls);
@@ -518,9 +519,9 @@ static void pools_in_doubt_are_told_in_a_few_lines(void **state)
     char expected[4000];
     played.files[3].st.st_blocks = 2 * 4096 - 1;
     snprintf(expected, sizeof expected,
-             "opendir /shm\n%sclosedir\ndiary %d /shm has 4 such files in all, of 9 MiB: each "
+             "opendir /shm\n%sclosedir\nnode log %d /shm has 4 such files in all, of 9 MiB: each "
              "begins with the path of its data directory (strings FILE | head -1)\n",
-             calls, (int)LEAT_DIARY_INFO);
+             calls, (int)LEAT_NODE_LOG_INFO);
     trace_begin();
     assert_int_equal(leat_os_pools_collect("/shm", true), 0);
     TRACE_IS(expected);
@@ -535,10 +536,11 @@ static void pools_are_looked_for_as_far_as_named(void **state)
     file->header.data_dir_device = 5;
     file->header.outer_inodes[POOL_OUTER_MAX - 1] = 9;
     dir_lies("/x", 5, 9); /* the last that is named */
-    snprintf(calls, sizeof calls,
-             "open leat-pool-1\nlock 0\nunlink 77 leat-pool-1 0\n"
-             "diary %d removed the memory pool leat-pool-1: its data directory is gone\nclose 0\n",
-             (int)LEAT_DIARY_INFO);
+    snprintf(
+        calls, sizeof calls,
+        "open leat-pool-1\nlock 0\nunlink 77 leat-pool-1 0\n"
+        "node log %d removed the memory pool leat-pool-1: its data directory is gone\nclose 0\n",
+        (int)LEAT_NODE_LOG_INFO);
     COLLECTED_IS(1, false, calls);
     played.dirs[0].path = "/"; /* one more */
     COLLECTED_IS(0, false, "open leat-pool-1\nclose 0\n");

@@ -3,7 +3,7 @@
  * of a path. The system's calls stand here (--wrap), each is a line of the trace. */
 #include "os/pool.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "base/port.h"
 #include "os/os.h"
 
@@ -117,10 +117,10 @@ int __wrap_close(int fd)
     return 0;
 }
 
-static void is_told(void *ctx, enum leat_diary_level level, const char *line)
+static void is_told(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
-    trace("diary %d %s\n", (int)level, line);
+    trace("node log %d %s\n", (int)level, line);
 }
 
 static int begin(void **state)
@@ -128,7 +128,7 @@ static int begin(void **state)
     (void)state;
     base = (uint8_t *)(uintptr_t)(1 << 30);
     memset(&script, 0, sizeof script);
-    leat_diary_set(is_told, NULL, LEAT_DIARY_WARN);
+    leat_node_log_set(is_told, NULL, LEAT_NODE_LOG_WARN);
     trace_begin();
     return 0;
 }
@@ -136,7 +136,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
     return 0;
 }
 
@@ -254,8 +254,8 @@ static void step_shrink_unmaps_before_it_cuts(void **state)
     assert_int_equal(leat_os_step_shrink(5, 2, base), LEAT_OK);
     snprintf(expected, sizeof expected,
              "no map 128 67108864 -1 0\ncut 5 136314880\n"
-             "diary %d the pool stays longer than it is used: %s\n",
-             (int)LEAT_DIARY_WARN, strerror(EIO));
+             "node log %d the pool stays longer than it is used: %s\n",
+             (int)LEAT_NODE_LOG_WARN, strerror(EIO));
     TRACE_IS(expected);
 }
 

@@ -73,7 +73,7 @@ def test_what_is_no_socket_is_left_alone():
     with open(server.path('leatd.sock'), 'w') as file:
         file.write("somebody's")
     server.start()
-    check_in('something else has that name', server.diary())
+    check_in('something else has that name', server.node_log())
     drain_is_taken(['-b', server.address])
     server.stop()
     with open(server.path('leatd.sock')) as file:
@@ -96,7 +96,7 @@ def test_another_account_is_shown_out():
     check_in('PermissionError', stranger().stderr.decode())
     os.chmod(path, 0o666)  # so does whoever unpacks a backup without its modes
     equal(stranger().returncode, 0, 'it was let in')
-    server.diary_wait(rf'refused at unix:leatd.sock: process \d+ of account {STRANGER}; only')
+    server.node_log_wait(rf'refused at unix:leatd.sock: process \d+ of account {STRANGER}; only')
     drain_is_taken(at_socket(server))
 
 

@@ -58,10 +58,10 @@ class Teller:
         for words in (('cluster', 'status'), ('stream', 'describe', stream, '--segments')):
             done = self.trials.cluster.leat(*words, code=None)
             said.append((done.stdout + done.stderr).decode(errors='replace'))
-        said += [f'{node.flags[1]}:\n{whole_diary(node)[-2000:]}' for node in self.trials.cluster.nodes]
+        said += [f'{node.flags[1]}:\n{whole_node_log(node)[-2000:]}' for node in self.trials.cluster.nodes]
         print('\n'.join(said), flush=True)
 
 
-def whole_diary(node):
-    with open(node.diary_path, 'rb') as diary:
-        return diary.read().decode(errors='replace')
+def whole_node_log(node):
+    with open(node.node_log_path, 'rb') as node_log:
+        return node_log.read().decode(errors='replace')

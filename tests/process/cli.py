@@ -252,7 +252,7 @@ def test_config_file_and_flags_over_it():
     equal(code, 4, text)
     check_in(other.address, text)
     server.start('--memory', '2T')
-    check_in('this machine has', server.diary())
+    check_in('this machine has', server.node_log())
 
 
 def test_json_that_programs_read():

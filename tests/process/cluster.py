@@ -345,7 +345,7 @@ def test_a_log_whose_owner_is_down_does_not_keep_the_others_from_being_read():
     check_in('start those that', shown)
     check('--accept-loss' not in shown, shown)
     # It is looked for all the time, and that is told as long as there is something new.
-    told = [line for i in (0, 2) for line in cluster.nodes[i].diary().splitlines() if 'fenced' in line]
+    told = [line for i in (0, 2) for line in cluster.nodes[i].node_log().splitlines() if 'fenced' in line]
     check(len(told) <= 4, '\n'.join(told))
     cluster.nodes[1].start()
     equal(sorted(cluster.consume('s')), sorted(sum(lines.values(), [])))
@@ -353,8 +353,8 @@ def test_a_log_whose_owner_is_down_does_not_keep_the_others_from_being_read():
     # ever did: a node that is killed some milliseconds after it joined has not been heard.
     again = next(node['incarnation'] for node in cluster.status()['nodes'] if node['name'] == 'n1')
     said = f'node n1 (incarnation {again}) is up'
-    until(lambda: any(said in node.diary() for node in cluster.nodes), 'the leader says that n1 is up')
-    told = [line for node in cluster.nodes for line in node.diary().splitlines() if said in line]
+    until(lambda: any(said in node.node_log() for node in cluster.nodes), 'the leader says that n1 is up')
+    told = [line for node in cluster.nodes for line in node.node_log().splitlines() if said in line]
     equal(len(told), 1, told)
 
 
@@ -491,8 +491,8 @@ def test_a_stopped_process_whose_name_was_taken_over_is_not_heard():
                                'node-listen': f'127.0.0.1:{ports[1]}'})
     other.start()
     os.kill(stopped.process.pid, signal.SIGCONT)
-    stopped.diary_wait('this node was declared crashed')
-    stopped.diary_wait("a node named 'n3' is up at .*: choose another name")
+    stopped.node_log_wait('this node was declared crashed')
+    stopped.node_log_wait("a node named 'n3' is up at .*: choose another name")
     state_wait(cluster, 3, 'up')
 
 
@@ -515,7 +515,7 @@ def test_a_voter_that_lost_its_disk_stays_out_until_it_is_replaced():
     cluster.nodes[victim].kill()
     shutil.rmtree(cluster.nodes[victim].data)
     cluster.nodes[victim].launch()
-    cluster.nodes[victim].diary_wait('replace')
+    cluster.nodes[victim].node_log_wait('replace')
     others = [i for i in range(3) if i != victim]
     address = f'127.0.0.1:{cluster.node_ports[victim]}'
     until(lambda: not {v['address']: v['reachable']

@@ -90,9 +90,9 @@ def open_segment_after(end):
     size = os.path.getsize(server.path('store', str(row['file'])))
     server.start()
     # The sentence names the log and says what to do.
-    check(re.search(rf'log {server.hurt_id}/0/0|stream "?hurt', server.diary()),
-          'the start did not name it:', server.diary())
-    named_in = [line for line in server.diary().splitlines() if f'segment {row["segment"]} of log' in line and 'damaged' in line]
+    check(re.search(rf'log {server.hurt_id}/0/0|stream "?hurt', server.node_log()),
+          'the start did not name it:', server.node_log())
+    named_in = [line for line in server.node_log().splitlines() if f'segment {row["segment"]} of log' in line and 'damaged' in line]
     equal(len(named_in), 1, named_in)
     equal(server.logs('hurt')[0, 0]['state'], 'waiting', 'describe does not show it')
     # Where its groups end is not said either: a consumer group would take the growing one for done.
@@ -145,8 +145,8 @@ def last_write_damaged(power):
 
 def test_last_write_of_an_open_segment_damaged_is_named():
     server, left = last_write_damaged(power=True)
-    check_in('damaged', server.diary())
-    equal(len(re.findall('segment 0 of log', server.diary())), 1, server.diary())
+    check_in('damaged', server.node_log())
+    equal(len(re.findall('segment 0 of log', server.node_log())), 1, server.node_log())
     equal(server.logs('hurt')[0, 0]['state'], 'waiting', 'describe does not show it')
     check_in('recover', refused(server))
     recovered(server, server.wanted[:left])
@@ -155,7 +155,7 @@ def test_last_write_of_an_open_segment_damaged_is_named():
 
 def test_last_write_of_an_open_segment_damaged_comes_from_memory_that_outlived_the_server():
     server, _ = last_write_damaged(power=False)
-    check_in('come from the memory of the server before', server.diary())
+    check_in('come from the memory of the server before', server.node_log())
     equal(server.values('hurt'), server.wanted)
     server.produce('hurt', ['more'])
     server.kill()
@@ -169,7 +169,7 @@ def test_header_of_open_segment_damaged():
     row = head(server)
     server.segment_flip(row, 40)
     server.start()
-    check_in('damaged', server.diary())
+    check_in('damaged', server.node_log())
     others_untouched(server)
     refused(server)
     recovered(server, [])
@@ -198,8 +198,8 @@ def test_row_of_the_catalogue_damaged():
     row = head(server)
     server.flip('catalogue', row['at'] + 60)
     server.start()
-    check_in('catalogue', server.diary())
-    check(re.search(r'row|damaged', server.diary()), server.diary())
+    check_in('catalogue', server.node_log())
+    check(re.search(r'row|damaged', server.node_log()), server.node_log())
     others_untouched(server)
     refused(server)
     # Not deleted: with the row back everything is back.
@@ -275,12 +275,12 @@ def test_closed_segment_damaged_is_named_at_first_read():
     batch = batches(server, row)[1]
     server.segment_flip(row, batch[1] + 32 + 80)
     server.start()
-    check('damaged' not in server.diary(), 'the start read closed segments:', server.diary())
+    check('damaged' not in server.node_log(), 'the start read closed segments:', server.node_log())
     done = server.leat('consume', 'hurt', '--until-end', code=1)
     check_in('damaged', done.stderr)
     check_in('hurt', done.stderr)
     equal(done.stdout.splitlines(), server.wanted[:batch[3]], 'what lies before')
-    check(re.search(rf'segment {row["segment"]} is damaged', server.diary()), server.diary())
+    check(re.search(rf'segment {row["segment"]} is damaged', server.node_log()), server.node_log())
     named(server, f'segment {row["segment"]} with offsets {row["base"]} to {row["next"] - 1} is damaged')
     member = server.leat('consume', 'hurt', '--until-end', '--group', 'several', '--mode', 'parallel', code=1)
     check_in(f'records of segment {row["segment"]} are', member.stderr)
@@ -308,7 +308,7 @@ def test_segment_of_which_a_part_is_left_is_named():
         check(row['base'] < left <= batch[3], 'what is left ends in front of the damage', left, row, batch)
         equal(done.stdout.splitlines(), server.wanted[:left], 'what lies before')
         check(re.search(rf'segment {row["segment"]} is damaged at \d+: offsets {left} to {row["next"] - 1} are not there',
-                        server.diary()), server.diary())
+                        server.node_log()), server.node_log())
         equal(server.values('hurt', '--from', row['next']), server.wanted[row['next']:], 'what lies behind')
         server.stop()
 
@@ -383,12 +383,12 @@ def test_closed_segment_damaged_is_named_by_the_scrub():
     row = closed[3]
     server.segment_flip(row, batches(server, row)[2][1] + 100)
     server.start('--scrub', '64M')
-    server.diary_wait(rf'scrub: closed segment {row["segment"]} of log {server.hurt_id}/0/0 .*damaged')
+    server.node_log_wait(rf'scrub: closed segment {row["segment"]} of log {server.hurt_id}/0/0 .*damaged')
     until(lambda: server.logs('hurt')[0, 0]['code'] != 'OK', 'its log has heard of it')  # from the store, after the line
     named(server, f'segment {row["segment"]} with offsets {row["base"]} to {row["next"] - 1} is damaged')
     check_in('damaged', server.leat('consume', 'hurt', '--until-end', code=1).stderr)
     # A log that is opened behind that says so, too.
-    equal(len(re.findall(rf'scrub: closed segment {row["segment"]} .*is damaged', server.diary())), 1, 'lines of one segment')
+    equal(len(re.findall(rf'scrub: closed segment {row["segment"]} .*is damaged', server.node_log())), 1, 'lines of one segment')
 
 
 def rows_lost(server, rows):
@@ -552,7 +552,7 @@ def test_store_file_truncated():
     shutil.copy(name, name + '-kept')
     os.truncate(name, last['unit'] * 16384 + 4096)
     server.start()
-    check_in('store/', server.diary())
+    check_in('store/', server.node_log())
     hurt, well = ('hurt', 'well') if last is row else ('well', 'hurt')
     wanted = {'hurt': server.wanted, 'well': server.well}
     equal(server.values(well), wanted[well], 'the log that was not cut')
@@ -568,7 +568,7 @@ def test_store_file_missing():
     server.stop()
     os.rename(server.path('store', '0'), server.path('kept'))
     server.start()
-    check_in('store/0', server.diary())
+    check_in('store/0', server.node_log())
     refused(server)
     server.stop()
     os.rename(server.path('kept'), server.path('store', '0'))
@@ -583,7 +583,7 @@ def test_memory_lost_as_in_a_power_cut():
     check(server.pool and os.path.exists(server.pool), 'no pool', server.pool)
     os.unlink(server.pool)
     server.start()
-    check(re.search(r'memory did not survive', server.diary()), server.diary())
+    check(re.search(r'memory did not survive', server.node_log()), server.node_log())
     for name in ('hurt', 'well'):
         check(server.logs(name)[0, 0]['state'] != 'ok', 'its state')
         refused(server, name)

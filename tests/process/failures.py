@@ -190,7 +190,7 @@ def test_lost_copies_are_made_again_until_every_log_is_whole():
     cluster.nodes[3].kill()
     until(lambda: {n['name']: n['state'] for n in cluster.status(which=[0, 1, 2])['nodes']}['n3'] == 'down', 'missed')
     until(lambda: fully_replicated(cluster, [0, 1, 2]), 'every log is fully replicated')
-    until(lambda: any('has its copies again' in node.diary() for node in cluster.nodes[:3]), 'an owner says so')
+    until(lambda: any('has its copies again' in node.node_log() for node in cluster.nodes[:3]), 'an owner says so')
     equal(sorted(cluster.consume('s', which=[0, 1, 2])), lines)
 
 
@@ -215,7 +215,7 @@ def older_state_is_refused():
     os.rename(node.data, newest)
     os.rename(older, node.data)
     node.launch()
-    node.diary_wait('its data directory is an older state of itself')
+    node.node_log_wait('its data directory is an older state of itself')
     equal(sorted(cluster.consume('t', which=left)), lines, 'the others go on')
     node.process.kill()
     node.wait()
@@ -233,7 +233,7 @@ def older_state_is_refused():
     node.wait()
     shutil.rmtree(node.data)
     node.launch()
-    node.diary_wait('replace')
+    node.node_log_wait('replace')
     until(lambda: cluster.leat('node', 'replace', f'n{victim}', which=left, code=None).returncode == 0, 'it is replaced')
     node.ready_wait()
     equal(sorted(cluster.consume('t')), lines)
@@ -263,7 +263,7 @@ def test_a_log_that_nobody_appends_to_has_its_copies_again():
         node.kill()
         shutil.rmtree(node.data)
         node.launch()
-        node.diary_wait('replace')
+        node.node_log_wait('replace')
         left = [i for i in range(3) if i != victim]
         until(lambda: cluster.leat('node', 'replace', f'n{victim}', which=left, code=None).returncode == 0, 'it is replaced')
         node.ready_wait()
@@ -338,7 +338,7 @@ def test_a_directory_of_another_cluster_is_refused_by_name():
     # Whoever does not vote may have been told of no voters yet: it is the others who refuse it.
     member = cluster.node(0, **other, data=foreign.nodes[1].data)
     member.launch()
-    member.diary_wait('node n9 is of another cluster than node')
+    member.node_log_wait('node n9 is of another cluster than node')
     member.process.kill()
     member.wait()
     code, text = cluster.node(0, **other, data=alone.data).start_refused()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever knocks on the ports, and whatever they send, others are answered meanwhile and the diary stays readable."""
+"""Whoever knocks on the ports, and whatever they send, others are answered meanwhile and the node log stays readable."""
 import os
 import re
 import signal
@@ -28,8 +28,8 @@ API_VERSIONS = struct.pack('>Ihhih', 10, 18, 0, 1, -1)
 
 
 def kafka_port(server):
-    server.diary_wait(r'clients of Kafka: listening on ')
-    return int(re.search(r'clients of Kafka: listening on [^:]*:(\d+)', server.diary()).group(1))
+    server.node_log_wait(r'clients of Kafka: listening on ')
+    return int(re.search(r'clients of Kafka: listening on [^:]*:(\d+)', server.node_log()).group(1))
 
 
 class Crowd:
@@ -394,7 +394,7 @@ def test_who_says_nothing_is_closed():
         silent = socket.create_connection(('127.0.0.1', port), WAIT_S)
         silent.settimeout(WAIT_S)
         equal(silent.recv(1), b'', 'a connection that says nothing')
-    check_in('it has not said who it is for 10 s', server.diary())
+    check_in('it has not said who it is for 10 s', server.node_log())
     known = Raw(server)  # however quiet
     known.call(PING, [])
 
@@ -405,7 +405,7 @@ def test_one_address_has_so_many_connections():
     with socket.create_connection((server.host, server.port), WAIT_S) as one:
         one.settimeout(WAIT_S)
         equal(one.recv(1), b'', 'one more')
-    server.diary_wait('its address has as many connections as one may have')
+    server.node_log_wait('its address has as many connections as one may have')
     other = socket.create_connection((server.host, server.port), WAIT_S, ('127.0.0.2', 0))
     other.settimeout(WAIT_S)
     other.sendall(frame(HELLO, [1, 1, 'elsewhere', -1]))
@@ -457,7 +457,7 @@ def test_no_address_takes_the_last_files():
     equal(len(others), 10, 'another address gets in')
     rest = connected_all(server.port, '127.0.0.2', 300)
     check(len(rest) < half - 10, 'there were files left:', len(rest))
-    server.diary_wait('LimitNOFILE=')
+    server.node_log_wait('LimitNOFILE=')
     for _ in range(3):
         server.leat('-b', f'unix:{server.data}/leatd.sock', 'status')
     strangers = [socket.create_connection(('127.0.0.1', node_port), WAIT_S, ('127.0.0.3', 0)) for _ in range(60)]
@@ -496,7 +496,7 @@ def test_a_large_first_request_is_refused_by_its_header():
     equal(known.answer()[0], 1, 'behind a hello it is a request as any')
     kafka = kafka_port(server)
     refused(kafka, struct.pack('>Ihhih', 64 << 10 | 1, 77, 0, 1, -1))
-    check_in('its first request is larger than 64 KiB', server.diary())
+    check_in('its first request is larger than 64 KiB', server.node_log())
     with socket.create_connection(('127.0.0.1', kafka), WAIT_S) as producer:
         producer.sendall(struct.pack('>Ihhih', 64 << 10 | 1, 0, 9, 1, -1))
         producer.settimeout(1)
@@ -512,13 +512,13 @@ def test_the_wrong_port_is_named():
     kafka = kafka_port(server)
     tls = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
     refused(server.port, API_VERSIONS)
-    check_in("it speaks Kafka's protocol, whose port is that of --kafka", server.diary())
+    check_in("it speaks Kafka's protocol, whose port is that of --kafka", server.node_log())
     refused(server.port, tls)
-    check_in('it speaks TLS', server.diary())
+    check_in('it speaks TLS', server.node_log())
     refused(kafka, tls)
-    equal(server.diary().count('it speaks TLS'), 2, 'on both ports')
+    equal(server.node_log().count('it speaks TLS'), 2, 'on both ports')
     refused(kafka, b'GET / HTTP/1.1\r\n\r\n')
-    check_in('it speaks HTTP', server.diary())
+    check_in('it speaks HTTP', server.node_log())
     check_in(b'--listen', refused(kafka, frame(HELLO, [1, 1, 'lost', -1])))
     done = server.leat('-b', f'127.0.0.1:{kafka}', 'stream', 'list', code=3)
     check_in('--listen', done.stderr)
@@ -662,7 +662,7 @@ def test_what_kafka_asks_in_vain_is_named():
     for key, version, text in ((77, 0, 'API key 77, version 0'), (1, 3, 'versions 4 to 17 of it are served')):
         body = struct.pack('>hhih', key, version, 5, 4) + b'goka'
         refused(kafka_port(server), struct.pack('>I', len(body)) + body)
-        server.diary_wait(r'\(goka\) closed: a request .*' + re.escape(text))
+        server.node_log_wait(r'\(goka\) closed: a request .*' + re.escape(text))
 
 
 def test_a_name_stays_in_its_line():
@@ -672,19 +672,19 @@ def test_a_name_stays_in_its_line():
     one.call(HELLO, [1, 1, name, -1])
     one.socket.sendall(b'garbage ' * 8)
     check(one.closed(), 'it is refused')
-    server.diary_wait('refused and closed')
-    check('\x1b' not in server.diary(), 'an escape in the diary')
-    check(not [line for line in server.diary().splitlines() if line.startswith('2026-01-01')], 'a forged line')
+    server.node_log_wait('refused and closed')
+    check('\x1b' not in server.node_log(), 'an escape in the node log')
+    check(not [line for line in server.node_log().splitlines() if line.startswith('2026-01-01')], 'a forged line')
 
 
 def test_a_flood_of_refusals_is_summed_up():
     server = Server().start()
-    before = len(server.diary())
+    before = len(server.node_log())
     for _ in range(500):
         refused(server.port, b'no frame of any protocol ' * 2)
     others_are_answered(server, 0)
-    server.diary_wait(r'\.\.\. and \d+ more connections were refused or closed')
-    check(len(server.diary()) - before < 20000, 'lines of 500 refusals', len(server.diary()) - before)
+    server.node_log_wait(r'\.\.\. and \d+ more connections were refused or closed')
+    check(len(server.node_log()) - before < 20000, 'lines of 500 refusals', len(server.node_log()) - before)
 
 
 main()

@@ -26,7 +26,7 @@ def found(client, group='group'):
 
 
 def kafka_port(node):
-    return int(node.diary_wait(r'clients of Kafka: listening on \S+:(\d+)').group(1))
+    return int(node.node_log_wait(r'clients of Kafka: listening on \S+:(\d+)').group(1))
 
 
 def partitions_of(client, topic):

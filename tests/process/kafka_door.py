@@ -73,7 +73,7 @@ def test_usual_address_is_no_must_and_one_that_was_named_is():
     """127.0.0.1:9092 where nothing is said: where that is somebody else's, only native clients are served."""
     usual, named = held(USUAL_PORT), held(0)
     server = Server().start()
-    said = server.diary_wait(r"clients of Kafka(: listening on| are not served: can't listen on) 127\.0\.0\.1:9092")
+    said = server.node_log_wait(r"clients of Kafka(: listening on| are not served: can't listen on) 127\.0\.0\.1:9092")
     check(not usual or 'not served' in said.group(1), said.group(0))
     server.produce('s', ['native clients are served'])
     server.stop()
@@ -82,12 +82,12 @@ def test_usual_address_is_no_must_and_one_that_was_named_is():
     check_in(address, text)
     server.start('--kafka', 'off')
     equal(server.values('s'), ['native clients are served'])
-    check('clients of Kafka' not in server.diary(), server.diary())
+    check('clients of Kafka' not in server.node_log(), server.node_log())
     server.stop()
     if usual:
         usual.close()
         server.start()
-        server.diary_wait(r'clients of Kafka.* 127\.0\.0\.1:9092')
+        server.node_log_wait(r'clients of Kafka.* 127\.0\.0\.1:9092')
         server.stop()
 
 

@@ -16,7 +16,7 @@ class Client(Connection):
     """Of a server of rig's."""
 
     def __init__(self, server, source=None):
-        super().__init__(*server.diary_wait(r'clients of Kafka: listening on (\S+):(\d+)').groups(), source)
+        super().__init__(*server.node_log_wait(r'clients of Kafka: listening on (\S+):(\d+)').groups(), source)
 
     def listed(self, version, states=()):
         out = Out(version >= 3)

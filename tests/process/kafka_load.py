@@ -42,7 +42,7 @@ class Reader(threading.Thread):
 def load(seconds, in_flight, per_batch):
     # The programs don't connect again: each core has room for what comes of them from other cores at once.
     server = Server('--kafka', '127.0.0.1:0', '--memory', '1G').start()
-    port = int(server.diary_wait(r'clients of Kafka: listening on \S+:(\d+)').group(1))
+    port = int(server.node_log_wait(r'clients of Kafka: listening on \S+:(\d+)').group(1))
     server.leat('stream', 'create', 'load', '--streamlets', 2, '--logs', 2, '--durability', 'memory')
     over = threading.Event()
     readers = [Reader((server.host, port), p, over) for p in range(PARTITIONS)]
@@ -61,7 +61,7 @@ def load(seconds, in_flight, per_batch):
         check(not reader.is_alive(), 'a reader does not come to the end')
         if reader.failure:
             raise reader.failure
-    equal([program.returncode for program in programs], [0, 0], f'ends of the programs, which said {said}\n{server.diary_end()}')
+    equal([program.returncode for program in programs], [0, 0], f'ends of the programs, which said {said}\n{server.node_log_end()}')
     batches = [int(re.search(r', (\d+) batches\b(?!/s)', line).group(1)) for line in said]
     check(min(batches) > 0, said)
     equal(sum(reader.records for reader in readers), sum(batches) * per_batch, 'records read')

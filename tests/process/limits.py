@@ -321,8 +321,8 @@ def test_memory_budget_with_thousands_of_logs():
         done = server.leat('stream', 'create', 'busy', '--streamlets', 15000, '--logs', 2, code=1)
         check_in('exists', done.stderr)
         server.leat('stream', 'create', 'many', '--streamlets', 4000, '--logs', 2, '--durability', 'memory')
-        server.diary_wait('logs of stream "many" wait for memory that segments give back')
-        server.diary_wait('memory for segments: 64 MiB of 128')
+        server.node_log_wait('logs of stream "many" wait for memory that segments give back')
+        server.node_log_wait('memory for segments: 64 MiB of 128')
         server.leat('bench', 'append', '--stream', 'many', '--streamlets', 4000, '--logs', 2, '--durability', 'memory',
                     '--producers', 2, '--records', 120_000, '--batch-records', 10, '--json', '-', timeout=300)
         load()
@@ -330,7 +330,7 @@ def test_memory_budget_with_thousands_of_logs():
         status = server.status()
         check(status['memory_used'] <= status['memory_budget'], status)
         server.leat('stream', 'delete', 'many')
-        server.diary_wait('memory for segments: 128 MiB of 128')
+        server.node_log_wait('memory for segments: 128 MiB of 128')
         load()
         check(shared_bytes(server) > 65 * MIB, 'the pool has grown again', shared_bytes(server))
     finally:
@@ -370,7 +370,7 @@ def test_appends_that_need_another_segment_are_refused_where_the_heap_is_full():
     producer = server.leat_start('produce', 'small', '--batch-bytes', '8K', stdin=subprocess.PIPE)
     writer = threading.Thread(target=lambda: producer.communicate(''.join(lines[1:]).encode()))
     writer.start()
-    server.diary_wait('take all that the memory budget leaves them')
+    server.node_log_wait('take all that the memory budget leaves them')
     first = server.leat('consume', 'small', '--max-records', 1).stdout
     check(first.startswith('000000 '), 'reads go on', first[:80])
     check(held_bytes(server) <= 128 * MIB, 'the budget of 128 MiB was exceeded', held_bytes(server))
@@ -419,8 +419,8 @@ def streams_create(server, first, count):
 
 
 def waiting_is_summed_up(server):
-    """Streams of which the diary says that logs wait for memory: ten lines in ten seconds and core, and a line about the others."""
-    said = server.diary_wait(r'\.\.\. and \d+ more streams have logs that wait for memory in \d+ s') and server.diary()
+    """Streams of which the node log says that logs wait for memory: ten lines in ten seconds and core, and a line about the others."""
+    said = server.node_log_wait(r'\.\.\. and \d+ more streams have logs that wait for memory in \d+ s') and server.node_log()
     lines = said.count('wait for memory that segments give back')
     more = [int(count) for count in re.findall(r'and (\d+) more streams have logs that wait for memory', said)]
     check(lines <= 10 * (len(more) + 2), lines, 'lines, and those that say how many more:', more)
@@ -463,7 +463,7 @@ def test_memory_budget_with_thousands_of_streams():
         check(any('its memory budget of 256 MiB leaves' in why for why in refused), 'the cause is named', refused)
         ok, why = stream_name(server, 'named')
         check(not ok and 'its memory budget of 256 MiB leaves' in why, 'the same for a stream that is named', why)
-        server.diary_wait('asked for by who would use it, is not made: ')
+        server.node_log_wait('asked for by who would use it, is not made: ')
         conn = Client(server)
         error, text = topic_enlarge(conn, 'auto00000', 4000)
         equal(error, INVALID_PARTITIONS)
@@ -537,7 +537,7 @@ def disk_full(durability):
     wanted = [f'{i:08d} {line}' for i in range(80000)]
     done = server.produce('s', wanted, '--timeout', '10s', code=1) # a busy machine's disk takes long to fill
     check_in('no space left', done.stderr)
-    server.diary_wait('no space left in the data directory')
+    server.node_log_wait('no space left in the data directory')
     # Reads go on; what was acked is there.
     got = server.values('s')
     check(len(got) > 1000, 'records before the disk was full', len(got))
@@ -555,7 +555,7 @@ def disk_full(durability):
     # And space comes back, without a restart.
     os.unlink(ballast)
     server.produce('s', ['back'])
-    check(server.diary().count('no space left') < 5, 'told again and again:', server.diary_end())
+    check(server.node_log().count('no space left') < 5, 'told again and again:', server.node_log_end())
     equal(server.values('s')[:len(got)], got)
     equal(server.values('s')[-1], 'back')
     after = server.values('s')
@@ -601,7 +601,7 @@ def test_connections_leave_files_for_segments():
     for one in held[200:]:
         one.settimeout(WAIT_S)
         equal(one.recv(1), b'', 'one too many is closed')
-    server.diary_wait('LimitNOFILE=')
+    server.node_log_wait('LimitNOFILE=')
     check(not os.listdir(os.path.join(server.data, 'store')), 'the first segment has its file already')
     kafka_write(client, 's', 0, [(1, None, b'first'), (1, None, b'second')])
     refused = server.leat('stream', 'list', code=3)
@@ -610,7 +610,7 @@ def test_connections_leave_files_for_segments():
         one.close()
     until(lambda: server.status()['connections'] < 100, 'connections are given back')
     equal(server.values('s'), ['first', 'second'])
-    equal(server.diary().count('LimitNOFILE='), 1, 'said once')
+    equal(server.node_log().count('LimitNOFILE='), 1, 'said once')
 
 
 def idle_look(server):

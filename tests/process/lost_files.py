@@ -25,10 +25,10 @@ def troubled(server, first):
     report = json.loads(server.leat('cluster', 'status', '--json', code=1).stdout)['nodes'][0]['report']
     equal([r['why'] for r in report['troubled_logs'] if r['stream'] == 'hurt'], [log['text']])
     check(server.status()['logs_in_trouble'] > 0, 'status')
-    check(re.search(r'segment \d+ of log ' + f'{server.hurt_id}/0/0', server.diary()), server.diary())
+    check(re.search(r'segment \d+ of log ' + f'{server.hurt_id}/0/0', server.node_log()), server.node_log())
     # Where the end of the log is missing its sentence is of that, and a place that was made again says more.
     words = (log['state'], log['text'] if log['state'] == 'ok' else '',
-             sorted(set(re.findall(r'segment (\d+) of log ' + f'{server.hurt_id}/0/0', server.diary()))))
+             sorted(set(re.findall(r'segment (\d+) of log ' + f'{server.hurt_id}/0/0', server.node_log()))))
     equal(words, first or words, 'said at the first start')
     return words
 
@@ -82,8 +82,8 @@ def test_a_lost_file_of_many_segments_is_summed_and_names_the_stream_and_the_com
     server, rows = closed_segments()
     os.unlink(server.path('store', '0'))
     server.start()
-    server.diary_wait(r'stream "hurt", streamlet 0, log 0.*leat log recover hurt --streamlet 0 --log 0 --accept-loss')
-    said = server.diary()
+    server.node_log_wait(r'stream "hurt", streamlet 0, log 0.*leat log recover hurt --streamlet 0 --log 0 --accept-loss')
+    said = server.node_log()
     equal(len(re.findall(r'error store: segment \d+ of log', said)), 10, said)
     check(re.search(r'[.]{3} and [0-9]+ more segments are missing or damaged', said), said)
 
@@ -108,8 +108,8 @@ def test_a_lost_file_with_the_front_of_a_log_names_the_stream_and_the_command():
     second_file(server, [row for row in server.segments(server.hurt_id) if row['segment'] > 5])
     os.unlink(server.path('store', '0'))
     server.start()
-    server.diary_wait(r'stream "hurt", streamlet 0, log 0: segment 0 .*leat log recover hurt --streamlet 0 --log 0 --accept-loss')
-    equal(server.diary().count('--accept-loss'), 1, 'said once')
+    server.node_log_wait(r'stream "hurt", streamlet 0, log 0: segment 0 .*leat log recover hurt --streamlet 0 --log 0 --accept-loss')
+    equal(server.node_log().count('--accept-loss'), 1, 'said once')
 
 
 def power_off_if_any(server):
@@ -133,13 +133,13 @@ def test_what_the_scrub_or_a_reader_found_is_told_of_at_each_start():
             if found_by == 'reader':
                 check_in('damaged', server.leat('consume', 'hurt', '--from', row['base'], '--until-end', code=1).stderr)
             else:
-                server.diary_wait(rf'scrub: closed segment {row["segment"]} .*damaged')
+                server.node_log_wait(rf'scrub: closed segment {row["segment"]} .*damaged')
         words = until(lambda: 'and 1 place' in (text := server.logs('hurt')[0, 0]['text']) and text, 'all are named')
         for end in 'stop', 'kill', 'kill':
             getattr(server, end)()
             server.start()
             named(server, words)
-            check_in(f'segment {rows[2]["segment"]} of log', server.diary())
+            check_in(f'segment {rows[2]["segment"]} of log', server.node_log())
         server.stop()
         restore()
         server.start()
@@ -280,7 +280,7 @@ def test_a_missing_file_comes_from_the_memory_that_outlived_the_server():
         os.unlink(server.path('store', '0'))
         server.start()
         for row in (row for row in rows if row['file'] == 0):  # under load the last may lie in a second file
-            server.diary_wait(rf'the file of segment {row["segment"]} was damaged, and is written anew')
+            server.node_log_wait(rf'the file of segment {row["segment"]} was damaged, and is written anew')
         for _ in range(2):
             server.leat('cluster', 'status')
             equal(server.values('hurt'), server.wanted)

@@ -385,7 +385,7 @@ class Honest:
 
 
 def kafka_port(server):
-    return int(server.diary_wait(r'clients of Kafka: listening on (\S+):(\d+)').group(2))
+    return int(server.node_log_wait(r'clients of Kafka: listening on (\S+):(\d+)').group(2))
 
 
 def within(server, memory_mib, peak, what):
@@ -412,7 +412,7 @@ def alone(memory_mib, cores=2, addresses=1, least=CONNECTIONS):
     processes, here = crowd(path, addresses)
     check(here >= least and files_open(server) >= here, f'{least} of {CONNECTIONS} clients are there at once', here, files_open(server))
     if here < CONNECTIONS:
-        server.diary_wait('refused: what the memory budget leaves for connections is taken')
+        server.node_log_wait('refused: what the memory budget leaves for connections is taken')
     crowd_tell(processes)
     # Who has as many addresses as connections leaves newcomers no place where there is memory for no more.
     newcomers = 1 if here == CONNECTIONS or addresses == 1 else 0
@@ -455,7 +455,7 @@ def test_no_more_cores_serve_than_the_budget_has_room_for():
     server.command = lambda extra=(): [w for w in Server.command(server, extra) if w not in ('--cores', '2')]
     server.start('--memory', f'{least - 1}M', '--kafka', 'off')
     check(', 1 core' in server.ready, server.ready)
-    server.diary_wait(rf'1 core of \d+: a memory budget of {least - 1} MiB has room for no more')
+    server.node_log_wait(rf'1 core of \d+: a memory budget of {least - 1} MiB has room for no more')
 
 
 def test_resident_memory_of_nodes_that_copy_for_each_other():
@@ -500,7 +500,7 @@ def test_resident_memory_beside_more_nodes_than_there_is_memory_for_copies_of():
     for node in others:
         node.ready_wait()
     told = re.compile(r'node other\d+ cannot be attached: the \d+ MiB for replicas of other nodes are taken')
-    until(lambda: max(watch.peaks) > bound(256) or any(told.search(node.diary()) for node in voters + others),
+    until(lambda: max(watch.peaks) > bound(256) or any(told.search(node.node_log()) for node in voters + others),
           'who finds no memory says so')
     until(lambda: {n['name'] for n in cluster.status(which=[0])['nodes'] if n['state'] == 'up'} >= {f'other{i}' for i in range(WRITERS)},
           'all of them are of the cluster')

@@ -145,7 +145,7 @@ def test_a_damaged_start_on_the_new_owner_costs_nothing():
     # Its owner may hear last that the node is up.
     until(lambda: cluster.leat('streamlet', 'move', 's', 0, f'n{at}', code=None).returncode == 0, 'it goes there')
     equal(cluster.consume('s'), lines, 'at the node with the damage')
-    check_in("can't be read here", node.diary())
+    check_in("can't be read here", node.node_log())
     cluster.leat('streamlet', 'move', 's', 0, f'n{2 - at}')
     equal(cluster.consume('s'), lines, 'at the next owner')
 

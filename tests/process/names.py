@@ -59,7 +59,7 @@ def test_host_names_do_in_every_address_and_may_be_told_late_and_move():
     cluster.known({name: here[name] for name in NAMES[:2]})
     for i in (0, 1):
         cluster.nodes[i].launch()
-        cluster.nodes[i].diary_wait('gamma:.* name is not known')  # awaited, and said to be
+        cluster.nodes[i].node_log_wait('gamma:.* name is not known')  # awaited, and said to be
     cluster.known(here)
     cluster.nodes[2].launch()
     for node in cluster.nodes:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a server alone makes of damage in its files: memory that still has the bytes is used, and of a last write that
-can't be told from a torn one the diary says how much is passed over."""
+can't be told from a torn one the node log says how much is passed over."""
 import json
 import re
 
@@ -30,8 +30,8 @@ def flip(server, row):
 
 def nothing_is_damaged(server, rows):
     for row in rows:
-        equal(len(re.findall(MENDED.format(row['segment']), server.diary())), 1, server.diary())
-    equal(server.diary().count('damaged'), len(rows), server.diary())
+        equal(len(re.findall(MENDED.format(row['segment']), server.node_log())), 1, server.node_log())
+    equal(server.node_log().count('damaged'), len(rows), server.node_log())
     server.leat('cluster', 'status')
     equal(server.logs('hurt')[0, 0]['code'], 'OK')
     equal(server.values('hurt'), server.wanted)
@@ -42,7 +42,7 @@ def test_a_closed_segment_that_the_scrub_finds_damaged_is_written_anew_from_memo
         server, rows = closed_in_memory(durability, '64M')
         before = server.segment_bytes(rows[2])[:rows[2]['extent']]
         flip(server, rows[2])
-        server.diary_wait(MENDED.format(rows[2]['segment']))
+        server.node_log_wait(MENDED.format(rows[2]['segment']))
         equal(server.segment_bytes(rows[2])[:rows[2]['extent']], before, 'in its place')
         nothing_is_damaged(server, rows[2:3])
         server.stop()
@@ -59,10 +59,10 @@ def test_a_closed_segment_damaged_before_a_kill_is_written_anew_from_the_memory_
             flip(server, row)
         server.start('--scrub', scrub)
         if scrub == '0':
-            check('damaged' not in server.diary(), 'the start read closed segments:', server.diary())
+            check('damaged' not in server.node_log(), 'the start read closed segments:', server.node_log())
             equal(server.values('hurt'), server.wanted)  # who reads finds it, and does not get it
         for row in rows[1], rows[4]:
-            server.diary_wait(MENDED.format(row['segment']))
+            server.node_log_wait(MENDED.format(row['segment']))
         nothing_is_damaged(server, [rows[1], rows[4]])
         power_off(server)
         server.start()
@@ -76,7 +76,7 @@ def test_without_that_memory_it_is_damaged_by_name():
     flip(server, rows[1])
     server.start()
     check_in('damaged', server.leat('consume', 'hurt', '--until-end', code=1).stderr)
-    check('written anew' not in server.diary(), server.diary())
+    check('written anew' not in server.node_log(), server.node_log())
     equal(server.logs('hurt')[0, 0]['code'], 'DAMAGED')
 
 
@@ -160,9 +160,9 @@ def test_how_much_of_a_last_write_is_passed_over_is_said_once():
         if flips:
             server.segment_flip(row, there[last][1] + 32 + there[last][2] // 2)
         server.start()
-        told = re.findall(PASSED_OVER, server.diary())
+        told = re.findall(PASSED_OVER, server.node_log())
         equal([tuple(map(int, t)) for t in told],
-              [(first, whole, row['segment'], end - whole)] if flips else [], server.diary())
+              [(first, whole, row['segment'], end - whole)] if flips else [], server.node_log())
         passed = {'bytes': end - whole, 'segments': 1, 'last_segment': row['segment'], 'end_offset': first} if flips else None
         passed_over(server, passed)
         left = server.wanted + lines('last', 80)
@@ -171,7 +171,7 @@ def test_how_much_of_a_last_write_is_passed_over_is_said_once():
         server.produce('hurt', ['more'])
         server.stop()
         server.start()
-        check('no whole write' not in server.diary(), 'said again:', server.diary())
+        check('no whole write' not in server.node_log(), 'said again:', server.node_log())
         passed_over(server, passed)
         if flips:
             seen_or_trimmed(server, passed)

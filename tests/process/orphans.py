@@ -81,7 +81,7 @@ def test_a_pool_name_that_another_account_took_keeps_no_server_from_its_start():
     os.chown(usual, 65534, 65534)
     server.start()
     check(server.pool.startswith(usual + '-'), server.pool)
-    check_in(f'{usual} belongs to another account', server.diary())
+    check_in(f'{usual} belongs to another account', server.node_log())
     server.leat('stream', 'create', 's', '--durability', 'memory')
     server.produce('s', ['one', 'two'])
     for free in (False, True):

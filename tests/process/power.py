@@ -14,7 +14,7 @@ import socket
 
 import leftovers
 from cluster import PATIENT, Cluster
-from rig import BATCH, CLOSED, START, TRAILER, Failure, check, check_in, diaries_print, entries, equal, main, until
+from rig import BATCH, CLOSED, START, TRAILER, Failure, check, check_in, node_logs_print, entries, equal, main, until
 
 
 def power_cut(cluster, which=None):
@@ -50,7 +50,7 @@ def nothing_waits(cluster):
     try:
         until(lambda: not waiting(cluster), 'nothing waits any more')
     except Failure as failure:
-        diaries_print(cluster.nodes)
+        node_logs_print(cluster.nodes)
         raise Failure(f'{failure}: {json.dumps(waiting(cluster))}')
 
 

@@ -15,7 +15,7 @@ import threading
 import time
 
 from cluster import Cluster
-from rig import STREAM_CREATE, WAIT_S, Raw, check, diaries_print, equal, main, until
+from rig import STREAM_CREATE, WAIT_S, Raw, check, node_logs_print, equal, main, until
 
 LOCATE, LOCATE_OFFSET, STARTING = 10, 3, 7
 REFUSED = 2  # flag of an answer
@@ -84,7 +84,7 @@ def kills(victims, durability, copies=3, nodes=4, how='kill'):
         equal(cluster.consume('s'), lines, f'{how} {victims}')
     except BaseException:
         load.over.set()
-        diaries_print(cluster.nodes)
+        node_logs_print(cluster.nodes)
         raise
 
 
@@ -150,7 +150,7 @@ def test_what_only_a_node_has_that_is_down_is_not_called_damaged():
     for i in (3, away):
         cluster.nodes[i].kill()
     left = [i for i in range(3) if i != away]
-    serving = until(lambda: [i for i in left if 'are on no node that is up' in cluster.nodes[i].diary()], 'the front is missed')[0]
+    serving = until(lambda: [i for i in left if 'are on no node that is up' in cluster.nodes[i].node_log()], 'the front is missed')[0]
     _, rows, _ = Raw(cluster.nodes[serving]).call(LOCATE, [[[stream, 0, 0, LOCATE_OFFSET, 0]]])
     equal(rows[0][0], STARTING, rows)
     for i in (3, away):
@@ -166,7 +166,7 @@ def measured_kill(cluster, i):
     cluster.produce('s', [f'after {i}'], which=left)
     acked = time.time()
     cluster.nodes[victim].kill()
-    steps = [f'{line}' for node in left for line in cluster.nodes[node].diary().splitlines()
+    steps = [f'{line}' for node in left for line in cluster.nodes[node].node_log().splitlines()
              if re.search(r'declared crashed|recovery [0-9a-f]+:|is served here', line)]
     cluster.nodes[victim].start()
     until(lambda: {n['state'] for n in cluster.status()['nodes']} == {'up'}, 'all are up')
@@ -186,14 +186,14 @@ def test_segments_make_way_for_a_dead_nodes_logs_before_it_dies():
     check(min(held) > 65 << 20, 'pools of more than a step', held)
     cluster.leat('stream', 'create', 'many', '--streamlets', 15000, '--logs', 2, '--durability', 'memory')
     for node in cluster.nodes:
-        node.diary_wait('memory for segments: 64 MiB of 128')
+        node.node_log_wait('memory for segments: 64 MiB of 128')
         until(lambda: os.stat(node.pool).st_blocks * 512 < 66 << 20, 'the second step goes back to the kernel')
     left = cluster.nodes[:2]
-    before = [(anon_bytes(node), len(node.diary())) for node in left]
+    before = [(anon_bytes(node), len(node.node_log())) for node in left]
     cluster.nodes[2].kill()
     for node, (had, said) in zip(left, before):
         until(lambda: anon_bytes(node) > had + (16 << 20), 'the logs of the dead node have come')
-        check('wait for memory' not in node.diary()[said:], 'logs waited', node.diary_end())
+        check('wait for memory' not in node.node_log()[said:], 'logs waited', node.node_log_end())
         status = node.status()
         check(status['memory_used'] <= status['memory_budget'], status)
 
@@ -214,11 +214,11 @@ def test_streams_made_through_all_nodes_at_once_take_what_one_would_give():
     made, refused = made_at_once(cluster, 30, 2048)
     check(5 <= made <= 16, f'{made} of 90 streams of 2,048 logs were made; one node alone makes 15', refused[-1])
     left = cluster.nodes[:2]
-    before = [len(node.diary()) for node in left]
+    before = [len(node.node_log()) for node in left]
     cluster.nodes[2].kill()
     for node, said in zip(left, before):
-        until(lambda: 'have an owner again' in left[0].diary() + left[1].diary(), 'the logs have come')
-        check('wait for memory' not in node.diary()[said:], 'logs waited', node.diary_end())
+        until(lambda: 'have an owner again' in left[0].node_log() + left[1].node_log(), 'the logs have come')
+        check('wait for memory' not in node.node_log()[said:], 'logs waited', node.node_log_end())
 
 
 def test_empty_logs_without_memory_wait_at_a_start_too():
@@ -234,7 +234,7 @@ def test_empty_logs_without_memory_wait_at_a_start_too():
     for node in cluster.nodes:
         node.ready_wait()
     # One that comes late may own fewer by then: others have taken over what was its own.
-    until(lambda: any('wait for memory' in node.diary() for node in cluster.nodes), 'somebody names what waits')
+    until(lambda: any('wait for memory' in node.node_log() for node in cluster.nodes), 'somebody names what waits')
     for node in cluster.nodes:
         check(anon_bytes(node) < (128 << 20) * 11 // 10 + (32 << 20), 'memory', anon_bytes(node))
     equal(cluster.consume('kept'), ['one', 'two'])

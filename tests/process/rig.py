@@ -4,7 +4,7 @@ bytes of a data directory. Python's standard library only.
 
 LEATD and LEAT name the programs. A test is a function test_*(); rig.main() runs them all, or those
 named on the command line, each with its own directories. Nothing here sleeps: events are lines of the
-server's diary, ends of processes and answers.
+server's node log, ends of processes and answers.
 """
 import inspect
 import json
@@ -31,7 +31,7 @@ WAIT_S = int(os.environ.get('LEAT_WAIT_S', 60))  # for anything; reached only by
 
 AT_ONCE = int(os.environ.get('LEAT_AT_ONCE', 6))  # tests of a file; 1: one after the other, in the file's order
 
-DIARY_LINES = 40  # of each node that a failure shows: more pushes its message out of sight
+NODE_LOG_LINES = 40  # of each node that a failure shows: more pushes its message out of sight
 
 ROW_BYTES, BLOCK_BYTES, SLOT_UNIT = 128, 4096, 16384
 ROW_STATE_AT, ROW_FLAGS_AT, ROW_FILE_AT, ROW_EXTENT_AT, FLUSHED = 4, 6, 36, 44, 1
@@ -99,7 +99,7 @@ _launched = {}  # in the order of their first starts
 
 def _others_say(server):
     """What a node waits for may be said by others."""
-    return '\n'.join(f'---- {other.flags[:4]}\n{other.diary_end()}' for other in _launched if other is not server)
+    return '\n'.join(f'---- {other.flags[:4]}\n{other.node_log_end()}' for other in _launched if other is not server)
 
 
 class Server:
@@ -109,11 +109,11 @@ class Server:
         self.flags = list(flags)
         self.home = directory()
         self.data = data or os.path.join(self.home, 'data')
-        self.diary_path = os.path.join(self.home, 'diary')
+        self.node_log_path = os.path.join(self.home, 'log')
         self.process = None
         self.pool = None
         self.port = 0
-        self.diary_from = 0
+        self.node_log_from = 0
         on_end(self.end)
 
     def command(self, extra=()):
@@ -131,20 +131,20 @@ class Server:
     def launch(self, *extra):
         check(self.process is None, 'the server runs')
         _launched[self] = None
-        with open(self.diary_path, 'ab') as diary:
-            self.diary_from = diary.tell()
-            self.process = tied.start(self.command(extra), stdout=subprocess.PIPE, stderr=diary)
+        with open(self.node_log_path, 'ab') as node_log:
+            self.node_log_from = node_log.tell()
+            self.process = tied.start(self.command(extra), stdout=subprocess.PIPE, stderr=node_log)
 
     def ready_wait(self):
         try:
             self.ready = line_read(self.process.stdout)
         except Failure as failure:
-            raise Failure(f'{failure}\n{self.diary_end()}\n{_others_say(self)}') from None
+            raise Failure(f'{failure}\n{self.node_log_end()}\n{_others_say(self)}') from None
         match = re.search(r'listening on ([^ ,]+):(\d+)', self.ready)
         if not match:
             code = self.process.wait(WAIT_S)
             self.process = None
-            raise Failure(f'leatd is not ready (code {code}): {self.ready}\n{self.diary_end()}')
+            raise Failure(f'leatd is not ready (code {code}): {self.ready}\n{self.node_log_end()}')
         self.host, self.port = match.group(1), int(match.group(2))
         self.address = f'{self.host}:{self.port}'
         with open(f'/proc/{self.process.pid}/maps') as maps:
@@ -160,28 +160,28 @@ class Server:
         check(done.returncode > 0, f'it was not refused: {done.returncode} {text}')
         return done.returncode, text
 
-    def diary(self):
+    def node_log(self):
         """What it wrote on standard error since its last start."""
-        with open(self.diary_path, 'rb') as diary:
-            diary.seek(self.diary_from)
-            return diary.read().decode(errors='replace')
+        with open(self.node_log_path, 'rb') as node_log:
+            node_log.seek(self.node_log_from)
+            return node_log.read().decode(errors='replace')
 
-    def diary_end(self):
-        return '\n'.join(line[:400] for line in self.diary().splitlines()[-DIARY_LINES:])
+    def node_log_end(self):
+        return '\n'.join(line[:400] for line in self.node_log().splitlines()[-NODE_LOG_LINES:])
 
-    def diary_wait(self, pattern, wait_s=WAIT_S):
+    def node_log_wait(self, pattern, wait_s=WAIT_S):
         """Until a line matches. Polls a growing file: there is no event for that in the library."""
         deadline = time.monotonic() + wait_s
-        while not (match := re.search(pattern, self.diary())):
-            check(time.monotonic() < deadline, f'{pattern!r} was never said:\n{self.diary_end()}')
-            check(self.process.poll() is None, f'leatd ended:\n{self.diary_end()}')
+        while not (match := re.search(pattern, self.node_log())):
+            check(time.monotonic() < deadline, f'{pattern!r} was never said:\n{self.node_log_end()}')
+            check(self.process.poll() is None, f'leatd ended:\n{self.node_log_end()}')
             pause()
         return match
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         code = self.wait()
-        equal(code, 0, f'exit code after SIGTERM\n{self.diary_end()}')
+        equal(code, 0, f'exit code after SIGTERM\n{self.node_log_end()}')
 
     def kill(self):
         self.process.kill()
@@ -204,7 +204,7 @@ class Server:
         done = tied.run([LEAT, *map(str, arguments)], input=input, capture_output=True,
                         timeout=timeout, env=self.environment())
         if code is not None:
-            check(done.returncode == code, refusal(arguments, done, code), f'\n{self.diary_end()}')
+            check(done.returncode == code, refusal(arguments, done, code), f'\n{self.node_log_end()}')
         if text:
             done.stdout = done.stdout.decode(errors='replace')
         done.stderr = done.stderr.decode(errors='replace')
@@ -247,7 +247,7 @@ class Server:
         status = json.loads(done.stdout or '{}')
         wanted = 1 if any(status.get(key) for key in ('logs_in_trouble', 'logs_passed_over', 'trouble')) else 0
         check(status and done.returncode == wanted, f'leat status: exit code {done.returncode}, not {wanted}', done.stderr,
-              f'\n{self.diary_end()}')
+              f'\n{self.node_log_end()}')
         return status
 
     # what the kernel says
@@ -338,10 +338,10 @@ def refusal(arguments, done, wanted):
     return f'{said or "nothing was said"}\n  (leat {words}: exit code {done.returncode}, not {wanted})'
 
 
-def diaries_print(nodes):
+def node_logs_print(nodes):
     """Before a failure is told: what is last said is what is seen of a long log."""
     for node in nodes:
-        print(f'---- {node.flags[1]}\n{node.diary_end()}')
+        print(f'---- {node.flags[1]}\n{node.node_log_end()}')
 
 
 def process_end(process):
@@ -534,7 +534,7 @@ class Raw:
 
 def reader_that_takes_nothing(server, connection, request, others_are_served):
     """Ask again and again where no answer is read: the server's memory stays bounded, others are served
-    meanwhile, and its diary says who takes nothing."""
+    meanwhile, and its node log says who takes nothing."""
     before = server.memory_bytes()
     connection.settimeout(2)
     asked = 0
@@ -547,7 +547,7 @@ def reader_that_takes_nothing(server, connection, request, others_are_served):
     others_are_served()
     grown = server.memory_bytes() - before
     check(grown < 100 << 20, f'memory for a reader that reads nothing, {asked} requests', grown)
-    server.diary_wait(r'has taken nothing for|does not take its answers|takes its answers too slowly')
+    server.node_log_wait(r'has taken nothing for|does not take its answers|takes its answers too slowly')
 
 
 # ---- running tests ----

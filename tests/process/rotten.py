@@ -63,7 +63,7 @@ def test_readers_get_what_the_owner_fetches_from_another_node():
         node.segment_flip(row, row['extent'] * (i + 1) // (len(rows) + 1), 1 + 700 * (i % 2))
     equal(cluster.consume('s'), lines)
     for row in rows[:-1]:
-        node.diary_wait(rf'log {stream}/0/0: segment {row["segment"]} is mended, by the copy of node n')
+        node.node_log_wait(rf'log {stream}/0/0: segment {row["segment"]} is mended, by the copy of node n')
     equal([node.segment_bytes(row)[:row['extent']] for row in rows], before, 'in their places')
     cluster.produce('s', ['more'])
     equal(cluster.consume('s'), lines + ['more'])
@@ -75,13 +75,13 @@ def test_a_copy_that_the_scrub_finds_damaged_is_made_anew():
     node = cluster.nodes[at]
     row = closed(node, stream)[2]
     node.segment_flip(row, row['extent'] // 2)
-    node.diary_wait(rf'log {stream}/0/0: the copy of segment {row["segment"]} here is damaged')
+    node.node_log_wait(rf'log {stream}/0/0: the copy of segment {row["segment"]} here is damaged')
 
     def again():
         there = [r for r in closed(node, stream) if r['segment'] == row['segment']]
         return len(there) == 1 and there[0]['unit'] != row['unit']
 
-    # The owner asks its backups every 30 s; the first time may be just before the scrub comes by. Its diary has a line
+    # The owner asks its backups every 30 s; the first time may be just before the scrub comes by. Its node log has a line
     # where it had counted on that copy. It need not have: where it was told of the damage as the first that it heard.
     until(again, 'there is another copy, and the damaged one has gone', 3 * WAIT_S)
     equal(cluster.consume('s'), lines)
@@ -117,7 +117,7 @@ def test_how_much_a_log_of_one_copy_passes_over_is_said_by_its_node():
     cluster.start()
     left = until(lambda: served(cluster, 's'), 'it is served')
     check(wanted - 501 < len(left) < wanted, len(left))
-    node.diary_wait(rf'stream "s", streamlet 0, log 0 ends at offset {len(left)}, .* bytes behind that are no whole write')
+    node.node_log_wait(rf'stream "s", streamlet 0, log 0 ends at offset {len(left)}, .* bytes behind that are no whole write')
 
 
 def power_takes(node, row, other):
@@ -149,9 +149,9 @@ def test_what_was_in_memory_alone_comes_from_other_nodes():
     cluster.start()
     equal(cluster.consume('s'), lines)
     for row in gone:
-        node.diary_wait(rf'segment {row["segment"]} of log {stream}/0/0: its memory did not survive')
+        node.node_log_wait(rf'segment {row["segment"]} of log {stream}/0/0: its memory did not survive')
     for row in gone[1:]:
-        node.diary_wait(rf'log {stream}/0/0: segment {row["segment"]} is mended, by the copy of node n')
+        node.node_log_wait(rf'log {stream}/0/0: segment {row["segment"]} is mended, by the copy of node n')
     equal([node.segment_bytes(row)[:row['extent']] for row in rows[1:]], before[1:], 'in their places')
     cluster.produce('s', ['more'])
     kill_at_once(cluster)
@@ -212,7 +212,7 @@ def test_what_a_damaged_row_named_is_waited_for_while_nodes_are_down():
         each.launch()
     for each in node, other:
         each.ready_wait()
-    node.diary_wait(rf'log {stream}/0/0: segments {row["segment"]} to {row["segment"]} are not here')
+    node.node_log_wait(rf'log {stream}/0/0: segments {row["segment"]} to {row["segment"]} are not here')
     reader = cluster.leat_start('consume', 's', '--until-end', which=[owns, cluster.nodes.index(other)])
     # All that is in front comes: then its next read is of what is missing, and such a read is told to ask again.
     equal(bytes_read(reader.stdout, len(there)).decode(), there)
@@ -298,7 +298,7 @@ def test_what_a_damaged_row_named_in_front_of_a_jump_of_offsets_is_not_dropped()
     node.flip('catalogue', row['at'] + 40)
     cluster.start()
     until(lambda: all_count(cluster), 'every copy counts')
-    node.diary_wait(rf'log {stream}/0/0: rows .* segments {lost - 1} to {lost - 1}, which are not here')
+    node.node_log_wait(rf'log {stream}/0/0: rows .* segments {lost - 1} to {lost - 1}, which are not here')
     later_segment_has_come()
     equal(copies(), wanted, 'on the others')
     cluster.leat('node', 'drain', f'n{owns}')

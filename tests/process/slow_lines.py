@@ -101,10 +101,10 @@ class Trickle:
         closed = len(self.connections) - whole
 
         def told():
-            diary = self.server.diary()
-            return diary.count(TOO_SLOW) + sum(map(int, re.findall(r'and (\d+) more connections were refused or closed', diary)))
-        until(lambda: told() >= closed, f'the diary tells of all {closed} that were closed')
-        equal(told(), closed, 'connections that the diary says were closed')
+            node_log = self.server.node_log()
+            return node_log.count(TOO_SLOW) + sum(map(int, re.findall(r'and (\d+) more connections were refused or closed', node_log)))
+        until(lambda: told() >= closed, f'the node log tells of all {closed} that were closed')
+        equal(told(), closed, 'connections that the node log says were closed')
 
 
 def sending_wait(connections):
@@ -203,7 +203,7 @@ def test_kcats_that_are_stopped_while_they_read_old_data_keep_nobody_waiting():
     need_namespace()
     check(shutil.which('kcat'), 'there is no kcat: tools/install check')
     server = cold_server(kafka='127.0.0.1:0')
-    port = server.diary_wait(r'clients of Kafka: listening on [^:]*:(\d+)').group(1)
+    port = server.node_log_wait(r'clients of Kafka: listening on [^:]*:(\d+)').group(1)
     command = ['kcat', '-b', f'127.0.0.1:{port}', '-C', '-t', 'old', '-o', 'beginning', '-c', str(KCAT_RECORDS), '-q', '-u', '-f', '%o\n']
     pulls = Pulls(server, 'cold', 'hot', 'old')
     kcats = [tied.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(KCATS)]
@@ -330,7 +330,7 @@ def test_who_takes_its_answers_stays_beside_those_who_do_not():
     equal(honest.closed, 0, 'closed though it takes its answers')
     check(honest.answers > 50, honest.answers)
     check(gone > len(slow) / 4, gone)
-    check('while others have no room for theirs' in server.diary(), 'the account was never full')
+    check('while others have no room for theirs' in server.node_log(), 'the account was never full')
 
 
 if __name__ == '__main__':

@@ -92,8 +92,8 @@ def test_what_a_stranger_demands_is_not_even_read():
     others = [i for i in range(3) if f'n{i}' != owner]
     equal(until(lambda: (got := cluster.consume('s', which=others)) and len(got) == len(lines) and got,
                 'others have taken it over'), lines)
-    refusals = sum(len(re.findall(r'link: 127.0.0.1:\d+ was refused', node.diary())) for node in cluster.nodes)
-    check(0 < refusals < 60, f'{refusals} lines of the diaries tell of it')
+    refusals = sum(len(re.findall(r'link: 127.0.0.1:\d+ was refused', node.node_log())) for node in cluster.nodes)
+    check(0 < refusals < 60, f'{refusals} lines of the node logs tell of it')
 
 
 def test_a_nonce_is_answered_by_another_each_time():
@@ -112,10 +112,10 @@ def test_a_nonce_is_answered_by_another_each_time():
 def test_a_node_of_an_older_version_is_not_sent_to_the_port_that_it_is_at():
     cluster = Cluster(1, 1).start()
     said_to(cluster.node_ports[0], frame(HELLO, [1, 1, NOBODY, 'old', 0, 1, 1, -1], payload=bytes(4096)))
-    cluster.nodes[0].diary_wait('its first frame is not that of a node, or of one of an older version')
-    check('--node-listen (7701)' not in cluster.nodes[0].diary(), cluster.nodes[0].diary())
+    cluster.nodes[0].node_log_wait('its first frame is not that of a node, or of one of an older version')
+    check('--node-listen (7701)' not in cluster.nodes[0].node_log(), cluster.nodes[0].node_log())
     equal(said_to(cluster.node_ports[0], frame(NONCE, ['n' * 32], version=VERSION - 1)), b'', 'told to an older node')
-    cluster.nodes[0].diary_wait('it is a node of an older version: upgrade it')
+    cluster.nodes[0].node_log_wait('it is a node of an older version: upgrade it')
 
 
 def test_a_leatd_with_another_key_does_not_join_and_both_say_why():
@@ -125,12 +125,12 @@ def test_a_leatd_with_another_key_does_not_join_and_both_say_why():
     evil = cluster.node(0, **{'node': 'evil', 'listen': f'127.0.0.1:{ports[0]}', 'node-listen': f'127.0.0.1:{ports[1]}',
                               'cluster-key': other})
     evil.launch()
-    evil.diary_wait(f'cluster key: made {re.escape(other)}.*need a copy')
+    evil.node_log_wait(f'cluster key: made {re.escape(other)}.*need a copy')
     equal(stat.S_IMODE(os.stat(other).st_mode), 0o600)
-    evil.diary_wait('does not let this node in: .*the cluster keys differ .--cluster-key.')
-    evil.diary_wait(r'not ready.* not met: .*the cluster keys differ \(--cluster-key\), or that node is stopping, 127')  # of each
+    evil.node_log_wait('does not let this node in: .*the cluster keys differ .--cluster-key.')
+    evil.node_log_wait(r'not ready.* not met: .*the cluster keys differ \(--cluster-key\), or that node is stopping, 127')  # of each
     refused = r'was refused: its proof is wrong: it has another cluster key than this node.*--cluster-key'
-    until(lambda: any(re.search(refused, node.diary()) for node in cluster.nodes), 'a node of the cluster says so, too')
+    until(lambda: any(re.search(refused, node.node_log()) for node in cluster.nodes), 'a node of the cluster says so, too')
     equal(sorted(n['name'] for n in cluster.status()['nodes']), ['n0', 'n1', 'n2'])
     cluster.leat('stream', 'create', 's', '--streamlets', 4)
     until(lambda: sum(owned(cluster).values()) == 4, 'node 0 knows the streamlets')  # another node may have made them
@@ -222,7 +222,7 @@ def test_a_client_at_the_port_of_nodes_is_told_where_to_go_by_both_ends():
     address = node.flags[node.flags.index('--node-listen') + 1]
     said = node.leat('-b', address, 'stream', 'list', code=3).stderr
     check_in('is that the port of its --listen (7700)?', said)
-    node.diary_wait(r"was refused: it speaks Leat's own protocol, whose port is that of --listen \(7700\)")
+    node.node_log_wait(r"was refused: it speaks Leat's own protocol, whose port is that of --listen \(7700\)")
 
 
 def test_a_crowd_at_the_door_neither_deafens_a_leader_nor_keeps_a_node_away():
@@ -325,10 +325,10 @@ def test_nodes_of_one_account_share_a_key_that_nobody_named():
     path = os.path.join(os.environ['XDG_STATE_HOME'], 'leat.key')
     equal(stat.S_IMODE(os.stat(path).st_mode), 0o600)
     equal(os.listdir(os.path.dirname(path)), ['leat.key'], 'nothing is left of the other attempts')
-    made = [node for node in nodes if '(made now)' in node.diary()]
+    made = [node for node in nodes if '(made now)' in node.node_log()]
     equal(len(made), 1, 'one of them made it')
     for node in nodes:
-        check_in(f"cluster key: {path}, this account's own", node.diary())
+        check_in(f"cluster key: {path}, this account's own", node.node_log())
 
 
 if __name__ == '__main__':

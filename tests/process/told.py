@@ -145,7 +145,7 @@ def told_in_each_place(server, note, said, line):
             check_in(said, one_row(report['troubled_logs'])['why'])
             check(report['logs_in_trouble'] >= 1, report)
     # 5. the log
-    check(re.search(line, server.diary()), line, 'is not in the log:', server.diary_end())
+    check(re.search(line, server.node_log()), line, 'is not in the log:', server.node_log_end())
 
 
 def test_each_kind_of_damage_is_told_in_each_place():
@@ -201,10 +201,10 @@ def test_a_node_that_is_sent_to_the_port_of_clients_is_told_so():
                               'coordinators': f'127.0.0.1:{wrong}'})
     lost.launch()
     said = r'that is its port for clients \(--listen, 7700\): name the one for nodes, its --node-listen \(7701\)'
-    lost.diary_wait(rf'link: 127.0.0.1:{wrong} does not let this node in: {said}')
-    lost.diary_wait(rf'not ready.* not met: 127.0.0.1:{wrong}: {said}')
-    check('older version' not in lost.diary(), lost.diary())
-    cluster.nodes[0].diary_wait(r'it speaks as a node of a cluster, whose port is that of --node-listen \(7701\)')
+    lost.node_log_wait(rf'link: 127.0.0.1:{wrong} does not let this node in: {said}')
+    lost.node_log_wait(rf'not ready.* not met: 127.0.0.1:{wrong}: {said}')
+    check('older version' not in lost.node_log(), lost.node_log())
+    cluster.nodes[0].node_log_wait(r'it speaks as a node of a cluster, whose port is that of --node-listen \(7701\)')
 
 
 if __name__ == '__main__':

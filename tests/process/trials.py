@@ -35,7 +35,7 @@ import time
 
 import rig
 from faults import BESIDE_LEADER, FAR_KINDS, LASTS_S, MAY_WAIT, NEAR_KINDS, WITH_ANOTHER, Fault, address, small_disk
-from busy import StandStill, Teller, whole_diary
+from busy import StandStill, Teller, whole_node_log
 from cluster import Cluster
 import namespaces
 import netns
@@ -526,17 +526,17 @@ def run(args):
         try:
             trials.run(first, kinds)
         except BaseException:
-            for node in cluster.nodes if args.diary else ():
-                print(f'---- {node.flags[1]}\n{whole_diary(node)[-args.diary:]}')
+            for node in cluster.nodes if args.log else ():
+                print(f'---- {node.flags[1]}\n{whole_node_log(node)[-args.log:]}')
             raise
         finally:
             if still:
                 still.end()
-            if args.diaries:
-                os.makedirs(args.diaries, exist_ok=True)
+            if args.logs:
+                os.makedirs(args.logs, exist_ok=True)
                 for node in cluster.nodes:
-                    with open(os.path.join(args.diaries, f'{transport}-{node.flags[1]}'), 'w') as out:
-                        out.write(whole_diary(node))
+                    with open(os.path.join(args.logs, f'{transport}-{node.flags[1]}'), 'w') as out:
+                        out.write(whole_node_log(node))
             results += trials.results
             print(f'{transport}:\n{summary(trials.results, args.limit_ms)}', flush=True)
             rig._clean()
@@ -554,8 +554,8 @@ def main():
     parser.add_argument('--transports', default='shm,tcp')
     parser.add_argument('--json', help='a line for each trial goes there')
     parser.add_argument('--limit-ms', type=int, default=300, help='for the count in the table; nothing fails by it')
-    parser.add_argument('--diary', type=int, default=6000, help='how much of the diaries a failure shows')
-    parser.add_argument('--diaries', help='the nodes\' diaries go to that folder')
+    parser.add_argument('--log', type=int, default=6000, help='how much of the node logs a failure shows')
+    parser.add_argument('--logs', help='the nodes\' node logs go to that folder')
     parser.add_argument('--stand-still', metavar='LEAST,MOST', help='nodes stand still for that many ms, at random')
     parser.add_argument('--every-ms', type=int, default=150, help='how long until the next one does, in the mean')
     parser.add_argument('--tell-s', type=float, help='pauses that are longer are described')

@@ -2,9 +2,9 @@
 /* What is posted to copies, what that costs, and what is said when all have theirs again; each condition by itself. */
 #include "tests/replication/case_rig.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 
-static void diary(void *ctx, enum leat_diary_level level, const char *line)
+static void node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
     (void)level;
@@ -119,12 +119,12 @@ static void whole(void)
 static void what_was_copied_is_said_once_nothing_is_missing(void **state)
 {
     (void)state;
-    leat_diary_set(diary, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(node_log, NULL, LEAT_NODE_LOG_INFO);
     CASE(begun, whole, recopied(1024, 4096));
     CASE(begun, whole, recopied(1024, 1024));
     CASE(begun, whole, recopied(0, 1024));
     CASE(begun, whole, recopied(0, 1024), rig->primary->lacks_since_us = 0);
-    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
     TRACE_IS("recopied(1024, 4096): \"replication: every closed segment of this core's logs has "
              "its copies again: 3 KiB were copied, 5 ms after one was missing\" -> lacks since 0, "
              "audited 0, again in 20000 us\n"

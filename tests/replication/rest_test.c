@@ -3,12 +3,12 @@
  * primary alone. */
 #include "tests/replication/case_rig.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 
 static uint64_t second_us;
 static leat_err second_rc;
 
-static void diary(void *ctx, enum leat_diary_level level, const char *line)
+static void node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx, (void)level;
     trace("%s\n", line);
@@ -491,7 +491,7 @@ static void written_long_ago(void)
 static void why_a_backup_is_left_is_said(void **state)
 {
     (void)state;
-    leat_diary_set(diary, NULL, LEAT_DIARY_DEBUG);
+    leat_node_log_set(node_log, NULL, LEAT_NODE_LOG_DEBUG);
     CASE_AS_IT_IS(written_long_ago, silent);
     CASE(written_long_ago, silent, rig_peer(rig, 1)->missed = 4);
     CASE(written_long_ago, silent, rig_peer(rig, 1)->missed = 3);
@@ -500,7 +500,7 @@ static void why_a_backup_is_left_is_said(void **state)
     CASE(written_long_ago, silent, missed(200, 400));
     CASE(written_long_ago, silent, missed(300, 400));
     CASE(written_long_ago, silent, missed(350, 400));
-    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
     TRACE_IS("(void)0: .\n"
              "rig_peer(rig, 1)->missed = 4: replication: node n1 has not answered for 400 ms, in "
              "which others have: it is left\n"
@@ -554,12 +554,12 @@ static void alone(void)
 static void refusal_is_said_once_in_a_while(void **state)
 {
     (void)state;
-    leat_diary_set(diary, NULL, LEAT_DIARY_DEBUG);
+    leat_node_log_set(node_log, NULL, LEAT_NODE_LOG_DEBUG);
     second_rc = LEAT_E_AGAIN;
     CASE(alone, refuses, second_us = REP_REFUSAL_TELL_US - 1);
     CASE(alone, refuses, second_us = REP_REFUSAL_TELL_US);
     CASE(alone, refuses, second_us = 1, second_rc = LEAT_E_STARTING);
-    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
     TRACE_IS(
         "second_us = REP_REFUSAL_TELL_US - 1: replication: node n1 cannot be attached: not now: a "
         "named limit is reached, try again\n"
@@ -652,7 +652,7 @@ static void card_is_told_of_the_place_to_copy_from(void **state)
     struct leat_primary_options options = rig->primary->options;
     struct leat_rmem rmem = *options.rmem;
     options.rmem = &rmem;
-    leat_diary_set(diary, NULL, LEAT_DIARY_DEBUG);
+    leat_node_log_set(node_log, NULL, LEAT_NODE_LOG_DEBUG);
     for (unsigned i = 0; i < 3; i++) {
         struct leat_primary *primary = NULL;
         rmem.source = i ? source : NULL;
@@ -661,7 +661,7 @@ static void card_is_told_of_the_place_to_copy_from(void **state)
         leat_primary_destroy(&primary);
         trace("--\n");
     }
-    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
     TRACE_IS("--\n"
              "source of 262144 bytes\n"
              "--\n"

@@ -222,7 +222,7 @@ static void look(struct sim_world *world, struct sim_event *event)
         closes_check(scenario, server);
         told_check(scenario, server);
         if (leat_store_lacks_space(leat_node_store(server->node)))
-            sim_diary_full_look(scenario, server);
+            sim_node_log_full_look(scenario, server);
     }
     sim_world_at(world, world->now_us + LOOK_US, look, scenario);
 }

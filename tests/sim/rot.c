@@ -326,7 +326,7 @@ static void told_at_start(struct scenario *scenario, struct leat_log_ref log)
 {
     char missing[CHECK_BEHIND_BYTES];
     scenario->behind[0] = '\0';
-    if (scenario->told_in_sum) return; /* "and 17 complaints more, see the diary" */
+    if (scenario->told_in_sum) return; /* "and 17 complaints more, see the node log" */
     if (!check_log_whole(scenario->check, log, missing) &&
         !scenario->told[log.stream][log.streamlet][log.log])
         sim_fail(scenario->world, "lost file: log %u/%u/%u lacks %s, and this start does not tell",

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "tests/sim/stranger.h"
 #include "tests/sim/swift.h"
 #include "tests/sim/told.h"
@@ -37,12 +37,12 @@ static void on_violation(void *ctx, const char *text)
     sim_fail(ctx, "%s", text);
 }
 
-static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
+static void on_node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     static const char *const levels[] = {"ERROR", "WARN", "INFO", "DEBUG"};
     struct scenario *scenario = ctx;
     sim_trace_line(scenario->world, "server", "%s %s", levels[level], line);
-    sim_diary_line(scenario, level, line);
+    sim_node_log_line(scenario, level, line);
 }
 
 /* In half of the seeds others come by Kafka's protocol, to the same streams. */
@@ -670,7 +670,8 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     world->waits_arg = scenario;
     if (!options->on_built)
         sim_process_memory_watch(world); /* the allocation sweep asks for itself */
-    leat_diary_set(on_diary, scenario, options->tracing ? LEAT_DIARY_DEBUG : LEAT_DIARY_WARN);
+    leat_node_log_set(on_node_log, scenario,
+                      options->tracing ? LEAT_NODE_LOG_DEBUG : LEAT_NODE_LOG_WARN);
     struct sim_rng room;
     sim_rng_init(&room, options->seed, "room for frames");
     world->room_divisor = sim_rng_chance(&room, 300) ? 64 : 1;
@@ -682,6 +683,6 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     else
         scenario_body(scenario, options);
     result_take(scenario, out_result);
-    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
     /* The memory of killed processes goes with this process: leat-sim forks for each seed. */
 }

@@ -559,10 +559,10 @@ void sim_told_look(struct scenario *scenario, const char *when)
         *line = (struct line){.told = told, .server = server, .kafka = i % 2 == 1};
         sim_actor_post(told->actor, 1, line_begin, line);
     }
-    sim_diary_quiet(true);
+    sim_node_log_quiet(true);
     bool right = sim_run_until(scenario, all_right, TOLD_US_MAX);
-    sim_diary_quiet(false);
-    if (right) sim_diary_look(scenario, when);
+    sim_node_log_quiet(false);
+    if (right) sim_node_log_look(scenario, when);
     for (unsigned i = 0; !right && i < told->count; i++)
         if (!told->lines[i].right)
             sim_fail(scenario->world, "A13 told: %s, by %s: %s", when, told->lines[i].server->name,

@@ -3,7 +3,7 @@
 #ifndef LEAT_TESTS_SIM_TOLD_H
 #define LEAT_TESTS_SIM_TOLD_H
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "tests/sim/scenario.h"
 
 /** It is quiet: each node that serves has to tell how things are, in the end; else the seed fails (A13). */
@@ -11,14 +11,14 @@ void sim_told_look(struct scenario *scenario, const char *when);
 /** quiet.c: in some seeds a node is away, or a disk full, with nothing else going on; each node has to tell. */
 void sim_quiet_run(struct scenario *scenario);
 
-/* ---- told_diary.c ---- */
+/* ---- told_node_log.c ---- */
 /** A line of a node's log. */
-void sim_diary_line(struct scenario *scenario, enum leat_diary_level level, const char *line);
+void sim_node_log_line(struct scenario *scenario, enum leat_node_log_level level, const char *line);
 /** It is quiet from now on, or is not any more. */
-void sim_diary_quiet(bool quiet);
+void sim_node_log_quiet(bool quiet);
 /** The disk of this server is full: a server that has not written so fails the run. Draws nothing. */
-void sim_diary_full_look(struct scenario *scenario, const struct sim_server *server);
+void sim_node_log_full_look(struct scenario *scenario, const struct sim_server *server);
 /** Each log in trouble has to be named by a line of its owner's; else the seed fails (A13). */
-void sim_diary_look(struct scenario *scenario, const char *when);
+void sim_node_log_look(struct scenario *scenario, const char *when);
 
 #endif

@@ -142,8 +142,8 @@ static void complaints_are_told_as_far_as_they_are_kept(void **state)
     } cases[] = {{0, 0, ""},
                  {1, 1, "number 0"},
                  {64, 64, "number 63"},
-                 {65, 65, "and 1 complaints more, see the diary"},
-                 {100, 65, "and 36 complaints more, see the diary"}};
+                 {65, 65, "and 1 complaints more, see the node log"},
+                 {100, 65, "and 36 complaints more, see the node log"}};
     for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct bench *bench = bench_ready(90);
         for (unsigned i = 0; i < cases[c].count; i++)

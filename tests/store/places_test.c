@@ -3,7 +3,7 @@
  * ahead next. */
 #include "tests/store/slots_disk.h"
 
-#include "base/diary.h"
+#include "base/node_log.h"
 
 enum { STEP_UNITS = 64 }; /* of a store of up to 1 MiB */
 
@@ -428,9 +428,9 @@ static void places_that_are_refused_are_asked_for_once(void **state)
     end();
 }
 
-static void on_warning(void *ctx, enum leat_diary_level level, const char *line)
+static void on_warning(void *ctx, enum leat_node_log_level level, const char *line)
 {
-    *(unsigned *)ctx += level == LEAT_DIARY_WARN && strstr(line, "store/0 has lost its end");
+    *(unsigned *)ctx += level == LEAT_NODE_LOG_WARN && strstr(line, "store/0 has lost its end");
 }
 
 /* Goal: that a file has lost its end is said once, however many rows claim a place there. */
@@ -440,7 +440,7 @@ static void places_past_a_lost_end_are_told_once(void **state)
     unsigned told = 0;
     files_full(1);
     disk.space = MIB;
-    leat_diary_set(on_warning, &told, LEAT_DIARY_INFO);
+    leat_node_log_set(on_warning, &told, LEAT_NODE_LOG_INFO);
     for (uint32_t i = 1; i < 4; i++) {
         assert_int_equal(leat_slots_cover(&slots, 0, STEP_UNITS + i), LEAT_E_DISK_FULL);
         assert_int_equal(told, 1);
@@ -450,7 +450,7 @@ static void places_past_a_lost_end_are_told_once(void **state)
     slots.files[0]->here_units = slots.files[0]->grown_units;
     assert_int_equal(leat_slots_cover(&slots, 0, STEP_UNITS + 9), LEAT_E_DISK);
     assert_int_equal(told, 1); /* that is no lack of space */
-    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
     end();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store against a small world: requests. */
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "tests/store/store_bench.h"
 
 /* ---- small ones ---- */
@@ -422,11 +422,11 @@ struct full_told {
     int full, again;
 };
 
-static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
+static void on_node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     struct full_told *told = ctx;
-    told->full += level == LEAT_DIARY_ERROR && strstr(line, "no space left") != NULL;
-    told->again += level == LEAT_DIARY_INFO && strstr(line, "has space") != NULL;
+    told->full += level == LEAT_NODE_LOG_ERROR && strstr(line, "no space left") != NULL;
+    told->again += level == LEAT_NODE_LOG_INFO && strstr(line, "has space") != NULL;
 }
 
 static void store_disk_full_refuses_reservations_only(void **state)
@@ -436,7 +436,7 @@ static void store_disk_full_refuses_reservations_only(void **state)
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     bench->world.space_bytes = 1;
     struct full_told told = {0};
-    leat_diary_set(on_diary, &told, LEAT_DIARY_INFO);
+    leat_node_log_set(on_node_log, &told, LEAT_NODE_LOG_INFO);
     struct mine *refused = NULL;
     for (int i = 0; i < 200 && !refused; i++) {
         struct mine *more = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
@@ -459,7 +459,7 @@ static void store_disk_full_refuses_reservations_only(void **state)
     assert_int_equal(again->rc, LEAT_OK);
     assert_int_equal(told.full, 1);
     assert_int_equal(told.again, 1);
-    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
     bench_free(bench);
 }
 
@@ -477,7 +477,7 @@ static void store_disk_is_not_full_after_segments_have_gone(void **state)
         small[i] = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
     fake_settle(&bench->world);
     bench->world.space_bytes = 1;
-    leat_diary_set(on_diary, &told, LEAT_DIARY_INFO);
+    leat_node_log_set(on_node_log, &told, LEAT_NODE_LOG_INFO);
     while (!refused && count < 200) {
         struct mine *more = reserve(bench, LEAT_DURABILITY_DISK, 1, 65536);
         fake_settle(&bench->world);
@@ -499,14 +499,14 @@ static void store_disk_is_not_full_after_segments_have_gone(void **state)
     leat_store_usage(bench->store, &usage);
     assert_int_equal(usage.disk_lacks_bytes, 0);
     assert_int_equal(told.again, 1);
-    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
     bench_free(bench);
 }
 
-static void on_lack(void *ctx, enum leat_diary_level level, const char *line)
+static void on_lack(void *ctx, enum leat_node_log_level level, const char *line)
 {
     int *told = ctx;
-    *told += level == LEAT_DIARY_ERROR && strstr(line, "another file for segments") != NULL;
+    *told += level == LEAT_NODE_LOG_ERROR && strstr(line, "another file for segments") != NULL;
 }
 
 /* Neither the file nor the log that wanted it is given up: there is one as soon as it can be opened. */
@@ -515,7 +515,7 @@ static void store_file_that_can_not_be_opened_is_tried_again(void **state)
     (void)state;
     struct bench *bench = bench_ready(6);
     int told = 0;
-    leat_diary_set(on_lack, &told, LEAT_DIARY_INFO);
+    leat_node_log_set(on_lack, &told, LEAT_NODE_LOG_INFO);
     for (int i = 0; i < 4; i++) {
         bench->world.no_opens = i % 2 == 0;
         bench->world.no_dirs = !bench->world.no_opens;
@@ -530,7 +530,7 @@ static void store_file_that_can_not_be_opened_is_tried_again(void **state)
     assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
     assert_non_null(fake_file(&bench->world, "store/0"));
     assert_null(fake_file(&bench->world, "store/1")); /* what was not opened counts for none */
-    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
     bench_free(bench);
 }
 

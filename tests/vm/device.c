@@ -4,7 +4,7 @@
  *
  *   vm_device removal     the device is taken away under a stream of writes
  *   vm_device memlock     as a system account with a limit of locked memory that is too low */
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "tests/transport/os_rig.h"
 
 #include <spawn.h>
@@ -32,7 +32,7 @@ struct test {
 };
 static char complaint[512];
 
-static void diary(void *ctx, enum leat_diary_level level, const char *line)
+static void node_log(void *ctx, enum leat_node_log_level level, const char *line)
 {
     (void)ctx;
     (void)level;
@@ -179,7 +179,7 @@ static int memlock(void)
     struct rlimit low = {1 << 20, 1 << 20};
     RIG_CHECK(setrlimit(RLIMIT_MEMLOCK, &low) == 0);
     RIG_CHECK(setgid(1) == 0 && setuid(1) == 0); /* daemon: root may lock without limit */
-    leat_diary_set(diary, NULL, LEAT_DIARY_WARN);
+    leat_node_log_set(node_log, NULL, LEAT_NODE_LOG_WARN);
     begin(&test);
     printf("%s\n", complaint);
     RIG_CHECK(complaint[0]);

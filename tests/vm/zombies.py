@@ -32,7 +32,7 @@ from cluster import Cluster  # noqa: E402
 from copies import same_on_all_nodes  # noqa: E402
 from rawbatch import BatchMaker  # noqa: E402
 import rig  # noqa: E402
-from rig import METADATA, Raw, Server, check, cluster_key, diaries_print, equal, frame, unpack, until  # noqa: E402
+from rig import METADATA, Raw, Server, check, cluster_key, node_logs_print, equal, frame, unpack, until  # noqa: E402
 from recovery import Load  # noqa: E402
 
 REPLICATION = os.environ.get('LEAT_REPLICATION', 'verbs')
@@ -93,7 +93,7 @@ class Zombies(Cluster):
         return done.stdout and {n['state'] for n in json.loads(done.stdout)['nodes']} == {'up'}
 
     def said(self, pattern, but):
-        return [m for i, node in enumerate(self.nodes) if i != but for m in re.findall(pattern, node.diary())]
+        return [m for i, node in enumerate(self.nodes) if i != but for m in re.findall(pattern, node.node_log())]
 
 
 class Owner:
@@ -208,7 +208,7 @@ def trial(cluster, number, log, stream_id, acked, count):
     left = [i for i in range(NODES) if i != victim]
     server = cluster.nodes[victim]
     before = crashes(cluster, victim)
-    failures = server.diary().count('replication: node')
+    failures = server.node_log().count('replication: node')
     try:
         lines = [Line(server, log, stream_id) for _ in range(LINES)]
     except OSError:  # it was slow, and lost the log before anybody stopped it
@@ -246,7 +246,7 @@ def trial(cluster, number, log, stream_id, acked, count):
         count.late_acks += after - heard
         count.served_acks += (after - heard) * served
         count.late_sent += len(late)
-        count.broken += server.diary().count('replication: node') > failures
+        count.broken += server.node_log().count('replication: node') > failures
     until(lambda: cluster.up(left), f'n{victim} is back')
     return new
 
@@ -303,7 +303,7 @@ def run(trials, seconds):
         segments, leftovers = same_on_all_nodes(cluster.nodes, described['id'], 3)
     except BaseException:
         load.over.set()
-        diaries_print(cluster.nodes)
+        node_logs_print(cluster.nodes)
         raise
     print(f'{count.trials} zombies over {REPLICATION}, {count.served} of them let go on when another served: {count.acked} of their appends acknowledged, of which {count.late_acks} after they '
           f'went on ({count.served_acks} where another served: written everywhere before they were stopped); {count.late_sent} sent after they were declared crashed; {count.refused} refused; {count.broken} zombies saw their '

@@ -198,7 +198,7 @@ static int move_to(const struct bench_server *server)
     return CLI_OK;
 }
 
-/* ---- diaries ---- */
+/* ---- node logs ---- */
 
 /* "2026-01-02T03:04:05.678Z level text": milliseconds since 1970. */
 static bool line_time(const char *line, int64_t *out_ms)
@@ -249,16 +249,16 @@ static void line_read(struct reading *it, const char *line)
     if (strstr(line, "is served here under epoch") && !it->served_ms) it->served_ms = at;
 }
 
-static void diaries_read(const struct bench_servers *servers, uint32_t victim, struct reading *it)
+static void node_logs_read(const struct bench_servers *servers, uint32_t victim, struct reading *it)
 {
     char line[1000];
     snprintf(it->crashed, sizeof it->crashed, "node %s ", servers->rows[victim].name);
     it->fence = it->collect = it->prepare = it->seal = -1;
     for (uint32_t i = 0; i < servers->count; i++) {
-        FILE *diary = i == victim ? NULL : fopen(servers->rows[i].diary, "r");
-        while (diary && fgets(line, sizeof line, diary))
+        FILE *node_log = i == victim ? NULL : fopen(servers->rows[i].node_log, "r");
+        while (node_log && fgets(line, sizeof line, node_log))
             line_read(it, line);
-        if (diary) (void)fclose(diary);
+        if (node_log) (void)fclose(node_log);
     }
 }
 
@@ -290,7 +290,7 @@ static void phases_fill(const struct bench_servers *servers, uint32_t victim, in
                         struct recovery_trial *trial)
 {
     struct reading it = {.kill_ms = kill_ms};
-    diaries_read(servers, victim, &it);
+    node_logs_read(servers, victim, &it);
     trial->ms[PHASE_DETECT] = it.declared_ms ? (double)(it.declared_ms - kill_ms) : -1;
     trial->ms[PHASE_FENCE] = it.fence;
     trial->ms[PHASE_COLLECT] = it.collect;

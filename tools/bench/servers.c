@@ -60,11 +60,11 @@ static void voters_write(const struct bench_servers *servers, char *out, size_t 
                                  servers->rows[i].node);
 }
 
-static void child(const char **words, const char *diary, int out)
+static void child(const char **words, const char *node_log, int out)
 {
     /* They go with whoever started them, whatever becomes of him. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    int fd = open(diary, O_WRONLY | O_CREAT | O_APPEND, 0644);
+    int fd = open(node_log, O_WRONLY | O_CREAT | O_APPEND, 0644);
     if (fd < 0 || dup2(fd, STDERR_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0) _exit(127);
     (void)setpgid(0, 0); /* Ctrl-C is the benchmark's to deal with */
     (void)execv(words[0], (char *const *)words);
@@ -92,7 +92,7 @@ static int launch(struct bench_servers *servers, uint32_t i, int *out_pipe)
         return CLI_FAILED;
     }
     pid_t pid = fork();
-    if (pid == 0) child(words, server->diary, ends[1]);
+    if (pid == 0) child(words, server->node_log, ends[1]);
     (void)close(ends[1]);
     if (pid < 0) {
         cli_error("fork: %s", strerror(errno));
@@ -137,11 +137,11 @@ static void shm_remove(struct bench_server *server)
     server->pool[0] = '\0';
 }
 
-/* Why it ended, in its own words. The diary itself is removed with the rest. */
-static void last_line(const char *diary, char *out, size_t size)
+/* Why it ended, in its own words. The node log itself is removed with the rest. */
+static void last_line(const char *node_log, char *out, size_t size)
 {
     char line[400];
-    FILE *file = fopen(diary, "r");
+    FILE *file = fopen(node_log, "r");
     snprintf(out, size, "it said nothing");
     while (file && fgets(line, sizeof line, file))
         if (line[0] != '\n') snprintf(out, size, "%.*s", (int)strcspn(line, "\n"), line);
@@ -170,7 +170,7 @@ static int ready_wait(struct bench_server *server, int fd, bool quiet)
         return CLI_OK;
     }
     char why[400];
-    last_line(server->diary, why, sizeof why);
+    last_line(server->node_log, why, sizeof why);
     if (!quiet && !cli_interrupted()) cli_error("%s did not start: %s", server->name, why);
     return CLI_FAILED;
 }
@@ -238,7 +238,7 @@ static int rows_fill(struct bench_servers *servers)
         snprintf(row->client, sizeof row->client, "127.0.0.1:%u", ports[2 * i]);
         snprintf(row->node, sizeof row->node, "127.0.0.1:%u", ports[2 * i + 1]);
         snprintf(row->data, sizeof row->data, "%s/n%u", servers->home, i % 100);
-        snprintf(row->diary, sizeof row->diary, "%s/n%u.diary", servers->home, i % 100);
+        snprintf(row->node_log, sizeof row->node_log, "%s/n%u.log", servers->home, i % 100);
     }
     return CLI_OK;
 }

@@ -11,7 +11,7 @@
 enum { BENCH_SERVERS_MAX = 16, BENCH_VOTERS = 3 };
 
 struct bench_server {
-    char name[8], client[32], node[32], data[300], diary[300], pool[128];
+    char name[8], client[32], node[32], data[300], node_log[300], pool[128];
     pid_t pid; /* 0: it does not run */
     bool stopped;
 };

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "os/os.h"
 
 enum {
@@ -46,7 +46,7 @@ static void call_on_done(struct leat_request *request, leat_err rc, const struct
     struct cli_answer *answer = own->answer;
     answer->rc = rc;
     if (rc) answer->error = *error;
-    leat_diary_clean(answer->error.text, strlen(answer->error.text));
+    leat_node_log_clean(answer->error.text, strlen(answer->error.text));
     if (rc == LEAT_OK && frame->control_bytes) {
         answer->bytes = malloc(frame->control_bytes);
         if (!answer->bytes) abort();

@@ -354,7 +354,7 @@ static void progress(struct consume_run *run)
     cli_progress("%s", cli_traffic_text(run->records, run->bytes, now - run->started_us, text));
 }
 
-/* As leat produce ends; but not in the diaries of scripts, which never had it. */
+/* As leat produce ends; but not in the logs of scripts, which never had it. */
 static void summary(const struct consume_run *run)
 {
     char text[CLI_TRAFFIC_BYTES];

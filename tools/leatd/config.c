@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 
 #include "base/address.h"
-#include "base/diary.h"
 #include "base/nearest.h"
+#include "base/node_log.h"
 
 const char leatd_help[] =
     "leatd: the Leat stream broker\n"
@@ -214,12 +214,12 @@ static bool parse_bool(const char *text, bool *out)
     return false;
 }
 
-static bool parse_level(const char *text, enum leat_diary_level *out)
+static bool parse_level(const char *text, enum leat_node_log_level *out)
 {
     static const char *const names[] = {"error", "warn", "info", "debug"};
     for (unsigned i = 0; i < 4; i++) {
         if (strcmp(text, names[i]) != 0) continue;
-        *out = (enum leat_diary_level)i;
+        *out = (enum leat_node_log_level)i;
         return true;
     }
     return false;
@@ -243,7 +243,7 @@ static leat_err text_set(const struct option *option, const char *value, uint8_t
         return leat_error_set(error, LEAT_E_CONFIG, "%s needs a text of 1 to %zu bytes",
                               option->name, option->bytes - 1);
     /* Others show it on their terminals. */
-    if (!leat_diary_is_text(value, strlen(value)))
+    if (!leat_node_log_is_text(value, strlen(value)))
         return leat_error_set(error, LEAT_E_CONFIG, "%s may have no control characters",
                               option->name);
     bool off = option->kind == OPTION_DOOR && strcmp(value, "off") == 0;
@@ -397,7 +397,7 @@ void leatd_config_default(struct leatd_config *config)
 {
     memset(config, 0, sizeof *config);
     memcpy(config->listen, "127.0.0.1:7700", sizeof "127.0.0.1:7700");
-    config->log_level = LEAT_DIARY_INFO;
+    config->log_level = LEAT_NODE_LOG_INFO;
     config->auto_create = true;
     config->scrub_bytes_per_second = 4 * 1024 * 1024;
 }

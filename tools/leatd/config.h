@@ -3,8 +3,8 @@
 #ifndef LEAT_TOOLS_LEATD_CONFIG_H
 #define LEAT_TOOLS_LEATD_CONFIG_H
 
-#include "base/diary.h"
 #include "base/error.h"
+#include "base/node_log.h"
 #include "os/os.h"
 
 /* How bytes of segments get to other nodes. */
@@ -42,7 +42,7 @@ struct leatd_config {
     uint64_t offsets_retention_us;
     uint64_t scrub_bytes_per_second;
     uint32_t connections_per_address; /* 0: the default */
-    enum leat_diary_level log_level;
+    enum leat_node_log_level log_level;
     bool auto_create;
     uint32_t num_partitions, default_replication_factor; /* of Kafka's topics; 0: 1 */
     bool help, version;

@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/diary.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/node_log.h"
 #include "broker/net/addresses.h"
 #include "broker/node.h"
 #include "kafka/kafka.h"
@@ -38,7 +38,7 @@ enum exit_code {
     EXIT_MEMORY = 5,
 };
 enum {
-    DIARY_LINE_BYTES_MAX = 64 * 1024,
+    NODE_LOG_LINE_BYTES_MAX = 64 * 1024,
 };
 
 #define ADMIN_SOCKET "leatd.sock" /* `leat` looks for it: tools/leat/cli_call.c */
@@ -64,7 +64,7 @@ struct server {
     char **argv;
 };
 
-static void diary_line(void *ctx, enum leat_diary_level level, const char *line)
+static void node_log_line(void *ctx, enum leat_node_log_level level, const char *line)
 {
     static const char *const names[] = {"error", "warn ", "info ", "debug"};
     struct timespec now;
@@ -74,7 +74,7 @@ static void diary_line(void *ctx, enum leat_diary_level level, const char *line)
     gmtime_r(&now.tv_sec, &utc);
     fprintf(stderr, "%04d-%02d-%02dT%02d:%02d:%02d.%03ldZ %s %.*s\n", utc.tm_year + 1900,
             utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, now.tv_nsec / 1000000,
-            names[level], DIARY_LINE_BYTES_MAX, line);
+            names[level], NODE_LOG_LINE_BYTES_MAX, line);
 }
 
 static int exit_code_of(leat_err rc)
@@ -435,11 +435,12 @@ static void say_kafka(const struct server *server)
     const struct leat_door *kafka = server->kafka;
     if (kafka == NULL) return;
     if (kafka->bound_address[0] != '\0')
-        leat_diary_info("clients of Kafka: listening on %s", kafka->bound_address);
+        leat_node_log_info("clients of Kafka: listening on %s", kafka->bound_address);
     else
-        leat_diary_warn("clients of Kafka are not served: %s; name another address by --kafka, or "
-                        "say --kafka off",
-                        kafka->not_bound.text);
+        leat_node_log_warn(
+            "clients of Kafka are not served: %s; name another address by --kafka, or "
+            "say --kafka off",
+            kafka->not_bound.text);
 }
 
 static void say_ready(const struct server *server)
@@ -478,9 +479,9 @@ static bool wait_for_event(const struct server *server, int signals)
  * after a kill. Nothing is ended in order: no thread of it may do anything any more. */
 static void start_anew(const struct server *server)
 {
-    leat_diary_warn("starting anew, to join the cluster again");
+    leat_node_log_warn("starting anew, to join the cluster again");
     (void)execv("/proc/self/exe", server->argv);
-    leat_diary_error("can't start anew: %s", strerror(errno));
+    leat_node_log_error("can't start anew: %s", strerror(errno));
     _exit(EXIT_FAILED);
 }
 
@@ -496,7 +497,7 @@ static int run(struct server *server, int signals)
     while (!__atomic_load_n(&server->stopped, __ATOMIC_ACQUIRE)) {
         if (__atomic_load_n(&server->crashed, __ATOMIC_ACQUIRE)) {
             if (!asked) start_anew(server);
-            leat_diary_warn("declared crashed while it stopped: it ends at once, as if killed");
+            leat_node_log_warn("declared crashed while it stopped: it ends at once, as if killed");
             _exit(EXIT_FAILED);
         }
         bool up = __atomic_load_n(&server->up, __ATOMIC_ACQUIRE);
@@ -513,7 +514,7 @@ static int run(struct server *server, int signals)
         if (wait_for_event(server, signals) && !asked) {
             asked = true;
             leat_os_notify("STOPPING=1");
-            leat_diary_info("asked to stop: writing everything to disk");
+            leat_node_log_info("asked to stop: writing everything to disk");
             ask_to_stop(server);
         }
     }
@@ -554,7 +555,7 @@ static void say_memory(const struct leatd_config *config)
 {
     uint64_t have = leat_os_memory_bytes();
     if (config->memory_bytes <= have) return;
-    leat_diary_warn(
+    leat_node_log_warn(
         "--memory is %llu MiB, and this machine has %llu MiB: it runs out of memory before the "
         "budget is used",
         (unsigned long long)(config->memory_bytes >> 20), (unsigned long long)(have >> 20));
@@ -567,7 +568,7 @@ static void fit_cores(struct leatd_config *config)
     if (!config->cores_by_default || most == all) return;
     config->cores = most;
     if (leat_node_pool_bytes(config->memory_bytes, most) == 0) return; /* it will be refused */
-    leat_diary_warn(
+    leat_node_log_warn(
         "%u core%s of %u: a memory budget of %llu MiB has room for no more, all of them "
         "need %llu MiB (--memory)",
         most, most == 1 ? "" : "s", all, (unsigned long long)(config->memory_bytes >> 20),
@@ -583,16 +584,17 @@ static leat_err key_take(struct server *server, struct leat_error *error)
     _Static_assert(sizeof server->key.bytes == sizeof file->bytes, "one kind of key");
     memcpy(server->key.bytes, file->bytes, sizeof server->key.bytes);
     if (file->of_account)
-        leat_diary_info("cluster key: %s, this account's own%s: only nodes of this account on this "
-                        "machine join",
-                        file->path, file->made ? " (made now)" : "");
+        leat_node_log_info(
+            "cluster key: %s, this account's own%s: only nodes of this account on this "
+            "machine join",
+            file->path, file->made ? " (made now)" : "");
     else if (file->made)
-        leat_diary_info("cluster key: made %s. A new cluster's other nodes need a copy of it "
-                        "before they start; to join a "
-                        "cluster that exists, put that one's key there instead",
-                        file->path);
+        leat_node_log_info("cluster key: made %s. A new cluster's other nodes need a copy of it "
+                           "before they start; to join a "
+                           "cluster that exists, put that one's key there instead",
+                           file->path);
     else
-        leat_diary_info("cluster key: %s", file->path);
+        leat_node_log_info("cluster key: %s", file->path);
     return LEAT_OK;
 }
 
@@ -633,7 +635,7 @@ int main(int argc, char **argv)
     if (rc != LEAT_OK) return refuse(rc, &error);
     if (server.config.help) return fputs(leatd_help, stdout) < 0 ? EXIT_FAILED : EXIT_STOPPED;
     if (server.config.version) return printf("leatd %s\n", LEAT_VERSION) < 0;
-    leat_diary_set(diary_line, NULL, server.config.log_level);
+    leat_node_log_set(node_log_line, NULL, server.config.log_level);
     rc = leatd_config_complete(&server.config, &error);
     if (rc != LEAT_OK) return refuse(rc, &error);
     say_memory(&server.config);

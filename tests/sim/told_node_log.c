@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes write into their logs of their own (base/diary.h) is checked like data (A13), from level WARN on.
+/* What nodes write into their logs of their own (base/node_log.h) is checked like data (A13), from level WARN on.
  *  - Trouble that lasts until somebody asks (told.c) was written of by its owner, in this life of it, with the log's
  *    name: that it waits, that it takes no more appends, or what of it is damaged or missing; of a disk without space
  *    that appends which need a segment are refused.
  *  - While it is quiet no line says that a log waits or takes no appends which does neither.
  *  - Where no bit flips, no power goes and no disk fails nobody writes that anything is damaged.
- * Lines that are many are summed up (leat_diary_summed()): of a node that had as many within that time, once in this
+ * Lines that are many are summed up (leat_node_log_summed()): of a node that had as many within that time, once in this
  * life, nothing is missed: what began then is told of by no line later. */
 #include "tests/sim/told.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/diary.h"
+#include "base/node_log.h"
 #include "tests/sim/truth.h"
 
 enum {
@@ -26,12 +26,12 @@ static struct {
     bool quiet;
     unsigned boots[SIM_SERVERS_MAX]; /* what follows is of that life */
     /* The last lines that may be followed by a sum in place of a line, and whether any were so many. */
-    uint64_t lines_us[SIM_SERVERS_MAX][LEAT_DIARY_SUM_LINES];
+    uint64_t lines_us[SIM_SERVERS_MAX][LEAT_NODE_LOG_SUM_LINES];
     unsigned lines[SIM_SERVERS_MAX];
     bool summed[SIM_SERVERS_MAX];
     bool full[SIM_SERVERS_MAX];
     bool named[SIM_SERVERS_MAX][SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
-} diary;
+} node_log;
 
 static const struct sim_server *writer_of(const struct scenario *scenario)
 {
@@ -44,12 +44,12 @@ static const struct sim_server *writer_of(const struct scenario *scenario)
 static void life_note(const struct sim_server *server)
 {
     unsigned at = server->number;
-    if (diary.boots[at] == server->boots) return;
-    diary.boots[at] = server->boots;
-    diary.lines[at] = 0;
-    diary.summed[at] = false;
-    diary.full[at] = false;
-    memset(diary.named[at], 0, sizeof diary.named[at]);
+    if (node_log.boots[at] == server->boots) return;
+    node_log.boots[at] = server->boots;
+    node_log.lines[at] = 0;
+    node_log.summed[at] = false;
+    node_log.full[at] = false;
+    memset(node_log.named[at], 0, sizeof node_log.named[at]);
 }
 
 /* Which of the scenario's logs a line names; log.stream: the scenario's. */
@@ -107,7 +107,7 @@ static void line_judge(struct scenario *scenario, const struct sim_server *write
     struct truth_log truth;
     struct leat_log_ref ref = log;
     ref.stream = scenario->streams[log.stream].id;
-    if (!diary.quiet || !(words & WORDS_WAIT) || !truth_find(scenario, ref, &truth)) return;
+    if (!node_log.quiet || !(words & WORDS_WAIT) || !truth_find(scenario, ref, &truth)) return;
     if (truth.served && truth.owner == writer && !truth_is_troubled(&truth))
         sim_fail(scenario->world, "A13 told: log %u/%u of %s serves, and %s writes: %.200s",
                  ref.streamlet, ref.log, truth.stream, writer->name, line);
@@ -116,24 +116,24 @@ static void line_judge(struct scenario *scenario, const struct sim_server *write
 /* So many within the time for which a node counts them, by a clock that may be slower: the next one it sums up. */
 static void line_count(const struct scenario *scenario, unsigned at)
 {
-    uint64_t now_us = scenario->world->now_us, *times_us = diary.lines_us[at];
-    times_us[diary.lines[at]++ % LEAT_DIARY_SUM_LINES] = now_us;
-    uint64_t since_us = now_us - times_us[diary.lines[at] % LEAT_DIARY_SUM_LINES];
-    if (diary.lines[at] >= LEAT_DIARY_SUM_LINES &&
-        since_us <= LEAT_DIARY_SUM_US + LEAT_DIARY_SUM_US / 20)
-        diary.summed[at] = true;
+    uint64_t now_us = scenario->world->now_us, *times_us = node_log.lines_us[at];
+    times_us[node_log.lines[at]++ % LEAT_NODE_LOG_SUM_LINES] = now_us;
+    uint64_t since_us = now_us - times_us[node_log.lines[at] % LEAT_NODE_LOG_SUM_LINES];
+    if (node_log.lines[at] >= LEAT_NODE_LOG_SUM_LINES &&
+        since_us <= LEAT_NODE_LOG_SUM_US + LEAT_NODE_LOG_SUM_US / 20)
+        node_log.summed[at] = true;
 }
 
-void sim_diary_line(struct scenario *scenario, enum leat_diary_level level, const char *line)
+void sim_node_log_line(struct scenario *scenario, enum leat_node_log_level level, const char *line)
 {
     struct leat_log_ref log;
-    if (diary.scenario != scenario) memset(&diary, 0, sizeof diary);
-    diary.scenario = scenario;
+    if (node_log.scenario != scenario) memset(&node_log, 0, sizeof node_log);
+    node_log.scenario = scenario;
     const struct sim_server *writer = writer_of(scenario);
-    if (!writer || level > LEAT_DIARY_WARN) return;
+    if (!writer || level > LEAT_NODE_LOG_WARN) return;
     life_note(writer);
     unsigned words = words_of(line);
-    diary.full[writer->number] |= strstr(line, "no space left in the data directory") != NULL;
+    node_log.full[writer->number] |= strstr(line, "no space left in the data directory") != NULL;
     if (!words) return;
     /* What is on a node that is away is missing, too. */
     bool away =
@@ -145,20 +145,20 @@ void sim_diary_line(struct scenario *scenario, enum leat_diary_level level, cons
     if (!log_named(scenario, line, &log) || log.streamlet >= CHECK_STREAMLETS_MAX ||
         log.log >= CHECK_LOGS_MAX)
         return;
-    diary.named[writer->number][log.stream][log.streamlet][log.log] = true;
+    node_log.named[writer->number][log.stream][log.streamlet][log.log] = true;
     line_judge(scenario, writer, log, words, line);
 }
 
-void sim_diary_quiet(bool quiet)
+void sim_node_log_quiet(bool quiet)
 {
-    diary.quiet = quiet;
+    node_log.quiet = quiet;
 }
 
-void sim_diary_full_look(struct scenario *scenario, const struct sim_server *server)
+void sim_node_log_full_look(struct scenario *scenario, const struct sim_server *server)
 {
-    if (diary.scenario != scenario) return;
+    if (node_log.scenario != scenario) return;
     life_note(server);
-    if (!diary.full[server->number] && !diary.summed[server->number])
+    if (!node_log.full[server->number] && !node_log.summed[server->number])
         sim_fail(scenario->world, "A13 told: the disk of %s is full, and it has not written so",
                  server->name);
 }
@@ -166,15 +166,15 @@ void sim_diary_full_look(struct scenario *scenario, const struct sim_server *ser
 static void log_look(void *arg, const struct truth_log *log)
 {
     struct leat_log_ref ref = log->ref;
-    struct scenario *scenario = diary.scenario;
+    struct scenario *scenario = node_log.scenario;
     if (!log->served || !sim_stream_of(scenario, log->ref.stream, &ref.stream)) return;
     unsigned at = log->owner->number;
     life_note(log->owner);
-    if (log->full && !diary.full[at])
+    if (log->full && !node_log.full[at])
         sim_fail(scenario->world, "A13 told: %s: the disk of %s is full, and it has not written so",
                  (const char *)arg, log->owner->name);
-    if (!truth_is_troubled(log) || diary.summed[at]) return;
-    if (!diary.named[at][ref.stream][ref.streamlet][ref.log])
+    if (!truth_is_troubled(log) || node_log.summed[at]) return;
+    if (!node_log.named[at][ref.stream][ref.streamlet][ref.log])
         sim_fail(scenario->world,
                  "A13 told: %s: log %u/%u of %s is in trouble (state %d, damaged %d), and %s has "
                  "not written so",
@@ -182,12 +182,12 @@ static void log_look(void *arg, const struct truth_log *log)
                  (int)log->damaged, log->owner->name);
 }
 
-void sim_diary_look(struct scenario *scenario, const char *when)
+void sim_node_log_look(struct scenario *scenario, const char *when)
 {
     char text[80];
     snprintf(text, sizeof text, "%s", when);
-    if (diary.scenario != scenario)
-        memset(&diary, 0, sizeof diary); /* nobody has written anything */
-    diary.scenario = scenario;
+    if (node_log.scenario != scenario)
+        memset(&node_log, 0, sizeof node_log); /* nobody has written anything */
+    node_log.scenario = scenario;
     (void)truth_each(scenario, log_look, text);
 }

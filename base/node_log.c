@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The diary: formats a line on the stack and hands it to the program's sink. */
-#include "base/diary.h"
+/* The node log: formats a line on the stack and hands it to the program's sink. */
+#include "base/node_log.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { DIARY_LINE_BYTES = 1024 };
+enum { NODE_LOG_LINE_BYTES = 1024 };
 
 /* Written at start-up only, before other threads exist; read by all. */
-static leat_diary_fn sink;
+static leat_node_log_fn sink;
 static void *sink_ctx;
-static enum leat_diary_level sink_level = LEAT_DIARY_INFO;
+static enum leat_node_log_level sink_level = LEAT_NODE_LOG_INFO;
 
-void leat_diary_set(leat_diary_fn fn, void *ctx, enum leat_diary_level level)
+void leat_node_log_set(leat_node_log_fn fn, void *ctx, enum leat_node_log_level level)
 {
     sink = fn;
     sink_ctx = ctx;
@@ -29,7 +29,7 @@ static bool is_control(unsigned char byte)
 /* SUBTLE: a line is one line, whatever is in it. Names and sentences come from others, and with a newline in one of
  * them others could write lines of their own; with an escape, control the operator's terminal. Of UTF-8, U+0080 to
  * U+009F are controls as well. */
-void leat_diary_clean(char *text, size_t bytes)
+void leat_node_log_clean(char *text, size_t bytes)
 {
     unsigned char *end = (unsigned char *)text + bytes;
     for (unsigned char *at = (unsigned char *)text; at < end; at++) {
@@ -39,15 +39,15 @@ void leat_diary_clean(char *text, size_t bytes)
     }
 }
 
-static void line_write(enum leat_diary_level level, const char *format, va_list args)
+static void line_write(enum leat_node_log_level level, const char *format, va_list args)
 {
-    char line[DIARY_LINE_BYTES];
+    char line[NODE_LOG_LINE_BYTES];
     if (vsnprintf(line, sizeof line, format, args) < 0) return;
-    leat_diary_clean(line, strlen(line));
+    leat_node_log_clean(line, strlen(line));
     sink(sink_ctx, level, line);
 }
 
-void leat_diary(enum leat_diary_level level, const char *format, ...)
+void leat_node_log(enum leat_node_log_level level, const char *format, ...)
 {
     if (!sink || level > sink_level) return;
     va_list args;
@@ -56,22 +56,22 @@ void leat_diary(enum leat_diary_level level, const char *format, ...)
     va_end(args);
 }
 
-void leat_diary_sum_tell(struct leat_diary_sum *sum, uint64_t now_us)
+void leat_node_log_sum_tell(struct leat_node_log_sum *sum, uint64_t now_us)
 {
-    if (sum->since_us == 0 || now_us < sum->since_us + LEAT_DIARY_SUM_US) return;
+    if (sum->since_us == 0 || now_us < sum->since_us + LEAT_NODE_LOG_SUM_US) return;
     if (sum->kept > 0)
-        leat_diary_info("... and %u more %s in %" PRIu64 " s", sum->kept, sum->what,
-                        (now_us - sum->since_us) / 1000000);
+        leat_node_log_info("... and %u more %s in %" PRIu64 " s", sum->kept, sum->what,
+                           (now_us - sum->since_us) / 1000000);
     sum->since_us = 0;
     sum->lines = sum->kept = 0;
 }
 
-void leat_diary_summed(struct leat_diary_sum *sum, uint64_t now_us, enum leat_diary_level level,
-                       const char *format, ...)
+void leat_node_log_summed(struct leat_node_log_sum *sum, uint64_t now_us,
+                          enum leat_node_log_level level, const char *format, ...)
 {
-    leat_diary_sum_tell(sum, now_us);
+    leat_node_log_sum_tell(sum, now_us);
     if (sum->since_us == 0) sum->since_us = now_us ? now_us : 1;
-    if (sum->lines == LEAT_DIARY_SUM_LINES) {
+    if (sum->lines == LEAT_NODE_LOG_SUM_LINES) {
         sum->kept++;
         return;
     }
@@ -83,7 +83,7 @@ void leat_diary_summed(struct leat_diary_sum *sum, uint64_t now_us, enum leat_di
     va_end(args);
 }
 
-void leat_diary_name(char *out, size_t capacity, const char *text, size_t bytes)
+void leat_node_log_name(char *out, size_t capacity, const char *text, size_t bytes)
 {
     if (bytes >= capacity) bytes = capacity - 1;
     for (size_t i = 0; i < bytes; i++)
@@ -91,7 +91,7 @@ void leat_diary_name(char *out, size_t capacity, const char *text, size_t bytes)
     out[bytes] = '\0';
 }
 
-bool leat_diary_is_text(const char *text, size_t bytes)
+bool leat_node_log_is_text(const char *text, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
         if (is_control((unsigned char)text[i])) return false;
