@@ -20,29 +20,29 @@ static void open_is_safe(struct log_open *open, uint32_t bytes, uint64_t offset)
 /* Which prefix a commit has made safe: what was asked for, or more. */
 static struct log_seal commit_reached(const struct log_commit *commit, const struct log_open *open)
 {
-    if (commit->keep.to_bytes == commit->asked.bytes) return commit->asked;
+    if (commit->req.to_bytes == commit->asked.bytes) return commit->asked;
     for (unsigned i = 0; i < open->seal_count; i++)
-        if (open->seals[i].bytes == commit->keep.to_bytes) return open->seals[i];
+        if (open->seals[i].bytes == commit->req.to_bytes) return open->seals[i];
     /* Another commit that was answered before has brought all of it. */
-    LEAT_ASSERT_CMP(commit->keep.to_bytes, ==, open->safe_bytes);
+    LEAT_ASSERT_CMP(commit->req.to_bytes, ==, open->safe_bytes);
     return (struct log_seal){open->safe_bytes, open->safe_offset};
 }
 
-static void on_committed(struct leat_keep *keep)
+static void on_committed(struct leat_store_req *req)
 {
-    struct leat_log *log = keep->owner;
+    struct leat_log *log = req->owner;
     struct log_commit *commit = &log->commits[log->commit_first];
-    LEAT_ASSERT(log->commit_count && keep == &commit->keep);
+    LEAT_ASSERT(log->commit_count && req == &commit->req);
     log->commit_first = (log->commit_first + 1) % LOG_COMMITS_MAX;
     log->commit_count--;
-    if (keep->rc == LEAT_E_STALE_EPOCH) {
-        log_fail(log, keep->rc,
+    if (req->rc == LEAT_E_STALE_EPOCH) {
+        log_fail(log, req->rc,
                  "other nodes refuse this owner: the log is another node's now, or this node was "
                  "declared crashed");
-    } else if (keep->rc != LEAT_OK) {
-        log_fail_finally(log, keep->rc, "a flush of the log's head failed");
+    } else if (req->rc != LEAT_OK) {
+        log_fail_finally(log, req->rc, "a flush of the log's head failed");
     } else {
-        struct log_open *open = log_open_of(log, keep->seg);
+        struct log_open *open = log_open_of(log, req->seg);
         LEAT_ASSERT(open != NULL);
         struct log_seal reached = commit_reached(commit, open);
         /* The one before may have brought more than this one was asked for. */
@@ -60,10 +60,10 @@ static void commit_start(struct leat_log *log, struct log_open *open)
     commit->asked = (struct log_seal){open->writer.sealed_bytes, open->sealed_offset};
     if (LEAT_BUG(FOUND_BEFORE_CLOSE) && open->safe_bytes < open->start_end)
         commit->asked = (struct log_seal){open->start_end, open->seg->base_offset};
-    commit->keep.from_bytes = open->safe_bytes;
-    commit->keep.to_bytes = commit->asked.bytes;
-    commit->keep.follow = log_commits_max(log) > 1 && !log->old.seg;
-    log_request(log, &commit->keep, LEAT_KEEP_COMMIT, open->seg, on_committed);
+    commit->req.from_bytes = open->safe_bytes;
+    commit->req.to_bytes = commit->asked.bytes;
+    commit->req.follow = log_commits_max(log) > 1 && !log->old.seg;
+    log_request(log, &commit->req, LEAT_STORE_COMMIT, open->seg, on_committed);
 }
 
 /* Another one behind the commit in flight: the store begins it as soon as that has ended, with all that
@@ -73,7 +73,7 @@ static void commit_next(struct leat_log *log)
     const struct log_commit *last = &log->commits[log->commit_first];
     const struct log_open *head = &log->head;
     if (log->commit_count != 1 || log_commits_max(log) < 2 || log->old.seg) return;
-    if (last->keep.seg != head->seg || head->writer.sealed_bytes <= last->asked.bytes) return;
+    if (last->req.seg != head->seg || head->writer.sealed_bytes <= last->asked.bytes) return;
     commit_start(log, &log->head);
 }
 
@@ -103,12 +103,13 @@ static void send_ahead(struct leat_log *log)
 {
     const struct log_open *head = &log->head;
     const struct log_commit *commit = &log->commits[log->commit_first];
-    if (!log->commit_count || !log->keeper.ahead || log->options.durability == LEAT_DURABILITY_DISK)
+    if (!log->commit_count || !log->store_port.ahead ||
+        log->options.durability == LEAT_DURABILITY_DISK)
         return;
-    if (log->old.seg || commit->keep.seg != head->seg ||
+    if (log->old.seg || commit->req.seg != head->seg ||
         head->writer.sealed_bytes <= commit->asked.bytes)
         return;
-    log->keeper.ahead(log->keeper.ctx, head->seg, head->writer.sealed_bytes);
+    log->store_port.ahead(log->store_port.ctx, head->seg, head->writer.sealed_bytes);
 }
 
 void log_step_safe(struct leat_log *log)
@@ -117,7 +118,7 @@ void log_step_safe(struct leat_log *log)
     while (!log->commit_count && log->state == LEAT_LOG_SERVING && !log_is_parked(log) &&
            (open = unsafe_next(log)) != NULL) {
         if (log->options.durability == LEAT_DURABILITY_DISK ||
-            !log->keeper.safe_in_memory(log->keeper.ctx, open->seg)) {
+            !log->store_port.safe_in_memory(log->store_port.ctx, open->seg)) {
             commit_start(log, open);
             return;
         }

@@ -18,22 +18,22 @@ static int helper_take(struct leat_log *log)
     return -1;
 }
 
-static void on_helped(struct leat_keep *keep)
+static void on_helped(struct leat_store_req *req)
 {
-    struct leat_log *log = keep->owner;
-    log->helper_busy[keep - log->helpers] = false;
-    if (keep->kind == LEAT_KEEP_DROP) log->drops--;
+    struct leat_log *log = req->owner;
+    log->helper_busy[req - log->helpers] = false;
+    if (req->kind == LEAT_STORE_DROP) log->drops--;
     log_mark_dirty(log);
 }
 
-static void on_evicted(struct leat_keep *keep)
+static void on_evicted(struct leat_store_req *req)
 {
-    struct leat_log *log = keep->owner;
-    struct log_slot *slot = log_slot_find(log, keep->seg->id.v);
+    struct leat_log *log = req->owner;
+    struct log_slot *slot = log_slot_find(log, req->seg->id.v);
     LEAT_ASSERT(slot != NULL && slot->changing);
     slot->changing = slot->evicting = false;
-    if (keep->rc == LEAT_OK) log->memory_bytes -= slot->seg->capacity;
-    on_helped(keep);
+    if (req->rc == LEAT_OK) log->memory_bytes -= slot->seg->capacity;
+    on_helped(req);
 }
 
 static bool slot_is_trimmed(const struct leat_log *log, const struct log_slot *slot)
@@ -70,10 +70,10 @@ static bool slot_give_back(struct leat_log *log, struct log_slot *slot)
             *open = (struct log_open){0};
         }
         slot->seg->log_pointer = NULL;
-        log_request(log, &log->helpers[helper], LEAT_KEEP_DROP, slot->seg, on_helped);
+        log_request(log, &log->helpers[helper], LEAT_STORE_DROP, slot->seg, on_helped);
         slot->seg = NULL;
     } else {
-        log_request(log, &log->helpers[helper], LEAT_KEEP_EVICT, slot->seg, on_evicted);
+        log_request(log, &log->helpers[helper], LEAT_STORE_EVICT, slot->seg, on_evicted);
     }
     return true;
 }
@@ -119,26 +119,27 @@ void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg)
 
 static bool head_lies_badly(const struct leat_log *log)
 {
-    const struct leat_keeper *keeper = &log->keeper;
-    return keeper->roll_wanted && log->head.seg && !log->old.seg && log->opened &&
-           !log->roll_wanted && keeper->roll_wanted(keeper->ctx, log->head.seg);
+    const struct leat_store_port *store_port = &log->store_port;
+    return store_port->roll_wanted && log->head.seg && !log->old.seg && log->opened &&
+           !log->roll_wanted && store_port->roll_wanted(store_port->ctx, log->head.seg);
 }
 
 /* A copy is made of an open head alone: a parked one would wait for an append to get it. */
 static bool head_lacks_copy(const struct leat_log *log)
 {
-    const struct leat_keeper *keeper = &log->keeper;
-    return keeper->copy_wanted && log->head.seg && !log->old.seg && log->opened && !log->parking &&
-           !log->resuming && keeper->copy_wanted(keeper->ctx, log->head.seg);
+    const struct leat_store_port *store_port = &log->store_port;
+    return store_port->copy_wanted && log->head.seg && !log->old.seg && log->opened &&
+           !log->parking && !log->resuming &&
+           store_port->copy_wanted(store_port->ctx, log->head.seg);
 }
 
 /* An idle head is parked instead, which takes no other segment. */
 static bool head_is_in_the_way(const struct leat_log *log, bool idle, uint64_t now_us)
 {
-    const struct leat_keeper *keeper = &log->keeper;
-    return keeper->in_the_way && !idle && log->head.seg && !log->old.seg && log->opened &&
+    const struct leat_store_port *store_port = &log->store_port;
+    return store_port->in_the_way && !idle && log->head.seg && !log->old.seg && log->opened &&
            !log->parked && !log->parking && !log->resuming && now_us >= log->leave_not_before_us &&
-           keeper->in_the_way(keeper->ctx, log->head.seg);
+           store_port->in_the_way(store_port->ctx, log->head.seg);
 }
 
 /* ---- parking ---- */
@@ -152,17 +153,17 @@ static bool is_settled(const struct leat_log *log)
            !log->next;
 }
 
-static void on_parked(struct leat_keep *keep)
+static void on_parked(struct leat_store_req *req)
 {
-    struct leat_log *log = keep->owner;
-    struct log_slot *slot = log_slot_find(log, keep->seg->id.v);
+    struct leat_log *log = req->owner;
+    struct log_slot *slot = log_slot_find(log, req->seg->id.v);
     log->parking = false;
     slot->changing = false;
-    if (keep->rc == LEAT_OK) {
+    if (req->rc == LEAT_OK) {
         log->parked = true;
-        log->memory_bytes -= keep->seg->capacity;
+        log->memory_bytes -= req->seg->capacity;
     } else {
-        log_fail_finally(log, keep->rc, "parking the log's head failed");
+        log_fail_finally(log, req->rc, "parking the log's head failed");
     }
     log_mark_dirty(log);
 }
@@ -177,24 +178,24 @@ static bool park_start(struct leat_log *log)
     seg->next_offset = log->next_offset;
     log->parking = true;
     slot->changing = true;
-    log_request(log, &log->park, LEAT_KEEP_PARK, seg, on_parked);
+    log_request(log, &log->park, LEAT_STORE_PARK, seg, on_parked);
     return true;
 }
 
-static void on_resumed(struct leat_keep *keep)
+static void on_resumed(struct leat_store_req *req)
 {
-    struct leat_log *log = keep->owner;
-    struct log_slot *slot = log_slot_find(log, keep->seg->id.v);
+    struct leat_log *log = req->owner;
+    struct log_slot *slot = log_slot_find(log, req->seg->id.v);
     log->resuming = log->copy_wanted = false;
     slot->changing = false;
-    if (keep->rc == LEAT_OK) {
+    if (req->rc == LEAT_OK) {
         log->parked = false;
-        log->memory_bytes += keep->seg->capacity;
-        log->head.writer.bytes = keep->seg->buffer;
-    } else if (keep->rc == LEAT_E_NO_MEMORY) {
+        log->memory_bytes += req->seg->capacity;
+        log->head.writer.bytes = req->seg->buffer;
+    } else if (req->rc == LEAT_E_NO_MEMORY) {
         log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
     } else {
-        log_fail(log, keep->rc, "the parked head of the log could not be read back");
+        log_fail(log, req->rc, "the parked head of the log could not be read back");
     }
     log_mark_dirty(log);
 }
@@ -208,7 +209,7 @@ void log_step_resume(struct leat_log *log)
     struct log_slot *slot = log_slot_find(log, log->head.seg->id.v);
     log->resuming = slot->changing = true;
     log->park.capacity = log->head.seg->capacity;
-    log_request(log, &log->park, LEAT_KEEP_RESUME, log->head.seg, on_resumed);
+    log_request(log, &log->park, LEAT_STORE_RESUME, log->head.seg, on_resumed);
 }
 
 /* State unused for the whole expiry goes. A table that fills up keeps the last quarter of its room
@@ -222,8 +223,8 @@ static void producers_expire(struct leat_log *log, int64_t now_ms)
     (void)leat_producers_expire(producers, before_ms, log_acked(log));
     before_ms = now_ms - LOG_PRODUCER_AGE_MS_MIN;
     (void)leat_producers_shed_crowds(producers, before_ms, log_acked(log));
-    uint32_t keep_count = producers->count_max - producers->count_max / 4;
-    (void)leat_producers_shed(producers, keep_count, before_ms, log_acked(log));
+    uint32_t req_count = producers->count_max - producers->count_max / 4;
+    (void)leat_producers_shed(producers, req_count, before_ms, log_acked(log));
 }
 
 void leat_log_care(struct leat_log *log)

@@ -88,7 +88,7 @@ static void requests_check(const struct leat_log *log)
 {
     for (unsigned i = 0; i < log->commit_count; i++) {
         const struct leat_segment *seg =
-            log->commits[(log->commit_first + i) % LOG_COMMITS_MAX].keep.seg;
+            log->commits[(log->commit_first + i) % LOG_COMMITS_MAX].req.seg;
         LEAT_ASSERT(seg == log->head.seg || seg == log->old.seg);
     }
     LEAT_ASSERT(!log->next || (!log->reserving && log->next->id.v == log->next_segment));

@@ -161,19 +161,19 @@ void leat_log_passed_over(struct leat_log *log, struct leat_log_passed *out)
 
 /* ---- given up by an operator ---- */
 
-static void on_given_up(struct leat_keep *keep)
+static void on_given_up(struct leat_store_req *req)
 {
-    struct leat_log *log = keep->owner;
-    struct log_slot *slot = log_slot_find(log, keep->seg->id.v);
+    struct leat_log *log = req->owner;
+    struct log_slot *slot = log_slot_find(log, req->seg->id.v);
     LEAT_ASSERT(slot != NULL && slot->file_reads > 0);
     slot->file_reads--;
     log->reads_in_flight--;
     log->giving_up = false;
-    slot->given_up |= keep->rc == LEAT_OK && keep->given_up;
+    slot->given_up |= req->rc == LEAT_OK && req->given_up;
     if (slot->given_up && slot->mend == LOG_MEND_LOST_SOUGHT)
         slot->mend = LOG_MEND_LOST; /* its bytes are not waited for any more */
-    slot->front_given_up |= keep->rc == LEAT_OK && keep->front_given_up;
-    if (keep->rc != LEAT_OK) {
+    slot->front_given_up |= req->rc == LEAT_OK && req->front_given_up;
+    if (req->rc != LEAT_OK) {
         log->give_up_failed = true;
         /* Nobody has noted that it was seen. */
         passed_bytes_set(slot->seg, passed_bytes(slot->seg) + log->passed_seen);
@@ -189,7 +189,7 @@ static void give_up(struct leat_log *log, struct log_slot *slot)
     slot->file_reads++;
     log->reads_in_flight++;
     log->giving_up = true;
-    log_request(log, &log->give_up, LEAT_KEEP_GIVE_UP, slot->seg, on_given_up);
+    log_request(log, &log->give_up, LEAT_STORE_GIVE_UP, slot->seg, on_given_up);
 }
 
 static bool passed_give_up(struct leat_log *log)

@@ -27,7 +27,7 @@ leat_err log_refusal(const struct leat_log *log, struct leat_error *error)
     if (log->deleting)
         return leat_error_set(error, LEAT_E_UNKNOWN_STREAM, "the stream is being deleted");
     if (log->stopping) return leat_error_set(error, LEAT_E_STARTING, "the server is stopping");
-    leat_err rc = log->keeper.refusal ? log->keeper.refusal(log->keeper.ctx) : LEAT_OK;
+    leat_err rc = log->store_port.refusal ? log->store_port.refusal(log->store_port.ctx) : LEAT_OK;
     switch (log->state) {
     case LEAT_LOG_SERVING:
         return rc ? leat_error_set(error, rc, "%s", leat_err_text(rc)) : LEAT_OK;

@@ -114,7 +114,7 @@ struct log_hint {
 
 struct leat_log {
     const struct leat_env *env;
-    struct leat_keeper keeper;
+    struct leat_store_port store_port;
     struct leat_timers *timers;
     struct leat_log_options options;
     char *stream_name;
@@ -157,10 +157,10 @@ struct leat_log {
     struct leat_segment *next; /* reserved, its header written; NULL: none */
     struct leat_entry_writer next_writer;
     struct leat_index *next_index;
-    struct leat_keep reserve, close, park, helpers[LOG_HELPERS];
+    struct leat_store_req reserve, close, park, helpers[LOG_HELPERS];
     /* COMMIT requests in flight, oldest first; all for one segment. */
     struct log_commit {
-        struct leat_keep keep;
+        struct leat_store_req req;
         struct log_seal asked;
     } commits[LOG_COMMITS_MAX];
     unsigned commit_first, commit_count;
@@ -201,8 +201,8 @@ struct leat_log {
     bool jumped;          /* what is missing behind the last segment was given up */
     void (*on_skipped)(void *arg, struct leat_log *log); /* NULL: nobody waits */
     void *on_skipped_arg;
-    struct leat_keep give_up; /* a range that is skipped, in its segment's row */
-    bool giving_up;           /* in flight */
+    struct leat_store_req give_up; /* a range that is skipped, in its segment's row */
+    bool giving_up;                /* in flight */
     bool give_up_failed;
     uint32_t passed_seen; /* bytes that an operator has seen, on their way to be recorded so */
     struct leat_disk_read warm;
@@ -275,8 +275,8 @@ bool log_is_quiet(const struct leat_log *log);
 void log_appends_end(struct leat_log *log, leat_err rc, const char *why);
 void log_fail(struct leat_log *log, leat_err rc, const char *why);
 void log_fail_finally(struct leat_log *log, leat_err rc, const char *what);
-void log_request(struct leat_log *log, struct leat_keep *keep, enum leat_keep_kind kind,
-                 struct leat_segment *seg, void (*on_done)(struct leat_keep *keep));
+void log_request(struct leat_log *log, struct leat_store_req *req, enum leat_store_req_kind kind,
+                 struct leat_segment *seg, void (*on_done)(struct leat_store_req *req));
 
 /* slots.c */
 struct log_slot *log_slot_find(const struct leat_log *log, uint64_t segment);

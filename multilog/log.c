@@ -47,7 +47,7 @@ static leat_err log_init(struct leat_log *log, const struct leat_log_options *op
     return LEAT_OK;
 }
 
-leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *keeper,
+leat_err leat_log_create(const struct leat_env *env, const struct leat_store_port *store_port,
                          struct leat_timers *timers, const struct leat_log_options *options,
                          struct leat_segment *const *segs, size_t seg_count,
                          const struct leat_log_tail *tail, struct leat_log **out_log)
@@ -56,7 +56,7 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
     struct leat_log *log = leat_mem_calloc(LEAT_MEM_LOG, 1, sizeof *log);
     if (!log) return LEAT_E_NO_MEMORY;
     log->env = env;
-    log->keeper = *keeper;
+    log->store_port = *store_port;
     log->timers = timers;
     log->options = *options;
     leat_list_init(&log->waiting);

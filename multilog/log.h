@@ -112,7 +112,7 @@ struct leat_log_tail {
  * *out_log is set, and until leat_log_info.cold is false that state must not be relied on.
  * Thread: owner core.
  */
-leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *keeper,
+leat_err leat_log_create(const struct leat_env *env, const struct leat_store_port *store_port,
                          struct leat_timers *timers, const struct leat_log_options *options,
                          struct leat_segment *const *segs, size_t seg_count,
                          const struct leat_log_tail *tail,
@@ -245,7 +245,7 @@ void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct le
 /** After on_stopped: no other node became the owner, so the log takes appends again. */
 void leat_log_go_on(struct leat_log *log);
 /** The end of a stop is not waited for any more: what was not acked never will be, and the head stays as it is,
- * as in a crash. What its keeper has under way has to end all the same. */
+ * as in a crash. What its store port has under way has to end all the same. */
 void leat_log_abandon(struct leat_log *log);
 /** Of a stopped log, before it is destroyed: what it asked the store for since, as the store wanted memory
  * or readers gave bytes back, has been answered, and from now on it asks for nothing. false: not yet;
@@ -357,7 +357,7 @@ void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg);
 /** The store's scrub, or a read, has found that what the file has of a closed segment is damaged.
  * told: the node log says so already. */
 void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told);
-/* ---- a damaged closed segment is written anew (LEAT_KEEP_MEND), see on_damaged ---- */
+/* ---- a damaged closed segment is written anew (LEAT_STORE_MEND), see on_damaged ---- */
 /** Its bytes are here: they may be written over it. It is not dropped, and the log does not end, before
  * leat_log_mend_end(). NULL: the log has no use for it any more. */
 struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segment_id segment,

@@ -79,7 +79,7 @@ uint32_t leat_producers_expire(struct leat_producers *producers, int64_t before_
 /** While more than keep_count are remembered, forget the one that was last used longest ago, of
  * those that leat_producers_expire() would take. Walks the table a few times, and only once when
  * nobody can go. Returns how many. Thread: owner. Allocates: never. */
-uint32_t leat_producers_shed(struct leat_producers *producers, uint32_t keep_count,
+uint32_t leat_producers_shed(struct leat_producers *producers, uint32_t req_count,
                              int64_t before_ms, uint64_t acked_offset);
 /** While the table is close to half full, forget producers of addresses that have close to what their newcomers are
  * refused for, of those that leat_producers_expire() would take. Returns how many. Thread: owner. Allocates: never. */

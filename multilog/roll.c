@@ -102,25 +102,25 @@ static void write_header(struct leat_log *log, struct leat_segment *seg)
                             leat_crc32c(0, &payload, bytes));
 }
 
-static void on_reserved(struct leat_keep *keep)
+static void on_reserved(struct leat_store_req *req)
 {
-    struct leat_log *log = keep->owner;
+    struct leat_log *log = req->owner;
     log->reserving = false;
-    log->reserve_rc = keep->rc;
-    if (keep->rc == LEAT_OK) {
-        log->next = keep->seg;
-        log->memory_bytes += keep->seg->capacity;
-        log_segment_own(log, keep->seg);
-        write_header(log, keep->seg);
+    log->reserve_rc = req->rc;
+    if (req->rc == LEAT_OK) {
+        log->next = req->seg;
+        log->memory_bytes += req->seg->capacity;
+        log_segment_own(log, req->seg);
+        write_header(log, req->seg);
     } else {
         leat_index_destroy(&log->next_index);
         /* No room elsewhere: the head stays where it is. */
         log->leave_wanted = false;
         log->leave_not_before_us = log_now(log) + LOG_LEAVE_PAUSE_US;
-        if (keep->rc == LEAT_E_DISK_FULL || keep->rc == LEAT_E_NO_MEMORY)
+        if (req->rc == LEAT_E_DISK_FULL || req->rc == LEAT_E_NO_MEMORY)
             log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
-        else if (leat_err_class(keep->rc) != LEAT_CLASS_RETRY)
-            log_fail_finally(log, keep->rc, "reserving a segment failed");
+        else if (leat_err_class(req->rc) != LEAT_CLASS_RETRY)
+            log_fail_finally(log, req->rc, "reserving a segment failed");
     }
     log_mark_dirty(log);
 }
@@ -181,12 +181,12 @@ static void reserve_start(struct leat_log *log)
     log->reserve.epoch = log->options.epoch;
     log->reserve.durability = log->options.durability;
     log->reserve.capacity = capacity;
-    log_request(log, &log->reserve, LEAT_KEEP_RESERVE, NULL, on_reserved);
+    log_request(log, &log->reserve, LEAT_STORE_RESERVE, NULL, on_reserved);
 }
 
-static void on_next_dropped(struct leat_keep *keep)
+static void on_next_dropped(struct leat_store_req *req)
 {
-    struct leat_log *log = keep->owner;
+    struct leat_log *log = req->owner;
     log->reserving = false;
     log_mark_dirty(log);
 }
@@ -200,7 +200,7 @@ void log_drop_next(struct leat_log *log)
     log->memory_bytes -= seg->capacity;
     leat_index_destroy(&log->next_index);
     log->reserving = true;
-    log_request(log, &log->reserve, LEAT_KEEP_DROP, seg, on_next_dropped);
+    log_request(log, &log->reserve, LEAT_STORE_DROP, seg, on_next_dropped);
 }
 
 /* ---- the start entry ---- */
@@ -333,7 +333,7 @@ static void roll(struct leat_log *log)
 /* A reservation that lies where the head is not to stay would be in the way next. */
 static bool next_lies_well(const struct leat_log *log)
 {
-    return !log->leave_wanted || !log->keeper.in_the_way(log->keeper.ctx, log->next);
+    return !log->leave_wanted || !log->store_port.in_the_way(log->store_port.ctx, log->next);
 }
 
 /* The table grows ahead of need, so whoever is refused comes when it is really full. */
@@ -374,16 +374,16 @@ void log_step_room(struct leat_log *log)
 
 /* ---- closing the old one ---- */
 
-static void on_closed(struct leat_keep *keep)
+static void on_closed(struct leat_store_req *req)
 {
-    struct leat_log *log = keep->owner;
+    struct leat_log *log = req->owner;
     log->closing = false;
-    if (keep->rc != LEAT_OK) {
+    if (req->rc != LEAT_OK) {
         /* SUBTLE: the row on the disk still says that the segment is open. (1) The log moves to another node; (2) its
          * new owner counts this node's copy as a closed one; (3) this node starts again, and finds less of it. A
          * backup keeps the same rule (backup_close()). */
-        keep->seg->state = LEAT_SEGMENT_OPEN;
-        log_fail_finally(log, keep->rc, "recording a closed segment failed");
+        req->seg->state = LEAT_SEGMENT_OPEN;
+        log_fail_finally(log, req->rc, "recording a closed segment failed");
     }
     /* With the next care, a second later, a fast log would be past its size by a gigabyte, all of it
      * written to disk only to be dropped there. */
@@ -415,5 +415,5 @@ void log_step_close(struct leat_log *log)
     *old = (struct log_open){0};
     log_step_seal(log); /* what had to wait for that */
     log->closing = true;
-    log_request(log, &log->close, LEAT_KEEP_CLOSE, seg, on_closed);
+    log_request(log, &log->close, LEAT_STORE_CLOSE, seg, on_closed);
 }

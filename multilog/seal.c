@@ -11,8 +11,8 @@ static void open_seal(struct leat_log *log, struct log_open *open)
 
 unsigned log_commits_max(const struct leat_log *log)
 {
-    if (log->options.durability != LEAT_DURABILITY_DISK || !log->keeper.commits) return 1;
-    return log->keeper.commits < LOG_COMMITS_MAX ? log->keeper.commits : LOG_COMMITS_MAX;
+    if (log->options.durability != LEAT_DURABILITY_DISK || !log->store_port.commits) return 1;
+    return log->store_port.commits < LOG_COMMITS_MAX ? log->store_port.commits : LOG_COMMITS_MAX;
 }
 
 /* The store may take along what was sealed since it was asked. Not while the log rolls (commit_start). There

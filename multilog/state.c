@@ -20,16 +20,16 @@ bool log_is_quiet(const struct leat_log *log)
            !log->resuming && !log->warming && log->reads_in_flight == 0;
 }
 
-void log_request(struct leat_log *log, struct leat_keep *keep, enum leat_keep_kind kind,
-                 struct leat_segment *seg, void (*on_done)(struct leat_keep *keep))
+void log_request(struct leat_log *log, struct leat_store_req *req, enum leat_store_req_kind kind,
+                 struct leat_segment *seg, void (*on_done)(struct leat_store_req *req))
 {
-    keep->kind = kind;
-    keep->seg = seg;
-    keep->from = log->env->post->self;
-    keep->rc = LEAT_OK;
-    keep->on_done = on_done;
-    keep->owner = log;
-    log->keeper.request(log->keeper.ctx, log->env->post, keep);
+    req->kind = kind;
+    req->seg = seg;
+    req->from = log->env->post->self;
+    req->rc = LEAT_OK;
+    req->on_done = on_done;
+    req->owner = log;
+    log->store_port.request(log->store_port.ctx, log->env->post, req);
 }
 
 void log_appends_end(struct leat_log *log, leat_err rc, const char *why)

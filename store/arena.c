@@ -61,9 +61,9 @@ void leat_arenas_fini(struct leat_store *store)
 }
 
 /* ---- giving out ---- */
-void leat_arena_take(struct leat_store *store, struct leat_keep *keep)
+void leat_arena_take(struct leat_store *store, struct leat_store_req *req)
 {
-    leat_list_push_back(&keep->arena->waits, &keep->waiting);
+    leat_list_push_back(&req->arena->waits, &req->waiting);
     (void)store; /* served at the end of the turn, with everything else */
 }
 
@@ -72,15 +72,15 @@ static void arena_serve(struct leat_store *store, struct leat_store_arena *arena
     struct leat_pool *pool = &arena->pool;
     LEAT_LIST_EACH(&arena->waits, it)
     {
-        struct leat_keep *keep = leat_keep_waiting(it);
-        uint8_t *buffer = pool->retired ? NULL : leat_pool_take(pool, keep->seg->capacity);
+        struct leat_store_req *req = leat_store_req_waiting(it);
+        uint8_t *buffer = pool->retired ? NULL : leat_pool_take(pool, req->seg->capacity);
         if (buffer) {
             leat_list_remove(it);
-            leat_memory_got_buffer(store, keep, pool, buffer);
+            leat_memory_got_buffer(store, req, pool, buffer);
         } else if (pool->retired || (!pool->growing && !leat_pool_can_grow(pool)) ||
-                   now_us >= keep->asked_us + LEAT_RESERVE_WAIT_US) {
+                   now_us >= req->asked_us + LEAT_RESERVE_WAIT_US) {
             leat_list_remove(it);
-            leat_memory_refuse(store, keep);
+            leat_memory_refuse(store, req);
         }
     }
     if (!pool->retired) leat_pool_step(pool, !leat_list_empty(&arena->waits), false, now_us);

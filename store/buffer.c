@@ -8,10 +8,10 @@
  * answer lies beyond the recorded end, and a start would call the log shorter. */
 static void on_read_back(struct leat_disk_io *io)
 {
-    struct leat_keep *keep = io->owner;
-    struct leat_held *held = leat_held_of(keep->seg);
+    struct leat_store_req *req = io->owner;
+    struct leat_held *held = leat_held_of(req->seg);
     struct leat_store *store = held->store;
-    struct leat_segment *seg = keep->seg;
+    struct leat_segment *seg = req->seg;
     leat_err rc = io->rc;
     if (!rc && io->done_bytes < seg->extent.bytes) rc = LEAT_E_DAMAGED;
     if (!rc) {
@@ -32,10 +32,10 @@ static void on_read_back(struct leat_disk_io *io)
     }
     if (rc) {
         leat_held_release_buffer(store, held);
-        leat_store_answer(store, keep, rc);
+        leat_store_answer(store, req, rc);
         return;
     }
-    leat_round_add(store, keep);
+    leat_round_add(store, req);
 }
 
 /* The old place is left as it is: somebody may still write there. It comes back with its arena's
@@ -50,37 +50,37 @@ static void move_bytes(struct leat_held *held, const uint8_t *buffer)
     held->store->flush_ns += leat_store_cpu(held->store) - from_ns;
 }
 
-void leat_memory_got_buffer(struct leat_store *store, struct leat_keep *keep,
+void leat_memory_got_buffer(struct leat_store *store, struct leat_store_req *req,
                             struct leat_pool *pool, uint8_t *buffer)
 {
-    struct leat_held *held = leat_held_of(keep->seg);
-    struct leat_segment *seg = keep->seg;
-    if (keep->kind == LEAT_KEEP_MOVE) move_bytes(held, buffer);
+    struct leat_held *held = leat_held_of(req->seg);
+    struct leat_segment *seg = req->seg;
+    if (req->kind == LEAT_STORE_MOVE) move_bytes(held, buffer);
     seg->buffer = buffer;
     held->pool = pool;
     held->pool_at = (uint64_t)(buffer - pool->arena->base);
-    if (keep->kind == LEAT_KEEP_RESERVE || keep->kind == LEAT_KEEP_MOVE) {
-        leat_round_add(store, keep);
+    if (req->kind == LEAT_STORE_RESERVE || req->kind == LEAT_STORE_MOVE) {
+        leat_round_add(store, req);
         return;
     }
-    keep->io = (struct leat_disk_io){
+    req->io = (struct leat_disk_io){
         .kind = LEAT_DISK_READ,
         .file = seg->file,
         .offset = seg->file_offset,
         .buffer = buffer,
         .bytes = LEAT_ALIGN_UP(seg->extent.bytes, (uint32_t)LEAT_BLOCK_BYTES),
         .on_done = on_read_back,
-        .owner = keep,
+        .owner = req,
     };
-    store->env->disk->submit(store->env->disk->ctx, &keep->io);
+    store->env->disk->submit(store->env->disk->ctx, &req->io);
 }
 
-void leat_memory_refuse(struct leat_store *store, struct leat_keep *keep)
+void leat_memory_refuse(struct leat_store *store, struct leat_store_req *req)
 {
-    if (keep->kind == LEAT_KEEP_RESERVE) {
+    if (req->kind == LEAT_STORE_RESERVE) {
         /* Nothing of it was written: the row is FREE on disk, the slot untouched. */
-        leat_held_free(store, leat_held_of(keep->seg));
-        keep->seg = NULL;
+        leat_held_free(store, leat_held_of(req->seg));
+        req->seg = NULL;
     }
-    leat_store_answer(store, keep, LEAT_E_NO_MEMORY);
+    leat_store_answer(store, req, LEAT_E_NO_MEMORY);
 }

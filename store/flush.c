@@ -58,9 +58,9 @@ void leat_flush_closed(struct leat_store *store, struct leat_held *held)
 static void drop_go_on(struct leat_store *store, struct leat_held *held)
 {
     if (!held->drop) return;
-    struct leat_keep *keep = held->drop;
+    struct leat_store_req *req = held->drop;
     held->drop = NULL;
-    leat_round_add(store, keep);
+    leat_round_add(store, req);
 }
 
 void leat_flush_recorded(struct leat_store *store, struct leat_held *held)

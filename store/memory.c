@@ -10,120 +10,120 @@
 
 #include "base/node_log.h"
 
-static void wait_push(struct leat_store *store, struct leat_keep *keep, uint32_t capacity)
+static void wait_push(struct leat_store *store, struct leat_store_req *req, uint32_t capacity)
 {
     unsigned order = leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES);
-    leat_list_push_back(&store->memory_waits[order], &keep->waiting);
+    leat_list_push_back(&store->memory_waits[order], &req->waiting);
     store->memory_wait_count++;
     store->memory_wait_bytes += capacity;
 }
 
-static void wait_remove(struct leat_store *store, struct leat_keep *keep)
+static void wait_remove(struct leat_store *store, struct leat_store_req *req)
 {
-    leat_list_remove(&keep->waiting);
+    leat_list_remove(&req->waiting);
     store->memory_wait_count--;
-    store->memory_wait_bytes -= keep->seg->capacity;
+    store->memory_wait_bytes -= req->seg->capacity;
 }
 
-void leat_memory_reserve(struct leat_store *store, struct leat_keep *keep)
+void leat_memory_reserve(struct leat_store *store, struct leat_store_req *req)
 {
-    uint32_t capacity = keep->capacity;
+    uint32_t capacity = req->capacity;
     LEAT_ASSERT(capacity >= LEAT_SEGMENT_BYTES_MIN && capacity <= LEAT_SEGMENT_BYTES_MAX &&
                 (capacity & (capacity - 1)) == 0);
-    keep->seg = NULL;
+    req->seg = NULL;
     if (store->cat.failed) {
-        leat_store_answer(store, keep, LEAT_E_DISK);
+        leat_store_answer(store, req, LEAT_E_DISK);
         return;
     }
     struct leat_held *held = leat_held_get(store);
     if (!held) {
-        leat_store_answer(store, keep, LEAT_E_NO_MEMORY);
+        leat_store_answer(store, req, LEAT_E_NO_MEMORY);
         return;
     }
-    leat_err rc = leat_slots_take(&store->slots, capacity, keep->durability, &held->slot);
+    leat_err rc = leat_slots_take(&store->slots, capacity, req->durability, &held->slot);
     if (!rc) {
         rc = leat_catalogue_take(&store->cat, &held->seg.row);
         if (rc) leat_slots_give(&store->slots, held->slot, capacity);
     }
     if (rc) {
         leat_held_put(store, held);
-        leat_store_answer(store, keep, rc);
+        leat_store_answer(store, req, rc);
         return;
     }
     struct leat_segment *seg = &held->seg;
-    seg->log = keep->log;
-    seg->id = keep->id;
-    seg->epoch = keep->epoch;
-    seg->durability = keep->durability;
-    seg->version = keep->version ? keep->version : 1;
-    seg->role = keep->role;
-    seg->writer = keep->writer;
-    seg->incomplete = keep->incomplete;
-    seg->tentative = keep->tentative;
+    seg->log = req->log;
+    seg->id = req->id;
+    seg->epoch = req->epoch;
+    seg->durability = req->durability;
+    seg->version = req->version ? req->version : 1;
+    seg->role = req->role;
+    seg->writer = req->writer;
+    seg->incomplete = req->incomplete;
+    seg->tentative = req->tentative;
     seg->capacity = capacity;
     seg->file = held->slot.file->file;
     seg->file_number = held->slot.file->number;
     seg->file_offset = (uint64_t)held->slot.unit * LEAT_SLOT_UNIT_BYTES;
     seg->state = LEAT_SEGMENT_RESERVED;
-    seg->owner_actor = keep->from;
+    seg->owner_actor = req->from;
     *leat_catalogue_held(&store->cat, seg->row) = held;
-    keep->seg = seg;
-    if (keep->arena)
-        leat_arena_take(store, keep);
+    req->seg = seg;
+    if (req->arena)
+        leat_arena_take(store, req);
     else
-        wait_push(store, keep, capacity);
+        wait_push(store, req, capacity);
 }
 
-void leat_memory_resume(struct leat_store *store, struct leat_keep *keep)
+void leat_memory_resume(struct leat_store *store, struct leat_store_req *req)
 {
-    struct leat_held *held = leat_held_of(keep->seg);
-    LEAT_ASSERT_CMP(keep->seg->state, ==, LEAT_SEGMENT_PARKED);
-    LEAT_ASSERT(keep->seg->buffer == NULL);
+    struct leat_held *held = leat_held_of(req->seg);
+    LEAT_ASSERT_CMP(req->seg->state, ==, LEAT_SEGMENT_PARKED);
+    LEAT_ASSERT(req->seg->buffer == NULL);
     if (store->cat.failed || held->failed || held->slot.file->failed)
-        leat_store_answer(store, keep, LEAT_E_DISK);
-    else if (keep->arena)
-        leat_arena_take(store, keep);
+        leat_store_answer(store, req, LEAT_E_DISK);
+    else if (req->arena)
+        leat_arena_take(store, req);
     else
-        wait_push(store, keep, keep->seg->capacity);
+        wait_push(store, req, req->seg->capacity);
 }
 
-void leat_memory_move(struct leat_store *store, struct leat_keep *keep)
+void leat_memory_move(struct leat_store *store, struct leat_store_req *req)
 {
     if (store->cat.failed)
-        leat_store_answer(store, keep, LEAT_E_DISK);
-    else if (!leat_held_in_arena(leat_held_of(keep->seg)))
-        leat_store_answer(store, keep, LEAT_OK); /* nobody else writes there */
+        leat_store_answer(store, req, LEAT_E_DISK);
+    else if (!leat_held_in_arena(leat_held_of(req->seg)))
+        leat_store_answer(store, req, LEAT_OK); /* nobody else writes there */
     else
-        wait_push(store, keep, keep->seg->capacity);
+        wait_push(store, req, req->seg->capacity);
 }
 
-void leat_memory_evict(struct leat_store *store, struct leat_keep *keep)
+void leat_memory_evict(struct leat_store *store, struct leat_store_req *req)
 {
-    struct leat_held *held = leat_held_of(keep->seg);
-    LEAT_ASSERT_CMP(keep->seg->state, ==, LEAT_SEGMENT_CLOSED);
+    struct leat_held *held = leat_held_of(req->seg);
+    LEAT_ASSERT_CMP(req->seg->state, ==, LEAT_SEGMENT_CLOSED);
     LEAT_ASSERT(held->where == LEAT_HELD_CACHED || held->where == LEAT_HELD_ASKED ||
                 held->where == LEAT_HELD_KEPT);
     leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
     held->events_wanted &= ~(unsigned)LEAT_HELD_EVENT_EVICT;
     leat_held_release_buffer(store, held);
-    leat_store_answer(store, keep, LEAT_OK);
+    leat_store_answer(store, req, LEAT_OK);
 }
 
-static void give_up(struct leat_store *store, struct leat_keep *keep)
+static void give_up(struct leat_store *store, struct leat_store_req *req)
 {
-    wait_remove(store, keep);
-    leat_memory_refuse(store, keep);
+    wait_remove(store, req);
+    leat_memory_refuse(store, req);
 }
 
 static void serve_waits(struct leat_store *store)
 {
     for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
         while (!leat_list_empty(&store->memory_waits[order])) {
-            struct leat_keep *keep = leat_keep_waiting(store->memory_waits[order].next);
-            uint8_t *buffer = leat_pool_take(&store->pool, keep->seg->capacity);
+            struct leat_store_req *req = leat_store_req_waiting(store->memory_waits[order].next);
+            uint8_t *buffer = leat_pool_take(&store->pool, req->seg->capacity);
             if (!buffer) return; /* no larger one either */
-            wait_remove(store, keep);
-            leat_memory_got_buffer(store, keep, &store->pool, buffer);
+            wait_remove(store, req);
+            leat_memory_got_buffer(store, req, &store->pool, buffer);
         }
     }
 }
@@ -133,13 +133,13 @@ static void serve_waits(struct leat_store *store)
  * beside them. One that has waited for LEAT_STORE_FAVOUR_US gets a place: the aligned piece of its
  * size of which most is free or could be given back. What comes free there is kept for it
  * (buddy.kept), and its flushed segments are asked back first. Small ones go on everywhere else. */
-static struct leat_keep *oldest(const struct leat_store *store)
+static struct leat_store_req *oldest(const struct leat_store *store)
 {
-    struct leat_keep *oldest = NULL;
+    struct leat_store_req *oldest = NULL;
     for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
         if (leat_list_empty(&store->memory_waits[order])) continue;
-        struct leat_keep *keep = leat_keep_waiting(store->memory_waits[order].next);
-        if (!oldest || keep->asked_us <= oldest->asked_us) oldest = keep;
+        struct leat_store_req *req = leat_store_req_waiting(store->memory_waits[order].next);
+        if (!oldest || req->asked_us <= oldest->asked_us) oldest = req;
     }
     return oldest;
 }
@@ -249,19 +249,19 @@ static void look_step(struct leat_store *store, uint64_t now_us)
 static void favour_step(struct leat_store *store, uint64_t now_us)
 {
     struct leat_buddy *buddy = &store->pool.buddy;
-    struct leat_keep *keep = oldest(store);
-    if (store->favoured != keep) {
+    struct leat_store_req *req = oldest(store);
+    if (store->favoured != req) {
         leat_buddy_keep_none(buddy);
         store->favoured = NULL;
     }
-    if (!keep || now_us < keep->asked_us + LEAT_STORE_FAVOUR_US) return;
+    if (!req || now_us < req->asked_us + LEAT_STORE_FAVOUR_US) return;
     if (leat_pool_can_grow(&store->pool)) return; /* comes by itself, in one piece */
-    unsigned order = leat_buddy_order(keep->seg->capacity, LEAT_SLOT_UNIT_BYTES);
+    unsigned order = leat_buddy_order(req->seg->capacity, LEAT_SLOT_UNIT_BYTES);
     if (order == 0) return; /* any unit will do */
     if (!store->favoured || now_us >= store->favoured_at_us + LEAT_STORE_FAVOUR_US) {
         leat_buddy_keep_none(buddy);
         place_choose(store, order);
-        store->favoured = keep;
+        store->favoured = req;
         store->favoured_at_us = now_us;
         if (buddy->kept_from != buddy->kept_end) ask_in_place(store);
     }
@@ -273,8 +273,8 @@ static void favour_step(struct leat_store *store, uint64_t now_us)
     store->favoured = NULL;
     uint8_t *buffer = store->pool.arena->base + (uint64_t)unit * LEAT_SLOT_UNIT_BYTES;
     memset(buffer, 0, LEAT_ENTRY_HEADER_BYTES);
-    wait_remove(store, keep);
-    leat_memory_got_buffer(store, keep, &store->pool, buffer);
+    wait_remove(store, req);
+    leat_memory_got_buffer(store, req, &store->pool, buffer);
 }
 
 /* Keep an eighth of the budget free, and what is waited for. While the pool would rather recycle
@@ -309,27 +309,27 @@ void leat_memory_step(struct leat_store *store, uint64_t now_us)
 {
     for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
         while (!leat_list_empty(&store->memory_waits[order])) {
-            struct leat_keep *keep = leat_keep_waiting(store->memory_waits[order].next);
-            if (now_us < keep->asked_us + LEAT_RESERVE_WAIT_US) break;
-            uint8_t *buffer = leat_pool_take(&store->pool, keep->seg->capacity);
+            struct leat_store_req *req = leat_store_req_waiting(store->memory_waits[order].next);
+            if (now_us < req->asked_us + LEAT_RESERVE_WAIT_US) break;
+            uint8_t *buffer = leat_pool_take(&store->pool, req->seg->capacity);
             if (!buffer) {
-                give_up(store, keep);
+                give_up(store, req);
                 continue;
             }
-            wait_remove(store, keep);
-            leat_memory_got_buffer(store, keep, &store->pool, buffer);
+            wait_remove(store, req);
+            leat_memory_got_buffer(store, req, &store->pool, buffer);
         }
     }
     look_step(store, now_us);
     favour_step(store, now_us);
     serve_waits(store);
-    const struct leat_keep *keep = oldest(store);
+    const struct leat_store_req *req = oldest(store);
     /* What else takes memory looks at what the pool has, not at what it may have. */
     if (store->options.less_bytes && leat_pool_can_grow(&store->pool)) limit_step(store);
-    bool impatient = keep && now_us >= keep->asked_us + LEAT_STORE_GROW_PATIENCE_US;
+    bool impatient = req && now_us >= req->asked_us + LEAT_STORE_GROW_PATIENCE_US;
     bool slowly = !impatient && leat_pool_prefers_recycling(&store->pool, store->cached_bytes +
                                                                               store->asked_bytes);
-    leat_pool_step(&store->pool, keep != NULL, slowly, now_us);
+    leat_pool_step(&store->pool, req != NULL, slowly, now_us);
     if (store->started) ask_back(store);
     leat_arenas_step(store, now_us);
 }
@@ -341,8 +341,8 @@ uint64_t leat_memory_next_us(const struct leat_store *store)
     for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
         if (leat_list_empty(&store->memory_waits[order])) continue;
         waits = true;
-        uint64_t at =
-            leat_keep_waiting(store->memory_waits[order].next)->asked_us + LEAT_RESERVE_WAIT_US;
+        uint64_t at = leat_store_req_waiting(store->memory_waits[order].next)->asked_us +
+                      LEAT_RESERVE_WAIT_US;
         if (at < next) next = at;
     }
     if (waits) { /* look again soon */

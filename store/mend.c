@@ -8,29 +8,29 @@
  * yet that the file has them). */
 #include "store/private.h"
 
-static void mend_end(struct leat_keep *keep, leat_err rc)
+static void mend_end(struct leat_store_req *req, leat_err rc)
 {
-    struct leat_held *held = leat_held_of(keep->seg);
+    struct leat_held *held = leat_held_of(req->seg);
     struct leat_store *store = held->store;
-    if (!rc) held->in_file_bytes = keep->seg->extent.bytes;
+    if (!rc) held->in_file_bytes = req->seg->extent.bytes;
     /* What was in memory alone is in its file now. Without that row a start finds it by the bytes. That
      * it was is the owner's to forget, when the answer has come: its core reads it meanwhile. */
     if (!rc) leat_held_row_damaged(store, held, false);
-    if (!rc && keep->seg->unwritten) {
+    if (!rc && req->seg->unwritten) {
         leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
-        leat_catalogue_join_lazily(&store->cat, keep->seg->row);
+        leat_catalogue_join_lazily(&store->cat, req->seg->row);
     }
-    leat_mem_free(keep->copy);
-    keep->copy = NULL;
+    leat_mem_free(req->copy);
+    req->copy = NULL;
     held->mending = false;
     store->mends--;
-    leat_store_answer(store, keep, rc);
+    leat_store_answer(store, req, rc);
 }
 
 static void on_synced(struct leat_disk_io *io)
 {
-    struct leat_keep *keep = io->owner;
-    const struct leat_held *held = leat_held_of(keep->seg);
+    struct leat_store_req *req = io->owner;
+    const struct leat_held *held = leat_held_of(req->seg);
     struct leat_store_file *file = held->slot.file;
     if (io->rc && !file->failed) {
         file->failed = true; /* a failed flush is final, whoever asked for it */
@@ -38,39 +38,39 @@ static void on_synced(struct leat_disk_io *io)
                             "the disk failed a flush of store/%u: nothing more is written there",
                             file->number);
     }
-    mend_end(keep, io->rc);
+    mend_end(req, io->rc);
 }
 
 static void on_written(struct leat_disk_io *io);
 
-static void piece_submit(struct leat_keep *keep)
+static void piece_submit(struct leat_store_req *req)
 {
-    const struct leat_held *held = leat_held_of(keep->seg);
+    const struct leat_held *held = leat_held_of(req->seg);
     const struct leat_disk *disk = held->store->env->disk;
-    uint32_t end = LEAT_ALIGN_UP(keep->seg->extent.bytes, (uint32_t)LEAT_BLOCK_BYTES);
-    uint32_t left = end - keep->from_bytes;
-    keep->io = (struct leat_disk_io){
+    uint32_t end = LEAT_ALIGN_UP(req->seg->extent.bytes, (uint32_t)LEAT_BLOCK_BYTES);
+    uint32_t left = end - req->from_bytes;
+    req->io = (struct leat_disk_io){
         .kind = left ? LEAT_DISK_WRITE : LEAT_DISK_SYNC,
         .file = held->slot.file->file,
-        .offset = (uint64_t)held->slot.unit * LEAT_SLOT_UNIT_BYTES + keep->from_bytes,
-        .buffer = keep->bytes + keep->from_bytes,
+        .offset = (uint64_t)held->slot.unit * LEAT_SLOT_UNIT_BYTES + req->from_bytes,
+        .buffer = req->bytes + req->from_bytes,
         .bytes = left < LEAT_STORE_MEND_BYTES ? left : LEAT_STORE_MEND_BYTES,
         .on_done = left ? on_written : on_synced,
-        .owner = keep,
+        .owner = req,
         .beside = true,
     };
-    disk->submit(disk->ctx, &keep->io);
+    disk->submit(disk->ctx, &req->io);
 }
 
 static void on_written(struct leat_disk_io *io)
 {
-    struct leat_keep *keep = io->owner;
+    struct leat_store_req *req = io->owner;
     if (io->rc) {
-        mend_end(keep, io->rc);
+        mend_end(req, io->rc);
         return;
     }
-    keep->from_bytes += (uint32_t)io->bytes;
-    piece_submit(keep);
+    req->from_bytes += (uint32_t)io->bytes;
+    piece_submit(req);
 }
 
 /* These bytes and no others: another copy that was cut elsewhere, or a part of it, would be as damaged as
@@ -106,13 +106,13 @@ bool leat_mend_remembers(struct leat_store *store, const struct leat_held *held)
 }
 
 /* A copy: its buffer may be given back meanwhile, and another segment's bytes lie there then. */
-static leat_err bytes_from_memory(struct leat_store *store, struct leat_keep *keep)
+static leat_err bytes_from_memory(struct leat_store *store, struct leat_store_req *req)
 {
-    size_t bytes = keep->seg->capacity + LEAT_BLOCK_BYTES;
-    keep->copy = leat_mem_calloc(LEAT_MEM_STORE, 1, bytes);
-    if (!keep->copy) return LEAT_E_NO_MEMORY;
-    keep->bytes = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)keep->copy, (uintptr_t)LEAT_BLOCK_BYTES);
-    return memory_copy(store, leat_held_of(keep->seg), keep->bytes) ? LEAT_OK : LEAT_E_NOT_FOUND;
+    size_t bytes = req->seg->capacity + LEAT_BLOCK_BYTES;
+    req->copy = leat_mem_calloc(LEAT_MEM_STORE, 1, bytes);
+    if (!req->copy) return LEAT_E_NO_MEMORY;
+    req->bytes = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)req->copy, (uintptr_t)LEAT_BLOCK_BYTES);
+    return memory_copy(store, leat_held_of(req->seg), req->bytes) ? LEAT_OK : LEAT_E_NOT_FOUND;
 }
 
 /* A file that lost its end when there was no space for it may get it now. */
@@ -124,33 +124,33 @@ static leat_err place_check(struct leat_store *store, const struct leat_held *he
     return end <= file->here_units ? LEAT_OK : leat_slots_fill(&store->slots, file);
 }
 
-void leat_mend(struct leat_store *store, struct leat_keep *keep)
+void leat_mend(struct leat_store *store, struct leat_store_req *req)
 {
-    struct leat_held *held = leat_held_of(keep->seg);
-    const struct leat_row *row = leat_catalogue_row(&store->cat, keep->seg->row);
-    bool in_file = (row->flags & LEAT_ROW_FLUSHED) != 0 || keep->seg->unwritten;
+    struct leat_held *held = leat_held_of(req->seg);
+    const struct leat_row *row = leat_catalogue_row(&store->cat, req->seg->row);
+    bool in_file = (row->flags & LEAT_ROW_FLUSHED) != 0 || req->seg->unwritten;
     leat_err rc = LEAT_OK;
-    keep->copy = NULL;
+    req->copy = NULL;
     if (row->state != LEAT_SEGMENT_CLOSED || !in_file || held->mending || held->slot_shared)
         rc = LEAT_E_INVALID;
-    else if (!keep->bytes)
-        rc = bytes_from_memory(store, keep);
-    else if (!are_its_bytes(store, keep->seg, keep->bytes) && !LEAT_BUG(MEND_UNCHECKED))
+    else if (!req->bytes)
+        rc = bytes_from_memory(store, req);
+    else if (!are_its_bytes(store, req->seg, req->bytes) && !LEAT_BUG(MEND_UNCHECKED))
         rc = LEAT_E_INVALID;
     if (!rc) rc = place_check(store, held);
     if (rc) {
         /* Whoever owns it has read other bytes than it should have. */
         if (rc == LEAT_E_NOT_FOUND && row->flags & LEAT_ROW_FLUSHED)
             leat_held_row_damaged(store, held, true);
-        leat_mem_free(keep->copy);
-        keep->copy = NULL;
-        leat_store_answer(store, keep, rc);
+        leat_mem_free(req->copy);
+        req->copy = NULL;
+        leat_store_answer(store, req, rc);
         return;
     }
     if (store->scrubbing == held)
         store->scrubbing = NULL; /* what it reads is neither old nor new */
     held->mending = true;
     store->mends++;
-    keep->from_bytes = 0;
-    piece_submit(keep);
+    req->from_bytes = 0;
+    piece_submit(req);
 }

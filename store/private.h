@@ -106,7 +106,7 @@ struct leat_store_arena {
     struct leat_store *store;
     struct leat_list link;
     struct leat_pool pool;
-    struct leat_list waits;             /* RESERVE, RESUME: while it grows; by keep->waiting */
+    struct leat_list waits;             /* RESERVE, RESUME: while it grows; by req->waiting */
     struct leat_store_arena_op *retire; /* waits until nothing lies there any more */
     bool inherited;
     size_t index; /* of the inherited */
@@ -128,7 +128,7 @@ struct leat_store_file {
     struct leat_list flush_wait; /* segments flushed and not synced: go along with any round */
     struct leat_store_round {
         struct leat_store_file *of;
-        struct leat_list keeps, helds, flush_syncs;
+        struct leat_list reqs, helds, flush_syncs;
         unsigned ios; /* under way */
         bool running;
         struct leat_disk_io sync;
@@ -273,13 +273,13 @@ struct leat_held {
     /* CLOSED, flushed: its place was found not to have it, and its row says so, since a place that was gone
      * is made again, and since nobody else remembers a bit that was read as flipped. */
     bool damaged;
-    bool damage_named;      /* by the scrub, which finds it again and again */
-    bool leave;             /* dropped: somebody may still write into its buffer */
-    bool failed;            /* its part of the file failed: final */
-    bool slot_shared;       /* another row claims the slot too (damage): never give it back */
-    bool cut;               /* leat_store_cut() changed it: sync its file */
-    bool forgotten;         /* leat_store_forget(): release when the row is durable */
-    struct leat_keep *drop; /* waits until the flush under way has ended */
+    bool damage_named;           /* by the scrub, which finds it again and again */
+    bool leave;                  /* dropped: somebody may still write into its buffer */
+    bool failed;                 /* its part of the file failed: final */
+    bool slot_shared;            /* another row claims the slot too (damage): never give it back */
+    bool cut;                    /* leat_store_cut() changed it: sync its file */
+    bool forgotten;              /* leat_store_forget(): release when the row is durable */
+    struct leat_store_req *drop; /* waits until the flush under way has ended */
 
     /* Mail to the owner. event_busy: set by the store before sending, cleared (release) by the
      * owner's core after the callback; the store reads it with acquire. Until then neither the mail
@@ -291,7 +291,7 @@ struct leat_held {
 
     /* Its file's round: one write covers all commits of this segment. Its row is not touched while
      * requests of it wait for their bytes. */
-    unsigned data_keeps;
+    unsigned data_reqs;
     struct leat_list in_round;
     struct leat_store_round
         *round; /* that writes it; NULL: none. One at a time: they may overlap */
@@ -331,10 +331,10 @@ struct leat_store {
     struct leat_list memory_waits[LEAT_BUDDY_ORDERS]; /* RESERVE, RESUME; oldest first */
     uint32_t memory_wait_count;
     uint64_t memory_wait_bytes;
-    struct leat_keep *favoured; /* has waited too long: a place is kept free for it */
-    uint64_t favoured_at_us;    /* when that was last looked at */
-    uint64_t look_us;           /* when to look next at what the pool may have */
-    struct leat_list todo;      /* for the next round of the catalogue */
+    struct leat_store_req *favoured; /* has waited too long: a place is kept free for it */
+    uint64_t favoured_at_us;         /* when that was last looked at */
+    uint64_t look_us;                /* when to look next at what the pool may have */
+    struct leat_list todo;           /* for the next round of the catalogue */
 
     /* rounds: one per store file, one of the catalogue */
     struct leat_list files_ready;
@@ -344,7 +344,7 @@ struct leat_store {
     bool rows_running;
     bool rows_noted;                /* a row has changed that no request waits for, and goes soon */
     unsigned rows_ios, rows_passed; /* passed: rounds of files that went first meanwhile */
-    struct leat_list rows_keeps, rows_flush;
+    struct leat_list rows_reqs, rows_flush;
     uint64_t committed_us;    /* when a commit was last asked for */
     uint64_t committed_bytes; /* since a piece was last written ahead */
 
@@ -439,34 +439,34 @@ static inline bool leat_held_in_arena(const struct leat_held *held)
 
 /* requests.c */
 /** Take a request in: its bytes wait for its file's next round, or its row for the catalogue's. */
-void leat_round_add(struct leat_store *store, struct leat_keep *keep);
+void leat_round_add(struct leat_store *store, struct leat_store_req *req);
 /** Whether the segment's file takes and gives bytes still. */
 leat_err leat_round_data_state(const struct leat_held *held);
 /** Which bytes must be durable before the request goes on. false: none. */
-bool leat_round_data_wanted(const struct leat_keep *keep, uint32_t *out_from, uint32_t *out_to);
+bool leat_round_data_wanted(const struct leat_store_req *req, uint32_t *out_from, uint32_t *out_to);
 /** The file has something for a round. */
 void leat_round_file_ready(struct leat_store *store, struct leat_store_file *file);
 /** A round is in flight. */
 bool leat_round_running(const struct leat_store *store);
 /** Something waits for a round, or one is in flight. */
 bool leat_round_busy(const struct leat_store *store);
-void leat_store_answer(struct leat_store *store, struct leat_keep *keep, leat_err rc);
-/** Answer a request that failed: keep->rc. */
-void leat_round_end_failed(struct leat_store *store, struct leat_keep *keep,
+void leat_store_answer(struct leat_store *store, struct leat_store_req *req, leat_err rc);
+/** Answer a request that failed: req->rc. */
+void leat_round_end_failed(struct leat_store *store, struct leat_store_req *req,
                            struct leat_held *held);
 
 /* buffer.c */
 /** It is its turn: a buffer is there. */
-void leat_memory_got_buffer(struct leat_store *store, struct leat_keep *keep,
+void leat_memory_got_buffer(struct leat_store *store, struct leat_store_req *req,
                             struct leat_pool *pool, uint8_t *buffer);
 /** A request that waited for memory ends without; a RESERVE leaves nothing behind. */
-void leat_memory_refuse(struct leat_store *store, struct leat_keep *keep);
+void leat_memory_refuse(struct leat_store *store, struct leat_store_req *req);
 
 /* memory.c */
-void leat_memory_reserve(struct leat_store *store, struct leat_keep *keep);
-void leat_memory_resume(struct leat_store *store, struct leat_keep *keep);
-void leat_memory_evict(struct leat_store *store, struct leat_keep *keep);
-void leat_memory_move(struct leat_store *store, struct leat_keep *keep);
+void leat_memory_reserve(struct leat_store *store, struct leat_store_req *req);
+void leat_memory_resume(struct leat_store *store, struct leat_store_req *req);
+void leat_memory_evict(struct leat_store *store, struct leat_store_req *req);
+void leat_memory_move(struct leat_store *store, struct leat_store_req *req);
 void leat_memory_step(struct leat_store *store, uint64_t now_us);
 uint64_t leat_memory_next_us(const struct leat_store *store);
 
@@ -486,13 +486,13 @@ void leat_arenas_usage(struct leat_store *store);
 /* arena.c */
 leat_err leat_arenas_open(struct leat_store *store) LEAT_NODISCARD;
 void leat_arenas_fini(struct leat_store *store);
-void leat_arena_take(struct leat_store *store, struct leat_keep *keep);
+void leat_arena_take(struct leat_store *store, struct leat_store_req *req);
 void leat_arenas_step(struct leat_store *store, uint64_t now_us);
 uint64_t leat_arenas_due_us(const struct leat_store *store);
 
-static inline struct leat_keep *leat_keep_waiting(struct leat_list *link)
+static inline struct leat_store_req *leat_store_req_waiting(struct leat_list *link)
 {
-    return LEAT_CONTAINER(link, struct leat_keep, waiting);
+    return LEAT_CONTAINER(link, struct leat_store_req, waiting);
 }
 static inline struct leat_held *leat_held_by_store(const struct leat_list *link)
 {
@@ -525,7 +525,7 @@ uint64_t leat_scrub_next_us(const struct leat_store *store);
 /* mend.c */
 /** Are all bytes of this closed segment in memory, by their checksums? Uses the scratch. */
 bool leat_mend_remembers(struct leat_store *store, const struct leat_held *held);
-void leat_mend(struct leat_store *store, struct leat_keep *keep);
+void leat_mend(struct leat_store *store, struct leat_store_req *req);
 
 /* open.c */
 leat_err leat_open_found(struct leat_store *store, bool quarantine,

@@ -35,7 +35,7 @@ bool leat_store_see_next(const struct leat_store *store, struct leat_store_seen 
 uint8_t *leat_store_left_at(const struct leat_store *store, const struct leat_segment *seg);
 /** Is any of these bytes of an arena in a place that the next segment may have? */
 bool leat_store_any_free(const struct leat_store_arena *arena, uint64_t offset, uint32_t bytes);
-/** Is this operation a piece of a segment that is written anew (LEAT_KEEP_MEND), or a flush of a file in which such a
+/** Is this operation a piece of a segment that is written anew (LEAT_STORE_MEND), or a flush of a file in which such a
  * one lies? */
 bool leat_store_io_mends(const struct leat_store *store, const struct leat_disk_io *io);
 /** Of the pool, without a step that comes or goes. */

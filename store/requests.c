@@ -4,16 +4,16 @@
 
 static void answer_deliver(void *actor, struct leat_mail *mail)
 {
-    struct leat_keep *keep = LEAT_CONTAINER(mail, struct leat_keep, mail);
+    struct leat_store_req *req = LEAT_CONTAINER(mail, struct leat_store_req, mail);
     (void)actor;
-    keep->on_done(keep);
+    req->on_done(req);
 }
 
-void leat_store_answer(struct leat_store *store, struct leat_keep *keep, leat_err rc)
+void leat_store_answer(struct leat_store *store, struct leat_store_req *req, leat_err rc)
 {
-    keep->rc = rc;
-    keep->mail = (struct leat_mail){.deliver = answer_deliver};
-    store->env->post->send(store->env->post->ctx, keep->from, &keep->mail);
+    req->rc = rc;
+    req->mail = (struct leat_mail){.deliver = answer_deliver};
+    store->env->post->send(store->env->post->ctx, req->from, &req->mail);
 }
 
 /* ---- taking in ---- */
@@ -39,39 +39,39 @@ void leat_round_file_ready(struct leat_store *store, struct leat_store_file *fil
     if (leat_list_empty(&file->ready)) leat_list_push_back(&store->files_ready, &file->ready);
 }
 
-bool leat_round_data_wanted(const struct leat_keep *keep, uint32_t *out_from, uint32_t *out_to)
+bool leat_round_data_wanted(const struct leat_store_req *req, uint32_t *out_from, uint32_t *out_to)
 {
-    const struct leat_segment *seg = keep->seg;
-    const struct leat_held *held = leat_held_of(keep->seg);
-    *out_from = keep->from_bytes;
-    *out_to = keep->to_bytes;
-    if (keep->kind == LEAT_KEEP_COMMIT) {
+    const struct leat_segment *seg = req->seg;
+    const struct leat_held *held = leat_held_of(req->seg);
+    *out_from = req->from_bytes;
+    *out_to = req->to_bytes;
+    if (req->kind == LEAT_STORE_COMMIT) {
         /* The one before it may have taken all of it along. */
-        if (keep->follow && *out_from < held->in_file_bytes) *out_from = held->in_file_bytes;
-        return *out_from < *out_to || !keep->follow;
+        if (req->follow && *out_from < held->in_file_bytes) *out_from = held->in_file_bytes;
+        return *out_from < *out_to || !req->follow;
     }
     *out_from = held->in_file_bytes;
     *out_to = seg->extent.bytes;
     if (*out_from >= *out_to) return false;
     /* A `disk` stream's segment goes whole into its file before its row says CLOSED: where the file
      * ends earlier such a row would make a valid prefix look damaged after a power cut. */
-    return keep->kind == LEAT_KEEP_PARK || (keep->kind == LEAT_KEEP_CLOSE && seg->buffer &&
+    return req->kind == LEAT_STORE_PARK || (req->kind == LEAT_STORE_CLOSE && seg->buffer &&
                                             seg->durability == LEAT_DURABILITY_DISK);
 }
 
-void leat_round_add(struct leat_store *store, struct leat_keep *keep)
+void leat_round_add(struct leat_store *store, struct leat_store_req *req)
 {
-    struct leat_held *held = leat_held_of(keep->seg);
-    keep->rc = LEAT_OK;
-    LEAT_ASSERT(keep->kind != LEAT_KEEP_EVICT); /* answered where it came in */
-    if (keep->kind == LEAT_KEEP_COMMIT)
-        LEAT_ASSERT(keep->seg->buffer && keep->from_bytes <= keep->to_bytes &&
-                    keep->to_bytes <= keep->seg->capacity);
-    if (keep->kind == LEAT_KEEP_PARK) {
-        keep->rc = leat_round_data_state(held);
-        if (!keep->rc) keep->rc = park_check(keep->seg);
-        if (keep->rc) {
-            leat_store_answer(store, keep, keep->rc);
+    struct leat_held *held = leat_held_of(req->seg);
+    req->rc = LEAT_OK;
+    LEAT_ASSERT(req->kind != LEAT_STORE_EVICT); /* answered where it came in */
+    if (req->kind == LEAT_STORE_COMMIT)
+        LEAT_ASSERT(req->seg->buffer && req->from_bytes <= req->to_bytes &&
+                    req->to_bytes <= req->seg->capacity);
+    if (req->kind == LEAT_STORE_PARK) {
+        req->rc = leat_round_data_state(held);
+        if (!req->rc) req->rc = park_check(req->seg);
+        if (req->rc) {
+            leat_store_answer(store, req, req->rc);
             return;
         }
     }
@@ -81,18 +81,18 @@ void leat_round_add(struct leat_store *store, struct leat_keep *keep)
      *  2. It ends, and Z is answered. In the same turn of this thread, before the next round is begun, its owner
      *     has asked for B: all of that is in the file.
      *  3. Were B answered now, it would be before A. */
-    bool behind = keep->kind == LEAT_KEEP_COMMIT && held->data_keeps > 0;
-    if (!behind && !leat_round_data_wanted(keep, &from, &to)) {
-        if (keep->kind == LEAT_KEEP_COMMIT) {
-            leat_store_answer(store, keep, leat_round_data_state(held));
+    bool behind = req->kind == LEAT_STORE_COMMIT && held->data_reqs > 0;
+    if (!behind && !leat_round_data_wanted(req, &from, &to)) {
+        if (req->kind == LEAT_STORE_COMMIT) {
+            leat_store_answer(store, req, leat_round_data_state(held));
             return;
         }
-        leat_list_push_back(&store->todo, &keep->waiting);
+        leat_list_push_back(&store->todo, &req->waiting);
         return;
     }
-    held->data_keeps++;
+    held->data_reqs++;
     store->data_waiting++;
-    leat_list_push_back(&held->slot.file->todo, &keep->waiting);
+    leat_list_push_back(&held->slot.file->todo, &req->waiting);
     leat_round_file_ready(store, held->slot.file);
 }
 
@@ -107,16 +107,17 @@ bool leat_round_busy(const struct leat_store *store)
            !leat_list_empty(&store->files_ready);
 }
 
-void leat_round_end_failed(struct leat_store *store, struct leat_keep *keep, struct leat_held *held)
+void leat_round_end_failed(struct leat_store *store, struct leat_store_req *req,
+                           struct leat_held *held)
 {
-    if (keep->kind == LEAT_KEEP_RESERVE || keep->kind == LEAT_KEEP_RESUME) {
+    if (req->kind == LEAT_STORE_RESERVE || req->kind == LEAT_STORE_RESUME) {
         /* SUBTLE: the row may have reached the disk, and it names this buffer. A killed process's
          * successor would look for a resumed segment's bytes there: they must stay, so the buffer
          * serves nobody else until a restart. */
         held->seg.buffer = NULL;
-        if (keep->kind == LEAT_KEEP_RESERVE) keep->seg = NULL;
-    } else if (keep->kind == LEAT_KEEP_CLOSE && held->where == LEAT_HELD_NOWHERE) {
+        if (req->kind == LEAT_STORE_RESERVE) req->seg = NULL;
+    } else if (req->kind == LEAT_STORE_CLOSE && held->where == LEAT_HELD_NOWHERE) {
         leat_held_move(held, LEAT_HELD_STUCK, &store->stuck);
     }
-    leat_store_answer(store, keep, keep->rc);
+    leat_store_answer(store, req, req->rc);
 }

@@ -29,13 +29,13 @@ static void data_join(struct leat_store_round *round, struct leat_held *held, ui
 }
 
 /* What the owner has sealed since it asked goes along. */
-static void commit_follow(struct leat_keep *keep)
+static void commit_follow(struct leat_store_req *req)
 {
-    if (keep->kind != LEAT_KEEP_COMMIT || !keep->follow) return;
+    if (req->kind != LEAT_STORE_COMMIT || !req->follow) return;
     /* Pairs with the release in log_show(). */
-    uint32_t sealed = atomic_load_explicit(&keep->seg->sealed_bytes, memory_order_acquire);
-    LEAT_ASSERT_CMP(sealed, <=, keep->seg->capacity);
-    if (sealed > keep->to_bytes) keep->to_bytes = sealed;
+    uint32_t sealed = atomic_load_explicit(&req->seg->sealed_bytes, memory_order_acquire);
+    LEAT_ASSERT_CMP(sealed, <=, req->seg->capacity);
+    if (sealed > req->to_bytes) req->to_bytes = sealed;
 }
 
 static void file_gather(struct leat_store *store, struct leat_store_round *round)
@@ -43,24 +43,24 @@ static void file_gather(struct leat_store *store, struct leat_store_round *round
     struct leat_store_file *file = round->of;
     LEAT_LIST_EACH(&file->todo, it)
     {
-        struct leat_keep *keep = leat_keep_waiting(it);
-        struct leat_held *held = leat_held_of(keep->seg);
+        struct leat_store_req *req = leat_store_req_waiting(it);
+        struct leat_held *held = leat_held_of(req->seg);
         /* Two writes of one segment's last block at a time may end in either order, and the older one
          * would undo what the newer one made durable: so a file has one round with requests at a time. */
         LEAT_ASSERT(!held->round || held->round == round);
         uint32_t from, to;
         store->data_waiting--;
         leat_list_remove(it);
-        keep->rc = leat_round_data_state(held);
-        commit_follow(keep);
-        bool wanted = !keep->rc && leat_round_data_wanted(keep, &from, &to);
+        req->rc = leat_round_data_state(held);
+        commit_follow(req);
+        bool wanted = !req->rc && leat_round_data_wanted(req, &from, &to);
         /* The round does nothing for it: the last one took its bytes along. */
-        if (!wanted && keep->kind == LEAT_KEEP_COMMIT) {
-            held->data_keeps--;
-            leat_store_answer(store, keep, keep->rc);
+        if (!wanted && req->kind == LEAT_STORE_COMMIT) {
+            held->data_reqs--;
+            leat_store_answer(store, req, req->rc);
             continue;
         }
-        leat_list_push_back(&round->keeps, it);
+        leat_list_push_back(&round->reqs, it);
         if (wanted) data_join(round, held, from, to);
     }
     struct leat_list *it;
@@ -128,7 +128,7 @@ static void file_submit(struct leat_store *store, struct leat_store_round *round
  * have waited. */
 static bool round_beside(struct leat_store *store, const struct leat_store_round *round)
 {
-    if (leat_list_empty(&round->keeps)) return true; /* nobody waits for it */
+    if (leat_list_empty(&round->reqs)) return true; /* nobody waits for it */
     if (store->data_running > 1 || store->flush_in_flight)
         store->crowded = LEAT_STORE_CROWDED_ROUNDS;
     else if (store->crowded)
@@ -140,10 +140,10 @@ static bool round_beside(struct leat_store *store, const struct leat_store_round
 static void file_round(struct leat_store *store, struct leat_store_round *round)
 {
     file_gather(store, round);
-    if (leat_list_empty(&round->keeps) && leat_list_empty(&round->flush_syncs)) return;
+    if (leat_list_empty(&round->reqs) && leat_list_empty(&round->flush_syncs)) return;
     round->running = true;
     store->data_running++;
-    if (!leat_list_empty(&round->keeps)) store->flush_turn = true;
+    if (!leat_list_empty(&round->reqs)) store->flush_turn = true;
     if (leat_list_empty(&round->helds) && leat_list_empty(&round->flush_syncs)) {
         round->sync.rc = LEAT_OK;
         file_round_end(store, round); /* everything was refused: nothing to wait for */
@@ -217,18 +217,18 @@ static void file_round_end(struct leat_store *store, struct leat_store_round *ro
     if (others_ready(store, file)) store->crowded = LEAT_STORE_CROWDED_ROUNDS;
     if (!leat_list_empty(&file->todo)) leat_round_file_ready(store, file);
     struct leat_list *it;
-    while ((it = leat_list_pop_front(&round->keeps)) != NULL) {
-        struct leat_keep *keep = leat_keep_waiting(it);
-        struct leat_held *held = leat_held_of(keep->seg);
-        LEAT_ASSERT_CMP(held->data_keeps, >, 0);
-        held->data_keeps--;
-        if (!keep->rc) keep->rc = leat_round_data_state(held);
-        if (keep->rc) {
-            leat_round_end_failed(store, keep, held);
-        } else if (keep->kind == LEAT_KEEP_COMMIT) {
-            leat_store_answer(store, keep, LEAT_OK);
+    while ((it = leat_list_pop_front(&round->reqs)) != NULL) {
+        struct leat_store_req *req = leat_store_req_waiting(it);
+        struct leat_held *held = leat_held_of(req->seg);
+        LEAT_ASSERT_CMP(held->data_reqs, >, 0);
+        held->data_reqs--;
+        if (!req->rc) req->rc = leat_round_data_state(held);
+        if (req->rc) {
+            leat_round_end_failed(store, req, held);
+        } else if (req->kind == LEAT_STORE_COMMIT) {
+            leat_store_answer(store, req, LEAT_OK);
         } else {
-            leat_list_push_back(&store->todo, &keep->waiting);
+            leat_list_push_back(&store->todo, &req->waiting);
         }
     }
     while ((it = leat_list_pop_front(&round->flush_syncs)) != NULL) {

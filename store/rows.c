@@ -3,11 +3,11 @@
 #include "base/bug.h"
 #include "store/private.h"
 
-static bool row_join(struct leat_store *store, struct leat_keep *keep, struct leat_held *held,
+static bool row_join(struct leat_store *store, struct leat_store_req *req, struct leat_held *held,
                      enum leat_segment_state state, unsigned flags, bool sync)
 {
     if (store->cat.failed) {
-        keep->rc = LEAT_E_DISK;
+        req->rc = LEAT_E_DISK;
         return true;
     }
     if (!leat_catalogue_join(&store->cat, held->seg.row)) return false;
@@ -28,26 +28,26 @@ static unsigned flushed_flags(const struct leat_held *held)
 }
 
 /* A row that says the same of another place, or with another stamp. */
-static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
+static bool join_same_state(struct leat_store *store, struct leat_store_req *req,
                             struct leat_held *held)
 {
     const struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
-    struct leat_segment *seg = keep->seg;
+    struct leat_segment *seg = req->seg;
     unsigned flags = row->flags & (LEAT_ROW_FLUSHED | LEAT_ROW_IN_POOL);
     if (!seg->buffer && !LEAT_BUG(STAMP_NAMES_MEMORY))
         flags &= ~(unsigned)LEAT_ROW_IN_POOL; /* that memory is gone, and is to be mended */
     if (flags & LEAT_ROW_FLUSHED && !LEAT_BUG(STAMP_NAMES_MEMORY)) flags = flushed_flags(held);
     bool sync = row->state == LEAT_SEGMENT_PARKED || seg->durability == LEAT_DURABILITY_DISK;
     if (sync && LEAT_BUG(STAMP_UNSYNCED)) sync = false;
-    if (keep->kind == LEAT_KEEP_STAMP) {
-        seg->version = keep->version;
-        seg->role = keep->role;
-        seg->writer = keep->writer;
-        seg->incomplete = keep->incomplete;
-        seg->tentative = keep->tentative;
-    } else if (keep->kind == LEAT_KEEP_GIVE_UP) {
-        seg->given_up |= keep->given_up;
-        seg->front_given_up |= keep->front_given_up;
+    if (req->kind == LEAT_STORE_STAMP) {
+        seg->version = req->version;
+        seg->role = req->role;
+        seg->writer = req->writer;
+        seg->incomplete = req->incomplete;
+        seg->tentative = req->tentative;
+    } else if (req->kind == LEAT_STORE_GIVE_UP) {
+        seg->given_up |= req->given_up;
+        seg->front_given_up |= req->front_given_up;
         sync = true;
     } else {
         sync = false;
@@ -59,48 +59,48 @@ static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
         state = LEAT_SEGMENT_CLOSED;
         flags = LEAT_ROW_FLUSHED;
     }
-    return row_join(store, keep, held, state, flags, sync);
+    return row_join(store, req, held, state, flags, sync);
 }
 
 /* false: the round has no room for its row. */
-static bool join(struct leat_store *store, struct leat_keep *keep)
+static bool join(struct leat_store *store, struct leat_store_req *req)
 {
-    struct leat_held *held = leat_held_of(keep->seg);
-    const struct leat_segment *seg = keep->seg;
+    struct leat_held *held = leat_held_of(req->seg);
+    const struct leat_segment *seg = req->seg;
     bool whole = !seg->buffer || held->in_file_bytes >= seg->extent.bytes;
-    keep->rc = LEAT_OK;
-    switch (keep->kind) {
-    case LEAT_KEEP_RESERVE:
-        return row_join(store, keep, held, LEAT_SEGMENT_RESERVED, LEAT_ROW_IN_POOL,
-                        keep->durability == LEAT_DURABILITY_DISK);
-    case LEAT_KEEP_CLOSE:
+    req->rc = LEAT_OK;
+    switch (req->kind) {
+    case LEAT_STORE_RESERVE:
+        return row_join(store, req, held, LEAT_SEGMENT_RESERVED, LEAT_ROW_IN_POOL,
+                        req->durability == LEAT_DURABILITY_DISK);
+    case LEAT_STORE_CLOSE:
         /* A parked segment has no close entry: only the row says that it is closed, so the row must
          * be durable before the answer lets data into the next segment, or two segments would be open. The row
          * of another segment may be lost in a power cut: a scan finds the close entry. */
-        return row_join(store, keep, held, LEAT_SEGMENT_CLOSED,
+        return row_join(store, req, held, LEAT_SEGMENT_CLOSED,
                         whole ? flushed_flags(held) : LEAT_ROW_IN_POOL, !seg->buffer);
-    case LEAT_KEEP_PARK:
+    case LEAT_STORE_PARK:
         /* The bytes had a round of their own before. With bytes and row in one round, a failed write of the
          * bytes would leave a row that stands for bytes that are not there. */
-        return row_join(store, keep, held, LEAT_SEGMENT_PARKED, 0, true);
-    case LEAT_KEEP_RESUME:
+        return row_join(store, req, held, LEAT_SEGMENT_PARKED, 0, true);
+    case LEAT_STORE_RESUME:
         if (LEAT_BUG(PARKED_ON))
-            return row_join(store, keep, held, LEAT_SEGMENT_PARKED, LEAT_ROW_IN_POOL, true);
-        return row_join(store, keep, held, LEAT_SEGMENT_OPEN, LEAT_ROW_IN_POOL, true);
-    case LEAT_KEEP_DROP:
-        return row_join(store, keep, held, LEAT_SEGMENT_FREE, 0, true);
-    case LEAT_KEEP_STAMP:
-    case LEAT_KEEP_GIVE_UP:
-    case LEAT_KEEP_MOVE:
-        return join_same_state(store, keep, held);
-    case LEAT_KEEP_COMMIT:
-    case LEAT_KEEP_EVICT:
-    case LEAT_KEEP_MEND:
+            return row_join(store, req, held, LEAT_SEGMENT_PARKED, LEAT_ROW_IN_POOL, true);
+        return row_join(store, req, held, LEAT_SEGMENT_OPEN, LEAT_ROW_IN_POOL, true);
+    case LEAT_STORE_DROP:
+        return row_join(store, req, held, LEAT_SEGMENT_FREE, 0, true);
+    case LEAT_STORE_STAMP:
+    case LEAT_STORE_GIVE_UP:
+    case LEAT_STORE_MOVE:
+        return join_same_state(store, req, held);
+    case LEAT_STORE_COMMIT:
+    case LEAT_STORE_EVICT:
+    case LEAT_STORE_MEND:
         break;
     }
     /* Those have no row: they never come here. */
-    LEAT_ASSERT(keep->kind != LEAT_KEEP_COMMIT && keep->kind != LEAT_KEEP_EVICT &&
-                keep->kind != LEAT_KEEP_MEND);
+    LEAT_ASSERT(req->kind != LEAT_STORE_COMMIT && req->kind != LEAT_STORE_EVICT &&
+                req->kind != LEAT_STORE_MEND);
     return true;
 }
 
@@ -108,23 +108,23 @@ static void rows_gather(struct leat_store *store)
 {
     LEAT_LIST_EACH(&store->todo, it)
     {
-        struct leat_keep *keep = leat_keep_waiting(it);
-        struct leat_held *held = leat_held_of(keep->seg);
+        struct leat_store_req *req = leat_store_req_waiting(it);
+        struct leat_held *held = leat_held_of(req->seg);
         /* SUBTLE: were a DROP to overtake a COMMIT of the same segment, the slot could be another's
          * before the bytes are written there. */
-        if (held->data_keeps) continue;
-        if (keep->kind == LEAT_KEEP_DROP) {
+        if (held->data_reqs) continue;
+        if (req->kind == LEAT_STORE_DROP) {
             if (held->where == LEAT_HELD_FLUSHING) {
-                held->drop = keep;
+                held->drop = req;
                 leat_list_remove(it);
                 continue;
             }
             if (held->where != LEAT_HELD_NOWHERE) leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
         }
         /* In order: what comes after may be about the same segment. */
-        if (!join(store, keep)) return;
+        if (!join(store, req)) return;
         leat_list_remove(it);
-        leat_list_push_back(&store->rows_keeps, it);
+        leat_list_push_back(&store->rows_reqs, it);
     }
 }
 
@@ -145,50 +145,50 @@ static void rows_gather_flushed(struct leat_store *store)
     }
 }
 
-static void end_park(struct leat_store *store, struct leat_keep *keep, struct leat_held *held)
+static void end_park(struct leat_store *store, struct leat_store_req *req, struct leat_held *held)
 {
     held->seg.state = LEAT_SEGMENT_PARKED;
     leat_held_release_buffer(store, held);
-    leat_store_answer(store, keep, LEAT_OK);
+    leat_store_answer(store, req, LEAT_OK);
 }
 
-static void end_keep(struct leat_store *store, struct leat_keep *keep)
+static void end_req(struct leat_store *store, struct leat_store_req *req)
 {
-    struct leat_held *held = leat_held_of(keep->seg);
-    if (!keep->rc && store->cat.failed) keep->rc = LEAT_E_DISK;
-    if (keep->rc) {
-        leat_round_end_failed(store, keep, held);
+    struct leat_held *held = leat_held_of(req->seg);
+    if (!req->rc && store->cat.failed) req->rc = LEAT_E_DISK;
+    if (req->rc) {
+        leat_round_end_failed(store, req, held);
         return;
     }
-    switch (keep->kind) {
-    case LEAT_KEEP_PARK:
-        end_park(store, keep, held);
+    switch (req->kind) {
+    case LEAT_STORE_PARK:
+        end_park(store, req, held);
         return;
-    case LEAT_KEEP_CLOSE:
+    case LEAT_STORE_CLOSE:
         held->seg.state = LEAT_SEGMENT_CLOSED;
         leat_flush_closed(store, held);
         break;
-    case LEAT_KEEP_RESUME:
+    case LEAT_STORE_RESUME:
         held->seg.state = LEAT_SEGMENT_OPEN;
         held->seg.ragged = false;   /* its owner knows how long it is */
         held->seg.passed_bytes = 0; /* what lay there is written over */
         break;
-    case LEAT_KEEP_DROP:
+    case LEAT_STORE_DROP:
         LEAT_ASSERT(!held->mending); /* it would be written into another segment's place */
-        held->leave = keep->leave;
+        held->leave = req->leave;
         leat_held_free(store, held);
-        keep->seg = NULL;
+        req->seg = NULL;
         break;
-    case LEAT_KEEP_COMMIT:
-    case LEAT_KEEP_RESERVE:
-    case LEAT_KEEP_STAMP:
-    case LEAT_KEEP_GIVE_UP:
-    case LEAT_KEEP_MOVE:
-    case LEAT_KEEP_EVICT:
-    case LEAT_KEEP_MEND:
+    case LEAT_STORE_COMMIT:
+    case LEAT_STORE_RESERVE:
+    case LEAT_STORE_STAMP:
+    case LEAT_STORE_GIVE_UP:
+    case LEAT_STORE_MOVE:
+    case LEAT_STORE_EVICT:
+    case LEAT_STORE_MEND:
         break;
     }
-    leat_store_answer(store, keep, LEAT_OK);
+    leat_store_answer(store, req, LEAT_OK);
 }
 
 static void rows_round_end(struct leat_store *store)
@@ -200,8 +200,8 @@ static void rows_round_end(struct leat_store *store)
                                    "reserved, parked or dropped until a restart");
     store->rows_running = false;
     struct leat_list *it;
-    while ((it = leat_list_pop_front(&store->rows_keeps)) != NULL)
-        end_keep(store, leat_keep_waiting(it));
+    while ((it = leat_list_pop_front(&store->rows_reqs)) != NULL)
+        end_req(store, leat_store_req_waiting(it));
     while ((it = leat_list_pop_front(&store->rows_flush)) != NULL) {
         if (store->cat.failed)
             leat_flush_failed(store, leat_held_by_store(it));
@@ -224,7 +224,7 @@ bool leat_rows_round(struct leat_store *store)
     rows_gather(store);
     rows_gather_flushed(store);
     bool noted = store->rows_noted && !store->cat.failed;
-    if (leat_list_empty(&store->rows_keeps) && leat_list_empty(&store->rows_flush) && !noted)
+    if (leat_list_empty(&store->rows_reqs) && leat_list_empty(&store->rows_flush) && !noted)
         return false;
     store->cat.sync_wanted |= noted;
     store->rows_noted = false;

@@ -47,12 +47,12 @@ struct leat_segment {
     bool tentative;
     bool damaged; /* its log has found other bytes than `extent` says: it counts for nothing */
     /* CLOSED: its file was found to have other bytes than `extent` says. They are fetched from
-     * another node and written anew (LEAT_KEEP_MEND), or it is copied again; until then nobody is given
+     * another node and written anew (LEAT_STORE_MEND), or it is copied again; until then nobody is given
      * a copy of it. Owner core. */
     bool rotten;
     /* Rotten, and found so at a start: its bytes never got to its file, and the memory that had them is gone.
      * What lies in its place may be another segment's. Owner core, which clears it with the answer to
-     * LEAT_KEEP_MEND. */
+     * LEAT_STORE_MEND. */
     bool unwritten;
     /* An operator gave up what can't be read of it (CLOSED); what is missing in front of it. The store's, between
      * request and answer. */
@@ -62,7 +62,7 @@ struct leat_segment {
     bool ragged;
     /* A start cut it to its valid prefix where one copy alone said where the log ends, and at least
      * so many bytes behind that were no whole write. Until the segment goes, or an operator has seen
-     * it. Owner core, which has the row written by LEAT_KEEP_GIVE_UP; the store reads it for any row. */
+     * it. Owner core, which has the row written by LEAT_STORE_GIVE_UP; the store reads it for any row. */
     _Atomic uint32_t passed_bytes;
     enum leat_durability durability;
     uint32_t capacity;      /* bytes, power of two */

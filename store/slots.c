@@ -50,7 +50,7 @@ static leat_err file_open(struct leat_slots *slots, uint32_t number, unsigned fl
     for (int i = 0; i < LEAT_STORE_LANES; i++) {
         struct leat_store_round *round = &file->rounds[i];
         round->of = file;
-        leat_list_init(&round->keeps);
+        leat_list_init(&round->reqs);
         leat_list_init(&round->helds);
         leat_list_init(&round->flush_syncs);
     }

@@ -6,51 +6,51 @@
 static void request_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_store *store = actor;
-    struct leat_keep *keep = LEAT_CONTAINER(mail, struct leat_keep, mail);
-    keep->asked_us = store->env->clock->now_us(store->env->clock->ctx);
-    switch (keep->kind) {
-    case LEAT_KEEP_RESERVE:
+    struct leat_store_req *req = LEAT_CONTAINER(mail, struct leat_store_req, mail);
+    req->asked_us = store->env->clock->now_us(store->env->clock->ctx);
+    switch (req->kind) {
+    case LEAT_STORE_RESERVE:
         store->reserves_begun++;
-        leat_memory_reserve(store, keep);
+        leat_memory_reserve(store, req);
         return;
-    case LEAT_KEEP_RESUME:
-        leat_memory_resume(store, keep);
+    case LEAT_STORE_RESUME:
+        leat_memory_resume(store, req);
         return;
-    case LEAT_KEEP_EVICT:
-        leat_memory_evict(store, keep);
+    case LEAT_STORE_EVICT:
+        leat_memory_evict(store, req);
         return;
-    case LEAT_KEEP_MOVE:
-        leat_memory_move(store, keep);
+    case LEAT_STORE_MOVE:
+        leat_memory_move(store, req);
         return;
-    case LEAT_KEEP_MEND:
-        leat_mend(store, keep);
+    case LEAT_STORE_MEND:
+        leat_mend(store, req);
         return;
-    case LEAT_KEEP_COMMIT:
-        store->committed_us = keep->asked_us;
+    case LEAT_STORE_COMMIT:
+        store->committed_us = req->asked_us;
         break;
-    case LEAT_KEEP_CLOSE:
-    case LEAT_KEEP_PARK:
-    case LEAT_KEEP_STAMP:
-    case LEAT_KEEP_GIVE_UP:
-    case LEAT_KEEP_DROP:
+    case LEAT_STORE_CLOSE:
+    case LEAT_STORE_PARK:
+    case LEAT_STORE_STAMP:
+    case LEAT_STORE_GIVE_UP:
+    case LEAT_STORE_DROP:
         break;
     }
-    leat_round_add(store, keep);
+    leat_round_add(store, req);
 }
 
-static void keeper_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+static void store_port_request(void *ctx, const struct leat_post *post, struct leat_store_req *req)
 {
     struct leat_store *store = ctx;
-    if (keep->kind == LEAT_KEEP_RESERVE)
+    if (req->kind == LEAT_STORE_RESERVE)
         atomic_fetch_add_explicit(&store->reserves_sent, 1, memory_order_relaxed);
-    keep->from = post->self;
-    keep->rc = LEAT_OK;
-    keep->mail = (struct leat_mail){.deliver = request_deliver};
-    post->send(post->ctx, LEAT_ACTOR_STORE, &keep->mail);
+    req->from = post->self;
+    req->rc = LEAT_OK;
+    req->mail = (struct leat_mail){.deliver = request_deliver};
+    post->send(post->ctx, LEAT_ACTOR_STORE, &req->mail);
 }
 
 /* Alone, the store's memory is named shared memory: a killed process loses nothing of it. */
-static bool keeper_safe_in_memory(void *ctx, const struct leat_segment *seg)
+static bool store_port_safe_in_memory(void *ctx, const struct leat_segment *seg)
 {
     (void)ctx;
     return seg->buffer != NULL;
@@ -58,7 +58,7 @@ static bool keeper_safe_in_memory(void *ctx, const struct leat_segment *seg)
 
 /* Past the limit. Where the rest of the pool is full the head stays: its successor would wait for memory, and
  * keep those waiting who have no room at all. */
-static bool keeper_in_the_way(void *ctx, const struct leat_segment *head)
+static bool store_port_in_the_way(void *ctx, const struct leat_segment *head)
 {
     const struct leat_store *store = ctx;
     uint64_t limit = atomic_load_explicit(&store->usage_limit, memory_order_relaxed);
@@ -71,13 +71,13 @@ static bool keeper_in_the_way(void *ctx, const struct leat_segment *head)
     return room >= head->capacity + limit / LEAT_STORE_ROOM_PART;
 }
 
-struct leat_keeper leat_store_keeper(struct leat_store *store)
+struct leat_store_port leat_store_port(struct leat_store *store)
 {
-    return (struct leat_keeper){.ctx = store,
-                                .request = keeper_request,
-                                .safe_in_memory = keeper_safe_in_memory,
-                                .in_the_way = keeper_in_the_way,
-                                .commits = 2};
+    return (struct leat_store_port){.ctx = store,
+                                    .request = store_port_request,
+                                    .safe_in_memory = store_port_safe_in_memory,
+                                    .in_the_way = store_port_in_the_way,
+                                    .commits = 2};
 }
 
 /* ---- the actor ---- */
@@ -158,7 +158,7 @@ static void lists_init(struct leat_store *store)
 {
     struct leat_list *heads[] = {
         &store->held_free, &store->slabs_head,   &store->zombies,    &store->event_waits,
-        &store->todo,      &store->files_ready,  &store->rows_keeps, &store->rows_flush,
+        &store->todo,      &store->files_ready,  &store->rows_reqs,  &store->rows_flush,
         &store->dirty,     &store->flush_synced, &store->cached,     &store->asked,
         &store->stuck,     &store->arenas,       &store->dirty_soon,
     };

@@ -5,51 +5,51 @@
  * It owns the memory pool, the store files, and the catalogue; it makes commit rounds (all waiting
  * writes, then one flush per file) and flushes closed segments behind. Logs talk to it by requests:
  * structs of their own, mailed there and back. Replication later puts itself between log and store
- * with the same requests; hence `struct leat_keeper`.
+ * with the same requests; hence `struct leat_store_port`.
  */
 #ifndef LEAT_STORE_STORE_H
 #define LEAT_STORE_STORE_H
 
 #include "segment.h"
 
-enum leat_keep_kind {
-    LEAT_KEEP_RESERVE, /* in: log, id, epoch, durability, capacity. out: seg (RESERVED, a buffer
+enum leat_store_req_kind {
+    LEAT_STORE_RESERVE, /* in: log, id, epoch, durability, capacity. out: seg (RESERVED, a buffer
                           whose first entry is invalid, memory and disk reserved, its catalogue row as durable as the
                           stream's acks). Waits while memory is short; LEAT_E_DISK_FULL when there
                           is no disk space, LEAT_E_NO_MEMORY after LEAT_RESERVE_WAIT_US */
-    LEAT_KEEP_COMMIT,  /* make [from, to) of seg durable (O_DIRECT from the buffer, rounded out to 4
+    LEAT_STORE_COMMIT, /* make [from, to) of seg durable (O_DIRECT from the buffer, rounded out to 4
                           KiB), whatever the  stream's level. LEAT_E_DISK: final, the log stops */
-    LEAT_KEEP_CLOSE,   /* seg has its close entry at seg->extent and is complete: record that, flush
+    LEAT_STORE_CLOSE,  /* seg has its close entry at seg->extent and is complete: record that, flush
                           behind, recycle. A `disk` stream's bytes are in the file then. Answered
                           when the row is written (durable for a parked segment); evicting the
                           buffer is asked for later (on_evict_wanted) */
-    LEAT_KEEP_PARK,    /* in: seg->extent; no pins. Flush everything, record extent and PARKED
+    LEAT_STORE_PARK,   /* in: seg->extent; no pins. Flush everything, record extent and PARKED
                           durably, take the buffer (seg->buffer becomes NULL). LEAT_E_DAMAGED: the
                           bytes are not what extent says */
-    LEAT_KEEP_RESUME,  /* erase the parking record durably, give a buffer of `capacity` with the
+    LEAT_STORE_RESUME, /* erase the parking record durably, give a buffer of `capacity` with the
                           bytes in it */
-    LEAT_KEEP_DROP, /* seg is trimmed: free its slot and buffer and the descriptor (seg is gone when
+    LEAT_STORE_DROP, /* seg is trimmed: free its slot and buffer and the descriptor (seg is gone when
                        answered) */
-    LEAT_KEEP_STAMP, /* in: version, writer, role, incomplete, tentative. Recorded: durably where the stream's
+    LEAT_STORE_STAMP, /* in: version, writer, role, incomplete, tentative. Recorded: durably where the stream's
                         acks are durable, and for a parked segment, whose row is all it has */
-    LEAT_KEEP_MOVE, /* take the bytes into a buffer of the node's own pool (contents as they are
+    LEAT_STORE_MOVE, /* take the bytes into a buffer of the node's own pool (contents as they are
                         now): whoever writes into the old place is not trusted any more. The old
                         buffer serves nobody again until its arena is retired */
-    LEAT_KEEP_MEND, /* in: bytes. What the file has of a CLOSED segment, flushed or unwritten, is not what
+    LEAT_STORE_MEND, /* in: bytes. What the file has of a CLOSED segment, flushed or unwritten, is not what
                         its extent says: written in place, and synced. The row stays as it is, but that
                         the file has them now. Not to be dropped before the answer, with which its owner
                         clears seg->rotten and seg->unwritten. LEAT_E_INVALID: in memory alone, or not
                         these bytes. bytes NULL: those that this node's memory still has of it;
                         LEAT_E_NOT_FOUND: it has not got them whole */
-    LEAT_KEEP_GIVE_UP, /* in: given_up, front_given_up. Recorded durably, beside what is recorded of that, and
+    LEAT_STORE_GIVE_UP, /* in: given_up, front_given_up. Recorded durably, beside what is recorded of that, and
                         with seg->passed_bytes as its owner has it by now */
-    LEAT_KEEP_EVICT, /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
+    LEAT_STORE_EVICT, /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
                         becomes NULL */
 };
 
-struct leat_keep {
+struct leat_store_req {
     struct leat_mail mail;
-    enum leat_keep_kind kind;
+    enum leat_store_req_kind kind;
     unsigned from; /* actor that asks; the answer arrives there */
     struct leat_segment *seg;
     /* RESERVE */
@@ -77,7 +77,7 @@ struct leat_keep {
     uint8_t *copy; /* the store's: MEND, of what memory has */
     bool follow;   /* to_bytes grows to seg->sealed_bytes, as it is when the round begins */
     leat_err rc;
-    void (*on_done)(struct leat_keep *keep); /* on actor `from` */
+    void (*on_done)(struct leat_store_req *req); /* on actor `from` */
     void *owner;
     struct leat_list waiting; /* the store's */
     uint64_t asked_us;        /* the store's */
@@ -108,11 +108,11 @@ void leat_store_arena_retire(struct leat_store *store, const struct leat_post *p
                              struct leat_store_arena_op *op);
 
 /* Whoever keeps a log's segments: the store, or replication in front of it. */
-struct leat_keeper {
+struct leat_store_port {
     void *ctx;
-    /** Start a request. Thread: a core. Completion by keep->on_done on the same actor, never
+    /** Start a request. Thread: a core. Completion by req->on_done on the same actor, never
      * inside. */
-    void (*request)(void *ctx, const struct leat_post *post, struct leat_keep *keep);
+    void (*request)(void *ctx, const struct leat_post *post, struct leat_store_req *req);
     /**
      * Bytes [0, upto) of seg are written and sealed. Returns true when they are as safe as level
      * `memory` asks right now (store alone: named shared memory holds them); false: a COMMIT
@@ -150,7 +150,7 @@ struct leat_keeper {
 /* What the store tells a segment's owner without being asked. Set once at open. Runs on the owner's
  * core. */
 struct leat_store_events {
-    /** Memory is short: give this CLOSED, flushed segment's buffer back by LEAT_KEEP_EVICT when no
+    /** Memory is short: give this CLOSED, flushed segment's buffer back by LEAT_STORE_EVICT when no
      * reader pins it. */
     void (*on_evict_wanted)(void *core, struct leat_segment *seg);
     /** A closed segment is now wholly in its file. The owner sets seg->flushed. */
@@ -253,7 +253,7 @@ leat_err leat_store_join(struct leat_store *store, const uint8_t cluster_id[16],
                          struct leat_error *error) LEAT_NODISCARD;
 
 /** Requests come in here, by mail to LEAT_ACTOR_STORE. */
-struct leat_keeper leat_store_keeper(struct leat_store *store);
+struct leat_store_port leat_store_port(struct leat_store *store);
 /** Actor pointer and drive functions. */
 extern const struct leat_actor_ops leat_store_actor;
 

@@ -149,18 +149,18 @@ leat_err leat_partition_open(struct leat_partition *partition, struct leat_segme
         .owner = partition,
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
-    struct leat_keeper keeper;
+    struct leat_store_port store_port;
     /* Nobody is to drop what is not known here. */
     partition->backfill_follows = tail->backfill_follows || tail->stands_in;
     partition->holes = tail->holes;
     partition->unsure = leat_takeover_unsure(partition, segs, seg_count, tail);
     partition->hole_below = UINT64_MAX;
     partition->backfill_pass_node_down = false;
-    leat_err rc = leat_replicate_attach(partition, segs, seg_count, &keeper);
+    leat_err rc = leat_replicate_attach(partition, segs, seg_count, &store_port);
     if (rc == LEAT_OK && strcmp(desc->name, LEAT_GROUPS_STREAM_NAME) == 0)
         rc = core->node->hooks->groups_attach(partition, &options);
     if (rc == LEAT_OK)
-        rc = leat_log_create(core->env, &keeper, &core->timers, &options, segs, seg_count, tail,
+        rc = leat_log_create(core->env, &store_port, &core->timers, &options, segs, seg_count, tail,
                              &partition->log);
     if (rc == LEAT_OK && partition->groups != NULL) core->node->hooks->groups_made(partition);
     if (rc != LEAT_OK) {

@@ -157,7 +157,7 @@ leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
     struct leat_primary_options options = {
         .env = core->env,
         .timers = &core->timers,
-        .store = node->keeper,
+        .store = node->store_port,
         .net = net,
         .rmem = leat_transport_writer(replicate->transport),
         .cpu = {node->options.cluster.thread_cpu_ns, NULL},
@@ -295,12 +295,12 @@ static void on_fenced(void *arg)
 /* ---- logs ---- */
 
 leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_segment *const *segs,
-                               size_t seg_count, struct leat_keeper *out_keeper)
+                               size_t seg_count, struct leat_store_port *out_store_port)
 {
     LEAT_ASSERT_OWNER(partition->core);
     struct leat_core *core = partition->core;
     const struct leat_stream_settings *settings = &partition->stream->desc->settings;
-    *out_keeper = core->node->keeper;
+    *out_store_port = core->node->store_port;
     if (core->replicate->primary == NULL || settings->copies <= 1) return LEAT_OK;
     struct leat_primary_log_options options = {
         .ref = partition->ref,
@@ -315,7 +315,7 @@ leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_seg
     };
     leat_err rc = leat_primary_log_create(core->replicate->primary, &options, segs, seg_count,
                                           &partition->copies);
-    if (rc == LEAT_OK) *out_keeper = leat_primary_keeper(partition->copies);
+    if (rc == LEAT_OK) *out_store_port = leat_primary_port(partition->copies);
     return rc;
 }
 

@@ -52,7 +52,8 @@ void leat_replicate_on_member(struct leat_core *core, const struct leat_member *
                               uint64_t before);
 /** What this log's segments are kept by: the store, or with copies its primary. */
 leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_segment *const *segs,
-                               size_t seg_count, struct leat_keeper *out_keeper) LEAT_NODISCARD;
+                               size_t seg_count,
+                               struct leat_store_port *out_store_port) LEAT_NODISCARD;
 void leat_replicate_detach(struct leat_partition *partition);
 /** Replicas that the store found at start go to the backup. Thread: core 0. */
 leat_err leat_replicate_take_found(struct leat_core *core) LEAT_NODISCARD;

@@ -42,7 +42,7 @@ struct leat_node {
     char name[128], listen_address[128], version[64], bound_address[128];
     struct leat_core *cores;
     struct leat_store *store;
-    struct leat_keeper keeper;
+    struct leat_store_port store_port;
     struct leat_coordinator *coordinator;
     struct leat_link_hub hub;
     uint8_t cluster_id[16];

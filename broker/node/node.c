@@ -196,7 +196,7 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
     memcpy(store.cluster_id, node->cluster_id, sizeof store.cluster_id);
     leat_err rc = node_open_store(node, &store, error);
     if (rc != LEAT_OK) return rc;
-    node->keeper = leat_store_keeper(node->store);
+    node->store_port = leat_store_port(node->store);
     leat_store_complaints(node->store, node_complain_store, node);
 
     struct leat_coordinator_options coordinator = {

@@ -39,7 +39,7 @@ struct leat_mend {
     leat_err rc; /* of fetching it */
     char from[LEAT_NODE_NAME_BYTES_MAX + 1];
     struct leat_backup_pull pull;
-    struct leat_keep keep;
+    struct leat_store_req req;
     uint8_t *bytes_raw, *bytes;
 };
 
@@ -119,30 +119,30 @@ static void kept_tell(const struct leat_mend *mend, leat_err rc)
  *  1. A bit of a closed segment flips; a reader finds it, and another node's copy is fetched.
  *  2. The flush fails. The reader is told that offsets are damaged, and to begin behind them.
  *  3. It does, and never sees acked records that are whole on every other node. */
-static void on_kept(struct leat_keep *keep)
+static void on_kept(struct leat_store_req *req)
 {
-    struct leat_mend *mend = keep->owner;
+    struct leat_mend *mend = req->owner;
     const struct leat_partition *partition =
         leat_partition_find(&mend->node->cores[mend->home], mend->ref);
     LEAT_ASSERT(partition != NULL); /* it waits for this */
-    mend->over = leat_log_mend_end(partition->log, mend->segment, keep->rc);
-    if (LEAT_BUG(REFUSED_IS_LOST) && keep->rc == LEAT_E_DISK) {
+    mend->over = leat_log_mend_end(partition->log, mend->segment, req->rc);
+    if (LEAT_BUG(REFUSED_IS_LOST) && req->rc == LEAT_E_DISK) {
         leat_log_mend_give_up(partition->log, mend->segment);
         mend->over = true;
     }
-    kept_tell(mend, keep->rc);
+    kept_tell(mend, req->rc);
     mend->refused = !mend->over;
     to_core_0(mend);
 }
 
-static void mend_keep(struct leat_mend *mend, struct leat_segment *seg, uint8_t *bytes,
-                      void (*on_done)(struct leat_keep *keep))
+static void mend_req(struct leat_mend *mend, struct leat_segment *seg, uint8_t *bytes,
+                     void (*on_done)(struct leat_store_req *req))
 {
     const struct leat_core *core = &mend->node->cores[mend->home];
-    const struct leat_keeper *store = &mend->node->keeper;
-    mend->keep = (struct leat_keep){
-        .kind = LEAT_KEEP_MEND, .seg = seg, .bytes = bytes, .on_done = on_done, .owner = mend};
-    store->request(store->ctx, core->env->post, &mend->keep);
+    const struct leat_store_port *store = &mend->node->store_port;
+    mend->req = (struct leat_store_req){
+        .kind = LEAT_STORE_MEND, .seg = seg, .bytes = bytes, .on_done = on_done, .owner = mend};
+    store->request(store->ctx, core->env->post, &mend->req);
 }
 
 static void write_start(struct leat_mend *mend, struct leat_log *log)
@@ -153,7 +153,7 @@ static void write_start(struct leat_mend *mend, struct leat_log *log)
         to_core_0(mend);
         return;
     }
-    mend_keep(mend, seg, mend->bytes, on_kept);
+    mend_req(mend, seg, mend->bytes, on_kept);
 }
 
 static void home_deliver(void *actor, struct leat_mail *mail)
@@ -253,15 +253,15 @@ static void others_deliver(void *actor, struct leat_mail *mail)
     mends_step(core);
 }
 
-static void on_remembered(struct leat_keep *keep)
+static void on_remembered(struct leat_store_req *req)
 {
-    struct leat_mend *mend = keep->owner;
+    struct leat_mend *mend = req->owner;
     struct leat_core *core = &mend->node->cores[mend->home];
     const struct leat_partition *partition = leat_partition_find(core, mend->ref);
     LEAT_ASSERT(partition != NULL); /* it waits for this */
     struct leat_log_ref log = mend->ref;
     unsigned long long segment = mend->segment.v;
-    leat_err rc = keep->rc;
+    leat_err rc = req->rc;
     bool over = leat_log_mend_end(partition->log, mend->segment, rc ? LEAT_E_NOT_FOUND : LEAT_OK);
     if (over)
         leat_node_log_warn(
@@ -296,7 +296,7 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
     if (seg == NULL) /* trimmed, or the log is on its way out */
         leat_mem_free(mend);
     else
-        mend_keep(mend, seg, NULL, on_remembered);
+        mend_req(mend, seg, NULL, on_remembered);
 }
 
 leat_err leat_mend_ask(const struct leat_partition *partition, const struct leat_segment *seg)

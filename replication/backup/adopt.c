@@ -55,13 +55,13 @@ static void finish(struct backup_request *request, leat_err rc)
     on_done(arg, LEAT_OK, seg);
 }
 
-static void on_step_done(struct leat_keep *keep)
+static void on_step_done(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
-    if (keep->kind == LEAT_KEEP_CLOSE) backup_closed(request);
-    bool sealed = request->kind == LEAT_REP_SEAL && keep->kind == LEAT_KEEP_CLOSE;
-    if (keep->rc || keep->kind == LEAT_KEEP_STAMP || sealed) {
-        finish(request, keep->rc);
+    struct backup_request *request = req->owner;
+    if (req->kind == LEAT_STORE_CLOSE) backup_closed(request);
+    bool sealed = request->kind == LEAT_REP_SEAL && req->kind == LEAT_STORE_CLOSE;
+    if (req->rc || req->kind == LEAT_STORE_STAMP || sealed) {
+        finish(request, req->rc);
         return;
     }
     request->rep->busy--;
@@ -109,13 +109,13 @@ static void adopt_step(struct backup_request *request)
     struct replica *rep = request->rep;
     struct leat_segment *seg = rep->seg;
     struct leat_scan scan;
-    request->keep = (struct leat_keep){.version = seg->version, .role = LEAT_SEGMENT_OWN};
+    request->req = (struct leat_store_req){.version = seg->version, .role = LEAT_SEGMENT_OWN};
     switch (seg->state) {
     case LEAT_SEGMENT_RESERVED:
     case LEAT_SEGMENT_OPEN:
         seg->extent = request->body.extent;
         if (!is_ours(rep)) {
-            backup_store(request, LEAT_KEEP_PARK, on_step_done); /* which scans it */
+            backup_store(request, LEAT_STORE_PARK, on_step_done); /* which scans it */
             return;
         }
         /* Scanned before, and not written to since. */
@@ -139,7 +139,7 @@ static void adopt_step(struct backup_request *request)
          * finds no replica and no log, and only leaves a mark in the segment. */
         seg->log_pointer = NULL;
         seg->owner_actor = request->adopted_to;
-        backup_store(request, LEAT_KEEP_STAMP, on_step_done);
+        backup_store(request, LEAT_STORE_STAMP, on_step_done);
         return;
     }
 }
@@ -213,9 +213,9 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
 
 /* ---- the way back ---- */
 
-static void on_given_up(struct leat_keep *keep)
+static void on_given_up(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
+    struct backup_request *request = req->owner;
     struct replica *rep = request->rep;
     /* A catalogue that can't be written: at the next start it is found as what it was, and asked
      * about then. */
@@ -241,9 +241,9 @@ leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *s
     seg->owner_actor = backup->options.env->post->self;
     seg->post = backup->options.env->post;
     request->rep = rep;
-    request->keep = (struct leat_keep){
+    request->req = (struct leat_store_req){
         .version = seg->version, .role = LEAT_SEGMENT_REPLICA, .writer = incarnation};
-    backup_store(request, LEAT_KEEP_STAMP, on_given_up);
+    backup_store(request, LEAT_STORE_STAMP, on_given_up);
     return LEAT_OK;
 }
 

@@ -126,41 +126,41 @@ void backup_request_put(struct backup_request *request)
     leat_list_push_front(&request->backup->requests_free, &request->link);
 }
 
-void backup_store(struct backup_request *request, enum leat_keep_kind kind,
-                  void (*on_done)(struct leat_keep *keep))
+void backup_store(struct backup_request *request, enum leat_store_req_kind kind,
+                  void (*on_done)(struct leat_store_req *req))
 {
     struct leat_backup *backup = request->backup;
     struct replica *rep = request->rep;
-    request->keep.kind = kind;
-    request->keep.seg = rep->seg;
-    request->keep.on_done = on_done;
-    request->keep.owner = request;
+    request->req.kind = kind;
+    request->req.seg = rep->seg;
+    request->req.on_done = on_done;
+    request->req.owner = request;
     rep->busy++;
-    backup->keeper.request(backup->keeper.ctx, backup->options.env->post, &request->keep);
+    backup->store_port.request(backup->store_port.ctx, backup->options.env->post, &request->req);
 }
 
 /* SUBTLE: a close that the disk refused leaves bytes in memory alone. Called closed all the same the
  * replica would be as good as any other: it would be taken for the end of its log instead of one whose
  * bytes are on the disk, that one would be dropped, and the next restart would find neither. */
-void backup_close(struct backup_request *request, void (*on_done)(struct leat_keep *keep))
+void backup_close(struct backup_request *request, void (*on_done)(struct leat_store_req *req))
 {
     struct leat_segment *seg = request->rep->seg;
     const struct leat_clock *clock = request->rep->backup->options.env->clock;
     request->before = seg->state;
     seg->state = LEAT_SEGMENT_CLOSED;
     seg->written_ms = clock->wall_ms(clock->ctx);
-    backup_store(request, LEAT_KEEP_CLOSE, on_done);
+    backup_store(request, LEAT_STORE_CLOSE, on_done);
 }
 
 void backup_closed(struct backup_request *request)
 {
     struct replica *rep = request->rep;
-    if (request->keep.rc && request->cut) {
+    if (request->req.rc && request->cut) {
         rep->seg->extent = request->uncut.extent;
         rep->seg->next_offset = request->uncut.next_offset;
         rep->seg->max_timestamp_ms = request->uncut.max_timestamp_ms;
     }
-    if (request->keep.rc && !LEAT_BUG(REFUSED_CLOSE_COUNTS))
+    if (request->req.rc && !LEAT_BUG(REFUSED_CLOSE_COUNTS))
         rep->seg->state = request->before;
     else if (rep->seg->durability == LEAT_DURABILITY_DISK)
         rep->flushed = rep->seg->extent.bytes; /* the store has seen to it */
@@ -196,11 +196,11 @@ void backup_refuse(struct leat_backup *backup, const struct leat_link_ticket *ti
 }
 
 /* ---- giving up ---- */
-static void on_dropped(struct leat_keep *keep)
+static void on_dropped(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
+    struct backup_request *request = req->owner;
     struct replica *rep = request->rep;
-    leat_err rc = keep->rc;
+    leat_err rc = req->rc;
     backup_request_put(request);
     rep->busy--;
     rep->dropping = false;
@@ -219,14 +219,14 @@ void backup_drop(struct replica *rep)
     struct backup_request *request = backup_request_get(rep->backup);
     if (!request) return; /* the next audit asks again */
     request->rep = rep;
-    request->keep.leave = rep->leave;
+    request->req.leave = rep->leave;
     rep->dropping = true;
-    backup_store(request, LEAT_KEEP_DROP, on_dropped);
+    backup_store(request, LEAT_STORE_DROP, on_dropped);
 }
 
-static void on_evicted(struct leat_keep *keep)
+static void on_evicted(struct leat_store_req *req)
 {
-    struct replica *rep = keep->owner;
+    struct replica *rep = req->owner;
     rep->evicting = false;
 }
 
@@ -236,9 +236,9 @@ static void evict(struct replica *rep)
     struct leat_backup *backup = rep->backup;
     if (rep->dropping || rep->evicting || !rep->seg->buffer || !rep->seg->flushed) return;
     rep->evicting = true;
-    rep->evict = (struct leat_keep){
-        .kind = LEAT_KEEP_EVICT, .seg = rep->seg, .on_done = on_evicted, .owner = rep};
-    backup->keeper.request(backup->keeper.ctx, backup->options.env->post, &rep->evict);
+    rep->evict = (struct leat_store_req){
+        .kind = LEAT_STORE_EVICT, .seg = rep->seg, .on_done = on_evicted, .owner = rep};
+    backup->store_port.request(backup->store_port.ctx, backup->options.env->post, &rep->evict);
 }
 
 void backup_idle(struct replica *rep)
@@ -347,7 +347,7 @@ leat_err leat_backup_create(const struct leat_backup_options *options,
     if (!backup) return LEAT_E_NO_MEMORY;
     backup->options = *options;
     if (!backup->options.unflushed_seconds) backup->options.unflushed_seconds = 10;
-    backup->keeper = leat_store_keeper(options->store);
+    backup->store_port = leat_store_port(options->store);
     leat_list_init(&backup->writers);
     leat_list_init(&backup->replicas);
     leat_list_init(&backup->requests_free);
@@ -402,9 +402,9 @@ uint64_t backup_unflushed_max(const struct leat_backup *backup,
     return most > BACKUP_UNFLUSHED_BYTES_MIN ? most : BACKUP_UNFLUSHED_BYTES_MIN;
 }
 
-static void on_confirmed(struct leat_keep *keep)
+static void on_confirmed(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
+    struct backup_request *request = req->owner;
     struct replica *rep = request->rep;
     backup_request_put(request);
     backup_idle(rep);
@@ -429,7 +429,7 @@ void backup_confirm(struct replica *rep, uint32_t passed)
     if (!request) return;
     if (other) seg->passed_bytes = bytes;
     request->rep = rep;
-    request->keep = (struct leat_keep){
+    request->req = (struct leat_store_req){
         .version = rep->seg->version, .role = LEAT_SEGMENT_REPLICA, .writer = rep->seg->writer};
-    backup_store(request, LEAT_KEEP_STAMP, on_confirmed);
+    backup_store(request, LEAT_STORE_STAMP, on_confirmed);
 }

@@ -277,11 +277,11 @@ static void pull_next_node(struct leat_backup_pull *pull, leat_err rc)
     pull_ask(pull);
 }
 
-static void on_pull_whole(struct leat_keep *keep)
+static void on_pull_whole(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
+    struct backup_request *request = req->owner;
     struct leat_backup_pull *pull = request->pull;
-    leat_err rc = keep->rc;
+    leat_err rc = req->rc;
     struct replica *rep = request->rep;
     backup_request_put(request);
     rep->busy--;
@@ -292,24 +292,24 @@ static void on_pull_whole(struct leat_keep *keep)
     pull_end(pull, rc);
 }
 
-static void on_pull_closed(struct leat_keep *keep)
+static void on_pull_closed(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
+    struct backup_request *request = req->owner;
     struct leat_backup_pull *pull = request->pull;
     struct replica *rep = request->rep;
     backup_closed(request);
     rep->busy--;
-    if (keep->rc) {
-        leat_err rc = keep->rc;
+    if (req->rc) {
+        leat_err rc = req->rc;
         backup_request_put(request);
         pull_end(pull, rc);
         return;
     }
-    request->keep = (struct leat_keep){.version = rep->seg->version,
-                                       .role = LEAT_SEGMENT_REPLICA,
-                                       .writer = rep->seg->writer,
-                                       .tentative = pull->tentative};
-    backup_store(request, LEAT_KEEP_STAMP, on_pull_whole);
+    request->req = (struct leat_store_req){.version = rep->seg->version,
+                                           .role = LEAT_SEGMENT_REPLICA,
+                                           .writer = rep->seg->writer,
+                                           .tentative = pull->tentative};
+    backup_store(request, LEAT_STORE_STAMP, on_pull_whole);
 }
 
 /* All bytes are here. Closed first and whole after that: found in between it is nothing. */
@@ -351,14 +351,14 @@ static void piece_take(struct leat_backup_pull *pull, const struct leat_msg_bin 
         pull_close(pull);
 }
 
-static void on_pull_reserved(struct leat_keep *keep)
+static void on_pull_reserved(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
+    struct backup_request *request = req->owner;
     struct leat_backup_pull *pull = request->pull;
     struct replica *rep = request->rep;
     uint8_t *first = pull->first; /* the pull is its owner's again when it ends */
     struct leat_msg_bin piece = {first, pull->first_bytes};
-    leat_err rc = keep->rc;
+    leat_err rc = req->rc;
     pull->first = NULL;
     backup_request_put(request);
     if (rc) {
@@ -366,7 +366,7 @@ static void on_pull_reserved(struct leat_keep *keep)
         backup_replica_free(rep);
         pull_end(pull, rc);
     } else {
-        backup_replica_comes(rep, keep->seg); /* it stays busy until it is whole */
+        backup_replica_comes(rep, req->seg); /* it stays busy until it is whole */
         pull->rep = rep;
         piece_take(pull, &piece);
     }
@@ -400,16 +400,16 @@ static leat_err first_piece(struct leat_backup_pull *pull, const struct leat_msg
     pull->first_bytes = piece->bytes;
     request->rep = rep;
     request->pull = pull;
-    request->keep = (struct leat_keep){.log = log,
-                                       .id = pull->segment,
-                                       .epoch = {header->epoch},
-                                       .durability = (enum leat_durability)header->durability,
-                                       .capacity = header->capacity,
-                                       .version = pull->version ? pull->version : 1,
-                                       .role = LEAT_SEGMENT_REPLICA,
-                                       .writer = header->owner_incarnation,
-                                       .incomplete = true};
-    backup_store(request, LEAT_KEEP_RESERVE, on_pull_reserved);
+    request->req = (struct leat_store_req){.log = log,
+                                           .id = pull->segment,
+                                           .epoch = {header->epoch},
+                                           .durability = (enum leat_durability)header->durability,
+                                           .capacity = header->capacity,
+                                           .version = pull->version ? pull->version : 1,
+                                           .role = LEAT_SEGMENT_REPLICA,
+                                           .writer = header->owner_incarnation,
+                                           .incomplete = true};
+    backup_store(request, LEAT_STORE_RESERVE, on_pull_reserved);
     return LEAT_OK;
 }
 
@@ -508,14 +508,14 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
 
 /* ---- bytes that are here, durably ---- */
 
-static void on_flushed(struct leat_keep *keep)
+static void on_flushed(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
+    struct backup_request *request = req->owner;
     struct replica *rep = request->rep;
     void (*on_done)(void *arg, leat_err rc) = request->on_flushed;
     void *arg = request->adopted_arg;
-    leat_err rc = keep->rc;
-    if (!rc && keep->to_bytes > rep->flushed) rep->flushed = keep->to_bytes;
+    leat_err rc = req->rc;
+    if (!rc && req->to_bytes > rep->flushed) rep->flushed = req->to_bytes;
     backup_request_put(request);
     backup_idle(rep);
     on_done(arg, rc);
@@ -536,16 +536,16 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
     request->on_flushed = on_done;
     request->adopted_arg = arg;
     if (open && rep->flushed < extent.bytes) {
-        request->keep.from_bytes = rep->flushed;
-        request->keep.to_bytes = extent.bytes;
-        backup_store(request, LEAT_KEEP_COMMIT, on_flushed);
+        request->req.from_bytes = rep->flushed;
+        request->req.to_bytes = extent.bytes;
+        backup_store(request, LEAT_STORE_COMMIT, on_flushed);
         return LEAT_OK;
     }
     /* Nothing is to be done: a row that stays as it is makes the answer come later. */
-    request->keep = (struct leat_keep){.version = seg->version,
-                                       .role = LEAT_SEGMENT_REPLICA,
-                                       .writer = seg->writer,
-                                       .tentative = seg->tentative};
-    backup_store(request, LEAT_KEEP_STAMP, on_flushed);
+    request->req = (struct leat_store_req){.version = seg->version,
+                                           .role = LEAT_SEGMENT_REPLICA,
+                                           .writer = seg->writer,
+                                           .tentative = seg->tentative};
+    backup_store(request, LEAT_STORE_STAMP, on_flushed);
     return LEAT_OK;
 }

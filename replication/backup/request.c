@@ -7,12 +7,12 @@
 #include "replication/backup/state.h"
 
 /* ---- open ---- */
-static void on_reserved(struct leat_keep *keep)
+static void on_reserved(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
+    struct backup_request *request = req->owner;
     struct leat_backup *backup = request->backup;
     struct replica *rep = request->rep;
-    leat_err rc = keep->rc;
+    leat_err rc = req->rc;
     backup->opening_bytes -= request->body.capacity;
     rep->busy--;
     if (rc) {
@@ -21,7 +21,7 @@ static void on_reserved(struct leat_keep *keep)
         backup_replica_free(rep);
         return;
     }
-    backup_replica_has(rep, keep->seg);
+    backup_replica_has(rep, req->seg);
     backup->accounts.control_rpcs++;
     if (rep->writer->fenced) {
         backup_refuse(backup, &request->ticket, LEAT_E_STALE_EPOCH, NULL);
@@ -81,36 +81,36 @@ static void open_replica(struct leat_backup *backup, struct backup_writer *write
     request->rep = rep;
     request->body = *body;
     request->ticket = *ticket;
-    request->keep = (struct leat_keep){.log = body->log,
-                                       .id = body->segment,
-                                       .epoch = body->epoch,
-                                       .durability = (enum leat_durability)body->durability,
-                                       .capacity = body->capacity,
-                                       .arena = writer->at_store,
-                                       .version = body->version,
-                                       .role = LEAT_SEGMENT_REPLICA,
-                                       .writer = writer->incarnation,
-                                       .incomplete = body->incomplete};
+    request->req = (struct leat_store_req){.log = body->log,
+                                           .id = body->segment,
+                                           .epoch = body->epoch,
+                                           .durability = (enum leat_durability)body->durability,
+                                           .capacity = body->capacity,
+                                           .arena = writer->at_store,
+                                           .version = body->version,
+                                           .role = LEAT_SEGMENT_REPLICA,
+                                           .writer = writer->incarnation,
+                                           .incomplete = body->incomplete};
     backup->opening_bytes += body->capacity;
-    backup_store(request, LEAT_KEEP_RESERVE, on_reserved);
+    backup_store(request, LEAT_STORE_RESERVE, on_reserved);
 }
 
 /* ---- about one replica ---- */
-static void on_done(struct leat_keep *keep)
+static void on_done(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
+    struct backup_request *request = req->owner;
     struct leat_backup *backup = request->backup;
     struct replica *rep = request->rep;
-    if (keep->kind == LEAT_KEEP_CLOSE) backup_closed(request);
+    if (req->kind == LEAT_STORE_CLOSE) backup_closed(request);
     /* SUBTLE: (1) a copy is to be called whole, and the disk refuses the row. (2) Its owner takes it for lost, and
      * hears of it with the next audit: were it called whole there, it would be counted on, and another one too
      * many. (3) The next start finds a row that says that it is a part, and lets it go. */
-    if (keep->kind == LEAT_KEEP_STAMP && keep->rc) rep->seg->incomplete = true;
-    if (keep->rc)
-        backup_refuse(backup, &request->ticket, keep->rc, NULL);
+    if (req->kind == LEAT_STORE_STAMP && req->rc) rep->seg->incomplete = true;
+    if (req->rc)
+        backup_refuse(backup, &request->ticket, req->rc, NULL);
     else
         backup_answer(backup, &request->ticket, rep);
-    if (request->kind == LEAT_REP_CLOSE && !keep->rc) backup->accounts.segments++;
+    if (request->kind == LEAT_REP_CLOSE && !req->rc) backup->accounts.segments++;
     backup_request_put(request);
     backup_idle(rep);
 }
@@ -131,7 +131,7 @@ static bool base_offset_of(const struct leat_segment *seg, uint64_t *out_base_of
     return true;
 }
 
-static void close_now(struct backup_request *request, void (*then)(struct leat_keep *keep))
+static void close_now(struct backup_request *request, void (*then)(struct leat_store_req *req))
 {
     struct leat_segment *seg = request->rep->seg;
     seg->extent = request->body.extent;
@@ -142,14 +142,14 @@ static void close_now(struct backup_request *request, void (*then)(struct leat_k
 }
 
 static void stamp(struct backup_request *request, uint32_t version, bool incomplete,
-                  void (*then)(struct leat_keep *keep))
+                  void (*then)(struct leat_store_req *req))
 {
     const struct leat_segment *seg = request->rep->seg;
-    request->keep.version = version;
-    request->keep.incomplete = incomplete;
-    request->keep.role = LEAT_SEGMENT_REPLICA;
-    request->keep.writer = seg->writer;
-    backup_store(request, LEAT_KEEP_STAMP, then);
+    request->req.version = version;
+    request->req.incomplete = incomplete;
+    request->req.role = LEAT_SEGMENT_REPLICA;
+    request->req.writer = seg->writer;
+    backup_store(request, LEAT_STORE_STAMP, then);
 }
 
 /* SUBTLE: a segment that is copied when it was closed already is closed first and called whole after that:
@@ -157,25 +157,25 @@ static void stamp(struct backup_request *request, uint32_t version, bool incompl
  *  1. Its row says that it is open and whole. Its bytes are being written to the disk.
  *  2. The power goes. What is there, valid, started and not closed, is a mark of the current version, of a
  *     segment before the head: where it is torn the log ends. */
-static void on_closed_before_whole(struct leat_keep *keep)
+static void on_closed_before_whole(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
-    if (keep->rc) {
-        on_done(keep);
+    struct backup_request *request = req->owner;
+    if (req->rc) {
+        on_done(req);
         return;
     }
     backup_closed(request);
     request->backup->accounts.control_rpcs++;
     request->rep->busy--;
-    request->keep = (struct leat_keep){0};
+    request->req = (struct leat_store_req){0};
     stamp(request, request->body.version, false, on_done);
 }
 
-static void on_whole_before_closed(struct leat_keep *keep)
+static void on_whole_before_closed(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
-    if (keep->rc) {
-        on_done(keep);
+    struct backup_request *request = req->owner;
+    if (req->rc) {
+        on_done(req);
         return;
     }
     request->rep->busy--;
@@ -236,15 +236,15 @@ static leat_err start_request(struct backup_request *request)
         if (!open || seg->incomplete) return LEAT_E_INVALID;
         if (!ends_with(seg, body->extent)) return LEAT_E_DAMAGED;
         seg->extent = body->extent;
-        backup_store(request, LEAT_KEEP_PARK, on_done); /* which scans it */
+        backup_store(request, LEAT_STORE_PARK, on_done); /* which scans it */
         return LEAT_OK;
     case LEAT_REP_RESUME:
         if (seg->state != LEAT_SEGMENT_PARKED || !rep->writer || !rep->writer->at_store)
             return LEAT_E_INVALID;
         seg->version = body->version; /* goes along with the row that erases the record */
-        request->keep.arena = rep->writer->at_store;
-        request->keep.capacity = seg->capacity;
-        backup_store(request, LEAT_KEEP_RESUME, on_done);
+        request->req.arena = rep->writer->at_store;
+        request->req.capacity = seg->capacity;
+        backup_store(request, LEAT_STORE_RESUME, on_done);
         return LEAT_OK;
     case LEAT_REP_COMPLETE:
         if (!open) return LEAT_E_INVALID;
@@ -325,13 +325,13 @@ static void rows_finish(struct backup_rows *rows)
     leat_mem_free(rows);
 }
 
-static void on_row_done(struct leat_keep *keep)
+static void on_row_done(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
+    struct backup_request *request = req->owner;
     struct replica *rep = request->rep;
     struct backup_rows *rows = request->rows;
-    rows->pairs[request->row].value = (uint64_t)keep->rc;
-    if (keep->kind == LEAT_KEEP_COMMIT && !keep->rc) rep->flushed = keep->to_bytes;
+    rows->pairs[request->row].value = (uint64_t)req->rc;
+    if (req->kind == LEAT_STORE_COMMIT && !req->rc) rep->flushed = req->to_bytes;
     backup_request_put(request);
     rows_finish(rows);
     backup_idle(rep);
@@ -358,9 +358,9 @@ static leat_err row_start(struct backup_rows *rows, uint32_t at, unsigned kind,
     request->row = at;
     rep->settled = true;
     if (flush) {
-        request->keep.from_bytes = rep->flushed;
-        request->keep.to_bytes = (uint32_t)value;
-        backup_store(request, LEAT_KEEP_COMMIT, on_row_done);
+        request->req.from_bytes = rep->flushed;
+        request->req.to_bytes = (uint32_t)value;
+        backup_store(request, LEAT_STORE_COMMIT, on_row_done);
     } else {
         stamp(request, (uint32_t)value, rep->seg->incomplete, on_row_done);
     }

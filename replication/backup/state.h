@@ -85,7 +85,7 @@ struct replica {
     bool dropping, evicting, drop_wanted;
     bool leave; /* its writer was cut off in the middle: see REP_SETTLE_LEAVE */
     struct replica_looked looked[LEAT_BEGINS_MAX]; /* the latest first */
-    struct leat_keep evict;
+    struct leat_store_req evict;
 };
 
 /* A request under way at the store. */
@@ -93,7 +93,7 @@ struct backup_request {
     struct leat_list link; /* free */
     struct leat_backup *backup;
     struct replica *rep;
-    struct leat_keep keep;
+    struct leat_store_req req;
     unsigned kind; /* enum leat_rep_kind; 0: our own */
     struct leat_link_ticket ticket;
     struct rep_body body;
@@ -126,7 +126,7 @@ enum { BACKUP_FENCED_MAX = 256 };
 
 struct leat_backup {
     struct leat_backup_options options;
-    struct leat_keeper keeper;
+    struct leat_store_port store_port;
     struct leat_list writers, replicas, requests_free;
     struct leat_list *by_log; /* [BACKUP_LOG_BUCKETS] */
     unsigned writer_count;
@@ -166,7 +166,7 @@ bool backup_stream_is_gone(const struct leat_backup *backup, uint32_t stream);
 struct leat_list *backup_bucket(const struct leat_backup *backup, struct leat_log_ref log);
 struct replica *backup_find(const struct leat_backup *backup, uint64_t handle);
 /** Close it, at its extent: backup_closed() in `on_done`, before anything else looks at it. */
-void backup_close(struct backup_request *request, void (*on_done)(struct leat_keep *keep));
+void backup_close(struct backup_request *request, void (*on_done)(struct leat_store_req *req));
 /** The answer to that. Where the disk refused it, it is not closed and what was not on the disk is not there now. */
 void backup_closed(struct backup_request *request);
 void backup_answer(struct leat_backup *backup, const struct leat_link_ticket *ticket,
@@ -180,8 +180,8 @@ uint64_t backup_load(const struct leat_backup *backup);
 void backup_replica_free(struct replica *rep);
 struct backup_request *backup_request_get(struct leat_backup *backup);
 void backup_request_put(struct backup_request *request);
-void backup_store(struct backup_request *request, enum leat_keep_kind kind,
-                  void (*on_done)(struct leat_keep *keep));
+void backup_store(struct backup_request *request, enum leat_store_req_kind kind,
+                  void (*on_done)(struct leat_store_req *req));
 /** Give it up, as soon as nothing else is under way. */
 void backup_drop(struct replica *rep);
 /* On the word of another than its writer, who may not have stopped writing to it. */

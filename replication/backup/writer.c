@@ -299,11 +299,11 @@ void backup_move_over(struct replica *rep)
     backup_writer_left(writer);
 }
 
-static void on_moved(struct leat_keep *keep)
+static void on_moved(struct leat_store_req *req)
 {
-    struct backup_request *request = keep->owner;
+    struct backup_request *request = req->owner;
     struct replica *rep = request->rep;
-    if (keep->rc) rep->damaged = true; /* nobody can say what it holds */
+    if (req->rc) rep->damaged = true; /* nobody can say what it holds */
     backup_request_put(request);
     backup_move_over(rep);
     backup_idle(rep);
@@ -323,7 +323,7 @@ void backup_move(struct replica *rep)
         return;
     }
     request->rep = rep;
-    backup_store(request, LEAT_KEEP_MOVE, on_moved);
+    backup_store(request, LEAT_STORE_MOVE, on_moved);
 }
 
 static void moves_start(struct backup_writer *writer)

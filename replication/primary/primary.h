@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The primary: it stands in front of the store on every core. Logs with more than one copy give it the same requests
- * (struct leat_keep) that they would give to the store, and it answers when all copies have done what was asked.
+ * (struct leat_store_req) that they would give to the store, and it answers when all copies have done what was asked.
  *
- *     log -> keeper (leat_primary_keeper) -> store                  of this node
+ *     log -> store port (leat_primary_port) -> store                  of this node
  *                                         -> one-sided writes       into each backup's arena
  *                                         -> control requests  ->   each backup
  *
@@ -54,7 +54,7 @@ struct leat_primary_events {
      */
     void (*on_versions)(void *owner, struct leat_primary *primary,
                         const struct leat_rep_version *rows, size_t count);
-    /** A node has come: what the keeper's refusal() said may not hold any more. NULL: not wanted. */
+    /** A node has come: what the store port's refusal() said may not hold any more. NULL: not wanted. */
     void (*on_room)(void *owner, struct leat_primary_log *rep);
     /** A closed segment was to be copied again, and what this node's file has of it is damaged. NULL: not
      * wanted. */
@@ -62,9 +62,9 @@ struct leat_primary_events {
 };
 
 struct leat_primary_options {
-    const struct leat_env *env; /* the core's */
-    struct leat_timers *timers; /* takes LEAT_PRIMARY_TIMERS */
-    struct leat_keeper store;   /* below */
+    const struct leat_env *env;   /* the core's */
+    struct leat_timers *timers;   /* takes LEAT_PRIMARY_TIMERS */
+    struct leat_store_port store; /* below */
     struct leat_rep_net net;
     const struct leat_rmem *rmem; /* the core's: one-sided writes */
     struct leat_cpu cpu;
@@ -109,7 +109,7 @@ void leat_primary_peer_down(struct leat_primary *primary, unsigned node);
 struct leat_primary_log_options {
     struct leat_log_ref ref;
     struct leat_epoch epoch;
-    uint32_t copies, min_copies; /* copies > 1: else use the store's keeper as it is */
+    uint32_t copies, min_copies; /* copies > 1: else use the store's store port as it is */
     enum leat_durability durability;
     uint32_t version; /* the coordinator's for this log and epoch; 1 for a new or adopted log */
     bool opened;      /* this epoch's first segment is committed already */
@@ -147,7 +147,7 @@ void leat_primary_log_release(struct leat_primary_log *rep, void (*on_idle)(void
  * where they are. */
 void leat_primary_log_destroy(struct leat_primary_log **rep);
 /** What the log is created with. */
-struct leat_keeper leat_primary_keeper(struct leat_primary_log *rep);
+struct leat_store_port leat_primary_port(struct leat_primary_log *rep);
 void *leat_primary_log_owner(const struct leat_primary_log *rep);
 /**
  * The log's first segment has started on all copies: the version to be committed with OPENED.

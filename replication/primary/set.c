@@ -44,41 +44,41 @@ static void set_free(struct rep_set *set)
     leat_mem_free(set);
 }
 
-static void answer(struct leat_keep **keep, leat_err rc)
+static void answer(struct leat_store_req **req, leat_err rc)
 {
-    struct leat_keep *done = *keep;
-    *keep = NULL;
+    struct leat_store_req *done = *req;
+    *req = NULL;
     done->rc = rc;
     done->on_done(done);
 }
 
 /* ---- the local copy ---- */
-static void on_local_done(struct leat_keep *keep)
+static void on_local_done(struct leat_store_req *req)
 {
-    struct rep_set *set = keep->owner;
+    struct rep_set *set = req->owner;
     set->local_busy = false;
     set->local_done = true;
-    set->local_rc = keep->rc;
-    if (keep->kind == LEAT_KEEP_RESERVE && !keep->rc) {
-        set->seg = keep->seg;
+    set->local_rc = req->rc;
+    if (req->kind == LEAT_STORE_RESERVE && !req->rc) {
+        set->seg = req->seg;
         set->seg->copies_pointer = set;
         set->stamped = set->seg->version;
     }
-    if (keep->kind == LEAT_KEEP_DROP && !keep->rc) set->seg = NULL;
+    if (req->kind == LEAT_STORE_DROP && !req->rc) set->seg = NULL;
     rep_mark_dirty(set->log);
 }
 
-static void store_request(struct rep_set *set, struct leat_keep *keep)
+static void store_request(struct rep_set *set, struct leat_store_req *req)
 {
     const struct leat_primary_options *options = &set->log->primary->options;
-    options->store.request(options->store.ctx, options->env->post, keep);
+    options->store.request(options->store.ctx, options->env->post, req);
 }
 
-void rep_local_ask(struct rep_set *set, enum leat_keep_kind kind)
+void rep_local_ask(struct rep_set *set, enum leat_store_req_kind kind)
 {
     const struct leat_primary_log *log = set->log;
     LEAT_ASSERT(!set->local_busy);
-    set->local = (struct leat_keep){
+    set->local = (struct leat_store_req){
         .kind = kind,
         .seg = set->seg,
         .log = log->options.ref,
@@ -90,7 +90,7 @@ void rep_local_ask(struct rep_set *set, enum leat_keep_kind kind)
         .on_done = on_local_done,
         .owner = set,
     };
-    if (kind == LEAT_KEEP_COMMIT) {
+    if (kind == LEAT_STORE_COMMIT) {
         set->local.from_bytes = set->commit->from_bytes;
         set->local.to_bytes = set->commit->to_bytes;
     }
@@ -99,13 +99,13 @@ void rep_local_ask(struct rep_set *set, enum leat_keep_kind kind)
     store_request(set, &set->local);
 }
 
-static void on_stamped(struct leat_keep *keep)
+static void on_stamped(struct leat_store_req *req)
 {
-    struct rep_set *set = keep->owner;
+    struct rep_set *set = req->owner;
     set->stamp_busy = false;
-    if (!keep->rc && keep->version > set->stamped) set->stamped = keep->version;
+    if (!req->rc && req->version > set->stamped) set->stamped = req->version;
     /* A catalogue that cannot be written stops the log by its next request. */
-    if (keep->rc) set->stamp_retry_us = rep_now(set->log->primary) + REP_RETRY_US;
+    if (req->rc) set->stamp_retry_us = rep_now(set->log->primary) + REP_RETRY_US;
     rep_mark_dirty(set->log);
 }
 
@@ -119,13 +119,13 @@ static void stamp_step(struct rep_set *set)
         set->log->lacking = true; /* looked at again soon */
         return;
     }
-    set->stamp = (struct leat_keep){.kind = LEAT_KEEP_STAMP,
-                                    .seg = set->seg,
-                                    .version = log->version,
-                                    .role = LEAT_SEGMENT_OWN,
-                                    .writer = set->seg->writer,
-                                    .on_done = on_stamped,
-                                    .owner = set};
+    set->stamp = (struct leat_store_req){.kind = LEAT_STORE_STAMP,
+                                         .seg = set->seg,
+                                         .version = log->version,
+                                         .role = LEAT_SEGMENT_OWN,
+                                         .writer = set->seg->writer,
+                                         .on_done = on_stamped,
+                                         .owner = set};
     set->stamp_busy = true;
     store_request(set, &set->stamp);
 }
@@ -274,7 +274,7 @@ static void close_step(struct rep_set *set)
 {
     if (set->local_busy || set->stamp_busy) return;
     if (!set->local_done) {
-        rep_local_ask(set, LEAT_KEEP_CLOSE);
+        rep_local_ask(set, LEAT_STORE_CLOSE);
         return;
     }
     set->local_done = false;
@@ -286,7 +286,7 @@ static void park_step(struct rep_set *set)
     if (set->local_busy || set->stamp_busy || set->writes) return;
     if (!set->local_done && any_incomplete(set)) return; /* they need its bytes */
     if (!set->local_done) {
-        rep_local_ask(set, LEAT_KEEP_PARK);
+        rep_local_ask(set, LEAT_STORE_PARK);
         return;
     }
     if (set->local_rc) {
@@ -305,7 +305,7 @@ static void resume_step(struct rep_set *set)
 {
     if (set->local_busy) return;
     if (!set->local_done) {
-        rep_local_ask(set, LEAT_KEEP_RESUME);
+        rep_local_ask(set, LEAT_STORE_RESUME);
         return;
     }
     if (set->local_rc) {
@@ -334,17 +334,17 @@ static void drop_step(struct rep_set *set)
             rep_copy_drop(copy);
     }
     if (set->copy_count || set->writes || set->local_busy || set->stamp_busy) return;
-    if (set->seg && !(set->local_done && set->local.kind == LEAT_KEEP_DROP)) {
-        rep_local_ask(set, LEAT_KEEP_DROP);
+    if (set->seg && !(set->local_done && set->local.kind == LEAT_STORE_DROP)) {
+        rep_local_ask(set, LEAT_STORE_DROP);
         return;
     }
-    struct leat_keep *keep = set->reserve ? set->reserve : set->drop;
+    struct leat_store_req *req = set->reserve ? set->reserve : set->drop;
     leat_err rc = set->reserve ? set->refusal : set->local_rc;
-    keep->seg = NULL;
-    keep->rc = rc;
+    req->seg = NULL;
+    req->rc = rc;
     set->reserve = set->drop = NULL;
     set_free(set);
-    keep->on_done(keep);
+    req->on_done(req);
 }
 
 static bool is_quiet(const struct rep_set *set)
@@ -391,9 +391,9 @@ void rep_set_step(struct rep_set *set)
     place_step(set);
     stamp_step(set);
     if (set->evict && !set->writes) {
-        struct leat_keep *keep = set->evict;
+        struct leat_store_req *req = set->evict;
         set->evict = NULL;
-        store_request(set, keep);
+        store_request(set, req);
     }
     if (set->reserve)
         reserve_step(set);

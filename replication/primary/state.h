@@ -119,9 +119,9 @@ struct rep_set {
      * row that is being written. */
     uint32_t stamped;
     /* What the log waits for. */
-    struct leat_keep *reserve, *commit, *close, *park, *resume, *drop, *evict;
-    leat_err refusal;              /* of the reserve: it is being undone */
-    struct leat_keep local, stamp; /* at the store */
+    struct leat_store_req *reserve, *commit, *close, *park, *resume, *drop, *evict;
+    leat_err refusal;                   /* of the reserve: it is being undone */
+    struct leat_store_req local, stamp; /* at the store */
     bool local_busy, local_done, stamp_busy;
     leat_err local_rc;
     struct rep_copy *copies[LEAT_COPIES_MAX - 1];
@@ -321,7 +321,7 @@ void rep_set_settle(struct rep_set *set);
 void rep_set_commit_try(struct rep_set *set);
 /** Copies that would count in a recovery, the local one among them. */
 unsigned rep_set_whole_count(const struct rep_set *set);
-void rep_local_ask(struct rep_set *set, enum leat_keep_kind kind);
+void rep_local_ask(struct rep_set *set, enum leat_store_req_kind kind);
 /** Closed, and nothing is under way with any copy of it. */
 bool rep_set_is_still(const struct rep_set *set);
 /** It has one copy more than wanted, and all are whole: the one that lies worst goes. */

@@ -25,7 +25,7 @@ static struct {
     bool there, unwanted, all_up;
     struct leat_segment seg;
     struct leat_member member;
-    struct leat_keep *keep;
+    struct leat_store_req *req;
     struct leat_backup_pull *pulling;
     leat_err pull;
     bool over; /* what leat_log_mend_end() says */
@@ -88,15 +88,15 @@ void leat_timer_start(struct leat_timers *timers, struct leat_timer *timer, uint
     assert_int_equal(delay_us, TICK);
     it.timer = timer;
 }
-static void keep_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+static void req_request(void *ctx, const struct leat_post *post, struct leat_store_req *req)
 {
     assert_ptr_equal(ctx, &it);
     assert_ptr_equal(post, &alone.post);
-    assert_int_equal(keep->kind, LEAT_KEEP_MEND);
-    assert_ptr_equal(keep->seg, &it.seg);
-    said(keep->bytes == NULL ? "store: mend from memory" : "store: mend with these bytes");
-    if (keep->bytes != NULL) assert_int_equal(keep->bytes[BYTES - 1], 7);
-    it.keep = keep;
+    assert_int_equal(req->kind, LEAT_STORE_MEND);
+    assert_ptr_equal(req->seg, &it.seg);
+    said(req->bytes == NULL ? "store: mend from memory" : "store: mend with these bytes");
+    if (req->bytes != NULL) assert_int_equal(req->bytes[BYTES - 1], 7);
+    it.req = req;
 }
 
 /* ---- the tests' own ---- */
@@ -116,7 +116,7 @@ static void begin(void)
     snprintf(it.member.info.name, sizeof it.member.info.name, "n3");
     alone.cores[0].members.rows[alone.cores[0].members.count++] = &it.member;
     alone.cores[0].replicate->backup = (void *)&it;
-    alone.node.keeper = (struct leat_keeper){.ctx = &it, .request = keep_request};
+    alone.node.store_port = (struct leat_store_port){.ctx = &it, .request = req_request};
     leat_mends_init(&alone.cores[0]);
 }
 
@@ -136,13 +136,13 @@ static void asks(void)
 
 static void store_says(leat_err rc, bool over)
 {
-    struct leat_keep *keep = it.keep;
-    assert_non_null(keep);
-    it.keep = NULL;
+    struct leat_store_req *req = it.req;
+    assert_non_null(req);
+    it.req = NULL;
     it.over = over;
-    keep->rc = rc;
+    req->rc = rc;
     said_enough();
-    keep->on_done(keep);
+    req->on_done(req);
 }
 
 /* Up to where another node's copy is pulled. */

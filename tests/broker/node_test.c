@@ -157,9 +157,9 @@ void leat_store_close(struct leat_store **store)
 {
     if (*store != NULL) said("no store");
 }
-struct leat_keeper leat_store_keeper(struct leat_store *store)
+struct leat_store_port leat_store_port(struct leat_store *store)
 {
-    return (struct leat_keeper){.ctx = store};
+    return (struct leat_store_port){.ctx = store};
 }
 void leat_store_complaints(const struct leat_store *store,
                            void (*each)(void *arg, const char *line), void *arg)
@@ -307,7 +307,7 @@ static void server_alone_has_the_whole_pool(void **state)
     assert_ptr_equal(leat_node_core(node, 1), &node->cores[1]);
     assert_ptr_equal(leat_node_store(node), &it);
     assert_ptr_equal(leat_node_coordinator(node), &it);
-    assert_ptr_equal(node->keeper.ctx, &it);
+    assert_ptr_equal(node->store_port.ctx, &it);
     assert_int_equal(atomic_load(&node->complaint_count), 1);
     assert_string_equal(node->complaints[0], "a row is damaged");
     end();

@@ -15,12 +15,12 @@ static size_t bytes_before, rows_before;
 /* ---- what it calls ---- */
 
 leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_segment *const *segs,
-                               size_t seg_count, struct leat_keeper *out_keeper)
+                               size_t seg_count, struct leat_store_port *out_store_port)
 {
     (void)segs;
     said("attach, %zu segments%s%s", seg_count, partition->backfill_follows ? ", older follow" : "",
          partition->holes ? ", holes" : "");
-    *out_keeper = (struct leat_keeper){0};
+    *out_store_port = (struct leat_store_port){0};
     if (it.attach == LEAT_OK && !it.no_copies) partition->copies = (void *)&it;
     return it.attach;
 }
@@ -57,12 +57,12 @@ void leat_groups_on_room(struct leat_groups *groups)
     assert_ptr_equal(groups, &it);
     said("groups: room");
 }
-leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *keeper,
+leat_err leat_log_create(const struct leat_env *env, const struct leat_store_port *store_port,
                          struct leat_timers *timers, const struct leat_log_options *options,
                          struct leat_segment *const *segs, size_t seg_count,
                          const struct leat_log_tail *tail, struct leat_log **out_log)
 {
-    (void)keeper, (void)segs, (void)seg_count;
+    (void)store_port, (void)segs, (void)seg_count;
     assert_ptr_equal(env, &alone.env);
     assert_ptr_equal(timers, &alone.cores[0].timers);
     said("create the log, next %llu", (unsigned long long)tail->next_segment);

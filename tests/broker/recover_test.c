@@ -138,7 +138,7 @@ static struct desk *desk_new(void)
     desk->node.up = true;
     desk->node.incarnation = SELF;
     desk->node.store = desk->world->nodes[0].store;
-    desk->node.keeper = desk->world->nodes[0].keeper;
+    desk->node.store_port = desk->world->nodes[0].store_port;
     desk->node.hooks = &leat_core_hooks;
     desk->node.options.cores = 1;
     desk->node.options.coordinator_env = &desk->env;

@@ -186,10 +186,10 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
     if (it.log_rc == LEAT_OK) *out_rep = (void *)&it.partition;
     return it.log_rc;
 }
-struct leat_keeper leat_primary_keeper(struct leat_primary_log *rep)
+struct leat_store_port leat_primary_port(struct leat_primary_log *rep)
 {
     assert_ptr_equal(rep, &it.partition);
-    return (struct leat_keeper){.ctx = rep};
+    return (struct leat_store_port){.ctx = rep};
 }
 void leat_primary_log_destroy(struct leat_primary_log **rep)
 {
@@ -278,7 +278,7 @@ void begin(void)
     bytes_before = leat_mem_bytes(LEAT_MEM_BROKER);
     memset(&it, 0, sizeof it);
     alone.node.store = (void *)&it;
-    alone.node.keeper = (struct leat_keeper){.ctx = &it};
+    alone.node.store_port = (struct leat_store_port){.ctx = &it};
     alone.node.options.cluster.thread_cpu_ns = cpu_ns;
     memset(alone.node.cluster_id, 7, 16);
     it.self.self = true;

@@ -374,19 +374,19 @@ static void log_of_several_copies_is_kept_by_its_primary(void **state)
     struct leat_segment *const *segs = (void *)&it;
     for (unsigned i = 0; i < 4; i++) {
         begin();
-        struct leat_keeper keeper = {0};
+        struct leat_store_port store_port = {0};
         if (i != 0) assert_int_equal(comes_up(0), LEAT_OK);
         said_enough();
         if (i == 1) alone.desc->settings.copies = 1;
         if (i == 3) it.log_rc = LEAT_E_NO_MEMORY, it.partition.backfill_follows = true;
-        assert_int_equal(leat_replicate_attach(&it.partition, segs, 2, &keeper), it.log_rc);
+        assert_int_equal(leat_replicate_attach(&it.partition, segs, 2, &store_port), it.log_rc);
         static const char copies[] =
             "copies of 7/1/0, epoch 9, 3 of which 2 at least, durability 1, "
             "version 1, 2 segments, unsure 2 to 5";
         char expected[256];
         snprintf(expected, sizeof expected, "%s%s", copies, i == 3 ? ", older follow\n" : "\n");
         assert_said(i < 2 ? "" : expected);
-        assert_ptr_equal(keeper.ctx, i == 2 ? (void *)&it.partition : (void *)&it);
+        assert_ptr_equal(store_port.ctx, i == 2 ? (void *)&it.partition : (void *)&it);
         leat_replicate_detach(&it.partition);
         assert_said(i == 2 ? "destroy its copies\n" : "");
         assert_null(it.partition.copies);

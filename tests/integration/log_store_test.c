@@ -37,7 +37,7 @@ struct batch_sent {
 struct rig {
     struct fake_world world;
     struct leat_store *store;
-    struct leat_keeper keeper;
+    struct leat_store_port store_port;
     struct leat_env core_env;
     struct leat_timers timers;
     struct leat_log *log;
@@ -171,7 +171,7 @@ static void store_open(struct rig *rig)
     if (rc) print_error("%s\n", error.text);
     assert_int_equal(rc, LEAT_OK);
     rig->world.store = rig->store;
-    rig->keeper = leat_store_keeper(rig->store);
+    rig->store_port = leat_store_port(rig->store);
 }
 
 /* One node's decision: the tail record stands, or the lowest mark of the epoch that was opened. */
@@ -234,7 +234,7 @@ static bool recover(struct rig *rig, bool power)
     rig->opening = rig->dirty = false;
     rig->epoch.v++;
     rig->options.epoch = rig->epoch;
-    assert_int_equal(leat_log_create(&rig->core_env, &rig->keeper, &rig->timers, &rig->options,
+    assert_int_equal(leat_log_create(&rig->core_env, &rig->store_port, &rig->timers, &rig->options,
                                      segs, kept, &rig->tail, &rig->log),
                      LEAT_OK);
     leat_store_found_done(rig->store);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many records per CPU second one log takes: batches of 100 records of 100 bytes, checked and
- * appended at level memory, against a keeper that recycles warm buffers. Not a test. */
+ * appended at level memory, against a store port that recycles warm buffers. Not a test. */
 #include <stdio.h>
 #include <time.h>
 
@@ -11,7 +11,7 @@ enum { BATCHES = 64, RECORDS = 100, TURN_BATCHES = 26, POOL = 8 };
 static uint8_t *pool[POOL];
 static unsigned pool_count;
 static struct leat_segment *dropped;
-static struct leat_keep *waiting[16];
+static struct leat_store_req *waiting[16];
 static unsigned waiting_count;
 static bool dirty;
 static uint64_t answers;
@@ -46,11 +46,11 @@ static void on_opening(void *owner, struct leat_log *log)
     *(bool *)owner = true;
     (void)log;
 }
-static void request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+static void request(void *ctx, const struct leat_post *post, struct leat_store_req *req)
 {
     (void)ctx;
     (void)post;
-    waiting[waiting_count++] = keep;
+    waiting[waiting_count++] = req;
 }
 static bool safe(void *ctx, const struct leat_segment *seg)
 {
@@ -64,29 +64,29 @@ static bool safe(void *ctx, const struct leat_segment *seg)
 static void serve(struct leat_log *log, struct fake *fake)
 {
     while (waiting_count) {
-        struct leat_keep *keep = waiting[--waiting_count];
-        struct leat_segment *seg = keep->seg;
-        keep->rc = LEAT_OK;
-        if (keep->kind == LEAT_KEEP_RESERVE) {
+        struct leat_store_req *req = waiting[--waiting_count];
+        struct leat_segment *seg = req->seg;
+        req->rc = LEAT_OK;
+        if (req->kind == LEAT_STORE_RESERVE) {
             seg = calloc(1, sizeof *seg);
-            seg->id = keep->id;
-            seg->capacity = keep->capacity;
+            seg->id = req->id;
+            seg->capacity = req->capacity;
             seg->state = LEAT_SEGMENT_RESERVED;
-            seg->buffer = keep->capacity == LEAT_SEGMENT_BYTES_MAX && pool_count
+            seg->buffer = req->capacity == LEAT_SEGMENT_BYTES_MAX && pool_count
                               ? pool[--pool_count]
-                              : fake_buffer(keep->capacity);
-            keep->seg = seg;
-        } else if (keep->kind == LEAT_KEEP_CLOSE) {
+                              : fake_buffer(req->capacity);
+            req->seg = seg;
+        } else if (req->kind == LEAT_STORE_CLOSE) {
             seg->flushed = true;
             leat_log_on_evict_wanted(log, seg);
-        } else if (keep->kind == LEAT_KEEP_EVICT) {
+        } else if (req->kind == LEAT_STORE_EVICT) {
             if (seg->capacity == LEAT_SEGMENT_BYTES_MAX && pool_count < POOL)
                 pool[pool_count++] = seg->buffer;
             else
                 free(seg->buffer);
             seg->buffer = NULL;
         }
-        keep->on_done(keep);
+        req->on_done(req);
     }
     (void)fake;
 }
@@ -101,7 +101,8 @@ static double run(uint64_t batch_total, bool with_producer)
     fake->options.events =
         (struct leat_log_events){on_dirty, on_nothing, on_nothing, on_opening, NULL, NULL};
     fake->options.owner = &opening;
-    fake->keeper = (struct leat_keeper){.ctx = fake, .request = request, .safe_in_memory = safe};
+    fake->store_port =
+        (struct leat_store_port){.ctx = fake, .request = request, .safe_in_memory = safe};
     fake_open(fake, NULL, 0, NULL);
     for (unsigned i = 0; i < BATCHES; i++)
         sizes[i] =

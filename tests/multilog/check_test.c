@@ -111,7 +111,7 @@ static void requests_are_checked(void **state)
     BROKEN(waits, one_waits(it->next_offset));
     BROKEN(waits, one_waits(it->next_offset + 1), it->state = LEAT_LOG_STOPPED);
     BROKEN("seg == log->head.seg || seg == log->old.seg", it->commit_count = 1,
-           it->commits[it->commit_first].keep.seg = slot(0)->seg);
+           it->commits[it->commit_first].req.seg = slot(0)->seg);
     BROKEN(next, it->next = &seg, seg.id.v = it->next_segment + 1, slot(0)->changing = true);
     BROKEN(next, it->next = &seg, seg.id.v = it->next_segment, it->reserving = true,
            slot(0)->changing = true);

@@ -143,7 +143,7 @@ static void append_is_refused_by_name(void **state)
     (void)state;
     CASE(begun, append_it, it->deleting = true);
     CASE(begun, append_it, it->stopping = true);
-    CASE(begun, append_it, it->keeper.refusal = watch_refusal, watched.refusal = LEAT_E_DISK);
+    CASE(begun, append_it, it->store_port.refusal = watch_refusal, watched.refusal = LEAT_E_DISK);
     CASE(begun, append_it, leat_log_set_state(it, LEAT_LOG_WAITING, "it waits"));
     CASE(begun, append_it, leat_log_set_state(it, LEAT_LOG_DAMAGED, "it rots"));
     CASE(begun, append_it, log_fail(it, LEAT_E_STALE_EPOCH, "it went"));
@@ -152,46 +152,47 @@ static void append_is_refused_by_name(void **state)
     CASE(begun, append_it, batch.attributes |= LEAT_BATCH_APPEND_TIME);
     CASE(begun, append_it, batch_of(1, 7000, 5, 3));
     CASE(begun, append_it, fenced());
-    TRACE_IS("it->deleting = true: UNKNOWN_STREAM \"the stream is being deleted\"\n"
-             "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
-             "to 1, clocks 1 2, 0 producers\n"
-             "it->stopping = true: STARTING \"the server is stopping\"\n"
-             "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
-             "to 1, clocks 1 2, 0 producers\n"
-             "it->keeper.refusal = watch_refusal, watched.refusal = LEAT_E_DISK: DISK \"the disk "
-             "failed a read, write or flush\"\n"
-             "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
-             "to 1, clocks 1 2, 0 producers\n"
-             "leat_log_set_state(it, LEAT_LOG_WAITING, \"it waits\"): LOG_INCOMPLETE \"it waits; "
-             "see leat log recover s --streamlet 0 --log 0\"\n"
-             "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
-             "to 1, clocks 1 2, dirty, 0 producers\n"
-             "leat_log_set_state(it, LEAT_LOG_DAMAGED, \"it rots\"): DAMAGED \"it rots; see leat "
-             "log recover s --streamlet 0 --log 0\"\n"
-             "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
-             "to 1, clocks 1 2, dirty, 0 producers\n"
-             "log_fail(it, LEAT_E_STALE_EPOCH, \"it went\"): STALE_EPOCH \"it went\"\n"
-             "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
-             "to 1, clocks 1 2, dirty, 0 producers\n"
-             "it->options.settings.batch_bytes_max = batch.byte_count: OK \"\"\n"
-             "   1 to 4 time -1, 424 more, next 4, 4 records 388 bytes, head 4 max 7000 sealed to "
-             "1, clocks 1000000 1001000, dirty, 0 producers\n"
-             "   stored at 1 epoch 7 attributes 0 max 5002, its records\n"
-             "it->options.settings.batch_bytes_max = batch.byte_count - 1: TOO_LARGE \"a batch of "
-             "388 bytes; the stream takes at most 387\"\n"
-             "   77 to 0 time -1, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
-             "to 1, clocks 1 2, 0 producers\n"
-             "batch.attributes |= LEAT_BATCH_APPEND_TIME: UNSUPPORTED \"a batch must carry create "
-             "times, not log-append times\"\n"
-             "   77 to 0 time -1, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
-             "to 1, clocks 1 2, 0 producers\n"
-             "batch_of(1, 7000, 5, 3): SEQUENCE_GAP \"producer 5 leaves a gap: sequence 0 is "
-             "expected, 3 came\"\n"
-             "   77 to 0 time -1, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
-             "to 1, clocks 1 2, 0 producers\n"
-             "fenced(): PRODUCER_FENCED \"producer 5 of epoch 0 is fenced: epoch 3 is in use\"\n"
-             "   1 to 2 time -1, 0 more, next 2, 2 records 0 bytes, head 2 max 7000 sealed to 1, "
-             "clocks 1000000 1001000, dirty, 1 producers\n");
+    TRACE_IS(
+        "it->deleting = true: UNKNOWN_STREAM \"the stream is being deleted\"\n"
+        "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
+        "to 1, clocks 1 2, 0 producers\n"
+        "it->stopping = true: STARTING \"the server is stopping\"\n"
+        "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
+        "to 1, clocks 1 2, 0 producers\n"
+        "it->store_port.refusal = watch_refusal, watched.refusal = LEAT_E_DISK: DISK \"the disk "
+        "failed a read, write or flush\"\n"
+        "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
+        "to 1, clocks 1 2, 0 producers\n"
+        "leat_log_set_state(it, LEAT_LOG_WAITING, \"it waits\"): LOG_INCOMPLETE \"it waits; "
+        "see leat log recover s --streamlet 0 --log 0\"\n"
+        "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
+        "to 1, clocks 1 2, dirty, 0 producers\n"
+        "leat_log_set_state(it, LEAT_LOG_DAMAGED, \"it rots\"): DAMAGED \"it rots; see leat "
+        "log recover s --streamlet 0 --log 0\"\n"
+        "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
+        "to 1, clocks 1 2, dirty, 0 producers\n"
+        "log_fail(it, LEAT_E_STALE_EPOCH, \"it went\"): STALE_EPOCH \"it went\"\n"
+        "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
+        "to 1, clocks 1 2, dirty, 0 producers\n"
+        "it->options.settings.batch_bytes_max = batch.byte_count: OK \"\"\n"
+        "   1 to 4 time -1, 424 more, next 4, 4 records 388 bytes, head 4 max 7000 sealed to "
+        "1, clocks 1000000 1001000, dirty, 0 producers\n"
+        "   stored at 1 epoch 7 attributes 0 max 5002, its records\n"
+        "it->options.settings.batch_bytes_max = batch.byte_count - 1: TOO_LARGE \"a batch of "
+        "388 bytes; the stream takes at most 387\"\n"
+        "   77 to 0 time -1, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
+        "to 1, clocks 1 2, 0 producers\n"
+        "batch.attributes |= LEAT_BATCH_APPEND_TIME: UNSUPPORTED \"a batch must carry create "
+        "times, not log-append times\"\n"
+        "   77 to 0 time -1, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
+        "to 1, clocks 1 2, 0 producers\n"
+        "batch_of(1, 7000, 5, 3): SEQUENCE_GAP \"producer 5 leaves a gap: sequence 0 is "
+        "expected, 3 came\"\n"
+        "   77 to 0 time -1, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
+        "to 1, clocks 1 2, 0 producers\n"
+        "fenced(): PRODUCER_FENCED \"producer 5 of epoch 0 is fenced: epoch 3 is in use\"\n"
+        "   1 to 2 time -1, 0 more, next 2, 2 records 0 bytes, head 2 max 7000 sealed to 1, "
+        "clocks 1000000 1001000, dirty, 1 producers\n");
 }
 
 static void append_waits_for_room(void **state)
@@ -239,11 +240,11 @@ static void open_tell(void)
     trace(" in flight %u\n", it->commit_count);
 }
 
-/* Its keeper takes two commits at a time, and one is on its way; three more batches have come since. */
+/* Its store port takes two commits at a time, and one is on its way; three more batches have come since. */
 static void follows(void)
 {
     poke_begin(watch_begun(LEAT_DURABILITY_DISK));
-    it->keeper.commits = 2;
+    it->store_port.commits = 2;
     size_t used = trace_used;
     for (unsigned i = 0; i < 4; i++)
         (void)put(fake, 1, 100);
@@ -256,12 +257,12 @@ static uint32_t commit_to;
 
 static void commit_is_answered(void)
 {
-    struct leat_keep *keep = &it->commits[it->commit_first].keep;
+    struct leat_store_req *req = &it->commits[it->commit_first].req;
     open_tell();
-    keep->rc = commit_rc;
-    if (commit_to) keep->to_bytes = commit_to;
+    req->rc = commit_rc;
+    if (commit_to) req->to_bytes = commit_to;
     it->dirty = false;
-    keep->on_done(keep);
+    req->on_done(req);
     trace("-> %s%s ", it->dirty ? "dirty " : "", it->why);
     open_tell();
 }
@@ -308,9 +309,9 @@ static void answer_of_the_store_makes_a_prefix_safe(void **state)
 static void gathers(void)
 {
     poke_begin(watch_begun(LEAT_DURABILITY_DISK));
-    it->keeper.commits = 2;
+    it->store_port.commits = 2;
     it->commit_count = 1;
-    it->commits[0].keep.seg = it->head.seg;
+    it->commits[0].req.seg = it->head.seg;
     it->commits[0].asked.bytes = it->head.writer.sealed_bytes;
     batch_of(1, 7000, -1, -1);
     assert_int_equal(leat_log_append(it, &batch, &appending, NULL), LEAT_OK);
@@ -332,9 +333,9 @@ static void trailers_are_written_and_shown(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(gathers, step_seal);
-    CASE(gathers, step_seal, it->keeper.commits = 1);
-    CASE(gathers, step_seal, it->keeper.commits = 0);
-    CASE(gathers, step_seal, it->keeper.commits = 3);
+    CASE(gathers, step_seal, it->store_port.commits = 1);
+    CASE(gathers, step_seal, it->store_port.commits = 0);
+    CASE(gathers, step_seal, it->store_port.commits = 3);
     CASE(gathers, step_seal, it->commit_count = 0);
     CASE(gathers, step_seal, it->options.durability = LEAT_DURABILITY_MEMORY);
     CASE(gathers, step_seal, it->parked = true);
@@ -345,9 +346,10 @@ static void trailers_are_written_and_shown(void **state)
     CASE(gathers, step_seal, it->head.writer.sealed_bytes = it->head.writer.used);
     TRACE_IS(
         "(void)0:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
-        "it->keeper.commits = 1:    used 712 sealed 504/1 safe 504/1 shown 0: in flight 1\n"
-        "it->keeper.commits = 0:    used 712 sealed 504/1 safe 504/1 shown 0: in flight 1\n"
-        "it->keeper.commits = 3:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
+        "it->store_port.commits = 1:    used 712 sealed 504/1 safe 504/1 shown 0: in flight 1\n"
+        "it->store_port.commits = 0:    used 712 sealed 504/1 safe 504/1 shown 0: in flight 1\n"
+        "it->store_port.commits = 3:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
+        "flight 1\n"
         "it->commit_count = 0:    used 744 sealed 744/2 safe 504/1 shown 0: in flight 0\n"
         "it->options.durability = LEAT_DURABILITY_MEMORY:    used 744 sealed 744/2 safe 504/1 "
         "shown 0: in flight 1\n"
@@ -379,15 +381,15 @@ static void commits_follow_each_other(void **state)
     (void)state;
     CASE_AS_IT_IS(sealed, step_safe);
     CASE(sealed, step_safe, it->commit_count = 0);
-    CASE(sealed, step_safe, it->commit_count = 0, it->keeper.commits = 1);
+    CASE(sealed, step_safe, it->commit_count = 0, it->store_port.commits = 1);
     CASE(sealed, step_safe, it->commit_count = 0, it->state = LEAT_LOG_STOPPED);
     CASE(sealed, step_safe, it->commit_count = 0, it->parked = true);
     CASE(sealed, step_safe, it->commit_count = 0, it->head.safe_bytes = it->head.writer.used);
     CASE(sealed, step_safe, it->commit_count = 2);
-    CASE(sealed, step_safe, it->keeper.commits = 1);
+    CASE(sealed, step_safe, it->store_port.commits = 1);
     CASE(sealed, step_safe, it->state = LEAT_LOG_STOPPED);
     CASE(sealed, step_safe, it->old.seg = it->head.seg);
-    CASE(sealed, step_safe, it->commits[0].keep.seg = NULL);
+    CASE(sealed, step_safe, it->commits[0].req.seg = NULL);
     CASE(sealed, step_safe, it->commits[0].asked.bytes = it->head.writer.sealed_bytes);
     CASE(sealed, step_safe, it->commits[0].asked.bytes = it->head.writer.sealed_bytes - 1);
     TRACE_IS(
@@ -395,7 +397,7 @@ static void commits_follow_each_other(void **state)
         "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 2\n"
         "it->commit_count = 0: COMMIT s0 504..744 and on\n"
         "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
-        "it->commit_count = 0, it->keeper.commits = 1: COMMIT s0 504..744\n"
+        "it->commit_count = 0, it->store_port.commits = 1: COMMIT s0 504..744\n"
         "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
         "it->commit_count = 0, it->state = LEAT_LOG_STOPPED:    used 744 sealed 744/2 safe 504/1 "
         "shown 744: 744/2 in flight 0\n"
@@ -404,12 +406,13 @@ static void commits_follow_each_other(void **state)
         "it->commit_count = 0, it->head.safe_bytes = it->head.writer.used:    used 744 sealed "
         "744/2 safe 744/1 shown 744: 744/2 in flight 0\n"
         "it->commit_count = 2:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 2\n"
-        "it->keeper.commits = 1:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
+        "it->store_port.commits = 1:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
+        "flight 1\n"
         "it->state = LEAT_LOG_STOPPED:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
         "flight 1\n"
         "it->old.seg = it->head.seg:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
         "flight 1\n"
-        "it->commits[0].keep.seg = NULL:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
+        "it->commits[0].req.seg = NULL:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
         "flight 1\n"
         "it->commits[0].asked.bytes = it->head.writer.sealed_bytes:    used 744 sealed 744/2 safe "
         "504/1 shown 744: 744/2 in flight 1\n"
@@ -421,7 +424,7 @@ static void ahead(void)
 {
     sealed();
     it->options.durability = LEAT_DURABILITY_MEMORY;
-    it->keeper.ahead = watch_ahead;
+    it->store_port.ahead = watch_ahead;
 }
 
 static void what_comes_meanwhile_is_sent_ahead(void **state)
@@ -429,20 +432,20 @@ static void what_comes_meanwhile_is_sent_ahead(void **state)
     (void)state;
     CASE_AS_IT_IS(ahead, step_safe);
     CASE(ahead, step_safe, it->options.durability = LEAT_DURABILITY_DISK);
-    CASE(ahead, step_safe, it->keeper.ahead = NULL);
+    CASE(ahead, step_safe, it->store_port.ahead = NULL);
     CASE(ahead, step_safe, it->commit_count = 0, fake->memory_is_safe = true);
     CASE(ahead, step_safe, it->commit_count = 0, fake->memory_is_safe = false);
     CASE(ahead, step_safe, it->state = LEAT_LOG_STOPPED);
     CASE(ahead, step_safe, it->parked = true);
     CASE(ahead, step_safe, it->old.seg = it->head.seg);
-    CASE(ahead, step_safe, it->commits[0].keep.seg = NULL);
+    CASE(ahead, step_safe, it->commits[0].req.seg = NULL);
     CASE(ahead, step_safe, it->commits[0].asked.bytes = it->head.writer.sealed_bytes);
     CASE(ahead, step_safe, it->commits[0].asked.bytes = it->head.writer.sealed_bytes - 1);
     TRACE_IS("(void)0: ahead s0 744\n"
              "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
              "it->options.durability = LEAT_DURABILITY_DISK: COMMIT s0 504..744 and on\n"
              "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 2\n"
-             "it->keeper.ahead = NULL:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
+             "it->store_port.ahead = NULL:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
              "flight 1\n"
              "it->commit_count = 0, fake->memory_is_safe = true:    used 744 sealed 744/2 safe "
              "744/2 shown 744: in flight 0\n"
@@ -453,7 +456,7 @@ static void what_comes_meanwhile_is_sent_ahead(void **state)
              "it->parked = true:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
              "it->old.seg = it->head.seg:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
              "flight 1\n"
-             "it->commits[0].keep.seg = NULL:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 "
+             "it->commits[0].req.seg = NULL:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 "
              "in flight 1\n"
              "it->commits[0].asked.bytes = it->head.writer.sealed_bytes:    used 744 sealed 744/2 "
              "safe 504/1 shown 744: 744/2 in flight 1\n"

@@ -251,11 +251,11 @@ static void what_was_given_back_is_counted_once_it_is_gone(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(wanted, answered);
-    CASE(wanted, answered, fails(1u << LEAT_KEEP_EVICT));
+    CASE(wanted, answered, fails(1u << LEAT_STORE_EVICT));
     CASE_AS_IT_IS(trimmed, answered);
     TRACE_IS("(void)0: dirty, -> from 0 4 held, 84736 closed 131072 memory 0 drops: ---- ---- ---- "
              "---- helpers - - - -\n"
-             "fails(1u << LEAT_KEEP_EVICT): dirty, -> from 0 4 held, 84736 closed 147456 memory 0 "
+             "fails(1u << LEAT_STORE_EVICT): dirty, -> from 0 4 held, 84736 closed 147456 memory 0 "
              "drops: ---- ---- ---- ---- helpers - - - -\n"
              "(void)0: dirty, DROP s1\n"
              "-> from 2 2 held, 61712 closed 131072 memory 1 drops: ---- ---- helpers b - - -\n");

@@ -72,7 +72,7 @@ static void reserve_without_disk_space_is_refused_and_heals(void **state)
     fake_open(fake, NULL, 0, NULL);
     struct sent sent;
     fake->fail_request_at = 1;
-    fake->fail_kinds = 1u << LEAT_KEEP_RESERVE;
+    fake->fail_kinds = 1u << LEAT_STORE_RESERVE;
     fake->fail_rc = LEAT_E_DISK_FULL;
     assert_int_equal(append(fake, &sent, 1, 10, -1, -1, -1), LEAT_E_DISK_FULL);
     fake->now_us += 2 * 1000 * 1000;
@@ -114,7 +114,7 @@ static void requests_fail_one_by_one_every_append_is_answered(void **state)
         fake->options.park_after_us = 1000;
         fake->delay_us_max = 200;
         fake->fail_request_at = at;
-        fake->fail_kinds = ~(1u << LEAT_KEEP_DROP | 1u << LEAT_KEEP_EVICT);
+        fake->fail_kinds = ~(1u << LEAT_STORE_DROP | 1u << LEAT_STORE_EVICT);
         fake->fail_rc = at & 1 ? LEAT_E_DISK : LEAT_E_NO_MEMORY;
         fake_open(fake, NULL, 0, NULL);
         uint64_t acked = 0;
@@ -162,7 +162,7 @@ static void allocations_fail_one_by_one_nothing_is_lost(void **state)
         fake->options.settings.segment_bytes_max = 16384;
         leat_mem_fail_at(at);
         const struct leat_log_tail none = {0};
-        leat_err rc = leat_log_create(&fake->env, &fake->keeper, &fake->timers, &fake->options,
+        leat_err rc = leat_log_create(&fake->env, &fake->store_port, &fake->timers, &fake->options,
                                       NULL, 0, &none, &fake->log);
         uint64_t acked = 0;
         for (int i = 0; rc == LEAT_OK && i < 40; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small world for one log: virtual time, a keeper that holds segments in memory and in a "file",
+/* A small world for one log: virtual time, a store port that holds segments in memory and in a "file",
  * completions at chosen delays, failures on request. One thread; nothing runs inside the call that
  * started it. */
 #ifndef LEAT_TESTS_MULTILOG_FAKE_H
@@ -15,7 +15,7 @@
 
 enum { FAKE_SEGMENTS_MAX = 4096, FAKE_QUEUE_MAX = 4096 };
 
-/* What the keeper has of one segment. */
+/* What the store port has of one segment. */
 struct fake_held {
     struct leat_segment *seg;
     uint8_t *file; /* capacity bytes */
@@ -25,7 +25,7 @@ struct fake_held {
 };
 struct fake_event {
     uint64_t at_us, number;
-    struct leat_keep *keep;
+    struct leat_store_req *req;
     struct leat_disk_io *io;
     struct leat_mail *mail;
 };
@@ -35,7 +35,7 @@ struct fake {
     struct leat_post post;
     struct leat_disk disk;
     struct leat_env env;
-    struct leat_keeper keeper;
+    struct leat_store_port store_port;
     struct leat_timers timers;
     struct leat_xoshiro random;
     uint64_t now_us, delay_us_max;
@@ -48,7 +48,7 @@ struct fake {
     bool memory_is_safe;
     uint64_t requests, fail_request_at; /* the n-th request fails; 0: none */
     leat_err fail_rc;
-    unsigned fail_kinds; /* bit per enum leat_keep_kind that may fail */
+    unsigned fail_kinds; /* bit per enum leat_store_req_kind that may fail */
     uint64_t reads_done;
     bool fail_reads, flip_reads;
     uint64_t drops;
@@ -110,7 +110,7 @@ static inline struct fake_held *fake_held_of(struct fake *fake, const struct lea
 {
     for (unsigned i = 0; i < fake->held_count; i++)
         if (fake->held[i].seg == seg) return &fake->held[i];
-    LEAT_ASSERT(seg == NULL); /* the keeper holds every one */
+    LEAT_ASSERT(seg == NULL); /* the store port holds every one */
     return NULL;
 }
 
@@ -158,12 +158,12 @@ static inline void fake_drop_check(const struct fake *fake, const struct leat_se
 
 /* While the log rolls only the new head's start entry may be asked for: data of N+1 goes nowhere before
  * the close entry of N is safe. Counted: how often there was data that had to wait. */
-static inline void fake_commit_check(struct fake *fake, const struct leat_keep *keep)
+static inline void fake_commit_check(struct fake *fake, const struct leat_store_req *req)
 {
     const struct leat_log *log = fake->log;
-    if (!log || keep->seg != log->head.seg || !log->old.seg) return;
+    if (!log || req->seg != log->head.seg || !log->old.seg) return;
     if (log->old_close_sealed && log->old.safe_bytes == log->old.seg->extent.bytes) return;
-    LEAT_ASSERT_CMP(keep->to_bytes, ==, log->head.start_end);
+    LEAT_ASSERT_CMP(req->to_bytes, ==, log->head.start_end);
     if (log->head.writer.used > log->head.start_end) fake->starts_alone++;
 }
 
@@ -182,12 +182,12 @@ static inline void fake_roll_check(struct fake *fake)
     if (log->head.writer.used > log->head.start_end) fake->data_hidden++;
 }
 
-static inline void fake_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+static inline void fake_request(void *ctx, const struct leat_post *post, struct leat_store_req *req)
 {
     (void)post;
-    if (keep->kind == LEAT_KEEP_COMMIT) fake_commit_check(ctx, keep);
-    if (keep->kind == LEAT_KEEP_DROP) fake_drop_check(ctx, keep->seg);
-    fake_push(ctx, (struct fake_event){.keep = keep});
+    if (req->kind == LEAT_STORE_COMMIT) fake_commit_check(ctx, req);
+    if (req->kind == LEAT_STORE_DROP) fake_drop_check(ctx, req->seg);
+    fake_push(ctx, (struct fake_event){.req = req});
 }
 
 static inline uint8_t *fake_buffer(uint32_t bytes)
@@ -198,27 +198,27 @@ static inline uint8_t *fake_buffer(uint32_t bytes)
     return buffer;
 }
 
-static inline void fake_reserve(struct fake *fake, struct leat_keep *keep)
+static inline void fake_reserve(struct fake *fake, struct leat_store_req *req)
 {
     LEAT_ASSERT_CMP(fake->held_count, <, FAKE_SEGMENTS_MAX);
-    LEAT_ASSERT((keep->capacity & (keep->capacity - 1)) == 0);
-    LEAT_ASSERT_CMP(keep->capacity, >=, (uint32_t)LEAT_SEGMENT_BYTES_MIN);
-    LEAT_ASSERT_CMP(keep->capacity, <=, (uint32_t)LEAT_SEGMENT_BYTES_MAX);
+    LEAT_ASSERT((req->capacity & (req->capacity - 1)) == 0);
+    LEAT_ASSERT_CMP(req->capacity, >=, (uint32_t)LEAT_SEGMENT_BYTES_MIN);
+    LEAT_ASSERT_CMP(req->capacity, <=, (uint32_t)LEAT_SEGMENT_BYTES_MAX);
     struct leat_segment *seg = calloc(1, sizeof *seg);
     struct fake_held *held = &fake->held[fake->held_count++];
-    *held = (struct fake_held){.seg = seg, .file = fake_buffer(keep->capacity)};
-    seg->log = keep->log;
-    seg->id = keep->id;
-    seg->epoch = keep->epoch;
-    seg->capacity = keep->capacity;
-    seg->durability = keep->durability;
+    *held = (struct fake_held){.seg = seg, .file = fake_buffer(req->capacity)};
+    seg->log = req->log;
+    seg->id = req->id;
+    seg->epoch = req->epoch;
+    seg->capacity = req->capacity;
+    seg->durability = req->durability;
     seg->state = LEAT_SEGMENT_RESERVED;
-    seg->buffer = fake_buffer(keep->capacity);
+    seg->buffer = fake_buffer(req->capacity);
     seg->file = (struct leat_file *)(void *)held->file;
     seg->file_offset = 0;
-    seg->owner_actor = keep->from;
+    seg->owner_actor = req->from;
     seg->post = &fake->post;
-    keep->seg = seg;
+    req->seg = seg;
 }
 
 static inline void fake_forget(struct fake *fake, struct leat_segment *seg)
@@ -231,36 +231,36 @@ static inline void fake_forget(struct fake *fake, struct leat_segment *seg)
     *held = fake->held[--fake->held_count];
 }
 
-static inline void fake_keep_done(struct fake *fake, struct leat_keep *keep)
+static inline void fake_req_done(struct fake *fake, struct leat_store_req *req)
 {
-    struct leat_segment *seg = keep->seg;
+    struct leat_segment *seg = req->seg;
     fake->requests++;
-    keep->rc = LEAT_OK;
-    if (fake->requests == fake->fail_request_at && (fake->fail_kinds >> keep->kind & 1)) {
-        keep->rc = fake->fail_rc;
-        keep->on_done(keep);
+    req->rc = LEAT_OK;
+    if (fake->requests == fake->fail_request_at && (fake->fail_kinds >> req->kind & 1)) {
+        req->rc = fake->fail_rc;
+        req->on_done(req);
         return;
     }
     struct fake_held *held = seg ? fake_held_of(fake, seg) : NULL;
-    switch (keep->kind) {
-    case LEAT_KEEP_RESERVE:
-        fake_reserve(fake, keep);
+    switch (req->kind) {
+    case LEAT_STORE_RESERVE:
+        fake_reserve(fake, req);
         break;
-    case LEAT_KEEP_COMMIT: {
-        LEAT_ASSERT_CMP(keep->from_bytes, <, keep->to_bytes);
-        LEAT_ASSERT_CMP(keep->to_bytes, <=, seg->capacity);
-        uint32_t from = LEAT_ALIGN_DOWN(keep->from_bytes, 4096u);
-        uint32_t to = LEAT_ALIGN_UP(keep->to_bytes, 4096u);
+    case LEAT_STORE_COMMIT: {
+        LEAT_ASSERT_CMP(req->from_bytes, <, req->to_bytes);
+        LEAT_ASSERT_CMP(req->to_bytes, <=, seg->capacity);
+        uint32_t from = LEAT_ALIGN_DOWN(req->from_bytes, 4096u);
+        uint32_t to = LEAT_ALIGN_UP(req->to_bytes, 4096u);
         memcpy(held->file + from, seg->buffer + from, to - from);
         break;
     }
-    case LEAT_KEEP_CLOSE:
+    case LEAT_STORE_CLOSE:
         LEAT_ASSERT(seg->buffer != NULL && !held->closed_row);
         memcpy(held->file, seg->buffer, seg->capacity);
         held->closed_row = true;
         held->row_extent = seg->extent;
         break;
-    case LEAT_KEEP_PARK:
+    case LEAT_STORE_PARK:
         LEAT_ASSERT_CMP(atomic_load(&seg->pins), ==, 0u);
         memcpy(held->file, seg->buffer, seg->capacity);
         held->parked_row = true;
@@ -269,35 +269,35 @@ static inline void fake_keep_done(struct fake *fake, struct leat_keep *keep)
         free(seg->buffer);
         seg->buffer = NULL;
         break;
-    case LEAT_KEEP_RESUME:
+    case LEAT_STORE_RESUME:
         LEAT_ASSERT(seg->state == LEAT_SEGMENT_PARKED && held->parked_row && !seg->buffer);
         seg->buffer = fake_buffer(seg->capacity);
         memcpy(seg->buffer, held->file, seg->extent.bytes);
         held->parked_row = false;
         seg->state = LEAT_SEGMENT_OPEN;
         break;
-    case LEAT_KEEP_DROP:
+    case LEAT_STORE_DROP:
         fake_forget(fake, seg);
-        keep->seg = NULL;
+        req->seg = NULL;
         fake->drops++;
         break;
-    case LEAT_KEEP_EVICT:
+    case LEAT_STORE_EVICT:
         LEAT_ASSERT_CMP(atomic_load(&seg->pins), ==, 0u);
         LEAT_ASSERT(seg->flushed && seg->state == LEAT_SEGMENT_CLOSED && seg->buffer);
         free(seg->buffer);
         seg->buffer = NULL;
         break;
-    case LEAT_KEEP_GIVE_UP:
-        seg->given_up |= keep->given_up;
-        seg->front_given_up |= keep->front_given_up;
+    case LEAT_STORE_GIVE_UP:
+        seg->given_up |= req->given_up;
+        seg->front_given_up |= req->front_given_up;
         break;
-    case LEAT_KEEP_STAMP:
-    case LEAT_KEEP_MOVE:
-    case LEAT_KEEP_MEND:
+    case LEAT_STORE_STAMP:
+    case LEAT_STORE_MOVE:
+    case LEAT_STORE_MEND:
         LEAT_ASSERT(false); /* no log asks for that */
         break;
     }
-    keep->on_done(keep);
+    req->on_done(req);
 }
 
 static inline void fake_io_done(struct fake *fake, struct leat_disk_io *io)
@@ -338,7 +338,7 @@ static inline bool fake_deliver(struct fake *fake)
     struct fake_event event = fake->queue[best];
     fake->queue[best] = fake->queue[--fake->queued];
     if (event.at_us > fake->now_us) fake->now_us = event.at_us;
-    if (event.keep) fake_keep_done(fake, event.keep);
+    if (event.req) fake_req_done(fake, event.req);
     if (event.io) fake_io_done(fake, event.io);
     if (event.mail) event.mail->deliver(fake, event.mail);
     fake_turn_end(fake);
@@ -395,8 +395,8 @@ static inline struct fake *fake_create(uint64_t seed, enum leat_durability durab
                                   .random = &fake->random_port,
                                   .post = &fake->post,
                                   .disk = &fake->disk};
-    fake->keeper =
-        (struct leat_keeper){.ctx = fake, .request = fake_request, .safe_in_memory = fake_safe};
+    fake->store_port =
+        (struct leat_store_port){.ctx = fake, .request = fake_request, .safe_in_memory = fake_safe};
     fake->now_us = 1000 * 1000;
     fake->wall_offset_ms = 1000 * 1000;
     fake->memory_is_safe = true;
@@ -423,8 +423,8 @@ static inline void fake_open(struct fake *fake, struct leat_segment *const *segs
                              const struct leat_log_tail *tail)
 {
     const struct leat_log_tail none = {0};
-    leat_err rc = leat_log_create(&fake->env, &fake->keeper, &fake->timers, &fake->options, segs,
-                                  count, tail ? tail : &none, &fake->log);
+    leat_err rc = leat_log_create(&fake->env, &fake->store_port, &fake->timers, &fake->options,
+                                  segs, count, tail ? tail : &none, &fake->log);
     LEAT_ASSERT_CMP(rc, ==, LEAT_OK);
 }
 static inline void fake_delete_log(struct fake *fake)

@@ -116,7 +116,7 @@ static void passed_over_is_named_until_it_was_seen(void **state)
     assert_int_equal(info_of(fake).missing_segments, 0);
     /* That it was seen can't be noted: so it is told on. */
     fake->fail_request_at = fake->requests + 2;
-    fake->fail_kinds = 1u << LEAT_KEEP_GIVE_UP;
+    fake->fail_kinds = 1u << LEAT_STORE_GIVE_UP;
     fake->fail_rc = LEAT_E_DISK;
     leat_log_skip_missing(fake->log, on_skipped, &told);
     fake_settle(fake);

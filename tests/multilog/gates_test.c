@@ -74,7 +74,7 @@ static void care(void)
 static void in_the_way(void)
 {
     poke_begin(watch_begun(LEAT_DURABILITY_MEMORY));
-    it->keeper.in_the_way = watch_in_the_way;
+    it->store_port.in_the_way = watch_in_the_way;
     watched.in_the_way = true;
 }
 
@@ -82,7 +82,7 @@ static void head_that_is_in_the_way_leaves(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(in_the_way, care);
-    CASE(in_the_way, care, it->keeper.in_the_way = NULL);
+    CASE(in_the_way, care, it->store_port.in_the_way = NULL);
     CASE(in_the_way, care, watched.in_the_way = false);
     CASE(in_the_way, care, it->options.park_after_us = 0);
     CASE(in_the_way, care, it->head.seg = NULL);
@@ -100,7 +100,7 @@ static void head_that_is_in_the_way_leaves(void **state)
     CASE(in_the_way, care, it->deleting = true);
     TRACE_IS("(void)0: in the way s0?\n"
              "-> leave\n"
-             "it->keeper.in_the_way = NULL: ->\n"
+             "it->store_port.in_the_way = NULL: ->\n"
              "watched.in_the_way = false: in the way s0?\n"
              "->\n"
              "it->options.park_after_us = 0: PARK s0 504 from 0 to 1\n"
@@ -132,7 +132,7 @@ static void lies_badly(void)
     one_done();
     trace_text[trace_used = used] = '\0';
     assert_non_null(it->next);
-    it->keeper.roll_wanted = watch_roll_wanted;
+    it->store_port.roll_wanted = watch_roll_wanted;
     watched.roll_wanted = true;
     it->dirty = false;
 }
@@ -141,7 +141,7 @@ static void head_that_lies_badly_rolls(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(lies_badly, care);
-    CASE(lies_badly, care, it->keeper.roll_wanted = NULL);
+    CASE(lies_badly, care, it->store_port.roll_wanted = NULL);
     CASE(lies_badly, care, watched.roll_wanted = false);
     CASE(lies_badly, care, it->head.seg = NULL);
     CASE(lies_badly, care, it->old.seg = it->head.seg);
@@ -158,7 +158,7 @@ static void head_that_lies_badly_rolls(void **state)
         "(void)0: roll s0?\n"
         "DROP s1\n"
         "-> roll fast\n"
-        "it->keeper.roll_wanted = NULL: -> fast\n"
+        "it->store_port.roll_wanted = NULL: -> fast\n"
         "watched.roll_wanted = false: roll s0?\n"
         "-> fast\n"
         "it->head.seg = NULL: -> fast\n"
@@ -287,7 +287,7 @@ static void parked(void)
     trace_text[trace_used = used] = '\0';
     assert_true(it->parked);
     it->dirty = false;
-    it->keeper.copy_wanted = watch_copy_wanted;
+    it->store_port.copy_wanted = watch_copy_wanted;
     watched.copy_wanted = true;
 }
 
@@ -295,7 +295,7 @@ static void parked_head_that_lacks_a_copy_is_resumed_for_it(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(parked, care);
-    CASE(parked, care, it->keeper.copy_wanted = NULL);
+    CASE(parked, care, it->store_port.copy_wanted = NULL);
     CASE(parked, care, watched.copy_wanted = false);
     CASE(parked, care, it->old.seg = it->head.seg);
     CASE(parked, care, it->opened = false);
@@ -305,7 +305,7 @@ static void parked_head_that_lacks_a_copy_is_resumed_for_it(void **state)
     CASE(parked, care, it->gathered_us += 1);
     TRACE_IS("(void)0: copy s0?\n"
              "-> copy\n"
-             "it->keeper.copy_wanted = NULL: ->\n"
+             "it->store_port.copy_wanted = NULL: ->\n"
              "watched.copy_wanted = false: copy s0?\n"
              "->\n"
              "it->old.seg = it->head.seg: ->\n"
@@ -360,7 +360,7 @@ static void parked_head_is_resumed_for_whatever_needs_it(void **state)
 static void lacks_room(void)
 {
     poke_begin(watch_begun(LEAT_DURABILITY_MEMORY));
-    it->keeper.in_the_way = watch_in_the_way;
+    it->store_port.in_the_way = watch_in_the_way;
     it->room_wanted = true;
     it->room_bytes = 60 * 1000;
     assert_false(log_head_fits(it, it->room_bytes));

@@ -191,7 +191,7 @@ static void all_damage_is_given_up_at_once(void **state)
     struct leat_read read = {.from = {bases[3]}};
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
     fake->fail_request_at = fake->requests + 1;
-    fake->fail_kinds = 1u << LEAT_KEEP_GIVE_UP;
+    fake->fail_kinds = 1u << LEAT_STORE_GIVE_UP;
     fake->fail_rc = LEAT_E_DISK;
     leat_log_skip_missing(fake->log, on_skipped, &told);
     fake_settle(fake);

@@ -70,7 +70,7 @@ static void answered(void)
 
 static void fails(void)
 {
-    fake->fail_kinds = 1u << LEAT_KEEP_GIVE_UP;
+    fake->fail_kinds = 1u << LEAT_STORE_GIVE_UP;
     fake->fail_rc = LEAT_E_DISK;
     fake->fail_request_at = fake->requests + 1;
 }

@@ -87,7 +87,7 @@ static void copies_are_asked_for_and_sent_ahead(void **state)
 {
     (void)state;
     struct fake *fake = watch(LEAT_DURABILITY_MEMORY);
-    fake->keeper.ahead = watch_ahead;
+    fake->store_port.ahead = watch_ahead;
     fake->memory_is_safe = false;
     fake->open_at_once = true;
     fake_open(fake, NULL, 0, NULL);
@@ -118,14 +118,14 @@ static void copies_are_asked_for_and_sent_ahead(void **state)
     watch_end(fake);
 }
 
-/* Goal: at level `disk` as many commits are under way as the keeper takes, and the one behind takes along what
+/* Goal: at level `disk` as many commits are under way as the store port takes, and the one behind takes along what
  * comes. */
 static void commits_on_disk_follow_each_other(void **state)
 {
     (void)state;
     for (unsigned commits = 0; commits <= 3; commits++) {
         struct fake *fake = watch(LEAT_DURABILITY_DISK);
-        fake->keeper.commits = commits;
+        fake->store_port.commits = commits;
         fake->open_at_once = true;
         fake_open(fake, NULL, 0, NULL);
         (void)put(fake, 1, 100);
@@ -358,16 +358,17 @@ static void head_with_something_to_do_is_not_parked(void **state)
     }
 }
 
-/* Goal: the keeper is asked what it wants of a head, and of which; the head is rolled, resumed, or left for that. */
-static void keeper_is_asked_about_the_head(void **state)
+/* Goal: the store port is asked what it wants of a head, and of which; the head is rolled, resumed, or left for that.
+ * */
+static void store_port_is_asked_about_the_head(void **state)
 {
     (void)state;
     for (unsigned way = 0; way < 4; way++) {
         struct fake *fake = watch(LEAT_DURABILITY_MEMORY);
         fake->open_at_once = true;
-        fake->keeper.roll_wanted = watch_roll_wanted;
-        fake->keeper.copy_wanted = watch_copy_wanted;
-        fake->keeper.in_the_way = watch_in_the_way;
+        fake->store_port.roll_wanted = watch_roll_wanted;
+        fake->store_port.copy_wanted = watch_copy_wanted;
+        fake->store_port.in_the_way = watch_in_the_way;
         fake_open(fake, NULL, 0, NULL);
         leat_log_care(fake->log); /* no head */
         fake_settle(fake);
@@ -560,7 +561,7 @@ static void released_log_gives_its_segments_up(void **state)
 /* ---- what fails ---- */
 
 /* Each request of that kind fails, from the head's roll on; then two appends, a second apart. */
-static void fails(enum leat_keep_kind kind, leat_err rc)
+static void fails(enum leat_store_req_kind kind, leat_err rc)
 {
     struct fake *fake = watch_begun(LEAT_DURABILITY_DISK);
     char why[256];
@@ -571,10 +572,10 @@ static void fails(enum leat_keep_kind kind, leat_err rc)
         bool more = true;
         while (more && fake->log->state == LEAT_LOG_SERVING) {
             fake->fail_request_at = fake->requests + 1;
-            more =
-                fake_deliver(fake) && kind != LEAT_KEEP_RESERVE; /* once: it may be tried at once */
+            more = fake_deliver(fake) &&
+                   kind != LEAT_STORE_RESERVE; /* once: it may be tried at once */
         }
-        if (kind == LEAT_KEEP_RESERVE) break;
+        if (kind == LEAT_STORE_RESERVE) break;
     }
     fake->fail_kinds = 0;
     fake_settle(fake);
@@ -597,7 +598,7 @@ static void fails(enum leat_keep_kind kind, leat_err rc)
 static void reserve_that_fails_is_told_by_name(void **state)
 {
     (void)state;
-    fails(LEAT_KEEP_RESERVE, LEAT_E_DISK_FULL);
+    fails(LEAT_STORE_RESERVE, LEAT_E_DISK_FULL);
     TRACE_IS(
         "OK \"\" lacks space\n"
         "  state 0 0..1 acked 1, s0..1 1 held, groups 0+1, 504 bytes 16384 memory, 1 records\n"
@@ -609,7 +610,7 @@ static void reserve_that_fails_is_told_by_name(void **state)
         "COMMIT s0 504..600\n"
         "CLOSE s0 600 from 0 to 1 max 7000 written 1001000 state 4\n"
         "  state 0 0..1 acked 1, s0..2 2 held, groups 0+1, 864 bytes 49152 memory, 1 records\n");
-    fails(LEAT_KEEP_RESERVE, LEAT_E_NO_MEMORY);
+    fails(LEAT_STORE_RESERVE, LEAT_E_NO_MEMORY);
     TRACE_IS(
         "OK \"\"\n"
         "  state 0 0..1 acked 1, s0..1 1 held, groups 0+1, 504 bytes 16384 memory, 1 records wants "
@@ -622,7 +623,7 @@ static void reserve_that_fails_is_told_by_name(void **state)
         "COMMIT s0 504..600\n"
         "CLOSE s0 600 from 0 to 1 max 7000 written 1001000 state 4\n"
         "  state 0 0..1 acked 1, s0..2 2 held, groups 0+1, 864 bytes 49152 memory, 1 records\n");
-    fails(LEAT_KEEP_RESERVE, LEAT_E_TOO_FEW_COPIES);
+    fails(LEAT_STORE_RESERVE, LEAT_E_TOO_FEW_COPIES);
     TRACE_IS(
         "OK \"\"\n"
         "  state 0 0..1 acked 1, s0..2 2 held, groups 0+1, 864 bytes 114688 memory, 1 records\n"
@@ -635,7 +636,7 @@ static void reserve_that_fails_is_told_by_name(void **state)
         "COMMIT s1 20400..20496\n"
         "CLOSE s1 20496 from 1 to 2 max 7000 written 1001000 state 4\n"
         "  state 0 0..2 acked 2, s0..3 3 held, groups 0+1, 21360 bytes 114688 memory, 2 records\n");
-    fails(LEAT_KEEP_RESERVE, LEAT_E_DISK);
+    fails(LEAT_STORE_RESERVE, LEAT_E_DISK);
     TRACE_IS(
         "DISK \"reserving a segment failed (the disk failed a read, write or flush), which is "
         "final\"\n"
@@ -649,7 +650,7 @@ static void reserve_that_fails_is_told_by_name(void **state)
 static void commit_or_close_that_fails_is_final(void **state)
 {
     (void)state;
-    fails(LEAT_KEEP_COMMIT, LEAT_E_STALE_EPOCH);
+    fails(LEAT_STORE_COMMIT, LEAT_E_STALE_EPOCH);
     TRACE_IS(
         "DISK \"other nodes refuse this owner: the log is another node's now, or this node was "
         "declared crashed\"\n"
@@ -657,7 +658,7 @@ static void commit_or_close_that_fails_is_final(void **state)
         "append 0: STALE_EPOCH\n"
         "append 1: STALE_EPOCH\n"
         "  state 3 0..1 acked 1, s0..2 2 held, groups 0+1, 832 bytes 49152 memory, 1 records\n");
-    fails(LEAT_KEEP_COMMIT, LEAT_E_DISK);
+    fails(LEAT_STORE_COMMIT, LEAT_E_DISK);
     TRACE_IS(
         "DISK \"a flush of the log's head failed (the disk failed a read, write or flush), which "
         "is final\"\n"
@@ -665,7 +666,7 @@ static void commit_or_close_that_fails_is_final(void **state)
         "append 0: DISK\n"
         "append 1: DISK\n"
         "  state 3 0..1 acked 1, s0..2 2 held, groups 0+1, 832 bytes 49152 memory, 1 records\n");
-    fails(LEAT_KEEP_CLOSE, LEAT_E_DISK);
+    fails(LEAT_STORE_CLOSE, LEAT_E_DISK);
     TRACE_IS(
         "DISK \"recording a closed segment failed (the disk failed a read, write or flush), which "
         "is final\"\n"
@@ -685,7 +686,7 @@ int main(void)
         TRACE_TEST(pace_of_rolling_sizes_segments),
         TRACE_TEST(idle_head_is_parked_and_resumed),
         TRACE_TEST(head_with_something_to_do_is_not_parked),
-        TRACE_TEST(keeper_is_asked_about_the_head),
+        TRACE_TEST(store_port_is_asked_about_the_head),
         TRACE_TEST(stop_ends_with_a_parked_head),
         TRACE_TEST(deleted_log_drops_everything),
         TRACE_TEST(released_log_gives_its_segments_up),

@@ -115,36 +115,36 @@ static void append_repeat_waits_for_the_original(void **state)
     fake_destroy(fake);
 }
 
-static struct leat_keep *commits_held[4];
+static struct leat_store_req *commits_held[4];
 static unsigned commits_held_count;
 
-static void commit_hold(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+static void commit_hold(void *ctx, const struct leat_post *post, struct leat_store_req *req)
 {
-    if (keep->kind != LEAT_KEEP_COMMIT) {
-        fake_request(ctx, post, keep);
+    if (req->kind != LEAT_STORE_COMMIT) {
+        fake_request(ctx, post, req);
         return;
     }
     assert_true(commits_held_count < 4);
-    commits_held[commits_held_count++] = keep;
+    commits_held[commits_held_count++] = req;
 }
 
 static void commit_answer(struct fake *fake, unsigned which)
 {
-    fake_push(fake, (struct fake_event){.keep = commits_held[which]});
+    fake_push(fake, (struct fake_event){.req = commits_held[which]});
     fake_settle(fake);
 }
 
-/* Where the keeper takes two commits of a segment, the second leaves while the first is under way, and what
+/* Where the store port takes two commits of a segment, the second leaves while the first is under way, and what
  * comes then is shown for it to take along. Acks follow the answers. */
 static void append_meanwhile_goes_along_with_the_next_commit(void **state)
 {
     (void)state;
     struct fake *fake = fake_create(3, LEAT_DURABILITY_DISK);
-    fake->keeper.commits = 2;
+    fake->store_port.commits = 2;
     fake_open(fake, NULL, 0, NULL);
     must_append(fake, 1, 10);
     fake_settle(fake);
-    fake->log->keeper.request = commit_hold;
+    fake->log->store_port.request = commit_hold;
     commits_held_count = 0;
     struct sent sent[3];
     for (int i = 0; i < 3; i++) {
@@ -152,7 +152,7 @@ static void append_meanwhile_goes_along_with_the_next_commit(void **state)
         fake_turn_end(fake);
     }
     assert_int_equal(commits_held_count, 2);
-    struct leat_keep *first = commits_held[0], *second = commits_held[1];
+    struct leat_store_req *first = commits_held[0], *second = commits_held[1];
     uint32_t shown = atomic_load(&second->seg->sealed_bytes);
     assert_true(first->to_bytes < second->to_bytes && second->to_bytes < shown);
     second->to_bytes = shown;
@@ -500,7 +500,7 @@ static void head_in_the_way_rolls(void **state)
     (void)state;
     for (int disk = 0; disk < 2; disk++) {
         struct fake *fake = fake_create(11, disk ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY);
-        fake->keeper.in_the_way = is_in_the_way;
+        fake->store_port.in_the_way = is_in_the_way;
         in_the_way = NULL; /* the round before may have left one at the same address */
         fake_open(fake, NULL, 0, NULL);
         must_append(fake, 10, 100);
@@ -533,11 +533,11 @@ static void head_in_the_way_without_room_stays(void **state)
 {
     (void)state;
     struct fake *fake = fake_create(12, LEAT_DURABILITY_MEMORY);
-    fake->keeper.in_the_way = is_in_the_way;
+    fake->store_port.in_the_way = is_in_the_way;
     fake_open(fake, NULL, 0, NULL);
     must_append(fake, 1, 10);
     in_the_way = fake->log->head.seg;
-    fake->fail_kinds = 1u << LEAT_KEEP_RESERVE;
+    fake->fail_kinds = 1u << LEAT_STORE_RESERVE;
     fake->fail_rc = LEAT_E_NO_MEMORY;
     fake->fail_request_at = fake->requests + 1;
     care_after(fake, 1000 * 1000);

@@ -176,7 +176,7 @@ static void log_without_memory_is_none(void **state)
     for (; rc; fails += rc != LEAT_OK) {
         struct leat_log *log = NULL;
         leat_mem_fail_at(fails + 1);
-        rc = leat_log_create(&made->env, &made->keeper, &made->timers, &made->options, NULL, 0,
+        rc = leat_log_create(&made->env, &made->store_port, &made->timers, &made->options, NULL, 0,
                              &new, &log);
         leat_mem_fail_at(0);
         assert_int_equal(rc, log ? LEAT_OK : LEAT_E_NO_MEMORY);

@@ -72,14 +72,14 @@ static inline struct log_slot *slot(uint32_t index)
 }
 
 /* That no entry says so yet is not what is looked at. */
-static inline void poke_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+static inline void poke_request(void *ctx, const struct leat_post *post, struct leat_store_req *req)
 {
-    if (keep->kind != LEAT_KEEP_DROP) {
-        watch_request(ctx, post, keep);
+    if (req->kind != LEAT_STORE_DROP) {
+        watch_request(ctx, post, req);
         return;
     }
-    trace("DROP s%llu\n", (unsigned long long)keep->seg->id.v);
-    fake_push(fake, (struct fake_event){.keep = keep});
+    trace("DROP s%llu\n", (unsigned long long)req->seg->id.v);
+    fake_push(fake, (struct fake_event){.req = req});
 }
 
 /* Segments 0 to count - 1, closed, in memory and in their files, and a head. */
@@ -98,7 +98,7 @@ static inline void segments(unsigned count)
         one_done();
     trace_text[trace_used = used] = '\0';
     it->rolling_fast = it->dirty = false;
-    it->keeper.request = poke_request;
+    it->store_port.request = poke_request;
     for (unsigned i = 0; i < count; i++)
         slot(i)->seg->flushed = true;
 }

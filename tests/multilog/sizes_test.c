@@ -79,7 +79,7 @@ static void full(void)
     lacks_room();
     watched.full = true;
     it->leave_wanted = true;
-    it->keeper.in_the_way = watch_in_the_way;
+    it->store_port.in_the_way = watch_in_the_way;
 }
 
 static int64_t size(void)
@@ -189,7 +189,7 @@ static void pace_of_rolling_is_noted(void **state)
     CASE(has_next, rolls, lasted(1, MIB), it->roll_wanted = true);
     CASE(has_next, rolls, lasted(1, MIB), it->room_wanted = false, it->roll_wanted = true);
     CASE(has_next, rolls, lasted(1, MIB), it->room_wanted = false, it->leave_wanted = true,
-         it->keeper.in_the_way = watch_in_the_way);
+         it->store_port.in_the_way = watch_in_the_way);
     TRACE_IS("lasted(LOG_FAST_ROLL_US - 1, MIB): -> head 1, pace 4194304 fast, noted\n"
              "lasted(LOG_FAST_ROLL_US, MIB): -> head 1, pace 1048576, noted\n"
              "lasted(LOG_SLOW_ROLL_US, MIB): -> head 1, pace 1048576, noted\n"
@@ -200,7 +200,7 @@ static void pace_of_rolling_is_noted(void **state)
              "lasted(1, MIB), it->roll_wanted = true: -> head 1, pace 4194304 fast, noted\n"
              "lasted(1, MIB), it->room_wanted = false, it->roll_wanted = true: -> head 1, pace 5\n"
              "lasted(1, MIB), it->room_wanted = false, it->leave_wanted = true, "
-             "it->keeper.in_the_way = watch_in_the_way: in the way s1?\n"
+             "it->store_port.in_the_way = watch_in_the_way: in the way s1?\n"
              "-> head 1, pace 5\n");
 }
 

@@ -283,7 +283,7 @@ static void row_that_can_not_be_written_gives_up_nothing(void **state)
         fake->log->cold = false;
         fake->fail_request_at = 1;
         fake->fail_rc = LEAT_E_DISK;
-        fake->fail_kinds = 1u << LEAT_KEEP_GIVE_UP;
+        fake->fail_kinds = 1u << LEAT_STORE_GIVE_UP;
         skip_missing(fake);
         trouble_trace(fake);
         leat_log_passed_over(fake->log, &passed);

@@ -254,7 +254,7 @@ static void trim_of_a_log_that_rests_or_ends_is_answered(void **state)
     fake_open(fake, NULL, 0, NULL);
     must_append(fake, 50, 100);
     fake->fail_request_at = fake->requests + 2;
-    fake->fail_kinds = 1u << LEAT_KEEP_COMMIT;
+    fake->fail_kinds = 1u << LEAT_STORE_COMMIT;
     fake->fail_rc = LEAT_E_DISK;
     assert_int_equal(trim_ask(fake, &asked, 30), LEAT_OK);
     fake_settle(fake);
@@ -280,7 +280,7 @@ static void trim_on_a_full_disk_frees_what_it_can(void **state)
     leat_log_care(fake->log); /* no reservation ahead is kept */
     fake_settle(fake);
     fake->fail_request_at = fake->requests + 1;
-    fake->fail_kinds = 1u << LEAT_KEEP_RESERVE;
+    fake->fail_kinds = 1u << LEAT_STORE_RESERVE;
     fake->fail_rc = LEAT_E_DISK_FULL;
     assert_int_equal(trim_ask(fake, &asked, bases[2] + 7), LEAT_OK);
     fake_settle(fake);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random walks of one log: producers with retries and gaps, readers, retention, parking, evictions,
- * kills and power cuts, and a recovery that knows only what the keeper holds. A failing walk prints
+ * kills and power cuts, and a recovery that knows only what the store port holds. A failing walk prints
  * its seed. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -265,16 +265,16 @@ static void log_abandon(struct walk *walk)
     struct fake *fake = walk->fake;
     struct leat_log *log = fake->log;
     for (unsigned i = 0; i < fake->queued; i++) {
-        struct leat_keep *keep = fake->queue[i].keep;
-        if (!keep || pick(walk, 2)) continue;
+        struct leat_store_req *req = fake->queue[i].req;
+        if (!req || pick(walk, 2)) continue;
         /* Some of what was under way took effect. */
-        struct leat_segment *seg = keep->seg;
-        if (keep->kind == LEAT_KEEP_COMMIT) {
+        struct leat_segment *seg = req->seg;
+        if (req->kind == LEAT_STORE_COMMIT) {
             struct fake_held *held = fake_held_of(fake, seg);
-            for (uint32_t at = LEAT_ALIGN_DOWN(keep->from_bytes, 512u); at < keep->to_bytes;
+            for (uint32_t at = LEAT_ALIGN_DOWN(req->from_bytes, 512u); at < req->to_bytes;
                  at += 512)
                 if (pick(walk, 3)) memcpy(held->file + at, seg->buffer + at, 512);
-        } else if (keep->kind == LEAT_KEEP_CLOSE) {
+        } else if (req->kind == LEAT_STORE_CLOSE) {
             struct fake_held *held = fake_held_of(fake, seg);
             memcpy(held->file, seg->buffer, seg->capacity);
             held->closed_row = true;
@@ -352,7 +352,7 @@ static void segment_close(struct fake_held *held, const struct leat_scan *scan)
     seg->flushed = true;
 }
 
-/* Decide where the log ends by the design's rules, from what the keeper holds alone. */
+/* Decide where the log ends by the design's rules, from what the store port holds alone. */
 static void recover(struct walk *walk, bool power_cut)
 {
     static struct leat_scan scans[FAKE_SEGMENTS_MAX];
@@ -614,7 +614,7 @@ static void walk_run(uint64_t seed, enum leat_durability level, unsigned steps)
     if (pick(&walk, 2)) fake->options.settings.retention_bytes = 200000;
     if (pick(&walk, 3) == 0) fake->options.settings.retention_ms = 5000;
     fake->options.park_after_us = 100 * 1000;
-    if (seed % 2) fake->keeper.in_the_way = in_the_way;
+    if (seed % 2) fake->store_port.in_the_way = in_the_way;
     fake_open(fake, NULL, 0, NULL);
     for (unsigned i = 0; i < steps; i++)
         walk_step(&walk);

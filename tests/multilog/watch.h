@@ -8,7 +8,7 @@
 #include "tests/trace.h"
 
 static struct {
-    bool roll_wanted, copy_wanted, in_the_way; /* what the keeper says when it is asked */
+    bool roll_wanted, copy_wanted, in_the_way; /* what the store port says when it is asked */
     leat_err refusal;
     bool full; /* no memory for a segment more */
 } watched;
@@ -16,32 +16,33 @@ static struct {
 static struct sent watch_sent[16];
 static unsigned watch_count;
 
-static inline void watch_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+static inline void watch_request(void *ctx, const struct leat_post *post,
+                                 struct leat_store_req *req)
 {
     static const char *const names[] = {
-        [LEAT_KEEP_RESERVE] = "RESERVE", [LEAT_KEEP_COMMIT] = "COMMIT",
-        [LEAT_KEEP_CLOSE] = "CLOSE",     [LEAT_KEEP_PARK] = "PARK",
-        [LEAT_KEEP_RESUME] = "RESUME",   [LEAT_KEEP_DROP] = "DROP",
-        [LEAT_KEEP_EVICT] = "EVICT",     [LEAT_KEEP_GIVE_UP] = "GIVE_UP"};
-    const struct leat_segment *seg = keep->seg;
-    trace("%s s%llu", names[keep->kind], (unsigned long long)(seg ? seg->id : keep->id).v);
-    if (keep->kind == LEAT_KEEP_RESERVE)
-        trace(" %u/%u/%u e%u cap %u d%u", keep->log.stream, keep->log.streamlet, keep->log.log,
-              keep->epoch.v, keep->capacity, (unsigned)keep->durability);
-    if (keep->kind == LEAT_KEEP_COMMIT)
-        trace(" %u..%u%s", keep->from_bytes, keep->to_bytes, keep->follow ? " and on" : "");
-    if (keep->kind == LEAT_KEEP_CLOSE || keep->kind == LEAT_KEEP_PARK)
+        [LEAT_STORE_RESERVE] = "RESERVE", [LEAT_STORE_COMMIT] = "COMMIT",
+        [LEAT_STORE_CLOSE] = "CLOSE",     [LEAT_STORE_PARK] = "PARK",
+        [LEAT_STORE_RESUME] = "RESUME",   [LEAT_STORE_DROP] = "DROP",
+        [LEAT_STORE_EVICT] = "EVICT",     [LEAT_STORE_GIVE_UP] = "GIVE_UP"};
+    const struct leat_segment *seg = req->seg;
+    trace("%s s%llu", names[req->kind], (unsigned long long)(seg ? seg->id : req->id).v);
+    if (req->kind == LEAT_STORE_RESERVE)
+        trace(" %u/%u/%u e%u cap %u d%u", req->log.stream, req->log.streamlet, req->log.log,
+              req->epoch.v, req->capacity, (unsigned)req->durability);
+    if (req->kind == LEAT_STORE_COMMIT)
+        trace(" %u..%u%s", req->from_bytes, req->to_bytes, req->follow ? " and on" : "");
+    if (req->kind == LEAT_STORE_CLOSE || req->kind == LEAT_STORE_PARK)
         trace(" %u from %llu to %llu", seg->extent.bytes, (unsigned long long)seg->base_offset,
               (unsigned long long)seg->next_offset);
-    if (keep->kind == LEAT_KEEP_CLOSE)
+    if (req->kind == LEAT_STORE_CLOSE)
         trace(" max %lld written %lld state %u", (long long)seg->max_timestamp_ms,
               (long long)seg->written_ms, (unsigned)seg->state);
-    if (keep->kind == LEAT_KEEP_RESUME) trace(" cap %u", keep->capacity);
-    if (keep->kind == LEAT_KEEP_GIVE_UP)
-        trace("%s%s passed %u", keep->given_up ? " it" : "",
-              keep->front_given_up ? " its front" : "", seg->passed_bytes);
+    if (req->kind == LEAT_STORE_RESUME) trace(" cap %u", req->capacity);
+    if (req->kind == LEAT_STORE_GIVE_UP)
+        trace("%s%s passed %u", req->given_up ? " it" : "", req->front_given_up ? " its front" : "",
+              seg->passed_bytes);
     trace("\n");
-    fake_request(ctx, post, keep);
+    fake_request(ctx, post, req);
 }
 
 static inline void watch_acked(void *owner, struct leat_log *log)
@@ -108,8 +109,8 @@ static inline struct fake *watch(enum leat_durability durability)
     struct fake *fake = fake_create(5, durability);
     memset(&watched, 0, sizeof watched);
     watch_count = 0;
-    fake->keeper.request = watch_request;
-    fake->keeper.refusal = watch_refusal;
+    fake->store_port.request = watch_request;
+    fake->store_port.refusal = watch_refusal;
     fake->options.events.on_acked = watch_acked;
     fake->options.events.on_room = watch_room;
     fake->options.events.on_opening = watch_opening;

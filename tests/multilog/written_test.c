@@ -157,7 +157,7 @@ static void retain(void)
     begins_tell();
 }
 
-static void keeps(void)
+static void reqs(void)
 {
     four();
     it->options.settings.retention_ms = 1000;
@@ -172,20 +172,20 @@ static int64_t wall(void)
 static void whole_segments_go_as_they_expire(void **state)
 {
     (void)state;
-    CASE_AS_IT_IS(keeps, retain);
-    CASE(keeps, retain, it->front_unknown = true);
-    CASE(keeps, retain, it->trim_segment = 1);
-    CASE(keeps, retain, it->old.seg = it->head.seg);
-    CASE(keeps, retain, slot(1)->seg->max_timestamp_ms = wall() - 1000);
-    CASE(keeps, retain, slot(1)->seg->max_timestamp_ms = wall() - 1001);
-    CASE(keeps, retain, slot(1)->seg->max_timestamp_ms = wall() + 1, slot(1)->seg->written_ms = 0);
-    CASE(keeps, retain, slot(1)->seg->max_timestamp_ms = wall() + 1, slot(1)->seg->written_ms = 1);
-    CASE(keeps, retain, slot(0)->seg->max_timestamp_ms = wall());
-    CASE(keeps, retain, slot(0)->seg->max_timestamp_ms = wall(), it->first_offset = 100);
-    CASE(keeps, retain, slot(0)->seg->max_timestamp_ms = wall(), it->first_offset = 99);
-    CASE(keeps, retain, it->slot_count = 4);
-    CASE(keeps, retain, it->slot_count = 4, slot(3)->seg->base_offset = slot(3)->seg->next_offset);
-    CASE(keeps, retain, it->options.settings.retention_ms = 0);
+    CASE_AS_IT_IS(reqs, retain);
+    CASE(reqs, retain, it->front_unknown = true);
+    CASE(reqs, retain, it->trim_segment = 1);
+    CASE(reqs, retain, it->old.seg = it->head.seg);
+    CASE(reqs, retain, slot(1)->seg->max_timestamp_ms = wall() - 1000);
+    CASE(reqs, retain, slot(1)->seg->max_timestamp_ms = wall() - 1001);
+    CASE(reqs, retain, slot(1)->seg->max_timestamp_ms = wall() + 1, slot(1)->seg->written_ms = 0);
+    CASE(reqs, retain, slot(1)->seg->max_timestamp_ms = wall() + 1, slot(1)->seg->written_ms = 1);
+    CASE(reqs, retain, slot(0)->seg->max_timestamp_ms = wall());
+    CASE(reqs, retain, slot(0)->seg->max_timestamp_ms = wall(), it->first_offset = 100);
+    CASE(reqs, retain, slot(0)->seg->max_timestamp_ms = wall(), it->first_offset = 99);
+    CASE(reqs, retain, it->slot_count = 4);
+    CASE(reqs, retain, it->slot_count = 4, slot(3)->seg->base_offset = slot(3)->seg->next_offset);
+    CASE(reqs, retain, it->options.settings.retention_ms = 0);
     TRACE_IS("(void)0: -> s0/4 at 0/1300 told 0 pauses 0 0\n"
              "it->front_unknown = true: -> s0/0 at 0/0 told 0 pauses 0 0\n"
              "it->trim_segment = 1: -> s0/1 at 0/0 told 0 pauses 0 0\n"
@@ -237,7 +237,7 @@ static void segments_beyond_the_size_go(void **state)
 
 static void holed(void)
 {
-    keeps();
+    reqs();
     memmove(slot(2), slot(2) + 1, 2 * sizeof *it->slots);
     it->slot_count--;
     it->holes = true;

@@ -97,8 +97,8 @@ static void requests_that_ended_are_free(void **state)
             size_t used = trace_used;
             begin(rig, (enum way)way, &pull);
             unsigned step = 1;
-            for (; rig->keep_count && step < 9; step++)
-                rig_stored(rig, rig->keeps[0]->kind, step == fails ? LEAT_E_DISK : LEAT_OK);
+            for (; rig->req_count && step < 9; step++)
+                rig_stored(rig, rig->reqs[0]->kind, step == fails ? LEAT_E_DISK : LEAT_OK);
             if (fails == 0) steps = step - 1;
             trace_text[trace_used = used] = '\0';
             trace("%d, %u fails: %u, ", way, fails, free_requests(rig));
@@ -154,7 +154,7 @@ static void pull_without_memory_leaves_nothing(void **state)
         leat_mem_fail_at(0);
         trace("%llu: %u free, %u replicas\n", (unsigned long long)n, free_requests(rig),
               rig->backup->replica_count);
-        rig->keep_count = 0;
+        rig->req_count = 0;
         rig_end(rig);
     }
     TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
@@ -179,14 +179,14 @@ static void fenced_writer_goes_with_its_last_replica(void **state)
     struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
     struct backup_writer *writer = rep->writer;
     leat_backup_release(rig->backup, rig_w1.node, rig_w1.incarnation);
-    rig_stored(rig, LEAT_KEEP_MOVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_MOVE, LEAT_OK);
     assert_ptr_equal(backup_writer_find(rig->backup, "w1", 11), writer);
     world_run(rig->world, 300 * 1000); /* its memory has gone */
     assert_null(writer->rmem);
     assert_ptr_equal(backup_writer_find(rig->backup, "w1", 11), writer);
     unsigned before = rig->backup->writer_count;
     backup_drop(rep);
-    rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
     assert_null(backup_writer_find(rig->backup, "w1", 11));
     assert_int_equal(rig->backup->writer_count, before - 1);
     trace_begin();

@@ -104,7 +104,7 @@ static void copy_that_comes_too_late_is_none(void **state)
     rig = rig_new(1);
     rig_log_new(rig, LEAT_DURABILITY_MEMORY, 2);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig->quiet = true;
     rep_set_find(rig->log, 0)->started = true;
     rig_peer(rig, 1)->node.draining = true; /* not asked again */
@@ -122,7 +122,7 @@ static void refusal_is_noted_of_its_node(void **state)
     rig = rig_new(2);
     rig_log_new(rig, LEAT_DURABILITY_MEMORY, 2);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig->quiet = true;
     const unsigned asked = rig->calls[0].node;
     struct rep_peer *peer = rig_peer(rig, asked);
@@ -136,9 +136,9 @@ static void refusal_is_noted_of_its_node(void **state)
 
 static void commit_asked(void)
 {
-    struct leat_keep keep = {
-        .kind = LEAT_KEEP_COMMIT, .seg = set->seg, .from_bytes = 128, .to_bytes = 192};
-    rig->keeper.request(rig->keeper.ctx, &rig->post, &keep);
+    struct leat_store_req req = {
+        .kind = LEAT_STORE_COMMIT, .seg = set->seg, .from_bytes = 128, .to_bytes = 192};
+    rig->store_port.request(rig->store_port.ctx, &rig->post, &req);
     trace("-> %u mails\n", rig->mail_count);
     set->commit = NULL;
 }

@@ -18,15 +18,15 @@ static void open_reserves_what_was_asked_for(void **state)
     body.incomplete = false;
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
     TRACE_IS("store RESERVE s8 1/2/3 e5 cap 65536 d2 v3 role 1 writer 11 there\n");
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_E_DISK_FULL);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_E_DISK_FULL);
     TRACE_IS("1: answer h1 @65536 load 65536\n"
              "1: DISK_FULL\n");
     assert_int_equal(rig->backup->replica_count, 1);
     assert_int_equal(rig_replica(rig, 7)->word.v, RIG_EPOCH);
     assert_int_equal(rig->backup->accounts.control_rpcs, 1);
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     TRACE_IS("store RESERVE s8 1/2/3 e5 cap 65536 d2 v3 role 1 writer 11 there\n"
              "1: answer h2/2 @131072\n");
     rig_free(rig);
@@ -90,7 +90,7 @@ static void close_of_a_whole_one_is_one_row(void **state)
         rig->backup->accounts.control_rpcs = 0;
         rig_ask(rig, &rig_w1, LEAT_REP_CLOSE, &body);
         assert_int_equal(rep->busy, 1);
-        rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
         TRACE_IS("store CLOSE s7 752:1 from 100 to 102/5002 passed 7 state 4\n"
                  "1: answer h1 @65536\n");
         assert_int_equal(rep->flushed, level == LEAT_DURABILITY_DISK ? rig->ends[3].bytes : 0);
@@ -100,7 +100,7 @@ static void close_of_a_whole_one_is_one_row(void **state)
         leat_backup_on_flushed(rig->backup, rep->seg);
         leat_backup_on_evict_wanted(rig->backup, rep->seg);
         TRACE_IS("store EVICT s7\n");
-        rig_stored(rig, LEAT_KEEP_EVICT, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_EVICT, LEAT_OK);
         leat_backup_on_evict_wanted(rig->backup, rep->seg);
         TRACE_IS("");
         assert_int_equal(rig->backup->accounts.segments, 1);
@@ -120,8 +120,8 @@ static void close_of_a_part_makes_it_whole_after_that(void **state)
         body.version = 2;
         uint64_t rpcs = rig->backup->accounts.control_rpcs;
         rig_ask(rig, &rig_w1, LEAT_REP_CLOSE, &body);
-        rig_stored(rig, LEAT_KEEP_CLOSE, fails == 1 ? LEAT_E_DISK : LEAT_OK);
-        if (fails != 1) rig_stored(rig, LEAT_KEEP_STAMP, fails == 2 ? LEAT_E_DISK : LEAT_OK);
+        rig_stored(rig, LEAT_STORE_CLOSE, fails == 1 ? LEAT_E_DISK : LEAT_OK);
+        if (fails != 1) rig_stored(rig, LEAT_STORE_STAMP, fails == 2 ? LEAT_E_DISK : LEAT_OK);
         if (fails == 1)
             TRACE_IS("store CLOSE s7 752:1 from 100 to 102/5002 passed 0 state 4\n"
                      "1: DISK\n");
@@ -176,7 +176,7 @@ static void close_of_other_bytes_is_refused(void **state)
             TRACE_IS("1: DAMAGED\n");
         else
             TRACE_IS("store CLOSE s7 752:1 from 100 to 102/5002 passed 0 state 4\n");
-        rig->keep_count = 0;
+        rig->req_count = 0;
     }
     rig_free(rig);
 }
@@ -193,22 +193,22 @@ static void park_resume_and_complete_are_a_row_each(void **state)
     body.version = 2;
     rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
     rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body); /* not while something is under way */
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     TRACE_IS("1: INVALID\n"
              "store STAMP s7 v2 role 1 writer 11\n"
              "3: AGAIN\n"
              "2: answer h1 @65536\n");
     rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
-    rig_stored(rig, LEAT_KEEP_PARK, LEAT_E_DISK);
+    rig_stored(rig, LEAT_STORE_PARK, LEAT_E_DISK);
     rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
-    rig_stored(rig, LEAT_KEEP_PARK, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
     TRACE_IS("store PARK s7 456:1\n"
              "1: DISK\n"
              "store PARK s7 456:1\n"
              "2: answer h1\n");
     body.version = 4;
     rig_ask(rig, &rig_w1, LEAT_REP_RESUME, &body);
-    rig_stored(rig, LEAT_KEEP_RESUME, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESUME, LEAT_OK);
     TRACE_IS("store RESUME s7 there cap 65536 v4\n"
              "1: answer h1\n");
     rig_free(rig);
@@ -223,7 +223,7 @@ static void complete_that_the_disk_refuses_leaves_a_part(void **state)
     struct rep_body body = rig_body(rig, rep->handle, 7, 1);
     rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
     rep->seg->incomplete = false; /* as the store does before it writes */
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_E_DISK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_E_DISK);
     TRACE_IS("store STAMP s7 v1 role 1 writer 11\n"
              "1: DISK\n");
     assert_true(rep->seg->incomplete);
@@ -245,8 +245,8 @@ static void rows_are_each_done_or_refused(void **state)
     TRACE_IS("store COMMIT s7 0..128\n"
              "store COMMIT s8 0..64\n"
              "2: answer h1=AGAIN\n");
-    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
-    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_E_DISK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_E_DISK);
     TRACE_IS("1: answer h1=OK h2=DISK h99=NOT_FOUND\n");
     assert_int_equal(a->flushed, 128);
     assert_int_equal(b->flushed, 0);
@@ -254,7 +254,7 @@ static void rows_are_each_done_or_refused(void **state)
     for (unsigned i = 0; i < 4; i++) {
         pairs[0].value = values[i];
         rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, pairs, 1);
-        if (rig->keep_count) rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+        if (rig->req_count) rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
     }
     rig_ask_rows(rig, &rig_w2, LEAT_REP_FLUSH, pairs, 1);
     TRACE_IS("1: answer h1=INVALID\n"
@@ -268,11 +268,11 @@ static void rows_are_each_done_or_refused(void **state)
     pairs[0].value = 2;
     pairs[1].value = 2;
     rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, pairs, 2);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     pairs[0].value = 1;
     rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, pairs, 2);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, pairs, 0);
     TRACE_IS("store STAMP s7 v2 role 1 writer 11\n"
              "store STAMP s8 v2 role 1 writer 11 part\n"
@@ -330,7 +330,7 @@ static void word_of_an_owner_settles_a_replica(void **state)
                                 cases[i].word + (uint64_t)REP_SETTLE_WORDS * cases[i].owner, 0};
         rig_ask_rows(rig, cases[i].by_w2 ? &rig_w2 : &rig_w1, LEAT_REP_SETTLE, &pair, 1);
         trace("%s word %u\n", rep->settled ? "settled" : "not settled", rep->word.v);
-        if (rig->keep_count) rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+        if (rig->req_count) rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
     }
     TRACE_IS("1: answer h1=STALE_EPOCH\n"
              "not settled word 5\n"
@@ -423,7 +423,7 @@ static void kept_one_has_a_row_that_says_so(void **state)
         struct rep_pair pair = {rep->handle, REP_SETTLE_KEEP + (uint64_t)REP_SETTLE_WORDS * 6,
                                 cases[i].told};
         rig_ask_rows(rig, &rig_w2, LEAT_REP_SETTLE, &pair, 1);
-        if (rig->keep_count) rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        if (rig->req_count) rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
         trace("%s, passed %u\n", rep->settled ? "settled" : "not settled", rep->seg->passed_bytes);
         rep->evicting = false;
         rep->busy = 0;
@@ -521,9 +521,9 @@ static void replica_that_did_not_go_goes_with_the_next_audit(void **state)
     TRACE_IS("store DROP s7\n"
              "1: answer next 0: h2=1/2/3 s8 e5 v1 state4 752:1\n");
     rig_audit(rig, 0, true);
-    rig_stored(rig, LEAT_KEEP_DROP, LEAT_E_DISK);
+    rig_stored(rig, LEAT_STORE_DROP, LEAT_E_DISK);
     rig_audit(rig, 0, false);
-    rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
     TRACE_IS("1: answer next 0: h2=1/2/3 s8 e5 v1 state4 752:1\n"
              "store DROP s7\n"
              "2: answer next 0: h2=1/2/3 s8 e5 v1 state4 752:1\n");

@@ -32,8 +32,8 @@ static const struct leat_link_identity rig_w2 = {.node = "w2", .incarnation = 12
 struct rig {
     struct world *world;
     struct leat_backup *backup;
-    struct leat_keep *keeps[RIG_WAITING_MAX];
-    unsigned keep_count;
+    struct leat_store_req *reqs[RIG_WAITING_MAX];
+    unsigned req_count;
     struct leat_segment segs[RIG_SEGMENTS_MAX];
     unsigned seg_count;
     _Alignas(8) uint8_t image[RIG_CAPACITY + 8]; /* also what is more than it can be */
@@ -118,42 +118,44 @@ static inline void rig_refuse(void *ctx, const struct leat_link_ticket *ticket, 
     trace("%u: %s\n", ticket->request, leat_err_name(rc));
 }
 
-static inline void rig_keep_trace(const struct leat_keep *keep)
+static inline void rig_req_trace(const struct leat_store_req *req)
 {
     static const char *const names[] = {
-        [LEAT_KEEP_RESERVE] = "RESERVE", [LEAT_KEEP_COMMIT] = "COMMIT", [LEAT_KEEP_CLOSE] = "CLOSE",
-        [LEAT_KEEP_PARK] = "PARK",       [LEAT_KEEP_RESUME] = "RESUME", [LEAT_KEEP_DROP] = "DROP",
-        [LEAT_KEEP_EVICT] = "EVICT",     [LEAT_KEEP_STAMP] = "STAMP",   [LEAT_KEEP_MOVE] = "MOVE"};
-    const struct leat_segment *seg = keep->seg;
-    trace("store %s s%llu", names[keep->kind], (unsigned long long)(seg ? seg->id : keep->id).v);
-    if (keep->kind == LEAT_KEEP_RESERVE)
-        trace(" %u/%u/%u e%u cap %u d%u", keep->log.stream, keep->log.streamlet, keep->log.log,
-              keep->epoch.v, keep->capacity, (unsigned)keep->durability);
-    if (keep->kind == LEAT_KEEP_RESERVE || keep->kind == LEAT_KEEP_STAMP)
-        trace(" v%u role %u writer %llu%s%s", keep->version, (unsigned)keep->role,
-              (unsigned long long)keep->writer, keep->incomplete ? " part" : "",
-              keep->tentative ? " tentative" : "");
-    if (keep->kind == LEAT_KEEP_RESERVE || keep->kind == LEAT_KEEP_RESUME)
-        trace("%s", keep->arena ? " there" : " here");
-    if (keep->kind == LEAT_KEEP_RESUME) trace(" cap %u v%u", keep->capacity, seg->version);
-    if (keep->kind == LEAT_KEEP_COMMIT) trace(" %u..%u", keep->from_bytes, keep->to_bytes);
-    if (keep->kind == LEAT_KEEP_CLOSE || keep->kind == LEAT_KEEP_PARK)
+        [LEAT_STORE_RESERVE] = "RESERVE", [LEAT_STORE_COMMIT] = "COMMIT",
+        [LEAT_STORE_CLOSE] = "CLOSE",     [LEAT_STORE_PARK] = "PARK",
+        [LEAT_STORE_RESUME] = "RESUME",   [LEAT_STORE_DROP] = "DROP",
+        [LEAT_STORE_EVICT] = "EVICT",     [LEAT_STORE_STAMP] = "STAMP",
+        [LEAT_STORE_MOVE] = "MOVE"};
+    const struct leat_segment *seg = req->seg;
+    trace("store %s s%llu", names[req->kind], (unsigned long long)(seg ? seg->id : req->id).v);
+    if (req->kind == LEAT_STORE_RESERVE)
+        trace(" %u/%u/%u e%u cap %u d%u", req->log.stream, req->log.streamlet, req->log.log,
+              req->epoch.v, req->capacity, (unsigned)req->durability);
+    if (req->kind == LEAT_STORE_RESERVE || req->kind == LEAT_STORE_STAMP)
+        trace(" v%u role %u writer %llu%s%s", req->version, (unsigned)req->role,
+              (unsigned long long)req->writer, req->incomplete ? " part" : "",
+              req->tentative ? " tentative" : "");
+    if (req->kind == LEAT_STORE_RESERVE || req->kind == LEAT_STORE_RESUME)
+        trace("%s", req->arena ? " there" : " here");
+    if (req->kind == LEAT_STORE_RESUME) trace(" cap %u v%u", req->capacity, seg->version);
+    if (req->kind == LEAT_STORE_COMMIT) trace(" %u..%u", req->from_bytes, req->to_bytes);
+    if (req->kind == LEAT_STORE_CLOSE || req->kind == LEAT_STORE_PARK)
         trace(" %u:%u", seg->extent.bytes, seg->extent.crc != 0);
-    if (keep->kind == LEAT_KEEP_CLOSE)
+    if (req->kind == LEAT_STORE_CLOSE)
         trace(" from %llu to %llu/%lld passed %u state %u", (unsigned long long)seg->base_offset,
               (unsigned long long)seg->next_offset, (long long)seg->max_timestamp_ms,
               seg->passed_bytes, (unsigned)seg->state);
-    if (keep->kind == LEAT_KEEP_DROP && keep->leave) trace(" leave");
+    if (req->kind == LEAT_STORE_DROP && req->leave) trace(" leave");
     trace("\n");
 }
 
-static inline void rig_store(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+static inline void rig_store(void *ctx, const struct leat_post *post, struct leat_store_req *req)
 {
     struct rig *rig = ctx;
     (void)post;
-    rig_keep_trace(keep);
-    assert_true(rig->keep_count < RIG_WAITING_MAX);
-    rig->keeps[rig->keep_count++] = keep;
+    rig_req_trace(req);
+    assert_true(rig->req_count < RIG_WAITING_MAX);
+    rig->reqs[rig->req_count++] = req;
 }
 
 /* ---- segments ---- */
@@ -234,38 +236,38 @@ static inline struct leat_segment *rig_segment(struct rig *rig, uint64_t id)
 }
 
 /* The store's answer to the oldest request of that kind, and what it has done for it. */
-static inline void rig_stored(struct rig *rig, enum leat_keep_kind kind, leat_err rc)
+static inline void rig_stored(struct rig *rig, enum leat_store_req_kind kind, leat_err rc)
 {
     unsigned i = 0;
-    while (i < rig->keep_count && rig->keeps[i]->kind != kind)
+    while (i < rig->req_count && rig->reqs[i]->kind != kind)
         i++;
-    assert_true(i < rig->keep_count);
-    struct leat_keep *keep = rig->keeps[i];
-    struct leat_segment *seg = keep->seg;
-    rig->keep_count--;
-    memmove(&rig->keeps[i], &rig->keeps[i + 1], (rig->keep_count - i) * sizeof rig->keeps[0]);
-    keep->rc = rc;
-    if (!rc && kind == LEAT_KEEP_RESERVE) {
-        seg = keep->seg = rig_segment(rig, keep->id.v);
-        seg->log = keep->log;
-        seg->epoch = keep->epoch;
-        seg->version = keep->version;
-        seg->writer = keep->writer;
-        seg->durability = keep->durability;
-        seg->capacity = keep->capacity;
-        seg->incomplete = keep->incomplete;
+    assert_true(i < rig->req_count);
+    struct leat_store_req *req = rig->reqs[i];
+    struct leat_segment *seg = req->seg;
+    rig->req_count--;
+    memmove(&rig->reqs[i], &rig->reqs[i + 1], (rig->req_count - i) * sizeof rig->reqs[0]);
+    req->rc = rc;
+    if (!rc && kind == LEAT_STORE_RESERVE) {
+        seg = req->seg = rig_segment(rig, req->id.v);
+        seg->log = req->log;
+        seg->epoch = req->epoch;
+        seg->version = req->version;
+        seg->writer = req->writer;
+        seg->durability = req->durability;
+        seg->capacity = req->capacity;
+        seg->incomplete = req->incomplete;
         const struct backup_writer *writer = backup_writer_find(rig->backup, "w1", 11);
         seg->buffer = writer->arena.base + (size_t)RIG_CAPACITY * rig->seg_count;
         memset(seg->buffer, 0, RIG_CAPACITY);
     }
-    if (!rc && kind == LEAT_KEEP_STAMP) {
-        seg->version = keep->version;
-        seg->role = keep->role;
-        seg->writer = keep->writer;
-        seg->incomplete = keep->incomplete;
-        seg->tentative = keep->tentative;
+    if (!rc && kind == LEAT_STORE_STAMP) {
+        seg->version = req->version;
+        seg->role = req->role;
+        seg->writer = req->writer;
+        seg->incomplete = req->incomplete;
+        seg->tentative = req->tentative;
     }
-    if (!rc && kind == LEAT_KEEP_PARK) {
+    if (!rc && kind == LEAT_STORE_PARK) {
         struct leat_scan scan;
         leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
         seg->state = LEAT_SEGMENT_PARKED;
@@ -273,12 +275,12 @@ static inline void rig_stored(struct rig *rig, enum leat_keep_kind kind, leat_er
         seg->next_offset = scan.next_offset;
         seg->max_timestamp_ms = scan.max_timestamp_ms;
     }
-    if (!rc && (kind == LEAT_KEEP_PARK || kind == LEAT_KEEP_EVICT)) seg->buffer = NULL;
-    if (!rc && kind == LEAT_KEEP_RESUME) {
+    if (!rc && (kind == LEAT_STORE_PARK || kind == LEAT_STORE_EVICT)) seg->buffer = NULL;
+    if (!rc && kind == LEAT_STORE_RESUME) {
         seg->state = LEAT_SEGMENT_OPEN;
         seg->buffer = backup_writer_find(rig->backup, "w1", 11)->arena.base;
     }
-    keep->on_done(keep);
+    req->on_done(req);
 }
 
 /* ---- what it is asked ---- */
@@ -357,7 +359,7 @@ static inline struct replica *rig_open(struct rig *rig, uint64_t id, uint32_t du
     body.incomplete = incomplete;
     body.extent = (struct leat_extent){0};
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     struct replica *rep = rig_replica(rig, id);
     rig_image(rig, id);
     memcpy(rep->seg->buffer, rig->image, RIG_CAPACITY);
@@ -407,8 +409,8 @@ static inline struct rig *rig_new(void)
     size_t used = trace_used;
     rig_attach(rig, &rig_w1);
     rig_attach(rig, &rig_w2);
-    rig->backup->keeper.ctx = rig;
-    rig->backup->keeper.request = rig_store;
+    rig->backup->store_port.ctx = rig;
+    rig->backup->store_port.request = rig_store;
     rig_image(rig, 0);
     trace_text[trace_used = used] = '\0';
     return rig;

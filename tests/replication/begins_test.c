@@ -39,7 +39,7 @@ static void replica_gets_the_next_free_place(void **state)
     rep = rig_replica(rig, 2);
     uint64_t gone = rep->handle;
     backup_drop(rep);
-    rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
     assert_null(backup_find(it, gone));
     rep = rig_found(rig, 5, LEAT_SEGMENT_CLOSED, 3);
     assert_int_equal(slot_of(rep), 2);
@@ -109,7 +109,7 @@ static void own_segment_is_not_taken_without_memory(void **state)
     assert_int_equal(seg->owner_actor, rig->backup->options.env->post->self);
     TRACE_IS("store STAMP s8 v1 role 1 writer 44\n");
     assert_int_equal(free_requests(rig), 0);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     trace_begin();
     rig_free(rig);
 }
@@ -128,7 +128,7 @@ static void flush(struct rig *rig, uint64_t id, unsigned end, leat_err rc)
                                      rig->ends[end], on_flushed, NULL);
     trace("%s\n", leat_err_name(now));
     if (now) return;
-    enum leat_keep_kind kind = rig->keeps[rig->keep_count - 1]->kind;
+    enum leat_store_req_kind kind = rig->reqs[rig->req_count - 1]->kind;
     rig_stored(rig, kind, rc);
 }
 
@@ -235,9 +235,9 @@ static void adopted_replica_ends_as_it_was_committed(void **state)
                               rig->ends[2], i ? 0 : 150, i ? INT64_MIN : 6000, 3, on_adopted, NULL);
         assert_int_equal(rc, LEAT_OK);
         assert_true(rep->adopting);
-        rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
         struct leat_segment *seg = rep->seg;
-        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
         assert_int_equal(seg->owner_actor, 3);
         rig_free(rig);
     }
@@ -273,7 +273,7 @@ static void seal_is_refused_for_what_is_wrong_with_it(void **state)
     parked->seg->passed_bytes = 9;
     struct rep_body ends = rig_body(rig, parked->handle, 6, 2);
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &ends);
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
     assert_int_equal(parked->seg->passed_bytes, 9);
     struct replica *open = rig_open(rig, 8, LEAT_DURABILITY_MEMORY, false);
     body = rig_body(rig, open->handle, 8, 2);
@@ -448,7 +448,7 @@ static void copy_is_known_by_what_was_remembered(void **state)
     trace_begin();
     look(rig, reserved, rig->ends[1]);
     TRACE_IS("NOT_FOUND\n");
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     trace_begin();
     rig_end(rig);
 }

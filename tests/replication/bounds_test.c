@@ -11,23 +11,23 @@ static void bytes_are_flushed_whatever_the_version_is(void **state)
     rep->seg->version = rig->ends[1].bytes + 1;
     struct rep_pair pair = {rep->handle, rig->ends[1].bytes, 0};
     rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
-    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
     rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, &pair, 1);
     pair.value++;
     rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, &pair, 1);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     rep->seg->buffer = NULL;
     rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
     rep->seg->buffer =
         rig->image; /* as much as was flushed, as much as there is room for, and more */
     pair.value = rep->flushed;
     rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
-    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
     pair.value--;
     rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
     pair.value = RIG_CAPACITY;
     rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
-    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
     pair.value++;
     rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
     TRACE_IS("store COMMIT s7 0..456\n"
@@ -62,7 +62,7 @@ static void part_is_whole_by_its_whole_name(void **state)
         body.epoch = seg->epoch;
         rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
         seg->log = rig_log;
-        rig->keep_count = 0;
+        rig->req_count = 0;
         rig_free(rig);
     }
     TRACE_IS("store STAMP s7 v1 role 1 writer 11\n"
@@ -103,7 +103,7 @@ static void version_is_as_large_as_can_be(void **state)
     struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
     struct rep_pair pair = {rep->handle, UINT32_MAX, 0};
     rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, &pair, 1);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     pair.value++;
     rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, &pair, 1);
     TRACE_IS("store STAMP s7 v4294967295 role 1 writer 11\n"
@@ -129,7 +129,7 @@ static void open_needs_a_message_and_no_opinion_about_room(void **state)
              "2: INVALID\n"
              "3: INVALID\n"
              "store RESERVE s7 1/2/3 e5 cap 65536 d1 v1 role 1 writer 11 there\n");
-    rig->keep_count = 0;
+    rig->req_count = 0;
     rig_free(rig);
 }
 
@@ -164,7 +164,7 @@ static void open_without_a_place_leaves_nothing(void **state)
     size_t bytes = 0;
     for (unsigned i = 0; i < 3; i++) {
         rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
-        rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_E_NO_MEMORY);
+        rig_stored(rig, LEAT_STORE_RESERVE, LEAT_E_NO_MEMORY);
         if (i == 0) bytes = leat_mem_bytes(LEAT_MEM_STORE);
         assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), bytes);
         assert_int_equal(rig->backup->replica_count, 0);
@@ -213,7 +213,7 @@ static void beginning_is_read_within_the_segment(void **state)
         if (!more) memcpy(buffer + at + sizeof begins, &start, sizeof start);
         struct rep_body body = rig_body(rig, rep->handle, 7, 2);
         rig_ask(rig, &rig_w1, LEAT_REP_CLOSE, &body);
-        rig->keep_count = 0;
+        rig->req_count = 0;
         rig_free(rig);
     }
     TRACE_IS("store CLOSE s7 656:1 from 77 to 102/5002 passed 0 state 4\n"
@@ -243,7 +243,7 @@ static void only_a_trailer_ends_it(void **state)
     memcpy(rep->seg->buffer + RIG_CAPACITY - sizeof trailer, &trailer, sizeof trailer);
     body.extent = (struct leat_extent){RIG_CAPACITY, 5};
     rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body); /* to the last byte */
-    rig->keep_count = 0;
+    rig->req_count = 0;
     rep->busy = 0;
     body.extent.bytes = sizeof start - 1;
     rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
@@ -289,7 +289,7 @@ static void word_about_what_is_being_opened_is_none(void **state)
         rig_ask_rows(rig, &rig_w1, LEAT_REP_SETTLE, &pair, 1);
         assert_true(!rep->drop_wanted && !rep->leave && !rep->settled);
     }
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     TRACE_IS("store RESERVE s7 1/2/3 e5 cap 65536 d1 v1 role 1 writer 11 there\n"
              "2: answer\n"
              "3: answer h1=NOT_FOUND\n"
@@ -319,7 +319,7 @@ static void found_replicas_of_deleted_streams_go(void **state)
     assert_true(rep->drop_wanted && rep->dropping);
     TRACE_IS("store RESERVE s9 1/2/3 e5 cap 65536 d1 v1 role 1 writer 11 there\n"
              "store DROP s8\n");
-    rig->keep_count = 0;
+    rig->req_count = 0;
     rig_free(rig);
 }
 
@@ -337,7 +337,7 @@ static void fence_does_not_move_what_goes(void **state)
         trace("%u: ", i);
         backup_idle(rep);
         trace(".\n");
-        rig->keep_count = 0;
+        rig->req_count = 0;
         rep->busy = 0;
         rig_free(rig);
     }
@@ -361,7 +361,7 @@ static void writer_is_fenced_once(void **state)
     assert_int_equal(rig->backup->moves, 1);
     backup_idle(rep);
     TRACE_IS("store MOVE s7\n");
-    rig->keep_count = 0;
+    rig->req_count = 0;
     rig_free(rig);
 }
 
@@ -375,7 +375,7 @@ static void requests_are_used_again(void **state)
         const struct leat_list *free_list = &rig->backup->requests_free;
         backup_drop(rep);
         assert_true(leat_list_empty(free_list));
-        rig_stored(rig, LEAT_KEEP_DROP, i ? LEAT_E_DISK : LEAT_OK);
+        rig_stored(rig, LEAT_STORE_DROP, i ? LEAT_E_DISK : LEAT_OK);
         assert_false(leat_list_empty(free_list));
         assert_ptr_equal(free_list->next, free_list->prev);
         rig_free(rig);

@@ -27,7 +27,7 @@ static inline void begin_at(enum leat_durability durability)
     rig->quiet = true;
     rig_log_new(rig, durability, 3);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
     rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
     rig_commit(rig, 0, 0, 128);

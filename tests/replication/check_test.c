@@ -16,7 +16,7 @@ static struct rep_set sets[2]; /* the first one is closed, and lacks nothing */
 static struct rep_copy copies[2];
 static struct rep_peer peers[2];
 static struct rep_op op;
-static struct leat_keep keep;
+static struct leat_store_req req;
 
 /* A head with two copies behind a closed segment. */
 static void sound(void)
@@ -49,7 +49,7 @@ static void sound(void)
     sets[1].copy_count = 2;
     for (unsigned i = 0; i < 2; i++)
         sets[1].copies[i] = &copies[i];
-    sets[0].close = sets[1].commit = &keep;
+    sets[0].close = sets[1].commit = &req;
     copies[0].op = &op;
 }
 
@@ -69,10 +69,10 @@ static void segments_are_checked(void **state)
     BROKEN("before == NULL || before->id.v < set->id.v", sets[1].id.v = 7);
     BROKEN("set->log == log", sets[1].log = &other_log);
     BROKEN("set->stamped <= log->version", sets[1].stamped = 6);
-    BROKEN("asked <= 1", sets[1].reserve = &keep);
-    BROKEN("asked <= 1", sets[1].close = &keep);
-    BROKEN("asked <= 1", sets[1].park = &keep);
-    BROKEN("asked <= 1", sets[1].resume = &keep);
+    BROKEN("asked <= 1", sets[1].reserve = &req);
+    BROKEN("asked <= 1", sets[1].close = &req);
+    BROKEN("asked <= 1", sets[1].park = &req);
+    BROKEN("asked <= 1", sets[1].resume = &req);
     BROKEN("!set->closed || asked == (set->close != NULL)", sets[1].closed = true);
     BROKEN("!set->started || set->reserved", sets[1].reserved = false);
     BROKEN("set->copies[j]->peer != set->copies[i]->peer", copies[1].peer = &peers[0]);

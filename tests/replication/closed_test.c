@@ -382,7 +382,7 @@ static void answer_of_too_many_rows_is_none(void **state)
              "513 rows: 0 settled\n");
 }
 
-static void ends(enum leat_keep_kind kind)
+static void ends(enum leat_store_req_kind kind)
 {
     rig->quiet = true;
     rig_end(rig, kind, 0, 128);
@@ -392,12 +392,12 @@ static void ends(enum leat_keep_kind kind)
 
 static void is_closed(void)
 {
-    ends(LEAT_KEEP_CLOSE);
+    ends(LEAT_STORE_CLOSE);
 }
 
 static void is_parked(void)
 {
-    ends(LEAT_KEEP_PARK);
+    ends(LEAT_STORE_PARK);
 }
 
 /* Goal: copies that acks did not need yet are given up when a segment is closed or parked. */

@@ -172,7 +172,7 @@ static void request_without_memory_begins_nothing(void **state)
     backup_drop(rep);
     TRACE_IS("store DROP s7\n");
     rep->busy++; /* something else is under way as well */
-    rig_stored(rig, LEAT_KEEP_DROP, LEAT_E_DISK);
+    rig_stored(rig, LEAT_STORE_DROP, LEAT_E_DISK);
     assert_int_equal(rep->busy, 1);
     backup_drop(rep);
     TRACE_IS("");
@@ -185,7 +185,7 @@ static void request_without_memory_begins_nothing(void **state)
     backup_confirm(rep, 0);
     leat_mem_fail_at(0);
     assert_false(rep->settled); /* the next audit asks again */
-    rig->keep_count = 0;
+    rig->req_count = 0;
     rig_free(rig);
 }
 
@@ -205,7 +205,7 @@ static void open_replica_is_taken_as_it_is_where_nobody_writes(void **state)
         trace("%u written %d\n", way, backup_is_written(rep));
         struct rep_body body = rig_body(rig, rep->handle, 7, 1);
         rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
-        if (rig->keep_count) rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+        if (rig->req_count) rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
         rep->move_wanted = false;
         if (rep->writer) rep->writer->fenced = false;
         rig_free(rig);
@@ -235,8 +235,8 @@ static void open_replica_with_bytes_of_another_is_not_taken(void **state)
         if (way == 2) rep->seg->epoch.v--;
         struct rep_body body = rig_body(rig, rep->handle, 7, 1);
         rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
-        trace("%u: %u at the store\n", way, rig->keep_count);
-        rig->keep_count = 0;
+        trace("%u: %u at the store\n", way, rig->req_count);
+        rig->req_count = 0;
         rig_free(rig);
     }
     TRACE_IS("store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
@@ -327,21 +327,21 @@ static void requests_are_used_again(void **state)
         struct rep_pair pair = {rep->handle, 64, 0};
         leat_mem_fail_at(0);
         rig_ask_rows(rig, &rig_w1, LEAT_REP_FLUSH, &pair, 1);
-        rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
         rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, &pair, 1);
-        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
         struct rep_body body = rig_body(rig, rep->handle, 7, 1);
         body.version = 64;
         rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
-        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
         rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
-        rig_stored(rig, LEAT_KEEP_PARK, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
         rig_ask(rig, &rig_w1, LEAT_REP_RESUME, &body);
-        rig_stored(rig, LEAT_KEEP_RESUME, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_RESUME, LEAT_OK);
         memcpy(rep->seg->buffer, rig->image, RIG_CAPACITY);
         rep->seg->tentative = true;
         backup_confirm(rep, 0);
-        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
         assert_int_equal(leat_mem_calls(), 2);
     }
     trace_begin();

@@ -191,18 +191,18 @@ static void lost_copy_raises_the_version_where_it_may_mislead(void **state)
 
 static bool commit_was_answered;
 
-static void on_commit(struct leat_keep *keep)
+static void on_commit(struct leat_store_req *req)
 {
-    trace("%s ", leat_err_name(keep->rc));
+    trace("%s ", leat_err_name(req->rc));
     commit_was_answered = true;
 }
 
-static struct leat_keep committing;
+static struct leat_store_req committing;
 
 static void commits(void)
 {
     begun();
-    committing = (struct leat_keep){.to_bytes = 128, .on_done = on_commit};
+    committing = (struct leat_store_req){.to_bytes = 128, .on_done = on_commit};
     set->commit = &committing;
     set->local_done = true;
 }
@@ -286,9 +286,9 @@ static void step_set(void)
           owned->lacking ? " lacking" : "", set->close || set->park || set->resume ? " waits" : "");
 }
 
-static void asks(struct leat_keep **which)
+static void asks(struct leat_store_req **which)
 {
-    committing = (struct leat_keep){.on_done = on_commit};
+    committing = (struct leat_store_req){.on_done = on_commit};
     *which = &committing;
     set->seg->extent = (struct leat_extent){128, 128};
 }

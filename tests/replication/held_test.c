@@ -34,9 +34,9 @@ static void end(void)
 /* Of a request that was made in a case nothing comes. */
 static void forget(void)
 {
-    for (unsigned i = 0; i < rig->keep_count; i++)
-        if (rig->keeps[i] != &rep->evict) backup_request_put(rig->keeps[i]->owner);
-    rig->keep_count = 0;
+    for (unsigned i = 0; i < rig->req_count; i++)
+        if (rig->reqs[i] != &rep->evict) backup_request_put(rig->reqs[i]->owner);
+    rig->req_count = 0;
 }
 
 /* `change` is what is different in it, act makes the call and says what came of it; then all is as it was. */

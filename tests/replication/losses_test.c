@@ -9,14 +9,14 @@ static struct rig *rig_begun(enum leat_durability durability, unsigned nodes)
     struct rig *rig = rig_new(nodes);
     rig_log_new(rig, durability, 3);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
     rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
     rig_commit(rig, 0, 0, 128);
     rig_wrote(rig, 1, LEAT_OK);
     rig_wrote(rig, 2, LEAT_OK);
     if (durability == LEAT_DURABILITY_DISK) {
-        rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
         rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
         rig_answer_rows(rig, 2, LEAT_REP_FLUSH, LEAT_OK);
     }
@@ -35,7 +35,7 @@ static void replaced(enum leat_durability durability)
     rig_commit(rig, 0, 128, 192);
     rig_wrote(rig, 1, LEAT_OK);
     if (disk) rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
-    if (disk) rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    if (disk) rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
     trace_begin();
     rig_peer_down(rig, 2);
     if (disk)
@@ -49,7 +49,7 @@ static void replaced(enum leat_durability durability)
                  "store STAMP s0 v2 role0 writer100\n"
                  "n1 RESTAMP h10=2, 2 s\n");
     rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 0x10000);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     TRACE_IS("n3 write @65536+192 from s0+0\n");
     assert_false(rig->log->lacking);
     rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
@@ -104,7 +104,7 @@ static void lost_replacement_raises_the_version_only_where_it_may_be_whole(void 
         struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 3);
         rig_peer_down(rig, 2);
         rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
-        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
         if (at > 0) rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 0x10000); /* else it is being opened */
         if (at > 1) rig_wrote(rig, 3, LEAT_OK);                        /* COMPLETE is asked */
         trace_begin();
@@ -152,7 +152,7 @@ static void log_goes_on_without_a_copy_that_nobody_can_have(void **state)
     TRACE_IS("detach n2\n"
              "store STAMP s0 v2 role0 writer100\n"
              "n1 RESTAMP h10=2, 2 s\n");
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
     TRACE_IS("versions 1/2/3=e5v2\n");
     rig_commit(rig, 0, 128, 192);
@@ -161,20 +161,20 @@ static void log_goes_on_without_a_copy_that_nobody_can_have(void **state)
     leat_primary_versions_done(rig->primary, LEAT_OK);
     rig_mails(rig);
     TRACE_IS("log COMMIT s0: OK\n");
-    assert_int_equal(rig->keeper.refusal(rig->keeper.ctx), LEAT_OK);
+    assert_int_equal(rig->store_port.refusal(rig->store_port.ctx), LEAT_OK);
     rig_peer_down(rig, 1);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     rig_commit(rig, 0, 192, 256);
     rig_pass(rig, 10 * 1000 * 1000);
     TRACE_IS("detach n1\n"
              "store STAMP s0 v3 role0 writer100\n");
-    assert_int_equal(rig->keeper.refusal(rig->keeper.ctx), LEAT_E_TOO_FEW_COPIES);
+    assert_int_equal(rig->store_port.refusal(rig->store_port.ctx), LEAT_E_TOO_FEW_COPIES);
     rig_node_up(rig, 2);
     TRACE_IS("n2 ATTACH, 10 s\n"
              "attach n2 grant2\n"
              "room\n"
              "n2 OPEN s0 h0 v3 d1 part, 2 s\n");
-    assert_int_equal(rig->keeper.refusal(rig->keeper.ctx), LEAT_OK);
+    assert_int_equal(rig->store_port.refusal(rig->store_port.ctx), LEAT_OK);
     rig_free(rig);
 }
 
@@ -184,7 +184,7 @@ static void commit_of_a_log_that_is_anothers_is_refused(void **state)
     (void)state;
     struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
     rig_peer_down(rig, 2);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
     rig_commit(rig, 0, 128, 192);
     trace_begin();
@@ -194,7 +194,7 @@ static void commit_of_a_log_that_is_anothers_is_refused(void **state)
     rig_wrote(rig, 1, LEAT_OK);
     rig_pass(rig, 3 * 1000 * 1000);
     TRACE_IS("");
-    assert_int_equal(rig->keeper.refusal(rig->keeper.ctx), LEAT_E_STALE_EPOCH);
+    assert_int_equal(rig->store_port.refusal(rig->store_port.ctx), LEAT_E_STALE_EPOCH);
     rig_free(rig);
     rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
     rig_commit(rig, 0, 128, 192);
@@ -224,18 +224,18 @@ static void copy_whose_backup_refuses_a_step_is_lost(void **state)
     assert_int_equal(rep_set_find(rig->log, 0)->copy_count, 2); /* being opened anew */
     rig_free(rig);
     rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
-    rig_end(rig, LEAT_KEEP_PARK, 0, 128);
+    rig_end(rig, LEAT_STORE_PARK, 0, 128);
     trace_begin();
     rig_refuse(rig, 1, LEAT_REP_PARK, LEAT_E_DISK);
     TRACE_IS("");
     rig_answer(rig, 2, LEAT_REP_PARK);
-    rig_stored(rig, LEAT_KEEP_PARK, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
     TRACE_IS("log PARK s0: OK\n");
     assert_int_equal(rig->log->need, 2);
-    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_RESUME, .seg = &rig->segs[0]});
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .seg = &rig->segs[0]});
     TRACE_IS("n2 RESUME s0 h20 v2 d1 128:128 to 1000/2000, 10 s\n"
              "store RESUME s0\n");
-    rig_stored(rig, LEAT_KEEP_RESUME, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESUME, LEAT_OK);
     TRACE_IS(""); /* nothing is opened before all that there are go on */
     rig_refuse(rig, 2, LEAT_REP_RESUME, LEAT_E_NO_MEMORY);
     TRACE_IS("store STAMP s0 v3 role0 writer100\n"
@@ -255,8 +255,8 @@ static void copy_whose_close_is_refused_is_made_anew(void **state)
 {
     (void)state;
     struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
-    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
     rig_answer(rig, 2, LEAT_REP_CLOSE);
     trace_begin();
     rig_refuse(rig, 1, LEAT_REP_CLOSE, LEAT_E_DISK);
@@ -292,12 +292,12 @@ static void stamp_that_the_store_refuses_is_tried_again(void **state)
     rig_peer_down(rig, 2);
     rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
     trace_begin();
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_E_DISK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_E_DISK);
     rig_pass(rig, 199 * 1000);
     TRACE_IS("");
     rig_pass(rig, 21 * 1000);
     TRACE_IS("store STAMP s0 v2 role0 writer100\n");
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     TRACE_IS("versions 1/2/3=e5v2\n");
     rig_free(rig);
 }
@@ -311,7 +311,7 @@ static void second_loss_is_told_by_itself(void **state)
     leat_primary_log_min_copies_set(rig->log, 1);
     rig_peer_down(rig, 2);
     rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 0x10000);
     rig_wrote(rig, 3, LEAT_OK);
     rig_answer(rig, 3, LEAT_REP_COMPLETE);
@@ -327,7 +327,7 @@ static void second_loss_is_told_by_itself(void **state)
     TRACE_IS("n3 write @65664+64 from s0+128\n");
     assert_int_equal(rig->log->known, 2);
     rig_wrote(rig, 3, LEAT_OK);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     rig_answer_rows(rig, 3, LEAT_REP_RESTAMP, LEAT_OK);
     rig_pass(rig, 1000 * 1000); /* a replacement first, while there is somewhere for it to go */
     TRACE_IS("");
@@ -358,7 +358,7 @@ static void loss_before_opened_is_part_of_what_is_opened(void **state)
     struct rig *rig = rig_new(2);
     rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
     rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
     rig_commit(rig, 0, 0, 128);
@@ -371,7 +371,7 @@ static void loss_before_opened_is_part_of_what_is_opened(void **state)
     assert_int_equal(leat_primary_opening(rig->log), 1); /* not all carry 2 yet */
     rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
     assert_int_equal(leat_primary_opening(rig->log), 1);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     TRACE_IS("");
     assert_int_equal(leat_primary_opening(rig->log), 2);
     leat_primary_opened(rig->log, LEAT_E_TIMEOUT);
@@ -391,19 +391,19 @@ static void opened_with_too_few_copies_the_lost_ones_count(void **state)
     struct rig *rig = rig_new(2);
     rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
     rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
     rig_commit(rig, 0, 0, 128);
     rig_wrote(rig, 1, LEAT_OK);
     rig_peer_down(rig, 2);
     rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     assert_int_equal(leat_primary_opening(rig->log), 2);
     leat_primary_opened(rig->log, LEAT_E_TIMEOUT);
     rig_mails(rig);
     rig_peer_down(rig, 1);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     trace_begin();
     assert_int_equal(leat_primary_opening(rig->log), 2); /* this node alone carries 3 */
     leat_primary_opened(rig->log, LEAT_OK);
@@ -428,13 +428,13 @@ static void opened_with_too_few_copies_the_lost_ones_count(void **state)
     rig = rig_new(1); /* and where none was asked for before */
     rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
     rig_pass(rig, 3 * 1000 * 1000);
     rig_commit(rig, 0, 0, 128);
     rig_wrote(rig, 1, LEAT_OK);
     rig_peer_down(rig, 1);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     assert_int_equal(leat_primary_opening(rig->log), 1);
     rig_free(rig);
 }

@@ -248,7 +248,7 @@ static void memory_of_who_has_gone_comes_back(void **state)
              "store MOVE s7\n");
     attach(rig, "w1", 11); /* it comes after all, and its memory is not back yet */
     TRACE_IS("1: AGAIN\n");
-    rig_stored(rig, LEAT_KEEP_MOVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_MOVE, LEAT_OK);
     world_run(rig->world, 1000);
     TRACE_IS("retire w1\n");
     assert_int_equal(rep->busy, 0);
@@ -276,9 +276,9 @@ static void owner_that_has_all_of_its_log_lets_replicas_go(void **state)
              "store DROP s2\n"
              "store DROP s5\n");
     assert_true(rig_replica(rig, 1)->drop_wanted && !rig_replica(rig, 3)->drop_wanted);
-    rig_stored(rig, LEAT_KEEP_DROP, LEAT_E_DISK); /* it stays, and stays known */
+    rig_stored(rig, LEAT_STORE_DROP, LEAT_E_DISK); /* it stays, and stays known */
     assert_true(rig_replica(rig, 1)->damaged && !rig_replica(rig, 1)->dropping);
-    rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
     assert_null(rig_replica(rig, 2));
     assert_int_equal(rig->backup->replica_count, 5);
     rig_free(rig);

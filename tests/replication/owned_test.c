@@ -168,7 +168,7 @@ static void copy_is_plain_where_nothing_else_is_wanted(void **state)
     CASE(begun, plain, set->closed = true);
     CASE(begun, plain, set->dropping = true);
     CASE(begun, plain, set->want_parked = true);
-    CASE(begun, plain, set->evict = (struct leat_keep *)(void *)set);
+    CASE(begun, plain, set->evict = (struct leat_store_req *)(void *)set);
     CASE(begun, plain, owned->options.durability = LEAT_DURABILITY_DISK);
     TRACE_IS("(void)0: plain\n"
              "copy->set = NULL: not plain\n"
@@ -179,7 +179,7 @@ static void copy_is_plain_where_nothing_else_is_wanted(void **state)
              "set->closed = true: not plain\n"
              "set->dropping = true: not plain\n"
              "set->want_parked = true: not plain\n"
-             "set->evict = (struct leat_keep *)(void *)set: not plain\n"
+             "set->evict = (struct leat_store_req *)(void *)set: not plain\n"
              "owned->options.durability = LEAT_DURABILITY_DISK: not plain\n");
 }
 
@@ -223,7 +223,7 @@ static void answer_is_its_backups(void **state)
     const struct rep_answer answer = {.handle = 20, .place = 8192, .load_bytes = 77};
     rig_peer(rig, 1)->load_bytes = rig_peer(rig, 2)->load_bytes = 5;
     rig->quiet = true;
-    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
     rig_mails(rig);
     rig_refuse(rig, 1, LEAT_REP_CLOSE, LEAT_E_DAMAGED);
     rig_answer_bytes(rig, 2, LEAT_REP_CLOSE, LEAT_OK, control, rep_answer_encode(&answer, control));

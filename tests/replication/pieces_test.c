@@ -156,7 +156,7 @@ static void of_two_that_claim_it_the_one_that_has_it_serves(void **state)
         for (int i = 0; i < 2; i++)
             if (reps[i]->busy) serves = i;
         trace("torn %u: %d\n", torn, serves);
-        rig->keep_count = 0;
+        rig->req_count = 0;
         rig_end(rig);
     }
     TRACE_IS("store STAMP s7 v1 role 1 writer 11\n"
@@ -235,11 +235,11 @@ static void pulled_segment_is_closed_and_then_whole(void **state)
         trace("step %u fails\n", fails);
         pull_start(rig, &pull);
         piece(rig, LEAT_OK, 0, pull.extent.bytes, 9);
-        rig_stored(rig, LEAT_KEEP_RESERVE, fails == 1 ? LEAT_E_DISK_FULL : LEAT_OK);
-        if (fails != 1) rig_stored(rig, LEAT_KEEP_CLOSE, fails == 2 ? LEAT_E_DISK : LEAT_OK);
+        rig_stored(rig, LEAT_STORE_RESERVE, fails == 1 ? LEAT_E_DISK_FULL : LEAT_OK);
+        if (fails != 1) rig_stored(rig, LEAT_STORE_CLOSE, fails == 2 ? LEAT_E_DISK : LEAT_OK);
         if (fails != 1 && fails != 2)
-            rig_stored(rig, LEAT_KEEP_STAMP, fails == 3 ? LEAT_E_DISK : LEAT_OK);
-        if (rig->keep_count) rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+            rig_stored(rig, LEAT_STORE_STAMP, fails == 3 ? LEAT_E_DISK : LEAT_OK);
+        if (rig->req_count) rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
         assert_int_equal(rig->backup->pulls, 0);
         assert_int_equal(rig->backup->replica_count, fails == 0);
         if (fails == 0) {
@@ -330,24 +330,24 @@ static void pulled_bytes_that_are_not_right_are_asked_of_the_next(void **state)
     TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
              "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
              "store RESERVE s7 1/2/3 e5 cap 131072 d1 v4 role 1 writer 11 part here\n");
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_E_NO_MEMORY);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_E_NO_MEMORY);
     trace_begin();
     rig_image(rig, 7);
     rig->image[300] ^= 1;
     pull_start(rig, &pull);
     piece(rig, LEAT_OK, 0, pull.extent.bytes, 0); /* damaged: shows when all is there */
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
              "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
              "store DROP s7\n"
              "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n");
     rig->image[300] ^= 1;
-    rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
     piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     TRACE_IS("store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
              "store CLOSE s7 752:1 from 100 to 102/5002 passed 0 state 4\n");
-    rig->keep_count = 0;
+    rig->req_count = 0;
     rig_end(rig);
 }
 
@@ -404,10 +404,10 @@ static void pull_uses_its_request_again(void **state)
         leat_mem_fail_at(0);
         pull_start(rig, &pull);
         piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
-        rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
         assert_int_equal(rig_replica(rig, 7)->seg->version, 1);
-        rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
-        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
         if (round) assert_int_equal(leat_mem_calls(), 2);
     }
     trace_begin();
@@ -504,10 +504,10 @@ static void flush_writes_what_is_not_on_the_disk(void **state)
                                         rig->ends[2], NULL, NULL);
         trace("%s\n", leat_err_name(rc));
         if (rc) continue;
-        struct backup_request *request = rig->keeps[0]->owner;
+        struct backup_request *request = rig->reqs[0]->owner;
         backup_request_put(request);
         rep->busy = 0;
-        rig->keep_count = 0;
+        rig->req_count = 0;
     }
     rep->move_wanted = false;
     TRACE_IS("store COMMIT s7 0..656\n"

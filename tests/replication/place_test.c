@@ -224,8 +224,8 @@ static void full_heap_sends_copies_elsewhere(void **state)
 
 static void expect_below_min(const struct world *world, unsigned logs)
 {
-    struct leat_keeper keeper = leat_primary_keeper(world->logs[0].rep);
-    assert_int_equal(keeper.refusal(keeper.ctx), LEAT_E_TOO_FEW_COPIES);
+    struct leat_store_port store_port = leat_primary_port(world->logs[0].rep);
+    assert_int_equal(store_port.refusal(store_port.ctx), LEAT_E_TOO_FEW_COPIES);
     assert_int_equal(status_of(world).logs_below_min, logs);
 }
 

@@ -62,15 +62,15 @@ struct rig {
     enum leat_rmem_kind kind; /* of targets to come */
     struct leat_primary *primary;
     struct leat_primary_log *log;
-    struct leat_keeper keeper; /* the log's */
+    struct leat_store_port store_port; /* the log's */
     struct leat_mail *mails[RIG_WAITING_MAX];
     unsigned mail_count;
     struct rig_call calls[RIG_WAITING_MAX];
     unsigned call_count;
     struct rig_write writes[RIG_WAITING_MAX];
     unsigned write_count;
-    struct leat_keep *keeps[RIG_WAITING_MAX]; /* at the store */
-    unsigned keep_count;
+    struct leat_store_req *reqs[RIG_WAITING_MAX]; /* at the store */
+    unsigned req_count;
     struct leat_disk_io *ios[RIG_WAITING_MAX];
     unsigned io_count;
     struct rig_target targets[RIG_WAITING_MAX];
@@ -141,25 +141,24 @@ static inline void rig_net_cut(void *ctx, unsigned node)
     RIG_TRACE(rig, "cut n%u\n", rig_node_of(node));
 }
 
-static inline void rig_store(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+static inline void rig_store(void *ctx, const struct leat_post *post, struct leat_store_req *req)
 {
     struct rig *rig = ctx;
     assert_ptr_equal(post, &rig->post);
     if (!rig->quiet) {
-        unsigned long long id = keep->seg ? keep->seg->id.v : keep->id.v;
-        trace("store %s s%llu", rig_keep_name(keep->kind), id);
-        if (keep->kind == LEAT_KEEP_RESERVE)
-            trace(" %u/%u/%u e%u v%u cap%u d%u", keep->log.stream, keep->log.streamlet,
-                  keep->log.log, keep->epoch.v, keep->version, keep->capacity,
-                  (unsigned)keep->durability);
-        if (keep->kind == LEAT_KEEP_COMMIT) trace(" %u..%u", keep->from_bytes, keep->to_bytes);
-        if (keep->kind == LEAT_KEEP_STAMP)
-            trace(" v%u role%u writer%llu%s", keep->version, (unsigned)keep->role,
-                  (unsigned long long)keep->writer, keep->incomplete ? " incomplete" : "");
+        unsigned long long id = req->seg ? req->seg->id.v : req->id.v;
+        trace("store %s s%llu", rig_req_name(req->kind), id);
+        if (req->kind == LEAT_STORE_RESERVE)
+            trace(" %u/%u/%u e%u v%u cap%u d%u", req->log.stream, req->log.streamlet, req->log.log,
+                  req->epoch.v, req->version, req->capacity, (unsigned)req->durability);
+        if (req->kind == LEAT_STORE_COMMIT) trace(" %u..%u", req->from_bytes, req->to_bytes);
+        if (req->kind == LEAT_STORE_STAMP)
+            trace(" v%u role%u writer%llu%s", req->version, (unsigned)req->role,
+                  (unsigned long long)req->writer, req->incomplete ? " incomplete" : "");
         trace("\n");
     }
-    assert_true(rig->keep_count < RIG_WAITING_MAX);
-    rig->keeps[rig->keep_count++] = keep;
+    assert_true(rig->req_count < RIG_WAITING_MAX);
+    rig->reqs[rig->req_count++] = req;
 }
 
 static inline bool rig_safe(void *ctx, const struct leat_segment *seg)
@@ -480,66 +479,66 @@ static inline void rig_log_new(struct rig *rig, enum leat_durability durability,
 {
     struct leat_primary_log_options options = rig_log_options(durability, copies);
     assert_int_equal(leat_primary_log_create(rig->primary, &options, NULL, 0, &rig->log), LEAT_OK);
-    rig->keeper = leat_primary_keeper(rig->log);
+    rig->store_port = leat_primary_port(rig->log);
 }
 
 /* ---- the log ---- */
-static inline void rig_on_keep(struct leat_keep *keep)
+static inline void rig_on_req(struct leat_store_req *req)
 {
-    assert_true(keep->kind != LEAT_KEEP_DROP || keep->rc || !keep->seg); /* it has gone */
-    trace("log %s s%llu: %s\n", rig_keep_name(keep->kind), (unsigned long long)keep->id.v,
-          leat_err_name(keep->rc));
-    free(keep);
+    assert_true(req->kind != LEAT_STORE_DROP || req->rc || !req->seg); /* it has gone */
+    trace("log %s s%llu: %s\n", rig_req_name(req->kind), (unsigned long long)req->id.v,
+          leat_err_name(req->rc));
+    free(req);
 }
 
-static inline void rig_ask(struct rig *rig, struct leat_keep keep)
+static inline void rig_ask(struct rig *rig, struct leat_store_req req)
 {
-    struct leat_keep *asked = malloc(sizeof *asked);
-    keep.on_done = rig_on_keep;
-    if (keep.seg) keep.id = keep.seg->id;
-    *asked = keep;
-    rig->keeper.request(rig->keeper.ctx, &rig->post, asked);
+    struct leat_store_req *asked = malloc(sizeof *asked);
+    req.on_done = rig_on_req;
+    if (req.seg) req.id = req.seg->id;
+    *asked = req;
+    rig->store_port.request(rig->store_port.ctx, &rig->post, asked);
     rig_mails(rig);
 }
 
 static inline void rig_reserve(struct rig *rig, uint64_t id)
 {
-    rig_ask(rig,
-            (struct leat_keep){.kind = LEAT_KEEP_RESERVE, .id = {id}, .capacity = RIG_CAPACITY});
+    rig_ask(rig, (struct leat_store_req){
+                     .kind = LEAT_STORE_RESERVE, .id = {id}, .capacity = RIG_CAPACITY});
 }
 
 /* The store's answer to the oldest request of that kind: it has what it needs then, as the store would give. */
-static inline void rig_stored(struct rig *rig, enum leat_keep_kind kind, leat_err rc)
+static inline void rig_stored(struct rig *rig, enum leat_store_req_kind kind, leat_err rc)
 {
-    for (unsigned i = 0; i < rig->keep_count; i++) {
-        struct leat_keep *keep = rig->keeps[i];
-        if (keep->kind != kind) continue;
-        rig->keep_count--;
-        memmove(&rig->keeps[i], &rig->keeps[i + 1], (rig->keep_count - i) * sizeof rig->keeps[0]);
-        keep->rc = rc;
-        if (!rc && kind == LEAT_KEEP_RESERVE) {
-            struct leat_segment *seg = keep->seg = &rig->segs[keep->id.v];
-            rig->buffers[keep->id.v] = calloc(1, RIG_CAPACITY);
-            *seg = (struct leat_segment){.log = keep->log,
-                                         .id = keep->id,
-                                         .epoch = keep->epoch,
-                                         .version = keep->version,
-                                         .capacity = keep->capacity,
+    for (unsigned i = 0; i < rig->req_count; i++) {
+        struct leat_store_req *req = rig->reqs[i];
+        if (req->kind != kind) continue;
+        rig->req_count--;
+        memmove(&rig->reqs[i], &rig->reqs[i + 1], (rig->req_count - i) * sizeof rig->reqs[0]);
+        req->rc = rc;
+        if (!rc && kind == LEAT_STORE_RESERVE) {
+            struct leat_segment *seg = req->seg = &rig->segs[req->id.v];
+            rig->buffers[req->id.v] = calloc(1, RIG_CAPACITY);
+            *seg = (struct leat_segment){.log = req->log,
+                                         .id = req->id,
+                                         .epoch = req->epoch,
+                                         .version = req->version,
+                                         .capacity = req->capacity,
                                          .writer = 100,
                                          .state = LEAT_SEGMENT_RESERVED,
-                                         .buffer = rig->buffers[keep->id.v],
-                                         .file_offset = 65536 * (1 + keep->id.v)};
+                                         .buffer = rig->buffers[req->id.v],
+                                         .file_offset = 65536 * (1 + req->id.v)};
         }
-        if (!rc && kind == LEAT_KEEP_STAMP) keep->seg->version = keep->version;
-        if (!rc && kind == LEAT_KEEP_PARK) keep->seg->state = LEAT_SEGMENT_PARKED;
-        if (!rc && kind == LEAT_KEEP_RESUME) keep->seg->state = LEAT_SEGMENT_OPEN;
-        if (!rc && (kind == LEAT_KEEP_PARK || kind == LEAT_KEEP_EVICT)) keep->seg->buffer = NULL;
-        if (!rc && kind == LEAT_KEEP_RESUME) keep->seg->buffer = rig->buffers[keep->seg->id.v];
-        keep->on_done(keep);
+        if (!rc && kind == LEAT_STORE_STAMP) req->seg->version = req->version;
+        if (!rc && kind == LEAT_STORE_PARK) req->seg->state = LEAT_SEGMENT_PARKED;
+        if (!rc && kind == LEAT_STORE_RESUME) req->seg->state = LEAT_SEGMENT_OPEN;
+        if (!rc && (kind == LEAT_STORE_PARK || kind == LEAT_STORE_EVICT)) req->seg->buffer = NULL;
+        if (!rc && kind == LEAT_STORE_RESUME) req->seg->buffer = rig->buffers[req->seg->id.v];
+        req->on_done(req);
         rig_mails(rig);
         return;
     }
-    fail_msg("the store was not asked: %s", rig_keep_name(kind));
+    fail_msg("the store was not asked: %s", rig_req_name(kind));
 }
 
 /* As if batches and their trailer were there: its CRC is the length. */
@@ -553,21 +552,22 @@ static inline void rig_commit(struct rig *rig, uint64_t id, uint32_t from, uint3
 {
     rig_sealed(rig, id, to);
     rig->segs[id].state = LEAT_SEGMENT_OPEN;
-    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_COMMIT,
-                                    .seg = &rig->segs[id],
-                                    .from_bytes = from,
-                                    .to_bytes = to});
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_COMMIT,
+                                         .seg = &rig->segs[id],
+                                         .from_bytes = from,
+                                         .to_bytes = to});
 }
 
 /* CLOSE or PARK at that length. */
-static inline void rig_end(struct rig *rig, enum leat_keep_kind kind, uint64_t id, uint32_t bytes)
+static inline void rig_end(struct rig *rig, enum leat_store_req_kind kind, uint64_t id,
+                           uint32_t bytes)
 {
     struct leat_segment *seg = &rig->segs[id];
-    if (kind == LEAT_KEEP_CLOSE) seg->state = LEAT_SEGMENT_CLOSED;
+    if (kind == LEAT_STORE_CLOSE) seg->state = LEAT_SEGMENT_CLOSED;
     seg->extent = (struct leat_extent){bytes, bytes};
     seg->next_offset = 1000 + id;
     seg->max_timestamp_ms = 2000 + (int64_t)id;
-    rig_ask(rig, (struct leat_keep){.kind = kind, .seg = seg});
+    rig_ask(rig, (struct leat_store_req){.kind = kind, .seg = seg});
 }
 
 static inline void rig_accounts(const struct rig *rig)
@@ -588,8 +588,8 @@ static inline void rig_accounts(const struct rig *rig)
 static inline void rig_free(struct rig *rig)
 {
     rig->quiet = true;
-    while (rig->keep_count) /* the store works on nothing of it then */
-        rig_stored(rig, rig->keeps[0]->kind, LEAT_OK);
+    while (rig->req_count) /* the store works on nothing of it then */
+        rig_stored(rig, rig->reqs[0]->kind, LEAT_OK);
     if (rig->log) leat_primary_log_destroy(&rig->log);
     leat_primary_destroy(&rig->primary);
     leat_timers_fini(&rig->timers);

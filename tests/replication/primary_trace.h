@@ -25,26 +25,26 @@ static inline const char *rig_kind_name(unsigned kind)
     return names[kind - LEAT_REP_ATTACH];
 }
 
-static inline const char *rig_keep_name(enum leat_keep_kind kind)
+static inline const char *rig_req_name(enum leat_store_req_kind kind)
 {
     switch (kind) {
-    case LEAT_KEEP_RESERVE:
+    case LEAT_STORE_RESERVE:
         return "RESERVE";
-    case LEAT_KEEP_COMMIT:
+    case LEAT_STORE_COMMIT:
         return "COMMIT";
-    case LEAT_KEEP_CLOSE:
+    case LEAT_STORE_CLOSE:
         return "CLOSE";
-    case LEAT_KEEP_PARK:
+    case LEAT_STORE_PARK:
         return "PARK";
-    case LEAT_KEEP_RESUME:
+    case LEAT_STORE_RESUME:
         return "RESUME";
-    case LEAT_KEEP_DROP:
+    case LEAT_STORE_DROP:
         return "DROP";
-    case LEAT_KEEP_EVICT:
+    case LEAT_STORE_EVICT:
         return "EVICT";
-    case LEAT_KEEP_STAMP:
+    case LEAT_STORE_STAMP:
         return "STAMP";
-    case LEAT_KEEP_GIVE_UP:
+    case LEAT_STORE_GIVE_UP:
         return "GIVE_UP";
     default:
         return "?";

@@ -9,8 +9,8 @@ static void pulled(struct rig *rig, struct leat_backup_pull *pull)
     pull_start(rig, pull);
     if (!ports.call) return;
     piece(rig, LEAT_OK, 0, pull->extent.bytes, 0);
-    while (rig->keep_count)
-        rig_stored(rig, rig->keeps[0]->kind, LEAT_OK);
+    while (rig->req_count)
+        rig_stored(rig, rig->reqs[0]->kind, LEAT_OK);
 }
 
 /* Goal: another log's segment, one larger than it says that it can be, and one that ends before the place that was

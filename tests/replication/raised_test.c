@@ -54,7 +54,7 @@ static void version_is_told_when_all_carry_it(void **state)
     CASE(raised, step, set->stamped = 1, set->seg = NULL);
     CASE(raised, step, set->parked = true);
     CASE(raised, step, set->want_parked = true);
-    CASE(raised, step, set->resume = (struct leat_keep *)(void *)set);
+    CASE(raised, step, set->resume = (struct leat_store_req *)(void *)set);
     CASE(raised, step, copy->stamp = 1);
     CASE(raised, step, copy->incomplete = true);
     CASE(raised, step, copy->state = REP_COPY_OPENING);
@@ -78,7 +78,7 @@ static void version_is_told_when_all_carry_it(void **state)
              "set->stamped = 1, set->seg = NULL: in line\n"
              "set->parked = true: not told, again in 20000 us\n"
              "set->want_parked = true: not told, again in 20000 us\n"
-             "set->resume = (struct leat_keep *)(void *)set: not told, again in 20000 us\n"
+             "set->resume = (struct leat_store_req *)(void *)set: not told, again in 20000 us\n"
              "copy->stamp = 1: not told, again in 20000 us\n"
              "copy->incomplete = true: not told, again in 20000 us\n"
              "copy->state = REP_COPY_OPENING: not told, again in 20000 us\n"

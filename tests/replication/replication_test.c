@@ -278,16 +278,16 @@ static void too_few_nodes_refuses_by_name_and_recovers(void **state)
 {
     (void)state;
     struct world *world = world_ready(4, 3, 3, LEAT_DURABILITY_MEMORY);
-    struct leat_keeper keeper = leat_primary_keeper(world->logs[0].rep);
+    struct leat_store_port store_port = leat_primary_port(world->logs[0].rep);
     world_node_kill(world, 1, false);
     world_run(world, 50 * 1000);
     world_append_all(world, 5, 1000);
     assert_true(world_settle(world, 10 * 1000 * 1000));
     assert_int_equal(status_of(world).logs_under_replicated, 1);
-    assert_int_equal(keeper.refusal(keeper.ctx), LEAT_OK);
+    assert_int_equal(store_port.refusal(store_port.ctx), LEAT_OK);
     world_node_kill(world, 2, false);
     world_run(world, 200 * 1000);
-    assert_int_equal(keeper.refusal(keeper.ctx), LEAT_E_TOO_FEW_COPIES);
+    assert_int_equal(store_port.refusal(store_port.ctx), LEAT_E_TOO_FEW_COPIES);
     assert_false(world_append(&world->logs[0], 1000));
     assert_int_equal(status_of(world).logs_below_min, 1);
     world_node_start(world, 1);

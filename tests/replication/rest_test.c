@@ -45,7 +45,7 @@ static void reserving(void)
     rig->quiet = true;
     rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     set = rep_set_find(rig->log, 0);
     copy = set->copies[0];
     owned = rig->log;
@@ -120,18 +120,18 @@ static void segment_that_goes_is_none_that_lies_badly(void **state)
     (void)state;
     begun();
     rig->quiet = true;
-    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
     set->misplaced = true;
     rep_place_note(set);
     assert_int_equal(rig->primary->crowded_count, 1);
     rep_copy_remove(set->copies[0]);
     rep_copy_remove(set->copies[0]);
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
     set->misplaced = true;
     rep_place_note(set);
     assert_int_equal(rig->primary->crowded_count, 1);
-    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_DROP, .seg = &rig->segs[0]});
-    rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_DROP, .seg = &rig->segs[0]});
+    rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
     assert_null(rep_set_find(rig->log, 0));
     assert_int_equal(rig->primary->crowded_count, 0);
     assert_true(leat_list_empty(&rig->primary->crowded));
@@ -142,8 +142,8 @@ static void short_of_copies(void)
 {
     begun();
     rig->quiet = true;
-    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
     rep_copy_lost(set->copies[0]);
     rep_copy_lost(set->copies[0]);
     assert_false(leat_list_empty(&rig->primary->deficit));
@@ -156,8 +156,8 @@ static void what_goes_has_nothing_to_be_done(void **state)
 {
     (void)state;
     short_of_copies();
-    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_DROP, .seg = &rig->segs[0]});
-    rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_DROP, .seg = &rig->segs[0]});
+    rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
     assert_null(rep_set_find(rig->log, 0));
     assert_true(leat_list_empty(&rig->primary->deficit));
     short_of_copies();
@@ -247,9 +247,9 @@ static void store_says_what_is_in_the_way(void **state)
     (void)state;
     begun();
     assert_null(rig->primary->options.store.in_the_way);
-    assert_false(rig->keeper.in_the_way(rig->keeper.ctx, set->seg));
+    assert_false(rig->store_port.in_the_way(rig->store_port.ctx, set->seg));
     rig->primary->options.store.in_the_way = rig_safe;
-    assert_true(rig->keeper.in_the_way(rig->keeper.ctx, set->seg));
+    assert_true(rig->store_port.in_the_way(rig->store_port.ctx, set->seg));
     trace_begin();
 }
 
@@ -433,8 +433,8 @@ static void segment_without_memory_is_copied_later(void **state)
     (void)state;
     begun();
     rig->quiet = true;
-    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
     rig_answer(rig, 1, LEAT_REP_CLOSE);
     rig_answer(rig, 2, LEAT_REP_CLOSE);
     rep_copy_lost(set->copies[0]);

@@ -80,7 +80,7 @@ static void call_that_can_not_leave_is_made_again(void **state)
     rig_peer_up(rig, 2);
     rig_log_new(rig, LEAT_DURABILITY_DISK, 2);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_pass(rig, 100 * 1000);
     TRACE_IS("store RESERVE s0 1/2/3 e5 v1 cap65536 d2\n");
     rig->call_rc = LEAT_OK;
@@ -92,7 +92,7 @@ static void call_that_can_not_leave_is_made_again(void **state)
     rig_commit(rig, 0, 0, 128);
     rig->call_rc = LEAT_E_AGAIN;
     rig_wrote(rig, 1, LEAT_OK);
-    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
     rig_pass(rig, 100 * 1000);
     TRACE_IS("log RESERVE s0: OK\n"
              "store COMMIT s0 0..128\n"
@@ -142,7 +142,7 @@ static void session_that_ends_takes_its_requests_along(void **state)
     struct rig *rig = rig_new(2);
     rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
     trace_begin();
     rig_peer_down(rig, 1);
@@ -257,7 +257,7 @@ static struct rig *rig_written(unsigned nodes, uint64_t quiet_us)
     rig->primary->options.quiet_us = quiet_us;
     rig_log_new(rig, LEAT_DURABILITY_DISK, nodes + 1);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     for (unsigned i = 1; i <= nodes; i++)
         rig_answer_at(rig, i, LEAT_REP_OPEN, 10 * i, 4096);
     rig_commit(rig, 0, 0, 128);
@@ -355,7 +355,7 @@ static void backup_that_answers_is_not_left(void **state)
     rig_answer_rows(rig, 1, LEAT_REP_FLUSH,
                     LEAT_OK); /* took 300 ms: three times that is given now */
     rig_answer_rows(rig, 2, LEAT_REP_FLUSH, LEAT_OK);
-    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
     rig_commit(rig, 0, 128, 192);
     rig_wrote(rig, 1, LEAT_OK);
     rig_wrote(rig, 2, LEAT_OK);
@@ -380,7 +380,7 @@ static void backup_that_takes_no_writes_is_left(void **state)
     struct rig *rig = rig_written(2, 0);
     rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
     rig_answer_rows(rig, 2, LEAT_REP_FLUSH, LEAT_OK);
-    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
     rig_commit(rig, 0, 128, 192);
     trace_begin();
     rig_pass(rig, 1999 * 1000);

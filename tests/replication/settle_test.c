@@ -140,25 +140,25 @@ static void copy_that_rots_is_made_anew(void **state)
     world_free(world);
 }
 
-static void on_evicted(struct leat_keep *keep)
+static void on_evicted(struct leat_store_req *req)
 {
-    (void)keep;
+    (void)req;
 }
 
 /* The owner has its closed segments in files alone. */
 static void owner_evicts(struct world *world)
 {
     enum { SEGMENTS_MAX = 64 };
-    static struct leat_keep keeps[SEGMENTS_MAX];
+    static struct leat_store_req reqs[SEGMENTS_MAX];
     const struct leat_list *head = &world->logs[0].rep->settled;
     const struct world_node *owner = &world->nodes[0];
     unsigned count = 0;
     for (const struct leat_list *it = head->next; it != head; it = it->next) {
         const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
         assert_true(set->seg->flushed && count < SEGMENTS_MAX);
-        keeps[count] = (struct leat_keep){
-            .kind = LEAT_KEEP_EVICT, .seg = set->seg, .on_done = on_evicted, .owner = world};
-        owner->keeper.request(owner->keeper.ctx, owner->env.post, &keeps[count++]);
+        reqs[count] = (struct leat_store_req){
+            .kind = LEAT_STORE_EVICT, .seg = set->seg, .on_done = on_evicted, .owner = world};
+        owner->store_port.request(owner->store_port.ctx, owner->env.post, &reqs[count++]);
     }
     world_run(world, 100 * 1000);
 }

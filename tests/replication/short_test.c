@@ -127,18 +127,18 @@ static void step_without_memory_is_taken_later(void **state)
     for (uint64_t n = 1; n <= 3; n++) {
         struct rig *rig = rig_new(1);
         rig_log_new(rig, LEAT_DURABILITY_MEMORY, 2);
-        struct leat_keep *asked = calloc(1, sizeof *asked);
-        *asked = (struct leat_keep){
-            .kind = LEAT_KEEP_RESERVE, .capacity = RIG_CAPACITY, .on_done = rig_on_keep};
+        struct leat_store_req *asked = calloc(1, sizeof *asked);
+        *asked = (struct leat_store_req){
+            .kind = LEAT_STORE_RESERVE, .capacity = RIG_CAPACITY, .on_done = rig_on_req};
         trace("%llu: ", (unsigned long long)n);
         leat_mem_fail_at(n); /* of the set, of the copy, of the request about it */
-        rig->keeper.request(rig->keeper.ctx, &rig->post, asked);
+        rig->store_port.request(rig->store_port.ctx, &rig->post, asked);
         rig_mails(rig);
         leat_mem_fail_at(0);
-        bool own = rig->keeps[0] == asked;
+        bool own = rig->reqs[0] == asked;
         trace("%s\n", own ? "the log's own" : "and then");
         rig_pass(rig, 200 * 1000);
-        if (own) rig->keep_count = 0;
+        if (own) rig->req_count = 0;
         if (own) free(asked);
         rig_free(rig);
     }
@@ -157,13 +157,14 @@ static void step_without_memory_is_taken_later(void **state)
 static void request_without_memory_is_made_later(void **state)
 {
     (void)state;
-    static const enum leat_keep_kind kinds[] = {LEAT_KEEP_CLOSE, LEAT_KEEP_PARK, LEAT_KEEP_DROP};
+    static const enum leat_store_req_kind kinds[] = {LEAT_STORE_CLOSE, LEAT_STORE_PARK,
+                                                     LEAT_STORE_DROP};
     for (unsigned i = 0; i < 3; i++) {
         struct rig *rig = rig_new(1);
         rig->quiet = true;
         rig_log_new(rig, LEAT_DURABILITY_MEMORY, 2);
         rig_reserve(rig, 0);
-        rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
         rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
         rig_commit(rig, 0, 0, 128);
         rig_wrote(rig, 1, LEAT_OK);
@@ -178,9 +179,9 @@ static void request_without_memory_is_made_later(void **state)
         assert_int_equal(rig->call_count, 0);
         trace_begin();
         rig_pass(rig, 20 * 1000);
-        if (kinds[i] == LEAT_KEEP_CLOSE)
+        if (kinds[i] == LEAT_STORE_CLOSE)
             TRACE_IS("n1 CLOSE s0 h10 v1 d1 128:128 to 1000/2000, 2 s\n");
-        else if (kinds[i] == LEAT_KEEP_PARK)
+        else if (kinds[i] == LEAT_STORE_PARK)
             TRACE_IS("n1 PARK s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n");
         else
             TRACE_IS("n1 DROP s0 h10 v1 d1 to 1000/2000, 2 s\n");
@@ -214,7 +215,7 @@ static void answer_that_can_not_be_read_is_none(void **state)
              "audit 3: over, told\n");
     rig_log_new(rig, LEAT_DURABILITY_DISK, 3);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_answer_bytes(rig, 1, LEAT_REP_OPEN, LEAT_OK, (const uint8_t *)"\x91\x01", 2);
     rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
     TRACE_IS("store RESERVE s0 1/2/3 e5 v1 cap65536 d2\n"
@@ -242,7 +243,7 @@ static void opened_with_what_the_least_copy_carries(void **state)
     struct rig *rig = rig_new(3);
     rig_log_new(rig, LEAT_DURABILITY_MEMORY, 4);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     for (unsigned i = 1; i <= 3; i++)
         rig_answer_at(rig, i, LEAT_REP_OPEN, 10 * i, 4096);
     rig_commit(rig, 0, 0, 128);
@@ -280,12 +281,12 @@ static void each_copy_holds_acks_up(void **state)
             rig->quiet = true;
             rig_log_new(rig, (enum leat_durability)level, 4);
             rig_reserve(rig, 0);
-            rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+            rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
             for (unsigned i = 1; i <= 3; i++)
                 rig_answer_at(rig, i, LEAT_REP_OPEN, 10 * i, 4096);
             trace_begin();
             rig_commit(rig, 0, 0, 128);
-            if (disk) rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+            if (disk) rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
             for (unsigned i = 1; i <= 3; i++)
                 if (i != late || disk) rig_wrote(rig, i, LEAT_OK);
             for (unsigned i = 1; i <= 3 && disk; i++)

@@ -11,7 +11,7 @@ static struct rig *rig_begun(unsigned nodes)
     rig->quiet = true;
     rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
     rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
     rig_commit(rig, 0, 0, 128);
@@ -34,7 +34,7 @@ static void bytes_go_ahead_only_where_all_copies_are_plain(void **state)
             struct rig *rig = rig_begun(2);
             struct rep_set *set = rep_set_find(rig->log, 0);
             struct rep_copy *copy = set->copies[k];
-            struct leat_keep any = {.kind = LEAT_KEEP_EVICT};
+            struct leat_store_req any = {.kind = LEAT_STORE_EVICT};
             rig->quiet = true;
             rig_commit(rig, 0, 128, 192);
             rig->quiet = false;
@@ -50,7 +50,7 @@ static void bytes_go_ahead_only_where_all_copies_are_plain(void **state)
             if (i == 10) rig->log->fenced = true;
             if (i == 11) rig->log->options.durability = LEAT_DURABILITY_DISK;
             rig_sealed(rig, 0, 256);
-            rig->keeper.ahead(rig->keeper.ctx, &rig->segs[0], i == 12 ? 192 : 256);
+            rig->store_port.ahead(rig->store_port.ctx, &rig->segs[0], i == 12 ? 192 : 256);
             if (i)
                 TRACE_IS("");
             else
@@ -77,7 +77,7 @@ static void version_is_told_when_nothing_holds_it_back(void **state)
             struct leat_primary_log *log = rig->log;
             struct rep_set *set = rep_set_find(log, 0);
             struct rep_copy *copy = set->copies[k];
-            struct leat_keep any = {.kind = LEAT_KEEP_RESUME};
+            struct leat_store_req any = {.kind = LEAT_STORE_RESUME};
             log->need = log->version = set->stamped = 2;
             set->copies[0]->stamp = set->copies[1]->stamp = 2;
             if (i == 1) log->opened = false;
@@ -198,7 +198,7 @@ static void head_is_wanted_for_a_copy_that_can_be_made(void **state)
         if (i == 10) set->copies[0]->incomplete = true;
         if (i == 11) rig->log->options.copies = 2;
         rig->quiet = false;
-        trace("%u: %d\n", i, rig->keeper.copy_wanted(rig->keeper.ctx, head));
+        trace("%u: %d\n", i, rig->store_port.copy_wanted(rig->store_port.ctx, head));
         rig->log->options.copies = 3;
         size_t used = trace_used;
         rig_free(rig);
@@ -237,7 +237,7 @@ static void heads_are_resumed_at_a_bounded_rate(void **state)
         rig->now_us += 100 * 1000 * 1000;
         for (unsigned second = 0; second < 2; second++) {
             unsigned heads = 0;
-            while (heads < 100 && rig->keeper.copy_wanted(rig->keeper.ctx, &rig->segs[0]))
+            while (heads < 100 && rig->store_port.copy_wanted(rig->store_port.ctx, &rig->segs[0]))
                 heads++;
             assert_int_equal(heads, cases[i].heads);
             rig->now_us = rig->primary->wakes_at_us;
@@ -256,10 +256,10 @@ static void copy_that_its_backup_does_not_have_is_lost(void **state)
     for (unsigned i = 0; i < 4; i++) {
         struct rig *rig = rig_begun(2);
         rig->quiet = true;
-        rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+        rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
         rig_answer(rig, 1, LEAT_REP_CLOSE);
         rig_answer(rig, 2, LEAT_REP_CLOSE);
-        rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
         struct rep_peer *peer = rig_peer(rig, 1);
         struct rep_set *set = rep_set_find(rig->log, 0);
         peer->settle_pairs[0] =

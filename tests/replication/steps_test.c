@@ -7,7 +7,7 @@
 static void reserved(struct rig *rig, uint64_t id)
 {
     rig_reserve(rig, id);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_answer_at(rig, 1, LEAT_REP_OPEN, 10 + id, 4096 * (1 + id));
     rig_answer_at(rig, 2, LEAT_REP_OPEN, 20 + id, 8192 * (1 + id));
 }
@@ -19,7 +19,7 @@ static void begun(struct rig *rig, uint64_t id, uint32_t bytes)
     rig_wrote(rig, 1, LEAT_OK);
     rig_wrote(rig, 2, LEAT_OK);
     if (rig->log->options.durability != LEAT_DURABILITY_DISK) return;
-    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
     rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
     rig_answer_rows(rig, 2, LEAT_REP_FLUSH, LEAT_OK);
 }
@@ -56,7 +56,7 @@ static void segment_is_reserved_everywhere_at_once(void **state)
         rig_answer_at(rig, 2, LEAT_REP_OPEN, 21, 8192);
         rig_answer_at(rig, 1, LEAT_REP_OPEN, 11, 4096);
         TRACE_IS("");
-        rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
         TRACE_IS("log RESERVE s7: OK\n");
         assert_int_equal(rep_set_whole_count(rep_set_find(rig->log, 7)), 3);
         rig_free(rig);
@@ -75,9 +75,9 @@ static void commit_in_memory_is_done_when_each_copy_has_its_bytes(void **state)
     rig_commit(rig, 0, 0, 128);
     TRACE_IS("n1 write @4096+128 from s0+0\n"
              "n2 write @8192+128 from s0+0\n");
-    rig->keeper.ahead(rig->keeper.ctx, &rig->segs[0], 128); /* no more than there is */
+    rig->store_port.ahead(rig->store_port.ctx, &rig->segs[0], 128); /* no more than there is */
     TRACE_IS("");
-    rig->keeper.ahead(rig->keeper.ctx, &rig->segs[0], 192);
+    rig->store_port.ahead(rig->store_port.ctx, &rig->segs[0], 192);
     rig_sealed(rig, 0, 192);
     TRACE_IS("n1 write @4224+64 from s0+128\n"
              "n2 write @8320+64 from s0+128\n");
@@ -86,7 +86,7 @@ static void commit_in_memory_is_done_when_each_copy_has_its_bytes(void **state)
     TRACE_IS("");
     rig_wrote(rig, 1, LEAT_OK);
     TRACE_IS("log COMMIT s0: OK\n");
-    rig->keeper.ahead(rig->keeper.ctx, &rig->segs[0], 1000); /* no commit is under way */
+    rig->store_port.ahead(rig->store_port.ctx, &rig->segs[0], 1000); /* no commit is under way */
     TRACE_IS("");
     rig_commit(rig, 0, 128, 192);
     TRACE_IS("");
@@ -116,13 +116,13 @@ static void writes_of_a_copy_keep_to_the_window(void **state)
         rig->quiet = false;
         rig_log_new(rig, LEAT_DURABILITY_MEMORY, 2);
         rig_reserve(rig, 0);
-        rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
         rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
         trace_begin();
         rig_commit(rig, 0, 0, 64);
         for (uint32_t i = 1; i < 6; i++) {
             rig_sealed(rig, 0, 64 + 64 * i);
-            rig->keeper.ahead(rig->keeper.ctx, &rig->segs[0], 64 + 64 * i);
+            rig->store_port.ahead(rig->store_port.ctx, &rig->segs[0], 64 + 64 * i);
         }
         TRACE_IS("n1 write @4096+64 from s0+0\n"
                  "n1 write @4160+64 from s0+64\n"
@@ -152,17 +152,17 @@ static void commit_on_disk_is_done_when_each_copy_is_flushed(void **state)
     TRACE_IS("store COMMIT s0 0..128\n"
              "n1 write @4096+128 from s0+0\n"
              "n2 write @8192+128 from s0+0\n");
-    rig->keeper.ahead(rig->keeper.ctx, &rig->segs[0], 192); /* not at this level */
+    rig->store_port.ahead(rig->store_port.ctx, &rig->segs[0], 192); /* not at this level */
     rig_wrote(rig, 1, LEAT_OK);
     TRACE_IS("n1 FLUSH h10=128, 10 s\n");
     rig_wrote(rig, 2, LEAT_OK);
     rig_answer_rows(rig, 2, LEAT_REP_FLUSH, LEAT_OK);
     rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
     TRACE_IS("n2 FLUSH h20=128, 10 s\n");
-    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
     TRACE_IS("log COMMIT s0: OK\n");
     rig_commit(rig, 0, 128, 192);
-    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
     rig_wrote(rig, 1, LEAT_OK);
     rig_wrote(rig, 2, LEAT_OK);
     rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
@@ -174,7 +174,7 @@ static void commit_on_disk_is_done_when_each_copy_is_flushed(void **state)
     rig_answer_rows(rig, 2, LEAT_REP_FLUSH, LEAT_OK);
     TRACE_IS("log COMMIT s0: OK\n");
     rig_commit(rig, 0, 192, 256);
-    rig_stored(rig, LEAT_KEEP_COMMIT, LEAT_E_DISK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_E_DISK);
     TRACE_IS("store COMMIT s0 192..256\n"
              "n1 write @4288+64 from s0+192\n"
              "n2 write @8384+64 from s0+192\n"
@@ -195,29 +195,29 @@ static void segment_is_closed_evicted_and_dropped(void **state)
     reserved(rig, 1);
     begun(rig, 1, 256);
     trace_begin();
-    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
     TRACE_IS("n2 CLOSE s0 h20 v1 d1 128:128 to 1000/2000, 2 s\n"
              "n1 CLOSE s0 h10 v1 d1 128:128 to 1000/2000, 2 s\n"
              "store CLOSE s0\n");
     rig_answer(rig, 2, LEAT_REP_CLOSE);
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
     TRACE_IS("log CLOSE s0: OK\n");
     assert_int_equal(rig->primary->accounts.segments, 0);
     rig_answer(rig, 1, LEAT_REP_CLOSE);
     TRACE_IS("");
     assert_int_equal(rig->primary->accounts.segments, 1);
-    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_EVICT, .seg = &rig->segs[0]});
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_EVICT, .seg = &rig->segs[0]});
     TRACE_IS("store EVICT s0\n");
-    rig_stored(rig, LEAT_KEEP_EVICT, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_EVICT, LEAT_OK);
     TRACE_IS("log EVICT s0: OK\n");
-    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_DROP, .seg = &rig->segs[0]});
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_DROP, .seg = &rig->segs[0]});
     TRACE_IS("n2 DROP s0 h20 v1 d1 to 1000/2000, 2 s\n"
              "n1 DROP s0 h10 v1 d1 to 1000/2000, 2 s\n");
     rig_answer(rig, 1, LEAT_REP_DROP);
     TRACE_IS("");
     rig_refuse(rig, 2, LEAT_REP_DROP, LEAT_E_NOT_FOUND); /* an audit asks for it again */
     TRACE_IS("store DROP s0\n");
-    rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
     TRACE_IS("log DROP s0: OK\n");
     assert_null(rep_set_find(rig->log, 0));
     rig_pass(rig, 1000 * 1000);
@@ -234,16 +234,16 @@ static void store_that_refuses_is_believed(void **state)
 {
     (void)state;
     struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 128);
-    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
     rig_answer(rig, 1, LEAT_REP_CLOSE);
     rig_answer(rig, 2, LEAT_REP_CLOSE);
     trace_begin();
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_E_DISK);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_E_DISK);
     TRACE_IS("log CLOSE s0: DISK\n");
-    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_DROP, .seg = &rig->segs[0]});
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_DROP, .seg = &rig->segs[0]});
     rig_answer(rig, 1, LEAT_REP_DROP);
     rig_answer(rig, 2, LEAT_REP_DROP);
-    rig_stored(rig, LEAT_KEEP_DROP, LEAT_E_DISK);
+    rig_stored(rig, LEAT_STORE_DROP, LEAT_E_DISK);
     TRACE_IS("n2 DROP s0 h20 v1 d1 to 1000/2000, 2 s\n"
              "n1 DROP s0 h10 v1 d1 to 1000/2000, 2 s\n"
              "store DROP s0\n"
@@ -257,7 +257,7 @@ static void head_is_parked_and_resumed(void **state)
     (void)state;
     for (int level = LEAT_DURABILITY_MEMORY; level <= LEAT_DURABILITY_DISK; level++) {
         struct rig *rig = rig_begun((enum leat_durability)level, 128);
-        rig_end(rig, LEAT_KEEP_PARK, 0, 128);
+        rig_end(rig, LEAT_STORE_PARK, 0, 128);
         if (level == LEAT_DURABILITY_MEMORY)
             TRACE_IS("n2 PARK s0 h20 v1 d1 128:128 to 1000/2000, 10 s\n"
                      "n1 PARK s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n"
@@ -267,13 +267,13 @@ static void head_is_parked_and_resumed(void **state)
                      "n1 PARK s0 h10 v1 d2 128:128 to 1000/2000, 10 s\n"
                      "store PARK s0\n");
         rig_answer(rig, 1, LEAT_REP_PARK);
-        rig_stored(rig, LEAT_KEEP_PARK, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
         TRACE_IS("");
         rig_answer(rig, 2, LEAT_REP_PARK);
         TRACE_IS("log PARK s0: OK\n");
         rig_pass(rig, 1000 * 1000);
         TRACE_IS("");
-        rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_RESUME, .seg = &rig->segs[0]});
+        rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .seg = &rig->segs[0]});
         if (level == LEAT_DURABILITY_MEMORY)
             TRACE_IS("n2 RESUME s0 h20 v1 d1 128:128 to 1000/2000, 10 s\n"
                      "n1 RESUME s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n"
@@ -282,7 +282,7 @@ static void head_is_parked_and_resumed(void **state)
             TRACE_IS("n2 RESUME s0 h20 v1 d2 128:128 to 1000/2000, 10 s\n"
                      "n1 RESUME s0 h10 v1 d2 128:128 to 1000/2000, 10 s\n"
                      "store RESUME s0\n");
-        rig_stored(rig, LEAT_KEEP_RESUME, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_RESUME, LEAT_OK);
         rig_answer_at(rig, 2, LEAT_REP_RESUME, 20, 0x20000);
         TRACE_IS("");
         rig_answer_at(rig, 1, LEAT_REP_RESUME, 10, 0x10000);
@@ -312,9 +312,9 @@ static void park_or_resume_that_is_refused_is_none(void **state)
 {
     (void)state;
     struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 128);
-    rig_end(rig, LEAT_KEEP_PARK, 0, 128);
+    rig_end(rig, LEAT_STORE_PARK, 0, 128);
     trace_begin();
-    rig_stored(rig, LEAT_KEEP_PARK, LEAT_E_DISK);
+    rig_stored(rig, LEAT_STORE_PARK, LEAT_E_DISK);
     TRACE_IS("log PARK s0: DISK\n");
     assert_false(rep_set_find(rig->log, 0)->want_parked);
     rig_answer(rig, 1, LEAT_REP_PARK);
@@ -323,17 +323,17 @@ static void park_or_resume_that_is_refused_is_none(void **state)
              "n2 RESUME s0 h20 v1 d1 128:128 to 1000/2000, 10 s\n");
     rig_answer_at(rig, 1, LEAT_REP_RESUME, 10, 4096);
     rig_answer_at(rig, 2, LEAT_REP_RESUME, 20, 8192);
-    rig_end(rig, LEAT_KEEP_PARK, 0, 128);
-    rig_stored(rig, LEAT_KEEP_PARK, LEAT_OK);
+    rig_end(rig, LEAT_STORE_PARK, 0, 128);
+    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
     rig_answer(rig, 1, LEAT_REP_PARK);
     rig_answer(rig, 2, LEAT_REP_PARK);
     trace_begin();
-    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_RESUME, .seg = &rig->segs[0]});
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .seg = &rig->segs[0]});
     trace_begin();
-    rig_stored(rig, LEAT_KEEP_RESUME, LEAT_E_NO_MEMORY);
+    rig_stored(rig, LEAT_STORE_RESUME, LEAT_E_NO_MEMORY);
     TRACE_IS("log RESUME s0: NO_MEMORY\n");
     assert_true(rep_set_find(rig->log, 0)->want_parked);
-    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_RESUME, .seg = &rig->segs[0]});
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .seg = &rig->segs[0]});
     TRACE_IS("store RESUME s0\n");
     rig_free(rig);
 }
@@ -342,29 +342,30 @@ static void park_or_resume_that_is_refused_is_none(void **state)
 static void buffer_stays_while_writes_come_from_it(void **state)
 {
     (void)state;
-    static const enum leat_keep_kind kinds[] = {LEAT_KEEP_EVICT, LEAT_KEEP_PARK, LEAT_KEEP_DROP};
+    static const enum leat_store_req_kind kinds[] = {LEAT_STORE_EVICT, LEAT_STORE_PARK,
+                                                     LEAT_STORE_DROP};
     for (unsigned i = 0; i < 3; i++) {
         struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 128);
         rig_commit(rig, 0, 128, 192);
         rig_wrote(rig, 1, LEAT_OK);
         rig_target_failed(rig, 2); /* its write is under way for long */
         rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
-        rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
         leat_primary_versions_done(rig->primary, LEAT_OK);
         rig_mails(rig);
-        if (kinds[i] == LEAT_KEEP_EVICT) rig_end(rig, LEAT_KEEP_CLOSE, 0, 192);
+        if (kinds[i] == LEAT_STORE_EVICT) rig_end(rig, LEAT_STORE_CLOSE, 0, 192);
         trace_begin();
-        if (kinds[i] == LEAT_KEEP_PARK)
-            rig_end(rig, LEAT_KEEP_PARK, 0, 192);
+        if (kinds[i] == LEAT_STORE_PARK)
+            rig_end(rig, LEAT_STORE_PARK, 0, 192);
         else
-            rig_ask(rig, (struct leat_keep){.kind = kinds[i], .seg = &rig->segs[0]});
+            rig_ask(rig, (struct leat_store_req){.kind = kinds[i], .seg = &rig->segs[0]});
         rig_pass(rig, 50 * 1000);
         trace("-- and then\n");
         rig_wrote(rig, 2, LEAT_E_CANCELLED);
-        if (kinds[i] == LEAT_KEEP_EVICT)
+        if (kinds[i] == LEAT_STORE_EVICT)
             TRACE_IS("-- and then\n"
                      "store EVICT s0\n");
-        else if (kinds[i] == LEAT_KEEP_PARK)
+        else if (kinds[i] == LEAT_STORE_PARK)
             TRACE_IS("n1 PARK s0 h10 v2 d1 192:192 to 1000/2000, 10 s\n"
                      "-- and then\n"
                      "store PARK s0\n");
@@ -380,12 +381,12 @@ static void given_up_is_told_to_the_store_and_to_each_backup(void **state)
 {
     (void)state;
     struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 128);
-    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
     rig_answer(rig, 1, LEAT_REP_CLOSE);
     rig_answer(rig, 2, LEAT_REP_CLOSE);
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
     trace_begin();
-    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_GIVE_UP, .seg = &rig->segs[0]});
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_GIVE_UP, .seg = &rig->segs[0]});
     TRACE_IS("store GIVE_UP s0\n");
     rig_pass(rig, 20 * 1000);
     TRACE_IS("n1 AUDIT from0 all, 10 s\n"
@@ -403,7 +404,7 @@ static void open_that_is_refused_goes_to_another_node(void **state)
     struct rig *rig = rig_new(3);
     rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     trace_begin();
     rig_refuse(rig, 1, LEAT_REP_OPEN, LEAT_E_AGAIN);
     TRACE_IS("n3 OPEN s0 h0 v1 d1, 2 s\n");
@@ -463,7 +464,7 @@ static void segment_without_enough_copies_is_refused_in_time(void **state)
         struct rig *rig = rig_new(nodes);
         rig_log_new(rig, LEAT_DURABILITY_MEMORY, nodes == 1 ? 4 : 3);
         rig_reserve(rig, 0);
-        rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
         rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
         rig_pass(rig, 1999 * 1000);
         if (nodes == 1)
@@ -480,7 +481,7 @@ static void segment_without_enough_copies_is_refused_in_time(void **state)
             TRACE_IS("log RESERVE s0: OK\n");
         if (nodes == 1) {
             rig_answer(rig, 1, LEAT_REP_DROP);
-            rig_stored(rig, LEAT_KEEP_DROP, LEAT_OK);
+            rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
             TRACE_IS("store DROP s0\n"
                      "log RESERVE s0: TOO_FEW_COPIES\n");
             assert_null(rep_set_find(rig->log, 0));
@@ -498,7 +499,7 @@ static void segment_that_the_store_refuses_is_given_back(void **state)
     rig_reserve(rig, 0);
     rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
     trace_begin();
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_E_DISK_FULL);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_E_DISK_FULL);
     TRACE_IS("n1 DROP s0 h10 v1 d1, 2 s\n");
     rig_answer(rig, 1, LEAT_REP_DROP);
     TRACE_IS("log RESERVE s0: DISK_FULL\n");
@@ -514,7 +515,7 @@ static void first_segment_of_a_new_owner_does_not_wait_for_its_last_copy(void **
     struct rig *rig = rig_new(2);
     rig_log_new(rig, LEAT_DURABILITY_MEMORY, 3);
     rig_reserve(rig, 4);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
     trace_begin();
     rig_pass(rig, 59 * 1000);

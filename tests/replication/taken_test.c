@@ -46,7 +46,7 @@ static void seal_cuts_to_the_end(void **state)
             body.owner.v = 6;
             trace("%s%s\n", cases[i].what, fails ? ", the disk refuses it" : "");
             rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
-            if (rig->keep_count) rig_stored(rig, LEAT_KEEP_CLOSE, fails ? LEAT_E_DISK : LEAT_OK);
+            if (rig->req_count) rig_stored(rig, LEAT_STORE_CLOSE, fails ? LEAT_E_DISK : LEAT_OK);
             const struct leat_segment *seg = rep->seg;
             trace("state %u %u:%u to %llu/%lld%s word %u busy %u\n", (unsigned)seg->state,
                   seg->extent.bytes, seg->extent.crc == rig->ends[cases[i].end].crc,
@@ -102,7 +102,7 @@ static void seal_of_an_open_one_waits_for_its_writers_end(void **state)
              "2: AGAIN\n");
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
     TRACE_IS("store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n");
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
     TRACE_IS("1: answer h1 @65536\n");
     assert_int_equal(rep->seg->base_offset, 100);
     rep->writer->fenced = false;
@@ -205,8 +205,8 @@ static void adoptions(enum way way)
         trace("%u fails\n", fails);
         assert_int_equal(adopt(rig, 6, 7, rig->ends[1]), LEAT_OK);
         assert_true(rep->adopting);
-        for (unsigned step = 1; rig->keep_count; step++)
-            rig_stored(rig, rig->keeps[0]->kind, step == fails ? LEAT_E_DISK : LEAT_OK);
+        for (unsigned step = 1; rig->req_count; step++)
+            rig_stored(rig, rig->reqs[0]->kind, step == fails ? LEAT_E_DISK : LEAT_OK);
         if (rig->backup->replica_count) replica_trace(rig, rep);
         if (way == FENCED) backup_writer_find(rig->backup, "w1", 11)->fenced = false;
         unfile(rig);
@@ -311,7 +311,7 @@ static void adoption_that_can_not_be_is_refused(void **state)
         if (i == 11) leat_mem_fail_at(1);
         trace("%u: %s\n", i, leat_err_name(adopt(rig, i == 0 ? 5 : 6, i == 1 ? 8 : 7, extent)));
         if (i == 2) { /* that one was */
-            rig_stored(rig, LEAT_KEEP_STAMP, LEAT_E_DISK);
+            rig_stored(rig, LEAT_STORE_STAMP, LEAT_E_DISK);
             assert_false(rep->adopting);
             while (!leat_list_empty(&rig->backup->requests_free))
                 leat_mem_free(LEAT_CONTAINER(leat_list_pop_front(&rig->backup->requests_free),
@@ -358,7 +358,7 @@ static void adoption_takes_the_one_that_is_furthest(void **state)
                 if (kind == 2) looked(rig, reps[i], 1);
                 if (kind == 5) reps[i]->seg->rotten = true;
             }
-            rig->keep_count = 0;
+            rig->req_count = 0;
             size_t used = trace_used;
             assert_int_equal(adopt(rig, 6, 7, rig->ends[1]), LEAT_OK);
             trace_text[trace_used = used] = '\0';
@@ -424,7 +424,7 @@ static void own_segment_becomes_a_replica(void **state)
             assert_int_equal(rep->damaged, way == 1 || way == 2);
             assert_int_equal(seg->role, LEAT_SEGMENT_REPLICA);
             assert_ptr_equal(seg->post, rig->backup->options.env->post);
-            rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+            rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
         }
         if (way == 3)
             TRACE_IS("store STAMP s7 v4 role 1 writer 44\n"
@@ -473,13 +473,13 @@ static void fence_moves_what_is_open(void **state)
     TRACE_IS("1: STALE_EPOCH\n"
              "2: STALE_EPOCH\n"
              "3: answer\n");
-    rig_stored(rig, LEAT_KEEP_MOVE, LEAT_OK);
-    rig_stored(rig, LEAT_KEEP_MOVE, LEAT_E_NO_MEMORY);
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_MOVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_MOVE, LEAT_E_NO_MEMORY);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     TRACE_IS("1: answer h2 @131072\n"
              "store MOVE s8\n");
     assert_true(!open->damaged && bad->damaged);
-    rig_stored(rig, LEAT_KEEP_MOVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_MOVE, LEAT_OK);
     TRACE_IS("fenced\n");
     assert_int_equal(busy->busy + open->busy + bad->busy, 0);
     rig_free(rig);

@@ -57,7 +57,7 @@ static struct rig *taken_over(unsigned nodes, uint32_t copies, bool in_memory)
     options.opened = true;
     options.unsure = (struct leat_segment_range){.first = 8, .end = 10};
     assert_int_equal(leat_primary_log_create(rig->primary, &options, &seg, 1, &rig->log), LEAT_OK);
-    rig->keeper = leat_primary_keeper(rig->log);
+    rig->store_port = leat_primary_port(rig->log);
     rig_pass(rig, 20 * 1000);
     rig->quiet = false;
     return rig;

@@ -51,7 +51,7 @@ static void begun(struct rig *rig, uint64_t id)
 {
     size_t used = trace_used;
     rig_reserve(rig, id);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_answer_at(rig, 1, LEAT_REP_OPEN, 10 + id, 4096 * (1 + id));
     rig_answer_at(rig, 2, LEAT_REP_OPEN, 20 + id, 8192 * (1 + id));
     rig_commit(rig, id, 0, 128);
@@ -64,7 +64,7 @@ static void first_segment_is_reserved(struct rig *rig)
 {
     told(rig, "new");
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig_answer_at(rig, 2, LEAT_REP_OPEN, 20, 8192);
     told(rig, "being opened at one");
     rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
@@ -106,13 +106,13 @@ static void both_segments_have_bytes(struct rig *rig)
 
 static void one_is_closed_the_other_parked(struct rig *rig)
 {
-    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
     rig_answer(rig, 1, LEAT_REP_CLOSE);
     trace_begin();
     told(rig, "one being closed");
     rig_answer(rig, 2, LEAT_REP_CLOSE);
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
-    rig_end(rig, LEAT_KEEP_PARK, 1, 128);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
+    rig_end(rig, LEAT_STORE_PARK, 1, 128);
     rig_answer(rig, 1, LEAT_REP_PARK);
     told(rig, "the other being parked");
     TRACE_IS("one being closed\n"
@@ -132,7 +132,7 @@ static void one_is_closed_the_other_parked(struct rig *rig)
 
 static void one_is_dropped_another_reserved(struct rig *rig)
 {
-    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_DROP, .seg = &rig->segs[0]});
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_DROP, .seg = &rig->segs[0]});
     trace_begin();
     told(rig, "one being dropped");
     rig_reserve(rig, 2);
@@ -186,7 +186,7 @@ static void newest_segment_is_told_of_while_older_ones_are_active(void **state)
              "  s1 2 of 2: n1 128 n2 128\n");
     struct rep_set *older = rep_set_find(rig->log, 0);
     older->writes++;
-    rig_ask(rig, (struct leat_keep){.kind = LEAT_KEEP_EVICT, .seg = &rig->segs[0]});
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_EVICT, .seg = &rig->segs[0]});
     trace_begin();
     told(rig, "it is being evicted");
     TRACE_IS("it is being evicted\n"
@@ -223,7 +223,7 @@ static void loss_is_told_until_it_is_made_good(void **state)
              "  v2 2 of 3, at least 2, lacking 1 suspended\n"
              "  places yes: n2 n3 part\n"
              "  s0 2 of 2: n2 128 n3 part 0\n");
-    rig_stored(rig, LEAT_KEEP_STAMP, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     rig_answer_rows(rig, 2, LEAT_REP_RESTAMP, LEAT_OK);
     rig_wrote(rig, 3, LEAT_OK);
     rig_answer(rig, 3, LEAT_REP_COMPLETE);
@@ -320,7 +320,7 @@ static void whole_copies_are_told_of_first(void **state)
     rig->quiet = true;
     rig_log_new(rig, LEAT_DURABILITY_MEMORY, 5);
     rig_reserve(rig, 0);
-    rig_stored(rig, LEAT_KEEP_RESERVE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     for (unsigned i = 1; i <= 4; i++)
         rig_answer_at(rig, i, LEAT_REP_OPEN, 10 * i, 4096);
     rig_commit(rig, 0, 0, 128);
@@ -377,18 +377,18 @@ static void copy_that_lies_badly_moves_when_a_node_comes(void **state)
     begun(rig, 1);
     (void)leat_primary_opening(rig->log);
     leat_primary_opened(rig->log, LEAT_OK);
-    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
     rig_answer(rig, 1, LEAT_REP_CLOSE);
     rig_answer(rig, 2, LEAT_REP_CLOSE);
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
     rig_pass(rig, 100 * 1000);
     trace_begin();
     told(rig, "no better place");
-    assert_false(rig->keeper.roll_wanted(rig->keeper.ctx, &rig->segs[1]));
+    assert_false(rig->store_port.roll_wanted(rig->store_port.ctx, &rig->segs[1]));
     rig_node_up(rig, 3);
     rig->quiet = false;
-    assert_true(rig->keeper.roll_wanted(rig->keeper.ctx, &rig->segs[1]));
-    assert_false(rig->keeper.roll_wanted(rig->keeper.ctx, &rig->segs[1]));
+    assert_true(rig->store_port.roll_wanted(rig->store_port.ctx, &rig->segs[1]));
+    assert_false(rig->store_port.roll_wanted(rig->store_port.ctx, &rig->segs[1]));
     rig_pass(rig, 40 * 1000);
     TRACE_IS("no better place\n"
              "  logs 1 lacking 0 below 0 held 0, segments lacking 0 misplaced 2\n"
@@ -437,10 +437,10 @@ static void better_node_may_share_with_the_copy_that_goes(void **state)
     rig_node_up(rig, 3);
     place_set(rig, 3, "h1", "q");
     rep_place_judge(rep_set_find(rig->log, 0));
-    assert_true(rig->keeper.roll_wanted(rig->keeper.ctx, &rig->segs[0]));
+    assert_true(rig->store_port.roll_wanted(rig->store_port.ctx, &rig->segs[0]));
     place_set(rig, 3, "h2", "q"); /* with the other copy it may not */
     rep_set_find(rig->log, 0)->rolled_places = 0;
-    assert_false(rig->keeper.roll_wanted(rig->keeper.ctx, &rig->segs[0]));
+    assert_false(rig->store_port.roll_wanted(rig->store_port.ctx, &rig->segs[0]));
     trace_begin();
     rig_free(rig);
 }
@@ -453,10 +453,10 @@ static void better_place_that_refuses_is_asked_again(void **state)
     host_set(rig, 1, "h0");
     begun(rig, 0);
     begun(rig, 1);
-    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
     rig_answer(rig, 1, LEAT_REP_CLOSE);
     rig_answer(rig, 2, LEAT_REP_CLOSE);
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
     rig_node_up(rig, 3);
     rig_pass(rig, 40 * 1000);
     rig_audits_answer(rig);
@@ -529,12 +529,12 @@ static void surplus_waits_until_a_segment_is_still(void **state)
     struct rig *rig = rig_logged(2);
     host_set(rig, 1, "h0");
     begun(rig, 0);
-    rig_end(rig, LEAT_KEEP_CLOSE, 0, 128);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
     rig_answer(rig, 1, LEAT_REP_CLOSE);
     rig_answer(rig, 2, LEAT_REP_CLOSE);
-    rig_stored(rig, LEAT_KEEP_CLOSE, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
     struct rep_set *set = rep_set_find(rig->log, 0);
-    struct leat_keep any;
+    struct leat_store_req any;
     rig->log->options.copies = rig->log->options.min_copies = 2; /* one is too many now */
     rig->quiet = false;
     for (unsigned i = 0; i <= 10; i++)

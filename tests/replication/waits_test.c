@@ -12,7 +12,7 @@ static struct rep_op *op_of(enum leat_rep_kind kind)
 
 static void dropped(void)
 {
-    rig_end(rig, LEAT_KEEP_DROP, 0, 128);
+    rig_end(rig, LEAT_STORE_DROP, 0, 128);
     trace("-> %u copies\n", set->copy_count);
 }
 
@@ -113,7 +113,7 @@ static void asked_without_room(void)
     begun();
     calm();
     rig->call_rc = LEAT_E_AGAIN;
-    rig_end(rig, LEAT_KEEP_PARK, 0, 128);
+    rig_end(rig, LEAT_STORE_PARK, 0, 128);
 }
 
 /* Goal: requests that wait for room go with the session, also one whose copy has gone before. */

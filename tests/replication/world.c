@@ -86,7 +86,7 @@ static void node_open(struct world_node *node)
     leat_err rc = leat_store_open(&node->disk.env, &options, &node->store, &error);
     LEAT_ASSERT(rc == LEAT_OK);
     node->disk.store = node->store;
-    node->keeper = leat_store_keeper(node->store);
+    node->store_port = leat_store_port(node->store);
     rc = leat_timers_init(&node->timers, &node->clock, 16);
     LEAT_ASSERT(rc == LEAT_OK);
     node->wake_us = UINT64_MAX;
@@ -371,7 +371,7 @@ struct world *world_new(uint64_t seed, unsigned nodes, unsigned copies, unsigned
     struct leat_primary_options options = {
         .env = &world->nodes[0].env,
         .timers = &world->nodes[0].timers,
-        .store = world->nodes[0].keeper,
+        .store = world->nodes[0].store_port,
         .net = world_primary_net(world),
         .rmem = &world->rmem,
         .self = {.number = 0, .incarnation = 100, .host = "h0"},

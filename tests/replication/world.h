@@ -90,7 +90,7 @@ struct world_node {
     uint32_t deleted;       /* the stream that it knows to be deleted; 0: none */
     struct fake_world disk; /* its store, disk and mail */
     struct leat_store *store;
-    struct leat_keeper keeper;
+    struct leat_store_port store_port;
     struct leat_backup *backup;
     struct leat_env env; /* of core 0 */
     struct leat_clock clock;

@@ -150,7 +150,7 @@ void world_log_open(struct world *world, unsigned index)
                                                    .owner = log};
     leat_err rc = leat_primary_log_create(world->primary, &rep_options, NULL, 0, &log->rep);
     LEAT_ASSERT(rc == LEAT_OK);
-    struct leat_keeper keeper = leat_primary_keeper(log->rep);
+    struct leat_store_port store_port = leat_primary_port(log->rep);
     struct leat_log_options options = {
         .ref = log->ref,
         .epoch = {WORLD_EPOCH},
@@ -169,7 +169,8 @@ void world_log_open(struct world *world, unsigned index)
     };
     memcpy(options.cluster_id, world_cluster, sizeof world_cluster);
     struct leat_log_tail tail = {0};
-    rc = leat_log_create(&owner->env, &keeper, &owner->timers, &options, NULL, 0, &tail, &log->log);
+    rc = leat_log_create(&owner->env, &store_port, &owner->timers, &options, NULL, 0, &tail,
+                         &log->log);
     LEAT_ASSERT(rc == LEAT_OK);
 }
 

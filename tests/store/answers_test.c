@@ -42,7 +42,7 @@ static void answers_reservation_that_can_not_be(void **state)
         struct leat_store *store = bench->store;
         if (what == NO_ROW) { /* there is a place, and there are descriptors */
             struct mine *first = opened(bench, LEAT_DURABILITY_DISK);
-            assert_int_equal(do_now(bench, first, LEAT_KEEP_DROP), LEAT_OK);
+            assert_int_equal(do_now(bench, first, LEAT_STORE_DROP), LEAT_OK);
             uint32_t row;
             while (store->cat.held_count < LEAT_STORE_ROWS_PER_CHUNK)
                 assert_int_equal(leat_catalogue_take(&store->cat, &row), LEAT_OK);
@@ -50,7 +50,7 @@ static void answers_reservation_that_can_not_be(void **state)
         uint32_t rows = store->cat.held_count;
         uint64_t free_units = what == NO_ROW ? store->slots.files[0]->buddy.free_units : 0;
         struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 0, 16384);
-        mine->keep.seg = &stale;
+        mine->req.seg = &stale;
         if (what == ROWS_FAILED) store->cat.failed = true;
         if (what == NO_SPACE) bench->world.space_bytes = 1;
         if (what == NO_DESCRIPTOR || what == NO_ROW) leat_mem_fail_at(1);
@@ -58,7 +58,7 @@ static void answers_reservation_that_can_not_be(void **state)
         leat_mem_fail_at(0);
         assert_false(mine->busy);
         assert_int_equal(mine->rc, want[what]);
-        assert_null(mine->keep.seg);
+        assert_null(mine->req.seg);
         assert_int_equal(store->cat.held_count, rows);
         if (what == NO_ROW) assert_int_equal(store->slots.files[0]->buddy.free_units, free_units);
         if (what == NO_SPACE)
@@ -77,10 +77,10 @@ static void answers_reservation_as_it_was_asked(void **state)
     for (unsigned i = 0; i < 4; i++) {
         struct bench *bench = bench_ready(10 + i);
         struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 5, 65536);
-        mine->keep.tentative = i & 1;
-        mine->keep.incomplete = i & 2;
-        mine->keep.version = 3 * i;
-        mine->keep.writer = 100 + i;
+        mine->req.tentative = i & 1;
+        mine->req.incomplete = i & 2;
+        mine->req.version = 3 * i;
+        mine->req.writer = 100 + i;
         fake_settle(&bench->world);
         const struct leat_segment *seg = mine->seg;
         assert_int_equal(seg->tentative, i & 1);
@@ -110,7 +110,7 @@ static void answers_stamp_of_what_is_open_in_its_file(void **state)
         struct bench *bench = bench_ready(20 + committed);
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
         assert_true(write_some(mine, 3));
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         if (committed) (void)opened(bench, LEAT_DURABILITY_DISK); /* takes its row along */
         start_again(bench, mine, true);
         assert_int_equal(mine->seg->state, LEAT_SEGMENT_OPEN);
@@ -118,9 +118,9 @@ static void answers_stamp_of_what_is_open_in_its_file(void **state)
         leat_store_found_done(bench->store);
         enum leat_segment_state was = committed ? LEAT_SEGMENT_OPEN : LEAT_SEGMENT_RESERVED;
         assert_int_equal(row_of(bench, mine, true)->state, was);
-        ask(bench, mine, LEAT_KEEP_STAMP);
-        mine->keep.version = 9;
-        mine->keep.writer = 77;
+        ask(bench, mine, LEAT_STORE_STAMP);
+        mine->req.version = 9;
+        mine->req.writer = 77;
         fake_settle(&bench->world);
         assert_int_equal(mine->rc, LEAT_OK);
         const struct leat_row *row = row_of(bench, mine, true);
@@ -143,13 +143,13 @@ static void answers_stamp_of_what_was_cut(void **state)
     struct bench *bench = bench_ready(22);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     assert_true(write_some(mine, 3));
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     start_again(bench, mine, false);
     struct leat_extent cut = mine->extents[0];
     assert_int_equal(leat_store_cut(bench->store, mine->seg, cut, 5000, 3), LEAT_OK);
-    ask(bench, mine, LEAT_KEEP_STAMP);
-    mine->keep.version = 4;
-    mine->keep.incomplete = true;
+    ask(bench, mine, LEAT_STORE_STAMP);
+    mine->req.version = 4;
+    mine->req.incomplete = true;
     fake_settle(&bench->world);
     const struct leat_row *row = row_of(bench, mine, true);
     assert_int_equal(row->state, LEAT_SEGMENT_CLOSED);
@@ -171,8 +171,8 @@ static void answers_stamp_of_what_was_cut_in_memory(void **state)
     start_again(bench, mine, true);
     assert_non_null(mine->seg->buffer);
     assert_int_equal(leat_store_cut(bench->store, mine->seg, mine->extents[0], 5000, 3), LEAT_OK);
-    ask(bench, mine, LEAT_KEEP_STAMP);
-    mine->keep.version = 4;
+    ask(bench, mine, LEAT_STORE_STAMP);
+    mine->req.version = 4;
     fake_settle(&bench->world);
     const struct leat_row *row = row_of(bench, mine, false);
     assert_int_equal(row->state, LEAT_SEGMENT_RESERVED);
@@ -196,7 +196,7 @@ static void answers_reservation_whose_row_fails(void **state)
         bench->world.fail_at = bench->world.op_count + 1 + sync;
         fake_settle(&bench->world);
         assert_int_equal(mine->rc, LEAT_E_DISK);
-        assert_null(mine->keep.seg);
+        assert_null(mine->req.seg);
         const struct leat_held *held =
             *leat_catalogue_held(&bench->store->cat, first->seg->row + 1);
         assert_null(held->seg.buffer);
@@ -215,7 +215,7 @@ static void answers_park_of_what_has_not_begun(void **state)
     struct bench *bench = bench_ready(26);
     struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 0, 16384);
     fake_settle(&bench->world);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_E_DAMAGED); /* all of no bytes */
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_E_DAMAGED); /* all of no bytes */
     assert_non_null(mine->seg->buffer);
     assert_int_equal(mine->seg->state, LEAT_SEGMENT_RESERVED);
     bench_free(bench);
@@ -230,7 +230,7 @@ static void answers_mend_of_what_was_cut(void **state)
         struct bench *bench = bench_ready(27 + more);
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
         assert_true(write_some(mine, 3));
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         start_again(bench, mine, true);
         uint64_t end = mine->next_offset;
         assert_int_equal(leat_store_cut(bench->store, mine->seg, last_extent(mine), end + more, 3),
@@ -240,8 +240,8 @@ static void answers_mend_of_what_was_cut(void **state)
         if (more == 2) mine->seg->next_offset = end - 1;
         static _Alignas(4096) uint8_t bytes[16384];
         memcpy(bytes, fake_file(&bench->world, "store/0")->now + mine->seg->file_offset, 16384);
-        ask(bench, mine, LEAT_KEEP_MEND);
-        mine->keep.bytes = bytes;
+        ask(bench, mine, LEAT_STORE_MEND);
+        mine->req.bytes = bytes;
         fake_settle(&bench->world);
         assert_int_equal(mine->rc, more == 2 ? LEAT_E_INVALID : LEAT_OK);
         bench_free(bench);
@@ -256,7 +256,7 @@ static void answers_cut_amid_rounds(void **state)
         struct bench *bench = bench_ready(31 + rows);
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
         struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
-        ask(bench, other, rows ? LEAT_KEEP_STAMP : LEAT_KEEP_COMMIT);
+        ask(bench, other, rows ? LEAT_STORE_STAMP : LEAT_STORE_COMMIT);
         (void)fake_event_step(&bench->world);
         assert_int_equal(bench->store->rows_running, rows);
         assert_int_equal(bench->store->data_running, !rows);
@@ -287,7 +287,7 @@ static void answers_mend_past_a_lost_end(void **state)
         write_header(mine);
         write_start(mine);
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         struct leat_held *held = leat_held_of(mine->seg);
         struct leat_store_file *file = held->slot.file;
         assert_int_equal(held->slot.unit, 4);
@@ -295,7 +295,7 @@ static void answers_mend_past_a_lost_end(void **state)
         if (what == 2) bench->world.space_bytes = 1;
         if (what == 3) file->failed = true;
         static const leat_err want[] = {LEAT_OK, LEAT_OK, LEAT_E_DISK_FULL, LEAT_E_DISK};
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_MEND), want[what]);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_MEND), want[what]);
         assert_int_equal(file->here_units, what == 0 ? 8 : what == 1 ? file->grown_units : 7);
         bench_free(bench);
     }
@@ -311,9 +311,9 @@ static void answers_files_with_gaps(void **state)
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY); /* it spares that file */
         struct mine *other = opened(bench, LEAT_DURABILITY_MEMORY);
         assert_string_equal(mine->seg->file->name, "store/1");
-        assert_int_equal(do_now(bench, low, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(bench, low, LEAT_STORE_DROP), LEAT_OK);
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         fake_pass(&bench->world, 100000);
         uint32_t row = other->seg->row; /* the store that goes has the segment */
         fake_kill(&bench->world);
@@ -331,7 +331,7 @@ static void answers_files_with_gaps(void **state)
         leat_store_found_done(bench->store);
         struct mine *next = opened(bench, LEAT_DURABILITY_MEMORY);
         write_close(next);
-        assert_int_equal(do_now(bench, next, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, next, LEAT_STORE_CLOSE), LEAT_OK);
         fake_pass(&bench->world, 100000);
         assert_true(next->flushed);
         bench_free(bench);
@@ -348,15 +348,15 @@ static void answers_mend_looks_at_no_old_copy(void **state)
     for (unsigned what = 0; what < 3; what++) { /* refused; by bytes; by memory */
         if (what == 1) {
             write_close(mine);
-            assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+            assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
             memcpy(bytes, mine->seg->buffer, sizeof bytes);
         }
-        ask(bench, mine, LEAT_KEEP_MEND);
-        mine->keep.copy = bytes + 8; /* nobody's to free */
-        mine->keep.bytes = what < 2 ? bytes : NULL;
+        ask(bench, mine, LEAT_STORE_MEND);
+        mine->req.copy = bytes + 8; /* nobody's to free */
+        mine->req.bytes = what < 2 ? bytes : NULL;
         fake_settle(&bench->world);
         assert_int_equal(mine->rc, what == 0 ? LEAT_E_INVALID : LEAT_OK);
-        assert_null(mine->keep.copy);
+        assert_null(mine->req.copy);
     }
     bench_free(bench);
 }
@@ -368,7 +368,7 @@ static void answers_found_segment_is_parked(void **state)
     struct bench *bench = bench_ready(52);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     assert_true(write_some(mine, 3));
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     start_again(bench, mine, true);
     leat_store_found_park(bench->store, found_of(bench, mine));
     assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
@@ -377,8 +377,8 @@ static void answers_found_segment_is_parked(void **state)
     assert_int_equal(row->flags, 0);
     assert_int_equal(row->extent_bytes, last_extent(mine).bytes);
     leat_store_found_done(bench->store);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESUME), LEAT_OK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_RESUME), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
     bench_free(bench);
 }
 
@@ -389,11 +389,11 @@ static void answers_memory_of_another_is_not_remembered(void **state)
     struct bench *bench = bench_ready(53);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     const struct leat_held *held = leat_held_of(mine->seg);
     const uint8_t *at = mine->seg->buffer;
     memcpy(bench->store->scratch, at, 16384);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_EVICT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_EVICT), LEAT_OK);
     assert_true(leat_mend_remembers(bench->store, held));
     assert_ptr_equal(opened(bench, LEAT_DURABILITY_DISK)->seg->buffer, at);
     memcpy(bench->store->scratch, fake_file(&bench->world, "store/0")->now + mine->seg->file_offset,
@@ -409,16 +409,16 @@ static void answers_mend_amid_a_mend(void **state)
     struct bench *bench = bench_ready(54);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     struct mine another = *mine;
-    ask(bench, mine, LEAT_KEEP_MEND);
+    ask(bench, mine, LEAT_STORE_MEND);
     (void)fake_event_step(&bench->world);
     assert_int_equal(bench->store->mends, 1);
-    assert_int_equal(do_now(bench, &another, LEAT_KEEP_MEND), LEAT_E_INVALID);
+    assert_int_equal(do_now(bench, &another, LEAT_STORE_MEND), LEAT_E_INVALID);
     assert_int_equal(mine->rc, LEAT_OK);
     assert_false(mine->busy);
     assert_int_equal(bench->store->mends, 0);
-    assert_int_equal(do_now(bench, &another, LEAT_KEEP_MEND), LEAT_OK);
+    assert_int_equal(do_now(bench, &another, LEAT_STORE_MEND), LEAT_OK);
     bench_free(bench);
 }
 
@@ -428,7 +428,7 @@ static void answers_nothing_is_found_once_it_is_taken(void **state)
     (void)state;
     struct bench *bench = bench_ready(55);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     start_again(bench, mine, true);
     size_t count;
     assert_non_null(leat_store_found(bench->store, &count));
@@ -449,7 +449,7 @@ static void answers_cut_within_its_capacity(void **state)
     (void)state;
     struct bench *bench = bench_ready(57);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     start_again(bench, mine, true);
     const uint32_t bytes[] = {0, 16384, 16385};
     for (unsigned i = 0; i < 3; i++) /* of the second it has other bytes */
@@ -466,7 +466,7 @@ static void answers_memory_has_nothing_of_what_can_not_be(void **state)
     struct bench *bench = bench_ready(58);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     uint32_t bytes = mine->seg->extent.bytes;
     const uint32_t extents[] = {bytes, 0, 16385};
     for (unsigned i = 0; i < 3; i++) {
@@ -485,7 +485,7 @@ static void answers_role_is_in_its_row(void **state)
     (void)state;
     struct bench *bench = bench_ready(30);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
     start_again(bench, mine, true);
     leat_store_role_set(bench->store, mine->seg, LEAT_SEGMENT_REPLICA, 55);
     assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
@@ -513,7 +513,7 @@ static void answers_commit_of_what_has_no_header(void **state)
     leat_entry_writer_init(&mine->writer, mine->seg->buffer, 16384);
     write_start(mine);
     assert_true(write_some(mine, 5));
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     assert_int_equal(leat_held_of(mine->seg)->in_file_bytes, last_extent(mine).bytes);
     assert_int_equal(leat_catalogue_row(&bench->store->cat, mine->seg->row)->state,
                      LEAT_SEGMENT_RESERVED);

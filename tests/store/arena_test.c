@@ -15,7 +15,7 @@ static void arena_buffers_are_zero_when_handed_out(void **state)
         for (uint32_t at = 0; at < mine->seg->capacity; at++)
             assert_int_equal(mine->seg->buffer[at], 0);
         memset(mine->seg->buffer, 0xaa, mine->seg->capacity);
-        assert_int_equal(do_now(side.bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(side.bench, mine, LEAT_STORE_DROP), LEAT_OK);
     }
     side_fini(&side);
 }
@@ -32,8 +32,8 @@ static void arena_full_refuses_at_once_and_keeps_no_state(void **state)
     for (unsigned i = 0; i < ARENA / LEAT_SEGMENT_BYTES_MAX; i++) {
         struct mine *mine = &bench->mine[bench->count++];
         *mine = (struct mine){.log = {5, 0, 0}, .id = {i}, .epoch = {3}, .durability = 1};
-        mine->keep.capacity = LEAT_SEGMENT_BYTES_MAX;
-        assert_int_equal(replica_ask(&side, mine, LEAT_KEEP_RESERVE, 1, false), LEAT_OK);
+        mine->req.capacity = LEAT_SEGMENT_BYTES_MAX;
+        assert_int_equal(replica_ask(&side, mine, LEAT_STORE_RESERVE, 1, false), LEAT_OK);
         if (!first) first = mine;
     }
     struct leat_store_usage before, after;
@@ -41,14 +41,14 @@ static void arena_full_refuses_at_once_and_keeps_no_state(void **state)
     uint64_t now_us = bench->world.now_us;
     struct mine *late = &bench->mine[bench->count++];
     *late = (struct mine){.log = {5, 0, 0}, .id = {99}, .epoch = {3}, .durability = 1};
-    late->keep.capacity = LEAT_SEGMENT_BYTES_MIN;
-    assert_int_equal(replica_ask(&side, late, LEAT_KEEP_RESERVE, 1, false), LEAT_E_NO_MEMORY);
+    late->req.capacity = LEAT_SEGMENT_BYTES_MIN;
+    assert_int_equal(replica_ask(&side, late, LEAT_STORE_RESERVE, 1, false), LEAT_E_NO_MEMORY);
     assert_int_equal(bench->world.now_us, now_us);
     leat_store_usage(bench->store, &after);
     assert_int_equal(after.segments, before.segments);
     assert_int_equal(after.arenas_used, ARENA);
-    assert_int_equal(do_now(bench, first, LEAT_KEEP_DROP), LEAT_OK);
-    assert_int_equal(replica_ask(&side, late, LEAT_KEEP_RESERVE, 1, false), LEAT_OK);
+    assert_int_equal(do_now(bench, first, LEAT_STORE_DROP), LEAT_OK);
+    assert_int_equal(replica_ask(&side, late, LEAT_STORE_RESERVE, 1, false), LEAT_OK);
     side_fini(&side);
 }
 
@@ -65,8 +65,8 @@ static void arena_without_memory_asks_again(void **state)
     assert_int_equal(side.arena.grown_bytes, 0);
     struct mine *mine = &bench->mine[bench->count++];
     *mine = (struct mine){.log = {5, 0, 0}, .id = {1}, .epoch = {3}, .durability = 1};
-    mine->keep.capacity = LEAT_SEGMENT_BYTES_MIN;
-    assert_int_equal(replica_ask(&side, mine, LEAT_KEEP_RESERVE, 1, false), LEAT_E_NO_MEMORY);
+    mine->req.capacity = LEAT_SEGMENT_BYTES_MIN;
+    assert_int_equal(replica_ask(&side, mine, LEAT_STORE_RESERVE, 1, false), LEAT_E_NO_MEMORY);
     side.grows_max = 1;
     uint64_t until_us = bench->world.now_us + LEAT_STORE_GROW_RETRY_US + 1000000;
     while (side.arena.grown_bytes == 0 && bench->world.wake_at_us < until_us) {
@@ -76,7 +76,7 @@ static void arena_without_memory_asks_again(void **state)
         fake_settle(&bench->world);
     }
     assert_int_equal(side.arena.grown_bytes, ARENA);
-    assert_int_equal(replica_ask(&side, mine, LEAT_KEEP_RESERVE, 1, false), LEAT_OK);
+    assert_int_equal(replica_ask(&side, mine, LEAT_STORE_RESERVE, 1, false), LEAT_OK);
     side_fini(&side);
 }
 
@@ -117,7 +117,7 @@ static void pool_that_is_given_back_all_waits_for_nothing(void **state)
     fake_settle(&bench->world);
     /* It is behind, and waits for its first step ahead. */
     assert_true(bench->world.wake_at_us <= bench->world.now_us + LEAT_STORE_GROW_FIRST_US);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
     uint64_t until_us = bench->world.now_us + 2 * (uint64_t)LEAT_STORE_GROW_FIRST_US;
     unsigned wakes = 0;
     while (bench->world.wake_at_us <= until_us && ++wakes < 100) {
@@ -144,9 +144,9 @@ static void start_parks_open_replicas_from_a_private_copy(void **state)
         side_add(&side);
         struct mine *mine = replica_opened(&side, (enum leat_durability)level, false);
         if (level == LEAT_DURABILITY_DISK)
-            assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
-        mine->keep.capacity = 65536;
-        assert_int_equal(replica_ask(&side, mine, LEAT_KEEP_STAMP, 9, false), LEAT_OK);
+            assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
+        mine->req.capacity = 65536;
+        assert_int_equal(replica_ask(&side, mine, LEAT_STORE_STAMP, 9, false), LEAT_OK);
         struct leat_extent extent = last_extent(mine);
         reopen_with(bench, &side);
         memset(side.arena.base, 0x55, ARENA); /* the zombie */
@@ -184,8 +184,8 @@ static void start_frees_incomplete_replicas_and_reservations(void **state)
     (void)replica_opened(&side, LEAT_DURABILITY_MEMORY, true);
     (void)replica_new(&side, LEAT_DURABILITY_MEMORY, false);
     struct mine *whole = replica_opened(&side, LEAT_DURABILITY_MEMORY, true);
-    whole->keep.capacity = 65536;
-    assert_int_equal(replica_ask(&side, whole, LEAT_KEEP_STAMP, 5, false), LEAT_OK);
+    whole->req.capacity = 65536;
+    assert_int_equal(replica_ask(&side, whole, LEAT_STORE_STAMP, 5, false), LEAT_OK);
     reopen_with(bench, &side);
     size_t count;
     const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
@@ -263,11 +263,11 @@ static void start_tells_replicas_from_own_segments(void **state)
                              .id = {100 + i},
                              .epoch = {3},
                              .durability = LEAT_DURABILITY_DISK};
-        own->keep.capacity = 16384;
-        assert_int_equal(do_now(bench, own, LEAT_KEEP_RESERVE), LEAT_OK);
+        own->req.capacity = 16384;
+        assert_int_equal(do_now(bench, own, LEAT_STORE_RESERVE), LEAT_OK);
         write_header(own);
         write_start(own);
-        assert_int_equal(do_now(bench, own, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, own, LEAT_STORE_COMMIT), LEAT_OK);
         (void)replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
     }
     reopen_with(bench, &side);
@@ -297,7 +297,7 @@ static void start_closes_replicas_that_their_bytes_close(void **state)
         struct mine *mine =
             replica_opened(&side, level ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY, false);
         write_close(mine);
-        if (level) assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        if (level) assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         uint32_t number = mine->seg->row;
         reopen_with(bench, &side);
         size_t count;
@@ -325,15 +325,15 @@ static void arena_counts_what_is_in_no_file(void **state)
         side_add(&side);
         struct mine *mine = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         assert_int_equal(bench->store->arenas_dirty, mine->seg->capacity);
         if (fails) bench->world.fail_at = bench->world.op_count + 1;
         fake_pass(&bench->world, 100000);
         assert_int_equal(leat_held_of(mine->seg)->where, fails ? LEAT_HELD_STUCK : LEAT_HELD_KEPT);
         assert_int_equal(bench->store->arenas_dirty, 0);
-        if (!fails) assert_int_equal(do_now(bench, mine, LEAT_KEEP_EVICT), LEAT_OK);
+        if (!fails) assert_int_equal(do_now(bench, mine, LEAT_STORE_EVICT), LEAT_OK);
         assert_int_equal(bench->store->arenas_dirty, 0);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
         assert_int_equal(bench->store->arenas_dirty, 0);
         assert_int_equal(side.add.added->pool.leaving_bytes, 0);
         side_fini(&side);
@@ -353,17 +353,17 @@ static void arena_counts_nothing_of_what_moved(void **state)
         const struct leat_pool *pool = &side.add.added->pool;
         if (kept) {
             write_close(mine);
-            assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+            assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
             fake_pass(&bench->world, 100000);
             assert_int_equal(pool->leaving_bytes, mine->seg->capacity);
         }
         uint32_t given = bench->store->pool.given;
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_MOVE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_MOVE), LEAT_OK);
         assert_ptr_equal(leat_held_of(mine->seg)->pool, &bench->store->pool);
         assert_int_equal(pool->leaving_bytes, 0);
         assert_int_equal(pool->given, 0);
         assert_int_equal(bench->store->pool.given, given + 1);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
         assert_int_equal(pool->leaving_bytes, 0);
         assert_int_equal(bench->store->pool.given, given);
         side_fini(&side);
@@ -384,8 +384,8 @@ static void arena_that_is_short_has_flushes_synced(void **state)
     for (unsigned used = 1; used <= 7; used++) {
         struct mine *mine = &bench->mine[bench->count++];
         *mine = (struct mine){.log = {5, 0, 0}, .id = {used}, .epoch = {3}, .durability = 1};
-        mine->keep.capacity = LEAT_SEGMENT_BYTES_MAX;
-        assert_int_equal(replica_ask(&side, mine, LEAT_KEEP_RESERVE, 1, false), LEAT_OK);
+        mine->req.capacity = LEAT_SEGMENT_BYTES_MAX;
+        assert_int_equal(replica_ask(&side, mine, LEAT_STORE_RESERVE, 1, false), LEAT_OK);
         store->flush_written = store->flush_in_flight = 1;
         store->flushing = &held;
         assert_int_equal(leat_flush_sync_due(store), used > 6);
@@ -409,7 +409,7 @@ static void start_calls_no_damaged_header_in_a_file_torn(void **state)
     mine->extent_count = 1;
     mine->extents[0] = (struct leat_extent){mine->writer.used, 0};
     mine->seg->buffer[128] ^= 1;
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     reopen_with(bench, &side);
     size_t count;
     const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
@@ -478,17 +478,17 @@ static void arena_retired_is_over_when_its_last_buffer_has_gone(void **state)
     struct mine *closed = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
     write_close(closed);
     closed->seg->state = LEAT_SEGMENT_CLOSED;
-    assert_int_equal(do_now(bench, closed, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, closed, LEAT_STORE_CLOSE), LEAT_OK);
     side_retire(&side);
     assert_false(side.retired);
     fake_pass(&bench->world, 100000);
     assert_true(closed->flushed);
-    assert_int_equal(do_now(bench, closed, LEAT_KEEP_EVICT), LEAT_OK);
+    assert_int_equal(do_now(bench, closed, LEAT_STORE_EVICT), LEAT_OK);
     fake_settle(&bench->world);
     assert_false(side.retired);
     /* The open one's bytes go on in the node's own pool; its old place may be scribbled on. */
     struct leat_extent extent = last_extent(open);
-    assert_int_equal(do_now(bench, open, LEAT_KEEP_MOVE), LEAT_OK);
+    assert_int_equal(do_now(bench, open, LEAT_STORE_MOVE), LEAT_OK);
     memset(side.arena.base, 0x33, ARENA);
     fake_settle(&bench->world);
     assert_true(side.retired);
@@ -513,14 +513,14 @@ static struct mine *replica_closed(struct side *side, uint32_t capacity)
     struct mine *mine = &bench->mine[bench->count++];
     *mine = (struct mine){
         .log = {5, 0, 0}, .id = {bench->count}, .epoch = {3}, .durability = LEAT_DURABILITY_MEMORY};
-    mine->keep.capacity = capacity;
-    assert_int_equal(replica_ask(side, mine, LEAT_KEEP_RESERVE, 4, false), LEAT_OK);
+    mine->req.capacity = capacity;
+    assert_int_equal(replica_ask(side, mine, LEAT_STORE_RESERVE, 4, false), LEAT_OK);
     write_header(mine);
     write_start(mine);
     assert_true(write_some(mine, 20));
     write_close(mine);
     mine->seg->state = LEAT_SEGMENT_CLOSED;
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     return mine;
 }
 
@@ -543,7 +543,7 @@ static void closed_replicas_wait_until_half_of_the_arena_is_used(void **state)
     assert_false(waiting[0]->flushed);
     const struct leat_file *file = waiting[0]->seg->file;
     uint64_t place = waiting[0]->seg->file_offset;
-    assert_int_equal(do_now(bench, waiting[0], LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, waiting[0], LEAT_STORE_DROP), LEAT_OK);
     assert_true(place + LEAT_ENTRY_HEADER_BYTES <= file->room);
     for (unsigned i = 0; i < LEAT_ENTRY_HEADER_BYTES; i++)
         assert_int_equal(file->now[place + i], 0);
@@ -575,7 +575,7 @@ static void start_flushes_closed_replicas_and_lets_the_arena_go(void **state)
     struct mine *closed = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
     write_close(closed);
     closed->seg->state = LEAT_SEGMENT_CLOSED;
-    assert_int_equal(do_now(bench, closed, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, closed, LEAT_STORE_CLOSE), LEAT_OK);
     fake_kill(&bench->world);
     bench_drop_store(bench);
     side.arena.inherited_bytes = side.arena.grown_bytes;

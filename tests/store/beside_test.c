@@ -15,7 +15,7 @@ static struct mine *closed(struct bench *bench, uint32_t capacity)
     memset(mine->seg->buffer, (int)bench->count, capacity);
     mine->extent_count = 1;
     mine->extents[0] = (struct leat_extent){capacity, 99};
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     return mine;
 }
 
@@ -65,17 +65,17 @@ static struct mine *replica(struct bench *bench)
                           .durability = LEAT_DURABILITY_MEMORY,
                           .asked = true,
                           .busy = true};
-    mine->keep = (struct leat_keep){.kind = LEAT_KEEP_RESERVE,
-                                    .log = mine->log,
-                                    .id = mine->id,
-                                    .epoch = mine->epoch,
-                                    .durability = LEAT_DURABILITY_MEMORY,
-                                    .capacity = 16384,
-                                    .role = LEAT_SEGMENT_REPLICA,
-                                    .writer = 5,
-                                    .on_done = on_keep_done,
-                                    .owner = mine};
-    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mine->keep);
+    mine->req = (struct leat_store_req){.kind = LEAT_STORE_RESERVE,
+                                        .log = mine->log,
+                                        .id = mine->id,
+                                        .epoch = mine->epoch,
+                                        .durability = LEAT_DURABILITY_MEMORY,
+                                        .capacity = 16384,
+                                        .role = LEAT_SEGMENT_REPLICA,
+                                        .writer = 5,
+                                        .on_done = on_req_done,
+                                        .owner = mine};
+    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mine->req);
     fake_settle(&bench->world);
     assert_int_equal(mine->rc, LEAT_OK);
     write_header(mine);
@@ -254,7 +254,7 @@ static void head_past_the_limit_is_in_the_way(void **state)
     (void)state;
     struct bench *bench = bench_ready(64);
     struct leat_store *store = bench->store;
-    struct leat_keeper keeper = leat_store_keeper(store);
+    struct leat_store_port store_port = leat_store_port(store);
     const uint64_t span = (uint64_t)store->pool.buddy.units * LEAT_SLOT_UNIT_BYTES,
                    limit = span / 2;
     const uint64_t room = 16384 + limit / LEAT_STORE_ROOM_PART;
@@ -271,7 +271,7 @@ static void head_past_the_limit_is_in_the_way(void **state)
         atomic_store(&store->usage_limit, limit);
         atomic_store(&store->usage_room, cases[c].room);
         atomic_store(&store->usage_kept, cases[c].kept);
-        assert_int_equal(keeper.in_the_way(keeper.ctx, &head), cases[c].is);
+        assert_int_equal(store_port.in_the_way(store_port.ctx, &head), cases[c].is);
     }
     bench_free(bench);
 }
@@ -286,11 +286,11 @@ static void segment_that_is_not_begun_has_no_buffer(void **state)
         struct bench *bench = bench_ready(65);
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
         assert_true(write_some(mine, 3));
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
         assert_null(mine->seg->buffer);
         bench->world.fail_at = bench->world.op_count + fails;
-        leat_err rc = do_now(bench, mine, LEAT_KEEP_RESUME);
+        leat_err rc = do_now(bench, mine, LEAT_STORE_RESUME);
         bench->world.fail_at = 0;
         assert_int_equal(mine->seg->buffer == NULL, rc != LEAT_OK);
         refused += rc != LEAT_OK;

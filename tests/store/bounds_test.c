@@ -32,7 +32,7 @@ static void segment_has_begun_with_its_whole_start_entry(void **state)
                                 whole - 1, whole};
     for (unsigned i = 0; i < 5; i++) {
         mine->extents[0].bytes = commits[i];
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         assert_int_equal(leat_held_of(mine->seg)->in_file_bytes, commits[i]);
         assert_int_equal(row_of(bench, mine)->state,
                          i < 4 ? LEAT_SEGMENT_RESERVED : LEAT_SEGMENT_OPEN);
@@ -49,7 +49,7 @@ static void row_of_a_segment_that_its_bytes_close_is_written(void **state)
         struct bench *bench = bench_ready(2 + power);
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         uint32_t row = mine->seg->row;
         assert_int_equal(row_in_file(bench, row)->state, LEAT_SEGMENT_RESERVED);
         reopen(bench, power);
@@ -67,7 +67,7 @@ static void segment_of_a_lost_file_keeps_its_place(void **state)
     struct leat_disk *disk = &bench->world.disk;
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     fake_pass(&bench->world, 100000);
     fake_kill(&bench->world);
     bench_drop_store(bench);
@@ -110,7 +110,7 @@ static void segment_that_a_start_reads_is_synced(void **state)
     struct bench *bench = bench_ready(31);
     struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     struct leat_file *file = fake_file(&bench->world, "store/0");
     uint64_t at = mine->seg->file_offset;
     memcpy(file->now + at, mine->seg->buffer, mine->seg->capacity); /* its flush, not synced */
@@ -152,7 +152,7 @@ static void start_promises_the_rows_that_it_uses(void **state)
         struct bench *bench = bench_ready(40);
         struct leat_disk *disk = &bench->world.disk;
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
         fake_kill(&bench->world);
         bench_drop_store(bench);
         struct leat_file *file = fake_file(&bench->world, "catalogue");
@@ -180,7 +180,7 @@ static void scrub_passes_over_what_is_mended(void **state)
     leat_scrub_step(store, bench->world.now_us);
     assert_false(store->scrub_reading);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     struct leat_held *held = leat_held_of(mine->seg);
     store->scrubbing = NULL;
     store->scrub_reading = false;
@@ -205,7 +205,7 @@ static void other_bytes_of_the_same_length_are_not_taken(void **state)
     struct leat_trim trim = {.first_segment = 1};
     put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     uint64_t at = mine->seg->file_offset;
     struct leat_extent extent = last_extent(mine);
     mine->writer = before;
@@ -235,7 +235,7 @@ static void who_waits_for_memory_is_looked_at_soon(void **state)
     assert_true(waits->busy);
     assert_int_equal(leat_memory_next_us(bench->store),
                      bench->world.now_us + LEAT_STORE_GROW_PATIENCE_US);
-    bench->world.now_us = waits->keep.asked_us + LEAT_RESERVE_WAIT_US - 5; /* it is refused then */
+    bench->world.now_us = waits->req.asked_us + LEAT_RESERVE_WAIT_US - 5; /* it is refused then */
     assert_int_equal(leat_memory_next_us(bench->store), bench->world.now_us + 5);
     bench_free(bench);
 }
@@ -249,7 +249,7 @@ static void segment_ends_in_its_trailer(void **state)
         struct bench *bench = bench_ready(44 + i);
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
         mine->extents[0] = (struct leat_extent){extents[i], 99};
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         reopen(bench, false);
         assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_LOST);
         bench_free(bench);
@@ -378,7 +378,7 @@ static void catalogue_that_failed_is_written_no_more(void **state)
     for (unsigned failed = 0; failed < 2; failed++) {
         struct bench *bench = trace_begin(bench_ready(20 + failed));
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         bench->store->rows_noted = true;
         bench->store->cat.failed = failed;
         op_count = 0;
@@ -400,7 +400,7 @@ static void end_of_a_full_segment_is_not_ragged(void **state)
     fake_settle(&bench->world);
     write_header(longer);
     write_start(longer);
-    assert_int_equal(do_now(bench, longer, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, longer, LEAT_STORE_COMMIT), LEAT_OK);
     memset(fake_file(&bench->world, "store/0")->now + longer->seg->file_offset + CAPACITY, 1, 100);
     struct mine *full = opened(bench, LEAT_DURABILITY_DISK);
     struct leat_entry_writer *writer = &full->writer;
@@ -411,7 +411,7 @@ static void end_of_a_full_segment_is_not_ragged(void **state)
         (void)leat_entry_seal(writer, 0);
     seal(full);
     assert_int_equal(last_extent(full).bytes, CAPACITY - LEFT);
-    assert_int_equal(do_now(bench, full, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, full, LEAT_STORE_COMMIT), LEAT_OK);
     reopen_without_memory(bench);
     const struct leat_found *found = found_of(bench, full);
     assert_int_equal(found->scan.bytes, CAPACITY - LEFT);

@@ -40,9 +40,8 @@ static void check_mine(struct bench *bench, struct mine *mine, bool power)
     if (promised && found->kind == LEAT_FOUND_LOST)
         print_error("lost: %s (committed %u of %u, level %d, kind %d busy %d state %d parked %d "
                     "closed %d flushed %d power %d)\n",
-                    found->why, mine->committed_bytes, last.bytes, mine->durability,
-                    mine->keep.kind, mine->busy, mine->state, mine->parked, mine->closed,
-                    mine->flushed, power);
+                    found->why, mine->committed_bytes, last.bytes, mine->durability, mine->req.kind,
+                    mine->busy, mine->state, mine->parked, mine->closed, mine->flushed, power);
     if (promised) assert_int_not_equal(found->kind, LEAT_FOUND_LOST);
     if (found->kind == LEAT_FOUND_LOST) return;
     assert_true(known_extent(mine, found->seg->extent));
@@ -70,7 +69,7 @@ static void act(struct bench *bench)
     switch (mine->state) {
     case LEAT_SEGMENT_RESERVED:
         if (fake_below(&bench->world, 8) == 0) {
-            ask(bench, mine, LEAT_KEEP_DROP);
+            ask(bench, mine, LEAT_STORE_DROP);
         } else {
             write_header(mine);
             write_start(mine);
@@ -81,32 +80,32 @@ static void act(struct bench *bench)
         if (what < 5) {
             (void)write_some(mine, 1 + (unsigned)fake_below(&bench->world, 40));
         } else if (what < 8) {
-            ask(bench, mine, LEAT_KEEP_COMMIT);
+            ask(bench, mine, LEAT_STORE_COMMIT);
         } else if (what < 10) {
-            ask(bench, mine, LEAT_KEEP_PARK);
+            ask(bench, mine, LEAT_STORE_PARK);
         } else if (what == 10) {
             write_close(mine);
             mine->close_asked = true; /* by its bytes */
             mine->state = LEAT_SEGMENT_FREE;
             if (mine->durability == LEAT_DURABILITY_DISK && fake_below(&bench->world, 4)) {
-                ask(bench, mine, LEAT_KEEP_COMMIT);
+                ask(bench, mine, LEAT_STORE_COMMIT);
             } else {
-                ask(bench, mine, LEAT_KEEP_CLOSE);
+                ask(bench, mine, LEAT_STORE_CLOSE);
             }
         }
         break;
     }
     case LEAT_SEGMENT_FREE: /* closed by its bytes, not told yet */
-        if (!mine->closed) ask(bench, mine, LEAT_KEEP_CLOSE);
+        if (!mine->closed) ask(bench, mine, LEAT_STORE_CLOSE);
         break;
     case LEAT_SEGMENT_PARKED:
-        ask(bench, mine, fake_below(&bench->world, 5) ? LEAT_KEEP_RESUME : LEAT_KEEP_CLOSE);
+        ask(bench, mine, fake_below(&bench->world, 5) ? LEAT_STORE_RESUME : LEAT_STORE_CLOSE);
         break;
     case LEAT_SEGMENT_CLOSED:
         if (fake_below(&bench->world, 6) == 0)
-            ask(bench, mine, LEAT_KEEP_DROP);
+            ask(bench, mine, LEAT_STORE_DROP);
         else if (mine->flushed && mine->seg->buffer)
-            ask(bench, mine, LEAT_KEEP_EVICT);
+            ask(bench, mine, LEAT_STORE_EVICT);
         break;
     }
 }
@@ -276,13 +275,13 @@ static void store_allocation_failure_at_any_point_loses_nothing_answered(void **
 static void commit_ask(struct bench *bench, struct mine *mine, uint32_t from, uint32_t to)
 {
     mine->busy = true;
-    mine->keep = (struct leat_keep){.kind = LEAT_KEEP_COMMIT,
-                                    .seg = mine->seg,
-                                    .from_bytes = from,
-                                    .to_bytes = to,
-                                    .on_done = on_keep_done,
-                                    .owner = mine};
-    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mine->keep);
+    mine->req = (struct leat_store_req){.kind = LEAT_STORE_COMMIT,
+                                        .seg = mine->seg,
+                                        .from_bytes = from,
+                                        .to_bytes = to,
+                                        .on_done = on_req_done,
+                                        .owner = mine};
+    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mine->req);
 }
 
 /* Goal: where several commits of a segment wait for one round, it writes all that they are answered for, in whichever
@@ -295,9 +294,9 @@ static void store_commits_of_one_round_are_written_as_far_as_they_reach(void **s
         struct bench *bench = bench_ready(41 + way);
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
         struct mine *before = opened(bench, LEAT_DURABILITY_DISK);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         uint32_t from = mine->committed_bytes;
-        ask(bench, before, LEAT_KEEP_COMMIT);
+        ask(bench, before, LEAT_STORE_COMMIT);
         while (fake_event_step(&bench->world)) {
         } /* its round begins; what comes now waits */
         assert_true(write_some(mine, 180));
@@ -327,15 +326,16 @@ static void store_commits_of_one_round_are_written_as_far_as_they_reach(void **s
 static void store_catalogue_that_failed_answers_every_request(void **state)
 {
     (void)state;
-    static const enum leat_keep_kind kinds[] = {LEAT_KEEP_PARK,    LEAT_KEEP_CLOSE, LEAT_KEEP_STAMP,
-                                                LEAT_KEEP_GIVE_UP, LEAT_KEEP_MOVE,  LEAT_KEEP_DROP};
+    static const enum leat_store_req_kind kinds[] = {LEAT_STORE_PARK,  LEAT_STORE_CLOSE,
+                                                     LEAT_STORE_STAMP, LEAT_STORE_GIVE_UP,
+                                                     LEAT_STORE_MOVE,  LEAT_STORE_DROP};
     for (unsigned first = 0; first < sizeof kinds / sizeof *kinds; first++) {
         struct bench *bench = bench_ready(31 + first);
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
         struct mine *other = opened(bench, LEAT_DURABILITY_MEMORY);
         struct mine *parked = opened(bench, LEAT_DURABILITY_DISK);
         struct mine *on_disk = opened(bench, LEAT_DURABILITY_DISK);
-        assert_int_equal(do_now(bench, parked, LEAT_KEEP_PARK), LEAT_OK);
+        assert_int_equal(do_now(bench, parked, LEAT_STORE_PARK), LEAT_OK);
         struct leat_file *file = fake_file(&bench->world, "catalogue");
         file->sync_failed = true; /* as after a flush that failed */
         (void)do_now(bench, mine, kinds[first]);
@@ -343,13 +343,13 @@ static void store_catalogue_that_failed_answers_every_request(void **state)
         for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
             assert_int_equal(do_now(bench, other, kinds[i]), LEAT_E_DISK);
         assert_true(bench->store->cat.failed);
-        assert_int_equal(do_now(bench, parked, LEAT_KEEP_RESUME), LEAT_E_DISK);
-        assert_int_equal(do_now(bench, parked, LEAT_KEEP_DROP), LEAT_E_DISK);
+        assert_int_equal(do_now(bench, parked, LEAT_STORE_RESUME), LEAT_E_DISK);
+        assert_int_equal(do_now(bench, parked, LEAT_STORE_DROP), LEAT_E_DISK);
         struct mine *more = reserve(bench, LEAT_DURABILITY_DISK, 0, 16384);
         fake_settle(&bench->world);
         assert_false(more->busy);
         assert_int_equal(more->rc, LEAT_E_DISK);
-        assert_int_equal(do_now(bench, on_disk, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, on_disk, LEAT_STORE_COMMIT), LEAT_OK);
         bench_free(bench);
     }
 }

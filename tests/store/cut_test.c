@@ -19,7 +19,7 @@ static struct mine *begun(struct bench *bench, enum leat_durability durability)
     struct mine *mine = opened(bench, durability);
     assert_true(write_some(mine, 2));
     assert_true(write_some(mine, 3));
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     return mine;
 }
 
@@ -226,7 +226,7 @@ static void cut_waits_for_rounds(void **state)
     struct bench *bench = bench_ready(32);
     struct mine *mine = begun(bench, LEAT_DURABILITY_DISK);
     assert_true(write_some(mine, 1));
-    ask(bench, mine, LEAT_KEEP_COMMIT);
+    ask(bench, mine, LEAT_STORE_COMMIT);
     (void)fake_event_step(&bench->world);
     assert_int_equal(leat_store_cut(bench->store, mine->seg, mine->extents[1], 9999, 0),
                      LEAT_E_AGAIN);
@@ -235,7 +235,7 @@ static void cut_waits_for_rounds(void **state)
     fake_settle(&bench->world);
     struct mine *other = opened(bench, LEAT_DURABILITY_MEMORY);
     write_close(other);
-    assert_int_equal(do_now(bench, other, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, other, LEAT_STORE_CLOSE), LEAT_OK);
     bench->world.now_us += 60000;
     leat_store_actor.on_turn_end(bench->store);
     assert_int_equal(leat_store_forget(bench->store, other->seg),
@@ -249,19 +249,19 @@ static void cut_waits_for_rounds(void **state)
 
 /* ---- mending ---- */
 
-static struct leat_keep mend;
+static struct leat_store_req mend;
 static bool mended;
-static void on_mended(struct leat_keep *keep)
+static void on_mended(struct leat_store_req *req)
 {
-    (void)keep;
+    (void)req;
     mended = true;
 }
 static leat_err mend_by(struct bench *bench, struct leat_segment *seg, uint8_t *bytes)
 {
-    mend = (struct leat_keep){
-        .kind = LEAT_KEEP_MEND, .seg = seg, .bytes = bytes, .on_done = on_mended};
+    mend = (struct leat_store_req){
+        .kind = LEAT_STORE_MEND, .seg = seg, .bytes = bytes, .on_done = on_mended};
     mended = false;
-    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mend);
+    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mend);
     fake_settle(&bench->world);
     assert_true(mended);
     assert_null(mend.copy);
@@ -317,7 +317,7 @@ static void mend_writes_its_own_bytes(void **state)
             write_close(mine);
             if (what == IN_MEMORY)
                 mine->seg->durability = mine->durability = LEAT_DURABILITY_MEMORY;
-            assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+            assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         }
         struct leat_segment *seg = mine->seg;
         struct leat_held *held = leat_held_of(seg);
@@ -373,7 +373,7 @@ static void mend_refuses_other_bytes_of_the_same_length(void **state)
     struct leat_trim trim = {.first_segment = 1};
     put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     memcpy(copy, seg->buffer, 16384);
     mine->writer = before;
     mine->writer.bytes = copy;
@@ -400,11 +400,11 @@ static void mend_by_what_memory_has(void **state)
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
         assert_true(write_some(mine, 9));
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         struct leat_segment *seg = mine->seg;
         struct leat_held *held = leat_held_of(seg);
         uint8_t *at = seg->buffer;
-        if (what) assert_int_equal(do_now(bench, mine, LEAT_KEEP_EVICT), LEAT_OK);
+        if (what) assert_int_equal(do_now(bench, mine, LEAT_STORE_EVICT), LEAT_OK);
         if (what == 2) assert_ptr_equal(opened(bench, LEAT_DURABILITY_MEMORY)->seg->buffer, at);
         if (what == 3) at[100] ^= 1;
         struct leat_file *file = fake_file(&bench->world, "store/0");
@@ -436,7 +436,7 @@ static void mend_after_a_kill_looks_where_each_row_says(void **state)
         mine[i] = opened(bench, LEAT_DURABILITY_DISK);
         assert_true(write_some(mine[i], 9 + i));
         write_close(mine[i]);
-        assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine[i], LEAT_STORE_CLOSE), LEAT_OK);
     }
     start_again(bench, mine, 3, true);
     for (unsigned i = 0; i < 3; i++)
@@ -470,10 +470,10 @@ static void store_tells_what_it_uses(void **state)
                      127 * sizeof(struct leat_held) +
                          1023 * (sizeof(struct leat_row_chunk) / LEAT_STORE_ROWS_PER_CHUNK));
     assert_int_equal(usage.rows_asked_bytes, 0);
-    assert_true(bench->keeper.safe_in_memory(bench->keeper.ctx, mine->seg));
-    assert_int_equal(bench->keeper.commits, 2);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
-    assert_false(bench->keeper.safe_in_memory(bench->keeper.ctx, mine->seg));
+    assert_true(bench->store_port.safe_in_memory(bench->store_port.ctx, mine->seg));
+    assert_int_equal(bench->store_port.commits, 2);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_false(bench->store_port.safe_in_memory(bench->store_port.ctx, mine->seg));
     leat_store_usage(bench->store, &usage);
     assert_int_equal(usage.memory_used, 0);
     bench->world.space_bytes = 1;

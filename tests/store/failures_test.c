@@ -9,19 +9,19 @@ static struct bench *bench;
 enum { LIVES = 5 };
 static struct mine *lives[LIVES];
 
-static void told(struct leat_keep *keep)
+static void told(struct leat_store_req *req)
 {
-    if (keep->rc) trace(" %llu:%d!%d", (unsigned long long)keep->id.v, keep->kind, keep->rc);
-    on_keep_done(keep);
+    if (req->rc) trace(" %llu:%d!%d", (unsigned long long)req->id.v, req->kind, req->rc);
+    on_req_done(req);
 }
 /* Where it has come so far. */
-static void goes_on(struct mine *mine, enum leat_keep_kind kind)
+static void goes_on(struct mine *mine, enum leat_store_req_kind kind)
 {
-    if (mine->gone || mine->rc || !mine->seg || (kind != LEAT_KEEP_RESUME && !mine->seg->buffer))
+    if (mine->gone || mine->rc || !mine->seg || (kind != LEAT_STORE_RESUME && !mine->seg->buffer))
         return;
-    if (kind == LEAT_KEEP_CLOSE) write_close(mine);
+    if (kind == LEAT_STORE_CLOSE) write_close(mine);
     ask(bench, mine, kind);
-    mine->keep.on_done = told;
+    mine->req.on_done = told;
     fake_settle(&bench->world);
 }
 /* Of level disk and of memory: one stays open, others are parked, resumed, closed and flushed. */
@@ -30,19 +30,19 @@ static void live(void)
     for (unsigned i = 0; i < LIVES; i++) {
         struct mine *mine = lives[i] =
             reserve(bench, i % 2 ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK, i, 32768);
-        mine->keep.on_done = told;
+        mine->req.on_done = told;
         fake_settle(&bench->world);
         if (mine->rc) continue;
         write_header(mine);
         write_start(mine);
         (void)write_some(mine, 30 * i);
-        goes_on(mine, LEAT_KEEP_COMMIT);
+        goes_on(mine, LEAT_STORE_COMMIT);
     }
-    goes_on(lives[1], LEAT_KEEP_PARK);
-    goes_on(lives[2], LEAT_KEEP_PARK);
-    goes_on(lives[2], LEAT_KEEP_RESUME);
-    goes_on(lives[3], LEAT_KEEP_CLOSE);
-    goes_on(lives[4], LEAT_KEEP_CLOSE);
+    goes_on(lives[1], LEAT_STORE_PARK);
+    goes_on(lives[2], LEAT_STORE_PARK);
+    goes_on(lives[2], LEAT_STORE_RESUME);
+    goes_on(lives[3], LEAT_STORE_CLOSE);
+    goes_on(lives[4], LEAT_STORE_CLOSE);
     fake_pass(&bench->world, 100000);
 }
 

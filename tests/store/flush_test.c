@@ -30,7 +30,7 @@ static struct mine *closed(struct bench *bench, enum leat_durability durability,
     memset(mine->seg->buffer, (int)bench->count, bytes);
     mine->extent_count = 1;
     mine->extents[0] = (struct leat_extent){bytes, 99};
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     return mine;
 }
 
@@ -103,18 +103,18 @@ static void flush_tells_nothing_too_early(void **state)
     bench_free(bench);
 }
 
-static struct leat_keep small;
+static struct leat_store_req small;
 static unsigned commits;
-static void on_commit(struct leat_keep *keep)
+static void on_commit(struct leat_store_req *req)
 {
-    assert_int_equal(keep->rc, LEAT_OK);
+    assert_int_equal(req->rc, LEAT_OK);
     commits++;
 }
 static void commit(struct bench *bench, struct leat_segment *seg)
 {
-    small = (struct leat_keep){
-        .kind = LEAT_KEEP_COMMIT, .seg = seg, .to_bytes = 100, .on_done = on_commit};
-    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &small);
+    small = (struct leat_store_req){
+        .kind = LEAT_STORE_COMMIT, .seg = seg, .to_bytes = 100, .on_done = on_commit};
+    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &small);
 }
 
 /* Goal: while commits come, and for 10 ms after the last, pieces are of 256 KiB, one at a time, and one goes between
@@ -175,15 +175,15 @@ static void flush_writes_what_the_file_lacks(void **state)
         struct bench *bench = begin(14);
         struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 4 * MIB);
         fake_settle(&bench->world);
-        small = (struct leat_keep){.kind = LEAT_KEEP_COMMIT,
-                                   .seg = mine->seg,
-                                   .to_bytes = all ? 20000 : 10000,
-                                   .on_done = on_commit};
-        bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &small);
+        small = (struct leat_store_req){.kind = LEAT_STORE_COMMIT,
+                                        .seg = mine->seg,
+                                        .to_bytes = all ? 20000 : 10000,
+                                        .on_done = on_commit};
+        bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &small);
         fake_settle(&bench->world);
         mine->extent_count = 1;
         mine->extents[0] = (struct leat_extent){20000, 99};
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         assert_int_equal(mine->flushed, all);
         assert_int_equal(row_of(bench, mine, false)->flags & LEAT_ROW_FLUSHED, all);
         op_count = 0;
@@ -257,7 +257,7 @@ static void flush_that_fails_keeps_the_bytes(void **state)
         fake_pass(&bench->world, 10 * DELAY_US);
         assert_false(mine->flushed);
         if (what <= 2) {
-            assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+            assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
             struct mine *next = closed(bench, LEAT_DURABILITY_MEMORY, MIB, 5000);
             fake_pass(&bench->world, DELAY_US);
             assert_true(next->flushed);
@@ -324,8 +324,8 @@ static void flush_under_way_holds_a_drop_back(void **state)
     struct mine *mine = closed(bench, LEAT_DURABILITY_MEMORY, MIB, 900000);
     struct mine *waits = closed(bench, LEAT_DURABILITY_MEMORY, MIB, 900000);
     bench->world.now_us += DELAY_US;
-    waits->keep.owner = NULL;
-    assert_int_equal(do_now(bench, waits, LEAT_KEEP_DROP), LEAT_OK);
+    waits->req.owner = NULL;
+    assert_int_equal(do_now(bench, waits, LEAT_STORE_DROP), LEAT_OK);
     /* Its turn has begun the flush of the other. */
     mine = closed(bench, LEAT_DURABILITY_MEMORY, MIB, 900000);
     bench->world.now_us += DELAY_US;
@@ -333,7 +333,7 @@ static void flush_under_way_holds_a_drop_back(void **state)
     leat_store_actor.on_turn_end(bench->store);
     assert_int_equal(leat_held_of(mine->seg)->where, LEAT_HELD_FLUSHING);
     struct leat_held *held = leat_held_of(mine->seg);
-    ask(bench, mine, LEAT_KEEP_DROP);
+    ask(bench, mine, LEAT_STORE_DROP);
     bool waited = false;
     while (mine->busy) {
         waited |= held->drop != NULL;
@@ -408,7 +408,7 @@ static void flush_does_not_hurry_beside_what_can_be_evicted(void **state)
         }
         mine->extent_count = 1;
         mine->extents[0] = (struct leat_extent){4096, 99};
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         fake_pass(&bench->world, 1000);
         assert_int_equal(mine->flushed,
                          flushed < 2); /* 80 MiB, of which 64 and what is flushed may be used */
@@ -425,7 +425,7 @@ static void flush_never_begins_for_what_could_not_be_closed(void **state)
         struct mine *mine = opened(bench, what ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK);
         write_close(mine);
         bench->world.fail_at = bench->world.op_count + 1;
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_E_DISK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_E_DISK);
         bench->world.fail_at = 0;
         assert_int_equal(leat_held_of(mine->seg)->where, LEAT_HELD_STUCK);
         assert_non_null(mine->seg->buffer);
@@ -436,7 +436,7 @@ static void flush_never_begins_for_what_could_not_be_closed(void **state)
         struct mine *next = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 16384);
         fake_settle(&bench->world);
         assert_int_equal(next->rc, what ? LEAT_E_DISK : LEAT_OK);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), what ? LEAT_E_DISK : LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), what ? LEAT_E_DISK : LEAT_OK);
         assert_int_equal(bench->store->complaint_count, complaints); /* it is said once */
         bench_free(bench);
     }
@@ -450,7 +450,7 @@ static void flush_leaves_a_failed_file_alone(void **state)
     struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
     write_close(mine);
     leat_held_of(mine->seg)->slot.file->failed = true;
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     assert_int_equal(leat_held_of(mine->seg)->where, LEAT_HELD_STUCK);
     op_count = 0;
     fake_pass(&bench->world, 2 * DELAY_US);
@@ -460,7 +460,7 @@ static void flush_leaves_a_failed_file_alone(void **state)
     leat_store_actor.on_turn_end(bench->store);
     assert_int_equal(all_done, 1);
     assert_int_equal(all_rc, LEAT_E_DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
     bench_free(bench);
 }
 
@@ -470,7 +470,7 @@ static void flush_forgets_what_is_dropped(void **state)
     (void)state;
     struct bench *bench = begin(25);
     struct mine *mine = closed(bench, LEAT_DURABILITY_MEMORY, MIB, 900000);
-    ask(bench, mine, LEAT_KEEP_DROP);
+    ask(bench, mine, LEAT_STORE_DROP);
     bench->world.now_us += DELAY_US;
     op_count = 0;
     fake_settle(&bench->world);
@@ -487,8 +487,8 @@ static void flush_of_all_waits_for_mends(void **state)
     struct bench *bench = begin(26);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
-    ask(bench, mine, LEAT_KEEP_MEND);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
+    ask(bench, mine, LEAT_STORE_MEND);
     (void)fake_event_step(&bench->world);
     assert_int_equal(bench->store->mends, 1);
     all_done = 0;
@@ -518,7 +518,7 @@ static void scrub_reads_what_is_closed_at_its_rate(void **state)
         mine[i] = opened(bench, LEAT_DURABILITY_MEMORY);
         assert_true(write_some(mine[i], 10 + i * 60));
         write_close(mine[i]);
-        assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine[i], LEAT_STORE_CLOSE), LEAT_OK);
         fake_pass(&bench->world, DELAY_US * (i < 2)); /* the last is in no file */
     }
     bench->store->options.flush_delay_us = 3600 * UINT64_C(1000000);
@@ -546,8 +546,8 @@ static void scrub_reads_what_is_closed_at_its_rate(void **state)
     assert_int_equal(damages, 0);
     assert_int_equal(bench->store->complaint_count, 0);
     /* Nothing to read: it looks again a second later. */
-    assert_int_equal(do_now(bench, mine[0], LEAT_KEEP_DROP), LEAT_OK);
-    assert_int_equal(do_now(bench, mine[1], LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, mine[0], LEAT_STORE_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, mine[1], LEAT_STORE_DROP), LEAT_OK);
     fake_pass(&bench->world, 100000);
     op_count = 0;
     uint64_t at = bench->store->scrub_at_us;
@@ -571,11 +571,11 @@ static void scrub_tells_what_is_damaged(void **state)
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
         assert_true(write_some(mine, 100));
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         fake_pass(&bench->world, DELAY_US);
         assert_true(mine->flushed);
         if (!memory) {
-            assert_int_equal(do_now(bench, mine, LEAT_KEEP_EVICT), LEAT_OK);
+            assert_int_equal(do_now(bench, mine, LEAT_STORE_EVICT), LEAT_OK);
             memset(bench->world.arena.base + leat_held_of(mine->seg)->pool_at, 0,
                    mine->seg->capacity);
         }
@@ -621,7 +621,7 @@ static void scrub_goes_on_when_others_are_dropped(void **state)
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK),
                 *other = opened(bench, LEAT_DURABILITY_MEMORY);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     fake_file(&bench->world, "store/0")->now[mine->seg->file_offset + 60] ^= 4;
     bench->store->options.scrub_bytes_per_second = 1000000;
     leat_store_actor.on_turn_end(bench->store);
@@ -641,13 +641,13 @@ static void scrub_forgets_what_was_dropped(void **state)
     struct bench *bench = begin(32);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     fake_file(&bench->world, "store/0")->now[mine->seg->file_offset + 60] ^= 4;
     bench->store->options.scrub_bytes_per_second = 1000000;
     leat_store_actor.on_turn_end(bench->store);
     assert_ptr_equal(bench->store->scrubbing, leat_held_of(mine->seg));
     assert_true(bench->store->scrub_reading);
-    ask(bench, mine, LEAT_KEEP_DROP);
+    ask(bench, mine, LEAT_STORE_DROP);
     while (mine->busy)
         assert_true(bench->world.event_count ? fake_event_step(&bench->world)
                                              : fake_step(&bench->world));

@@ -380,7 +380,7 @@ static void judge_closes_what_its_bytes_close(void **state)
          what++) { /* in memory; in the file; in the file, without its memory */
         struct subject it = make(440 + what, what == 1 ? DISK : MEM, COMMITTED, NULL);
         write_close(it.mine);
-        if (what) assert_int_equal(do_now(it.bench, it.mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        if (what) assert_int_equal(do_now(it.bench, it.mine, LEAT_STORE_COMMIT), LEAT_OK);
         start_again(&it, what == 0);
         const struct leat_found *found =
             found_is(&it, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, ALL, NULL);
@@ -473,10 +473,10 @@ static void judge_knows_what_a_file_must_have_had(void **state)
         while (!other || other->seg->file_offset < it.file_at)
             other = opened(it.bench, DISK);
         write_close(other);
-        assert_int_equal(do_now(it.bench, other, behind == 1 ? LEAT_KEEP_PARK : LEAT_KEEP_COMMIT),
+        assert_int_equal(do_now(it.bench, other, behind == 1 ? LEAT_STORE_PARK : LEAT_STORE_COMMIT),
                          LEAT_OK);
         if (behind == 2) {
-            assert_int_equal(do_now(it.bench, other, LEAT_KEEP_CLOSE), LEAT_OK);
+            assert_int_equal(do_now(it.bench, other, LEAT_STORE_CLOSE), LEAT_OK);
             fake_pass(&it.bench->world, 1000);
         }
         struct leat_file *file = store_file(&it);
@@ -503,7 +503,7 @@ static void judge_knows_of_a_file_that_is_gone(void **state)
             struct mine *other = NULL;
             while (!other || other->seg->file_offset < it.file_at)
                 other = opened(it.bench, DISK);
-            assert_int_equal(do_now(it.bench, other, LEAT_KEEP_COMMIT), LEAT_OK);
+            assert_int_equal(do_now(it.bench, other, LEAT_STORE_COMMIT), LEAT_OK);
             struct mine *next = reserve(it.bench, DISK, 9, 16384); /* which takes its row along */
             fake_settle(&it.bench->world);
             assert_int_equal(next->rc, LEAT_OK);
@@ -529,7 +529,7 @@ static void judge_gives_one_place_to_one_row(void **state)
     struct subject it = make(540, DISK, FLUSHED, NULL);
     struct mine *other = opened(it.bench, DISK);
     write_close(other);
-    assert_int_equal(do_now(it.bench, other, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(it.bench, other, LEAT_STORE_CLOSE), LEAT_OK);
     fake_kill(&it.bench->world);
     struct leat_row *row = (void *)(fake_file(&it.bench->world, "catalogue")->now +
                                     LEAT_BLOCK_BYTES + other->seg->row * 128ull);
@@ -543,7 +543,7 @@ static void judge_gives_one_place_to_one_row(void **state)
     assert_true(second->slot_shared);
     leat_store_found_done(it.bench->store);
     other->seg = &second->seg;
-    assert_int_equal(do_now(it.bench, other, LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(it.bench, other, LEAT_STORE_DROP), LEAT_OK);
     assert_int_equal(leat_buddy_free_in(&first->slot.file->buddy, first->slot.unit, 1), 0);
     bench_free(it.bench);
 }

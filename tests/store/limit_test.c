@@ -20,7 +20,7 @@ static void bench_start(struct bench *bench)
     bench->store = NULL;
     assert_int_equal(leat_store_open(&bench->world.env, &options, &bench->store, NULL), LEAT_OK);
     bench->world.store = bench->store;
-    bench->keeper = leat_store_keeper(bench->store);
+    bench->store_port = leat_store_port(bench->store);
 }
 
 static struct bench *bench_limited(uint64_t seed)
@@ -50,7 +50,7 @@ static void evict_wanted_all(struct bench *bench)
         struct mine *mine = &bench->mine[i];
         if (!mine->evict_wanted || mine->busy) continue;
         mine->evict_wanted = false;
-        ask(bench, mine, LEAT_KEEP_EVICT);
+        ask(bench, mine, LEAT_STORE_EVICT);
     }
 }
 
@@ -83,7 +83,7 @@ static void limit_lowered_gives_a_step_back_and_raised_grows_again(void **state)
     for (int i = 0; i < LARGE_IN_STEP + 3; i++) {
         struct mine *mine = large(bench);
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     }
     assert_int_equal(bench->world.arena.grown_bytes, 2 * STEP);
     pass(bench, 20);
@@ -138,9 +138,9 @@ static void limit_lowered_leaves_open_segments_alone(void **state)
     assert_true(waits->busy);
     assert_true(write_some(last, 9));
     write_close(last);
-    assert_int_equal(do_now(bench, last, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, last, LEAT_STORE_CLOSE), LEAT_OK);
     write_close(mine[0]);
-    assert_int_equal(do_now(bench, mine[0], LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine[0], LEAT_STORE_CLOSE), LEAT_OK);
     pass(bench, 30);
     assert_int_equal(bench->world.shrinks, 1);
     assert_false(waits->busy);
@@ -154,26 +154,26 @@ static void limit_lowered_tells_which_heads_are_in_the_way(void **state)
 {
     (void)state;
     struct bench *bench = bench_limited(46);
-    const struct leat_keeper *keeper = &bench->keeper;
+    const struct leat_store_port *store_port = &bench->store_port;
     struct mine *mine[LARGE_IN_STEP + 2];
     for (int i = 0; i < LARGE_IN_STEP + 2; i++)
         mine[i] = large(bench);
     const struct mine *first = mine[0], *last = mine[LARGE_IN_STEP + 1];
     assert_true(is_past(bench, last, STEP));
-    assert_false(keeper->in_the_way(keeper->ctx, last->seg));
+    assert_false(store_port->in_the_way(store_port->ctx, last->seg));
     less = 1;
     pass(bench, 30);
-    assert_false(keeper->in_the_way(keeper->ctx, last->seg)); /* full */
+    assert_false(store_port->in_the_way(store_port->ctx, last->seg)); /* full */
     for (int i = 1; i <= 2; i++) {
         write_close(mine[i]);
-        assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine[i], LEAT_STORE_CLOSE), LEAT_OK);
     }
     pass(bench, 30);
-    assert_true(keeper->in_the_way(keeper->ctx, last->seg));
-    assert_false(keeper->in_the_way(keeper->ctx, first->seg));
+    assert_true(store_port->in_the_way(store_port->ctx, last->seg));
+    assert_false(store_port->in_the_way(store_port->ctx, first->seg));
     less = 0;
     pass(bench, 30);
-    assert_false(keeper->in_the_way(keeper->ctx, last->seg));
+    assert_false(store_port->in_the_way(store_port->ctx, last->seg));
     bench_free(bench);
 }
 
@@ -188,7 +188,7 @@ static void killed_while_a_step_goes_back_nothing_is_lost(void **state)
             struct mine *mine = large(bench);
             if (i % 3 == 0 && i < LARGE_IN_STEP) continue; /* stays open */
             write_close(mine);
-            assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+            assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         }
         less = 1;
         for (unsigned i = 0; i < steps; i++) {
@@ -257,7 +257,7 @@ static void dropped_segments_leave_their_rows_to_others(void **state)
     uint64_t during = usage_of(bench).rows_free_bytes;
     assert_in_range(before - during, 20 * sizeof(struct leat_held), 20 * 1024);
     for (int i = 0; i < 20; i++)
-        assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(bench, mine[i], LEAT_STORE_DROP), LEAT_OK);
     pass(bench, 10);
     assert_int_equal(usage_of(bench).rows_free_bytes, before);
     bench_free(bench);
@@ -281,7 +281,7 @@ static void limit_lowered_where_the_arena_keeps_its_steps(void **state)
     for (int i = 0; i <= LARGE_IN_STEP; i++) {
         struct mine *mine = large(bench);
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     }
     less = 1;
     pass(bench, 30);

@@ -45,7 +45,7 @@ static void memory_limit_goes_down_at_once_and_up_with_room_to_spare(void **stat
     store->options.less_bytes = less_bytes;
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         leat_pool_limit_set(&store->pool, rows[i].limit * (uint64_t)LEAT_ARENA_STEP_BYTES);
-        struct leat_keep favoured;
+        struct leat_store_req favoured;
         store->favoured = &favoured;
         leat_buddy_keep(&store->pool.buddy, 512, 9);
         store->pool.grow_failed = true; /* so that it is asked once */
@@ -151,12 +151,12 @@ static void memory_asks_owners_for_as_much_as_it_lacks(void **state)
             bench->store->started = false; /* nobody is asked until all are there */
         }
         for (unsigned i = count; i < count + gone; i++) /* all of the pool is there by now */
-            assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_DROP), LEAT_OK);
+            assert_int_equal(do_now(bench, mine[i], LEAT_STORE_DROP), LEAT_OK);
         bench->store->started = true;
         for (unsigned i = 0; i < rows[r].flushed; i++) {
             mine[i]->extent_count = 1;
             mine[i]->extents[0] = (struct leat_extent){100, 99};
-            ask(bench, mine[i], LEAT_KEEP_CLOSE);
+            ask(bench, mine[i], LEAT_STORE_CLOSE);
         }
         fake_settle(&bench->world);
         fake_pass(&bench->world, 60000);
@@ -186,7 +186,7 @@ static void memory_takes_what_nobody_has(void **state)
     mine[3]->seg->owner_actor = LEAT_ACTORS;
     mine[3]->extent_count = 1;
     mine[3]->extents[0] = (struct leat_extent){100, 99};
-    assert_int_equal(do_now(bench, mine[3], LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine[3], LEAT_STORE_CLOSE), LEAT_OK);
     fake_pass(&bench->world, 60000);
     assert_true(mine[3]->seg->flushed);
     assert_null(mine[3]->seg->buffer);
@@ -225,7 +225,7 @@ static void memory_lets_wait_and_refuses_in_time(void **state)
     assert_false(first->busy || second->busy || little->busy);
     assert_int_equal(first->rc, LEAT_E_NO_MEMORY);
     assert_int_equal(little->rc, LEAT_E_NO_MEMORY);
-    assert_null(first->keep.seg);
+    assert_null(first->req.seg);
     assert_int_equal(store->memory_wait_count, 0);
     assert_int_equal(store->memory_wait_bytes, 0);
     leat_store_usage(store, &after);
@@ -237,14 +237,14 @@ static void memory_lets_wait_and_refuses_in_time(void **state)
     second = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
     fake_settle(&bench->world);
     uint8_t *place = all[4]->seg->buffer;
-    assert_int_equal(do_now(bench, all[4], LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, all[4], LEAT_STORE_DROP), LEAT_OK);
     assert_false(first->busy);
     assert_true(second->busy);
     assert_int_equal(first->rc, LEAT_OK);
     assert_ptr_equal(first->seg->buffer, place);
     fake_pass(&bench->world, 9999000);
     assert_true(second->busy);
-    assert_int_equal(do_now(bench, all[5], LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, all[5], LEAT_STORE_DROP), LEAT_OK);
     assert_int_equal(second->rc, LEAT_OK);
     assert_int_equal(store->memory_wait_bytes, 0);
     bench_free(bench);
@@ -260,7 +260,7 @@ static void memory_resumes_what_is_whole(void **state)
         struct bench *bench = bench_ready(32);
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
         assert_true(write_some(mine, 5));
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
         struct leat_file *file = fake_file(&bench->world, "store/0");
         memset(file->now + mine->seg->file_offset + mine->seg->extent.bytes, 0x66,
                mine->seg->capacity - mine->seg->extent.bytes); /* of whoever was there before */
@@ -268,7 +268,7 @@ static void memory_resumes_what_is_whole(void **state)
         if (what == 2) file->bytes = mine->seg->file_offset + mine->seg->extent.bytes - 1;
         if (what == 3) bench->world.fail_at = bench->world.op_count + 1;
         uint64_t used = leat_pool_used(&bench->store->pool);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESUME), want[what]);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_RESUME), want[what]);
         assert_int_equal(mine->seg->state, what ? LEAT_SEGMENT_PARKED : LEAT_SEGMENT_OPEN);
         assert_int_equal(mine->seg->buffer != NULL, what == 0);
         assert_int_equal(leat_pool_used(&bench->store->pool), used + (what ? 0 : 16384));
@@ -280,20 +280,20 @@ static void memory_resumes_what_is_whole(void **state)
     /* A file that ends with the record has all of it. */
     struct bench *bench = bench_ready(33);
     struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
     fake_file(&bench->world, "store/0")->bytes = mine->seg->file_offset + mine->seg->extent.bytes;
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESUME), LEAT_OK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_RESUME), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
     /* And no memory. */
     for (unsigned i = 0; i < PLACES; i++)
         (void)open_one(bench, PLACE);
-    ask(bench, mine, LEAT_KEEP_RESUME);
+    ask(bench, mine, LEAT_STORE_RESUME);
     fake_pass(&bench->world, 9999999);
     assert_true(mine->busy);
     fake_pass(&bench->world, 1);
     assert_int_equal(mine->rc, LEAT_E_NO_MEMORY);
     assert_int_equal(mine->seg->state, LEAT_SEGMENT_PARKED);
-    assert_non_null(mine->keep.seg);
+    assert_non_null(mine->req.seg);
     bench_free(bench);
 }
 
@@ -307,21 +307,21 @@ static void memory_refuses_what_can_not_be_noted(void **state)
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
         struct mine *other = opened(bench, LEAT_DURABILITY_MEMORY);
         uint8_t *at = other->seg->buffer;
-        assert_int_equal(do_now(bench, other, LEAT_KEEP_MOVE), LEAT_OK);
+        assert_int_equal(do_now(bench, other, LEAT_STORE_MOVE), LEAT_OK);
         assert_ptr_equal(other->seg->buffer, at);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
         struct leat_held *held = leat_held_of(mine->seg);
         if (what == 1) bench->store->cat.failed = true;
         if (what == 2) held->failed = true;
         if (what == 3) held->slot.file->failed = true;
         uint64_t ops = bench->world.op_count;
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESUME), what ? LEAT_E_DISK : LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_RESUME), what ? LEAT_E_DISK : LEAT_OK);
         if (what) assert_int_equal(bench->world.op_count, ops);
-        assert_int_equal(do_now(bench, other, LEAT_KEEP_MOVE), what == 1 ? LEAT_E_DISK : LEAT_OK);
+        assert_int_equal(do_now(bench, other, LEAT_STORE_MOVE), what == 1 ? LEAT_E_DISK : LEAT_OK);
         struct mine *next = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 16384);
         fake_settle(&bench->world);
         assert_int_equal(next->rc, what == 1 ? LEAT_E_DISK : LEAT_OK);
-        if (what == 1) assert_null(next->keep.seg);
+        if (what == 1) assert_null(next->req.seg);
         bench_free(bench);
     }
 }
@@ -350,9 +350,9 @@ static void memory_favours_who_has_waited(void **state)
             closed[i]->extent_count = 1;
             closed[i]->extents[0] = (struct leat_extent){100, 99};
             if (what == 2 && i == 2)
-                assert_int_equal(do_now(bench, closed[i], LEAT_KEEP_DROP), LEAT_OK); /* free */
+                assert_int_equal(do_now(bench, closed[i], LEAT_STORE_DROP), LEAT_OK); /* free */
             else
-                assert_int_equal(do_now(bench, closed[i], LEAT_KEEP_CLOSE), LEAT_OK);
+                assert_int_equal(do_now(bench, closed[i], LEAT_STORE_CLOSE), LEAT_OK);
         }
         struct mine *large = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
         fake_settle(&bench->world);
@@ -360,7 +360,7 @@ static void memory_favours_who_has_waited(void **state)
         leat_memory_step(bench->store, now + 49999);
         assert_null(bench->store->favoured);
         leat_memory_step(bench->store, now + 50000);
-        assert_ptr_equal(bench->store->favoured, &large->keep);
+        assert_ptr_equal(bench->store->favoured, &large->req);
         assert_int_equal(bench->store->favoured_at_us, now + 50000);
         unsigned best = what ? BEST : GOOD; /* the first of equals */
         assert_int_equal(bench->store->pool.buddy.kept_from, best * 512);
@@ -375,7 +375,7 @@ static void memory_favours_who_has_waited(void **state)
             fake_pass(&bench->world, 20000);
             for (unsigned j = 0; j < 3; j++)
                 if (closed[j]->evict_wanted && !closed[j]->busy && closed[j]->seg->buffer)
-                    assert_int_equal(do_now(bench, closed[j], LEAT_KEEP_EVICT), LEAT_OK);
+                    assert_int_equal(do_now(bench, closed[j], LEAT_STORE_EVICT), LEAT_OK);
         }
         assert_int_equal(large->rc, LEAT_OK);
         assert_ptr_equal(large->seg->buffer, bench->world.arena.base + BEST * (uint64_t)PLACE);
@@ -389,7 +389,7 @@ static void to_cached(struct bench *bench, struct mine *mine)
 {
     mine->extent_count = 1;
     mine->extents[0] = (struct leat_extent){100, 99};
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     leat_held_move(leat_held_of(mine->seg), LEAT_HELD_CACHED, &bench->store->cached);
 }
 
@@ -428,9 +428,9 @@ static void memory_looks_for_a_better_place_now_and_then(void **state)
     fake_settle(&bench->world);
     /* It comes free: it is that one's, and counted. */
     uint32_t given = store->pool.given;
-    assert_int_equal(do_now(bench, half[BETTER][0], LEAT_KEEP_EVICT), LEAT_OK);
+    assert_int_equal(do_now(bench, half[BETTER][0], LEAT_STORE_EVICT), LEAT_OK);
     bench->world.now_us = now + 60000;
-    assert_int_equal(do_now(bench, half[BETTER][1], LEAT_KEEP_EVICT), LEAT_OK);
+    assert_int_equal(do_now(bench, half[BETTER][1], LEAT_STORE_EVICT), LEAT_OK);
     assert_false(large->busy);
     assert_ptr_equal(large->seg->buffer, bench->world.arena.base + BETTER * (uint64_t)PLACE);
     for (unsigned i = 0; i < LEAT_ENTRY_HEADER_BYTES; i++)
@@ -455,7 +455,7 @@ static void memory_that_is_waited_for_hurries_the_flush(void **state)
             to_cached(bench, mine[i]);
         mine[8]->extent_count = 1;
         mine[8]->extents[0] = (struct leat_extent){100, 99};
-        assert_int_equal(do_now(bench, mine[8], LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine[8], LEAT_STORE_CLOSE), LEAT_OK);
         assert_false(leat_flush_pressed(bench->store));
         if (waits) (void)reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
         fake_settle(&bench->world);

@@ -27,12 +27,12 @@ static inline void bit_flip(struct bench *bench, uint64_t at, unsigned bit)
 static inline void mend_ask(struct bench *bench, struct mine *mine, uint8_t *bytes)
 {
     mine->busy = true;
-    mine->keep = (struct leat_keep){.kind = LEAT_KEEP_MEND,
-                                    .seg = mine->seg,
-                                    .bytes = bytes,
-                                    .on_done = on_keep_done,
-                                    .owner = mine};
-    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mine->keep);
+    mine->req = (struct leat_store_req){.kind = LEAT_STORE_MEND,
+                                        .seg = mine->seg,
+                                        .bytes = bytes,
+                                        .on_done = on_req_done,
+                                        .owner = mine};
+    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mine->req);
 }
 
 static inline leat_err mended(struct bench *bench, struct mine *mine, uint8_t *bytes)

@@ -17,7 +17,7 @@ static struct bench *bench_that_scrubs(uint64_t seed)
     options.events.on_damaged = on_damaged;
     assert_int_equal(leat_store_open(&bench->world.env, &options, &bench->store, NULL), LEAT_OK);
     bench->world.store = bench->store;
-    bench->keeper = leat_store_keeper(bench->store);
+    bench->store_port = leat_store_port(bench->store);
     leat_store_found_done(bench->store);
     return bench;
 }
@@ -36,7 +36,7 @@ static void store_mend_takes_the_segments_own_bytes_and_no_others(void **state)
     memset(copy, 0, 16384);
     memcpy(copy, mine->seg->buffer, bytes);
     assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID); /* it is open */
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     damage_told = 0;
     fake_pass(&bench->world, 5000000);
     assert_int_equal(damage_told, 0);
@@ -73,10 +73,10 @@ static void store_mend_takes_what_memory_has(void **state)
     uint32_t bytes = last_extent(mine).bytes;
     uint8_t *copy = aligned_alloc(4096, 16384);
     memcpy(copy, mine->seg->buffer, bytes);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     fake_pass(&bench->world, 5000000);
     for (int evicted = 0; evicted < 2; evicted++) {
-        if (evicted) assert_int_equal(do_now(bench, mine, LEAT_KEEP_EVICT), LEAT_OK);
+        if (evicted) assert_int_equal(do_now(bench, mine, LEAT_STORE_EVICT), LEAT_OK);
         damage_told = 0;
         bit_flip(bench, mine->seg->file_offset + bytes / 2, 3);
         fake_pass(&bench->world, 5000000);
@@ -107,14 +107,14 @@ static void store_mend_takes_what_the_memory_of_a_killed_server_has(void **state
         uint32_t bytes = last_extent(mine).bytes;
         uint8_t *copy = aligned_alloc(4096, 16384);
         memcpy(copy, mine->seg->buffer, bytes);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         fake_pass(&bench->world, 10000000);
         uint64_t place = mine->seg->file_offset;
         bit_flip(bench, place + bytes / 2, 3);
         for (unsigned start = 0; start < 2; start++) {
             reopen(bench, false);
             found_again(bench, mine);
-            if (start == 0) assert_int_equal(do_now(bench, mine, LEAT_KEEP_STAMP), LEAT_OK);
+            if (start == 0) assert_int_equal(do_now(bench, mine, LEAT_STORE_STAMP), LEAT_OK);
         }
         assert_int_equal(mended(bench, mine, NULL), LEAT_OK);
         assert_memory_equal(in_file(bench, mine), copy, bytes);
@@ -142,7 +142,7 @@ static void store_mend_that_the_power_ends_is_done_again(void **state)
         uint8_t *copy = aligned_alloc(4096, 16384);
         memset(copy, 0, 16384);
         memcpy(copy, mine->seg->buffer, bytes);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         fake_pass(&bench->world, 1000000);
         uint64_t place = mine->seg->file_offset;
         for (unsigned i = 0; i < 4; i++) {
@@ -184,7 +184,7 @@ static void store_mend_writes_what_only_the_memory_had(void **state)
         uint8_t *copy = aligned_alloc(4096, 16384);
         memset(copy, 0, 16384);
         memcpy(copy, mine->seg->buffer, bytes);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         /* It is in memory alone: nothing is to be mended. */
         assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID);
         /* Rows of level disk are synced, and this one with them. */
@@ -200,7 +200,7 @@ static void store_mend_writes_what_only_the_memory_had(void **state)
         leat_store_found_done(bench->store);
         mine->busy = false;
         /* Another stamp of its row names no memory any more, and is no word of the file. */
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_STAMP), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_STAMP), LEAT_OK);
         (void)opened(bench, LEAT_DURABILITY_DISK);
         reopen(bench, true);
         found = found_of(bench, mine);

@@ -79,17 +79,17 @@ static void want_no_end(struct life *life)
 
 /* ---- the steps ---- */
 
-static void request(struct life *life, struct leat_keep keep)
+static void request(struct life *life, struct leat_store_req req)
 {
     struct mine *mine = life->mine;
     mine->busy = true;
-    keep.seg = mine->seg;
-    keep.durability = life->durability;
-    keep.on_done = on_keep_done;
-    keep.owner = mine;
-    mine->keep = keep;
-    life->bench->keeper.request(life->bench->keeper.ctx, &life->bench->world.core_post,
-                                &mine->keep);
+    req.seg = mine->seg;
+    req.durability = life->durability;
+    req.on_done = on_req_done;
+    req.owner = mine;
+    mine->req = req;
+    life->bench->store_port.request(life->bench->store_port.ctx, &life->bench->world.core_post,
+                                    &mine->req);
     fake_settle(&life->bench->world);
     assert_false(mine->busy);
     assert_int_equal(mine->rc, LEAT_OK);
@@ -119,14 +119,14 @@ static void step_reserve(struct life *life)
     struct mine *mine = life->mine = &bench->mine[bench->count++];
     *mine = (struct mine){
         .log = {11, 12, 13}, .id = {14}, .epoch = {15}, .durability = life->durability};
-    request(life, (struct leat_keep){.kind = LEAT_KEEP_RESERVE,
-                                     .log = mine->log,
-                                     .id = mine->id,
-                                     .epoch = mine->epoch,
-                                     .capacity = CAPACITY,
-                                     .version = life->role == LEAT_SEGMENT_OWN ? 0 : 7,
-                                     .role = life->role,
-                                     .writer = 0x1234567890});
+    request(life, (struct leat_store_req){.kind = LEAT_STORE_RESERVE,
+                                          .log = mine->log,
+                                          .id = mine->id,
+                                          .epoch = mine->epoch,
+                                          .capacity = CAPACITY,
+                                          .version = life->role == LEAT_SEGMENT_OWN ? 0 : 7,
+                                          .role = life->role,
+                                          .writer = 0x1234567890});
     const struct leat_segment *seg = mine->seg;
     assert_int_equal(seg->state, LEAT_SEGMENT_RESERVED);
     assert_int_equal(seg->capacity, CAPACITY);
@@ -159,67 +159,68 @@ static void step_commit(struct life *life)
     write_start(mine);
     records(life, 3, 700);
     struct leat_row before = life->want;
-    request(life,
-            (struct leat_keep){.kind = LEAT_KEEP_COMMIT, .to_bytes = last_extent(mine).bytes});
+    request(life, (struct leat_store_req){.kind = LEAT_STORE_COMMIT,
+                                          .to_bytes = last_extent(mine).bytes});
     assert_true(row_same(row_of(life, false), before));
     struct mine *other = &life->bench->mine[life->bench->count++];
     *other = (struct mine){
         .log = {1, 0, 0}, .id = {1}, .epoch = {1}, .durability = LEAT_DURABILITY_DISK};
-    other->keep.capacity = LEAT_SEGMENT_BYTES_MIN;
-    assert_int_equal(do_now(life->bench, other, LEAT_KEEP_RESERVE), LEAT_OK);
+    other->req.capacity = LEAT_SEGMENT_BYTES_MIN;
+    assert_int_equal(do_now(life->bench, other, LEAT_STORE_RESERVE), LEAT_OK);
     life->want.state = LEAT_SEGMENT_OPEN;
     life->want.extent_bytes = last_extent(mine).bytes;
     life->want.base_offset = mine->seg->base_offset;
     life->durable = true; /* with the other one's */
 }
 
-static void stamp(struct life *life, struct leat_keep keep)
+static void stamp(struct life *life, struct leat_store_req req)
 {
     const uint8_t ours = LEAT_ROW_REPLICA | LEAT_ROW_INCOMPLETE | LEAT_ROW_TENTATIVE;
-    keep.kind = LEAT_KEEP_STAMP;
+    req.kind = LEAT_STORE_STAMP;
     life->want.flags = (uint8_t)((life->want.flags & ~ours) |
-                                 (keep.role == LEAT_SEGMENT_REPLICA ? LEAT_ROW_REPLICA : 0) |
-                                 (keep.incomplete ? LEAT_ROW_INCOMPLETE : 0) |
-                                 (keep.tentative ? LEAT_ROW_TENTATIVE : 0));
-    life->want.version = keep.version;
-    life->want.writer = keep.writer;
+                                 (req.role == LEAT_SEGMENT_REPLICA ? LEAT_ROW_REPLICA : 0) |
+                                 (req.incomplete ? LEAT_ROW_INCOMPLETE : 0) |
+                                 (req.tentative ? LEAT_ROW_TENTATIVE : 0));
+    life->want.version = req.version;
+    life->want.writer = req.writer;
     life->durable =
         life->durability == LEAT_DURABILITY_DISK || life->want.state == LEAT_SEGMENT_PARKED;
-    request(life, keep);
+    request(life, req);
     const struct leat_segment *seg = life->mine->seg;
-    assert_int_equal(seg->version, keep.version);
-    assert_int_equal(seg->writer, keep.writer);
-    assert_int_equal(seg->role, keep.role);
-    assert_int_equal(seg->incomplete, keep.incomplete);
-    assert_int_equal(seg->tentative, keep.tentative);
+    assert_int_equal(seg->version, req.version);
+    assert_int_equal(seg->writer, req.writer);
+    assert_int_equal(seg->role, req.role);
+    assert_int_equal(seg->incomplete, req.incomplete);
+    assert_int_equal(seg->tentative, req.tentative);
 }
 
 static void step_stamp_as_another(struct life *life)
 {
-    stamp(life, (struct leat_keep){.version = 21,
-                                   .writer = 22,
-                                   .role = life->role == LEAT_SEGMENT_OWN ? LEAT_SEGMENT_REPLICA
-                                                                          : LEAT_SEGMENT_OWN,
-                                   .tentative = true});
+    stamp(life,
+          (struct leat_store_req){.version = 21,
+                                  .writer = 22,
+                                  .role = life->role == LEAT_SEGMENT_OWN ? LEAT_SEGMENT_REPLICA
+                                                                         : LEAT_SEGMENT_OWN,
+                                  .tentative = true});
 }
 
 static void step_stamp_incomplete(struct life *life)
 {
-    stamp(life,
-          (struct leat_keep){.version = 23, .writer = 24, .role = life->role, .incomplete = true});
+    stamp(life, (struct leat_store_req){
+                    .version = 23, .writer = 24, .role = life->role, .incomplete = true});
 }
 
 static void step_stamp_as_it_was(struct life *life)
 {
-    stamp(life, (struct leat_keep){.version = 25, .writer = 26, .role = life->role});
+    stamp(life, (struct leat_store_req){.version = 25, .writer = 26, .role = life->role});
 }
 
 static void step_give_up(struct life *life)
 {
     life->want.flags |= LEAT_ROW_GIVEN_UP;
     life->durable = true;
-    request(life, (struct leat_keep){
-                      .kind = LEAT_KEEP_GIVE_UP, .given_up = true, .version = 99, .writer = 98});
+    request(life, (struct leat_store_req){
+                      .kind = LEAT_STORE_GIVE_UP, .given_up = true, .version = 99, .writer = 98});
     assert_true(life->mine->seg->given_up && !life->mine->seg->front_given_up);
 }
 
@@ -227,7 +228,7 @@ static void step_give_front_up(struct life *life)
 {
     life->want.flags |= LEAT_ROW_FRONT_GIVEN_UP;
     life->durable = true;
-    request(life, (struct leat_keep){.kind = LEAT_KEEP_GIVE_UP, .front_given_up = true});
+    request(life, (struct leat_store_req){.kind = LEAT_STORE_GIVE_UP, .front_given_up = true});
     assert_true(life->mine->seg->given_up && life->mine->seg->front_given_up);
 }
 
@@ -246,7 +247,7 @@ static void step_park(struct life *life)
     life->want.passed_bytes = 123;
     life->want.written_ms = BORN_MS;
     life->durable = true;
-    request(life, (struct leat_keep){.kind = LEAT_KEEP_PARK});
+    request(life, (struct leat_store_req){.kind = LEAT_STORE_PARK});
     assert_null(seg->buffer);
     assert_int_equal(seg->state, LEAT_SEGMENT_PARKED);
     assert_int_equal(seg->base_offset, life->want.base_offset);
@@ -256,14 +257,14 @@ static void step_park(struct life *life)
 
 static void step_stamp_parked(struct life *life)
 {
-    stamp(life, (struct leat_keep){.version = 27, .writer = 28, .role = life->role});
+    stamp(life, (struct leat_store_req){.version = 27, .writer = 28, .role = life->role});
 }
 
 static void step_see_parked(struct life *life)
 {
     life->mine->seg->passed_bytes = 0; /* an operator has seen it */
     life->want.passed_bytes = 0;
-    request(life, (struct leat_keep){.kind = LEAT_KEEP_GIVE_UP});
+    request(life, (struct leat_store_req){.kind = LEAT_STORE_GIVE_UP});
     assert_true(life->mine->seg->given_up && life->mine->seg->front_given_up);
 }
 
@@ -271,7 +272,7 @@ static void step_resume(struct life *life)
 {
     struct mine *mine = life->mine;
     mine->seg->passed_bytes = 5;
-    request(life, (struct leat_keep){.kind = LEAT_KEEP_RESUME, .capacity = CAPACITY});
+    request(life, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .capacity = CAPACITY});
     assert_int_equal(mine->seg->state, LEAT_SEGMENT_OPEN);
     assert_false(mine->seg->ragged);
     assert_int_equal(mine->seg->passed_bytes, 0);
@@ -304,7 +305,7 @@ static void step_close(struct life *life)
     life->want.passed_bytes = 321;
     if (life->durability == LEAT_DURABILITY_DISK) life->want.flags |= LEAT_ROW_FLUSHED;
     life->durable = false; /* the bytes hold the close entry */
-    request(life, (struct leat_keep){.kind = LEAT_KEEP_CLOSE});
+    request(life, (struct leat_store_req){.kind = LEAT_STORE_CLOSE});
     assert_int_equal(seg->state, LEAT_SEGMENT_CLOSED);
     assert_int_equal(mine->flushed, life->durability == LEAT_DURABILITY_DISK);
 }
@@ -326,18 +327,18 @@ static void step_give_up_closed(struct life *life)
     life->mine->seg->passed_bytes = 0;
     life->want.passed_bytes = 0;
     life->durable = true;
-    request(life, (struct leat_keep){.kind = LEAT_KEEP_GIVE_UP});
+    request(life, (struct leat_store_req){.kind = LEAT_STORE_GIVE_UP});
 }
 
 static void step_evict(struct life *life)
 {
-    request(life, (struct leat_keep){.kind = LEAT_KEEP_EVICT});
+    request(life, (struct leat_store_req){.kind = LEAT_STORE_EVICT});
     assert_null(life->mine->seg->buffer);
 }
 
 static void step_stamp_closed(struct life *life)
 {
-    stamp(life, (struct leat_keep){.version = 31, .writer = 32, .role = life->role});
+    stamp(life, (struct leat_store_req){.version = 31, .writer = 32, .role = life->role});
 }
 
 static void (*const steps[])(struct life *life) = {
@@ -445,8 +446,8 @@ static void notes_say_what_a_segment_is(void **state)
         struct leat_store_file *file = life.bench->store->slots.files[0];
         unsigned order = leat_buddy_order(CAPACITY, LEAT_SLOT_UNIT_BYTES);
         assert_int_equal(leat_buddy_free_in(&file->buddy, unit, order), 0);
-        request(&life, (struct leat_keep){.kind = LEAT_KEEP_DROP});
-        assert_null(life.mine->keep.seg);
+        request(&life, (struct leat_store_req){.kind = LEAT_STORE_DROP});
+        assert_null(life.mine->req.seg);
         assert_int_equal(leat_buddy_free_in(&file->buddy, unit, order), 2);
         const struct leat_file *catalogue = fake_file(&life.bench->world, "catalogue");
         struct leat_row gone, none = {0};
@@ -493,7 +494,7 @@ static void notes_that_nobody_waits_for_go_along(void **state)
     for (unsigned i = 0; i < 70; i += 30)
         for (unsigned twice = 0; twice < 2; twice++) {
             assert_true(write_some(mine[i], 2));
-            assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_COMMIT), LEAT_OK);
+            assert_int_equal(do_now(bench, mine[i], LEAT_STORE_COMMIT), LEAT_OK);
         }
     const struct leat_file *catalogue = fake_file(&bench->world, "catalogue");
     uint64_t ops = bench->world.op_count;
@@ -502,7 +503,7 @@ static void notes_that_nobody_waits_for_go_along(void **state)
             (const void *)(catalogue->now + LEAT_BLOCK_BYTES + mine[i]->seg->row * 128ull);
         assert_int_equal(row->state, LEAT_SEGMENT_RESERVED);
     }
-    assert_int_equal(do_now(bench, mine[69], LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, mine[69], LEAT_STORE_DROP), LEAT_OK);
     assert_int_equal(bench->world.op_count - ops, 4); /* three blocks and their sync */
     for (unsigned i = 0; i < 70; i += 30) {
         const struct leat_row *row =
@@ -511,7 +512,7 @@ static void notes_that_nobody_waits_for_go_along(void **state)
         assert_int_equal(row->extent_bytes, last_extent(mine[i]).bytes);
     }
     ops = bench->world.op_count;
-    assert_int_equal(do_now(bench, mine[68], LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, mine[68], LEAT_STORE_DROP), LEAT_OK);
     assert_int_equal(bench->world.op_count - ops, 2);
     bench_free(bench);
 }

@@ -8,7 +8,7 @@ static void store_open_wrong_header_is_refused_by_name(void **state)
     (void)state;
     struct bench *bench = bench_ready(8);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     fake_kill(&bench->world);
     bench_drop_store(bench);
     struct leat_file *file = fake_file(&bench->world, "catalogue");
@@ -48,8 +48,8 @@ static void store_open_damaged_row_is_named_and_its_place_kept(void **state)
     struct bench *bench = bench_ready(9);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
-    assert_int_equal(do_now(bench, other, LEAT_KEEP_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, other, LEAT_STORE_PARK), LEAT_OK);
     fake_kill(&bench->world);
     struct leat_file *file = fake_file(&bench->world, "catalogue");
     uint8_t *row = file->now + 4096 + mine->seg->row * (size_t)LEAT_ROW_BYTES;
@@ -81,7 +81,7 @@ static void store_open_row_that_cannot_be_is_damaged(void **state)
     struct bench *bench = bench_ready(15);
     struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
     struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, other, LEAT_KEEP_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, other, LEAT_STORE_PARK), LEAT_OK);
     fake_kill(&bench->world);
     uint32_t number = mine->seg->row;
     bench_drop_store(bench);
@@ -120,7 +120,7 @@ static void store_open_catalogue_longer_than_it_can_be_is_refused(void **state)
     (void)state;
     struct bench *bench = bench_ready(16);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     fake_kill(&bench->world);
     bench_drop_store(bench);
     struct leat_file *file = fake_file(&bench->world, "catalogue");
@@ -144,7 +144,7 @@ static void store_open_catalogue_of_many_crashes_is_taken(void **state)
     (void)state;
     struct bench *bench = bench_ready(16);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     const uint64_t chunk = LEAT_STORE_ROWS_PER_CHUNK * (uint64_t)LEAT_ROW_BYTES;
     for (int i = 0; i < 3; i++) {
         fake_kill(&bench->world);
@@ -165,7 +165,7 @@ static void store_open_truncated_files_are_named(void **state)
     struct bench *bench = bench_ready(10);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     struct mine *in_memory = opened(bench, LEAT_DURABILITY_MEMORY);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
     fake_kill(&bench->world);
     bench_drop_store(bench);
     struct leat_file *file = fake_file(&bench->world, "store/0");
@@ -193,12 +193,12 @@ static void store_open_flipped_bit_is_damage_not_a_torn_tail(void **state)
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     for (int i = 0; i < 3; i++) {
         assert_true(write_some(mine, 5));
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     }
     /* Another round carries the row that says OPEN. */
     (void)opened(bench, LEAT_DURABILITY_DISK);
     assert_true(write_some(mine, 1));
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     uint8_t *bytes = fake_file(&bench->world, "store/0")->now + mine->seg->file_offset;
     uint32_t acked = mine->extents[mine->extent_count - 2].bytes;
     unsigned lost = 0, shorter = 0;
@@ -235,10 +235,10 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **
     (void)state;
     struct bench *bench = bench_ready(13);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     uint32_t from = last_extent(mine).bytes;
     assert_true(write_some(mine, 3));
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     uint32_t to = last_extent(mine).bytes;
     uint64_t place = mine->seg->file_offset; /* the segment goes with the store that was open */
     reopen(bench, false);
@@ -282,7 +282,7 @@ static void store_open_flipped_bit_comes_from_memory_that_survived(void **state)
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     for (int i = 0; i < 3; i++) {
         assert_true(write_some(mine, 3));
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     }
     uint32_t to = last_extent(mine).bytes;
     uint64_t place = mine->seg->file_offset;
@@ -306,11 +306,11 @@ static void store_scrub_names_damage_in_closed_segments(void **state)
     options.scrub_bytes_per_second = 1024 * 1024;
     assert_int_equal(leat_store_open(&bench->world.env, &options, &bench->store, NULL), LEAT_OK);
     bench->world.store = bench->store;
-    bench->keeper = leat_store_keeper(bench->store);
+    bench->store_port = leat_store_port(bench->store);
     leat_store_found_done(bench->store);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     fake_pass(&bench->world, 5000000);
     assert_int_equal(complaint_count(bench->store), 0);
     mine->seg->buffer[40] ^= 1; /* else memory had them */
@@ -334,7 +334,7 @@ static void store_open_tells_again_of_what_was_missing(void **state)
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     assert_true(write_some(mine, 40));
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     fake_pass(&bench->world, 10000000);
     uint8_t copy[16384];
     memcpy(copy, in_file(bench, mine), 16384);
@@ -361,24 +361,24 @@ static void store_open_tells_what_was_passed_over_until_it_was_seen(void **state
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     struct mine *parked = opened(bench, LEAT_DURABILITY_DISK);
     assert_true(write_some(mine, 40) && write_some(parked, 4));
-    assert_int_equal(do_now(bench, parked, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, parked, LEAT_STORE_COMMIT), LEAT_OK);
     parked->seg->passed_bytes = PASSED;
-    assert_int_equal(do_now(bench, parked, LEAT_KEEP_PARK), LEAT_OK);
-    assert_int_equal(do_now(bench, parked, LEAT_KEEP_RESUME), LEAT_OK);
+    assert_int_equal(do_now(bench, parked, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, parked, LEAT_STORE_RESUME), LEAT_OK);
     assert_int_equal(parked->seg->passed_bytes, 0);
     write_close(mine);
     mine->seg->passed_bytes = PASSED;
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     fake_pass(&bench->world, 10000000);
     for (unsigned start = 0; start < 4; start++) {
         reopen_without_memory(bench);
         found_again(bench, mine);
         assert_int_equal(mine->seg->passed_bytes, start < 2 ? PASSED : 0);
         if (start != 1) continue;
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_GIVE_UP), LEAT_OK); /* of something else */
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_GIVE_UP), LEAT_OK); /* of something else */
         assert_int_equal(mine->seg->passed_bytes, PASSED);
         mine->seg->passed_bytes = 0;
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_GIVE_UP), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_GIVE_UP), LEAT_OK);
         assert_int_equal(mine->seg->passed_bytes, 0);
     }
     bench_free(bench);
@@ -396,7 +396,7 @@ static void store_open_memory_of_another_segment_is_not_taken_for_one(void **sta
         write_close(mine);
         struct leat_segment_header *header = (void *)(mine->seg->buffer + LEAT_ENTRY_HEADER_BYTES);
         struct leat_entry *trailer = (void *)(mine->seg->buffer + last_extent(mine).bytes);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         if (row == 1) trailer[-1].crc ^= 1;
         if (row == 2) header->stream++;
         reopen(bench, false);
@@ -419,15 +419,15 @@ static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **
         struct mine *gone = opened(bench, LEAT_DURABILITY_DISK);
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
         uint64_t free_place = gone->seg->file_offset;
-        assert_int_equal(do_now(bench, gone, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(bench, gone, LEAT_STORE_DROP), LEAT_OK);
         assert_true(write_some(mine, 40));
         write_close(mine);
         uint32_t bytes = last_extent(mine).bytes;
         uint8_t *copy = aligned_alloc(4096, 16384);
         memset(copy, 0, 16384);
         memcpy(copy, mine->seg->buffer, bytes);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
-        assert_int_equal(do_now(bench, front, LEAT_KEEP_PARK), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, front, LEAT_STORE_PARK), LEAT_OK);
         fake_pass(&bench->world, 1000000);
         uint64_t place = mine->seg->file_offset;
         assert_true(front->seg->file_offset < free_place && free_place < place);
@@ -444,9 +444,9 @@ static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **
         front->seg = found_of(bench, front)->seg;
         leat_store_found_done(bench->store);
         mine->busy = front->busy = false;
-        assert_int_equal(do_now(bench, front, LEAT_KEEP_RESUME), LEAT_OK);
+        assert_int_equal(do_now(bench, front, LEAT_STORE_RESUME), LEAT_OK);
         assert_true(write_some(front, 4));
-        assert_int_equal(do_now(bench, front, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, front, LEAT_STORE_COMMIT), LEAT_OK);
         assert_int_equal(mended(bench, mine, copy), LEAT_E_DISK_FULL);
         struct mine *more = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
         fake_settle(&bench->world);
@@ -475,7 +475,7 @@ static void store_open_waits_for_a_file_that_can_not_be_made(void **state)
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     assert_true(write_some(mine, 40));
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     fake_pass(&bench->world, 1000000);
     uint64_t place = mine->seg->file_offset;
     bench_drop_store(bench);

@@ -123,7 +123,7 @@ static void owners_mail_outlives_the_segment(void **state)
     bench->world.event_first = (bench->world.event_first + 1) % FAKE_EVENTS_MAX; /* it comes last */
     bench->world.event_count--;
     leat_held_tell(bench->store, held, LEAT_HELD_EVENT_EVICT);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
     assert_false(leat_list_empty(&bench->store->zombies));
     assert_true(leat_list_empty(&bench->store->event_waits));
     struct mine *next = opened(bench, LEAT_DURABILITY_MEMORY);
@@ -201,17 +201,17 @@ static struct mine *replica(struct bench *bench, struct side *side, uint32_t cap
 {
     struct mine *mine = &bench->mine[bench->count++];
     *mine = (struct mine){.log = {5, 0, 0}, .id = {bench->count}, .epoch = {3}, .busy = true};
-    mine->keep = (struct leat_keep){.kind = LEAT_KEEP_RESERVE,
-                                    .log = mine->log,
-                                    .id = mine->id,
-                                    .epoch = mine->epoch,
-                                    .capacity = capacity,
-                                    .arena = side->op.added,
-                                    .role = LEAT_SEGMENT_REPLICA,
-                                    .writer = 77,
-                                    .on_done = on_keep_done,
-                                    .owner = mine};
-    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mine->keep);
+    mine->req = (struct leat_store_req){.kind = LEAT_STORE_RESERVE,
+                                        .log = mine->log,
+                                        .id = mine->id,
+                                        .epoch = mine->epoch,
+                                        .capacity = capacity,
+                                        .arena = side->op.added,
+                                        .role = LEAT_SEGMENT_REPLICA,
+                                        .writer = 77,
+                                        .on_done = on_req_done,
+                                        .owner = mine};
+    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mine->req);
     fake_settle(&bench->world);
     return mine;
 }
@@ -273,7 +273,7 @@ static void owners_arena_lets_wait_only_while_it_grows(void **state)
     fake_settle(&bench->world);
     assert_false(waits->busy);
     assert_int_equal(waits->rc, LEAT_E_NO_MEMORY);
-    assert_null(waits->keep.seg);
+    assert_null(waits->req.seg);
     grown(bench, &side, LEAT_E_NO_MEMORY); /* that was long ago: it is asked for again */
     grown(bench, &side, LEAT_E_NO_MEMORY);
     assert_null(side.grow);
@@ -282,7 +282,7 @@ static void owners_arena_lets_wait_only_while_it_grows(void **state)
     /* One of them is closed: not in a file yet, then in one, and given back. */
     first->extent_count = 1;
     first->extents[0] = (struct leat_extent){5000, 9};
-    assert_int_equal(do_now(bench, first, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, first, LEAT_STORE_CLOSE), LEAT_OK);
     leat_store_usage(bench->store, &usage);
     assert_true(usage.arenas_dirty == 8 * MIB || first->seg->flushed ||
                 leat_held_of(first->seg)->where == LEAT_HELD_KEPT);
@@ -291,7 +291,7 @@ static void owners_arena_lets_wait_only_while_it_grows(void **state)
     assert_int_equal(usage.arenas_dirty, 0);
     assert_int_equal(leat_held_of(first->seg)->where, LEAT_HELD_KEPT);
     assert_int_equal(side.op.added->pool.leaving_bytes, 8 * MIB);
-    assert_int_equal(do_now(bench, first, LEAT_KEEP_EVICT), LEAT_OK);
+    assert_int_equal(do_now(bench, first, LEAT_STORE_EVICT), LEAT_OK);
     assert_int_equal(side.op.added->pool.leaving_bytes, 0);
     leat_store_usage(bench->store, &usage);
     assert_int_equal(usage.arenas_used, 7 * 8 * MIB);
@@ -304,7 +304,7 @@ static void owners_arena_lets_wait_only_while_it_grows(void **state)
     assert_int_equal(waits->rc, LEAT_E_NO_MEMORY);
     for (unsigned i = 1; i < 8; i++) {
         assert_int_equal(side.answered, 0);
-        assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(bench, mine[i], LEAT_STORE_DROP), LEAT_OK);
     }
     assert_int_equal(side.answered, 1);
     assert_int_equal(side.rc, LEAT_OK);

@@ -27,7 +27,7 @@ static void make(enum leat_durability durability, enum stage stage, bool incompl
     write_start(mine);
     assert_true(write_some(mine, 20));
     if (stage != OPENED && stage != TORN)
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     if (stage == COMMITTED || stage == BEHIND || stage == DAMAGED) {
         struct mine *other =
             reserve(bench, LEAT_DURABILITY_DISK, 9, 16384); /* takes its row along */
@@ -46,10 +46,10 @@ static void make(enum leat_durability durability, enum stage stage, bool incompl
                    last_extent(mine).bytes,
                0x33, 200);
     }
-    if (stage == PARKED) assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    if (stage == PARKED) assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
     if (stage != CLOSED && stage != FLUSHED) return;
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     if (stage == FLUSHED) fake_pass(&bench->world, 100000);
 }
 

@@ -5,7 +5,7 @@
 enum { CAPACITY = 65536 };
 
 /* ---- requests ---- */
-static struct leat_keep keeps[64];
+static struct leat_store_req reqs[64];
 static unsigned answered[64], answer_count; /* numbers, in order */
 
 static struct bench *begin(uint64_t seed)
@@ -14,22 +14,22 @@ static struct bench *begin(uint64_t seed)
     return trace_begin(bench_ready(seed));
 }
 
-static void on_answer(struct leat_keep *keep)
+static void on_answer(struct leat_store_req *req)
 {
     assert_true(answer_count < 64);
-    answered[answer_count++] = (unsigned)(keep - keeps);
+    answered[answer_count++] = (unsigned)(req - reqs);
 }
 
 static void commit(struct bench *bench, unsigned number, struct leat_segment *seg, uint32_t from,
                    uint32_t to, bool follow)
 {
-    keeps[number] = (struct leat_keep){.kind = LEAT_KEEP_COMMIT,
-                                       .seg = seg,
-                                       .from_bytes = from,
-                                       .to_bytes = to,
-                                       .follow = follow,
-                                       .on_done = on_answer};
-    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &keeps[number]);
+    reqs[number] = (struct leat_store_req){.kind = LEAT_STORE_COMMIT,
+                                           .seg = seg,
+                                           .from_bytes = from,
+                                           .to_bytes = to,
+                                           .follow = follow,
+                                           .on_done = on_answer};
+    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &reqs[number]);
 }
 
 /* All that lies with the store comes in one turn. */
@@ -46,7 +46,7 @@ static void answers_are(const char *want)
 {
     char got[200] = "";
     for (unsigned i = 0; i < answer_count; i++)
-        snprintf(got + strlen(got), 16, "%u:%u ", answered[i], keeps[answered[i]].rc);
+        snprintf(got + strlen(got), 16, "%u:%u ", answered[i], reqs[answered[i]].rc);
     assert_string_equal(got, want);
     answer_count = 0;
 }
@@ -157,7 +157,7 @@ static void rounds_follow_what_was_sealed(void **state)
     commit(bench, 0, seg, 0, 1000, true);
     fake_settle(&bench->world);
     answers_are("0:0 ");
-    assert_int_equal(keeps[0].to_bytes, 3000);
+    assert_int_equal(reqs[0].to_bytes, 3000);
     wrote(0, seg, 0, 4096, false);
     /* All of it is there: it is answered at once, with nothing done. */
     op_count = 0;
@@ -184,7 +184,7 @@ static void rounds_follow_what_was_sealed(void **state)
     atomic_store(&seg->sealed_bytes, 6100);
     fake_settle(&bench->world);
     answers_are("0:0 1:0 ");
-    assert_int_equal(keeps[0].to_bytes, 6000);
+    assert_int_equal(reqs[0].to_bytes, 6000);
     assert_int_equal(op_count, 4);
     op_count = 0;
     commit(bench, 0, seg, 6100, 7000, true);
@@ -198,7 +198,7 @@ static void rounds_follow_what_was_sealed(void **state)
     commit(bench, 0, seg, 7000, 7100, false);
     fake_settle(&bench->world);
     answers_are("0:0 ");
-    assert_int_equal(keeps[0].to_bytes, 7100);
+    assert_int_equal(reqs[0].to_bytes, 7100);
     assert_int_equal(leat_held_of(seg)->in_file_bytes, 7100);
     bench_free(bench);
 }
@@ -304,7 +304,7 @@ static void rounds_that_fail_say_so_for_good(void **state)
         commit(bench, 2, a, 100, 200, false);
         together(bench);
         answers_are(sync ? "0:5 1:5 2:5 " : "0:5 1:0 2:5 ");
-        assert_int_equal(keeps[0].rc, LEAT_E_DISK);
+        assert_int_equal(reqs[0].rc, LEAT_E_DISK);
         assert_int_equal(leat_held_of(a)->in_file_bytes, 0);
         assert_int_equal(leat_held_of(c)->in_file_bytes, sync ? 0 : 100);
         assert_int_equal(leat_held_of(a)->failed, !sync);
@@ -318,7 +318,7 @@ static void rounds_that_fail_say_so_for_good(void **state)
         commit(bench, 3, a, 0, 0, true);
         together(bench);
         for (unsigned i = 0; i < 4; i++)
-            assert_int_equal(keeps[i].rc, i == 2 || (i == 1 && !sync) ? LEAT_OK : LEAT_E_DISK);
+            assert_int_equal(reqs[i].rc, i == 2 || (i == 1 && !sync) ? LEAT_OK : LEAT_E_DISK);
         assert_int_equal(bench->store->complaint_count, sync);
         for (unsigned i = 0; i < op_count; i++)
             assert_true(ops[i].io.file == b->file || (!sync && ops[i].io.file == c->file));
@@ -351,15 +351,16 @@ static void rounds_park_what_is_whole_and_nothing_else(void **state)
                                       mine->extents[0], /* shorter, and whole */
                                       extent};
         if (what == 5) memset(seg->buffer, 0, 200); /* it never began */
-        keeps[0] = (struct leat_keep){.kind = LEAT_KEEP_PARK, .seg = seg, .on_done = on_answer};
+        reqs[0] =
+            (struct leat_store_req){.kind = LEAT_STORE_PARK, .seg = seg, .on_done = on_answer};
         seg->extent = wrong[what];
         op_count = 0;
-        bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &keeps[0]);
+        bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &reqs[0]);
         fake_settle(&bench->world);
         assert_int_equal(answer_count, 1);
         answer_count = 0;
         bool good = what == 0 || what == 4;
-        assert_int_equal(keeps[0].rc, good ? LEAT_OK : LEAT_E_DAMAGED);
+        assert_int_equal(reqs[0].rc, good ? LEAT_OK : LEAT_E_DAMAGED);
         assert_int_equal(seg->buffer == NULL, good);
         assert_int_equal(seg->base_offset, good ? mine->id.v * 1000 : 1);
         assert_int_equal(seg->next_offset, good ? mine->next_offset : 2);
@@ -377,7 +378,7 @@ static void rounds_park_what_is_whole_and_nothing_else(void **state)
     struct bench *bench = begin(7);
     struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
     leat_held_of(mine->seg)->slot.file->failed = true;
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_E_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_E_DISK);
     assert_non_null(mine->seg->buffer);
     bench_free(bench);
 }
@@ -390,9 +391,9 @@ static void rounds_close_puts_the_bytes_first(void **state)
         struct bench *bench = begin(8);
         struct mine *mine = opened(bench, what % 2 ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY);
         write_close(mine);
-        if (what / 2) assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        if (what / 2) assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         op_count = 0;
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         bool bytes = what == 1;
         assert_int_equal(op_count, bytes ? 3 : 1);
         if (bytes) {
@@ -417,10 +418,10 @@ static void rounds_answer_what_waited_for_a_file_that_failed(void **state)
         if (i) write_close(mine[i]);
     }
     op_count = 0;
-    ask(bench, mine[0], LEAT_KEEP_COMMIT);
+    ask(bench, mine[0], LEAT_STORE_COMMIT);
     (void)fake_event_step(&bench->world);
-    ask(bench, mine[1], LEAT_KEEP_CLOSE);
-    ask(bench, mine[2], LEAT_KEEP_PARK);
+    ask(bench, mine[1], LEAT_STORE_CLOSE);
+    ask(bench, mine[2], LEAT_STORE_PARK);
     bench->world.fail_at = bench->world.op_count + 2; /* the sync of the first */
     fake_settle(&bench->world);
     for (unsigned i = 0; i < 3; i++) {
@@ -430,8 +431,8 @@ static void rounds_answer_what_waited_for_a_file_that_failed(void **state)
     assert_int_equal(op_count, 2);
     assert_false(leat_round_busy(bench->store));
     assert_int_equal(leat_held_of(mine[1]->seg)->where, LEAT_HELD_STUCK);
-    assert_int_equal(do_now(bench, mine[3], LEAT_KEEP_CLOSE), LEAT_E_DISK);
-    assert_int_equal(do_now(bench, mine[3], LEAT_KEEP_DROP), LEAT_OK); /* its row is elsewhere */
+    assert_int_equal(do_now(bench, mine[3], LEAT_STORE_CLOSE), LEAT_E_DISK);
+    assert_int_equal(do_now(bench, mine[3], LEAT_STORE_DROP), LEAT_OK); /* its row is elsewhere */
     bench_free(bench);
 }
 

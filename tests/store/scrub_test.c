@@ -10,7 +10,7 @@ static struct mine *flushed(struct bench *bench)
     struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
     assert_true(write_some(mine, 10));
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     fake_pass(&bench->world, 2 * DELAY_US);
     assert_true(mine->seg->flushed);
     return mine;
@@ -92,7 +92,7 @@ static void scrub_reads_nothing_of_what_has_gone(void **state)
     struct leat_store *store = bench->store;
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     struct leat_held *held = leat_held_of(mine->seg);
     store->options.scrub_bytes_per_second = 1000000;
     leat_store_actor.on_turn_end(store);
@@ -115,7 +115,7 @@ static void flush_has_one_turn_between_rounds(void **state)
     fake_settle(&bench->world);
     mine->extent_count = 1;
     mine->extents[0] = (struct leat_extent){4 * 1024 * 1024, 99};
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     uint64_t now = bench->world.now_us + store->options.flush_delay_us;
     for (unsigned waiting = 0; waiting < 2; waiting++) {
         store->data_running = !waiting;
@@ -141,7 +141,7 @@ static void flush_waits_until_all_is_taken(void **state)
     struct bench *bench = bench_ready(9);
     struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     reopen(bench, false);
     struct leat_segment *seg = found_of(bench, mine)->seg;
     uint64_t later = bench->world.now_us + 10 * bench->store->options.flush_delay_us;

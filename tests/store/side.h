@@ -81,26 +81,26 @@ static inline void side_retire(struct side *side)
     fake_settle(&side->bench->world);
 }
 
-static inline leat_err replica_ask(struct side *side, struct mine *mine, enum leat_keep_kind kind,
-                                   uint32_t version, bool incomplete)
+static inline leat_err replica_ask(struct side *side, struct mine *mine,
+                                   enum leat_store_req_kind kind, uint32_t version, bool incomplete)
 {
     struct bench *bench = side->bench;
     mine->busy = true;
-    mine->keep = (struct leat_keep){.kind = kind,
-                                    .seg = mine->seg,
-                                    .log = mine->log,
-                                    .id = mine->id,
-                                    .epoch = mine->epoch,
-                                    .durability = mine->durability,
-                                    .capacity = mine->keep.capacity,
-                                    .arena = side->add.added,
-                                    .version = version,
-                                    .role = LEAT_SEGMENT_REPLICA,
-                                    .writer = 77,
-                                    .incomplete = incomplete,
-                                    .on_done = on_keep_done,
-                                    .owner = mine};
-    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mine->keep);
+    mine->req = (struct leat_store_req){.kind = kind,
+                                        .seg = mine->seg,
+                                        .log = mine->log,
+                                        .id = mine->id,
+                                        .epoch = mine->epoch,
+                                        .durability = mine->durability,
+                                        .capacity = mine->req.capacity,
+                                        .arena = side->add.added,
+                                        .version = version,
+                                        .role = LEAT_SEGMENT_REPLICA,
+                                        .writer = 77,
+                                        .incomplete = incomplete,
+                                        .on_done = on_req_done,
+                                        .owner = mine};
+    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mine->req);
     fake_settle(&bench->world);
     assert_false(mine->busy);
     return mine->rc;
@@ -113,8 +113,8 @@ static inline struct mine *replica_new(struct side *side, enum leat_durability d
     struct mine *mine = &bench->mine[bench->count++];
     *mine = (struct mine){
         .log = {5, 0, 0}, .id = {bench->count}, .epoch = {3}, .durability = durability};
-    mine->keep.capacity = 65536;
-    assert_int_equal(replica_ask(side, mine, LEAT_KEEP_RESERVE, 4, incomplete), LEAT_OK);
+    mine->req.capacity = 65536;
+    assert_int_equal(replica_ask(side, mine, LEAT_STORE_RESERVE, 4, incomplete), LEAT_OK);
     return mine;
 }
 
@@ -139,7 +139,7 @@ static inline void reopen_with(struct bench *bench, struct side *side)
     options.inherited_count = 1;
     assert_int_equal(leat_store_open(&bench->world.env, &options, &bench->store, NULL), LEAT_OK);
     bench->world.store = bench->store;
-    bench->keeper = leat_store_keeper(bench->store);
+    bench->store_port = leat_store_port(bench->store);
 }
 
 static inline void side_fini(struct side *side)

@@ -126,7 +126,7 @@ static void spoilt_bytes_that_a_trailer_names_are_damage(void **state)
         struct mine *mine = it.mine;
         for (unsigned i = 0; i < 2; i++) {
             assert_true(write_some(mine, 2));
-            assert_int_equal(do_now(it.bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+            assert_int_equal(do_now(it.bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         }
         assert_int_equal(row_in_file(&it)->state, LEAT_SEGMENT_OPEN);
         assert_int_equal(row_in_file(&it)->extent_bytes, in_row);
@@ -205,7 +205,7 @@ static void spoilt_place_of_a_memory_segment_says_nothing(void **state)
     (void)state;
     struct subject it = make(49, MEM, RESERVED, change_log);
     write_close(it.mine);
-    assert_int_equal(do_now(it.bench, it.mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(it.bench, it.mine, LEAT_STORE_COMMIT), LEAT_OK);
     assert_int_equal(row_in_file(&it)->state, LEAT_SEGMENT_RESERVED);
     start_again(&it, false);
     (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING,
@@ -250,7 +250,7 @@ static void spoilt_memory_is_no_better_than_the_file(void **state)
     for (unsigned damaged = 0; damaged < 2; damaged++) {
         struct subject it = make(53 + damaged, DISK, RESERVED, NULL);
         for (unsigned i = 0; i < 2; i++) {
-            assert_int_equal(do_now(it.bench, it.mine, LEAT_KEEP_COMMIT), LEAT_OK);
+            assert_int_equal(do_now(it.bench, it.mine, LEAT_STORE_COMMIT), LEAT_OK);
             assert_true(write_some(it.mine, 4));
         }
         assert_int_equal(row_in_file(&it)->state, LEAT_SEGMENT_RESERVED);
@@ -299,7 +299,7 @@ static void spoilt_end_is_counted_to_the_segments_end(void **state)
     fake_settle(&it.bench->world);
     write_header(longer);
     write_start(longer);
-    assert_int_equal(do_now(it.bench, longer, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(it.bench, longer, LEAT_STORE_COMMIT), LEAT_OK);
     struct leat_file *file = store_file(&it);
     memset(file->now + longer->seg->file_offset + CAPACITY, 1, CAPACITY);
     memset(in_file(&it) + it.committed, 1, CAPACITY - it.committed);
@@ -420,7 +420,7 @@ static void spoilt_rows_say_what_was_there(void **state)
             assert_int_equal(mine[i]->seg->row, i);
         }
         for (unsigned i = 0; i < 2; i++)
-            assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_PARK), LEAT_OK);
+            assert_int_equal(do_now(bench, mine[i], LEAT_STORE_PARK), LEAT_OK);
         start_without_file(bench, damaged ? damage_first : place_in_turn);
         const struct leat_found *found = found_of(bench, mine[2]);
         if (damaged) {
@@ -445,7 +445,7 @@ static void spoilt_row_keeps_free_places_from_all(void **state)
     struct bench *bench = bench_ready(66);
     struct mine *mine = opened(bench, DISK);
     (void)opened(bench, DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
     fake_kill(&bench->world);
     struct leat_row *rows = (void *)(fake_file(&bench->world, "catalogue")->now + LEAT_BLOCK_BYTES);
     rows[1].crc ^= 1;
@@ -474,7 +474,7 @@ static void spoilt_parked_segment_is_not_resumed(void **state)
     struct leat_trim trim = {.first_segment = 5};
     put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
     seal(mine);
-    assert_int_equal(do_now(it.bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    assert_int_equal(do_now(it.bench, mine, LEAT_STORE_PARK), LEAT_OK);
     mine->writer = before;
     mine->writer.bytes = in_memory(&it);
     trim.first_segment = 6;
@@ -482,7 +482,7 @@ static void spoilt_parked_segment_is_not_resumed(void **state)
     seal(mine);
     assert_int_equal(last_extent(mine).bytes, mine->seg->extent.bytes);
     memcpy(in_file(&it), in_memory(&it), CAPACITY);
-    assert_int_equal(do_now(it.bench, mine, LEAT_KEEP_RESUME), LEAT_E_DAMAGED);
+    assert_int_equal(do_now(it.bench, mine, LEAT_STORE_RESUME), LEAT_E_DAMAGED);
     assert_null(mine->seg->buffer);
     assert_int_equal(mine->seg->state, LEAT_SEGMENT_PARKED);
     assert_int_equal(it.bench->store->pool.given, 0);
@@ -526,7 +526,7 @@ static void spoilt_full_segment_is_found_parked(void **state)
             sizeof(struct leat_trim));
     seal(mine);
     assert_true(last_extent(mine).bytes > CAPACITY - LEAT_BLOCK_BYTES);
-    assert_int_equal(do_now(it.bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    assert_int_equal(do_now(it.bench, mine, LEAT_STORE_PARK), LEAT_OK);
     start_again(&it, false);
     (void)found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED, ALL, NULL);
     bench_free(it.bench);
@@ -545,7 +545,7 @@ static void spoilt_memory_is_no_damage_of_a_file(void **state)
     assert_true(seg->rotten && seg->unwritten);
     leat_store_found_done(it.bench->store);
     it.mine->seg = seg;
-    assert_int_equal(do_now(it.bench, it.mine, LEAT_KEEP_MEND), LEAT_E_NOT_FOUND);
+    assert_int_equal(do_now(it.bench, it.mine, LEAT_STORE_MEND), LEAT_E_NOT_FOUND);
     assert_false(leat_held_of(seg)->damaged);
     assert_int_equal(leat_catalogue_row(&it.bench->store->cat, seg->row)->more, 0);
     bench_free(it.bench);
@@ -565,8 +565,8 @@ static void spoilt_unwritten_segment_is_mended(void **state)
             found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_CLOSED, NOTHING, "0 of")->seg;
         leat_store_found_done(it.bench->store);
         it.mine->seg = seg;
-        ask(it.bench, it.mine, LEAT_KEEP_MEND);
-        it.mine->keep.bytes = bytes;
+        ask(it.bench, it.mine, LEAT_STORE_MEND);
+        it.mine->req.bytes = bytes;
         it.bench->world.fail_at = fails ? it.bench->world.op_count + fails : 0;
         fake_settle(&it.bench->world);
         assert_int_equal(it.mine->rc, fails ? LEAT_E_DISK : LEAT_OK);
@@ -595,7 +595,7 @@ static void spoil(struct subject *it, unsigned how, bool closed)
     if (how == ENTRY) in_file(it)[260] ^= 1, in_memory(it)[260] ^= 1;
     if (how == SHUT && !closed) {
         write_close(it->mine);
-        assert_int_equal(do_now(it->bench, it->mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(it->bench, it->mine, LEAT_STORE_COMMIT), LEAT_OK);
     }
     fake_kill(&it->bench->world);
     if (how == NO_FILE) {

@@ -12,8 +12,8 @@ static struct mine *segment_of(struct bench *bench, uint32_t log, uint64_t id, u
                           .epoch = {epoch},
                           .durability = LEAT_DURABILITY_MEMORY,
                           .asked = true};
-    mine->keep.capacity = 16384;
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESERVE), LEAT_OK);
+    mine->req.capacity = 16384;
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_RESERVE), LEAT_OK);
     write_header(mine);
     write_start(mine);
     return mine;
@@ -67,10 +67,10 @@ static void start_tells_nothing_that_the_power_may_take(void **state)
     for (uint64_t seed = 1; seed <= 400; seed++) {
         struct bench *bench = bench_ready(seed);
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         uint32_t committed = mine->committed_bytes;
         assert_true(write_some(mine, 100));
-        ask(bench, mine, LEAT_KEEP_COMMIT); /* on its way: written, perhaps, and not flushed */
+        ask(bench, mine, LEAT_STORE_COMMIT); /* on its way: written, perhaps, and not flushed */
         for (uint64_t steps = fake_below(&bench->world, 6); steps > 0 && mine->busy; steps--)
             (void)fake_step(&bench->world);
         fake_kill(&bench->world);
@@ -103,10 +103,10 @@ static void start_takes_no_other_segments_bytes(void **state)
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
     struct mine *third = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     assert_true(write_some(other, 50));
-    assert_int_equal(do_now(bench, other, LEAT_KEEP_COMMIT), LEAT_OK);
-    assert_int_equal(do_now(bench, third, LEAT_KEEP_PARK),
+    assert_int_equal(do_now(bench, other, LEAT_STORE_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, third, LEAT_STORE_PARK),
                      LEAT_OK); /* and the rows of the others */
     uint8_t *bytes = fake_file(&bench->world, "store/0")->now;
     assert_ptr_equal(mine->seg->file, fake_file(&bench->world, "store/0"));
@@ -136,10 +136,11 @@ static void start_that_ends_anywhere_forgets_no_lost_file(void **state)
             struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
             assert_true(write_some(mine, 40));
             write_close(mine);
-            assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+            assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
             fake_pass(&bench->world, 10000000);
             struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
-            assert_int_equal(do_now(bench, other, LEAT_KEEP_PARK), LEAT_OK); /* its row is synced */
+            assert_int_equal(do_now(bench, other, LEAT_STORE_PARK),
+                             LEAT_OK); /* its row is synced */
             struct leat_file *file = fake_file(&bench->world, "store/0");
             memset(file->now + mine->seg->file_offset, 0, mine->seg->capacity);
             memset(file->durable + mine->seg->file_offset, 0, mine->seg->capacity);
@@ -189,11 +190,11 @@ static void start_without_memory_is_refused_or_tells_all(void **state)
     for (unsigned i = 0; i < HELD; i++) {
         struct mine *mine = opened(bench, i % 2 ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY);
         assert_true(write_some(mine, 1 + i));
-        if (i % 2) assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
-        if (i % 5 == 1) assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+        if (i % 2) assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
+        if (i % 5 == 1) assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
         if (i % 5 < 3 && i % 5 != 1) {
             write_close(mine);
-            assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+            assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         }
         if (i == HELD / 2) fake_pass(&bench->world, 1000000); /* those so far are in files */
     }

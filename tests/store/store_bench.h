@@ -37,14 +37,14 @@ struct mine {
     bool asked, busy, dropped, drop_asked, parked, park_asked, resumed_since, closed, close_asked;
     bool flushed, gone, evict_wanted, reserved;
     enum leat_segment_state state;
-    struct leat_keep keep;
+    struct leat_store_req req;
     leat_err rc;
 };
 
 struct bench {
     struct fake_world world;
     struct leat_store *store;
-    struct leat_keeper keeper;
+    struct leat_store_port store_port;
     struct mine mine[SEGS_MAX];
     unsigned count;
     uint32_t epoch;
@@ -171,7 +171,7 @@ static inline leat_err bench_open(struct bench *bench, struct leat_error *error)
     bench->store = NULL;
     leat_err rc = leat_store_open(&bench->world.env, &options, &bench->store, error);
     bench->world.store = bench->store;
-    if (!rc) bench->keeper = leat_store_keeper(bench->store);
+    if (!rc) bench->store_port = leat_store_port(bench->store);
     return rc;
 }
 
@@ -210,84 +210,84 @@ static inline void bench_free(struct bench *bench)
     free(bench);
 }
 
-static inline void on_keep_done(struct leat_keep *keep)
+static inline void on_req_done(struct leat_store_req *req)
 {
-    struct mine *mine = keep->owner;
+    struct mine *mine = req->owner;
     struct bench *bench = the_bench;
     assert_true(mine->busy);
     mine->busy = false;
-    mine->rc = keep->rc;
+    mine->rc = req->rc;
     bench->answers++;
-    if (keep->rc) {
+    if (req->rc) {
         bench->errors++;
-        if (keep->kind == LEAT_KEEP_RESERVE || keep->kind == LEAT_KEEP_DROP) mine->gone = true;
+        if (req->kind == LEAT_STORE_RESERVE || req->kind == LEAT_STORE_DROP) mine->gone = true;
         return;
     }
-    switch (keep->kind) {
-    case LEAT_KEEP_RESERVE:
-        mine->seg = keep->seg;
+    switch (req->kind) {
+    case LEAT_STORE_RESERVE:
+        mine->seg = req->seg;
         mine->reserved = true;
         mine->state = LEAT_SEGMENT_RESERVED;
-        assert_int_equal(keep->seg->state, LEAT_SEGMENT_RESERVED);
+        assert_int_equal(req->seg->state, LEAT_SEGMENT_RESERVED);
         for (uint32_t i = 0; i < LEAT_ENTRY_HEADER_BYTES; i += 8)
-            assert_int_equal(*(uint64_t *)(void *)(keep->seg->buffer + i), 0);
+            assert_int_equal(*(uint64_t *)(void *)(req->seg->buffer + i), 0);
         break;
-    case LEAT_KEEP_COMMIT:
-        mine->committed_bytes = keep->to_bytes;
+    case LEAT_STORE_COMMIT:
+        mine->committed_bytes = req->to_bytes;
         break;
-    case LEAT_KEEP_PARK:
-        assert_null(keep->seg->buffer);
+    case LEAT_STORE_PARK:
+        assert_null(req->seg->buffer);
         mine->state = LEAT_SEGMENT_PARKED;
         mine->parked = true;
         break;
-    case LEAT_KEEP_RESUME:
+    case LEAT_STORE_RESUME:
         mine->state = LEAT_SEGMENT_OPEN;
         mine->parked = false;
-        assert_non_null(keep->seg->buffer);
-        mine->writer.bytes = keep->seg->buffer;
+        assert_non_null(req->seg->buffer);
+        mine->writer.bytes = req->seg->buffer;
         break;
-    case LEAT_KEEP_CLOSE:
+    case LEAT_STORE_CLOSE:
         mine->closed = true;
         mine->state = LEAT_SEGMENT_CLOSED;
         break;
-    case LEAT_KEEP_DROP:
+    case LEAT_STORE_DROP:
         mine->dropped = true;
         break;
-    case LEAT_KEEP_EVICT:
-        assert_null(keep->seg->buffer);
+    case LEAT_STORE_EVICT:
+        assert_null(req->seg->buffer);
         break;
-    case LEAT_KEEP_STAMP:
-    case LEAT_KEEP_GIVE_UP:
-    case LEAT_KEEP_MOVE:
-    case LEAT_KEEP_MEND:
+    case LEAT_STORE_STAMP:
+    case LEAT_STORE_GIVE_UP:
+    case LEAT_STORE_MOVE:
+    case LEAT_STORE_MEND:
         break;
     }
 }
 
-static inline void ask(struct bench *bench, struct mine *mine, enum leat_keep_kind kind)
+static inline void ask(struct bench *bench, struct mine *mine, enum leat_store_req_kind kind)
 {
     assert_false(mine->busy);
     mine->busy = true;
-    mine->keep = (struct leat_keep){.kind = kind,
-                                    .seg = mine->seg,
-                                    .log = mine->log,
-                                    .id = mine->id,
-                                    .epoch = mine->epoch,
-                                    .durability = mine->durability,
-                                    .capacity = mine->keep.capacity,
-                                    .from_bytes = mine->committed_bytes,
-                                    .to_bytes = last_extent(mine).bytes,
-                                    .on_done = on_keep_done,
-                                    .owner = mine};
-    if (kind == LEAT_KEEP_PARK || kind == LEAT_KEEP_CLOSE) {
+    mine->req = (struct leat_store_req){.kind = kind,
+                                        .seg = mine->seg,
+                                        .log = mine->log,
+                                        .id = mine->id,
+                                        .epoch = mine->epoch,
+                                        .durability = mine->durability,
+                                        .capacity = mine->req.capacity,
+                                        .from_bytes = mine->committed_bytes,
+                                        .to_bytes = last_extent(mine).bytes,
+                                        .on_done = on_req_done,
+                                        .owner = mine};
+    if (kind == LEAT_STORE_PARK || kind == LEAT_STORE_CLOSE) {
         mine->seg->extent = last_extent(mine);
         mine->seg->next_offset = mine->next_offset;
     }
-    if (kind == LEAT_KEEP_PARK) mine->park_asked = true;
-    if (kind == LEAT_KEEP_RESUME) mine->parked = false; /* the record may be erased already */
-    if (kind == LEAT_KEEP_CLOSE) mine->close_asked = true;
-    if (kind == LEAT_KEEP_DROP) mine->drop_asked = true;
-    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mine->keep);
+    if (kind == LEAT_STORE_PARK) mine->park_asked = true;
+    if (kind == LEAT_STORE_RESUME) mine->parked = false; /* the record may be erased already */
+    if (kind == LEAT_STORE_CLOSE) mine->close_asked = true;
+    if (kind == LEAT_STORE_DROP) mine->drop_asked = true;
+    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mine->req);
 }
 
 static inline struct mine *reserve(struct bench *bench, enum leat_durability durability,
@@ -300,12 +300,12 @@ static inline struct mine *reserve(struct bench *bench, enum leat_durability dur
                           .epoch = {bench->epoch},
                           .durability = durability,
                           .asked = true};
-    mine->keep.capacity = capacity;
-    ask(bench, mine, LEAT_KEEP_RESERVE);
+    mine->req.capacity = capacity;
+    ask(bench, mine, LEAT_STORE_RESERVE);
     return mine;
 }
 
-static inline leat_err do_now(struct bench *bench, struct mine *mine, enum leat_keep_kind kind)
+static inline leat_err do_now(struct bench *bench, struct mine *mine, enum leat_store_req_kind kind)
 {
     ask(bench, mine, kind);
     fake_settle(&bench->world);

@@ -43,19 +43,19 @@ static void store_whole_life_of_a_segment_keeps_its_bytes(void **state)
         struct bench *bench = bench_ready(2);
         struct mine *mine = opened(bench, (enum leat_durability)level);
         assert_true(write_some(mine, 30));
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         assert_true(write_some(mine, 7));
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESUME), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_RESUME), LEAT_OK);
         struct leat_scan scan;
         leat_scan_segment(mine->seg->buffer, mine->seg->capacity, &scan);
         assert_int_equal(scan.bytes, last_extent(mine).bytes);
         assert_true(write_some(mine, 7));
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         fake_pass(&bench->world, 100000);
         assert_true(mine->flushed);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_EVICT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_EVICT), LEAT_OK);
         struct leat_store_usage usage;
         leat_store_usage(bench->store, &usage);
         assert_int_equal(usage.memory_used, 0);
@@ -72,7 +72,7 @@ static void store_whole_life_of_a_segment_keeps_its_bytes(void **state)
         assert_true(scan.closed);
         mine->seg = found->seg;
         leat_store_found_done(bench->store);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
         reopen(bench, true);
         assert_int_equal(found_count(bench), 0);
         bench_free(bench);
@@ -110,7 +110,7 @@ static void store_reservation_in_its_own_remains_is_freed(void **state)
         const uint8_t *memory = mine->seg->buffer;
         write_header(mine);
         uint64_t id = mine->id.v;
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
         bench->count--;
         struct mine *again = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 16384);
         fake_settle(&bench->world);
@@ -133,7 +133,7 @@ static void store_cut_closes_a_mark_where_it_was_decided(void **state)
         assert_true(write_some(mine, 30));
         struct leat_extent decided = last_extent(mine);
         assert_true(write_some(mine, 30));
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         reopen(bench, false);
         const struct leat_found *found = found_of(bench, mine);
         assert_int_equal(found->kind, LEAT_FOUND_MARK);
@@ -176,7 +176,7 @@ static void store_memory_short_asks_owners_and_serves_waiting(void **state)
                 struct mine *old = &bench->mine[j];
                 if (!old->evict_wanted || old->busy) continue;
                 old->evict_wanted = false;
-                ask(bench, old, LEAT_KEEP_EVICT);
+                ask(bench, old, LEAT_STORE_EVICT);
             }
             fake_pass(&bench->world, 1000);
         }
@@ -185,7 +185,7 @@ static void store_memory_short_asks_owners_and_serves_waiting(void **state)
         write_header(mine);
         write_start(mine);
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         struct leat_store_usage usage;
         leat_store_usage(bench->store, &usage);
         assert_true(usage.memory_used <= MEMORY);
@@ -202,7 +202,7 @@ static void store_commit_goes_before_rows_and_rows_are_not_starved(void **state)
     struct bench *bench = bench_ready(15);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     assert_true(write_some(mine, 3));
-    ask(bench, mine, LEAT_KEEP_COMMIT);
+    ask(bench, mine, LEAT_STORE_COMMIT);
     struct mine *other = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
     while (mine->busy)
         assert_true(fake_step(&bench->world));
@@ -212,7 +212,7 @@ static void store_commit_goes_before_rows_and_rows_are_not_starved(void **state)
     while (other->busy) {
         if (!mine->busy) {
             assert_true(write_some(mine, 1));
-            ask(bench, mine, LEAT_KEEP_COMMIT);
+            ask(bench, mine, LEAT_STORE_COMMIT);
             commits++;
         }
         assert_true(fake_step(&bench->world));
@@ -224,7 +224,7 @@ static void store_commit_goes_before_rows_and_rows_are_not_starved(void **state)
 }
 
 struct follower {
-    struct leat_keep keep;
+    struct leat_store_req req;
     unsigned *answers, answered; /* the how-manieth it was, from 1 */
     struct bench *bench;
     struct mine *mine;
@@ -234,10 +234,10 @@ struct follower {
 static void follow(struct bench *bench, struct mine *mine, struct follower *follower,
                    unsigned *answers);
 
-static void on_followed(struct leat_keep *keep)
+static void on_followed(struct leat_store_req *req)
 {
-    struct follower *follower = keep->owner;
-    assert_int_equal(keep->rc, LEAT_OK);
+    struct follower *follower = req->owner;
+    assert_int_equal(req->rc, LEAT_OK);
     follower->answered = ++*follower->answers;
     if (follower->next) follow(follower->bench, follower->mine, follower->next, follower->answers);
 }
@@ -246,14 +246,14 @@ static void follow(struct bench *bench, struct mine *mine, struct follower *foll
                    unsigned *answers)
 {
     *follower = (struct follower){.answers = answers, .bench = bench, .mine = mine};
-    follower->keep = (struct leat_keep){.kind = LEAT_KEEP_COMMIT,
-                                        .seg = mine->seg,
-                                        .from_bytes = mine->committed_bytes,
-                                        .to_bytes = last_extent(mine).bytes,
-                                        .follow = true,
-                                        .on_done = on_followed,
-                                        .owner = follower};
-    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &follower->keep);
+    follower->req = (struct leat_store_req){.kind = LEAT_STORE_COMMIT,
+                                            .seg = mine->seg,
+                                            .from_bytes = mine->committed_bytes,
+                                            .to_bytes = last_extent(mine).bytes,
+                                            .follow = true,
+                                            .on_done = on_followed,
+                                            .owner = follower};
+    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &follower->req);
 }
 
 static void assert_durable(const struct mine *mine)
@@ -277,7 +277,7 @@ static void store_commits_that_follow_bring_what_was_sealed_meanwhile(void **sta
         assert_true(write_some(mine, 2));
         follow(bench, mine, &first, &answers);
         assert_true(write_some(other, 1));
-        ask(bench, other, LEAT_KEEP_COMMIT);
+        ask(bench, other, LEAT_STORE_COMMIT);
         for (int i = round % 5; i > 0; i--)
             (void)fake_step(&bench->world);
         assert_true(write_some(mine, 1));
@@ -287,10 +287,10 @@ static void store_commits_that_follow_bring_what_was_sealed_meanwhile(void **sta
         atomic_store(&mine->seg->sealed_bytes, last_extent(mine).bytes);
         fake_settle(&bench->world);
         assert_true(first.answered == answers - 1 && second.answered == answers);
-        assert_true(first.keep.to_bytes <= second.keep.to_bytes);
-        assert_true(second.keep.to_bytes > asked);
-        assert_int_equal(second.keep.to_bytes, last_extent(mine).bytes);
-        mine->committed_bytes = second.keep.to_bytes;
+        assert_true(first.req.to_bytes <= second.req.to_bytes);
+        assert_true(second.req.to_bytes > asked);
+        assert_int_equal(second.req.to_bytes, last_extent(mine).bytes);
+        mine->committed_bytes = second.req.to_bytes;
         assert_durable(mine);
         assert_int_equal(other->rc, LEAT_OK);
         assert_durable(other);
@@ -359,15 +359,15 @@ static void store_flush_behind_lets_commits_pass(void **state)
                                 leat_crc32c(0, payload, sizeof payload));
     seal(big);
     write_close(big);
-    assert_int_equal(do_now(bench, big, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, big, LEAT_STORE_COMMIT), LEAT_OK);
     leat_held_of(big->seg)->in_file_bytes = 0; /* as if nothing were in the file yet */
-    assert_int_equal(do_now(bench, big, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, big, LEAT_STORE_CLOSE), LEAT_OK);
     assert_false(big->flushed);
     bench->world.now_us += 10 * 1000 * 1000;
     for (int i = 0; i < 20000 && !big->flushed; i++) {
         if (!mine->busy) {
             (void)write_some(mine, 1); /* until it is full: then only the sync is asked for */
-            ask(bench, mine, LEAT_KEEP_COMMIT);
+            ask(bench, mine, LEAT_STORE_COMMIT);
             assert_true(pieces_queued(bench) <= 1);
         }
         assert_true(fake_step(&bench->world));
@@ -383,7 +383,7 @@ static void evict_asked(struct bench *bench)
         struct mine *mine = &bench->mine[i];
         if (!mine->evict_wanted || mine->busy) continue;
         mine->evict_wanted = false;
-        ask(bench, mine, LEAT_KEEP_EVICT);
+        ask(bench, mine, LEAT_STORE_EVICT);
     }
     fake_settle(&bench->world);
 }
@@ -407,7 +407,7 @@ static void store_large_reservation_is_not_starved_by_small_ones(void **state)
         write_header(mine);
         write_start(mine);
         write_close(mine);
-        if (i % KEEP) assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        if (i % KEEP) assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         if (i == 200) big = reserve(bench, LEAT_DURABILITY_MEMORY, 1, LEAT_SEGMENT_BYTES_MAX);
         fake_pass(&bench->world, 5000);
         evict_asked(bench);
@@ -451,8 +451,8 @@ static void store_disk_full_refuses_reservations_only(void **state)
     assert_int_equal(told.full, 1); /* once, not for each that is refused */
     assert_int_equal(told.again, 0);
     assert_true(write_some(mine, 9));
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
     bench->world.space_bytes = 0;
     struct mine *again = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
     fake_settle(&bench->world);
@@ -491,10 +491,10 @@ static void store_disk_is_not_full_after_segments_have_gone(void **state)
     assert_int_equal(told.full, 1);
     leat_store_usage(bench->store, &usage);
     assert_int_equal(usage.disk_lacks_bytes, 65536);
-    assert_int_equal(do_now(bench, small[1], LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, small[1], LEAT_STORE_DROP), LEAT_OK);
     leat_store_usage(bench->store, &usage);
     assert_int_equal(usage.disk_lacks_bytes, 65536);
-    assert_int_equal(do_now(bench, held[0], LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, held[0], LEAT_STORE_DROP), LEAT_OK);
     fake_settle(&bench->world);
     leat_store_usage(bench->store, &usage);
     assert_int_equal(usage.disk_lacks_bytes, 0);
@@ -527,7 +527,7 @@ static void store_file_that_can_not_be_opened_is_tried_again(void **state)
     bench->world.no_opens = bench->world.no_dirs = false;
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     assert_true(write_some(mine, 9));
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     assert_non_null(fake_file(&bench->world, "store/0"));
     assert_null(fake_file(&bench->world, "store/1")); /* what was not opened counts for none */
     leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
@@ -603,7 +603,7 @@ static void store_smaller_budget_keeps_what_memory_holds(void **state)
     options.memory_bytes = LEAT_ARENA_STEP_BYTES;
     assert_int_equal(leat_store_open(&bench->world.env, &options, &bench->store, NULL), LEAT_OK);
     bench->world.store = bench->store;
-    bench->keeper = leat_store_keeper(bench->store);
+    bench->store_port = leat_store_port(bench->store);
     for (int i = 0; i < 12; i++) {
         const struct leat_found *found = found_of(bench, mine[i]);
         assert_int_equal(found->kind, LEAT_FOUND_MARK);
@@ -639,7 +639,7 @@ static void store_flush_all_makes_closed_segments_survive_a_power_cut(void **sta
     for (int i = 0; i < 20; i++) {
         mine[i] = opened(bench, LEAT_DURABILITY_MEMORY);
         write_close(mine[i]);
-        assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine[i], LEAT_STORE_CLOSE), LEAT_OK);
     }
     unsigned done = 0;
     leat_store_flush_all(bench->store, count_done, &done);

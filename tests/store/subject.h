@@ -58,17 +58,17 @@ static inline struct subject make(uint64_t seed, enum leat_durability durability
     it.pool_at = (uint64_t)(mine->seg->buffer - bench->world.arena.base);
     it.row = mine->seg->row;
     if (made >= COMMITTED && made != CLOSED && made != FLUSHED) {
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         it.committed = mine->committed_bytes;
         struct mine *other =
             reserve(bench, LEAT_DURABILITY_DISK, 4, 16384); /* its row takes ours along */
         fake_settle(&bench->world);
         assert_int_equal(other->rc, LEAT_OK);
     }
-    if (made == PARKED) assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    if (made == PARKED) assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
     if (made == CLOSED || made == FLUSHED) {
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         if (made == FLUSHED) fake_pass(&bench->world, 100000);
     }
     return it;

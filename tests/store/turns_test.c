@@ -24,9 +24,9 @@ static unsigned count_of(const struct leat_list *list)
 /* ---- rows and commits ---- */
 
 static unsigned answered;
-static void on_answered(struct leat_keep *keep)
+static void on_answered(struct leat_store_req *req)
 {
-    assert_int_equal(keep->rc, LEAT_OK);
+    assert_int_equal(req->rc, LEAT_OK);
     answered++;
 }
 
@@ -39,19 +39,19 @@ static void turns_rows_wait_for_two_rounds(void **state)
     struct leat_store *store = bench->store;
     struct mine *commits = opened(bench, LEAT_DURABILITY_DISK);
     struct mine *stamped = opened(bench, LEAT_DURABILITY_DISK);
-    struct leat_keep keeps[ROUNDS];
+    struct leat_store_req reqs[ROUNDS];
     op_count = answered = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        keeps[round] = (struct leat_keep){.kind = LEAT_KEEP_COMMIT,
-                                          .seg = commits->seg,
-                                          .to_bytes = last_extent(commits).bytes,
-                                          .on_done = on_answered};
-        bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &keeps[round]);
+        reqs[round] = (struct leat_store_req){.kind = LEAT_STORE_COMMIT,
+                                              .seg = commits->seg,
+                                              .to_bytes = last_extent(commits).bytes,
+                                              .on_done = on_answered};
+        bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &reqs[round]);
         (void)fake_event_step(&bench->world);
         assert_int_equal(store->data_running, 1);
         if (round == 0) {
-            ask(bench, stamped, LEAT_KEEP_STAMP);
-            stamped->keep.version = 3;
+            ask(bench, stamped, LEAT_STORE_STAMP);
+            stamped->req.version = 3;
             (void)fake_event_step(&bench->world);
             continue;
         }
@@ -82,19 +82,20 @@ static void turns_row_waits_for_its_own_bytes(void **state)
     struct bench *bench = trace_begin(bench_ready(2));
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
-    ask(bench, mine, LEAT_KEEP_COMMIT);
+    ask(bench, mine, LEAT_STORE_COMMIT);
     (void)fake_event_step(&bench->world);
-    struct leat_keep drop = {.kind = LEAT_KEEP_DROP, .seg = mine->seg, .on_done = on_answered};
-    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &drop);
+    struct leat_store_req drop = {
+        .kind = LEAT_STORE_DROP, .seg = mine->seg, .on_done = on_answered};
+    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &drop);
     (void)fake_event_step(&bench->world);
     bench->store->rows_passed = LEAT_STORE_ROWS_PASSED_MAX;
     op_count = 0;
     assert_false(leat_rows_round(bench->store));
     assert_int_equal(op_count, 0);
-    ask(bench, other, LEAT_KEEP_DROP); /* which nothing holds back */
+    ask(bench, other, LEAT_STORE_DROP); /* which nothing holds back */
     (void)fake_event_step(&bench->world);
     assert_true(bench->store->rows_running);
-    assert_int_equal(count_of(&bench->store->rows_keeps), 1);
+    assert_int_equal(count_of(&bench->store->rows_reqs), 1);
     assert_int_equal(count_of(&bench->store->todo), 1);
     assert_int_equal(row_of(bench, mine, false)->state, LEAT_SEGMENT_RESERVED);
     answered = 0;
@@ -123,14 +124,14 @@ static void turns_rows_of_more_blocks_than_a_round_holds(void **state)
     }
     bench->world.turn_stays = true;
     for (unsigned i = 0; i < COUNT; i++)
-        ask(bench, mine[i], LEAT_KEEP_CLOSE);
+        ask(bench, mine[i], LEAT_STORE_CLOSE);
     while (bench->world.event_count)
         (void)fake_event_step(&bench->world);
     bench->world.turn_stays = false;
     op_count = 0;
     leat_store_actor.on_turn_end(store);
     assert_int_equal(op_count, LEAT_STORE_ROUND_BLOCKS_MAX);
-    assert_int_equal(count_of(&store->rows_keeps), LEAT_STORE_ROUND_BLOCKS_MAX);
+    assert_int_equal(count_of(&store->rows_reqs), LEAT_STORE_ROUND_BLOCKS_MAX);
     assert_int_equal(count_of(&store->todo), 3);
     fake_settle(&bench->world);
     assert_int_equal(op_count, COUNT);
@@ -173,7 +174,7 @@ static void turns_rows_go_beside_what_is_under_way(void **state)
         store->flush_in_flight = what == 2;
         store->data_running = what == 3;
         store->rows_passed = LEAT_STORE_ROWS_PASSED_MAX;
-        ask(bench, mine, LEAT_KEEP_STAMP);
+        ask(bench, mine, LEAT_STORE_STAMP);
         (void)fake_event_step(&bench->world);
         assert_int_equal(op_count, 2);
         for (unsigned i = 0; i < 2; i++)
@@ -198,8 +199,8 @@ static void turns_block_is_written_again(void **state)
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
         assert_int_equal(mine->seg->row / LEAT_ROWS_PER_BLOCK, block);
         for (uint32_t version = 7; version < 10; version++) {
-            ask(bench, mine, LEAT_KEEP_STAMP);
-            mine->keep.version = version;
+            ask(bench, mine, LEAT_STORE_STAMP);
+            mine->req.version = version;
             fake_settle(&bench->world);
             assert_int_equal(mine->rc, LEAT_OK);
             assert_int_equal(row_of(bench, mine, true)->version, version);
@@ -222,7 +223,7 @@ static void turns_flush_that_fails_amid_its_pieces(void **state)
         fake_settle(&bench->world);
         mine->extent_count = 1;
         mine->extents[0] = (struct leat_extent){4 * MIB - 100, 99};
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         bench->world.fail_at = bench->world.op_count + piece;
         op_count = 0;
         fake_pass(&bench->world, DELAY_US);
@@ -238,7 +239,7 @@ static void turns_flush_that_fails_amid_its_pieces(void **state)
         assert_false(mine->flushed);
         for (unsigned i = 0; i < op_count; i++)
             assert_int_equal(ops[i].io.kind, LEAT_DISK_WRITE);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
         bench_free(bench);
     }
 }
@@ -252,13 +253,13 @@ static void turns_drop_goes_on_when_the_flush_fails(void **state)
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
         struct mine *second = opened(bench, LEAT_DURABILITY_MEMORY);
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         bench->world.now_us += DELAY_US;
         leat_store_actor.on_turn_end(bench->store);
         const struct leat_held *held = leat_held_of(mine->seg);
         assert_int_equal(held->where, LEAT_HELD_FLUSHING);
         bench->world.fail_at = bench->world.op_count + what;
-        ask(bench, mine, LEAT_KEEP_DROP);
+        ask(bench, mine, LEAT_STORE_DROP);
         fake_settle(&bench->world);
         assert_false(mine->busy);
         assert_int_equal(mine->rc, what <= 2 ? LEAT_OK : LEAT_E_DISK);
@@ -278,10 +279,10 @@ static void turns_close_of_what_failed_is_no_flush(void **state)
     struct bench *bench = trace_begin(bench_ready(15));
     struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
     bench->world.fail_at = bench->world.op_count + 1;
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_E_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_E_DISK);
     assert_true(leat_held_of(mine->seg)->failed);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     assert_int_equal(leat_held_of(mine->seg)->where, LEAT_HELD_STUCK);
     assert_true(bench->store->flush_failed);
     bench_free(bench);
@@ -331,7 +332,7 @@ static void turns_scrub_reads_one_at_a_time(void **state)
     struct bench *bench = trace_begin(bench_ready(20));
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     bench->store->options.scrub_bytes_per_second = 1000000;
     op_count = 0;
     for (unsigned i = 0; i < 3; i++)
@@ -350,12 +351,12 @@ static void turns_scrub_names_what_nobody_has(void **state)
     struct mine *mine = &bench->mine[bench->count++];
     *mine = (struct mine){
         .log = {21, 22, 23}, .id = {24}, .epoch = {5}, .durability = LEAT_DURABILITY_DISK};
-    mine->keep.capacity = 16384;
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_RESERVE), LEAT_OK);
+    mine->req.capacity = 16384;
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_RESERVE), LEAT_OK);
     write_header(mine);
     write_start(mine);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     uint64_t at = mine->seg->file_offset;
     uint32_t number = mine->seg->row;
     reopen(bench, false);
@@ -384,7 +385,7 @@ static void turns_scrub_reads_whole_blocks(void **state)
         struct bench *bench = bench_ready(23 + less);
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
         mine->extents[0] = (struct leat_extent){2 * LEAT_BLOCK_BYTES, 99};
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         fake_pass(&bench->world, 2 * DELAY_US);
         fake_file(&bench->world, "store/0")->bytes =
             mine->seg->file_offset + 2 * LEAT_BLOCK_BYTES - less;
@@ -409,7 +410,7 @@ static void turns_scrub_names_replicas(void **state)
     side_add(&side);
     struct mine *mine = replica_opened(&side, LEAT_DURABILITY_DISK, false);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     assert_true(leat_mend_remembers(bench->store, leat_held_of(mine->seg)));
     fake_file(&bench->world, "store/0")->now[mine->seg->file_offset + 60] ^= 1;
     bench->store->options.scrub_bytes_per_second = 1000000;
@@ -434,7 +435,7 @@ static void turns_descriptors_come_back(void **state)
         struct leat_held *held = leat_held_of(mine->seg);
         assert_int_equal(count_of(&store->held_free), LEAT_STORE_HELD_PER_SLAB - 1);
         atomic_store(&held->event_busy, busy);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
         assert_int_equal(count_of(&store->held_free), LEAT_STORE_HELD_PER_SLAB - busy);
         assert_int_equal(count_of(&store->zombies), busy);
         assert_false(leat_held_events_step(store));
@@ -456,14 +457,14 @@ static void turns_buffer_that_is_given_back_is_wanted_no_more(void **state)
         struct leat_store *store = bench->store;
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
         write_close(mine);
-        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         struct leat_held *held = leat_held_of(mine->seg);
         mine->flushed = false;
         atomic_store(&held->event_busy, true);
         leat_held_tell(store, held, LEAT_HELD_EVENT_EVICT);
         leat_held_tell(store, held, LEAT_HELD_EVENT_FLUSHED);
         assert_true(leat_held_events_step(store));
-        if (given) assert_int_equal(do_now(bench, mine, LEAT_KEEP_EVICT), LEAT_OK);
+        if (given) assert_int_equal(do_now(bench, mine, LEAT_STORE_EVICT), LEAT_OK);
         atomic_store(&held->event_busy, false);
         assert_false(leat_held_events_step(store));
         fake_settle(&bench->world);
@@ -481,7 +482,7 @@ static void turns_owner_that_asks_for_no_events(void **state)
     bench->store->options.events = (struct leat_store_events){0};
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     struct leat_held *held = leat_held_of(mine->seg);
     leat_held_tell(bench->store, held,
                    LEAT_HELD_EVENT_FLUSHED | LEAT_HELD_EVENT_EVICT | LEAT_HELD_EVENT_DAMAGED);
@@ -508,7 +509,7 @@ static void turns_end_begins_nothing(void **state)
     struct leat_store *store = bench->store;
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     store->options.scrub_bytes_per_second = 1000000;
     unsigned done = 0;
     op_count = 0;
@@ -540,8 +541,8 @@ static void turns_buffer_that_is_left_serves_nobody(void **state)
         const struct leat_pool *pool = &side.add.added->pool;
         uint32_t units = pool->buddy.free_units, own = mine->seg->capacity / LEAT_SLOT_UNIT_BYTES;
         const uint8_t *buffer = mine->seg->buffer;
-        ask(bench, mine, LEAT_KEEP_DROP);
-        mine->keep.leave = leave;
+        ask(bench, mine, LEAT_STORE_DROP);
+        mine->req.leave = leave;
         fake_settle(&bench->world);
         assert_int_equal(mine->rc, LEAT_OK);
         assert_int_equal(pool->given, 0);
@@ -598,8 +599,8 @@ static void turns_end_waits_for_what_is_under_way(void **state)
             store->flush_pending = what == FLUSH && !ended;
             if (what == WAITS && !ended)
                 leat_list_push_back(&store->files_ready, &store->slots.files[0]->ready);
-            struct leat_keep keep;
-            if (what == ASKED && !ended) leat_list_push_back(&store->todo, &keep.waiting);
+            struct leat_store_req req;
+            if (what == ASKED && !ended) leat_list_push_back(&store->todo, &req.waiting);
             leat_flush_step(store, bench->world.now_us);
             assert_int_equal(done, ended);
             (void)leat_list_pop_front(&store->todo);
@@ -644,17 +645,17 @@ static void turns_cpu_time_is_counted(void **state)
     side_add(&side);
     bench->store->options.cpu_ns = cpu_ns;
     struct mine *plain = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, plain, LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, plain, LEAT_STORE_DROP), LEAT_OK);
     leat_store_usage(bench->store, &usage);
     assert_int_equal(usage.cpu_zeroing_ns, 0);
     assert_int_equal(usage.cpu_flush_ns, 0);
     struct mine *mine = replica_opened(&side, LEAT_DURABILITY_DISK, false);
     struct mine *moves = replica_opened(&side, LEAT_DURABILITY_DISK, false);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
     leat_store_usage(bench->store, &usage);
     assert_int_equal(usage.cpu_zeroing_ns, 10);
     assert_int_equal(usage.cpu_flush_ns, 0);
-    assert_int_equal(do_now(bench, moves, LEAT_KEEP_MOVE), LEAT_OK);
+    assert_int_equal(do_now(bench, moves, LEAT_STORE_MOVE), LEAT_OK);
     leat_store_usage(bench->store, &usage);
     assert_int_equal(usage.cpu_zeroing_ns, 10);
     assert_int_equal(usage.cpu_flush_ns, 10);

@@ -26,7 +26,7 @@ static void to_cached(struct bench *bench, struct mine *mine)
 {
     mine->extent_count = 1;
     mine->extents[0] = (struct leat_extent){100, 99};
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     leat_held_move(leat_held_of(mine->seg), LEAT_HELD_CACHED, &bench->store->cached);
 }
 
@@ -50,7 +50,7 @@ static void waits_first_place_may_be_the_best(void **state)
     (void)state;
     struct mine *half[PLACES][2];
     struct bench *bench = halves_begin(1, half);
-    assert_int_equal(do_now(bench, half[0][0], LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, half[0][0], LEAT_STORE_DROP), LEAT_OK);
     to_cached(bench, half[3][0]);
     (void)reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
     fake_settle(&bench->world);
@@ -115,7 +115,7 @@ static void waits_place_lies_within_the_limit(void **state)
     leat_memory_step(store, now + 1);
     assert_int_equal(store->pool.limit_bytes, STEP);
     assert_int_equal(store->pool.buddy.kept_from, 2 * 512);
-    assert_ptr_equal(store->favoured, &large->keep);
+    assert_ptr_equal(store->favoured, &large->req);
     assert_int_equal(store->favoured_at_us, now + 1);
     store->options.less_bytes = NULL;
     bench_free(bench);
@@ -154,14 +154,14 @@ static void waits_longest_gets_the_place(void **state)
         fake_settle(&bench->world);
         uint64_t now = bench->world.now_us + LEAT_STORE_FAVOUR_US;
         leat_memory_step(store, now);
-        assert_ptr_equal(store->favoured, &first->keep);
+        assert_ptr_equal(store->favoured, &first->req);
         uint32_t from = store->pool.buddy.kept_from, end = store->pool.buddy.kept_end;
         assert_int_equal(end - from, smaller ? 2 : 512);
         store->options.less_bytes = less_bytes;
         less = 0;
         store->look_us = 0;
         leat_memory_step(store, now + 1);
-        assert_ptr_equal(store->favoured, &first->keep);
+        assert_ptr_equal(store->favoured, &first->req);
         assert_int_equal(store->favoured_at_us, now);
         assert_int_equal(store->pool.buddy.kept_end, end);
         store->options.less_bytes = NULL;
@@ -252,7 +252,7 @@ static void waits_for_what_is_free_in_pieces(void **state)
     struct bench *bench = halves_begin(28, half);
     struct leat_store *store = bench->store;
     for (unsigned i = 0; i < 6; i++)
-        assert_int_equal(do_now(bench, half[i][0], LEAT_KEEP_DROP), LEAT_OK);
+        assert_int_equal(do_now(bench, half[i][0], LEAT_STORE_DROP), LEAT_OK);
     for (unsigned i = 10; i < 13; i++)
         to_cached(bench, half[i][0]);
     (void)reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
@@ -308,11 +308,11 @@ static void waits_what_lies_past_the_limit_is_asked_for(void **state)
     for (unsigned i = 0; i < STEP_PLACES; i++) /* room below: by that nobody is asked */
         if (i != 0 && i != 5 && i != FIRST_PAST - 1)
             for (unsigned j = 0; j < 2; j++)
-                assert_int_equal(do_now(bench, half[i][j], LEAT_KEEP_DROP), LEAT_OK);
+                assert_int_equal(do_now(bench, half[i][j], LEAT_STORE_DROP), LEAT_OK);
     for (unsigned i = FIRST_PAST; i < PLACES; i++)
         if (i != FIRST_PAST && i != 12 && i != PLACES - 1)
             for (unsigned j = 0; j < 2; j++)
-                assert_int_equal(do_now(bench, half[i][j], LEAT_KEEP_DROP), LEAT_OK);
+                assert_int_equal(do_now(bench, half[i][j], LEAT_STORE_DROP), LEAT_OK);
     store->options.less_bytes = less_bytes;
     less = STEP;
     store->look_us = 0;
@@ -409,8 +409,9 @@ static void waits_long_make_the_pool_grow(void **state)
         store->pool.grown_us = now - 1000000;
         store->pool.used_once = true;
         struct leat_segment seg = {.capacity = 16384u << order};
-        struct leat_keep keep = {.seg = &seg, .asked_us = now - LEAT_STORE_GROW_PATIENCE_US + 1};
-        leat_list_push_back(&store->memory_waits[order], &keep.waiting);
+        struct leat_store_req req = {.seg = &seg,
+                                     .asked_us = now - LEAT_STORE_GROW_PATIENCE_US + 1};
+        leat_list_push_back(&store->memory_waits[order], &req.waiting);
         store->memory_wait_count = 1;
         leat_memory_step(store, now);
         assert_false(store->pool.growing);
@@ -458,11 +459,11 @@ static void waits_make_an_arena_grow_at_once(void **state)
     for (unsigned i = 0; i < STEP_PLACES + 1; i++) {
         struct mine *mine = &bench->mine[bench->count++];
         *mine = (struct mine){.log = {5, 0, 0}, .id = {i}, .epoch = {3}, .durability = 1};
-        mine->keep.capacity = PLACE;
+        mine->req.capacity = PLACE;
         pool->grown_us = i < STEP_PLACES ? 0 : bench->world.now_us;
         if (i == STEP_PLACES) pool->limit_bytes = 2 * STEP;
         /* The last asks for a step, which is refused. */
-        assert_int_equal(replica_ask(&side, mine, LEAT_KEEP_RESERVE, 1, false),
+        assert_int_equal(replica_ask(&side, mine, LEAT_STORE_RESERVE, 1, false),
                          i < STEP_PLACES ? LEAT_OK : LEAT_E_NO_MEMORY);
     }
     assert_true(pool->grow_failed);
@@ -479,7 +480,7 @@ static void waits_arena_of_before_until_all_is_taken(void **state)
     side_init(&side, bench, 3);
     side_add(&side);
     struct mine *mine = replica_new(&side, LEAT_DURABILITY_MEMORY, false);
-    assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
     reopen_with(bench, &side);
     leat_store_actor.on_turn_end(bench->store);
     assert_int_equal(bench->store->arena_count, 1);

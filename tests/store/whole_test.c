@@ -14,8 +14,8 @@ static struct mine *begun(enum leat_durability durability, uint32_t log)
 
 static void disk_segment_goes(struct mine *mine)
 {
-    asks(mine, LEAT_KEEP_EVICT);
-    asks(begun(LEAT_DURABILITY_DISK, 2), LEAT_KEEP_COMMIT);
+    asks(mine, LEAT_STORE_EVICT);
+    asks(begun(LEAT_DURABILITY_DISK, 2), LEAT_STORE_COMMIT);
     settles();
     show();
     TRACE_IS(
@@ -36,7 +36,7 @@ static void disk_segment_goes(struct mine *mine)
         "row 0 state 4 flags 3 more 0 extent 10976 755f3c4d offsets 1000 1000 at 0/0 in 0\n"
         " 2 state 2 nowhere at 0/2 memory 0 extent 0 00000000 in file 256; row 1 state 2 flags 2 "
         "more 0 extent 256 00000000 offsets 2000 0 at 0/2 in 0\n");
-    asks(mine, LEAT_KEEP_DROP);
+    asks(mine, LEAT_STORE_DROP);
     settles();
     show();
     TRACE_IS(
@@ -59,7 +59,7 @@ static void disk_segment_closes(struct mine *mine)
 {
     assert_true(write_some(mine, 20));
     write_close(mine);
-    asks(mine, LEAT_KEEP_CLOSE);
+    asks(mine, LEAT_STORE_CLOSE);
     settles();
     show();
     TRACE_IS(" write store/0 together 8192+4096 3a0dc812\n"
@@ -96,7 +96,7 @@ static void disk_segment_closes(struct mine *mine)
 static void disk_segment_is_parked(struct mine *mine)
 {
     passes(20);
-    asks(mine, LEAT_KEEP_PARK);
+    asks(mine, LEAT_STORE_PARK);
     settles();
     show();
     TRACE_IS(
@@ -112,7 +112,7 @@ static void disk_segment_is_parked(struct mine *mine)
         " committed 16384 last -20.000 wake -\n"
         " 1 state 3 nowhere at 0/0 extent 9888 bc14d5fa in file 9888; row 0 state 3 flags 0 more 0 "
         "extent 9888 bc14d5fa offsets 1000 1000 at 0/0 in 0\n");
-    asks(mine, LEAT_KEEP_RESUME);
+    asks(mine, LEAT_STORE_RESUME);
     settles();
     show();
     TRACE_IS(
@@ -137,7 +137,7 @@ static void segment_of_a_disk_stream_lives(void **state)
     (void)state;
     bench_watch(1);
     struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 1, 32768);
-    mine->keep.on_done = on_told;
+    mine->req.on_done = on_told;
     settles();
     show();
     TRACE_IS(" now write catalogue 0+4096 092f777f\n"
@@ -156,7 +156,7 @@ static void segment_of_a_disk_stream_lives(void **state)
              "2 more 0 extent 0 00000000 offsets 0 0 at 0/0 in 0\n");
     write_header(mine);
     write_start(mine);
-    asks(mine, LEAT_KEEP_COMMIT);
+    asks(mine, LEAT_STORE_COMMIT);
     while (fake_event_step(&bench->world)) {
     }
     show();
@@ -174,7 +174,7 @@ static void segment_of_a_disk_stream_lives(void **state)
         "flags 2 more 0 extent 0 00000000 offsets 0 0 at 0/0 in 0\n");
     settles();
     assert_true(write_some(mine, 200));
-    asks(mine, LEAT_KEEP_COMMIT);
+    asks(mine, LEAT_STORE_COMMIT);
     settles();
     show();
     TRACE_IS(
@@ -214,8 +214,8 @@ static void memory_segments_go(struct mine **mine)
              "2000 at 0/2 in 32768\n"
              " 3 state 3 nowhere at 0/4 extent 9888 5084abe1 in file 9888; row 2 state 3 flags 0 "
              "more 0 extent 9888 5084abe1 offsets 3000 3000 at 0/4 in 0\n");
-    asks(mine[0], LEAT_KEEP_DROP);
-    asks(mine[2], LEAT_KEEP_RESUME);
+    asks(mine[0], LEAT_STORE_DROP);
+    asks(mine[2], LEAT_STORE_RESUME);
     settles();
     show();
     TRACE_IS(" write catalogue 4096+4096 babe246d\n"
@@ -295,8 +295,8 @@ static void segments_of_a_memory_stream_are_flushed(void **state)
         assert_true(write_some(mine[i], 100 + 50 * i));
     }
     trace_begin();
-    asks(mine[0], LEAT_KEEP_COMMIT);
-    asks(mine[1], LEAT_KEEP_COMMIT);
+    asks(mine[0], LEAT_STORE_COMMIT);
+    asks(mine[1], LEAT_STORE_COMMIT);
     settles();
     show();
     TRACE_IS(
@@ -321,9 +321,9 @@ static void segments_of_a_memory_stream_are_flushed(void **state)
         "more 0 extent 0 00000000 offsets 0 0 at 0/4 in 65536\n");
     for (unsigned i = 0; i < 2; i++) {
         write_close(mine[i]);
-        asks(mine[i], LEAT_KEEP_CLOSE);
+        asks(mine[i], LEAT_STORE_CLOSE);
     }
-    asks(mine[2], LEAT_KEEP_PARK);
+    asks(mine[2], LEAT_STORE_PARK);
     settles();
     show();
     TRACE_IS(
@@ -358,15 +358,15 @@ static void lives_begin(void)
     for (unsigned i = 0; i < 5; i++) {
         lives[i] = begun(i % 2 ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK, i);
         assert_true(write_some(lives[i], 30 * i));
-        asks(lives[i], LEAT_KEEP_COMMIT);
+        asks(lives[i], LEAT_STORE_COMMIT);
         settles();
     }
-    asks(lives[2], LEAT_KEEP_PARK);
+    asks(lives[2], LEAT_STORE_PARK);
     settles();
     write_close(lives[3]);
-    asks(lives[3], LEAT_KEEP_CLOSE);
+    asks(lives[3], LEAT_STORE_CLOSE);
     write_close(lives[4]);
-    asks(lives[4], LEAT_KEEP_CLOSE);
+    asks(lives[4], LEAT_STORE_CLOSE);
     settles();
     assert_true(write_some(lives[0], 3)); /* sealed, and asked for by nobody */
 }

@@ -80,7 +80,7 @@ static void trace_held(const struct leat_held *held)
     trace(" extent %u %08x in file %u%s%s%s%s", seg->extent.bytes, seg->extent.crc,
           held->in_file_bytes, seg->flushed ? " flushed" : "", held->failed ? " failed" : "",
           held->damaged ? " damaged" : "", held->slot_shared ? " shared" : "");
-    if (held->data_keeps) trace(" waits %u", held->data_keeps);
+    if (held->data_reqs) trace(" waits %u", held->data_reqs);
     if (held->closed_us) trace_time("closed", held->closed_us);
     trace("; row %u state %u flags %x more %x extent %u %08x offsets %llu %llu at %u/%u in %llu\n",
           seg->row, row->state, row->flags, row->more, row->extent_bytes, row->extent_crc,
@@ -123,16 +123,16 @@ static void show(void)
         if (*leat_catalogue_held(&store->cat, i)) trace_held(*leat_catalogue_held(&store->cat, i));
 }
 
-static void on_told(struct leat_keep *keep)
+static void on_told(struct leat_store_req *req)
 {
-    trace(" answer %llu kind %d: %d\n", (unsigned long long)keep->id.v, keep->kind, keep->rc);
-    on_keep_done(keep);
+    trace(" answer %llu kind %d: %d\n", (unsigned long long)req->id.v, req->kind, req->rc);
+    on_req_done(req);
 }
 /* Asked, and not looked at yet. */
-static void asks(struct mine *mine, enum leat_keep_kind kind)
+static void asks(struct mine *mine, enum leat_store_req_kind kind)
 {
     ask(bench, mine, kind);
-    mine->keep.on_done = on_told;
+    mine->req.on_done = on_told;
 }
 static void settles(void)
 {
