@@ -9,7 +9,8 @@
 enum {
     BRIEF_PER_MILLE = 970, /* of those that can be */
     FEW_PER_MILLE = 750,   /* of the others: few clients beside what they are for */
-    END_PER_MILLE = 500,   /* of the brief ones: all nodes die once more, and everything is read again */
+    END_PER_MILLE =
+        500, /* of the brief ones: all nodes die once more, and everything is read again */
     /* To ask everybody how things are takes up to a third of a seed's events, whatever came before it. */
     TOLD_PER_MILLE = 500,
     TOLD_PER_MILLE_BRIEF = 150,
