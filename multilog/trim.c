@@ -43,8 +43,7 @@ void log_step_trim(struct leat_log *log)
         log->room_wanted = true;
         /* A cold log wakes first, which is behind us in this step. Not while the disk is full:
          * the wish is refused at once then, and the turn would never end. */
-        if ((log->cold && log_now(log) >= log->reserve_not_before_us) || LEAT_BUG(FULL_STEPS))
-            log_mark_dirty(log);
+        if (log->cold && log_now(log) >= log->reserve_not_before_us) log_mark_dirty(log);
     }
 }
 
