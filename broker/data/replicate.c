@@ -198,7 +198,7 @@ void leat_replicate_sink_fini(struct leat_core *core)
  *  2. The deletion is applied. No core has a log of it yet, so there is none to be deleted, and no replica.
  *  3. The logs are made. Without the stream this one is not, and nobody knows its segments until the next start.
  * So they come as those of a log that was given up, and go as the replicas of a deleted stream do. A stream that
- * is on its way out is there still: its log is made, and goes with it (walk_step()). */
+ * is on its way out is there still: its log is made, and goes at once (leat_partition_create()). */
 static bool is_gone_since(struct leat_core *core, size_t at)
 {
     const struct leat_found_fate *fate = &core->node->fates[at];

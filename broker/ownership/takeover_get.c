@@ -321,8 +321,11 @@ static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_parti
 
 static void older_later(struct leat_takeover *takeover, struct leat_partition *partition)
 {
-    if (partition != NULL) partition->backfill_asked = true; /* asked again with the next tick */
-    if (partition != NULL) partition->backfill_ticks = LEAT_OLDER_TICKS - 1;
+    if (partition != NULL) {
+        partition->backfill_asked = true; /* asked again with the next tick, */
+        partition->backfill_ticks = LEAT_OLDER_TICKS - 1;
+        leat_partition_watch(partition); /* which looks at no idle log */
+    }
     leat_disk_read_free(&takeover->read);
     leat_mem_free(takeover);
 }

@@ -122,6 +122,11 @@ void leat_log_holes_end(struct leat_log *log)
     assert_ptr_equal(log, &it);
     said("no holes");
 }
+void leat_partition_watch(struct leat_partition *partition)
+{
+    assert_ptr_equal(partition, &it.partition);
+    said("watch the log");
+}
 void leat_log_older_done(struct leat_log *log)
 {
     assert_ptr_equal(log, &it);
