@@ -135,7 +135,7 @@ uint32_t leat_primary_opening(struct leat_primary_log *rep)
     /* SUBTLE: nothing is acked before enough copies carry a version that is told, so those that are lost may count:
      *  1. A segment starts on A and B. The coordinators' disk is full: OPENED is refused, for now.
      *  2. B is lost. A asks again, with 2, which A alone carries, and dies. Others commit that.
-     *  3. A's disk fails. B comes back, and does not count: the log waits for what nobody has (seed 52172). */
+     *  3. A's disk fails. B comes back, and does not count: the log waits for what nobody has. */
     if (few && !LEAT_BUG(TOLD_BY_FEW)) version = rep->known;
     rep->opening = true;
     rep->known = version;
