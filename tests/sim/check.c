@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model that a history is checked against, and what is checked as it grows; check_end.c: at the end. See check.h for
- * the names of the violations. */
+/* The model that a history is checked against, and what is checked as it grows; check_end.c: at the end. See check.h
+ * for the names of the violations. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
