@@ -8,7 +8,6 @@ What is compared with:
   3. where all has landed: as many of the last commits as come to `most` mutants without a verdict;
   4. where there is no history (a clone of depth 1): nothing. Then files are drawn by the name of HEAD, others with each commit."""
 import hashlib
-import os
 import subprocess
 
 import build as builds
