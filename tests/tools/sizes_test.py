@@ -44,6 +44,11 @@ class Sizes(unittest.TestCase):
         self.assertEqual(sizes.check_pages(["x " * 39999, "|\n"]), [])
         self.assertEqual(sizes.check_pages(["x " * 39999, "a b"]), ["docs/*.md: 40001 words; 40000 at most"])
 
+    def test_readmes(self):
+        self.assertEqual(sizes.check_readmes([("a/README.md", "x\n" * 80), ("tests/sim/README.md", "x\n" * 81)]), [])
+        self.assertEqual(sizes.check_readmes([("a/README.md", "x\n" * 81)]), ["a/README.md: 81 lines; 80 at most"])
+        self.assertEqual(sizes.check_readmes([("a/README.md", "x" * 121)]), ["a/README.md:1: 121 columns; 120 at most"])
+
     def test_list_is_read(self):
         self.assertEqual(sizes.excused("# words\n\n710 a.c\n80 a.c:f\n"), {"a.c": 710, "a.c:f": 80})
 

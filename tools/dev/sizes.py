@@ -10,6 +10,7 @@ import spdx
 FILE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 75
 PAGES_WORDS_MAX = 40000  # of docs/*.md together
+README_LINES_MAX = 80  # of a module; tests/sim's is a page
 LINE_COLUMNS_MAX = 120  # of comments and tables; .clang-format wraps code at 100
 LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sizes.txt")
 
@@ -41,6 +42,18 @@ def check_pages(pages):
     """pages: the texts of docs/*.md. Complaints."""
     words = sum(len(text.split()) for text in pages)
     return [f"docs/*.md: {words} words; {PAGES_WORDS_MAX} at most"] if words > PAGES_WORDS_MAX else []
+
+
+def check_readmes(readmes):
+    """readmes: (path, text) of each. Complaints."""
+    complaints = []
+    for path, text in readmes:
+        lines = text.split("\n")
+        if len(lines) - 1 > README_LINES_MAX and path != "tests/sim/README.md":
+            complaints.append(f"{path}: {len(lines) - 1} lines; {README_LINES_MAX} at most")
+        complaints += [f"{path}:{number}: {len(line)} columns; {LINE_COLUMNS_MAX} at most"
+                       for number, line in enumerate(lines, 1) if len(line) > LINE_COLUMNS_MAX]
+    return complaints
 
 
 def check(sources, excuses):
