@@ -5,13 +5,6 @@
 #include "broker/data/partition.h"
 #include "replication/primary/primary.h"
 
-/* One turn of so many is checked, by the time, whose values are often round: all would take 5 % of the simulator's. */
-#ifdef LEAT_SLOW_CHECKS
-enum { CHECKED_OF_TURNS = 1 };
-#else
-enum { CHECKED_OF_TURNS = 13 };
-#endif
-
 static void log_check(const struct leat_core *core, const struct leat_partition *partition)
 {
     LEAT_ASSERT(partition->core == core);
@@ -31,7 +24,6 @@ void leat_core_check(const void *actor)
 {
     const struct leat_core *core = actor;
     LEAT_ASSERT_OWNER(core);
-    if (leat_core_now(core) % CHECKED_OF_TURNS != 0) return;
     LEAT_LIST_EACH(&core->care_logs, link)
     log_check(core, LEAT_CONTAINER(link, const struct leat_partition, care));
 }

@@ -75,7 +75,6 @@ static void log_is_checked_after_each_turn(void **state)
     };
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         alone_begin();
-        alone.now_us = 13;
         struct leat_core *core = &alone.cores[0];
         struct leat_partition logs[2]; /* the second one is broken */
         leat_list_init(&core->care_logs);
@@ -106,7 +105,6 @@ static void what_lies_below_is_checked(void **state)
                                            .stream = &alone.stream,
                                            .log = i != 0 ? (void *)&alone : NULL,
                                            .copies = i == 1 ? (void *)&alone.node : NULL};
-        alone.now_us = 13;
         leat_list_init(&core->care_logs);
         leat_list_init(&partition.care);
         leat_list_init(&partition.dirty);

@@ -60,11 +60,12 @@ static void send_all(void *arg)
 static void mail_keeps_order_and_ends_turns(void **state)
 {
     (void)state;
+    unsigned turns = 0;
+    checks = 0;
     for (uint64_t seed = 1; seed <= 50; seed++) {
         struct sim_world *world = sim_world_create(seed, false);
         struct two two = {.process = sim_process_create(world, "p")};
         struct counter a = {0}, b = {.to = &a};
-        checks = 0;
         two.a = sim_actor_create(two.process, 0);
         two.b = sim_actor_create(two.process, 1);
         sim_actor_register(two.a, &a, &ops);
@@ -76,9 +77,11 @@ static void mail_keeps_order_and_ends_turns(void **state)
             assert_int_equal(b.got[i], i);
         assert_true(b.turns >= 1 && b.turns <= 64);
         assert_int_equal(a.wakes, 1);
-        assert_int_equal(checks, a.turns + b.turns);
+        turns += a.turns + b.turns;
         sim_world_destroy(&world);
     }
+    /* Not after each turn but in slow builds. */
+    assert_true(checks > 0 && checks <= turns);
 }
 
 /* What came while it stood still, and waits for the end of that, waits no longer. */
