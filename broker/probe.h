@@ -39,7 +39,7 @@ uint32_t leat_node_handing_over(const struct leat_node *node);
 bool leat_node_has_stream(const struct leat_node *node, uint32_t stream);
 
 /* A log that this node has. */
-struct leat_node_log_seen {
+struct leat_partition_seen {
     const void *at;        /* which one; NULL: none, and a walk begins */
     uint32_t core, bucket; /* where the walk is */
     struct leat_log_ref ref;
@@ -50,9 +50,9 @@ struct leat_node_log_seen {
     bool moves;                            /* another owner is asked for, or has it */
 };
 /** The next one, core by core; the first one when all of `seen` is zero. false: no more, or it has no cores. */
-bool leat_node_log_next(const struct leat_node *node, struct leat_node_log_seen *seen);
+bool leat_node_partition_next(const struct leat_node *node, struct leat_partition_seen *seen);
 /** That one. false: it is not here. */
-bool leat_node_log_at(const struct leat_node *node, struct leat_log_ref ref,
-                      struct leat_node_log_seen *out_seen);
+bool leat_node_partition_at(const struct leat_node *node, struct leat_log_ref ref,
+                            struct leat_partition_seen *out_seen);
 
 #endif

@@ -57,7 +57,7 @@ struct leat_attempt_log {
 bool leat_attempt_log(const struct leat_coordinator *coordinator, uint32_t log,
                       struct leat_attempt_log *out_log);
 
-/* What a node has told of a log. */
+/* What a node has reported of a log. */
 struct leat_attempt_row {
     const struct leat_replica_row *row; /* until the attempt goes on */
     uint32_t node;

@@ -339,7 +339,7 @@ static void look_arm(struct leat_producer_engine *engine, uint64_t opened_us, bo
     if (engine->id_paused) {
         if (engine->id_retry_at_us < at) at = engine->id_retry_at_us;
         if (engine->id_retry_at_us <= now && !LEAT_BUG(PAUSE_STAYS))
-            engine->id_paused = false; /* whoever needs an id asks */
+            engine->id_paused = false; /* the next stream that needs an id asks */
     }
     for (uint32_t i = 0; i < LEAT_GATHER_STREAMS_MAX && engine->streams[i]; i++) {
         const struct leat_producer_stream *stream = engine->streams[i];

@@ -98,7 +98,6 @@ struct leat_core {
     const struct leat_net *net;
     struct leat_timers timers;
     struct leat_timer tick, slow_tick, room_timer;
-    uint64_t now_us; /* refreshed by leat_core_now() */
     struct leat_node_log_sum damaged_sum;
     bool stopping, stopped, ending;            /* the last: its logs are waited for to rest */
     struct leat_restore_budget restore_budget; /* what this core's waking logs share */

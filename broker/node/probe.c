@@ -82,9 +82,9 @@ bool leat_node_has_stream(const struct leat_node *node, uint32_t stream)
 /* ---- its logs ---- */
 
 static bool log_see(const struct leat_partition *partition, uint32_t core, uint32_t bucket,
-                    struct leat_node_log_seen *out_seen)
+                    struct leat_partition_seen *out_seen)
 {
-    *out_seen = (struct leat_node_log_seen){
+    *out_seen = (struct leat_partition_seen){
         .at = partition,
         .core = core,
         .bucket = bucket,
@@ -116,7 +116,7 @@ static uint32_t bucket_from(const struct leat_core *core, uint32_t bucket)
     return bucket;
 }
 
-bool leat_node_log_next(const struct leat_node *node, struct leat_node_log_seen *seen)
+bool leat_node_partition_next(const struct leat_node *node, struct leat_partition_seen *seen)
 {
     const struct leat_partition *before = seen->at;
     if (before && before->hash_next)
@@ -132,8 +132,8 @@ bool leat_node_log_next(const struct leat_node *node, struct leat_node_log_seen 
     return false;
 }
 
-bool leat_node_log_at(const struct leat_node *node, struct leat_log_ref ref,
-                      struct leat_node_log_seen *out_seen)
+bool leat_node_partition_at(const struct leat_node *node, struct leat_log_ref ref,
+                            struct leat_partition_seen *out_seen)
 {
     for (uint32_t c = 0; node->cores && c < node->options.cores; c++) {
         const struct leat_core *core = &node->cores[c];

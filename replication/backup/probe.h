@@ -24,7 +24,7 @@ struct leat_replica_seen {
     const struct leat_segment *seg; /* NULL: it is being opened */
     uint64_t handle;                /* as its owner names it; of no other replica of this process */
     struct leat_writer_seen writer; /* all zero: a start found it */
-    bool written;                   /* whoever opened it may still write into it */
+    bool written;                   /* the node that opened the replica may still write into it */
     bool busy;                      /* something of it is under way at the store */
     bool adopting;                  /* it becomes a segment of a log of this node */
     bool move_wanted;               /* it is to leave its writer's memory */

@@ -36,7 +36,7 @@ static void set_check(const struct leat_primary_log *log, const struct rep_set *
 
 void leat_primary_log_check(const struct leat_primary_log *rep)
 {
-    /* Else acks wait for a version that the coordinators are never told of. */
+    /* Acks that need a version which the log never had would wait for ever. */
     LEAT_ASSERT_CMP(rep->need, <=, rep->version);
     LEAT_ASSERT_CMP(rep->known, <=, rep->version);
     const struct rep_set *before = NULL;

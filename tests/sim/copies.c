@@ -94,9 +94,9 @@ bool sim_copies_damaged(struct scenario *scenario, const struct sim_server *serv
                         struct leat_log_ref log)
 {
     struct leat_log_ref ref = ref_of(scenario, log);
-    struct leat_node_log_seen partition;
+    struct leat_partition_seen partition;
     struct leat_log_info info;
-    if (!server->ready || !leat_node_log_at(server->node, ref, &partition) || !partition.log)
+    if (!server->ready || !leat_node_partition_at(server->node, ref, &partition) || !partition.log)
         return false;
     leat_log_info(partition.log, &info);
     return info.state == LEAT_LOG_DAMAGED;
@@ -376,8 +376,8 @@ static void log_compare(struct scenario *scenario, const struct sim_server *owne
 /* Its memory is what the next one finds. */
 void sim_copies_death(struct scenario *scenario, const struct sim_server *server)
 {
-    struct leat_node_log_seen at = {0};
-    while (server->node && leat_node_log_next(server->node, &at)) {
+    struct leat_partition_seen at = {0};
+    while (server->node && leat_node_partition_next(server->node, &at)) {
         struct leat_set_seen set = {0};
         while (at.copies && leat_set_see_next(at.copies, false, &set))
             roll_look(scenario, server, &set);
@@ -394,8 +394,8 @@ void sim_copies_check(struct scenario *scenario)
     }
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
-        struct leat_node_log_seen at = {0};
-        while (backup_of(server) && leat_node_log_next(server->node, &at))
+        struct leat_partition_seen at = {0};
+        while (backup_of(server) && leat_node_partition_next(server->node, &at))
             if (at.copies) log_compare(scenario, server, at.copies);
     }
 }
@@ -415,7 +415,7 @@ static bool set_is_whole(uint32_t copies, const struct leat_set_seen *set)
 }
 
 static bool log_is_whole(struct scenario *scenario, const struct sim_server *server,
-                         const struct leat_node_log_seen *partition)
+                         const struct leat_partition_seen *partition)
 {
     static char told[160];
     uint32_t copies = leat_primary_log_see(partition->copies).copies;
@@ -445,8 +445,8 @@ bool sim_copies_are_whole(struct scenario *scenario)
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         if (!backup_of(server)) return false;
-        struct leat_node_log_seen at = {0};
-        while (leat_node_log_next(server->node, &at))
+        struct leat_partition_seen at = {0};
+        while (leat_node_partition_next(server->node, &at))
             if (at.copies && at.log && !log_is_whole(scenario, server, &at)) return false;
     }
     scenario->waits_for = NULL;

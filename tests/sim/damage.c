@@ -222,9 +222,9 @@ void sim_amid_count(struct sim_server *server)
     struct leat_node *node = server->node;
     struct amid amid = {0};
     if (!node) return;
-    struct leat_node_log_seen at = {0};
+    struct leat_partition_seen at = {0};
     amid.move = leat_node_handing_over(node) > 0;
-    while (leat_node_log_next(node, &at))
+    while (leat_node_partition_next(node, &at))
         if (at.copies) log_see(at.copies, &amid);
     const struct leat_coordinator *coordinator = leat_node_coordinator(node);
     if (coordinator) amid.recovery = leat_coordinator_see(coordinator).phase != LEAT_RECOVERY_NONE;

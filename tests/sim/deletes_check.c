@@ -33,8 +33,8 @@ static enum word word_of(const struct sim_server *server, uint32_t id)
 
 static bool moves(const struct leat_node *node, uint32_t id)
 {
-    struct leat_node_log_seen at = {0};
-    while (leat_node_log_next(node, &at))
+    struct leat_partition_seen at = {0};
+    while (leat_node_partition_next(node, &at))
         if (at.ref.stream == id && at.moves) return true;
     return false;
 }
@@ -200,8 +200,8 @@ static bool lies_unused(const struct sim_deletes *deletes, const struct leat_seg
 static bool server_has(struct sim_deletes *deletes, const struct sim_server *server)
 {
     struct leat_node *node = server->node;
-    struct leat_node_log_seen at = {0};
-    while (leat_node_log_next(node, &at))
+    struct leat_partition_seen at = {0};
+    while (leat_node_partition_next(node, &at))
         if (is_left(deletes, server, at.ref, 0, "a log")) return true;
     struct leat_store_seen row = {0};
     while (leat_store_see_next(leat_node_store(node), &row)) {

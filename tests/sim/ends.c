@@ -127,8 +127,8 @@ static void tables_see(struct scenario *scenario, const struct leat_machine *mac
 
 static const struct leat_log *log_of(const struct sim_server *server, struct leat_log_ref ref)
 {
-    struct leat_node_log_seen partition;
-    return leat_node_log_at(server->node, ref, &partition) ? partition.log : NULL;
+    struct leat_partition_seen partition;
+    return leat_node_partition_at(server->node, ref, &partition) ? partition.log : NULL;
 }
 
 /* Where the logs of a streamlet are to end that its owner gives away. */

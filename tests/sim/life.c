@@ -170,8 +170,8 @@ static void recovery_look(const struct sim_server *server, struct seen *now)
 
 static const struct leat_log *log_on(const struct sim_server *server)
 {
-    struct leat_node_log_seen partition;
-    bool has = leat_node_log_at(server->node, it.ref, &partition);
+    struct leat_partition_seen partition;
+    bool has = leat_node_partition_at(server->node, it.ref, &partition);
     return has && !partition.going ? partition.log : NULL;
 }
 

@@ -160,8 +160,8 @@ static bool groups_struck(struct sim_traps *traps, struct sim_server *server,
 
 static bool homes_struck(struct sim_traps *traps, struct sim_server *server)
 {
-    struct leat_node_log_seen at = {0};
-    while (leat_node_log_next(server->node, &at))
+    struct leat_partition_seen at = {0};
+    while (leat_node_partition_next(server->node, &at))
         if (at.groups && groups_struck(traps, server, at.groups)) return true;
     return false;
 }

@@ -46,9 +46,9 @@ static bool lives(const struct sim_server *server)
 static const struct leat_log *log_at(const struct sim_server *server)
 {
     struct leat_log_ref ref = {trap.scenario->streams[0].id, 0, 0};
-    struct leat_node_log_seen partition;
+    struct leat_partition_seen partition;
     if (!server->process || !server->process->alive || !server->node) return NULL;
-    bool has = leat_node_log_at(server->node, ref, &partition);
+    bool has = leat_node_partition_at(server->node, ref, &partition);
     return has && !partition.going ? partition.log : NULL;
 }
 

@@ -52,8 +52,8 @@ static void old_cut_from_voters(uint64_t until_us)
 
 static const struct leat_log *log_at(const struct sim_server *server, struct leat_log_ref ref)
 {
-    struct leat_node_log_seen partition;
-    bool has = lives(server) && leat_node_log_at(server->node, ref, &partition);
+    struct leat_partition_seen partition;
+    bool has = lives(server) && leat_node_partition_at(server->node, ref, &partition);
     return has && !partition.going ? partition.log : NULL;
 }
 

@@ -33,9 +33,9 @@ static const struct sim_server *server_named(struct scenario *scenario, const ch
 }
 
 static bool partition_on(const struct sim_server *server, struct leat_log_ref ref,
-                         struct leat_node_log_seen *out_partition)
+                         struct leat_partition_seen *out_partition)
 {
-    return leat_node_log_at(server->node, ref, out_partition) && out_partition->log &&
+    return leat_node_partition_at(server->node, ref, out_partition) && out_partition->log &&
            !out_partition->going;
 }
 
@@ -86,7 +86,7 @@ static void copies_look(struct scenario *scenario, const struct leat_primary_log
     out->below_min = nodes_up < as.min_copies;
 }
 
-static void partition_look(struct scenario *scenario, const struct leat_node_log_seen *partition,
+static void partition_look(struct scenario *scenario, const struct leat_partition_seen *partition,
                            unsigned nodes_up, struct truth_log *out)
 {
     struct leat_log *log = partition->log;
@@ -120,7 +120,7 @@ static void log_look(struct scenario *scenario, struct leat_machine *machine,
         up += sim_serves(&scenario->servers[i]);
     out->owner = server_named(scenario, machine->nodes[owner].info.name);
     if (!out->owner || !sim_serves(out->owner)) return;
-    struct leat_node_log_seen partition;
+    struct leat_partition_seen partition;
     if (partition_on(out->owner, ref, &partition)) partition_look(scenario, &partition, up, out);
 }
 
@@ -171,7 +171,7 @@ void truth_home_find(struct scenario *scenario, const char *group, struct truth_
         out->known = true;
         out->owner = log.owner;
         if (!log.served || log.state != LEAT_LOG_SERVING || log.damaged) return;
-        struct leat_node_log_seen partition;
+        struct leat_partition_seen partition;
         if (partition_on(log.owner, ref, &partition)) out->groups = partition.groups;
     }
 }
