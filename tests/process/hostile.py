@@ -15,7 +15,9 @@ from rawbatch import batch_of, compressed
 from rig import (FETCH, HELLO, LOCATE, METADATA, PING, WAIT_S, Failure, Raw, Server, check, check_in, crc32c, equal, frame, main,
                  on_end, until)
 
-ANSWERED_WITHIN_S = 5
+# On a machine that others use, too, a single answer may take some seconds, the median of many does not; whoever is kept
+# waiting by strangers waits until those are thrown out, after 10 s, or for as long as they like.
+ANSWERED_WITHIN_S, MEDIAN_WITHIN_S = 30, 2
 ATTACK_S = 6  # longer than it takes to throw out who brings nothing
 MIB = 1 << 20
 NODE_NONCE = 258
@@ -97,12 +99,24 @@ class Pipeline(Crowd):
                     pass  # it is not read from, or has been thrown out
 
 
-def within(what, ask):
-    began = time.monotonic()
-    answer = ask()
-    took = time.monotonic() - began
-    check(took < ANSWERED_WITHIN_S, f'{what} waited for', took)
-    return answer
+class Waits:
+    """How long requests of each kind have waited for their answers."""
+
+    def __init__(self):
+        self.seconds = {}
+
+    def within(self, what, ask):
+        began = time.monotonic()
+        answer = ask()
+        took = time.monotonic() - began
+        self.seconds.setdefault(what, []).append(took)
+        check(took < ANSWERED_WITHIN_S, f'{what} waited for', took)
+        return answer
+
+    def end(self):
+        for what, seconds in self.seconds.items():
+            median = sorted(seconds)[(len(seconds) - 1) // 2]
+            check(median < MEDIAN_WITHIN_S, f'{what} waited for', seconds)
 
 
 def both_ports_are_served(server, logs, for_s=ATTACK_S):
@@ -111,6 +125,8 @@ def both_ports_are_served(server, logs, for_s=ATTACK_S):
     until_s = time.monotonic() + for_s
     host, port = server.host, kafka_port(server)
     blob = batch_of([(1, None, b'x' * 100000)])
+    waits = Waits()
+    within = waits.within
     while True:
         for partition in (0, 1):
             client = Connection(host, port)
@@ -130,7 +146,7 @@ def both_ports_are_served(server, logs, for_s=ATTACK_S):
                 equal(answer[0], 1, f'no error to a request of kind {kind}: {answer[1]}')
             raw.socket.close()
         if time.monotonic() > until_s:
-            return
+            return waits.end()
 
 
 def all_fetched(count):
@@ -202,7 +218,7 @@ def test_who_has_gone_with_requests_unread_keeps_nothing():
             one.close()
         gone(server, before)
         took = time.monotonic() - began
-        check(took < 3, 'places were given back after', took)  # a second, a look, and this one's
+        check(took < 20, 'places were given back after', took)  # a second and a look; what they ask for waits for a minute
 
 
 class Deaf(Pipeline):
@@ -252,9 +268,9 @@ def test_readers_of_many_logs_who_take_nothing_leave_room_for_who_reads_as_many(
 def others_are_answered(server, for_s=ATTACK_S):
     """New connections and a request on each, every one within its time; at least one."""
     until_s = time.monotonic() + for_s
-    began = 0
-    while began < until_s:
-        began = time.monotonic()
+    waits = Waits()
+
+    def ask():
         for lane in (0, 1):
             with socket.create_connection((server.host, server.port), ANSWERED_WITHIN_S) as one:
                 one.settimeout(ANSWERED_WITHIN_S)
@@ -264,8 +280,11 @@ def others_are_answered(server, for_s=ATTACK_S):
                     piece = one.recv(1 << 16)
                     check(piece, 'an honest connection was closed')
                     got += piece
-        took = time.monotonic() - began
-        check(took < ANSWERED_WITHIN_S, 'an honest client waited for', took)
+
+    while True:
+        waits.within('an honest client', ask)
+        if time.monotonic() > until_s:
+            return waits.end()
 
 
 def gone(server, before):
@@ -360,7 +379,7 @@ def appends_beside_stopped(drip):
                 client.socket.close()
         took.append(time.monotonic() - began)
     took.sort()
-    check(took[len(took) // 2] < 3 and took[-1] < 8, 'appends of a megabyte waited for', took)
+    check(took[len(took) // 2] < MEDIAN_WITHIN_S, 'appends of a megabyte waited for', took)
 
 
 def test_who_stops_in_the_middle_loses_its_place():
@@ -575,8 +594,10 @@ def test_a_request_of_many_names_leaves_the_coordinator_to_others():
     greedy = [Connection(server.host, port) for _ in range(connections)]
     for one in greedy:
         one.socket.sendall(kafka_frame(DELETE_TOPICS, 1, body))
+    waits = Waits()
     for i in range(50):
-        equal(within('a topic that is made', lambda: topic_create(honest, f'honest{i}', 1)), NONE)
+        equal(waits.within('a topic that is made', lambda: topic_create(honest, f'honest{i}', 1)), NONE)
+    waits.end()
     codes = set()
     for one in greedy:
         back = In(one.read(struct.unpack('>i', one.read(4))[0]), False)
