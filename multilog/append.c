@@ -200,3 +200,13 @@ leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
     log_mark_dirty(log);
     return LEAT_OK;
 }
+
+bool leat_log_await_acked(struct leat_log *log, struct leat_append *append)
+{
+    if (log_acked(log) == log->next_offset) return false;
+    append->first_offset = 0;
+    append->ack_position = log->next_offset;
+    append->duplicate = false;
+    wait_for_ack(log, append);
+    return true;
+}

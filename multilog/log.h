@@ -147,6 +147,9 @@ struct leat_append {          /* caller's; one batch that waits for its ack */
  */
 leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
                          struct leat_append *append, struct leat_error *error) LEAT_NODISCARD;
+/** As an append that brings nothing: append->on_acked runs once all that was appended so far is acked, or can't be.
+ * false: all of that is acked; it does not run. Thread: owner core. */
+bool leat_log_await_acked(struct leat_log *log, struct leat_append *append) LEAT_NODISCARD;
 /** Seal what this turn gathered and start what is to start. */
 void leat_log_turn_end(struct leat_log *log);
 /** Asserts what is true between two turns. queued: leat_log_turn_end() is to come, as events.on_dirty has asked. */

@@ -23,6 +23,7 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
 static void append_refuse_rest(struct leat_append_request *request, leat_err rc,
                                const struct leat_error *error);
 static void append_on_acked(struct leat_append *append, leat_err rc);
+static void append_on_confirmed(struct leat_append *append, leat_err rc);
 static void append_finish(struct leat_append_request *request);
 static void append_free(struct leat_append_request *request);
 static leat_err append_route(struct leat_append_request *request, struct leat_log_ref ref,
@@ -281,6 +282,23 @@ static leat_err append_check(struct leat_append_request *request, struct leat_ap
 
 /* ---- batches onto the log; on the log's core ---- */
 
+/* SUBTLE: what a log says of a producer's sequences rests on appends that may never be acked: it is told once they are.
+ *  1. A owns the log, then B, then A again, of which B has not heard. A producer that knows of the first alone appends
+ *     sequences 0 to 12 at A.
+ *  2. B's metadata are newer than what it knows, so it brings 13 to B, whose own copy of the log lacks 0 to 12.
+ *  3. Told of a gap, a client of Kafka ends with an error, though nothing is wrong.
+ * What B appended last is not acked and never will be: B answers as it answers those appends. */
+static void append_await(struct leat_append_request *request, struct leat_partition *partition,
+                         leat_err rc)
+{
+    struct leat_append_part *part = request->last;
+    if (rc != LEAT_E_SEQUENCE_GAP && rc != LEAT_E_UNKNOWN_PRODUCER && rc != LEAT_E_PRODUCER_FENCED)
+        return;
+    part->append.on_acked = append_on_confirmed;
+    part->append.owner = part;
+    if (leat_log_await_acked(partition->log, &part->append)) request->waiting++;
+}
+
 /* LEAT_E_AGAIN: the log has no room, and on_room follows, or it is not this connection's turn to have a batch checked.
  * Otherwise all batches are begun or refused. */
 static leat_err append_step(struct leat_append_request *request, const uint8_t *payload,
@@ -317,7 +335,10 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
         part->bytes = (uint32_t)batch_bytes;
         rc = leat_log_append(partition->log, &batch, &part->append, &error);
         if (rc == LEAT_E_AGAIN) return rc;
-        if (rc != LEAT_OK) break;
+        if (rc != LEAT_OK) {
+            append_await(request, partition, rc);
+            break;
+        }
         request->waiting++;
         request->begun++;
         request->taken_bytes += (uint32_t)batch_bytes;
@@ -352,6 +373,12 @@ static void append_refuse_rest(struct leat_append_request *request, leat_err rc,
     if (request->waiting == 0) append_finish(request);
 }
 
+static void append_one_less(struct leat_append_request *request)
+{
+    LEAT_ASSERT_CMP(request->waiting, >, 0);
+    if (--request->waiting == 0 && request->begun == request->batch_count) append_finish(request);
+}
+
 static void append_on_acked(struct leat_append *append, leat_err rc)
 {
     struct leat_append_part *part = append->owner;
@@ -370,8 +397,20 @@ static void append_on_acked(struct leat_append *append, leat_err rc)
                                   part->bytes,
                               memory_order_relaxed);
     }
-    LEAT_ASSERT_CMP(request->waiting, >, 0);
-    if (--request->waiting == 0 && request->begun == request->batch_count) append_finish(request);
+    append_one_less(request);
+}
+
+/* All is acked that the refusal of a batch rests on, or is not this log's to ack. */
+static void append_on_confirmed(struct leat_append *append, leat_err rc)
+{
+    struct leat_append_part *part = append->owner;
+    struct leat_append_request *request = part->request;
+    if (rc != LEAT_OK) {
+        part->rc = request->rc = rc;
+        leat_mem_free(request->text);
+        request->text = NULL;
+    }
+    append_one_less(request);
 }
 
 /* ---- waiting for room, or for a turn ---- */

@@ -70,6 +70,15 @@ leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
     it.waiting[it.waiting_count++] = append;
     return LEAT_OK;
 }
+bool leat_log_await_acked(struct leat_log *log, struct leat_append *append)
+{
+    assert_true(log == (void *)&it.partition[0] || log == (void *)&it.partition[1]);
+    if (!it.unacked) return false;
+    said("await what is appended");
+    append->first_offset = 0;
+    it.waiting[it.waiting_count++] = append;
+    return true;
+}
 leat_err leat_unpack(struct leat_peer *peer, struct leat_batch *batch, struct leat_error *error)
 {
     assert_ptr_equal(peer, &it.peer);

@@ -29,6 +29,7 @@ struct append_rig {
     leat_err appends[APPENDS]; /* what the log says, one after the other; then LEAT_OK */
     unsigned append_at;
     struct leat_append *waiting[APPENDS]; /* for their acks */
+    bool unacked;                         /* the log has appends that are not acked */
     unsigned waiting_count;
     leat_err unpacks[APPENDS]; /* what leat_unpack() says, likewise */
     unsigned unpack_at;

@@ -472,6 +472,45 @@ static void connection_that_closes_after_a_refusal(void **state)
     end();
 }
 
+/* ---- refusals that rest on what is not acked ---- */
+
+/* Goal: what the log says of a producer's sequences is told once all that it has appended is acked; where that can't
+ * be, that is told instead. Other refusals rest on nothing. */
+static void refusal_of_a_producer_waits_for_acks(void **state)
+{
+    (void)state;
+    static const leat_err refusals[] = {LEAT_E_SEQUENCE_GAP, LEAT_E_UNKNOWN_PRODUCER,
+                                        LEAT_E_PRODUCER_FENCED, LEAT_E_TOO_MANY_PRODUCERS};
+    static const char *const told[] = {
+        "answer 5: OK 100 SEQUENCE_GAP 0 CANCELLED 0 the log says no\n",
+        "answer 5: OK 100 UNKNOWN_PRODUCER 0 CANCELLED 0 the log says no\n",
+        "answer 5: OK 100 PRODUCER_FENCED 0 CANCELLED 0 the log says no\n",
+        "answer 5: OK 100 TOO_MANY_PRODUCERS 0 CANCELLED 0 the log says no\n",
+    };
+    for (unsigned i = 0; i < 8; i++) {
+        const bool waits = i % 4 < 3, fails = i >= 4 && waits;
+        begin();
+        const struct batch batches[] = {{10, PLAIN, 0, 2}, {20, PLAIN, 0, 3}, {30, PLAIN, 0, 4}};
+        it.unacked = true;
+        it.appends[1] = refusals[i % 4];
+        assert_int_equal(frame(5, 0, batches, 3, 3), LEAT_HANDLED);
+        assert_int_equal(it.waiting_count, waits ? 2 : 1);
+        said_enough();
+        acked(0, LEAT_OK);
+        answers();
+        assert_said(waits ? "" : told[3]);
+        if (waits) {
+            acked(1, fails ? LEAT_E_NOT_OWNER : LEAT_OK);
+            answers();
+            assert_said(
+                fails ? "answer 5: OK 100 NOT_OWNER 0 CANCELLED 0 this node does not own the log\n"
+                      : told[i % 4]);
+        }
+        assert_int_equal(alone.cores[0].counters.appended_records, 2);
+        end();
+    }
+}
+
 /* ---- large answers ---- */
 
 /* Goal: they are gathered, and go in pieces that fit. */
@@ -510,6 +549,7 @@ int main(void)
         cmocka_unit_test(batches_are_answered_one_by_one),
         cmocka_unit_test(batch_that_is_refused_ends_its_request),
         cmocka_unit_test(first_batch_refused_is_answered_at_once),
+        cmocka_unit_test(refusal_of_a_producer_waits_for_acks),
         cmocka_unit_test(stray_bytes_are_ignored),
         cmocka_unit_test(connection_is_answered_behind_those_before_it),
         cmocka_unit_test(request_is_refused_whole),

@@ -219,6 +219,33 @@ static void stopped_log_that_gives_memory_back_rests_when_that_is_done(void **st
     fake_destroy(fake);
 }
 
+/* Goal: whoever awaits acks is answered once all is acked that was appended before, and not with what comes later;
+ * where all is acked there is nothing to await. */
+static void acks_are_awaited_up_to_here(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(3, LEAT_DURABILITY_DISK);
+    fake_open(fake, NULL, 0, NULL);
+    must_append(fake, 1, 10);
+    struct sent first, later, wait = {.append = {.on_acked = on_answer, .owner = &wait}};
+    assert_false(leat_log_await_acked(fake->log, &wait.append));
+    for (unsigned turn = 0; turn < 2; turn++) {
+        wait.answers = 0;
+        assert_int_equal(append(fake, &first, 5, 10, -1, -1, -1), LEAT_OK);
+        assert_true(leat_log_await_acked(fake->log, &wait.append));
+        assert_int_equal(append(fake, &later, 5, 10, -1, -1, -1), LEAT_OK);
+        fake_turn_end(fake); /* its commit is in flight */
+        assert_int_equal(first.answers + wait.answers, 0);
+        if (turn == 1) log_fail_waiting(fake->log, LEAT_E_STALE_EPOCH);
+        fake_settle(fake);
+        assert_int_equal(first.answers, 1);
+        assert_int_equal(wait.answers, 1);
+        assert_int_equal(wait.rc, turn == 1 ? LEAT_E_STALE_EPOCH : LEAT_OK);
+    }
+    assert_false(leat_log_await_acked(fake->log, &wait.append));
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +258,7 @@ int main(void)
                                   (void *)(uintptr_t)LEAT_DURABILITY_DISK),
         cmocka_unit_test(allocations_fail_one_by_one_nothing_is_lost),
         cmocka_unit_test(stopped_log_that_gives_memory_back_rests_when_that_is_done),
+        cmocka_unit_test(acks_are_awaited_up_to_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
