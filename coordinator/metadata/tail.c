@@ -235,14 +235,12 @@ static const struct leat_tail_row *all_there_is(const struct asked *it,
 /* The replica that says where the log ends. NULL: there are open ones, but they do not.
  * A segment is not the last because of a torn replica where a higher one is there and what lies between is closed
  * somewhere: it was the close entry that the damage hit. */
-static const struct leat_tail_row *end_find(const struct asked *it,
-                                            const struct leat_tail_row *first,
-                                            enum leat_tail_reason *out_reason)
+static const struct leat_tail_row *
+end_find(const struct asked *it, const struct leat_tail_row *first, enum leat_tail_reason *reason)
 {
     const struct leat_tail_row *best = lowest(it, true);
-    *out_reason = LEAT_TAIL_BY_OPEN;
     if (best && (best->segment == first->segment || follows_closed(it, best))) return best;
-    *out_reason = LEAT_TAIL_BY_ALL;
+    *reason = LEAT_TAIL_BY_ALL;
     return it->all_heard ? all_there_is(it, first) : NULL;
 }
 
@@ -276,7 +274,7 @@ static bool is_contradicted(const struct asked *it, const struct leat_tail_row *
 
 static void by_open(struct asked *it, struct leat_tail *out)
 {
-    enum leat_tail_reason reason;
+    enum leat_tail_reason reason = LEAT_TAIL_BY_OPEN;
     candidates_find(it);
     const struct leat_tail_row *first = lowest(it, false);
     if (!first) {
