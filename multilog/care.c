@@ -45,7 +45,7 @@ static bool slot_is_trimmed(const struct leat_log *log, const struct log_slot *s
 static bool slot_give_back(struct leat_log *log, struct log_slot *slot)
 {
     bool drop = slot_is_trimmed(log, slot);
-    if (slot->changing || slot->dropping || (!drop && !slot->evicting)) return true;
+    if (slot->changing || slot->dropping) return true;
     if (drop && slot->file_reads) return true;
     /* One after the other: a crash between two of them must leave no hole in front of what is
      * retained, because a cold log knows its first segment only by what is there. */
@@ -149,8 +149,7 @@ static bool is_settled(const struct leat_log *log)
     const struct log_open *head = &log->head;
     return head->seg && !log->old.seg && log->opened && log_is_quiet(log) &&
            leat_list_empty(&log->waiting) && leat_list_empty(&log->trims) &&
-           head->acked_bytes == head->writer.used && !log->room_wanted && !log->roll_wanted &&
-           !log->next;
+           head->acked_bytes == head->writer.used && !log->room_wanted && !log->roll_wanted;
 }
 
 static void on_parked(struct leat_store_req *req)
@@ -231,8 +230,7 @@ void leat_log_care(struct leat_log *log)
 {
     uint64_t now_us = log_now(log);
     /* Also while it stops: that waits for the commit. */
-    if (log->opening_paused && (!log->stopping || !LEAT_BUG(STOPPED_UNCARED)))
-        log->opening_paused = false;
+    if (!log->stopping || !LEAT_BUG(STOPPED_UNCARED)) log->opening_paused = false;
     if (!log->deleting && !log->stopping && log->state == LEAT_LOG_SERVING) {
         int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
         producers_expire(log, now_ms);
@@ -310,10 +308,7 @@ void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct lea
 
 static bool stop_goes_on(struct leat_log *log)
 {
-    if (log->next) {
-        log_drop_next(log);
-        return false;
-    }
+    log_drop_next(log); /* until that is done the log is not quiet */
     if (!leat_list_empty(&log->waiting)) return false;
     if (!log_is_quiet(log)) return false;
     if (log->state != LEAT_LOG_SERVING || !log->head.seg || log->parked) return true;
@@ -327,7 +322,7 @@ static bool delete_goes_on(struct leat_log *log)
 {
     log_fail_waiting(log, LEAT_E_UNKNOWN_STREAM);
     log_drop_next(log);
-    return log_is_quiet(log) && log->slot_count == 0 && !log->next;
+    return log_is_quiet(log) && log->slot_count == 0;
 }
 
 void log_step_end(struct leat_log *log)

@@ -385,7 +385,6 @@ static leat_err slots_for(struct leat_producers *producers, uint32_t count)
     producers->holders = bytes ? leat_mem_calloc(LEAT_MEM_LOG, 1, bytes) : NULL;
     producers->slots = slots_create(slots);
     producers->slot_mask = slots - 1;
-    producers->count = 0;
     return producers->slots && (!bytes || producers->holders) ? LEAT_OK : LEAT_E_NO_MEMORY;
 }
 

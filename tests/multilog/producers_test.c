@@ -96,6 +96,132 @@ static void repeated_batch_is_told_its_own_offset(void **state)
     leat_producers_fini(&producers);
 }
 
+/* What a batch of producer 1 is answered, and what with it. */
+static void is_answered(const struct leat_producers *producers, int16_t epoch, int32_t sequence,
+                        enum leat_producer_verdict verdict, int64_t expected, uint64_t at)
+{
+    struct leat_batch batch = batch_of(1, epoch, sequence, 1);
+    uint64_t offset = 77;
+    int64_t out_expected = 77;
+    assert_int_equal(leat_producers_check(producers, &batch, &offset, &out_expected), verdict);
+    assert_int_equal(out_expected, expected);
+    assert_int_equal(offset, at);
+}
+
+/* Goal: a gap is told the sequence that would have been right, who is fenced the epoch, and a repeat of what is not
+ * remembered any more the last offset below which it surely lies. */
+static void answer_says_what_would_have_been_right(void **state)
+{
+    (void)state;
+    struct leat_producers producers;
+    assert_int_equal(leat_producers_init(&producers, 100, NUMBER), LEAT_OK);
+    is_answered(&producers, 3, 7, LEAT_PRODUCER_GAP, 0, 77);
+    is_answered(&producers, 3, 0, LEAT_PRODUCER_NEW, 0, 77);
+    for (int32_t i = 0; i < 8; i++)
+        record(&producers, 1, 3, i, 1, 100 + 10 * (uint64_t)i);
+    is_answered(&producers, 3, 9, LEAT_PRODUCER_GAP, 8, 77);
+    is_answered(&producers, 3, 2, LEAT_PRODUCER_OLDER, 8, 170);
+    is_answered(&producers, 3, 3, LEAT_PRODUCER_DUPLICATE, 8, 130);
+    is_answered(&producers, 2, 8, LEAT_PRODUCER_FENCED, 3, 77);
+    is_answered(&producers, 4, 1, LEAT_PRODUCER_GAP, 0, 77);
+    is_answered(&producers, 4, 0, LEAT_PRODUCER_NEW, 0, 77);
+    leat_producers_fini(&producers);
+}
+
+/* Goal: what a new epoch repeats is known by its own first sequence, not by that of the epoch before. */
+static void new_epoch_begins_where_it_began(void **state)
+{
+    (void)state;
+    struct leat_producers producers;
+    assert_int_equal(leat_producers_init(&producers, 100, NUMBER), LEAT_OK);
+    producers.expired = true; /* taken in the middle */
+    record(&producers, 1, 0, 70, 1, 10);
+    for (int32_t i = 0; i < 8; i++)
+        record(&producers, 1, 1, i, 1, 20 + (uint64_t)i);
+    assert_int_equal(check(&producers, 1, 1, 0, 1), LEAT_PRODUCER_OLDER);
+    assert_int_equal(check(&producers, 1, 1, 70, 1), LEAT_PRODUCER_GAP);
+    assert_int_equal(check(&producers, 1, 1, INT32_MAX, 1),
+                     LEAT_PRODUCER_GAP); /* before its first */
+    leat_producers_fini(&producers);
+}
+
+/* Goal: sequences up to half a turn behind are older, all others ahead, however many there were. */
+static void half_a_turn_of_sequences_is_behind(void **state)
+{
+    (void)state;
+    enum { BATCH = 1 << 20, HALF = 1 << 30 };
+    struct leat_producers producers;
+    assert_int_equal(leat_producers_init(&producers, 100, NUMBER), LEAT_OK);
+    for (uint32_t i = 0; i < 3000; i++) {
+        const int32_t sequence = (int32_t)((i * (uint32_t)BATCH) & INT32_MAX);
+        const uint32_t next = (i + 1) * (uint32_t)BATCH, behind = i < 1024 ? next : HALF;
+        record(&producers, 1, 0, sequence, BATCH, (uint64_t)i * BATCH);
+        if (i < 6) continue;
+        assert_int_equal(check(&producers, 1, 0, (int32_t)((next - behind) & INT32_MAX), 1),
+                         LEAT_PRODUCER_OLDER);
+        assert_int_equal(check(&producers, 1, 0, (int32_t)((next - behind - 1) & INT32_MAX), 1),
+                         LEAT_PRODUCER_GAP);
+    }
+    leat_producers_fini(&producers);
+}
+
+/* Goal: a batch without a producer is nobody's, in each call. */
+static void nobody_is_not_remembered(void **state)
+{
+    (void)state;
+    struct leat_producers producers;
+    struct leat_batch batch = batch_of(-1, -1, -1, 1);
+    assert_int_equal(leat_producers_init(&producers, 8, NUMBER), LEAT_OK);
+    assert_int_equal(leat_producers_prepare(&producers), LEAT_OK);
+    leat_producers_record(&producers, &batch, 5, 1000);
+    leat_producers_note(&producers, -1, 7);
+    assert_int_equal(producers.count, 0);
+    assert_int_equal(producers.holders->counts[7], 0);
+    leat_producers_fini(&producers);
+    assert_null(producers.slots);
+}
+
+/* Goal: as many bytes as are said are taken, and given back whatever fails; nothing of a table changes then. */
+static void table_takes_what_it_says_and_gives_it_back(void **state)
+{
+    (void)state;
+    const size_t before = leat_mem_bytes(LEAT_MEM_LOG);
+    struct leat_producers producers;
+    uint8_t encoded[4 * sizeof(struct leat_producer_state)];
+    assert_int_equal(leat_producers_init(&producers, 20, NUMBER), LEAT_OK);
+    for (int i = 0; i < 4; i++)
+        record(&producers, i, 0, 0, 1, (uint64_t)i);
+    leat_producers_encode(&producers, encoded);
+    const size_t small = leat_mem_bytes(LEAT_MEM_LOG);
+    for (uint64_t n = 1; n <= 2; n++) {
+        leat_mem_fail_at(n);
+        assert_int_equal(leat_producers_prepare(&producers), LEAT_E_NO_MEMORY);
+        leat_mem_fail_at(0);
+        assert_int_equal(leat_mem_bytes(LEAT_MEM_LOG), small);
+        assert_true(producers.slot_mask == 7 && producers.count == 4);
+    }
+    const size_t more = leat_producers_prepare_bytes(&producers);
+    assert_int_equal(leat_producers_prepare(&producers), LEAT_OK);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_LOG), before + more);
+    leat_producers_fini(&producers);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_LOG), before);
+
+    assert_int_equal(leat_producers_init(&producers, 8, NUMBER), LEAT_OK);
+    for (uint64_t n = 1; n <= 2; n++) {
+        leat_mem_fail_at(n);
+        assert_int_equal(leat_producers_decode(&producers, encoded, sizeof encoded, 4, false),
+                         LEAT_E_NO_MEMORY);
+        leat_mem_fail_at(0);
+        assert_int_equal(leat_mem_bytes(LEAT_MEM_LOG), small);
+        assert_int_equal(producers.count, 0);
+    }
+    assert_int_equal(leat_producers_decode(&producers, encoded, sizeof encoded, 4, false), LEAT_OK);
+    assert_true(producers.slot_mask == 7 && producers.count == 4);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_LOG),
+                     small + sizeof(struct leat_producer_holders) + 8 * sizeof(uint16_t));
+    leat_producers_fini(&producers);
+}
+
 /* A log that has forgotten somebody takes producers in the middle; what came before their first
  * sequence here was never appended, and is not called so (docs/stories.md 18 b). */
 static void check_before_first_sequence_is_a_gap(void **state)
@@ -272,6 +398,26 @@ static void shed_takes_the_longest_unused_only(void **state)
     leat_producers_fini(&producers);
 }
 
+/* Goal: nobody goes as long as no more are remembered than are to be kept; of times as far apart as one of the 256 parts
+ * into which they are sorted goes, the oldest goes. */
+static void shed_keeps_what_is_to_be_kept(void **state)
+{
+    (void)state;
+    struct leat_producers producers;
+    assert_int_equal(leat_producers_init(&producers, 100, NUMBER), LEAT_OK);
+    for (int i = 0; i < 4; i++) {
+        struct leat_batch batch = batch_of(i, 0, 0, 1);
+        assert_int_equal(leat_producers_replay(&producers, &batch, 0, i == 0 ? 0 : 256), LEAT_OK);
+    }
+    for (uint32_t keep = 6; keep >= 4; keep--)
+        assert_int_equal(leat_producers_shed(&producers, keep, 257, 1), 0);
+    assert_int_equal(producers.count, 4);
+    assert_int_equal(leat_producers_shed(&producers, 3, 257, 1), 1);
+    assert_int_equal(check(&producers, 1, 0, 0, 1), LEAT_PRODUCER_DUPLICATE);
+    assert_int_equal(producers.count, 3);
+    leat_producers_fini(&producers);
+}
+
 /* Comes, as far as it may, from an address. */
 static bool comes_from(struct leat_producers *producers, int64_t id, uint32_t address,
                        int64_t now_ms)
@@ -384,6 +530,59 @@ static void crowd_goes_down_to_its_share_and_no_further(void **state)
     }
 }
 
+/* Goal: whichever of a crowd was not used any more goes, wherever it lies in the table. */
+static void crowd_is_looked_for_in_the_whole_table(void **state)
+{
+    (void)state;
+    enum { MAX = 64, CROWD = 28 };
+    bool was_last = false;
+    for (uint32_t old = 0; old < CROWD; old++) {
+        for (uint64_t odd = 1; odd < 16; odd += 2) {
+            struct leat_producers producers;
+            assert_int_equal(leat_producers_init(&producers, MAX, odd * NUMBER), LEAT_OK);
+            while (producers.slot_mask + 1 < MAX)
+                assert_int_equal(leat_producers_prepare(&producers), LEAT_OK);
+            for (uint32_t i = 0; i < CROWD; i++)
+                assert_true(comes_from(&producers, i, 7, i == old ? 1000 : 2000));
+            was_last |= producers.slots[MAX - 1].producer_id == old;
+            assert_int_equal(leat_producers_shed_crowds(&producers, 1500, 1000), 1);
+            leat_producers_fini(&producers);
+        }
+    }
+    assert_true(was_last);
+}
+
+/* Goal: an address is refused from a quarter of the table on, when that is half full, and with no table of addresses
+ * nobody is; who is known, or whose address is not, goes on. */
+static void address_is_refused_from_a_quarter_on(void **state)
+{
+    (void)state;
+    enum { MAX = 64 };
+    for (uint32_t crowd = MAX / 4 - 1; crowd <= MAX / 4; crowd++) {
+        for (uint32_t address = 7; address <= LEAT_PRODUCER_ADDRESSES; address += 4089) {
+            struct leat_producers producers;
+            assert_int_equal(leat_producers_init(&producers, MAX, NUMBER), LEAT_OK);
+            while (producers.slot_mask + 1 < MAX)
+                assert_int_equal(leat_producers_prepare(&producers), LEAT_OK);
+            for (uint32_t i = 1; i <= MAX / 2; i++)
+                assert_true(comes_from(&producers, i, i <= crowd ? address : 100 + i, 1000));
+            assert_int_equal(leat_producers_crowded_by(&producers, 0, address), crowd == MAX / 4);
+            assert_false(leat_producers_crowded_by(&producers, 1, address));
+            assert_false(leat_producers_crowded_by(&producers, 0, 0));
+            assert_false(leat_producers_crowded_by(&producers, -1, address));
+            leat_producers_fini(&producers);
+        }
+    }
+    struct leat_producers small;
+    assert_int_equal(leat_producers_init(&small, 8, NUMBER), LEAT_OK);
+    for (uint32_t i = 1; i <= 5; i++)
+        assert_true(comes_from(&small, i, 7, 1000));
+    assert_null(small.holders);
+    assert_false(leat_producers_crowded_by(&small, 0, 7));
+    assert_int_equal(leat_producers_shed_crowds(&small, 1500, 1000), 0);
+    leat_producers_fini(&small);
+}
+
 /* Goal: ids that have one place under any number that can be known, or whose lower or upper bits alone differ, do not
  * lie behind each other: each look-up would go through all of them. */
 static void chosen_ids_do_not_share_a_place(void **state)
@@ -419,14 +618,22 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_repeats_and_gaps_are_told_apart),
         cmocka_unit_test(repeated_batch_is_told_its_own_offset),
+        cmocka_unit_test(answer_says_what_would_have_been_right),
+        cmocka_unit_test(new_epoch_begins_where_it_began),
+        cmocka_unit_test(half_a_turn_of_sequences_is_behind),
+        cmocka_unit_test(nobody_is_not_remembered),
+        cmocka_unit_test(table_takes_what_it_says_and_gives_it_back),
         cmocka_unit_test(check_before_first_sequence_is_a_gap),
         cmocka_unit_test(check_sequence_wraps_to_zero),
         cmocka_unit_test(table_full_and_crowded_are_refused),
         cmocka_unit_test(table_random_changes_agree_with_an_array),
         cmocka_unit_test(shed_takes_the_longest_unused_only),
+        cmocka_unit_test(shed_keeps_what_is_to_be_kept),
         cmocka_unit_test(producers_of_one_address_leave_half_to_others),
         cmocka_unit_test(producers_of_one_address_make_way_for_its_own),
         cmocka_unit_test(crowd_goes_down_to_its_share_and_no_further),
+        cmocka_unit_test(crowd_is_looked_for_in_the_whole_table),
+        cmocka_unit_test(address_is_refused_from_a_quarter_on),
         cmocka_unit_test(chosen_ids_do_not_share_a_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
