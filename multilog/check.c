@@ -17,6 +17,8 @@ static void row_check(const struct leat_log *log, uint32_t i)
     LEAT_ASSERT(!slot->evicting || slot->closed);
     LEAT_ASSERT(slot->mend == LOG_MEND_NONE || slot->closed);
     LEAT_ASSERT(slot->closed != (seg == log->head.seg || seg == log->old.seg));
+    /* What is written to is whole: a torn tail counts no more once its segment is written on. */
+    LEAT_ASSERT(slot->closed || seg->integrity == LEAT_INTEGRITY_OK);
     if (!slot->closed || i + 1 == log->slot_count) return;
     /* Else two records have the same offset. */
     const struct leat_segment *next = log_slot_at(log, i + 1)->seg;

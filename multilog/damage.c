@@ -63,8 +63,8 @@ static bool rotten_find(const struct leat_log *log, uint32_t i, struct leat_log_
     if (out->first_offset > out->end_offset) out->first_offset = out->end_offset;
     /* Nobody misses what lies in front of where the log begins; but a log may refuse appends for its last segment. */
     if (seg->next_offset <= log->first_offset && i + 1 < log->slot_count) return false;
-    return slot->closed && !slot->dropping && seg->rotten && log_slot_is_lost(slot) &&
-           !slot->given_up;
+    return slot->closed && !slot->dropping && leat_segment_is_damaged(seg) &&
+           log_slot_is_lost(slot) && !slot->given_up;
 }
 
 bool leat_log_damage_find(const struct leat_log *log, uint64_t *at, struct leat_log_damage *out)

@@ -20,7 +20,8 @@ static void take_segments(struct leat_log *log, struct leat_segment *const *segs
         log_slot_at(log, (uint32_t)i)->closed = true;
         log->closed_bytes += seg->extent.bytes;
         if (seg->buffer) log->memory_bytes += seg->capacity;
-        if (seg->rotten) (void)log_slot_is_mended(log, log_slot_at(log, (uint32_t)i));
+        if (leat_segment_is_damaged(seg))
+            (void)log_slot_is_mended(log, log_slot_at(log, (uint32_t)i));
         uint64_t expected = i > 0 ? segs[i - 1]->next_offset : seg->base_offset;
         log->damage_look |= seg->base_offset != expected;
     }

@@ -8,7 +8,7 @@ bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
 {
     const struct leat_log_events *events = &log->options.events;
     if (log_slot_is_sought(slot)) return true;
-    slot->seg->rotten = true; /* nobody is to copy from it */
+    leat_segment_damage_found(slot->seg); /* nobody is to copy from it */
     log->damage_look = true;
     if (!events->on_damaged || LEAT_BUG(ROT_STAYS)) {
         slot->mend = LOG_MEND_LOST;
@@ -64,7 +64,7 @@ bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, lea
     if (rc == LEAT_OK) {
         slot->mend = LOG_MEND_NONE;
         slot->damage_told = false;
-        slot->seg->rotten = slot->seg->unwritten = false;
+        leat_segment_integrity_set(slot->seg, LEAT_INTEGRITY_OK);
         slot->seg->flushed = true;       /* it may have been found without it */
         slot->joint = LOG_JOINT_UNKNOWN; /* of damaged bytes it said nothing */
     }

@@ -131,7 +131,7 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
     log_segment_own(log, seg);
     log->closed_bytes += seg->extent.bytes;
     if (seg->buffer) log->memory_bytes += seg->capacity;
-    if (seg->rotten) (void)log_slot_is_mended(log, &slots[at]);
+    if (leat_segment_is_damaged(seg)) (void)log_slot_is_mended(log, &slots[at]);
     log_mark_dirty(log); /* reads that wait for it */
     return LEAT_OK;
 }

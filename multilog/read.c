@@ -403,7 +403,8 @@ static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct 
         *out_jumped = true;
         return LEAT_OK;
     }
-    bool readable = after && (after->seg->buffer || !after->seg->unwritten);
+    bool readable =
+        after && (after->seg->buffer || after->seg->integrity != LEAT_INTEGRITY_MISSING);
     if (readable && after->joint == LOG_JOINT_UNKNOWN) {
         struct leat_segment *seg = after->seg;
         if (seg->buffer && !after->changing) {
@@ -564,7 +565,7 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
         }
         if (!slot->changing && !slot->evicting && seg->buffer) return read_memory(log, read, seg);
         /* Not from its place: what lies there may be batches of the same offsets that never were acked. */
-        if (seg->unwritten) return read_damaged(log, read, 0);
+        if (seg->integrity == LEAT_INTEGRITY_MISSING) return read_damaged(log, read, 0);
         return read_file(log, read, slot);
     }
 }

@@ -93,7 +93,7 @@ void leat_held_tell(struct leat_store *store, struct leat_held *held, unsigned e
 {
     if (held->seg.owner_actor >= LEAT_CORES_MAX) { /* found, and no log has it */
         if (events & LEAT_HELD_EVENT_FLUSHED) held->seg.flushed = true;
-        if (events & LEAT_HELD_EVENT_DAMAGED) held->seg.rotten = true;
+        if (events & LEAT_HELD_EVENT_DAMAGED) leat_segment_damage_found(&held->seg);
         return;
     }
     held->events_wanted |= events;
@@ -183,7 +183,9 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
                            (seg->tentative ? LEAT_ROW_TENTATIVE : 0) |
                            (seg->given_up ? LEAT_ROW_GIVEN_UP : 0) |
                            (seg->front_given_up ? LEAT_ROW_FRONT_GIVEN_UP : 0) |
-                           (seg->ragged && state == LEAT_SEGMENT_PARKED ? LEAT_ROW_RAGGED : 0)),
+                           (state == LEAT_SEGMENT_PARKED && seg->integrity == LEAT_INTEGRITY_TORN
+                                ? LEAT_ROW_RAGGED
+                                : 0)),
         .more = held->damaged ? LEAT_ROW_DAMAGED : 0,
         .writer = seg->writer,
         .version = seg->version,

@@ -16,7 +16,7 @@ static void mend_end(struct leat_store_req *req, leat_err rc)
     /* What was in memory alone is in its file now. Without that row a start finds it by the bytes. That
      * it was is the owner's to forget, when the answer has come: its core reads it meanwhile. */
     if (!rc) leat_held_row_damaged(store, held, false);
-    if (!rc && req->seg->unwritten) {
+    if (!rc && req->seg->integrity == LEAT_INTEGRITY_MISSING) {
         leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
         leat_catalogue_join_lazily(&store->cat, req->seg->row);
     }
@@ -128,7 +128,8 @@ void leat_mend(struct leat_store *store, struct leat_store_req *req)
 {
     struct leat_held *held = leat_held_of(req->seg);
     const struct leat_row *row = leat_catalogue_row(&store->cat, req->seg->row);
-    bool in_file = (row->flags & LEAT_ROW_FLUSHED) != 0 || req->seg->unwritten;
+    bool in_file =
+        (row->flags & LEAT_ROW_FLUSHED) != 0 || req->seg->integrity == LEAT_INTEGRITY_MISSING;
     leat_err rc = LEAT_OK;
     req->copy = NULL;
     if (row->state != LEAT_SEGMENT_CLOSED || !in_file || held->mending || held->slot_shared)

@@ -23,7 +23,8 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->writer = row->writer;
     seg->incomplete = row->flags & LEAT_ROW_INCOMPLETE;
     seg->tentative = row->flags & LEAT_ROW_TENTATIVE;
-    seg->ragged = row->flags & LEAT_ROW_RAGGED;
+    bool torn = row->state == LEAT_SEGMENT_PARKED && row->flags & LEAT_ROW_RAGGED;
+    seg->integrity = torn ? LEAT_INTEGRITY_TORN : LEAT_INTEGRITY_OK;
     seg->given_up = row->flags & LEAT_ROW_GIVEN_UP;
     seg->front_given_up = row->flags & LEAT_ROW_FRONT_GIVEN_UP;
     seg->passed_bytes = row->passed_bytes;

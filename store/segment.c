@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers' pins. */
+/* A segment's integrity, and readers' pins. */
 #include "store/segment.h"
 
 #include "base/assert.h"
 #include "base/bug.h"
+
+void leat_segment_integrity_set(struct leat_segment *seg, enum leat_segment_integrity integrity)
+{
+    enum { OK = 1u << LEAT_INTEGRITY_OK, TORN = 1u << LEAT_INTEGRITY_TORN };
+    enum { CORRUPT = 1u << LEAT_INTEGRITY_CORRUPT, MISSING = 1u << LEAT_INTEGRITY_MISSING };
+    static const unsigned follow[] = {
+        [LEAT_INTEGRITY_OK] = TORN | CORRUPT | MISSING,
+        [LEAT_INTEGRITY_TORN] =
+            OK | CORRUPT,              /* written on; closed as it is, and found damaged since */
+        [LEAT_INTEGRITY_CORRUPT] = OK, /* mended */
+        [LEAT_INTEGRITY_MISSING] = OK,
+    };
+    if (seg->integrity == integrity) return;
+    LEAT_ASSERT(follow[seg->integrity] & 1u << integrity);
+    seg->integrity = integrity;
+}
 
 #define PINS_WANTED_BACK (UINT32_C(1) << 31)
 

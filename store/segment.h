@@ -26,6 +26,21 @@ enum leat_segment_state {
     LEAT_SEGMENT_CLOSED = 4,
 };
 
+/* What is known of a segment's bytes where they are stored. leat_segment_integrity_set() makes each change;
+ * multilog/README.md has the diagram. */
+enum leat_segment_integrity {
+    LEAT_INTEGRITY_OK = 0,
+    /* Found in a file at a start, open: behind its valid prefix there is something that is no part of it, a write that
+     * was torn, or one that was whole once and is damaged now. It stays so until the segment is written on. */
+    LEAT_INTEGRITY_TORN,
+    /* CLOSED: its file was found to have other bytes than `extent` says. They are fetched from another node and
+     * written anew (LEAT_STORE_MEND), or it is copied again; until then nobody is given a copy of it. */
+    LEAT_INTEGRITY_CORRUPT,
+    /* CLOSED: as CORRUPT, and found so at a start: its bytes never got to its file, and the memory that had them is
+     * gone. What lies in its place may be another segment's. */
+    LEAT_INTEGRITY_MISSING,
+};
+
 enum { LEAT_SEGMENT_HEAP_BYTES = 704 }; /* of a stored segment, beside its bytes */
 
 /* For whom the node holds it. */
@@ -45,21 +60,10 @@ struct leat_segment {
     /* REPLICA, CLOSED: cut for an attempt of recovery, whose end may never have been the log's. No owner has counted
      * on it yet. */
     bool tentative;
-    bool damaged; /* its log has found other bytes than `extent` says: it counts for nothing */
-    /* CLOSED: its file was found to have other bytes than `extent` says. They are fetched from
-     * another node and written anew (LEAT_STORE_MEND), or it is copied again; until then nobody is given
-     * a copy of it. Owner core. */
-    bool rotten;
-    /* Rotten, and found so at a start: its bytes never got to its file, and the memory that had them is gone.
-     * What lies in its place may be another segment's. Owner core, which clears it with the answer to
-     * LEAT_STORE_MEND. */
-    bool unwritten;
+    enum leat_segment_integrity integrity; /* owner core; the store, while the segment is open */
     /* An operator gave up what can't be read of it (CLOSED); what is missing in front of it. The store's, between
      * request and answer. */
     bool given_up, front_given_up;
-    /* OPEN, PARKED: found in a file at a start, and behind its valid prefix there is something that
-     * is no part of it: a write that was torn, or one that was whole once and is damaged now. */
-    bool ragged;
     /* A start cut it to its valid prefix where one copy alone said where the log ends, and at least
      * so many bytes behind that were no whole write. Until the segment goes, or an operator has seen
      * it. Owner core, which has the row written by LEAT_STORE_GIVE_UP; the store reads it for any row. */
@@ -97,6 +101,19 @@ struct leat_segment {
     void *log_pointer;         /* the owning log's; REPLICA: the backup's */
     void *copies_pointer;      /* replication's: its set of copies; NULL: none */
 };
+
+/** The one way from one integrity to another; the same again is no step. Thread: whose it is, see above. */
+void leat_segment_integrity_set(struct leat_segment *seg, enum leat_segment_integrity integrity);
+/** Its file does not have what `extent` says: corrupt or missing. */
+static inline bool leat_segment_is_damaged(const struct leat_segment *seg)
+{
+    return seg->integrity == LEAT_INTEGRITY_CORRUPT || seg->integrity == LEAT_INTEGRITY_MISSING;
+}
+/** Damage was found. What is missing stays missing. */
+static inline void leat_segment_damage_found(struct leat_segment *seg)
+{
+    if (!leat_segment_is_damaged(seg)) leat_segment_integrity_set(seg, LEAT_INTEGRITY_CORRUPT);
+}
 
 /** Take a pin. Thread: owner core; the segment has a buffer and is not being evicted. */
 void leat_segment_pin(struct leat_segment *seg);

@@ -35,10 +35,10 @@ enum leat_store_req_kind {
     LEAT_STORE_MOVE, /* take the bytes into a buffer of the node's own pool (contents as they are
                         now): whoever writes into the old place is not trusted any more. The old
                         buffer serves nobody again until its arena is retired */
-    LEAT_STORE_MEND, /* in: bytes. What the file has of a CLOSED segment, flushed or unwritten, is not what
+    LEAT_STORE_MEND, /* in: bytes. What the file has of a CLOSED segment, flushed or missing, is not what
                         its extent says: written in place, and synced. The row stays as it is, but that
                         the file has them now. Not to be dropped before the answer, with which its owner
-                        clears seg->rotten and seg->unwritten. LEAT_E_INVALID: in memory alone, or not
+                        says that seg->integrity is OK again. LEAT_E_INVALID: in memory alone, or not
                         these bytes. bytes NULL: those that this node's memory still has of it;
                         LEAT_E_NOT_FOUND: it has not got them whole */
     LEAT_STORE_GIVE_UP, /* in: given_up, front_given_up. Recorded durably, beside what is recorded of that, and

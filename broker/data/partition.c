@@ -275,8 +275,7 @@ static bool partition_on_last_damaged(void *owner, struct leat_log *log, struct 
     if (row == NULL || row->epoch.v != partition->epoch.v || row->record.opened ||
         row->record.tail.segment != seg->id.v || LEAT_BUG(LAST_DAMAGED_STAYS))
         return false;
-    seg->damaged = true;
-    partition->anew = true;
+    partition->last_damaged = seg;
     leat_node_log_warn(
         "stream %u, streamlet %u, log %u: its last segment is damaged here, and is looked "
         "for on other nodes",

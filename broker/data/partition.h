@@ -30,7 +30,8 @@ struct leat_partition {
     bool tail_missing; /* no node has the log's end: the log waits, and takes no appends */
     bool opens_alone; /* asked for beside others, "opened" was refused: it may be for one of them */
     bool skipping_missing; /* an operator gives up what is missing in front */
-    bool anew;             /* its last segment is damaged here: other nodes have it */
+    /* Its last segment is damaged here: other nodes have it, and the log is made anew. NULL: it is not. */
+    const struct leat_segment *last_damaged;
     /* It goes: another node has it. */
     struct give_up *give_up;
     struct recover_call

@@ -222,7 +222,7 @@ leat_err leat_replicate_take_found(struct leat_core *core)
             rc = leat_backup_take_found(core->replicate->backup, &node->found[i]);
         else if (is_gone_since(core, i))
             rc = leat_backup_take_own(core->replicate->backup, node->found[i].seg,
-                                      node->incarnation);
+                                      node->incarnation, false);
     if (rc == LEAT_OK && !LEAT_BUG(DELETED_STAYS))
         leat_backup_drop_deleted(core->replicate->backup, stream_is_deleted, core);
     return rc;

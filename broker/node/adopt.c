@@ -31,9 +31,10 @@ static bool is_elsewhere(const struct leat_node *node, const struct leat_stream_
                          const struct leat_log_decision *decision, size_t at, bool in_front)
 {
     const struct leat_segment *seg = node->found[at].seg;
-    if (desc->settings.copies <= 1 || decision->kind != LEAT_DECIDED_TAIL || !seg->rotten)
+    if (desc->settings.copies <= 1 || decision->kind != LEAT_DECIDED_TAIL ||
+        !leat_segment_is_damaged(seg))
         return false;
-    if (!seg->unwritten) return true;
+    if (seg->integrity == LEAT_INTEGRITY_CORRUPT) return true;
     return !in_front && seg->id.v < decision->tail.segment && !node->fates[at].duplicate;
 }
 

@@ -263,7 +263,8 @@ static bool is_on_others(const struct leat_node *node, const struct leat_found *
 /* Of two of one segment the whole one. */
 static bool is_better(const struct leat_found *duplicate, const struct leat_found *found)
 {
-    return duplicate->seg->rotten != found->seg->rotten ? found->seg->rotten : duplicate < found;
+    bool damaged = leat_segment_is_damaged(found->seg);
+    return leat_segment_is_damaged(duplicate->seg) != damaged ? damaged : duplicate < found;
 }
 
 /* Of two rows of one segment the one that a log which waits does not have. */

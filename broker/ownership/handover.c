@@ -15,8 +15,9 @@
 struct give_up {
     struct leat_mail mail;
     struct leat_node *node;
-    struct leat_list segs; /* by_log */
-    bool copies_idle;      /* its copies are released already */
+    struct leat_list segs;              /* by_log */
+    const struct leat_segment *useless; /* of these, see leat_backup_take_own() */
+    bool copies_idle;                   /* its copies are released already */
 };
 
 static void give_up_deliver(void *actor, struct leat_mail *mail)
@@ -26,8 +27,8 @@ static void give_up_deliver(void *actor, struct leat_mail *mail)
     struct leat_list *link;
     while ((link = leat_list_pop_front(&give_up->segs)) != NULL) {
         struct leat_segment *seg = LEAT_CONTAINER(link, struct leat_segment, by_log);
-        leat_err rc =
-            leat_backup_take_own(core->replicate->backup, seg, give_up->node->incarnation);
+        leat_err rc = leat_backup_take_own(core->replicate->backup, seg, give_up->node->incarnation,
+                                           seg == give_up->useless);
         /* A few bytes each. Without them the segment would be nobody's until the next start. */
         LEAT_ASSERT(rc == LEAT_OK);
     }
@@ -42,6 +43,7 @@ static void give_up_on_idle(void *arg)
     struct leat_log_ref ref = partition->ref;
     struct give_up *give_up = partition->give_up;
     struct leat_segment *seg;
+    give_up->useless = partition->last_damaged;
     while ((seg = leat_log_segment_pop(log)) != NULL) {
         leat_list_remove(&seg->by_log);
         leat_list_push_front(&give_up->segs, &seg->by_log);

@@ -255,8 +255,7 @@ static void start_damaged(struct leat_takeover *takeover)
 {
     struct leat_segment *seg = takeover->seg;
     struct leat_backup *backup = takeover_core(takeover)->replicate->backup;
-    seg->damaged = true;
-    leat_err rc = leat_backup_take_own(backup, seg, takeover->node->incarnation);
+    leat_err rc = leat_backup_take_own(backup, seg, takeover->node->incarnation, true);
     if (rc == LEAT_OK) { /* else there is no memory: takeovers_step() comes here again */
         takeover->seg = NULL;
         leat_node_log_warn(
@@ -424,7 +423,8 @@ void leat_takeover_older(struct leat_partition *partition)
         (void)leat_takeover_pass_over(partition, true);
         return;
     }
-    if (hole.behind->unwritten && hole.behind->buffer == NULL) { /* it comes first */
+    if (hole.behind->integrity == LEAT_INTEGRITY_MISSING &&
+        hole.behind->buffer == NULL) { /* it comes first */
         leat_log_on_damaged(partition->log, hole.behind, false);
         return;
     }

@@ -212,7 +212,8 @@ bool takeover_seg_back(struct leat_takeover *takeover)
 {
     struct leat_backup *backup = takeover_core(takeover)->replicate->backup;
     if (takeover->seg == NULL) return true;
-    if (leat_backup_take_own(backup, takeover->seg, takeover->node->incarnation)) return false;
+    if (leat_backup_take_own(backup, takeover->seg, takeover->node->incarnation, false))
+        return false;
     takeover->seg = NULL;
     return true;
 }

@@ -166,7 +166,8 @@ static bool is_further(const struct replica *rep, const struct replica *than,
     enum leat_segment_state a = rep->seg->state, b = than->seg->state;
     bool a_cut = backup_begins(rep, extent) != NULL, b_cut = backup_begins(than, extent) != NULL;
     /* One that is damaged is better than none: its log has it mended, and goes on before that. */
-    if (rep->seg->rotten != than->seg->rotten) return than->seg->rotten;
+    if (leat_segment_is_damaged(rep->seg) != leat_segment_is_damaged(than->seg))
+        return leat_segment_is_damaged(than->seg);
     if (a_cut != b_cut) return b_cut;
     if (a != b && (a >= LEAT_SEGMENT_PARKED || b >= LEAT_SEGMENT_PARKED)) return a > b;
     return rep->flushed > than->flushed;
@@ -224,7 +225,7 @@ static void on_given_up(struct leat_store_req *req)
 }
 
 leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *seg,
-                              uint64_t incarnation)
+                              uint64_t incarnation, bool useless)
 {
     struct replica *rep;
     struct backup_request *request = backup_request_get(backup);
@@ -235,7 +236,7 @@ leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *s
         return rc;
     }
     rep->flushed = seg->extent.bytes;
-    rep->damaged = seg->damaged || seg->unwritten; /* of that there is nothing here */
+    rep->damaged = useless || seg->integrity == LEAT_INTEGRITY_MISSING; /* nothing of it is here */
     backup_replica_comes(rep, seg);
     seg->role = LEAT_SEGMENT_REPLICA;
     seg->owner_actor = backup->options.env->post->self;
@@ -261,7 +262,7 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
                leat_log_ref_equal(rep->seg->log, body.log);
     /* An owner of the past has no say over it: settle_one() has the story. */
     if (!rc && its && body.owner.v && body.owner.v < rep->word.v) rc = LEAT_E_STALE_EPOCH;
-    if (!rc && (!its || !may_hold(rep, body.extent) || rep->seg->rotten))
+    if (!rc && (!its || !may_hold(rep, body.extent) || leat_segment_is_damaged(rep->seg)))
         rc = leat_backup_look_any(backup, body.log, body.segment, body.extent);
     /* Its writer would go on behind the cut. */
     if (!rc && rep->seg->state < LEAT_SEGMENT_PARKED && !is_ours(rep)) rc = LEAT_E_AGAIN;

@@ -273,8 +273,8 @@ void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg
 {
     struct replica *rep = seg->log_pointer;
     (void)backup;
-    if (seg->rotten || seg->state != LEAT_SEGMENT_CLOSED) return;
-    seg->rotten = true;
+    if (leat_segment_is_damaged(seg) || seg->state != LEAT_SEGMENT_CLOSED) return;
+    leat_segment_damage_found(seg);
     rep->settled = LEAT_BUG(ROTTEN_COUNTS) && rep->settled;
     leat_node_log_warn(
         "log %u/%u/%u: the copy of segment %llu here is damaged: its owner is to make "

@@ -80,11 +80,12 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
 /**
  * The way back: a segment that was this node's own, of a log that another node owns by now, becomes
  * a replica that is kept until its owner has given its word. seg: closed or parked, no log has it any
- * more, nobody holds its bytes, its owner_actor is the backup's. LEAT_E_NO_MEMORY: nothing was done.
+ * more, nobody holds its bytes, its owner_actor is the backup's. useless: its log has found other bytes than its
+ * extent says, and it counts for nothing. LEAT_E_NO_MEMORY: nothing was done.
  * Thread: owner.
  */
 leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *seg,
-                              uint64_t incarnation) LEAT_NODISCARD;
+                              uint64_t incarnation, bool useless) LEAT_NODISCARD;
 
 /** That node has gone for good, as it seems: its memory here goes back, what is needed of it goes on in this node's
  * own. Should it come after all it attaches again. Thread: owner. */

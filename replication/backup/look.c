@@ -123,7 +123,7 @@ static leat_err look_start(struct replica *rep, struct leat_extent extent,
 static bool may_be_used(const struct replica *rep)
 {
     return !rep->damaged && !rep->drop_wanted && !rep->dropping && !rep->adopting &&
-           !rep->seg->incomplete && !rep->seg->rotten;
+           !rep->seg->incomplete && !leat_segment_is_damaged(rep->seg);
 }
 
 static bool is_unknown(const struct replica *rep, struct leat_extent extent)

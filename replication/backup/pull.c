@@ -39,7 +39,8 @@ static bool may_serve(const struct replica *rep, struct leat_extent extent, bool
     const struct leat_segment *seg = rep->seg;
     struct leat_entry trailer;
     if (LEAT_BUG(MEND_UNCHECKED) && !extent.crc) return seg->file && !rep->dropping;
-    if (rep->damaged || rep->drop_wanted || rep->dropping || seg->incomplete || seg->rotten)
+    if (rep->damaged || rep->drop_wanted || rep->dropping || seg->incomplete ||
+        leat_segment_is_damaged(seg))
         return false;
     if (rep->adopting && !LEAT_BUG(SERVED_AMID_ADOPTION)) return false;
     if (extent.bytes < sizeof trailer || extent.bytes > seg->capacity) return false;
@@ -480,7 +481,8 @@ bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log
         const struct replica *rep = LEAT_CONTAINER(it, const struct replica, by_log);
         const struct leat_segment *seg = rep->seg;
         if (!seg || seg->id.v != segment.v || !leat_log_ref_equal(seg->log, log)) continue;
-        bool whole = !rep->damaged && !rep->drop_wanted && !seg->incomplete && !seg->rotten;
+        bool whole =
+            !rep->damaged && !rep->drop_wanted && !seg->incomplete && !leat_segment_is_damaged(seg);
         if (whole && seg->state >= LEAT_SEGMENT_PARKED && leat_extent_equal(seg->extent, extent))
             return true;
     }

@@ -408,7 +408,7 @@ static bool is_over(const struct replica *rep, uint64_t now_us)
 static bool is_asked_about(const struct replica *rep, bool all, uint64_t now_us)
 {
     if (!rep->seg || rep->busy || rep->drop_wanted) return false;
-    if (all || rep->seg->rotten) return true;
+    if (all || leat_segment_is_damaged(rep->seg)) return true;
     bool young = rep->writer && now_us < rep->opened_us + BACKUP_YOUNG_US;
     return !rep->settled && !young;
 }
@@ -442,7 +442,7 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
                               .version = seg->version,
                               .state = seg->incomplete ? LEAT_SEGMENT_RESERVED : seg->state,
                               .extent = seg->extent};
-        if (rep->damaged || (seg->rotten && !LEAT_BUG(ROTTEN_COUNTS)))
+        if (rep->damaged || (leat_segment_is_damaged(seg) && !LEAT_BUG(ROTTEN_COUNTS)))
             row.state = LEAT_SEGMENT_RESERVED; /* nothing that counts */
         rep_row_write(&body, &row);
         count++;

@@ -30,7 +30,8 @@ static bool is_busy_elsewhere(const struct rep_peer *peer, uint64_t handle)
 static bool is_adequate(const struct rep_set *set)
 {
     if (set->copy_count < rep_wanted(set->log) || rep_is_held(set->log)) return false;
-    if (set->seg && set->seg->rotten) return false; /* whoever has it may be the only one */
+    if (set->seg && leat_segment_is_damaged(set->seg))
+        return false; /* whoever has it may be the only one */
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (copy->state == REP_COPY_OPENING || copy->incomplete || copy->found) return false;
@@ -368,7 +369,7 @@ static uint64_t grace(const struct leat_primary *primary)
 /* Its bytes are fetched from another node first. */
 static bool is_unreadable(const struct rep_set *set)
 {
-    return set->seg->rotten && !set->seg->buffer;
+    return leat_segment_is_damaged(set->seg) && !set->seg->buffer;
 }
 
 /* Logs are cared for once a second, all together: a second's worth at once, and no more than that. */

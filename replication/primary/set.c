@@ -410,7 +410,9 @@ void rep_set_step(struct rep_set *set)
 
 bool rep_set_is_still(const struct rep_set *set)
 {
-    if (!set->closed || set->dropping || set->close || set->evict || set->seg->rotten) return false;
+    if (!set->closed || set->dropping || set->close || set->evict ||
+        leat_segment_is_damaged(set->seg))
+        return false;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (copy->state != REP_COPY_CLOSED || copy->incomplete || copy->found || copy->writes ||

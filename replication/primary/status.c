@@ -39,7 +39,7 @@ static void count_sets(const struct leat_primary_log *log, const struct leat_lis
     for (const struct leat_list *it = head->next; it != head; it = it->next) {
         const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
         if (set->misplaced) out->segments_misplaced++;
-        bool own_damaged = set->seg && set->seg->rotten;
+        bool own_damaged = set->seg && leat_segment_is_damaged(set->seg);
         if (!set->reserved || set->dropping) continue;
         /* A copy that is still being made does not count: if its source were lost now, the rest would be lost, too. */
         if (rep_set_whole_count(set) > rep_wanted(log) && !own_damaged) continue;

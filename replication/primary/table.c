@@ -96,6 +96,7 @@ void rep_recopy_copy_gone(struct rep_copy *copy)
 void rep_own_damaged(struct rep_set *set)
 {
     const struct leat_primary_options *options = &set->log->primary->options;
-    if (set->seg->buffer || set->seg->rotten || !options->events.on_damaged) return;
+    if (set->seg->buffer || leat_segment_is_damaged(set->seg) || !options->events.on_damaged)
+        return;
     options->events.on_damaged(options->owner, set->log, set->seg);
 }

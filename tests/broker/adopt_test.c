@@ -255,30 +255,29 @@ static void lost_segments_are_the_logs_where_others_have_them(void **state)
 {
     (void)state;
     static const struct {
-        bool rotten, unwritten, duplicate, first, waits;
+        enum leat_segment_integrity integrity;
+        bool duplicate, first, waits;
         uint32_t copies;
         uint64_t tail;
         bool served;
     } rows[] = {
-        {true, false, false, false, false, 2, 6, true},
-        {true, false, false, true, false, 2, 6, true},
-        {true, false, true, false, false, 2, 5, true},
-        {false, false, false, false, false, 2, 6, false},
-        {true, false, false, false, false, 1, 6, false},
-        {true, false, false, false, true, 2, 6, false},
-        {true, true, false, false, false, 2, 6, true},
-        {true, true, false, true, false, 2, 6, false},
-        {true, true, true, false, false, 2, 6, false},
-        {true, true, false, false, false, 2, 5, false},
-        {false, true, false, false, false, 2, 6, false},
+        {LEAT_INTEGRITY_CORRUPT, false, false, false, 2, 6, true},
+        {LEAT_INTEGRITY_CORRUPT, false, true, false, 2, 6, true},
+        {LEAT_INTEGRITY_CORRUPT, true, false, false, 2, 5, true},
+        {LEAT_INTEGRITY_OK, false, false, false, 2, 6, false},
+        {LEAT_INTEGRITY_CORRUPT, false, false, false, 1, 6, false},
+        {LEAT_INTEGRITY_CORRUPT, false, false, true, 2, 6, false},
+        {LEAT_INTEGRITY_MISSING, false, false, false, 2, 6, true},
+        {LEAT_INTEGRITY_MISSING, false, true, false, 2, 6, false},
+        {LEAT_INTEGRITY_MISSING, true, false, false, 2, 6, false},
+        {LEAT_INTEGRITY_MISSING, false, false, false, 2, 5, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         begin();
         alone.desc->settings.copies = rows[i].copies;
         if (!rows[i].first) (void)found(0, 4, LEAT_FATE_SERVED);
         struct leat_segment *seg = found(0, 5, LEAT_FATE_KEPT);
-        seg->rotten = rows[i].rotten;
-        seg->unwritten = rows[i].unwritten;
+        seg->integrity = rows[i].integrity;
         it.fates[alone.node.found_count - 1].duplicate = rows[i].duplicate;
         struct leat_log_decision *decision = decided(0, rows[i].tail);
         if (rows[i].waits) decision->kind = LEAT_DECIDED_WAIT;

@@ -460,9 +460,10 @@ static void turn_ends_in_order(void **state)
     for (unsigned i = 0; i < LEAT_OUTPUT_LINES; i++)
         leat_list_init(&core->output.lines[i].ring);
     static const struct leat_protocol protocol = {.answer = answer};
+    static const struct leat_segment last;
     struct leat_partition partition[4] = {{.log = (void *)1},
-                                          {.log = (void *)2, .anew = true},
-                                          {.log = (void *)3, .anew = true, .going = true}};
+                                          {.log = (void *)2, .last_damaged = &last},
+                                          {.log = (void *)3, .last_damaged = &last, .going = true}};
     struct leat_peer peers[2] = {{.protocol = &protocol, .name = "a"},
                                  {.protocol = &protocol, .name = "b"}};
     struct leat_list links[6];

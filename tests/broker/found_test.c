@@ -286,7 +286,7 @@ static size_t rows_random(struct leat_log_ref log)
         found->scan.next_offset -= chance(3) == 0 ? 10 : 0;
         found->scan.started = chance(5) != 0;
         found->scan.acked_bytes = chance(2);
-        found->seg->rotten = chance(3) == 0;
+        found->seg->integrity = chance(3) == 0 ? LEAT_INTEGRITY_CORRUPT : LEAT_INTEGRITY_OK;
         found->behind_bytes = chance(3) == 0 ? 30 : 0;
         if (chance(3) != 0) found->scan.previous = (struct leat_extent){99 + (uint32_t)segment, 7};
         if (chance(8) == 0) found->scan.previous.crc = 8;
@@ -408,7 +408,8 @@ static enum leat_fate served_as_it_is(const struct seen *seen)
 static bool duplicate_is_better(const struct seen *seen)
 {
     if (seen->duplicate == NULL) return false;
-    bool rotten = seen->found->seg->rotten, other = seen->duplicate->seg->rotten;
+    bool rotten = leat_segment_is_damaged(seen->found->seg),
+         other = leat_segment_is_damaged(seen->duplicate->seg);
     return rotten != other ? rotten : seen->duplicate < seen->found;
 }
 

@@ -52,13 +52,13 @@ bool leat_coordinator_log(const struct leat_coordinator *coordinator, struct lea
     return true;
 }
 leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *seg,
-                              uint64_t incarnation)
+                              uint64_t incarnation, bool useless)
 {
     assert_ptr_equal(backup, &it);
     assert_int_equal(incarnation, ALONE_SELF);
     assert_int_equal(seg->owner_actor, LEAT_ACTOR_CORE_0);
     assert_true(leat_list_empty(&seg->by_log));
-    said("the backup takes %llu", (unsigned long long)seg->id.v);
+    said("the backup takes %llu%s", (unsigned long long)seg->id.v, useless ? ", useless" : "");
     return LEAT_OK;
 }
 void leat_core_log_stopped(struct leat_core *core)
@@ -135,6 +135,7 @@ static void log_is_given_up_step_by_step(void **state)
 {
     (void)state;
     begin();
+    it.partition.last_damaged = &it.segs[1];
     leat_partition_give_up(&it.partition);
     assert_said("wake\nrelease the log\n");
     assert_true(it.partition.going);
@@ -148,7 +149,7 @@ static void log_is_given_up_step_by_step(void **state)
     assert_said("destroy the partition\nmail to 0\ncore 1: 7/1/1 is released\n");
     assert_true(leat_list_empty(&it.others));
     alone_deliver();
-    assert_said("the backup takes 2\nthe backup takes 1\nthe backup takes 0\n");
+    assert_said("the backup takes 2\nthe backup takes 1, useless\nthe backup takes 0\n");
     assert_false(alone.cores[1].logs_missing);
     end();
 }

@@ -89,6 +89,10 @@ uint64_t leat_node_tables_bytes(uint64_t memory_bytes)
 {
     return memory_bytes + 5;
 }
+void leat_segment_integrity_set(struct leat_segment *seg, enum leat_segment_integrity integrity)
+{
+    seg->integrity = integrity;
+}
 void leat_addresses_init(struct leat_addresses *addresses, const struct leat_random *random,
                          uint32_t most)
 {
@@ -563,9 +567,9 @@ static void segments_reach_whoever_has_them(void **state)
     events->on_evict_wanted(core, &seg);
     events->on_damaged(core, &seg);
     assert_said("log flushed\nlog evict\nlog damaged, told\n");
-    assert_false(seg.flushed || seg.rotten);
+    assert_false(seg.flushed || leat_segment_is_damaged(&seg));
     for (unsigned i = 0; i < 2; i++) {
-        seg.flushed = seg.rotten = false;
+        seg.flushed = false, seg.integrity = LEAT_INTEGRITY_OK;
         if (i == 0)
             seg.owner_actor--;
         else
@@ -574,7 +578,7 @@ static void segments_reach_whoever_has_them(void **state)
         events->on_evict_wanted(core, &seg);
         events->on_damaged(core, &seg);
         assert_said("");
-        assert_true(seg.flushed && seg.rotten);
+        assert_true(seg.flushed && leat_segment_is_damaged(&seg));
     }
     end();
 }

@@ -153,10 +153,11 @@ leat_err leat_backup_take_found(struct leat_backup *backup, const struct leat_fo
     return found->seg->id.v == 3 ? it.found_rc : LEAT_OK;
 }
 leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *seg,
-                              uint64_t incarnation)
+                              uint64_t incarnation, bool useless)
 {
     assert_ptr_equal(backup, &it.backup);
     assert_int_equal(incarnation, ALONE_SELF);
+    assert_false(useless);
     said("take own %llu", (unsigned long long)seg->id.v);
     return LEAT_OK;
 }

@@ -166,7 +166,7 @@ static void segment_that_its_file_never_got_comes_first(void **state)
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         lacks(2, 4, 0);
-        it.first.unwritten = i & 1;
+        it.first.integrity = i & 1 ? LEAT_INTEGRITY_MISSING : LEAT_INTEGRITY_OK;
         if (i & 2) it.first.buffer = (uint8_t *)"";
         it.start.base_offset = 40;
         looks();

@@ -194,13 +194,12 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
     return it.pull;
 }
 leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *seg,
-                              uint64_t incarnation)
+                              uint64_t incarnation, bool useless)
 {
     assert_ptr_equal(backup, &it);
     assert_ptr_equal(seg, &it.seg);
     assert_int_equal(incarnation, ALONE_SELF);
-    said("take back segment %llu%s", (unsigned long long)seg->id.v,
-         seg->damaged ? ", damaged" : "");
+    said("take back segment %llu%s", (unsigned long long)seg->id.v, useless ? ", damaged" : "");
     return it.take;
 }
 void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,

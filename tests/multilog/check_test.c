@@ -59,6 +59,8 @@ static void rows_are_checked(void **state)
     BROKEN("slot->closed != (seg == log->head.seg || seg == log->old.seg)",
            slot(0)->closed = false);
     BROKEN("slot->closed != (seg == log->head.seg || seg == log->old.seg)", slot(1)->closed = true);
+    BROKEN("slot->closed || seg->integrity == LEAT_INTEGRITY_OK",
+           slot(1)->seg->integrity = LEAT_INTEGRITY_TORN);
     BROKEN("seg->id.v < next->id.v", slot(0)->seg->id.v++);
     BROKEN("seg->next_offset <= next->base_offset", slot(0)->seg->next_offset++);
     BROKEN("log_slot_at(log, count - 1)->seg->id.v < log->next_segment", it->next_segment--);
@@ -123,12 +125,34 @@ static void requests_are_checked(void **state)
     BROKEN("log->opened + log->opening + log->opening_paused <= 1", it->opening = true);
 }
 
+/* Goal: a segment's integrity takes the steps of the diagram in multilog/README.md and no others. */
+static void integrity_steps_are_checked(void **state)
+{
+    (void)state;
+    static const bool may[4][4] = {
+        [LEAT_INTEGRITY_OK] = {true, true, true, true},
+        [LEAT_INTEGRITY_TORN] = {true, true, true, false},
+        [LEAT_INTEGRITY_CORRUPT] = {true, false, true, false},
+        [LEAT_INTEGRITY_MISSING] = {true, false, false, true},
+    };
+    static struct leat_segment seg;
+    static unsigned i; /* assert_broken() jumps */
+    for (i = 0; i < 16; i++) {
+        seg = (struct leat_segment){.integrity = i / 4};
+        assert_broken(may[i / 4][i % 4] ? NULL : "follow[seg->integrity] & 1u << integrity",
+                      leat_segment_integrity_set(&seg, i % 4));
+        assert_int_equal(seg.integrity, may[i / 4][i % 4] ? i % 4 : i / 4);
+        leat_segment_damage_found(&seg);
+        assert_true(leat_segment_is_damaged(&seg));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(turns_are_checked),    cmocka_unit_test(rows_are_checked),
         cmocka_unit_test(sums_are_checked),     cmocka_unit_test(bytes_and_offsets_are_checked),
-        cmocka_unit_test(requests_are_checked),
+        cmocka_unit_test(requests_are_checked), cmocka_unit_test(integrity_steps_are_checked),
     };
     return cmocka_run_group_tests_name("multilog check", tests, NULL, NULL);
 }

@@ -503,7 +503,7 @@ static void log_is_made_of_what_is_held(void **state)
     CASE(three, anew_tell, anew(8, 0, false));
     CASE(three, anew_tell, anew(15, 0, false));
     CASE(three, anew_tell, anew(0, 1000, false));
-    CASE(three, anew_tell, slot(1)->seg->rotten = true, anew(0, 0, true));
+    CASE(three, anew_tell, slot(1)->seg->integrity = LEAT_INTEGRITY_CORRUPT, anew(0, 0, true));
     CASE(three, anew_tell, fake->backfill_follows = true, anew(1, 0, false));
     TRACE_IS("anew(0, 0, false): -> 90576 closed 163840 memory, 0..800 acked 800 s0..4 cold front? "
              "look: 0c 1c 2c 3c, dirty\n"
@@ -516,7 +516,8 @@ static void log_is_made_of_what_is_held(void **state)
              "anew(15, 0, false): -> 0 closed 0 memory, 800..800 acked 800 s4..4 look:\n"
              "anew(0, 1000, false): -> 90576 closed 163840 memory, 0..1800 acked 1800 s0..4 cold "
              "front? look jumped: 0c 1c 2c 3c, dirty\n"
-             "slot(1)->seg->rotten = true, anew(0, 0, true): -> 90576 closed 0 memory, 0..800 "
+             "slot(1)->seg->integrity = LEAT_INTEGRITY_CORRUPT, anew(0, 0, true): -> 90576 closed "
+             "0 memory, 0..800 "
              "acked 800 s0..4 cold front? look: 0c 1cl 2c 3c, dirty\n"
              "fake->backfill_follows = true, anew(1, 0, false): -> 79064 closed 147456 memory, "
              "100..800 acked 800 s1..4 cold front? look follow: 1c 2c 3c, dirty\n");

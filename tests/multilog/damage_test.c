@@ -98,7 +98,7 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
         held->file[i] ^= 16;
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
     assert_int_equal(mends_asked, 1);
-    assert_true(held->seg->rotten);
+    assert_true(leat_segment_is_damaged(held->seg));
     leat_log_on_damaged(fake->log, held->seg, true); /* who finds it again asks nobody again */
     assert_int_equal(mends_asked, 1);
     waits.max_bytes = 1024;
@@ -117,7 +117,7 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
     fake_settle(fake);
     assert_true(done);
     assert_int_equal(waits.rc, LEAT_E_NO_MEMORY); /* it goes on, and asks for a buffer */
-    assert_false(held->seg->rotten);
+    assert_false(leat_segment_is_damaged(held->seg));
     assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
     assert_int_equal(mends_asked, 1);
     /* Others are asked in vain. */
@@ -150,7 +150,7 @@ static void unwritten_segment_is_not_read_from_its_place(void **state)
     struct leat_read read = {.from = {held->seg->base_offset}};
     assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
     /* Its place has batches of these very offsets. */
-    held->seg->unwritten = true;
+    held->seg->integrity = LEAT_INTEGRITY_MISSING;
     uint64_t reads = fake->reads_done;
     mends_asked = 0;
     others_are_asked = LEAT_OK;
@@ -173,11 +173,11 @@ static void unwritten_segment_is_not_read_from_its_place(void **state)
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_E_DAMAGED);
     assert_non_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
     assert_false(leat_log_mend_end(fake->log, held->seg->id, LEAT_E_DISK));
-    assert_true(held->seg->unwritten);
+    assert_true(held->seg->integrity == LEAT_INTEGRITY_MISSING);
     assert_non_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
     assert_true(leat_log_mend_end(fake->log, held->seg->id, LEAT_OK));
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_OK);
-    assert_false(held->seg->unwritten);
+    assert_false(held->seg->integrity == LEAT_INTEGRITY_MISSING);
     read = (struct leat_read){.from = {held->seg->base_offset}};
     assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
     assert_true(fake->reads_done > reads);

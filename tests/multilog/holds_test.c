@@ -77,7 +77,7 @@ static void fails(void)
 
 static void rots(uint32_t index)
 {
-    slot(index)->seg->rotten = true;
+    slot(index)->seg->integrity = LEAT_INTEGRITY_CORRUPT;
     slot(index)->mend = LOG_MEND_LOST;
 }
 
@@ -96,7 +96,7 @@ static void next_thing_that_is_lost_is_given_up(void **state)
     CASE(four, given_up, rots(1), slot(1)->dropping = true);
     CASE(four, given_up, rots(1), rots(2), slot(1)->changing = true);
     CASE(four, given_up, rots(1), slot(1)->mend = LOG_MEND_NONE);
-    CASE(four, given_up, rots(1), slot(1)->seg->rotten = false);
+    CASE(four, given_up, rots(1), slot(1)->seg->integrity = LEAT_INTEGRITY_OK);
     CASE(four, given_up, rots(1), slot(1)->given_up = true);
     CASE(four, given_up, rots(1), slot(1)->closed = false);
     CASE(four, given_up, it->state = LEAT_LOG_DAMAGED, rots(1));
@@ -127,7 +127,8 @@ static void next_thing_that_is_lost_is_given_up(void **state)
         "rots(1), rots(2), slot(1)->changing = true: GIVE_UP s2 it passed 0\n"
         "-> one, asked seen 0, reads 1 of them 0 0 1 0 0\n"
         "rots(1), slot(1)->mend = LOG_MEND_NONE: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
-        "rots(1), slot(1)->seg->rotten = false: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
+        "rots(1), slot(1)->seg->integrity = LEAT_INTEGRITY_OK: -> none seen 0, reads 0 of them 0 0 "
+        "0 0 0\n"
         "rots(1), slot(1)->given_up = true: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "rots(1), slot(1)->closed = false: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "it->state = LEAT_LOG_DAMAGED, rots(1): -> none seen 0, reads 0 of them 0 0 0 0 0\n"
@@ -458,7 +459,7 @@ static void segment_that_comes_takes_its_place(void **state)
     CASE(one_comes, added, comes.given_up = true);
     CASE(one_comes, added, comes.front_given_up = true);
     CASE(one_comes, added, comes.passed_bytes = 1);
-    CASE(one_comes, added, comes.rotten = true);
+    CASE(one_comes, added, comes.integrity = LEAT_INTEGRITY_CORRUPT);
     CASE(one_comes, added, comes.id.v = 2);
     CASE(one_comes, added, comes.id.v = 3);
     CASE(one_comes, added, comes.id.v = it->next_segment);
@@ -477,7 +478,8 @@ static void segment_that_comes_takes_its_place(void **state)
         "its own\n"
         "comes.passed_bytes = 1: -> OK, 5000 closed 0 memory more, held 1c 2c 3c 4, look, dirty, "
         "its own\n"
-        "comes.rotten = true: -> OK, 5000 closed 0 memory more, held 1cl 2c 3c 4, dirty, its own\n"
+        "comes.integrity = LEAT_INTEGRITY_CORRUPT: -> OK, 5000 closed 0 memory more, held 1cl 2c "
+        "3c 4, dirty, its own\n"
         "comes.id.v = 2: -> EXISTS, 0 closed 0 memory more, held 2c 3c 4\n"
         "comes.id.v = 3: -> EXISTS, 0 closed 0 memory more, held 2c 3c 4\n"
         "comes.id.v = it->next_segment: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
@@ -505,10 +507,10 @@ static void slot_tell(void)
                                         " mending lost"};
     const struct log_slot *s = slot(1);
     trace("%s%s%s%s%s%s%s, reads %u/%u, again %llu%s\n", names[s->mend],
-          s->damage_told ? " told" : "", s->seg->rotten ? " rotten" : "",
-          s->seg->unwritten ? " unwritten" : "", s->seg->flushed ? " flushed" : "",
-          s->joint ? " joint" : "", it->damage_look ? " look" : "", s->file_reads,
-          it->reads_in_flight,
+          s->damage_told ? " told" : "", leat_segment_is_damaged(s->seg) ? " rotten" : "",
+          s->seg->integrity == LEAT_INTEGRITY_MISSING ? " unwritten" : "",
+          s->seg->flushed ? " flushed" : "", s->joint ? " joint" : "",
+          it->damage_look ? " look" : "", s->file_reads, it->reads_in_flight,
           (unsigned long long)(s->mend_not_before_us ? s->mend_not_before_us - fake->now_us : 0),
           it->dirty ? ", dirty" : "");
 }
@@ -603,7 +605,7 @@ static void mending(void)
 {
     asks();
     slot(1)->mend = LOG_MEND_SOUGHT;
-    slot(1)->seg->rotten = true;
+    slot(1)->seg->integrity = LEAT_INTEGRITY_CORRUPT;
     extent = slot(1)->seg->extent;
     named.v = 1;
 }
@@ -639,7 +641,8 @@ static void mend_ends(void)
 {
     (void)leat_log_mend_begin(it, named, extent);
     it->dirty = it->damage_look = slot(1)->seg->flushed = false;
-    slot(1)->seg->unwritten = slot(1)->damage_told = true;
+    slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING;
+    slot(1)->damage_told = true;
     slot(1)->joint = LOG_JOINT_CHAINED;
     bool over = leat_log_mend_end(it, named, mend_rc);
     trace("-> %s:", over ? "over" : "goes on");

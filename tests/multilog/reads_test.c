@@ -238,7 +238,7 @@ static void buffer_that_is_on_its_way_out_is_not_read(void **state)
     CASE(four, read_it, from(log_acked(it) - 1), it->parking = true);
     CASE(four, read_it, from(100), it->parking = true);
     CASE(four, read_it, from(100), slot(1)->mend = LOG_MEND_SOUGHT);
-    CASE(four, read_it, from(100), slot(1)->seg->unwritten = true);
+    CASE(four, read_it, from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING);
     TRACE_IS(
         "from(100), slot(1)->changing = true: [1 of 0+12288] OK 2 of 100 records "
         "100@0/1/264..200@0/2/0\n"
@@ -248,7 +248,8 @@ static void buffer_that_is_on_its_way_out_is_not_read(void **state)
         "from(100), it->parking = true: OK 2 of 100 records 100@0/1/264..200@0/2/0 pinned\n"
         "from(100), slot(1)->mend = LOG_MEND_SOUGHT: OK 2 of 100 records 100@0/1/264..200@0/2/0 "
         "pinned\n"
-        "from(100), slot(1)->seg->unwritten = true: OK 2 of 100 records 100@0/1/264..200@0/2/0 "
+        "from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING: OK 2 of 100 records "
+        "100@0/1/264..200@0/2/0 "
         "pinned\n");
 }
 
@@ -272,8 +273,9 @@ static void file_is_read_in_windows(void **state)
          reading.disk_buffer = NULL, it->stopping = true);
     CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT,
          reading.disk_buffer = NULL, it->reads_expire = true);
-    CASE(four, read_it, gone(1), from(100), slot(1)->seg->unwritten = true);
-    CASE(four, read_it, gone(1), from(100), slot(1)->seg->unwritten = slot(1)->given_up = true);
+    CASE(four, read_it, gone(1), from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING);
+    CASE(four, read_it, gone(1), from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING,
+         slot(1)->given_up = true);
     TRACE_IS(
         "gone(1), from(100): [1 of 0+12288] OK 2 of 100 records 100@0/1/264..200@0/2/0\n"
         "gone(1), from(199): [1 of 0+12288] OK 1 of 50 records 150@0/1/5840..200@0/2/0\n"
@@ -297,9 +299,11 @@ static void file_is_read_in_windows(void **state)
         "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT, reading.disk_buffer = NULL, "
         "it->reads_expire "
         "= true: STARTING..100@0/0/0\n"
-        "gone(1), from(100), slot(1)->seg->unwritten = true: \"segment 1 is damaged at 0\" "
+        "gone(1), from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING: \"segment 1 is "
+        "damaged at 0\" "
         "DAMAGED..200@0/1/0\n"
-        "gone(1), from(100), slot(1)->seg->unwritten = slot(1)->given_up = true: OK 3 of 150 "
+        "gone(1), from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING, slot(1)->given_up = "
+        "true: OK 3 of 150 "
         "records 200@0/2/264..350@0/2/16960 pinned\n");
 }
 
@@ -325,7 +329,7 @@ static void hole_is_named_unless_it_was_given_up(void **state)
     CASE(four, read_it, lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN,
          reading.disk_buffer = NULL);
     CASE(four, read_it, lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN,
-         slot(1)->seg->unwritten = true);
+         slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING);
     TRACE_IS(
         "lacks(1), from(100): \"segment 1 with offsets 100 to 199 is missing\" "
         "DAMAGED..200@0/1/0\n"
@@ -356,8 +360,9 @@ static void hole_is_named_unless_it_was_given_up(void **state)
         "\"segment 1 with offsets 100 to 199 is missing\" DAMAGED..200@0/1/0\n"
         "lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN, reading.disk_buffer = "
         "NULL: NO_MEMORY..100@0/0/0\n"
-        "lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN, slot(1)->seg->unwritten "
-        "= true: \"segment 1 with offsets 100 to 199 is missing\" DAMAGED..200@0/1/0\n");
+        "lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN, slot(1)->seg->integrity "
+        "= LEAT_INTEGRITY_MISSING: \"segment 1 with offsets 100 to 199 is missing\" "
+        "DAMAGED..200@0/1/0\n");
 }
 
 static void hole_over_groups_ends_what_is_read(void **state)

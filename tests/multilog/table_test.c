@@ -55,7 +55,8 @@ static void trouble_trace(struct fake *fake)
 static void rot(struct fake *fake, uint32_t at)
 {
     struct log_slot *slot = log_slot_at(fake->log, at);
-    slot->seg->rotten = fake->log->damage_look = true;
+    slot->seg->integrity = LEAT_INTEGRITY_CORRUPT;
+    fake->log->damage_look = true;
     slot->mend = LOG_MEND_LOST;
 }
 

@@ -423,7 +423,7 @@ static void skips_front(void)
 
 static void rots(void)
 {
-    slot(1)->seg->rotten = true;
+    slot(1)->seg->integrity = LEAT_INTEGRITY_CORRUPT;
     slot(1)->mend = LOG_MEND_LOST;
 }
 

@@ -114,8 +114,7 @@ static void segment_given_back_damaged_is_not_adopted_again(void **state)
         struct leat_extent extent = adopt_head(world, 1 + (unsigned)damaged);
         struct leat_segment_id id = adopted->id;
         struct leat_backup *backup = world->nodes[1 + damaged].backup;
-        adopted->damaged = damaged;
-        assert_int_equal(leat_backup_take_own(backup, adopted, 1), LEAT_OK);
+        assert_int_equal(leat_backup_take_own(backup, adopted, 1, damaged), LEAT_OK);
         world_run(world, 200 * 1000);
         assert_int_equal(leat_backup_holds(backup, log, id, extent), !damaged);
         assert_int_equal(

@@ -66,7 +66,7 @@ static void begin(struct rig *rig, enum way way, struct leat_backup_pull *pull)
         rig_image(rig, 7);
         seg->state = LEAT_SEGMENT_CLOSED;
         seg->extent = rig->ends[3];
-        assert_int_equal(leat_backup_take_own(rig->backup, seg, 3), LEAT_OK);
+        assert_int_equal(leat_backup_take_own(rig->backup, seg, 3, false), LEAT_OK);
     }
     if (way == DURABLE)
         assert_int_equal(

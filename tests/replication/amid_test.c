@@ -220,12 +220,12 @@ static void own_copy_is_damaged_where_its_file_is(void **state)
     (void)state;
     CASE_AS_IT_IS(read_from_its_file, told);
     CASE(read_from_its_file, told, set->seg->buffer = rig->buffers[0]);
-    CASE(read_from_its_file, told, set->seg->rotten = true);
+    CASE(read_from_its_file, told, set->seg->integrity = LEAT_INTEGRITY_CORRUPT);
     CASE(read_from_its_file, told, rig->primary->options.events.on_damaged = NULL);
     TRACE_IS("(void)0: damaged s0\n"
              ".\n"
              "set->seg->buffer = rig->buffers[0]: .\n"
-             "set->seg->rotten = true: .\n"
+             "set->seg->integrity = LEAT_INTEGRITY_CORRUPT: .\n"
              "rig->primary->options.events.on_damaged = NULL: .\n");
 }
 

@@ -97,7 +97,7 @@ static void own_segment_is_not_taken_without_memory(void **state)
     for (uint32_t i = 1; i <= 2; i++) {
         requests_forget(rig);
         leat_mem_fail_at(i);
-        assert_int_equal(leat_backup_take_own(rig->backup, seg, 44), LEAT_E_NO_MEMORY);
+        assert_int_equal(leat_backup_take_own(rig->backup, seg, 44, false), LEAT_E_NO_MEMORY);
         leat_mem_fail_at(0);
         assert_int_equal(free_requests(rig), i - 1);
         assert_int_equal(seg->role, LEAT_SEGMENT_OWN);
@@ -105,7 +105,7 @@ static void own_segment_is_not_taken_without_memory(void **state)
     }
     TRACE_IS("");
     seg->owner_actor = 99; /* the core of the log that it was in */
-    assert_int_equal(leat_backup_take_own(rig->backup, seg, 44), LEAT_OK);
+    assert_int_equal(leat_backup_take_own(rig->backup, seg, 44, false), LEAT_OK);
     assert_int_equal(seg->owner_actor, rig->backup->options.env->post->self);
     TRACE_IS("store STAMP s8 v1 role 1 writer 44\n");
     assert_int_equal(free_requests(rig), 0);

@@ -143,7 +143,7 @@ static void segment_gets_a_copy_where_it_lies_better(void **state)
     CASE(crowded_closed, begin_better, rig_peer(rig, 3)->attached = false);
     CASE(crowded_closed, begin_better, rig_peer(rig, 3)->attached = false, refused_by(2));
     CASE(crowded_closed, begin_better, set->dropping = true);
-    CASE(crowded_closed, begin_better, set->seg->rotten = true);
+    CASE(crowded_closed, begin_better, set->seg->integrity = LEAT_INTEGRITY_CORRUPT);
     CASE(crowded_closed, begin_better, copy->found = true);
     CASE(crowded_closed, begin_better, copy->incomplete = true);
     CASE(crowded_closed, begin_better, copy->writes = 1);
@@ -180,7 +180,8 @@ static void segment_gets_a_copy_where_it_lies_better(void **state)
         "in 2000000, retry in 2000000, looked at 0, next 2000000\n"
         "set->dropping = true: -> none, 2 copies, left 0 of 1, again in 2000000, retry in "
         "-11001000, looked at 0, next 2000000\n"
-        "set->seg->rotten = true: -> none, 2 copies, left 0 of 1, again in 2000000, retry in "
+        "set->seg->integrity = LEAT_INTEGRITY_CORRUPT: -> none, 2 copies, left 0 of 1, again in "
+        "2000000, retry in "
         "-11001000, looked at 0, next 2000000\n"
         "copy->found = true: -> none, 2 copies, left 0 of 1, again in 2000000, retry in -11001000, "
         "looked at 0, next 2000000\n"
@@ -310,8 +311,8 @@ static void segment_that_lacks_a_copy_is_copied(void **state)
     CASE(lacks, recopy, set->retry_us = rig->now_us);
     CASE(lacks, recopy, set->retry_us = rig->now_us + 1);
     CASE(lacks, recopy, set->dropping = true);
-    CASE(lacks, recopy, set->seg->rotten = true);
-    CASE(lacks, recopy, set->seg->rotten = true, set->seg->buffer = NULL);
+    CASE(lacks, recopy, set->seg->integrity = LEAT_INTEGRITY_CORRUPT);
+    CASE(lacks, recopy, set->seg->integrity = LEAT_INTEGRITY_CORRUPT, set->seg->buffer = NULL);
     CASE(lacks, recopy, nobody_else(), refused_by(1));
     CASE(lacks, recopy, refused_by(2), refused_by(3));
     CASE(begun, recopy, rig->primary->lacks_since_us = 5);
@@ -327,9 +328,10 @@ static void segment_that_lacks_a_copy_is_copied(void **state)
         "set->retry_us = rig->now_us + 1: -> none at none, 1 copies, allowed 0, retry in 1 since "
         "0\n"
         "set->dropping = true: -> none at none, 1 copies, allowed 0, retry in -101001000 since 0\n"
-        "set->seg->rotten = true: n2 OPEN s0 h0 v1 d1 part, 2 s\n"
+        "set->seg->integrity = LEAT_INTEGRITY_CORRUPT: n2 OPEN s0 h0 v1 d1 part, 2 s\n"
         "-> it at n2, 2 copies, allowed 0, retry in -101001000 since 0\n"
-        "set->seg->rotten = true, set->seg->buffer = NULL: -> none at none, 1 copies, allowed 0, "
+        "set->seg->integrity = LEAT_INTEGRITY_CORRUPT, set->seg->buffer = NULL: -> none at none, 1 "
+        "copies, allowed 0, "
         "retry in -101001000 since 0\n"
         "nobody_else(), refused_by(1): -> none at none, 1 copies, allowed 0, retry in 2000000 "
         "since 0\n"

@@ -422,7 +422,7 @@ static void segment_is_held_by_its_whole_name(void **state)
         rep->damaged = i == 1;
         rep->drop_wanted = i == 2;
         rep->seg->incomplete = i == 3;
-        rep->seg->rotten = i == 4;
+        rep->seg->integrity = i == 4 ? LEAT_INTEGRITY_CORRUPT : LEAT_INTEGRITY_OK;
         rep->seg->state = i == 5 ? LEAT_SEGMENT_PARKED : LEAT_SEGMENT_CLOSED;
         holds(rig, rep, 0);
     }

@@ -38,7 +38,8 @@ static void copy_that_is_one_too_many_goes(void **state)
     CASE(closed_one, surplus, owned->options.copies = 2, set->dropping = true);
     CASE(closed_one, surplus, owned->options.copies = 2, set->close = (void *)set);
     CASE(closed_one, surplus, owned->options.copies = 2, set->evict = (void *)set);
-    CASE(closed_one, surplus, owned->options.copies = 2, set->seg->rotten = true);
+    CASE(closed_one, surplus, owned->options.copies = 2,
+         set->seg->integrity = LEAT_INTEGRITY_CORRUPT);
     TRACE_IS("(void)0: .\n"
              "owned->options.copies = 2: n1 DROP s0 h10 v1 d1, 2 s\n"
              ".\n"
@@ -57,7 +58,7 @@ static void copy_that_is_one_too_many_goes(void **state)
              "owned->options.copies = 2, set->dropping = true: .\n"
              "owned->options.copies = 2, set->close = (void *)set: .\n"
              "owned->options.copies = 2, set->evict = (void *)set: .\n"
-             "owned->options.copies = 2, set->seg->rotten = true: .\n");
+             "owned->options.copies = 2, set->seg->integrity = LEAT_INTEGRITY_CORRUPT: .\n");
 }
 
 static void begin_better(void)
@@ -240,7 +241,7 @@ static void closed_replica_is_judged(void **state)
          set->close = (void *)set);
     CASE(told_by_node_1, row_comes, owned->silent = true);
     CASE(told_by_node_1, row_comes, set->dropping = true);
-    CASE(told_by_node_1, row_comes, set->seg->rotten = true);
+    CASE(told_by_node_1, row_comes, set->seg->integrity = LEAT_INTEGRITY_CORRUPT);
     CASE(told_by_node_1, row_comes, row_epoch++);
     CASE(told_by_node_1, row_comes, rep_copy_remove(copy), without_memory = true);
     CASE(told_by_node_1, row_comes, row_node = 3);
@@ -274,7 +275,7 @@ static void closed_replica_is_judged(void **state)
         "-> 1 copies\n"
         "owned->silent = true: -> 2 copies\n"
         "set->dropping = true: -> 2 copies\n"
-        "set->seg->rotten = true: -> 2 copies\n"
+        "set->seg->integrity = LEAT_INTEGRITY_CORRUPT: -> 2 copies\n"
         "row_epoch++: -> 2 copies\n"
         "rep_copy_remove(copy), without_memory = true: -> 1 copies\n"
         "row_node = 3: n3 SETTLE h11=DROP/e5/p0, 10 s\n"
@@ -433,12 +434,12 @@ static void segments_that_lack_copies_are_told(void **state)
     CASE(begun, status, rep_copy_remove(copy));
     CASE(begun, status, rep_copy_remove(copy), set->dropping = true);
     CASE(begun, status, rep_copy_remove(copy), set->reserved = false);
-    CASE(begun, status, set->seg->rotten = true);
+    CASE(begun, status, set->seg->integrity = LEAT_INTEGRITY_CORRUPT);
     TRACE_IS("(void)0: -> 0 segments of 0 logs lack copies\n"
              "rep_copy_remove(copy): -> 1 segments of 1 logs lack copies\n"
              "rep_copy_remove(copy), set->dropping = true: -> 0 segments of 0 logs lack copies\n"
              "rep_copy_remove(copy), set->reserved = false: -> 0 segments of 0 logs lack copies\n"
-             "set->seg->rotten = true: -> 1 segments of 1 logs lack copies\n");
+             "set->seg->integrity = LEAT_INTEGRITY_CORRUPT: -> 1 segments of 1 logs lack copies\n");
 }
 
 static void version(void)

@@ -33,7 +33,7 @@ static void replica_is_looked_at_where_that_says_something(void **state)
         rep->dropping = i == 9;
         rep->adopting = i == 10;
         seg->incomplete = i == 11;
-        seg->rotten = i == 12;
+        seg->integrity = i == 12 ? LEAT_INTEGRITY_CORRUPT : LEAT_INTEGRITY_OK;
         rep->busy = i == 13;
         rep->evicting = i == 14;
         rep->move_wanted = i == 15;
@@ -94,7 +94,7 @@ static void longer_copy_in_memory_is_asked_for_again(void **state)
         rep->dropping = i == 10;
         rep->adopting = i == 11;
         seg->incomplete = i == 12;
-        seg->rotten = i == 13;
+        seg->integrity = i == 13 ? LEAT_INTEGRITY_CORRUPT : LEAT_INTEGRITY_OK;
         struct leat_segment_id id = {i == 14 ? 8 : 7};
         struct leat_log_ref log = rig_log;
         log.log += i == 15;
@@ -271,8 +271,8 @@ static void damage_of_a_closed_copy_is_noted(void **state)
     open->settled = closed->settled = true;
     leat_backup_on_damaged(rig->backup, open->seg);
     leat_backup_on_damaged(rig->backup, closed->seg);
-    assert_true(open->settled && !open->seg->rotten);
-    assert_true(!closed->settled && closed->seg->rotten);
+    assert_true(open->settled && !leat_segment_is_damaged(open->seg));
+    assert_true(!closed->settled && leat_segment_is_damaged(closed->seg));
     closed->settled = true;
     leat_backup_on_damaged(rig->backup, closed->seg);
     assert_true(closed->settled);

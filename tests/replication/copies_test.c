@@ -451,7 +451,7 @@ static void segments_and_their_copies_are_told(void **state)
     (void)state;
     CASE_AS_IT_IS(begun, told);
     CASE(begun, told, set->misplaced = true);
-    CASE(begun, told, set->seg->rotten = true);
+    CASE(begun, told, set->seg->integrity = LEAT_INTEGRITY_CORRUPT);
     CASE(begun, told, set->reserved = false);
     CASE(begun, told, set->dropping = true);
     CASE(begun, told, set->started = false);
@@ -468,7 +468,8 @@ static void segments_and_their_copies_are_told(void **state)
              "of 2: n1 128 n2 128; on n1 n2\n"
              "set->misplaced = true: 1 logs, lack 0/0, misplaced 1, below 0, held 0; log 3 of 2/3 "
              "lacks 0 v1; s0 misplaced of 2: n1 128 n2 128; on n1 n2\n"
-             "set->seg->rotten = true: 1 logs, lack 1/1, misplaced 0, below 0, held 0; log 3 of "
+             "set->seg->integrity = LEAT_INTEGRITY_CORRUPT: 1 logs, lack 1/1, misplaced 0, below "
+             "0, held 0; log 3 of "
              "2/3 lacks 1 v1; s0 of 2: n1 128 n2 128; on n1 n2\n"
              "set->reserved = false: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 0 of 2/3 "
              "lacks 0 v1; s0 of 2: n1 128 n2 128; on n1 n2\n"

@@ -90,7 +90,7 @@ static void piece_is_served_of_what_claims_to_have_it(void **state)
     CASE(serve, rep->drop_wanted = true, rep->busy = 1);
     CASE(serve, rep->dropping = true);
     CASE(serve, seg->incomplete = true);
-    CASE(serve, seg->rotten = true);
+    CASE(serve, seg->integrity = LEAT_INTEGRITY_CORRUPT);
     CASE(serve, rep->adopting = true);
     CASE(serve, seg->id.v = 8);
     CASE(serve, seg->log.log = 4);
@@ -114,7 +114,7 @@ static void piece_is_served_of_what_claims_to_have_it(void **state)
              "rep->drop_wanted = true, rep->busy = 1: 5: NOT_FOUND\n"
              "rep->dropping = true: 6: NOT_FOUND\n"
              "seg->incomplete = true: 7: NOT_FOUND\n"
-             "seg->rotten = true: 8: NOT_FOUND\n"
+             "seg->integrity = LEAT_INTEGRITY_CORRUPT: 8: NOT_FOUND\n"
              "rep->adopting = true: 9: NOT_FOUND\n"
              "seg->id.v = 8: 10: NOT_FOUND\n"
              "seg->log.log = 4: 11: NOT_FOUND\n"
@@ -177,7 +177,7 @@ static void replica_that_is_closed_or_parked_is_told_as_it_says(void **state)
     CASE(info, seg->state = LEAT_SEGMENT_PARKED);
     CASE(info, seg->state = LEAT_SEGMENT_PARKED, rep->damaged = true);
     CASE(info, seg->state = LEAT_SEGMENT_PARKED, seg->incomplete = true);
-    CASE(info, seg->state = LEAT_SEGMENT_PARKED, seg->ragged = true);
+    CASE(info, seg->state = LEAT_SEGMENT_PARKED, seg->integrity = LEAT_INTEGRITY_TORN);
     CASE(info, seg->state = LEAT_SEGMENT_PARKED, seg->next_offset = 100);
     CASE(info, seg->buffer = NULL, looked(rig->ends[1], true));
     CASE(info, seg->buffer = NULL, looked(rig->ends[1], false));
@@ -216,7 +216,7 @@ static void replica_that_is_closed_or_parked_is_told_as_it_says(void **state)
         "seg->state = LEAT_SEGMENT_PARKED, seg->incomplete = true: \n"
         "  unread 1/2/3 s7 e5 v1 state 3 part durable 752:1 after 0, 100..102 max 5002 by 11\n"
         "  read 1/2/3 s7 e5 v1 state 3 part durable 752:1 after 0, 100..102 max 5002 by 11\n"
-        "seg->state = LEAT_SEGMENT_PARKED, seg->ragged = true: \n"
+        "seg->state = LEAT_SEGMENT_PARKED, seg->integrity = LEAT_INTEGRITY_TORN: \n"
         "  unread 1/2/3 s7 e5 v1 state 3 ragged mark durable 752:1 after 0, 100..102 max 5002 by "
         "11\n"
         "  read 1/2/3 s7 e5 v1 state 3 ragged mark durable 752:1 after 0, 100..102 max 5002 by 11\n"
@@ -377,8 +377,8 @@ static void flags(void)
 {
     trace("->%s%s%s%s%s%s busy %u%s\n", rep->drop_wanted ? " drop" : "",
           rep->dropping ? " dropping" : "", rep->evicting ? " evicting" : "",
-          rep->leave ? " leave" : "", rep->settled ? " settled" : "", seg->rotten ? " rotten" : "",
-          rep->busy, rep->gone_us ? " gone" : "");
+          rep->leave ? " leave" : "", rep->settled ? " settled" : "",
+          leat_segment_is_damaged(seg) ? " rotten" : "", rep->busy, rep->gone_us ? " gone" : "");
 }
 
 static void idle(void)
@@ -516,24 +516,25 @@ static void replica_goes_with_its_log_or_stream(void **state)
     CASE(stream_deleted, is_written(LEAT_SEGMENT_OPEN));
     CASE(stream_deleted, is_written(LEAT_SEGMENT_OPEN), writer->fenced = true);
     CASE(found_damaged, rep->settled = true);
-    CASE(found_damaged, rep->settled = seg->rotten = true);
+    CASE(found_damaged, rep->settled = true, seg->integrity = LEAT_INTEGRITY_CORRUPT);
     CASE(found_damaged, rep->settled = true, seg->state = LEAT_SEGMENT_PARKED);
     end();
-    TRACE_IS("rep->word.v = 6: store DROP s7\n"
-             "-> drop dropping busy 1\n"
-             "rep->word.v = 7: -> busy 0\n"
-             "seg->log.log++: -> busy 0\n"
-             "is_written(LEAT_SEGMENT_OPEN): store DROP s7 leave\n"
-             "-> drop dropping leave busy 1\n"
-             "(void)0: store DROP s7\n"
-             "-> drop dropping busy 1 gone\n"
-             "seg->log.stream++: -> busy 0\n"
-             "is_written(LEAT_SEGMENT_OPEN): -> busy 0 gone\n"
-             "is_written(LEAT_SEGMENT_OPEN), writer->fenced = true: store DROP s7\n"
-             "-> drop dropping busy 1 gone\n"
-             "rep->settled = true: -> rotten busy 0\n"
-             "rep->settled = seg->rotten = true: -> settled rotten busy 0\n"
-             "rep->settled = true, seg->state = LEAT_SEGMENT_PARKED: -> settled busy 0\n");
+    TRACE_IS(
+        "rep->word.v = 6: store DROP s7\n"
+        "-> drop dropping busy 1\n"
+        "rep->word.v = 7: -> busy 0\n"
+        "seg->log.log++: -> busy 0\n"
+        "is_written(LEAT_SEGMENT_OPEN): store DROP s7 leave\n"
+        "-> drop dropping leave busy 1\n"
+        "(void)0: store DROP s7\n"
+        "-> drop dropping busy 1 gone\n"
+        "seg->log.stream++: -> busy 0\n"
+        "is_written(LEAT_SEGMENT_OPEN): -> busy 0 gone\n"
+        "is_written(LEAT_SEGMENT_OPEN), writer->fenced = true: store DROP s7\n"
+        "-> drop dropping busy 1 gone\n"
+        "rep->settled = true: -> rotten busy 0\n"
+        "rep->settled = true, seg->integrity = LEAT_INTEGRITY_CORRUPT: -> settled rotten busy 0\n"
+        "rep->settled = true, seg->state = LEAT_SEGMENT_PARKED: -> settled busy 0\n");
 }
 
 int main(void)

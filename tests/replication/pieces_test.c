@@ -81,7 +81,7 @@ static void replica_serves_what_it_may(void **state)
             rep->drop_wanted = i == 2;
             rep->dropping = i == 3;
             rep->seg->incomplete = i == 4;
-            rep->seg->rotten = i == 5;
+            rep->seg->integrity = i == 5 ? LEAT_INTEGRITY_CORRUPT : LEAT_INTEGRITY_OK;
             rep->adopting = i == 6;
             rep->move_wanted = open && i == 7;
             if (i == 8) extent.crc++;

@@ -222,7 +222,7 @@ static unsigned copies_with(struct scene *scene, uint32_t passed_bytes)
     for (unsigned n = 1; n < 4; n++) {
         const struct replica *rep = replica_of(scene->world, n, 1);
         count += rep && rep->seg->state == LEAT_SEGMENT_CLOSED && !rep->seg->incomplete &&
-                 !rep->seg->rotten && rep->seg->passed_bytes == passed_bytes;
+                 !leat_segment_is_damaged(rep->seg) && rep->seg->passed_bytes == passed_bytes;
     }
     return count;
 }
@@ -291,11 +291,11 @@ static void pull_into_memory_brings_the_bytes_alone(void **state)
     assert_int_equal(scan.crc, other->seg->extent.crc);
     assert_int_equal(replicas(scene), before);
     for (unsigned i = 0; i < 2; i++)
-        replica_of(scene->world, scene->from[i], 1)->seg->rotten = true;
+        replica_of(scene->world, scene->from[i], 1)->seg->integrity = LEAT_INTEGRITY_CORRUPT;
     assert_int_equal(pulled(scene, 3),
                      LEAT_E_NOT_FOUND); /* what is known to be damaged is no source */
     for (unsigned i = 0; i < 2; i++)
-        replica_of(scene->world, scene->from[i], 1)->seg->rotten = false;
+        replica_of(scene->world, scene->from[i], 1)->seg->integrity = LEAT_INTEGRITY_OK;
     scene->pull.segment.v++;
     assert_int_equal(pulled(scene, 3), LEAT_E_NOT_FOUND);
     assert_int_equal(replicas(scene), before);

@@ -380,7 +380,8 @@ static void segment_that_comes_when_its_stream_has_gone_goes(void **state)
     world->nodes[1].deleted = ref.stream;
     leat_backup_stream_deleted(backup, ref.stream);
     world_run(world, 100 * 1000);
-    assert_int_equal(leat_backup_take_own(backup, adopted, world->nodes[1].incarnation), LEAT_OK);
+    assert_int_equal(leat_backup_take_own(backup, adopted, world->nodes[1].incarnation, false),
+                     LEAT_OK);
     assert_false(leat_backup_holds(backup, ref, id, extent));
     world_run(world, 200 * 1000);
     assert_int_equal(replicas(world, 1), 0);

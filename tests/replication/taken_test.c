@@ -129,7 +129,7 @@ static void seal_that_is_not_so_changes_nothing(void **state)
         rep->damaged = i == 7;
         rep->drop_wanted = i == 8;
         rep->seg->incomplete = i == 9;
-        rep->seg->rotten = i == 10;
+        rep->seg->integrity = i == 10 ? LEAT_INTEGRITY_CORRUPT : LEAT_INTEGRITY_OK;
         rep->busy = i == 11;
         rep->evicting = i == 12;
         rep->move_wanted = i == 13;
@@ -151,7 +151,7 @@ static void seal_that_is_not_so_changes_nothing(void **state)
              "13: AGAIN\n"
              "14: AGAIN\n"
              "15: INVALID\n");
-    rep->seg->rotten = false;
+    rep->seg->integrity = LEAT_INTEGRITY_OK;
     assert_int_equal(rep->word.v, 6);
     assert_false(rep->settled);
     assert_memory_equal(&rep->seg->extent, &before.extent, sizeof before.extent);
@@ -356,7 +356,7 @@ static void adoption_takes_the_one_that_is_furthest(void **state)
                                       : rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 1);
                 if (kind < 2) reps[i]->flushed = kind ? RIG_CAPACITY : 0;
                 if (kind == 2) looked(rig, reps[i], 1);
-                if (kind == 5) reps[i]->seg->rotten = true;
+                if (kind == 5) reps[i]->seg->integrity = LEAT_INTEGRITY_CORRUPT;
             }
             rig->req_count = 0;
             size_t used = trace_used;
@@ -410,12 +410,11 @@ static void own_segment_becomes_a_replica(void **state)
         seg->role = LEAT_SEGMENT_OWN;
         seg->version = 4;
         seg->extent = rig->ends[3];
-        seg->damaged = way == 1;
-        seg->unwritten = way == 2;
+        seg->integrity = way == 2 ? LEAT_INTEGRITY_MISSING : LEAT_INTEGRITY_OK;
         if (way == 3) rig->world->nodes[1].deleted = rig_log.stream;
         if (way == 4) leat_mem_fail_at(1);
         trace_begin();
-        leat_err rc = leat_backup_take_own(rig->backup, seg, 44);
+        leat_err rc = leat_backup_take_own(rig->backup, seg, 44, way == 1);
         leat_mem_fail_at(0);
         trace("%s\n", leat_err_name(rc));
         if (!rc) {
@@ -560,7 +559,7 @@ static void one_of_each(struct rig *rig)
     memset(empty->seg->buffer, 0, RIG_CAPACITY);
     memset(part->seg->buffer + rig->ends[2].bytes, 0, 4096);
     foreign->seg->epoch.v++;
-    parked->seg->ragged = true;
+    parked->seg->integrity = LEAT_INTEGRITY_TORN;
     parked->seg->next_offset = parked->seg->base_offset;
     lost->damaged = true;
     closed->seg->tentative = closed->settled = true;

@@ -423,7 +423,7 @@ static void damaged_segment_is_copied_out_of_memory_alone(void **state)
     for (unsigned in_memory = 0; in_memory < 2; in_memory++) {
         struct rig *rig = taken_over(1, 2, in_memory);
         row_answer(rig, 1, NULL, 0, 0);
-        rig->segs[2].rotten = true;
+        rig->segs[2].integrity = LEAT_INTEGRITY_CORRUPT;
         trace_begin();
         rig_pass(rig, 2000 * 1000);
         if (in_memory)

@@ -231,9 +231,9 @@ static void loss_is_told_until_it_is_made_good(void **state)
     leat_primary_versions_done(rig->primary, LEAT_OK);
     rig_mails(rig);
     told(rig, "known");
-    rig->segs[0].rotten = true;
+    rig->segs[0].integrity = LEAT_INTEGRITY_CORRUPT;
     told(rig, "the own one is damaged");
-    rig->segs[0].rotten = false;
+    rig->segs[0].integrity = LEAT_INTEGRITY_OK;
     TRACE_IS("made, not known\n"
              "  logs 1 lacking 0 below 0 held 1, segments lacking 0 misplaced 0\n"
              "  v2 3 of 3, at least 2, lacking 0 suspended\n"
@@ -545,7 +545,7 @@ static void surplus_waits_until_a_segment_is_still(void **state)
             set->dropping = i == 1;
             set->close = i == 2 ? &any : NULL;
             set->evict = i == 3 ? &any : NULL;
-            rig->segs[0].rotten = i == 4;
+            rig->segs[0].integrity = i == 4 ? LEAT_INTEGRITY_CORRUPT : LEAT_INTEGRITY_OK;
             copy->state = i == 5 ? REP_COPY_OPEN : REP_COPY_CLOSED;
             copy->incomplete = i == 6;
             copy->found = i == 7;

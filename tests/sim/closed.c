@@ -43,7 +43,7 @@ static bool closed_next(const struct leat_store *store, struct leat_store_seen *
     while (leat_store_see_next(store, at)) {
         const struct leat_segment *seg = at->seg;
         if (!seg || at->written != LEAT_SEGMENT_CLOSED || !at->written_flushed) continue;
-        if (seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete && !seg->damaged) return true;
+        if (seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete) return true;
     }
     return false;
 }

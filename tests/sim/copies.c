@@ -216,7 +216,8 @@ static void copy_compare(struct scenario *scenario, const struct sim_server *own
         scenario->unequal++; /* until it is found: closed.c */
         return;
     }
-    if (own->rotten) return; /* its file came back without its end: fetched from another node */
+    if (leat_segment_is_damaged(own))
+        return; /* its file came back without its end: fetched from another node */
     sim_fail(scenario->world,
              "A1 lost-write: copies differ: segment %llu of log id %u/%u/%u, closed, at %s: %u "
              "bytes to %llu, the owner has %u to %llu; other bytes from %u on",
@@ -405,7 +406,8 @@ void sim_copies_check(struct scenario *scenario)
 static bool set_is_whole(uint32_t copies, const struct leat_set_seen *set)
 {
     if (!set->reserved || set->dropping) return true;
-    if (set->seg && set->seg->rotten) return true; /* fetched from another node first: closed.c */
+    if (set->seg && leat_segment_is_damaged(set->seg))
+        return true; /* fetched from another node first: closed.c */
     unsigned count = 1;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct leat_copy_seen copy = leat_copy_see(set, i);

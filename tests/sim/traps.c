@@ -173,7 +173,7 @@ static uint32_t open_bytes(const struct leat_store_seen *at)
 {
     const struct leat_segment *seg = at->seg;
     if (!seg || seg->state != LEAT_SEGMENT_OPEN || at->shares_place || !seg->file ||
-        seg->durability != LEAT_DURABILITY_DISK || seg->incomplete || seg->damaged)
+        seg->durability != LEAT_DURABILITY_DISK || seg->incomplete)
         return 0;
     return at->in_file_bytes > END_BYTES ? at->in_file_bytes : 0;
 }

@@ -59,8 +59,8 @@ static const struct leat_segment *closed_next(const struct sim_server *server,
     while (leat_store_see_next(leat_node_store(server->node), at)) {
         const struct leat_segment *seg = at->seg;
         if (seg && at->written == LEAT_SEGMENT_CLOSED && at->written_flushed &&
-            seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete && !seg->damaged &&
-            !seg->rotten && !seg->buffer && !at->shares_place && !at->goes)
+            seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete &&
+            !leat_segment_is_damaged(seg) && !seg->buffer && !at->shares_place && !at->goes)
             return seg;
     }
     return NULL;

@@ -79,7 +79,7 @@ static void copies_look(struct scenario *scenario, const struct leat_primary_log
             if (set.started && !set.dropping) out->in_sync = in_sync(scenario, &set);
             if (!set.reserved || set.dropping) continue;
             out->whole = whole_copies(&set);
-            bool own_rotten = set.seg && set.seg->rotten;
+            bool own_rotten = set.seg && leat_segment_is_damaged(set.seg);
             out->lacking += out->whole < out->copies || own_rotten;
         }
     }

@@ -208,7 +208,7 @@ static void replica_see(const struct leat_backup *backup, const struct leat_repl
     note(seen, SIM_VISIT_FENCE_AMID_ADOPTION, rep->adopting && rep->move_wanted);
     note(seen, SIM_VISIT_TWO_OF_ONE, rep->written && has_another(backup, seg));
     note(seen, SIM_VISIT_PLACE_LEFT, leaves && rep->writer.at && !rep->writer.fenced);
-    note(seen, SIM_VISIT_RAGGED_ALONE, seg->ragged && others_down);
+    note(seen, SIM_VISIT_RAGGED_ALONE, seg->integrity == LEAT_INTEGRITY_TORN && others_down);
     seen->adoption |= rep->adopting;
     seen->tentative |= seg->tentative;
 }

@@ -415,7 +415,7 @@ static void end_of_a_full_segment_is_not_ragged(void **state)
     reopen_without_memory(bench);
     const struct leat_found *found = found_of(bench, full);
     assert_int_equal(found->scan.bytes, CAPACITY - LEFT);
-    assert_false(found->seg->ragged);
+    assert_false(found->seg->integrity == LEAT_INTEGRITY_TORN);
     bench_free(bench);
 }
 

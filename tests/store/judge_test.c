@@ -64,9 +64,9 @@ static void judge_takes_what_is_whole(void **state)
             assert_int_equal(seg->buffer != NULL, rows[i].buffer);
             if (seg->buffer) assert_ptr_equal(seg->buffer, in_memory(&it));
             assert_int_equal(seg->flushed, rows[i].flushed);
-            assert_int_equal(seg->rotten, rows[i].rotten);
-            assert_int_equal(seg->unwritten, rows[i].unwritten);
-            assert_false(seg->ragged || seg->damaged);
+            assert_int_equal(leat_segment_is_damaged(seg), rows[i].rotten);
+            assert_int_equal(seg->integrity == LEAT_INTEGRITY_MISSING, rows[i].unwritten);
+            assert_false(seg->integrity == LEAT_INTEGRITY_TORN);
             uint32_t there = leat_held_of(found->seg)->in_file_bytes;
             bool file =
                 rows[i].durability == DISK || rows[i].made == PARKED || rows[i].made == FLUSHED;
@@ -264,7 +264,7 @@ static void judge_tells_a_ragged_end(void **state)
         }
         start_again(&it, false);
         const struct leat_found *found = found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, 1, NULL);
-        assert_int_equal(found->seg->ragged, behind != 0);
+        assert_int_equal(found->seg->integrity == LEAT_INTEGRITY_TORN, behind != 0);
         if (what != 1 && what != 2) assert_int_equal(found->behind_bytes, behind);
         if (what < 4) assert_true(found->behind_bytes <= 40);
         bench_free(it.bench);
@@ -274,7 +274,7 @@ static void judge_tells_a_ragged_end(void **state)
         memset(in_file(&it) + it.committed, 1, 100);
         start_again(&it, true);
         found = found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, 2, NULL);
-        assert_false(found->seg->ragged);
+        assert_false(found->seg->integrity == LEAT_INTEGRITY_TORN);
         assert_int_equal(leat_held_of(found->seg)->in_file_bytes, last_extent(it.mine).bytes);
         for (uint32_t i = last_extent(it.mine).bytes; i < 4096; i++)
             assert_int_equal(in_file(&it)[i], 0);
@@ -291,7 +291,7 @@ static void judge_takes_a_clean_end_for_the_end(void **state)
     assert_true(write_some(it.mine, 2));
     start_again(&it, true);
     const struct leat_found *found = found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, 1, NULL);
-    assert_false(found->seg->ragged);
+    assert_false(found->seg->integrity == LEAT_INTEGRITY_TORN);
     assert_int_equal(leat_held_of(found->seg)->in_file_bytes, it.committed);
     bench_free(it.bench);
 }
@@ -367,7 +367,7 @@ static void judge_has_no_place_for_memory_on_a_full_disk(void **state)
         assert_non_null(found);
         assert_int_equal(found->kind, LEAT_FOUND_LOST);
         assert_non_null(strstr(found->why, "missing or truncated"));
-        assert_int_equal(found->seg->rotten, i);
+        assert_int_equal(leat_segment_is_damaged(found->seg), i);
         bench_free(it.bench);
     }
 }
@@ -438,8 +438,10 @@ static void judge_tells_of_places_that_are_gone(void **state)
                 assert_int_equal(found->seg->state, rows[i].state);
                 /* The part that is gone may have had none of its bytes: it was looked at. */
                 bool noted = rows[i].noted && !part;
-                assert_int_equal(found->seg->rotten, rows[i].noted ? noted : rows[i].rotten);
-                assert_int_equal(found->seg->unwritten, rows[i].unwritten);
+                assert_int_equal(leat_segment_is_damaged(found->seg),
+                                 rows[i].noted ? noted : rows[i].rotten);
+                assert_int_equal(found->seg->integrity == LEAT_INTEGRITY_MISSING,
+                                 rows[i].unwritten);
                 assert_int_equal(row_in_file(&it)->more, noted ? LEAT_ROW_DAMAGED : 0);
                 if (noted)
                     assert_non_null(strstr(it.bench->store->complaints[0],

@@ -193,7 +193,7 @@ static void store_mend_writes_what_only_the_memory_had(void **state)
         const struct leat_found *found = found_of(bench, mine);
         assert_non_null(found);
         assert_int_equal(found->kind, LEAT_FOUND_LOST);
-        assert_true(found->seg->rotten && found->seg->unwritten);
+        assert_true(found->seg->integrity == LEAT_INTEGRITY_MISSING);
         assert_int_equal(found->seg->state, LEAT_SEGMENT_CLOSED);
         assert_int_equal(found->seg->extent.bytes, bytes);
         mine->seg = found->seg;
@@ -205,23 +205,25 @@ static void store_mend_writes_what_only_the_memory_had(void **state)
         reopen(bench, true);
         found = found_of(bench, mine);
         assert_non_null(found);
-        assert_true(found->kind == LEAT_FOUND_LOST && found->seg->unwritten);
+        assert_true(found->kind == LEAT_FOUND_LOST &&
+                    found->seg->integrity == LEAT_INTEGRITY_MISSING);
         mine->seg = found->seg;
         leat_store_found_done(bench->store);
         mine->busy = false;
         copy[bytes / 2] ^= 1;
         assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID);
-        assert_true(mine->seg->unwritten);
+        assert_true(mine->seg->integrity == LEAT_INTEGRITY_MISSING);
         copy[bytes / 2] ^= 1;
         assert_int_equal(mended(bench, mine, copy), LEAT_OK);
-        assert_true(mine->seg->unwritten); /* its owner, who reads it meanwhile, clears it */
+        assert_true(mine->seg->integrity ==
+                    LEAT_INTEGRITY_MISSING); /* its owner, who reads it meanwhile, clears it */
         /* Its row goes with another one's write, or is what it was. */
         if (passes == 1) (void)opened(bench, LEAT_DURABILITY_DISK);
         reopen(bench, true);
         found = found_of(bench, mine);
         assert_non_null(found);
         assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
-        assert_true(found->seg->flushed && !found->seg->rotten);
+        assert_true(found->seg->flushed && !leat_segment_is_damaged(found->seg));
         assert_memory_equal(fake_file(&bench->world, "store/0")->now + found->seg->file_offset,
                             copy, bytes);
         free(copy);

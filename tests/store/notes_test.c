@@ -238,7 +238,7 @@ static void step_park(struct life *life)
     records(life, 4, 900);
     seg->extent = last_extent(life->mine);
     seg->passed_bytes = 123;
-    seg->ragged = true;
+    seg->integrity = LEAT_INTEGRITY_TORN;
     seg->written_ms = BORN_MS;
     life->want.state = LEAT_SEGMENT_PARKED;
     life->want.flags |= LEAT_ROW_RAGGED;
@@ -274,7 +274,7 @@ static void step_resume(struct life *life)
     mine->seg->passed_bytes = 5;
     request(life, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .capacity = CAPACITY});
     assert_int_equal(mine->seg->state, LEAT_SEGMENT_OPEN);
-    assert_false(mine->seg->ragged);
+    assert_false(mine->seg->integrity == LEAT_INTEGRITY_TORN);
     assert_int_equal(mine->seg->passed_bytes, 0);
     life->want.state = LEAT_SEGMENT_OPEN;
     life->want.flags &= (uint8_t)~LEAT_ROW_RAGGED;
@@ -390,7 +390,7 @@ static void told_check(const struct life *life)
     assert_int_equal(seg->tentative, (want->flags & LEAT_ROW_TENTATIVE) != 0);
     assert_int_equal(seg->given_up, (want->flags & LEAT_ROW_GIVEN_UP) != 0);
     assert_int_equal(seg->front_given_up, (want->flags & LEAT_ROW_FRONT_GIVEN_UP) != 0);
-    assert_int_equal(seg->ragged, (want->flags & LEAT_ROW_RAGGED) != 0);
+    assert_int_equal(seg->integrity == LEAT_INTEGRITY_TORN, (want->flags & LEAT_ROW_RAGGED) != 0);
     assert_int_equal(seg->passed_bytes, want->passed_bytes);
     assert_int_equal(seg->capacity, CAPACITY);
     assert_int_equal(seg->file_number, 0);
@@ -403,7 +403,7 @@ static void told_check(const struct life *life)
     assert_int_equal(seg->extent.crc, last_extent(life->mine).crc);
     if (!open) assert_int_equal(seg->written_ms, want->written_ms);
     assert_int_equal(seg->flushed, (want->flags & LEAT_ROW_FLUSHED) != 0);
-    assert_false(seg->rotten || seg->unwritten || seg->incomplete);
+    assert_false(leat_segment_is_damaged(seg) || seg->incomplete);
     assert_int_equal(found[0].scan.bytes, last_extent(life->mine).bytes);
     assert_int_equal(found[0].scan.crc, last_extent(life->mine).crc);
     assert_int_equal(found[0].scan.base_offset, want->base_offset);

@@ -242,7 +242,7 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **
     uint32_t to = last_extent(mine).bytes;
     uint64_t place = mine->seg->file_offset; /* the segment goes with the store that was open */
     reopen(bench, false);
-    assert_false(mark_of(bench, mine)->seg->ragged);
+    assert_false(mark_of(bench, mine)->seg->integrity == LEAT_INTEGRITY_TORN);
     assert_int_equal(mark_of(bench, mine)->scan.bytes, to);
     assert_int_equal(mark_of(bench, mine)->behind_bytes, 0);
     unsigned ragged = 0, exact = 0;
@@ -253,7 +253,8 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **
             const struct leat_found *found = found_of(bench, mine);
             assert_non_null(found);
             if (found->kind == LEAT_FOUND_MARK) {
-                assert_true(found->seg->ragged && found->scan.bytes == from);
+                assert_true(found->seg->integrity == LEAT_INTEGRITY_TORN &&
+                            found->scan.bytes == from);
                 assert_true(found->behind_bytes > 0);
                 exact += found->behind_bytes == to - from;
                 ragged++;
@@ -269,7 +270,7 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **
     assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
     reopen(bench, true);
     assert_int_equal(mark_of(bench, mine)->seg->state, LEAT_SEGMENT_PARKED);
-    assert_true(mark_of(bench, mine)->seg->ragged);
+    assert_true(mark_of(bench, mine)->seg->integrity == LEAT_INTEGRITY_TORN);
     bench_free(bench);
 }
 
@@ -290,11 +291,11 @@ static void store_open_flipped_bit_comes_from_memory_that_survived(void **state)
         bit_flip(bench, place + i, i % 8);
         reopen(bench, false);
         assert_int_equal(mark_of(bench, mine)->scan.bytes, to);
-        assert_false(mark_of(bench, mine)->seg->ragged);
+        assert_false(mark_of(bench, mine)->seg->integrity == LEAT_INTEGRITY_TORN);
     }
     reopen_without_memory(bench);
     assert_int_equal(mark_of(bench, mine)->scan.bytes, to); /* it is in the file */
-    assert_false(mark_of(bench, mine)->seg->ragged);
+    assert_false(mark_of(bench, mine)->seg->integrity == LEAT_INTEGRITY_TORN);
     bench_free(bench);
 }
 
@@ -345,7 +346,7 @@ static void store_open_tells_again_of_what_was_missing(void **state)
         if (start == 3) memcpy(fake_file(&bench->world, "store/0")->now + place, copy, 16384);
         reopen_without_memory(bench);
         found_again(bench, mine);
-        assert_true(mine->seg->rotten == (start < 3) &&
+        assert_true(leat_segment_is_damaged(mine->seg) == (start < 3) &&
                     complaint_count(bench->store) == (start < 3));
     }
     bench_free(bench);
@@ -403,7 +404,7 @@ static void store_open_memory_of_another_segment_is_not_taken_for_one(void **sta
         const struct leat_found *found = found_of(bench, mine);
         assert_non_null(found);
         assert_int_equal(found->kind, row == 0 ? LEAT_FOUND_CLOSED : LEAT_FOUND_LOST);
-        assert_int_equal(found->seg->rotten, row != 0);
+        assert_int_equal(leat_segment_is_damaged(found->seg), row != 0);
         bench_free(bench);
     }
 }
@@ -438,7 +439,7 @@ static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **
         bench->world.space_bytes = 1;
         assert_int_equal(bench_open(bench, NULL), LEAT_OK);
         assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_CLOSED);
-        assert_true(found_of(bench, mine)->seg->rotten);
+        assert_true(leat_segment_is_damaged(found_of(bench, mine)->seg));
         assert_int_equal(found_of(bench, front)->kind, LEAT_FOUND_MARK);
         mine->seg = found_of(bench, mine)->seg;
         front->seg = found_of(bench, front)->seg;
@@ -487,7 +488,7 @@ static void store_open_waits_for_a_file_that_can_not_be_made(void **state)
     bench->world.no_dirs = false;
     bench_drop_store(bench);
     assert_int_equal(bench_open(bench, NULL), LEAT_OK);
-    assert_true(found_of(bench, mine)->seg->rotten);
+    assert_true(leat_segment_is_damaged(found_of(bench, mine)->seg));
     leat_store_found_done(bench->store);
     for (int i = 0; i < 8; i++) {
         const struct mine *more = opened(bench, LEAT_DURABILITY_DISK);

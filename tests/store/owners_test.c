@@ -93,10 +93,11 @@ static void owners_that_are_not_there_are_stood_in_for(void **state)
     struct leat_held *held = leat_held_of(mine->seg);
     for (unsigned events = 1; events < 8; events++) {
         mine->seg->owner_actor = LEAT_CORES_MAX;
-        mine->seg->flushed = mine->seg->rotten = false;
+        mine->seg->flushed = false, mine->seg->integrity = LEAT_INTEGRITY_OK;
         leat_held_tell(bench->store, held, events);
         assert_int_equal(mine->seg->flushed, events & LEAT_HELD_EVENT_FLUSHED);
-        assert_int_equal(mine->seg->rotten, (events & LEAT_HELD_EVENT_DAMAGED) != 0);
+        assert_int_equal(leat_segment_is_damaged(mine->seg),
+                         (events & LEAT_HELD_EVENT_DAMAGED) != 0);
         assert_int_equal(bench->world.event_count, 0);
         assert_int_equal(held->events_wanted, 0);
     }

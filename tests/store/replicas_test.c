@@ -82,10 +82,11 @@ static void tell(void)
         trace(" kind %d state %d %u of %u%s%s%s%s%s%s in file %u behind %u of %llu v%u",
               found->kind, seg->state, found->scan.bytes, found->scan.acked_bytes,
               seg->flushed ? " flushed" : "", seg->buffer ? " memory" : "",
-              seg->ragged ? " ragged" : "", seg->rotten ? " rotten" : "",
-              seg->unwritten ? " unwritten" : "", held->damaged ? " damaged" : "",
-              held->in_file_bytes, found->behind_bytes, (unsigned long long)seg->writer,
-              seg->version);
+              seg->integrity == LEAT_INTEGRITY_TORN ? " ragged" : "",
+              leat_segment_is_damaged(seg) ? " rotten" : "",
+              seg->integrity == LEAT_INTEGRITY_MISSING ? " unwritten" : "",
+              held->damaged ? " damaged" : "", held->in_file_bytes, found->behind_bytes,
+              (unsigned long long)seg->writer, seg->version);
     }
     trace("; row %d flags %x more %x extent %u %08x", row->state, row->flags, row->more,
           row->extent_bytes, row->extent_crc);

@@ -53,8 +53,8 @@ static void spoilt_read_brings_nothing(void **state)
         assert_non_null(strstr(found->why, "cannot be read from store/0"));
         assert_int_equal(found->scan.bytes, 0);
         assert_false(found->scan.started);
-        assert_int_equal(found->seg->rotten, rows[i].rotten);
-        assert_int_equal(found->seg->unwritten, rows[i].rotten);
+        assert_int_equal(leat_segment_is_damaged(found->seg), rows[i].rotten);
+        assert_int_equal(found->seg->integrity == LEAT_INTEGRITY_MISSING, rows[i].rotten);
         assert_false(found->seg->flushed);
         bench_free(it.bench);
     }
@@ -92,7 +92,7 @@ static void spoilt_segment_is_looked_at_again(void **state)
         assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
         assert_int_equal(found->seg->state, LEAT_SEGMENT_CLOSED);
         assert_true(found->seg->flushed);
-        assert_int_equal(found->seg->rotten, what != WHOLE);
+        assert_int_equal(leat_segment_is_damaged(found->seg), what != WHOLE);
         assert_int_equal(found->scan.bytes, extent.bytes);
         const struct leat_held *held = leat_held_of(found->seg);
         assert_int_equal(held->in_file_bytes, extent.bytes);
@@ -141,7 +141,7 @@ static void spoilt_bytes_that_a_trailer_names_are_damage(void **state)
         assert_int_equal(found->scan.bytes, what == 0   ? last_extent(mine).bytes
                                             : what == 1 ? in_row
                                                         : acked);
-        assert_int_equal(found->seg->ragged, what == 2);
+        assert_int_equal(found->seg->integrity == LEAT_INTEGRITY_TORN, what == 2);
         bench_free(it.bench);
     }
 }
@@ -235,7 +235,9 @@ static void spoilt_file_stays_where_memory_has_no_more(void **state)
         start_again(&it, true);
         assert_memory_equal(in_file(&it), was, CAPACITY);
         if (what == SAME)
-            assert_true(found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, 1, NULL)->seg->ragged);
+            assert_true(
+                found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, 1, NULL)->seg->integrity ==
+                LEAT_INTEGRITY_TORN);
         else
             (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING, "does not match");
         bench_free(it.bench);
@@ -316,7 +318,7 @@ static void spoilt_end_is_counted_to_the_segments_end(void **state)
     start_again(&it, false);
     const struct leat_found *found = found_of(it.bench, it.mine);
     assert_int_equal(found->kind, LEAT_FOUND_MARK);
-    assert_true(found->seg->ragged);
+    assert_true(found->seg->integrity == LEAT_INTEGRITY_TORN);
     assert_int_equal(found->behind_bytes, /* as long as an entry may begin there */
                      CAPACITY - it.committed - LEAT_ENTRY_HEADER_BYTES + LEAT_ENTRY_ALIGN);
     bench_free(it.bench);
@@ -542,7 +544,7 @@ static void spoilt_memory_is_no_damage_of_a_file(void **state)
     start_again(&it, false);
     struct leat_segment *seg =
         found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_CLOSED, NOTHING, "0 of")->seg;
-    assert_true(seg->rotten && seg->unwritten);
+    assert_int_equal(seg->integrity, LEAT_INTEGRITY_MISSING);
     leat_store_found_done(it.bench->store);
     it.mine->seg = seg;
     assert_int_equal(do_now(it.bench, it.mine, LEAT_STORE_MEND), LEAT_E_NOT_FOUND);

@@ -373,7 +373,7 @@ static void turns_scrub_names_what_nobody_has(void **state)
              (unsigned long long)at);
     assert_non_null(strstr(bench->store->complaints[0], says));
     assert_true(held->damaged);
-    assert_true(held->seg.rotten);
+    assert_true(leat_segment_is_damaged(&held->seg));
     bench_free(bench);
 }
 
