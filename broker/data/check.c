@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
+#include "broker/data/replicate.h"
 #include "replication/primary/primary.h"
 
 static void log_check(const struct leat_core *core, const struct leat_partition *partition)
@@ -24,6 +25,8 @@ void leat_core_check(const void *actor)
 {
     const struct leat_core *core = actor;
     LEAT_ASSERT_OWNER(core);
+    const struct leat_replicate *replicate = core->replicate;
+    if (replicate != NULL && replicate->primary != NULL) leat_primary_check(replicate->primary);
     LEAT_LIST_EACH(&core->care_logs, link)
     log_check(core, LEAT_CONTAINER(link, const struct leat_partition, care));
 }

@@ -56,11 +56,17 @@ static enum verdict adopt(struct rep_set *set, struct rep_peer *peer, const stru
     return VERDICT_KEEP;
 }
 
+static void audit_enter(struct rep_peer *peer, enum rep_audit_state to)
+{
+    LEAT_ASSERT((to == REP_AUDIT_IDLE) != (peer->audit_state == REP_AUDIT_IDLE));
+    peer->audit_state = to;
+}
+
 void rep_audit_all(struct rep_peer *peer)
 {
     peer->audited_us = peer->audit_from = 0;
     peer->audit_all = true;
-    peer->audit_anew = peer->audit_busy;
+    peer->audit_anew = peer->audit_state == REP_AUDIT_ASKED;
     rep_arm(peer->primary, REP_TICK_US);
 }
 
@@ -183,12 +189,12 @@ static void on_settled(struct leat_link_call *call, leat_err rc, const struct le
     struct rep_pair refused[LEAT_REP_BATCH_MAX];
     uint32_t count = 0;
     (void)error;
-    peer->settle_busy = false;
+    audit_enter(peer, REP_AUDIT_IDLE);
     peer->primary->accounts.other_rpcs++;
     if (!rc) rc = rep_pairs_decode(answer->control, answer->control_bytes, refused, &count);
     if (!rc)
         copies_confirm(peer, refused, count);
-    else if (peer->attached)
+    else if (peer->state == REP_PEER_ATTACHED)
         rep_audit_all(peer); /* what was not settled is told again */
     peer->settle_sent = 0;
 }
@@ -208,8 +214,10 @@ static void settle_send(struct rep_peer *peer)
         .owner = peer};
     peer->settle_sent = peer->settle_count;
     peer->settle_count = 0;
-    peer->settle_busy = net->call(net->ctx, peer->node.number, &peer->settle) == LEAT_OK;
-    if (!peer->settle_busy) rep_audit_all(peer); /* else what was found would stay unconfirmed */
+    if (net->call(net->ctx, peer->node.number, &peer->settle) == LEAT_OK)
+        audit_enter(peer, REP_AUDIT_SETTLING);
+    else
+        rep_audit_all(peer); /* else what was found would stay unconfirmed */
 }
 
 static void rows_judge(struct rep_peer *peer, uint32_t count, struct leat_msg_reader *reader)
@@ -241,9 +249,9 @@ static void on_audited(struct leat_link_call *call, leat_err rc, const struct le
 {
     struct rep_peer *peer = call->owner;
     (void)error;
-    peer->audit_busy = false;
+    audit_enter(peer, REP_AUDIT_IDLE);
     peer->primary->accounts.other_rpcs++;
-    if (rc || !peer->attached) return;
+    if (rc || peer->state != REP_PEER_ATTACHED) return;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
     struct rep_audited body;
@@ -265,7 +273,7 @@ static void on_audited(struct leat_link_call *call, leat_err rc, const struct le
 void rep_audit_step(struct rep_peer *peer, uint64_t now_us)
 {
     const struct leat_primary_options *options = &peer->primary->options;
-    if (!peer->attached || peer->audit_busy || peer->settle_busy) return;
+    if (peer->state != REP_PEER_ATTACHED || peer->audit_state != REP_AUDIT_IDLE) return;
     if (peer->audited_us && now_us < peer->audited_us + options->audit_us) return;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, peer->small, sizeof peer->small);
@@ -277,8 +285,10 @@ void rep_audit_step(struct rep_peer *peer, uint64_t now_us)
                                           .on_done = on_audited,
                                           .owner = peer};
     peer->audited_us = now_us;
-    peer->audit_busy = options->net.call(options->net.ctx, peer->node.number, &peer->audit) == 0;
-    if (peer->audit_busy) return;
+    if (options->net.call(options->net.ctx, peer->node.number, &peer->audit) == LEAT_OK) {
+        audit_enter(peer, REP_AUDIT_ASKED);
+        return;
+    }
     peer->audited_us = 0; /* no room, or the end of the link is on its way */
     rep_arm(peer->primary, REP_TICK_US);
 }
@@ -359,7 +369,7 @@ static uint64_t grace(const struct leat_primary *primary)
         if (!peer || peer->node.gone) continue;
         if (peer->node.incarnation == 0)
             wait_us = peer->node.crashed ? options->grace_crashed_us : options->grace_us;
-        else if (!peer->attached || peer->audit_all)
+        else if (peer->state != REP_PEER_ATTACHED || peer->audit_all)
             wait_us = options->grace_us; /* here, and has not told yet what it has */
         if (wait_us > us) us = wait_us;
     }

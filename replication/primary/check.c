@@ -6,6 +6,7 @@
 static void copy_check(const struct rep_set *set, const struct rep_copy *copy)
 {
     LEAT_ASSERT(copy->set == set && copy->peer != NULL);
+    LEAT_ASSERT(rep_copy_lives(copy)); /* the end of a session takes its copies out of all sets */
     LEAT_ASSERT(copy->op == NULL || (copy->op->copy == copy && !copy->batched));
     LEAT_ASSERT_CMP(copy->done, <=, copy->sent);
     LEAT_ASSERT_CMP(copy->flushed, <=, copy->done);
@@ -32,6 +33,27 @@ static void set_check(const struct leat_primary_log *log, const struct rep_set *
         for (unsigned j = 0; j < i; j++)
             LEAT_ASSERT(set->copies[j]->peer != set->copies[i]->peer);
     }
+}
+
+static void peer_check(const struct rep_peer *peer)
+{
+    LEAT_ASSERT((peer->target != NULL) == (peer->state >= REP_PEER_CONNECTING));
+    LEAT_ASSERT(peer->attach_busy || peer->state != REP_PEER_ASKED);
+    LEAT_ASSERT(!peer->attach_busy || peer->state < REP_PEER_CONNECTING);
+    LEAT_ASSERT_CMP(peer->settle_count, ==, 0); /* what an audit has found is told in its turn */
+    LEAT_ASSERT(peer->audit_state != REP_AUDIT_SETTLING || peer->settle_sent > 0);
+}
+
+void leat_primary_check(const struct leat_primary *primary)
+{
+    unsigned attached = 0;
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+        const struct rep_peer *peer = primary->peers[i];
+        if (peer == NULL) continue;
+        peer_check(peer);
+        attached += peer->state == REP_PEER_ATTACHED;
+    }
+    LEAT_ASSERT_CMP(primary->attached_count, ==, attached);
 }
 
 void leat_primary_log_check(const struct leat_primary_log *rep)

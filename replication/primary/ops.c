@@ -14,7 +14,7 @@ struct rep_op *rep_op_get(struct leat_primary *primary)
 void rep_peer_ops(struct rep_peer *peer)
 {
     const struct leat_rep_net *net = &peer->primary->options.net;
-    while (peer->attached && peer->ops < LEAT_REP_CALLS_MAX &&
+    while (peer->state == REP_PEER_ATTACHED && peer->ops < LEAT_REP_CALLS_MAX &&
            !leat_list_empty(&peer->ops_waiting)) {
         struct rep_op *op = LEAT_CONTAINER(peer->ops_waiting.next, struct rep_op, link);
         if (!op->copy) {

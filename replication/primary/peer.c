@@ -10,12 +10,31 @@
 #include "replication/primary/state.h"
 
 /* ---- session ---- */
+void rep_peer_enter(struct rep_peer *peer, enum rep_peer_state to)
+{
+    enum {
+        DOWN = 1 << REP_PEER_DOWN,
+        UP = 1 << REP_PEER_UP,
+        ASKED = 1 << REP_PEER_ASKED,
+        CONNECTING = 1 << REP_PEER_CONNECTING,
+        ATTACHED = 1 << REP_PEER_ATTACHED,
+    };
+    static const uint8_t from[] = {
+        [REP_PEER_DOWN] = UP | ASKED | CONNECTING | ATTACHED,
+        [REP_PEER_UP] = DOWN | ASKED | CONNECTING | ATTACHED,
+        [REP_PEER_ASKED] = UP,
+        [REP_PEER_CONNECTING] = ASKED,
+        [REP_PEER_ATTACHED] = CONNECTING,
+    };
+    LEAT_ASSERT(from[to] >> peer->state & 1);
+    peer->state = to;
+}
+
 static void on_attached(void *user, struct leat_rmem_target *target)
 {
     struct rep_peer *peer = user;
     (void)target;
-    peer->attaching = false;
-    peer->attached = true;
+    rep_peer_enter(peer, REP_PEER_ATTACHED);
     peer->refused = LEAT_OK;
     peer->primary->attached_count++;
     peer->session++;
@@ -48,7 +67,6 @@ static const struct leat_rmem_target_handler target_handler = {.on_attached = on
 
 static void retry_later(struct rep_peer *peer)
 {
-    peer->attaching = false;
     peer->retry_us = rep_now(peer->primary) + REP_RETRY_US;
     rep_arm(peer->primary, REP_RETRY_US);
 }
@@ -75,7 +93,7 @@ static void on_attach_answer(struct leat_link_call *call, leat_err rc,
     struct rep_attached attached;
     struct leat_error why = {0};
     peer->attach_busy = false;
-    if (!peer->attaching || !peer->up) {
+    if (peer->state != REP_PEER_ASKED) {
         retry_later(peer); /* lost meanwhile; up again perhaps */
         return;
     }
@@ -88,6 +106,7 @@ static void on_attach_answer(struct leat_link_call *call, leat_err rc,
                                            &why);
         error = &why;
     }
+    rep_peer_enter(peer, rc ? REP_PEER_UP : REP_PEER_CONNECTING);
     if (!rc) return;
     refusal_tell(peer, rc, error && error->text[0] ? error->text : leat_err_text(rc));
     peer->target = NULL;
@@ -97,7 +116,7 @@ static void on_attach_answer(struct leat_link_call *call, leat_err rc,
 void rep_peer_attach(struct rep_peer *peer)
 {
     const struct leat_rep_net *net = &peer->primary->options.net;
-    if (!peer->up || peer->attaching || peer->attached || peer->attach_busy) return;
+    if (peer->state != REP_PEER_UP || peer->attach_busy) return;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, peer->small, sizeof peer->small);
     leat_msg_write_array(&writer, 0);
@@ -107,10 +126,11 @@ void rep_peer_attach(struct rep_peer *peer)
                                            .timeout_us = peer->primary->options.flush_us,
                                            .on_done = on_attach_answer,
                                            .owner = peer};
-    peer->attaching = true;
+    rep_peer_enter(peer, REP_PEER_ASKED);
     peer->attach_busy = true;
     if (net->call(net->ctx, peer->node.number, &peer->attach)) {
         peer->attach_busy = false;
+        rep_peer_enter(peer, REP_PEER_UP);
         retry_later(peer);
     }
 }
@@ -121,16 +141,16 @@ static void batch_clear(struct rep_batch *batch)
     }
 }
 
-void rep_peer_lost(struct rep_peer *peer)
+static void session_end(struct rep_peer *peer, enum rep_peer_state to)
 {
     struct leat_primary *primary = peer->primary;
-    if (peer->attached) {
+    if (peer->state == REP_PEER_ATTACHED) {
         LEAT_ASSERT_CMP(primary->attached_count, >, 0);
         primary->attached_count--;
         primary->accounts.lost_backups++;
         peer->cut = true;
     }
-    peer->attached = peer->attaching = false;
+    if (peer->state != to) rep_peer_enter(peer, to);
     peer->session++;
     if (peer->target) leat_rmem_detach(peer->target);
     peer->target = NULL;
@@ -149,7 +169,17 @@ void rep_peer_lost(struct rep_peer *peer)
         struct rep_copy *copy = LEAT_CONTAINER(it, struct rep_copy, by_peer);
         if (copy->set) rep_copy_lost(copy);
     }
-    if (peer->up) retry_later(peer);
+    if (to == REP_PEER_UP) retry_later(peer);
+}
+
+void rep_peer_lost(struct rep_peer *peer)
+{
+    session_end(peer, peer->state == REP_PEER_DOWN ? REP_PEER_DOWN : REP_PEER_UP);
+}
+
+void rep_peer_down(struct rep_peer *peer)
+{
+    session_end(peer, REP_PEER_DOWN);
 }
 
 /* ---- batches ---- */
@@ -240,7 +270,7 @@ static void batch_send(struct rep_batch *batch, uint16_t kind, uint64_t timeout_
 void rep_peer_batches(struct rep_peer *peer)
 {
     const struct leat_primary_options *options = &peer->primary->options;
-    if (!peer->attached) return;
+    if (peer->state != REP_PEER_ATTACHED) return;
     batch_send(&peer->restamp, LEAT_REP_RESTAMP, options->answer_us);
     batch_send(&peer->flush, LEAT_REP_FLUSH, options->flush_us);
 }

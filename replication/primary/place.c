@@ -31,7 +31,7 @@ static unsigned penalty(const struct rep_set *set, const struct rep_peer *peer)
 
 bool rep_place_is_candidate(const struct rep_set *set, const struct rep_peer *peer)
 {
-    if (!peer || !peer->attached || peer->node.draining) return false;
+    if (!peer || peer->state != REP_PEER_ATTACHED || peer->node.draining) return false;
     unsigned number = peer->node.number;
     if (set->refused[number / 64] >> (number % 64) & 1) return false;
     for (unsigned i = 0; i < set->copy_count; i++)
@@ -71,7 +71,7 @@ struct rep_peer *rep_place_choose(const struct rep_set *set)
 bool rep_place_may_come(const struct leat_primary *primary)
 {
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
-        if (primary->peers[i] && primary->peers[i]->up && !primary->peers[i]->attached) return true;
+        if (primary->peers[i] && rep_peer_is_coming(primary->peers[i])) return true;
     return false;
 }
 

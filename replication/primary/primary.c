@@ -23,7 +23,7 @@ static void kick_deliver(void *actor, struct leat_mail *mail)
     while ((link = leat_list_pop_front(&now)) != NULL)
         rep_log_step(LEAT_CONTAINER(link, struct leat_primary_log, dirty_link));
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
-        if (primary->peers[i] && primary->peers[i]->attached) rep_peer_batches(primary->peers[i]);
+        if (primary->peers[i]) rep_peer_batches(primary->peers[i]);
 }
 
 static bool store_works(const struct leat_list *head)
@@ -268,14 +268,14 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
     if (other) (*at)->cut = false; /* it has revoked what its predecessor had */
     if (other) (*at)->left_us = 0; /* and was not there all the time */
     if (other) (*at)->refused = LEAT_OK;
-    if (other && (*at)->up) rep_arm(primary, 0);
+    if (other && (*at)->state != REP_PEER_DOWN) rep_arm(primary, 0);
 }
 
 void leat_primary_peer_up(struct leat_primary *primary, unsigned node)
 {
     struct rep_peer *peer = primary->peers[node];
     if (!peer) return;
-    peer->up = true;
+    if (peer->state == REP_PEER_DOWN) rep_peer_enter(peer, REP_PEER_UP);
     if (peer->met_us == 0) peer->met_us = rep_now(primary);
     rep_peer_attach(peer);
 }
@@ -289,9 +289,7 @@ void leat_primary_peer_refused(struct leat_primary *primary, unsigned node, leat
 void leat_primary_peer_down(struct leat_primary *primary, unsigned node)
 {
     struct rep_peer *peer = primary->peers[node];
-    if (!peer) return;
-    peer->up = false;
-    rep_peer_lost(peer);
+    if (peer) rep_peer_down(peer);
 }
 
 /* ---- time ---- */
@@ -302,7 +300,7 @@ static bool is_busy(const struct leat_primary *primary)
         const struct rep_peer *peer = primary->peers[i];
         if (!peer) continue;
         if (!leat_list_empty(&peer->ops_waiting)) return true;
-        if (peer->up && !peer->attached) return true;
+        if (rep_peer_is_coming(peer)) return true;
     }
     return !leat_list_empty(&primary->deficit) || !leat_list_empty(&primary->versions);
 }
@@ -318,7 +316,7 @@ static void on_timer(struct leat_timer *timer)
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
         struct rep_peer *peer = primary->peers[i];
         if (!peer) continue;
-        if (peer->up && !peer->attached && now_us >= peer->retry_us) rep_peer_attach(peer);
+        if (now_us >= peer->retry_us) rep_peer_attach(peer);
         rep_peer_ops(peer);
         rep_peer_batches(peer); /* rows that the link had no room for */
         rep_audit_step(peer, now_us);

@@ -135,6 +135,8 @@ void leat_primary_log_min_copies_set(struct leat_primary_log *rep, uint32_t min_
 /** The coordinators are about to be asked for another owner: from now on this owner lets no replica go. Its other
  * requests go on. silent false: no other owner was asked for, and this owner lets replicas go again. */
 void leat_primary_log_silence(struct leat_primary_log *rep, bool silent);
+/** Asserts what is true of the sessions with backups between two turns. */
+void leat_primary_check(const struct leat_primary *primary);
 /** Asserts what is true of its segments and their copies between two turns. */
 void leat_primary_log_check(const struct leat_primary_log *rep);
 /** Nothing more of it is acked, and nothing told to the coordinator: its commits are refused. */

@@ -139,8 +139,8 @@ bool leat_peer_see_next(const struct leat_primary *primary, struct leat_peer_see
             .at = peer,
             .node = peer->node.name,
             .incarnation = peer->node.incarnation,
-            .attached = peer->attached,
-            .audits = peer->audit_busy,
+            .attached = peer->state == REP_PEER_ATTACHED,
+            .audits = peer->audit_state == REP_AUDIT_ASKED,
             .writes = !leat_list_empty(&peer->writes),
         };
         return true;

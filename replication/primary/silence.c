@@ -54,7 +54,7 @@ static uint64_t since(uint64_t owed_us, uint64_t heard_us, uint64_t now_us)
  * writes: a backup that is there may be slow to take them. */
 static uint64_t silent_us(const struct rep_peer *peer, uint64_t now_us)
 {
-    if (!peer->attached) return 0;
+    if (peer->state != REP_PEER_ATTACHED) return 0;
     uint64_t wrote_us = peer->wrote_us > peer->heard_us ? peer->wrote_us : peer->heard_us;
     uint64_t asked = since(asked_since(peer), peer->heard_us, now_us);
     uint64_t written = since(written_since(peer), wrote_us, now_us);
@@ -86,7 +86,8 @@ void rep_peer_wrote(struct rep_peer *peer)
 {
     uint64_t now_us = rep_now(peer->primary);
     uint64_t heard_us = peer->wrote_us > peer->heard_us ? peer->wrote_us : peer->heard_us;
-    if (peer->attached) took_note(peer, since(written_since(peer), heard_us, now_us), now_us);
+    if (peer->state == REP_PEER_ATTACHED)
+        took_note(peer, since(written_since(peer), heard_us, now_us), now_us);
     peer->wrote_us = now_us;
 }
 
@@ -128,7 +129,7 @@ static void peer_ask(struct rep_peer *peer, uint64_t now_us)
     static const uint8_t nothing = 0x90;
     struct leat_primary *primary = peer->primary;
     const struct leat_rep_net *net = &primary->options.net;
-    if (peer->asking || !peer->attached) return;
+    if (peer->asking || peer->state != REP_PEER_ATTACHED) return;
     peer->ask = (struct leat_link_call){.kind = LEAT_REP_ASK,
                                         .control = &nothing,
                                         .control_bytes = sizeof nothing,
@@ -145,7 +146,7 @@ bool rep_silence_look(struct leat_primary *primary, uint64_t now_us)
     bool doubt = false, owed = false;
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
         const struct rep_peer *peer = primary->peers[i];
-        if (!peer || !peer->attached) continue;
+        if (!peer || peer->state != REP_PEER_ATTACHED) continue;
         owed = owed || owed_since(peer) != UINT64_MAX;
         doubt = doubt || silent_us(peer, now_us) >= DOUBT_US;
     }
@@ -166,7 +167,7 @@ static bool is_silent(const struct rep_peer *peer, uint64_t now_us)
 
 static bool is_slow(const struct rep_peer *peer, uint64_t now_us)
 {
-    if (leat_list_empty(&peer->writes) || !peer->attached) return false;
+    if (leat_list_empty(&peer->writes) || peer->state != REP_PEER_ATTACHED) return false;
     const struct rep_write *first = LEAT_CONTAINER(peer->writes.next, struct rep_write, link);
     return now_us >= first->posted_us + peer->primary->options.answer_us;
 }

@@ -171,10 +171,26 @@ struct rep_batch {
     uint64_t session;
 };
 
+/* The session with a backup (README.md, "States"). */
+enum rep_peer_state {
+    REP_PEER_DOWN,       /* there is no link to it */
+    REP_PEER_UP,         /* there is a link, and no session: the next ATTACH is due at retry_us */
+    REP_PEER_ASKED,      /* ATTACH is asked */
+    REP_PEER_CONNECTING, /* the backup has granted its memory: the target for writes is made */
+    REP_PEER_ATTACHED,
+};
+
+enum rep_audit_state {
+    REP_AUDIT_IDLE,     /* the next one is due at audited_us + audit_us */
+    REP_AUDIT_ASKED,    /* which replicas does the backup have? */
+    REP_AUDIT_SETTLING, /* the backup is told which of them to keep and to drop */
+};
+
 struct rep_peer {
     struct leat_primary *primary;
     struct leat_rep_node node;
-    bool up, attaching, attached;
+    enum rep_peer_state state; /* rep_peer_enter() */
+    enum rep_audit_state audit_state;
     uint64_t session; /* grows with each attachment and each loss */
     uint64_t met_us;  /* when it was up for the first time; 0: never */
     bool cut;         /* a session with this incarnation ended: what it wrote may still land */
@@ -186,9 +202,9 @@ struct rep_peer {
     uint8_t seal_control[REP_BODY_BYTES_MAX];
     bool seal_busy;
     uint8_t small[16];
-    bool attach_busy, audit_busy, settle_busy;
-    bool audit_all;  /* the first one of a session: also what has its word */
-    bool audit_anew; /* all was asked for while one was under way */
+    bool attach_busy; /* ATTACH has no answer yet: also one of a session that has ended */
+    bool audit_all;   /* the first one of a session: also what has its word */
+    bool audit_anew;  /* all was asked for while one was under way */
     uint64_t audit_from;
     uint8_t *settle_control;
     struct rep_pair *settle_pairs;
@@ -271,9 +287,14 @@ static inline bool rep_is_disk(const struct leat_primary_log *log)
 {
     return log->options.durability == LEAT_DURABILITY_DISK;
 }
+/** There is a link, and no session yet. */
+static inline bool rep_peer_is_coming(const struct rep_peer *peer)
+{
+    return peer->state != REP_PEER_DOWN && peer->state != REP_PEER_ATTACHED;
+}
 static inline bool rep_copy_lives(const struct rep_copy *copy)
 {
-    return copy->peer->attached && copy->session == copy->peer->session;
+    return copy->peer->state == REP_PEER_ATTACHED && copy->session == copy->peer->session;
 }
 /** Acks wait until the coordinator has taken a version. */
 static inline bool rep_is_held(const struct leat_primary_log *log)
@@ -348,8 +369,13 @@ bool rep_copy_leaves(const struct rep_copy *copy);
 bool rep_copy_is_busy(const struct rep_copy *copy);
 
 /* peer.c */
+/** The step of a session from one state to the next. */
+void rep_peer_enter(struct rep_peer *peer, enum rep_peer_state to);
 void rep_peer_attach(struct rep_peer *peer);
+/** The session ends; where there is a link the next one is tried soon. */
 void rep_peer_lost(struct rep_peer *peer);
+/** The link has ended, and with it the session. */
+void rep_peer_down(struct rep_peer *peer);
 void rep_peer_fini(struct rep_peer *peer);
 leat_err rep_peer_init(struct rep_peer *peer, struct leat_primary *primary) LEAT_NODISCARD;
 void rep_peer_batches(struct rep_peer *peer);

@@ -11,7 +11,8 @@ static bool is_coming(const struct rep_peer *peer, uint64_t now_us)
 {
     bool refused = peer->refused != LEAT_OK && peer->refused != LEAT_E_STARTING &&
                    peer->refused != LEAT_E_AGAIN && peer->refused != LEAT_E_TIMEOUT;
-    return peer->up && peer->session == 0 && !refused && now_us < peer->met_us + REP_COMING_US;
+    return peer->state != REP_PEER_DOWN && peer->session == 0 && !refused &&
+           now_us < peer->met_us + REP_COMING_US;
 }
 
 static unsigned nodes_coming(const struct leat_primary *primary)
@@ -73,7 +74,8 @@ uint32_t leat_primary_transports(const struct leat_primary *primary)
     uint32_t kinds = 0;
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
         const struct rep_peer *peer = primary->peers[i];
-        if (peer && peer->attached && peer->target) kinds |= 1u << peer->target->kind;
+        if (peer && peer->state == REP_PEER_ATTACHED && peer->target)
+            kinds |= 1u << peer->target->kind;
     }
     return kinds;
 }
@@ -88,10 +90,12 @@ size_t leat_primary_peers(const struct leat_primary *primary, struct leat_rep_pe
         if (count < count_max)
             out[count] = (struct leat_rep_peer_status){
                 .node = i,
-                .up = peer->up,
-                .attached = peer->attached,
-                .says_gone = !peer->attached && peer->refused == LEAT_E_STALE_EPOCH,
-                .transport = peer->attached ? leat_rmem_kind_name(peer->target->kind) : "",
+                .up = peer->state != REP_PEER_DOWN,
+                .attached = peer->state == REP_PEER_ATTACHED,
+                .says_gone =
+                    peer->state != REP_PEER_ATTACHED && peer->refused == LEAT_E_STALE_EPOCH,
+                .transport =
+                    peer->state == REP_PEER_ATTACHED ? leat_rmem_kind_name(peer->target->kind) : "",
                 .load_bytes = peer->load_bytes,
                 .replicas = peer->open_count,
             };

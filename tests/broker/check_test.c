@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "broker/data/partition.h"
+#include "broker/data/replicate.h"
 #include "tests/broken.h"
 #include "tests/broker/alone.h"
 
@@ -16,6 +17,11 @@ void leat_log_check(const struct leat_log *log, bool queued)
 {
     assert_ptr_equal(log, &alone);
     said("check the log%s", queued ? ", which is queued" : "");
+}
+void leat_primary_check(const struct leat_primary *primary)
+{
+    assert_ptr_equal(primary, &alone.cores);
+    said("check its backups");
 }
 void leat_primary_log_check(const struct leat_primary_log *rep)
 {
@@ -96,10 +102,12 @@ static void log_is_checked_after_each_turn(void **state)
 static void what_lies_below_is_checked(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         alone_begin();
         struct leat_core *core = &alone.cores[0];
         struct leat_list queue;
+        struct leat_replicate replicate = {.primary = i == 4 ? (void *)&alone.cores : NULL};
+        core->replicate = i > 2 ? &replicate : NULL;
         struct leat_partition partition = {.ref = {ALONE_STREAM, 0, 0},
                                            .core = core,
                                            .stream = &alone.stream,
@@ -112,9 +120,11 @@ static void what_lies_below_is_checked(void **state)
         leat_list_push_back(&core->care_logs, &partition.care);
         if (i == 2) leat_list_push_back(&queue, &partition.dirty);
         assert_broken(NULL, leat_core_check(core));
-        static const char *const expected[] = {"", "check its copies\ncheck the log\n",
-                                               "check the log, which is queued\n"};
+        static const char *const expected[] = {
+            "", "check its copies\ncheck the log\n", "check the log, which is queued\n",
+            "check the log\n", "check its backups\ncheck the log\n"};
         assert_said(expected[i]);
+        core->replicate = NULL;
         alone_end();
     }
 }

@@ -151,7 +151,7 @@ static void commit_is_looked_at_where_no_write_answers_it(void **state)
     CASE_AS_IT_IS(begun, commit_asked);
     CASE(begun, commit_asked, owned->need = 2);
     CASE(begun, commit_asked, owned->options.durability = LEAT_DURABILITY_DISK);
-    CASE(begun, commit_asked, copy->peer->attached = rig_peer(rig, 2)->attached = false);
+    CASE(begun, commit_asked, copy->peer->state = rig_peer(rig, 2)->state = REP_PEER_UP);
     TRACE_IS("(void)0: n1 write @4224+64 from s0+128\n"
              "n2 write @8320+64 from s0+128\n"
              "-> 0 mails\n"
@@ -162,7 +162,7 @@ static void commit_is_looked_at_where_no_write_answers_it(void **state)
              "n1 write @4224+64 from s0+128\n"
              "n2 write @8320+64 from s0+128\n"
              "-> 1 mails\n"
-             "copy->peer->attached = rig_peer(rig, 2)->attached = false: -> 1 mails\n");
+             "copy->peer->state = rig_peer(rig, 2)->state = REP_PEER_UP: -> 1 mails\n");
 }
 
 static void given_up(void)
@@ -343,7 +343,7 @@ static void comes_up(void)
 static void not_attached(void)
 {
     begun();
-    rig_peer(rig, 1)->attached = false;
+    rig_peer(rig, 1)->state = REP_PEER_UP;
 }
 
 /* Goal: a node is asked for memory once, when it can be reached and has given none. */
@@ -352,13 +352,13 @@ static void node_is_attached_once(void **state)
     (void)state;
     CASE_AS_IT_IS(begun, comes_up);
     CASE_AS_IT_IS(not_attached, comes_up);
-    CASE(not_attached, comes_up, rig_peer(rig, 1)->attaching = true);
+    CASE(not_attached, comes_up, rig_peer(rig, 1)->state = REP_PEER_ASKED);
     CASE(not_attached, comes_up, rig_peer(rig, 1)->attach_busy = true);
     CASE(not_attached, comes_up, rig->call_rc = LEAT_E_CLOSED);
     TRACE_IS("(void)0: -> not asked\n"
              "(void)0: n1 ATTACH, 10 s\n"
              "-> asked\n"
-             "rig_peer(rig, 1)->attaching = true: -> not asked\n"
+             "rig_peer(rig, 1)->state = REP_PEER_ASKED: -> not asked\n"
              "rig_peer(rig, 1)->attach_busy = true: -> asked\n"
              "rig->call_rc = LEAT_E_CLOSED: -> not asked\n");
 }
@@ -373,7 +373,7 @@ static void grant_that_comes_too_late_is_none(void **state)
     rig_peer_down(rig, 1);
     rig_peer(rig, 1)->retry_us = 0;
     rig_grant(rig, 1);
-    assert_true(!rig_peer(rig, 1)->attached && !rig_peer(rig, 1)->attaching);
+    assert_int_equal(rig_peer(rig, 1)->state, REP_PEER_DOWN);
     assert_int_equal(rig_peer(rig, 1)->retry_us, rig->now_us + REP_RETRY_US);
     trace_begin();
 }
@@ -381,7 +381,7 @@ static void grant_that_comes_too_late_is_none(void **state)
 static void audit(void)
 {
     rep_audit_step(rig_peer(rig, 1), rig->now_us);
-    trace("-> %s\n", rig_peer(rig, 1)->audit_busy ? "asked" : "not asked");
+    trace("-> %s\n", rig_peer(rig, 1)->audit_state == REP_AUDIT_ASKED ? "asked" : "not asked");
 }
 
 static void audited_long_ago(void)
@@ -398,15 +398,15 @@ static void audit_waits_for_what_is_settled(void **state)
     CASE_AS_IT_IS(audited_long_ago, audit);
     CASE(audited_long_ago, audit, rig_peer(rig, 1)->audited_us++);
     CASE(audited_long_ago, audit, rig_peer(rig, 1)->audited_us = 0);
-    CASE(audited_long_ago, audit, rig_peer(rig, 1)->settle_busy = true);
-    CASE(audited_long_ago, audit, rig_peer(rig, 1)->attached = false);
+    CASE(audited_long_ago, audit, rig_peer(rig, 1)->audit_state = REP_AUDIT_SETTLING);
+    CASE(audited_long_ago, audit, rig_peer(rig, 1)->state = REP_PEER_UP);
     TRACE_IS("(void)0: n1 AUDIT from0, 10 s\n"
              "-> asked\n"
              "rig_peer(rig, 1)->audited_us++: -> not asked\n"
              "rig_peer(rig, 1)->audited_us = 0: n1 AUDIT from0, 10 s\n"
              "-> asked\n"
-             "rig_peer(rig, 1)->settle_busy = true: -> not asked\n"
-             "rig_peer(rig, 1)->attached = false: -> not asked\n");
+             "rig_peer(rig, 1)->audit_state = REP_AUDIT_SETTLING: -> not asked\n"
+             "rig_peer(rig, 1)->state = REP_PEER_UP: -> not asked\n");
 }
 
 /* ---- questions ---- */
@@ -415,7 +415,7 @@ static void silent(void)
 {
     struct rep_peer *left = rep_silence_shed(rig->primary, rig->now_us);
     if (left) rep_peer_lost(left);
-    trace("-> %s\n", rig_peer(rig, 1)->attached ? "stays" : "is left");
+    trace("-> %s\n", rig_peer(rig, 1)->state == REP_PEER_ATTACHED ? "stays" : "is left");
 }
 
 /* Silent for 400 ms, of 300 that are given; answers took 10 s, and that was so long ago. */

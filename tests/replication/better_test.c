@@ -53,7 +53,7 @@ static void head_is_rolled_where_a_better_place_is(void **state)
     CASE(crowded, roll, rolled(4, REP_ROLLS_MAX));
     CASE(crowded, roll, rig->primary->rolls_at_us = rig->now_us + REP_ROLLS_AHEAD_US);
     CASE(crowded, roll, rig->primary->rolls_at_us = rig->now_us + REP_ROLLS_AHEAD_US - 1);
-    CASE(crowded, roll, rig_peer(rig, 3)->attached = false);
+    CASE(crowded, roll, rig_peer(rig, 3)->state = REP_PEER_UP);
     CASE(crowded, roll, rig_peer(rig, 3)->node.draining = true);
     CASE(crowded, roll, memcpy(rig_peer(rig, 3)->node.host, "h1", 3));
     CASE(crowded, roll, memcpy(rig_peer(rig, 3)->node.host, "h0", 3));
@@ -77,7 +77,8 @@ static void head_is_rolled_where_a_better_place_is(void **state)
         "at 0; log 0 at 0; next in 1000000\n"
         "rig->primary->rolls_at_us = rig->now_us + REP_ROLLS_AHEAD_US - 1: -> rolls, looked at 0 "
         "rolled at 5; log 1 at 5; next in 1049999\n"
-        "rig_peer(rig, 3)->attached = false: -> no, looked at 5 rolled at 0; log 0 at 0; next in "
+        "rig_peer(rig, 3)->state = REP_PEER_UP: -> no, looked at 5 rolled at 0; log 0 at 0; next "
+        "in "
         "-11001000\n"
         "rig_peer(rig, 3)->node.draining = true: -> no, looked at 5 rolled at 0; log 0 at 0; next "
         "in -11001000\n"
@@ -140,8 +141,8 @@ static void segment_gets_a_copy_where_it_lies_better(void **state)
     CASE(crowded_closed, begin_better, set->retry_us = rig->now_us);
     CASE(crowded_closed, begin_better, set->retry_us = rig->now_us + 1);
     CASE(crowded_closed, begin_better, refused_by(3));
-    CASE(crowded_closed, begin_better, rig_peer(rig, 3)->attached = false);
-    CASE(crowded_closed, begin_better, rig_peer(rig, 3)->attached = false, refused_by(2));
+    CASE(crowded_closed, begin_better, rig_peer(rig, 3)->state = REP_PEER_UP);
+    CASE(crowded_closed, begin_better, rig_peer(rig, 3)->state = REP_PEER_UP, refused_by(2));
     CASE(crowded_closed, begin_better, set->dropping = true);
     CASE(crowded_closed, begin_better, set->seg->integrity = LEAT_INTEGRITY_CORRUPT);
     CASE(crowded_closed, begin_better, copy->found = true);
@@ -174,9 +175,11 @@ static void segment_gets_a_copy_where_it_lies_better(void **state)
         "in 1, looked at 0, next 2000000\n"
         "refused_by(3): -> none, 2 copies, left 0 of 1, again in 2000000, retry in 2000000, looked "
         "at 0, next 2000000\n"
-        "rig_peer(rig, 3)->attached = false: -> none, 2 copies, left 0 of 1, again in -1, retry in "
+        "rig_peer(rig, 3)->state = REP_PEER_UP: -> none, 2 copies, left 0 of 1, again in -1, retry "
+        "in "
         "-11001000, looked at 5, next -1\n"
-        "rig_peer(rig, 3)->attached = false, refused_by(2): -> none, 2 copies, left 0 of 1, again "
+        "rig_peer(rig, 3)->state = REP_PEER_UP, refused_by(2): -> none, 2 copies, left 0 of 1, "
+        "again "
         "in 2000000, retry in 2000000, looked at 0, next 2000000\n"
         "set->dropping = true: -> none, 2 copies, left 0 of 1, again in 2000000, retry in "
         "-11001000, looked at 0, next 2000000\n"
@@ -219,7 +222,7 @@ static void segment_that_lies_badly_is_noted_once(void **state)
     CASE(crowded_closed, note, set->closed = false);
     CASE(crowded_closed, note, set->dropping = true);
     CASE(crowded_closed, note, set->misplaced = false);
-    CASE(crowded_closed, note, rig_peer(rig, 3)->attached = false);
+    CASE(crowded_closed, note, rig_peer(rig, 3)->state = REP_PEER_UP);
     CASE(crowded, note, set->closed = true);
     CASE(crowded, note, set->misplaced = false);
     CASE(crowded_closed, note, rep_place_forget(set), rep_place_forget(set));
@@ -228,7 +231,7 @@ static void segment_that_lies_badly_is_noted_once(void **state)
              "set->closed = false: -> 0 crowded, left 0\n"
              "set->dropping = true: -> 0 crowded, left 0\n"
              "set->misplaced = false: -> 0 crowded, left 0\n"
-             "rig_peer(rig, 3)->attached = false: -> 1 crowded, left 0, it\n"
+             "rig_peer(rig, 3)->state = REP_PEER_UP: -> 1 crowded, left 0, it\n"
              "set->closed = true: -> 1 crowded, left 1, it, again in 20000 us\n"
              "set->misplaced = false: -> 0 crowded, left 0\n"
              "rep_place_forget(set), rep_place_forget(set): -> 1 crowded, left 1, it, again in "
@@ -272,7 +275,7 @@ static void recopy(void)
 
 static void nobody_else(void)
 {
-    rig_peer(rig, 2)->attached = rig_peer(rig, 3)->attached = false;
+    rig_peer(rig, 2)->state = rig_peer(rig, 3)->state = REP_PEER_UP;
 }
 
 static void what_may_be_copied_grows_with_time(void **state)
@@ -384,14 +387,14 @@ static void copy_is_placed_where_it_shares_least(void **state)
     CASE(one_copy, choose, refused_by(3));
     CASE(one_copy, choose, refused_by(2), refused_by(3));
     CASE(one_copy, choose, rig_peer(rig, 2)->node.draining = true);
-    CASE(one_copy, choose, rig_peer(rig, 2)->attached = false);
-    CASE(one_copy, choose, rig_peer(rig, 2)->attached = rig_peer(rig, 2)->up = false);
+    CASE(one_copy, choose, rig_peer(rig, 2)->state = REP_PEER_UP);
+    CASE(one_copy, choose, rig_peer(rig, 2)->state = REP_PEER_DOWN);
     CASE(one_copy, choose, memcpy(rig_peer(rig, 2)->node.host, "h1", 3));
     CASE(one_copy, choose, memcpy(rig_peer(rig, 2)->node.host, "h0", 3));
     CASE(one_copy, choose, rack_of(1, "r"), rack_of(2, "r"));
     CASE(one_copy, choose, rack_of(1, "r"), rack_of(2, "r"), rack_of(3, "r"));
     CASE(one_copy, choose, rack_of(1, "r"), rack_of(2, "r"), nobody_else(),
-         rig_peer(rig, 2)->attached = true);
+         rig_peer(rig, 2)->state = REP_PEER_ATTACHED);
     CASE(one_copy, choose, memcpy(rig_peer(rig, 1)->node.host, "h0", 3));
     TRACE_IS("(void)0: -> n2 n3 n2\n"
              "rig->random_step = 0: -> n2 n2 n2\n"
@@ -404,14 +407,14 @@ static void copy_is_placed_where_it_shares_least(void **state)
              "refused_by(3): -> n2 n2 n2\n"
              "refused_by(2), refused_by(3): -> none none none\n"
              "rig_peer(rig, 2)->node.draining = true: -> n3 n3 n3\n"
-             "rig_peer(rig, 2)->attached = false: -> n3 n3 n3, one may come\n"
-             "rig_peer(rig, 2)->attached = rig_peer(rig, 2)->up = false: -> n3 n3 n3\n"
+             "rig_peer(rig, 2)->state = REP_PEER_UP: -> n3 n3 n3, one may come\n"
+             "rig_peer(rig, 2)->state = REP_PEER_DOWN: -> n3 n3 n3\n"
              "memcpy(rig_peer(rig, 2)->node.host, \"h1\", 3): -> n3 n3 n3\n"
              "memcpy(rig_peer(rig, 2)->node.host, \"h0\", 3): -> n3 n3 n3\n"
              "rack_of(1, \"r\"), rack_of(2, \"r\"): -> n3 n3 n3\n"
              "rack_of(1, \"r\"), rack_of(2, \"r\"), rack_of(3, \"r\"): -> n2 n3 n2\n"
-             "rack_of(1, \"r\"), rack_of(2, \"r\"), nobody_else(), rig_peer(rig, 2)->attached = "
-             "true: -> n2 n2 n2, one may come\n"
+             "rack_of(1, \"r\"), rack_of(2, \"r\"), nobody_else(), rig_peer(rig, 2)->state = "
+             "REP_PEER_ATTACHED: -> n2 n2 n2, one may come\n"
              "memcpy(rig_peer(rig, 1)->node.host, \"h0\", 3): -> n2 n3 n2, misplaced\n");
 }
 

@@ -15,6 +15,8 @@ static struct leat_primary_log log_, other_log;
 static struct rep_set sets[2]; /* the first one is closed, and lacks nothing */
 static struct rep_copy copies[2];
 static struct rep_peer peers[2];
+static struct leat_primary primary_;
+static struct leat_rmem_target target;
 static struct rep_op op;
 static struct leat_store_req req;
 
@@ -25,6 +27,11 @@ static void sound(void)
     leat_list_init(&log_.active);
     leat_list_init(&log_.settled);
     op = (struct rep_op){.copy = &copies[0]};
+    primary_ = (struct leat_primary){.attached_count = 2};
+    for (unsigned i = 0; i < 2; i++) {
+        peers[i] = (struct rep_peer){.state = REP_PEER_ATTACHED, .session = 7, .target = &target};
+        primary_.peers[i + 3] = &peers[i];
+    }
     for (unsigned i = 0; i < 2; i++) {
         sets[i] = (struct rep_set){.log = &log_,
                                    .id = {7 + i},
@@ -37,6 +44,7 @@ static void sound(void)
         leat_list_push_back(&log_.active, &sets[i].link);
         copies[i] = (struct rep_copy){.set = &sets[1],
                                       .peer = &peers[i],
+                                      .session = 7,
                                       .state = REP_COPY_OPEN,
                                       .counted = true,
                                       .sent = 300,
@@ -52,6 +60,14 @@ static void sound(void)
     sets[0].close = sets[1].commit = &req;
     copies[0].op = &op;
 }
+
+#define PEER_BROKEN(rule, ...)                                                                     \
+    do {                                                                                           \
+        sound();                                                                                   \
+        assert_broken(NULL, leat_primary_check(&primary_));                                        \
+        __VA_ARGS__;                                                                               \
+        assert_broken(rule, leat_primary_check(&primary_));                                        \
+    } while (0)
 
 #define BROKEN(rule, ...)                                                                          \
     do {                                                                                           \
@@ -83,6 +99,8 @@ static void copies_are_checked(void **state)
     (void)state;
     BROKEN("copy->set == set && copy->peer != NULL", copies[1].set = &sets[0]);
     BROKEN("copy->set == set && copy->peer != NULL", copies[1].peer = NULL);
+    BROKEN("rep_copy_lives(copy)", peers[1].session = 8);
+    BROKEN("rep_copy_lives(copy)", peers[1].state = REP_PEER_CONNECTING);
     BROKEN("copy->op == NULL || (copy->op->copy == copy && !copy->batched)", op.copy = &copies[1]);
     BROKEN("copy->op == NULL || (copy->op->copy == copy && !copy->batched)",
            copies[0].batched = true);
@@ -95,11 +113,29 @@ static void copies_are_checked(void **state)
     BROKEN("copy->state != REP_COPY_OPENING || !copy->counted", copies[1].state = REP_COPY_OPENING);
 }
 
+static void backups_are_checked(void **state)
+{
+    (void)state;
+    static const char made[] = "(peer->target != NULL) == (peer->state >= REP_PEER_CONNECTING)";
+    PEER_BROKEN(made, peers[1].target = NULL);
+    PEER_BROKEN(made, peers[1].state = REP_PEER_UP);
+    PEER_BROKEN("peer->attach_busy || peer->state != REP_PEER_ASKED", peers[1].target = NULL,
+                peers[1].state = REP_PEER_ASKED);
+    PEER_BROKEN("!peer->attach_busy || peer->state < REP_PEER_CONNECTING",
+                peers[1].attach_busy = true);
+    PEER_BROKEN("peer->settle_count == 0", peers[1].settle_count = 1);
+    static const char told[] = "peer->audit_state != REP_AUDIT_SETTLING || peer->settle_sent > 0";
+    PEER_BROKEN(told, peers[1].audit_state = REP_AUDIT_SETTLING);
+    PEER_BROKEN(NULL, peers[1].audit_state = REP_AUDIT_SETTLING, peers[1].settle_sent = 1);
+    PEER_BROKEN("primary->attached_count == attached", primary_.attached_count = 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_are_checked),
         cmocka_unit_test(copies_are_checked),
+        cmocka_unit_test(backups_are_checked),
     };
     return cmocka_run_group_tests_name("replication check", tests, NULL, NULL);
 }

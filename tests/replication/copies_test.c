@@ -500,7 +500,7 @@ static void segments_and_their_copies_are_told(void **state)
 static void refuses(leat_err rc)
 {
     copy->peer->refused = rc;
-    copy->peer->attached = false;
+    copy->peer->state = REP_PEER_UP;
 }
 
 /* Closed, and one of its copies is gone. */
@@ -532,17 +532,17 @@ static void nodes_are_told(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(begun, peers);
-    CASE(begun, peers, copy->peer->up = false);
-    CASE(begun, peers, copy->peer->attached = false);
+    CASE(begun, peers, copy->peer->state = REP_PEER_DOWN);
+    CASE(begun, peers, copy->peer->state = REP_PEER_UP);
     CASE(begun, peers, refuses(LEAT_E_STALE_EPOCH));
     CASE(begun, peers, refuses(LEAT_E_STARTING));
     CASE(begun, peers, copy->peer->refused = LEAT_E_STALE_EPOCH);
     CASE(begun, peers, copy->peer->load_bytes = 77, copy->peer->open_count = 3);
     TRACE_IS(
         "(void)0: 3, kinds 8: 0 up attached \"shm\" 0 1; 1 up attached \"shm\" 0 1; 0 \"-\" 0 0;\n"
-        "copy->peer->up = false: 3, kinds 8: 0 attached \"shm\" 0 1; 1 up attached \"shm\" 0 1; 0 "
+        "copy->peer->state = REP_PEER_DOWN: 3, kinds 8: 0 \"\" 0 1; 1 up attached \"shm\" 0 1; 0 "
         "\"-\" 0 0;\n"
-        "copy->peer->attached = false: 3, kinds 8: 0 up \"\" 0 1; 1 up attached \"shm\" 0 1; 0 "
+        "copy->peer->state = REP_PEER_UP: 3, kinds 8: 0 up \"\" 0 1; 1 up attached \"shm\" 0 1; 0 "
         "\"-\" 0 0;\n"
         "refuses(LEAT_E_STALE_EPOCH): 3, kinds 8: 0 up gone \"\" 0 1; 1 up attached \"shm\" 0 1; 0 "
         "\"-\" 0 0;\n"

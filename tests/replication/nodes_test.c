@@ -27,10 +27,11 @@ static void is_set(void)
     trace("-> %s of %llu on %s in \"%s\"%s%s%s%s left %llu %s, places %u more, %u attached, %u "
           "copies",
           peer->node.name, (unsigned long long)peer->node.incarnation, peer->node.host,
-          peer->node.rack, peer->up ? " up" : "", peer->attached ? " attached" : "",
-          peer->cut ? " cut" : "", peer->node.draining ? " draining" : "",
-          (unsigned long long)peer->left_us, leat_err_name(peer->refused),
-          rig->primary->places - places, rig->primary->attached_count, set->copy_count);
+          peer->node.rack, peer->state != REP_PEER_DOWN ? " up" : "",
+          peer->state == REP_PEER_ATTACHED ? " attached" : "", peer->cut ? " cut" : "",
+          peer->node.draining ? " draining" : "", (unsigned long long)peer->left_us,
+          leat_err_name(peer->refused), rig->primary->places - places, rig->primary->attached_count,
+          set->copy_count);
     armed_trace();
 }
 
@@ -49,6 +50,13 @@ static void is_new(void)
     node.number = 40;
 }
 
+static void goes_down(void)
+{
+    rig->quiet = true;
+    rig_peer_down(rig, 1);
+    rig->quiet = false;
+}
+
 static void node_is_taken_as_it_is_told(void **state)
 {
     (void)state;
@@ -59,7 +67,7 @@ static void node_is_taken_as_it_is_told(void **state)
     CASE(met, is_set, node.rack[0] = 'r');
     CASE(met, is_set, node.draining = true);
     CASE(met, is_set, node.incarnation++);
-    CASE(met, is_set, node.incarnation++, rig_peer(rig, 1)->up = false);
+    CASE(met, is_set, node.incarnation++, goes_down());
     CASE(met, is_set, is_new());
     CASE(met, is_set, is_new(), set_name(""));
     CASE(met, is_set, is_new(), leat_mem_fail_at(1));
@@ -79,8 +87,8 @@ static void node_is_taken_as_it_is_told(void **state)
              "node.incarnation++: detach n1\n"
              "-> n1 of 102 on h1 in \"\" up left 0 OK, places 0 more, 2 attached, 1 copies, again "
              "in 0 us\n"
-             "node.incarnation++, rig_peer(rig, 1)->up = false: detach n1\n"
-             "-> n1 of 102 on h1 in \"\" left 0 OK, places 0 more, 2 attached, 1 copies\n"
+             "node.incarnation++, goes_down(): -> n1 of 102 on h1 in \"\" left 0 OK, "
+             "places 0 more, 2 attached, 2 copies\n"
              "is_new(): -> n1 of 101 on h1 in \"\" left 0 OK, places 0 more, 3 attached, 2 copies\n"
              "is_new(), set_name(\"\"): -> 40 of 101 on h1 in \"\" left 0 OK, places 0 more, 3 "
              "attached, 2 copies\n"

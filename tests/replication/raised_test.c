@@ -64,7 +64,7 @@ static void version_is_told_when_all_carry_it(void **state)
     CASE(one_less, step, late());
     CASE(one_less, step, late(), owned->held_us++);
     CASE(one_less, step, owned->options.copies = 2);
-    CASE(one_less, step, rig_peer(rig, 1)->up = rig_peer(rig, 3)->up = false);
+    CASE(one_less, step, rig_peer(rig, 1)->state = rig_peer(rig, 3)->state = REP_PEER_DOWN);
     CASE(one_less, step, late(), owned->options.min_copies = 3);
     CASE(one_less, step, late(), owned->options.min_copies = 3, set->started = false);
     TRACE_IS("(void)0: in line\n"
@@ -88,7 +88,7 @@ static void version_is_told_when_all_carry_it(void **state)
              "late(): in line\n"
              "late(), owned->held_us++: not told, again in 20000 us\n"
              "owned->options.copies = 2: in line\n"
-             "rig_peer(rig, 1)->up = rig_peer(rig, 3)->up = false: not told, again in 20000 us\n"
+             "rig_peer(rig, 1)->state = rig_peer(rig, 3)->state = REP_PEER_DOWN: in line\n"
              "late(), owned->options.min_copies = 3: not told, again in 20000 us\n"
              "late(), owned->options.min_copies = 3, set->started = false: in line\n");
 }

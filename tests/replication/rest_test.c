@@ -80,8 +80,8 @@ static void reserve_waits_for_copies(void **state)
     CASE(reserving, reserve, late());
     CASE(reserving, reserve, late(), set->since_us++);
     CASE(reserving, reserve, copy->state = REP_COPY_OPEN);
-    CASE(reserving, reserve, copy->state = REP_COPY_OPEN, rig_peer(rig, 1)->up = false);
-    CASE(reserving, reserve, rep_copy_remove(copy), rig_peer(rig, 1)->attached = false);
+    CASE(reserving, reserve, copy->state = REP_COPY_OPEN, rig_peer(rig, 1)->state = REP_PEER_DOWN);
+    CASE(reserving, reserve, rep_copy_remove(copy), rig_peer(rig, 1)->state = REP_PEER_UP);
     CASE(reserving, reserve, rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true);
     CASE(reserving, reserve, rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true, late());
     CASE(reserving, reserve, set->id.v = 1, set->since_us = rig->now_us - REP_LAST_COPY_US);
@@ -97,9 +97,9 @@ static void reserve_waits_for_copies(void **state)
         "late(), set->since_us++: -> waits\n"
         "copy->state = REP_COPY_OPEN: log RESERVE s0: OK\n"
         "-> answered\n"
-        "copy->state = REP_COPY_OPEN, rig_peer(rig, 1)->up = false: log RESERVE s0: OK\n"
+        "copy->state = REP_COPY_OPEN, rig_peer(rig, 1)->state = REP_PEER_DOWN: log RESERVE s0: OK\n"
         "-> answered\n"
-        "rep_copy_remove(copy), rig_peer(rig, 1)->attached = false: -> waits\n"
+        "rep_copy_remove(copy), rig_peer(rig, 1)->state = REP_PEER_UP: -> waits\n"
         "rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true: -> waits\n"
         "rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true, late(): -> waits, undone\n"
         "set->id.v = 1, set->since_us = rig->now_us - REP_LAST_COPY_US: -> waits\n"
@@ -361,12 +361,12 @@ static void node_is_chosen_of_those_that_share_least(void **state)
     CASE_AS_IT_IS(one_here, chosen);
     CASE(one_here, chosen, memcpy(rig_peer(rig, 1)->node.host, "h0", 3));
     CASE(one_here, chosen, rig_peer(rig, 3)->load_bytes = 1);
-    CASE(one_here, chosen, rig_peer(rig, 3)->attached = rig_peer(rig, 4)->attached = false);
+    CASE(one_here, chosen, rig_peer(rig, 3)->state = rig_peer(rig, 4)->state = REP_PEER_UP);
     CASE(one_here, chosen, rig_peer(rig, 1)->node.draining = true);
     TRACE_IS("(void)0:  n1 n3 n4 n1 n3 n4\n"
              "memcpy(rig_peer(rig, 1)->node.host, \"h0\", 3):  n3 n4 n3 n4 n3 n4\n"
              "rig_peer(rig, 3)->load_bytes = 1:  n1 n3 n4 n1 n3 n4\n"
-             "rig_peer(rig, 3)->attached = rig_peer(rig, 4)->attached = false:  n1 n1 n1 n1 n1 n1\n"
+             "rig_peer(rig, 3)->state = rig_peer(rig, 4)->state = REP_PEER_UP:  n1 n1 n1 n1 n1 n1\n"
              "rig_peer(rig, 1)->node.draining = true:  n3 n4 n3 n4 n3 n4\n");
 }
 
@@ -612,15 +612,16 @@ static void timer_looks_soon_where_somebody_waits(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(idle, timer);
-    CASE(idle, timer, rig_peer(rig, 1)->attached = false, rig_peer(rig, 1)->retry_us = UINT64_MAX);
-    CASE(idle, timer, rig_peer(rig, 1)->attached = rig_peer(rig, 1)->up = false);
+    CASE(idle, timer, rig_peer(rig, 1)->state = REP_PEER_UP,
+         rig_peer(rig, 1)->retry_us = UINT64_MAX);
+    CASE(idle, timer, rig_peer(rig, 1)->state = REP_PEER_DOWN);
     CASE(idle, timer, rig->primary->crowded_again_us = rig->now_us + 7777);
-    TRACE_IS(
-        "(void)0: -> , again in 30000000 us\n"
-        "rig_peer(rig, 1)->attached = false, rig_peer(rig, 1)->retry_us = UINT64_MAX: -> , again "
-        "in 20000 us\n"
-        "rig_peer(rig, 1)->attached = rig_peer(rig, 1)->up = false: -> , again in 30000000 us\n"
-        "rig->primary->crowded_again_us = rig->now_us + 7777: -> , again in 7777 us\n");
+    TRACE_IS("(void)0: -> , again in 30000000 us\n"
+             "rig_peer(rig, 1)->state = REP_PEER_UP, rig_peer(rig, 1)->retry_us = UINT64_MAX: -> , "
+             "again "
+             "in 20000 us\n"
+             "rig_peer(rig, 1)->state = REP_PEER_DOWN: -> , again in 30000000 us\n"
+             "rig->primary->crowded_again_us = rig->now_us + 7777: -> , again in 7777 us\n");
 }
 
 /* Goal: what a primary has taken of memory for its nodes, it gives back. */

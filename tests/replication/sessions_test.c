@@ -129,7 +129,7 @@ static void audit_that_can_not_leave_is_made_again(void **state)
     TRACE_IS("n1 AUDIT from0 all, 10 s\n");
     rig_audits_answer(rig);
     rep_audit_all(rig_peer(rig, 1));
-    rig_peer(rig, 1)->settle_busy = true; /* nor while it is told what to keep */
+    rig_peer(rig, 1)->audit_state = REP_AUDIT_SETTLING; /* nor while it is told what to keep */
     rig_pass(rig, 1000 * 1000);
     TRACE_IS("");
     rig_free(rig);
@@ -347,8 +347,8 @@ static void backup_that_answers_is_not_left(void **state)
         rig_pass(rig, 20 * 1000);
         asks_answer(rig, 1);
     }
-    assert_false(rig_peer(rig, 2)->attached); /* it alone has said nothing */
-    assert_true(rig_peer(rig, 1)->attached);
+    assert_int_equal(rig_peer(rig, 2)->state, REP_PEER_UP); /* it alone has said nothing */
+    assert_int_equal(rig_peer(rig, 1)->state, REP_PEER_ATTACHED);
     rig_free(rig);
     rig = rig_written(2, 100 * 1000);
     rig_pass(rig, 300 * 1000);
@@ -363,7 +363,7 @@ static void backup_that_answers_is_not_left(void **state)
     asks_answer(rig, 1);
     asks_answer(rig, 2);
     unsigned ms = 0;
-    for (; rig_peer(rig, 1)->attached && ms < 3000; ms += 20) {
+    for (; rig_peer(rig, 1)->state == REP_PEER_ATTACHED && ms < 3000; ms += 20) {
         rig_pass(rig, 20 * 1000);
         asks_answer(rig, 2);
     }

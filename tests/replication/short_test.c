@@ -202,7 +202,8 @@ static void answer_that_can_not_be_read_is_none(void **state)
         rep_audit_all(rig_peer(rig, 1));
         rig_pass(rig, 20 * 1000);
         rig_answer_bytes(rig, 1, LEAT_REP_AUDIT, LEAT_OK, audits[i].bytes, audits[i].count);
-        trace("audit %u: %s, %s\n", i, rig_peer(rig, 1)->audit_busy ? "busy" : "over",
+        trace("audit %u: %s, %s\n", i,
+              rig_peer(rig, 1)->audit_state == REP_AUDIT_ASKED ? "busy" : "over",
               rig_peer(rig, 1)->audit_all ? "all" : "told");
     }
     TRACE_IS("n1 AUDIT from0 all, 10 s\n"

@@ -133,13 +133,13 @@ static void what_is_under_way_is_owed_an_answer(void **state)
             if (i == 3) peer->flush.busy = true;
             if (i == 4) peer->asking = true;
             if (i == 5) leat_list_push_back(&peer->writes, &write.link);
-            if (i == 6) peer->ops = 1, peer->attached = false;
+            if (i == 6) peer->ops = 1, peer->state = REP_PEER_UP;
             peer->ops_us = peer->restamp.sent_us = peer->flush.sent_us = peer->asked_us =
                 write.posted_us = since_us;
             bool again = rep_silence_look(rig->primary, rig->now_us);
             trace("%u %s: %s\n", i, late ? "10 ms" : "less", again ? "again" : "no");
             peer->ops = 0;
-            peer->attached = true;
+            peer->state = REP_PEER_ATTACHED;
             peer->restamp.busy = peer->flush.busy = false;
             leat_list_remove(&write.link);
             rig->call_count = 0;

@@ -196,12 +196,12 @@ void world_dump(struct world *world)
         struct leat_backup_status status = {0};
         if (node->backup) leat_backup_status(node->backup, &status);
         fprintf(stderr,
-                "node %u alive %d link %d at %llu up %d attaching %d attached %d ops %u replicas "
+                "node %u alive %d link %d at %llu session %d ops %u replicas "
                 "%u open %u parked %u unsettled %u used %llu\n",
                 i, node->alive, node->link_up, (unsigned long long)node->link_at_us,
-                peer ? peer->up : -1, peer ? peer->attaching : -1, peer ? peer->attached : -1,
-                peer ? peer->ops : 0, status.replicas, status.replicas_open, status.replicas_parked,
-                status.replicas_unsettled, (unsigned long long)status.arena_used_bytes);
+                peer ? (int)peer->state : -1, peer ? peer->ops : 0, status.replicas,
+                status.replicas_open, status.replicas_parked, status.replicas_unsettled,
+                (unsigned long long)status.arena_used_bytes);
     }
     for (unsigned i = 0; i < world->log_count; i++) {
         const struct world_log *log = &world->logs[i];
