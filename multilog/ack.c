@@ -171,7 +171,7 @@ void log_step_ack(struct leat_log *log)
     /* Data of N+1 waits until N's close entry is safe (dissertation §4.4.2, rule R2), and all data
      * of a new owner until the coordinator knows of its first segment (docs/stories.md 3). */
     struct log_open *upto = log->old.seg && !LEAT_BUG(DATA_BEFORE_CLOSE) ? &log->old : &log->head;
-    if (upto->seg && (log->opened || LEAT_BUG(ACK_BEFORE_OPENED)) &&
+    if (upto->seg && (log_is_opened(log) || LEAT_BUG(ACK_BEFORE_OPENED)) &&
         log->state != LEAT_LOG_STOPPED) {
         upto->acked_bytes = upto->safe_bytes;
         if (upto->safe_offset > acked) {

@@ -120,7 +120,7 @@ void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg)
 static bool head_lies_badly(const struct leat_log *log)
 {
     const struct leat_store_port *store_port = &log->store_port;
-    return store_port->roll_wanted && log->head.seg && !log->old.seg && log->opened &&
+    return store_port->roll_wanted && log->head.seg && !log->old.seg && log_is_opened(log) &&
            !log->roll_wanted && store_port->roll_wanted(store_port->ctx, log->head.seg);
 }
 
@@ -128,7 +128,7 @@ static bool head_lies_badly(const struct leat_log *log)
 static bool head_lacks_copy(const struct leat_log *log)
 {
     const struct leat_store_port *store_port = &log->store_port;
-    return store_port->copy_wanted && log->head.seg && !log->old.seg && log->opened &&
+    return store_port->copy_wanted && log->head.seg && !log->old.seg && log_is_opened(log) &&
            !log->parking && !log->resuming &&
            store_port->copy_wanted(store_port->ctx, log->head.seg);
 }
@@ -137,8 +137,9 @@ static bool head_lacks_copy(const struct leat_log *log)
 static bool head_is_in_the_way(const struct leat_log *log, bool idle, uint64_t now_us)
 {
     const struct leat_store_port *store_port = &log->store_port;
-    return store_port->in_the_way && !idle && log->head.seg && !log->old.seg && log->opened &&
-           !log->parked && !log->parking && !log->resuming && now_us >= log->leave_not_before_us &&
+    return store_port->in_the_way && !idle && log->head.seg && !log->old.seg &&
+           log_is_opened(log) && !log->parked && !log->parking && !log->resuming &&
+           now_us >= log->leave_not_before_us &&
            store_port->in_the_way(store_port->ctx, log->head.seg);
 }
 
@@ -147,7 +148,7 @@ static bool head_is_in_the_way(const struct leat_log *log, bool idle, uint64_t n
 static bool is_settled(const struct leat_log *log)
 {
     const struct log_open *head = &log->head;
-    return head->seg && !log->old.seg && log->opened && log_is_quiet(log) &&
+    return head->seg && !log->old.seg && log_is_opened(log) && log_is_quiet(log) &&
            leat_list_empty(&log->waiting) && leat_list_empty(&log->trims) &&
            head->acked_bytes == head->writer.used && !log->room_wanted && !log->roll_wanted;
 }
@@ -230,7 +231,8 @@ void leat_log_care(struct leat_log *log)
 {
     uint64_t now_us = log_now(log);
     /* Also while it stops: that waits for the commit. */
-    if (!log->stopping || !LEAT_BUG(STOPPED_UNCARED)) log->opening_paused = false;
+    if (log->opened == LOG_OPENING_PAUSED && (!log->stopping || !LEAT_BUG(STOPPED_UNCARED)))
+        log_opened_set(log, LOG_UNOPENED);
     if (!log->deleting && !log->stopping && log->state == LEAT_LOG_SERVING) {
         int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
         producers_expire(log, now_ms);
@@ -312,7 +314,7 @@ static bool stop_goes_on(struct leat_log *log)
     if (!leat_list_empty(&log->waiting)) return false;
     if (!log_is_quiet(log)) return false;
     if (log->state != LEAT_LOG_SERVING || !log->head.seg || log->parked) return true;
-    if (log->old.seg || !log->opened || log->head.acked_bytes != log->head.writer.used)
+    if (log->old.seg || !log_is_opened(log) || log->head.acked_bytes != log->head.writer.used)
         return false;
     (void)park_start(log);
     return false;

@@ -97,7 +97,7 @@ static void requests_check(const struct leat_log *log)
     LEAT_ASSERT(!log->parking || (log->head.seg && !log->parked && log->commit_count == 0));
     LEAT_ASSERT(!log->resuming || log->parked);
     LEAT_ASSERT(!log->parked || (log->head.seg && !log->old.seg));
-    LEAT_ASSERT_CMP(log->opened + log->opening + log->opening_paused, <=, 1);
+    LEAT_ASSERT(log->opened == LOG_UNOPENED || log->head.seg);
 }
 
 void leat_log_check(const struct leat_log *log, bool queued)

@@ -49,6 +49,14 @@ enum log_mend {
     LOG_MEND_LOST_SOUGHT, /* nobody had them, and all are asked again: it stays lost until they come */
 };
 
+/* Does the coordinator know of this owner's first segment? Nothing is acked before. */
+enum log_opened {
+    LOG_UNOPENED,
+    LOG_OPENING,        /* asked */
+    LOG_OPENING_PAUSED, /* asked in vain: again at the next care */
+    LOG_OPENED,         /* committed */
+};
+
 /* One started segment of the log, by id ascending in log->slots. */
 struct log_slot {
     struct leat_segment *seg;
@@ -170,8 +178,7 @@ struct leat_log {
     uint32_t roll_capacity; /* what the pace of rolling asks for */
     bool rolling_fast;
     uint64_t rolled_us;
-    bool opened, opening; /* the owner's first segment: committed / asked for */
-    bool opening_paused;  /* asked in vain: again at the next care */
+    enum log_opened opened; /* log_opened_set() */
     leat_err reserve_rc;
     /* No segment is reserved before that: the heap has no room for what a stored segment takes. spent: nor for a
      * segment whose start frees others. */
@@ -241,6 +248,10 @@ static inline struct log_slot *log_slot_at(const struct leat_log *log, uint32_t 
     LEAT_ASSERT_CMP(index, <, log->slot_count);
     return &log->slots[log->slot_begin + index];
 }
+static inline bool log_is_opened(const struct leat_log *log)
+{
+    return log->opened == LOG_OPENED;
+}
 static inline bool log_is_parked(const struct leat_log *log)
 {
     return log->parked;
@@ -271,6 +282,8 @@ static inline bool log_front_is_elsewhere(const struct leat_log *log)
 void log_mark_dirty(struct leat_log *log);
 /* No request of the log is in flight at the store, and no read at the disk. */
 bool log_is_quiet(const struct leat_log *log);
+/** The one way from one to another; README.md has the diagram. */
+void log_opened_set(struct leat_log *log, enum log_opened opened);
 /** It takes no more appends, without a word in the node log. */
 void log_appends_end(struct leat_log *log, leat_err rc, const char *why);
 void log_fail(struct leat_log *log, leat_err rc, const char *why);

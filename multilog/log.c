@@ -128,16 +128,13 @@ void leat_log_settings_set(struct leat_log *log, const struct leat_stream_settin
 
 void leat_log_opened(struct leat_log *log, leat_err rc)
 {
-    LEAT_ASSERT(log->opening);
-    log->opening = false;
-    if (rc == LEAT_OK)
-        log->opened = true;
-    else if (leat_err_class(rc) == LEAT_CLASS_RETRY)
-        log->opening_paused = true;
-    else if (rc == LEAT_E_UNKNOWN_STREAM && log->state != LEAT_LOG_STOPPED)
+    bool again = leat_err_class(rc) == LEAT_CLASS_RETRY;
+    LEAT_ASSERT(log->opened == LOG_OPENING);
+    log_opened_set(log, rc == LEAT_OK ? LOG_OPENED : again ? LOG_OPENING_PAUSED : LOG_UNOPENED);
+    if (rc == LEAT_E_UNKNOWN_STREAM && log->state != LEAT_LOG_STOPPED)
         log_appends_end(log, rc,
                         "the stream was deleted"); /* leat_log_delete() follows: no fault */
-    else
+    else if (rc != LEAT_OK && !again)
         log_fail(log, rc, "the coordinator did not accept this owner's first segment");
     log_mark_dirty(log);
 }
@@ -146,11 +143,11 @@ void leat_log_opened(struct leat_log *log, leat_err rc)
 
 static void tell_opening(struct leat_log *log)
 {
-    if (log->opened || log->opening || log->opening_paused || log->deleting || !log->head.seg ||
+    if (log->opened != LOG_UNOPENED || log->deleting || !log->head.seg ||
         log->state != LEAT_LOG_SERVING)
         return;
     if (log->head.safe_bytes < log->head.start_end) return;
-    log->opening = true;
+    log_opened_set(log, LOG_OPENING);
     log->options.events.on_opening(log->options.owner, log);
 }
 

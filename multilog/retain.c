@@ -104,7 +104,7 @@ void log_retain(struct leat_log *log)
 bool log_head_has_expired(const struct leat_log *log, int64_t now_ms)
 {
     const struct log_open *head = &log->head;
-    return head->seg && !log->old.seg && log->opened && head->record_count > 0 &&
+    return head->seg && !log->old.seg && log_is_opened(log) && head->record_count > 0 &&
            head->acked_bytes == head->writer.used &&
            time_is_over(log, head->max_timestamp_ms, log->gathered_wall_ms, now_ms);
 }

@@ -51,7 +51,7 @@ void log_run_close(struct leat_log *log)
 {
     struct log_open *head = &log->head;
     if (log->options.durability != LEAT_DURABILITY_DISK || LEAT_BUG(DAMAGE_IS_TORN)) return;
-    if (!log_head_fits(log, 0) || log->old.seg || !log->opened || log->commit_count) return;
+    if (!log_head_fits(log, 0) || log->old.seg || !log_is_opened(log) || log->commit_count) return;
     if (!leat_list_empty(&log->waiting) || head->writer.used == head->run_closed_bytes) return;
     if (head->acked_bytes != head->writer.used || head->writer.used == head->start_end) return;
     (void)leat_entry_seal(&head->writer, head->acked_bytes);

@@ -12,6 +12,18 @@ void log_mark_dirty(struct leat_log *log)
     log->options.events.on_dirty(log->options.owner, log);
 }
 
+void log_opened_set(struct leat_log *log, enum log_opened opened)
+{
+    static const unsigned follow[] = {
+        [LOG_UNOPENED] = 1u << LOG_OPENING,
+        [LOG_OPENING] = 1u << LOG_OPENED | 1u << LOG_OPENING_PAUSED | 1u << LOG_UNOPENED,
+        [LOG_OPENING_PAUSED] = 1u << LOG_UNOPENED,
+        [LOG_OPENED] = 0,
+    };
+    LEAT_ASSERT(follow[log->opened] & 1u << opened);
+    log->opened = opened;
+}
+
 bool log_is_quiet(const struct leat_log *log)
 {
     for (unsigned i = 0; i < LOG_HELPERS; i++)

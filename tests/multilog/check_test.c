@@ -122,7 +122,8 @@ static void requests_are_checked(void **state)
     BROKEN("!log->resuming || log->parked", it->resuming = true);
     BROKEN("!log->parked || (log->head.seg && !log->old.seg)", it->parked = true,
            it->old = it->head, it->old.index = NULL);
-    BROKEN("log->opened + log->opening + log->opening_paused <= 1", it->opening = true);
+    BROKEN("log->opened == LOG_UNOPENED || log->head.seg", it->head.seg = NULL,
+           slot(1)->closed = slot(0)->changing = true);
 }
 
 /* Goal: a segment's integrity takes the steps of the diagram in multilog/README.md and no others. */

@@ -335,7 +335,7 @@ static void stop_waits_for_what_is_under_way_and_parks_the_head(void **state)
     CASE(stopping, end, it->head.seg = NULL);
     CASE(stopping, end, it->parked = true);
     CASE(stopping, end, it->old.seg = it->head.seg);
-    CASE(stopping, end, it->opened = false);
+    CASE(stopping, end, it->opened = LOG_UNOPENED);
     CASE(stopping, end, it->head.acked_bytes -= 1);
     CASE(stopping, end, leat_segment_pin(it->head.seg));
     CASE(stopping, end, it->reserving = true);
@@ -353,7 +353,7 @@ static void stop_waits_for_what_is_under_way_and_parks_the_head(void **state)
              "it->head.seg = NULL: stopped -> over\n"
              "it->parked = true: stopped -> over\n"
              "it->old.seg = it->head.seg: ->\n"
-             "it->opened = false: ->\n"
+             "it->opened = LOG_UNOPENED: ->\n"
              "it->head.acked_bytes -= 1: ->\n"
              "leat_segment_pin(it->head.seg): ->\n"
              "it->reserving = true: ->\n"
@@ -425,23 +425,24 @@ static void delete_waits_until_nothing_is_held(void **state)
 static void turn(void)
 {
     leat_log_turn_end(it);
-    trace("->%s%s%s%s\n", it->opening ? " opening" : "", it->room_wanted ? " wants room" : "",
-          it->room_bytes ? " bytes" : "", it->dirty ? " dirty" : "");
+    trace("->%s%s%s%s\n", it->opened == LOG_OPENING ? " opening" : "",
+          it->room_wanted ? " wants room" : "", it->room_bytes ? " bytes" : "",
+          it->dirty ? " dirty" : "");
 }
 
 static void unopened(void)
 {
     begun();
-    it->opened = false;
+    it->opened = LOG_UNOPENED;
 }
 
 static void owner_is_asked_once_whether_it_may_open(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(unopened, turn);
-    CASE(unopened, turn, it->opened = true);
-    CASE(unopened, turn, it->opening = true);
-    CASE(unopened, turn, it->opening_paused = true);
+    CASE(unopened, turn, it->opened = LOG_OPENED);
+    CASE(unopened, turn, it->opened = LOG_OPENING);
+    CASE(unopened, turn, it->opened = LOG_OPENING_PAUSED);
     CASE(unopened, turn, it->stopping = true);
     CASE(unopened, turn, it->state = LEAT_LOG_WAITING);
     CASE(unopened, turn, it->state = LEAT_LOG_STOPPED);
@@ -451,9 +452,9 @@ static void owner_is_asked_once_whether_it_may_open(void **state)
     CASE(unopened, turn, it->in_step = true);
     TRACE_IS("(void)0: opening s0\n"
              "-> opening\n"
-             "it->opened = true: ->\n"
-             "it->opening = true: -> opening\n"
-             "it->opening_paused = true: ->\n"
+             "it->opened = LOG_OPENED: ->\n"
+             "it->opened = LOG_OPENING: -> opening\n"
+             "it->opened = LOG_OPENING_PAUSED: ->\n"
              "it->stopping = true: opening s0\n"
              "-> opening\n"
              "it->state = LEAT_LOG_WAITING: ->\n"
@@ -528,7 +529,8 @@ static void log_that_stopped_answers_what_was_acked(void **state)
     CASE(begun, turn, watch_count = 0, one_waits(1), one_waits(2));
     CASE(begun, turn, it->state = LEAT_LOG_STOPPED, it->stopped_rc = LEAT_E_STARTING,
          it->head.safe_offset = 2, watch_count = 0, one_waits(2));
-    CASE(begun, turn, it->opened = false, it->head.safe_offset = 2, watch_count = 0, one_waits(2));
+    CASE(begun, turn, it->opened = LOG_UNOPENED, it->head.safe_offset = 2, watch_count = 0,
+         one_waits(2));
     CASE(begun, turn, it->head.safe_offset = 2, watch_count = 0, one_waits(2), one_waits(3));
     TRACE_IS(
         "it->state = LEAT_LOG_STOPPED, it->stopped_rc = LEAT_E_DISK, watch_count = 0, "
@@ -540,7 +542,8 @@ static void log_that_stopped_answers_what_was_acked(void **state)
         "it->state = LEAT_LOG_STOPPED, it->stopped_rc = LEAT_E_STARTING, it->head.safe_offset = 2, "
         "watch_count = 0, one_waits(2): append 0: STARTING at 0\n"
         "->\n"
-        "it->opened = false, it->head.safe_offset = 2, watch_count = 0, one_waits(2): opening s0\n"
+        "it->opened = LOG_UNOPENED, it->head.safe_offset = 2, watch_count = 0, one_waits(2): "
+        "opening s0\n"
         "-> opening\n"
         "it->head.safe_offset = 2, watch_count = 0, one_waits(2), one_waits(3): acked 2\n"
         "append 0: OK at 0\n"
@@ -550,14 +553,14 @@ static void log_that_stopped_answers_what_was_acked(void **state)
 static void stand(void)
 {
     trace("-> state %u rc %s: %s%s%s%s\n", (unsigned)it->state, leat_err_name(it->stopped_rc),
-          it->why, it->opened ? ", opened" : "", it->opening_paused ? ", paused" : "",
-          it->dirty ? ", dirty" : "");
+          it->why, log_is_opened(it) ? ", opened" : "",
+          it->opened == LOG_OPENING_PAUSED ? ", paused" : "", it->dirty ? ", dirty" : "");
 }
 
 static void asked_to_open(void)
 {
     unopened();
-    it->opening = true;
+    it->opened = LOG_OPENING;
 }
 
 static void answers_and_faults_change_the_state(void **state)

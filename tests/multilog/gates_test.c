@@ -38,7 +38,7 @@ static void last_run_is_closed_once_all_of_it_is_acked(void **state)
     CASE(on_disk, run_close, it->parked = true);
     CASE(on_disk, run_close, it->parking = true);
     CASE(on_disk, run_close, it->old.seg = it->head.seg);
-    CASE(on_disk, run_close, it->opened = false);
+    CASE(on_disk, run_close, it->opened = LOG_UNOPENED);
     CASE(on_disk, run_close, it->commit_count = 1);
     CASE(on_disk, run_close, one_waits(2));
     CASE(on_disk, run_close, it->head.run_closed_bytes = it->head.writer.used);
@@ -50,7 +50,7 @@ static void last_run_is_closed_once_all_of_it_is_acked(void **state)
              "it->parked = true: 0 more\n"
              "it->parking = true: 0 more\n"
              "it->old.seg = it->head.seg: 0 more\n"
-             "it->opened = false: 0 more\n"
+             "it->opened = LOG_UNOPENED: 0 more\n"
              "it->commit_count = 1: 0 more\n"
              "one_waits(2): 0 more\n"
              "it->head.run_closed_bytes = it->head.writer.used: 0 more, not again\n"
@@ -87,7 +87,7 @@ static void head_that_is_in_the_way_leaves(void **state)
     CASE(in_the_way, care, it->options.park_after_us = 0);
     CASE(in_the_way, care, it->head.seg = NULL);
     CASE(in_the_way, care, it->old.seg = it->head.seg);
-    CASE(in_the_way, care, it->opened = false);
+    CASE(in_the_way, care, it->opened = LOG_UNOPENED);
     CASE(in_the_way, care, it->parked = true);
     CASE(in_the_way, care, it->parking = true);
     CASE(in_the_way, care, it->resuming = true);
@@ -107,7 +107,7 @@ static void head_that_is_in_the_way_leaves(void **state)
              "-> park\n"
              "it->head.seg = NULL: ->\n"
              "it->old.seg = it->head.seg: ->\n"
-             "it->opened = false: ->\n"
+             "it->opened = LOG_UNOPENED: ->\n"
              "it->parked = true: ->\n"
              "it->parking = true: -> park\n"
              "it->resuming = true: ->\n"
@@ -145,7 +145,7 @@ static void head_that_lies_badly_rolls(void **state)
     CASE(lies_badly, care, watched.roll_wanted = false);
     CASE(lies_badly, care, it->head.seg = NULL);
     CASE(lies_badly, care, it->old.seg = it->head.seg);
-    CASE(lies_badly, care, it->opened = false);
+    CASE(lies_badly, care, it->opened = LOG_UNOPENED);
     CASE(lies_badly, care, it->roll_wanted = true);
     CASE(lies_badly, care, it->reserving = true);
     CASE(lies_badly, care, it->stopping = true);
@@ -163,7 +163,7 @@ static void head_that_lies_badly_rolls(void **state)
         "-> fast\n"
         "it->head.seg = NULL: -> fast\n"
         "it->old.seg = it->head.seg: -> fast\n"
-        "it->opened = false: -> fast\n"
+        "it->opened = LOG_UNOPENED: -> fast\n"
         "it->roll_wanted = true: -> roll fast\n"
         "it->reserving = true: roll s0?\n"
         "-> roll fast\n"
@@ -193,7 +193,7 @@ static void head_whose_data_has_expired_rolls(void **state)
     CASE_AS_IT_IS(expires, care);
     CASE(expires, care, it->options.settings.retention_ms = 0);
     CASE(expires, care, it->old.seg = it->head.seg);
-    CASE(expires, care, it->opened = false);
+    CASE(expires, care, it->opened = LOG_UNOPENED);
     CASE(expires, care, it->head.record_count = 0);
     CASE(expires, care, it->head.acked_bytes -= 1);
     CASE(expires, care, it->head.max_timestamp_ms = wall() - 1000);
@@ -208,7 +208,7 @@ static void head_whose_data_has_expired_rolls(void **state)
     TRACE_IS("(void)0: -> roll\n"
              "it->options.settings.retention_ms = 0: ->\n"
              "it->old.seg = it->head.seg: ->\n"
-             "it->opened = false: ->\n"
+             "it->opened = LOG_UNOPENED: ->\n"
              "it->head.record_count = 0: ->\n"
              "it->head.acked_bytes -= 1: ->\n"
              "it->head.max_timestamp_ms = wall() - 1000: ->\n"
@@ -236,7 +236,7 @@ static void head_that_is_idle_is_parked(void **state)
     CASE_AS_IT_IS(idle, care);
     CASE(idle, care, fake->now_us -= 1);
     CASE(idle, care, it->old.seg = it->head.seg);
-    CASE(idle, care, it->opened = false);
+    CASE(idle, care, it->opened = LOG_UNOPENED);
     CASE(idle, care, it->reserving = true);
     CASE(idle, care, it->commit_count = 1);
     CASE(idle, care, it->closing = true);
@@ -258,7 +258,7 @@ static void head_that_is_idle_is_parked(void **state)
              "-> park\n"
              "fake->now_us -= 1: ->\n"
              "it->old.seg = it->head.seg: ->\n"
-             "it->opened = false: ->\n"
+             "it->opened = LOG_UNOPENED: ->\n"
              "it->reserving = true: ->\n"
              "it->commit_count = 1: ->\n"
              "it->closing = true: ->\n"
@@ -298,7 +298,7 @@ static void parked_head_that_lacks_a_copy_is_resumed_for_it(void **state)
     CASE(parked, care, it->store_port.copy_wanted = NULL);
     CASE(parked, care, watched.copy_wanted = false);
     CASE(parked, care, it->old.seg = it->head.seg);
-    CASE(parked, care, it->opened = false);
+    CASE(parked, care, it->opened = LOG_UNOPENED);
     CASE(parked, care, it->parking = true);
     CASE(parked, care, it->resuming = true);
     CASE(parked, care, it->parked = false);
@@ -309,7 +309,7 @@ static void parked_head_that_lacks_a_copy_is_resumed_for_it(void **state)
              "watched.copy_wanted = false: copy s0?\n"
              "->\n"
              "it->old.seg = it->head.seg: ->\n"
-             "it->opened = false: ->\n"
+             "it->opened = LOG_UNOPENED: ->\n"
              "it->parking = true: -> park\n"
              "it->resuming = true: ->\n"
              "it->parked = false: copy s0?\n"
@@ -393,7 +393,7 @@ static void segment_is_reserved_for_what_has_no_room(void **state)
     CASE(lacks_room, room, it->resuming = true);
     CASE(lacks_room, room, it->parked = true);
     CASE(lacks_room, room, it->old.seg = it->head.seg);
-    CASE(lacks_room, room, it->opened = false);
+    CASE(lacks_room, room, it->opened = LOG_UNOPENED);
     CASE(lacks_room, room, it->reserving = true);
     CASE(lacks_room, room, it->reserve_not_before_us = fake->now_us);
     CASE(lacks_room, room, it->reserve_not_before_us = fake->now_us + 1);
@@ -419,7 +419,7 @@ static void segment_is_reserved_for_what_has_no_room(void **state)
              "it->resuming = true: -> head 0\n"
              "it->parked = true: -> head 0\n"
              "it->old.seg = it->head.seg: -> head 0 old\n"
-             "it->opened = false: -> head 0\n"
+             "it->opened = LOG_UNOPENED: -> head 0\n"
              "it->reserving = true: -> head 0 reserving\n"
              "it->reserve_not_before_us = fake->now_us: RESERVE s1 1/0/0 e7 cap 65536 d1\n"
              "-> head 0 reserving\n"

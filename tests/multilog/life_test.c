@@ -330,7 +330,7 @@ static void head_with_something_to_do_is_not_parked(void **state)
         struct fake *fake = watch_begun(LEAT_DURABILITY_MEMORY);
         struct leat_log *log = fake->log;
         fake->now_us += 20 * 1000 * 1000;
-        if (i == 1) log->opened = false;
+        if (i == 1) log->opened = LOG_UNOPENED;
         if (i == 2) log->room_wanted = true;
         if (i == 3) log->roll_wanted = true;
         if (i == 4) log->helper_busy[LOG_HELPERS - 1] = true;
@@ -340,7 +340,7 @@ static void head_with_something_to_do_is_not_parked(void **state)
         leat_log_care(log);
         assert_int_equal(log->parking, i == 0);
         assert_int_equal(log_slot_at(log, 0)->mail_due, i == 6);
-        log->opened = true;
+        log->opened = LOG_OPENED;
         log->room_wanted = log->roll_wanted = false;
         log->helper_busy[LOG_HELPERS - 1] = log->helper_busy[0] = false;
         if (i == 5) log->head.acked_bytes++;

@@ -251,7 +251,7 @@ static const struct leat_partition *unopened(const struct sim_server *server, ui
         const struct leat_core *core = &server->node->cores[c];
         for (uint32_t i = 0; core->partitions && i <= core->partition_mask; i++)
             for (const struct leat_partition *it = core->partitions[i]; it; it = it->hash_next)
-                if (it->log && !it->going && it->log->opening_paused &&
+                if (it->log && !it->going && it->log->opened == LOG_OPENING_PAUSED &&
                     sim_stream_of(aim.scenario, it->ref.stream, out_stream))
                     return it;
     }

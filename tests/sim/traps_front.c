@@ -162,7 +162,7 @@ static bool has_only_begun(const struct leat_log *log)
 
 static void begun(struct sim_server *server, const struct leat_log *log)
 {
-    if (!all_live() || !log->opened || !log->head.seg || log->head.seg->id.v == 0 ||
+    if (!all_live() || !log_is_opened(log) || !log->head.seg || log->head.seg->id.v == 0 ||
         !has_only_begun(log))
         return;
     trap.empty = log->head.seg->id.v;
