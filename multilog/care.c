@@ -38,7 +38,7 @@ static void on_evicted(struct leat_store_req *req)
 
 static bool slot_is_trimmed(const struct leat_log *log, const struct log_slot *slot)
 {
-    return log->deleting || slot->seg->id.v < log->first_segment;
+    return log->ending == LOG_DELETING || slot->seg->id.v < log->first_segment;
 }
 
 /* false: no helper is free. Readers that still hold the bytes are waited for by mail. */
@@ -49,7 +49,7 @@ static bool slot_give_back(struct leat_log *log, struct log_slot *slot)
     if (drop && slot->file_reads) return true;
     /* One after the other: a crash between two of them must leave no hole in front of what is
      * retained, because a cold log knows its first segment only by what is there. */
-    if (drop && log->drops && !log->deleting) return true;
+    if (drop && log->drops && log->ending != LOG_DELETING) return true;
     if (drop && (slot->seg == log->head.seg || slot->seg == log->old.seg) &&
         (log->commit_count || log->closing || log->parking || log->resuming))
         return true;
@@ -205,7 +205,7 @@ void log_step_resume(struct leat_log *log)
 {
     bool wanted = log->room_wanted || log->roll_wanted || log->copy_wanted;
     if (!log->parked || log->resuming || !wanted || log->state != LEAT_LOG_SERVING) return;
-    if (log->deleting || log->stopping || log_now(log) < log->reserve_not_before_us) return;
+    if (log->ending != LOG_LIVES || log_now(log) < log->reserve_not_before_us) return;
     struct log_slot *slot = log_slot_find(log, log->head.seg->id.v);
     log->resuming = slot->changing = true;
     log->park.capacity = log->head.seg->capacity;
@@ -231,9 +231,9 @@ void leat_log_care(struct leat_log *log)
 {
     uint64_t now_us = log_now(log);
     /* Also while it stops: that waits for the commit. */
-    if (log->opened == LOG_OPENING_PAUSED && (!log->stopping || !LEAT_BUG(STOPPED_UNCARED)))
+    if (log->opened == LOG_OPENING_PAUSED && (!log_is_stopping(log) || !LEAT_BUG(STOPPED_UNCARED)))
         log_opened_set(log, LOG_UNOPENED);
-    if (!log->deleting && !log->stopping && log->state == LEAT_LOG_SERVING) {
+    if (log->ending == LOG_LIVES && log->state == LEAT_LOG_SERVING) {
         int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
         producers_expire(log, now_ms);
         log_retain(log);
@@ -268,18 +268,13 @@ void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us)
 void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
                    void *arg)
 {
-    LEAT_ASSERT(!log->stopping && !log->deleting);
-    log->stopping = true;
-    log->on_end = on_stopped;
-    log->on_end_arg = arg;
-    log_mark_dirty(log);
+    log_ending_set(log, LOG_STOPPING, on_stopped, arg);
 }
 
 void leat_log_go_on(struct leat_log *log)
 {
-    LEAT_ASSERT(log->stopping && !log->on_end && !log->deleting && !log->releasing);
-    log->stopping = false;
-    log_mark_dirty(log);
+    LEAT_ASSERT(!log->on_end);
+    log_ending_set(log, LOG_LIVES, NULL, NULL);
 }
 
 bool leat_log_rest(struct leat_log *log)
@@ -290,7 +285,7 @@ bool leat_log_rest(struct leat_log *log)
 
 void leat_log_abandon(struct leat_log *log)
 {
-    if (!log->stopping || log->releasing || log->state == LEAT_LOG_STOPPED) return;
+    if (log->ending != LOG_STOPPING || log->state == LEAT_LOG_STOPPED) return;
     log->state = LEAT_LOG_STOPPED;
     log->stopped_rc = LEAT_E_STARTING;
     snprintf(log->why, sizeof log->why, "the server is stopping");
@@ -300,12 +295,7 @@ void leat_log_abandon(struct leat_log *log)
 void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),
                      void *arg)
 {
-    LEAT_ASSERT(!log->deleting);
-    log->deleting = true;
-    log->stopping = false;
-    log->on_end = on_gone;
-    log->on_end_arg = arg;
-    log_mark_dirty(log);
+    log_ending_set(log, LOG_DELETING, on_gone, arg);
 }
 
 static bool stop_goes_on(struct leat_log *log)
@@ -330,14 +320,14 @@ static bool delete_goes_on(struct leat_log *log)
 void log_step_end(struct leat_log *log)
 {
     if (!log->on_end) return;
-    bool over = log->deleting    ? delete_goes_on(log)
-                : log->releasing ? log_release_goes_on(log)
-                                 : stop_goes_on(log);
+    bool over = log->ending == LOG_DELETING    ? delete_goes_on(log)
+                : log->ending == LOG_RELEASING ? log_release_goes_on(log)
+                                               : stop_goes_on(log);
     if (!over) return;
     void (*on_end)(void *arg, struct leat_log *ended) = log->on_end;
     /* SUBTLE: its copies are released next, which takes turns. A trim entry that was due in one of them was committed,
      * and the log was destroyed with that under way. */
-    log->resting |= log->releasing;
+    log->resting |= log->ending == LOG_RELEASING;
     log->on_end = NULL;
     on_end(log->on_end_arg, log);
 }

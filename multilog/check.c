@@ -104,8 +104,9 @@ void leat_log_check(const struct leat_log *log, bool queued)
 {
     LEAT_ASSERT(!log->in_step);
     LEAT_ASSERT_CMP(log->dirty, ==, queued);
-    LEAT_ASSERT(!log->releasing || log->stopping);
-    if (log->deleting || (log->resting && log->releasing)) return; /* its segments go one by one */
+    LEAT_ASSERT(!log->on_end || log->ending != LOG_LIVES);
+    if (log->ending == LOG_DELETING || (log->resting && log->ending == LOG_RELEASING))
+        return; /* its segments go one by one */
     LEAT_ASSERT(!log->old.seg || log->head.seg);
     table_check(log);
     open_check(log, &log->head);

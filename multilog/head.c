@@ -24,9 +24,10 @@ static leat_err refuse_incomplete(const struct leat_log *log, leat_err rc, struc
 
 leat_err log_refusal(const struct leat_log *log, struct leat_error *error)
 {
-    if (log->deleting)
+    if (log->ending == LOG_DELETING)
         return leat_error_set(error, LEAT_E_UNKNOWN_STREAM, "the stream is being deleted");
-    if (log->stopping) return leat_error_set(error, LEAT_E_STARTING, "the server is stopping");
+    if (log_is_stopping(log))
+        return leat_error_set(error, LEAT_E_STARTING, "the server is stopping");
     leat_err rc = log->store_port.refusal ? log->store_port.refusal(log->store_port.ctx) : LEAT_OK;
     switch (log->state) {
     case LEAT_LOG_SERVING:

@@ -57,6 +57,14 @@ enum log_opened {
     LOG_OPENED,         /* committed */
 };
 
+/* Whether the log is brought to an end, and why; on_end is called once that is done. */
+enum log_ending {
+    LOG_LIVES,
+    LOG_STOPPING,  /* its segments stay; it may go on after all */
+    LOG_RELEASING, /* its segments go to another owner */
+    LOG_DELETING,  /* its segments are dropped */
+};
+
 /* One started segment of the log, by id ascending in log->slots. */
 struct log_slot {
     struct leat_segment *seg;
@@ -223,12 +231,12 @@ struct leat_log {
     unsigned hint_next;
 
     bool dirty, in_step, clocks_read;
-    bool stopping, deleting, releasing;
-    bool resting;          /* it does nothing any more: leat_log_rest(), or it was released */
-    bool backfill_follows; /* of its leat_log_tail, until they have; again while they are sought */
-    bool older_looked;     /* they were looked for once: what is not here since then is missing */
-    bool holes;            /* of its leat_log_tail, until they have ended */
-    bool reads_expire;     /* those that wait for them are answered now */
+    enum log_ending ending; /* log_ending_set() */
+    bool resting;           /* it does nothing any more: leat_log_rest(), or it was released */
+    bool backfill_follows;  /* of its leat_log_tail, until they have; again while they are sought */
+    bool older_looked;      /* they were looked for once: what is not here since then is missing */
+    bool holes;             /* of its leat_log_tail, until they have ended */
+    bool reads_expire;      /* those that wait for them are answered now */
     bool passed_look; /* bytes behind the end of a segment may have been passed over, likewise */
     bool damage_look; /* something may be damaged or missing: damage.c walks the table */
     void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
@@ -251,6 +259,11 @@ static inline struct log_slot *log_slot_at(const struct leat_log *log, uint32_t 
 static inline bool log_is_opened(const struct leat_log *log)
 {
     return log->opened == LOG_OPENED;
+}
+/* It takes nothing new; what was begun is finished. */
+static inline bool log_is_stopping(const struct leat_log *log)
+{
+    return log->ending == LOG_STOPPING || log->ending == LOG_RELEASING;
 }
 static inline bool log_is_parked(const struct leat_log *log)
 {
@@ -282,8 +295,10 @@ static inline bool log_front_is_elsewhere(const struct leat_log *log)
 void log_mark_dirty(struct leat_log *log);
 /* No request of the log is in flight at the store, and no read at the disk. */
 bool log_is_quiet(const struct leat_log *log);
-/** The one way from one to another; README.md has the diagram. */
+/** The one way from one to another; README.md has the diagrams. */
 void log_opened_set(struct leat_log *log, enum log_opened opened);
+void log_ending_set(struct leat_log *log, enum log_ending ending,
+                    void (*on_end)(void *arg, struct leat_log *log), void *arg);
 /** It takes no more appends, without a word in the node log. */
 void log_appends_end(struct leat_log *log, leat_err rc, const char *why);
 void log_fail(struct leat_log *log, leat_err rc, const char *why);

@@ -143,7 +143,7 @@ void leat_log_opened(struct leat_log *log, leat_err rc)
 
 static void tell_opening(struct leat_log *log)
 {
-    if (log->opened != LOG_UNOPENED || log->deleting || !log->head.seg ||
+    if (log->opened != LOG_UNOPENED || log->ending == LOG_DELETING || !log->head.seg ||
         log->state != LEAT_LOG_SERVING)
         return;
     if (log->head.safe_bytes < log->head.start_end) return;
@@ -154,7 +154,7 @@ static void tell_opening(struct leat_log *log)
 static void tell_room(struct leat_log *log)
 {
     if (!log->room_wanted) return;
-    bool refused = log->state != LEAT_LOG_SERVING || log->deleting || log->stopping ||
+    bool refused = log->state != LEAT_LOG_SERVING || log->ending != LOG_LIVES ||
                    log_place_refusal(log, false) != LEAT_OK;
     bool fits = !log->cold && !log->producers_wanted && log_head_fits(log, log->room_bytes);
     if (!refused && !fits) return;

@@ -33,7 +33,7 @@ void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, b
 
 static bool is_over(const struct leat_log *log)
 {
-    return log->deleting || log->releasing || log->stopping || log->resting;
+    return log->ending != LOG_LIVES || log->resting;
 }
 
 struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segment_id segment,

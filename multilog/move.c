@@ -65,11 +65,7 @@ void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail)
 void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
                       void *arg)
 {
-    LEAT_ASSERT(!log->deleting && !log->releasing);
-    log->stopping = log->releasing = true;
-    log->on_end = on_released;
-    log->on_end_arg = arg;
-    log_mark_dirty(log);
+    log_ending_set(log, LOG_RELEASING, on_released, arg);
 }
 
 bool log_release_goes_on(struct leat_log *log)
@@ -86,7 +82,7 @@ bool log_release_goes_on(struct leat_log *log)
 
 struct leat_segment *leat_log_segment_pop(struct leat_log *log)
 {
-    LEAT_ASSERT(log->releasing);
+    LEAT_ASSERT(log->ending == LOG_RELEASING);
     if (log->slot_count == 0) return NULL;
     struct leat_segment *seg = log_slot_at(log, log->slot_count - 1)->seg;
     log->slot_count--;
@@ -107,7 +103,9 @@ size_t leat_log_closed(const struct leat_log *log, struct leat_segment **out)
 leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
 {
     LEAT_ASSERT_CMP(seg->state, ==, LEAT_SEGMENT_CLOSED);
-    if (log->deleting || log->releasing || seg->id.v >= log->next_segment) return LEAT_E_NOT_OWNER;
+    if (log->ending == LOG_DELETING || log->ending == LOG_RELEASING ||
+        seg->id.v >= log->next_segment)
+        return LEAT_E_NOT_OWNER;
     /* SUBTLE: not before it is known what is retained. (1) The log is made with its last segment
      * alone, and so far that is the first; (2) an older one is added; (3) it lies in front of the
      * first, as if it were trimmed, and is dropped. */
@@ -179,7 +177,7 @@ void leat_log_front_give_up(struct leat_log *log, bool jumped)
 
 void leat_log_older_again(struct leat_log *log)
 {
-    if (!log->releasing && !log->deleting && !log->stopping) log->backfill_follows = true;
+    if (log->ending == LOG_LIVES) log->backfill_follows = true;
 }
 
 bool leat_log_reads_wait(const struct leat_log *log)

@@ -342,7 +342,7 @@ static void on_file_read(struct leat_disk_io *io)
     log->reads_in_flight--;
     log_mark_dirty(log);
     leat_err rc;
-    if (log->deleting)
+    if (log->ending == LOG_DELETING)
         rc = read_end(read, LEAT_E_UNKNOWN_STREAM);
     else if (io->rc != LEAT_OK)
         rc = read_end(read, is_mended(log, slot) ? LEAT_E_STARTING : LEAT_E_DISK);
@@ -377,7 +377,8 @@ static struct log_slot *slot_from(const struct leat_log *log, uint64_t segment)
 /* Segments that should be here are not: their offsets are gone, by name, and nothing else. */
 static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
-    if (log->backfill_follows && !log->stopping && !log->reads_expire) { /* it is on its way here */
+    if (log->backfill_follows && !log_is_stopping(log) &&
+        !log->reads_expire) { /* it is on its way here */
         leat_list_push_back(&log->stalled_reads, &read->link);
         return LEAT_E_AGAIN;
     }
@@ -520,12 +521,12 @@ leat_err leat_log_front_await(struct leat_log *log, struct leat_read *read)
 static leat_err read_step(struct leat_log *log, struct leat_read *read)
 {
     for (;;) {
-        if (log->deleting) return read_end(read, LEAT_E_UNKNOWN_STREAM);
-        if (log->releasing) return read_end(read, LEAT_E_NOT_OWNER);
+        if (log->ending == LOG_DELETING) return read_end(read, LEAT_E_UNKNOWN_STREAM);
+        if (log->ending == LOG_RELEASING) return read_end(read, LEAT_E_NOT_OWNER);
         /* Until then it is not known whether what was asked for is missing in front, was given up, or never was; and
          * where the log begins is told with what is read. */
         if (log->front_unknown) {
-            if (log->stopping || log->reads_expire) return read_end(read, LEAT_E_STARTING);
+            if (log_is_stopping(log) || log->reads_expire) return read_end(read, LEAT_E_STARTING);
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;
         }
@@ -553,7 +554,7 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
         read->segment = seg->id.v;
         read->boundary = false;
         if (log_slot_is_sought(slot) && !seg->buffer) {
-            if (log->stopping || log->reads_expire || read->disk_buffer ||
+            if (log_is_stopping(log) || log->reads_expire || read->disk_buffer ||
                 slot->mend == LOG_MEND_REFUSED)
                 return read_end(read, LEAT_E_STARTING);
             leat_list_push_back(&log->stalled_reads, &read->link);

@@ -354,7 +354,7 @@ static void producers_grow(struct leat_log *log)
 /* Room for what was refused: resume, reserve, open or roll; one step at a time. */
 void log_step_room(struct leat_log *log)
 {
-    if (log->state != LEAT_LOG_SERVING || log->cold || log->deleting || log->stopping) return;
+    if (log->state != LEAT_LOG_SERVING || log->cold || log->ending != LOG_LIVES) return;
     producers_grow(log);
     bool ahead = log->rolling_fast && log->head.seg && !log->old.seg;
     bool fits = !log->room_wanted || log_head_fits(log, log->room_bytes);
@@ -387,7 +387,7 @@ static void on_closed(struct leat_store_req *req)
     }
     /* With the next care, a second later, a fast log would be past its size by a gigabyte, all of it
      * written to disk only to be dropped there. */
-    bool cared_for = log->state == LEAT_LOG_SERVING && !log->deleting && !log->stopping;
+    bool cared_for = log->state == LEAT_LOG_SERVING && log->ending == LOG_LIVES;
     if (cared_for && log->options.settings.retention_bytes > 0) log_retain(log);
     log_mark_dirty(log);
 }

@@ -24,6 +24,22 @@ void log_opened_set(struct leat_log *log, enum log_opened opened)
     log->opened = opened;
 }
 
+void log_ending_set(struct leat_log *log, enum log_ending ending,
+                    void (*on_end)(void *arg, struct leat_log *log), void *arg)
+{
+    static const unsigned follow[] = {
+        [LOG_LIVES] = 1u << LOG_STOPPING | 1u << LOG_RELEASING | 1u << LOG_DELETING,
+        [LOG_STOPPING] = 1u << LOG_LIVES | 1u << LOG_RELEASING | 1u << LOG_DELETING,
+        [LOG_RELEASING] = 1u << LOG_DELETING,
+        [LOG_DELETING] = 0,
+    };
+    LEAT_ASSERT(follow[log->ending] & 1u << ending);
+    log->ending = ending;
+    log->on_end = on_end;
+    log->on_end_arg = arg;
+    log_mark_dirty(log);
+}
+
 bool log_is_quiet(const struct leat_log *log)
 {
     for (unsigned i = 0; i < LOG_HELPERS; i++)

@@ -22,7 +22,7 @@ static void write_trim(struct leat_log *log)
 static bool is_wanted(const struct leat_log *log)
 {
     return log_trim_is_pending(log) && !log->trim_written && log->state == LEAT_LOG_SERVING &&
-           !log->deleting;
+           log->ending != LOG_DELETING;
 }
 
 /* SUBTLE: what asks for another step has to be what that step does.
@@ -39,7 +39,7 @@ void log_step_trim(struct leat_log *log)
 {
     if (log_trim_is_due(log)) {
         write_trim(log);
-    } else if (is_wanted(log) && !log->stopping && !log->room_wanted) {
+    } else if (is_wanted(log) && !log_is_stopping(log) && !log->room_wanted) {
         log->room_wanted = true;
         /* A cold log wakes first, which is behind us in this step. Not while the disk is full:
          * the wish is refused at once then, and the turn would never end. */
@@ -49,7 +49,7 @@ void log_step_trim(struct leat_log *log)
 
 void log_step_trimmed(struct leat_log *log)
 {
-    if (!log->trim_written || log->state != LEAT_LOG_SERVING || log->deleting) return;
+    if (!log->trim_written || log->state != LEAT_LOG_SERVING || log->ending == LOG_DELETING) return;
     const struct log_open *open = log->old.seg ? &log->old : &log->head;
     bool acked =
         open->seg->id.v > log->trim_ack_segment ||
@@ -126,7 +126,7 @@ static void begin_without_space(struct leat_log *log, uint64_t wanted)
 void log_step_begin(struct leat_log *log)
 {
     if (leat_list_empty(&log->trims) || log->front_unknown || log->begin_written) return;
-    if (log->state != LEAT_LOG_SERVING || log->deleting || log->stopping) return;
+    if (log->state != LEAT_LOG_SERVING || log->ending != LOG_LIVES) return;
     uint64_t wanted = begin_wanted(log);
     if (wanted <= log->begin_told) return;
     if (log_place_refusal(log, true) != LEAT_OK) {
@@ -199,7 +199,7 @@ void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, stru
 void log_step_skip(struct leat_log *log)
 {
     if (!log->on_skipped) return;
-    bool writable = log->state == LEAT_LOG_SERVING && !log->deleting && !log->stopping;
+    bool writable = log->state == LEAT_LOG_SERVING && log->ending == LOG_LIVES;
     if (writable && (log->front_unknown || log_front_is_missing(log))) {
         if (log->front_unknown || log_trim_is_pending(log)) return;
         const struct leat_segment *held = log_slot_at(log, 0)->seg;
@@ -209,7 +209,7 @@ void log_step_skip(struct leat_log *log)
         return;
     }
     if (log->giving_up) return;
-    bool last = log->state == LEAT_LOG_DAMAGED && !log->deleting && !log->stopping;
+    bool last = log->state == LEAT_LOG_DAMAGED && log->ending == LOG_LIVES;
     if ((writable || last) && !log->give_up_failed && log_damage_give_up(log)) return;
     void (*on_done)(void *arg, struct leat_log *done) = log->on_skipped;
     log->on_skipped = NULL;

@@ -105,7 +105,7 @@ static void warm_damaged(struct leat_log *log, const char *what)
     snprintf(why, sizeof why, "segment %llu is damaged: %s", (unsigned long long)last->id.v, what);
     front_is_unreadable(log);
     if (log->state != LEAT_LOG_SERVING) return; /* it has a reason already */
-    bool begun = !log->cold || log->stopping || log->deleting;
+    bool begun = !log->cold || log->ending != LOG_LIVES;
     log->cold = false;
     if (!begun && events->on_last_damaged &&
         events->on_last_damaged(log->options.owner, log, last)) {
@@ -396,7 +396,7 @@ static void warm_read(struct leat_log *log, struct log_slot *last, uint32_t coun
 /* Also of a log that waits or is damaged: it is read. */
 static bool front_can_start(const struct leat_log *log)
 {
-    if (!log->front_unknown || log->warming || log->deleting || log->stopping) return false;
+    if (!log->front_unknown || log->warming || log->ending != LOG_LIVES) return false;
     if (log_now(log) < log->reserve_not_before_us) return false;
     return !log_slot_at(log, log->slot_count - 1)->changing;
 }
@@ -420,7 +420,7 @@ void log_step_front(struct leat_log *log)
 
 static bool warm_can_start(const struct leat_log *log)
 {
-    if (!log->cold || log->warming || log->deleting || log->stopping) return false;
+    if (!log->cold || log->warming || log->ending != LOG_LIVES) return false;
     if (log->state != LEAT_LOG_SERVING) return false;
     if (!log->room_wanted && !log->options.app.ctx) return false;
     if (log_now(log) < log->reserve_not_before_us) return false;

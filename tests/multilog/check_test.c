@@ -42,9 +42,9 @@ static void turns_are_checked(void **state)
     (void)state;
     BROKEN("!log->in_step", it->in_step = true);
     BROKEN("log->dirty == queued", it->dirty = true); /* and nobody was told */
-    BROKEN("!log->releasing || log->stopping", it->releasing = true);
-    BROKEN(NULL, it->releasing = it->stopping = it->resting = true, it->head.seg = NULL);
-    BROKEN(NULL, it->deleting = true, it->head.seg = NULL);
+    BROKEN("!log->on_end || log->ending != LOG_LIVES", it->on_end = (void *)it);
+    BROKEN(NULL, it->ending = LOG_RELEASING, it->resting = true, it->head.seg = NULL);
+    BROKEN(NULL, it->ending = LOG_DELETING, it->head.seg = NULL);
     BROKEN("!log->old.seg || log->head.seg", it->old = it->head, it->old.index = NULL,
            it->head.seg = NULL);
 }

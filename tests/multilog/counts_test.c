@@ -141,8 +141,8 @@ static void fenced(void)
 static void append_is_refused_by_name(void **state)
 {
     (void)state;
-    CASE(begun, append_it, it->deleting = true);
-    CASE(begun, append_it, it->stopping = true);
+    CASE(begun, append_it, it->ending = LOG_DELETING);
+    CASE(begun, append_it, it->ending = LOG_STOPPING);
     CASE(begun, append_it, it->store_port.refusal = watch_refusal, watched.refusal = LEAT_E_DISK);
     CASE(begun, append_it, leat_log_set_state(it, LEAT_LOG_WAITING, "it waits"));
     CASE(begun, append_it, leat_log_set_state(it, LEAT_LOG_DAMAGED, "it rots"));
@@ -153,10 +153,10 @@ static void append_is_refused_by_name(void **state)
     CASE(begun, append_it, batch_of(1, 7000, 5, 3));
     CASE(begun, append_it, fenced());
     TRACE_IS(
-        "it->deleting = true: UNKNOWN_STREAM \"the stream is being deleted\"\n"
+        "it->ending = LOG_DELETING: UNKNOWN_STREAM \"the stream is being deleted\"\n"
         "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
         "to 1, clocks 1 2, 0 producers\n"
-        "it->stopping = true: STARTING \"the server is stopping\"\n"
+        "it->ending = LOG_STOPPING: STARTING \"the server is stopping\"\n"
         "   77 to 0 time 88, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
         "to 1, clocks 1 2, 0 producers\n"
         "it->store_port.refusal = watch_refusal, watched.refusal = LEAT_E_DISK: DISK \"the disk "

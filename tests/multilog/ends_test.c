@@ -167,7 +167,7 @@ static void segments_that_are_trimmed_go_one_by_one(void **state)
 static void deleted(void)
 {
     segments(2);
-    it->deleting = true;
+    it->ending = LOG_DELETING;
 }
 
 static void drop_and_head(void)
@@ -396,9 +396,9 @@ static void release_waits_for_readers_and_fails_what_waits(void **state)
 static void deleting(void)
 {
     begun();
-    it->stopping = true;
+    it->ending = LOG_STOPPING;
     leat_log_delete(it, on_over, (void *)(uintptr_t) "gone");
-    assert_false(it->stopping);
+    assert_int_equal(it->ending, LOG_DELETING);
 }
 
 static void delete_waits_until_nothing_is_held(void **state)
@@ -443,7 +443,7 @@ static void owner_is_asked_once_whether_it_may_open(void **state)
     CASE(unopened, turn, it->opened = LOG_OPENED);
     CASE(unopened, turn, it->opened = LOG_OPENING);
     CASE(unopened, turn, it->opened = LOG_OPENING_PAUSED);
-    CASE(unopened, turn, it->stopping = true);
+    CASE(unopened, turn, it->ending = LOG_STOPPING);
     CASE(unopened, turn, it->state = LEAT_LOG_WAITING);
     CASE(unopened, turn, it->state = LEAT_LOG_STOPPED);
     CASE(unopened, turn, it->head.start_end = it->head.safe_bytes);
@@ -455,7 +455,7 @@ static void owner_is_asked_once_whether_it_may_open(void **state)
              "it->opened = LOG_OPENED: ->\n"
              "it->opened = LOG_OPENING: -> opening\n"
              "it->opened = LOG_OPENING_PAUSED: ->\n"
-             "it->stopping = true: opening s0\n"
+             "it->ending = LOG_STOPPING: opening s0\n"
              "-> opening\n"
              "it->state = LEAT_LOG_WAITING: ->\n"
              "it->state = LEAT_LOG_STOPPED: ->\n"
@@ -481,7 +481,7 @@ static void whoever_waits_for_room_is_told(void **state)
     CASE(waits_for_room, turn, it->room_bytes = 60 * 1000);
     CASE(waits_for_room, turn, it->room_bytes = 60 * 1000, it->state = LEAT_LOG_STOPPED);
     CASE(waits_for_room, turn, it->room_bytes = 60 * 1000, it->state = LEAT_LOG_WAITING);
-    CASE(waits_for_room, turn, it->room_bytes = 60 * 1000, it->stopping = true);
+    CASE(waits_for_room, turn, it->room_bytes = 60 * 1000, it->ending = LOG_STOPPING);
     CASE(waits_for_room, turn, it->room_bytes = 60 * 1000,
          it->memory_not_before_us = fake->now_us + 1);
     CASE(waits_for_room, turn, it->room_bytes = 60 * 1000, it->memory_not_before_us = fake->now_us);
@@ -502,7 +502,7 @@ static void whoever_waits_for_room_is_told(void **state)
              "->\n"
              "it->room_bytes = 60 * 1000, it->state = LEAT_LOG_WAITING: room\n"
              "->\n"
-             "it->room_bytes = 60 * 1000, it->stopping = true: room\n"
+             "it->room_bytes = 60 * 1000, it->ending = LOG_STOPPING: room\n"
              "->\n"
              "it->room_bytes = 60 * 1000, it->memory_not_before_us = fake->now_us + 1: room\n"
              "->\n"

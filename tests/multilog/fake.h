@@ -143,7 +143,7 @@ static inline uint64_t fake_retained_of(const struct fake *fake, const struct fa
  * crash right now must find a log that says itself where it begins. */
 static inline void fake_drop_check(const struct fake *fake, const struct leat_segment *seg)
 {
-    if (seg->state != LEAT_SEGMENT_CLOSED || fake->log->deleting) return;
+    if (seg->state != LEAT_SEGMENT_CLOSED || fake->log->ending == LOG_DELETING) return;
     uint64_t highest = 0, retained = 0;
     for (unsigned i = 0; i < fake->held_count; i++)
         if (fake->held[i].seg->id.v > highest) highest = fake->held[i].seg->id.v;

@@ -96,8 +96,8 @@ static void head_that_is_in_the_way_leaves(void **state)
     CASE(in_the_way, care, it->leave_wanted = true, watched.in_the_way = false);
     CASE(in_the_way, care, it->state = LEAT_LOG_STOPPED);
     CASE(in_the_way, care, it->state = LEAT_LOG_WAITING);
-    CASE(in_the_way, care, it->stopping = true);
-    CASE(in_the_way, care, it->deleting = true);
+    CASE(in_the_way, care, it->ending = LOG_STOPPING);
+    CASE(in_the_way, care, it->ending = LOG_DELETING);
     TRACE_IS("(void)0: in the way s0?\n"
              "-> leave\n"
              "it->store_port.in_the_way = NULL: ->\n"
@@ -118,8 +118,8 @@ static void head_that_is_in_the_way_leaves(void **state)
              "->\n"
              "it->state = LEAT_LOG_STOPPED: -> copy\n"
              "it->state = LEAT_LOG_WAITING: -> copy\n"
-             "it->stopping = true: -> copy\n"
-             "it->deleting = true: -> copy\n");
+             "it->ending = LOG_STOPPING: -> copy\n"
+             "it->ending = LOG_DELETING: -> copy\n");
 }
 
 /* Rolling fast, with the next one reserved. */
@@ -148,7 +148,7 @@ static void head_that_lies_badly_rolls(void **state)
     CASE(lies_badly, care, it->opened = LOG_UNOPENED);
     CASE(lies_badly, care, it->roll_wanted = true);
     CASE(lies_badly, care, it->reserving = true);
-    CASE(lies_badly, care, it->stopping = true);
+    CASE(lies_badly, care, it->ending = LOG_STOPPING);
     /* The pace: a head that lasts is no fast one. */
     CASE(lies_badly, care, watched.roll_wanted = false,
          it->rolled_us = fake->now_us - LOG_SLOW_ROLL_US);
@@ -167,7 +167,7 @@ static void head_that_lies_badly_rolls(void **state)
         "it->roll_wanted = true: -> roll fast\n"
         "it->reserving = true: roll s0?\n"
         "-> roll fast\n"
-        "it->stopping = true: -> copy fast\n"
+        "it->ending = LOG_STOPPING: -> copy fast\n"
         "watched.roll_wanted = false, it->rolled_us = fake->now_us - LOG_SLOW_ROLL_US: roll s0?\n"
         "-> fast\n"
         "watched.roll_wanted = false, it->rolled_us = fake->now_us - LOG_SLOW_ROLL_US - 1: roll "
@@ -333,8 +333,8 @@ static void parked_head_is_resumed_for_whatever_needs_it(void **state)
     CASE(parked, resume, it->room_wanted = true, it->parked = false);
     CASE(parked, resume, it->room_wanted = it->resuming = true);
     CASE(parked, resume, it->room_wanted = true, it->state = LEAT_LOG_STOPPED);
-    CASE(parked, resume, it->room_wanted = it->deleting = true);
-    CASE(parked, resume, it->room_wanted = it->stopping = true);
+    CASE(parked, resume, it->room_wanted = true, it->ending = LOG_DELETING);
+    CASE(parked, resume, it->room_wanted = true, it->ending = LOG_STOPPING);
     CASE(parked, resume, it->room_wanted = true, it->reserve_not_before_us = fake->now_us);
     CASE(parked, resume, it->room_wanted = true, it->reserve_not_before_us = fake->now_us + 1);
     TRACE_IS(
@@ -348,8 +348,8 @@ static void parked_head_is_resumed_for_whatever_needs_it(void **state)
         "it->room_wanted = true, it->parked = false: ->\n"
         "it->room_wanted = it->resuming = true: -> resuming\n"
         "it->room_wanted = true, it->state = LEAT_LOG_STOPPED: ->\n"
-        "it->room_wanted = it->deleting = true: ->\n"
-        "it->room_wanted = it->stopping = true: ->\n"
+        "it->room_wanted = true, it->ending = LOG_DELETING: ->\n"
+        "it->room_wanted = true, it->ending = LOG_STOPPING: ->\n"
         "it->room_wanted = true, it->reserve_not_before_us = fake->now_us: RESUME s0 cap 16384\n"
         "-> resuming changing\n"
         "it->room_wanted = true, it->reserve_not_before_us = fake->now_us + 1: ->\n");
@@ -379,8 +379,8 @@ static void segment_is_reserved_for_what_has_no_room(void **state)
     CASE_AS_IT_IS(lacks_room, room);
     CASE(lacks_room, room, it->state = LEAT_LOG_WAITING);
     CASE(lacks_room, room, it->cold = true);
-    CASE(lacks_room, room, it->deleting = true);
-    CASE(lacks_room, room, it->stopping = true);
+    CASE(lacks_room, room, it->ending = LOG_DELETING);
+    CASE(lacks_room, room, it->ending = LOG_STOPPING);
     CASE(lacks_room, room, it->room_bytes = 100);
     CASE(lacks_room, room, it->room_bytes = 100, it->roll_wanted = true);
     CASE(lacks_room, room, it->room_bytes = 100, it->leave_wanted = true);
@@ -401,8 +401,8 @@ static void segment_is_reserved_for_what_has_no_room(void **state)
              "-> head 0 reserving\n"
              "it->state = LEAT_LOG_WAITING: -> head 0\n"
              "it->cold = true: -> head 0\n"
-             "it->deleting = true: -> head 0\n"
-             "it->stopping = true: -> head 0\n"
+             "it->ending = LOG_DELETING: -> head 0\n"
+             "it->ending = LOG_STOPPING: -> head 0\n"
              "it->room_bytes = 100: -> head 0\n"
              "it->room_bytes = 100, it->roll_wanted = true: RESERVE s1 1/0/0 e7 cap 16384 d1\n"
              "-> head 0 reserving\n"

@@ -465,8 +465,8 @@ static void segment_that_comes_takes_its_place(void **state)
     CASE(one_comes, added, comes.id.v = it->next_segment);
     CASE(one_comes, added, comes.id.v = it->next_segment - 1);
     CASE(one_comes, added, slot(1)->seg->id.v = 30, it->next_segment = 40, comes.id.v = 29);
-    CASE(one_comes, added, it->deleting = true);
-    CASE(one_comes, added, it->releasing = true);
+    CASE(one_comes, added, it->ending = LOG_DELETING);
+    CASE(one_comes, added, it->ending = LOG_RELEASING);
     CASE(one_comes, added, it->front_unknown = true);
     TRACE_IS(
         "(void)0: -> OK, 5000 closed 0 memory more, held 1c 2c 3c 4, dirty, its own\n"
@@ -486,8 +486,8 @@ static void segment_that_comes_takes_its_place(void **state)
         "comes.id.v = it->next_segment - 1: -> EXISTS, 0 closed 0 memory more, held 2c 3c 4\n"
         "slot(1)->seg->id.v = 30, it->next_segment = 40, comes.id.v = 29: -> OK, 5000 closed 0 "
         "memory more, held 2c 29c 30c 4, dirty, its own\n"
-        "it->deleting = true: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
-        "it->releasing = true: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
+        "it->ending = LOG_DELETING: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
+        "it->ending = LOG_RELEASING: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
         "it->front_unknown = true: -> AGAIN, 0 closed 0 memory more, held 2c 3c 4\n");
 }
 
@@ -614,9 +614,9 @@ static void bytes_are_taken_for_what_is_mended_alone(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(mending, mend_begins);
-    CASE(mending, mend_begins, it->deleting = true);
-    CASE(mending, mend_begins, it->releasing = true);
-    CASE(mending, mend_begins, it->stopping = true);
+    CASE(mending, mend_begins, it->ending = LOG_DELETING);
+    CASE(mending, mend_begins, it->ending = LOG_RELEASING);
+    CASE(mending, mend_begins, it->ending = LOG_STOPPING);
     CASE(mending, mend_begins, it->resting = true);
     CASE(mending, mend_begins, named.v = 77);
     CASE(mending, mend_begins, slot(1)->mend = LOG_MEND_NONE);
@@ -624,9 +624,9 @@ static void bytes_are_taken_for_what_is_mended_alone(void **state)
     CASE(mending, mend_begins, extent.bytes++);
     CASE(mending, mend_begins, extent.crc++);
     TRACE_IS("(void)0: -> it is written: mending rotten flushed joint, reads 1/1, again 0\n"
-             "it->deleting = true: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
-             "it->releasing = true: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
-             "it->stopping = true: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
+             "it->ending = LOG_DELETING: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
+             "it->ending = LOG_RELEASING: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
+             "it->ending = LOG_STOPPING: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
              "it->resting = true: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
              "named.v = 77: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
              "slot(1)->mend = LOG_MEND_NONE: -> no: rotten flushed joint, reads 0/0, again 0\n"

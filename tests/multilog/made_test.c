@@ -226,8 +226,8 @@ static void segment_that_comes_stands_in_its_place(void **state)
     CASE(begin_holed, add, comes->id.v = 12);
     CASE(begin_holed, add, comes->id.v = 8);
     CASE(begin_holed, add, comes->id.v = 2);
-    CASE(begin_holed, add, it->deleting = true);
-    CASE(begin_holed, add, it->releasing = true);
+    CASE(begin_holed, add, it->ending = LOG_DELETING);
+    CASE(begin_holed, add, it->ending = LOG_RELEASING);
     CASE(begin_holed, add, it->front_unknown = true);
     CASE(begin_holed, add, it->slot_capacity = 5);
     CASE(begin_holed, add, it->slot_capacity = 5, leat_mem_fail_at(1));
@@ -246,8 +246,8 @@ static void segment_that_comes_stands_in_its_place(void **state)
         "comes->id.v = 12: NOT_OWNER: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
         "comes->id.v = 8: EXISTS: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
         "comes->id.v = 2: EXISTS: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
-        "it->deleting = true: NOT_OWNER: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
-        "it->releasing = true: NOT_OWNER: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
+        "it->ending = LOG_DELETING: NOT_OWNER: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
+        "it->ending = LOG_RELEASING: NOT_OWNER: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
         "it->front_unknown = true: AGAIN: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
         "it->slot_capacity = 5: OK dirty: s2 s3 s4 s5 s8, room 10, 500 bytes 0 memory own\n"
         "it->slot_capacity = 5, leat_mem_fail_at(1): NO_MEMORY: s2 s3 s5 s8, room 5, 400 bytes 0 "
@@ -335,7 +335,7 @@ static void known_front_is_not_waited_for(void **state)
     (void)state;
     begin_holed();
     struct leat_read read = {.rc = LEAT_E_DISK};
-    it->releasing = true;
+    it->ending = LOG_RELEASING;
     assert_int_equal(leat_log_front_await(it, &read), LEAT_OK);
     assert_null(read.log);
     assert_int_equal(read.rc, LEAT_E_DISK);

@@ -216,17 +216,17 @@ static void place_leads_to_its_batch_or_is_refused(void **state)
 static void log_that_ends_answers_no_reads(void **state)
 {
     (void)state;
-    CASE(four, read_it, from(0), it->deleting = true);
-    CASE(four, read_it, from(0), it->releasing = true);
-    CASE(four, read_it, from(0), it->stopping = true);
+    CASE(four, read_it, from(0), it->ending = LOG_DELETING);
+    CASE(four, read_it, from(0), it->ending = LOG_RELEASING);
+    CASE(four, read_it, from(0), it->ending = LOG_STOPPING);
     CASE(four, read_it, from(0), it->front_unknown = true);
-    CASE(four, read_it, from(0), it->front_unknown = it->stopping = true);
+    CASE(four, read_it, from(0), it->front_unknown = true, it->ending = LOG_STOPPING);
     CASE(four, read_it, from(0), it->front_unknown = it->reads_expire = true);
-    TRACE_IS("from(0), it->deleting = true: UNKNOWN_STREAM..0@0/0/0\n"
-             "from(0), it->releasing = true: NOT_OWNER..0@0/0/0\n"
-             "from(0), it->stopping = true: OK 2 of 100 records 0@0/0/264..100@0/1/0 pinned\n"
+    TRACE_IS("from(0), it->ending = LOG_DELETING: UNKNOWN_STREAM..0@0/0/0\n"
+             "from(0), it->ending = LOG_RELEASING: NOT_OWNER..0@0/0/0\n"
+             "from(0), it->ending = LOG_STOPPING: OK 2 of 100 records 0@0/0/264..100@0/1/0 pinned\n"
              "from(0), it->front_unknown = true: waits, in line\n"
-             "from(0), it->front_unknown = it->stopping = true: STARTING..0@0/0/0\n"
+             "from(0), it->front_unknown = true, it->ending = LOG_STOPPING: STARTING..0@0/0/0\n"
              "from(0), it->front_unknown = it->reads_expire = true: STARTING..0@0/0/0\n");
 }
 
@@ -270,7 +270,7 @@ static void file_is_read_in_windows(void **state)
     CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT,
          reading.disk_buffer = NULL, slot(1)->mend = LOG_MEND_REFUSED);
     CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT,
-         reading.disk_buffer = NULL, it->stopping = true);
+         reading.disk_buffer = NULL, it->ending = LOG_STOPPING);
     CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT,
          reading.disk_buffer = NULL, it->reads_expire = true);
     CASE(four, read_it, gone(1), from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING);
@@ -294,8 +294,7 @@ static void file_is_read_in_windows(void **state)
         "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT, reading.disk_buffer = NULL, "
         "slot(1)->mend = LOG_MEND_REFUSED: STARTING..100@0/0/0\n"
         "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT, reading.disk_buffer = NULL, "
-        "it->stopping = "
-        "true: STARTING..100@0/0/0\n"
+        "it->ending = LOG_STOPPING: STARTING..100@0/0/0\n"
         "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT, reading.disk_buffer = NULL, "
         "it->reads_expire "
         "= true: STARTING..100@0/0/0\n"
@@ -315,7 +314,8 @@ static void hole_is_named_unless_it_was_given_up(void **state)
     CASE(four, read_it, lacks(1), from(100), slot(1)->joint = LOG_JOINT_JUMPED);
     CASE(four, read_it, lacks(1), from(100), slot(1)->front_given_up = true);
     CASE(four, read_it, lacks(1), from(100), it->backfill_follows = true);
-    CASE(four, read_it, lacks(1), from(100), it->backfill_follows = it->stopping = true);
+    CASE(four, read_it, lacks(1), from(100), it->backfill_follows = true,
+         it->ending = LOG_STOPPING);
     CASE(four, read_it, lacks(1), from(100), it->backfill_follows = it->reads_expire = true);
     CASE(four, read_it, lacks(1), from(100), it->backfill_follows = true,
          slot(1)->joint = LOG_JOINT_JUMPED);
@@ -339,7 +339,8 @@ static void hole_is_named_unless_it_was_given_up(void **state)
         "lacks(1), from(100), slot(1)->front_given_up = true: OK 3 of 150 records "
         "200@0/2/264..350@0/2/16960 pinned\n"
         "lacks(1), from(100), it->backfill_follows = true: waits, in line\n"
-        "lacks(1), from(100), it->backfill_follows = it->stopping = true: STARTING..100@0/0/0\n"
+        "lacks(1), from(100), it->backfill_follows = true, it->ending = LOG_STOPPING: "
+        "STARTING..100@0/0/0\n"
         "lacks(1), from(100), it->backfill_follows = it->reads_expire = true: STARTING..100@0/0/0\n"
         "lacks(1), from(100), it->backfill_follows = true, slot(1)->joint = LOG_JOINT_JUMPED: "
         "waits, "

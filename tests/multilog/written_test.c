@@ -74,10 +74,10 @@ static void trim_entry_is_written_where_there_is_room(void **state)
     CASE(pending, step_trim, it->trim_segment = 0);
     CASE(pending, step_trim, it->trim_written = true);
     CASE(pending, step_trim, it->state = LEAT_LOG_STOPPED);
-    CASE(pending, step_trim, it->deleting = true);
-    CASE(pending, step_trim, it->stopping = true);
+    CASE(pending, step_trim, it->ending = LOG_DELETING);
+    CASE(pending, step_trim, it->ending = LOG_STOPPING);
     CASE(pending, step_trim, fill());
-    CASE(pending, step_trim, fill(), it->stopping = true);
+    CASE(pending, step_trim, fill(), it->ending = LOG_STOPPING);
     CASE(pending, step_trim, fill(), it->room_wanted = true);
     CASE(pending, step_trim, fill(), it->cold = true);
     CASE(pending, step_trim, fill(), it->cold = true, it->reserve_not_before_us = fake->now_us);
@@ -87,10 +87,11 @@ static void trim_entry_is_written_where_there_is_room(void **state)
         "it->trim_segment = 0: 0 more, at s0 0 -> s0/0 at 0/200 told 0 pauses 0 0\n"
         "it->trim_written = true: 0 more, at s0 0 -> s0/2 at 0/200 written told 0 pauses 0 0\n"
         "it->state = LEAT_LOG_STOPPED: 0 more, at s0 0 -> s0/2 at 0/200 told 0 pauses 0 0\n"
-        "it->deleting = true: 0 more, at s0 0 -> s0/2 at 0/200 told 0 pauses 0 0\n"
-        "it->stopping = true: 48 more, at s4 5888 -> s0/2 at 0/200 written told 0 pauses 0 0\n"
+        "it->ending = LOG_DELETING: 0 more, at s0 0 -> s0/2 at 0/200 told 0 pauses 0 0\n"
+        "it->ending = LOG_STOPPING: 48 more, at s4 5888 -> s0/2 at 0/200 written told 0 pauses 0 "
+        "0\n"
         "fill(): 0 more, at s0 0 -> s0/2 at 0/200 room told 0 pauses 0 0\n"
-        "fill(), it->stopping = true: 0 more, at s0 0 -> s0/2 at 0/200 told 0 pauses 0 0\n"
+        "fill(), it->ending = LOG_STOPPING: 0 more, at s0 0 -> s0/2 at 0/200 told 0 pauses 0 0\n"
         "fill(), it->room_wanted = true: 0 more, at s0 0 -> s0/2 at 0/200 room told 0 pauses 0 0\n"
         "fill(), it->cold = true: 0 more, at s0 0 -> s0/2 at 0/200 room told 0 pauses 0 0, dirty\n"
         "fill(), it->cold = true, it->reserve_not_before_us = fake->now_us: 0 more, at s0 0 -> "
@@ -120,7 +121,7 @@ static void trim_counts_once_its_entry_is_acked(void **state)
     CASE_AS_IT_IS(written, step_trimmed);
     CASE(written, step_trimmed, it->trim_written = false);
     CASE(written, step_trimmed, it->state = LEAT_LOG_STOPPED);
-    CASE(written, step_trimmed, it->deleting = true);
+    CASE(written, step_trimmed, it->ending = LOG_DELETING);
     CASE(written, step_trimmed, it->trim_ack_bytes = it->head.acked_bytes);
     CASE(written, step_trimmed, it->trim_ack_bytes = it->head.acked_bytes + 1,
          it->trim_ack_segment = 3);
@@ -135,7 +136,7 @@ static void trim_counts_once_its_entry_is_acked(void **state)
         "(void)0: -> s2/2 at 200/200 told 0 pauses 5 5\n"
         "it->trim_written = false: -> s0/2 at 0/200 told 0 pauses 5 5\n"
         "it->state = LEAT_LOG_STOPPED: -> s0/2 at 0/200 written told 0 pauses 5 5\n"
-        "it->deleting = true: -> s0/2 at 0/200 written told 0 pauses 5 5\n"
+        "it->ending = LOG_DELETING: -> s0/2 at 0/200 written told 0 pauses 5 5\n"
         "it->trim_ack_bytes = it->head.acked_bytes: -> s0/2 at 0/200 written told 0 pauses 5 5\n"
         "it->trim_ack_bytes = it->head.acked_bytes + 1, it->trim_ack_segment = 3: -> s2/2 at "
         "200/200 told 0 pauses 5 5\n"
@@ -291,8 +292,8 @@ static void request_to_begin_later_rolls_or_trims(void **state)
     CASE(asked, step_begin, it->front_unknown = true);
     CASE(asked, step_begin, it->begin_written = true);
     CASE(asked, step_begin, it->state = LEAT_LOG_WAITING);
-    CASE(asked, step_begin, it->deleting = true);
-    CASE(asked, step_begin, it->stopping = true);
+    CASE(asked, step_begin, it->ending = LOG_DELETING);
+    CASE(asked, step_begin, it->ending = LOG_STOPPING);
     CASE(asked, step_begin, it->begin_told = 249);
     CASE(asked, step_begin, it->begin_told = 250);
     CASE(asked, step_begin, it->cold = true);
@@ -311,8 +312,8 @@ static void request_to_begin_later_rolls_or_trims(void **state)
         "it->front_unknown = true: -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "it->begin_written = true: -> s0/0 at 0/0 begin told 0 pauses 0 0\n"
         "it->state = LEAT_LOG_WAITING: -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->deleting = true: -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->stopping = true: -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "it->ending = LOG_DELETING: -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "it->ending = LOG_STOPPING: -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "it->begin_told = 249: -> s0/0 at 0/0 roll told 249 pauses 0 0\n"
         "it->begin_told = 250: -> s0/0 at 0/0 told 250 pauses 0 0\n"
         "it->cold = true: -> s0/0 at 0/0 roll room told 0 pauses 0 0, dirty\n"
@@ -356,9 +357,9 @@ static void log_begins_later_once_its_start_entry_is_acked(void **state)
     CASE(begun, step_begun, it->first_offset = 250);
     CASE(begun, step_begun, it->first_offset = 251);
     CASE(begun, step_begun, it->front_unknown = true);
-    CASE(begun, step_begun, it->deleting = true);
+    CASE(begun, step_begun, it->ending = LOG_DELETING);
     CASE(begun, step_begun, it->begin_written = false);
-    CASE(begun, step_begun, it->begin_written = false, it->stopping = true);
+    CASE(begun, step_begun, it->begin_written = false, it->ending = LOG_STOPPING);
     CASE(begun, step_begun, it->begin_written = false, without_space(250));
     CASE(begun, step_begun, it->begin_written = false, without_space(250), it->trim_segment = 1);
     CASE(begun, step_begun, it->begin_segment = 5, without_space(250));
@@ -378,10 +379,13 @@ static void log_begins_later_once_its_start_entry_is_acked(void **state)
         "it->first_offset = 251: before 250: OK, begins at 251 -> s0/0 at 251/251 told 250 pauses "
         "0 0\n"
         "it->front_unknown = true: -> s0/0 at 250/250 told 250 pauses 0 0, dirty\n"
-        "it->deleting = true: before 250: OK, begins at 250 -> s0/2 at 250/250 told 250 pauses 0 "
+        "it->ending = LOG_DELETING: before 250: OK, begins at 250 -> s0/2 at 250/250 told 250 "
+        "pauses 0 "
         "0, dirty\n"
         "it->begin_written = false: -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->begin_written = false, it->stopping = true: before 250: STARTING, begins at 0 -> s0/0 "
+        "it->begin_written = false, it->ending = LOG_STOPPING: before 250: STARTING, begins at 0 "
+        "-> "
+        "s0/0 "
         "at 0/0 told 0 pauses 0 0\n"
         "it->begin_written = false, without_space(250): before 250: DISK_FULL, begins at 0 -> s0/0 "
         "at 0/0 told 0 pauses 1000001 0\n"
@@ -437,20 +441,20 @@ static void what_is_lost_is_skipped_step_by_step(void **state)
     CASE(skips_front, step_skip, it->front_accepted = false);
     CASE(skips_front, step_skip, it->trim_segment = 1);
     CASE(skips_front, step_skip, it->state = LEAT_LOG_STOPPED);
-    CASE(skips_front, step_skip, it->deleting = true);
-    CASE(skips_front, step_skip, it->stopping = true);
+    CASE(skips_front, step_skip, it->ending = LOG_DELETING);
+    CASE(skips_front, step_skip, it->ending = LOG_STOPPING);
     CASE(skips, step_skip, rots());
     CASE(skips, step_skip, rots(), it->giving_up = true);
     CASE(skips, step_skip, rots(), it->give_up_failed = true);
-    CASE(skips, step_skip, rots(), it->deleting = true);
-    CASE(skips, step_skip, rots(), it->stopping = true);
+    CASE(skips, step_skip, rots(), it->ending = LOG_DELETING);
+    CASE(skips, step_skip, rots(), it->ending = LOG_STOPPING);
     CASE(skips, step_skip, rots(), it->state = LEAT_LOG_WAITING);
     CASE(skips, step_skip, rots(), it->state = LEAT_LOG_DAMAGED);
     CASE(skips, step_skip, rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2);
     CASE(skips, step_skip, rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2,
-         it->deleting = true);
+         it->ending = LOG_DELETING);
     CASE(skips, step_skip, rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2,
-         it->stopping = true);
+         it->ending = LOG_STOPPING);
     TRACE_IS(
         "(void)0: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "it->on_skipped = NULL: over -> s0/0 at 0/0 told 0 pauses 0 0\n"
@@ -460,21 +464,23 @@ static void what_is_lost_is_skipped_step_by_step(void **state)
         "it->front_accepted = false: waits -> s0/1 at 0/100 told 0 pauses 0 0, dirty\n"
         "it->trim_segment = 1: waits -> s0/1 at 0/0 told 0 pauses 0 0\n"
         "it->state = LEAT_LOG_STOPPED: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->deleting = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->stopping = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "it->ending = LOG_DELETING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "it->ending = LOG_STOPPING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "rots(): GIVE_UP s1 it passed 0\n"
         "waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "rots(), it->giving_up = true: waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "rots(), it->give_up_failed = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->deleting = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->stopping = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "rots(), it->ending = LOG_DELETING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "rots(), it->ending = LOG_STOPPING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "rots(), it->state = LEAT_LOG_WAITING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "rots(), it->state = LEAT_LOG_DAMAGED: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2: GIVE_UP s1 it passed 0\n"
         "waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2, it->deleting = true: skipped "
+        "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2, it->ending = LOG_DELETING: "
+        "skipped "
         "over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2, it->stopping = true: skipped "
+        "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2, it->ending = LOG_STOPPING: "
+        "skipped "
         "over -> s0/0 at 0/0 told 0 pauses 0 0\n");
 }
 
