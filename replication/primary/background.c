@@ -36,7 +36,7 @@ static bool is_adequate(const struct rep_set *set)
         const struct rep_copy *copy = set->copies[i];
         if (copy->state == REP_COPY_OPENING || copy->incomplete || copy->found) return false;
         if (rep_copy_leaves(copy) && !LEAT_BUG(LEAVING_COUNTS)) return false;
-        if (set->closed && copy->state != REP_COPY_CLOSED) return false;
+        if (rep_set_is_closed(set) && copy->state != REP_COPY_CLOSED) return false;
     }
     return true;
 }
@@ -141,11 +141,11 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
         return VERDICT_LATER;
     }
     if (copy && copy->handle == row->handle) return VERDICT_KEEP;
-    bool same = set->closed && !set->close && row->state == LEAT_SEGMENT_CLOSED &&
+    bool same = rep_set_is_closed(set) && !set->close && row->state == LEAT_SEGMENT_CLOSED &&
                 (leat_extent_equal(row->extent, set->seg->extent) || LEAT_BUG(ANY_CLOSED));
     if (same && !copy && set->copy_count < rep_wanted(log)) return adopt(set, peer, row);
     if (is_adequate(set) || LEAT_BUG(DROP_NEEDED)) return VERDICT_DROP;
-    bool old = set->closed && !set->close && set->seg->epoch.v == row->epoch.v &&
+    bool old = rep_set_is_closed(set) && !set->close && set->seg->epoch.v == row->epoch.v &&
                row->epoch.v < log->options.epoch.v &&
                (row->state != LEAT_SEGMENT_CLOSED || row->extent.bytes > set->seg->extent.bytes);
     if (old && !copy && set->copy_count < rep_wanted(log)) seal_ask(set, peer, row);
@@ -237,7 +237,7 @@ static void rows_judge(struct rep_peer *peer, uint32_t count, struct leat_msg_re
                                                 : REP_SETTLE_DROP;
         const struct leat_primary_log *log = rep_log_find(peer->primary, row.log);
         const struct rep_set *set = rep_set_find(log, row.segment.v);
-        bool closed = verdict == VERDICT_KEEP && set->closed && set->seg;
+        bool closed = verdict == VERDICT_KEEP && rep_set_is_closed(set) && set->seg;
         peer->settle_pairs[peer->settle_count++] =
             (struct rep_pair){row.handle, word + REP_SETTLE_WORDS * (uint64_t)log->options.epoch.v,
                               closed ? 1 + set->seg->passed_bytes : 0};
@@ -397,14 +397,15 @@ bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segmen
 {
     struct rep_set *set = head->copies_pointer;
     struct leat_primary *primary = log->primary;
-    if (!set || !set->started || set->closed || set->dropping || log->releasing || log->fenced)
+    if (!set || !rep_set_is_started(set) || rep_set_is_closed(set) || set->dropping ||
+        log->releasing || log->fenced)
         return false;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (copy->state == REP_COPY_OPENING || copy->incomplete) return true;
     }
     if (set->copy_count >= rep_wanted(log)) return false;
-    if (!set->want_parked) return rep_place_choose(set) != NULL;
+    if (!rep_set_is_parked(set)) return rep_place_choose(set) != NULL;
     if (LEAT_BUG(PARKED_UNCOPIED)) return false;
     /* Asked seldom: who refused it then may have room now. */
     memset(set->refused, 0, sizeof set->refused);

@@ -23,7 +23,8 @@ bool rep_better_roll(struct leat_primary_log *log, const struct leat_segment *se
 {
     struct rep_set *set = seg->copies_pointer;
     struct leat_primary *primary = log->primary;
-    if (!set || !set->misplaced || set->closed || set->dropping || log->releasing) return false;
+    if (!set || !set->misplaced || rep_set_is_closed(set) || set->dropping || log->releasing)
+        return false;
     if (set->places == primary->places || set->rolled_places == primary->places) return false;
     bool rolled = log->rolled_places == primary->places;
     if ((rolled && log->rolls == REP_ROLLS_MAX) || !rep_place_better(set)) {

@@ -25,8 +25,16 @@ static void set_check(const struct leat_primary_log *log, const struct rep_set *
     unsigned asked = (set->reserve != NULL) + (set->commit != NULL) + (set->close != NULL) +
                      (set->park != NULL) + (set->resume != NULL);
     LEAT_ASSERT_CMP(asked, <=, 1);
-    LEAT_ASSERT(!set->closed || asked == (set->close != NULL));
-    LEAT_ASSERT(!set->started || set->reserved);
+    /* Each request is asked in its states; RESERVING, PARKING and RESUMING are those of a request. */
+    LEAT_ASSERT((set->reserve != NULL) == (set->state == REP_SET_RESERVING));
+    LEAT_ASSERT(set->commit == NULL || set->state == REP_SET_STARTED);
+    LEAT_ASSERT(set->close == NULL || set->state == REP_SET_CLOSED);
+    LEAT_ASSERT(set->park == NULL || rep_set_is_parked(set));
+    LEAT_ASSERT(set->park != NULL || set->state != REP_SET_PARKING);
+    LEAT_ASSERT(set->resume == NULL || set->state == REP_SET_RESUMING ||
+                set->state == REP_SET_STARTED);
+    LEAT_ASSERT(set->resume != NULL || set->state != REP_SET_RESUMING);
+    LEAT_ASSERT(set->seg != NULL || set->state == REP_SET_RESERVING || set->dropping);
     for (unsigned i = 0; i < set->copy_count; i++) {
         copy_check(set, set->copies[i]);
         /* One node that is lost takes one copy with it. */

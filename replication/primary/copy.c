@@ -84,7 +84,7 @@ static void on_opened(struct rep_copy *copy, leat_err rc, const struct rep_answe
     /* SUBTLE: the segment has started meanwhile, without it. It is not marked as incomplete, so it
      * must not be given a part of what is acked already. It stays a reservation; an audit drops it.
      */
-    if (set->started && !copy->incomplete && !LEAT_BUG(REPLACEMENT_COUNTS)) {
+    if (rep_set_is_started(set) && !copy->incomplete && !LEAT_BUG(REPLACEMENT_COUNTS)) {
         rep_copy_remove(copy);
         return;
     }
@@ -111,7 +111,7 @@ static void drop_over(struct rep_copy *copy)
     struct rep_set *set = copy->set;
     rep_copy_remove(copy);
     if (LEAT_BUG(LEAVING_COUNTS)) return;
-    if (set->closed && !set->dropping) rep_set_settle(set);
+    if (rep_set_is_closed(set) && !set->dropping) rep_set_settle(set);
 }
 
 static void on_answered(struct rep_copy *copy, unsigned kind, const struct rep_answer *answer)
@@ -244,9 +244,9 @@ void rep_copy_lost(struct rep_copy *copy)
 {
     struct rep_set *set = copy->set;
     struct leat_primary_log *log = set->log;
-    bool may_mislead = !LEAT_BUG(LOST_COPY_COUNTS) && set->started && !set->closed &&
-                       !set->dropping && copy->state != REP_COPY_OPENING &&
-                       (!copy->incomplete || copy->asked_whole);
+    bool may_mislead = !LEAT_BUG(LOST_COPY_COUNTS) && rep_set_is_started(set) &&
+                       !rep_set_is_closed(set) && !set->dropping &&
+                       copy->state != REP_COPY_OPENING && (!copy->incomplete || copy->asked_whole);
     /* Its successor has started: only its close entry is under way. */
     bool closes = set->link.next != &log->active;
     if (may_mislead && !(LEAT_BUG(LOST_WHILE_CLOSING) && closes)) {
@@ -254,10 +254,10 @@ void rep_copy_lost(struct rep_copy *copy)
         if (copy->stamp_sent + 1 > log->need) log->need = copy->stamp_sent + 1;
         if (log->need > log->version) log->version = log->need;
     }
-    if (set->closed || set->want_parked) set->lost_us = rep_now(log->primary);
+    if (rep_set_is_closed(set) || rep_set_is_parked(set)) set->lost_us = rep_now(log->primary);
     memset(set->refused, 0, sizeof set->refused);
     rep_copy_remove(copy);
-    if (set->closed && !set->dropping) rep_set_settle(set);
+    if (rep_set_is_closed(set) && !set->dropping) rep_set_settle(set);
 }
 
 void rep_copy_drop(struct rep_copy *copy)
@@ -291,8 +291,8 @@ bool rep_copy_is_plain(const struct rep_copy *copy)
 {
     const struct rep_set *set = copy->set;
     if (!set || copy->state != REP_COPY_OPEN || copy->incomplete || !copy->counted) return false;
-    return !rep_is_disk(set->log) && copy->stamp == set->log->version && !set->closed &&
-           !set->dropping && !set->want_parked && !set->evict;
+    return !rep_is_disk(set->log) && copy->stamp == set->log->version && !rep_set_is_closed(set) &&
+           !set->dropping && !rep_set_is_parked(set) && !set->evict;
 }
 
 static void on_written(struct leat_rmem_write *done, leat_err rc)
@@ -385,7 +385,7 @@ static bool window_has_room(const struct rep_copy *copy, uint32_t bytes)
 void rep_copy_write(struct rep_copy *copy)
 {
     struct rep_set *set = copy->set;
-    bool wants = copy->state == REP_COPY_OPEN && !set->dropping && !set->closed;
+    bool wants = copy->state == REP_COPY_OPEN && !set->dropping && !rep_set_is_closed(set);
     while (wants && rep_copy_lives(copy) && copy->sent < set->target && set->seg->buffer) {
         uint32_t bytes = write_bytes(copy);
         if (!window_has_room(copy, bytes)) return;
@@ -426,12 +426,12 @@ void rep_copy_step(struct rep_copy *copy)
     if (copy->state == REP_COPY_OPENING || copy->state == REP_COPY_CLOSED) return;
     rep_copy_write(copy);
     if (rep_copy_is_busy(copy)) return;
-    if (set->closed) {
+    if (rep_set_is_closed(set)) {
         step_closed(copy);
         return;
     }
     if (copy->state == REP_COPY_PARKED) {
-        if (!set->want_parked) (void)ask(copy, LEAT_REP_RESUME, set->seg->extent);
+        if (!rep_set_is_parked(set)) (void)ask(copy, LEAT_REP_RESUME, set->seg->extent);
         return;
     }
     bool there = copy->done == set->target && copy->writes == 0;
@@ -446,15 +446,15 @@ void rep_copy_step(struct rep_copy *copy)
             copy->counted = true;
         if (there && !flushed)
             batch(copy, &copy->peer->flush);
-        else if (there && set->started && set->target && set->seg->buffer)
+        else if (there && rep_set_is_started(set) && set->target && set->seg->buffer)
             copy->asked_whole |= ask(copy, LEAT_REP_COMPLETE, prefix(set, copy->done));
         return;
     }
     if (LEAT_BUG(ONLY_HEAD_STAMPED) && set->link.next != &log->active) copy->stamp = log->version;
-    if (copy->stamp < log->version && !set->want_parked)
+    if (copy->stamp < log->version && !rep_set_is_parked(set))
         batch(copy, &copy->peer->restamp);
     else if (!flushed)
         batch(copy, &copy->peer->flush);
-    else if (set->want_parked && there && copy->done == set->seg->extent.bytes)
+    else if (rep_set_is_parked(set) && there && copy->done == set->seg->extent.bytes)
         (void)ask(copy, LEAT_REP_PARK, set->seg->extent);
 }

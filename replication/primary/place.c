@@ -146,7 +146,7 @@ void rep_place_forget(struct rep_set *set)
 void rep_place_note(struct rep_set *set)
 {
     struct leat_primary *primary = set->log->primary;
-    if (!set->closed || set->dropping || !set->misplaced) {
+    if (!rep_set_is_closed(set) || set->dropping || !set->misplaced) {
         rep_place_forget(set);
         return;
     }

@@ -30,7 +30,7 @@ static bool store_works(const struct leat_list *head)
 {
     for (const struct leat_list *it = head->next; it != head; it = it->next) {
         const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
-        if (set->local_busy || set->stamp_busy) return true;
+        if (set->local_state == REP_LOCAL_ASKED || set->stamp_busy) return true;
     }
     return false;
 }
@@ -75,7 +75,7 @@ static leat_err take_segment(struct leat_primary_log *log, struct leat_segment *
     if (!set) return LEAT_E_NO_MEMORY;
     set->seg = seg;
     set->seg->copies_pointer = set;
-    set->reserved = set->started = set->closed = true;
+    set->state = REP_SET_CLOSED; /* begins here */
     set->target = seg->extent.bytes;
     set->lost_us = rep_now(log->primary);
     rep_mark_dirty(log);
@@ -195,7 +195,7 @@ static void forget_sets(struct leat_primary_log *log, struct leat_list *head)
     LEAT_LIST_EACH(head, it)
     {
         struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, link);
-        LEAT_ASSERT(!set->local_busy && !set->stamp_busy);
+        LEAT_ASSERT(set->local_state != REP_LOCAL_ASKED && !set->stamp_busy);
         rep_recopy_forget(set);
         while (set->copy_count)
             rep_copy_remove(set->copies[0]);

@@ -4,6 +4,25 @@
 
 #include "replication/primary/state.h"
 
+void rep_set_enter(struct rep_set *set, enum rep_set_state to)
+{
+    enum {
+        RESERVING = 1 << REP_SET_RESERVING,
+        RESERVED = 1 << REP_SET_RESERVED,
+        STARTED = 1 << REP_SET_STARTED,
+        PARKING = 1 << REP_SET_PARKING,
+        PARKED = 1 << REP_SET_PARKED,
+        RESUMING = 1 << REP_SET_RESUMING,
+    };
+    static const uint8_t from[] = {
+        [REP_SET_RESERVED] = RESERVING, [REP_SET_STARTED] = RESERVED | PARKING | RESUMING,
+        [REP_SET_PARKING] = STARTED,    [REP_SET_PARKED] = PARKING | RESUMING,
+        [REP_SET_RESUMING] = PARKED,    [REP_SET_CLOSED] = STARTED,
+    };
+    LEAT_ASSERT(from[to] >> set->state & 1);
+    set->state = to;
+}
+
 static void insert_ascending(struct leat_list *head, struct rep_set *set)
 {
     struct leat_list *at = head;
@@ -36,7 +55,8 @@ struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id
 
 static void set_free(struct rep_set *set)
 {
-    LEAT_ASSERT(set->copy_count == 0 && set->writes == 0 && !set->local_busy && !set->stamp_busy);
+    LEAT_ASSERT(set->copy_count == 0 && set->writes == 0 && !set->stamp_busy);
+    LEAT_ASSERT(set->local_state != REP_LOCAL_ASKED);
     rep_recopy_forget(set);
     rep_place_forget(set);
     leat_list_remove(&set->deficit);
@@ -56,8 +76,8 @@ static void answer(struct leat_store_req **req, leat_err rc)
 static void on_local_done(struct leat_store_req *req)
 {
     struct rep_set *set = req->owner;
-    set->local_busy = false;
-    set->local_done = true;
+    LEAT_ASSERT(set->local_state == REP_LOCAL_ASKED);
+    set->local_state = REP_LOCAL_ANSWERED;
     set->local_rc = req->rc;
     if (req->kind == LEAT_STORE_RESERVE && !req->rc) {
         set->seg = req->seg;
@@ -77,7 +97,7 @@ static void store_request(struct rep_set *set, struct leat_store_req *req)
 void rep_local_ask(struct rep_set *set, enum leat_store_req_kind kind)
 {
     const struct leat_primary_log *log = set->log;
-    LEAT_ASSERT(!set->local_busy);
+    LEAT_ASSERT(set->local_state != REP_LOCAL_ASKED);
     set->local = (struct leat_store_req){
         .kind = kind,
         .seg = set->seg,
@@ -94,8 +114,7 @@ void rep_local_ask(struct rep_set *set, enum leat_store_req_kind kind)
         set->local.from_bytes = set->commit->from_bytes;
         set->local.to_bytes = set->commit->to_bytes;
     }
-    set->local_busy = true;
-    set->local_done = false;
+    set->local_state = REP_LOCAL_ASKED;
     store_request(set, &set->local);
 }
 
@@ -113,7 +132,7 @@ static void on_stamped(struct leat_store_req *req)
 static void stamp_step(struct rep_set *set)
 {
     const struct leat_primary_log *log = set->log;
-    if (set->stamp_busy || !set->seg || set->closed || set->parked || set->want_parked) return;
+    if (set->stamp_busy || !set->seg || set->state > REP_SET_STARTED) return;
     if (set->stamped >= log->version) return;
     if (rep_now(log->primary) < set->stamp_retry_us) {
         set->log->lacking = true; /* looked at again soon */
@@ -169,7 +188,7 @@ static void place_step(struct rep_set *set)
 {
     struct leat_primary *primary = set->log->primary;
     uint64_t now_us = rep_now(primary);
-    if (set->dropping || set->closed || set->want_parked || set->parked || set->resume) return;
+    if (set->dropping || set->state > REP_SET_STARTED || set->resume) return;
     while (set->copy_count < rep_wanted(set->log)) {
         struct rep_peer *peer = rep_place_choose(set);
         if (!peer) {
@@ -188,7 +207,7 @@ static void place_step(struct rep_set *set)
             rep_wait(set->log);
             return;
         }
-        if (!rep_copy_open(copy, set->started && !LEAT_BUG(REPLACEMENT_COUNTS))) return;
+        if (!rep_copy_open(copy, rep_set_is_started(set) && !LEAT_BUG(REPLACEMENT_COUNTS))) return;
     }
 }
 
@@ -204,7 +223,7 @@ static void reserve_step(struct rep_set *set)
 {
     struct leat_primary_log *log = set->log;
     const struct leat_primary *primary = log->primary;
-    if (!set->local_done) return;
+    if (set->local_state != REP_LOCAL_ANSWERED) return;
     if (set->local_rc) {
         undo(set, set->local_rc);
         return;
@@ -232,8 +251,8 @@ static void reserve_step(struct rep_set *set)
         undo(set, LEAT_E_TOO_FEW_COPIES);
         return;
     }
-    set->reserved = true;
-    set->local_done = false;
+    rep_set_enter(set, REP_SET_RESERVED);
+    set->local_state = REP_LOCAL_IDLE;
     set->reserve->seg = set->seg;
     answer(&set->reserve, LEAT_OK);
 }
@@ -244,7 +263,7 @@ static bool commit_is_done(const struct rep_set *set, uint32_t to)
     const struct leat_primary_log *log = set->log;
     if (!LEAT_BUG(ACK_BEFORE_VERSION) && (rep_is_held(log) || set->stamped < log->need))
         return false;
-    if (rep_is_disk(log) && !set->local_done) return false;
+    if (rep_is_disk(log) && set->local_state != REP_LOCAL_ANSWERED) return false;
     if (rep_set_whole_count(set) < log->options.min_copies) return false;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
@@ -259,65 +278,66 @@ static bool commit_is_done(const struct rep_set *set, uint32_t to)
 void rep_set_commit_try(struct rep_set *set)
 {
     const struct leat_primary_log *log = set->log;
-    if (!set->commit || set->local_busy) return;
+    if (!set->commit || set->local_state == REP_LOCAL_ASKED) return;
     if (rep_is_disk(log) && set->local_rc) {
         answer(&set->commit, set->local_rc);
     } else if (log->fenced) {
         answer(&set->commit, LEAT_E_STALE_EPOCH);
     } else if (commit_is_done(set, set->commit->to_bytes)) {
-        set->local_done = false;
+        set->local_state = REP_LOCAL_IDLE;
         answer(&set->commit, LEAT_OK);
     }
 }
 
 static void close_step(struct rep_set *set)
 {
-    if (set->local_busy || set->stamp_busy) return;
-    if (!set->local_done) {
+    if (set->local_state == REP_LOCAL_ASKED || set->stamp_busy) return;
+    if (set->local_state == REP_LOCAL_IDLE) {
         rep_local_ask(set, LEAT_STORE_CLOSE);
         return;
     }
-    set->local_done = false;
+    set->local_state = REP_LOCAL_IDLE;
     answer(&set->close, set->local_rc);
 }
 
 static void park_step(struct rep_set *set)
 {
-    if (set->local_busy || set->stamp_busy || set->writes) return;
-    if (!set->local_done && any_incomplete(set)) return; /* they need its bytes */
-    if (!set->local_done) {
+    if (set->local_state == REP_LOCAL_ASKED || set->stamp_busy || set->writes) return;
+    if (set->local_state == REP_LOCAL_IDLE) {
+        if (any_incomplete(set)) return; /* they need its bytes */
         rep_local_ask(set, LEAT_STORE_PARK);
         return;
     }
     if (set->local_rc) {
-        set->local_done = set->want_parked = false;
+        set->local_state = REP_LOCAL_IDLE;
+        rep_set_enter(set, REP_SET_STARTED);
         answer(&set->park, set->local_rc);
         return;
     }
-    set->parked = true;
+    if (set->state == REP_SET_PARKING) rep_set_enter(set, REP_SET_PARKED);
     for (unsigned i = 0; i < set->copy_count; i++)
         if (set->copies[i]->state != REP_COPY_PARKED) return;
-    set->local_done = false;
+    set->local_state = REP_LOCAL_IDLE;
     answer(&set->park, LEAT_OK);
 }
 
 static void resume_step(struct rep_set *set)
 {
-    if (set->local_busy) return;
-    if (!set->local_done) {
+    if (set->local_state == REP_LOCAL_ASKED) return;
+    if (set->local_state == REP_LOCAL_IDLE) {
         rep_local_ask(set, LEAT_STORE_RESUME);
         return;
     }
     if (set->local_rc) {
-        set->local_done = false;
-        set->want_parked = true;
+        set->local_state = REP_LOCAL_IDLE;
+        rep_set_enter(set, REP_SET_PARKED);
         answer(&set->resume, set->local_rc);
         return;
     }
-    set->parked = false;
+    if (set->state == REP_SET_RESUMING) rep_set_enter(set, REP_SET_STARTED);
     for (unsigned i = 0; i < set->copy_count; i++)
         if (set->copies[i]->state == REP_COPY_PARKED) return;
-    set->local_done = false;
+    set->local_state = REP_LOCAL_IDLE;
     answer(&set->resume, LEAT_OK);
     rep_mark_dirty(
         set->log); /* appends do so too, but a log that is woken for a lost copy has none */
@@ -333,8 +353,10 @@ static void drop_step(struct rep_set *set)
         else
             rep_copy_drop(copy);
     }
-    if (set->copy_count || set->writes || set->local_busy || set->stamp_busy) return;
-    if (set->seg && !(set->local_done && set->local.kind == LEAT_STORE_DROP)) {
+    bool asked = set->local_state == REP_LOCAL_ASKED || set->stamp_busy;
+    if (set->copy_count || set->writes || asked) return;
+    bool answered = set->local_state == REP_LOCAL_ANSWERED;
+    if (set->seg && !(answered && set->local.kind == LEAT_STORE_DROP)) {
         rep_local_ask(set, LEAT_STORE_DROP);
         return;
     }
@@ -349,7 +371,7 @@ static void drop_step(struct rep_set *set)
 
 static bool is_quiet(const struct rep_set *set)
 {
-    if (!set->closed || set->close || set->evict || set->dropping) return false;
+    if (!rep_set_is_closed(set) || set->close || set->evict || set->dropping) return false;
     for (unsigned i = 0; i < set->copy_count; i++)
         if (set->copies[i]->state != REP_COPY_CLOSED) return false;
     return true;
@@ -410,7 +432,7 @@ void rep_set_step(struct rep_set *set)
 
 bool rep_set_is_still(const struct rep_set *set)
 {
-    if (!set->closed || set->dropping || set->close || set->evict ||
+    if (!rep_set_is_closed(set) || set->dropping || set->close || set->evict ||
         leat_segment_is_damaged(set->seg))
         return false;
     for (unsigned i = 0; i < set->copy_count; i++) {

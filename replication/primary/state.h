@@ -95,6 +95,25 @@ struct rep_write {
     uint32_t bytes;
 };
 
+/* A segment as its log has asked for it (README.md, "States"). Each has the local copy in it, and is where the other
+ * copies are going. It is dropped from any of them but PARKING and RESUMING. */
+enum rep_set_state {
+    REP_SET_RESERVING, /* RESERVE is not answered */
+    REP_SET_RESERVED,
+    REP_SET_STARTED,  /* its start entry may lie anywhere: this one, and all below */
+    REP_SET_PARKING,  /* PARK is asked */
+    REP_SET_PARKED,   /* the local copy is; PARK is answered when the others are */
+    REP_SET_RESUMING, /* RESUME is asked; then STARTED, and it is answered when no copy is parked */
+    REP_SET_CLOSED,   /* its close entry is on all copies */
+};
+
+/* The request to the store for the local copy; STAMP goes beside it. */
+enum rep_local_state {
+    REP_LOCAL_IDLE,
+    REP_LOCAL_ASKED,
+    REP_LOCAL_ANSWERED, /* local_rc, which nobody has looked at */
+};
+
 /* A segment and its copies, the local one included. */
 struct rep_set {
     struct leat_primary_log *log;
@@ -103,12 +122,9 @@ struct rep_set {
     struct leat_segment *seg;
     struct leat_segment_id id;
     uint32_t capacity;
-    bool reserved;    /* RESERVE was answered */
-    bool started;     /* its start entry may lie anywhere */
-    bool closed;      /* its close entry is on all copies */
-    bool want_parked; /* else open */
-    bool parked;      /* the local copy is */
-    bool dropping;
+    enum rep_set_state state; /* rep_set_enter() */
+    enum rep_local_state local_state;
+    bool dropping;            /* DROP is asked, or RESERVE refused: beside the state that it had */
     bool full_once;           /* has been closed on as many nodes as wanted */
     bool misplaced;           /* shares a host or rack with another copy */
     struct leat_list crowded; /* closed and misplaced: primary->crowded */
@@ -122,7 +138,7 @@ struct rep_set {
     struct leat_store_req *reserve, *commit, *close, *park, *resume, *drop, *evict;
     leat_err refusal;                   /* of the reserve: it is being undone */
     struct leat_store_req local, stamp; /* at the store */
-    bool local_busy, local_done, stamp_busy;
+    bool stamp_busy;
     leat_err local_rc;
     struct rep_copy *copies[LEAT_COPIES_MAX - 1];
     unsigned copy_count;
@@ -279,6 +295,19 @@ static inline uint64_t rep_cpu(const struct leat_primary *primary)
 {
     return primary->options.cpu.ns ? primary->options.cpu.ns(primary->options.cpu.ctx) : 0;
 }
+static inline bool rep_set_is_started(const struct rep_set *set)
+{
+    return set->state >= REP_SET_STARTED;
+}
+static inline bool rep_set_is_closed(const struct rep_set *set)
+{
+    return set->state == REP_SET_CLOSED;
+}
+/** Its copies are parked, or to be: they take no bytes, versions or replacements. */
+static inline bool rep_set_is_parked(const struct rep_set *set)
+{
+    return set->state == REP_SET_PARKING || set->state == REP_SET_PARKED;
+}
 static inline uint32_t rep_wanted(const struct leat_primary_log *log)
 {
     return log->options.copies - 1;
@@ -331,6 +360,8 @@ void rep_version_step(struct leat_primary_log *log);
 void rep_versions_send(struct leat_primary *primary);
 
 /* set.c */
+/** The step of a segment from one state to the next. */
+void rep_set_enter(struct rep_set *set, enum rep_set_state to);
 struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id id,
                             uint32_t capacity);
 void rep_set_step(struct rep_set *set);

@@ -41,7 +41,7 @@ static void count_sets(const struct leat_primary_log *log, const struct leat_lis
         const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
         if (set->misplaced) out->segments_misplaced++;
         bool own_damaged = set->seg && leat_segment_is_damaged(set->seg);
-        if (!set->reserved || set->dropping) continue;
+        if (set->state == REP_SET_RESERVING || set->dropping) continue;
         /* A copy that is still being made does not count: if its source were lost now, the rest would be lost, too. */
         if (rep_set_whole_count(set) > rep_wanted(log) && !own_damaged) continue;
         out->segments_under_replicated++;
@@ -111,7 +111,7 @@ static void each_in(const struct leat_primary_log *log, const struct leat_list *
     for (const struct leat_list *it = head->next; it != head; it = it->next) {
         const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
         struct leat_rep_segment_status status = {.segment = set->id,
-                                                 .closed = set->closed,
+                                                 .closed = rep_set_is_closed(set),
                                                  .misplaced = set->misplaced,
                                                  .wanted = rep_wanted(log)};
         for (unsigned i = 0; i < set->copy_count; i++) {
@@ -140,7 +140,7 @@ static const struct rep_set *newest_begun(const struct leat_list *head)
 {
     for (const struct leat_list *it = head->prev; it != head; it = it->prev) {
         const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
-        if (set->started && !set->dropping) return set;
+        if (rep_set_is_started(set) && !set->dropping) return set;
     }
     return NULL;
 }
@@ -183,7 +183,7 @@ static const struct rep_set *newest_told(const struct leat_list *head)
 {
     for (const struct leat_list *it = head->prev; it != head; it = it->prev) {
         const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
-        if (set->reserved && !set->dropping) return set;
+        if (set->state != REP_SET_RESERVING && !set->dropping) return set;
     }
     return NULL;
 }

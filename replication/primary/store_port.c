@@ -31,7 +31,7 @@ static void request_commit(struct rep_set *set, struct leat_store_req *req)
 {
     LEAT_ASSERT(!set->commit && req->to_bytes >= set->target);
     set->commit = req;
-    set->started = true;
+    if (set->state != REP_SET_STARTED) rep_set_enter(set, REP_SET_STARTED);
     set->target = req->to_bytes;
     if (rep_is_disk(set->log)) rep_local_ask(set, LEAT_STORE_COMMIT);
     /* Here, not at the next mail: this is what an append's latency is made of. */
@@ -77,17 +77,17 @@ static void store_port_request(void *ctx, const struct leat_post *post, struct l
         break;
     case LEAT_STORE_CLOSE:
         set->close = req;
-        set->closed = true;
+        rep_set_enter(set, REP_SET_CLOSED);
         uncounted_remove(set); /* the background begins anew */
         break;
     case LEAT_STORE_PARK:
         set->park = req;
-        set->want_parked = true;
+        rep_set_enter(set, REP_SET_PARKING);
         uncounted_remove(set); /* made good when it is resumed */
         break;
     case LEAT_STORE_RESUME:
         set->resume = req;
-        set->want_parked = false;
+        rep_set_enter(set, REP_SET_RESUMING);
         break;
     case LEAT_STORE_DROP:
         set->drop = req;

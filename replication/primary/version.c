@@ -7,13 +7,13 @@
 static bool set_is_ready(struct rep_set *set)
 {
     const struct leat_primary_log *log = set->log;
-    if (set->closed || set->dropping || !set->seg) return true;
-    if (set->parked || set->want_parked || set->resume) return false;
+    if (rep_set_is_closed(set) || set->dropping || !set->seg) return true;
+    if (set->state > REP_SET_STARTED || set->resume) return false;
     if (set->stamped < log->version) return false;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (copy->state == REP_COPY_OPENING) {
-            if (set->started) return false;
+            if (rep_set_is_started(set)) return false;
         } else if (copy->stamp < log->version || copy->incomplete) {
             return false;
         }
@@ -22,11 +22,12 @@ static bool set_is_ready(struct rep_set *set)
      *  1. Two of three copies are lost, one after the other; what they hold is everything acked.
      *  2. The version is raised all the same: from now on only the last copy counts.
      *  3. Its disk fails. The others come back, and none of them counts. */
-    bool few = set->started && rep_set_whole_count(set) < log->options.min_copies;
+    bool few = rep_set_is_started(set) && rep_set_whole_count(set) < log->options.min_copies;
     if (few && !LEAT_BUG(TOLD_BY_FEW)) return false;
     /* The replacement first, while there is somewhere for it to go. */
     bool late = rep_now(log->primary) >= log->held_us + log->primary->options.open_wait_us;
-    return !set->started || set->copy_count == rep_wanted(log) || late || !rep_place_choose(set);
+    return !rep_set_is_started(set) || set->copy_count == rep_wanted(log) || late ||
+           !rep_place_choose(set);
 }
 
 static bool version_is_ready(struct leat_primary_log *log)
@@ -123,7 +124,7 @@ uint32_t leat_primary_opening(struct leat_primary_log *rep)
     LEAT_LIST_EACH(&rep->active, it)
     {
         const struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, link);
-        if (set->closed || !set->started || !set->seg) continue;
+        if (rep_set_is_closed(set) || !rep_set_is_started(set) || !set->seg) continue;
         few |= rep_set_whole_count(set) < rep->options.min_copies;
         if (set->stamped < version) version = set->stamped;
         for (unsigned i = 0; i < set->copy_count; i++) {

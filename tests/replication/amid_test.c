@@ -106,7 +106,10 @@ static void copy_that_comes_too_late_is_none(void **state)
     rig_reserve(rig, 0);
     rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     rig->quiet = true;
-    rep_set_find(rig->log, 0)->started = true;
+    rig_pass(rig, rig->primary->options.open_wait_us); /* reserved without it */
+    rig_commit(rig, 0, 0, 128);
+    assert_int_equal(rep_set_find(rig->log, 0)->state, REP_SET_STARTED);
+    assert_int_equal(rep_set_find(rig->log, 0)->copy_count, 1);
     rig_peer(rig, 1)->node.draining = true; /* not asked again */
     rig_answer_at(rig, 1, LEAT_REP_OPEN, 10, 4096);
     assert_int_equal(rep_set_find(rig->log, 0)->copy_count, 0);

@@ -34,7 +34,7 @@ static inline struct replica *open_copy(const struct world *world, unsigned node
     LEAT_LIST_EACH(&world->logs[log].rep->active, it)
     {
         const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
-        if (set->started && !set->closed) head = set;
+        if (rep_set_is_started(set) && !rep_set_is_closed(set)) head = set;
     }
     assert_non_null(head);
     LEAT_LIST_EACH(&world->nodes[node].backup->replicas, it)

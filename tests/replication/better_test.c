@@ -40,7 +40,7 @@ static void head_is_rolled_where_a_better_place_is(void **state)
     (void)state;
     CASE_AS_IT_IS(crowded, roll);
     CASE(crowded, roll, set->misplaced = false);
-    CASE(crowded, roll, set->closed = true);
+    CASE(crowded, roll, set->state = REP_SET_CLOSED);
     CASE(crowded, roll, set->dropping = true);
     CASE(crowded, roll, owned->releasing = true);
     CASE(crowded, roll, set->seg->copies_pointer = NULL);
@@ -60,7 +60,8 @@ static void head_is_rolled_where_a_better_place_is(void **state)
     TRACE_IS(
         "(void)0: -> rolls, looked at 0 rolled at 5; log 1 at 5; next in 50000\n"
         "set->misplaced = false: -> no, looked at 0 rolled at 0; log 0 at 0; next in -11001000\n"
-        "set->closed = true: -> no, looked at 0 rolled at 0; log 0 at 0; next in -11001000\n"
+        "set->state = REP_SET_CLOSED: -> no, looked at 0 rolled at 0; log 0 at 0; next in "
+        "-11001000\n"
         "set->dropping = true: -> no, looked at 0 rolled at 0; log 0 at 0; next in -11001000\n"
         "owned->releasing = true: -> no, looked at 0 rolled at 0; log 0 at 0; next in -11001000\n"
         "set->seg->copies_pointer = NULL: -> no, looked at 0 rolled at 0; log 0 at 0; next in "
@@ -98,7 +99,7 @@ static void both(enum rep_copy_state state)
 static void crowded_closed(void)
 {
     crowded();
-    set->closed = true;
+    set->state = REP_SET_CLOSED;
     set->seg->state = LEAT_SEGMENT_CLOSED;
     set->seg->extent = (struct leat_extent){128, 128};
     both(REP_COPY_CLOSED);
@@ -219,20 +220,20 @@ static void segment_that_lies_badly_is_noted_once(void **state)
     (void)state;
     CASE_AS_IT_IS(crowded_closed, note);
     CASE(crowded_closed, note, set->places = 5);
-    CASE(crowded_closed, note, set->closed = false);
+    CASE(crowded_closed, note, set->state = REP_SET_STARTED);
     CASE(crowded_closed, note, set->dropping = true);
     CASE(crowded_closed, note, set->misplaced = false);
     CASE(crowded_closed, note, rig_peer(rig, 3)->state = REP_PEER_UP);
-    CASE(crowded, note, set->closed = true);
+    CASE(crowded, note, set->state = REP_SET_CLOSED);
     CASE(crowded, note, set->misplaced = false);
     CASE(crowded_closed, note, rep_place_forget(set), rep_place_forget(set));
     TRACE_IS("(void)0: -> 1 crowded, left 1, it, again in 20000 us\n"
              "set->places = 5: -> 1 crowded, left 0, it\n"
-             "set->closed = false: -> 0 crowded, left 0\n"
+             "set->state = REP_SET_STARTED: -> 0 crowded, left 0\n"
              "set->dropping = true: -> 0 crowded, left 0\n"
              "set->misplaced = false: -> 0 crowded, left 0\n"
              "rig_peer(rig, 3)->state = REP_PEER_UP: -> 1 crowded, left 0, it\n"
-             "set->closed = true: -> 1 crowded, left 1, it, again in 20000 us\n"
+             "set->state = REP_SET_CLOSED: -> 1 crowded, left 1, it, again in 20000 us\n"
              "set->misplaced = false: -> 0 crowded, left 0\n"
              "rep_place_forget(set), rep_place_forget(set): -> 1 crowded, left 1, it, again in "
              "20000 us\n");
@@ -244,7 +245,7 @@ static void lacks(void)
 {
     begun();
     rig->now_us += 100 * 1000 * 1000;
-    set->closed = true;
+    set->state = REP_SET_CLOSED;
     set->seg->state = LEAT_SEGMENT_CLOSED;
     set->seg->extent = (struct leat_extent){128, 128};
     both(REP_COPY_CLOSED);

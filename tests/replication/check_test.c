@@ -19,6 +19,7 @@ static struct leat_primary primary_;
 static struct leat_rmem_target target;
 static struct rep_op op;
 static struct leat_store_req req;
+static struct leat_segment seg;
 
 /* A head with two copies behind a closed segment. */
 static void sound(void)
@@ -35,9 +36,8 @@ static void sound(void)
     for (unsigned i = 0; i < 2; i++) {
         sets[i] = (struct rep_set){.log = &log_,
                                    .id = {7 + i},
-                                   .reserved = true,
-                                   .started = true,
-                                   .closed = i == 0,
+                                   .seg = &seg,
+                                   .state = i == 0 ? REP_SET_CLOSED : REP_SET_STARTED,
                                    .stamped = 5,
                                    .writes = 3};
         leat_list_init(&sets[i].link);
@@ -59,6 +59,14 @@ static void sound(void)
         sets[1].copies[i] = &copies[i];
     sets[0].close = sets[1].commit = &req;
     copies[0].op = &op;
+}
+
+/* The head's only request, in that state. */
+static void sets_ask(struct leat_store_req **which, enum rep_set_state state)
+{
+    sets[1].commit = NULL;
+    *which = &req;
+    sets[1].state = state;
 }
 
 #define PEER_BROKEN(rule, ...)                                                                     \
@@ -89,8 +97,25 @@ static void segments_are_checked(void **state)
     BROKEN("asked <= 1", sets[1].close = &req);
     BROKEN("asked <= 1", sets[1].park = &req);
     BROKEN("asked <= 1", sets[1].resume = &req);
-    BROKEN("!set->closed || asked == (set->close != NULL)", sets[1].closed = true);
-    BROKEN("!set->started || set->reserved", sets[1].reserved = false);
+    static const char reserving[] = "(set->reserve != NULL) == (set->state == REP_SET_RESERVING)";
+    BROKEN(reserving, sets[1].commit = NULL, sets[1].reserve = &req);
+    BROKEN(reserving, sets[1].commit = NULL, sets[1].state = REP_SET_RESERVING);
+    BROKEN("set->commit == NULL || set->state == REP_SET_STARTED", sets[1].state = REP_SET_CLOSED);
+    BROKEN("set->close == NULL || set->state == REP_SET_CLOSED", sets[0].state = REP_SET_STARTED);
+    BROKEN(NULL, sets_ask(&sets[1].park, REP_SET_PARKING));
+    BROKEN(NULL, sets_ask(&sets[1].park, REP_SET_PARKED));
+    BROKEN("set->park == NULL || rep_set_is_parked(set)", sets_ask(&sets[1].park, REP_SET_STARTED));
+    BROKEN("set->park != NULL || set->state != REP_SET_PARKING", sets[1].commit = NULL,
+           sets[1].state = REP_SET_PARKING);
+    BROKEN(NULL, sets_ask(&sets[1].resume, REP_SET_RESUMING));
+    BROKEN(NULL, sets_ask(&sets[1].resume, REP_SET_STARTED));
+    BROKEN("set->resume == NULL || set->state == REP_SET_RESUMING || set->state == REP_SET_STARTED",
+           sets_ask(&sets[1].resume, REP_SET_PARKED));
+    BROKEN("set->resume != NULL || set->state != REP_SET_RESUMING", sets[1].commit = NULL,
+           sets[1].state = REP_SET_RESUMING);
+    BROKEN("set->seg != NULL || set->state == REP_SET_RESERVING || set->dropping",
+           sets[1].seg = NULL);
+    BROKEN(NULL, sets[1].seg = NULL, sets[1].dropping = true);
     BROKEN("set->copies[j]->peer != set->copies[i]->peer", copies[1].peer = &peers[0]);
 }
 

@@ -6,7 +6,7 @@ static void closed_one(void)
 {
     begun();
     calm();
-    set->closed = true;
+    set->state = REP_SET_CLOSED;
     set->seg->state = LEAT_SEGMENT_CLOSED;
     set->seg->extent = (struct leat_extent){128, 128};
     set->copies[0]->state = set->copies[1]->state = REP_COPY_CLOSED;
@@ -34,7 +34,7 @@ static void copy_that_is_one_too_many_goes(void **state)
     CASE(closed_one, surplus, owned->options.copies = 2, copy->writes = 1);
     CASE(closed_one, surplus, owned->options.copies = 2, copy->batched = true);
     CASE(closed_one, surplus, owned->options.copies = 2, copy->state = REP_COPY_OPEN);
-    CASE(closed_one, surplus, owned->options.copies = 2, set->closed = false);
+    CASE(closed_one, surplus, owned->options.copies = 2, set->state = REP_SET_STARTED);
     CASE(closed_one, surplus, owned->options.copies = 2, set->dropping = true);
     CASE(closed_one, surplus, owned->options.copies = 2, set->close = (void *)set);
     CASE(closed_one, surplus, owned->options.copies = 2, set->evict = (void *)set);
@@ -54,7 +54,7 @@ static void copy_that_is_one_too_many_goes(void **state)
              "owned->options.copies = 2, copy->writes = 1: .\n"
              "owned->options.copies = 2, copy->batched = true: .\n"
              "owned->options.copies = 2, copy->state = REP_COPY_OPEN: .\n"
-             "owned->options.copies = 2, set->closed = false: .\n"
+             "owned->options.copies = 2, set->state = REP_SET_STARTED: .\n"
              "owned->options.copies = 2, set->dropping = true: .\n"
              "owned->options.copies = 2, set->close = (void *)set: .\n"
              "owned->options.copies = 2, set->evict = (void *)set: .\n"
@@ -433,12 +433,13 @@ static void segments_that_lack_copies_are_told(void **state)
     CASE_AS_IT_IS(begun, status);
     CASE(begun, status, rep_copy_remove(copy));
     CASE(begun, status, rep_copy_remove(copy), set->dropping = true);
-    CASE(begun, status, rep_copy_remove(copy), set->reserved = false);
+    CASE(begun, status, rep_copy_remove(copy), set->state = REP_SET_RESERVING);
     CASE(begun, status, set->seg->integrity = LEAT_INTEGRITY_CORRUPT);
     TRACE_IS("(void)0: -> 0 segments of 0 logs lack copies\n"
              "rep_copy_remove(copy): -> 1 segments of 1 logs lack copies\n"
              "rep_copy_remove(copy), set->dropping = true: -> 0 segments of 0 logs lack copies\n"
-             "rep_copy_remove(copy), set->reserved = false: -> 0 segments of 0 logs lack copies\n"
+             "rep_copy_remove(copy), set->state = REP_SET_RESERVING: -> 0 segments of 0 logs lack "
+             "copies\n"
              "set->seg->integrity = LEAT_INTEGRITY_CORRUPT: -> 1 segments of 1 logs lack copies\n");
 }
 
@@ -544,13 +545,15 @@ static void open_head_is_wanted_at_once(void **state)
 {
     (void)state;
     CASE(begun, wanted, rep_copy_remove(copy), set->lost_us = rig->now_us);
-    CASE(begun, wanted, rep_copy_remove(copy), set->lost_us = rig->now_us, set->want_parked = true);
+    CASE(begun, wanted, rep_copy_remove(copy), set->lost_us = rig->now_us,
+         set->state = REP_SET_PARKING);
     CASE(begun, wanted, rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true,
          rig_peer(rig, 3)->node.draining = true);
-    TRACE_IS("rep_copy_remove(copy), set->lost_us = rig->now_us: -> 1\n"
-             "rep_copy_remove(copy), set->lost_us = rig->now_us, set->want_parked = true: -> 0\n"
-             "rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true, rig_peer(rig, "
-             "3)->node.draining = true: -> 0\n");
+    TRACE_IS(
+        "rep_copy_remove(copy), set->lost_us = rig->now_us: -> 1\n"
+        "rep_copy_remove(copy), set->lost_us = rig->now_us, set->state = REP_SET_PARKING: -> 0\n"
+        "rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true, rig_peer(rig, "
+        "3)->node.draining = true: -> 0\n");
 }
 
 static void made_anew(void)

@@ -37,7 +37,7 @@ static void copy_is_made_what_it_should_be(void **state)
     (void)state;
     CASE_AS_IT_IS(begun, step);
     CASE(begun, step, copy->stamp = 0);
-    CASE(begun, step, copy->stamp = 0, set->want_parked = true, set->seg->extent.bytes = 1);
+    CASE(begun, step, copy->stamp = 0, set->state = REP_SET_PARKING, set->seg->extent.bytes = 1);
     CASE(begun, step, copy->stamp = 0, copy->batched = true);
     CASE(begun, step, copy->stamp = 0, copy->state = REP_COPY_OPENING);
     CASE(begun, step, copy->stamp = 0, copy->state = REP_COPY_CLOSED);
@@ -53,7 +53,8 @@ static void copy_is_made_what_it_should_be(void **state)
     TRACE_IS(
         "(void)0: -> state 1 counted sent 128 done 128\n"
         "copy->stamp = 0: -> state 1 counted restamp sent 128 done 128\n"
-        "copy->stamp = 0, set->want_parked = true, set->seg->extent.bytes = 1: -> state 1 counted "
+        "copy->stamp = 0, set->state = REP_SET_PARKING, set->seg->extent.bytes = 1: -> state 1 "
+        "counted "
         "sent 128 done 128\n"
         "copy->stamp = 0, copy->batched = true: -> state 1 counted sent 128 done 128\n"
         "copy->stamp = 0, copy->state = REP_COPY_OPENING: -> state 0 counted sent 128 done 128\n"
@@ -80,7 +81,7 @@ static void copy_that_is_a_part_counts_before_it_is_whole(void **state)
     CASE(begun, step, is_part(), copy->writes = 1);
     CASE(begun, step, is_part(), on_disk());
     CASE(begun, step, is_part(), on_disk(), copy->flushed = 128);
-    CASE(begun, step, is_part(), set->started = false);
+    CASE(begun, step, is_part(), set->state = REP_SET_RESERVED);
     CASE(begun, step, is_part(), set->target = copy->sent = copy->done = 0);
     CASE(begun, step, is_part(), copy->batched = true);
     CASE(begun, step, is_part(), set->seg->buffer = NULL);
@@ -93,7 +94,7 @@ static void copy_that_is_a_part_counts_before_it_is_whole(void **state)
         "is_part(), on_disk(): -> state 1 counted part flush sent 128 done 128\n"
         "is_part(), on_disk(), copy->flushed = 128: n1 COMPLETE s0 h10 v1 d2 part 128:128, 10 s\n"
         "-> state 1 counted part asked sent 128 done 128\n"
-        "is_part(), set->started = false: -> state 1 counted part sent 128 done 128\n"
+        "is_part(), set->state = REP_SET_RESERVED: -> state 1 counted part sent 128 done 128\n"
         "is_part(), set->target = copy->sent = copy->done = 0: -> state 1 part sent 0 done 0\n"
         "is_part(), copy->batched = true: -> state 1 part sent 128 done 128\n"
         "is_part(), set->seg->buffer = NULL: -> state 1 counted part sent 128 done 128\n");
@@ -101,13 +102,13 @@ static void copy_that_is_a_part_counts_before_it_is_whole(void **state)
 
 static void is_closed(void)
 {
-    set->closed = true;
+    set->state = REP_SET_CLOSED;
     set->seg->extent = (struct leat_extent){128, 128};
 }
 
 static void wants_parked(void)
 {
-    set->want_parked = true;
+    set->state = REP_SET_PARKING;
     set->seg->extent = (struct leat_extent){128, 128};
 }
 
@@ -163,10 +164,10 @@ static void lost_copy_raises_the_version_where_it_may_mislead(void **state)
     CASE(begun, lost, copy->stamp_sent = 4, owned->version = 9);
     CASE(begun, lost, owned->need = 5, owned->version = 5);
     CASE(begun, lost, owned->need = owned->version = owned->known = 5);
-    CASE(begun, lost, set->started = false);
-    CASE(begun, lost, set->closed = true);
+    CASE(begun, lost, set->state = REP_SET_RESERVED);
+    CASE(begun, lost, set->state = REP_SET_CLOSED);
     CASE(begun, lost, set->dropping = true);
-    CASE(begun, lost, set->want_parked = true);
+    CASE(begun, lost, set->state = REP_SET_PARKING);
     CASE(begun, lost, copy->incomplete = true);
     CASE(begun, lost, copy->incomplete = copy->asked_whole = true);
     CASE(begun, lost, copy->state = REP_COPY_OPENING, copy->peer->open_count = 0);
@@ -177,10 +178,10 @@ static void lost_copy_raises_the_version_where_it_may_mislead(void **state)
         "owned->need = 5, owned->version = 5: -> 1 copies, need 5 version 5 dirty\n"
         "owned->need = owned->version = owned->known = 5: -> 1 copies, need 5 version 5 held "
         "dirty\n"
-        "set->started = false: -> 1 copies, need 0 version 1 dirty\n"
-        "set->closed = true: -> 1 copies, need 0 version 1 lost dirty\n"
+        "set->state = REP_SET_RESERVED: -> 1 copies, need 0 version 1 dirty\n"
+        "set->state = REP_SET_CLOSED: -> 1 copies, need 0 version 1 lost dirty\n"
         "set->dropping = true: -> 1 copies, need 0 version 1 dirty\n"
-        "set->want_parked = true: -> 1 copies, need 2 version 2 held lost dirty\n"
+        "set->state = REP_SET_PARKING: -> 1 copies, need 2 version 2 held lost dirty\n"
         "copy->incomplete = true: -> 1 copies, need 0 version 1 dirty\n"
         "copy->incomplete = copy->asked_whole = true: -> 1 copies, need 2 version 2 held dirty\n"
         "copy->state = REP_COPY_OPENING, copy->peer->open_count = 0: -> 1 copies, need 0 version 1 "
@@ -204,7 +205,7 @@ static void commits(void)
     begun();
     committing = (struct leat_store_req){.to_bytes = 128, .on_done = on_commit};
     set->commit = &committing;
-    set->local_done = true;
+    set->local_state = REP_LOCAL_ANSWERED;
 }
 
 static void commits_on_disk(void)
@@ -217,7 +218,8 @@ static void commits_on_disk(void)
 static void try_it(void)
 {
     rep_set_commit_try(set);
-    trace("->%s%s\n", set->commit ? " waits" : "", set->local_done ? " done here" : "");
+    trace("->%s%s\n", set->commit ? " waits" : "",
+          set->local_state == REP_LOCAL_ANSWERED ? " done here" : "");
 }
 
 static void commit_is_answered_when_all_that_counts_has_it(void **state)
@@ -225,7 +227,7 @@ static void commit_is_answered_when_all_that_counts_has_it(void **state)
     (void)state;
     CASE_AS_IT_IS(commits, try_it);
     CASE(commits, try_it, set->commit = NULL);
-    CASE(commits, try_it, set->local_busy = true);
+    CASE(commits, try_it, set->local_state = REP_LOCAL_ASKED);
     CASE(commits, try_it, set->local_rc = LEAT_E_DISK);
     CASE(commits, try_it, owned->fenced = true);
     CASE(commits, try_it, owned->need = 2, owned->version = 2);
@@ -242,15 +244,15 @@ static void commit_is_answered_when_all_that_counts_has_it(void **state)
     CASE(commits, try_it, copy->state = REP_COPY_OPENING, owned->options.min_copies = 3);
     CASE(commits, try_it, owned->options.min_copies = 3);
     CASE(commits, try_it, owned->options.min_copies = 4);
-    CASE(commits, try_it, set->local_done = false);
+    CASE(commits, try_it, set->local_state = REP_LOCAL_IDLE);
     CASE_AS_IT_IS(commits_on_disk, try_it);
-    CASE(commits_on_disk, try_it, set->local_done = false);
+    CASE(commits_on_disk, try_it, set->local_state = REP_LOCAL_IDLE);
     CASE(commits_on_disk, try_it, set->local_rc = LEAT_E_DISK);
     CASE(commits_on_disk, try_it, copy->flushed = 127);
     CASE(commits_on_disk, try_it, copy->flushed = 127, copy->counted = false);
     TRACE_IS("(void)0: OK ->\n"
              "set->commit = NULL: -> done here\n"
-             "set->local_busy = true: -> waits done here\n"
+             "set->local_state = REP_LOCAL_ASKED: -> waits\n"
              "set->local_rc = LEAT_E_DISK: OK ->\n"
              "owned->fenced = true: STALE_EPOCH -> done here\n"
              "owned->need = 2, owned->version = 2: -> waits done here\n"
@@ -267,9 +269,9 @@ static void commit_is_answered_when_all_that_counts_has_it(void **state)
              "copy->state = REP_COPY_OPENING, owned->options.min_copies = 3: -> waits done here\n"
              "owned->options.min_copies = 3: OK ->\n"
              "owned->options.min_copies = 4: -> waits done here\n"
-             "set->local_done = false: OK ->\n"
+             "set->local_state = REP_LOCAL_IDLE: OK ->\n"
              "(void)0: OK ->\n"
-             "set->local_done = false: -> waits\n"
+             "set->local_state = REP_LOCAL_IDLE: -> waits\n"
              "set->local_rc = LEAT_E_DISK: DISK -> done here\n"
              "copy->flushed = 127: -> waits done here\n"
              "copy->flushed = 127, copy->counted = false: OK ->\n");
@@ -280,10 +282,12 @@ static void commit_is_answered_when_all_that_counts_has_it(void **state)
 static void step_set(void)
 {
     rep_set_step(set);
-    trace("-> %u copies%s%s%s%s%s%s%s\n", set->copy_count, set->local_busy ? " busy" : "",
-          set->local_done ? " done" : "", set->stamp_busy ? " stamping" : "",
-          set->parked ? " parked" : "", set->want_parked ? " to be parked" : "",
-          owned->lacking ? " lacking" : "", set->close || set->park || set->resume ? " waits" : "");
+    trace("-> %u copies%s%s%s%s%s%s%s\n", set->copy_count,
+          set->local_state == REP_LOCAL_ASKED ? " busy" : "",
+          set->local_state == REP_LOCAL_ANSWERED ? " done" : "", set->stamp_busy ? " stamping" : "",
+          set->state == REP_SET_PARKED || set->state == REP_SET_RESUMING ? " parked" : "",
+          rep_set_is_parked(set) ? " to be parked" : "", owned->lacking ? " lacking" : "",
+          set->close || set->park || set->resume ? " waits" : "");
 }
 
 static void asks(struct leat_store_req **which)
@@ -295,7 +299,7 @@ static void asks(struct leat_store_req **which)
 
 static void local(leat_err rc)
 {
-    set->local_done = true;
+    set->local_state = REP_LOCAL_ANSWERED;
     set->local_rc = rc;
 }
 
@@ -310,8 +314,8 @@ static void own_copy_is_stamped_like_the_others(void **state)
     CASE_AS_IT_IS(begun, step_set);
     CASE(begun, step_set, set->stamped = 0);
     CASE(begun, step_set, set->stamped = 0, set->stamp_busy = true);
-    CASE(begun, step_set, set->stamped = 0, set->parked = true);
-    CASE(begun, step_set, set->stamped = 0, set->want_parked = true);
+    CASE(begun, step_set, set->stamped = 0, set->state = REP_SET_RESUMING);
+    CASE(begun, step_set, set->stamped = 0, set->state = REP_SET_PARKING);
     CASE(begun, step_set, set->stamped = 0, set->stamp_retry_us = rig->now_us);
     CASE(begun, step_set, set->stamped = 0, set->stamp_retry_us = rig->now_us + 1);
     TRACE_IS(
@@ -319,81 +323,82 @@ static void own_copy_is_stamped_like_the_others(void **state)
         "set->stamped = 0: store STAMP s0 v1 role0 writer100\n"
         "-> 2 copies stamping\n"
         "set->stamped = 0, set->stamp_busy = true: -> 2 copies stamping\n"
-        "set->stamped = 0, set->parked = true: -> 2 copies parked\n"
-        "set->stamped = 0, set->want_parked = true: -> 2 copies to be parked\n"
+        "set->stamped = 0, set->state = REP_SET_RESUMING: -> 2 copies parked\n"
+        "set->stamped = 0, set->state = REP_SET_PARKING: -> 2 copies to be parked\n"
         "set->stamped = 0, set->stamp_retry_us = rig->now_us: store STAMP s0 v1 role0 writer100\n"
         "-> 2 copies stamping\n"
         "set->stamped = 0, set->stamp_retry_us = rig->now_us + 1: -> 2 copies lacking\n");
+}
+
+static void parks(void)
+{
+    asks(&set->park);
+    set->state = REP_SET_PARKING;
+}
+
+static void resumes(void)
+{
+    asks(&set->resume);
+    set->state = REP_SET_RESUMING;
 }
 
 static void close_park_and_resume_go_here_first(void **state)
 {
     (void)state;
     CASE(begun, step_set, asks(&set->close));
-    CASE(begun, step_set, asks(&set->close), set->local_busy = true);
+    CASE(begun, step_set, asks(&set->close), set->local_state = REP_LOCAL_ASKED);
     CASE(begun, step_set, asks(&set->close), set->stamp_busy = true);
     CASE(begun, step_set, asks(&set->close), local(LEAT_OK));
     CASE(begun, step_set, asks(&set->close), local(LEAT_E_DISK));
-    CASE(begun, step_set, asks(&set->park), set->want_parked = true);
-    CASE(begun, step_set, asks(&set->park), set->want_parked = true, set->writes = 1);
-    CASE(begun, step_set, asks(&set->park), set->want_parked = true, set->stamp_busy = true);
-    CASE(begun, step_set, asks(&set->park), set->want_parked = copy->incomplete = true);
-    CASE(begun, step_set, asks(&set->park), set->want_parked = true, local(LEAT_OK));
-    CASE(begun, step_set, asks(&set->park), set->want_parked = true, local(LEAT_E_DISK));
-    CASE(begun, step_set, asks(&set->park), set->want_parked = true, local(LEAT_OK),
-         both(REP_COPY_PARKED));
-    CASE(begun, step_set, asks(&set->park), set->want_parked = true, local(LEAT_OK),
-         set->copies[1]->state = REP_COPY_PARKED);
-    CASE(begun, step_set, asks(&set->resume), set->parked = true);
-    CASE(begun, step_set, asks(&set->resume), set->parked = set->local_busy = true);
-    CASE(begun, step_set, asks(&set->resume), set->parked = true, local(LEAT_OK));
-    CASE(begun, step_set, asks(&set->resume), set->parked = true, local(LEAT_E_NO_MEMORY));
-    CASE(begun, step_set, asks(&set->resume), set->parked = true, local(LEAT_OK),
-         both(REP_COPY_PARKED));
+    CASE(begun, step_set, parks());
+    CASE(begun, step_set, parks(), set->writes = 1);
+    CASE(begun, step_set, parks(), set->stamp_busy = true);
+    CASE(begun, step_set, parks(), copy->incomplete = true);
+    CASE(begun, step_set, parks(), local(LEAT_OK));
+    CASE(begun, step_set, parks(), local(LEAT_E_DISK));
+    CASE(begun, step_set, parks(), local(LEAT_OK), both(REP_COPY_PARKED));
+    CASE(begun, step_set, parks(), local(LEAT_OK), set->copies[1]->state = REP_COPY_PARKED);
+    CASE(begun, step_set, resumes());
+    CASE(begun, step_set, resumes(), set->local_state = REP_LOCAL_ASKED);
+    CASE(begun, step_set, resumes(), local(LEAT_OK));
+    CASE(begun, step_set, resumes(), local(LEAT_E_NO_MEMORY));
+    CASE(begun, step_set, resumes(), local(LEAT_OK), both(REP_COPY_PARKED));
     TRACE_IS(
         "asks(&set->close): store CLOSE s0\n"
         "-> 2 copies busy waits\n"
-        "asks(&set->close), set->local_busy = true: -> 2 copies busy waits\n"
+        "asks(&set->close), set->local_state = REP_LOCAL_ASKED: -> 2 copies busy waits\n"
         "asks(&set->close), set->stamp_busy = true: -> 2 copies stamping waits\n"
         "asks(&set->close), local(LEAT_OK): OK -> 2 copies\n"
         "asks(&set->close), local(LEAT_E_DISK): DISK -> 2 copies\n"
-        "asks(&set->park), set->want_parked = true: n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
+        "parks(): n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
         "n1 PARK s0 h10 v1 d1 128:128, 10 s\n"
         "store PARK s0\n"
         "-> 2 copies busy to be parked waits\n"
-        "asks(&set->park), set->want_parked = true, set->writes = 1: n2 PARK s0 h20 v1 d1 128:128, "
-        "10 s\n"
+        "parks(), set->writes = 1: n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
         "n1 PARK s0 h10 v1 d1 128:128, 10 s\n"
         "-> 2 copies to be parked waits\n"
-        "asks(&set->park), set->want_parked = true, set->stamp_busy = true: n2 PARK s0 h20 v1 d1 "
-        "128:128, 10 s\n"
+        "parks(), set->stamp_busy = true: n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
         "n1 PARK s0 h10 v1 d1 128:128, 10 s\n"
         "-> 2 copies stamping to be parked waits\n"
-        "asks(&set->park), set->want_parked = copy->incomplete = true: n2 PARK s0 h20 v1 d1 "
-        "128:128, 10 s\n"
+        "parks(), copy->incomplete = true: n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
         "n1 COMPLETE s0 h10 v1 d1 part 128:128, 10 s\n"
         "-> 2 copies to be parked waits\n"
-        "asks(&set->park), set->want_parked = true, local(LEAT_OK): n2 PARK s0 h20 v1 d1 128:128, "
-        "10 s\n"
+        "parks(), local(LEAT_OK): n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
         "n1 PARK s0 h10 v1 d1 128:128, 10 s\n"
         "-> 2 copies done parked to be parked waits\n"
-        "asks(&set->park), set->want_parked = true, local(LEAT_E_DISK): n2 PARK s0 h20 v1 d1 "
-        "128:128, 10 s\n"
+        "parks(), local(LEAT_E_DISK): n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
         "n1 PARK s0 h10 v1 d1 128:128, 10 s\n"
         "DISK -> 2 copies\n"
-        "asks(&set->park), set->want_parked = true, local(LEAT_OK), both(REP_COPY_PARKED): OK -> 2 "
-        "copies parked to be parked\n"
-        "asks(&set->park), set->want_parked = true, local(LEAT_OK), set->copies[1]->state = "
-        "REP_COPY_PARKED: n1 PARK s0 h10 v1 d1 128:128, 10 s\n"
+        "parks(), local(LEAT_OK), both(REP_COPY_PARKED): OK -> 2 copies parked to be parked\n"
+        "parks(), local(LEAT_OK), set->copies[1]->state = REP_COPY_PARKED: n1 PARK s0 h10 v1 d1 "
+        "128:128, 10 s\n"
         "-> 2 copies done parked to be parked waits\n"
-        "asks(&set->resume), set->parked = true: store RESUME s0\n"
+        "resumes(): store RESUME s0\n"
         "-> 2 copies busy parked waits\n"
-        "asks(&set->resume), set->parked = set->local_busy = true: -> 2 copies busy parked waits\n"
-        "asks(&set->resume), set->parked = true, local(LEAT_OK): OK -> 2 copies\n"
-        "asks(&set->resume), set->parked = true, local(LEAT_E_NO_MEMORY): NO_MEMORY -> 2 copies "
-        "parked to be parked\n"
-        "asks(&set->resume), set->parked = true, local(LEAT_OK), both(REP_COPY_PARKED): n2 RESUME "
-        "s0 h20 v1 d1 128:128, 10 s\n"
+        "resumes(), set->local_state = REP_LOCAL_ASKED: -> 2 copies busy parked waits\n"
+        "resumes(), local(LEAT_OK): OK -> 2 copies\n"
+        "resumes(), local(LEAT_E_NO_MEMORY): NO_MEMORY -> 2 copies parked to be parked\n"
+        "resumes(), local(LEAT_OK), both(REP_COPY_PARKED): n2 RESUME s0 h20 v1 d1 128:128, 10 s\n"
         "n1 RESUME s0 h10 v1 d1 128:128, 10 s\n"
         "-> 2 copies done waits\n");
 }
@@ -452,10 +457,10 @@ static void segments_and_their_copies_are_told(void **state)
     CASE_AS_IT_IS(begun, told);
     CASE(begun, told, set->misplaced = true);
     CASE(begun, told, set->seg->integrity = LEAT_INTEGRITY_CORRUPT);
-    CASE(begun, told, set->reserved = false);
+    CASE(begun, told, set->state = REP_SET_RESERVING);
     CASE(begun, told, set->dropping = true);
-    CASE(begun, told, set->started = false);
-    CASE(begun, told, set->closed = true);
+    CASE(begun, told, set->state = REP_SET_RESERVED);
+    CASE(begun, told, set->state = REP_SET_CLOSED);
     CASE(begun, told, copy->incomplete = true);
     CASE(begun, told, copy->state = REP_COPY_OPENING);
     CASE(begun, told, copy->state = REP_COPY_CLOSED);
@@ -464,37 +469,39 @@ static void segments_and_their_copies_are_told(void **state)
     CASE(begun, told, owned->options.min_copies = 4);
     CASE(begun, told, owned->options.min_copies = 5);
     CASE(begun, told, owned->options.copies = 2);
-    TRACE_IS("(void)0: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 of 2/3 lacks 0 v1; s0 "
-             "of 2: n1 128 n2 128; on n1 n2\n"
-             "set->misplaced = true: 1 logs, lack 0/0, misplaced 1, below 0, held 0; log 3 of 2/3 "
-             "lacks 0 v1; s0 misplaced of 2: n1 128 n2 128; on n1 n2\n"
-             "set->seg->integrity = LEAT_INTEGRITY_CORRUPT: 1 logs, lack 1/1, misplaced 0, below "
-             "0, held 0; log 3 of "
-             "2/3 lacks 1 v1; s0 of 2: n1 128 n2 128; on n1 n2\n"
-             "set->reserved = false: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 0 of 2/3 "
-             "lacks 0 v1; s0 of 2: n1 128 n2 128; on n1 n2\n"
-             "set->dropping = true: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 0 of 2/3 "
-             "lacks 0 v1; s0 of 2: n1 128 n2 128; nowhere\n"
-             "set->started = false: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 of 2/3 "
-             "lacks 0 v1; s0 of 2: n1 128 n2 128; nowhere\n"
-             "set->closed = true: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 of 2/3 "
-             "lacks 0 v1; s0 closed of 2: n1 128 n2 128; on n1 n2\n"
-             "copy->incomplete = true: 1 logs, lack 1/1, misplaced 0, below 0, held 0; log 2 of "
-             "2/3 lacks 1 v1; s0 of 2: n1! 128 n2 128; on n2 n1!\n"
-             "copy->state = REP_COPY_OPENING: 1 logs, lack 1/1, misplaced 0, below 0, held 0; log "
-             "2 of 2/3 lacks 1 v1; s0 of 2: n2 128; on n2\n"
-             "copy->state = REP_COPY_CLOSED: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 "
-             "of 2/3 lacks 0 v1; s0 of 2: n1c 128 n2 128; on n1 n2\n"
-             "copy->state = REP_COPY_PARKED: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 "
-             "of 2/3 lacks 0 v1; s0 of 2: n1p 128 n2 128; on n1 n2\n"
-             "owned->need = 2: 1 logs, lack 0/0, misplaced 0, below 0, held 1; log 3 of 2/3 lacks "
-             "0 v1 held; s0 of 2: n1 128 n2 128; on n1 n2\n"
-             "owned->options.min_copies = 4: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 "
-             "of 4/3 lacks 0 v1; s0 of 2: n1 128 n2 128; on n1 n2\n"
-             "owned->options.min_copies = 5: 1 logs, lack 0/0, misplaced 0, below 1, held 0; log 3 "
-             "of 5/3 lacks 0 v1 below; s0 of 2: n1 128 n2 128; on n1 n2\n"
-             "owned->options.copies = 2: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 of "
-             "2/2 lacks 0 v1; s0 of 1: n1 128 n2 128; on n1 n2\n");
+    TRACE_IS(
+        "(void)0: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 of 2/3 lacks 0 v1; s0 "
+        "of 2: n1 128 n2 128; on n1 n2\n"
+        "set->misplaced = true: 1 logs, lack 0/0, misplaced 1, below 0, held 0; log 3 of 2/3 "
+        "lacks 0 v1; s0 misplaced of 2: n1 128 n2 128; on n1 n2\n"
+        "set->seg->integrity = LEAT_INTEGRITY_CORRUPT: 1 logs, lack 1/1, misplaced 0, below 0, "
+        "held 0; log 3 of "
+        "2/3 lacks 1 v1; s0 of 2: n1 128 n2 128; on n1 n2\n"
+        "set->state = REP_SET_RESERVING: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 0 of "
+        "2/3 lacks 0 v1; s0 of 2: n1 128 n2 128; nowhere\n"
+        "set->dropping = true: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 0 of 2/3 "
+        "lacks 0 v1; s0 of 2: n1 128 n2 128; nowhere\n"
+        "set->state = REP_SET_RESERVED: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 of "
+        "2/3 "
+        "lacks 0 v1; s0 of 2: n1 128 n2 128; nowhere\n"
+        "set->state = REP_SET_CLOSED: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 of 2/3 "
+        "lacks 0 v1; s0 closed of 2: n1 128 n2 128; on n1 n2\n"
+        "copy->incomplete = true: 1 logs, lack 1/1, misplaced 0, below 0, held 0; log 2 of "
+        "2/3 lacks 1 v1; s0 of 2: n1! 128 n2 128; on n2 n1!\n"
+        "copy->state = REP_COPY_OPENING: 1 logs, lack 1/1, misplaced 0, below 0, held 0; log "
+        "2 of 2/3 lacks 1 v1; s0 of 2: n2 128; on n2\n"
+        "copy->state = REP_COPY_CLOSED: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 "
+        "of 2/3 lacks 0 v1; s0 of 2: n1c 128 n2 128; on n1 n2\n"
+        "copy->state = REP_COPY_PARKED: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 "
+        "of 2/3 lacks 0 v1; s0 of 2: n1p 128 n2 128; on n1 n2\n"
+        "owned->need = 2: 1 logs, lack 0/0, misplaced 0, below 0, held 1; log 3 of 2/3 lacks "
+        "0 v1 held; s0 of 2: n1 128 n2 128; on n1 n2\n"
+        "owned->options.min_copies = 4: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 "
+        "of 4/3 lacks 0 v1; s0 of 2: n1 128 n2 128; on n1 n2\n"
+        "owned->options.min_copies = 5: 1 logs, lack 0/0, misplaced 0, below 1, held 0; log 3 "
+        "of 5/3 lacks 0 v1 below; s0 of 2: n1 128 n2 128; on n1 n2\n"
+        "owned->options.copies = 2: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 of "
+        "2/2 lacks 0 v1; s0 of 1: n1 128 n2 128; on n1 n2\n");
 }
 
 static void refuses(leat_err rc)

@@ -43,8 +43,10 @@ static void create(void)
               owned->opened ? " opened" : "");
     for (unsigned i = 0; owned && i < closed; i++) {
         const struct rep_set *found = rep_set_find(owned, i + 1);
-        trace(", s%u%s%s%s %u lost at %llu", i + 1, found->reserved ? " reserved" : "",
-              found->started ? " started" : "", found->closed ? " closed" : "", found->target,
+        trace(", s%u%s%s%s %u lost at %llu", i + 1,
+              found->state != REP_SET_RESERVING ? " reserved" : "",
+              rep_set_is_started(found) ? " started" : "",
+              rep_set_is_closed(found) ? " closed" : "", found->target,
               (unsigned long long)found->lost_us);
         assert_ptr_equal(segs[i]->copies_pointer, found);
     }
@@ -165,9 +167,9 @@ static void copy_is_plain_where_nothing_else_is_wanted(void **state)
     CASE(begun, plain, copy->incomplete = true);
     CASE(begun, plain, copy->counted = false);
     CASE(begun, plain, copy->stamp++);
-    CASE(begun, plain, set->closed = true);
+    CASE(begun, plain, set->state = REP_SET_CLOSED);
     CASE(begun, plain, set->dropping = true);
-    CASE(begun, plain, set->want_parked = true);
+    CASE(begun, plain, set->state = REP_SET_PARKING);
     CASE(begun, plain, set->evict = (struct leat_store_req *)(void *)set);
     CASE(begun, plain, owned->options.durability = LEAT_DURABILITY_DISK);
     TRACE_IS("(void)0: plain\n"
@@ -176,9 +178,9 @@ static void copy_is_plain_where_nothing_else_is_wanted(void **state)
              "copy->incomplete = true: not plain\n"
              "copy->counted = false: not plain\n"
              "copy->stamp++: not plain\n"
-             "set->closed = true: not plain\n"
+             "set->state = REP_SET_CLOSED: not plain\n"
              "set->dropping = true: not plain\n"
-             "set->want_parked = true: not plain\n"
+             "set->state = REP_SET_PARKING: not plain\n"
              "set->evict = (struct leat_store_req *)(void *)set: not plain\n"
              "owned->options.durability = LEAT_DURABILITY_DISK: not plain\n");
 }

@@ -49,48 +49,48 @@ static void version_is_told_when_all_carry_it(void **state)
     CASE(raised, step, owned->version_busy = true);
     CASE(raised, step, owned->fenced = true);
     CASE(raised, step, set->stamped = 1);
-    CASE(raised, step, set->stamped = 1, set->closed = true);
+    CASE(raised, step, set->stamped = 1, set->state = REP_SET_CLOSED);
     CASE(raised, step, set->stamped = 1, set->dropping = true);
     CASE(raised, step, set->stamped = 1, set->seg = NULL);
-    CASE(raised, step, set->parked = true);
-    CASE(raised, step, set->want_parked = true);
+    CASE(raised, step, set->state = REP_SET_RESUMING);
+    CASE(raised, step, set->state = REP_SET_PARKING);
     CASE(raised, step, set->resume = (struct leat_store_req *)(void *)set);
     CASE(raised, step, copy->stamp = 1);
     CASE(raised, step, copy->incomplete = true);
     CASE(raised, step, copy->state = REP_COPY_OPENING);
-    CASE(raised, step, copy->state = REP_COPY_OPENING, set->started = false);
+    CASE(raised, step, copy->state = REP_COPY_OPENING, set->state = REP_SET_RESERVED);
     CASE_AS_IT_IS(one_less, step);
-    CASE(one_less, step, set->started = false);
+    CASE(one_less, step, set->state = REP_SET_RESERVED);
     CASE(one_less, step, late());
     CASE(one_less, step, late(), owned->held_us++);
     CASE(one_less, step, owned->options.copies = 2);
     CASE(one_less, step, rig_peer(rig, 1)->state = rig_peer(rig, 3)->state = REP_PEER_DOWN);
     CASE(one_less, step, late(), owned->options.min_copies = 3);
-    CASE(one_less, step, late(), owned->options.min_copies = 3, set->started = false);
+    CASE(one_less, step, late(), owned->options.min_copies = 3, set->state = REP_SET_RESERVED);
     TRACE_IS("(void)0: in line\n"
              "owned->opened = false: not told\n"
              "owned->known = 2: not told\n"
              "owned->version_busy = true: not told\n"
              "owned->fenced = true: not told\n"
              "set->stamped = 1: not told, again in 20000 us\n"
-             "set->stamped = 1, set->closed = true: in line\n"
+             "set->stamped = 1, set->state = REP_SET_CLOSED: in line\n"
              "set->stamped = 1, set->dropping = true: in line\n"
              "set->stamped = 1, set->seg = NULL: in line\n"
-             "set->parked = true: not told, again in 20000 us\n"
-             "set->want_parked = true: not told, again in 20000 us\n"
+             "set->state = REP_SET_RESUMING: not told, again in 20000 us\n"
+             "set->state = REP_SET_PARKING: not told, again in 20000 us\n"
              "set->resume = (struct leat_store_req *)(void *)set: not told, again in 20000 us\n"
              "copy->stamp = 1: not told, again in 20000 us\n"
              "copy->incomplete = true: not told, again in 20000 us\n"
              "copy->state = REP_COPY_OPENING: not told, again in 20000 us\n"
-             "copy->state = REP_COPY_OPENING, set->started = false: in line\n"
+             "copy->state = REP_COPY_OPENING, set->state = REP_SET_RESERVED: in line\n"
              "(void)0: not told, again in 20000 us\n"
-             "set->started = false: in line\n"
+             "set->state = REP_SET_RESERVED: in line\n"
              "late(): in line\n"
              "late(), owned->held_us++: not told, again in 20000 us\n"
              "owned->options.copies = 2: in line\n"
              "rig_peer(rig, 1)->state = rig_peer(rig, 3)->state = REP_PEER_DOWN: in line\n"
              "late(), owned->options.min_copies = 3: not told, again in 20000 us\n"
-             "late(), owned->options.min_copies = 3, set->started = false: in line\n");
+             "late(), owned->options.min_copies = 3, set->state = REP_SET_RESERVED: in line\n");
 }
 
 /* Goal: who asks to be opened is told what all copies carry that count. */
@@ -102,8 +102,7 @@ static void opening_says_what_all_copies_carry(void **state)
                                         "opening",    "incomplete", "too few"};
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
         raised();
-        set->closed = i == 1;
-        set->started = i != 2;
+        set->state = i == 1 ? REP_SET_CLOSED : i == 2 ? REP_SET_RESERVED : REP_SET_STARTED;
         struct leat_segment *seg = set->seg;
         if (i == 3) set->seg = NULL;
         if (i >= 1 && i <= 4) set->stamped = 1;

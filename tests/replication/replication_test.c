@@ -556,16 +556,16 @@ static void parked_log_that_lost_a_copy_is_copied_again(void **state)
         for (unsigned lost = 1; lost < 3; lost++) {
             leat_log_park_after_set(log->log, 100 * 1000);
             world_run(world, 3 * 1000 * 1000);
-            assert_true(set->parked && set->copy_count == 2);
+            assert_true(set->state == REP_SET_PARKED && set->copy_count == 2);
             uint64_t resumed = status_of(world).accounts.resume_rpcs;
             world_node_kill(world, lost, true);
             world_run(world, 3 * 1000 * 1000);
-            assert_true(set->parked && set->copy_count == 1);
+            assert_true(set->state == REP_SET_PARKED && set->copy_count == 1);
             assert_int_equal(status_of(world).segments_under_replicated, 1);
             assert_int_equal(status_of(world).accounts.resume_rpcs, resumed);
             world_node_start(world, lost);
             world_run(world, 5 * 1000 * 1000);
-            assert_true(set->parked && set->copy_count == 2);
+            assert_true(set->state == REP_SET_PARKED && set->copy_count == 2);
             assert_int_equal(status_of(world).segments_under_replicated, 0);
         }
         assert_int_equal(leat_log_acked_offset(log->log), acked);

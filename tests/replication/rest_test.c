@@ -24,9 +24,9 @@ static void commit_goes_on_when_fewer_copies_are_needed(void **state)
     leat_primary_log_min_copies_set(rig->log, 3);
     rig_mails(rig);
     copy->incomplete = true;
-    set->started = false; /* nothing is asked of it */
+    set->state = REP_SET_RESERVED; /* nothing is asked of it */
     rig_commit(rig, 0, 128, 192);
-    set->started = false;
+    set->state = REP_SET_RESERVED;
     rig_wrote(rig, 1, LEAT_OK);
     rig_wrote(rig, 2, LEAT_OK);
     TRACE_IS("n1 write @4224+64 from s0+128\n"
@@ -90,7 +90,7 @@ static void reserve_waits_for_copies(void **state)
     CASE(reserving, reserve, taken_over(REP_LAST_COPY_US), owned->opened = true);
     CASE(reserving, reserve, taken_over(REP_LAST_COPY_US), set->id.v = 0);
     CASE(reserving, reserve, set->local_rc = LEAT_E_DISK);
-    CASE(reserving, reserve, set->local_done = false);
+    CASE(reserving, reserve, set->local_state = REP_LOCAL_IDLE);
     TRACE_IS(
         "(void)0: -> waits\n"
         "late(): -> waits, undone\n"
@@ -109,7 +109,7 @@ static void reserve_waits_for_copies(void **state)
         "taken_over(REP_LAST_COPY_US), owned->opened = true: -> waits\n"
         "taken_over(REP_LAST_COPY_US), set->id.v = 0: -> waits\n"
         "set->local_rc = LEAT_E_DISK: -> waits, undone\n"
-        "set->local_done = false: -> waits\n");
+        "set->local_state = REP_LOCAL_IDLE: -> waits\n");
 }
 
 /* ---- before and after ---- */
@@ -225,7 +225,7 @@ static void settled(void)
 static void closed_one(void)
 {
     begun();
-    set->closed = true;
+    set->state = REP_SET_CLOSED;
     set->copies[0]->state = set->copies[1]->state = REP_COPY_CLOSED;
 }
 
@@ -235,10 +235,10 @@ static void segment_is_counted_once(void **state)
     (void)state;
     CASE_AS_IT_IS(closed_one, settled);
     CASE(closed_one, settled, rep_copy_remove(copy));
-    CASE(closed_one, settled, set->closed = false);
+    CASE(closed_one, settled, set->state = REP_SET_STARTED);
     TRACE_IS("(void)0: -> 1 segments, full\n"
              "rep_copy_remove(copy): -> 0 segments, lacks copies\n"
-             "set->closed = false: -> 0 segments, full\n");
+             "set->state = REP_SET_STARTED: -> 0 segments, full\n");
 }
 
 /* Goal: whether other things are in a head's way is the store's to say, where it says anything. */
@@ -378,7 +378,7 @@ static void wanted(void)
 /* Parked, and since then one copy less. */
 static void parked_without(uint64_t us)
 {
-    set->want_parked = true;
+    set->state = REP_SET_PARKING;
     rep_copy_remove(copy);
     set->lost_us = rig->now_us - us;
 }
@@ -392,9 +392,9 @@ static void head_is_wanted_while_a_copy_is_made(void **state)
     CASE(begun, wanted, copy->state = REP_COPY_OPENING);
     CASE(begun, wanted, parked_without(rig->primary->options.grace_none_us));
     CASE(begun, wanted, parked_without(rig->primary->options.grace_none_us - 1));
-    CASE(begun, wanted, copy->incomplete = true, set->closed = true);
+    CASE(begun, wanted, copy->incomplete = true, set->state = REP_SET_CLOSED);
     CASE(begun, wanted, copy->incomplete = true, set->dropping = true);
-    CASE(begun, wanted, copy->incomplete = true, set->started = false);
+    CASE(begun, wanted, copy->incomplete = true, set->state = REP_SET_RESERVED);
     CASE(begun, wanted, copy->incomplete = true, owned->releasing = true);
     CASE(begun, wanted, copy->incomplete = true, owned->fenced = true);
     CASE(begun, wanted, copy->incomplete = true, set->seg->copies_pointer = NULL);
@@ -403,9 +403,9 @@ static void head_is_wanted_while_a_copy_is_made(void **state)
              "copy->state = REP_COPY_OPENING: -> 1\n"
              "parked_without(rig->primary->options.grace_none_us): -> 1\n"
              "parked_without(rig->primary->options.grace_none_us - 1): -> 0\n"
-             "copy->incomplete = true, set->closed = true: -> 0\n"
+             "copy->incomplete = true, set->state = REP_SET_CLOSED: -> 0\n"
              "copy->incomplete = true, set->dropping = true: -> 0\n"
-             "copy->incomplete = true, set->started = false: -> 0\n"
+             "copy->incomplete = true, set->state = REP_SET_RESERVED: -> 0\n"
              "copy->incomplete = true, owned->releasing = true: -> 0\n"
              "copy->incomplete = true, owned->fenced = true: -> 0\n"
              "copy->incomplete = true, set->seg->copies_pointer = NULL: -> 0\n");

@@ -89,7 +89,7 @@ static void log_without_memory_is_none(void **state)
     leat_mem_fail_at(0);
     assert_null(rep_set_find(rig->log, 7));
     assert_int_equal(leat_primary_log_add(rig->log, &more), LEAT_OK);
-    assert_true(rep_set_find(rig->log, 7)->closed);
+    assert_int_equal(rep_set_find(rig->log, 7)->state, REP_SET_CLOSED);
     rig_free(rig);
 }
 
@@ -264,9 +264,9 @@ static void opened_with_what_the_least_copy_carries(void **state)
     }
     set->stamped = 4;
     assert_int_equal(leat_primary_opening(rig->log), 4);
-    set->started = false; /* holds nothing yet */
+    set->state = REP_SET_RESERVED; /* holds nothing yet */
     assert_int_equal(leat_primary_opening(rig->log), 9);
-    set->started = set->closed = true;
+    set->state = REP_SET_CLOSED;
     assert_int_equal(leat_primary_opening(rig->log), 9);
     rig_free(rig);
 }

@@ -42,9 +42,9 @@ static void bytes_go_ahead_only_where_all_copies_are_plain(void **state)
             if (i == 2) copy->incomplete = true;
             if (i == 3) copy->counted = false;
             if (i == 4) copy->stamp = 0;
-            if (i == 5) set->closed = true;
+            if (i == 5) set->state = REP_SET_CLOSED;
             if (i == 6) set->dropping = true;
-            if (i == 7) set->want_parked = true;
+            if (i == 7) set->state = REP_SET_PARKING;
             if (i == 8) set->evict = &any;
             if (i == 9) rig->log->need = 2; /* held */
             if (i == 10) rig->log->fenced = true;
@@ -57,7 +57,7 @@ static void bytes_go_ahead_only_where_all_copies_are_plain(void **state)
                 TRACE_IS("n1 write @4288+64 from s0+192\n"
                          "n2 write @8384+64 from s0+192\n");
             copy->state = REP_COPY_OPEN;
-            set->closed = set->dropping = set->want_parked = false;
+            set->state = REP_SET_STARTED, set->dropping = false;
             set->evict = NULL;
             rig->log->need = 0;
             rig->log->options.durability = LEAT_DURABILITY_MEMORY;
@@ -84,8 +84,8 @@ static void version_is_told_when_nothing_holds_it_back(void **state)
             if (i == 2) log->known = 2;
             if (i == 3) log->version_busy = true;
             if (i == 4) log->fenced = true;
-            if (i == 5) set->parked = true;
-            if (i == 6) set->want_parked = true;
+            if (i == 5) set->state = REP_SET_RESUMING;
+            if (i == 6) set->state = REP_SET_PARKING;
             if (i == 7) set->resume = &any;
             if (i == 8) set->stamped = 1;
             if (i == 9) copy->stamp = 1;
@@ -93,10 +93,10 @@ static void version_is_told_when_nothing_holds_it_back(void **state)
             if (i == 11) copy->state = REP_COPY_OPENING;
             if (i == 12) log->options.min_copies = 4;
             /* These don't: what is closed, goes, or was never there; a reservation's copy that is being opened. */
-            if (i == 13) set->closed = true;
+            if (i == 13) set->state = REP_SET_CLOSED;
             if (i == 14) set->dropping = true;
-            if (i == 15) copy->state = REP_COPY_OPENING, set->started = false;
-            if (i == 16) set->started = false;
+            if (i == 15) copy->state = REP_COPY_OPENING, set->state = REP_SET_RESERVED;
+            if (i == 16) set->state = REP_SET_RESERVED;
             if (i >= 13 && i <= 14) copy->stamp = 1;
             if (i == 17) rig->primary->versions_busy = true;
             if (i == 18) rig->primary->versions_retry_us = rig->now_us + 1;
@@ -186,10 +186,10 @@ static void head_is_wanted_for_a_copy_that_can_be_made(void **state)
         rig_refuse(rig, i == 7 ? 2 : 3, i == 7 ? LEAT_REP_RESTAMP : LEAT_REP_OPEN, LEAT_E_AGAIN);
         while (set->copy_count > 1)
             rep_copy_remove(set->copies[1]);
-        set->want_parked = i != 8 && i != 9;
+        if (i != 8 && i != 9) set->state = REP_SET_PARKED;
         set->lost_us = rig->now_us - 60 * 1000 * 1000 - (i == 6 ? 0 : 1);
-        if (i == 1) set->started = false;
-        if (i == 2) set->closed = true;
+        if (i == 1) set->state = REP_SET_RESERVED;
+        if (i == 2) set->state = REP_SET_CLOSED;
         if (i == 3) set->dropping = true;
         if (i == 4) rig->log->releasing = true;
         if (i == 5) rig->log->fenced = true;
@@ -232,7 +232,7 @@ static void heads_are_resumed_at_a_bounded_rate(void **state)
         struct rep_set *set = rep_set_find(rig->log, 0);
         rig->quiet = true;
         rep_copy_remove(set->copies[0]);
-        set->want_parked = true;
+        set->state = REP_SET_PARKING;
         set->target = cases[i].bytes;
         rig->now_us += 100 * 1000 * 1000;
         for (unsigned second = 0; second < 2; second++) {

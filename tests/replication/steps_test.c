@@ -316,7 +316,7 @@ static void park_or_resume_that_is_refused_is_none(void **state)
     trace_begin();
     rig_stored(rig, LEAT_STORE_PARK, LEAT_E_DISK);
     TRACE_IS("log PARK s0: DISK\n");
-    assert_false(rep_set_find(rig->log, 0)->want_parked);
+    assert_int_equal(rep_set_find(rig->log, 0)->state, REP_SET_STARTED);
     rig_answer(rig, 1, LEAT_REP_PARK);
     rig_answer(rig, 2, LEAT_REP_PARK);
     TRACE_IS("n1 RESUME s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n"
@@ -332,7 +332,7 @@ static void park_or_resume_that_is_refused_is_none(void **state)
     trace_begin();
     rig_stored(rig, LEAT_STORE_RESUME, LEAT_E_NO_MEMORY);
     TRACE_IS("log RESUME s0: NO_MEMORY\n");
-    assert_true(rep_set_find(rig->log, 0)->want_parked);
+    assert_int_equal(rep_set_find(rig->log, 0)->state, REP_SET_PARKED);
     rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .seg = &rig->segs[0]});
     TRACE_IS("store RESUME s0\n");
     rig_free(rig);

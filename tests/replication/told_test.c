@@ -508,7 +508,7 @@ static void heads_are_rolled_a_few_times(void **state)
     for (unsigned i = 0; i < 6; i++) {
         set->rolled_places = set->places = rig->log->rolls = 0;
         set->misplaced = i != 0;
-        set->closed = i == 1;
+        set->state = i == 1 ? REP_SET_CLOSED : REP_SET_STARTED;
         set->dropping = i == 2;
         rig->log->releasing = i == 3;
         if (i == 4) set->rolled_places = rig->primary->places;
@@ -516,7 +516,8 @@ static void heads_are_rolled_a_few_times(void **state)
         assert_false(rep_better_roll(rig->log, &rig->segs[0]));
     }
     set->rolled_places = set->places = 0;
-    set->closed = set->dropping = rig->log->releasing = false;
+    set->state = REP_SET_STARTED;
+    set->dropping = rig->log->releasing = false;
     assert_true(rep_better_roll(rig->log, &rig->segs[0]));
     trace_begin();
     rig_free(rig);
@@ -541,7 +542,7 @@ static void surplus_waits_until_a_segment_is_still(void **state)
         for (unsigned k = 0; k < 2; k++) {
             struct rep_copy *copy = set->copies[k];
             trace_begin();
-            set->closed = i != 0;
+            set->state = i != 0 ? REP_SET_CLOSED : REP_SET_STARTED;
             set->dropping = i == 1;
             set->close = i == 2 ? &any : NULL;
             set->evict = i == 3 ? &any : NULL;

@@ -38,7 +38,7 @@ void world_check_stamps(struct world *world, const struct world_log *log, uint32
     LEAT_LIST_EACH(&log->rep->active, it)
     {
         const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
-        if (!set->started || set->closed || set->dropping) continue;
+        if (!rep_set_is_started(set) || rep_set_is_closed(set) || set->dropping) continue;
         LEAT_ASSERT_CMP(set->seg->version, >=, version);
         for (unsigned i = 0; i < set->copy_count; i++) {
             const struct rep_copy *copy = set->copies[i];
@@ -165,15 +165,13 @@ static void dump_sets(const struct leat_list *head)
     for (const struct leat_list *it = head->next; it != head; it = it->next) {
         const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
         fprintf(stderr,
-                "    segment %llu%s%s%s%s%s%s target %u writes %u local %d/%d stamp %d v%u keeps "
+                "    segment %llu state %d%s target %u writes %u local %d stamp %d v%u keeps "
                 "%d%d%d%d%d%d%d\n",
-                (unsigned long long)set->id.v, set->reserved ? " reserved" : "",
-                set->started ? " started" : "", set->closed ? " closed" : "",
-                set->want_parked ? " want-parked" : "", set->parked ? " parked" : "",
-                set->dropping ? " dropping" : "", set->target, set->writes, set->local_busy,
-                set->local_done, set->stamp_busy, set->seg ? set->seg->version : 0,
-                set->reserve != NULL, set->commit != NULL, set->close != NULL, set->park != NULL,
-                set->resume != NULL, set->drop != NULL, set->evict != NULL);
+                (unsigned long long)set->id.v, (int)set->state, set->dropping ? " dropping" : "",
+                set->target, set->writes, (int)set->local_state, set->stamp_busy,
+                set->seg ? set->seg->version : 0, set->reserve != NULL, set->commit != NULL,
+                set->close != NULL, set->park != NULL, set->resume != NULL, set->drop != NULL,
+                set->evict != NULL);
         for (unsigned i = 0; i < set->copy_count; i++) {
             const struct rep_copy *copy = set->copies[i];
             fprintf(stderr,
