@@ -398,8 +398,8 @@ static void shed_takes_the_longest_unused_only(void **state)
     leat_producers_fini(&producers);
 }
 
-/* Goal: nobody goes as long as no more are remembered than are to be kept; of times as far apart as one of the 256 parts
- * into which they are sorted goes, the oldest goes. */
+/* Goal: nobody goes as long as no more are remembered than are to be kept; of times as far apart as one of the 256
+ * parts into which they are sorted goes, the oldest goes. */
 static void shed_keeps_what_is_to_be_kept(void **state)
 {
     (void)state;
