@@ -51,7 +51,8 @@ static bool slot_give_back(struct leat_log *log, struct log_slot *slot)
      * retained, because a cold log knows its first segment only by what is there. */
     if (drop && log->drops && log->ending != LOG_DELETING) return true;
     if (drop && (slot->seg == log->head.seg || slot->seg == log->old.seg) &&
-        (log->commit_count || log->closing || log->parking || log->resuming))
+        (log->commit_count || log->closing || log->parking == LOG_PARKING ||
+         log->parking == LOG_RESUMING))
         return true;
     /* CLOSE is answered before anything else is asked for the same segment. */
     if (log->closing && log->close.seg == slot->seg) return true;
@@ -129,7 +130,7 @@ static bool head_lacks_copy(const struct leat_log *log)
 {
     const struct leat_store_port *store_port = &log->store_port;
     return store_port->copy_wanted && log->head.seg && !log->old.seg && log_is_opened(log) &&
-           !log->parking && !log->resuming &&
+           log->parking != LOG_PARKING && log->parking != LOG_RESUMING &&
            store_port->copy_wanted(store_port->ctx, log->head.seg);
 }
 
@@ -138,8 +139,7 @@ static bool head_is_in_the_way(const struct leat_log *log, bool idle, uint64_t n
 {
     const struct leat_store_port *store_port = &log->store_port;
     return store_port->in_the_way && !idle && log->head.seg && !log->old.seg &&
-           log_is_opened(log) && !log->parked && !log->parking && !log->resuming &&
-           now_us >= log->leave_not_before_us &&
+           log_is_opened(log) && log->parking == LOG_AWAKE && now_us >= log->leave_not_before_us &&
            store_port->in_the_way(store_port->ctx, log->head.seg);
 }
 
@@ -157,10 +157,9 @@ static void on_parked(struct leat_store_req *req)
 {
     struct leat_log *log = req->owner;
     struct log_slot *slot = log_slot_find(log, req->seg->id.v);
-    log->parking = false;
+    log_parking_set(log, req->rc == LEAT_OK ? LOG_PARKED : LOG_AWAKE);
     slot->changing = false;
     if (req->rc == LEAT_OK) {
-        log->parked = true;
         log->memory_bytes -= req->seg->capacity;
     } else {
         log_fail_finally(log, req->rc, "parking the log's head failed");
@@ -176,7 +175,7 @@ static bool park_start(struct leat_log *log)
     if (!log_slot_is_unpinned(slot)) return false;
     seg->extent = (struct leat_extent){log->head.writer.used, log->head.writer.chain};
     seg->next_offset = log->next_offset;
-    log->parking = true;
+    log_parking_set(log, LOG_PARKING);
     slot->changing = true;
     log_request(log, &log->park, LEAT_STORE_PARK, seg, on_parked);
     return true;
@@ -186,10 +185,9 @@ static void on_resumed(struct leat_store_req *req)
 {
     struct leat_log *log = req->owner;
     struct log_slot *slot = log_slot_find(log, req->seg->id.v);
-    log->resuming = log->copy_wanted = false;
-    slot->changing = false;
+    log_parking_set(log, req->rc == LEAT_OK ? LOG_AWAKE : LOG_PARKED);
+    log->copy_wanted = slot->changing = false;
     if (req->rc == LEAT_OK) {
-        log->parked = false;
         log->memory_bytes += req->seg->capacity;
         log->head.writer.bytes = req->seg->buffer;
     } else if (req->rc == LEAT_E_NO_MEMORY) {
@@ -204,10 +202,11 @@ static void on_resumed(struct leat_store_req *req)
 void log_step_resume(struct leat_log *log)
 {
     bool wanted = log->room_wanted || log->roll_wanted || log->copy_wanted;
-    if (!log->parked || log->resuming || !wanted || log->state != LEAT_LOG_SERVING) return;
+    if (log->parking != LOG_PARKED || !wanted || log->state != LEAT_LOG_SERVING) return;
     if (log->ending != LOG_LIVES || log_now(log) < log->reserve_not_before_us) return;
     struct log_slot *slot = log_slot_find(log, log->head.seg->id.v);
-    log->resuming = slot->changing = true;
+    log_parking_set(log, LOG_RESUMING);
+    slot->changing = true;
     log->park.capacity = log->head.seg->capacity;
     log_request(log, &log->park, LEAT_STORE_RESUME, log->head.seg, on_resumed);
 }
@@ -249,8 +248,8 @@ void leat_log_care(struct leat_log *log)
             log_drop_next(log);
         }
         bool lacks = idle && head_lacks_copy(log);
-        log->copy_wanted = lacks && log->parked;
-        if (idle && !lacks && !log->parked && !log_trim_is_pending(log) && is_settled(log))
+        log->copy_wanted = lacks && log_is_parked(log);
+        if (idle && !lacks && !log_is_parked(log) && !log_trim_is_pending(log) && is_settled(log))
             (void)park_start(log); /* its row says how long it is */
         else if (now_us - log->gathered_us >= LOG_RUN_CLOSE_US)
             log_run_close(log);
@@ -303,7 +302,7 @@ static bool stop_goes_on(struct leat_log *log)
     log_drop_next(log); /* until that is done the log is not quiet */
     if (!leat_list_empty(&log->waiting)) return false;
     if (!log_is_quiet(log)) return false;
-    if (log->state != LEAT_LOG_SERVING || !log->head.seg || log->parked) return true;
+    if (log->state != LEAT_LOG_SERVING || !log->head.seg || log_is_parked(log)) return true;
     if (log->old.seg || !log_is_opened(log) || log->head.acked_bytes != log->head.writer.used)
         return false;
     (void)park_start(log);

@@ -94,9 +94,8 @@ static void requests_check(const struct leat_log *log)
         LEAT_ASSERT(seg == log->head.seg || seg == log->old.seg);
     }
     LEAT_ASSERT(!log->next || (!log->reserving && log->next->id.v == log->next_segment));
-    LEAT_ASSERT(!log->parking || (log->head.seg && !log->parked && log->commit_count == 0));
-    LEAT_ASSERT(!log->resuming || log->parked);
-    LEAT_ASSERT(!log->parked || (log->head.seg && !log->old.seg));
+    LEAT_ASSERT(log->parking == LOG_AWAKE ||
+                (log->head.seg && !log->old.seg && log->commit_count == 0));
     LEAT_ASSERT(log->opened == LOG_UNOPENED || log->head.seg);
 }
 

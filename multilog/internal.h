@@ -65,6 +65,14 @@ enum log_ending {
     LOG_DELETING,  /* its segments are dropped */
 };
 
+/* Whether the head has a buffer. */
+enum log_parking {
+    LOG_AWAKE,
+    LOG_PARKING,  /* PARK is in flight */
+    LOG_PARKED,   /* its bytes lie in its file alone */
+    LOG_RESUMING, /* RESUME is in flight */
+};
+
 /* One started segment of the log, by id ascending in log->slots. */
 struct log_slot {
     struct leat_segment *seg;
@@ -180,8 +188,8 @@ struct leat_log {
         struct log_seal asked;
     } commits[LOG_COMMITS_MAX];
     unsigned commit_first, commit_count;
-    bool reserving, closing, parking, resuming; /* requests in flight */
-    bool parked;                                /* the head's buffer is given back */
+    bool reserving, closing;  /* requests in flight */
+    enum log_parking parking; /* log_parking_set() */
     bool helper_busy[LOG_HELPERS];
     uint32_t roll_capacity; /* what the pace of rolling asks for */
     bool rolling_fast;
@@ -267,7 +275,7 @@ static inline bool log_is_stopping(const struct leat_log *log)
 }
 static inline bool log_is_parked(const struct leat_log *log)
 {
-    return log->parked;
+    return log->parking == LOG_PARKED || log->parking == LOG_RESUMING;
 }
 /* Segments that should be in front of the first one held are not there. */
 static inline bool log_front_is_missing(const struct leat_log *log)
@@ -297,6 +305,7 @@ void log_mark_dirty(struct leat_log *log);
 bool log_is_quiet(const struct leat_log *log);
 /** The one way from one to another; README.md has the diagrams. */
 void log_opened_set(struct leat_log *log, enum log_opened opened);
+void log_parking_set(struct leat_log *log, enum log_parking parking);
 void log_ending_set(struct leat_log *log, enum log_ending ending,
                     void (*on_end)(void *arg, struct leat_log *log), void *arg);
 /** It takes no more appends, without a word in the node log. */

@@ -560,7 +560,7 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;
         }
-        if (log->parking && seg == log->head.seg) {
+        if (log->parking == LOG_PARKING && seg == log->head.seg) {
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;
         }

@@ -40,12 +40,24 @@ void log_ending_set(struct leat_log *log, enum log_ending ending,
     log_mark_dirty(log);
 }
 
+void log_parking_set(struct leat_log *log, enum log_parking parking)
+{
+    static const unsigned follow[] = {
+        [LOG_AWAKE] = 1u << LOG_PARKING,
+        [LOG_PARKING] = 1u << LOG_PARKED | 1u << LOG_AWAKE,
+        [LOG_PARKED] = 1u << LOG_RESUMING,
+        [LOG_RESUMING] = 1u << LOG_AWAKE | 1u << LOG_PARKED,
+    };
+    LEAT_ASSERT(follow[log->parking] & 1u << parking);
+    log->parking = parking;
+}
+
 bool log_is_quiet(const struct leat_log *log)
 {
     for (unsigned i = 0; i < LOG_HELPERS; i++)
         if (log->helper_busy[i]) return false;
-    return !log->reserving && !log->commit_count && !log->closing && !log->parking &&
-           !log->resuming && !log->warming && log->reads_in_flight == 0;
+    return !log->reserving && !log->commit_count && !log->closing && log->parking != LOG_PARKING &&
+           log->parking != LOG_RESUMING && !log->warming && log->reads_in_flight == 0;
 }
 
 void log_request(struct leat_log *log, struct leat_store_req *req, enum leat_store_req_kind kind,

@@ -117,11 +117,11 @@ static void requests_are_checked(void **state)
     BROKEN(next, it->next = &seg, seg.id.v = it->next_segment + 1, slot(0)->changing = true);
     BROKEN(next, it->next = &seg, seg.id.v = it->next_segment, it->reserving = true,
            slot(0)->changing = true);
-    BROKEN("!log->parking || (log->head.seg && !log->parked && log->commit_count == 0)",
-           it->parking = it->parked = true);
-    BROKEN("!log->resuming || log->parked", it->resuming = true);
-    BROKEN("!log->parked || (log->head.seg && !log->old.seg)", it->parked = true,
-           it->old = it->head, it->old.index = NULL);
+    static const char parking[] =
+        "log->parking == LOG_AWAKE || (log->head.seg && !log->old.seg && log->commit_count == 0)";
+    BROKEN(parking, it->parking = LOG_PARKED, it->old = it->head, it->old.index = NULL);
+    BROKEN(parking, it->parking = LOG_PARKING, it->commit_count = 1,
+           it->commits[it->commit_first].req.seg = it->head.seg);
     BROKEN("log->opened == LOG_UNOPENED || log->head.seg", it->head.seg = NULL,
            slot(1)->closed = slot(0)->changing = true);
 }

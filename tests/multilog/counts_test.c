@@ -338,7 +338,7 @@ static void trailers_are_written_and_shown(void **state)
     CASE(gathers, step_seal, it->store_port.commits = 3);
     CASE(gathers, step_seal, it->commit_count = 0);
     CASE(gathers, step_seal, it->options.durability = LEAT_DURABILITY_MEMORY);
-    CASE(gathers, step_seal, it->parked = true);
+    CASE(gathers, step_seal, it->parking = LOG_PARKED);
     CASE(gathers, step_seal, it->old.seg = it->head.seg);
     CASE(gathers, step_seal, it->old.seg = it->head.seg, it->commit_count = 0);
     CASE(gathers, step_seal, it->head.seal_count = LOG_SEALS_MAX);
@@ -353,7 +353,7 @@ static void trailers_are_written_and_shown(void **state)
         "it->commit_count = 0:    used 744 sealed 744/2 safe 504/1 shown 0: in flight 0\n"
         "it->options.durability = LEAT_DURABILITY_MEMORY:    used 744 sealed 744/2 safe 504/1 "
         "shown 0: in flight 1\n"
-        "it->parked = true:    used 712 sealed 504/1 safe 504/1 shown 0: in flight 1\n"
+        "it->parking = LOG_PARKED:    used 712 sealed 504/1 safe 504/1 shown 0: in flight 1\n"
         "it->old.seg = it->head.seg:    used 712 sealed 504/1 safe 504/1 shown 0: in flight 1\n"
         "it->old.seg = it->head.seg, it->commit_count = 0:    used 712 sealed 504/1 safe 504/1 "
         "shown 0: in flight 0\n"
@@ -383,7 +383,7 @@ static void commits_follow_each_other(void **state)
     CASE(sealed, step_safe, it->commit_count = 0);
     CASE(sealed, step_safe, it->commit_count = 0, it->store_port.commits = 1);
     CASE(sealed, step_safe, it->commit_count = 0, it->state = LEAT_LOG_STOPPED);
-    CASE(sealed, step_safe, it->commit_count = 0, it->parked = true);
+    CASE(sealed, step_safe, it->commit_count = 0, it->parking = LOG_PARKED);
     CASE(sealed, step_safe, it->commit_count = 0, it->head.safe_bytes = it->head.writer.used);
     CASE(sealed, step_safe, it->commit_count = 2);
     CASE(sealed, step_safe, it->store_port.commits = 1);
@@ -401,7 +401,8 @@ static void commits_follow_each_other(void **state)
         "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
         "it->commit_count = 0, it->state = LEAT_LOG_STOPPED:    used 744 sealed 744/2 safe 504/1 "
         "shown 744: 744/2 in flight 0\n"
-        "it->commit_count = 0, it->parked = true:    used 744 sealed 744/2 safe 504/1 shown 744: "
+        "it->commit_count = 0, it->parking = LOG_PARKED:    used 744 sealed 744/2 safe 504/1 shown "
+        "744: "
         "744/2 in flight 0\n"
         "it->commit_count = 0, it->head.safe_bytes = it->head.writer.used:    used 744 sealed "
         "744/2 safe 744/1 shown 744: 744/2 in flight 0\n"
@@ -436,7 +437,7 @@ static void what_comes_meanwhile_is_sent_ahead(void **state)
     CASE(ahead, step_safe, it->commit_count = 0, fake->memory_is_safe = true);
     CASE(ahead, step_safe, it->commit_count = 0, fake->memory_is_safe = false);
     CASE(ahead, step_safe, it->state = LEAT_LOG_STOPPED);
-    CASE(ahead, step_safe, it->parked = true);
+    CASE(ahead, step_safe, it->parking = LOG_PARKED);
     CASE(ahead, step_safe, it->old.seg = it->head.seg);
     CASE(ahead, step_safe, it->commits[0].req.seg = NULL);
     CASE(ahead, step_safe, it->commits[0].asked.bytes = it->head.writer.sealed_bytes);
@@ -453,7 +454,8 @@ static void what_comes_meanwhile_is_sent_ahead(void **state)
              "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
              "it->state = LEAT_LOG_STOPPED:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 "
              "in flight 1\n"
-             "it->parked = true:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
+             "it->parking = LOG_PARKED:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
+             "flight 1\n"
              "it->old.seg = it->head.seg:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
              "flight 1\n"
              "it->commits[0].req.seg = NULL:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 "

@@ -195,7 +195,7 @@ static void full_lets_a_parked_head_go_on(void **state)
     for (int i = 0; i < 3; i++) {
         fake->now_us += fake->options.park_after_us;
         pass_a_second(fake);
-        assert_true(fake->log->parked);
+        assert_int_equal(fake->log->parking, LOG_PARKED);
         must_append(fake, 1, 100);
     }
     assert_int_equal(asked, 0);

@@ -35,8 +35,8 @@ static void last_run_is_closed_once_all_of_it_is_acked(void **state)
     (void)state;
     CASE_AS_IT_IS(on_disk, run_close);
     CASE(on_disk, run_close, it->options.durability = LEAT_DURABILITY_MEMORY);
-    CASE(on_disk, run_close, it->parked = true);
-    CASE(on_disk, run_close, it->parking = true);
+    CASE(on_disk, run_close, it->parking = LOG_PARKED);
+    CASE(on_disk, run_close, it->parking = LOG_PARKING);
     CASE(on_disk, run_close, it->old.seg = it->head.seg);
     CASE(on_disk, run_close, it->opened = LOG_UNOPENED);
     CASE(on_disk, run_close, it->commit_count = 1);
@@ -47,8 +47,8 @@ static void last_run_is_closed_once_all_of_it_is_acked(void **state)
     CASE(on_disk, run_close, it->head.start_end = it->head.writer.used);
     TRACE_IS("(void)0: 32 more, sealed as it is, not again\n"
              "it->options.durability = LEAT_DURABILITY_MEMORY: 0 more\n"
-             "it->parked = true: 0 more\n"
-             "it->parking = true: 0 more\n"
+             "it->parking = LOG_PARKED: 0 more\n"
+             "it->parking = LOG_PARKING: 0 more\n"
              "it->old.seg = it->head.seg: 0 more\n"
              "it->opened = LOG_UNOPENED: 0 more\n"
              "it->commit_count = 1: 0 more\n"
@@ -67,7 +67,7 @@ static void care(void)
     it->copy_wanted = true;
     leat_log_care(it);
     trace("->%s%s%s%s%s%s\n", it->roll_wanted ? " roll" : "", it->leave_wanted ? " leave" : "",
-          it->copy_wanted ? " copy" : "", it->parking ? " park" : "",
+          it->copy_wanted ? " copy" : "", it->parking == LOG_PARKING ? " park" : "",
           it->rolling_fast ? " fast" : "", it->dirty ? "" : " not dirty");
 }
 
@@ -88,9 +88,9 @@ static void head_that_is_in_the_way_leaves(void **state)
     CASE(in_the_way, care, it->head.seg = NULL);
     CASE(in_the_way, care, it->old.seg = it->head.seg);
     CASE(in_the_way, care, it->opened = LOG_UNOPENED);
-    CASE(in_the_way, care, it->parked = true);
-    CASE(in_the_way, care, it->parking = true);
-    CASE(in_the_way, care, it->resuming = true);
+    CASE(in_the_way, care, it->parking = LOG_PARKED);
+    CASE(in_the_way, care, it->parking = LOG_PARKING);
+    CASE(in_the_way, care, it->parking = LOG_RESUMING);
     CASE(in_the_way, care, it->leave_not_before_us = fake->now_us);
     CASE(in_the_way, care, it->leave_not_before_us = fake->now_us + 1);
     CASE(in_the_way, care, it->leave_wanted = true, watched.in_the_way = false);
@@ -108,9 +108,9 @@ static void head_that_is_in_the_way_leaves(void **state)
              "it->head.seg = NULL: ->\n"
              "it->old.seg = it->head.seg: ->\n"
              "it->opened = LOG_UNOPENED: ->\n"
-             "it->parked = true: ->\n"
-             "it->parking = true: -> park\n"
-             "it->resuming = true: ->\n"
+             "it->parking = LOG_PARKED: ->\n"
+             "it->parking = LOG_PARKING: -> park\n"
+             "it->parking = LOG_RESUMING: ->\n"
              "it->leave_not_before_us = fake->now_us: in the way s0?\n"
              "-> leave\n"
              "it->leave_not_before_us = fake->now_us + 1: ->\n"
@@ -240,7 +240,7 @@ static void head_that_is_idle_is_parked(void **state)
     CASE(idle, care, it->reserving = true);
     CASE(idle, care, it->commit_count = 1);
     CASE(idle, care, it->closing = true);
-    CASE(idle, care, it->resuming = true);
+    CASE(idle, care, it->parking = LOG_RESUMING);
     CASE(idle, care, it->warming = true);
     CASE(idle, care, it->reads_in_flight = 1);
     CASE(idle, care, it->helper_busy[0] = true);
@@ -250,7 +250,7 @@ static void head_that_is_idle_is_parked(void **state)
     CASE(idle, care, it->head.acked_bytes -= 1);
     CASE(idle, care, it->room_wanted = true);
     CASE(idle, care, it->roll_wanted = true);
-    CASE(idle, care, it->parked = true);
+    CASE(idle, care, it->parking = LOG_PARKED);
     CASE(idle, care, it->trim_segment = 1);
     CASE(idle, care, leat_segment_pin(it->head.seg));
     CASE(idle, care, slot(0)->mail_due = true);
@@ -262,7 +262,7 @@ static void head_that_is_idle_is_parked(void **state)
              "it->reserving = true: ->\n"
              "it->commit_count = 1: ->\n"
              "it->closing = true: ->\n"
-             "it->resuming = true: ->\n"
+             "it->parking = LOG_RESUMING: ->\n"
              "it->warming = true: ->\n"
              "it->reads_in_flight = 1: ->\n"
              "it->helper_busy[0] = true: ->\n"
@@ -272,7 +272,7 @@ static void head_that_is_idle_is_parked(void **state)
              "it->head.acked_bytes -= 1: ->\n"
              "it->room_wanted = true: ->\n"
              "it->roll_wanted = true: -> roll\n"
-             "it->parked = true: ->\n"
+             "it->parking = LOG_PARKED: ->\n"
              "it->trim_segment = 1: ->\n"
              "leat_segment_pin(it->head.seg): ->\n"
              "slot(0)->mail_due = true: ->\n");
@@ -285,7 +285,7 @@ static void parked(void)
     leat_log_care(it);
     (void)fake_deliver(fake);
     trace_text[trace_used = used] = '\0';
-    assert_true(it->parked);
+    assert_int_equal(it->parking, LOG_PARKED);
     it->dirty = false;
     it->store_port.copy_wanted = watch_copy_wanted;
     watched.copy_wanted = true;
@@ -299,9 +299,9 @@ static void parked_head_that_lacks_a_copy_is_resumed_for_it(void **state)
     CASE(parked, care, watched.copy_wanted = false);
     CASE(parked, care, it->old.seg = it->head.seg);
     CASE(parked, care, it->opened = LOG_UNOPENED);
-    CASE(parked, care, it->parking = true);
-    CASE(parked, care, it->resuming = true);
-    CASE(parked, care, it->parked = false);
+    CASE(parked, care, it->parking = LOG_PARKING);
+    CASE(parked, care, it->parking = LOG_RESUMING);
+    CASE(parked, care, it->parking = LOG_AWAKE);
     CASE(parked, care, it->gathered_us += 1);
     TRACE_IS("(void)0: copy s0?\n"
              "-> copy\n"
@@ -310,9 +310,9 @@ static void parked_head_that_lacks_a_copy_is_resumed_for_it(void **state)
              "->\n"
              "it->old.seg = it->head.seg: ->\n"
              "it->opened = LOG_UNOPENED: ->\n"
-             "it->parking = true: -> park\n"
-             "it->resuming = true: ->\n"
-             "it->parked = false: copy s0?\n"
+             "it->parking = LOG_PARKING: -> park\n"
+             "it->parking = LOG_RESUMING: ->\n"
+             "it->parking = LOG_AWAKE: copy s0?\n"
              "->\n"
              "it->gathered_us += 1: ->\n");
 }
@@ -320,7 +320,8 @@ static void parked_head_that_lacks_a_copy_is_resumed_for_it(void **state)
 static void resume(void)
 {
     log_step_resume(it);
-    trace("->%s%s\n", it->resuming ? " resuming" : "", slot(0)->changing ? " changing" : "");
+    trace("->%s%s\n", it->parking == LOG_RESUMING ? " resuming" : "",
+          slot(0)->changing ? " changing" : "");
 }
 
 static void parked_head_is_resumed_for_whatever_needs_it(void **state)
@@ -330,8 +331,8 @@ static void parked_head_is_resumed_for_whatever_needs_it(void **state)
     CASE(parked, resume, it->room_wanted = true);
     CASE(parked, resume, it->roll_wanted = true);
     CASE(parked, resume, it->copy_wanted = true);
-    CASE(parked, resume, it->room_wanted = true, it->parked = false);
-    CASE(parked, resume, it->room_wanted = it->resuming = true);
+    CASE(parked, resume, it->room_wanted = true, it->parking = LOG_AWAKE);
+    CASE(parked, resume, it->room_wanted = true, it->parking = LOG_RESUMING);
     CASE(parked, resume, it->room_wanted = true, it->state = LEAT_LOG_STOPPED);
     CASE(parked, resume, it->room_wanted = true, it->ending = LOG_DELETING);
     CASE(parked, resume, it->room_wanted = true, it->ending = LOG_STOPPING);
@@ -345,8 +346,8 @@ static void parked_head_is_resumed_for_whatever_needs_it(void **state)
         "-> resuming changing\n"
         "it->copy_wanted = true: RESUME s0 cap 16384\n"
         "-> resuming changing\n"
-        "it->room_wanted = true, it->parked = false: ->\n"
-        "it->room_wanted = it->resuming = true: -> resuming\n"
+        "it->room_wanted = true, it->parking = LOG_AWAKE: ->\n"
+        "it->room_wanted = true, it->parking = LOG_RESUMING: -> resuming\n"
         "it->room_wanted = true, it->state = LEAT_LOG_STOPPED: ->\n"
         "it->room_wanted = true, it->ending = LOG_DELETING: ->\n"
         "it->room_wanted = true, it->ending = LOG_STOPPING: ->\n"
@@ -389,9 +390,9 @@ static void segment_is_reserved_for_what_has_no_room(void **state)
     CASE(lacks_room, room, it->room_wanted = false, it->rolling_fast = true);
     CASE(lacks_room, room, it->room_wanted = false, it->rolling_fast = true,
          it->old.seg = it->head.seg);
-    CASE(lacks_room, room, it->parking = true);
-    CASE(lacks_room, room, it->resuming = true);
-    CASE(lacks_room, room, it->parked = true);
+    CASE(lacks_room, room, it->parking = LOG_PARKING);
+    CASE(lacks_room, room, it->parking = LOG_RESUMING);
+    CASE(lacks_room, room, it->parking = LOG_PARKED);
     CASE(lacks_room, room, it->old.seg = it->head.seg);
     CASE(lacks_room, room, it->opened = LOG_UNOPENED);
     CASE(lacks_room, room, it->reserving = true);
@@ -415,9 +416,9 @@ static void segment_is_reserved_for_what_has_no_room(void **state)
              "-> head 0 reserving\n"
              "it->room_wanted = false, it->rolling_fast = true, it->old.seg = it->head.seg: -> "
              "head 0 old\n"
-             "it->parking = true: -> head 0\n"
-             "it->resuming = true: -> head 0\n"
-             "it->parked = true: -> head 0\n"
+             "it->parking = LOG_PARKING: -> head 0\n"
+             "it->parking = LOG_RESUMING: -> head 0\n"
+             "it->parking = LOG_PARKED: -> head 0\n"
              "it->old.seg = it->head.seg: -> head 0 old\n"
              "it->opened = LOG_UNOPENED: -> head 0\n"
              "it->reserving = true: -> head 0 reserving\n"

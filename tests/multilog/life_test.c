@@ -338,7 +338,7 @@ static void head_with_something_to_do_is_not_parked(void **state)
         if (i == 6) leat_segment_pin(log->head.seg);
         if (i == 7) log->helper_busy[0] = true;
         leat_log_care(log);
-        assert_int_equal(log->parking, i == 0);
+        assert_int_equal(log->parking == LOG_PARKING, i == 0);
         assert_int_equal(log_slot_at(log, 0)->mail_due, i == 6);
         log->opened = LOG_OPENED;
         log->room_wanted = log->roll_wanted = false;
@@ -347,12 +347,12 @@ static void head_with_something_to_do_is_not_parked(void **state)
         if (i == 6) leat_log_care(log); /* asks no second time before the mail has come */
         if (i == 6) leat_segment_unpin(log->head.seg, &fake->post);
         if (i == 6) leat_log_care(log);
-        assert_int_equal(log->parking, i == 0);
+        assert_int_equal(log->parking == LOG_PARKING, i == 0);
         fake_settle(fake);
-        assert_int_equal(log->parked, i == 0);
+        assert_int_equal(log->parking == LOG_PARKED, i == 0);
         leat_log_care(log);
         fake_settle(fake);
-        assert_true(log->parked);
+        assert_int_equal(log->parking, LOG_PARKED);
         watch_end(fake);
         trace_begin();
     }

@@ -360,7 +360,7 @@ static void retention_of_an_idle_log_drops_its_last_records(void **state)
             fake->now_us += 20 * 1000 * 1000;
             leat_log_care(fake->log);
             fake_settle(fake);
-            assert_true(fake->log->parked);
+            assert_int_equal(fake->log->parking, LOG_PARKED);
         }
         fake->now_us += 120 * 1000 * 1000;
         for (int i = 0; i < 4; i++) {

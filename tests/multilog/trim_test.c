@@ -236,7 +236,7 @@ static void trim_of_a_log_that_rests_or_ends_is_answered(void **state)
     fake->now_us += 20 * 1000 * 1000;
     leat_log_care(fake->log);
     fake_settle(fake);
-    assert_true(fake->log->parked);
+    assert_int_equal(fake->log->parking, LOG_PARKED);
     assert_int_equal(must_trim(fake, 20), 20);
     begins_at(fake, 20);
     struct asked asked;

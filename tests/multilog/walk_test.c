@@ -287,7 +287,8 @@ static void log_abandon(struct walk *walk)
     walk->trimming = false;
     leat_list_init(&log->stalled_reads);
     memset(log->helper_busy, 0, sizeof log->helper_busy);
-    log->reserving = log->closing = log->parking = log->resuming = false;
+    log->reserving = log->closing = false;
+    log->parking = LOG_AWAKE;
     log->commit_count = 0;
     log->warming = false;
     log->reads_in_flight = 0;
@@ -443,7 +444,7 @@ static void quiet_step(struct walk *walk)
     fake->now_us += 1000 * 1000;
     leat_log_care(fake->log);
     fake_turn_end(fake);
-    if (fake->log->parking) walk->parks++;
+    if (fake->log->parking == LOG_PARKING) walk->parks++;
     if (pick(walk, 2)) fake_settle(fake);
 }
 

@@ -141,7 +141,7 @@ static inline void state_trace(const struct fake *fake)
           (unsigned long long)i.first_group, (unsigned long long)i.group_count,
           (unsigned long long)i.bytes, (unsigned long long)i.memory_bytes,
           (unsigned long long)i.appended_records, i.cold ? " cold" : "",
-          log->parked ? " parked" : "", log_is_quiet(log) ? "" : " busy",
+          log_is_parked(log) ? " parked" : "", log_is_quiet(log) ? "" : " busy",
           log->room_wanted ? " wants room" : "");
 }
 
