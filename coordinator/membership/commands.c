@@ -55,7 +55,7 @@ static void internal_complete(const struct leat_coordinator *coordinator,
         const struct leat_node_info *info = &coordinator->machine.nodes[i].info;
         if (info->state != LEAT_NODE_GONE && info->node_address[0]) nodes++;
     }
-    if (settings->copies == 0 && nodes > 1)
+    if (settings->copies == 0)
         settings->copies = nodes < INTERNAL_COPIES_MAX ? nodes : INTERNAL_COPIES_MAX;
     if (settings->durability == LEAT_DURABILITY_DEFAULT)
         settings->durability = LEAT_DURABILITY_DISK;
@@ -226,8 +226,9 @@ const char *co_request_offence(const struct leat_coordinate *request)
                : too_long(request->host, LEAT_RACK_BYTES_MAX) ? "a host's name is too long"
                                                               : NULL;
     default:
-        return NULL;
+        break;
     }
+    return NULL;
 }
 
 /* ---- records ---- */

@@ -250,6 +250,11 @@ static void drain_of_the_last_node_is_no_entry(void **state)
     assert_int_equal(coordinator->next_sequence, 0);
     request.takes_back = true;
     expect_entry(&request, "[1 13 'n' no]");
+    request.draining = request.takes_back = false; /* it comes back into use */
+    expect_entry(&request, "[1 13 'n' no]");
+    request = (struct leat_coordinate){
+        .kind = LEAT_COORDINATE_CRASH, .target = "n", .incarnation = 61, .draining = true};
+    expect_entry(&request, "[1 15 'n' 61]");
 }
 
 static void other_requests_are_entries(void **state)
@@ -339,20 +344,20 @@ static void stream_is_made_with_defaults_of_this_node(void **state)
 static void entry_of_recovery_is_what_that_made(void **state)
 {
     (void)state;
-    static const uint8_t made[] = {0x92, 1, 9};
+    static const uint8_t made[] = {0x93, 1, 9, 7}; /* a barrier would be without the 7 */
     struct leat_coordinate request = {
         .kind = LEAT_COORDINATE_RECOVER, .command = made, .command_bytes = sizeof made};
     assert_int_equal(co_request_encode(coordinator, &request), LEAT_OK);
     assert_int_equal(request.sequence, 1);
     (void)record_tell(request.bytes, request.bytes + request.byte_count, 1);
-    assert_string_equal(text, "[1 9]");
+    assert_string_equal(text, "[1 9 7]");
     leat_mem_free(request.bytes);
     leat_mem_fail_at(1);
     assert_int_equal(co_request_encode(coordinator, &request), LEAT_E_NO_MEMORY);
     leat_mem_fail_at(0);
 }
 
-/* As many logs as one request may have, all of the longest numbers. */
+/* As many logs as one request may have, all of the longest numbers, and so is what is around them. */
 static void entry_of_many_logs_holds_them(void **state)
 {
     (void)state;
@@ -360,6 +365,8 @@ static void entry_of_many_logs_holds_them(void **state)
     static struct leat_tail_record ends[LEAT_OPENED_LOGS_MAX];
     memset(many, 0xff, sizeof many);
     memset(ends, 0xff, sizeof ends);
+    coordinator->session = UINT64_MAX;
+    coordinator->next_sequence = UINT64_MAX - 10;
     const enum leat_coordinate_kind kinds[] = {LEAT_COORDINATE_OPENED, LEAT_COORDINATE_VERSION,
                                                LEAT_COORDINATE_MOVE};
     for (unsigned i = 0; i < 3; i++) {
