@@ -3,7 +3,7 @@
  *
  * Why offsets jump: consumers may have read records that are gone now. Were their offsets given to
  * new records, two records would have had one offset. So the next offset lies beyond anything that
- * was ever given out. How far that is the coordinators say when they commit it (apply_log.c): they
+ * was ever given out. How far that is the coordinators say when they commit it (apply_assign.c): they
  * are the only ones who remember every jump of a log, whoever owned it then.
  */
 #include <stdio.h>

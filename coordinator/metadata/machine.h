@@ -62,6 +62,7 @@ enum leat_recover_decision {
     LEAT_RECOVER_WAITS = 0,  /* keeps its stamp */
     LEAT_RECOVER_TAIL = 1,   /* this tail becomes its record */
     LEAT_RECOVER_STANDS = 2, /* its record is a tail and stays */
+    LEAT_RECOVER_LEFT = 3,   /* this is what is left of it: the rest is given up */
 };
 enum { LEAT_OWNER_NONE = 0xffff };
 

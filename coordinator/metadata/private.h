@@ -35,19 +35,70 @@ leat_machine_apply_fn leat_machine_apply_barrier;
 /* apply_log.c */
 leat_machine_apply_fn leat_machine_apply_opened;
 leat_machine_apply_fn leat_machine_apply_version;
-leat_machine_apply_fn leat_machine_apply_accept_loss;
-leat_machine_apply_fn leat_machine_apply_move;
 void leat_machine_refuse_log(struct leat_machine_result *result, bool stream_known,
                              struct leat_log_ref ref);
+/* Which logs, in whose name. */
+struct leat_claim {
+    uint64_t incarnation; /* 0: not said (entries of old) */
+    uint32_t epoch;
+};
+/** An entry in the name of an incarnation that is not the newest of its node comes from the grave. */
+bool leat_claim_of_living(struct leat_machine *machine, uint64_t incarnation,
+                          struct leat_machine_result *result);
+/** The log, if it is the claimant's under this epoch; else NULL, and result says why. */
+struct leat_machine_log *leat_claim_check(struct leat_machine *machine, struct leat_log_ref ref,
+                                          const struct leat_claim *claim,
+                                          struct leat_machine_result *result);
 
-/* apply_adopt.c */
+/* apply_assign.c */
+enum leat_assign_reason {
+    LEAT_ASSIGN_START = 1,    /* a node came up: it takes what is its own or nobody's */
+    LEAT_ASSIGN_RECOVERY = 2, /* a streamlet's owner crashed, or a log of it waits */
+    LEAT_ASSIGN_MOVE = 3,     /* its owner gives it to another: also when that owner is drained */
+    LEAT_ASSIGN_LOSS = 4,     /* an operator gives up what is missing of a log */
+};
+/* What an assignment says of one log, with what it says of the log's streamlet. */
+struct leat_assign_row {
+    struct leat_log_ref log;
+    uint64_t seen_owner, owner; /* incarnations: the owner when it was decided, and the new one */
+    uint32_t seen_epoch;        /* the streamlet's */
+    uint32_t rows;              /* of this streamlet; 0: not said */
+    /* The log's, when it was decided. A stamp of 0: its record was a tail. */
+    uint32_t seen_log_epoch, seen_stamp, seen_version;
+    uint32_t decision; /* enum leat_recover_decision */
+    struct leat_tail_record tail;
+    uint64_t
+        heard; /* WAITS: all nodes were heard, and tail is the best that they have. LEFT: nothing of it was found */
+};
+struct leat_assign_reader;
+/* The next row. false: there is none, or (msg.failed) it does not decode. */
+typedef bool leat_assign_next_fn(struct leat_assign_reader *reader, struct leat_assign_row *row);
+struct leat_assign_reader { /* copied, to read the rows again */
+    struct leat_msg_reader msg;
+    leat_assign_next_fn *next;
+    uint32_t streamlets, rows; /* that are still to come; rows: of this streamlet */
+    struct leat_assign_row head;
+};
+struct leat_assign {
+    enum leat_assign_reason reason;
+    uint64_t incarnation; /* in whose name: all but RECOVERY */
+    uint64_t owner; /* the new one, an incarnation: all but RECOVERY, whose rows each say it */
+    uint64_t seen;  /* START: what leat_machine_seen() was */
+    bool leaves;    /* START: streamlets with a row that WAITS are left to recovery */
+    struct leat_assign_reader rows;
+};
+/** Rows are checked and applied: those of a RECOVERY by streamlet, others all or none. */
+leat_err leat_machine_assign(struct leat_machine *machine, const struct leat_assign *assign,
+                             struct leat_machine_result *result);
+
+/* apply_legacy.c */
 leat_machine_apply_fn leat_machine_apply_adopt;
+leat_machine_apply_fn leat_machine_apply_accept_loss;
+leat_machine_apply_fn leat_machine_apply_move;
+leat_machine_apply_fn leat_machine_apply_recover;
 
 /* apply_change.c */
 leat_machine_apply_fn leat_machine_apply_stream_change;
-
-/* apply_recover.c */
-leat_machine_apply_fn leat_machine_apply_recover;
 
 /* apply_node.c */
 leat_machine_apply_fn leat_machine_apply_node_up;

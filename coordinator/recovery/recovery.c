@@ -4,7 +4,7 @@
  * An attempt: look for them in the tables; ask every living node what it holds (COLLECT); decide; let
  * copies be made where too few hold what was decided (PULL); commit. Nothing of it is kept: a new
  * leader looks at its tables and begins anew, and what is applied twice counts once
- * (metadata/apply_recover.c). docs/recovery.md tells why each step is where it is. */
+ * (metadata/apply_assign.c). docs/recovery.md tells why each step is where it is. */
 #include "coordinator/recovery/recovery.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/requests.h"
