@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "coordinator/metadata/assign.h"
 
 /* A node that knows more than its coordinator has the wrong one, or one that forgot. */
 static leat_err marks_check(struct leat_machine *machine, const struct leat_coordinate *request,
@@ -119,14 +120,6 @@ leat_err leat_adopt_decide(struct leat_machine *machine, struct leat_coordinate 
 
 /* ---- entries ---- */
 
-static void row_write(struct leat_msg_writer *writer, const struct leat_log_decision *decision)
-{
-    leat_msg_write_array(writer, 8);
-    leat_msg_write_log(writer, decision->log);
-    leat_msg_write_u64(writer, (uint64_t)decision->kind);
-    leat_tail_record_write(writer, &decision->tail);
-}
-
 /* Only what changes needs a row: a log that waits, or whose tail record stands, keeps what it has.
  * So a restart of 100,000 idle logs is one small entry. */
 static bool row_wanted(struct leat_machine *machine, const struct leat_log_decision *decision)
@@ -139,60 +132,109 @@ static bool row_wanted(struct leat_machine *machine, const struct leat_log_decis
     return stream->logs[i].record.opened;
 }
 
-/* Fill rows from *next on, as many as one entry takes. */
-static void rows_fill(struct leat_machine *machine, const struct leat_coordinate *request,
-                      size_t *next, struct leat_msg_writer *rows)
+/* Of the streamlet whose decisions begin here, all of whose logs have one. */
+static uint32_t rows_wanted(struct leat_machine *machine, const struct leat_log_decision *decisions,
+                            uint32_t *out_logs)
 {
-    for (; *next < request->decision_count; (*next)++) {
-        if (rows->used + LEAT_ADOPT_ROW_BYTES_MAX > LEAT_ADOPT_CHUNK_BYTES) return;
-        if (row_wanted(machine, &request->decisions[*next]))
-            row_write(rows, &request->decisions[*next]);
+    uint32_t wanted = 0;
+    *out_logs = leat_machine_stream_find(machine, decisions->log.stream)->desc->settings.logs;
+    for (uint32_t q = 0; q < *out_logs; q++)
+        wanted += row_wanted(machine, &decisions[q]);
+    return wanted;
+}
+
+static void streamlet_write(struct leat_machine *machine, const struct leat_coordinate *request,
+                            const struct leat_log_decision *decisions, uint32_t wanted,
+                            struct leat_msg_writer *writer)
+{
+    struct leat_machine_stream *stream;
+    for (uint32_t q = 0, written = 0; written < wanted; q++) {
+        const struct leat_log_decision *it = &decisions[q];
+        if (!row_wanted(machine, it)) continue;
+        const struct leat_machine_log *log = leat_machine_log_find(machine, it->log, &stream);
+        struct leat_assign_row row = {
+            .log = it->log,
+            .seen_owner = stream->desc->streamlets[it->log.streamlet].owner,
+            .seen_epoch = stream->desc->streamlets[it->log.streamlet].epoch.v,
+            .owner = request->incarnation,
+            .rows = wanted,
+            .seen_log_epoch = log->epoch.v,
+            .seen_stamp = log->record.opened ? log->record.stamp_epoch.v : 0,
+            .seen_version = log->record.opened ? log->record.stamp_version : 0,
+            .decision = it->left ? LEAT_RECOVER_WAITS : LEAT_RECOVER_TAIL,
+            .tail = it->tail};
+        if (written++ == 0) leat_assign_streamlet_write(writer, &row);
+        leat_assign_log_write(writer, &row);
     }
 }
 
-leat_err leat_adopt_encode(struct leat_machine *machine, const struct leat_coordinate *request,
-                           uint64_t attempt, bool leaves, struct raft_buffer *commands,
-                           unsigned commands_max, unsigned *out_count, uint8_t **out_bytes,
-                           struct leat_error *error)
+/* Write streamlets from *next on, as many as one entry takes. How many they are. */
+static uint32_t streamlets_write(struct leat_machine *machine,
+                                 const struct leat_coordinate *request, size_t *next,
+                                 struct leat_msg_writer *rows)
 {
-    enum { HEAD_BYTES = 96 };
-    size_t chunk = LEAT_ADOPT_CHUNK_BYTES + HEAD_BYTES;
-    size_t chunks =
-        request->decision_count * LEAT_ADOPT_ROW_BYTES_MAX / (LEAT_ADOPT_CHUNK_BYTES / 2) + 1;
+    uint32_t count = 0, logs;
+    for (; *next < request->decision_count; *next += logs) {
+        const struct leat_log_decision *decisions = &request->decisions[*next];
+        uint32_t wanted = rows_wanted(machine, decisions, &logs);
+        if (wanted == 0) continue;
+        if (rows->used + LEAT_ASSIGN_HEAD_BYTES_MAX + wanted * LEAT_ASSIGN_LOG_BYTES_MAX >
+            LEAT_ADOPT_CHUNK_BYTES)
+            break;
+        streamlet_write(machine, request, decisions, wanted, rows);
+        count++;
+    }
+    return count;
+}
+
+/* Entries are filled but for less than what one streamlet takes. */
+static size_t chunks_most(struct leat_machine *machine, const struct leat_coordinate *request)
+{
+    const size_t streamlet = LEAT_ASSIGN_HEAD_BYTES_MAX + LEAT_LOGS_MAX * LEAT_ASSIGN_LOG_BYTES_MAX;
+    size_t bytes = 0;
+    uint32_t logs;
+    for (size_t i = 0; i < request->decision_count; i += logs)
+        bytes += LEAT_ASSIGN_HEAD_BYTES_MAX +
+                 LEAT_ASSIGN_LOG_BYTES_MAX * rows_wanted(machine, &request->decisions[i], &logs);
+    return bytes / (LEAT_ADOPT_CHUNK_BYTES - streamlet) + 1;
+}
+
+leat_err leat_adopt_encode(struct leat_machine *machine, const struct leat_coordinate *request,
+                           uint64_t attempt, struct raft_buffer *commands, unsigned commands_max,
+                           unsigned *out_count, uint8_t **out_bytes, struct leat_error *error)
+{
+    size_t chunk = LEAT_ADOPT_CHUNK_BYTES + 2 * LEAT_ASSIGN_HEAD_BYTES_MAX;
+    size_t chunks = chunks_most(machine, request), next = 0;
     uint8_t *bytes = leat_mem_calloc(LEAT_MEM_COORDINATOR, chunks + 1, chunk);
     if (!bytes) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for an adoption");
     uint8_t *rows_bytes = bytes + chunks * chunk; /* one more, to build rows in */
     const struct leat_machine_node *node =
         leat_machine_incarnation_find(machine, request->incarnation);
-    uint64_t seen = node ? leat_machine_seen(machine, node) : 0;
-    size_t next = 0;
-    unsigned count = 0;
+    struct leat_assign_entry entry = {
+        .reason = LEAT_ASSIGN_START, .incarnation = request->incarnation, .attempt = attempt};
     do {
-        LEAT_ASSERT_CMP(count, <, chunks);
-        if (count == commands_max) {
+        LEAT_ASSERT_CMP(entry.part, <, chunks);
+        if (entry.part == commands_max) {
             leat_mem_free(bytes);
             return leat_error_set(error, LEAT_E_TOO_MANY, "an adoption of too many logs");
         }
         struct leat_msg_writer rows, writer;
         leat_msg_writer_init(&rows, rows_bytes, LEAT_ADOPT_CHUNK_BYTES);
-        rows_fill(machine, request, &next, &rows);
-        leat_msg_writer_init(&writer, bytes + count * chunk, chunk);
-        leat_msg_write_array(&writer, 10);
-        leat_msg_write_u64(&writer, LEAT_COMMAND_VERSION);
-        leat_msg_write_u64(&writer, LEAT_COMMAND_ADOPT);
-        leat_msg_write_u64(&writer, attempt);
-        leat_msg_write_u64(&writer, count);
-        leat_msg_write_bool(&writer, next == request->decision_count);
-        leat_msg_write_u64(&writer, request->incarnation);
-        leat_msg_write_u64(&writer, machine->changes);
-        leat_msg_write_bin(&writer, rows_bytes, rows.used);
-        leat_msg_write_u64(&writer, seen);
-        leat_msg_write_bool(&writer, leaves);
+        entry.streamlets = streamlets_write(machine, request, &next, &rows);
+        const bool last = next == request->decision_count;
+        if (last) entry.streamlets++; /* the rest */
+        leat_msg_writer_init(&writer, bytes + entry.part * chunk, chunk);
+        leat_assign_entry_write(&writer, &entry);
+        leat_msg_write_raw(&writer, rows_bytes, rows.used);
+        if (last)
+            leat_assign_rest_write(&writer, request->incarnation,
+                                   node ? leat_machine_seen(machine, node) : 0);
         LEAT_ASSERT(!writer.overflow && !rows.overflow);
-        commands[count] = (struct raft_buffer){.base = bytes + count * chunk, .len = writer.used};
-        count++;
+        commands[entry.part] =
+            (struct raft_buffer){.base = bytes + entry.part * chunk, .len = writer.used};
+        entry.part++;
     } while (next < request->decision_count);
-    *out_count = count;
+    *out_count = entry.part;
     *out_bytes = bytes;
     return LEAT_OK;
 }

@@ -23,8 +23,8 @@ leat_err leat_adopt_decide(struct leat_machine *machine, struct leat_coordinate 
  * out_bytes: what the commands point into; given, leat_mem_free(), after they are proposed.
  */
 leat_err leat_adopt_encode(struct leat_machine *machine, const struct leat_coordinate *request,
-                           uint64_t attempt, bool leaves, struct raft_buffer *commands,
-                           unsigned commands_max, unsigned *out_count, uint8_t **out_bytes,
+                           uint64_t attempt, struct raft_buffer *commands, unsigned commands_max,
+                           unsigned *out_count, uint8_t **out_bytes,
                            struct leat_error *error) LEAT_NODISCARD;
 
 #endif

@@ -7,12 +7,12 @@
 #include "base/mem.h"
 #include "coordinator/membership/adopt.h"
 #include "coordinator/membership/requests.h"
+#include "coordinator/metadata/assign.h"
 
 enum {
     COMMAND_BYTES_MAX = 4096, /* of all kinds but those with logs */
     WRAP_BYTES_MAX = 32,      /* of a REQUEST around a command */
     REF_BYTES_MAX = 16,       /* array of three 32-bit numbers */
-    TAIL_BYTES_MAX = 16 + 28, /* the same with where it ends */
 };
 
 static void command_head(struct leat_msg_writer *writer, enum leat_command_kind kind,
@@ -95,32 +95,62 @@ static void node_up_write(struct leat_msg_writer *writer, const struct leat_coor
     leat_msg_write_u64(writer, request->logs_most);
 }
 
-static void move_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
+/* Logs of one streamlet from i on. */
+static uint32_t run_of(const struct leat_coordinate *request, size_t i)
 {
-    command_head(writer, LEAT_COMMAND_MOVE, 4);
-    leat_msg_write_u64(writer, request->incarnation);
-    leat_msg_write_u64(writer, request->epoch.v);
-    text_write(writer, request->target);
-    leat_msg_write_array(writer, (uint32_t)request->log_count);
-    for (size_t i = 0; i < request->log_count; i++) {
-        leat_msg_write_array(writer, 7);
-        leat_msg_write_log(writer, request->logs[i]);
-        leat_tail_record_write(writer, &request->tails[i]);
+    uint32_t count = 1;
+    while (i + count < request->log_count &&
+           request->logs[i + count].stream == request->logs[i].stream &&
+           request->logs[i + count].streamlet == request->logs[i].streamlet)
+        count++;
+    return count;
+}
+
+static void move_write(const struct leat_coordinator *coordinator, struct leat_msg_writer *writer,
+                       const struct leat_coordinate *request)
+{
+    const struct leat_machine_node *to =
+        leat_machine_node_find((struct leat_machine *)(uintptr_t)&coordinator->machine,
+                               request->target, strlen(request->target));
+    struct leat_assign_entry entry = {.reason = LEAT_ASSIGN_MOVE,
+                                      .incarnation = request->incarnation};
+    for (size_t i = 0; i < request->log_count; i += run_of(request, i))
+        entry.streamlets++;
+    leat_assign_entry_write(writer, &entry);
+    uint32_t left = 0;
+    for (size_t i = 0; i < request->log_count; i++, left--) {
+        struct leat_assign_row row = {.log = request->logs[i],
+                                      .seen_owner = request->incarnation,
+                                      .seen_epoch = request->epoch.v,
+                                      .owner = to ? to->info.incarnation : 0,
+                                      .rows = run_of(request, i),
+                                      .seen_log_epoch = request->epoch.v,
+                                      .decision = LEAT_RECOVER_TAIL,
+                                      .tail = request->tails[i]};
+        if (left == 0) leat_assign_streamlet_write(writer, &row);
+        if (left == 0) left = row.rows;
+        leat_assign_log_write(writer, &row);
     }
 }
 
 static void accept_loss_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
 {
     const struct leat_tail_record *tail = request->tails;
-    command_head(writer, LEAT_COMMAND_ACCEPT_LOSS, 10);
-    leat_msg_write_log(writer, request->logs[0]);
-    leat_msg_write_u64(writer, tail ? tail->segment : request->segment);
-    leat_msg_write_u64(writer, request->next_offset);
-    leat_msg_write_u64(writer, request->incarnation);
-    leat_msg_write_u64(writer, request->epoch.v);
-    leat_msg_write_u64(writer, tail ? tail->extent.bytes : 0);
-    leat_msg_write_u64(writer, tail ? tail->extent.crc : 0);
-    leat_msg_write_bool(writer, request->stands_in);
+    struct leat_assign_row row = {.log = request->logs[0],
+                                  .seen_owner = request->incarnation,
+                                  .owner = request->incarnation,
+                                  .rows = 1,
+                                  .seen_log_epoch = request->epoch.v,
+                                  .decision = LEAT_RECOVER_LEFT,
+                                  .tail.segment = request->segment,
+                                  .heard = request->stands_in};
+    if (tail) row.tail = *tail;
+    row.tail.next_offset = request->next_offset;
+    leat_assign_entry_write(writer, &(struct leat_assign_entry){.reason = LEAT_ASSIGN_LOSS,
+                                                                .incarnation = request->incarnation,
+                                                                .streamlets = 1});
+    leat_assign_streamlet_write(writer, &row);
+    leat_assign_log_write(writer, &row);
 }
 
 static void command_write(const struct leat_coordinator *coordinator,
@@ -160,7 +190,7 @@ static void command_write(const struct leat_coordinator *coordinator,
         refs_write(writer, request);
         break;
     case LEAT_COORDINATE_MOVE:
-        move_write(writer, request);
+        move_write(coordinator, writer, request);
         break;
     case LEAT_COORDINATE_NODE_UP:
         node_up_write(writer, request);
@@ -238,7 +268,7 @@ static size_t command_bytes_max(const struct leat_coordinate *request)
     if (request->kind == LEAT_COORDINATE_OPENED || request->kind == LEAT_COORDINATE_VERSION)
         return 64 + request->log_count * REF_BYTES_MAX;
     if (request->kind == LEAT_COORDINATE_MOVE)
-        return COMMAND_BYTES_MAX + request->log_count * TAIL_BYTES_MAX;
+        return COMMAND_BYTES_MAX + request->log_count * LEAT_ASSIGN_ROW_BYTES_MAX;
     return COMMAND_BYTES_MAX;
 }
 
@@ -330,8 +360,8 @@ leat_err co_adopt_encode(struct leat_coordinator *coordinator, struct leat_coord
         leat_adopt_decide(&coordinator->machine, request, coordinator->clustered, &request->error);
     if (rc == LEAT_OK)
         rc = leat_adopt_encode(&coordinator->machine, request, request->attempt,
-                               coordinator->clustered, coordinator->commands,
-                               CO_SUBMIT_COMMANDS_MAX, &count, &bytes, &request->error);
+                               coordinator->commands, CO_SUBMIT_COMMANDS_MAX, &count, &bytes,
+                               &request->error);
     if (rc != LEAT_OK) return rc;
     size_t capacity = 0, used = 0;
     for (unsigned i = 0; i < count; i++)

@@ -183,7 +183,7 @@ struct leat_coordinate {
     uint64_t sequence; /* of its entry; of the last one, when there are several */
     uint64_t since_us, sent_us;
     uint64_t attempt;       /* of ADOPT */
-    const uint8_t *command; /* of RECOVER: borrowed until on_done */
+    const uint8_t *command; /* of recovery: borrowed until on_done */
     size_t command_bytes;
     uint8_t *bytes; /* its entries, once they were made */
     size_t byte_count;

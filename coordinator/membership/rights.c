@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/voters.h"
+#include "coordinator/metadata/assign.h"
 
 #include <string.h>
 
@@ -52,7 +53,11 @@ enum co_right co_command_right(unsigned kind)
     switch ((enum leat_command_kind)kind) {
     case LEAT_COMMAND_FORM: /* is the first entry of all, and nobody's wish */
     case LEAT_COMMAND_REQUEST:
-    case LEAT_COMMAND_NODE_STATE: /* nobody makes them any more */
+    case LEAT_COMMAND_NODE_STATE: /* nobody makes them any more, nor those of before ASSIGN */
+    case LEAT_COMMAND_ADOPT:
+    case LEAT_COMMAND_ACCEPT_LOSS:
+    case LEAT_COMMAND_MOVE:
+    case LEAT_COMMAND_RECOVER:
         return CO_RIGHT_NOBODY;
     case LEAT_COMMAND_STREAM_CREATE:
     case LEAT_COMMAND_STREAM_DELETE:
@@ -63,13 +68,10 @@ enum co_right co_command_right(unsigned kind)
         return CO_RIGHT_NODE;
     case LEAT_COMMAND_OPENED:
     case LEAT_COMMAND_NODE_UP:
-    case LEAT_COMMAND_ADOPT:
-    case LEAT_COMMAND_ACCEPT_LOSS:
     case LEAT_COMMAND_VERSION_RAISE:
-    case LEAT_COMMAND_MOVE:
+    case LEAT_COMMAND_ASSIGN: /* of a recovery: a voter, see co_peer_may_ask() */
         return CO_RIGHT_SELF;
-    case LEAT_COMMAND_CRASH: /* of one that leads no more, on their way to the next */
-    case LEAT_COMMAND_RECOVER:
+    case LEAT_COMMAND_CRASH: /* of one that leads no more, on its way to the next */
         return CO_RIGHT_VOTER;
     }
     return CO_RIGHT_NOBODY;
@@ -136,8 +138,7 @@ static uint64_t incarnation_of(enum leat_command_kind kind, struct leat_msg_read
 {
     uint32_t before = 0; /* fields of the command in front of it */
     if (kind == LEAT_COMMAND_OPENED) before = 2;
-    if (kind == LEAT_COMMAND_ADOPT) before = 3;
-    if (kind == LEAT_COMMAND_ACCEPT_LOSS) before = 5;
+    if (kind == LEAT_COMMAND_ASSIGN) before = 1;
     leat_msg_skip_n(reader, before);
     return leat_msg_read_u64(reader);
 }
@@ -193,7 +194,11 @@ leat_err co_peer_may_ask(struct leat_coordinator *coordinator, const struct co_p
     (void)leat_msg_read_u32(&reader);
     uint32_t kind = leat_msg_read_u32(&reader);
     if (reader.failed) return LEAT_E_INVALID;
-    switch (co_command_right(kind)) {
+    enum co_right right = co_command_right(kind);
+    struct leat_msg_reader ahead = reader;
+    if (kind == LEAT_COMMAND_ASSIGN && leat_msg_read_u32(&ahead) == LEAT_ASSIGN_RECOVERY)
+        right = CO_RIGHT_VOTER;
+    switch (right) {
     case CO_RIGHT_NODE:
         return LEAT_OK;
     case CO_RIGHT_SELF:

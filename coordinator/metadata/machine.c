@@ -23,6 +23,7 @@ static leat_machine_apply_fn *const applies[] = {
     [LEAT_COMMAND_CRASH] = leat_machine_apply_crash,
     [LEAT_COMMAND_STREAM_CHANGE] = leat_machine_apply_stream_change,
     [LEAT_COMMAND_RECOVER] = leat_machine_apply_recover,
+    [LEAT_COMMAND_ASSIGN] = leat_machine_apply_assign,
 };
 
 /* A cluster is formed by the first entry of all, before anybody may ask for anything. */

@@ -21,7 +21,8 @@ enum {
     LEAT_ADOPT_STAGED_BYTES_MAX = 128 * 1024 * 1024, /* 1,000,000 logs and to spare */
 };
 
-/* Numbers are in stored logs: never renumber. */
+/* Numbers are in stored logs: never renumber. ADOPT, ACCEPT_LOSS, MOVE and RECOVER are in logs of earlier versions
+ * only: they are read, and ASSIGN is written. */
 enum leat_command_kind {
     LEAT_COMMAND_FORM = 1,          /* [v, k, cluster id bin16] */
     LEAT_COMMAND_STREAM_CREATE = 2, /* [v, k, name, settings] */
@@ -55,6 +56,14 @@ enum leat_command_kind {
      *       segment, bytes, crc, next offset; with WAITS, when all nodes were heard, the same of the
      *       best that they have (bytes 0: nothing), and which incarnation comes next */
     LEAT_COMMAND_RECOVER = 16,
+    /* [v, k, reason, incarnation in whose name, attempt, part, [streamlet...]]: metadata/assign.h
+     * streamlet = [stream, streamlet, owner and epoch that were seen, new owner, [log...]]
+     * log = [log, epoch, stamp epoch (0: a tail), version that were seen, decision] and with decisions TAIL and
+     *       LEFT, and WAITS when all nodes were heard: segment, bytes, crc, next offset; with LEFT and WAITS
+     *       then: heard.
+     * START: the last part has as its last streamlet [0, 0, what leat_machine_seen() was, 0, incarnation, []]: the
+     * rest of this node's */
+    LEAT_COMMAND_ASSIGN = 17,
     /* [v, k, name, change, settings]; change: enum leat_stream_change, or-ed */
     LEAT_COMMAND_STREAM_CHANGE = 24,
 };

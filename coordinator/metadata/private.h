@@ -3,6 +3,7 @@
 #ifndef LEAT_COORDINATOR_METADATA_PRIVATE_H
 #define LEAT_COORDINATOR_METADATA_PRIVATE_H
 
+#include "coordinator/metadata/assign.h"
 #include "coordinator/metadata/machine.h"
 
 /* One kind of entry: reads its fields, which follow version and kind, checks them
@@ -51,25 +52,6 @@ struct leat_machine_log *leat_claim_check(struct leat_machine *machine, struct l
                                           struct leat_machine_result *result);
 
 /* apply_assign.c */
-enum leat_assign_reason {
-    LEAT_ASSIGN_START = 1,    /* a node came up: it takes what is its own or nobody's */
-    LEAT_ASSIGN_RECOVERY = 2, /* a streamlet's owner crashed, or a log of it waits */
-    LEAT_ASSIGN_MOVE = 3,     /* its owner gives it to another: also when that owner is drained */
-    LEAT_ASSIGN_LOSS = 4,     /* an operator gives up what is missing of a log */
-};
-/* What an assignment says of one log, with what it says of the log's streamlet. */
-struct leat_assign_row {
-    struct leat_log_ref log;
-    uint64_t seen_owner, owner; /* incarnations: the owner when it was decided, and the new one */
-    uint32_t seen_epoch;        /* the streamlet's */
-    uint32_t rows;              /* of this streamlet; 0: not said */
-    /* The log's, when it was decided. A stamp of 0: its record was a tail. */
-    uint32_t seen_log_epoch, seen_stamp, seen_version;
-    uint32_t decision; /* enum leat_recover_decision */
-    struct leat_tail_record tail;
-    uint64_t
-        heard; /* WAITS: all nodes were heard, and tail is the best that they have. LEFT: nothing of it was found */
-};
 struct leat_assign_reader;
 /* The next row. false: there is none, or (msg.failed) it does not decode. */
 typedef bool leat_assign_next_fn(struct leat_assign_reader *reader, struct leat_assign_row *row);
@@ -77,6 +59,9 @@ struct leat_assign_reader { /* copied, to read the rows again */
     struct leat_msg_reader msg;
     leat_assign_next_fn *next;
     uint32_t streamlets, rows; /* that are still to come; rows: of this streamlet */
+    bool numbered;             /* ASSIGN: rows say which log; else they come in order */
+    bool rest;                 /* the last head was that of the rest */
+    const uint8_t *head_at;
     struct leat_assign_row head;
 };
 struct leat_assign {
@@ -90,6 +75,22 @@ struct leat_assign {
 /** Rows are checked and applied: those of a RECOVERY by streamlet, others all or none. */
 leat_err leat_machine_assign(struct leat_machine *machine, const struct leat_assign *assign,
                              struct leat_machine_result *result);
+
+/* assign.c */
+leat_machine_apply_fn leat_machine_apply_assign;
+/** Rows of streamlets, as ASSIGN and RECOVER have them. */
+leat_assign_next_fn leat_assign_next;
+/** One part of a start has come: with the last one it is assigned, and not before. row_bytes: the most that a row
+ * may have, so that an attempt is not kept whose rows can't all be of logs. */
+struct leat_assign_part {
+    uint64_t attempt;
+    uint32_t number;
+    bool last;
+    const uint8_t *bytes;
+    size_t count, row_bytes;
+};
+leat_err leat_machine_start_part(struct leat_machine *machine, const struct leat_assign_part *part,
+                                 struct leat_assign *assign, struct leat_machine_result *result);
 
 /* apply_legacy.c */
 leat_machine_apply_fn leat_machine_apply_adopt;

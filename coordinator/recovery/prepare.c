@@ -10,6 +10,7 @@
 #include "base/log_rows.h"
 #include "base/mem.h"
 #include "coordinator/membership/state.h"
+#include "coordinator/metadata/assign.h"
 #include "coordinator/recovery/recovery.h"
 
 enum {
@@ -400,8 +401,6 @@ leat_err co_recovery_plan(struct leat_coordinator *coordinator)
 
 /* ---- the entry ---- */
 
-enum { STREAMLET_BYTES_MAX = 64, LOG_BYTES_MAX = 72, HEAD_BYTES_MAX = 64 };
-
 /* What is left of logs that wait, once all nodes have said it: the coordinators keep it for the
  * operator who gives up the rest. */
 static void waits_tell(const struct leat_coordinator *coordinator)
@@ -439,24 +438,22 @@ static void streamlet_write(struct leat_msg_writer *writer,
                             const struct co_recover_streamlet *streamlet)
 {
     const struct co_recovery *it = coordinator->recovery;
-    leat_msg_write_array(writer, 6);
-    leat_msg_write_u64(writer, streamlet->ref.stream);
-    leat_msg_write_u64(writer, streamlet->ref.streamlet);
-    leat_msg_write_u64(writer, streamlet->seen_owner);
-    leat_msg_write_u64(writer, streamlet->seen_epoch.v);
-    leat_msg_write_u64(writer, streamlet->owner);
-    leat_msg_write_array(writer, streamlet->logs);
+    struct leat_assign_row row = {.log = {streamlet->ref.stream, streamlet->ref.streamlet, 0},
+                                  .seen_owner = streamlet->seen_owner,
+                                  .owner = streamlet->owner,
+                                  .seen_epoch = streamlet->seen_epoch.v,
+                                  .rows = streamlet->logs};
+    leat_assign_streamlet_write(writer, &row);
     for (uint32_t q = 0; q < streamlet->logs; q++) {
         const struct co_recover_log *log = &it->logs[streamlet->first + q];
-        bool decided = log->decision == LEAT_RECOVER_TAIL;
-        leat_msg_write_array(writer, decided ? 8 : log->tells ? 9 : 4);
-        leat_msg_write_u64(writer, log->seen_epoch.v);
-        leat_msg_write_u64(writer, log->seen.opened ? log->seen.stamp_epoch.v : 0);
-        leat_msg_write_u64(writer, log->seen.opened ? log->seen.stamp_version : 0);
-        leat_msg_write_u64(writer, (uint64_t)log->decision);
-        if (!decided && !log->tells) continue;
-        leat_tail_record_write(writer, &log->tail);
-        if (log->tells) leat_msg_write_u64(writer, coordinator->machine.next_incarnation);
+        row.log.log = q;
+        row.seen_log_epoch = log->seen_epoch.v;
+        row.seen_stamp = log->seen.opened ? log->seen.stamp_epoch.v : 0;
+        row.seen_version = log->seen.opened ? log->seen.stamp_version : 0;
+        row.decision = (uint32_t)log->decision;
+        row.tail = log->tail;
+        row.heard = log->tells ? coordinator->machine.next_incarnation : 0;
+        leat_assign_log_write(writer, &row);
     }
 }
 
@@ -464,13 +461,14 @@ size_t co_recovery_command(struct leat_coordinator *coordinator)
 {
     LEAT_ASSERT_OWNER(coordinator);
     struct co_recovery *it = coordinator->recovery;
-    size_t bytes = HEAD_BYTES_MAX;
+    size_t bytes = LEAT_ASSIGN_HEAD_BYTES_MAX;
     uint32_t count = 0, end = it->next_streamlet;
     waits_tell(coordinator);
     for (; end < it->streamlet_count; end++) {
         const struct co_recover_streamlet *streamlet = &it->streamlets[end];
         if (!streamlet_wanted(coordinator, streamlet)) continue;
-        size_t more = STREAMLET_BYTES_MAX + (size_t)streamlet->logs * LOG_BYTES_MAX;
+        size_t more =
+            LEAT_ASSIGN_HEAD_BYTES_MAX + (size_t)streamlet->logs * LEAT_ASSIGN_LOG_BYTES_MAX;
         if (count > 0 && bytes + more > CO_RECOVER_COMMAND_BYTES) break;
         bytes += more;
         count++;
@@ -481,11 +479,9 @@ size_t co_recovery_command(struct leat_coordinator *coordinator)
     if (!it->command) return 0; /* the rest is left to the next attempt */
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, it->command, bytes);
-    leat_msg_write_array(&writer, 4);
-    leat_msg_write_u64(&writer, LEAT_COMMAND_VERSION);
-    leat_msg_write_u64(&writer, LEAT_COMMAND_RECOVER);
-    leat_msg_write_u64(&writer, it->attempt);
-    leat_msg_write_array(&writer, count);
+    leat_assign_entry_write(&writer, &(struct leat_assign_entry){.reason = LEAT_ASSIGN_RECOVERY,
+                                                                 .attempt = it->attempt,
+                                                                 .streamlets = count});
     for (; it->next_streamlet < end; it->next_streamlet++)
         if (streamlet_wanted(coordinator, &it->streamlets[it->next_streamlet]))
             streamlet_write(&writer, coordinator, &it->streamlets[it->next_streamlet]);

@@ -501,6 +501,13 @@ static void recover_draw(struct applied_dice *dice, struct leat_machine *m, writ
 
 /* ---- any ---- */
 
+/* ASSIGN is of later than the digests. */
+static unsigned unknown_any(struct applied_dice *dice)
+{
+    unsigned kind = (unsigned)applied_below(dice, 30);
+    return kind == LEAT_COMMAND_ASSIGN ? kind + 1 : kind;
+}
+
 static void others_draw(struct applied_dice *dice, writer_of w)
 {
     switch (applied_below(dice, 12)) {
@@ -514,7 +521,7 @@ static void others_draw(struct applied_dice *dice, writer_of w)
         begin(w, LEAT_COMMAND_BARRIER, 0);
         break;
     case 4:
-        begin(w, (unsigned)applied_below(dice, 30), 0);
+        begin(w, unknown_any(dice), 0);
         break; /* of no such kind, or too short */
     case 5:
         leat_msg_write_array(w, 1 + (uint32_t)applied_below(dice, 3));

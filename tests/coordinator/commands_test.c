@@ -188,8 +188,17 @@ static void requests_of_owners_are_entries(void **state)
                                        .epoch = {31},
                                        .incarnation = 32,
                                        .target = "to"};
-    expect_entry(&request, "[1 12 32 31 'to' [[11 12 13 21 22 23 24] [4294967295 0 255 "
-                           "18446744073709551615 4294967295 1 2]]]");
+    expect_entry(&request,
+                 "[1 17 3 32 0 0 [[11 12 32 31 0 [[13 31 0 0 1 21 22 23 24]]] [4294967295 0 32 31 "
+                 "0 [[255 31 0 0 1 18446744073709551615 4294967295 1 2]]]]]");
+    /* The incarnation that the target has, and a streamlet with all its logs. */
+    const struct leat_log_ref of_two[] = {{11, 12, 0}, {11, 12, 1}};
+    memcpy(coordinator->machine.nodes[0].info.name, "to", 3);
+    coordinator->machine.nodes[0].info.incarnation = 9;
+    coordinator->machine.node_count = 1;
+    request.logs = of_two;
+    expect_entry(&request, "[1 17 3 32 0 0 [[11 12 32 31 9 [[0 31 0 0 1 21 22 23 24] [1 31 0 0 1 "
+                           "18446744073709551615 4294967295 1 2]]]]]");
     request = (struct leat_coordinate){.kind = LEAT_COORDINATE_ACCEPT_LOSS,
                                        .logs = logs,
                                        .log_count = 1,
@@ -198,10 +207,10 @@ static void requests_of_owners_are_entries(void **state)
                                        .epoch = {31},
                                        .incarnation = 32,
                                        .stands_in = true};
-    expect_entry(&request, "[1 8 11 12 13 41 42 32 31 0 0 yes]");
+    expect_entry(&request, "[1 17 4 32 0 0 [[11 12 32 0 32 [[13 31 0 0 3 41 0 0 42 1]]]]]");
     request.tails = tails;
     request.stands_in = false;
-    expect_entry(&request, "[1 8 11 12 13 21 42 32 31 22 23 no]");
+    expect_entry(&request, "[1 17 4 32 0 0 [[11 12 32 0 32 [[13 31 0 0 3 21 22 23 42 0]]]]]");
 }
 
 static void requests_about_nodes_are_entries(void **state)
@@ -477,8 +486,8 @@ static void adoption_is_entries_of_what_changes(void **state)
             const uint8_t *end = request.bytes + request.byte_count;
             assert_ptr_equal(record_tell(request.bytes, end, request.sequence), end);
             assert_int_equal(request.attempt, 9);
-            assert_non_null(strstr(text, "[1 7 9 0 yes 5 6 '"));
-            assert_non_null(strstr(text, "' 5 no]"));
+            assert_string_equal(
+                text, "[1 17 1 5 9 0 [[1 0 0 0 5 [[1 3 3 1 1 71 72 73 74]]] [0 0 5 0 5 []]]]");
             assert_int_equal(request.decision_count, 2);
         }
         leat_mem_free(request.bytes);

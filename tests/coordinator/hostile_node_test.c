@@ -14,6 +14,7 @@
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/state.h"
+#include "coordinator/metadata/assign.h"
 #include "tests/coordinator/cluster_rig.h"
 #include "tests/coordinator/entries.h"
 #include "tests/coordinator/hostile_rig.h"
@@ -100,6 +101,12 @@ static void hostile_commands_in_other_names_are_denied(void **state)
     leat_msg_write_bin(&w, "", 0);
     adopt_end(&w, 0);
     assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
+    for (unsigned reason = LEAT_ASSIGN_START; reason <= LEAT_ASSIGN_LOSS; reason++) {
+        w = command_begin(bytes, LEAT_COMMAND_ASSIGN, 5);
+        NUMBERS(&w, reason, victim, 7, 0);
+        leat_msg_write_array(&w, 0);
+        assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
+    }
     w = command_begin(bytes, LEAT_COMMAND_ACCEPT_LOSS, 7);
     NUMBERS(&w, 1, 0, 0, 0, 0, victim, 1);
     assert_int_equal(submit(liar, &w), LEAT_E_DENIED);

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "coordinator/membership/state.h"
+#include "coordinator/metadata/assign.h"
 #include "coordinator/recovery/recovery.h"
 #include "tests/coordinator/decide_rows.h"
 #include "tests/coordinator/prepare_rig.h"
@@ -457,12 +458,13 @@ static void expect_row(struct leat_msg_reader *reader, const struct co_recover_l
         nobody_is_left(CO_ALL_HEARD_US) && log->undecided && log->seen.opened && !decided_any(log);
     const bool tail = log->decision == LEAT_RECOVER_TAIL;
     struct leat_tail_record is = log->tail;
-    assert_int_equal(leat_msg_read_array(reader), tail ? 8 : tells ? 9 : 4);
+    assert_int_equal(leat_msg_read_array(reader), tail ? 9 : tells ? 10 : 5);
     expect_numbers(reader,
-                   (uint64_t[]){log->seen_epoch.v, log->seen.opened ? log->seen.stamp_epoch.v : 0,
+                   (uint64_t[]){log->ref.log, log->seen_epoch.v,
+                                log->seen.opened ? log->seen.stamp_epoch.v : 0,
                                 log->seen.opened ? log->seen.stamp_version : 0,
                                 (uint64_t)log->decision},
-                   4);
+                   5);
     if (tells) is = best_left(log);
     if (tail || tells)
         expect_numbers(reader,
@@ -481,9 +483,11 @@ static unsigned expect_command(size_t bytes, const struct co_recover_log *seen)
         return 0;
     }
     leat_msg_reader_init(&reader, it->command, bytes);
-    assert_int_equal(leat_msg_read_array(&reader), 4);
-    expect_numbers(&reader, (uint64_t[]){LEAT_COMMAND_VERSION, LEAT_COMMAND_RECOVER, it->attempt},
-                   3);
+    assert_int_equal(leat_msg_read_array(&reader), 7);
+    expect_numbers(&reader,
+                   (uint64_t[]){LEAT_COMMAND_VERSION, LEAT_COMMAND_ASSIGN, LEAT_ASSIGN_RECOVERY, 0,
+                                it->attempt, 0},
+                   6);
     assert_int_equal(leat_msg_read_array(&reader), count);
     for (uint32_t s = 0; s < it->streamlet_count; s++) {
         const struct co_recover_streamlet *streamlet = &it->streamlets[s];
@@ -539,7 +543,7 @@ static void recovery_is_prepared_as_its_rules_say(void **state)
 static void entry_takes_as_many_streamlets_as_fit(void **state)
 {
     (void)state;
-    enum { MANY = 16000, LOG_BYTES = 72, HEAD_BYTES = 64 };
+    enum { MANY = 16000 };
     world_make(1);
     free(it->streamlets);
     it->streamlets = calloc(MANY, sizeof *it->streamlets);
@@ -549,13 +553,14 @@ static void entry_takes_as_many_streamlets_as_fit(void **state)
     for (uint32_t i = 0; i < MANY; i++)
         it->streamlets[i] =
             (struct co_recover_streamlet){.ref = {1, i}, .logs = 1, .takes = i % 5 != 0};
-    const uint32_t each = (CO_RECOVER_COMMAND_BYTES - HEAD_BYTES) / (64 + LOG_BYTES);
+    const uint32_t each =
+        (CO_RECOVER_COMMAND_BYTES - LEAT_ASSIGN_HEAD_BYTES_MAX) / LEAT_ASSIGN_ROW_BYTES_MAX;
     uint32_t next = 0, total = 0;
     for (size_t bytes; (bytes = co_recovery_command(coordinator)) > 0;) {
         struct leat_msg_reader reader;
         leat_msg_reader_init(&reader, it->command, bytes);
         (void)leat_msg_read_array(&reader);
-        leat_msg_skip_n(&reader, 3);
+        leat_msg_skip_n(&reader, 6);
         uint32_t count = leat_msg_read_array(&reader);
         total += count;
         for (uint32_t i = 0; i < count; i++) {

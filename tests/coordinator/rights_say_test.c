@@ -14,6 +14,7 @@
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/voters.h"
+#include "coordinator/metadata/assign.h"
 
 enum { TERM = 100, LAST = 1000 /* of this voter's log */ };
 #define TERM_LEAP  ((uint64_t)1 << 24)
@@ -124,9 +125,8 @@ static void each_kind_has_its_right(void **state)
         [LEAT_COMMAND_STREAM_CHANGE] = CO_RIGHT_NODE, [LEAT_COMMAND_PRODUCER_IDS] = CO_RIGHT_NODE,
         [LEAT_COMMAND_BARRIER] = CO_RIGHT_NODE,       [LEAT_COMMAND_NODE_DRAIN] = CO_RIGHT_NODE,
         [LEAT_COMMAND_OPENED] = CO_RIGHT_SELF,        [LEAT_COMMAND_NODE_UP] = CO_RIGHT_SELF,
-        [LEAT_COMMAND_ADOPT] = CO_RIGHT_SELF,         [LEAT_COMMAND_ACCEPT_LOSS] = CO_RIGHT_SELF,
-        [LEAT_COMMAND_VERSION_RAISE] = CO_RIGHT_SELF, [LEAT_COMMAND_MOVE] = CO_RIGHT_SELF,
-        [LEAT_COMMAND_CRASH] = CO_RIGHT_VOTER,        [LEAT_COMMAND_RECOVER] = CO_RIGHT_VOTER};
+        [LEAT_COMMAND_VERSION_RAISE] = CO_RIGHT_SELF, [LEAT_COMMAND_ASSIGN] = CO_RIGHT_SELF,
+        [LEAT_COMMAND_CRASH] = CO_RIGHT_VOTER};
     for (unsigned kind = 0; kind < 64; kind++)
         assert_int_equal(co_command_right(kind), commands[kind]);
 }
@@ -173,10 +173,8 @@ static void nobody_speaks_for_another_incarnation(void **state)
         unsigned kind;
         uint32_t before, fields; /* fields in front of the incarnation; in all */
     } kinds[] = {{LEAT_COMMAND_OPENED, 2, 5},
-                 {LEAT_COMMAND_ADOPT, 3, 8},
-                 {LEAT_COMMAND_ACCEPT_LOSS, 5, 10},
                  {LEAT_COMMAND_VERSION_RAISE, 0, 4},
-                 {LEAT_COMMAND_MOVE, 0, 4}};
+                 {LEAT_COMMAND_ASSIGN, 1, 5}};
     static const struct {
         uint64_t incarnation;
         leat_err rc;
@@ -187,7 +185,8 @@ static void nobody_speaks_for_another_incarnation(void **state)
         for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
             command_begin(kinds[k].kind, kinds[k].fields);
             for (uint32_t i = 0; i < kinds[k].fields; i++)
-                leat_msg_write_u64(&command, i == kinds[k].before ? cases[c].incarnation : 2);
+                leat_msg_write_u64(&command,
+                                   i == kinds[k].before ? cases[c].incarnation : LEAT_ASSIGN_MOVE);
             if (asked() != cases[c].rc)
                 fail_msg("kind %u, incarnation %u", kinds[k].kind, (unsigned)cases[c].incarnation);
         }
@@ -204,6 +203,10 @@ static void commands_need_what_their_right_says(void **state)
     for (unsigned vote = 0; vote < 2; vote++) {
         votes = vote;
         command_begin(LEAT_COMMAND_CRASH, 0);
+        assert_int_equal(asked(), vote ? LEAT_OK : LEAT_E_DENIED);
+        command_begin(LEAT_COMMAND_ASSIGN, 5);
+        for (unsigned i = 0; i < 5; i++) /* a recovery, whatever it says behind that */
+            leat_msg_write_u64(&command, i == 0 ? LEAT_ASSIGN_RECOVERY : 1);
         assert_int_equal(asked(), vote ? LEAT_OK : LEAT_E_DENIED);
         command_begin(LEAT_COMMAND_STREAM_CREATE, 0);
         assert_int_equal(asked(), LEAT_OK);

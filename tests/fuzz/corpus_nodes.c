@@ -3,6 +3,7 @@
 #include "corpus.h"
 
 #include "base/mem.h"
+#include "coordinator/metadata/assign.h"
 #include "coordinator/metadata/machine.h"
 #include "tests/coordinator/entries.h"
 
@@ -185,6 +186,36 @@ static void crash_write(void)
     command_end("recover", WRAPPED, &w);
 }
 
+/* One of each reason: a start, a recovery, a move, a loss. */
+static void assign_write(void)
+{
+    static const char *const names[] = {"start", "recovery", "move", "loss"};
+    static const uint32_t decisions[] = {LEAT_RECOVER_TAIL, LEAT_RECOVER_STANDS, LEAT_RECOVER_TAIL,
+                                         LEAT_RECOVER_LEFT};
+    for (unsigned i = 0; i < 4; i++) {
+        struct leat_assign_entry entry = {.reason = LEAT_ASSIGN_START + i,
+                                          .incarnation = i == 1 ? 0 : 1,
+                                          .attempt = 99,
+                                          .streamlets = i == 0 ? 2 : 1};
+        struct leat_assign_row row = {.log = {1, 0, 0},
+                                      .seen_owner = 1,
+                                      .owner = i == 2 ? 2 : 1,
+                                      .rows = 1,
+                                      .seen_epoch = 1,
+                                      .seen_log_epoch = 1,
+                                      .decision = decisions[i],
+                                      .tail = {4, {512, 77}, 100, false},
+                                      .heard = i == 3};
+        struct leat_msg_writer w;
+        leat_msg_writer_init(&w, command, sizeof command);
+        leat_assign_entry_write(&w, &entry);
+        leat_assign_streamlet_write(&w, &row);
+        leat_assign_log_write(&w, &row);
+        if (i == 0) leat_assign_rest_write(&w, 1, 6);
+        command_end(names[i], WRAPPED, &w);
+    }
+}
+
 void corpus_machine(void)
 {
     static const uint8_t cluster[16] = "0123456789abcdef";
@@ -200,6 +231,7 @@ void corpus_machine(void)
     logs_write();
     adopt_write();
     crash_write();
+    assign_write();
     w = command_begin(LEAT_COMMAND_STREAM_DELETE, 1);
     text(&w, "rooms");
     command_end("stream_delete", WRAPPED, &w);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ASSIGN as bytes: written, read, and the parts of a start put together. What it does is in apply_assign.c. */
+#include "coordinator/metadata/assign.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "coordinator/metadata/private.h"
+
+/* ---- written ---- */
+
+void leat_assign_entry_write(struct leat_msg_writer *writer, const struct leat_assign_entry *entry)
+{
+    leat_msg_write_array(writer, 7);
+    leat_msg_write_u64(writer, LEAT_COMMAND_VERSION);
+    leat_msg_write_u64(writer, LEAT_COMMAND_ASSIGN);
+    leat_msg_write_u64(writer, (uint64_t)entry->reason);
+    leat_msg_write_u64(writer, entry->incarnation);
+    leat_msg_write_u64(writer, entry->attempt);
+    leat_msg_write_u64(writer, entry->part);
+    leat_msg_write_array(writer, entry->streamlets);
+}
+
+void leat_assign_streamlet_write(struct leat_msg_writer *writer, const struct leat_assign_row *head)
+{
+    leat_msg_write_array(writer, 6);
+    leat_msg_write_u64(writer, head->log.stream);
+    leat_msg_write_u64(writer, head->log.streamlet);
+    leat_msg_write_u64(writer, head->seen_owner);
+    leat_msg_write_u64(writer, head->seen_epoch);
+    leat_msg_write_u64(writer, head->owner);
+    leat_msg_write_array(writer, head->rows);
+}
+
+void leat_assign_rest_write(struct leat_msg_writer *writer, uint64_t owner, uint64_t seen)
+{
+    leat_assign_streamlet_write(writer,
+                                &(struct leat_assign_row){.seen_owner = seen, .owner = owner});
+}
+
+void leat_assign_log_write(struct leat_msg_writer *writer, const struct leat_assign_row *row)
+{
+    bool tells = row->decision == LEAT_RECOVER_LEFT || row->heard != 0;
+    bool ends = tells || row->decision == LEAT_RECOVER_TAIL;
+    leat_msg_write_array(writer, tells ? 10 : ends ? 9 : 5);
+    leat_msg_write_u64(writer, row->log.log);
+    leat_msg_write_u64(writer, row->seen_log_epoch);
+    leat_msg_write_u64(writer, row->seen_stamp);
+    leat_msg_write_u64(writer, row->seen_version);
+    leat_msg_write_u64(writer, row->decision);
+    if (ends) leat_tail_record_write(writer, &row->tail);
+    if (tells) leat_msg_write_u64(writer, row->heard);
+}
+
+/* ---- read ---- */
+
+static bool head_read(struct leat_assign_reader *reader)
+{
+    struct leat_msg_reader *msg = &reader->msg;
+    struct leat_assign_row *head = &reader->head;
+    reader->streamlets--;
+    reader->head_at = msg->at;
+    if (leat_msg_read_array(msg) != 6 || reader->rest) msg->failed = true;
+    head->log = (struct leat_log_ref){.stream = leat_msg_read_u32(msg)};
+    head->log.streamlet = leat_msg_read_u32(msg);
+    head->seen_owner = leat_msg_read_u64(msg);
+    head->seen_epoch = leat_msg_read_u32(msg);
+    head->owner = leat_msg_read_u64(msg);
+    head->rows = reader->rows = leat_msg_read_array(msg);
+    reader->rest = reader->numbered && head->log.stream == 0;
+    if (reader->rest && head->rows != 0) msg->failed = true;
+    return !msg->failed;
+}
+
+bool leat_assign_next(struct leat_assign_reader *reader, struct leat_assign_row *row)
+{
+    struct leat_msg_reader *msg = &reader->msg;
+    while (reader->rows == 0)
+        if (reader->streamlets == 0 || msg->at >= msg->end || !head_read(reader)) return false;
+    *row = reader->head;
+    uint32_t fields = leat_msg_read_array(msg);
+    row->log.log = reader->head.rows - reader->rows--;
+    if (reader->numbered) {
+        row->log.log = leat_msg_read_u32(msg);
+        fields--;
+    }
+    row->seen_log_epoch = leat_msg_read_u32(msg);
+    row->seen_stamp = leat_msg_read_u32(msg);
+    row->seen_version = leat_msg_read_u32(msg);
+    row->decision = leat_msg_read_u32(msg);
+    bool waits = row->decision == LEAT_RECOVER_WAITS;
+    bool left = row->decision == LEAT_RECOVER_LEFT && reader->numbered;
+    bool tells = left || (waits && fields != 4);
+    bool ends = tells || row->decision == LEAT_RECOVER_TAIL;
+    if (fields != (tells ? 9 : ends ? 8 : 4)) msg->failed = true;
+    if (row->decision > LEAT_RECOVER_STANDS && !left) msg->failed = true;
+    if (ends) leat_tail_record_read(msg, &row->tail);
+    if (tells) row->heard = leat_msg_read_u64(msg);
+    row->tail.jumped = left;
+    return !msg->failed;
+}
+
+/* ---- the parts of a start ---- */
+
+static void staged_drop(struct leat_machine *machine)
+{
+    leat_mem_free(machine->staged);
+    machine->staged = NULL;
+    machine->staged_attempt = 0;
+    machine->staged_next = 0;
+    machine->staged_bytes = machine->staged_capacity = 0;
+}
+
+/* SUBTLE: what an attempt has brought is kept on every node until its last entry, in memory of the budget. (1) A node
+ * that lies, or a broken one, begins an adoption, and its rows name nothing that there is. (2) It never sends the
+ * last entry. So there is room for a row of each log of the cluster, of which an adoption that is accepted has no more.
+ * Where streams were deleted meanwhile, an honest one names logs that are gone: it would be refused at its end. */
+static size_t staged_most(const struct leat_machine *machine, size_t row_bytes)
+{
+    uint64_t most = machine->log_count * row_bytes;
+    return most < LEAT_ADOPT_STAGED_BYTES_MAX ? (size_t)most : LEAT_ADOPT_STAGED_BYTES_MAX;
+}
+
+static leat_err staged_add(struct leat_machine *machine, const uint8_t *bytes, size_t count)
+{
+    if (machine->staged_bytes + count > machine->staged_capacity) {
+        size_t capacity = machine->staged_capacity == 0 ? 65536 : machine->staged_capacity;
+        while (capacity < machine->staged_bytes + count)
+            capacity *= 2;
+        void *staged = leat_mem_realloc(LEAT_MEM_ROWS, machine->staged, capacity, 1);
+        if (!staged) return LEAT_E_NO_MEMORY;
+        machine->staged = staged;
+        machine->staged_capacity = capacity;
+    }
+    if (count) memcpy(machine->staged + machine->staged_bytes, bytes, count);
+    machine->staged_bytes += count;
+    return LEAT_OK;
+}
+
+leat_err leat_machine_start_part(struct leat_machine *machine, const struct leat_assign_part *part,
+                                 struct leat_assign *assign, struct leat_machine_result *result)
+{
+    if (part->attempt == 0) return leat_machine_malformed(result);
+    /* A new attempt replaces one that never came to its end. */
+    if (part->number == 0) {
+        staged_drop(machine);
+        machine->staged_attempt = part->attempt;
+    }
+    if (machine->staged_attempt != part->attempt || machine->staged_next != part->number ||
+        machine->staged_bytes + part->count > staged_most(machine, part->row_bytes)) {
+        result->rc =
+            leat_error_set(&result->error, LEAT_E_AGAIN, "another adoption came in between");
+        return LEAT_OK;
+    }
+    machine->staged_next++;
+    leat_err rc = staged_add(machine, part->bytes, part->count);
+    if (rc != LEAT_OK || !part->last) return rc;
+    leat_msg_reader_init(&assign->rows.msg, machine->staged, machine->staged_bytes);
+    rc = leat_machine_assign(machine, assign, result);
+    staged_drop(machine);
+    return rc;
+}
+
+/* ---- the entry ---- */
+
+/* All of it, before anything changes: who asks speaks of what is its own, and says what its reason may decide. */
+static bool rows_decode(struct leat_assign *assign, struct leat_assign_reader *all)
+{
+    static const uint8_t decisions[] = {
+        [LEAT_ASSIGN_START] = 1 << LEAT_RECOVER_WAITS | 1 << LEAT_RECOVER_TAIL,
+        [LEAT_ASSIGN_RECOVERY] =
+            1 << LEAT_RECOVER_WAITS | 1 << LEAT_RECOVER_TAIL | 1 << LEAT_RECOVER_STANDS,
+        [LEAT_ASSIGN_MOVE] = 1 << LEAT_RECOVER_TAIL,
+        [LEAT_ASSIGN_LOSS] = 1 << LEAT_RECOVER_LEFT,
+    };
+    const enum leat_assign_reason reason = assign->reason;
+    uint32_t count = 0;
+    bool own = true;
+    for (struct leat_assign_row row; all->next(all, &row); count++) {
+        if (!(decisions[reason] & 1 << row.decision)) return false;
+        if (reason == LEAT_ASSIGN_RECOVERY && row.log.log != row.rows - 1 - all->rows) return false;
+        if (count == 0 && reason != LEAT_ASSIGN_START) assign->owner = row.owner;
+        if (reason == LEAT_ASSIGN_START || reason == LEAT_ASSIGN_LOSS)
+            own = own && row.owner == assign->incarnation;
+        if (reason == LEAT_ASSIGN_MOVE || reason == LEAT_ASSIGN_LOSS)
+            own = own && row.seen_owner == assign->incarnation && row.owner == assign->owner;
+    }
+    if (!leat_msg_read_done(&all->msg) || all->streamlets != 0 || !own) return false;
+    if (all->rest && all->head.owner != assign->incarnation) return false;
+    return reason == LEAT_ASSIGN_START || reason == LEAT_ASSIGN_RECOVERY
+               ? reason == LEAT_ASSIGN_START || !all->rest
+               : !all->rest && count > 0 && (reason == LEAT_ASSIGN_MOVE || count == 1);
+}
+
+leat_err leat_machine_apply_assign(struct leat_machine *machine, struct leat_msg_reader *reader,
+                                   struct leat_machine_result *result)
+{
+    struct leat_assign assign = {.leaves = true,
+                                 .rows = {.next = leat_assign_next, .numbered = true}};
+    uint32_t reason = leat_msg_read_u32(reader);
+    assign.incarnation = leat_msg_read_u64(reader);
+    struct leat_assign_part part = {.attempt = leat_msg_read_u64(reader),
+                                    .row_bytes = LEAT_ASSIGN_ROW_BYTES_MAX};
+    part.number = leat_msg_read_u32(reader);
+    assign.rows.streamlets = leat_msg_read_array(reader);
+    assign.rows.msg = *reader;
+    struct leat_assign_reader all = assign.rows;
+    if (reader->failed || reason < LEAT_ASSIGN_START || reason > LEAT_ASSIGN_LOSS)
+        return leat_machine_malformed(result);
+    assign.reason = (enum leat_assign_reason)reason;
+    if (!rows_decode(&assign, &all)) return leat_machine_malformed(result);
+    if (assign.reason != LEAT_ASSIGN_START) return leat_machine_assign(machine, &assign, result);
+    part.last = all.rest;
+    part.bytes = assign.rows.msg.at;
+    part.count = (size_t)((part.last ? all.head_at : all.msg.at) - part.bytes);
+    assign.owner = assign.incarnation;
+    assign.seen = all.head.seen_owner;
+    assign.rows.streamlets = UINT32_MAX; /* read to their end: those of all parts */
+    return leat_machine_start_part(machine, &part, &assign, result);
+}

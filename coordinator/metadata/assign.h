@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ASSIGN: the one entry by which streamlets get an owner, and their logs an end. */
+#ifndef LEAT_COORDINATOR_METADATA_ASSIGN_H
+#define LEAT_COORDINATOR_METADATA_ASSIGN_H
+
+#include "coordinator/metadata/machine.h"
+
+/* Numbers are in stored logs. */
+enum leat_assign_reason {
+    LEAT_ASSIGN_START = 1,    /* a node came up: it takes what is its own or nobody's */
+    LEAT_ASSIGN_RECOVERY = 2, /* a streamlet's owner crashed, or a log of it waits */
+    LEAT_ASSIGN_MOVE = 3,     /* its owner gives it to another: also when that owner is drained */
+    LEAT_ASSIGN_LOSS = 4,     /* an operator gives up what is missing of a log */
+};
+/* What an assignment says of one log, with what it says of the log's streamlet. */
+struct leat_assign_row {
+    struct leat_log_ref log;
+    uint64_t seen_owner, owner; /* incarnations: the owner when it was decided, and the new one */
+    uint32_t seen_epoch;        /* the streamlet's */
+    uint32_t rows;              /* of this streamlet; 0: not said */
+    /* The log's, when it was decided. A stamp of 0: its record was a tail. */
+    uint32_t seen_log_epoch, seen_stamp, seen_version;
+    uint32_t decision; /* enum leat_recover_decision */
+    struct leat_tail_record tail;
+    uint64_t
+        heard; /* WAITS: all nodes were heard, and tail is the best that they have. LEFT: nothing of it was found */
+};
+enum {
+    LEAT_ASSIGN_HEAD_BYTES_MAX = 48, /* of the entry; of a streamlet */
+    LEAT_ASSIGN_LOG_BYTES_MAX = 64,
+    LEAT_ASSIGN_ROW_BYTES_MAX = LEAT_ASSIGN_HEAD_BYTES_MAX + LEAT_ASSIGN_LOG_BYTES_MAX,
+};
+
+struct leat_assign_entry {
+    enum leat_assign_reason reason;
+    uint64_t incarnation, attempt; /* attempt: START; RECOVERY: for people */
+    uint32_t part;                 /* START: of the attempt, from 0; the last one has the rest */
+    uint32_t streamlets;           /* that follow, the rest among them */
+};
+void leat_assign_entry_write(struct leat_msg_writer *writer, const struct leat_assign_entry *entry);
+/** head->rows logs follow. */
+void leat_assign_streamlet_write(struct leat_msg_writer *writer,
+                                 const struct leat_assign_row *head);
+void leat_assign_log_write(struct leat_msg_writer *writer, const struct leat_assign_row *row);
+/** START: all else that is this node's or nobody's gets this owner, and ends where it is known to. seen: what
+ * leat_machine_seen() was. */
+void leat_assign_rest_write(struct leat_msg_writer *writer, uint64_t owner, uint64_t seen);
+
+#endif
