@@ -280,7 +280,7 @@ static bool describe_await_front(struct describe_call *describe, struct leat_cor
                                  struct leat_partition *partition)
 {
     struct leat_locate_op *front = &describe->front;
-    if (partition->going || leat_log_front_known(partition->log)) return false;
+    if (leat_partition_goes(partition) || leat_log_front_known(partition->log)) return false;
     uint64_t now_us = leat_core_now(core);
     if (describe->fronts_until_us == 0) describe->fronts_until_us = now_us + FRONTS_US_MAX;
     if (now_us >= describe->fronts_until_us) return false;
@@ -478,7 +478,7 @@ static void segments_deliver(void *actor, struct leat_mail *mail)
     for (uint32_t i = 0; i < core->members.count; i++)
         snprintf(segments->names[i], sizeof segments->names[i], "%s",
                  core->members.rows[i]->info.name);
-    if (partition == NULL || partition->going)
+    if (partition == NULL || leat_partition_goes(partition))
         segments->rc = leat_partition_absent(core, segments->log);
     else if (partition->copies != NULL)
         leat_primary_log_each(partition->copies, segments_take, segments);

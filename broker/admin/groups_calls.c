@@ -57,7 +57,7 @@ static leat_err groups_append(void *ctx, const struct leat_batch *batch, struct 
 {
     struct leat_partition *partition = ctx;
     struct leat_error error = {LEAT_OK, ""};
-    if (partition->going) return LEAT_E_STARTING;
+    if (leat_partition_goes(partition)) return LEAT_E_STARTING;
     leat_err rc = leat_log_append(partition->log, batch, append, &error);
     if (rc != LEAT_OK && leat_err_class(rc) != LEAT_CLASS_RETRY)
         leat_node_log_error("consumer groups of home %u can't be written: %s", home_of(partition),
@@ -398,7 +398,7 @@ static void group_deliver_home(void *actor, struct leat_mail *mail)
     const struct leat_stream *stream = leat_stream_find_name(core, name, strlen(name));
     struct leat_partition *partition = NULL;
     if (stream != NULL) partition = leat_partition_find(core, group_home(group, stream->desc));
-    if (partition == NULL || partition->going || partition->groups == NULL) {
+    if (partition == NULL || leat_partition_goes(partition) || partition->groups == NULL) {
         group->request.rc = leat_error_set(&group->request.error, LEAT_E_STARTING,
                                            "the group's home log is not served right now");
         group_back(group);

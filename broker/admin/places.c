@@ -48,7 +48,7 @@ static void look_here(const struct leat_core *core, const struct leat_stream_des
         struct leat_log_ref ref = {desc->id, i / per_streamlet, i % per_streamlet};
         if (leat_core_of_log(core->node, ref, per_streamlet) != core->index) continue;
         const struct leat_partition *partition = leat_partition_find(core, ref);
-        if (partition == NULL || partition->log == NULL || partition->going) continue;
+        if (partition == NULL || partition->log == NULL || leat_partition_goes(partition)) continue;
         logs[i].others = (struct leat_rep_places){0};
         logs[i].known = partition->copies == NULL ||
                         leat_primary_log_places(partition->copies, &logs[i].others);

@@ -57,7 +57,7 @@ static uint64_t troubled_find(const struct leat_core *core, struct leat_report *
     for (uint32_t i = 0; i <= core->partition_mask; i++) {
         for (struct leat_partition *partition = core->partitions[i]; partition;
              partition = partition->hash_next) {
-            if (partition->log == NULL || partition->going) continue;
+            if (partition->log == NULL || leat_partition_goes(partition)) continue;
             leat_err rc = leat_log_trouble(partition->log, why, sizeof why);
             if (rc == LEAT_OK || (rc == LEAT_E_LOG_INCOMPLETE && LEAT_BUG(WAITS_UNTOLD))) continue;
             found++;
@@ -73,7 +73,7 @@ static void passed_find(const struct leat_core *core, struct leat_report *report
     for (uint32_t i = 0; i <= core->partition_mask; i++) {
         for (struct leat_partition *partition = core->partitions[i]; partition;
              partition = partition->hash_next) {
-            if (partition->log == NULL || partition->going) continue;
+            if (partition->log == NULL || leat_partition_goes(partition)) continue;
             leat_log_passed_over(partition->log, &passed);
             if (passed.bytes == 0) continue;
             report->sums.logs_passed++;

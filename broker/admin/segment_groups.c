@@ -25,7 +25,7 @@ void leat_segment_group_look(const struct leat_core *core, struct leat_log_ref r
     LEAT_ASSERT_OWNER(core);
     struct leat_partition *partition = leat_partition_find(core, ref);
     out->rc = LEAT_OK;
-    if (partition == NULL || partition->going) {
+    if (partition == NULL || leat_partition_goes(partition)) {
         out->rc = LEAT_E_UNKNOWN_LOG;
         return;
     }

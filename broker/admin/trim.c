@@ -40,7 +40,7 @@ static void trimmer_deliver_home(void *actor, struct leat_mail *mail)
     struct leat_trimmer *trimmer = LEAT_CONTAINER(mail, struct leat_trimmer, mail);
     struct leat_core *home = actor;
     struct leat_partition *partition = leat_partition_find(home, trimmer->log);
-    if (partition == NULL || partition->going) {
+    if (partition == NULL || leat_partition_goes(partition)) {
         trimmer->rc = leat_partition_absent(home, trimmer->log);
         leat_error_set(&trimmer->error, trimmer->rc, "%s",
                        leat_partition_absent_words(trimmer->rc));

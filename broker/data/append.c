@@ -308,7 +308,8 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
     struct leat_error error = {LEAT_OK, ""};
     leat_err rc = LEAT_OK;
     struct leat_partition *partition = leat_partition_find(core, request->ref);
-    if (partition == NULL || partition->going) /* going: stopped, deleted, or being made anew */
+    if (partition == NULL ||
+        leat_partition_goes(partition)) /* going: stopped, deleted, or being made anew */
         rc = leat_partition_absent(core, request->ref);
     if (rc == LEAT_E_NO_MEMORY) leat_error_set(&error, rc, "%s", leat_partition_absent_words(rc));
 

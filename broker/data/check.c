@@ -10,13 +10,14 @@ static void log_check(const struct leat_core *core, const struct leat_partition 
 {
     LEAT_ASSERT(partition->core == core);
     /* Else its stream may be freed memory. */
-    LEAT_ASSERT(partition->going ||
+    LEAT_ASSERT(leat_partition_goes(partition) ||
                 partition->stream == leat_stream_find(core, partition->ref.stream));
-    LEAT_ASSERT(partition->give_up == NULL || partition->going);
-    /* A log that is being stopped for a move, or is stopped. */
-    LEAT_ASSERT(partition->moving == NULL || partition->going);
-    LEAT_ASSERT(!partition->drained || partition->going);
-    LEAT_ASSERT(partition->moving == NULL || !partition->drained);
+    LEAT_ASSERT(partition->give_up == NULL || leat_partition_goes(partition));
+    LEAT_ASSERT((partition->moving != NULL) == (partition->state == LEAT_PARTITION_DRAINS));
+    LEAT_ASSERT(partition->recover != NULL || partition->give_up != NULL ||
+                partition->state != LEAT_PARTITION_ASKS_LOSS);
+    LEAT_ASSERT(partition->recover == NULL || partition->state == LEAT_PARTITION_ASKS_LOSS ||
+                partition->state == LEAT_PARTITION_LOSS_STOPS);
     if (partition->copies != NULL) leat_primary_log_check(partition->copies);
     if (partition->log != NULL) leat_log_check(partition->log, !leat_list_empty(&partition->dirty));
 }

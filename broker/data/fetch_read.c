@@ -140,7 +140,7 @@ static void fetch_read_here(struct leat_fetch_read *read)
 {
     struct leat_core *home = read->home;
     struct leat_partition *partition = leat_partition_find(home, read->item->want.log);
-    if (partition == NULL || partition->going) {
+    if (partition == NULL || leat_partition_goes(partition)) {
         /* going: stopped, deleted, or being made anew after accepted loss */
         read->rc = leat_partition_absent(home, read->item->want.log);
         return;

@@ -14,7 +14,7 @@ static void fetch_unwatch(struct leat_fetch *fetch);
 static bool item_watch(struct leat_core *home, struct leat_fetch_item *item)
 {
     struct leat_partition *partition = leat_partition_find(home, item->want.log);
-    if (partition == NULL || partition->going || home->stopping) return false;
+    if (partition == NULL || leat_partition_goes(partition) || home->stopping) return false;
     if (leat_log_acked_offset(partition->log) > item->watch_from) return false;
     leat_list_push_back(&partition->waiters, &item->waiting);
     return true;

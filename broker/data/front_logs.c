@@ -90,7 +90,8 @@ uint64_t leat_front_log_bytes(const struct leat_core *core, struct leat_log_ref 
 struct leat_groups *leat_front_groups(const struct leat_core *core, struct leat_log_ref log)
 {
     const struct leat_partition *partition = leat_partition_find(core, log);
-    if (partition == NULL || partition->going || leat_node_stands(core->node, NULL) != LEAT_OK)
+    if (partition == NULL || leat_partition_goes(partition) ||
+        leat_node_stands(core->node, NULL) != LEAT_OK)
         return NULL;
     return partition->groups;
 }

@@ -180,7 +180,7 @@ static void locator_look(struct leat_locator *locator)
     const struct leat_msg_locate *asked = &locator->asked[locator->at];
     struct leat_partition *partition = leat_partition_find(locator->home, asked->log);
     struct leat_locate_op *op = &locator->op;
-    if (partition == NULL || partition->going) {
+    if (partition == NULL || leat_partition_goes(partition)) {
         op->rc = leat_partition_absent(locator->home, asked->log);
         locator_back(locator);
         return;

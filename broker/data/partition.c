@@ -270,7 +270,8 @@ static bool partition_on_last_damaged(void *owner, struct leat_log *log, struct 
 {
     struct leat_partition *partition = owner;
     (void)log;
-    if (partition->copies == NULL || partition->going || partition->core->stopping) return false;
+    if (partition->copies == NULL || leat_partition_goes(partition) || partition->core->stopping)
+        return false;
     const struct leat_begun_log *row = leat_begun_find(partition->stream->begun, partition->ref);
     if (row == NULL || row->epoch.v != partition->epoch.v || row->record.opened ||
         row->record.tail.segment != seg->id.v || LEAT_BUG(LAST_DAMAGED_STAYS))
@@ -390,7 +391,9 @@ static void care_while_stopping(struct leat_core *core)
     LEAT_LIST_EACH(&core->care_logs, link)
     {
         struct leat_partition *partition = LEAT_CONTAINER(link, struct leat_partition, care);
-        if (!partition->going || partition->drained || partition->give_up != NULL) continue;
+        if (!leat_partition_goes(partition) || partition->state == LEAT_PARTITION_DRAINED ||
+            partition->give_up != NULL)
+            continue;
         leat_log_care(partition->log);
         if (!abandon) continue;
         if (partition->copies != NULL) leat_primary_log_abandon(partition->copies);
@@ -426,7 +429,7 @@ void leat_partition_care(struct leat_core *core)
          * having no room. (2) It is to go to another node, and is stopped. (3) That waits for the commit, and
          * nobody would ask for it again: the streamlet stands still for ever. */
         if (partition->moving != NULL) leat_log_care(partition->log);
-        if (partition->going) continue;
+        if (leat_partition_goes(partition)) continue;
         leat_log_park_after_set(partition->log, park_us);
         leat_log_care(partition->log);
         front_damage_tell(core, partition);
@@ -450,7 +453,7 @@ void leat_partition_care(struct leat_core *core)
         struct leat_partition *partition =
             LEAT_CONTAINER(leat_list_pop_front(&core->idle_logs), struct leat_partition, care);
         leat_list_push_back(&core->idle_logs, &partition->care);
-        if (partition->going) continue;
+        if (leat_partition_goes(partition)) continue;
         leat_log_care(partition->log);
         front_damage_tell(core, partition);
     }

@@ -3,6 +3,7 @@
 #ifndef LEAT_BROKER_DATA_PARTITION_H
 #define LEAT_BROKER_DATA_PARTITION_H
 
+#include "base/assert.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
 
@@ -12,6 +13,17 @@ enum {
     LEAT_OLDER_TICKS = 5, /* segments that were on no node are looked for again after so many */
     LEAT_OLDER_READ_US = 1000 * 1000, /* ... and when one of them is read, at most this often */
     LEAT_OLDER_READ_TICKS = 10,       /* a read waits for older segments for so many */
+};
+
+/* What a partition does (README.md, "States"). Only SERVES takes new work. A partition is given up beside this state:
+ * give_up. */
+enum leat_partition_state {
+    LEAT_PARTITION_SERVES,
+    LEAT_PARTITION_ASKS_LOSS, /* the coordinators are asked whether what its end has lost is given up */
+    LEAT_PARTITION_LOSS_STOPS, /* that is committed: its log stops, and is made anew; recover.c goes on */
+    LEAT_PARTITION_DRAINS,  /* its log stops for a move */
+    LEAT_PARTITION_DRAINED, /* its log has stopped for a move, and the coordinators are asked */
+    LEAT_PARTITION_GOES,    /* deleted, given up, or stopped with its core */
 };
 
 struct leat_partition {
@@ -25,8 +37,7 @@ struct leat_partition {
     struct leat_primary_log *copies; /* NULL: this node's copy is the only one */
     struct leat_groups *groups;      /* of a home log */
     struct leat_epoch epoch;
-    bool going;        /* being deleted or stopped: no new work */
-    bool drained;      /* for a move: its log is stopped, and the coordinator is asked */
+    enum leat_partition_state state; /* leat_partition_enter() */
     bool tail_missing; /* no node has the log's end: the log waits, and takes no appends */
     bool opens_alone; /* asked for beside others, "opened" was refused: it may be for one of them */
     bool skipping_missing; /* an operator gives up what is missing in front */
@@ -36,9 +47,7 @@ struct leat_partition {
     struct give_up *give_up;
     struct recover_call
         *recover; /* an operator gives up what its end has lost; NULL: nobody does */
-    bool
-        loss_stops; /* ... that is committed, and the log stops for it: recover.c goes on with it */
-    struct leat_move_part *moving; /* it is drained, to be handed over; NULL: it is not */
+    struct leat_move_part *moving; /* DRAINS: to be handed over */
     bool damage_untold;            /* whether its front is damaged was not known when it was made */
     bool backfill_follows;         /* while it is made: older segments come later */
     bool backfill_asked;     /* some were on no node: they are looked for again now and then */
@@ -61,9 +70,37 @@ struct leat_partition {
     struct leat_extent highest_extent; /* of a segment that is elsewhere; {0, 0}: not known */
 };
 
+/** The step from one state to the next. Thread: the log's core. */
+static inline void leat_partition_enter(struct leat_partition *partition,
+                                        enum leat_partition_state to)
+{
+    LEAT_ASSERT_OWNER(partition->core);
+    enum {
+        SERVES = 1 << LEAT_PARTITION_SERVES,
+        ASKS_LOSS = 1 << LEAT_PARTITION_ASKS_LOSS,
+        LOSS_STOPS = 1 << LEAT_PARTITION_LOSS_STOPS,
+        DRAINS = 1 << LEAT_PARTITION_DRAINS,
+        DRAINED = 1 << LEAT_PARTITION_DRAINED,
+    };
+    static const uint8_t from[] = {
+        [LEAT_PARTITION_SERVES] = ASKS_LOSS | LOSS_STOPS | DRAINED,
+        [LEAT_PARTITION_ASKS_LOSS] = SERVES,
+        [LEAT_PARTITION_LOSS_STOPS] = ASKS_LOSS,
+        [LEAT_PARTITION_DRAINS] = SERVES,
+        [LEAT_PARTITION_DRAINED] = DRAINS,
+        [LEAT_PARTITION_GOES] = SERVES | DRAINS | DRAINED,
+    };
+    LEAT_ASSERT(from[to] >> partition->state & 1);
+    partition->state = to;
+}
+/** It takes no new work. */
+static inline bool leat_partition_goes(const struct leat_partition *partition)
+{
+    return partition->state != LEAT_PARTITION_SERVES;
+}
 static inline bool leat_partition_loss_stops(const struct leat_partition *partition)
 {
-    return partition->recover != NULL && partition->loss_stops;
+    return partition->recover != NULL && partition->state == LEAT_PARTITION_LOSS_STOPS;
 }
 
 struct leat_opener {

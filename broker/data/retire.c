@@ -23,7 +23,7 @@ static void retire_on_stopped(void *arg, struct leat_log *log)
 void leat_core_log_stop(struct leat_core *core, struct leat_partition *partition)
 {
     LEAT_ASSERT_OWNER(core);
-    partition->going = true;
+    leat_partition_enter(partition, LEAT_PARTITION_GOES);
     leat_partition_wake(partition);
     leat_log_stop(partition->log, retire_on_stopped, core);
 }
@@ -43,10 +43,11 @@ static void retire_on_deleted(void *arg, struct leat_log *log)
 void leat_partition_delete(struct leat_core *core, struct leat_partition *partition)
 {
     LEAT_ASSERT_OWNER(core);
-    bool moves = partition->moving != NULL || partition->drained;
-    if (partition->going && (!moves || partition->give_up != NULL || core->stopping)) return;
-    partition->going = true;
-    partition->drained = false;
+    bool moves =
+        partition->state == LEAT_PARTITION_DRAINS || partition->state == LEAT_PARTITION_DRAINED;
+    if (leat_partition_goes(partition) && (!moves || partition->give_up != NULL || core->stopping))
+        return;
+    leat_partition_enter(partition, LEAT_PARTITION_GOES);
     if (partition->moving != NULL) core->node->hooks->part_gone(partition->moving);
     leat_partition_wake(partition);
     leat_log_delete(partition->log, retire_on_deleted, partition);

@@ -219,7 +219,7 @@ static void core_on_turn_end(void *actor)
     struct leat_list *link;
     while ((link = leat_list_pop_front(&core->dirty_logs)) != NULL) {
         struct leat_partition *partition = LEAT_CONTAINER(link, struct leat_partition, dirty);
-        if (partition->last_damaged && !partition->going && !core->stopping)
+        if (partition->last_damaged && !leat_partition_goes(partition) && !core->stopping)
             leat_partition_give_up(partition);
         leat_log_turn_end(partition->log);
     }

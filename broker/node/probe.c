@@ -92,8 +92,9 @@ static bool log_see(const struct leat_partition *partition, uint32_t core, uint3
         .log = partition->log,
         .copies = partition->copies,
         .groups = partition->groups,
-        .going = partition->going,
-        .moves = partition->moving || partition->drained || partition->give_up,
+        .going = leat_partition_goes(partition),
+        .moves =
+            partition->moving || partition->state == LEAT_PARTITION_DRAINED || partition->give_up,
     };
     return true;
 }

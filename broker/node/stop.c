@@ -83,10 +83,11 @@ static void stop_deliver_core(void *actor, struct leat_mail *mail)
         for (struct leat_partition *partition = core->partitions[i], *next; partition != NULL;
              partition = next) {
             next = partition->hash_next;
-            bool moved = partition->drained && partition->give_up == NULL; /* stopped for a move */
+            bool moved = partition->state == LEAT_PARTITION_DRAINED && partition->give_up == NULL;
             if (moved && !LEAT_BUG(STOP_AWAITS_MOVED)) continue;
             core->logs_to_stop++;
-            if (partition->going) continue; /* being deleted or made anew: that tells when done */
+            if (leat_partition_goes(partition))
+                continue; /* being deleted or made anew: that tells when done */
             leat_core_log_stop(core, partition);
         }
     }

@@ -205,7 +205,7 @@ static int32_t log_make(struct leat_core *core, struct leat_stream *stream, stru
     if (core->stopping || !leat_core_owns(core, desc, ref.streamlet)) return 1;
     if (leat_core_of_log(core->node, ref, desc->settings.logs) != core->index) return 1;
     struct leat_partition *partition = leat_partition_find(core, ref);
-    if (partition != NULL && partition->log != NULL && !partition->going) {
+    if (partition != NULL && partition->log != NULL && !leat_partition_goes(partition)) {
         leat_log_settings_set(partition->log, &desc->settings);
         if (partition->copies != NULL)
             leat_primary_log_min_copies_set(partition->copies, desc->settings.min_copies);

@@ -80,7 +80,7 @@ void leat_partition_give_up(struct leat_partition *partition)
     give_up->node = partition->core->node;
     leat_list_init(&give_up->segs);
     partition->give_up = give_up;
-    partition->going = true;
+    if (!leat_partition_goes(partition)) leat_partition_enter(partition, LEAT_PARTITION_GOES);
     leat_partition_wake(partition);
     if (!leat_partition_loss_stops(partition)) leat_partition_give_up_go_on(partition, false);
 }

@@ -130,7 +130,7 @@ static void part_on_stopped(void *arg, struct leat_log *log)
     struct leat_log_tail tail;
     struct leat_log_info info;
     partition->moving = NULL;
-    partition->drained = true;
+    leat_partition_enter(partition, LEAT_PARTITION_DRAINED);
     leat_log_end(log, &tail);
     leat_log_info(log, &info);
     if (core->stopping && info.state != LEAT_LOG_SERVING) /* its end is not the one to commit */
@@ -172,7 +172,7 @@ static leat_err part_check(struct leat_core *home, struct leat_move_part *part,
                            struct leat_partition **out_partition)
 {
     struct leat_partition *partition = leat_partition_find(home, part->ref);
-    if (partition == NULL || partition->going || home->stopping)
+    if (partition == NULL || leat_partition_goes(partition) || home->stopping)
         return leat_error_set(&part->error, LEAT_E_AGAIN,
                               "log %u of the streamlet is being made or goes already: try again",
                               part->ref.log);
@@ -200,9 +200,10 @@ static leat_err part_check(struct leat_core *home, struct leat_move_part *part,
 static void part_goes_on(struct leat_core *home, const struct leat_move_part *part)
 {
     struct leat_partition *partition = leat_partition_find(home, part->ref);
-    if (partition == NULL || !partition->drained || partition->give_up != NULL || home->stopping)
+    if (partition == NULL || partition->state != LEAT_PARTITION_DRAINED ||
+        partition->give_up != NULL || home->stopping)
         return;
-    partition->drained = partition->going = false;
+    leat_partition_enter(partition, LEAT_PARTITION_SERVES);
     if (partition->copies != NULL) leat_primary_log_silence(partition->copies, false);
     leat_log_go_on(partition->log);
 }
@@ -224,7 +225,7 @@ static void part_deliver_home(void *actor, struct leat_mail *mail)
     }
     part->partition = partition;
     partition->moving = part;
-    partition->going = true;
+    leat_partition_enter(partition, LEAT_PARTITION_DRAINS);
     leat_partition_wake(partition);
     /* Who owns it next decides which copies are too many, and may do so before this node knows. */
     if (partition->copies != NULL) leat_primary_log_silence(partition->copies, true);

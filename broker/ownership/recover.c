@@ -182,7 +182,7 @@ static void recover_reopen(void *arg)
         reopen_failed(recover);
         return;
     }
-    partition->going = false;
+    leat_partition_enter(partition, LEAT_PARTITION_SERVES);
     recover_tell(recover);
     recover_end(recover);
 }
@@ -195,7 +195,7 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
         recover_pass_on(recover, false);
     } else if (stream_is_gone(recover)) {
         recover->partition->recover = NULL;
-        recover->partition->going = false;
+        leat_partition_enter(recover->partition, LEAT_PARTITION_SERVES);
         leat_partition_delete(recover->home, recover->partition);
         refuse_gone(recover);
         recover_end(recover);
@@ -213,7 +213,7 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
 static void recover_stay(struct leat_core *home, struct leat_partition *partition)
 {
     if (partition->give_up != NULL) return; /* it goes all the same, and asks then */
-    partition->going = false;
+    leat_partition_enter(partition, LEAT_PARTITION_SERVES);
     if (home->stopping) {
         leat_core_log_stop(home, partition);
         return;
@@ -256,7 +256,7 @@ static void recover_on_committed(struct leat_coordinate *request)
         return;
     }
     partition->recover = recover;
-    partition->loss_stops = true;
+    leat_partition_enter(partition, LEAT_PARTITION_LOSS_STOPS);
     leat_log_stop(partition->log, recover_on_stopped, recover);
 }
 
@@ -443,8 +443,7 @@ static void recover_ask(struct recover_call *recover, struct leat_partition *par
     if (partition->highest_offset > known) known = partition->highest_offset;
     recover->tail = left_of(partition, &info);
     partition->recover = recover;
-    partition->loss_stops = false;
-    partition->going = true;
+    leat_partition_enter(partition, LEAT_PARTITION_ASKS_LOSS);
     leat_partition_wake(partition);
     struct leat_coordinate *request = &recover->request;
     request->kind = LEAT_COORDINATE_ACCEPT_LOSS;
@@ -466,7 +465,7 @@ static void recover_on_last_given_up(void *arg, struct leat_log *log)
     struct recover_call *recover = arg;
     (void)log;
     recover->partition->skipping_missing = false;
-    if (recover->partition->going) /* to another node, or with the server */
+    if (leat_partition_goes(recover->partition)) /* to another node, or with the server */
         recover_absent(recover, recover->partition);
     else
         recover_ask(recover, recover->partition);
@@ -477,7 +476,7 @@ static void recover_deliver_home(void *actor, struct leat_mail *mail)
     struct recover_call *recover = LEAT_CONTAINER(mail, struct recover_call, call.mail);
     struct leat_core *home = actor;
     struct leat_partition *partition = leat_partition_find(home, recover->ref);
-    if (partition == NULL || partition->going) {
+    if (partition == NULL || leat_partition_goes(partition)) {
         recover_absent(recover, partition);
         return;
     }

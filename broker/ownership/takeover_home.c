@@ -101,7 +101,8 @@ static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
     struct leat_partition *there = leat_partition_find(core, takeover->ref);
     if (there != NULL && there->epoch.v == takeover->epoch.v && !there->tail_missing)
         return LEAT_E_NOT_OWNER; /* it is made: asked for twice */
-    if (there != NULL && there->tail_missing && !there->going) leat_partition_give_up(there);
+    if (there != NULL && there->tail_missing && !leat_partition_goes(there))
+        leat_partition_give_up(there);
     if (there != NULL) return LEAT_E_AGAIN;
     struct leat_log_tail tail = {
         .next_segment = takeover->tail.segment == UINT64_MAX ? 0 : takeover->tail.segment + 1,

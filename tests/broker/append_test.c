@@ -198,7 +198,7 @@ static void log_that_is_not_here_is_refused(void **state)
     for (unsigned i = 0; i < 3; i++) {
         begin();
         it.gone = i != 1;
-        it.partition[0].going = i == 1;
+        it.partition[0].state = i == 1 ? LEAT_PARTITION_GOES : LEAT_PARTITION_SERVES;
         it.absent = i == 2 ? LEAT_E_NO_MEMORY : LEAT_E_STARTING;
         assert_int_equal(frame_plain(5, 0), LEAT_HANDLED);
         assert_int_equal(it.append_at, 0);

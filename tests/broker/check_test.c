@@ -47,16 +47,23 @@ static void moves(struct leat_partition *partition)
 {
     partition->moving = (void *)&other;
 }
-static void is_drained(struct leat_partition *partition)
+static void accepts_a_loss(struct leat_partition *partition)
 {
-    partition->drained = true;
+    partition->recover = (void *)&other;
 }
-static void moves_on_when_drained(struct leat_partition *partition)
+static void is_as_it_is(struct leat_partition *partition)
 {
-    moves(partition);
-    is_drained(partition);
-    partition->going = true;
+    (void)partition;
 }
+
+static const char moving[] =
+    "(partition->moving != NULL) == (partition->state == LEAT_PARTITION_DRAINS)";
+static const char asking[] =
+    "partition->recover != NULL || partition->give_up != NULL || partition->state != "
+    "LEAT_PARTITION_ASKS_LOSS";
+static const char asked[] =
+    "partition->recover == NULL || partition->state == LEAT_PARTITION_ASKS_LOSS || "
+    "partition->state == LEAT_PARTITION_LOSS_STOPS";
 
 static void log_is_checked_after_each_turn(void **state)
 {
@@ -64,20 +71,29 @@ static void log_is_checked_after_each_turn(void **state)
     static const struct {
         void (*broken)(struct leat_partition *partition);
         const char *rule; /* NULL: none is broken */
-        bool going;
+        enum leat_partition_state state;
     } cases[] = {
-        {is_of_another_core, "partition->core == core", true},
+        {is_of_another_core, "partition->core == core", LEAT_PARTITION_GOES},
         {outlives_its_stream,
-         "partition->going || partition->stream == leat_stream_find(core, partition->ref.stream)",
-         false},
-        {outlives_its_stream, NULL, true},
-        {is_given_up, "partition->give_up == NULL || partition->going", false},
-        {is_given_up, NULL, true},
-        {moves, "partition->moving == NULL || partition->going", false},
-        {moves, NULL, true},
-        {is_drained, "!partition->drained || partition->going", false},
-        {is_drained, NULL, true},
-        {moves_on_when_drained, "partition->moving == NULL || !partition->drained", true},
+         "leat_partition_goes(partition) || partition->stream == leat_stream_find(core, "
+         "partition->ref.stream)",
+         LEAT_PARTITION_SERVES},
+        {outlives_its_stream, NULL, LEAT_PARTITION_GOES},
+        {is_given_up, "partition->give_up == NULL || leat_partition_goes(partition)",
+         LEAT_PARTITION_SERVES},
+        {is_given_up, NULL, LEAT_PARTITION_GOES},
+        {is_given_up, NULL, LEAT_PARTITION_ASKS_LOSS},
+        {moves, moving, LEAT_PARTITION_SERVES},
+        {moves, NULL, LEAT_PARTITION_DRAINS},
+        {moves, moving, LEAT_PARTITION_DRAINED},
+        {is_as_it_is, moving, LEAT_PARTITION_DRAINS},
+        {is_as_it_is, NULL, LEAT_PARTITION_DRAINED},
+        {is_as_it_is, asking, LEAT_PARTITION_ASKS_LOSS},
+        {is_as_it_is, NULL, LEAT_PARTITION_LOSS_STOPS},
+        {accepts_a_loss, NULL, LEAT_PARTITION_ASKS_LOSS},
+        {accepts_a_loss, NULL, LEAT_PARTITION_LOSS_STOPS},
+        {accepts_a_loss, asked, LEAT_PARTITION_SERVES},
+        {accepts_a_loss, asked, LEAT_PARTITION_GOES},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         alone_begin();
@@ -91,7 +107,7 @@ static void log_is_checked_after_each_turn(void **state)
             leat_list_push_back(&core->care_logs, &logs[q].care);
         }
         assert_broken(NULL, leat_core_check(core));
-        logs[1].going = cases[i].going;
+        logs[1].state = cases[i].state;
         cases[i].broken(&logs[1]);
         assert_broken(cases[i].rule, leat_core_check(core));
         alone_end();

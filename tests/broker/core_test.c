@@ -461,9 +461,10 @@ static void turn_ends_in_order(void **state)
         leat_list_init(&core->output.lines[i].ring);
     static const struct leat_protocol protocol = {.answer = answer};
     static const struct leat_segment last;
-    struct leat_partition partition[4] = {{.log = (void *)1},
-                                          {.log = (void *)2, .last_damaged = &last},
-                                          {.log = (void *)3, .last_damaged = &last, .going = true}};
+    struct leat_partition partition[4] = {
+        {.log = (void *)1},
+        {.log = (void *)2, .last_damaged = &last},
+        {.log = (void *)3, .last_damaged = &last, .state = LEAT_PARTITION_GOES}};
     struct leat_peer peers[2] = {{.protocol = &protocol, .name = "a"},
                                  {.protocol = &protocol, .name = "b"}};
     struct leat_list links[6];

@@ -173,7 +173,7 @@ static void trouble_is_told(void **state)
     it.logs[0][1].located = LEAT_OK;
     it.partition[1][0].log = NULL; /* on its way */
     it.partition[1][1].core = NULL;
-    it.partition[0][1].going = true;
+    it.partition[0][1].state = LEAT_PARTITION_GOES;
     describe();
     assert_row(0, LEAT_E_DAMAGED, "it is in trouble");
     assert_row(1, LEAT_E_STARTING,
@@ -276,7 +276,7 @@ static void front_of_a_log_that_goes_is_not_waited_for(void **state)
     (void)state;
     begin();
     it.logs[0][0].front_unknown = true;
-    it.partition[0][0].going = true;
+    it.partition[0][0].state = LEAT_PARTITION_GOES;
     call_describe();
     deliver_all();
     assert_said("find orders\nmail to 0\nmail to 1\nmail to 1\nanswer\n");

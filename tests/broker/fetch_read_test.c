@@ -159,7 +159,7 @@ static void log_that_is_refused_is_told(void **state)
         it.absent = LEAT_E_STARTING;
         if (i == ROUTED) it.items[0].refused = LEAT_E_NOT_OWNER;
         if (i == GONE) it.gone = true;
-        if (i == GOING) it.partition[0].going = true;
+        if (i == GOING) it.partition[0].state = LEAT_PARTITION_GOES;
         if (i == DAMAGED || i == HOPED) it.rc = LEAT_E_DAMAGED;
         if (i == HOPED) it.hope = LEAT_E_AGAIN;
         if (i == RANGE) it.rc = LEAT_E_OFFSET_OUT_OF_RANGE;

@@ -270,7 +270,7 @@ static void log_that_has_moved_is_not_waited_for(void **state)
         if (i == MOVED_HERE) it.acked[0] = 41;
         if (i == MOVED_THERE) it.acked[1] = 41;
         if (i == GONE) it.gone = true;
-        if (i == GOING) it.partition[0].going = true;
+        if (i == GOING) it.partition[0].state = LEAT_PARTITION_GOES;
         if (i == STOPPING) alone.cores[1].stopping = true;
         leat_fetch_wait(&it.fetches[0]);
         alone_deliver_all();

@@ -173,9 +173,9 @@ static void groups_are_served_where_their_log_stays(void **state)
     begin();
     const struct leat_core *core = &alone.cores[0];
     assert_ptr_equal(leat_front_groups(core, LOG), &it.partition);
-    it.partition.going = true;
+    it.partition.state = LEAT_PARTITION_GOES;
     assert_null(leat_front_groups(core, LOG));
-    it.partition.going = false;
+    it.partition.state = LEAT_PARTITION_SERVES;
     it.stands = LEAT_E_STARTING;
     assert_null(leat_front_groups(core, LOG));
     it.stands = LEAT_OK;

@@ -60,7 +60,7 @@ static void groups_ask_their_broker(void **state)
         assert_said(i < 2 ? "append\n"
                           : "append\nnode log error: consumer groups of home 3 can't be written\n");
     }
-    it.partition.going = true;
+    it.partition.state = LEAT_PARTITION_GOES;
     assert_int_equal(broker->append(&it.partition, (void *)&it.forwarded, (void *)&it.home),
                      LEAT_E_STARTING);
     assert_said("");

@@ -151,7 +151,7 @@ static void home_is_not_served(void **state)
         leaves("s", 1, "m", 1);
         it.none = i == 0;
         it.no_partition = i == 1;
-        it.partition.going = i == 2;
+        it.partition.state = i == 2 ? LEAT_PARTITION_GOES : LEAT_PARTITION_SERVES;
         if (i == 3) it.partition.groups = NULL;
         if (i == 4) it.stands = LEAT_E_AGAIN;
         alone_deliver();

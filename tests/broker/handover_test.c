@@ -74,7 +74,7 @@ void leat_partition_destroy(struct leat_partition *partition)
 void leat_partition_wake(struct leat_partition *partition)
 {
     assert_ptr_equal(partition, &it.partition);
-    assert_true(partition->going);
+    assert_true(leat_partition_goes(partition));
     said("wake");
 }
 void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
@@ -138,7 +138,7 @@ static void log_is_given_up_step_by_step(void **state)
     it.partition.last_damaged = &it.segs[1];
     leat_partition_give_up(&it.partition);
     assert_said("wake\nrelease the log\n");
-    assert_true(it.partition.going);
+    assert_true(leat_partition_goes(&it.partition));
     struct give_up *first = it.partition.give_up;
     leat_partition_give_up(&it.partition); /* once */
     assert_said("");
@@ -161,7 +161,7 @@ static void copies_are_released_once(void **state)
     for (unsigned i = 0; i < 2; i++) {
         begin();
         it.partition.recover = (void *)&it;
-        it.partition.loss_stops = i == 1;
+        it.partition.state = i == 1 ? LEAT_PARTITION_LOSS_STOPS : LEAT_PARTITION_ASKS_LOSS;
         leat_partition_give_up(&it.partition);
         assert_said(i == 1 ? "wake\n" : "wake\nrelease the log\n");
         if (i == 0) it.partition.copies = NULL;
@@ -175,7 +175,7 @@ static void copies_are_released_once(void **state)
     }
     begin();
     it.partition.recover = (void *)&it;
-    it.partition.loss_stops = true;
+    it.partition.state = LEAT_PARTITION_LOSS_STOPS;
     leat_partition_give_up(&it.partition);
     leat_partition_give_up_go_on(&it.partition, false);
     said_enough();

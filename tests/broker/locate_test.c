@@ -54,7 +54,7 @@ static void places_that_are_not_here_are_refused_as_they_are(void **state)
     for (unsigned i = 0; i < 2; i++) {
         begin();
         it.gone = i == 0;
-        it.partition[0].going = i == 1;
+        it.partition[0].state = i == 1 ? LEAT_PARTITION_GOES : LEAT_PARTITION_SERVES;
         it.absent = LEAT_E_STARTING;
         at = locates(0, 0, 0, 1);
         said_enough();

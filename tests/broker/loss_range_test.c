@@ -37,7 +37,7 @@ static void kept_is_told_of_a_log_that_waits(void **state)
         said_enough();
         alone_deliver();
         assert_said(expected[i]);
-        assert_false(it.partition.going);
+        assert_false(leat_partition_goes(&it.partition));
         end();
     }
 }
@@ -87,7 +87,7 @@ static void log_that_is_not_here_is_refused(void **state)
     for (unsigned i = 0; i < 6; i++) {
         begin();
         it.there = i == 5;
-        it.partition.going = true;
+        it.partition.state = LEAT_PARTITION_GOES;
         it.absent = LEAT_E_UNKNOWN_STREAM;
         it.begun.record.opened = i != 1;
         it.begun.epoch.v = 9;

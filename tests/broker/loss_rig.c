@@ -118,7 +118,7 @@ void leat_partition_delete(struct leat_core *core, struct leat_partition *partit
 {
     assert_int_equal(core->index, 0);
     assert_ptr_equal(partition, &it.partition);
-    assert_false(partition->going || partition->recover != NULL);
+    assert_false(leat_partition_goes(partition) || partition->recover != NULL);
     said("delete");
 }
 

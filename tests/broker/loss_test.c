@@ -14,7 +14,7 @@ static void loss_is_accepted_step_by_step(void **state)
     assert_said("wake\n"
                 "coordinate loss of 7/1/0, epoch 9, incarnation 100: segment 4 100:7 "
                 "next 0, at least 60\n");
-    assert_true(it.partition.going);
+    assert_true(leat_partition_goes(&it.partition));
     assert_false(leat_partition_loss_stops(&it.partition));
     coordinators_say(LEAT_OK);
     assert_said("stop the log\n");
@@ -28,7 +28,7 @@ static void loss_is_accepted_step_by_step(void **state)
                 "open, epoch 10, of 2 segments, next 5 at 1000, jumped, older follow\n"
                 "node log warn: stream 7, streamlet 1, log 0\n"
                 "mail to 1\n");
-    assert_false(it.partition.going || leat_partition_loss_stops(&it.partition));
+    assert_false(leat_partition_goes(&it.partition) || leat_partition_loss_stops(&it.partition));
     assert_int_equal(it.partition.seg_count, 2);
     assert_ptr_equal(it.partition.segs[0], &it.segs[0]);
     assert_true(it.partition.backfill_asked);
@@ -289,7 +289,7 @@ static void loss_that_is_refused_leaves_the_log(void **state)
         coordinators_say(LEAT_E_AGAIN);
         assert_said(expected[i]);
         assert_null(it.partition.recover);
-        assert_int_equal(it.partition.going, i == GIVEN_UP);
+        assert_int_equal(leat_partition_goes(&it.partition), i == GIVEN_UP);
         alone_deliver();
         assert_said("refuse AGAIN: as they say\n");
         end();
@@ -306,7 +306,7 @@ static void loss_committed_late_leaves_what_is_there(void **state)
         accepts();
         said_enough();
         if (i == GONE) it.there = false;
-        if (i == ANOTHER) it.partition.recover = NULL, it.partition.going = false;
+        if (i == ANOTHER) it.partition.recover = NULL, it.partition.state = LEAT_PARTITION_SERVES;
         if (i == GIVEN_UP) it.partition.give_up = (void *)&it;
         if (i == STANDS_IN) it.partition.tail_missing = true;
         coordinators_say(LEAT_OK);
@@ -330,7 +330,7 @@ static void loss_refused_late_leaves_what_is_there(void **state)
     said_enough();
     it.partition.recover = NULL; /* another one */
     coordinators_say(LEAT_E_NOT_OWNER);
-    assert_true(it.partition.going);
+    assert_true(leat_partition_goes(&it.partition));
     assert_said("mail to 1\n");
     alone_deliver();
     said_enough();
@@ -368,7 +368,7 @@ static void damaged_end_is_given_up_by_its_segment_first(void **state)
             assert_said("skip missing\n");
         if (i == 2) coordinators_say(LEAT_E_AGAIN);
         if (i < 2) {
-            it.partition.going = i == 1;
+            it.partition.state = i == 1 ? LEAT_PARTITION_GOES : LEAT_PARTITION_SERVES;
             skipped();
             assert_false(it.partition.skipping_missing);
             assert_said_first(i == 0 ? "wake\ncoordinate" : "mail to 1\n");

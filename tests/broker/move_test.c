@@ -26,15 +26,15 @@ static void streamlet_moves_step_by_step(void **state)
     assert_int_equal(it.mover.step, LEAT_MOVE_STOPS);
     alone_deliver();
     assert_said("wake a\ncopies of a silent\nstop a\n");
-    assert_true(it.partition[0].going);
-    assert_false(it.partition[0].drained);
+    assert_true(leat_partition_goes(&it.partition[0]));
+    assert_int_equal(it.partition[0].state, LEAT_PARTITION_DRAINS);
     assert_ptr_equal(it.partition[0].moving->partition, &it.partition[0]);
     alone_deliver();
     assert_said("wake b\ncopies of b silent\nstop b\n");
     it.logs[0].tail.next_offset = 70; /* what was appended before it stopped */
     stopped(0);
     assert_null(it.partition[0].moving);
-    assert_true(it.partition[0].drained);
+    assert_int_equal(it.partition[0].state, LEAT_PARTITION_DRAINED);
     stopped(1);
     assert_said("mail to 0\nmail to 0\n");
     alone_deliver();
@@ -211,7 +211,7 @@ static void log_that_cant_go_is_found_before_anything_stops(void **state)
         begin();
         const char *expected = going;
         if (i == 0) it.absent[1] = true;
-        if (i == 1) it.partition[1].going = true;
+        if (i == 1) it.partition[1].state = LEAT_PARTITION_GOES;
         if (i == 2) alone.cores[1].stopping = true;
         if (i == 3) {
             it.logs[1].info.state = LEAT_LOG_WAITING;
@@ -229,7 +229,7 @@ static void log_that_cant_go_is_found_before_anything_stops(void **state)
         }
         assert_string_equal(checks(), expected);
         assert_null(it.ask);
-        assert_false(it.partition[0].going);
+        assert_false(leat_partition_goes(&it.partition[0]));
         end();
     }
 }
@@ -242,7 +242,7 @@ static void assert_goes_on(const char *said_first, const char *done)
              "copies of a speak\ngo on a\nmail to 0\nmail to 0\n", done);
     alone_deliver_all();
     assert_said(expected);
-    assert_false(it.partition[0].going || it.partition[0].drained);
+    assert_int_equal(it.partition[0].state, LEAT_PARTITION_SERVES);
     assert_null(it.request);
 }
 
@@ -318,7 +318,7 @@ static void log_that_goes_before_it_stops_lets_the_other_go_on(void **state)
     (void)state;
     to_ask();
     target_answers(LEAT_OK, 1);
-    it.partition[1].going = true;
+    it.partition[1].state = LEAT_PARTITION_GOES;
     said_enough();
     alone_deliver(), alone_deliver(), alone_deliver();
     assert_said("wake a\ncopies of a silent\nstop a\nmail to 0\n");
@@ -326,7 +326,7 @@ static void log_that_goes_before_it_stops_lets_the_other_go_on(void **state)
     assert_goes_on("mail to 0\n",
                    "done AGAIN: log 1 of the streamlet is being made or goes already: "
                    "try again\n");
-    assert_true(it.partition[1].going); /* not by this */
+    assert_true(leat_partition_goes(&it.partition[1])); /* not by this */
     end();
 }
 
@@ -339,7 +339,7 @@ static void logs_go_on_unless_they_go_otherwise(void **state)
         to_stop();
         stopped(0);
         leat_move_part_gone(it.partition[1].moving);
-        it.partition[1].drained = true;
+        it.partition[1].state = LEAT_PARTITION_DRAINED;
         alone_deliver(), alone_deliver();
         said_enough();
         if (i == 0) alone.no_stream = true;

@@ -248,8 +248,8 @@ static void idle_logs_are_cared_for_in_turn(void **state)
     assert_said("care for 7/1/0\ncare for 7/1/2\n");
     care();
     assert_said("care for 7/1/0\ncare for 7/1/1\n");
-    idle->going = true;
-    third->going = true;
+    idle->state = LEAT_PARTITION_GOES;
+    third->state = LEAT_PARTITION_GOES;
     care();
     assert_said("care for 7/1/0\n");
     leat_partition_watch(idle);
@@ -286,7 +286,7 @@ static void log_that_goes_is_left_but_for_a_move(void **state)
     for (unsigned i = 0; i < 4; i++) {
         begin();
         struct leat_partition *partition = make(0);
-        partition->going = i & 1;
+        partition->state = i & 1 ? LEAT_PARTITION_GOES : LEAT_PARTITION_SERVES;
         partition->moving = i & 2 ? (void *)&it : NULL;
         partition->backfill_asked = true;
         partition->backfill_ticks = LEAT_OLDER_TICKS - 1;
@@ -408,8 +408,8 @@ static void core_that_stops_does_not_wait_for_ever(void **state)
         begin();
         struct leat_core *core = core_of_all();
         struct leat_partition *a = make(0), *b = make(1), *c = make(2), *d = make(3), *e = make(4);
-        a->going = b->going = c->going = e->going = true;
-        b->drained = true;
+        a->state = c->state = e->state = LEAT_PARTITION_GOES;
+        b->state = LEAT_PARTITION_DRAINED;
         c->give_up = (void *)&it;
         (void)d;
         e->copies = NULL;

@@ -433,7 +433,7 @@ static void last_segment_that_is_damaged_may_be_had_from_others(void **state)
         struct leat_begun_log row = {.epoch = {9}, .record = {.tail = {.segment = 4}}};
         it.row = &row;
         if (i == 1) partition->copies = NULL;
-        if (i == 2) partition->going = true;
+        if (i == 2) partition->state = LEAT_PARTITION_GOES;
         if (i == 3) core_of_all()->stopping = true;
         if (i == 4) it.row = NULL;
         if (i == 5) row.epoch.v = 8;

@@ -248,7 +248,7 @@ static void logs_of_this_node_are_looked_at_on_their_cores(void **state)
     it.begun[1][1] = false;
     has_copies(2, 0), has_copies(2, 1);
     it.partition[2][0].log = NULL;
-    it.partition[2][1].going = true;
+    it.partition[2][1].state = LEAT_PARTITION_GOES;
     has_copies(5, 1);
     assert_true(want(id));
     assert_said("mail to 0\n");

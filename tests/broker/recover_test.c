@@ -194,7 +194,7 @@ static void accepts(struct desk *desk)
     mails(desk);
     assert_non_null(desk->asked);
     assert_int_equal(desk->asked->kind, LEAT_COORDINATE_ACCEPT_LOSS);
-    assert_true(partition_of(desk)->going);
+    assert_true(leat_partition_goes(partition_of(desk)));
 }
 
 static void answered_by_coordinators(struct desk *desk, leat_err rc)
@@ -244,7 +244,7 @@ static void accepts_until(struct desk *desk, enum step step)
     if (step == ASKED) return;
     answered_by_coordinators(desk, LEAT_OK);
     if (step == COPIES_GO) turn(desk);
-    assert_true(partition_of(desk)->going);
+    assert_true(leat_partition_goes(partition_of(desk)));
     assert_int_equal(desk->core.calls, 1);
 }
 
@@ -262,7 +262,7 @@ static void loss_accepted_makes_the_log_anew(void **state)
     accepts_until(desk, ASKED);
     accepts_to_the_end(desk);
     operator_is_told(desk);
-    assert_false(partition_of(desk)->going);
+    assert_false(leat_partition_goes(partition_of(desk)));
     assert_int_equal(partition_of(desk)->epoch.v, ASKED_UNDER + 1);
     desk_free(desk);
 }
@@ -286,7 +286,6 @@ static void coordinators_are_asked_with_all_that_is_known(void **state)
         partition->highest_offset = rows[i].offset;
         partition->tail_missing = rows[i].away;
         partition->highest_extent = (struct leat_extent){.bytes = 77, .crc = 88};
-        partition->loss_stops = true;
         accepts(desk);
         const struct leat_coordinate *asked = desk->asked;
         assert_int_equal(asked->log_count, 1);
@@ -298,7 +297,7 @@ static void coordinators_are_asked_with_all_that_is_known(void **state)
         assert_int_equal(asked->epoch.v, ASKED_UNDER);
         assert_int_equal(asked->stands_in, rows[i].away);
         assert_int_equal(asked->incarnation, SELF);
-        assert_false(partition->loss_stops);
+        assert_int_equal(partition->state, LEAT_PARTITION_ASKS_LOSS);
         accepts_to_the_end(desk);
         operator_is_told(desk);
         desk_free(desk);
@@ -353,7 +352,7 @@ static void loss_accepted_leaves_the_log_that_came_after_it(void **state)
     accepts_to_the_end(desk);
     operator_is_told(desk);
     assert_ptr_equal(partition_of(desk), next);
-    assert_false(next->going);
+    assert_false(leat_partition_goes(next));
     desk_free(desk);
 }
 

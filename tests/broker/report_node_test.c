@@ -221,7 +221,7 @@ static void logs_in_trouble_are_named(void **state)
         it.trouble[0][i] = LEAT_E_DAMAGED;
     }
     it.logs[0][0].log = NULL;
-    it.logs[0][1].going = true;
+    it.logs[0][1].state = LEAT_PARTITION_GOES;
     it.trouble[0][3] = LEAT_OK;
     struct leat_partition *home = hosts(1, 0);
     it.trouble[1][0] = LEAT_E_LOG_INCOMPLETE;
@@ -254,7 +254,7 @@ static void logs_in_trouble_are_named(void **state)
         assert_int_equal(report->passed[i].passed.bytes, report->passed[i].log.streamlet);
         assert_string_equal(report->passed[i].stream, "orders");
     }
-    it.logs[0][5].going = true;
+    it.logs[0][5].state = LEAT_PARTITION_GOES;
     it.logs[0][6].log = NULL;
     assert_int_equal(reported()->sums.logs_passed, LOGS - 3);
     alone_end();

@@ -147,7 +147,7 @@ static void log_that_can_not_say_is_no_answer(void **state)
                                          LEAT_E_LOG_INCOMPLETE, LEAT_E_STARTING};
         begin();
         if (i == 0) it.not_there = true;
-        if (i == 1) it.partition.going = true;
+        if (i == 1) it.partition.state = LEAT_PARTITION_GOES;
         if (i == 2) it.info.state = LEAT_LOG_WAITING;
         if (i == 3) it.front_unknown = true;
         asks(ALONE_STREAM, 0, 1);

@@ -160,7 +160,7 @@ static void segments_are_refused(void **state)
         assert_said("");
     }
     /* It goes, or it has not come yet. */
-    it.partition[1][0].going = true;
+    it.partition[1][0].state = LEAT_PARTITION_GOES;
     for (unsigned i = 0; i < 2; i++) {
         call_segments(4, 1, 0, 0);
         alone_deliver_all();

@@ -38,7 +38,7 @@ void leat_fetch_stop(struct leat_core *core)
 }
 void leat_partition_wake(struct leat_partition *partition)
 {
-    assert_true(partition->going);
+    assert_true(leat_partition_goes(partition));
     said("wake %u/%u", partition->core->index, partition->ref.log);
 }
 void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
@@ -191,9 +191,9 @@ static void logs_that_go_already_are_waited_for(void **state)
 {
     (void)state;
     begin();
-    it.logs[0][0].going = true;
-    it.logs[0][1].drained = it.logs[0][1].going = true;
-    it.logs[0][2].drained = it.logs[0][2].going = true;
+    it.logs[0][0].state = LEAT_PARTITION_GOES;
+    it.logs[0][1].state = LEAT_PARTITION_DRAINED;
+    it.logs[0][2].state = LEAT_PARTITION_DRAINED;
     it.logs[0][2].give_up = (void *)&it;
     leat_node_stop(&alone.node);
     alone_deliver();

@@ -252,7 +252,8 @@ static void log_that_goes_already_is_waited_for(void **state)
     begin();
     struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
     it.seg.buffer = (uint8_t *)"";
-    it.there = it.partition.tail_missing = it.partition.going = true;
+    it.there = it.partition.tail_missing = true;
+    it.partition.state = LEAT_PARTITION_GOES;
     adopted(LEAT_OK);
     said_enough();
     alone_deliver();
@@ -260,7 +261,8 @@ static void log_that_goes_already_is_waited_for(void **state)
     alone_deliver();
     assert_pauses(takeover, TICK);
     alone_deliver();
-    it.partition.tail_missing = it.partition.going = false;
+    it.partition.tail_missing = false;
+    it.partition.state = LEAT_PARTITION_SERVES;
     it.partition.epoch.v = EPOCH - 1; /* an earlier one */
     later(TICK);
     alone_deliver();

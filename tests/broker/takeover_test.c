@@ -458,7 +458,7 @@ static void partition_that_stands_in_hears_what_is_known_now(void **state)
         begin();
         it.there = true;
         it.partition.tail_missing = i != 0;
-        it.partition.going = i == 1;
+        it.partition.state = i == 1 ? LEAT_PARTITION_GOES : LEAT_PARTITION_SERVES;
         it.partition.epoch.v = i == 3 ? EPOCH : EPOCH - 1;
         begun()->record.opened = i == 4;
         leat_takeover_look(&it.partition, begun(), ALONE_LOGS);

@@ -121,7 +121,7 @@ static void trim_that_fails_says_why(void **state)
         begin();
         it.absent = LEAT_E_STARTING;
         it.there = i != 0;
-        it.partition.going = i == 1;
+        it.partition.state = i == 1 ? LEAT_PARTITION_GOES : LEAT_PARTITION_SERVES;
         if (i == 2) it.refuses = LEAT_E_OFFSET_OUT_OF_RANGE;
         asks();
         alone_deliver();

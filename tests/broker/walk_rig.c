@@ -111,7 +111,7 @@ void leat_partition_give_up(struct leat_partition *partition)
 }
 void leat_partition_wake(struct leat_partition *partition)
 {
-    assert_true(partition->going);
+    assert_true(leat_partition_goes(partition));
     said("wake %s", ref_text(partition->ref));
 }
 static void on_logs_stopped(struct leat_core *core)

@@ -246,7 +246,7 @@ static void stream_that_changes_is_told_to_its_logs(void **state)
         it.there[0][1] = it.there[1][0] = it.there[1][1] = false;
         alone.desc->streamlets[1].owner = ALONE_SELF + 1;
         it.begun_told = i == 1;
-        if (i == 2) it.logs[0][0].going = true;
+        if (i == 2) it.logs[0][0].state = LEAT_PARTITION_GOES;
         if (i == 3) it.logs[0][0].log = NULL;
         if (i == 4) it.logs[0][0].copies = NULL;
         leat_node_on_stream(&alone.node, alone.desc);
@@ -374,7 +374,7 @@ static void stream_goes_over_all_cores_twice(void **state)
                 "delete 7/1/0\n"
                 "mail to 1\n");
     assert_true(it.streams[0].deleted && !it.streams[0].published);
-    assert_true(it.logs[0][0].going);
+    assert_true(leat_partition_goes(&it.logs[0][0]));
     alone_deliver();
     assert_said("wake 7/0/1\n"
                 "delete 7/0/1\n"
@@ -405,22 +405,24 @@ static void stream_that_is_not_here_goes(void **state)
 static void log_is_deleted_unless_it_goes_otherwise(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 32; i++) {
-        bool going = i & 1, moving = i & 2, drained = i & 4, given_up = i & 8, stopping = i & 16;
+    for (unsigned i = 0; i < 24; i++) {
+        enum leat_partition_state before = (enum leat_partition_state)(i / 4);
+        bool moving = before == LEAT_PARTITION_DRAINS, given_up = i & 1, stopping = i & 2;
+        bool drained = before == LEAT_PARTITION_DRAINED;
         begin();
         struct leat_partition *partition = &it.logs[0][0];
-        partition->going = going;
+        partition->state = before;
         partition->moving = moving ? (void *)&it : NULL;
-        partition->drained = drained;
         partition->give_up = given_up ? (void *)&it : NULL;
         alone.cores[0].stopping = stopping;
         leat_partition_delete(&alone.cores[0], partition);
-        bool goes = !going || ((moving || drained) && !given_up && !stopping);
+        bool goes =
+            before == LEAT_PARTITION_SERVES || ((moving || drained) && !given_up && !stopping);
         assert_said(!goes    ? ""
                     : moving ? "its move is told\nwake 7/0/0\ndelete 7/0/0\n"
                              : "wake 7/0/0\ndelete 7/0/0\n");
         if (goes) {
-            assert_true(partition->going && !partition->drained);
+            assert_int_equal(partition->state, LEAT_PARTITION_GOES);
             it.on_gone(it.gone_arg, (void *)&it);
             assert_said(stopping ? "destroy 7/0/0\ncore 0 has one log less to stop\n"
                                  : "destroy 7/0/0\n");

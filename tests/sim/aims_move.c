@@ -238,7 +238,7 @@ static bool gives_away(const struct sim_server *server)
         const struct leat_mover *mover = LEAT_CONTAINER(link, const struct leat_mover, link);
         for (uint32_t i = 0; mover->step == LEAT_MOVE_STOPS && i < mover->count; i++) {
             const struct leat_partition *partition = partition_of(server, mover->refs[i]);
-            if (partition && partition->drained) return true;
+            if (partition && partition->state == LEAT_PARTITION_DRAINED) return true;
         }
     }
     return false;
@@ -251,7 +251,7 @@ static const struct leat_partition *unopened(const struct sim_server *server, ui
         const struct leat_core *core = &server->node->cores[c];
         for (uint32_t i = 0; core->partitions && i <= core->partition_mask; i++)
             for (const struct leat_partition *it = core->partitions[i]; it; it = it->hash_next)
-                if (it->log && !it->going && it->log->opened == LOG_OPENING_PAUSED &&
+                if (it->log && !leat_partition_goes(it) && it->log->opened == LOG_OPENING_PAUSED &&
                     sim_stream_of(aim.scenario, it->ref.stream, out_stream))
                     return it;
     }

@@ -34,7 +34,7 @@ static const struct leat_partition *partition_find(const struct sim_server *serv
         const struct leat_core *core = &server->node->cores[i];
         const struct leat_partition *partition = leat_partition_find(core, ref);
         const struct leat_stream *stream = leat_stream_find(core, ref.stream);
-        if (!partition || !partition->log || partition->going || !stream) continue;
+        if (!partition || !partition->log || leat_partition_goes(partition) || !stream) continue;
         *out_epoch = stream->desc->streamlets[ref.streamlet].epoch.v;
         return partition;
     }

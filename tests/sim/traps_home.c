@@ -53,8 +53,8 @@ static struct leat_groups *home_at(const struct sim_server *server)
         LEAT_LIST_EACH(&core->home_logs, it)
         {
             const struct leat_partition *at = LEAT_CONTAINER(it, const struct leat_partition, home);
-            if (at->groups && !at->going && at->groups->life == LIFE_AWAKE && !at->groups->broken &&
-                leat_groups_group_find(at->groups, group_name))
+            if (at->groups && !leat_partition_goes(at) && at->groups->life == LIFE_AWAKE &&
+                !at->groups->broken && leat_groups_group_find(at->groups, group_name))
                 return at->groups;
         }
     }
