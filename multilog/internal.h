@@ -246,6 +246,7 @@ struct leat_log {
     bool resting;           /* it does nothing any more: leat_log_rest(), or it was released */
     bool backfill_follows;  /* of its leat_log_tail, until they have; again while they are sought */
     bool older_looked;      /* they were looked for once: what is not here since then is missing */
+    bool older_node_down;   /* ... but for a node that was down, and may have them */
     bool holes;             /* of its leat_log_tail, until they have ended */
     bool reads_expire;      /* those that wait for them are answered now */
     bool passed_look; /* bytes behind the end of a segment may have been passed over, likewise */

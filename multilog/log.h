@@ -336,8 +336,9 @@ uint32_t leat_log_start_end(const uint8_t *bytes, uint32_t count, uint32_t segme
  * entry, which its checksum covers, is among them. Thread: any. */
 bool leat_log_start_find(const uint8_t *bytes, uint32_t count,
                          struct leat_start *out_start) LEAT_NODISCARD;
-/** Whatever is not here now is nowhere: reads of it fail by name. It may still be added. */
-void leat_log_older_done(struct leat_log *log);
+/** Whatever is not here now is nowhere: reads of it fail by name. It may still be added. node_down: one that may have
+ * it is down: reads of what is missing in front fail even where the offsets behind it jumped. */
+void leat_log_older_done(struct leat_log *log, bool node_down);
 /** All that could have it were asked: where the log was made after an accepted loss, or the first segment that
  * is here begins where offsets `jumped`, what is missing in front went with that, and the log begins behind
  * it. Else nothing happens. */

@@ -144,8 +144,9 @@ bool leat_log_front_known(const struct leat_log *log)
     return !log->front_unknown;
 }
 
-void leat_log_older_done(struct leat_log *log)
+void leat_log_older_done(struct leat_log *log, bool node_down)
 {
+    log->older_node_down = node_down;
     if (!log->backfill_follows) return;
     log->backfill_follows = false;
     if (log_front_is_missing(log) && !log->older_looked)

@@ -365,13 +365,21 @@ static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint6
     return read_end(read, LEAT_E_DAMAGED);
 }
 
-/* Nothing is there from segment `first_missing` on, up to another: lost, given up, or on its way? Of what was
- * left in front of a jump nothing is skipped either while it comes. A missing segment without records leaves
- * no offset out: the read passes over it. */
+/* Did an operator give up all that is missing in front of `after`? Of what was left in front of a jump nothing is
+ * skipped while it comes, or while a node is down that may have it. */
+static bool hole_is_given_up(const struct leat_log *log, const struct log_slot *after)
+{
+    bool front = after && after == log_slot_at(log, 0);
+    if (log->backfill_follows || (front && log->older_node_down)) return false;
+    return log_gap_is_given_up(log, after);
+}
+
+/* Nothing is there from segment `first_missing` on, up to another: lost, given up, or on its way? A missing segment
+ * without records leaves no offset out: the read passes over it. */
 static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
     const struct log_slot *after = slot_from(log, first_missing);
-    bool missed = !log_gap_is_given_up(log, after) &&
+    bool missed = !hole_is_given_up(log, after) &&
                   log_gap_has_records(log, log_slot_from(log, first_missing));
     if (missed || log->backfill_follows) return read_missing(log, read, first_missing);
     if (!after) return read_nothing(log, read);

@@ -131,7 +131,8 @@ static bool fetch_look_older(struct leat_fetch_read *read, struct leat_partition
     partition->backfill_looked_us = now_us;
     leat_log_older_again(partition->log);
     partition->core->node->hooks->older(partition);
-    if (partition->backfill_asked) leat_log_older_done(partition->log); /* not now */
+    if (partition->backfill_asked)
+        leat_log_older_done(partition->log, partition->backfill_node_down); /* not now */
     return leat_log_read(partition->log, &read->read) == LEAT_E_AGAIN;
 }
 

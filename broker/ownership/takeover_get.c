@@ -325,7 +325,7 @@ static void older_begin(struct leat_takeover *takeover, struct leat_partition *p
     bool found = leat_log_start_find(bytes, count, &takeover->start);
     if (!found || takeover->start.base_offset != takeover->next_offset) {
         if (behind->buffer == NULL) leat_log_on_damaged(partition->log, behind, false);
-        leat_log_older_done(partition->log);
+        leat_log_older_done(partition->log, partition->backfill_node_down);
         older_later(takeover, partition);
         return;
     }
@@ -385,7 +385,7 @@ bool leat_takeover_pass_over(struct leat_partition *partition, bool front)
     partition->backfill_node_down = partition->backfill_asked && partition->backfill_pass_node_down;
     partition->backfill_pass_node_down = false;
     partition->hole_below = UINT64_MAX;
-    leat_log_older_done(partition->log);
+    leat_log_older_done(partition->log, partition->backfill_node_down);
     if (!whole) return false;
     partition->holes = false;
     leat_log_holes_end(partition->log);

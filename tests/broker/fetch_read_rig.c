@@ -83,7 +83,7 @@ void leat_log_older_again(struct leat_log *log)
     (void)log;
     said("reads wait again");
 }
-void leat_log_older_done(struct leat_log *log)
+void leat_log_older_done(struct leat_log *log, bool node_down)
 {
     (void)log;
     said("older ones done");

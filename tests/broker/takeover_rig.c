@@ -122,9 +122,10 @@ void leat_partition_watch(struct leat_partition *partition)
     assert_ptr_equal(partition, &it.partition);
     said("watch the log");
 }
-void leat_log_older_done(struct leat_log *log)
+void leat_log_older_done(struct leat_log *log, bool node_down)
 {
     assert_ptr_equal(log, &it);
+    assert_int_equal(node_down, it.partition.backfill_node_down);
     said("older ones done");
 }
 void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told)

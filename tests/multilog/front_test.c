@@ -406,7 +406,7 @@ static void read_of_an_older_segment_waits_while_it_is_looked_for(void **state)
     assert_int_equal(done, 1);
     assert_int_equal(read.rc, LEAT_E_STARTING);
     assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN); /* it is asked again */
-    leat_log_older_done(fake->log);
+    leat_log_older_done(fake->log, false);
     fake_settle(fake);
     assert_int_equal(done, 2);
     assert_int_equal(read.rc, LEAT_E_DAMAGED);
@@ -428,7 +428,7 @@ static void missing_front_stays_named_while_it_is_looked_for_again(void **state)
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why),
                      LEAT_OK); /* it comes, as far as is known */
     assert_int_equal(info_of(fake).missing_segments, 0);
-    leat_log_older_done(fake->log);
+    leat_log_older_done(fake->log, false);
     for (unsigned look = 0; look < 2; look++) {
         assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_E_DAMAGED);
         assert_non_null(strstr(why, "segments 0 to 2 with offsets 0 to "));
@@ -469,7 +469,7 @@ static void front_of_a_log_given_up_may_be_on_its_way(void **state)
                                  .owner = &done};
         assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
         leat_log_front_give_up(fake->log, jumped);
-        leat_log_older_done(fake->log);
+        leat_log_older_done(fake->log, false);
         fake_settle(fake);
         assert_int_equal(done, 1);
         assert_int_equal(read.rc, accepted || jumped ? LEAT_E_OFFSET_OUT_OF_RANGE : LEAT_E_DAMAGED);
@@ -518,7 +518,7 @@ static void time_of_an_older_segment_waits_until_it_is_here(void **state)
     }
     done[0] = false;
     assert_int_equal(leat_log_locate(fake->log, &ops[0]), LEAT_E_AGAIN);
-    leat_log_older_done(fake->log); /* nobody has them */
+    leat_log_older_done(fake->log, false); /* nobody has them */
     fake_settle(fake);
     assert_true(done[0]);
     assert_int_equal(ops[0].rc, LEAT_OK);
@@ -556,9 +556,16 @@ static void older_segments_in_front_of_a_jump_are_waited_for(void **state)
     assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
     fake_settle(fake);
     assert_int_equal(done, 0);
-    leat_log_older_done(fake->log);
+    leat_log_older_done(fake->log, true); /* a node is down */
     fake_settle(fake);
     assert_int_equal(done, 1);
+    assert_int_equal(read.rc, LEAT_E_DAMAGED);
+    assert_int_equal(read.next.v, behind);
+    leat_log_older_again(fake->log);
+    assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
+    leat_log_older_done(fake->log, false);
+    fake_settle(fake);
+    assert_int_equal(done, 2);
     assert_int_equal(read.rc, LEAT_OK);
     assert_int_equal(read.first.v, behind);
     if (read.pinned) leat_segment_unpin(read.pinned, &fake->post);

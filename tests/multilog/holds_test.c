@@ -339,7 +339,7 @@ static void trouble_is_cut_where_there_is_no_room(void **state)
 static void told_done(void)
 {
     it->dirty = false;
-    leat_log_older_done(it);
+    leat_log_older_done(it, false);
     trace("->%s%s%s%s\n", it->backfill_follows ? " follow" : "", it->older_looked ? " looked" : "",
           it->damage_look ? " look" : "", it->dirty ? " dirty" : "");
 }

@@ -349,7 +349,7 @@ static void segment_between_others_comes_and_is_read(void **state)
     assert_int_equal(read.first.v, bases[4]);
     if (read.pinned) leat_segment_unpin(read.pinned, &fake->post);
     assert_false(leat_log_hole_find(fake->log, UINT64_MAX, &hole));
-    leat_log_older_done(fake->log);
+    leat_log_older_done(fake->log, false);
     leat_log_holes_end(fake->log);
     for (uint64_t from = 0; from < bases[8]; from = read.next.v) {
         read = (struct leat_read){.from = {from}};
@@ -374,7 +374,7 @@ static void retention_does_not_go_over_what_may_come(void **state)
         fake->backfill_follows = fake->holes = holes;
         reopen(fake, 1 << 4, false, false);
         must_append(fake, 1, 100);
-        leat_log_older_done(fake->log);
+        leat_log_older_done(fake->log, false);
         uint64_t behind = 0, hole = leat_log_held(fake->log, 3)->next_offset;
         uint64_t next = leat_log_held(fake->log, 5)->base_offset;
         for (unsigned id = 5; id < 9; id++)
