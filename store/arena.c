@@ -107,6 +107,7 @@ static void op_answer(struct leat_store *store, struct leat_store_arena_op *op, 
 
 void leat_arenas_step(struct leat_store *store, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(store);
     LEAT_LIST_EACH(&store->arenas, it)
     {
         struct leat_store_arena *arena = leat_store_arena_at(it);

@@ -53,6 +53,7 @@ static void move_bytes(struct leat_held *held, const uint8_t *buffer)
 void leat_memory_got_buffer(struct leat_store *store, struct leat_store_req *req,
                             struct leat_pool *pool, uint8_t *buffer)
 {
+    LEAT_ASSERT_OWNER(store);
     struct leat_held *held = leat_held_of(req->seg);
     struct leat_segment *seg = req->seg;
     if (req->kind == LEAT_STORE_MOVE) move_bytes(held, buffer);
@@ -77,6 +78,7 @@ void leat_memory_got_buffer(struct leat_store *store, struct leat_store_req *req
 
 void leat_memory_refuse(struct leat_store *store, struct leat_store_req *req)
 {
+    LEAT_ASSERT_OWNER(store);
     if (req->kind == LEAT_STORE_RESERVE) {
         /* Nothing of it was written: the row is FREE on disk, the slot untouched. */
         leat_held_free(store, leat_held_of(req->seg));

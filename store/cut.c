@@ -66,6 +66,7 @@ static leat_err cut_open(struct leat_store *store, struct leat_held *held,
 leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
                         struct leat_extent extent, uint64_t next_offset, int64_t max_timestamp_ms)
 {
+    LEAT_ASSERT_OWNER(store);
     struct leat_held *held = leat_held_of(seg);
     if (leat_round_running(store)) return LEAT_E_AGAIN;
     if (extent.bytes == 0 || extent.bytes > seg->capacity) return LEAT_E_INVALID;
@@ -79,6 +80,7 @@ leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
 
 leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(store);
     struct leat_held *held = leat_held_of(seg);
     if (leat_round_running(store) || held->where == LEAT_HELD_FLUSHING) return LEAT_E_AGAIN;
     if (held->where != LEAT_HELD_NOWHERE) leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
@@ -89,6 +91,7 @@ leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg)
 
 void leat_store_found_park(struct leat_store *store, const struct leat_found *found)
 {
+    LEAT_ASSERT_OWNER(store);
     struct leat_segment *seg = found->seg;
     struct leat_held *held = leat_held_of(seg);
     if (found->kind != LEAT_FOUND_MARK || seg->state != LEAT_SEGMENT_OPEN || seg->buffer) return;
@@ -119,6 +122,7 @@ static leat_err files_sync(struct leat_store *store)
 
 leat_err leat_store_cut_done(struct leat_store *store)
 {
+    LEAT_ASSERT_OWNER(store);
     if (leat_round_running(store)) return LEAT_E_AGAIN;
     uint32_t rows = store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK;
     for (uint32_t i = 0; i < rows; i++) {

@@ -44,6 +44,7 @@ static bool is_due(const struct leat_store *store, const struct leat_held *held,
 
 void leat_flush_closed(struct leat_store *store, struct leat_held *held)
 {
+    LEAT_ASSERT_OWNER(store);
     held->closed_us = store->env->clock->now_us(store->env->clock->ctx);
     if (!held->seg.buffer || held->in_file_bytes >= held->seg.extent.bytes) {
         leat_flush_recorded(store, held);
@@ -65,6 +66,7 @@ static void drop_go_on(struct leat_store *store, struct leat_held *held)
 
 void leat_flush_recorded(struct leat_store *store, struct leat_held *held)
 {
+    LEAT_ASSERT_OWNER(store);
     if (held->where == LEAT_HELD_FLUSHING) store->flush_pending--;
     if (leat_held_in_arena(held))
         leat_held_move(held, LEAT_HELD_KEPT, NULL);
@@ -82,6 +84,7 @@ void leat_flush_recorded(struct leat_store *store, struct leat_held *held)
 
 void leat_flush_failed(struct leat_store *store, struct leat_held *held)
 {
+    LEAT_ASSERT_OWNER(store);
     LEAT_ASSERT_CMP(held->where, ==, LEAT_HELD_FLUSHING);
     store->flush_pending--;
     store->flush_failed = true;
@@ -191,6 +194,7 @@ static bool piece_may_go(struct leat_store *store)
 
 void leat_flush_step(struct leat_store *store, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(store);
     bool busy = leat_store_commits_come(store, now_us);
     unsigned in_flight_max = busy ? 1 : LEAT_STORE_FLUSH_IN_FLIGHT_MAX;
     uint32_t bytes_max = busy ? LEAT_STORE_FLUSH_WRITE_BYTES_BUSY : LEAT_STORE_FLUSH_WRITE_BYTES;

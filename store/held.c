@@ -14,6 +14,7 @@ struct held_slab {
 
 struct leat_held *leat_held_get(struct leat_store *store)
 {
+    LEAT_ASSERT_OWNER(store);
     if (leat_list_empty(&store->held_free)) {
         struct held_slab *slab = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *slab);
         if (!slab) return NULL;
@@ -37,6 +38,7 @@ struct leat_held *leat_held_get(struct leat_store *store)
 
 void leat_held_put(struct leat_store *store, struct leat_held *held)
 {
+    LEAT_ASSERT_OWNER(store);
     leat_list_remove(&held->seg.by_store);
     leat_list_remove(&held->event_link);
     held->events_wanted = 0;
@@ -91,6 +93,7 @@ static void event_send(struct leat_store *store, struct leat_held *held)
 
 void leat_held_tell(struct leat_store *store, struct leat_held *held, unsigned events)
 {
+    LEAT_ASSERT_OWNER(store);
     if (held->seg.owner_actor >= LEAT_CORES_MAX) { /* found, and no log has it */
         if (events & LEAT_HELD_EVENT_FLUSHED) held->seg.flushed = true;
         if (events & LEAT_HELD_EVENT_DAMAGED) leat_segment_damage_found(&held->seg);
@@ -107,6 +110,7 @@ void leat_held_tell(struct leat_store *store, struct leat_held *held, unsigned e
 
 bool leat_held_events_step(struct leat_store *store)
 {
+    LEAT_ASSERT_OWNER(store);
     LEAT_LIST_EACH(&store->zombies, it)
     {
         struct leat_held *held = LEAT_CONTAINER(it, struct leat_held, event_link);
@@ -154,6 +158,7 @@ void leat_held_move(struct leat_held *held, enum leat_held_where where, struct l
 
 void leat_held_release_buffer(struct leat_store *store, struct leat_held *held)
 {
+    LEAT_ASSERT_OWNER(store);
     struct leat_segment *seg = &held->seg;
     if (!seg->buffer) return;
     /* A reader that still sends from here would send another log's bytes. */
@@ -173,6 +178,7 @@ void leat_held_release_buffer(struct leat_store *store, struct leat_held *held)
 void leat_held_row_set(struct leat_store *store, struct leat_held *held,
                        enum leat_segment_state state, unsigned flags)
 {
+    LEAT_ASSERT_OWNER(store);
     const struct leat_segment *seg = &held->seg;
     struct leat_row *row = leat_catalogue_row(&store->cat, seg->row);
     *row = (struct leat_row){
@@ -218,6 +224,7 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
 
 void leat_held_row_damaged(struct leat_store *store, struct leat_held *held, bool damaged)
 {
+    LEAT_ASSERT_OWNER(store);
     struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
     if (held->damaged == damaged || store->cat.failed) return;
     held->damaged = damaged;
@@ -229,6 +236,7 @@ void leat_held_row_damaged(struct leat_store *store, struct leat_held *held, boo
 
 void leat_held_row_free(struct leat_store *store, struct leat_held *held)
 {
+    LEAT_ASSERT_OWNER(store);
     struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
     *row = (struct leat_row){.state = LEAT_SEGMENT_FREE};
     leat_row_seal(row, held->seg.row);
@@ -236,6 +244,7 @@ void leat_held_row_free(struct leat_store *store, struct leat_held *held)
 
 void leat_held_free(struct leat_store *store, struct leat_held *held)
 {
+    LEAT_ASSERT_OWNER(store);
     leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
     leat_held_release_buffer(store, held);
     if (!held->slot_shared) leat_slots_give(&store->slots, held->slot, held->seg.capacity);

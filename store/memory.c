@@ -27,6 +27,7 @@ static void wait_remove(struct leat_store *store, struct leat_store_req *req)
 
 void leat_memory_reserve(struct leat_store *store, struct leat_store_req *req)
 {
+    LEAT_ASSERT_OWNER(store);
     uint32_t capacity = req->capacity;
     LEAT_ASSERT(capacity >= LEAT_SEGMENT_BYTES_MIN && capacity <= LEAT_SEGMENT_BYTES_MAX &&
                 (capacity & (capacity - 1)) == 0);
@@ -76,6 +77,7 @@ void leat_memory_reserve(struct leat_store *store, struct leat_store_req *req)
 
 void leat_memory_resume(struct leat_store *store, struct leat_store_req *req)
 {
+    LEAT_ASSERT_OWNER(store);
     struct leat_held *held = leat_held_of(req->seg);
     LEAT_ASSERT_CMP(req->seg->state, ==, LEAT_SEGMENT_PARKED);
     LEAT_ASSERT(req->seg->buffer == NULL);
@@ -89,6 +91,7 @@ void leat_memory_resume(struct leat_store *store, struct leat_store_req *req)
 
 void leat_memory_move(struct leat_store *store, struct leat_store_req *req)
 {
+    LEAT_ASSERT_OWNER(store);
     if (store->cat.failed)
         leat_store_answer(store, req, LEAT_E_DISK);
     else if (!leat_held_in_arena(leat_held_of(req->seg)))
@@ -99,6 +102,7 @@ void leat_memory_move(struct leat_store *store, struct leat_store_req *req)
 
 void leat_memory_evict(struct leat_store *store, struct leat_store_req *req)
 {
+    LEAT_ASSERT_OWNER(store);
     struct leat_held *held = leat_held_of(req->seg);
     LEAT_ASSERT_CMP(req->seg->state, ==, LEAT_SEGMENT_CLOSED);
     LEAT_ASSERT(held->where == LEAT_HELD_CACHED || held->where == LEAT_HELD_ASKED ||
@@ -307,6 +311,7 @@ static void ask_back(struct leat_store *store)
 
 void leat_memory_step(struct leat_store *store, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(store);
     for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
         while (!leat_list_empty(&store->memory_waits[order])) {
             struct leat_store_req *req = leat_store_req_waiting(store->memory_waits[order].next);

@@ -126,6 +126,7 @@ static leat_err place_check(struct leat_store *store, const struct leat_held *he
 
 void leat_mend(struct leat_store *store, struct leat_store_req *req)
 {
+    LEAT_ASSERT_OWNER(store);
     struct leat_held *held = leat_held_of(req->seg);
     const struct leat_row *row = leat_catalogue_row(&store->cat, req->seg->row);
     bool in_file =

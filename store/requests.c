@@ -11,6 +11,7 @@ static void answer_deliver(void *actor, struct leat_mail *mail)
 
 void leat_store_answer(struct leat_store *store, struct leat_store_req *req, leat_err rc)
 {
+    LEAT_ASSERT_OWNER(store);
     req->rc = rc;
     req->mail = (struct leat_mail){.deliver = answer_deliver};
     store->env->post->send(store->env->post->ctx, req->from, &req->mail);
@@ -61,6 +62,7 @@ bool leat_round_data_wanted(const struct leat_store_req *req, uint32_t *out_from
 
 void leat_round_add(struct leat_store *store, struct leat_store_req *req)
 {
+    LEAT_ASSERT_OWNER(store);
     struct leat_held *held = leat_held_of(req->seg);
     req->rc = LEAT_OK;
     LEAT_ASSERT(req->kind != LEAT_STORE_EVICT); /* answered where it came in */
@@ -110,6 +112,7 @@ bool leat_round_busy(const struct leat_store *store)
 void leat_round_end_failed(struct leat_store *store, struct leat_store_req *req,
                            struct leat_held *held)
 {
+    LEAT_ASSERT_OWNER(store);
     if (req->kind == LEAT_STORE_RESERVE || req->kind == LEAT_STORE_RESUME) {
         /* SUBTLE: the row may have reached the disk, and it names this buffer. A killed process's
          * successor would look for a resumed segment's bytes there: they must stay, so the buffer

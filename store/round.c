@@ -263,6 +263,7 @@ static void flush_syncs_due(struct leat_store *store)
 
 void leat_round_step(struct leat_store *store)
 {
+    LEAT_ASSERT_OWNER(store);
     flush_syncs_due(store);
     do {
         LEAT_LIST_EACH(&store->files_ready, it)

@@ -220,6 +220,7 @@ static void on_row_done(struct leat_disk_io *io)
 
 bool leat_rows_round(struct leat_store *store)
 {
+    LEAT_ASSERT_OWNER(store);
     if (store->rows_running) return false;
     if (store->data_running && store->rows_passed < LEAT_STORE_ROWS_PASSED_MAX) return false;
     rows_gather(store);

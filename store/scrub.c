@@ -67,6 +67,7 @@ static struct leat_held *next_segment(struct leat_store *store)
 
 void leat_scrub_step(struct leat_store *store, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(store);
     uint64_t rate = store->options.scrub_bytes_per_second;
     if (!rate || !store->started || store->scrub_reading || now_us < store->scrub_at_us) return;
     if (leat_store_scratch(store)) return;

@@ -224,6 +224,7 @@ void leat_store_id(const struct leat_store *store, uint8_t out_id[16])
 leat_err leat_store_join(struct leat_store *store, const uint8_t cluster_id[16],
                          struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(store);
     leat_err rc = leat_catalogue_cluster_set(&store->cat, cluster_id, error);
     if (!rc) memcpy(store->options.cluster_id, cluster_id, sizeof store->options.cluster_id);
     return rc;
@@ -263,6 +264,7 @@ const struct leat_found *leat_store_found_replicas(const struct leat_store *stor
 void leat_store_role_set(struct leat_store *store, struct leat_segment *seg,
                          enum leat_segment_role role, uint64_t writer)
 {
+    LEAT_ASSERT_OWNER(store);
     struct leat_row *row = leat_catalogue_row(&store->cat, seg->row);
     seg->role = role;
     seg->writer = writer;
@@ -275,6 +277,7 @@ void leat_store_role_set(struct leat_store *store, struct leat_segment *seg,
 
 void leat_store_found_done(struct leat_store *store)
 {
+    LEAT_ASSERT_OWNER(store);
     leat_mem_free(store->found);
     store->found = NULL;
     store->found_count = store->found_own = 0;
@@ -284,6 +287,7 @@ void leat_store_found_done(struct leat_store *store)
 void leat_store_flush_all(struct leat_store *store, void (*on_done)(void *arg, leat_err rc),
                           void *arg)
 {
+    LEAT_ASSERT_OWNER(store);
     LEAT_ASSERT(store->flush_all_done == NULL);
     store->flush_all_done = on_done;
     store->options.scrub_bytes_per_second = 0; /* the end is near: no read may outlive the store */
