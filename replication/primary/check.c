@@ -54,6 +54,7 @@ static void peer_check(const struct rep_peer *peer)
 
 void leat_primary_check(const struct leat_primary *primary)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     unsigned attached = 0;
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
         const struct rep_peer *peer = primary->peers[i];

@@ -105,17 +105,20 @@ static leat_err take_segments(struct leat_primary_log *log, struct leat_segment 
 
 leat_err leat_primary_log_add(struct leat_primary_log *rep, struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     return take_segment(rep, seg);
 }
 
 void leat_primary_log_whole(struct leat_primary_log *rep)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     rep->options.backfill_follows = false;
     copies_ask(rep->primary);
 }
 
 void leat_primary_log_min_copies_set(struct leat_primary_log *rep, uint32_t min_copies)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     LEAT_ASSERT(min_copies >= 1 && min_copies <= rep->options.copies);
     if (rep->options.min_copies == min_copies) return;
     rep->options.min_copies = min_copies;
@@ -127,6 +130,7 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
                                  struct leat_segment *const *segs, size_t seg_count,
                                  struct leat_primary_log **out_rep)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     LEAT_ASSERT(options->copies > 1 && options->copies <= LEAT_COPIES_MAX);
     LEAT_ASSERT(options->min_copies >= 1 && options->min_copies <= options->copies);
     struct leat_primary_log *log = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *log);
@@ -159,17 +163,20 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
 
 void leat_primary_log_silence(struct leat_primary_log *rep, bool silent)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     rep->silent = silent;
 }
 
 void leat_primary_log_abandon(struct leat_primary_log *rep)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     rep->fenced = true;
     rep_mark_dirty(rep);
 }
 
 void leat_primary_log_release(struct leat_primary_log *rep, void (*on_idle)(void *arg), void *arg)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     LEAT_ASSERT(!rep->releasing);
     rep->releasing = true;
     rep->on_idle = on_idle;
@@ -242,6 +249,7 @@ static void name_default(struct leat_rep_node *node)
 
 void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_node *node)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     LEAT_ASSERT_CMP(node->number, <, LEAT_REP_NODES_MAX);
     if (node->number == primary->options.self.number) {
         primary->options.self = *node;
@@ -273,6 +281,7 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
 
 void leat_primary_peer_up(struct leat_primary *primary, unsigned node)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     struct rep_peer *peer = primary->peers[node];
     if (!peer) return;
     if (peer->state == REP_PEER_DOWN) rep_peer_enter(peer, REP_PEER_UP);
@@ -282,12 +291,14 @@ void leat_primary_peer_up(struct leat_primary *primary, unsigned node)
 
 void leat_primary_peer_refused(struct leat_primary *primary, unsigned node, leat_err rc)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     struct rep_peer *peer = primary->peers[node];
     if (peer) peer->refused = rc;
 }
 
 void leat_primary_peer_down(struct leat_primary *primary, unsigned node)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     struct rep_peer *peer = primary->peers[node];
     if (peer) rep_peer_down(peer);
 }

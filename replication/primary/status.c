@@ -160,6 +160,7 @@ bool leat_primary_log_is_writing(const struct leat_primary_log *rep)
 
 bool leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep_places *out)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     static_assert(LEAT_REP_NODES_MAX <= UINT8_MAX + 1, "a node's number is kept in a byte");
     const struct rep_set *set = newest_begun(&rep->active);
     *out = (struct leat_rep_places){0};

@@ -90,6 +90,7 @@ void rep_versions_send(struct leat_primary *primary)
 
 void leat_primary_versions_done(struct leat_primary *primary, leat_err rc)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     LEAT_ASSERT(primary->versions_busy);
     primary->versions_busy = false;
     bool again = rc && leat_err_class(rc) == LEAT_CLASS_RETRY;
@@ -118,6 +119,7 @@ void leat_primary_versions_done(struct leat_primary *primary, leat_err rc)
 
 uint32_t leat_primary_opening(struct leat_primary_log *rep)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     /* What every copy carries by now: not more, or a crash would leave no mark that counts. */
     uint32_t version = rep->version;
     bool few = false;
@@ -145,6 +147,7 @@ uint32_t leat_primary_opening(struct leat_primary_log *rep)
 
 void leat_primary_opened(struct leat_primary_log *rep, leat_err rc)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     LEAT_ASSERT(rep->opening);
     if (!rc) {
         rep->opened = true;
