@@ -45,7 +45,7 @@ static bool gap_find(const struct leat_log *log, uint32_t i, struct leat_log_dam
 {
     if (!gap_of(log, i, out)) return false;
     if (log_gap_is_given_up(log, i < log->slot_count ? log_slot_at(log, i) : NULL)) return false;
-    if (i == 0 && log->front_unknown) return false;
+    if (i == 0 && log_front_is_unknown(log)) return false;
     return !log_older_come(log) || (i > 0 && !log->holes);
 }
 
@@ -123,7 +123,7 @@ static uint64_t places_words(struct leat_log *log, char *out, size_t bytes)
     }
     if (found > PLACES_TOLD && used < bytes)
         snprintf(out + used, bytes - used, ", and %" PRIu64 " places more", found - PLACES_TOLD);
-    bool settled = !log->front_unknown && !log->backfill_follows;
+    bool settled = !log_front_is_unknown(log) && !log->backfill_follows;
     if (found == 0 && settled) log->damage_look = false;
     return found;
 }

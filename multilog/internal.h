@@ -66,6 +66,14 @@ enum log_parking {
     LOG_RESUMING, /* RESUME is in flight */
 };
 
+/* What a log that was made of stored segments has read back of the last one. */
+enum log_restored {
+    LOG_WARM,          /* all; or it has no segment */
+    LOG_FRONT_UNKNOWN, /* nothing: whether segments are missing in front, its start entry says */
+    LOG_FRONT_UNTOLD,  /* the start entry does not say that: all of the segment is read for it */
+    LOG_COLD,          /* where the log begins; not its producers, nor the state of leat_log_app */
+};
+
 /* One started segment of the log, by id ascending in log->slots. */
 struct log_slot {
     struct leat_segment *seg;
@@ -217,13 +225,11 @@ struct leat_log {
     bool producers_wanted;
     uint64_t producers_not_before_us; /* the memory budget had no room for more of them */
 
-    /* Producers; cold: not yet read back. */
     struct leat_producers producers;
-    bool cold, warming;
+    enum log_restored restored; /* log_restored_set() */
+    bool warming;               /* a read for that is in flight */
     bool front_accepted; /* made after an accepted loss: what does not come in front is lost, too */
-    bool front_unknown;  /* whether segments are missing in front has not been looked up yet */
-    uint32_t front_bytes; /* of the last segment are read for that; 0: a block */
-    bool front_whole;     /* the last segment's start entry does not answer that: read all of it */
+    uint32_t front_bytes; /* LOG_FRONT_UNKNOWN: so many of the last segment are read; 0: a block */
     bool jumped;          /* what is missing behind the last segment was given up */
     void (*on_skipped)(void *arg, struct leat_log *log); /* NULL: nobody waits */
     void *on_skipped_arg;
@@ -268,6 +274,14 @@ static inline struct log_slot *log_slot_at(const struct leat_log *log, uint32_t 
     LEAT_ASSERT_CMP(index, <, log->slot_count);
     return &log->slots[log->slot_begin + index];
 }
+static inline bool log_is_cold(const struct leat_log *log)
+{
+    return log->restored != LOG_WARM;
+}
+static inline bool log_front_is_unknown(const struct leat_log *log)
+{
+    return log->restored == LOG_FRONT_UNKNOWN || log->restored == LOG_FRONT_UNTOLD;
+}
 static inline bool log_is_opened(const struct leat_log *log)
 {
     return log->opened == LOG_OPENED;
@@ -309,6 +323,7 @@ void log_mark_dirty(struct leat_log *log);
 bool log_is_quiet(const struct leat_log *log);
 /** The one way from one to another; README.md has the diagrams. */
 void log_opened_set(struct leat_log *log, enum log_opened opened);
+void log_restored_set(struct leat_log *log, enum log_restored restored);
 void log_parking_set(struct leat_log *log, enum log_parking parking);
 void log_ending_set(struct leat_log *log, enum log_ending ending,
                     void (*on_end)(void *arg, struct leat_log *log), void *arg);

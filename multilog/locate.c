@@ -185,7 +185,7 @@ static leat_err locate_read(struct leat_log *log, struct leat_locate_op *op)
  * not older holds the answer (read.c, resolve_time()). */
 static leat_err locate_time(struct leat_log *log, struct leat_locate_op *op)
 {
-    uint64_t id = log->front_unknown ? 0 : log->first_segment;
+    uint64_t id = log_front_is_unknown(log) ? 0 : log->first_segment;
     op->read.by_time = true;
     op->read.by_position = false;
     op->read.time_ms = op->value;

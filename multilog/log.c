@@ -77,10 +77,10 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_store_por
     take_segments(log, segs, seg_count);
     atomic_init(&log->acked_offset, tail->next_offset);
     if (seg_count == 0) log->begin_told = log->first_offset;
-    log->cold = seg_count > 0;
     log->jumped = log->front_accepted = tail->jumped;
     /* The first segment of all was started when nothing had been given up yet. */
-    log->front_unknown = seg_count > 0 && segs[seg_count - 1]->id.v > 0;
+    bool first = seg_count > 0 && segs[seg_count - 1]->id.v == 0;
+    log->restored = seg_count == 0 ? LOG_WARM : first ? LOG_COLD : LOG_FRONT_UNKNOWN;
     /* SUBTLE: after an accepted loss nothing may be left of what is known of producers, and still none
      * is taken in the middle of its sequences: (1) batches 7 and 8 are under way, the log waits, both
      * are refused; (2) the loss is accepted; (3) 8 comes again, before 7. Who begins anew, under its
@@ -90,11 +90,12 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_store_por
     log->gathered_us = log_now(log);
     log->backfill_follows = tail->backfill_follows;
     log->holes = tail->holes;
-    log->damage_look |= seg_count == 0 || log->front_unknown || tail->backfill_follows ||
+    log->damage_look |= seg_count == 0 || log_front_is_unknown(log) || tail->backfill_follows ||
                         segs[seg_count - 1]->next_offset != tail->next_offset;
     *out_log = log;
     /* Whoever keeps state here waits for it, not for the first append. */
-    if ((log->cold && log->options.app.ctx) || log->front_unknown) log_mark_dirty(log);
+    if ((log_is_cold(log) && log->options.app.ctx) || log_front_is_unknown(log))
+        log_mark_dirty(log);
     return LEAT_OK;
 }
 
@@ -156,7 +157,7 @@ static void tell_room(struct leat_log *log)
     if (!log->room_wanted) return;
     bool refused = log->state != LEAT_LOG_SERVING || log->ending != LOG_LIVES ||
                    log_place_refusal(log, false) != LEAT_OK;
-    bool fits = !log->cold && !log->producers_wanted && log_head_fits(log, log->room_bytes);
+    bool fits = !log_is_cold(log) && !log->producers_wanted && log_head_fits(log, log->room_bytes);
     if (!refused && !fits) return;
     log->room_wanted = false;
     log->room_bytes = 0;
@@ -228,7 +229,7 @@ void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
         .group_count = groups,
         .end_segment = end_segment,
         .producers = log->producers.count,
-        .cold = log->cold,
+        .cold = log_is_cold(log),
         .epoch = log->options.epoch,
         .ref = log->options.ref,
         .appended_records = log->appended_records,

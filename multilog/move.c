@@ -109,7 +109,7 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
     /* SUBTLE: not before it is known what is retained. (1) The log is made with its last segment
      * alone, and so far that is the first; (2) an older one is added; (3) it lies in front of the
      * first, as if it were trimmed, and is dropped. */
-    if (log->front_unknown) return LEAT_E_AGAIN;
+    if (log_front_is_unknown(log)) return LEAT_E_AGAIN;
     uint32_t at = log_slot_from(log, seg->id.v);
     if (at < log->slot_count && log_slot_at(log, at)->seg->id.v == seg->id.v) return LEAT_E_EXISTS;
     /* One besides: a reservation under way has been promised its place. */
@@ -136,12 +136,12 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
 
 uint64_t leat_log_first_retained(const struct leat_log *log)
 {
-    return log->front_unknown ? 0 : log->first_segment;
+    return log_front_is_unknown(log) ? 0 : log->first_segment;
 }
 
 bool leat_log_front_known(const struct leat_log *log)
 {
-    return !log->front_unknown;
+    return !log_front_is_unknown(log);
 }
 
 void leat_log_older_done(struct leat_log *log, bool node_down)
@@ -162,8 +162,8 @@ void leat_log_older_done(struct leat_log *log, bool node_down)
 
 void leat_log_front_give_up(struct leat_log *log, bool jumped)
 {
-    if ((!log->front_accepted && !jumped) || log->front_unknown || !log_front_is_missing(log) ||
-        log_trim_is_pending(log))
+    if ((!log->front_accepted && !jumped) || log_front_is_unknown(log) ||
+        !log_front_is_missing(log) || log_trim_is_pending(log))
         return;
     const struct leat_segment *held = log_slot_at(log, 0)->seg;
     leat_node_log_warn(

@@ -461,7 +461,7 @@ static leat_err resolve_position(struct leat_log *log, struct leat_read *read,
 
 leat_err leat_log_front_await(struct leat_log *log, struct leat_read *read)
 {
-    if (!log->front_unknown) return LEAT_OK;
+    if (!log_front_is_unknown(log)) return LEAT_OK;
     read->log = log;
     read->phase = PHASE_FRONT;
     leat_list_init(&read->link);
@@ -475,7 +475,7 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
         if (log->ending == LOG_RELEASING) return read_end(read, LEAT_E_NOT_OWNER);
         /* Until then it is not known whether what was asked for is missing in front, was given up, or never was; and
          * where the log begins is told with what is read. */
-        if (log->front_unknown) {
+        if (log_front_is_unknown(log)) {
             if (log_is_stopping(log) || log->reads_expire) return read_end(read, LEAT_E_STARTING);
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;

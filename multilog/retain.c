@@ -71,7 +71,7 @@ void log_trim_to(struct leat_log *log, uint32_t count)
  *  3. The log begins with 2, and what was acked in 0 is dropped on every node. */
 void log_retain(struct leat_log *log)
 {
-    if (log->front_unknown && !LEAT_BUG(FRONT_GIVEN_UP)) return;
+    if (log_front_is_unknown(log) && !LEAT_BUG(FRONT_GIVEN_UP)) return;
     if (log_trim_is_pending(log) || log->old.seg) return;
     int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
     /* SUBTLE: what is not acked may be gone after a crash; counted here, it would have let go of as many

@@ -352,7 +352,7 @@ static void producers_grow(struct leat_log *log)
 /* Room for what was refused: resume, reserve, open or roll; one step at a time. */
 void log_step_room(struct leat_log *log)
 {
-    if (log->state != LEAT_LOG_SERVING || log->cold || log->ending != LOG_LIVES) return;
+    if (log->state != LEAT_LOG_SERVING || log_is_cold(log) || log->ending != LOG_LIVES) return;
     producers_grow(log);
     bool ahead = log->rolling_fast && log->head.seg && !log->old.seg;
     bool fits = !log->room_wanted || log_head_fits(log, log->room_bytes);

@@ -24,6 +24,18 @@ void log_opened_set(struct leat_log *log, enum log_opened opened)
     log->opened = opened;
 }
 
+void log_restored_set(struct leat_log *log, enum log_restored restored)
+{
+    static const unsigned follow[] = {
+        [LOG_FRONT_UNKNOWN] = 1u << LOG_FRONT_UNTOLD | 1u << LOG_COLD,
+        [LOG_FRONT_UNTOLD] = 1u << LOG_FRONT_UNTOLD | 1u << LOG_COLD,
+        [LOG_COLD] = 1u << LOG_WARM,
+        [LOG_WARM] = 1u << LOG_WARM,
+    };
+    LEAT_ASSERT(follow[log->restored] & 1u << restored);
+    log->restored = restored;
+}
+
 void log_ending_set(struct leat_log *log, enum log_ending ending,
                     void (*on_end)(void *arg, struct leat_log *log), void *arg)
 {

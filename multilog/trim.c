@@ -43,7 +43,7 @@ void log_step_trim(struct leat_log *log)
         log->room_wanted = true;
         /* A cold log wakes first, which is behind us in this step. Not while the disk is full:
          * the wish is refused at once then, and the turn would never end. */
-        if (log->cold && log_now(log) >= log->reserve_not_before_us) log_mark_dirty(log);
+        if (log_is_cold(log) && log_now(log) >= log->reserve_not_before_us) log_mark_dirty(log);
     }
 }
 
@@ -125,7 +125,7 @@ static void begin_without_space(struct leat_log *log, uint64_t wanted)
 
 void log_step_begin(struct leat_log *log)
 {
-    if (leat_list_empty(&log->trims) || log->front_unknown || log->begin_written) return;
+    if (leat_list_empty(&log->trims) || log_front_is_unknown(log) || log->begin_written) return;
     if (log->state != LEAT_LOG_SERVING || log->ending != LOG_LIVES) return;
     uint64_t wanted = begin_wanted(log);
     if (wanted <= log->begin_told) return;
@@ -134,7 +134,7 @@ void log_step_begin(struct leat_log *log)
         return;
     }
     log->roll_wanted = true;
-    if (!log->cold || log->room_wanted) return;
+    if (!log_is_cold(log) || log->room_wanted) return;
     log->room_wanted = true; /* it wakes first */
     log_mark_dirty(log);
 }
@@ -155,7 +155,7 @@ static void trims_answer(struct leat_log *log, leat_err refusal)
         leat_list_push_back(&waiting, link);
     while ((link = leat_list_pop_front(&waiting)) != NULL) {
         struct leat_log_trim *trim = LEAT_CONTAINER(link, struct leat_log_trim, link);
-        bool done = trim->before <= log->begin_told && !log->front_unknown;
+        bool done = trim->before <= log->begin_told && !log_front_is_unknown(log);
         if (!done && refusal == LEAT_OK) {
             leat_list_push_back(&log->trims, link);
             continue;
@@ -200,8 +200,8 @@ void log_step_skip(struct leat_log *log)
 {
     if (!log->on_skipped) return;
     bool writable = log->state == LEAT_LOG_SERVING && log->ending == LOG_LIVES;
-    if (writable && (log->front_unknown || log_front_is_missing(log))) {
-        if (log->front_unknown || log_trim_is_pending(log)) return;
+    if (writable && (log_front_is_unknown(log) || log_front_is_missing(log))) {
+        if (log_front_is_unknown(log) || log_trim_is_pending(log)) return;
         const struct leat_segment *held = log_slot_at(log, 0)->seg;
         log->trim_segment = held->id.v;
         log->trim_offset = held->base_offset;

@@ -81,9 +81,10 @@ void log_warm_leave(struct leat_log *log)
  * dropped at once, and those that have not come on every node. */
 static void front_is_unreadable(struct leat_log *log)
 {
-    if (log->front_unknown && log->backfill_follows)
+    if (!log_front_is_unknown(log)) return;
+    if (log->backfill_follows)
         log->first_segment = log->trim_segment = log->first_offset = log->trim_offset = 0;
-    log->front_unknown = false;
+    log_restored_set(log, LOG_COLD);
 }
 
 static void damaged_tell(const struct leat_log *log, const struct leat_segment *seg)
@@ -105,8 +106,8 @@ static void warm_damaged(struct leat_log *log, const char *what)
     snprintf(why, sizeof why, "segment %llu is damaged: %s", (unsigned long long)last->id.v, what);
     front_is_unreadable(log);
     if (log->state != LEAT_LOG_SERVING) return; /* it has a reason already */
-    bool begun = !log->cold || log->ending != LOG_LIVES;
-    log->cold = false;
+    bool begun = !log_is_cold(log) || log->ending != LOG_LIVES;
+    log_restored_set(log, LOG_WARM);
     if (!begun && events->on_last_damaged &&
         events->on_last_damaged(log->options.owner, log, last)) {
         log_fail(log, LEAT_E_STARTING, why);
@@ -228,7 +229,7 @@ static void warm_from(struct leat_log *log, const uint8_t *bytes)
         warm_damaged(log, "its start entry can't be understood");
         return;
     }
-    log->cold = false;
+    log_restored_set(log, LOG_WARM);
     if (log->options.app.ctx) log->options.app.on_read(log->options.app.ctx);
 }
 
@@ -250,7 +251,7 @@ static bool front_is_given_up(const struct leat_log *log)
 static void front_is(struct leat_log *log, uint64_t segment, uint64_t offset)
 {
     const struct leat_segment *held = log_slot_at(log, 0)->seg;
-    log->front_unknown = false;
+    log_restored_set(log, LOG_COLD);
     if (segment >= held->id.v || offset >= held->base_offset || front_is_given_up(log)) {
         /* Nothing is missing; records may have been given up. */
         if (offset <= log_acked(log)) log_begin_note(log, offset);
@@ -341,7 +342,7 @@ static void front_from_block(struct leat_log *log, const uint8_t *bytes, uint32_
         begin_told_note(log, &start);
         front_is(log, start.first_segment, start.first_offset);
     } else {
-        log->front_whole = true;
+        log_restored_set(log, LOG_FRONT_UNTOLD);
     }
 }
 
@@ -362,14 +363,14 @@ static void on_warm_read(struct leat_disk_io *io)
     uint32_t wanted = last->seg->extent.bytes;
     log->warming = false;
     last->file_reads--;
-    if (log->front_unknown && !log->front_whole) wanted = front_wanted(log);
+    if (log->restored == LOG_FRONT_UNKNOWN) wanted = front_wanted(log);
     if (io->rc != LEAT_OK)
         warm_damaged(log, "the disk failed to read it");
     else if (io->done_bytes < wanted)
         warm_damaged(log, "its file is too short");
-    else if (log->front_unknown && !log->front_whole)
+    else if (log->restored == LOG_FRONT_UNKNOWN)
         front_from_block(log, io->buffer, wanted);
-    else if (log->front_unknown)
+    else if (log_front_is_unknown(log))
         front_from_whole(log, io->buffer);
     else
         warm_from(log, io->buffer);
@@ -396,14 +397,14 @@ static void warm_read(struct leat_log *log, struct log_slot *last, uint32_t coun
 /* Also of a log that waits or is damaged: it is read. */
 static bool front_can_start(const struct leat_log *log)
 {
-    if (!log->front_unknown || log->warming || log->ending != LOG_LIVES) return false;
+    if (!log_front_is_unknown(log) || log->warming || log->ending != LOG_LIVES) return false;
     if (log_now(log) < log->reserve_not_before_us) return false;
     return !log_slot_at(log, log->slot_count - 1)->changing;
 }
 
 void log_step_front(struct leat_log *log)
 {
-    if (!log->front_unknown) return;
+    if (!log_front_is_unknown(log)) return;
     if (!front_can_start(log)) {
         log_warm_leave(log);
         return;
@@ -412,15 +413,16 @@ void log_step_front(struct leat_log *log)
     if (last->seg->buffer) {
         log_warm_leave(log);
         front_from_block(log, last->seg->buffer, last->seg->extent.bytes);
-        if (log->front_unknown) front_from_whole(log, last->seg->buffer);
+        if (log_front_is_unknown(log)) front_from_whole(log, last->seg->buffer);
     } else {
-        warm_read(log, last, log->front_whole ? last->seg->extent.bytes : front_wanted(log));
+        warm_read(log, last,
+                  log->restored == LOG_FRONT_UNTOLD ? last->seg->extent.bytes : front_wanted(log));
     }
 }
 
 static bool warm_can_start(const struct leat_log *log)
 {
-    if (!log->cold || log->warming || log->ending != LOG_LIVES) return false;
+    if (!log_is_cold(log) || log->warming || log->ending != LOG_LIVES) return false;
     if (log->state != LEAT_LOG_SERVING) return false;
     if (!log->room_wanted && !log->options.app.ctx) return false;
     if (log_now(log) < log->reserve_not_before_us) return false;
@@ -429,7 +431,7 @@ static bool warm_can_start(const struct leat_log *log)
 
 void log_step_warm(struct leat_log *log)
 {
-    if (log->front_unknown) return;
+    if (log_front_is_unknown(log)) return;
     /* In line stands only who lacks nothing but bytes: else all behind it would wait too. */
     if (!warm_can_start(log)) {
         log_warm_leave(log);

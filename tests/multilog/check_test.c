@@ -122,6 +122,8 @@ static void requests_are_checked(void **state)
     BROKEN(parking, it->parking = LOG_PARKED, it->old = it->head, it->old.index = NULL);
     BROKEN(parking, it->parking = LOG_PARKING, it->commit_count = 1,
            it->commits[it->commit_first].req.seg = it->head.seg);
+    BROKEN("log->restored == LOG_WARM || !log->head.seg", it->restored = LOG_COLD);
+    BROKEN("!log->warming || log_is_cold(log)", it->warming = true, slot(0)->file_reads++);
     BROKEN("log->opened == LOG_UNOPENED || log->head.seg", it->head.seg = NULL,
            slot(1)->closed = slot(0)->changing = true);
 }

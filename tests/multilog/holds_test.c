@@ -260,7 +260,7 @@ static void trouble_is_told_in_words(void **state)
     (void)state;
     CASE(four, trouble, it->damage_look = true);
     CASE(four, trouble, it->damage_look = it->backfill_follows = true);
-    CASE(four, trouble, it->damage_look = it->front_unknown = true);
+    CASE(four, trouble, it->damage_look = true, it->restored = LOG_FRONT_UNKNOWN);
     CASE(four, trouble, it->damage_look = true, rots(1));
     CASE(four, trouble, it->damage_look = false, rots(1));
     CASE(four, trouble, it->damage_look = true, rots(1), rots(2));
@@ -282,7 +282,7 @@ static void trouble_is_told_in_words(void **state)
     TRACE_IS(
         "it->damage_look = true: -> OK \"\"\n"
         "it->damage_look = it->backfill_follows = true: -> OK \"\", look\n"
-        "it->damage_look = it->front_unknown = true: -> OK \"\", look\n"
+        "it->damage_look = true, it->restored = LOG_FRONT_UNKNOWN: -> OK \"\", look\n"
         "it->damage_look = true, rots(1): -> DAMAGED \"segment 1 with offsets 100 to 199 is "
         "damaged\", look\n"
         "it->damage_look = false, rots(1): -> OK \"\"\n"
@@ -394,7 +394,7 @@ static void what_went_with_an_accepted_loss_is_not_waited_for(void **state)
     CASE_AS_IT_IS(accepted, front_given_up);
     CASE(accepted, front_given_up, it->front_accepted = false);
     CASE(accepted, front_given_up, it->front_accepted = false, it->options.remade = true);
-    CASE(accepted, front_given_up, it->front_unknown = true);
+    CASE(accepted, front_given_up, it->restored = LOG_FRONT_UNKNOWN);
     CASE(accepted, front_given_up, it->first_segment = it->trim_segment = 2);
     CASE(accepted, front_given_up, it->trim_segment = 1);
     CASE(accepted, front_given_up, it->first_offset = it->trim_offset = slot(0)->seg->base_offset);
@@ -407,7 +407,7 @@ static void what_went_with_an_accepted_loss_is_not_waited_for(void **state)
              "it->front_accepted = false: -> s0/0 at 0/0\n"
              "it->front_accepted = false, it->options.remade = true: \"log 1/0/0 of s: segments 0 "
              "to 1 went with what an operator gave up\" -> s2/2 at 200/200, dirty\n"
-             "it->front_unknown = true: -> s0/0 at 0/0\n"
+             "it->restored = LOG_FRONT_UNKNOWN: -> s0/0 at 0/0\n"
              "it->first_segment = it->trim_segment = 2: -> s2/2 at 0/0\n"
              "it->trim_segment = 1: -> s0/1 at 0/0\n"
              "it->first_offset = it->trim_offset = slot(0)->seg->base_offset: \"log 1/0/0 of s: "
@@ -466,7 +466,7 @@ static void segment_that_comes_takes_its_place(void **state)
     CASE(one_comes, added, slot(1)->seg->id.v = 30, it->next_segment = 40, comes.id.v = 29);
     CASE(one_comes, added, it->ending = LOG_DELETING);
     CASE(one_comes, added, it->ending = LOG_RELEASING);
-    CASE(one_comes, added, it->front_unknown = true);
+    CASE(one_comes, added, it->restored = LOG_FRONT_UNKNOWN);
     TRACE_IS(
         "(void)0: -> OK, 5000 closed 0 memory more, held 1c 2c 3c 4, dirty, its own\n"
         "comes.buffer = &a_byte: -> OK, 5000 closed 16384 memory more, held 1c! 2c 3c 4, dirty, "
@@ -487,7 +487,7 @@ static void segment_that_comes_takes_its_place(void **state)
         "memory more, held 2c 29c 30c 4, dirty, its own\n"
         "it->ending = LOG_DELETING: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
         "it->ending = LOG_RELEASING: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
-        "it->front_unknown = true: -> AGAIN, 0 closed 0 memory more, held 2c 3c 4\n");
+        "it->restored = LOG_FRONT_UNKNOWN: -> AGAIN, 0 closed 0 memory more, held 2c 3c 4\n");
 }
 
 /* ---- mending ---- */

@@ -57,16 +57,16 @@ static void tell(void)
 {
     trace("%s%s%s%s%s%s%s%s%s%s, s%llu %llu from s%llu %llu told %llu trim s%llu %llu acked %llu, "
           "previous %u, %u segments %llu\n",
-          it->cold ? "cold " : "", it->front_unknown ? "front " : "", it->jumped ? "jumped " : "",
-          it->front_accepted ? "accepted " : "", it->producers.lost ? "lost " : "",
-          it->producers.expired ? "expired " : "", it->damage_look ? "look " : "",
-          it->holes ? "holes " : "", it->backfill_follows ? "older " : "",
-          fake->dirty ? "dirty" : "", (unsigned long long)it->next_segment,
-          (unsigned long long)it->next_offset, (unsigned long long)it->first_segment,
-          (unsigned long long)it->first_offset, (unsigned long long)it->begin_told,
-          (unsigned long long)it->trim_segment, (unsigned long long)it->trim_offset,
-          (unsigned long long)leat_log_acked_offset(it), it->previous.bytes, it->slot_count,
-          (unsigned long long)it->closed_bytes);
+          log_is_cold(it) ? "cold " : "", log_front_is_unknown(it) ? "front " : "",
+          it->jumped ? "jumped " : "", it->front_accepted ? "accepted " : "",
+          it->producers.lost ? "lost " : "", it->producers.expired ? "expired " : "",
+          it->damage_look ? "look " : "", it->holes ? "holes " : "",
+          it->backfill_follows ? "older " : "", fake->dirty ? "dirty" : "",
+          (unsigned long long)it->next_segment, (unsigned long long)it->next_offset,
+          (unsigned long long)it->first_segment, (unsigned long long)it->first_offset,
+          (unsigned long long)it->begin_told, (unsigned long long)it->trim_segment,
+          (unsigned long long)it->trim_offset, (unsigned long long)leat_log_acked_offset(it),
+          it->previous.bytes, it->slot_count, (unsigned long long)it->closed_bytes);
     assert_int_equal(it->slot_capacity, it->slot_count + 4);
     assert_int_equal(it->gathered_us, fake->now_us);
 }
@@ -196,7 +196,8 @@ static void begin_holed(void)
 {
     make_as(watch(LEAT_DURABILITY_DISK), holed, 4,
             (struct leat_log_tail){.next_segment = 12, .next_offset = 120});
-    it->front_unknown = it->dirty = fake->dirty = it->damage_look = false;
+    it->dirty = fake->dirty = it->damage_look = false;
+    if (log_front_is_unknown(it)) it->restored = LOG_COLD;
     it->slot_capacity = 6;
     comes = segment_of(fake, (struct row){4, 40, 50});
 }
@@ -228,7 +229,7 @@ static void segment_that_comes_stands_in_its_place(void **state)
     CASE(begin_holed, add, comes->id.v = 2);
     CASE(begin_holed, add, it->ending = LOG_DELETING);
     CASE(begin_holed, add, it->ending = LOG_RELEASING);
-    CASE(begin_holed, add, it->front_unknown = true);
+    CASE(begin_holed, add, it->restored = LOG_FRONT_UNKNOWN);
     CASE(begin_holed, add, it->slot_capacity = 5);
     CASE(begin_holed, add, it->slot_capacity = 5, leat_mem_fail_at(1));
     CASE(begin_holed, add, leat_mem_fail_at(1));
@@ -248,7 +249,7 @@ static void segment_that_comes_stands_in_its_place(void **state)
         "comes->id.v = 2: EXISTS: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
         "it->ending = LOG_DELETING: NOT_OWNER: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
         "it->ending = LOG_RELEASING: NOT_OWNER: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
-        "it->front_unknown = true: AGAIN: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
+        "it->restored = LOG_FRONT_UNKNOWN: AGAIN: s2 s3 s5 s8, room 6, 400 bytes 0 memory\n"
         "it->slot_capacity = 5: OK dirty: s2 s3 s4 s5 s8, room 10, 500 bytes 0 memory own\n"
         "it->slot_capacity = 5, leat_mem_fail_at(1): NO_MEMORY: s2 s3 s5 s8, room 5, 400 bytes 0 "
         "memory\n"

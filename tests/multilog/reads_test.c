@@ -219,15 +219,16 @@ static void log_that_ends_answers_no_reads(void **state)
     CASE(four, read_it, from(0), it->ending = LOG_DELETING);
     CASE(four, read_it, from(0), it->ending = LOG_RELEASING);
     CASE(four, read_it, from(0), it->ending = LOG_STOPPING);
-    CASE(four, read_it, from(0), it->front_unknown = true);
-    CASE(four, read_it, from(0), it->front_unknown = true, it->ending = LOG_STOPPING);
-    CASE(four, read_it, from(0), it->front_unknown = it->reads_expire = true);
-    TRACE_IS("from(0), it->ending = LOG_DELETING: UNKNOWN_STREAM..0@0/0/0\n"
-             "from(0), it->ending = LOG_RELEASING: NOT_OWNER..0@0/0/0\n"
-             "from(0), it->ending = LOG_STOPPING: OK 2 of 100 records 0@0/0/264..100@0/1/0 pinned\n"
-             "from(0), it->front_unknown = true: waits, in line\n"
-             "from(0), it->front_unknown = true, it->ending = LOG_STOPPING: STARTING..0@0/0/0\n"
-             "from(0), it->front_unknown = it->reads_expire = true: STARTING..0@0/0/0\n");
+    CASE(four, read_it, from(0), it->restored = LOG_FRONT_UNKNOWN);
+    CASE(four, read_it, from(0), it->restored = LOG_FRONT_UNKNOWN, it->ending = LOG_STOPPING);
+    CASE(four, read_it, from(0), it->restored = LOG_FRONT_UNKNOWN, it->reads_expire = true);
+    TRACE_IS(
+        "from(0), it->ending = LOG_DELETING: UNKNOWN_STREAM..0@0/0/0\n"
+        "from(0), it->ending = LOG_RELEASING: NOT_OWNER..0@0/0/0\n"
+        "from(0), it->ending = LOG_STOPPING: OK 2 of 100 records 0@0/0/264..100@0/1/0 pinned\n"
+        "from(0), it->restored = LOG_FRONT_UNKNOWN: waits, in line\n"
+        "from(0), it->restored = LOG_FRONT_UNKNOWN, it->ending = LOG_STOPPING: STARTING..0@0/0/0\n"
+        "from(0), it->restored = LOG_FRONT_UNKNOWN, it->reads_expire = true: STARTING..0@0/0/0\n");
 }
 
 static void buffer_that_is_on_its_way_out_is_not_read(void **state)
@@ -473,7 +474,7 @@ static void offsets_and_ends_are_looked_up(void **state)
     (void)state;
     CASE(four, look_up, what(LEAT_LOCATE_EARLIEST, 0));
     CASE(four, look_up, what(LEAT_LOCATE_EARLIEST, 0), it->first_offset = 7, it->first_segment = 1);
-    CASE(four, look_up, what(LEAT_LOCATE_EARLIEST, 0), it->front_unknown = true);
+    CASE(four, look_up, what(LEAT_LOCATE_EARLIEST, 0), it->restored = LOG_FRONT_UNKNOWN);
     CASE(four, look_up, what(LEAT_LOCATE_EARLIEST, 0), it->state = LEAT_LOG_WAITING,
          it->slot_count = 0);
     CASE(four, look_up, what(LEAT_LOCATE_LATEST, 0));
@@ -495,7 +496,7 @@ static void offsets_and_ends_are_looked_up(void **state)
         "what(LEAT_LOCATE_EARLIEST, 0): OK 0 time -1 epoch 0 at 0/0/0\n"
         "what(LEAT_LOCATE_EARLIEST, 0), it->first_offset = 7, it->first_segment = 1: OK 7 time -1 "
         "epoch 0 at 0/1/0\n"
-        "what(LEAT_LOCATE_EARLIEST, 0), it->front_unknown = true: waits\n"
+        "what(LEAT_LOCATE_EARLIEST, 0), it->restored = LOG_FRONT_UNKNOWN: waits\n"
         "what(LEAT_LOCATE_EARLIEST, 0), it->state = LEAT_LOG_WAITING, it->slot_count = 0: "
         "LOG_INCOMPLETE 0 time -1 epoch 0 at 0/0/0 of 0/0/0 to 0/0/0\n"
         "what(LEAT_LOCATE_LATEST, 0): OK 1350 time -1 epoch 0 at 0/4/5840\n"

@@ -239,9 +239,9 @@ static void what_is_not_there_is_damage_unless_it_was_given_up(void **state)
     CASE(four, gaps, lacks(1), slot(0)->closed = false);
     CASE(four, gaps, lacks(1), it->first_offset = 150);
     CASE(four, gaps, lacks(1), it->first_offset = 200);
-    CASE(four, gaps, lacks(1), it->front_unknown = true);
+    CASE(four, gaps, lacks(1), it->restored = LOG_FRONT_UNKNOWN);
     CASE(four, gaps, lacks(0));
-    CASE(four, gaps, lacks(0), it->front_unknown = true);
+    CASE(four, gaps, lacks(0), it->restored = LOG_FRONT_UNKNOWN);
     CASE(four, gaps, lacks(0), lacks(1));
     CASE(four, gaps, lacks(0), lacks(1), it->backfill_follows = true);
     CASE(four, gaps, lacks(0), lacks(1), it->backfill_follows = it->holes = true);
@@ -255,9 +255,9 @@ static void what_is_not_there_is_damage_unless_it_was_given_up(void **state)
              "lacks(1), slot(0)->closed = false: -> 0 lost\n"
              "lacks(1), it->first_offset = 150: -> s1..2 150..200; 50 lost\n"
              "lacks(1), it->first_offset = 200: -> 0 lost\n"
-             "lacks(1), it->front_unknown = true: -> s1..2 100..200; 100 lost\n"
+             "lacks(1), it->restored = LOG_FRONT_UNKNOWN: -> s1..2 100..200; 100 lost\n"
              "lacks(0): -> s0..1 0..100; 100 lost\n"
-             "lacks(0), it->front_unknown = true: -> 100 lost\n"
+             "lacks(0), it->restored = LOG_FRONT_UNKNOWN: -> 100 lost\n"
              "lacks(0), lacks(1): -> s0..1 0..100; s2..3 200..750; 650 lost\n"
              "lacks(0), lacks(1), it->backfill_follows = true: -> s2..3 200..750; 550 lost\n"
              "lacks(0), lacks(1), it->backfill_follows = it->holes = true: -> 0 lost\n"

@@ -84,7 +84,7 @@ static void log_trace(const struct fake *fake, const char *when)
     struct leat_log_info i = info_of(fake);
     trace("  %s: state %u%s%s, from %llu/%llu, told %llu, missing %llu to %llu, %u producers%s%s\n",
           when, (unsigned)i.state, i.cold ? " cold" : "",
-          log->front_unknown ? " front unknown" : "", (unsigned long long)i.first_segment,
+          log_front_is_unknown(log) ? " front unknown" : "", (unsigned long long)i.first_segment,
           (unsigned long long)i.first_offset, (unsigned long long)log->begin_told,
           (unsigned long long)i.missing_segments, (unsigned long long)i.missing_end, i.producers,
           log->producers.expired ? " expired" : "", log->producers.lost ? " lost" : "");

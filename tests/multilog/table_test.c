@@ -35,13 +35,13 @@ static struct fake *log_of_rows(const struct row *rows, size_t count, uint64_t n
     struct leat_log_tail tail = {.next_segment = next_segment, .next_offset = next_offset};
     fake_open(fake, segs, count, &tail);
     fake->made_up = true;
-    fake->log->front_unknown = false; /* as if it had been looked up */
+    fake->log->restored = LOG_COLD; /* as if it had been looked up */
     return fake;
 }
 
 static void end(struct fake *fake)
 {
-    fake->log->cold = false;
+    fake->log->restored = LOG_WARM;
     watch_end(fake);
 }
 
@@ -157,7 +157,7 @@ static void what_comes_or_was_given_up_is_not_told(void **state)
         trace("%u: ", way);
         if (way == 1) log->backfill_follows = true;
         if (way == 2) log->backfill_follows = log->holes = true;
-        if (way == 3) log->front_unknown = true;
+        if (way == 3) log->restored = LOG_FRONT_UNKNOWN;
         if (way == 4) log_slot_at(log, 2)->front_given_up = true;
         if (way == 5) log_slot_at(log, 2)->seg->base_offset = UINT64_C(1) << 40;
         if (way == 6) log->jumped = true;
@@ -168,7 +168,7 @@ static void what_comes_or_was_given_up_is_not_told(void **state)
         if (way == 11) leat_log_set_state(log, LEAT_LOG_STOPPED, "it has stopped");
         trouble_trace(fake);
         log->state = LEAT_LOG_SERVING;
-        log->front_unknown = false;
+        log->restored = LOG_COLD;
         end(fake);
     }
     TRACE_IS("0: DAMAGED \"segments 0 to 1 with offsets 0 to 19 are missing, segment 4 with "
@@ -201,7 +201,7 @@ static void table_is_walked_only_where_something_may_be_wrong(void **state)
     struct leat_log *log = fake->log;
     for (unsigned way = 0; way < 4; way++) {
         log->damage_look = true;
-        log->front_unknown = way == 1;
+        log->restored = way == 1 ? LOG_FRONT_UNKNOWN : LOG_COLD;
         log->backfill_follows = way == 2;
         if (way == 3) rot(fake, 0);
         size_t used = trace_used;
@@ -209,7 +209,7 @@ static void table_is_walked_only_where_something_may_be_wrong(void **state)
         trace_text[trace_used = used] = '\0';
         assert_int_equal(log->damage_look, way != 0);
     }
-    log->front_unknown = false;
+    log->restored = LOG_COLD;
     log->damage_look = false;
     trouble_trace(fake); /* nobody has said that it has */
     TRACE_IS("OK \"\"\n");
@@ -245,7 +245,7 @@ static void each_place_is_given_up_by_its_row(void **state)
         log_slot_at(fake->log, i)->seg->passed_bytes = 7 + i;
         fake->log->passed_look = true;
     }
-    fake->log->cold = false;
+    fake->log->restored = LOG_WARM;
     skip_missing(fake);
     trouble_trace(fake);
     for (uint32_t i = 0; i < HOLED; i++) {
@@ -281,7 +281,7 @@ static void row_that_can_not_be_written_gives_up_nothing(void **state)
         if (way == 0) rot(fake, 1);
         log_slot_at(fake->log, 0)->seg->passed_bytes = 7;
         fake->log->passed_look = true;
-        fake->log->cold = false;
+        fake->log->restored = LOG_WARM;
         fake->fail_request_at = 1;
         fake->fail_rc = LEAT_E_DISK;
         fake->fail_kinds = 1u << LEAT_STORE_GIVE_UP;
@@ -322,7 +322,7 @@ static void what_goes_is_not_given_up(void **state)
         struct leat_log *log = fake->log;
         rot(fake, 0);
         rot(fake, 1);
-        log->cold = false;
+        log->restored = LOG_WARM;
         trace("%u\n", way);
         if (way == 1) log_slot_at(log, 0)->changing = true;
         if (way == 2) log_slot_at(log, 0)->dropping = true;
@@ -456,7 +456,7 @@ static void buffer_is_given_back_where_the_file_has_it(void **state)
         slot->closed = way != 3;
         slot->changing = way == 4;
         log->memory_bytes = 65536;
-        log->cold = false;
+        log->restored = LOG_WARM;
         other.id.v = way == 5 ? 77 : 3; /* of another log, or gone */
         leat_log_on_evict_wanted(log, &other);
         assert_false(slot->evicting);

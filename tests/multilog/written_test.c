@@ -79,9 +79,11 @@ static void trim_entry_is_written_where_there_is_room(void **state)
     CASE(pending, step_trim, fill());
     CASE(pending, step_trim, fill(), it->ending = LOG_STOPPING);
     CASE(pending, step_trim, fill(), it->room_wanted = true);
-    CASE(pending, step_trim, fill(), it->cold = true);
-    CASE(pending, step_trim, fill(), it->cold = true, it->reserve_not_before_us = fake->now_us);
-    CASE(pending, step_trim, fill(), it->cold = true, it->reserve_not_before_us = fake->now_us + 1);
+    CASE(pending, step_trim, fill(), it->restored = LOG_COLD);
+    CASE(pending, step_trim, fill(), it->restored = LOG_COLD,
+         it->reserve_not_before_us = fake->now_us);
+    CASE(pending, step_trim, fill(), it->restored = LOG_COLD,
+         it->reserve_not_before_us = fake->now_us + 1);
     TRACE_IS(
         "(void)0: 48 more, at s4 5888 -> s0/2 at 0/200 written told 0 pauses 0 0\n"
         "it->trim_segment = 0: 0 more, at s0 0 -> s0/0 at 0/200 told 0 pauses 0 0\n"
@@ -93,10 +95,13 @@ static void trim_entry_is_written_where_there_is_room(void **state)
         "fill(): 0 more, at s0 0 -> s0/2 at 0/200 room told 0 pauses 0 0\n"
         "fill(), it->ending = LOG_STOPPING: 0 more, at s0 0 -> s0/2 at 0/200 told 0 pauses 0 0\n"
         "fill(), it->room_wanted = true: 0 more, at s0 0 -> s0/2 at 0/200 room told 0 pauses 0 0\n"
-        "fill(), it->cold = true: 0 more, at s0 0 -> s0/2 at 0/200 room told 0 pauses 0 0, dirty\n"
-        "fill(), it->cold = true, it->reserve_not_before_us = fake->now_us: 0 more, at s0 0 -> "
+        "fill(), it->restored = LOG_COLD: 0 more, at s0 0 -> s0/2 at 0/200 room told 0 pauses 0 0, "
+        "dirty\n"
+        "fill(), it->restored = LOG_COLD, it->reserve_not_before_us = fake->now_us: 0 more, at s0 "
+        "0 -> "
         "s0/2 at 0/200 room told 0 pauses 1000000 0, dirty\n"
-        "fill(), it->cold = true, it->reserve_not_before_us = fake->now_us + 1: 0 more, at s0 0 -> "
+        "fill(), it->restored = LOG_COLD, it->reserve_not_before_us = fake->now_us + 1: 0 more, at "
+        "s0 0 -> "
         "s0/2 at 0/200 room told 0 pauses 1000001 0\n");
 }
 
@@ -174,7 +179,7 @@ static void whole_segments_go_as_they_expire(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(reqs, retain);
-    CASE(reqs, retain, it->front_unknown = true);
+    CASE(reqs, retain, it->restored = LOG_FRONT_UNKNOWN);
     CASE(reqs, retain, it->trim_segment = 1);
     CASE(reqs, retain, it->old.seg = it->head.seg);
     CASE(reqs, retain, slot(1)->seg->max_timestamp_ms = wall() - 1000);
@@ -188,7 +193,7 @@ static void whole_segments_go_as_they_expire(void **state)
     CASE(reqs, retain, it->slot_count = 4, slot(3)->seg->base_offset = slot(3)->seg->next_offset);
     CASE(reqs, retain, it->options.settings.retention_ms = 0);
     TRACE_IS("(void)0: -> s0/4 at 0/1300 told 0 pauses 0 0\n"
-             "it->front_unknown = true: -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "it->restored = LOG_FRONT_UNKNOWN: -> s0/0 at 0/0 told 0 pauses 0 0\n"
              "it->trim_segment = 1: -> s0/1 at 0/0 told 0 pauses 0 0\n"
              "it->old.seg = it->head.seg: -> s0/0 at 0/0 told 0 pauses 0 0\n"
              "slot(1)->seg->max_timestamp_ms = wall() - 1000: -> s0/1 at 0/100 told 0 pauses 0 0\n"
@@ -288,15 +293,15 @@ static void request_to_begin_later_rolls_or_trims(void **state)
     (void)state;
     CASE_AS_IT_IS(asked, step_begin);
     CASE(four, step_begin, it->begin_told = 0);
-    CASE(asked, step_begin, it->front_unknown = true);
+    CASE(asked, step_begin, it->restored = LOG_FRONT_UNKNOWN);
     CASE(asked, step_begin, it->begin_written = true);
     CASE(asked, step_begin, it->state = LEAT_LOG_WAITING);
     CASE(asked, step_begin, it->ending = LOG_DELETING);
     CASE(asked, step_begin, it->ending = LOG_STOPPING);
     CASE(asked, step_begin, it->begin_told = 249);
     CASE(asked, step_begin, it->begin_told = 250);
-    CASE(asked, step_begin, it->cold = true);
-    CASE(asked, step_begin, it->cold = it->room_wanted = true);
+    CASE(asked, step_begin, it->restored = LOG_COLD);
+    CASE(asked, step_begin, it->restored = LOG_COLD, it->room_wanted = true);
     CASE(asked, step_begin, without_space(250));
     CASE(asked, step_begin, without_space(200));
     CASE(asked, step_begin, without_space(199));
@@ -308,15 +313,16 @@ static void request_to_begin_later_rolls_or_trims(void **state)
     TRACE_IS(
         "(void)0: -> s0/0 at 0/0 roll told 0 pauses 0 0\n"
         "it->begin_told = 0: -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->front_unknown = true: -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "it->restored = LOG_FRONT_UNKNOWN: -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "it->begin_written = true: -> s0/0 at 0/0 begin told 0 pauses 0 0\n"
         "it->state = LEAT_LOG_WAITING: -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "it->ending = LOG_DELETING: -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "it->ending = LOG_STOPPING: -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "it->begin_told = 249: -> s0/0 at 0/0 roll told 249 pauses 0 0\n"
         "it->begin_told = 250: -> s0/0 at 0/0 told 250 pauses 0 0\n"
-        "it->cold = true: -> s0/0 at 0/0 roll room told 0 pauses 0 0, dirty\n"
-        "it->cold = it->room_wanted = true: -> s0/0 at 0/0 roll room told 0 pauses 0 0\n"
+        "it->restored = LOG_COLD: -> s0/0 at 0/0 roll room told 0 pauses 0 0, dirty\n"
+        "it->restored = LOG_COLD, it->room_wanted = true: -> s0/0 at 0/0 roll room told 0 pauses 0 "
+        "0\n"
         "without_space(250): -> s0/2 at 0/200 told 0 pauses 1000001 0\n"
         "without_space(200): -> s0/2 at 0/200 told 0 pauses 1000001 0\n"
         "without_space(199): -> s0/1 at 0/100 told 0 pauses 1000001 0\n"
@@ -355,7 +361,7 @@ static void log_begins_later_once_its_start_entry_is_acked(void **state)
     CASE(begun, step_begun, trim.before = 251);
     CASE(begun, step_begun, it->first_offset = 250);
     CASE(begun, step_begun, it->first_offset = 251);
-    CASE(begun, step_begun, it->front_unknown = true);
+    CASE(begun, step_begun, it->restored = LOG_FRONT_UNKNOWN);
     CASE(begun, step_begun, it->ending = LOG_DELETING);
     CASE(begun, step_begun, it->begin_written = false);
     CASE(begun, step_begun, it->begin_written = false, it->ending = LOG_STOPPING);
@@ -377,7 +383,7 @@ static void log_begins_later_once_its_start_entry_is_acked(void **state)
         "0 0\n"
         "it->first_offset = 251: before 250: OK, begins at 251 -> s0/0 at 251/251 told 250 pauses "
         "0 0\n"
-        "it->front_unknown = true: -> s0/0 at 250/250 told 250 pauses 0 0, dirty\n"
+        "it->restored = LOG_FRONT_UNKNOWN: -> s0/0 at 250/250 told 250 pauses 0 0, dirty\n"
         "it->ending = LOG_DELETING: before 250: OK, begins at 250 -> s0/2 at 250/250 told 250 "
         "pauses 0 "
         "0, dirty\n"
@@ -435,8 +441,8 @@ static void what_is_lost_is_skipped_step_by_step(void **state)
     (void)state;
     CASE_AS_IT_IS(skips, step_skip);
     CASE(skips, step_skip, it->on_skipped = NULL);
-    CASE(skips, step_skip, it->front_unknown = true);
-    CASE(skips, step_skip, it->front_unknown = true, it->state = LEAT_LOG_STOPPED);
+    CASE(skips, step_skip, it->restored = LOG_FRONT_UNKNOWN);
+    CASE(skips, step_skip, it->restored = LOG_FRONT_UNKNOWN, it->state = LEAT_LOG_STOPPED);
     CASE(skips_front, step_skip, it->front_accepted = false);
     CASE(skips_front, step_skip, it->trim_segment = 1);
     CASE(skips_front, step_skip, it->state = LEAT_LOG_STOPPED);
@@ -454,33 +460,33 @@ static void what_is_lost_is_skipped_step_by_step(void **state)
          it->ending = LOG_DELETING);
     CASE(skips, step_skip, rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2,
          it->ending = LOG_STOPPING);
-    TRACE_IS(
-        "(void)0: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->on_skipped = NULL: over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->front_unknown = true: waits -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->front_unknown = true, it->state = LEAT_LOG_STOPPED: skipped over -> s0/0 at 0/0 told "
-        "0 pauses 0 0\n"
-        "it->front_accepted = false: waits -> s0/1 at 0/100 told 0 pauses 0 0, dirty\n"
-        "it->trim_segment = 1: waits -> s0/1 at 0/0 told 0 pauses 0 0\n"
-        "it->state = LEAT_LOG_STOPPED: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->ending = LOG_DELETING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "it->ending = LOG_STOPPING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(): GIVE_UP s1 it passed 0\n"
-        "waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->giving_up = true: waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->give_up_failed = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->ending = LOG_DELETING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->ending = LOG_STOPPING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->state = LEAT_LOG_WAITING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->state = LEAT_LOG_DAMAGED: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2: GIVE_UP s1 it passed 0\n"
-        "waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2, it->ending = LOG_DELETING: "
-        "skipped "
-        "over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-        "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2, it->ending = LOG_STOPPING: "
-        "skipped "
-        "over -> s0/0 at 0/0 told 0 pauses 0 0\n");
+    TRACE_IS("(void)0: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "it->on_skipped = NULL: over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "it->restored = LOG_FRONT_UNKNOWN: waits -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "it->restored = LOG_FRONT_UNKNOWN, it->state = LEAT_LOG_STOPPED: skipped over -> s0/0 "
+             "at 0/0 told "
+             "0 pauses 0 0\n"
+             "it->front_accepted = false: waits -> s0/1 at 0/100 told 0 pauses 0 0, dirty\n"
+             "it->trim_segment = 1: waits -> s0/1 at 0/0 told 0 pauses 0 0\n"
+             "it->state = LEAT_LOG_STOPPED: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "it->ending = LOG_DELETING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "it->ending = LOG_STOPPING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "rots(): GIVE_UP s1 it passed 0\n"
+             "waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "rots(), it->giving_up = true: waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "rots(), it->give_up_failed = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "rots(), it->ending = LOG_DELETING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "rots(), it->ending = LOG_STOPPING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "rots(), it->state = LEAT_LOG_WAITING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "rots(), it->state = LEAT_LOG_DAMAGED: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2: GIVE_UP s1 it passed 0\n"
+             "waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2, it->ending = LOG_DELETING: "
+             "skipped "
+             "over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2, it->ending = LOG_STOPPING: "
+             "skipped "
+             "over -> s0/0 at 0/0 told 0 pauses 0 0\n");
 }
 
 int main(void)

@@ -187,7 +187,7 @@ static void closed(struct sim_server *server, const struct leat_log *log)
 
 static void taken(const struct leat_log *log)
 {
-    if (!begins_with_it(log) || log->front_unknown) return;
+    if (!begins_with_it(log) || log_front_is_unknown(log)) return;
     step_to(ADOPTED, ADOPTED_US);
     for (unsigned i = 0; i < trap.scenario->server_count; i++)
         die(&trap.scenario->servers[i], 10 * 1000);
@@ -204,7 +204,7 @@ static void reads_stand_still(void)
 static void adopted(const struct leat_log *log)
 {
     struct sim_world *world = trap.scenario->world;
-    if (!begins_with_it(log) || !log->front_unknown) return;
+    if (!begins_with_it(log) || !log_front_is_unknown(log)) return;
     sim_fault_struck(world, SIM_FAULT_FRONT);
     step_to(STALLED, STALL_US);
 }

@@ -166,7 +166,7 @@ static void log_see(const struct leat_primary_log *log, struct seen *seen)
 
 static bool front_is_unknown(const struct leat_log *log)
 {
-    if (!log || !log->front_unknown || log->slot_count < 2) return false;
+    if (!log || !log_front_is_unknown(log) || log->slot_count < 2) return false;
     const struct leat_segment *first = log_slot_at(log, 0)->seg;
     return first && first->next_offset == first->base_offset;
 }
