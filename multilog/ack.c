@@ -91,7 +91,7 @@ static struct log_open *unsafe_next(struct leat_log *log)
     if (log->old.seg) {
         if (log->head.safe_bytes < log->head.start_end) return &log->head;
         if (is_unsafe(&log->old)) return &log->old;
-        if (!log->old_close_sealed) return NULL;
+        if (!log_old_close_is_sealed(log)) return NULL;
     }
     return is_unsafe(&log->head) ? &log->head : NULL;
 }

@@ -178,7 +178,6 @@ struct leat_log {
 
     /* Writing. */
     struct log_open head, old; /* old: rolled away from, its close entry not yet safe */
-    bool old_close_sealed;
     uint64_t next_offset;
     uint64_t next_segment;       /* id of the next segment to start */
     struct leat_extent previous; /* of next_segment - 1, when there is no head */
@@ -294,6 +293,11 @@ static inline bool log_is_stopping(const struct leat_log *log)
 static inline bool log_is_parked(const struct leat_log *log)
 {
     return log->parking == LOG_PARKED || log->parking == LOG_RESUMING;
+}
+/* The close entry of the segment that was rolled away from has its trailer. */
+static inline bool log_old_close_is_sealed(const struct leat_log *log)
+{
+    return log->old.writer.sealed_bytes == log->old.writer.used;
 }
 /* Segments that should be in front of the first one held are not there. */
 static inline bool log_front_is_missing(const struct leat_log *log)

@@ -318,7 +318,6 @@ static void roll(struct leat_log *log)
         previous = close_write(log, &log->head);
         if (paced) pace_note(log);
         log->old = log->head;
-        log->old_close_sealed = false;
         log->old.seg->extent = previous;
     } else {
         log->rolled_us = log_now(log);
@@ -394,12 +393,11 @@ void log_step_close(struct leat_log *log)
 {
     struct log_open *old = &log->old;
     if (!old->seg || log->state == LEAT_LOG_STOPPED) return;
-    if (!log->old_close_sealed) {
+    if (!log_old_close_is_sealed(log)) {
         if (log->head.safe_bytes < log->head.start_end && !LEAT_BUG(CLOSE_BEFORE_START)) return;
         struct leat_extent extent = leat_entry_seal(&old->writer, old->close_acked_bytes);
         LEAT_ASSERT_CMP(extent.bytes, ==, old->seg->extent.bytes);
         LEAT_ASSERT_CMP(extent.crc, ==, old->seg->extent.crc);
-        log->old_close_sealed = true;
     }
     if (old->safe_bytes < old->seg->extent.bytes || log->closing) return;
     struct leat_segment *seg = old->seg;

@@ -162,7 +162,7 @@ static inline void fake_commit_check(struct fake *fake, const struct leat_store_
 {
     const struct leat_log *log = fake->log;
     if (!log || req->seg != log->head.seg || !log->old.seg) return;
-    if (log->old_close_sealed && log->old.safe_bytes == log->old.seg->extent.bytes) return;
+    if (log_old_close_is_sealed(log) && log->old.safe_bytes == log->old.seg->extent.bytes) return;
     LEAT_ASSERT_CMP(req->to_bytes, ==, log->head.start_end);
     if (log->head.writer.used > log->head.start_end) fake->starts_alone++;
 }
