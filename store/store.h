@@ -201,7 +201,7 @@ struct leat_found {
     enum leat_found_kind kind;
     struct leat_scan scan; /* MARK and LOST */
     uint32_t
-        behind_bytes; /* MARK with a ragged end: at least so many behind it are no whole write */
+        behind_bytes; /* MARK with a torn tail: at least so many behind it are no whole write */
     char why[96];     /* LOST */
 };
 
