@@ -255,7 +255,8 @@ static void crash(struct rig *rig, bool power)
         fake_power_cut(&rig->world);
     else
         fake_kill(&rig->world);
-    log->reserving = log->closing = log->parking = log->resuming = false;
+    log->reserving = log->closing = false;
+    log->parking = log_is_parked(log) ? LOG_PARKED : LOG_AWAKE;
     log->commit_count = 0;
     log->warming = false;
     for (int i = 0; i < LOG_HELPERS; i++)

@@ -82,11 +82,11 @@ static void head_of_a_deleted_log_goes_last(void **state)
     (void)state;
     for (unsigned way = 0; way < 5; way++) {
         begun();
-        fake->made_up = it->deleting = true;
+        fake->made_up = true;
+        it->ending = LOG_DELETING;
         it->close.seg = NULL;
         it->closing = way == 1;
-        it->parking = way == 2;
-        it->resuming = way == 3;
+        it->parking = way == 2 ? LOG_PARKING : way == 3 ? LOG_RESUMING : LOG_AWAKE;
         it->commit_count = way == 4;
         log_step_drop(it);
         TRACE_IS(way == 0 ? "DROP s0\n" : "");
@@ -156,8 +156,8 @@ static void head_is_parked_when_it_is_said(void **state)
         fake->fail_kinds = 1u << LEAT_STORE_PARK;
         fake->fail_request_at = fails ? fake->requests + 1 : 0;
         fake_settle(fake);
-        assert_false(it->parking || slot(0)->changing);
-        assert_int_equal(it->parked, !fails);
+        assert_false(it->parking == LOG_PARKING || slot(0)->changing);
+        assert_int_equal(it->parking == LOG_PARKED, !fails);
         assert_int_equal(it->state, fails ? LEAT_LOG_STOPPED : LEAT_LOG_SERVING);
         if (fails) assert_non_null(strstr(it->why, "parking the log's head failed"));
         poke_end();
@@ -174,14 +174,14 @@ static void head_that_is_not_resumed(void **state)
         fake->now_us += 20 * SECOND_US;
         leat_log_care(it);
         fake_settle(fake);
-        assert_true(it->parked);
+        assert_true(it->parking == LOG_PARKED);
         trace_begin();
         fake->fail_rc = full ? LEAT_E_NO_MEMORY : LEAT_E_DISK;
         fake->fail_kinds = 1u << LEAT_STORE_RESUME;
         fake->fail_request_at = fake->requests + 1;
         assert_int_equal(put(fake, 1, 100), LEAT_E_AGAIN);
         fake_settle(fake);
-        assert_true(it->parked && !it->resuming);
+        assert_true(it->parking == LOG_PARKED);
         TRACE_IS(full ? "append 2: AGAIN\n"
                         "RESUME s0 cap 16384\n"
                       : "append 2: AGAIN\n"
@@ -201,7 +201,7 @@ static void head_that_is_not_resumed(void **state)
         fake->now_us++;
         leat_log_care(it);
         fake_settle(fake);
-        assert_false(it->parked);
+        assert_false(log_is_parked(it));
         TRACE_IS("RESUME s0 cap 16384\n"
                  "room\n");
         poke_end();
@@ -250,7 +250,7 @@ static void producers_are_forgotten_where_that_is_asked_for(void **state)
         fake_settle(fake);
         assert_int_equal(it->producers.count, 1);
         fake->made_up = true;
-        it->cold = way == 1;
+        it->restored = way == 1 ? LOG_COLD : LOG_WARM;
         if (way == 2) it->options.producer_expiry_ms = 0;
         fake->now_us += UINT64_C(30) * 3600 * SECOND_US;
         leat_log_care(it);
