@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deliberate bugs, to show that the simulator finds them. Only in builds with -Dbugs=true; in any
- * other build LEAT_BUG() is the constant false and no trace of them is left.
+/* Deliberate bugs, to show that the simulator finds them. Only in leat-sim-bugs; in any other
+ * program LEAT_BUG() is the constant false and no trace of them is left.
  *
  * Each names a rule that keeps acknowledged data; `tools/sim --bugs` breaks one after the other and
  * tells how many seeds it took to see that. tests/sim/bugs.md has the table. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deliberate bugs (-Dbugs=true): does a seed fail when a rule is broken? */
+/* Deliberate bugs (leat-sim-bugs): does a seed fail when a rule is broken? */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -126,7 +126,7 @@ int sim_bugs_run(unsigned only, uint64_t count, unsigned jobs)
 {
     unsigned missed = 0, from = only ? only : 1, end = only ? only + 1 : LEAT_BUGS_END;
 #ifndef LEAT_BUGS
-    fputs("leat-sim: built without -Dbugs=true: there are none\n", stderr);
+    fputs("leat-sim: leat-sim-bugs has them\n", stderr);
     return 2;
 #endif
     printf("| bug | the rule that is broken | world | seed | found as |\n|---|---|---|---|---|\n");

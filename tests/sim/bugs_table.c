@@ -259,7 +259,7 @@ int sim_bugs_table(const char *path, unsigned only, uint64_t count, unsigned job
 {
     unsigned missed, searched = 0, rows = 0;
 #ifndef LEAT_BUGS
-    fputs("leat-sim: built without -Dbugs=true: there are none\n", stderr);
+    fputs("leat-sim: leat-sim-bugs has them\n", stderr);
     return 2;
 #endif
     if (!table_read(path, only)) return 2;

@@ -84,7 +84,7 @@ const char *sim_bug_name(unsigned bug);
 unsigned sim_bug_find(const char *name);
 /** The kind of world that the table calls so ("three --hard"), into `setting`. False: none is. */
 bool sim_bug_world(const char *name, struct sim_setting *setting);
-/** This process has it from now on; without -Dbugs=true nothing. */
+/** This process has it from now on; but for leat-sim-bugs nothing. */
 void sim_bug_set(unsigned bug);
 /** Break one rule after the other, or `only` that (0: all), until one of so many seeds fails. Returns the exit code. */
 int sim_bugs_run(unsigned only, uint64_t count, unsigned jobs);

@@ -44,7 +44,7 @@ static void usage(FILE *to)
         "       leat-sim --allocations [--seed S] [--step K] [--jobs J]\n"
         "           every K-th allocation of the server fails, each in a run of its own\n"
         "       leat-sim --bugs [--bug NAME] [--nodes N] [--seeds N] [--jobs J]\n"
-        "           (-Dbugs=true) break one rule after the other until a seed fails\n"
+        "           (leat-sim-bugs) break one rule after the other until a seed fails\n"
         "       leat-sim --bugs --table FILE [--bug NAME] [--seeds N] [--jobs J]\n"
         "           each by the seed of its row (tests/sim/bugs.md) or another one; says the "
         "table anew\n"

@@ -285,7 +285,7 @@ struct scenario_result {
     uint64_t trace_hash, acked_records, acked_batches, batches_wanted, events, virtual_us, disk_ops;
     uint64_t compared, marks;
     struct sim_visited visited;
-    bool bugs_met[LEAT_BUGS_END]; /* with -Dbugs=true: base/bug.h */
+    bool bugs_met[LEAT_BUGS_END]; /* of leat-sim-bugs: base/bug.h */
 };
 void scenario_run(const struct scenario_options *options, struct scenario_result *out_result);
 /** Run until a condition holds or the time is over. */
