@@ -314,6 +314,7 @@ static void own_copy_is_stamped_like_the_others(void **state)
     CASE_AS_IT_IS(begun, step_set);
     CASE(begun, step_set, set->stamped = 0);
     CASE(begun, step_set, set->stamped = 0, set->stamp_busy = true);
+    CASE(begun, step_set, set->stamped = 0, set->state = REP_SET_CLOSED);
     CASE(begun, step_set, set->stamped = 0, set->state = REP_SET_RESUMING);
     CASE(begun, step_set, set->stamped = 0, set->state = REP_SET_PARKING);
     CASE(begun, step_set, set->stamped = 0, set->stamp_retry_us = rig->now_us);
@@ -323,11 +324,35 @@ static void own_copy_is_stamped_like_the_others(void **state)
         "set->stamped = 0: store STAMP s0 v1 role0 writer100\n"
         "-> 2 copies stamping\n"
         "set->stamped = 0, set->stamp_busy = true: -> 2 copies stamping\n"
+        "set->stamped = 0, set->state = REP_SET_CLOSED: -> 2 copies\n"
         "set->stamped = 0, set->state = REP_SET_RESUMING: -> 2 copies parked\n"
         "set->stamped = 0, set->state = REP_SET_PARKING: -> 2 copies to be parked\n"
         "set->stamped = 0, set->stamp_retry_us = rig->now_us: store STAMP s0 v1 role0 writer100\n"
         "-> 2 copies stamping\n"
         "set->stamped = 0, set->stamp_retry_us = rig->now_us + 1: -> 2 copies lacking\n");
+}
+
+static void copies_go(void)
+{
+    while (set->copy_count)
+        rep_copy_remove(set->copies[set->copy_count - 1]);
+    asks(&set->drop);
+    set->dropping = true;
+}
+
+/* Goal: nothing writes from a segment any more, and nothing of it is under way here, before it is dropped. */
+static void own_segment_is_dropped_last(void **state)
+{
+    (void)state;
+    CASE(begun, step_set, copies_go());
+    CASE(begun, step_set, copies_go(), set->writes = 1);
+    CASE(begun, step_set, copies_go(), set->local_busy = true);
+    CASE(begun, step_set, copies_go(), set->stamp_busy = true);
+    TRACE_IS("copies_go(): store DROP s0\n"
+             "-> 0 copies busy\n"
+             "copies_go(), set->writes = 1: -> 0 copies\n"
+             "copies_go(), set->local_busy = true: -> 0 copies busy\n"
+             "copies_go(), set->stamp_busy = true: -> 0 copies stamping\n");
 }
 
 static void parks(void)
@@ -570,6 +595,7 @@ int main(void)
         TRACE_TEST(lost_copy_raises_the_version_where_it_may_mislead),
         TRACE_TEST(commit_is_answered_when_all_that_counts_has_it),
         TRACE_TEST(own_copy_is_stamped_like_the_others),
+        TRACE_TEST(own_segment_is_dropped_last),
         TRACE_TEST(close_park_and_resume_go_here_first),
         TRACE_TEST(segments_and_their_copies_are_told),
         TRACE_TEST(segments_that_are_settled_are_told),

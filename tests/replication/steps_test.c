@@ -360,6 +360,7 @@ static void buffer_stays_while_writes_come_from_it(void **state)
         else
             rig_ask(rig, (struct leat_store_req){.kind = kinds[i], .seg = &rig->segs[0]});
         rig_pass(rig, 50 * 1000);
+        if (kinds[i] == LEAT_STORE_DROP) rig_answer(rig, 1, LEAT_REP_DROP); /* no copy is left */
         trace("-- and then\n");
         rig_wrote(rig, 2, LEAT_E_CANCELLED);
         if (kinds[i] == LEAT_STORE_EVICT)
@@ -371,7 +372,8 @@ static void buffer_stays_while_writes_come_from_it(void **state)
                      "store PARK s0\n");
         else
             TRACE_IS("n1 DROP s0 h10 v2 d1, 2 s\n"
-                     "-- and then\n");
+                     "-- and then\n"
+                     "store DROP s0\n");
         rig_free(rig);
     }
 }

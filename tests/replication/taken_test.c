@@ -117,9 +117,9 @@ static void seal_that_is_not_so_changes_nothing(void **state)
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
     const struct leat_segment before = *rep->seg;
     rep->word.v = 6;
-    for (unsigned i = 0; i < 15; i++) {
+    for (unsigned i = 0; i < 16; i++) {
         struct rep_body body = rig_body(rig, rep->handle, 7, 2);
-        body.owner.v = i == 0 ? 5 : 6;
+        body.owner.v = i == 0 ? 5 : i == 15 ? 0 : 6; /* 0: it does not say */
         if (i == 1) body.handle++;
         if (i == 2) body.segment.v++;
         if (i == 3) body.log.log++;
@@ -129,12 +129,12 @@ static void seal_that_is_not_so_changes_nothing(void **state)
         rep->damaged = i == 7;
         rep->drop_wanted = i == 8;
         rep->seg->incomplete = i == 9;
-        rep->seg->integrity = i == 10 ? LEAT_INTEGRITY_CORRUPT : LEAT_INTEGRITY_OK;
+        rep->seg->integrity = i == 10 || i == 15 ? LEAT_INTEGRITY_CORRUPT : LEAT_INTEGRITY_OK;
         rep->busy = i == 11;
         rep->evicting = i == 12;
         rep->move_wanted = i == 13;
         if (i == 14) rig_hear(rig, &rig_w2, LEAT_REP_SEAL, (const uint8_t *)"\x90", 1);
-        if (i < 14) rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
+        if (i != 14) rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
     }
     TRACE_IS("1: STALE_EPOCH\n"
              "2: NOT_FOUND\n"
@@ -150,7 +150,8 @@ static void seal_that_is_not_so_changes_nothing(void **state)
              "12: AGAIN\n"
              "13: AGAIN\n"
              "14: AGAIN\n"
-             "15: INVALID\n");
+             "15: INVALID\n"
+             "16: NOT_FOUND\n");
     rep->seg->integrity = LEAT_INTEGRITY_OK;
     assert_int_equal(rep->word.v, 6);
     assert_false(rep->settled);
