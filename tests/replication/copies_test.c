@@ -346,12 +346,12 @@ static void own_segment_is_dropped_last(void **state)
     (void)state;
     CASE(begun, step_set, copies_go());
     CASE(begun, step_set, copies_go(), set->writes = 1);
-    CASE(begun, step_set, copies_go(), set->local_busy = true);
+    CASE(begun, step_set, copies_go(), set->local_state = REP_LOCAL_ASKED);
     CASE(begun, step_set, copies_go(), set->stamp_busy = true);
     TRACE_IS("copies_go(): store DROP s0\n"
              "-> 0 copies busy\n"
              "copies_go(), set->writes = 1: -> 0 copies\n"
-             "copies_go(), set->local_busy = true: -> 0 copies busy\n"
+             "copies_go(), set->local_state = REP_LOCAL_ASKED: -> 0 copies busy\n"
              "copies_go(), set->stamp_busy = true: -> 0 copies stamping\n");
 }
 
