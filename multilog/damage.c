@@ -8,12 +8,16 @@
 #include "base/node_log.h"
 #include "multilog/internal.h"
 
-enum { PLACES_TOLD = 2 };
+enum { JUMP_BITS = 40, PLACES_TOLD = 2 };
 
-bool log_gap_is_given_up(const struct leat_log *log, const struct log_slot *after)
+/* Nobody misses what lies in front of this segment: an operator gave it up. Where its start entry has not been read
+ * yet the offset tells: a jump leads to a multiple of 2^40, and records in front of one would fill 64 TiB. */
+static bool gap_is_given_up(const struct leat_log *log, const struct log_slot *after)
 {
     if (!after) return log->jumped;
-    return after->front_given_up || log_slot_is_jumped_to(after);
+    uint64_t base = after->seg->base_offset;
+    return after->front_given_up || after->joint == LOG_JOINT_JUMPED ||
+           (after->joint == LOG_JOINT_UNKNOWN && base && base << (64 - JUMP_BITS) == 0);
 }
 
 /* Where what is held begins at table row i, and ends: of the row count the end of all that is acked. false: no
@@ -44,7 +48,7 @@ bool log_gap_has_records(const struct leat_log *log, uint32_t i)
 static bool gap_find(const struct leat_log *log, uint32_t i, struct leat_log_damage *out)
 {
     if (!gap_of(log, i, out)) return false;
-    if (log_gap_is_given_up(log, i < log->slot_count ? log_slot_at(log, i) : NULL)) return false;
+    if (gap_is_given_up(log, i < log->slot_count ? log_slot_at(log, i) : NULL)) return false;
     if (i == 0 && log_front_is_unknown(log)) return false;
     return !log_older_come(log) || (i > 0 && !log->holes);
 }

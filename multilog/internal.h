@@ -27,6 +27,13 @@ enum {
     LOG_PRODUCER_AGE_MS_MIN = 15 * 60 * 1000, /* younger state is never given up */
 };
 
+/* What lies between a segment and the one before it, when ids are missing there. */
+enum log_joint {
+    LOG_JOINT_UNKNOWN, /* its start entry says, and has not been read */
+    LOG_JOINT_CHAINED, /* it names its predecessor: what is missing is lost, and has a name */
+    LOG_JOINT_JUMPED,  /* it names none: what is missing was given up by an operator */
+};
+
 /* Where the bytes of a closed segment are looked for, once its file is damaged:
  *
  *   NONE --damage found--> SOUGHT --nobody has them--> LOST --some time later--> LOST_SOUGHT
@@ -78,9 +85,10 @@ enum log_restored {
 struct log_slot {
     struct leat_segment *seg;
     uint32_t file_reads; /* in flight: its slot in the file must stay */
-    bool closed;         /* its close entry is safe */
-    bool changing;       /* the store is about to take or give its buffer */
-    bool evicting;       /* wanted back by the store */
+    enum log_joint joint;
+    bool closed;   /* its close entry is safe */
+    bool changing; /* the store is about to take or give its buffer */
+    bool evicting; /* wanted back by the store */
     bool dropping;
     enum log_mend mend;
     bool
@@ -103,17 +111,6 @@ static inline bool log_slot_is_sought(const struct log_slot *slot)
 static inline bool log_slot_is_lost(const struct log_slot *slot)
 {
     return slot->mend == LOG_MEND_LOST || slot->mend == LOG_MEND_LOST_SOUGHT;
-}
-
-/* SUBTLE: offsets jumped to where it begins, as an operator accepted the loss of what was in front of it. Its offset
- * tells: a jump leads to a multiple of 2^40 (docs/recovery.md), and records in front of one would fill 64 TiB. What its
- * start entry names does not:
- *  1. A loss is accepted behind segment 3. The log goes on with 4, where offsets jumped to.
- *  2. 4 is rolled without a record, so 5 begins at the same offset, and names 4.
- *  3. 4 is lost. What is missing in front of 5 are the offsets that were given up, and no others. */
-static inline bool log_slot_is_jumped_to(const struct log_slot *slot)
-{
-    return slot->seg->base_offset > 0 && slot->seg->base_offset % (UINT64_C(1) << 40) == 0;
 }
 
 /* A prefix that ends with a trailer. */
@@ -411,8 +408,6 @@ bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot);
 bool log_damage_give_up(struct leat_log *log);
 /** Records are missing before table row i, or were given up there. */
 bool log_gap_has_records(const struct leat_log *log, uint32_t i);
-/** Nobody misses what lies in front of that segment (NULL: of the next one): an operator gave it up. */
-bool log_gap_is_given_up(const struct leat_log *log, const struct log_slot *after);
 /** The node log has what is missing before table row i, if anything is. */
 void log_gap_tell(const struct leat_log *log, uint32_t i);
 

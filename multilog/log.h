@@ -322,10 +322,12 @@ struct leat_log_hole {
     const struct leat_segment *behind; /* as of leat_log_first_held() */
     uint64_t first;
 };
-/** The newest one between two segments of which the later has a lower id than `below`. Not where offsets
- * jumped: that was given up. */
+/** The newest one between two segments of which the later has a lower id than `below`. Not where offsets are
+ * known to have jumped. */
 bool leat_log_hole_find(const struct leat_log *log, uint64_t below,
                         struct leat_log_hole *out_hole) LEAT_NODISCARD;
+/** The start entry of the segment behind it names none: nothing is missing in front of that, it was given up. */
+void leat_log_hole_jumped(struct leat_log *log, uint64_t behind);
 /** None is left. */
 void leat_log_holes_end(struct leat_log *log);
 /** How many of a segment's first bytes hold all of its start entry, its table of producers with it; 0: they

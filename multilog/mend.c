@@ -65,7 +65,8 @@ bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, lea
         slot->mend = LOG_MEND_NONE;
         slot->damage_told = false;
         leat_segment_integrity_set(slot->seg, LEAT_INTEGRITY_OK);
-        slot->seg->flushed = true; /* it may have been found without it */
+        slot->seg->flushed = true;       /* it may have been found without it */
+        slot->joint = LOG_JOINT_UNKNOWN; /* of damaged bytes it said nothing */
     }
     if (rc == LEAT_E_INVALID) leat_log_mend_give_up(log, segment);
     bool over = rc == LEAT_OK || rc == LEAT_E_INVALID;

@@ -36,8 +36,8 @@ static void safe_end(const struct leat_log *log, struct leat_log_tail *out_tail)
         *out_tail = (struct leat_log_tail){.next_segment = open->seg->id.v,
                                            .previous = log->previous,
                                            .next_offset = open->seg->base_offset,
-                                           .jumped = log->previous.bytes == 0 &&
-                                                     open->seg->base_offset > 0};
+                                           .jumped = log_slot_at(log, log->slot_count - 1)->joint ==
+                                                     LOG_JOINT_JUMPED};
         return;
     }
     *out_tail = (struct leat_log_tail){.next_segment = open->seg->id.v + 1,
@@ -210,11 +210,17 @@ bool leat_log_hole_find(const struct leat_log *log, uint64_t below, struct leat_
     for (uint32_t i = log_slot_from(log, below); i-- > 1;) {
         const struct log_slot *slot = log_slot_at(log, i);
         uint64_t first = log_slot_at(log, i - 1)->seg->id.v + 1;
-        if (!slot->closed || slot->seg->id.v == first || log_slot_is_jumped_to(slot)) continue;
+        if (!slot->closed || slot->seg->id.v == first || slot->joint == LOG_JOINT_JUMPED) continue;
         *out_hole = (struct leat_log_hole){slot->seg, first};
         return true;
     }
     return false;
+}
+
+void leat_log_hole_jumped(struct leat_log *log, uint64_t behind)
+{
+    struct log_slot *slot = log_slot_find(log, behind);
+    if (slot) slot->joint = LOG_JOINT_JUMPED;
 }
 
 void leat_log_holes_end(struct leat_log *log)

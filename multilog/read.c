@@ -12,7 +12,7 @@ enum {
     BLOCK_BYTES = 4096,
     READ_AHEAD_BYTES = LEAT_INDEX_EVERY_BYTES + 4 * BLOCK_BYTES,
 };
-enum read_phase { PHASE_NONE, PHASE_INDEX, PHASE_WINDOW, PHASE_FRONT };
+enum read_phase { PHASE_NONE, PHASE_INDEX, PHASE_WINDOW, PHASE_JOINT, PHASE_FRONT };
 
 static struct leat_target target_of(const struct leat_read *read)
 {
@@ -113,23 +113,31 @@ static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint3
     return read_end(read, LEAT_E_DAMAGED);
 }
 
-/* What there is of it ends before the next one begins, and no operator gave up what was there. */
+/* What there is of it ends before the next one begins, and it is not known that an operator gave up what was there. */
 static bool ends_short(const struct leat_log *log, const struct log_slot *slot)
 {
     const struct log_slot *after = log_slot_find(log, slot->seg->id.v + 1);
-    return slot->closed && after && !log_gap_is_given_up(log, after) &&
+    return slot->closed && after && after->joint != LOG_JOINT_JUMPED && !after->front_given_up &&
            after->seg->base_offset > slot->seg->next_offset;
 }
+
+static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct log_slot *after,
+                           bool *out_jumped);
 
 /* SUBTLE: offsets are not passed over because the next segment is there.
  *  1. The row of segment 4 says that it was being written; a start finds its file damaged in the middle, and what is
  *     valid of it counts as closed. 5 to 7 are whole.
  *  2. A reader comes to where that ends, and would go on with 5.
- * It is told, once. */
+ * It is told, once. Where 5 names no predecessor an operator gave up what was there, and it goes on. */
 static leat_err read_short(struct leat_log *log, struct leat_read *read, struct log_slot *slot)
 {
     struct leat_segment *seg = slot->seg;
-    const struct log_slot *after = log_slot_find(log, seg->id.v + 1);
+    struct log_slot *after = log_slot_find(log, seg->id.v + 1);
+    bool jumped = false;
+    leat_err rc = joint_look(log, read, after, &jumped);
+    if (rc == LEAT_E_AGAIN) return rc;
+    if (rc != LEAT_OK) return read_end(read, rc);
+    if (jumped) return read_step(log, read);
     if (!slot->damage_told)
         leat_node_log_error(
             "log %u/%u/%u of %s: segment %llu is damaged at %u: offsets %llu to %llu are not there",
@@ -274,10 +282,33 @@ static leat_err read_file(struct leat_log *log, struct leat_read *read, struct l
     return file_read(log, read, slot, from, end - from, PHASE_INDEX);
 }
 
+/* What a segment's start entry says of what was before it. Bytes that say nothing are damaged: then
+ * nothing was given up. */
+static void joint_note(struct leat_log *log, struct log_slot *slot, const uint8_t *bytes,
+                       uint32_t count)
+{
+    struct leat_start start;
+    bool jumped = leat_log_start_find(bytes, count, &start) && start.previous.bytes == 0 &&
+                  start.base_offset == slot->seg->base_offset;
+    slot->joint = jumped ? LOG_JOINT_JUMPED : LOG_JOINT_CHAINED;
+    log->damage_look = true; /* operators are told what readers are */
+}
+
 /* What the file gave is here: go on. */
 static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struct log_slot *slot)
 {
     const struct leat_segment *seg = slot->seg;
+    if (read->phase == PHASE_JOINT) {
+        uint32_t count = (uint32_t)read->io.done_bytes;
+        uint32_t end = leat_log_start_end(read->disk_buffer, count, seg->extent.bytes);
+        if (end > count && count == BLOCK_BYTES) /* read once more, so much */
+            return file_read(log, read, slot, 0, end, PHASE_JOINT);
+        struct leat_start start;
+        if (!leat_log_start_find(read->disk_buffer, count, &start) && is_mended(log, slot))
+            return read_end(read, LEAT_E_STARTING);
+        joint_note(log, slot, read->disk_buffer, count);
+        return read_step(log, read);
+    }
     struct leat_target target = target_of(read);
     /* A parked head may have been resumed and gone on meanwhile: what was read ends where it ended
      * then. */
@@ -365,22 +396,44 @@ static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint6
     return read_end(read, LEAT_E_DAMAGED);
 }
 
-/* Did an operator give up all that is missing in front of `after`? Of what was left in front of a jump nothing is
- * skipped while it comes, or while a node is down that may have it. */
-static bool hole_is_given_up(const struct leat_log *log, const struct log_slot *after)
+/* Ids below `after` (NULL: below the next segment) are not there. LEAT_OK: *out_jumped says whether
+ * an operator gave them up. LEAT_E_AGAIN: it is being looked up, and the read goes on by itself.
+ * LEAT_E_NO_MEMORY: that needs a buffer. */
+static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct log_slot *after,
+                           bool *out_jumped)
 {
-    bool front = after && after == log_slot_at(log, 0);
-    if (log->backfill_follows || (front && log->older_node_down)) return false;
-    return log_gap_is_given_up(log, after);
+    if (after && after->front_given_up) {
+        *out_jumped = true;
+        return LEAT_OK;
+    }
+    bool readable =
+        after && (after->seg->buffer || after->seg->integrity != LEAT_INTEGRITY_MISSING);
+    if (readable && after->joint == LOG_JOINT_UNKNOWN) {
+        struct leat_segment *seg = after->seg;
+        if (seg->buffer && !after->changing) {
+            joint_note(log, after, seg->buffer, seg->extent.bytes);
+        } else {
+            if (!read->disk_buffer) return LEAT_E_NO_MEMORY;
+            read->segment = seg->id.v;
+            return file_read(log, read, after, 0, BLOCK_BYTES, PHASE_JOINT);
+        }
+    }
+    *out_jumped = after ? after->joint == LOG_JOINT_JUMPED : log->jumped;
+    return LEAT_OK;
 }
 
-/* Nothing is there from segment `first_missing` on, up to another: lost, given up, or on its way? A missing segment
- * without records leaves no offset out: the read passes over it. */
+/* Nothing is there from segment `first_missing` on, up to another: lost, given up, or on its way? Of what was
+ * left in front of a jump nothing is skipped either while it comes, or while a node is down that may have it. A
+ * missing segment without records leaves no offset out: the read passes over it. */
 static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
-    const struct log_slot *after = slot_from(log, first_missing);
-    bool missed = !hole_is_given_up(log, after) &&
-                  log_gap_has_records(log, log_slot_from(log, first_missing));
+    struct log_slot *after = slot_from(log, first_missing);
+    bool jumped = false;
+    leat_err rc = joint_look(log, read, after, &jumped);
+    if (rc == LEAT_E_AGAIN) return rc;
+    if (rc != LEAT_OK) return read_end(read, rc);
+    bool away = after && after == log_slot_at(log, 0) && log->older_node_down;
+    bool missed = (!jumped || away) && log_gap_has_records(log, log_slot_from(log, first_missing));
     if (missed || log->backfill_follows) return read_missing(log, read, first_missing);
     if (!after) return read_nothing(log, read);
     struct leat_position place = {log_group_of(after->seg->id.v), after->seg->id.v, 0};

@@ -47,7 +47,7 @@ static bool is_behind_a_hole(const struct leat_log *log, uint32_t at)
     if (!log->holes || at == 0) return false;
     const struct log_slot *slot = log_slot_at(log, at);
     return slot->seg->id.v != log_slot_at(log, at - 1)->seg->id.v + 1 &&
-           !log_slot_is_jumped_to(slot) && slot->seg->base_offset > log->first_offset;
+           slot->joint != LOG_JOINT_JUMPED && slot->seg->base_offset > log->first_offset;
 }
 
 /* SUBTLE: up to a hole, not over it. Its segments have whoever has them dropped, once they are trimmed:

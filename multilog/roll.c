@@ -248,6 +248,8 @@ static void start_write(struct leat_log *log, const uint8_t *payload, uint32_t b
     (void)leat_entry_seal(&head->writer, 0);
     head->start_end = head->writer.sealed_bytes;
     log_slot_push(log, seg);
+    log_slot_at(log, log->slot_count - 1)->joint =
+        log->jumped ? LOG_JOINT_JUMPED : LOG_JOINT_CHAINED;
     log->jumped = false;
     log->next_segment++;
 }

@@ -307,6 +307,17 @@ void takeover_start_read(struct leat_takeover *takeover)
 
 /* ---- for a log that serves: those in front are looked for again ---- */
 
+/* SUBTLE: where nothing is named in front of a hole nobody is asked for it.
+ *  1. X has segments 0 to 3; 4 was lost, and given up; X goes on with 5, where offsets jumped to.
+ *  2. B, which was thought to be lost, comes back with 4. It is told to drop it.
+ *  3. X starts anew. Did it ask for what is missing in front of 5, what was given up would be there again. */
+static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_partition *partition)
+{
+    if (takeover->hole_behind == 0 || takeover->start.previous.bytes != 0) return false;
+    leat_log_hole_jumped(partition->log, takeover->hole_behind);
+    return true;
+}
+
 static void older_later(struct leat_takeover *takeover, struct leat_partition *partition)
 {
     if (partition != NULL) {
@@ -326,6 +337,10 @@ static void older_begin(struct leat_takeover *takeover, struct leat_partition *p
     if (!found || takeover->start.base_offset != takeover->next_offset) {
         if (behind->buffer == NULL) leat_log_on_damaged(partition->log, behind, false);
         leat_log_older_done(partition->log, partition->backfill_node_down);
+        older_later(takeover, partition);
+        return;
+    }
+    if (hole_is_jump(takeover, partition)) {
         older_later(takeover, partition);
         return;
     }

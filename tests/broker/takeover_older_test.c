@@ -292,10 +292,26 @@ static void start_of_the_one_behind_is_damaged(void **state)
     }
 }
 
-/* Goal: the first segment begins where offsets jumped to, and names none: all are asked what is left in front. */
-static void what_is_left_in_front_of_a_jump_is_asked_for(void **state)
+/* Goal: a segment behind a hole that names none begins behind a jump: what was given up is not asked for. In front of
+ * all others somebody may have one all the same. */
+static void hole_in_front_of_a_jump_is_none(void **state)
 {
     (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        lacks(2, 4, 9);
+        looks();
+        said_enough();
+        it.held = &it.behind;
+        it.start.previous = (struct leat_extent){0, 0};
+        if (i == 1) it.there = false;
+        alone_io_done(LEAT_OK, 4096);
+        assert_said(i == 0 ? "where does the start of 700 bytes end, by 4096?\n"
+                             "start entry in 4096 bytes\nhole in front of 9 is a jump\n"
+                             "watch the log\n"
+                           : "where does the start of 700 bytes end, by 4096?\n");
+        asks_later(i == 0);
+        ends();
+    }
     lacks(2, 4, 0);
     looks();
     it.held = &it.first;
@@ -324,7 +340,7 @@ int main(void)
         cmocka_unit_test(place_that_is_looked_at_is_not_looked_at_twice),
         cmocka_unit_test(start_of_the_one_behind_is_read_whole),
         cmocka_unit_test(start_of_the_one_behind_is_damaged),
-        cmocka_unit_test(what_is_left_in_front_of_a_jump_is_asked_for),
+        cmocka_unit_test(hole_in_front_of_a_jump_is_none),
     };
     return cmocka_run_group_tests_name("broker takeover_older", tests, NULL, NULL);
 }

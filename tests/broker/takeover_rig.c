@@ -112,6 +112,11 @@ bool leat_log_hole_find(const struct leat_log *log, uint64_t below, struct leat_
     *out_hole = it.hole;
     return true;
 }
+void leat_log_hole_jumped(struct leat_log *log, uint64_t behind)
+{
+    assert_ptr_equal(log, &it);
+    said("hole in front of %llu is a jump", (unsigned long long)behind);
+}
 void leat_log_holes_end(struct leat_log *log)
 {
     assert_ptr_equal(log, &it);

@@ -18,7 +18,7 @@
 #include "tests/multilog/reopen.h"
 
 enum { FIRST = 1, CRC_STAYS = 2, RECORD_STAYS = 4, JUMPED = 8, FROM_START = 1 };
-enum { READS_MAX = 64, PRODUCERS = 6 };
+enum { READS_MAX = 64, PRODUCERS = 6, JUMP = 1000 };
 
 /* Two segments; the second one's start entry knows some producers. */
 static struct fake *log_make(void)
@@ -82,7 +82,7 @@ static void log_begin_anew(struct fake *fake, uint8_t how, struct fuzz_pieces pi
                                  .previous = segs[count - 1]->extent,
                                  .next_offset = segs[count - 1]->next_offset,
                                  .jumped = (how & JUMPED) != 0};
-    if (tail.jumped) tail.next_offset = UINT64_C(1) << 40;
+    if (tail.jumped) tail.next_offset += JUMP;
     leat_log_destroy(&fake->log);
     for (uint32_t i = 0; i < count; i++) {
         free(segs[i]->buffer);

@@ -490,7 +490,7 @@ static void three(void)
     segments(3);
 }
 
-static void anew(uint64_t lost, bool jump, bool evicted)
+static void anew(uint64_t lost, uint64_t jump, bool evicted)
 {
     reopen(fake, lost, jump, evicted);
     it = fake->log;
@@ -504,7 +504,7 @@ static void log_is_made_of_what_is_held(void **state)
     CASE(three, anew_tell, anew(2, 0, false));
     CASE(three, anew_tell, anew(8, 0, false));
     CASE(three, anew_tell, anew(15, 0, false));
-    CASE(three, anew_tell, anew(0, true, false));
+    CASE(three, anew_tell, anew(0, 1000, false));
     CASE(three, anew_tell, slot(1)->seg->integrity = LEAT_INTEGRITY_CORRUPT, anew(0, 0, true));
     CASE(three, anew_tell, fake->backfill_follows = true, anew(1, 0, false));
     TRACE_IS("anew(0, 0, false): -> 90576 closed 163840 memory, 0..800 acked 800 s0..4 cold front? "
@@ -516,8 +516,8 @@ static void log_is_made_of_what_is_held(void **state)
              "anew(8, 0, false): -> 84736 closed 98304 memory, 0..800 acked 800 s0..4 cold front? "
              "look: 0c 1c 2c, dirty\n"
              "anew(15, 0, false): -> 0 closed 0 memory, 800..800 acked 800 s4..4 look:\n"
-             "anew(0, true, false): -> 90576 closed 163840 memory, 0..1099511627776 acked "
-             "1099511627776 s0..4 cold front? look jumped: 0c 1c 2c 3c, dirty\n"
+             "anew(0, 1000, false): -> 90576 closed 163840 memory, 0..1800 acked 1800 s0..4 cold "
+             "front? look jumped: 0c 1c 2c 3c, dirty\n"
              "slot(1)->seg->integrity = LEAT_INTEGRITY_CORRUPT, anew(0, 0, true): -> 90576 closed "
              "0 memory, 0..800 "
              "acked 800 s0..4 cold front? look: 0c 1cl 2c 3c, dirty\n"

@@ -108,7 +108,7 @@ static void next_thing_that_is_lost_is_given_up(void **state)
     CASE(four, given_up, slot(1)->seg->base_offset += 3);
     CASE(four, given_up, slot(1)->seg->base_offset += 3, it->state = LEAT_LOG_DAMAGED);
     CASE(four, given_up, slot(1)->seg->base_offset += 3, slot(1)->front_given_up = true);
-    CASE(four, given_up, jumps(1));
+    CASE(four, given_up, slot(1)->seg->base_offset += 3, slot(1)->joint = LOG_JOINT_JUMPED);
     CASE(four, given_up, slot(1)->seg->base_offset += 3, it->backfill_follows = true);
     CASE(four, given_up, slot(1)->seg->base_offset += 3, it->backfill_follows = it->holes = true);
     CASE(four, given_up, passes(1, 7));
@@ -146,7 +146,8 @@ static void next_thing_that_is_lost_is_given_up(void **state)
         "them 0 0 0 0 0\n"
         "slot(1)->seg->base_offset += 3, slot(1)->front_given_up = true: -> none seen 0, reads 0 "
         "of them 0 0 0 0 0\n"
-        "jumps(1): -> none seen 0, reads 0 of them 0 0 0 0 0\n"
+        "slot(1)->seg->base_offset += 3, slot(1)->joint = LOG_JOINT_JUMPED: -> none seen 0, reads "
+        "0 of them 0 0 0 0 0\n"
         "slot(1)->seg->base_offset += 3, it->backfill_follows = true: GIVE_UP s1 its front passed "
         "0\n"
         "-> one, asked seen 0, reads 1 of them 0 1 0 0 0\n"
@@ -505,11 +506,11 @@ static void slot_tell(void)
     static const char *const names[] = {"", " mending", " mending refused", " lost",
                                         " mending lost"};
     const struct log_slot *s = slot(1);
-    trace("%s%s%s%s%s%s, reads %u/%u, again %llu%s\n", names[s->mend],
+    trace("%s%s%s%s%s%s%s, reads %u/%u, again %llu%s\n", names[s->mend],
           s->damage_told ? " told" : "", leat_segment_is_damaged(s->seg) ? " rotten" : "",
           s->seg->integrity == LEAT_INTEGRITY_MISSING ? " unwritten" : "",
-          s->seg->flushed ? " flushed" : "", it->damage_look ? " look" : "", s->file_reads,
-          it->reads_in_flight,
+          s->seg->flushed ? " flushed" : "", s->joint ? " joint" : "",
+          it->damage_look ? " look" : "", s->file_reads, it->reads_in_flight,
           (unsigned long long)(s->mend_not_before_us ? s->mend_not_before_us - fake->now_us : 0),
           it->dirty ? ", dirty" : "");
 }
@@ -540,18 +541,18 @@ static void damaged_segment_is_asked_for(void **state)
     CASE(asks, found_damaged, slot(1)->mend_not_before_us = fake->now_us);
     CASE(asks, found_damaged, slot(1)->mend_not_before_us = fake->now_us + 1);
     TRACE_IS(
-        "(void)0: damaged s1 -> is mended: mending rotten flushed look, reads 0/0, again 0\n"
-        "slot(1)->mend = LOG_MEND_SOUGHT: -> is mended: mending flushed, reads 0/0, again 0\n"
-        "it->options.events.on_damaged = NULL: -> is not: lost rotten flushed look, reads "
+        "(void)0: damaged s1 -> is mended: mending rotten flushed joint look, reads 0/0, again 0\n"
+        "slot(1)->mend = LOG_MEND_SOUGHT: -> is mended: mending flushed joint, reads 0/0, again 0\n"
+        "it->options.events.on_damaged = NULL: -> is not: lost rotten flushed joint look, reads "
         "0/0, again 0\n"
-        "damaged_rc = LEAT_E_NOT_FOUND: damaged s1 -> is not: lost rotten flushed look, "
+        "damaged_rc = LEAT_E_NOT_FOUND: damaged s1 -> is not: lost rotten flushed joint look, "
         "reads 0/0, again 0\n"
         "damaged_rc = LEAT_E_AGAIN, slot(1)->mend = LOG_MEND_LOST: damaged s1 -> is mended: lost "
         "rotten "
-        "flushed look, reads 0/0, again 0\n"
+        "flushed joint look, reads 0/0, again 0\n"
         "slot(1)->mend_not_before_us = fake->now_us: damaged s1 -> is mended: mending rotten "
-        "flushed look, reads 0/0, again 0\n"
-        "slot(1)->mend_not_before_us = fake->now_us + 1: -> is not: rotten flushed look, "
+        "flushed joint look, reads 0/0, again 0\n"
+        "slot(1)->mend_not_before_us = fake->now_us + 1: -> is not: rotten flushed joint look, "
         "reads 0/0, again 1\n");
 }
 
@@ -577,16 +578,16 @@ static void what_the_scrub_finds_is_asked_for(void **state)
     CASE(asks, scrub_finds, scrubbed = &comes, comes.id.v = 1);
     CASE(asks, scrub_finds, scrubbed = &comes, comes.id.v = 99);
     TRACE_IS(
-        "scrubbed = slot(1)->seg: damaged s1 -> mending rotten flushed look, reads 0/0, "
+        "scrubbed = slot(1)->seg: damaged s1 -> mending rotten flushed joint look, reads 0/0, "
         "again 0\n"
         "scrubbed = slot(1)->seg, slot(1)->damage_told = true: damaged s1 -> mending told rotten "
-        "flushed look, reads 0/0, again 0\n"
+        "flushed joint look, reads 0/0, again 0\n"
         "scrubbed = slot(1)->seg, told_already = true: damaged s1 -> mending told rotten flushed "
-        "look, reads 0/0, again 0\n"
-        "scrubbed = slot(1)->seg, slot(1)->closed = false: -> flushed, reads 0/0, again 0\n"
-        "scrubbed = slot(1)->seg, slot(1)->dropping = true: -> flushed, reads 0/0, again 0\n"
-        "scrubbed = &comes, comes.id.v = 1: -> flushed, reads 0/0, again 0\n"
-        "scrubbed = &comes, comes.id.v = 99: -> flushed, reads 0/0, again 0\n");
+        "joint look, reads 0/0, again 0\n"
+        "scrubbed = slot(1)->seg, slot(1)->closed = false: -> flushed joint, reads 0/0, again 0\n"
+        "scrubbed = slot(1)->seg, slot(1)->dropping = true: -> flushed joint, reads 0/0, again 0\n"
+        "scrubbed = &comes, comes.id.v = 1: -> flushed joint, reads 0/0, again 0\n"
+        "scrubbed = &comes, comes.id.v = 99: -> flushed joint, reads 0/0, again 0\n");
 }
 
 static struct leat_extent extent;
@@ -622,16 +623,16 @@ static void bytes_are_taken_for_what_is_mended_alone(void **state)
     CASE(mending, mend_begins, slot(1)->dropping = true);
     CASE(mending, mend_begins, extent.bytes++);
     CASE(mending, mend_begins, extent.crc++);
-    TRACE_IS("(void)0: -> it is written: mending rotten flushed, reads 1/1, again 0\n"
-             "it->ending = LOG_DELETING: -> no: mending rotten flushed, reads 0/0, again 0\n"
-             "it->ending = LOG_RELEASING: -> no: mending rotten flushed, reads 0/0, again 0\n"
-             "it->ending = LOG_STOPPING: -> no: mending rotten flushed, reads 0/0, again 0\n"
-             "it->resting = true: -> no: mending rotten flushed, reads 0/0, again 0\n"
-             "named.v = 77: -> no: mending rotten flushed, reads 0/0, again 0\n"
-             "slot(1)->mend = LOG_MEND_NONE: -> no: rotten flushed, reads 0/0, again 0\n"
-             "slot(1)->dropping = true: -> no: mending rotten flushed, reads 0/0, again 0\n"
-             "extent.bytes++: -> no: mending rotten flushed, reads 0/0, again 0\n"
-             "extent.crc++: -> no: mending rotten flushed, reads 0/0, again 0\n");
+    TRACE_IS("(void)0: -> it is written: mending rotten flushed joint, reads 1/1, again 0\n"
+             "it->ending = LOG_DELETING: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
+             "it->ending = LOG_RELEASING: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
+             "it->ending = LOG_STOPPING: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
+             "it->resting = true: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
+             "named.v = 77: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
+             "slot(1)->mend = LOG_MEND_NONE: -> no: rotten flushed joint, reads 0/0, again 0\n"
+             "slot(1)->dropping = true: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
+             "extent.bytes++: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
+             "extent.crc++: -> no: mending rotten flushed joint, reads 0/0, again 0\n");
 }
 
 static leat_err mend_rc;
@@ -642,6 +643,7 @@ static void mend_ends(void)
     it->dirty = it->damage_look = slot(1)->seg->flushed = false;
     slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING;
     slot(1)->damage_told = true;
+    slot(1)->joint = LOG_JOINT_CHAINED;
     bool over = leat_log_mend_end(it, named, mend_rc);
     trace("-> %s:", over ? "over" : "goes on");
     slot_tell();
@@ -664,17 +666,17 @@ static void what_the_store_says_ends_the_mending(void **state)
         "mend_rc = LEAT_OK, slot(1)->mend = LOG_MEND_LOST_SOUGHT: -> over: flushed, "
         "reads 0/0, again 0, dirty\n"
         "mend_rc = LEAT_E_INVALID, slot(1)->mend = LOG_MEND_REFUSED: -> over: lost told rotten "
-        "unwritten look, reads 0/0, again 30000000, dirty\n"
-        "mend_rc = LEAT_E_NOT_FOUND: -> goes on: mending told rotten unwritten, reads "
+        "unwritten joint look, reads 0/0, again 30000000, dirty\n"
+        "mend_rc = LEAT_E_NOT_FOUND: -> goes on: mending told rotten unwritten joint, reads "
         "0/0, again 0, dirty\n"
-        "mend_rc = LEAT_E_DISK_FULL: -> goes on: mending refused told rotten unwritten, "
+        "mend_rc = LEAT_E_DISK_FULL: -> goes on: mending refused told rotten unwritten joint, "
         "reads 0/0, again 0, dirty\n"
-        "leat_log_mend_give_up(it, named): -> is not: lost rotten flushed look, reads "
+        "leat_log_mend_give_up(it, named): -> is not: lost rotten flushed joint look, reads "
         "0/0, again 30000000, dirty\n"
         "named.v = 99, it->dirty = false, leat_log_mend_give_up(it, named): -> is mended: "
-        "mending rotten flushed, reads 0/0, again 0\n"
+        "mending rotten flushed joint, reads 0/0, again 0\n"
         "leat_log_mend_give_up(it, named), fake->now_us += LEAT_LOG_MEND_AGAIN_US: damaged s1 "
-        "-> is mended: mending lost rotten flushed look, reads 0/0, again 0, dirty\n");
+        "-> is mended: mending lost rotten flushed joint look, reads 0/0, again 0, dirty\n");
 }
 
 int main(void)

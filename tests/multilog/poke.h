@@ -4,8 +4,6 @@
 #ifndef LEAT_TESTS_MULTILOG_POKE_H
 #define LEAT_TESTS_MULTILOG_POKE_H
 
-#include "base/bytes.h"
-#include "base/crc32c.h"
 #include "base/mem.h"
 #include "watch.h"
 
@@ -103,35 +101,6 @@ static inline void segments(unsigned count)
     it->store_port.request = poke_request;
     for (unsigned i = 0; i < count; i++)
         slot(i)->seg->flushed = true;
-}
-
-static inline void poke_batches_move(uint8_t *from, uint32_t end, uint64_t by)
-{
-    for (uint32_t at = 0; from && at < end;) {
-        struct leat_entry *entry = (void *)(from + at);
-        uint8_t *payload = from + at + LEAT_ENTRY_HEADER_BYTES;
-        at += leat_entry_bytes(entry->payload_bytes);
-        if (entry->type != LEAT_ENTRY_BATCH) continue;
-        entry->base_offset += by;
-        leat_put_be64(payload, entry->base_offset);
-        entry->crc = leat_crc32c(0, payload, entry->payload_bytes);
-    }
-}
-
-/* Offsets jumped to 2^40 there, as they do where an operator accepts a loss. */
-static inline void jumps(uint32_t index)
-{
-    uint64_t by = (UINT64_C(1) << 40) - slot(index)->seg->base_offset;
-    for (uint32_t i = index; i < it->slot_count; i++) {
-        struct leat_segment *seg = slot(i)->seg;
-        uint32_t end = seg == it->head.seg ? it->head.writer.used : seg->extent.bytes;
-        poke_batches_move(seg->buffer, end, by);
-        if (seg != it->head.seg) poke_batches_move(fake_held_of(fake, seg)->file, end, by);
-        seg->base_offset += by;
-        seg->next_offset += by;
-    }
-    it->next_offset += by;
-    atomic_store(&it->acked_offset, it->next_offset);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ends a read: bytes that are wrong where they lie, the log's end; and the places that readers come back to. Each
- * condition by itself. */
+/* What ends a read: bytes that are wrong where they lie, the log's end, a start entry longer than a block; and the
+ * places that readers come back to. Each condition by itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/crc32c.h"
 #include "base/node_log.h"
 #include "poke.h"
 #include "wire/message.h"
@@ -65,6 +66,12 @@ static void gone(uint32_t index)
 {
     free(slot(index)->seg->buffer);
     slot(index)->seg->buffer = NULL;
+}
+
+static void lacks(uint32_t index)
+{
+    memmove(slot(index), slot(index) + 1, (it->slot_count - index - 1) * sizeof *it->slots);
+    it->slot_count--;
 }
 
 static void on_reading(struct leat_read *read)
@@ -195,6 +202,74 @@ static void end_of_a_head_that_was_parked_is_no_segments_end(void **state)
              "parked(), from(1350): OK..1350 at 0/4/5840\n");
 }
 
+/* ---- a start entry longer than a block ---- */
+
+/* That segment's file begins with the state of so many producers, and names such a predecessor. */
+static void starts_with(uint32_t index, uint32_t producers, uint32_t previous_bytes)
+{
+    static uint8_t payload[16384];
+    struct leat_segment *seg = slot(index)->seg;
+    struct leat_entry_writer writer;
+    struct leat_segment_header header = {.magic = LEAT_SEGMENT_MAGIC, .capacity = seg->capacity};
+    struct leat_start start = {.base_offset = seg->base_offset,
+                               .previous = {previous_bytes, 5},
+                               .producer_count = producers};
+    uint32_t count = (uint32_t)(sizeof start + producers * sizeof(struct leat_producer_state));
+    assert_in_range(count, sizeof start, sizeof payload);
+    memset(payload, 0, sizeof payload);
+    memcpy(payload, &start, sizeof start);
+    leat_entry_writer_init(&writer, fake_held_of(fake, seg)->file, seg->capacity);
+    (void)leat_entry_append(&writer, LEAT_ENTRY_SEGMENT, 0, 0, &header, sizeof header,
+                            leat_crc32c(0, &header, sizeof header));
+    (void)leat_entry_append(&writer, LEAT_ENTRY_START, 0, 0, payload, count,
+                            leat_crc32c(0, payload, count));
+    slot(index)->joint = LOG_JOINT_UNKNOWN;
+}
+
+static void start_flips(uint32_t index, uint32_t at)
+{
+    fake_held_of(fake, slot(index)->seg)->file[at] ^= 1;
+}
+
+static void joint_tell(void)
+{
+    read_it();
+    trace("   joint %u\n", (unsigned)slot(1)->joint);
+}
+
+/* Goal: whether an operator gave up what is missing is said by all of the start entry behind it, however long it is;
+ * and by none that is damaged. */
+static void start_longer_than_a_block_is_read_whole(void **state)
+{
+    (void)state;
+    CASE(four, joint_tell, lacks(1), gone(1), starts_with(1, 3, 0), from(100));
+    CASE(four, joint_tell, lacks(1), gone(1), starts_with(1, 3, 640), from(100));
+    CASE(four, joint_tell, lacks(1), gone(1), starts_with(1, 100, 0), from(100));
+    CASE(four, joint_tell, lacks(1), gone(1), starts_with(1, 100, 640), from(100));
+    CASE(four, joint_tell, lacks(1), gone(1), starts_with(1, 100, 0), start_flips(1, 9000),
+         from(100));
+    CASE(four, joint_tell, lacks(1), gone(1), starts_with(1, 3, 0), start_flips(1, 200), from(100));
+    TRACE_IS(
+        "lacks(1), gone(1), starts_with(1, 3, 0), from(100): [0+4096] [53248+12288] [0+65536] "
+        "\"segment 2 is damaged at 536\" DAMAGED..750 at 0/2/536\n"
+        "   joint 2\n"
+        "lacks(1), gone(1), starts_with(1, 3, 640), from(100): [0+4096] \"segment 1 with "
+        "offsets 100 to 199 is missing\" DAMAGED..200 at 0/1/0\n"
+        "   joint 1\n"
+        "lacks(1), gone(1), starts_with(1, 100, 0), from(100): [0+4096] [0+12288] [53248+12288] "
+        "[0+65536] \"segment 2 is damaged at 10624\" DAMAGED..750 at 0/2/10624\n"
+        "   joint 2\n"
+        "lacks(1), gone(1), starts_with(1, 100, 640), from(100): [0+4096] [0+12288] \"segment 1 "
+        "with offsets 100 to 199 is missing\" DAMAGED..200 at 0/1/0\n"
+        "   joint 1\n"
+        "lacks(1), gone(1), starts_with(1, 100, 0), start_flips(1, 9000), from(100): [0+4096] "
+        "[0+12288] \"segment 1 with offsets 100 to 199 is missing\" DAMAGED..200 at 0/1/0\n"
+        "   joint 1\n"
+        "lacks(1), gone(1), starts_with(1, 3, 0), start_flips(1, 200), from(100): [0+4096] "
+        "\"segment 1 with offsets 100 to 199 is missing\" DAMAGED..200 at 0/1/0\n"
+        "   joint 1\n");
+}
+
 /* ---- places that readers come back to ---- */
 
 static void hints_tell(void)
@@ -249,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ENDS_TEST(each_end_of_a_read_is_said),
         ENDS_TEST(end_of_a_head_that_was_parked_is_no_segments_end),
+        ENDS_TEST(start_longer_than_a_block_is_read_whole),
         ENDS_TEST(place_of_a_reader_is_noted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -312,70 +312,81 @@ static void hole_is_named_unless_it_was_given_up(void **state)
     (void)state;
     CASE(four, read_it, lacks(1), from(100));
     CASE(four, read_it, lacks(1), from(100), slot(1)->hole_told = true);
-    CASE(four, read_it, lacks(1), from(100), jumps(1));
+    CASE(four, read_it, lacks(1), from(100), slot(1)->joint = LOG_JOINT_JUMPED);
     CASE(four, read_it, lacks(1), from(100), slot(1)->front_given_up = true);
     CASE(four, read_it, lacks(1), from(100), it->backfill_follows = true);
     CASE(four, read_it, lacks(1), from(100), it->backfill_follows = true,
          it->ending = LOG_STOPPING);
     CASE(four, read_it, lacks(1), from(100), it->backfill_follows = it->reads_expire = true);
-    CASE(four, read_it, lacks(1), from(100), it->backfill_follows = true, jumps(1));
+    CASE(four, read_it, lacks(1), from(100), it->backfill_follows = true,
+         slot(1)->joint = LOG_JOINT_JUMPED);
     CASE(four, read_it, lacks(1), from_place(0, 1, 0));
     CASE(four, read_it, lacks(1), from_place(0, 1, 8));
-    CASE(four, read_it, lacks(1), from_place(0, 1, 0), jumps(1));
+    CASE(four, read_it, lacks(1), from_place(0, 1, 0), slot(1)->joint = LOG_JOINT_JUMPED);
     CASE(four, read_it, lacks(0), from(0));
     CASE(four, read_it, lacks(0), from_place(0, 0, 0));
-    CASE(four, read_it, lacks(1), gone(1), from(100), reading.disk_buffer = NULL);
-    CASE(four, read_it, lacks(1), gone(1), from(100), jumps(1));
+    CASE(four, read_it, lacks(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN);
+    CASE(four, read_it, lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN);
+    CASE(four, read_it, lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN,
+         reading.disk_buffer = NULL);
+    CASE(four, read_it, lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN,
+         slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING);
     TRACE_IS(
         "lacks(1), from(100): \"segment 1 with offsets 100 to 199 is missing\" "
         "DAMAGED..200@0/1/0\n"
         "lacks(1), from(100), slot(1)->hole_told = true: DAMAGED..200@0/1/0\n"
-        "lacks(1), from(100), jumps(1): OK 3 of 150 records "
-        "1099511627776@0/2/264..1099511627926@0/2/16960 pinned\n"
+        "lacks(1), from(100), slot(1)->joint = LOG_JOINT_JUMPED: OK 3 of 150 records "
+        "200@0/2/264..350@0/2/16960 pinned\n"
         "lacks(1), from(100), slot(1)->front_given_up = true: OK 3 of 150 records "
         "200@0/2/264..350@0/2/16960 pinned\n"
         "lacks(1), from(100), it->backfill_follows = true: waits, in line\n"
         "lacks(1), from(100), it->backfill_follows = true, it->ending = LOG_STOPPING: "
         "STARTING..100@0/0/0\n"
         "lacks(1), from(100), it->backfill_follows = it->reads_expire = true: STARTING..100@0/0/0\n"
-        "lacks(1), from(100), it->backfill_follows = true, jumps(1): "
+        "lacks(1), from(100), it->backfill_follows = true, slot(1)->joint = LOG_JOINT_JUMPED: "
         "waits, "
         "in line\n"
         "lacks(1), from_place(0, 1, 0): \"segment 1 with offsets 100 to 199 is missing\" "
         "DAMAGED..200@0/1/0\n"
         "lacks(1), from_place(0, 1, 8): \"segment 1 with offsets 100 to 199 is missing\" "
         "DAMAGED..200@0/1/0\n"
-        "lacks(1), from_place(0, 1, 0), jumps(1): OK 3 of 150 records "
-        "1099511627776@0/2/264..1099511627926@0/2/16960 pinned\n"
+        "lacks(1), from_place(0, 1, 0), slot(1)->joint = LOG_JOINT_JUMPED: OK 3 of 150 records "
+        "200@0/2/264..350@0/2/16960 pinned\n"
         "lacks(0), from(0): \"segment 0 with offsets 0 to 99 is missing\" "
         "DAMAGED..100@0/0/0\n"
         "lacks(0), from_place(0, 0, 0): \"segment 0 with offsets 0 to 99 is missing\" "
         "DAMAGED..100@0/0/0\n"
-        "lacks(1), gone(1), from(100), reading.disk_buffer = NULL: \"segment 1 with offsets 100 to "
-        "199 is missing\" DAMAGED..200@0/1/0\n"
-        "lacks(1), gone(1), from(100), jumps(1): [1 of 53248+12288] [1 of 0+65536] OK 3 of "
-        "150 records 1099511627776@0/2/264..1099511627926@0/2/16960\n");
+        "lacks(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN: \"segment 1 with offsets "
+        "100 to 199 is missing\" DAMAGED..200@0/1/0\n"
+        "lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN: [1 of 0+4096] "
+        "\"segment 1 with offsets 100 to 199 is missing\" DAMAGED..200@0/1/0\n"
+        "lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN, reading.disk_buffer = "
+        "NULL: NO_MEMORY..100@0/0/0\n"
+        "lacks(1), gone(1), from(100), slot(1)->joint = LOG_JOINT_UNKNOWN, slot(1)->seg->integrity "
+        "= LEAT_INTEGRITY_MISSING: \"segment 1 with offsets 100 to 199 is missing\" "
+        "DAMAGED..200@0/1/0\n");
 }
 
 static void hole_over_groups_ends_what_is_read(void **state)
 {
     (void)state;
-    CASE(four, read_it, renumber(2, 20), jumps(2), from_place(0, 2, 0));
-    CASE(four, read_it, renumber(2, 20), jumps(2), from_place(1, 20, 0));
-    CASE(four, read_it, renumber(2, 20), jumps(2), from_place(1, 22, 0));
+    CASE(four, read_it, renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, from_place(0, 2, 0));
+    CASE(four, read_it, renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, from_place(1, 20, 0));
+    CASE(four, read_it, renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, from_place(1, 22, 0));
     CASE(four, read_it, renumber(2, 20), from_place(0, 2, 0));
-    CASE(four, read_it, renumber(2, 20), jumps(2), from(200));
-    CASE(four, read_it, renumber(2, 20), jumps(2), lacks(1), from(100));
-    TRACE_IS("renumber(2, 20), jumps(2), from_place(0, 2, 0): OK..1099511627776@1/22/0\n"
-             "renumber(2, 20), jumps(2), from_place(1, 20, 0): OK 3 of 150 "
-             "records 1099511627776@1/22/264..1099511627926@1/22/16960 pinned\n"
-             "renumber(2, 20), jumps(2), from_place(1, 22, 0): OK 3 of 150 "
-             "records 1099511627776@1/22/264..1099511627926@1/22/16960 pinned\n"
-             "renumber(2, 20), from_place(0, 2, 0): OK..200@1/22/0\n"
-             "renumber(2, 20), jumps(2), from(200): OK 3 of 150 records "
-             "1099511627776@1/22/264..1099511627926@1/22/16960 pinned\n"
-             "renumber(2, 20), jumps(2), lacks(1), from(100): OK 3 of 150 "
-             "records 1099511627776@1/22/264..1099511627926@1/22/16960 pinned\n");
+    CASE(four, read_it, renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, from(200));
+    CASE(four, read_it, renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, lacks(1), from(100));
+    TRACE_IS(
+        "renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, from_place(0, 2, 0): OK..200@1/22/0\n"
+        "renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, from_place(1, 20, 0): OK 3 of 150 "
+        "records 200@1/22/264..350@1/22/16960 pinned\n"
+        "renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, from_place(1, 22, 0): OK 3 of 150 "
+        "records 200@1/22/264..350@1/22/16960 pinned\n"
+        "renumber(2, 20), from_place(0, 2, 0): OK..200@1/22/0\n"
+        "renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, from(200): OK 3 of 150 records "
+        "200@1/22/264..350@1/22/16960 pinned\n"
+        "renumber(2, 20), slot(2)->joint = LOG_JOINT_JUMPED, lacks(1), from(100): OK 3 of 150 "
+        "records 200@1/22/264..350@1/22/16960 pinned\n");
 }
 
 /* What is missing at the end. */
@@ -409,17 +420,21 @@ static void segment_that_ends_short_is_named(void **state)
     (void)state;
     CASE(four, read_it, cut(1, 50), from(150));
     CASE(four, read_it, cut(1, 50), from(150), slot(1)->damage_told = true);
-    CASE(four, read_it, cut(1, 50), from(150), jumps(2));
+    CASE(four, read_it, cut(1, 50), from(150), slot(2)->joint = LOG_JOINT_JUMPED);
     CASE(four, read_it, cut(1, 50), from(150), slot(2)->front_given_up = true);
+    CASE(four, read_it, cut(1, 50), gone(2), from(150), slot(2)->joint = LOG_JOINT_UNKNOWN);
     CASE(four, read_it, cut(1, 50), from_place(0, 1, slot(1)->seg->extent.bytes));
     CASE(four, read_it, from_place(0, 1, slot(1)->seg->extent.bytes));
     TRACE_IS("cut(1, 50), from(150): \"segment 1 is damaged at 11512: offsets 150 to 199 are not "
              "there\" DAMAGED..200@0/1/11512\n"
              "cut(1, 50), from(150), slot(1)->damage_told = true: DAMAGED..200@0/1/11512\n"
-             "cut(1, 50), from(150), jumps(2): OK 3 of 150 records "
-             "1099511627776@0/2/264..1099511627926@0/2/16960 pinned\n"
+             "cut(1, 50), from(150), slot(2)->joint = LOG_JOINT_JUMPED: OK 3 of 150 records "
+             "200@0/2/264..350@0/2/16960 pinned\n"
              "cut(1, 50), from(150), slot(2)->front_given_up = true: OK 3 of 150 records "
              "200@0/2/264..350@0/2/16960 pinned\n"
+             "cut(1, 50), gone(2), from(150), slot(2)->joint = LOG_JOINT_UNKNOWN: [1 of 0+4096] "
+             "\"segment 1 is damaged at 11512: offsets 150 to 199 are not there\" "
+             "DAMAGED..200@0/1/11512\n"
              "cut(1, 50), from_place(0, 1, slot(1)->seg->extent.bytes): \"segment 1 is damaged at "
              "11512: offsets 150 to 199 are not there\" DAMAGED..200@0/1/11512\n"
              "from_place(0, 1, slot(1)->seg->extent.bytes): OK 3 of 150 records "
@@ -485,7 +500,7 @@ static void offsets_and_ends_are_looked_up(void **state)
     CASE(four, look_up, what(LEAT_LOCATE_OFFSET, (int64_t)log_acked(it)));
     CASE(four, look_up, what(LEAT_LOCATE_OFFSET, (int64_t)log_acked(it) + 1));
     CASE(four, look_up, what(LEAT_LOCATE_OFFSET, 100), lacks(1));
-    CASE(four, look_up, what(LEAT_LOCATE_OFFSET, 100), lacks(1), jumps(1));
+    CASE(four, look_up, what(LEAT_LOCATE_OFFSET, 100), lacks(1), slot(1)->joint = LOG_JOINT_JUMPED);
     CASE(four, look_up, what(LEAT_LOCATE_OFFSET, 100), gone(1));
     CASE(four, look_up, what(LEAT_LOCATE_EPOCH, 6));
     CASE(four, look_up, what(LEAT_LOCATE_EPOCH, 7));
@@ -510,7 +525,7 @@ static void offsets_and_ends_are_looked_up(void **state)
         "epoch 0 at 0/0/0 of 0/0/0 to 0/0/0\n"
         "what(LEAT_LOCATE_OFFSET, 100), lacks(1): \"segment 1 with offsets 100 to 199 is "
         "missing\" DAMAGED 100 time -1 epoch 0 at 0/0/0\n"
-        "what(LEAT_LOCATE_OFFSET, 100), lacks(1), jumps(1): OK 1099511627776 time "
+        "what(LEAT_LOCATE_OFFSET, 100), lacks(1), slot(1)->joint = LOG_JOINT_JUMPED: OK 200 time "
         "-1 epoch 0 at 0/2/264\n"
         "what(LEAT_LOCATE_OFFSET, 100), gone(1): [1 of 0+12288] OK 100 time -1 epoch 0 at 0/1/264\n"
         "what(LEAT_LOCATE_EPOCH, 6): OK 0 time -1 epoch 0 at 0/0/0\n"
@@ -534,7 +549,7 @@ static void places_are_looked_up(void **state)
     CASE(four, look_up, what_place(0, 5, 8), it->state = LEAT_LOG_WAITING);
     CASE(four, look_up, what_place(0, 1, 8), it->state = LEAT_LOG_WAITING);
     CASE(four, look_up, what_place(0, 1, 0), lacks(1));
-    CASE(four, look_up, what_place(0, 1, 0), lacks(1), jumps(1));
+    CASE(four, look_up, what_place(0, 1, 0), lacks(1), slot(1)->joint = LOG_JOINT_JUMPED);
     TRACE_IS(
         "what_place(0, 0, 0): OK 0 time -1 epoch 0 at 0/0/264\n"
         "what_place(0, 0, 0), it->first_offset = 60: OK 60 time -1 epoch 0 at 0/0/5840\n"
@@ -553,7 +568,7 @@ static void places_are_looked_up(void **state)
         "at 0/0/0 of 0/0/0 to 0/4/5840\n"
         "what_place(0, 1, 0), lacks(1): \"segment 1 with offsets 100 to 199 is missing\" "
         "DAMAGED 0 time -1 epoch 0 at 0/0/0\n"
-        "what_place(0, 1, 0), lacks(1), jumps(1): OK 1099511627776 time -1 epoch 0 "
+        "what_place(0, 1, 0), lacks(1), slot(1)->joint = LOG_JOINT_JUMPED: OK 200 time -1 epoch 0 "
         "at 0/2/264\n");
 }
 

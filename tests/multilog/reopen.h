@@ -20,16 +20,15 @@ static inline struct fake *log_of(unsigned count)
 }
 
 /* The server ends and starts anew; what is open then is closed as it is. Ids of the bits in `lost`
- * do not come back; `jump`: an operator has accepted that, and offsets go on with the next multiple of 2^40. */
-static inline void reopen(struct fake *fake, uint64_t lost, bool jump, bool evicted)
+ * do not come back; `jump`: an operator has accepted that. */
+static inline void reopen(struct fake *fake, uint64_t lost, uint64_t jump, bool evicted)
 {
     struct leat_log *log = fake->log;
     struct leat_segment *segs[SEGMENTS_MAX], *gone[SEGMENTS_MAX];
     size_t count = 0, gone_count = 0;
     struct leat_log_tail tail = {.next_segment = log->next_segment,
-                                 .next_offset =
-                                     jump ? ((log->next_offset >> 40) + 1) << 40 : log->next_offset,
-                                 .jumped = jump,
+                                 .next_offset = log->next_offset + jump,
+                                 .jumped = jump != 0,
                                  .backfill_follows = fake->backfill_follows,
                                  .holes = fake->holes};
     fake_settle(fake);

@@ -105,7 +105,7 @@ static void memory_for_a_segment_is_asked_for_by_what_it_takes(void **state)
     TRACE_IS(
         "(void)0: full? 776\n"
         "-> not asked, OK not before -1000000, memory not before 1000000\n"
-        "it->slot_capacity = it->slot_begin + it->slot_count: full? 816\n"
+        "it->slot_capacity = it->slot_begin + it->slot_count: full? 824\n"
         "-> not asked, OK not before -1000000, memory not before 1000000\n"
         "it->roll_wanted = true: full? spare 776\n"
         "-> not asked, OK not before -1000000, memory not before 1000000 spent\n"
@@ -229,12 +229,18 @@ static void lacks(uint32_t index)
     it->slot_count--;
 }
 
+static void joint(uint32_t index, enum log_joint kind)
+{
+    slot(index)->joint = kind;
+}
+
 static void what_is_not_there_is_damage_unless_it_was_given_up(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(four, gaps);
     CASE(four, gaps, lacks(1));
-    CASE(four, gaps, lacks(1), jumps(1));
+    CASE(four, gaps, lacks(1), joint(1, LOG_JOINT_JUMPED));
+    CASE(four, gaps, lacks(1), joint(1, LOG_JOINT_UNKNOWN));
     CASE(four, gaps, lacks(1), slot(1)->front_given_up = true);
     CASE(four, gaps, lacks(1), slot(0)->closed = false);
     CASE(four, gaps, lacks(1), it->first_offset = 150);
@@ -250,7 +256,8 @@ static void what_is_not_there_is_damage_unless_it_was_given_up(void **state)
     CASE(four, gaps, it->slot_count = 0);
     TRACE_IS("(void)0: -> 0 lost\n"
              "lacks(1): -> s1..2 100..200; 100 lost\n"
-             "lacks(1), jumps(1): -> 1099511627676 lost\n"
+             "lacks(1), joint(1, LOG_JOINT_JUMPED): -> 100 lost\n"
+             "lacks(1), joint(1, LOG_JOINT_UNKNOWN): -> s1..2 100..200; 100 lost\n"
              "lacks(1), slot(1)->front_given_up = true: -> 100 lost\n"
              "lacks(1), slot(0)->closed = false: -> 0 lost\n"
              "lacks(1), it->first_offset = 150: -> s1..2 150..200; 50 lost\n"
@@ -276,7 +283,12 @@ static void holes(void)
         below = hole.behind->id.v;
         trace(" %llu to s%llu", (unsigned long long)hole.first, (unsigned long long)below);
     }
+    leat_log_hole_jumped(it, 3);
+    leat_log_hole_jumped(it, 77);
     leat_log_holes_end(it);
+    trace(";");
+    for (uint32_t i = 0; i < it->slot_count; i++)
+        trace(" %u", (unsigned)slot(i)->joint);
     trace("%s\n", it->holes ? " holes" : "");
 }
 
@@ -288,18 +300,21 @@ static void holes_between_segments_are_found_from_the_end(void **state)
     CASE(four, holes, lacks(0));
     CASE(four, holes, lacks(1), lacks(2));
     CASE(four, holes, lacks(1), slot(1)->closed = false);
-    CASE(four, holes, lacks(1), jumps(1));
-    TRACE_IS("(void)0: ->\n"
-             "lacks(1): -> 1 to s2\n"
-             "lacks(0): ->\n"
-             "lacks(1), lacks(2): -> 1 to s2\n"
-             "lacks(1), slot(1)->closed = false: ->\n"
-             "lacks(1), jumps(1): ->\n");
+    CASE(four, holes, lacks(1), joint(1, LOG_JOINT_JUMPED));
+    CASE(four, holes, lacks(1), joint(1, LOG_JOINT_UNKNOWN));
+    TRACE_IS("(void)0: ->; 1 1 1 2 1\n"
+             "lacks(1): -> 1 to s2; 1 1 2 1\n"
+             "lacks(0): ->; 1 1 2 1\n"
+             "lacks(1), lacks(2): -> 1 to s2; 1 1 1\n"
+             "lacks(1), slot(1)->closed = false: ->; 1 1 2 1\n"
+             "lacks(1), joint(1, LOG_JOINT_JUMPED): ->; 1 2 2 1\n"
+             "lacks(1), joint(1, LOG_JOINT_UNKNOWN): -> 1 to s2; 1 0 2 1\n");
 }
 
 static void at_offset(uint64_t base)
 {
     lacks(1);
+    joint(1, LOG_JOINT_UNKNOWN);
     slot(1)->seg->base_offset = base;
     slot(1)->seg->next_offset = base + 1;
     it->slot_count = 2;

@@ -159,10 +159,10 @@ static void what_comes_or_was_given_up_is_not_told(void **state)
         if (way == 2) log->backfill_follows = log->holes = true;
         if (way == 3) log->restored = LOG_FRONT_UNKNOWN;
         if (way == 4) log_slot_at(log, 2)->front_given_up = true;
-        if (way == 5) log_slot_at(log, 2)->seg->base_offset = UINT64_C(1) << 40;
+        if (way == 5) log_slot_at(log, 2)->joint = LOG_JOINT_JUMPED;
         if (way == 6) log->jumped = true;
         if (way == 7) log_slot_at(log, 0)->seg->base_offset = UINT64_C(3) << 40;
-        if (way == 8) log_slot_at(log, 2)->seg->base_offset = (UINT64_C(1) << 40) + 1;
+        if (way == 8) log_slot_at(log, 2)->joint = LOG_JOINT_CHAINED;
         if (way == 9) leat_log_set_state(log, LEAT_LOG_WAITING, "it waits");
         if (way == 10) leat_log_set_state(log, LEAT_LOG_DAMAGED, "it is damaged");
         if (way == 11) leat_log_set_state(log, LEAT_LOG_STOPPED, "it has stopped");
@@ -187,7 +187,7 @@ static void what_comes_or_was_given_up_is_not_told(void **state)
              "7: DAMAGED \"segment 4 with offsets 40 to 49 is missing, segments 6 to 7 with "
              "offsets 60 to 79 are missing, and 1 places more\"\n"
              "8: DAMAGED \"segments 0 to 1 with offsets 0 to 19 are missing, segment 4 with "
-             "offsets 40 to 1099511627776 is missing, and 2 places more\"\n"
+             "offsets 40 to 49 is missing, and 2 places more\"\n"
              "9: LOG_INCOMPLETE \"it waits\"\n"
              "10: DAMAGED \"it is damaged\"\n"
              "11: DISK \"it has stopped\"\n");
