@@ -179,6 +179,7 @@ static bool rows_decode(struct leat_assign *assign, struct leat_assign_reader *a
     bool own = true;
     for (struct leat_assign_row row; all->next(all, &row); count++) {
         if (!(decisions[reason] & 1 << row.decision)) return false;
+        if (reason == LEAT_ASSIGN_START && row.heard != 0) return false; /* nobody else was asked */
         if (reason == LEAT_ASSIGN_RECOVERY && row.log.log != row.rows - 1 - all->rows) return false;
         if (count == 0 && reason != LEAT_ASSIGN_START) assign->owner = row.owner;
         if (reason == LEAT_ASSIGN_START || reason == LEAT_ASSIGN_LOSS)

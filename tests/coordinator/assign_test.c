@@ -314,7 +314,7 @@ static void reason_decides_what_is_its_own(void **state)
     world_make(m, command);
     for (unsigned reason = 0; reason < 7; reason++)
         for (unsigned decision = 0; decision < 6; decision++)
-            for (unsigned odd = 0; odd < 7; odd++) {
+            for (unsigned odd = 0; odd < 8; odd++) {
                 struct leat_assign_entry entry = {
                     .reason = reason, .incarnation = 1, .attempt = 9, .part = odd == 1};
                 struct leat_assign_row said = {.log = {1, 0, odd == 2},
@@ -329,6 +329,7 @@ static void reason_decides_what_is_its_own(void **state)
                 if (odd == 3) said.owner = 3 - said.owner;
                 if (odd == 4) said.seen_owner = 2;
                 if (odd == 5) entry.incarnation = 2;
+                if (odd == 7) said.heard = 0;
                 leat_err rc = assigned(m, &entry, &said, odd == 6);
                 bool start = reason == LEAT_ASSIGN_START, move = reason == LEAT_ASSIGN_MOVE;
                 bool loss = reason == LEAT_ASSIGN_LOSS, recovery = reason == LEAT_ASSIGN_RECOVERY;
@@ -336,6 +337,8 @@ static void reason_decides_what_is_its_own(void **state)
                            (recovery && decision <= LEAT_RECOVER_STANDS) ||
                            (move && decision == LEAT_RECOVER_TAIL) ||
                            (loss && decision == LEAT_RECOVER_LEFT);
+                /* Whoever starts has asked nobody else. */
+                if (odd != 7 && start && decision == LEAT_RECOVER_WAITS) may = false;
                 if (odd == 2 && recovery) may = false;
                 if (odd == 3 && (start || loss)) may = false;
                 if (odd == 4 && (move || loss)) may = false;
