@@ -116,9 +116,7 @@ static void acked_tell(struct leat_groups *groups)
     {
         struct leat_groups_request *request =
             LEAT_CONTAINER(link, struct leat_groups_request, link);
-        bool soon = LEAT_BUG(COMMIT_BEFORE_ACK);
-        if (request->state != REQUEST_ACK || request->ack_sequence >= groups->acked + soon)
-            continue;
+        if (request->state != REQUEST_ACK || request->ack_sequence >= groups->acked) continue;
         if (request->kind == LEAT_GROUPS_JOIN) {
             groups->untold |= rows >= SLICE_ROWS;
             if (rows >= SLICE_ROWS) continue;
