@@ -423,7 +423,7 @@ static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct 
 }
 
 /* Nothing is there from segment `first_missing` on, up to another: lost, given up, or on its way? Of what was
- * left in front of a jump nothing is skipped either while it comes, or while a node is down that may have it. A
+ * left in front of a jump no reader skips anything while it comes, or while a node that may have it is down. A
  * missing segment without records leaves no offset out: the read passes over it. */
 static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {

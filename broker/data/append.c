@@ -286,8 +286,9 @@ static leat_err append_check(struct leat_append_request *request, struct leat_ap
  *  1. A owns the log, then B, then A again, of which B has not heard. A producer that knows of the first alone appends
  *     sequences 0 to 12 at A.
  *  2. B's metadata are newer than what it knows, so it brings 13 to B, whose own copy of the log lacks 0 to 12.
- *  3. Told of a gap, a client of Kafka ends with an error, though nothing is wrong.
- * What B appended last is not acked and never will be: B answers as it answers those appends. */
+ *  3. B answers that there is a gap, and a client of Kafka gives up for good, though A has every record.
+ * B's last appends are never acked, so the refusal gets the answer of those appends. A stale owner all of whose appends
+ * are acked is not recognised: that would take an append that begins after the request. */
 static void append_await(struct leat_append_request *request, struct leat_partition *partition,
                          leat_err rc)
 {

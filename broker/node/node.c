@@ -304,7 +304,7 @@ static void node_on_damaged(void *actor, struct leat_segment *seg)
 {
     const struct leat_core *core = actor;
     if (!is_at_home(core, seg))
-        leat_segment_damage_found(seg); /* whoever gets it sees to it */
+        leat_segment_damage_found(seg); /* the log or the backup that gets it has it mended */
     else if (seg->role == LEAT_SEGMENT_REPLICA)
         leat_backup_on_damaged(core->replicate->backup, seg);
     else

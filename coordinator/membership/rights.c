@@ -53,7 +53,7 @@ enum co_right co_command_right(unsigned kind)
     switch ((enum leat_command_kind)kind) {
     case LEAT_COMMAND_FORM: /* is the first entry of all, and nobody's wish */
     case LEAT_COMMAND_REQUEST:
-    case LEAT_COMMAND_NODE_STATE: /* nobody makes them any more, nor those of before ASSIGN */
+    case LEAT_COMMAND_NODE_STATE: /* only stored logs of earlier versions have it and those below */
     case LEAT_COMMAND_ADOPT:
     case LEAT_COMMAND_ACCEPT_LOSS:
     case LEAT_COMMAND_MOVE:

@@ -31,7 +31,7 @@ static bool is_adequate(const struct rep_set *set)
 {
     if (set->copy_count < rep_wanted(set->log) || rep_is_held(set->log)) return false;
     if (set->seg && leat_segment_is_damaged(set->seg))
-        return false; /* whoever has it may be the only one */
+        return false; /* a copy on another node may be the only whole one */
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (copy->state == REP_COPY_OPENING || copy->incomplete || copy->found) return false;
