@@ -86,7 +86,8 @@ def test_every_broken_rule_shows(folder):
     with open(broken, 'w', encoding='utf-8') as file:
         file.write(source.rewritten())
     program = os.path.join(folder, 'program')
-    subprocess.run(['cc', '-std=gnu17', '-w', '-include', os.path.join(MUTANTS, 'switch.h'), '-o', program, broken], check=True)
+    subprocess.run(['cc', '-std=gnu17', '-w', '-include', os.path.join(MUTANTS, 'switch.h'), '-o', program, broken,
+                    os.path.join(MUTANTS, 'switch.c')], check=True)
 
     def said(number, **more):
         done = subprocess.run([program], env={**os.environ, 'LEAT_MUTANT': str(number), **more}, capture_output=True, text=True,
@@ -166,7 +167,8 @@ def test_two_rules_at_once(folder):
         mutant.number = number
     with open(path, 'w', encoding='utf-8') as file:
         file.write(source.rewritten())
-    subprocess.run(['cc', '-w', '-include', os.path.join(MUTANTS, 'switch.h'), '-o', program, path], check=True)
+    subprocess.run(['cc', '-w', '-include', os.path.join(MUTANTS, 'switch.h'), '-o', program, path,
+                    os.path.join(MUTANTS, 'switch.c')], check=True)
 
     def ends(numbers):
         return subprocess.run([program], env={**os.environ, 'LEAT_MUTANT': numbers}, check=False).returncode

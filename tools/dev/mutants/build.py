@@ -19,6 +19,7 @@ ONLY = {'os': ['arena.c', 'disk.c', 'disk_queue.c', 'disk_together.c', 'net.c', 
 OF_TESTS = ['probe.c']  # what the simulator knows of a module: no rule of the product
 # Numbers of each file: a change of one file leaves those of all others, and what is compiled of them, as they are.
 NUMBERS = 1024
+SAID_MAX = 4000  # characters of what a failed step said
 
 
 class Build:
@@ -35,7 +36,7 @@ class Build:
             return self.commands
         plain = os.path.join(self.out, 'plain')
         if not os.path.exists(os.path.join(plain, 'build.ninja')):
-            subprocess.run(['meson', 'setup', plain, ROOT, '--buildtype=release'], check=True, stdout=subprocess.DEVNULL)
+            run('meson', 'setup', plain, ROOT, '--buildtype=release')
         with open(os.path.join(plain, 'compile_commands.json'), encoding='utf-8') as file:
             commands = json.load(file)
         for entry in sorted(commands, key=lambda e: e['file']):
@@ -60,16 +61,17 @@ class Build:
 
     def compile(self):
         self.copy()
+        switch = os.path.abspath(os.path.join(self.out, 'switch.o'))
+        run('cc', '-O1', '-c', '-o', switch, os.path.join(HERE, 'switch.c'))
         if not os.path.exists(os.path.join(self.build, 'build.ninja')):
             # Speed is not what is measured, and what a broken rule leaves undone is not to be warned of.
-            subprocess.run(['meson', 'setup', self.build, self.source, '--buildtype=release', '-Doptimization=1',
-                            f'-Dc_args=-include {HERE}/switch.h -w'], check=True, stdout=subprocess.DEVNULL)
+            run('meson', 'setup', self.build, self.source, '--buildtype=release', '-Doptimization=1',
+                f'-Dc_args=-include {HERE}/switch.h -w', f'-Dc_link_args={switch}')
         # First what tests there are: a new one is none of those that it knew.
-        subprocess.run(['ninja', '-C', self.build, 'build.ninja'], check=True, stdout=subprocess.DEVNULL)
+        run('ninja', '-C', self.build, 'build.ninja')
         programs = {word for command, *_ in self.unit_tests().values() for word in command}
         programs = [self.simulator] + [word for word in programs if self.is_program(word)]
-        subprocess.run(['ninja', '-C', self.build, f'-j{self.jobs}', *sorted(os.path.relpath(p, self.build) for p in programs)], check=True,
-                       stdout=subprocess.DEVNULL)
+        run('ninja', '-C', self.build, f'-j{self.jobs}', *sorted(os.path.relpath(p, self.build) for p in programs))
 
     def copy(self):
         names = subprocess.run(['git', '-C', ROOT, 'ls-files', '-co', '--exclude-standard'], check=True, capture_output=True,
@@ -142,6 +144,14 @@ class Build:
     @property
     def simulator(self):
         return os.path.join(self.build, 'tests/sim/leat-sim')
+
+
+def run(*command):
+    """What a step of the build says is told where it fails, from its first error on."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace', check=False)
+    if done.returncode != 0:
+        at = max(done.stdout.find('FAILED: '), 0)
+        raise ValueError(f'{command[0]} {command[1]} failed:\n{done.stdout[at:at + SAID_MAX]}')
 
 
 def put(there, here):
