@@ -7,14 +7,12 @@
 
 void leat_segment_integrity_set(struct leat_segment *seg, enum leat_segment_integrity integrity)
 {
-    enum { OK = 1u << LEAT_INTEGRITY_OK, TORN = 1u << LEAT_INTEGRITY_TORN };
-    enum { CORRUPT = 1u << LEAT_INTEGRITY_CORRUPT, MISSING = 1u << LEAT_INTEGRITY_MISSING };
     static const unsigned follow[] = {
-        [LEAT_INTEGRITY_OK] = TORN | CORRUPT | MISSING,
-        [LEAT_INTEGRITY_TORN] =
-            OK | CORRUPT,              /* written on; closed as it is, and found damaged since */
-        [LEAT_INTEGRITY_CORRUPT] = OK, /* mended */
-        [LEAT_INTEGRITY_MISSING] = OK,
+        [LEAT_INTEGRITY_OK] =
+            1u << LEAT_INTEGRITY_TORN | 1u << LEAT_INTEGRITY_CORRUPT | 1u << LEAT_INTEGRITY_MISSING,
+        [LEAT_INTEGRITY_TORN] = 1u << LEAT_INTEGRITY_OK | 1u << LEAT_INTEGRITY_CORRUPT,
+        [LEAT_INTEGRITY_CORRUPT] = 1u << LEAT_INTEGRITY_OK,
+        [LEAT_INTEGRITY_MISSING] = 1u << LEAT_INTEGRITY_OK,
     };
     if (seg->integrity == integrity) return;
     LEAT_ASSERT(follow[seg->integrity] & 1u << integrity);

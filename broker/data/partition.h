@@ -75,22 +75,16 @@ static inline void leat_partition_enter(struct leat_partition *partition,
                                         enum leat_partition_state to)
 {
     LEAT_ASSERT_OWNER(partition->core);
-    enum {
-        SERVES = 1 << LEAT_PARTITION_SERVES,
-        ASKS_LOSS = 1 << LEAT_PARTITION_ASKS_LOSS,
-        LOSS_STOPS = 1 << LEAT_PARTITION_LOSS_STOPS,
-        DRAINS = 1 << LEAT_PARTITION_DRAINS,
-        DRAINED = 1 << LEAT_PARTITION_DRAINED,
+    static const unsigned follow[] = {
+        [LEAT_PARTITION_SERVES] = 1u << LEAT_PARTITION_ASKS_LOSS | 1u << LEAT_PARTITION_DRAINS |
+                                  1u << LEAT_PARTITION_GOES,
+        [LEAT_PARTITION_ASKS_LOSS] = 1u << LEAT_PARTITION_SERVES | 1u << LEAT_PARTITION_LOSS_STOPS,
+        [LEAT_PARTITION_LOSS_STOPS] = 1u << LEAT_PARTITION_SERVES,
+        [LEAT_PARTITION_DRAINS] = 1u << LEAT_PARTITION_DRAINED | 1u << LEAT_PARTITION_GOES,
+        [LEAT_PARTITION_DRAINED] = 1u << LEAT_PARTITION_SERVES | 1u << LEAT_PARTITION_GOES,
+        [LEAT_PARTITION_GOES] = 0,
     };
-    static const uint8_t from[] = {
-        [LEAT_PARTITION_SERVES] = ASKS_LOSS | LOSS_STOPS | DRAINED,
-        [LEAT_PARTITION_ASKS_LOSS] = SERVES,
-        [LEAT_PARTITION_LOSS_STOPS] = ASKS_LOSS,
-        [LEAT_PARTITION_DRAINS] = SERVES,
-        [LEAT_PARTITION_DRAINED] = DRAINS,
-        [LEAT_PARTITION_GOES] = SERVES | DRAINS | DRAINED,
-    };
-    LEAT_ASSERT(from[to] >> partition->state & 1);
+    LEAT_ASSERT(follow[partition->state] & 1u << to);
     partition->state = to;
 }
 /** It takes no new work. */

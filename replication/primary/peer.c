@@ -12,21 +12,14 @@
 /* ---- session ---- */
 void rep_peer_enter(struct rep_peer *peer, enum rep_peer_state to)
 {
-    enum {
-        DOWN = 1 << REP_PEER_DOWN,
-        UP = 1 << REP_PEER_UP,
-        ASKED = 1 << REP_PEER_ASKED,
-        CONNECTING = 1 << REP_PEER_CONNECTING,
-        ATTACHED = 1 << REP_PEER_ATTACHED,
+    static const unsigned follow[] = {
+        [REP_PEER_DOWN] = 1u << REP_PEER_UP,
+        [REP_PEER_UP] = 1u << REP_PEER_ASKED | 1u << REP_PEER_DOWN,
+        [REP_PEER_ASKED] = 1u << REP_PEER_CONNECTING | 1u << REP_PEER_UP | 1u << REP_PEER_DOWN,
+        [REP_PEER_CONNECTING] = 1u << REP_PEER_ATTACHED | 1u << REP_PEER_UP | 1u << REP_PEER_DOWN,
+        [REP_PEER_ATTACHED] = 1u << REP_PEER_UP | 1u << REP_PEER_DOWN,
     };
-    static const uint8_t from[] = {
-        [REP_PEER_DOWN] = UP | ASKED | CONNECTING | ATTACHED,
-        [REP_PEER_UP] = DOWN | ASKED | CONNECTING | ATTACHED,
-        [REP_PEER_ASKED] = UP,
-        [REP_PEER_CONNECTING] = ASKED,
-        [REP_PEER_ATTACHED] = CONNECTING,
-    };
-    LEAT_ASSERT(from[to] >> peer->state & 1);
+    LEAT_ASSERT(follow[peer->state] & 1u << to);
     peer->state = to;
 }
 

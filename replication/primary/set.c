@@ -6,20 +6,16 @@
 
 void rep_set_enter(struct rep_set *set, enum rep_set_state to)
 {
-    enum {
-        RESERVING = 1 << REP_SET_RESERVING,
-        RESERVED = 1 << REP_SET_RESERVED,
-        STARTED = 1 << REP_SET_STARTED,
-        PARKING = 1 << REP_SET_PARKING,
-        PARKED = 1 << REP_SET_PARKED,
-        RESUMING = 1 << REP_SET_RESUMING,
+    static const unsigned follow[] = {
+        [REP_SET_RESERVING] = 1u << REP_SET_RESERVED,
+        [REP_SET_RESERVED] = 1u << REP_SET_STARTED,
+        [REP_SET_STARTED] = 1u << REP_SET_PARKING | 1u << REP_SET_CLOSED,
+        [REP_SET_PARKING] = 1u << REP_SET_PARKED | 1u << REP_SET_STARTED,
+        [REP_SET_PARKED] = 1u << REP_SET_RESUMING,
+        [REP_SET_RESUMING] = 1u << REP_SET_STARTED | 1u << REP_SET_PARKED,
+        [REP_SET_CLOSED] = 0,
     };
-    static const uint8_t from[] = {
-        [REP_SET_RESERVED] = RESERVING, [REP_SET_STARTED] = RESERVED | PARKING | RESUMING,
-        [REP_SET_PARKING] = STARTED,    [REP_SET_PARKED] = PARKING | RESUMING,
-        [REP_SET_RESUMING] = PARKED,    [REP_SET_CLOSED] = STARTED,
-    };
-    LEAT_ASSERT(from[to] >> set->state & 1);
+    LEAT_ASSERT(follow[set->state] & 1u << to);
     set->state = to;
 }
 
