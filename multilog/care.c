@@ -157,7 +157,7 @@ static void on_parked(struct leat_store_req *req)
 {
     struct leat_log *log = req->owner;
     struct log_slot *slot = log_slot_find(log, req->seg->id.v);
-    log_parking_set(log, req->rc == LEAT_OK ? LOG_PARKED : LOG_AWAKE);
+    log_parking_enter(log, req->rc == LEAT_OK ? LOG_PARKED : LOG_AWAKE);
     slot->changing = false;
     if (req->rc == LEAT_OK) {
         log->memory_bytes -= req->seg->capacity;
@@ -175,7 +175,7 @@ static bool park_start(struct leat_log *log)
     if (!log_slot_is_unpinned(slot)) return false;
     seg->extent = (struct leat_extent){log->head.writer.used, log->head.writer.chain};
     seg->next_offset = log->next_offset;
-    log_parking_set(log, LOG_PARKING);
+    log_parking_enter(log, LOG_PARKING);
     slot->changing = true;
     log_request(log, &log->park, LEAT_STORE_PARK, seg, on_parked);
     return true;
@@ -185,7 +185,7 @@ static void on_resumed(struct leat_store_req *req)
 {
     struct leat_log *log = req->owner;
     struct log_slot *slot = log_slot_find(log, req->seg->id.v);
-    log_parking_set(log, req->rc == LEAT_OK ? LOG_AWAKE : LOG_PARKED);
+    log_parking_enter(log, req->rc == LEAT_OK ? LOG_AWAKE : LOG_PARKED);
     log->copy_wanted = slot->changing = false;
     if (req->rc == LEAT_OK) {
         log->memory_bytes += req->seg->capacity;
@@ -205,7 +205,7 @@ void log_step_resume(struct leat_log *log)
     if (log->parking != LOG_PARKED || !wanted || log->state != LEAT_LOG_SERVING) return;
     if (log->ending != LOG_LIVES || log_now(log) < log->reserve_not_before_us) return;
     struct log_slot *slot = log_slot_find(log, log->head.seg->id.v);
-    log_parking_set(log, LOG_RESUMING);
+    log_parking_enter(log, LOG_RESUMING);
     slot->changing = true;
     log->park.capacity = log->head.seg->capacity;
     log_request(log, &log->park, LEAT_STORE_RESUME, log->head.seg, on_resumed);
@@ -231,7 +231,7 @@ void leat_log_care(struct leat_log *log)
     uint64_t now_us = log_now(log);
     /* Also while it stops: that waits for the commit. */
     if (log->opened == LOG_OPENING_PAUSED && (!log_is_stopping(log) || !LEAT_BUG(STOPPED_UNCARED)))
-        log_opened_set(log, LOG_UNOPENED);
+        log_opened_enter(log, LOG_UNOPENED);
     if (log->ending == LOG_LIVES && log->state == LEAT_LOG_SERVING) {
         int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
         producers_expire(log, now_ms);
@@ -267,13 +267,13 @@ void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us)
 void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
                    void *arg)
 {
-    log_ending_set(log, LOG_STOPPING, on_stopped, arg);
+    log_ending_enter(log, LOG_STOPPING, on_stopped, arg);
 }
 
 void leat_log_go_on(struct leat_log *log)
 {
     LEAT_ASSERT(!log->on_end);
-    log_ending_set(log, LOG_LIVES, NULL, NULL);
+    log_ending_enter(log, LOG_LIVES, NULL, NULL);
 }
 
 bool leat_log_rest(struct leat_log *log)
@@ -294,7 +294,7 @@ void leat_log_abandon(struct leat_log *log)
 void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),
                      void *arg)
 {
-    log_ending_set(log, LOG_DELETING, on_gone, arg);
+    log_ending_enter(log, LOG_DELETING, on_gone, arg);
 }
 
 static bool stop_goes_on(struct leat_log *log)

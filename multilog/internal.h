@@ -196,12 +196,12 @@ struct leat_log {
     } commits[LOG_COMMITS_MAX];
     unsigned commit_first, commit_count;
     bool reserving, closing;  /* requests in flight */
-    enum log_parking parking; /* log_parking_set() */
+    enum log_parking parking; /* log_parking_enter() */
     bool helper_busy[LOG_HELPERS];
     uint32_t roll_capacity; /* what the pace of rolling asks for */
     bool rolling_fast;
     uint64_t rolled_us;
-    enum log_opened opened; /* log_opened_set() */
+    enum log_opened opened; /* log_opened_enter() */
     leat_err reserve_rc;
     /* No segment is reserved before that: the heap has no room for what a stored segment takes. spent: nor for a
      * segment whose start frees others. */
@@ -222,7 +222,7 @@ struct leat_log {
     uint64_t producers_not_before_us; /* the memory budget had no room for more of them */
 
     struct leat_producers producers;
-    enum log_restored restored; /* log_restored_set() */
+    enum log_restored restored; /* log_restored_enter() */
     bool warming;               /* a read for that is in flight */
     bool front_accepted; /* made after an accepted loss: what does not come in front is lost, too */
     uint32_t front_bytes; /* LOG_FRONT_UNKNOWN: so many of the last segment are read; 0: a block */
@@ -244,7 +244,7 @@ struct leat_log {
     unsigned hint_next;
 
     bool dirty, in_step, clocks_read;
-    enum log_ending ending; /* log_ending_set() */
+    enum log_ending ending; /* log_ending_enter() */
     bool resting;           /* it does nothing any more: leat_log_rest(), or it was released */
     bool backfill_follows;  /* of its leat_log_tail, until they have; again while they are sought */
     bool older_looked;      /* they were looked for once: what is not here since then is missing */
@@ -323,11 +323,11 @@ void log_mark_dirty(struct leat_log *log);
 /* No request of the log is in flight at the store, and no read at the disk. */
 bool log_is_quiet(const struct leat_log *log);
 /** The one way from one to another; README.md has the diagrams. */
-void log_opened_set(struct leat_log *log, enum log_opened opened);
-void log_restored_set(struct leat_log *log, enum log_restored restored);
-void log_parking_set(struct leat_log *log, enum log_parking parking);
-void log_ending_set(struct leat_log *log, enum log_ending ending,
-                    void (*on_end)(void *arg, struct leat_log *log), void *arg);
+void log_opened_enter(struct leat_log *log, enum log_opened to);
+void log_restored_enter(struct leat_log *log, enum log_restored to);
+void log_parking_enter(struct leat_log *log, enum log_parking to);
+void log_ending_enter(struct leat_log *log, enum log_ending to,
+                      void (*on_end)(void *arg, struct leat_log *log), void *arg);
 /** It takes no more appends, without a word in the node log. */
 void log_appends_end(struct leat_log *log, leat_err rc, const char *why);
 void log_fail(struct leat_log *log, leat_err rc, const char *why);

@@ -131,7 +131,7 @@ void leat_log_opened(struct leat_log *log, leat_err rc)
 {
     bool again = leat_err_class(rc) == LEAT_CLASS_RETRY;
     LEAT_ASSERT(log->opened == LOG_OPENING);
-    log_opened_set(log, rc == LEAT_OK ? LOG_OPENED : again ? LOG_OPENING_PAUSED : LOG_UNOPENED);
+    log_opened_enter(log, rc == LEAT_OK ? LOG_OPENED : again ? LOG_OPENING_PAUSED : LOG_UNOPENED);
     if (rc == LEAT_E_UNKNOWN_STREAM && log->state != LEAT_LOG_STOPPED)
         log_appends_end(log, rc,
                         "the stream was deleted"); /* leat_log_delete() follows: no fault */
@@ -148,7 +148,7 @@ static void tell_opening(struct leat_log *log)
         log->state != LEAT_LOG_SERVING)
         return;
     if (log->head.safe_bytes < log->head.start_end) return;
-    log_opened_set(log, LOG_OPENING);
+    log_opened_enter(log, LOG_OPENING);
     log->options.events.on_opening(log->options.owner, log);
 }
 

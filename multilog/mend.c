@@ -64,7 +64,7 @@ bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, lea
     if (rc == LEAT_OK) {
         slot->mend = LOG_MEND_NONE;
         slot->damage_told = false;
-        leat_segment_integrity_set(slot->seg, LEAT_INTEGRITY_OK);
+        leat_segment_integrity_enter(slot->seg, LEAT_INTEGRITY_OK);
         slot->seg->flushed = true;       /* it may have been found without it */
         slot->joint = LOG_JOINT_UNKNOWN; /* of damaged bytes it said nothing */
     }

@@ -65,7 +65,7 @@ void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail)
 void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
                       void *arg)
 {
-    log_ending_set(log, LOG_RELEASING, on_released, arg);
+    log_ending_enter(log, LOG_RELEASING, on_released, arg);
 }
 
 bool log_release_goes_on(struct leat_log *log)

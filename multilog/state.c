@@ -12,7 +12,7 @@ void log_mark_dirty(struct leat_log *log)
     log->options.events.on_dirty(log->options.owner, log);
 }
 
-void log_opened_set(struct leat_log *log, enum log_opened opened)
+void log_opened_enter(struct leat_log *log, enum log_opened to)
 {
     static const unsigned follow[] = {
         [LOG_UNOPENED] = 1u << LOG_OPENING,
@@ -20,11 +20,11 @@ void log_opened_set(struct leat_log *log, enum log_opened opened)
         [LOG_OPENING_PAUSED] = 1u << LOG_UNOPENED,
         [LOG_OPENED] = 0,
     };
-    LEAT_ASSERT(follow[log->opened] & 1u << opened);
-    log->opened = opened;
+    LEAT_ASSERT(follow[log->opened] & 1u << to);
+    log->opened = to;
 }
 
-void log_restored_set(struct leat_log *log, enum log_restored restored)
+void log_restored_enter(struct leat_log *log, enum log_restored to)
 {
     static const unsigned follow[] = {
         [LOG_FRONT_UNKNOWN] = 1u << LOG_FRONT_UNTOLD | 1u << LOG_COLD,
@@ -32,12 +32,12 @@ void log_restored_set(struct leat_log *log, enum log_restored restored)
         [LOG_COLD] = 1u << LOG_WARM,
         [LOG_WARM] = 1u << LOG_WARM,
     };
-    LEAT_ASSERT(follow[log->restored] & 1u << restored);
-    log->restored = restored;
+    LEAT_ASSERT(follow[log->restored] & 1u << to);
+    log->restored = to;
 }
 
-void log_ending_set(struct leat_log *log, enum log_ending ending,
-                    void (*on_end)(void *arg, struct leat_log *log), void *arg)
+void log_ending_enter(struct leat_log *log, enum log_ending to,
+                      void (*on_end)(void *arg, struct leat_log *log), void *arg)
 {
     static const unsigned follow[] = {
         [LOG_LIVES] = 1u << LOG_STOPPING | 1u << LOG_RELEASING | 1u << LOG_DELETING,
@@ -45,14 +45,14 @@ void log_ending_set(struct leat_log *log, enum log_ending ending,
         [LOG_RELEASING] = 1u << LOG_DELETING,
         [LOG_DELETING] = 0,
     };
-    LEAT_ASSERT(follow[log->ending] & 1u << ending);
-    log->ending = ending;
+    LEAT_ASSERT(follow[log->ending] & 1u << to);
+    log->ending = to;
     log->on_end = on_end;
     log->on_end_arg = arg;
     log_mark_dirty(log);
 }
 
-void log_parking_set(struct leat_log *log, enum log_parking parking)
+void log_parking_enter(struct leat_log *log, enum log_parking to)
 {
     static const unsigned follow[] = {
         [LOG_AWAKE] = 1u << LOG_PARKING,
@@ -60,8 +60,8 @@ void log_parking_set(struct leat_log *log, enum log_parking parking)
         [LOG_PARKED] = 1u << LOG_RESUMING,
         [LOG_RESUMING] = 1u << LOG_AWAKE | 1u << LOG_PARKED,
     };
-    LEAT_ASSERT(follow[log->parking] & 1u << parking);
-    log->parking = parking;
+    LEAT_ASSERT(follow[log->parking] & 1u << to);
+    log->parking = to;
 }
 
 bool log_is_quiet(const struct leat_log *log)

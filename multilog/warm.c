@@ -84,7 +84,7 @@ static void front_is_unreadable(struct leat_log *log)
     if (!log_front_is_unknown(log)) return;
     if (log->backfill_follows)
         log->first_segment = log->trim_segment = log->first_offset = log->trim_offset = 0;
-    log_restored_set(log, LOG_COLD);
+    log_restored_enter(log, LOG_COLD);
 }
 
 static void damaged_tell(const struct leat_log *log, const struct leat_segment *seg)
@@ -107,7 +107,7 @@ static void warm_damaged(struct leat_log *log, const char *what)
     front_is_unreadable(log);
     if (log->state != LEAT_LOG_SERVING) return; /* it has a reason already */
     bool begun = !log_is_cold(log) || log->ending != LOG_LIVES;
-    log_restored_set(log, LOG_WARM);
+    log_restored_enter(log, LOG_WARM);
     if (!begun && events->on_last_damaged &&
         events->on_last_damaged(log->options.owner, log, last)) {
         log_fail(log, LEAT_E_STARTING, why);
@@ -229,7 +229,7 @@ static void warm_from(struct leat_log *log, const uint8_t *bytes)
         warm_damaged(log, "its start entry can't be understood");
         return;
     }
-    log_restored_set(log, LOG_WARM);
+    log_restored_enter(log, LOG_WARM);
     if (log->options.app.ctx) log->options.app.on_read(log->options.app.ctx);
 }
 
@@ -251,7 +251,7 @@ static bool front_is_given_up(const struct leat_log *log)
 static void front_is(struct leat_log *log, uint64_t segment, uint64_t offset)
 {
     const struct leat_segment *held = log_slot_at(log, 0)->seg;
-    log_restored_set(log, LOG_COLD);
+    log_restored_enter(log, LOG_COLD);
     if (segment >= held->id.v || offset >= held->base_offset || front_is_given_up(log)) {
         /* Nothing is missing; records may have been given up. */
         if (offset <= log_acked(log)) log_begin_note(log, offset);
@@ -342,7 +342,7 @@ static void front_from_block(struct leat_log *log, const uint8_t *bytes, uint32_
         begin_told_note(log, &start);
         front_is(log, start.first_segment, start.first_offset);
     } else {
-        log_restored_set(log, LOG_FRONT_UNTOLD);
+        log_restored_enter(log, LOG_FRONT_UNTOLD);
     }
 }
 

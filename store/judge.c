@@ -51,8 +51,9 @@ struct leat_pool *leat_judge_pool(struct leat_store *store, const struct leat_ro
 void leat_judge_mendable(struct leat_held *held, const struct leat_row *row)
 {
     if (row->state != LEAT_SEGMENT_CLOSED || held->slot_shared) return;
-    leat_segment_integrity_set(&held->seg, row->flags & LEAT_ROW_FLUSHED ? LEAT_INTEGRITY_CORRUPT
-                                                                         : LEAT_INTEGRITY_MISSING);
+    leat_segment_integrity_enter(&held->seg, row->flags & LEAT_ROW_FLUSHED
+                                                 ? LEAT_INTEGRITY_CORRUPT
+                                                 : LEAT_INTEGRITY_MISSING);
 }
 
 static struct leat_found *found_add(struct leat_opening *op, struct leat_held *held,
@@ -230,7 +231,7 @@ static leat_err open_bytes(struct leat_opening *op, struct leat_held *held,
         seg->state = LEAT_SEGMENT_OPEN;
         bool torn =
             in_file && seg->durability == LEAT_DURABILITY_DISK && is_ragged(seg, &scan, bytes);
-        leat_segment_integrity_set(seg, torn ? LEAT_INTEGRITY_TORN : LEAT_INTEGRITY_OK);
+        leat_segment_integrity_enter(seg, torn ? LEAT_INTEGRITY_TORN : LEAT_INTEGRITY_OK);
         struct leat_found *found = found_add(op, held, LEAT_FOUND_MARK);
         if (!found) return LEAT_E_NO_MEMORY;
         found->scan = scan;
@@ -464,7 +465,7 @@ leat_err leat_judge_damaged(struct leat_opening *op, struct leat_held *held,
         leat_catalogue_changed(&op->store->cat, seg->row);
         return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
     }
-    leat_segment_integrity_set(seg, LEAT_INTEGRITY_CORRUPT);
+    leat_segment_integrity_enter(seg, LEAT_INTEGRITY_CORRUPT);
     leat_store_complain_of(
         op->store,
         "segment %llu of log %u/%u/%u: the file store/%u %s: %u of %u bytes of it are valid",

@@ -170,9 +170,9 @@ static void end_req(struct leat_store *store, struct leat_store_req *req)
         break;
     case LEAT_STORE_RESUME:
         held->seg.state = LEAT_SEGMENT_OPEN;
-        leat_segment_integrity_set(&held->seg,
-                                   LEAT_INTEGRITY_OK); /* its owner knows how long it is */
-        held->seg.passed_bytes = 0;                    /* what lay there is written over */
+        leat_segment_integrity_enter(&held->seg,
+                                     LEAT_INTEGRITY_OK); /* its owner knows how long it is */
+        held->seg.passed_bytes = 0;                      /* what lay there is written over */
         break;
     case LEAT_STORE_DROP:
         LEAT_ASSERT(!held->mending); /* it would be written into another segment's place */

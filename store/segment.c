@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/bug.h"
 
-void leat_segment_integrity_set(struct leat_segment *seg, enum leat_segment_integrity integrity)
+void leat_segment_integrity_enter(struct leat_segment *seg, enum leat_segment_integrity to)
 {
     static const unsigned follow[] = {
         [LEAT_INTEGRITY_OK] =
@@ -14,9 +14,9 @@ void leat_segment_integrity_set(struct leat_segment *seg, enum leat_segment_inte
         [LEAT_INTEGRITY_CORRUPT] = 1u << LEAT_INTEGRITY_OK,
         [LEAT_INTEGRITY_MISSING] = 1u << LEAT_INTEGRITY_OK,
     };
-    if (seg->integrity == integrity) return;
-    LEAT_ASSERT(follow[seg->integrity] & 1u << integrity);
-    seg->integrity = integrity;
+    if (seg->integrity == to) return;
+    LEAT_ASSERT(follow[seg->integrity] & 1u << to);
+    seg->integrity = to;
 }
 
 #define PINS_WANTED_BACK (UINT32_C(1) << 31)

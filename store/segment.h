@@ -26,7 +26,7 @@ enum leat_segment_state {
     LEAT_SEGMENT_CLOSED = 4,
 };
 
-/* What is known of a segment's bytes where they are stored. leat_segment_integrity_set() makes each change;
+/* What is known of a segment's bytes where they are stored. leat_segment_integrity_enter() makes each change;
  * multilog/README.md has the diagram. */
 enum leat_segment_integrity {
     LEAT_INTEGRITY_OK = 0,
@@ -103,7 +103,7 @@ struct leat_segment {
 };
 
 /** The one way from one integrity to another; the same again is no step. Thread: whose it is, see above. */
-void leat_segment_integrity_set(struct leat_segment *seg, enum leat_segment_integrity integrity);
+void leat_segment_integrity_enter(struct leat_segment *seg, enum leat_segment_integrity to);
 /** Its file does not have what `extent` says: corrupt or missing. */
 static inline bool leat_segment_is_damaged(const struct leat_segment *seg)
 {
@@ -112,7 +112,7 @@ static inline bool leat_segment_is_damaged(const struct leat_segment *seg)
 /** Damage was found. What is missing stays missing. */
 static inline void leat_segment_damage_found(struct leat_segment *seg)
 {
-    if (!leat_segment_is_damaged(seg)) leat_segment_integrity_set(seg, LEAT_INTEGRITY_CORRUPT);
+    if (!leat_segment_is_damaged(seg)) leat_segment_integrity_enter(seg, LEAT_INTEGRITY_CORRUPT);
 }
 
 /** Take a pin. Thread: owner core; the segment has a buffer and is not being evicted. */

@@ -89,9 +89,9 @@ uint64_t leat_node_tables_bytes(uint64_t memory_bytes)
 {
     return memory_bytes + 5;
 }
-void leat_segment_integrity_set(struct leat_segment *seg, enum leat_segment_integrity integrity)
+void leat_segment_integrity_enter(struct leat_segment *seg, enum leat_segment_integrity to)
 {
-    seg->integrity = integrity;
+    seg->integrity = to;
 }
 void leat_addresses_init(struct leat_addresses *addresses, const struct leat_random *random,
                          uint32_t most)

@@ -141,8 +141,8 @@ static void integrity_steps_are_checked(void **state)
     static unsigned i; /* assert_broken() jumps */
     for (i = 0; i < 16; i++) {
         seg = (struct leat_segment){.integrity = i / 4};
-        assert_broken(may[i / 4][i % 4] ? NULL : "follow[seg->integrity] & 1u << integrity",
-                      leat_segment_integrity_set(&seg, i % 4));
+        assert_broken(may[i / 4][i % 4] ? NULL : "follow[seg->integrity] & 1u << to",
+                      leat_segment_integrity_enter(&seg, i % 4));
         assert_int_equal(seg.integrity, may[i / 4][i % 4] ? i % 4 : i / 4);
         leat_segment_damage_found(&seg);
         assert_true(leat_segment_is_damaged(&seg));
