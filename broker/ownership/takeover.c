@@ -72,11 +72,11 @@ static void takeovers_step(struct leat_core *core)
             takeover_free(takeover);
             continue;
         }
-        if (takeover->phase == PHASE_OLDER && ++older > LEAT_TAKEOVER_OLDER_MAX) continue;
+        if (takeover->state == TAKEOVER_OLDER && ++older > LEAT_TAKEOVER_OLDER_MAX) continue;
         if (!ready || takeover->over || takeover->behind || now_us < takeover->again_us) continue;
         if (takeover->seg != NULL) /* the log had no memory for it, or there was none to read it */
             takeover_start_read(takeover);
-        else if (takeover->phase == PHASE_ENDED)
+        else if (takeover->state == TAKEOVER_ENDED)
             takeover_to_home(takeover);
         else
             takeover_get(core, takeover);
@@ -103,7 +103,7 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
         takeover->behind = true;
         other->over = other->over || other->epoch.v < takeover->epoch.v;
         if (other->epoch.v != takeover->epoch.v) continue;
-        if (takeover->phase == PHASE_TAIL && other->phase != PHASE_TAIL) {
+        if (takeover->state == TAKEOVER_TAIL && other->state != TAKEOVER_TAIL) {
             other->over = true;
             continue;
         }
@@ -148,7 +148,7 @@ void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row,
     const bool committed_is_applied = takeover != NULL;
     LEAT_ASSERT(committed_is_applied);
     takeover->tail = row->record.tail;
-    takeover->phase = PHASE_TAIL;
+    takeover->state = TAKEOVER_TAIL;
     takeover->segment = takeover->tail.segment;
     takeover->extent = takeover->tail.extent;
     takeover->next_offset = takeover->tail.jumped ? 0 : takeover->tail.next_offset;

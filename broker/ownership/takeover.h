@@ -13,10 +13,10 @@
 #include "broker/ownership/below.h"
 #include "broker/ownership/handover.h"
 
-enum takeover_phase {
-    PHASE_TAIL,  /* the last segment, with which the log is made */
-    PHASE_OLDER, /* the one before the last that came */
-    PHASE_ENDED, /* telling the log that no more come */
+enum takeover_state {
+    TAKEOVER_TAIL,  /* the last segment, with which the log is made */
+    TAKEOVER_OLDER, /* the one before the last that came */
+    TAKEOVER_ENDED, /* telling the log that no more come */
 };
 
 struct leat_takeover {
@@ -27,7 +27,7 @@ struct leat_takeover {
     struct leat_epoch epoch;
     uint32_t home;
     struct leat_tail_record tail;
-    enum takeover_phase phase;
+    enum takeover_state state;
     bool busy;      /* something is under way that comes back by itself */
     bool complete;  /* ENDED: nothing is missing */
     bool absent;    /* TAIL: on its way to say that the last segment is nowhere */
@@ -82,7 +82,7 @@ void takeover_get(struct leat_core *core, struct leat_takeover *takeover);
 void takeover_start_read(struct leat_takeover *takeover);
 
 /* ---- takeover_home.c ---- */
-/** The log is made, gets its next segment, or is told that no more come: by the phase. */
+/** The log is made, gets its next segment, or is told that no more come: by the state. */
 void takeover_to_home(struct leat_takeover *takeover);
 /** Recovery has given the streamlet here, not decided where this log of it ends, and heard all nodes: it is made
  * as one that waits. Before that clients are told to try again: a node that is down may come back with it. */

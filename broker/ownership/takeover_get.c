@@ -24,8 +24,8 @@ void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *p
 /* Nobody has any more of it, and nobody is to come back who might. */
 static void none_left(struct leat_takeover *takeover)
 {
-    if (takeover->phase == PHASE_OLDER) {
-        takeover->phase = PHASE_ENDED;
+    if (takeover->state == TAKEOVER_OLDER) {
+        takeover->state = TAKEOVER_ENDED;
         takeover->complete = takeover->none_left = true;
     }
     takeover_to_home(takeover);
@@ -64,7 +64,7 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
     /* Who has it damaged has not got it. */
     bool nowhere = rc == LEAT_E_NOT_FOUND || rc == LEAT_E_DAMAGED;
     takeover->nowhere = nowhere ? takeover->nowhere + 1 : 0;
-    if (takeover->phase == PHASE_TAIL) {
+    if (takeover->state == TAKEOVER_TAIL) {
         const struct leat_core *core = takeover_core(takeover);
         uint64_t now_us = leat_core_now(takeover_core(takeover));
         if (takeover->nowhere == 1) takeover->missing_us = now_us;
@@ -92,7 +92,7 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
         return;
     }
     if (next_left(takeover)) return;
-    takeover->phase = PHASE_ENDED; /* a later look begins anew: leat_takeover_older() */
+    takeover->state = TAKEOVER_ENDED; /* a later look begins anew: leat_takeover_older() */
     takeover->complete = false;
     takeover->away = !leat_all_nodes_up(takeover_core(takeover));
     takeover->busy = false;
@@ -273,7 +273,7 @@ static void start_known(struct leat_takeover *takeover, const uint8_t *bytes, ui
         start_damaged(takeover);
         return;
     }
-    if (takeover->phase == PHASE_TAIL) takeover->first_retained = takeover->start.first_segment;
+    if (takeover->state == TAKEOVER_TAIL) takeover->first_retained = takeover->start.first_segment;
     takeover_to_home(takeover);
 }
 
@@ -435,7 +435,7 @@ void leat_takeover_older(struct leat_partition *partition)
     }
     partition->backfill_asked = false;
     takeover->again = true;
-    takeover->phase = PHASE_OLDER;
+    takeover->state = TAKEOVER_OLDER;
     takeover->first_retained = hole.first;
     takeover->hole_behind = between ? hole.behind->id.v : 0;
     takeover->segment = hole.behind->id.v - 1;

@@ -176,14 +176,14 @@ static void home_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
-    switch (takeover->phase) {
-    case PHASE_TAIL:
+    switch (takeover->state) {
+    case TAKEOVER_TAIL:
         takeover->rc = takeover->absent ? make_waiting(core, takeover) : make_log(core, takeover);
         break;
-    case PHASE_OLDER:
+    case TAKEOVER_OLDER:
         takeover->rc = add_older(core, takeover);
         break;
-    case PHASE_ENDED:
+    case TAKEOVER_ENDED:
         takeover->rc = tell_ended(core, takeover);
         break;
     }
@@ -194,12 +194,12 @@ static void home_deliver(void *actor, struct leat_mail *mail)
 static void older_want(struct leat_takeover *takeover)
 {
     uint64_t first = takeover->first_retained;
-    takeover->phase = PHASE_OLDER;
+    takeover->state = TAKEOVER_OLDER;
     takeover->failures = 0;
     /* In front of what has come into a hole nothing is named: that was given up. */
     bool jumped = takeover->hole_behind != 0 && takeover->start.previous.bytes == 0;
     if (takeover->segment <= first || jumped) {
-        takeover->phase = PHASE_ENDED;
+        takeover->state = TAKEOVER_ENDED;
         takeover->complete = true;
         return;
     }
@@ -244,18 +244,18 @@ static void back_deliver(void *actor, struct leat_mail *mail)
     } else if (takeover->rc != LEAT_OK) {
         takeover_pause(takeover,
                        LEAT_TAKEOVER_TICK_US); /* no memory, or its predecessor is still here */
-    } else if (takeover->phase == PHASE_ENDED) {
+    } else if (takeover->state == TAKEOVER_ENDED) {
         if (takeover->complete)
             leat_backup_drop_log(core->replicate->backup, takeover->ref, takeover->epoch,
                                  &takeover->unsure);
         takeover_free(takeover);
     } else {
-        if (takeover->phase == PHASE_TAIL)
+        if (takeover->state == TAKEOVER_TAIL)
             leat_node_log_info(
                 "log %u/%u/%u is served here under epoch %u, %llu ms after that was told",
                 takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log, takeover->epoch.v,
                 (unsigned long long)(leat_core_now(core) - takeover->since_us) / 1000);
-        bool none = takeover->seg == NULL && takeover->phase == PHASE_TAIL;
+        bool none = takeover->seg == NULL && takeover->state == TAKEOVER_TAIL;
         takeover->seg = NULL;
         if (none)
             takeover_free(takeover);

@@ -244,7 +244,7 @@ static struct leat_takeover *takeover_of(struct desk *desk, struct leat_extent e
     struct leat_takeover *takeover =
         takeover_create(&desk->cores[HOME], desk->scene.log, (struct leat_epoch){1000});
     assert_non_null(takeover);
-    takeover->phase = PHASE_TAIL;
+    takeover->state = TAKEOVER_TAIL;
     takeover->tail = (struct leat_tail_record){
         .segment = desk->scene.id.v, .extent = end, .next_offset = desk->scene.end_offset};
     takeover->segment = takeover->tail.segment;

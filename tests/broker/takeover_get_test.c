@@ -25,7 +25,7 @@ static void segment_is_adopted_looked_at_or_pulled(void **state)
         begin();
         it.adopt = rows[i].adopt;
         it.look = rows[i].look;
-        struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
+        struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
         char expected[512];
         snprintf(expected, sizeof expected, "mail to 0\nmail to 0\n%s%s",
                  "adopt 7/1/1 segment 4 1000:4 next 50, epoch 9\n", rows[i].said);
@@ -43,7 +43,7 @@ static void segment_of_a_later_owner_ends_it(void **state)
     (void)state;
     begin();
     it.adopt = LEAT_E_STALE_EPOCH;
-    (void)wants(PHASE_OLDER, 1000);
+    (void)wants(TAKEOVER_OLDER, 1000);
     assert_int_equal(takeovers(), 0);
     ends();
 }
@@ -54,7 +54,7 @@ static void candidate_is_pulled_whole(void **state)
     (void)state;
     begin();
     it.adopt = LEAT_E_NOT_FOUND;
-    (void)wants(PHASE_TAIL, 0);
+    (void)wants(TAKEOVER_TAIL, 0);
     below_found(LEAT_OK, 4, 1);
     said_enough();
     alone_deliver();
@@ -90,7 +90,7 @@ static void pull_ends_somehow(void **state)
     (void)state;
     begin();
     it.adopt = it.look = LEAT_E_NOT_FOUND;
-    struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
+    struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
     assert_true(takeover->all_asked);
     said_enough();
     pulled(LEAT_OK);
@@ -129,7 +129,7 @@ static void last_segment_is_nowhere_when_all_say_so(void **state)
     (void)state;
     begin();
     it.adopt = it.look = LEAT_E_NOT_FOUND;
-    struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
+    struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
     pulled(LEAT_E_NOT_FOUND);
     uint64_t first_us = alone.now_us;
     assert_int_equal(takeover->missing_us, first_us);
@@ -158,7 +158,7 @@ static void last_segment_is_looked_for_for_some_time(void **state)
         bool down = i & 1, early = i & 2;
         begin();
         it.adopt = it.look = LEAT_E_NOT_FOUND;
-        struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
+        struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
         pulled(LEAT_E_NOT_FOUND);
         if (down) node_is(3, LEAT_NODE_DOWN, false);
         uint64_t limit_us = down ? LEAT_TAKEOVER_AWAY_US : LEAT_TAKEOVER_NOWHERE_US;
@@ -181,7 +181,7 @@ static void last_segment_is_not_nowhere_while_disks_fail(void **state)
     (void)state;
     begin();
     it.adopt = it.look = LEAT_E_NOT_FOUND;
-    struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
+    struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
     alone.now_us += LEAT_TAKEOVER_NOWHERE_US;
     pulled(LEAT_E_DISK);
     assert_pauses(takeover, TICK);
@@ -194,7 +194,7 @@ static void log_whose_last_segment_is_nowhere_waits(void **state)
 {
     (void)state;
     begin();
-    struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
+    struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
     said_enough();
     takeover->absent = true;
     takeover_to_home(takeover);
@@ -250,7 +250,7 @@ static void log_that_goes_already_is_waited_for(void **state)
 {
     (void)state;
     begin();
-    struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
+    struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
     it.seg.buffer = (uint8_t *)"";
     it.there = it.partition.tail_missing = true;
     it.partition.state = LEAT_PARTITION_GOES;
@@ -279,7 +279,7 @@ static void log_that_is_made_ends_the_takeover(void **state)
 {
     (void)state;
     begin();
-    (void)wants(PHASE_TAIL, 1000);
+    (void)wants(TAKEOVER_TAIL, 1000);
     it.seg.buffer = (uint8_t *)"";
     it.there = true;
     adopted(LEAT_OK);
@@ -296,7 +296,7 @@ static void log_that_is_made_ends_the_takeover(void **state)
 
 static struct leat_takeover *wants_jumped(uint64_t segment)
 {
-    struct leat_takeover *takeover = wants(PHASE_TAIL, 0);
+    struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 0);
     takeover->tail.jumped = true;
     takeover->segment = segment;
     takeover->next_offset = 0;
@@ -379,7 +379,7 @@ static void nothing_left_makes_a_log_without_segments(void **state)
     struct leat_takeover *takeover = wants_jumped(4);
     takeover->tail.next_offset = 1000;
     below_found(LEAT_OK, 0, 0);
-    assert_int_equal(takeover->phase, PHASE_TAIL);
+    assert_int_equal(takeover->state, TAKEOVER_TAIL);
     said_enough();
     alone_deliver_all();
     assert_said(
@@ -465,14 +465,14 @@ static void older_candidate_is_passed_over_where_nobody_has_it(void **state)
         struct leat_takeover *takeover = wants_jumped(4);
         it.adopt = it.look = LEAT_E_NOT_FOUND;
         below_found(LEAT_OK, 4, 2);
-        takeover->phase = PHASE_OLDER;
+        takeover->state = TAKEOVER_OLDER;
         if (i == 2) node_is(2, LEAT_NODE_DOWN, false);
         alone_deliver();
         pulled(LEAT_E_DISK);
         later(TICK);
         alone.now_us += LEAT_TAKEOVER_MISSING_US;
         pulled(i == 0 ? LEAT_E_DISK : LEAT_E_NOT_FOUND);
-        assert_int_equal(takeover->phase, passed ? PHASE_OLDER : PHASE_ENDED);
+        assert_int_equal(takeover->state, passed ? TAKEOVER_OLDER : TAKEOVER_ENDED);
         assert_int_equal(takeover->left.count, passed ? 1 : 2);
         alone.mail_count = 0;
         ends();
@@ -489,7 +489,7 @@ static void older_segment_is_looked_for_for_some_time(void **state)
         begin();
         it.there = true;
         it.adopt = it.look = LEAT_E_NOT_FOUND;
-        struct leat_takeover *takeover = wants(PHASE_OLDER, 900);
+        struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 900);
         pulled(LEAT_E_DISK);
         uint64_t first_us = alone.now_us;
         assert_pauses(takeover, TICK);
@@ -502,7 +502,7 @@ static void older_segment_is_looked_for_for_some_time(void **state)
         takeover->complete = true;
         pulled(LEAT_E_NOT_FOUND);
         assert_said(early ? "" : "mail to 0\n");
-        assert_int_equal(takeover->phase, early ? PHASE_OLDER : PHASE_ENDED);
+        assert_int_equal(takeover->state, early ? TAKEOVER_OLDER : TAKEOVER_ENDED);
         assert_int_equal(takeover->complete, early);
         assert_int_equal(takeover->away, down && !early);
         assert_false(takeover->busy);
@@ -527,10 +527,10 @@ static void older_segment_that_nobody_can_be_asked_for_ends(void **state)
     begin();
     it.there = true;
     it.adopt = it.look = it.pull = LEAT_E_NOT_FOUND;
-    struct leat_takeover *takeover = wants(PHASE_OLDER, 900);
+    struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 900);
     assert_pauses(takeover, TICK);
     later(LEAT_TAKEOVER_MISSING_US);
-    assert_int_equal(takeover->phase, PHASE_ENDED);
+    assert_int_equal(takeover->state, TAKEOVER_ENDED);
     said_enough();
     alone_deliver_all();
     assert_said("mail to 1\ngive up the front\nolder ones done\nmail to 0\nmail to 0\n");
@@ -545,10 +545,10 @@ static void older_segment_looked_for_before_is_given_up_at_once(void **state)
     for (unsigned i = 0; i < 2; i++) {
         begin();
         it.adopt = it.look = LEAT_E_NOT_FOUND;
-        struct leat_takeover *takeover = wants(PHASE_OLDER, 900);
+        struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 900);
         takeover->again = true;
         pulled(i == 0 ? LEAT_E_NOT_FOUND : LEAT_E_DAMAGED);
-        assert_int_equal(takeover->phase, i == 0 ? PHASE_ENDED : PHASE_OLDER);
+        assert_int_equal(takeover->state, i == 0 ? TAKEOVER_ENDED : TAKEOVER_OLDER);
         alone.mail_count = 0;
         ends();
     }
@@ -560,16 +560,16 @@ static void older_candidate_is_passed_over(void **state)
     (void)state;
     begin();
     it.adopt = it.look = LEAT_E_NOT_FOUND;
-    struct leat_takeover *takeover = wants(PHASE_OLDER, 0);
+    struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 0);
     takeover->again = true;
     below_found(LEAT_OK, 4, 2);
     alone_deliver();
     pulled(LEAT_E_NOT_FOUND);
-    assert_int_equal(takeover->phase, PHASE_OLDER);
+    assert_int_equal(takeover->state, TAKEOVER_OLDER);
     assert_string_equal(extent_text(takeover->extent), "1000:2");
     assert_pauses(takeover, TICK);
     fails(LEAT_E_NOT_FOUND, TICK);
-    assert_int_equal(takeover->phase, PHASE_ENDED);
+    assert_int_equal(takeover->state, TAKEOVER_ENDED);
     alone.mail_count = 0;
     ends();
 }
@@ -580,10 +580,10 @@ static void nothing_in_front_of_a_jump_ends_the_takeover(void **state)
     (void)state;
     begin();
     it.there = true;
-    struct leat_takeover *takeover = wants(PHASE_OLDER, 0);
+    struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 0);
     below_found(LEAT_OK, 0, 0);
     assert_true(takeover->complete && takeover->none_left);
-    assert_int_equal(takeover->phase, PHASE_ENDED);
+    assert_int_equal(takeover->state, TAKEOVER_ENDED);
     said_enough();
     it.front_known = false; /* where the log begins has to be known first */
     alone_deliver_all();

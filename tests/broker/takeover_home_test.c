@@ -4,9 +4,9 @@
 #include "tests/broker/takeover_rig.h"
 
 /* With a segment that is on its way to the log, as its last or an older one. */
-static struct leat_takeover *brings(enum takeover_phase phase)
+static struct leat_takeover *brings(enum takeover_state state)
 {
-    struct leat_takeover *takeover = wants(phase, 1000);
+    struct leat_takeover *takeover = wants(state, 1000);
     it.seg.buffer = (uint8_t *)"";
     adopted(LEAT_OK);
     said_enough();
@@ -34,7 +34,7 @@ static void log_that_is_not_to_be_made_is_not(void **state)
     (void)state;
     for (enum refusal why = 0; why < REFUSALS; why++) {
         begin();
-        (void)brings(PHASE_TAIL);
+        (void)brings(TAKEOVER_TAIL);
         refuses(why);
         alone_deliver_all();
         assert_said("mail to 0\n"
@@ -51,7 +51,7 @@ static void log_that_is_not_to_be_made_does_not_wait(void **state)
     (void)state;
     for (enum refusal why = 0; why < REFUSALS; why++) {
         begin();
-        struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
+        struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
         takeover->absent = true;
         takeover_to_home(takeover);
         refuses(why);
@@ -70,7 +70,7 @@ static void log_that_cant_be_made_is_made_later(void **state)
 {
     (void)state;
     begin();
-    struct leat_takeover *takeover = brings(PHASE_TAIL);
+    struct leat_takeover *takeover = brings(TAKEOVER_TAIL);
     it.create = LEAT_E_NO_MEMORY;
     alone_deliver(), alone_deliver();
     assert_pauses(takeover, TICK);
@@ -85,11 +85,11 @@ static void log_that_cant_be_made_is_made_later(void **state)
                 "mail to 0\n");
     alone_deliver();
     assert_null(takeover->seg);
-    assert_int_equal(takeover->phase, PHASE_OLDER);
+    assert_int_equal(takeover->state, TAKEOVER_OLDER);
     alone_deliver_all();
     ends();
     begin();
-    takeover = wants(PHASE_TAIL, 1000);
+    takeover = wants(TAKEOVER_TAIL, 1000);
     takeover->absent = true;
     it.create = LEAT_E_NO_MEMORY;
     takeover_to_home(takeover);
@@ -109,7 +109,7 @@ static void older_segment_that_the_log_has_no_use_for_goes_back(void **state)
     for (unsigned i = 0; i < 5; i++) {
         begin();
         it.there = i != 0;
-        (void)brings(PHASE_OLDER);
+        (void)brings(TAKEOVER_OLDER);
         if (i == 1) alone.cores[HOME].stopping = true;
         if (i == 2) it.partition.give_up = (void *)&it;
         if (i == 3) it.partition.epoch.v = EPOCH + 1;
@@ -135,7 +135,7 @@ static void older_segment_that_the_log_has_is_passed_over(void **state)
     (void)state;
     begin();
     it.there = true;
-    struct leat_takeover *takeover = brings(PHASE_OLDER);
+    struct leat_takeover *takeover = brings(TAKEOVER_OLDER);
     takeover->failures = 7;
     it.add = LEAT_E_EXISTS;
     alone_deliver(), alone_deliver();
@@ -157,7 +157,7 @@ static void older_segment_waits_for_its_log(void **state)
     (void)state;
     begin();
     it.there = true;
-    struct leat_takeover *takeover = brings(PHASE_OLDER);
+    struct leat_takeover *takeover = brings(TAKEOVER_OLDER);
     it.add = LEAT_E_AGAIN;
     alone_deliver(), alone_deliver();
     assert_pauses(takeover, TICK);
@@ -183,7 +183,7 @@ static void older_segment_whose_copies_are_not_looked_after(void **state)
     for (unsigned i = 0; i < 2; i++) {
         begin();
         it.there = true;
-        struct leat_takeover *takeover = brings(PHASE_OLDER);
+        struct leat_takeover *takeover = brings(TAKEOVER_OLDER);
         if (i == 0) it.copies = LEAT_E_NO_MEMORY;
         if (i == 1) it.partition.copies = NULL;
         alone_deliver(), alone_deliver();
@@ -204,14 +204,14 @@ static void older_segments_come_up_to_where_the_log_begins(void **state)
     for (unsigned i = 0; i < 5; i++) {
         begin();
         it.there = true;
-        struct leat_takeover *takeover = brings(PHASE_OLDER);
+        struct leat_takeover *takeover = brings(TAKEOVER_OLDER);
         takeover->first_retained = i == 0 ? 5 : i == 1 ? 4 : 3;
         if (i == 2) it.retained = 2; /* says less than the takeover knows */
         if (i == 3) it.retained = 4;
         if (i == 4) takeover->first_retained = takeover->segment = 0;
         alone_deliver(), alone_deliver();
         bool ended = i != 2;
-        assert_int_equal(takeover->phase, ended ? PHASE_ENDED : PHASE_OLDER);
+        assert_int_equal(takeover->state, ended ? TAKEOVER_ENDED : TAKEOVER_OLDER);
         assert_int_equal(takeover->complete, ended);
         if (!ended) assert_int_equal(takeover->segment, 3);
         assert_int_equal(takeover->left.count, 0);
@@ -229,13 +229,13 @@ static void what_comes_into_a_hole_ends_at_a_jump(void **state)
         bool hole = i & 1, named = i & 2;
         begin();
         it.there = true;
-        struct leat_takeover *takeover = brings(PHASE_OLDER);
+        struct leat_takeover *takeover = brings(TAKEOVER_OLDER);
         takeover->hole_behind = hole ? 9 : 0;
         if (!named) takeover->start.previous = (struct leat_extent){0, 0};
         takeover->left.count = 2;
         alone_deliver(), alone_deliver();
         bool ended = hole && !named;
-        assert_int_equal(takeover->phase, ended ? PHASE_ENDED : PHASE_OLDER);
+        assert_int_equal(takeover->state, ended ? TAKEOVER_ENDED : TAKEOVER_OLDER);
         if (!ended) assert_int_equal(takeover->left.count, 0);
         alone.mail_count = 0;
         ends();
@@ -248,8 +248,8 @@ static struct leat_takeover *ended(bool complete)
 {
     begin();
     it.there = true;
-    struct leat_takeover *takeover = wants(PHASE_OLDER, 1000);
-    takeover->phase = PHASE_ENDED;
+    struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 1000);
+    takeover->state = TAKEOVER_ENDED;
     takeover->complete = complete;
     return takeover;
 }

@@ -106,7 +106,7 @@ static void next_place_is_between_others_then_in_front(void **state)
     assert_int_equal(takeover->next_offset, 90);
     assert_string_equal(extent_text(takeover->extent), "900:3");
     assert_true(takeover->again);
-    assert_int_equal(takeover->phase, PHASE_OLDER);
+    assert_int_equal(takeover->state, TAKEOVER_OLDER);
     assert_false(it.partition.backfill_asked);
     assert_said("mail to 0\n"
                 "adopt 7/1/1 segment 8 900:3 next 90, epoch 9\n");

@@ -341,12 +341,12 @@ void below_found(leat_err rc, uint64_t segment, uint32_t count)
     below->on_done(below, rc);
 }
 
-struct leat_takeover *wants(enum takeover_phase phase, uint32_t bytes)
+struct leat_takeover *wants(enum takeover_state state, uint32_t bytes)
 {
     struct leat_takeover *takeover =
         takeover_create(&alone.cores[HOME], LOG, (struct leat_epoch){EPOCH});
     assert_non_null(takeover);
-    takeover->phase = phase;
+    takeover->state = state;
     takeover->segment = 4;
     takeover->extent = (struct leat_extent){bytes, bytes > 0 ? 4 : 0};
     takeover->next_offset = 50;

@@ -58,7 +58,7 @@ void below_found(leat_err rc, uint64_t segment, uint32_t count);
 void node_is(unsigned row, enum leat_node_state state, bool draining);
 unsigned takeovers(void);
 /** A takeover of core 0's, at its first step: of segment 4, {bytes, 4}. */
-struct leat_takeover *wants(enum takeover_phase phase, uint32_t bytes);
+struct leat_takeover *wants(enum takeover_state state, uint32_t bytes);
 /** With it under way. */
 void ends(void);
 /** Not before so many microseconds. */

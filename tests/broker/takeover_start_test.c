@@ -5,7 +5,7 @@
 
 static struct leat_takeover *reads(void)
 {
-    struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
+    struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
     it.seg.file_offset = 4096;
     it.seg.file = (void *)&it;
     adopted(LEAT_OK);
@@ -83,7 +83,7 @@ static void start_entry_waits_for_memory(void **state)
 {
     (void)state;
     begin();
-    struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
+    struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
     leat_mem_fail_at(1);
     adopted(LEAT_OK);
     leat_mem_fail_at(0);
@@ -114,7 +114,7 @@ static void older_start_entry_is_the_chain_alone(void **state)
 {
     (void)state;
     begin();
-    struct leat_takeover *takeover = wants(PHASE_OLDER, 1000);
+    struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 1000);
     it.seg.buffer = (uint8_t *)"";
     adopted(LEAT_OK);
     assert_int_equal(takeover->first_retained, 0);
@@ -128,7 +128,7 @@ static void segment_that_cant_be_adopted_is_missing(void **state)
 {
     (void)state;
     begin();
-    struct leat_takeover *takeover = wants(PHASE_TAIL, 1000);
+    struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
     adopted(LEAT_E_DAMAGED);
     assert_int_equal(takeover->nowhere, 1);
     assert_null(takeover->seg);

@@ -176,12 +176,12 @@ static void log_of_one_segment_has_nothing_older(void **state)
 
 /* ---- who is next ---- */
 
-static struct leat_takeover *ask_epoch(uint32_t epoch, enum takeover_phase phase)
+static struct leat_takeover *ask_epoch(uint32_t epoch, enum takeover_state state)
 {
     struct leat_takeover *takeover =
         takeover_create(&alone.cores[HOME], LOG, (struct leat_epoch){epoch});
     assert_non_null(takeover);
-    takeover->phase = phase;
+    takeover->state = state;
     takeover->segment = 4;
     takeover->tail.segment = 4;
     takeover->extent = (struct leat_extent){1000, 4};
@@ -193,7 +193,7 @@ static void takeover_is_made_for_its_home(void **state)
 {
     (void)state;
     begin();
-    struct leat_takeover *takeover = ask_epoch(3, PHASE_TAIL);
+    struct leat_takeover *takeover = ask_epoch(3, TAKEOVER_TAIL);
     assert_ptr_equal(takeover->node, &alone.node);
     assert_int_equal(takeover->home, HOME);
     assert_int_equal(takeover->epoch.v, 3);
@@ -215,13 +215,13 @@ static void takeovers_of_one_log_stand_in_order(void **state)
 {
     (void)state;
     begin();
-    struct leat_takeover *first = ask_epoch(5, PHASE_TAIL);
+    struct leat_takeover *first = ask_epoch(5, TAKEOVER_TAIL);
     alone_deliver_all();
-    (void)ask_epoch(5, PHASE_TAIL);
+    (void)ask_epoch(5, TAKEOVER_TAIL);
     alone_deliver_all();
     assert_int_equal(takeovers(), 1);
-    struct leat_takeover *second = ask_epoch(6, PHASE_TAIL);
-    struct leat_takeover *third = ask_epoch(4, PHASE_TAIL);
+    struct leat_takeover *second = ask_epoch(6, TAKEOVER_TAIL);
+    struct leat_takeover *third = ask_epoch(4, TAKEOVER_TAIL);
     alone_deliver_all();
     assert_int_equal(takeovers(), 3);
     assert_true(first->over && !second->over && !third->over);
@@ -246,13 +246,13 @@ static void last_segment_asked_for_anew_ends_the_older_ones(void **state)
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         begin();
-        enum takeover_phase before = i & 1 ? PHASE_TAIL : PHASE_OLDER,
-                            then = i & 2 ? PHASE_TAIL : PHASE_OLDER;
+        enum takeover_state before = i & 1 ? TAKEOVER_TAIL : TAKEOVER_OLDER,
+                            then = i & 2 ? TAKEOVER_TAIL : TAKEOVER_OLDER;
         struct leat_takeover *first = ask_epoch(5, before);
         alone_deliver_all();
         (void)ask_epoch(5, then);
         alone_deliver_all();
-        bool ends = before == PHASE_OLDER && then == PHASE_TAIL;
+        bool ends = before == TAKEOVER_OLDER && then == TAKEOVER_TAIL;
         assert_int_equal(takeovers(), ends ? 2 : 1);
         assert_int_equal(first->over, ends);
         leat_takeovers_fini(&alone.cores[0]);
@@ -265,7 +265,7 @@ static void takeovers_of_other_logs_go_on(void **state)
 {
     (void)state;
     begin();
-    struct leat_takeover *takeover = ask_epoch(5, PHASE_TAIL);
+    struct leat_takeover *takeover = ask_epoch(5, TAKEOVER_TAIL);
     alone_deliver_all();
     said_enough();
     struct leat_takeover *other =
@@ -291,7 +291,7 @@ static void older_segments_of_few_logs_come_at_one_time(void **state)
         for (uint32_t i = 0; i < LEAT_TAKEOVER_OLDER_MAX + 2; i++) {
             struct leat_takeover *takeover = takeover_create(
                 &alone.cores[HOME], (struct leat_log_ref){7, i, 1}, (struct leat_epoch){6});
-            takeover->phase = last ? PHASE_TAIL : PHASE_OLDER;
+            takeover->state = last ? TAKEOVER_TAIL : TAKEOVER_OLDER;
             takeover->extent.bytes = 1;
             takeover_send(takeover);
         }
@@ -314,7 +314,7 @@ static void takeover_waits_until_it_may(void **state)
         struct leat_core *core = &alone.cores[0];
         if (i == 0) core->stopping = true;
         if (i == 1) core->replicate->backup = NULL;
-        struct leat_takeover *takeover = ask_epoch(5, PHASE_TAIL);
+        struct leat_takeover *takeover = ask_epoch(5, TAKEOVER_TAIL);
         alone_deliver();
         if (i == 2) takeover_pause(takeover, 100);
         alone_deliver();
@@ -357,12 +357,12 @@ static void takeover_that_is_over_gives_its_segment_back(void **state)
 {
     (void)state;
     begin();
-    struct leat_takeover *takeover = ask_epoch(5, PHASE_TAIL);
+    struct leat_takeover *takeover = ask_epoch(5, TAKEOVER_TAIL);
     alone_deliver_all();
     adopted(LEAT_OK);
     alone.io = NULL;
     takeover->busy = false;
-    (void)ask_epoch(6, PHASE_TAIL);
+    (void)ask_epoch(6, TAKEOVER_TAIL);
     it.take = LEAT_E_NO_MEMORY;
     said_enough();
     alone_deliver_all();
@@ -382,9 +382,9 @@ static void takeover_behind_another_does_not_end_before_it(void **state)
 {
     (void)state;
     begin();
-    struct leat_takeover *first = ask_epoch(5, PHASE_TAIL);
+    struct leat_takeover *first = ask_epoch(5, TAKEOVER_TAIL);
     alone_deliver_all();
-    struct leat_takeover *second = ask_epoch(6, PHASE_TAIL);
+    struct leat_takeover *second = ask_epoch(6, TAKEOVER_TAIL);
     alone_deliver_all();
     second->over = true;
     first->over = false;
@@ -481,12 +481,12 @@ static void takeover_behind_one_that_ends_goes_on_beside_other_logs(void **state
 {
     (void)state;
     begin();
-    (void)wants(PHASE_OLDER, 1000); /* of another log; it stays busy */
+    (void)wants(TAKEOVER_OLDER, 1000); /* of another log; it stays busy */
     struct leat_takeover *two[2];
     for (unsigned i = 0; i < 2; i++) {
         two[i] = takeover_create(&alone.cores[HOME], (struct leat_log_ref){ALONE_STREAM, 0, 1},
                                  (struct leat_epoch){EPOCH + i});
-        two[i]->phase = PHASE_OLDER;
+        two[i]->state = TAKEOVER_OLDER;
         two[i]->segment = 3;
         two[i]->extent = (struct leat_extent){800, 8};
         takeover_send(two[i]);
