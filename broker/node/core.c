@@ -29,7 +29,13 @@ static void core_on_tick(struct leat_timer *timer);
 static void core_on_slow_tick(struct leat_timer *timer);
 static void core_on_room_timer(struct leat_timer *timer);
 
-const struct leat_actor_ops leat_core_actor = {core_on_wake, core_on_turn_end, leat_core_check};
+static void core_check(const void *actor)
+{
+    leat_core_check(actor);
+    leat_takeovers_check(actor);
+}
+
+const struct leat_actor_ops leat_core_actor = {core_on_wake, core_on_turn_end, core_check};
 
 /* ---- life ---- */
 

@@ -40,6 +40,8 @@ struct leat_takeovers {
 };
 void leat_takeovers_init(struct leat_core *core);
 void leat_takeovers_fini(struct leat_core *core);
+/** Asserts what is true of them between two turns. */
+void leat_takeovers_check(const struct leat_core *core);
 /** This core is to have that log: have it made. Again for the same log: harmless. Thread: its home
  * core. */
 void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row, uint32_t logs);

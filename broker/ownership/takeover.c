@@ -76,7 +76,7 @@ static void takeovers_step(struct leat_core *core)
         if (!ready || takeover->over || takeover->behind || now_us < takeover->again_us) continue;
         if (takeover->seg != NULL) /* the log had no memory for it, or there was none to read it */
             takeover_start_read(takeover);
-        else if (takeover->state == TAKEOVER_ENDED)
+        else if (takeover_has_ended(takeover))
             takeover_to_home(takeover);
         else
             takeover_get(core, takeover);
@@ -103,7 +103,7 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
         takeover->behind = true;
         other->over = other->over || other->epoch.v < takeover->epoch.v;
         if (other->epoch.v != takeover->epoch.v) continue;
-        if (takeover->state == TAKEOVER_TAIL && other->state != TAKEOVER_TAIL) {
+        if (takeover_wants_tail(takeover) && !takeover_wants_tail(other)) {
             other->over = true;
             continue;
         }

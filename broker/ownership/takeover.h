@@ -13,10 +13,16 @@
 #include "broker/ownership/below.h"
 #include "broker/ownership/handover.h"
 
+/* What a takeover does (README.md, "A log that comes"). From COMPLETE on it has ended, and tells the log that no more
+ * segments come now; the state says why. */
 enum takeover_state {
-    TAKEOVER_TAIL,  /* the last segment, with which the log is made */
-    TAKEOVER_OLDER, /* the one before the last that came */
-    TAKEOVER_ENDED, /* telling the log that no more come */
+    TAKEOVER_TAIL,      /* the last segment, with which the log is made */
+    TAKEOVER_ABSENT,    /* that segment is on no node: the log is made without it, and waits */
+    TAKEOVER_OLDER,     /* the one before the last that came */
+    TAKEOVER_COMPLETE,  /* nothing is missing */
+    TAKEOVER_NONE_LEFT, /* the same: what was in front went with what an operator gave up */
+    TAKEOVER_MISSING,   /* the next one is on no node */
+    TAKEOVER_NODE_DOWN, /* the same, and a node was down when it was looked for */
 };
 
 struct leat_takeover {
@@ -27,24 +33,21 @@ struct leat_takeover {
     struct leat_epoch epoch;
     uint32_t home;
     struct leat_tail_record tail;
-    enum takeover_state state;
-    bool busy;      /* something is under way that comes back by itself */
-    bool complete;  /* ENDED: nothing is missing */
-    bool absent;    /* TAIL: on its way to say that the last segment is nowhere */
-    bool away;      /* ENDED: a node was down when the last one was looked for */
-    bool again;     /* it was looked for before: whoever has it had time to say so */
-    bool all_asked; /* the last time no node was down */
-    bool none_left; /* ENDED: what was in front went with what an operator gave up */
-    bool behind;    /* another one of the same log has not ended yet */
-    bool over;      /* a later epoch's is behind this one */
+    enum takeover_state state; /* takeover_enter() */
+    bool busy;                 /* something is under way that comes back by itself */
+    bool again;                /* it was looked for before: whoever has it had time to say so */
+    bool all_asked;            /* the last time no node was down */
+    bool behind;               /* another one of the same log has not ended yet */
+    bool over;                 /* a later epoch's is behind this one */
+    bool whole;                /* the log was told of the end, and lacks nothing */
     uint64_t
-        hole_behind; /* OLDER, ENDED: the segment after the gap that is filled; 0: the gap is before all segments */
+        hole_behind; /* from OLDER on: the segment after the gap that is filled; 0: the gap is before all segments */
     /* The segment that is wanted now; extent {0, 0}: nothing names it, the newest up to there. */
     uint64_t segment, next_offset;
     struct leat_extent extent;
     struct leat_below_found left; /* nothing names it: others that it may be, too */
     uint64_t first_retained;
-    struct leat_segment_range unsure; /* ENDED, complete: of the log */
+    struct leat_segment_range unsure; /* whole: of the log */
     struct leat_segment *seg;         /* adopted, on its way to the log */
     struct leat_start start;          /* its */
     uint64_t again_us, since_us, missing_us;
@@ -61,6 +64,39 @@ struct leat_takeover {
 static inline struct leat_core *takeover_core(const struct leat_takeover *takeover)
 {
     return &takeover->node->cores[0];
+}
+
+/** The step from one state to the next. Thread: core 0. */
+static inline void takeover_enter(struct leat_takeover *takeover, enum takeover_state to)
+{
+    LEAT_ASSERT_OWNER(takeover_core(takeover));
+    static const unsigned follow[] = {
+        [TAKEOVER_TAIL] = 1u << TAKEOVER_ABSENT | 1u << TAKEOVER_OLDER | 1u << TAKEOVER_COMPLETE,
+        [TAKEOVER_ABSENT] = 1u << TAKEOVER_TAIL,
+        [TAKEOVER_OLDER] = 1u << TAKEOVER_OLDER | 1u << TAKEOVER_COMPLETE |
+                           1u << TAKEOVER_NONE_LEFT | 1u << TAKEOVER_MISSING |
+                           1u << TAKEOVER_NODE_DOWN,
+        [TAKEOVER_COMPLETE] = 0,
+        [TAKEOVER_NONE_LEFT] = 0,
+        [TAKEOVER_MISSING] = 0,
+        [TAKEOVER_NODE_DOWN] = 0,
+    };
+    LEAT_ASSERT(follow[takeover->state] & 1u << to);
+    takeover->state = to;
+}
+/** It looks for the segment that the log is made with. */
+static inline bool takeover_wants_tail(const struct leat_takeover *takeover)
+{
+    return takeover->state == TAKEOVER_TAIL || takeover->state == TAKEOVER_ABSENT;
+}
+static inline bool takeover_has_ended(const struct leat_takeover *takeover)
+{
+    return !takeover_wants_tail(takeover) && takeover->state != TAKEOVER_OLDER;
+}
+/** It has ended, and found all that there was to find. */
+static inline bool takeover_is_complete(const struct leat_takeover *takeover)
+{
+    return takeover->state == TAKEOVER_COMPLETE || takeover->state == TAKEOVER_NONE_LEFT;
 }
 
 /* ---- takeover.c ---- */

@@ -24,10 +24,7 @@ void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *p
 /* Nobody has any more of it, and nobody is to come back who might. */
 static void none_left(struct leat_takeover *takeover)
 {
-    if (takeover->state == TAKEOVER_OLDER) {
-        takeover->state = TAKEOVER_ENDED;
-        takeover->complete = takeover->none_left = true;
-    }
+    if (takeover->state == TAKEOVER_OLDER) takeover_enter(takeover, TAKEOVER_NONE_LEFT);
     takeover_to_home(takeover);
 }
 
@@ -75,12 +72,13 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
         }
         uint64_t patience_us =
             leat_all_nodes_up(core) ? LEAT_TAKEOVER_NOWHERE_US : LEAT_TAKEOVER_AWAY_US;
-        takeover->absent = takeover->nowhere && now_us >= takeover->missing_us + patience_us;
-        if (takeover->absent)
+        if (takeover->nowhere && now_us >= takeover->missing_us + patience_us) {
+            takeover_enter(takeover, TAKEOVER_ABSENT);
             takeover_to_home(takeover);
-        else
+        } else {
             takeover_pause(takeover, takeover->failures < 10 ? LEAT_TAKEOVER_TICK_US
                                                              : 10 * LEAT_TAKEOVER_TICK_US);
+        }
         return;
     }
     /* Its last owner may still be giving it up. Reads wait for so long. */
@@ -92,9 +90,9 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
         return;
     }
     if (next_left(takeover)) return;
-    takeover->state = TAKEOVER_ENDED; /* a later look begins anew: leat_takeover_older() */
-    takeover->complete = false;
-    takeover->away = !leat_all_nodes_up(takeover_core(takeover));
+    /* A later look begins anew: leat_takeover_older(). */
+    bool all_up = leat_all_nodes_up(takeover_core(takeover));
+    takeover_enter(takeover, all_up ? TAKEOVER_MISSING : TAKEOVER_NODE_DOWN);
     takeover->busy = false;
     takeover_kick(takeover_core(takeover));
 }

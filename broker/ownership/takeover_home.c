@@ -136,19 +136,18 @@ static leat_err add_older(struct leat_core *core, struct leat_takeover *takeover
 static void hole_looked(struct leat_partition *partition, struct leat_takeover *takeover)
 {
     const struct leat_log_ref *ref = &takeover->ref;
-    if (takeover->complete)
+    if (takeover_is_complete(takeover))
         leat_node_log_info(
             "log %u/%u/%u: what was missing here in front of segment %llu has come "
             "from other nodes, %llu ms after it was looked for",
             ref->stream, ref->streamlet, ref->log, (unsigned long long)takeover->hole_behind,
             (unsigned long long)(leat_core_now(partition->core) - takeover->since_us) / 1000);
     partition->hole_below = takeover->hole_behind;
-    takeover->complete = false;
     if (leat_takeover_goes_on(partition)) {
         partition->backfill_asked = true;
         partition->backfill_ticks = LEAT_OLDER_TICKS - 1;
     } else {
-        takeover->complete = leat_takeover_pass_over(partition, true);
+        takeover->whole = leat_takeover_pass_over(partition, true);
         takeover->unsure = partition->unsure;
     }
 }
@@ -159,15 +158,16 @@ static leat_err tell_ended(struct leat_core *core, struct leat_takeover *takeove
     if (core->stopping) return LEAT_E_STARTING;
     if (partition == NULL || partition->give_up != NULL || partition->epoch.v != takeover->epoch.v)
         return LEAT_E_NOT_OWNER;
-    if (takeover->none_left && !leat_log_front_known(partition->log)) return LEAT_E_AGAIN;
-    partition->backfill_pass_node_down |= !takeover->complete && takeover->away;
+    if (takeover->state == TAKEOVER_NONE_LEFT && !leat_log_front_known(partition->log))
+        return LEAT_E_AGAIN;
+    partition->backfill_pass_node_down |= takeover->state == TAKEOVER_NODE_DOWN;
     if (takeover->hole_behind != 0) {
         hole_looked(partition, takeover);
         return LEAT_OK;
     }
-    if (takeover->none_left || (!takeover->complete && !takeover->away))
-        leat_log_front_give_up(partition->log, takeover->none_left);
-    takeover->complete = leat_takeover_pass_over(partition, takeover->complete);
+    if (takeover->state == TAKEOVER_NONE_LEFT || takeover->state == TAKEOVER_MISSING)
+        leat_log_front_give_up(partition->log, takeover->state == TAKEOVER_NONE_LEFT);
+    takeover->whole = leat_takeover_pass_over(partition, takeover_is_complete(takeover));
     takeover->unsure = partition->unsure;
     return LEAT_OK;
 }
@@ -178,12 +178,18 @@ static void home_deliver(void *actor, struct leat_mail *mail)
     struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
     switch (takeover->state) {
     case TAKEOVER_TAIL:
-        takeover->rc = takeover->absent ? make_waiting(core, takeover) : make_log(core, takeover);
+        takeover->rc = make_log(core, takeover);
+        break;
+    case TAKEOVER_ABSENT:
+        takeover->rc = make_waiting(core, takeover);
         break;
     case TAKEOVER_OLDER:
         takeover->rc = add_older(core, takeover);
         break;
-    case TAKEOVER_ENDED:
+    case TAKEOVER_COMPLETE:
+    case TAKEOVER_NONE_LEFT:
+    case TAKEOVER_MISSING:
+    case TAKEOVER_NODE_DOWN:
         takeover->rc = tell_ended(core, takeover);
         break;
     }
@@ -194,15 +200,14 @@ static void home_deliver(void *actor, struct leat_mail *mail)
 static void older_want(struct leat_takeover *takeover)
 {
     uint64_t first = takeover->first_retained;
-    takeover->state = TAKEOVER_OLDER;
     takeover->failures = 0;
     /* In front of what has come into a hole nothing is named: that was given up. */
     bool jumped = takeover->hole_behind != 0 && takeover->start.previous.bytes == 0;
     if (takeover->segment <= first || jumped) {
-        takeover->state = TAKEOVER_ENDED;
-        takeover->complete = true;
+        takeover_enter(takeover, TAKEOVER_COMPLETE);
         return;
     }
+    takeover_enter(takeover, TAKEOVER_OLDER);
     takeover->segment--;
     takeover->extent = takeover->start.previous;
     takeover->left.count = 0;
@@ -230,8 +235,9 @@ static void back_deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
     bool gone = takeover->rc == LEAT_E_NOT_OWNER || takeover->rc == LEAT_E_STARTING;
-    bool absent = takeover->absent;
-    takeover->busy = takeover->absent = false;
+    bool absent = takeover->state == TAKEOVER_ABSENT;
+    if (absent) takeover_enter(takeover, TAKEOVER_TAIL);
+    takeover->busy = false;
     takeover_kick(core);
     if (absent && !gone) {
         takeover_pause(takeover, 10 * LEAT_TAKEOVER_TICK_US);
@@ -244,8 +250,8 @@ static void back_deliver(void *actor, struct leat_mail *mail)
     } else if (takeover->rc != LEAT_OK) {
         takeover_pause(takeover,
                        LEAT_TAKEOVER_TICK_US); /* no memory, or its predecessor is still here */
-    } else if (takeover->state == TAKEOVER_ENDED) {
-        if (takeover->complete)
+    } else if (takeover_has_ended(takeover)) {
+        if (takeover->whole)
             leat_backup_drop_log(core->replicate->backup, takeover->ref, takeover->epoch,
                                  &takeover->unsure);
         takeover_free(takeover);

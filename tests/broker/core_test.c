@@ -201,6 +201,10 @@ void leat_core_check(const void *actor)
 {
     assert_ptr_equal(actor, the_core());
 }
+void leat_takeovers_check(const struct leat_core *core)
+{
+    assert_ptr_equal(core, the_core());
+}
 void leat_partition_give_up(struct leat_partition *partition)
 {
     said("give up %u", (unsigned)(uintptr_t)partition->log);

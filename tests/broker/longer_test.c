@@ -267,7 +267,7 @@ static void takeover_longer_copy_is_cut_and_taken(void **state)
         for (unsigned k = 0; desk->came_home == 0 && k < 100000; k++)
             desk_step(desk);
         assert_int_equal(desk->came_home, 1);
-        assert_false(takeover->absent);
+        assert_int_equal(takeover->state, TAKEOVER_TAIL);
         assert_ptr_equal(takeover->seg, seg);
         assert_true(same(seg->extent, scene.end));
         assert_int_equal(seg->next_offset, scene.end_offset);

@@ -168,7 +168,7 @@ static void last_segment_is_looked_for_for_some_time(void **state)
         said_enough();
         pulled(LEAT_E_NOT_FOUND);
         assert_said(early ? "" : "mail to 1\n");
-        assert_int_equal(takeover->absent, !early);
+        assert_int_equal(takeover->state, early ? TAKEOVER_TAIL : TAKEOVER_ABSENT);
         assert_int_equal(takeover->busy, !early);
         alone.mail_count = 0;
         ends();
@@ -185,7 +185,7 @@ static void last_segment_is_not_nowhere_while_disks_fail(void **state)
     alone.now_us += LEAT_TAKEOVER_NOWHERE_US;
     pulled(LEAT_E_DISK);
     assert_pauses(takeover, TICK);
-    assert_false(takeover->absent);
+    assert_int_equal(takeover->state, TAKEOVER_TAIL);
     ends();
 }
 
@@ -196,7 +196,7 @@ static void log_whose_last_segment_is_nowhere_waits(void **state)
     begin();
     struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
     said_enough();
-    takeover->absent = true;
+    takeover_enter(takeover, TAKEOVER_ABSENT);
     takeover_to_home(takeover);
     alone_deliver();
     assert_said("mail to 1\n"
@@ -207,11 +207,11 @@ static void log_whose_last_segment_is_nowhere_waits(void **state)
     assert_true(it.partition.tail_missing);
     assert_int_equal(it.partition.highest_segment, 4);
     alone_deliver();
-    assert_false(takeover->absent);
+    assert_int_equal(takeover->state, TAKEOVER_TAIL);
     assert_pauses(takeover, 10 * TICK);
     alone_deliver();
     said_enough();
-    takeover->absent = true;
+    takeover_enter(takeover, TAKEOVER_ABSENT);
     takeover_to_home(takeover);
     alone_deliver();
     assert_said("mail to 1\n"
@@ -472,7 +472,9 @@ static void older_candidate_is_passed_over_where_nobody_has_it(void **state)
         later(TICK);
         alone.now_us += LEAT_TAKEOVER_MISSING_US;
         pulled(i == 0 ? LEAT_E_DISK : LEAT_E_NOT_FOUND);
-        assert_int_equal(takeover->state, passed ? TAKEOVER_OLDER : TAKEOVER_ENDED);
+        assert_int_equal(takeover->state, passed   ? TAKEOVER_OLDER
+                                          : i == 2 ? TAKEOVER_NODE_DOWN
+                                                   : TAKEOVER_MISSING);
         assert_int_equal(takeover->left.count, passed ? 1 : 2);
         alone.mail_count = 0;
         ends();
@@ -499,12 +501,11 @@ static void older_segment_is_looked_for_for_some_time(void **state)
         assert_pauses(takeover, TICK);
         later(TICK);
         said_enough();
-        takeover->complete = true;
         pulled(LEAT_E_NOT_FOUND);
         assert_said(early ? "" : "mail to 0\n");
-        assert_int_equal(takeover->state, early ? TAKEOVER_OLDER : TAKEOVER_ENDED);
-        assert_int_equal(takeover->complete, early);
-        assert_int_equal(takeover->away, down && !early);
+        assert_int_equal(takeover->state, early  ? TAKEOVER_OLDER
+                                          : down ? TAKEOVER_NODE_DOWN
+                                                 : TAKEOVER_MISSING);
         assert_false(takeover->busy);
         if (early) alone.now_us += TICK;
         if (early) tick();
@@ -530,7 +531,7 @@ static void older_segment_that_nobody_can_be_asked_for_ends(void **state)
     struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 900);
     assert_pauses(takeover, TICK);
     later(LEAT_TAKEOVER_MISSING_US);
-    assert_int_equal(takeover->state, TAKEOVER_ENDED);
+    assert_int_equal(takeover->state, TAKEOVER_MISSING);
     said_enough();
     alone_deliver_all();
     assert_said("mail to 1\ngive up the front\nolder ones done\nmail to 0\nmail to 0\n");
@@ -548,7 +549,7 @@ static void older_segment_looked_for_before_is_given_up_at_once(void **state)
         struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 900);
         takeover->again = true;
         pulled(i == 0 ? LEAT_E_NOT_FOUND : LEAT_E_DAMAGED);
-        assert_int_equal(takeover->state, i == 0 ? TAKEOVER_ENDED : TAKEOVER_OLDER);
+        assert_int_equal(takeover->state, i == 0 ? TAKEOVER_MISSING : TAKEOVER_OLDER);
         alone.mail_count = 0;
         ends();
     }
@@ -569,7 +570,7 @@ static void older_candidate_is_passed_over(void **state)
     assert_string_equal(extent_text(takeover->extent), "1000:2");
     assert_pauses(takeover, TICK);
     fails(LEAT_E_NOT_FOUND, TICK);
-    assert_int_equal(takeover->state, TAKEOVER_ENDED);
+    assert_int_equal(takeover->state, TAKEOVER_MISSING);
     alone.mail_count = 0;
     ends();
 }
@@ -582,8 +583,7 @@ static void nothing_in_front_of_a_jump_ends_the_takeover(void **state)
     it.there = true;
     struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 0);
     below_found(LEAT_OK, 0, 0);
-    assert_true(takeover->complete && takeover->none_left);
-    assert_int_equal(takeover->state, TAKEOVER_ENDED);
+    assert_int_equal(takeover->state, TAKEOVER_NONE_LEFT);
     said_enough();
     it.front_known = false; /* where the log begins has to be known first */
     alone_deliver_all();

@@ -52,7 +52,7 @@ static void log_that_is_not_to_be_made_does_not_wait(void **state)
     for (enum refusal why = 0; why < REFUSALS; why++) {
         begin();
         struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
-        takeover->absent = true;
+        takeover_enter(takeover, TAKEOVER_ABSENT);
         takeover_to_home(takeover);
         refuses(why);
         said_enough();
@@ -90,12 +90,12 @@ static void log_that_cant_be_made_is_made_later(void **state)
     ends();
     begin();
     takeover = wants(TAKEOVER_TAIL, 1000);
-    takeover->absent = true;
+    takeover_enter(takeover, TAKEOVER_ABSENT);
     it.create = LEAT_E_NO_MEMORY;
     takeover_to_home(takeover);
     alone_deliver(), alone_deliver();
     assert_false(it.partition.tail_missing);
-    assert_false(takeover->absent);
+    assert_int_equal(takeover->state, TAKEOVER_TAIL);
     assert_pauses(takeover, 10 * TICK);
     alone_deliver();
     ends();
@@ -211,8 +211,7 @@ static void older_segments_come_up_to_where_the_log_begins(void **state)
         if (i == 4) takeover->first_retained = takeover->segment = 0;
         alone_deliver(), alone_deliver();
         bool ended = i != 2;
-        assert_int_equal(takeover->state, ended ? TAKEOVER_ENDED : TAKEOVER_OLDER);
-        assert_int_equal(takeover->complete, ended);
+        assert_int_equal(takeover->state, ended ? TAKEOVER_COMPLETE : TAKEOVER_OLDER);
         if (!ended) assert_int_equal(takeover->segment, 3);
         assert_int_equal(takeover->left.count, 0);
         alone_deliver_all();
@@ -235,7 +234,7 @@ static void what_comes_into_a_hole_ends_at_a_jump(void **state)
         takeover->left.count = 2;
         alone_deliver(), alone_deliver();
         bool ended = hole && !named;
-        assert_int_equal(takeover->state, ended ? TAKEOVER_ENDED : TAKEOVER_OLDER);
+        assert_int_equal(takeover->state, ended ? TAKEOVER_COMPLETE : TAKEOVER_OLDER);
         if (!ended) assert_int_equal(takeover->left.count, 0);
         alone.mail_count = 0;
         ends();
@@ -244,13 +243,12 @@ static void what_comes_into_a_hole_ends_at_a_jump(void **state)
 
 /* ---- no more come ---- */
 
-static struct leat_takeover *ended(bool complete)
+static struct leat_takeover *ended(enum takeover_state how)
 {
     begin();
     it.there = true;
     struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 1000);
-    takeover->state = TAKEOVER_ENDED;
-    takeover->complete = complete;
+    takeover_enter(takeover, how);
     return takeover;
 }
 
@@ -265,7 +263,7 @@ static void end_is_told_to_a_log_that_is_there(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
-        struct leat_takeover *takeover = ended(true);
+        struct leat_takeover *takeover = ended(TAKEOVER_COMPLETE);
         if (i == 0) it.there = false;
         if (i == 1) alone.cores[HOME].stopping = true;
         if (i == 2) it.partition.give_up = (void *)&it;
@@ -284,7 +282,7 @@ static void end_is_told_before_the_front_is_known(void **state)
 {
     (void)state;
     for (unsigned complete = 0; complete < 2; complete++) {
-        struct leat_takeover *takeover = ended(complete);
+        struct leat_takeover *takeover = ended(complete ? TAKEOVER_COMPLETE : TAKEOVER_MISSING);
         it.front_known = false;
         tells(takeover);
         assert_int_equal(takeovers(), 0);
@@ -297,24 +295,27 @@ static void end_is_told_before_the_front_is_known(void **state)
 static void end_says_what_is_missing(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 8; i++) {
-        bool complete = i & 1, away = i & 2, holes = i & 4;
-        struct leat_takeover *takeover = ended(complete);
+    for (unsigned i = 0; i < 6; i++) {
+        static const enum takeover_state hows[] = {TAKEOVER_COMPLETE, TAKEOVER_MISSING,
+                                                   TAKEOVER_NODE_DOWN};
+        enum takeover_state how = hows[i % 3];
+        bool complete = how == TAKEOVER_COMPLETE, holes = i > 2;
+        struct leat_takeover *takeover = ended(how);
         struct leat_segment seg = {.id = {8}};
-        takeover->away = away;
         if (holes) it.partition.holes = true, it.hole.behind = &seg;
         it.partition.unsure = (struct leat_segment_range){3, 4};
         it.partition.hole_below = 0;
         tells(takeover);
         bool whole = complete && !holes;
         char expected[512];
-        snprintf(
-            expected, sizeof expected, "mail to 1\n%solder ones done\n%smail to 0\nmail to 0\n%s",
-            complete || away ? "" : "give up the front\n", whole ? "no holes\ncopies: whole\n" : "",
-            whole ? "drop what is left of 7/1/1, epoch 9, but 3 to 4\n" : "");
+        snprintf(expected, sizeof expected,
+                 "mail to 1\n%solder ones done\n%smail to 0\nmail to 0\n%s",
+                 how == TAKEOVER_MISSING ? "give up the front\n" : "",
+                 whole ? "no holes\ncopies: whole\n" : "",
+                 whole ? "drop what is left of 7/1/1, epoch 9, but 3 to 4\n" : "");
         assert_said(expected);
         assert_int_equal(it.partition.backfill_asked, !whole);
-        assert_int_equal(it.partition.backfill_node_down, !complete && away);
+        assert_int_equal(it.partition.backfill_node_down, how == TAKEOVER_NODE_DOWN);
         assert_false(it.partition.backfill_pass_node_down);
         assert_true(it.partition.hole_below == UINT64_MAX);
         assert_int_equal(takeovers(), 0);
@@ -328,7 +329,7 @@ static void end_remembers_who_was_away(void **state)
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         bool before = i & 1, missing = i & 2;
-        struct leat_takeover *takeover = ended(!missing);
+        struct leat_takeover *takeover = ended(missing ? TAKEOVER_MISSING : TAKEOVER_COMPLETE);
         struct leat_segment seg = {.id = {8}};
         it.partition.backfill_pass_node_down = before;
         it.partition.holes = true, it.hole.behind = &seg;
@@ -344,7 +345,7 @@ static void end_remembers_who_was_away(void **state)
 static void hole_that_was_looked_at_is_followed_by_the_next(void **state)
 {
     (void)state;
-    struct leat_takeover *takeover = ended(true);
+    struct leat_takeover *takeover = ended(TAKEOVER_COMPLETE);
     struct leat_segment seg = {.id = {5}};
     takeover->hole_behind = 9;
     takeover->since_us = alone.now_us - 3000;
@@ -369,10 +370,9 @@ static void last_hole_ends_the_pass(void **state)
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         bool complete = i & 1, left = i & 2;
-        struct leat_takeover *takeover = ended(complete);
+        struct leat_takeover *takeover = ended(complete ? TAKEOVER_COMPLETE : TAKEOVER_NODE_DOWN);
         struct leat_segment seg = {.id = {12}};
         takeover->hole_behind = 9;
-        takeover->away = true;
         it.partition.holes = true;
         if (left) it.hole.behind = &seg; /* behind what was looked at: no place that is next */
         it.partition.unsure = (struct leat_segment_range){3, 4};
