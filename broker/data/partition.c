@@ -150,13 +150,11 @@ leat_err leat_partition_open(struct leat_partition *partition, struct leat_segme
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
     struct leat_store_port store_port;
-    /* Nobody is to drop what is not known here. */
-    partition->backfill_follows = tail->backfill_follows || tail->stands_in;
     partition->holes = tail->holes;
     partition->unsure = leat_takeover_unsure(partition, segs, seg_count, tail);
     partition->hole_below = UINT64_MAX;
     partition->backfill_pass_node_down = false;
-    leat_err rc = leat_replicate_attach(partition, segs, seg_count, &store_port);
+    leat_err rc = leat_replicate_attach(partition, segs, seg_count, tail, &store_port);
     if (rc == LEAT_OK && strcmp(desc->name, LEAT_GROUPS_STREAM_NAME) == 0)
         rc = core->node->hooks->groups_attach(partition, &options);
     if (rc == LEAT_OK)

@@ -49,7 +49,6 @@ struct leat_partition {
         *recover; /* an operator gives up what its end has lost; NULL: nobody does */
     struct leat_move_part *moving; /* DRAINS: to be handed over */
     bool damage_untold;            /* whether its front is damaged was not known when it was made */
-    bool backfill_follows;         /* while it is made: older segments come later */
     bool backfill_asked;     /* some were on no node: they are looked for again now and then */
     bool backfill_node_down; /* ... and a node was down then: it may have them */
     struct leat_segment_range unsure; /* see leat_takeover_unsure() */

@@ -295,7 +295,8 @@ static void on_fenced(void *arg)
 /* ---- logs ---- */
 
 leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_segment *const *segs,
-                               size_t seg_count, struct leat_store_port *out_store_port)
+                               size_t seg_count, const struct leat_log_tail *tail,
+                               struct leat_store_port *out_store_port)
 {
     LEAT_ASSERT_OWNER(partition->core);
     struct leat_core *core = partition->core;
@@ -309,7 +310,8 @@ leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_seg
         .min_copies = settings->min_copies,
         .durability = leat_replicate_durability(settings),
         .version = 1,
-        .backfill_follows = partition->backfill_follows,
+        /* Of one that stands in, too, nobody is to drop what is not known here. */
+        .backfill_follows = tail->backfill_follows || tail->stands_in,
         .unsure = partition->unsure,
         .owner = partition,
     };

@@ -12,6 +12,7 @@
 
 struct leat_core;
 struct leat_partition;
+struct leat_log_tail;
 struct leat_member;
 struct leat_found;
 struct leat_msg_accounts;
@@ -52,7 +53,7 @@ void leat_replicate_on_member(struct leat_core *core, const struct leat_member *
                               uint64_t before);
 /** What this log's segments are kept by: the store, or with copies its primary. */
 leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_segment *const *segs,
-                               size_t seg_count,
+                               size_t seg_count, const struct leat_log_tail *tail,
                                struct leat_store_port *out_store_port) LEAT_NODISCARD;
 void leat_replicate_detach(struct leat_partition *partition);
 /** Replicas that the store found at start go to the backup. Thread: core 0. */

@@ -15,10 +15,11 @@ static size_t bytes_before, rows_before;
 /* ---- what it calls ---- */
 
 leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_segment *const *segs,
-                               size_t seg_count, struct leat_store_port *out_store_port)
+                               size_t seg_count, const struct leat_log_tail *tail,
+                               struct leat_store_port *out_store_port)
 {
     (void)segs;
-    said("attach, %zu segments%s%s", seg_count, partition->backfill_follows ? ", older follow" : "",
+    said("attach, %zu segments%s%s", seg_count, tail->backfill_follows ? ", older follow" : "",
          partition->holes ? ", holes" : "");
     *out_store_port = (struct leat_store_port){0};
     if (it.attach == LEAT_OK && !it.no_copies) partition->copies = (void *)&it;

@@ -172,23 +172,6 @@ static void log_of_a_stream_that_is_being_deleted_goes_at_once(void **state)
     }
 }
 
-/* Goal: one that stands in for another has nothing dropped either. */
-static void log_that_stands_in_is_not_whole(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < 3; i++) {
-        begin();
-        struct leat_partition *partition;
-        struct leat_log_tail tail = {.backfill_follows = i == 1, .stands_in = i == 2};
-        assert_int_equal(leat_partition_create(core_of_all(), &alone.stream,
-                                               (struct leat_log_ref){ALONE_STREAM, 1, 4},
-                                               (struct leat_epoch){9}, NULL, 0, &tail, &partition),
-                         LEAT_OK);
-        assert_int_equal(partition->backfill_follows, i != 0);
-        end();
-    }
-}
-
 /* Goal: what can't be made leaves nothing behind. */
 static void log_that_cant_be_made_leaves_nothing(void **state)
 {
@@ -499,7 +482,6 @@ int main(void)
         cmocka_unit_test(so_many_logs_are_made_and_no_more),
         cmocka_unit_test(log_is_made_with_what_its_stream_says),
         cmocka_unit_test(log_of_a_stream_that_is_being_deleted_goes_at_once),
-        cmocka_unit_test(log_that_stands_in_is_not_whole),
         cmocka_unit_test(log_that_cant_be_made_leaves_nothing),
         cmocka_unit_test(log_is_made_again),
         cmocka_unit_test(log_of_groups_is_made_with_them),

@@ -368,27 +368,30 @@ static void stream_is_deleted_where_that_is_known(void **state)
 
 /* ---- logs ---- */
 
+/* Goal: nothing is dropped of a log whose older segments follow, nor of one that stands in for another. */
 static void log_of_several_copies_is_kept_by_its_primary(void **state)
 {
     (void)state;
     struct leat_segment *const *segs = (void *)&it;
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         begin();
         struct leat_store_port store_port = {0};
+        const struct leat_log_tail tail = {.backfill_follows = i == 3, .stands_in = i == 4};
         if (i != 0) assert_int_equal(comes_up(0), LEAT_OK);
         said_enough();
         if (i == 1) alone.desc->settings.copies = 1;
-        if (i == 3) it.log_rc = LEAT_E_NO_MEMORY, it.partition.backfill_follows = true;
-        assert_int_equal(leat_replicate_attach(&it.partition, segs, 2, &store_port), it.log_rc);
+        if (i == 3) it.log_rc = LEAT_E_NO_MEMORY;
+        assert_int_equal(leat_replicate_attach(&it.partition, segs, 2, &tail, &store_port),
+                         it.log_rc);
         static const char copies[] =
             "copies of 7/1/0, epoch 9, 3 of which 2 at least, durability 1, "
             "version 1, 2 segments, unsure 2 to 5";
         char expected[256];
-        snprintf(expected, sizeof expected, "%s%s", copies, i == 3 ? ", older follow\n" : "\n");
+        snprintf(expected, sizeof expected, "%s%s", copies, i >= 3 ? ", older follow\n" : "\n");
         assert_said(i < 2 ? "" : expected);
-        assert_ptr_equal(store_port.ctx, i == 2 ? (void *)&it.partition : (void *)&it);
+        assert_ptr_equal(store_port.ctx, i == 2 || i == 4 ? (void *)&it.partition : (void *)&it);
         leat_replicate_detach(&it.partition);
-        assert_said(i == 2 ? "destroy its copies\n" : "");
+        assert_said(i == 2 || i == 4 ? "destroy its copies\n" : "");
         assert_null(it.partition.copies);
         end();
     }
