@@ -126,12 +126,13 @@ static void fetch_note_ends(struct leat_fetch_read *read, const struct leat_log 
 static bool fetch_look_older(struct leat_fetch_read *read, struct leat_partition *partition)
 {
     uint64_t now_us = leat_core_now(partition->core);
-    if (!partition->backfill_asked || !leat_partition_lacks(partition, &read->read)) return false;
+    if (partition->backfill != LEAT_BACKFILL_DUE || !leat_partition_lacks(partition, &read->read))
+        return false;
     if (now_us < partition->backfill_looked_us + LEAT_OLDER_READ_US) return false;
     partition->backfill_looked_us = now_us;
     leat_log_older_again(partition->log);
     partition->core->node->hooks->older(partition);
-    if (partition->backfill_asked)
+    if (partition->backfill == LEAT_BACKFILL_DUE)
         leat_log_older_done(partition->log, partition->backfill_node_down); /* not now */
     return leat_log_read(partition->log, &read->read) == LEAT_E_AGAIN;
 }

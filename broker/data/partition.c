@@ -153,7 +153,8 @@ leat_err leat_partition_open(struct leat_partition *partition, struct leat_segme
     partition->holes = tail->holes;
     partition->unsure = leat_takeover_unsure(partition, segs, seg_count, tail);
     partition->hole_below = UINT64_MAX;
-    partition->backfill_pass_node_down = false;
+    partition->backfill = tail->backfill_follows ? LEAT_BACKFILL_UNDER_WAY : LEAT_BACKFILL_NONE;
+    partition->backfill_node_down = partition->backfill_pass_node_down = false;
     leat_err rc = leat_replicate_attach(partition, segs, seg_count, tail, &store_port);
     if (rc == LEAT_OK && strcmp(desc->name, LEAT_GROUPS_STREAM_NAME) == 0)
         rc = core->node->hooks->groups_attach(partition, &options);
@@ -431,7 +432,8 @@ void leat_partition_care(struct leat_core *core)
         leat_log_park_after_set(partition->log, park_us);
         leat_log_care(partition->log);
         front_damage_tell(core, partition);
-        if (partition->backfill_asked && ++partition->backfill_ticks % LEAT_OLDER_TICKS == 0)
+        bool due = partition->backfill == LEAT_BACKFILL_DUE;
+        if (due && ++partition->backfill_ticks % LEAT_OLDER_TICKS == 0)
             core->node->hooks->older(partition);
         leat_log_info(partition->log, &info);
         bool reads = leat_log_reads_wait(partition->log);
@@ -440,7 +442,7 @@ void leat_partition_care(struct leat_core *core)
             partition->reads_ticks = 0;
             leat_log_reads_expire(partition->log);
         }
-        if (info.memory_bytes != 0 || partition->backfill_asked || reads) continue;
+        if (info.memory_bytes != 0 || partition->backfill == LEAT_BACKFILL_DUE || reads) continue;
         partition->care_index = 1;
         leat_list_remove(&partition->care);
         leat_list_push_back(&core->idle_logs, &partition->care);

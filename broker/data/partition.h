@@ -26,6 +26,13 @@ enum leat_partition_state {
     LEAT_PARTITION_GOES,    /* deleted, given up, or stopped with its core */
 };
 
+/* Whether segments of the log that are not here are looked for on other nodes (README.md, "States"). */
+enum leat_backfill {
+    LEAT_BACKFILL_NONE,      /* nothing is missing that another node may have */
+    LEAT_BACKFILL_UNDER_WAY, /* they are looked for, or come: a takeover is under way */
+    LEAT_BACKFILL_DUE,       /* they are looked for now and then, and when one of them is read */
+};
+
 struct leat_partition {
     struct leat_partition *hash_next;
     struct leat_log_ref ref;
@@ -49,12 +56,12 @@ struct leat_partition {
         *recover; /* an operator gives up what its end has lost; NULL: nobody does */
     struct leat_move_part *moving; /* DRAINS: to be handed over */
     bool damage_untold;            /* whether its front is damaged was not known when it was made */
-    bool backfill_asked;     /* some were on no node: they are looked for again now and then */
-    bool backfill_node_down; /* ... and a node was down then: it may have them */
     struct leat_segment_range unsure; /* see leat_takeover_unsure() */
-    bool holes; /* ... and some between others, too, which come first, the newest before all */
-    bool backfill_pass_node_down; /* of one look at all of them, which goes on */
-    uint64_t hole_below;          /* ... with those in front of this segment */
+    enum leat_backfill backfill;      /* leat_backfill_enter() */
+    bool holes; /* some are missing between others: these come first, the newest before all */
+    uint64_t hole_below; /* the pass over all places goes on with those in front of this segment */
+    bool backfill_pass_node_down; /* a node was down in this pass: it may have what is missing */
+    bool backfill_node_down;      /* ... in the last pass that ended */
     uint32_t backfill_ticks;
     uint64_t backfill_looked_us; /* when a read had them looked for */
     uint32_t reads_ticks;        /* so long reads have waited */
@@ -85,6 +92,26 @@ static inline void leat_partition_enter(struct leat_partition *partition,
     };
     LEAT_ASSERT(follow[partition->state] & 1u << to);
     partition->state = to;
+}
+/** The step from one state to the next. Nothing may be missing when a takeover ends or is put off: then it began before
+ * the log went to another node and came back. Thread: the log's core. */
+static inline void leat_backfill_enter(struct leat_partition *partition, enum leat_backfill to)
+{
+    LEAT_ASSERT_OWNER(partition->core);
+    static const unsigned follow[] = {
+        [LEAT_BACKFILL_NONE] = 1u << LEAT_BACKFILL_DUE | 1u << LEAT_BACKFILL_NONE,
+        [LEAT_BACKFILL_UNDER_WAY] = 1u << LEAT_BACKFILL_DUE | 1u << LEAT_BACKFILL_NONE,
+        [LEAT_BACKFILL_DUE] =
+            1u << LEAT_BACKFILL_UNDER_WAY | 1u << LEAT_BACKFILL_DUE | 1u << LEAT_BACKFILL_NONE,
+    };
+    LEAT_ASSERT(follow[partition->backfill] & 1u << to);
+    partition->backfill = to;
+}
+/** With the next tick. */
+static inline void leat_backfill_soon(struct leat_partition *partition)
+{
+    leat_backfill_enter(partition, LEAT_BACKFILL_DUE);
+    partition->backfill_ticks = LEAT_OLDER_TICKS - 1;
 }
 /** It takes no new work. */
 static inline bool leat_partition_goes(const struct leat_partition *partition)

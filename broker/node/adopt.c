@@ -71,7 +71,7 @@ static leat_err here_gather(const struct leat_node *node, const struct leat_stre
  *  1. The row of segment 4 is damaged on the owner's disk. Its log has 0 to 3 and 5 to 7.
  *  2. Others ask what is to become of their copies of 4. The log has no such segment: they are one too many.
  *  3. They are dropped, and with them what every node but the owner had.
- * So such a log is not whole (leat_partition.backfill_follows), until they have come. */
+ * So such a log is not whole (leat_log_tail.backfill_follows), until they have come. */
 static void holes_tell(struct leat_segment *const *segs, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
@@ -161,8 +161,7 @@ static leat_err log_make(struct leat_node *node, struct leat_core *core, struct 
     leat_err rc = leat_partition_create(core, stream, decision->log, epoch, here->segs, here->count,
                                         &tail, &partition);
     if (rc != LEAT_OK) return rc;
-    partition->backfill_asked = tail.backfill_follows;
-    partition->backfill_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
+    if (tail.backfill_follows) leat_backfill_soon(partition);
     partition->highest_segment = here->highest_segment;
     partition->highest_offset = here->highest_offset;
     if (decision->kind == LEAT_DECIDED_TAIL) {

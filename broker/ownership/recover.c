@@ -174,14 +174,13 @@ static void recover_reopen(void *arg)
     tail.holes = asks && partition->stream->desc->settings.copies > 1 &&
                  leat_takeover_has_holes(partition->segs, partition->seg_count);
     tail.backfill_follows |= tail.holes;
-    partition->backfill_asked = tail.backfill_follows;
-    partition->backfill_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
     partition->epoch = recover->request.epoch;
     recover->rc = leat_partition_open(partition, partition->segs, partition->seg_count, &tail);
     if (recover->rc != LEAT_OK) {
         reopen_failed(recover);
         return;
     }
+    if (tail.backfill_follows) leat_backfill_soon(partition);
     leat_partition_enter(partition, LEAT_PARTITION_SERVES);
     recover_tell(recover);
     recover_end(recover);

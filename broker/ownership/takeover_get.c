@@ -319,9 +319,8 @@ static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_parti
 static void older_later(struct leat_takeover *takeover, struct leat_partition *partition)
 {
     if (partition != NULL) {
-        partition->backfill_asked = true; /* asked again with the next tick, */
-        partition->backfill_ticks = LEAT_OLDER_TICKS - 1;
-        leat_partition_watch(partition); /* which looks at no idle log */
+        leat_backfill_soon(partition);
+        leat_partition_watch(partition); /* the tick looks at no idle log */
     }
     leat_disk_read_free(&takeover->read);
     leat_mem_free(takeover);
@@ -394,8 +393,8 @@ bool leat_takeover_pass_over(struct leat_partition *partition, bool front)
     struct leat_log_hole hole;
     bool holes = partition->holes && leat_log_hole_find(partition->log, UINT64_MAX, &hole);
     bool whole = front && !holes;
-    partition->backfill_asked = !whole;
-    partition->backfill_node_down = partition->backfill_asked && partition->backfill_pass_node_down;
+    leat_backfill_enter(partition, whole ? LEAT_BACKFILL_NONE : LEAT_BACKFILL_DUE);
+    partition->backfill_node_down = !whole && partition->backfill_pass_node_down;
     partition->backfill_pass_node_down = false;
     partition->hole_below = UINT64_MAX;
     leat_log_older_done(partition->log, partition->backfill_node_down);
@@ -431,7 +430,7 @@ void leat_takeover_older(struct leat_partition *partition)
         leat_mem_free(takeover);
         return; /* no memory: the next tick tries again */
     }
-    partition->backfill_asked = false;
+    leat_backfill_enter(partition, LEAT_BACKFILL_UNDER_WAY);
     takeover->again = true;
     takeover->state = TAKEOVER_OLDER;
     takeover->first_retained = hole.first;

@@ -144,8 +144,7 @@ static void hole_looked(struct leat_partition *partition, struct leat_takeover *
             (unsigned long long)(leat_core_now(partition->core) - takeover->since_us) / 1000);
     partition->hole_below = takeover->hole_behind;
     if (leat_takeover_goes_on(partition)) {
-        partition->backfill_asked = true;
-        partition->backfill_ticks = LEAT_OLDER_TICKS - 1;
+        leat_backfill_soon(partition);
     } else {
         takeover->whole = leat_takeover_pass_over(partition, true);
         takeover->unsure = partition->unsure;

@@ -200,7 +200,7 @@ static void cores_make_their_logs_of_their_segments(void **state)
                 "core 0 makes what is missing\n");
     assert_int_equal(it.partition.highest_segment, 3);
     assert_int_equal(it.partition.highest_offset, 40);
-    assert_true(it.partition.backfill_asked);
+    assert_int_equal(it.partition.backfill, LEAT_BACKFILL_DUE);
     assert_int_equal(it.partition.backfill_ticks, LEAT_OLDER_TICKS - 1);
     assert_null(it.partition.segs);
     assert_int_equal(adopts(1), LEAT_OK);
@@ -311,7 +311,7 @@ static void log_goes_on_behind_its_decided_end(void **state)
     assert_int_equal(adopts(0), LEAT_OK);
     assert_said("core 0 makes 7/1/0, epoch 9, of 0; next 1 at 10, behind 120:7\n"
                 "core 0 makes what is missing\n");
-    assert_false(it.partition.backfill_asked);
+    assert_int_equal(it.partition.backfill, LEAT_BACKFILL_NONE);
     end();
     begin();
     (void)found(0, 0, LEAT_FATE_SERVED); /* where it ends is elsewhere */
@@ -353,7 +353,8 @@ static void missing_segments_follow_from_other_nodes(void **state)
                  hole ? "0 3; next 4 at 40, behind 103:7" : "1 2; next 3 at 30, behind 102:7",
                  holes || (!hole && !alone_here) ? ", older follow" : "", holes ? ", holes" : "");
         assert_said(expected);
-        assert_int_equal(it.partition.backfill_asked, holes || (!hole && !alone_here));
+        assert_int_equal(it.partition.backfill == LEAT_BACKFILL_DUE,
+                         holes || (!hole && !alone_here));
         end();
     }
 }
@@ -417,7 +418,7 @@ static void log_that_waits_stands_in_with_what_is_here(void **state)
     assert_ptr_equal(it.partition.segs[0], &it.segs[0]);
     assert_int_equal(it.partition.highest_segment, 5);
     assert_int_equal(it.partition.highest_offset, 60);
-    assert_false(it.partition.backfill_asked);
+    assert_int_equal(it.partition.backfill, LEAT_BACKFILL_NONE);
     end();
     begin(); /* nothing is here */
     decided(0, 7)->kind = LEAT_DECIDED_WAIT;

@@ -51,6 +51,19 @@ static void accepts_a_loss(struct leat_partition *partition)
 {
     partition->recover = (void *)&other;
 }
+static void counts_on_a_node_that_is_down(struct leat_partition *partition)
+{
+    partition->backfill_node_down = true;
+}
+static void has_met_a_node_that_is_down(struct leat_partition *partition)
+{
+    partition->backfill_pass_node_down = true;
+}
+static void misses_what_a_node_that_is_down_has(struct leat_partition *partition)
+{
+    partition->backfill = LEAT_BACKFILL_UNDER_WAY;
+    partition->backfill_node_down = partition->backfill_pass_node_down = true;
+}
 static void is_as_it_is(struct leat_partition *partition)
 {
     (void)partition;
@@ -64,6 +77,10 @@ static const char asking[] =
 static const char asked[] =
     "partition->recover == NULL || partition->state == LEAT_PARTITION_ASKS_LOSS || "
     "partition->state == LEAT_PARTITION_LOSS_STOPS";
+
+static const char missing[] =
+    "partition->backfill != LEAT_BACKFILL_NONE || "
+    "(!partition->backfill_node_down && !partition->backfill_pass_node_down)";
 
 static void log_is_checked_after_each_turn(void **state)
 {
@@ -94,6 +111,9 @@ static void log_is_checked_after_each_turn(void **state)
         {accepts_a_loss, NULL, LEAT_PARTITION_LOSS_STOPS},
         {accepts_a_loss, asked, LEAT_PARTITION_SERVES},
         {accepts_a_loss, asked, LEAT_PARTITION_GOES},
+        {counts_on_a_node_that_is_down, missing, LEAT_PARTITION_SERVES},
+        {has_met_a_node_that_is_down, missing, LEAT_PARTITION_SERVES},
+        {misses_what_a_node_that_is_down_has, NULL, LEAT_PARTITION_SERVES},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         alone_begin();
@@ -145,11 +165,46 @@ static void what_lies_below_is_checked(void **state)
     }
 }
 
+/* Goal: a partition takes the steps of the diagrams in the README, and no others. */
+static void steps_are_checked(void **state)
+{
+    (void)state;
+    enum { STATES = LEAT_PARTITION_GOES + 1, BACKFILLS = LEAT_BACKFILL_DUE + 1 };
+    static const char *const may[STATES] = {
+        [LEAT_PARTITION_SERVES] = ".A.D.G",     [LEAT_PARTITION_ASKS_LOSS] = "S.L...",
+        [LEAT_PARTITION_LOSS_STOPS] = "S.....", [LEAT_PARTITION_DRAINS] = "....DG",
+        [LEAT_PARTITION_DRAINED] = "S....G",    [LEAT_PARTITION_GOES] = "......"};
+    static const char *const backfill_may[BACKFILLS] = {[LEAT_BACKFILL_NONE] = "N.D",
+                                                        [LEAT_BACKFILL_UNDER_WAY] = "N.D",
+                                                        [LEAT_BACKFILL_DUE] = "NUD"};
+    static struct leat_partition partition;
+    static unsigned from, to; /* assert_broken() jumps */
+    alone_begin();
+    partition.core = &alone.cores[0];
+    for (from = 0; from < STATES; from++)
+        for (to = 0; to < STATES; to++) {
+            partition.state = from;
+            assert_broken(may[from][to] != '.' ? NULL : "follow[partition->state] & 1u << to",
+                          leat_partition_enter(&partition, to));
+            assert_int_equal(partition.state, may[from][to] != '.' ? to : from);
+        }
+    for (from = 0; from < BACKFILLS; from++)
+        for (to = 0; to < BACKFILLS; to++) {
+            partition.backfill = from;
+            assert_broken(backfill_may[from][to] != '.' ? NULL
+                                                        : "follow[partition->backfill] & 1u << to",
+                          leat_backfill_enter(&partition, to));
+            assert_int_equal(partition.backfill, backfill_may[from][to] != '.' ? to : from);
+        }
+    alone_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(log_is_checked_after_each_turn),
         cmocka_unit_test(what_lies_below_is_checked),
+        cmocka_unit_test(steps_are_checked),
     };
     return cmocka_run_group_tests_name("broker check", tests, NULL, NULL);
 }

@@ -76,7 +76,8 @@ void leat_partition_watch(struct leat_partition *partition)
 void leat_takeover_older(struct leat_partition *partition)
 {
     said("look for older ones of %s", ref_text(partition->ref));
-    partition->backfill_asked = !it.older_found;
+    leat_backfill_enter(partition, LEAT_BACKFILL_UNDER_WAY);
+    if (!it.older_found) leat_backfill_enter(partition, LEAT_BACKFILL_DUE);
 }
 void leat_log_older_again(struct leat_log *log)
 {

@@ -290,7 +290,7 @@ static void missing_segment_is_looked_for(void **state)
         begin(1, 0);
         it.rc = LEAT_E_DAMAGED;
         it.lacks = i != NOT_LACKING;
-        it.partition[0].backfill_asked = i != NOT_ASKED;
+        if (i != NOT_ASKED) it.partition[0].backfill = LEAT_BACKFILL_DUE;
         it.older_found = i != NOT_NOW;
         it.partition[0].backfill_looked_us = i == TOO_SOON ? 1 : 0;
         alone.now_us = LEAT_OLDER_READ_US;
@@ -318,7 +318,8 @@ static void read_waits_for_the_missing_segment(void **state)
     (void)state;
     begin(1, 0);
     it.rc = LEAT_E_DAMAGED;
-    it.lacks = it.partition[0].backfill_asked = it.older_found = true;
+    it.lacks = it.older_found = true;
+    it.partition[0].backfill = LEAT_BACKFILL_DUE;
     it.reads_wait = true;
     alone.now_us = LEAT_OLDER_READ_US;
     it.second_later = true;

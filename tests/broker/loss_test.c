@@ -31,7 +31,7 @@ static void loss_is_accepted_step_by_step(void **state)
     assert_false(leat_partition_goes(&it.partition) || leat_partition_loss_stops(&it.partition));
     assert_int_equal(it.partition.seg_count, 2);
     assert_ptr_equal(it.partition.segs[0], &it.segs[0]);
-    assert_true(it.partition.backfill_asked);
+    assert_int_equal(it.partition.backfill, LEAT_BACKFILL_DUE);
     assert_int_equal(it.partition.backfill_ticks, LEAT_OLDER_TICKS - 1);
     alone_deliver();
     assert_said("answer\n");
@@ -121,7 +121,7 @@ static void missing_segments_are_asked_for_behind_the_loss(void **state)
             "segments, next 5 at 1000, jumped%s%s\n",
             rows[i].older ? ", older follow" : "", rows[i].holes ? ", holes" : "");
         assert_said_first(expected);
-        assert_int_equal(it.partition.backfill_asked, rows[i].older);
+        assert_int_equal(it.partition.backfill == LEAT_BACKFILL_DUE, rows[i].older);
         alone_deliver_all();
         said_enough();
         end();

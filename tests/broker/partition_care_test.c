@@ -288,7 +288,7 @@ static void log_that_goes_is_left_but_for_a_move(void **state)
         struct leat_partition *partition = make(0);
         partition->state = i & 1 ? LEAT_PARTITION_GOES : LEAT_PARTITION_SERVES;
         partition->moving = i & 2 ? (void *)&it : NULL;
-        partition->backfill_asked = true;
+        partition->backfill = LEAT_BACKFILL_DUE;
         partition->backfill_ticks = LEAT_OLDER_TICKS - 1;
         care();
         char expected[256];
@@ -306,14 +306,14 @@ static void older_segments_are_looked_for_now_and_then(void **state)
     begin();
     struct leat_partition *partition = make(0);
     partition->log->info.memory_bytes = 0;
-    partition->backfill_asked = true;
+    partition->backfill = LEAT_BACKFILL_DUE;
     for (unsigned tick = 1; tick <= 2 * LEAT_OLDER_TICKS; tick++) {
         care();
         assert_said(tick % LEAT_OLDER_TICKS == 0 ? "care for 7/1/0\nolder of 7/1/0\n"
                                                  : "care for 7/1/0\n");
         assert_int_equal(partition->care_index, 0); /* it is not idle */
     }
-    partition->backfill_asked = false;
+    partition->backfill = LEAT_BACKFILL_NONE;
     partition->log->reads_wait = true;
     for (unsigned tick = 1; tick <= 2 * (LEAT_OLDER_READ_TICKS + 1); tick++) {
         care();

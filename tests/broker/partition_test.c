@@ -145,6 +145,7 @@ static void log_is_made_with_what_its_stream_says(void **state)
     assert_memory_equal(options->cluster_id, alone.node.cluster_id, 16);
     assert_int_equal(partition->unsure.first, 2);
     assert_int_equal(partition->unsure.end, 5);
+    assert_int_equal(partition->backfill, LEAT_BACKFILL_UNDER_WAY);
     assert_true(partition->hole_below == UINT64_MAX);
     assert_ptr_equal(core_of_all()->care_logs.next, &partition->care);
     it.heap_full = true;
@@ -207,12 +208,14 @@ static void log_is_made_again(void **state)
     begin();
     struct leat_partition *partition = make(0);
     leat_log_destroy(&partition->log);
-    partition->backfill_pass_node_down = true;
+    partition->backfill = LEAT_BACKFILL_DUE;
+    partition->backfill_node_down = partition->backfill_pass_node_down = true;
     partition->hole_below = 7;
     const struct leat_log_tail tail = {.next_segment = 3};
     assert_int_equal(leat_partition_open(partition, NULL, 0, &tail), LEAT_OK);
     assert_non_null(partition->log);
-    assert_false(partition->backfill_pass_node_down);
+    assert_int_equal(partition->backfill, LEAT_BACKFILL_NONE);
+    assert_false(partition->backfill_node_down || partition->backfill_pass_node_down);
     assert_true(partition->hole_below == UINT64_MAX);
     end();
 }

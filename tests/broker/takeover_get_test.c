@@ -515,7 +515,7 @@ static void older_segment_is_looked_for_for_some_time(void **state)
         assert_said(down ? "mail to 1\nolder ones done\nmail to 0\nmail to 0\n"
                          : "mail to 1\ngive up the front\nolder ones done\nmail to 0\nmail to 0\n");
         assert_int_equal(takeovers(), 0);
-        assert_true(it.partition.backfill_asked);
+        assert_int_equal(it.partition.backfill, LEAT_BACKFILL_DUE);
         assert_int_equal(it.partition.backfill_node_down, down);
         ends();
     }

@@ -314,7 +314,7 @@ static void end_says_what_is_missing(void **state)
                  whole ? "no holes\ncopies: whole\n" : "",
                  whole ? "drop what is left of 7/1/1, epoch 9, but 3 to 4\n" : "");
         assert_said(expected);
-        assert_int_equal(it.partition.backfill_asked, !whole);
+        assert_int_equal(it.partition.backfill, whole ? LEAT_BACKFILL_NONE : LEAT_BACKFILL_DUE);
         assert_int_equal(it.partition.backfill_node_down, how == TAKEOVER_NODE_DOWN);
         assert_false(it.partition.backfill_pass_node_down);
         assert_true(it.partition.hole_below == UINT64_MAX);
@@ -358,7 +358,7 @@ static void hole_that_was_looked_at_is_followed_by_the_next(void **state)
                 "mail to 0\n"
                 "mail to 0\n");
     assert_int_equal(it.partition.hole_below, 9);
-    assert_true(it.partition.backfill_asked);
+    assert_int_equal(it.partition.backfill, LEAT_BACKFILL_DUE);
     assert_int_equal(it.partition.backfill_ticks, LEAT_OLDER_TICKS - 1);
     assert_int_equal(takeovers(), 0);
     ends();
@@ -383,7 +383,7 @@ static void last_hole_ends_the_pass(void **state)
             complete ? "node log info: log 7/1/1\n" : "", left ? "" : "no holes\ncopies: whole\n",
             left ? "" : "drop what is left of 7/1/1, epoch 9, but 3 to 4\n");
         assert_said(expected);
-        assert_int_equal(it.partition.backfill_asked, left);
+        assert_int_equal(it.partition.backfill, left ? LEAT_BACKFILL_DUE : LEAT_BACKFILL_NONE);
         assert_int_equal(it.partition.backfill_node_down, left && !complete);
         assert_int_equal(it.partition.holes, left);
         ends();

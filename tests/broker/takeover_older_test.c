@@ -77,7 +77,7 @@ static void lacks(uint64_t retained, uint64_t first, uint64_t hole_behind)
     it.partition.holes = hole_behind != 0;
     if (hole_behind != 0) it.hole = (struct leat_log_hole){&it.behind, hole_behind - 2};
     it.partition.hole_below = UINT64_MAX;
-    it.partition.backfill_asked = true;
+    it.partition.backfill = LEAT_BACKFILL_DUE;
     it.partition.backfill_ticks = 5;
     it.start.base_offset = hole_behind != 0 ? 90 : 40;
 }
@@ -107,7 +107,7 @@ static void next_place_is_between_others_then_in_front(void **state)
     assert_string_equal(extent_text(takeover->extent), "900:3");
     assert_true(takeover->again);
     assert_int_equal(takeover->state, TAKEOVER_OLDER);
-    assert_false(it.partition.backfill_asked);
+    assert_int_equal(it.partition.backfill, LEAT_BACKFILL_UNDER_WAY);
     assert_said("mail to 0\n"
                 "adopt 7/1/1 segment 8 900:3 next 90, epoch 9\n");
     ends();
@@ -142,7 +142,7 @@ static void log_that_lacks_nothing_is_whole(void **state)
         looks();
         assert_said(i == 3 ? "older ones done\nno holes\n"
                            : "older ones done\nno holes\ncopies: whole\n");
-        assert_false(it.partition.backfill_asked);
+        assert_int_equal(it.partition.backfill, LEAT_BACKFILL_NONE);
         ends();
     }
 }
@@ -156,7 +156,7 @@ static void log_whose_front_is_not_known_waits(void **state)
     looks();
     assert_said("");
     assert_int_equal(it.partition.backfill_ticks, 4);
-    assert_true(it.partition.backfill_asked);
+    assert_int_equal(it.partition.backfill, LEAT_BACKFILL_DUE);
     ends();
 }
 
@@ -174,7 +174,8 @@ static void segment_that_its_file_never_got_comes_first(void **state)
             "read 4096 bytes at 8192\n", "segment 4 is damaged\n",
             "start entry in 700 bytes\nmail to 0\n", "start entry in 700 bytes\nmail to 0\n"};
         assert_said(expected[i]);
-        assert_int_equal(it.partition.backfill_asked, i == 1);
+        assert_int_equal(it.partition.backfill,
+                         i == 1 ? LEAT_BACKFILL_DUE : LEAT_BACKFILL_UNDER_WAY);
         if (i == 0) it.there = false, alone_io_done(LEAT_OK, 4096);
         alone_deliver_all();
         ends();
@@ -190,7 +191,7 @@ static void no_memory_leaves_the_question(void **state)
         looks();
         leat_mem_fail_at(0);
         assert_said("");
-        assert_true(it.partition.backfill_asked);
+        assert_int_equal(it.partition.backfill, LEAT_BACKFILL_DUE);
         ends();
     }
 }
@@ -201,6 +202,7 @@ static void place_that_is_looked_at_is_not_looked_at_twice(void **state)
     lacks(2, 4, 0);
     it.held = &it.first;
     for (unsigned i = 0; i < 2; i++) {
+        it.partition.backfill = LEAT_BACKFILL_DUE; /* a look from before the log came was put off */
         looks();
         alone_io_done(LEAT_OK, 4096);
     }
@@ -214,7 +216,7 @@ static void place_that_is_looked_at_is_not_looked_at_twice(void **state)
 static void asks_later(bool there)
 {
     assert_int_equal(takeovers(), 0);
-    assert_int_equal(it.partition.backfill_asked, there);
+    assert_int_equal(it.partition.backfill, there ? LEAT_BACKFILL_DUE : LEAT_BACKFILL_UNDER_WAY);
     assert_int_equal(it.partition.backfill_ticks, there ? LEAT_OLDER_TICKS - 1 : 5);
 }
 
