@@ -168,13 +168,12 @@ static void on_given_up(struct leat_store_req *req)
     LEAT_ASSERT(slot != NULL && slot->file_reads > 0);
     slot->file_reads--;
     log->reads_in_flight--;
-    log->giving_up = false;
+    log_skip_enter(log, req->rc == LEAT_OK ? LOG_SKIP_GOES : LOG_SKIP_FAILED);
     slot->given_up |= req->rc == LEAT_OK && req->given_up;
     if (slot->given_up && slot->mend == LOG_MEND_LOST_SOUGHT)
         slot->mend = LOG_MEND_LOST; /* its bytes are not waited for any more */
     slot->front_given_up |= req->rc == LEAT_OK && req->front_given_up;
     if (req->rc != LEAT_OK) {
-        log->give_up_failed = true;
         /* Nobody has noted that it was seen. */
         passed_bytes_set(slot->seg, passed_bytes(slot->seg) + log->passed_seen);
         log->passed_look |= log->passed_seen > 0;
@@ -188,7 +187,7 @@ static void give_up(struct leat_log *log, struct log_slot *slot)
 {
     slot->file_reads++;
     log->reads_in_flight++;
-    log->giving_up = true;
+    log_skip_enter(log, LOG_SKIP_ASKED);
     log_request(log, &log->give_up, LEAT_STORE_GIVE_UP, slot->seg, on_given_up);
 }
 

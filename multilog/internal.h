@@ -81,6 +81,14 @@ enum log_restored {
     LOG_COLD,          /* where the log begins; not its producers, nor the state of leat_log_app */
 };
 
+/* Whether an operator gives up what is missing or damaged; on_skipped is called once that is done. */
+enum log_skip {
+    LOG_SKIP_NONE,
+    LOG_SKIP_GOES,   /* the next place is looked for */
+    LOG_SKIP_ASKED,  /* GIVE_UP of one is in flight */
+    LOG_SKIP_FAILED, /* the store has refused it: the rest is left as it is */
+};
+
 /* One started segment of the log, by id ascending in log->slots. */
 struct log_slot {
     struct leat_segment *seg;
@@ -227,11 +235,10 @@ struct leat_log {
     bool front_accepted; /* made after an accepted loss: what does not come in front is lost, too */
     uint32_t front_bytes; /* LOG_FRONT_UNKNOWN: so many of the last segment are read; 0: a block */
     bool jumped;          /* what is missing behind the last segment was given up */
-    void (*on_skipped)(void *arg, struct leat_log *log); /* NULL: nobody waits */
+    enum log_skip skip;   /* log_skip_enter() */
+    void (*on_skipped)(void *arg, struct leat_log *log);
     void *on_skipped_arg;
     struct leat_store_req give_up; /* a range that is skipped, in its segment's row */
-    bool giving_up;                /* in flight */
-    bool give_up_failed;
     uint32_t passed_seen; /* bytes that an operator has seen, on their way to be recorded so */
     struct leat_disk_read warm;
     struct leat_list warm_link; /* waits for bytes of options.restore_budget */
@@ -326,6 +333,7 @@ bool log_is_quiet(const struct leat_log *log);
 void log_opened_enter(struct leat_log *log, enum log_opened to);
 void log_restored_enter(struct leat_log *log, enum log_restored to);
 void log_parking_enter(struct leat_log *log, enum log_parking to);
+void log_skip_enter(struct leat_log *log, enum log_skip to);
 void log_ending_enter(struct leat_log *log, enum log_ending to,
                       void (*on_end)(void *arg, struct leat_log *log), void *arg);
 /** It takes no more appends, without a word in the node log. */

@@ -64,6 +64,18 @@ void log_parking_enter(struct leat_log *log, enum log_parking to)
     log->parking = to;
 }
 
+void log_skip_enter(struct leat_log *log, enum log_skip to)
+{
+    static const unsigned follow[] = {
+        [LOG_SKIP_NONE] = 1u << LOG_SKIP_GOES,
+        [LOG_SKIP_GOES] = 1u << LOG_SKIP_ASKED | 1u << LOG_SKIP_NONE,
+        [LOG_SKIP_ASKED] = 1u << LOG_SKIP_GOES | 1u << LOG_SKIP_FAILED,
+        [LOG_SKIP_FAILED] = 1u << LOG_SKIP_NONE,
+    };
+    LEAT_ASSERT(follow[log->skip] & 1u << to);
+    log->skip = to;
+}
+
 bool log_is_quiet(const struct leat_log *log)
 {
     for (unsigned i = 0; i < LOG_HELPERS; i++)

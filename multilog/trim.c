@@ -189,16 +189,16 @@ void log_step_begun(struct leat_log *log)
 void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
                            void *arg)
 {
-    LEAT_ASSERT(log->on_skipped == NULL);
+    LEAT_ASSERT(log->skip == LOG_SKIP_NONE);
+    log_skip_enter(log, LOG_SKIP_GOES);
     log->on_skipped = on_done;
     log->on_skipped_arg = arg;
-    log->give_up_failed = false;
     log_mark_dirty(log);
 }
 
 void log_step_skip(struct leat_log *log)
 {
-    if (!log->on_skipped) return;
+    if (log->skip == LOG_SKIP_NONE) return;
     bool writable = log->state == LEAT_LOG_SERVING && log->ending == LOG_LIVES;
     if (writable && (log_front_is_unknown(log) || log_front_is_missing(log))) {
         if (log_front_is_unknown(log) || log_trim_is_pending(log)) return;
@@ -208,10 +208,9 @@ void log_step_skip(struct leat_log *log)
         log_mark_dirty(log);
         return;
     }
-    if (log->giving_up) return;
+    if (log->skip == LOG_SKIP_ASKED) return;
     bool last = log->state == LEAT_LOG_DAMAGED && log->ending == LOG_LIVES;
-    if ((writable || last) && !log->give_up_failed && log_damage_give_up(log)) return;
-    void (*on_done)(void *arg, struct leat_log *done) = log->on_skipped;
-    log->on_skipped = NULL;
-    on_done(log->on_skipped_arg, log);
+    if ((writable || last) && log->skip == LOG_SKIP_GOES && log_damage_give_up(log)) return;
+    log_skip_enter(log, LOG_SKIP_NONE);
+    log->on_skipped(log->on_skipped_arg, log);
 }

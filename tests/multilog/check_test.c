@@ -127,6 +127,26 @@ static void requests_are_checked(void **state)
            slot(1)->closed = slot(0)->changing = true);
 }
 
+/* Goal: giving up takes the steps of the diagram in multilog/README.md and no others. */
+static void skip_steps_are_checked(void **state)
+{
+    (void)state;
+    static const bool may[4][4] = {
+        [LOG_SKIP_NONE] = {[LOG_SKIP_GOES] = true},
+        [LOG_SKIP_GOES] = {[LOG_SKIP_ASKED] = true, [LOG_SKIP_NONE] = true},
+        [LOG_SKIP_ASKED] = {[LOG_SKIP_GOES] = true, [LOG_SKIP_FAILED] = true},
+        [LOG_SKIP_FAILED] = {[LOG_SKIP_NONE] = true},
+    };
+    static struct leat_log log;
+    static unsigned i; /* assert_broken() jumps */
+    for (i = 0; i < 16; i++) {
+        log.skip = i / 4;
+        assert_broken(may[i / 4][i % 4] ? NULL : "follow[log->skip] & 1u << to",
+                      log_skip_enter(&log, i % 4));
+        assert_int_equal(log.skip, may[i / 4][i % 4] ? i % 4 : i / 4);
+    }
+}
+
 /* Goal: a segment's integrity takes the steps of the diagram in multilog/README.md and no others. */
 static void integrity_steps_are_checked(void **state)
 {
@@ -152,9 +172,10 @@ static void integrity_steps_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(turns_are_checked),    cmocka_unit_test(rows_are_checked),
-        cmocka_unit_test(sums_are_checked),     cmocka_unit_test(bytes_and_offsets_are_checked),
-        cmocka_unit_test(requests_are_checked), cmocka_unit_test(integrity_steps_are_checked),
+        cmocka_unit_test(turns_are_checked),      cmocka_unit_test(rows_are_checked),
+        cmocka_unit_test(sums_are_checked),       cmocka_unit_test(bytes_and_offsets_are_checked),
+        cmocka_unit_test(requests_are_checked),   cmocka_unit_test(integrity_steps_are_checked),
+        cmocka_unit_test(skip_steps_are_checked),
     };
     return cmocka_run_group_tests_name("multilog check", tests, NULL, NULL);
 }

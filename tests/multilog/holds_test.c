@@ -45,10 +45,10 @@ static void four(void)
 static void given_up(void)
 {
     it->dirty = false;
-    it->passed_look = true;
+    it->passed_look = true, it->skip = LOG_SKIP_GOES;
     bool some = log_damage_give_up(it);
     trace("-> %s%s seen %u, reads %u of them", some ? "one" : "none",
-          it->giving_up ? ", asked" : "", it->passed_seen, it->reads_in_flight);
+          it->skip == LOG_SKIP_ASKED ? ", asked" : "", it->passed_seen, it->reads_in_flight);
     for (uint32_t i = 0; i < it->slot_count; i++)
         trace(" %u", slot(i)->file_reads);
     trace("\n");
@@ -59,9 +59,9 @@ static void answered(void)
     given_up();
     while (fake->queued)
         one_done();
-    trace("   then%s%s%s seen %u, reads %u:", it->giving_up ? " asked" : "",
-          it->give_up_failed ? " failed" : "", it->passed_look ? " look" : "", it->passed_seen,
-          it->reads_in_flight);
+    trace("   then%s%s%s seen %u, reads %u:", it->skip == LOG_SKIP_ASKED ? " asked" : "",
+          it->skip == LOG_SKIP_FAILED ? " failed" : "", it->passed_look ? " look" : "",
+          it->passed_seen, it->reads_in_flight);
     for (uint32_t i = 0; i < it->slot_count; i++)
         trace(" %u%s%s%u", slot(i)->file_reads, slot(i)->given_up ? "g" : "-",
               slot(i)->front_given_up ? "f" : "-", (unsigned)slot(i)->seg->passed_bytes);
@@ -201,6 +201,7 @@ static void giving_up_that_fails_leaves_all_as_it_was(void **state)
 
 static void failed_look(void)
 {
+    it->skip = LOG_SKIP_GOES;
     log_damage_give_up(it) ? (void)0 : trace("none ");
     it->passed_look = false;
     fake->fail_request_at = fake->requests + 1;

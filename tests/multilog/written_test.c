@@ -412,7 +412,8 @@ static void on_skipped(void *arg, struct leat_log *log_of_it)
 static void step_skip(void)
 {
     log_step_skip(it);
-    trace("%s%s", it->on_skipped ? "waits " : "over ", it->giving_up ? "gives up " : "");
+    trace("%s%s", it->skip != LOG_SKIP_NONE ? "waits " : "over ",
+          it->skip == LOG_SKIP_ASKED ? "gives up " : "");
     begins_tell();
 }
 
@@ -441,7 +442,7 @@ static void what_is_lost_is_skipped_step_by_step(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(skips, step_skip);
-    CASE(skips, step_skip, it->on_skipped = NULL);
+    CASE(skips, step_skip, it->skip = LOG_SKIP_NONE);
     CASE(skips, step_skip, it->restored = LOG_FRONT_UNKNOWN);
     CASE(skips, step_skip, it->restored = LOG_FRONT_UNKNOWN, it->state = LEAT_LOG_STOPPED);
     CASE(skips_front, step_skip, it->front_accepted = false);
@@ -450,8 +451,8 @@ static void what_is_lost_is_skipped_step_by_step(void **state)
     CASE(skips_front, step_skip, it->ending = LOG_DELETING);
     CASE(skips_front, step_skip, it->ending = LOG_STOPPING);
     CASE(skips, step_skip, rots());
-    CASE(skips, step_skip, rots(), it->giving_up = true);
-    CASE(skips, step_skip, rots(), it->give_up_failed = true);
+    CASE(skips, step_skip, rots(), it->skip = LOG_SKIP_ASKED);
+    CASE(skips, step_skip, rots(), it->skip = LOG_SKIP_FAILED);
     CASE(skips, step_skip, rots(), it->ending = LOG_DELETING);
     CASE(skips, step_skip, rots(), it->ending = LOG_STOPPING);
     CASE(skips, step_skip, rots(), it->state = LEAT_LOG_WAITING);
@@ -462,7 +463,7 @@ static void what_is_lost_is_skipped_step_by_step(void **state)
     CASE(skips, step_skip, rots(), it->state = LEAT_LOG_DAMAGED, it->slot_count = 2,
          it->ending = LOG_STOPPING);
     TRACE_IS("(void)0: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-             "it->on_skipped = NULL: over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "it->skip = LOG_SKIP_NONE: over -> s0/0 at 0/0 told 0 pauses 0 0\n"
              "it->restored = LOG_FRONT_UNKNOWN: waits -> s0/0 at 0/0 told 0 pauses 0 0\n"
              "it->restored = LOG_FRONT_UNKNOWN, it->state = LEAT_LOG_STOPPED: skipped over -> s0/0 "
              "at 0/0 told "
@@ -474,8 +475,8 @@ static void what_is_lost_is_skipped_step_by_step(void **state)
              "it->ending = LOG_STOPPING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
              "rots(): GIVE_UP s1 it passed 0\n"
              "waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
-             "rots(), it->giving_up = true: waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
-             "rots(), it->give_up_failed = true: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "rots(), it->skip = LOG_SKIP_ASKED: waits gives up -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "rots(), it->skip = LOG_SKIP_FAILED: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
              "rots(), it->ending = LOG_DELETING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
              "rots(), it->ending = LOG_STOPPING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
              "rots(), it->state = LEAT_LOG_WAITING: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
