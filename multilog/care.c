@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a log does without being asked: parking, giving memory back; and its end. */
-#include <stdio.h>
-#include <string.h>
-
 #include "base/bug.h"
 #include "multilog/internal.h"
 
@@ -285,9 +282,7 @@ bool leat_log_rest(struct leat_log *log)
 void leat_log_abandon(struct leat_log *log)
 {
     if (log->ending != LOG_STOPPING || log->state == LEAT_LOG_STOPPED) return;
-    log->state = LEAT_LOG_STOPPED;
-    log->stopped_rc = LEAT_E_STARTING;
-    snprintf(log->why, sizeof log->why, "the server is stopping");
+    log_state_enter(log, LEAT_LOG_STOPPED, LEAT_E_STARTING, "the server is stopping");
     log_mark_dirty(log);
 }
 

@@ -159,7 +159,7 @@ struct leat_log {
     struct leat_log_options options;
     char *stream_name;
 
-    enum leat_log_state state;
+    enum leat_log_state state; /* log_state_enter() */
     char why[LOG_WHY_BYTES];
     leat_err stopped_rc;
 
@@ -336,8 +336,9 @@ void log_parking_enter(struct leat_log *log, enum log_parking to);
 void log_skip_enter(struct leat_log *log, enum log_skip to);
 void log_ending_enter(struct leat_log *log, enum log_ending to,
                       void (*on_end)(void *arg, struct leat_log *log), void *arg);
-/** It takes no more appends, without a word in the node log. */
-void log_appends_end(struct leat_log *log, leat_err rc, const char *why);
+/** rc: what appends get in STOPPED. The node log is not told. */
+void log_state_enter(struct leat_log *log, enum leat_log_state to, leat_err rc, const char *why);
+/** STOPPED, with a line in the node log; nothing if it is already. */
 void log_fail(struct leat_log *log, leat_err rc, const char *why);
 void log_fail_finally(struct leat_log *log, leat_err rc, const char *what);
 void log_request(struct leat_log *log, struct leat_store_req *req, enum leat_store_req_kind kind,

@@ -133,7 +133,7 @@ void leat_log_opened(struct leat_log *log, leat_err rc)
     LEAT_ASSERT(log->opened == LOG_OPENING);
     log_opened_enter(log, rc == LEAT_OK ? LOG_OPENED : again ? LOG_OPENING_PAUSED : LOG_UNOPENED);
     if (rc == LEAT_E_UNKNOWN_STREAM && log->state != LEAT_LOG_STOPPED)
-        log_appends_end(log, rc,
+        log_state_enter(log, LEAT_LOG_STOPPED, rc,
                         "the stream was deleted"); /* leat_log_delete() follows: no fault */
     else if (rc != LEAT_OK && !again)
         log_fail(log, rc, "the coordinator did not accept this owner's first segment");

@@ -96,9 +96,17 @@ void log_request(struct leat_log *log, struct leat_store_req *req, enum leat_sto
     log->store_port.request(log->store_port.ctx, log->env->post, req);
 }
 
-void log_appends_end(struct leat_log *log, leat_err rc, const char *why)
+void log_state_enter(struct leat_log *log, enum leat_log_state to, leat_err rc, const char *why)
 {
-    log->state = LEAT_LOG_STOPPED;
+    static const unsigned follow[] = {
+        [LEAT_LOG_SERVING] =
+            1u << LEAT_LOG_WAITING | 1u << LEAT_LOG_DAMAGED | 1u << LEAT_LOG_STOPPED,
+        [LEAT_LOG_WAITING] = 1u << LEAT_LOG_STOPPED,
+        [LEAT_LOG_DAMAGED] = 1u << LEAT_LOG_STOPPED,
+        [LEAT_LOG_STOPPED] = 0,
+    };
+    LEAT_ASSERT(follow[log->state] & 1u << to);
+    log->state = to;
     log->stopped_rc = rc;
     snprintf(log->why, sizeof log->why, "%s", why);
 }
@@ -106,7 +114,7 @@ void log_appends_end(struct leat_log *log, leat_err rc, const char *why)
 void log_fail(struct leat_log *log, leat_err rc, const char *why)
 {
     if (log->state == LEAT_LOG_STOPPED) return;
-    log_appends_end(log, rc, why);
+    log_state_enter(log, LEAT_LOG_STOPPED, rc, why);
     leat_node_log_error("log %u/%u/%u of %s takes no more appends: %s", log->options.ref.stream,
                         log->options.ref.streamlet, log->options.ref.log, log->stream_name, why);
     log_mark_dirty(log);
@@ -122,8 +130,6 @@ void log_fail_finally(struct leat_log *log, leat_err rc, const char *what)
 
 void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why)
 {
-    log->state = state;
-    log->stopped_rc = LEAT_E_DISK;
-    snprintf(log->why, sizeof log->why, "%s", why);
+    log_state_enter(log, state, LEAT_E_DISK, why);
     log_mark_dirty(log);
 }

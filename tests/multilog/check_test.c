@@ -127,6 +127,25 @@ static void requests_are_checked(void **state)
            slot(1)->closed = slot(0)->changing = true);
 }
 
+/* Goal: a log takes the steps of the diagram in multilog/README.md and no others. */
+static void state_steps_are_checked(void **state)
+{
+    (void)state;
+    static const bool may[4][4] = {
+        [LEAT_LOG_SERVING] = {false, true, true, true},
+        [LEAT_LOG_WAITING] = {[LEAT_LOG_STOPPED] = true},
+        [LEAT_LOG_DAMAGED] = {[LEAT_LOG_STOPPED] = true},
+    };
+    static struct leat_log log;
+    static unsigned i; /* assert_broken() jumps */
+    for (i = 0; i < 16; i++) {
+        log.state = i / 4;
+        assert_broken(may[i / 4][i % 4] ? NULL : "follow[log->state] & 1u << to",
+                      log_state_enter(&log, i % 4, LEAT_E_DISK, "for a test"));
+        assert_int_equal(log.state, may[i / 4][i % 4] ? i % 4 : i / 4);
+    }
+}
+
 /* Goal: giving up takes the steps of the diagram in multilog/README.md and no others. */
 static void skip_steps_are_checked(void **state)
 {
@@ -175,7 +194,7 @@ int main(void)
         cmocka_unit_test(turns_are_checked),      cmocka_unit_test(rows_are_checked),
         cmocka_unit_test(sums_are_checked),       cmocka_unit_test(bytes_and_offsets_are_checked),
         cmocka_unit_test(requests_are_checked),   cmocka_unit_test(integrity_steps_are_checked),
-        cmocka_unit_test(skip_steps_are_checked),
+        cmocka_unit_test(skip_steps_are_checked), cmocka_unit_test(state_steps_are_checked),
     };
     return cmocka_run_group_tests_name("multilog check", tests, NULL, NULL);
 }
