@@ -127,7 +127,7 @@ static uint64_t places_words(struct leat_log *log, char *out, size_t bytes)
     }
     if (found > PLACES_TOLD && used < bytes)
         snprintf(out + used, bytes - used, ", and %" PRIu64 " places more", found - PLACES_TOLD);
-    bool settled = !log_front_is_unknown(log) && !log->backfill_follows;
+    bool settled = !log_front_is_unknown(log) && !log_backfill_runs(log);
     if (found == 0 && settled) log->damage_look = false;
     return found;
 }

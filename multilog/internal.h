@@ -81,6 +81,15 @@ enum log_restored {
     LOG_COLD,          /* where the log begins; not its producers, nor the state of leat_log_app */
 };
 
+/* Whether segments that are not here come from other nodes: leat_log_tail.backfill_follows, leat_log_older_done() and
+ * leat_log_older_again(). */
+enum log_backfill {
+    LOG_BACKFILL_NONE,
+    LOG_BACKFILL_FOLLOWS, /* they come, or all nodes are asked for the first time */
+    LOG_BACKFILL_LOOKED,  /* all were asked: what is not here is missing */
+    LOG_BACKFILL_AGAIN,   /* the same, and all are asked again */
+};
+
 /* Whether an operator gives up what is missing or damaged; on_skipped is called once that is done. */
 enum log_skip {
     LOG_SKIP_NONE,
@@ -251,13 +260,12 @@ struct leat_log {
     unsigned hint_next;
 
     bool dirty, in_step, clocks_read;
-    enum log_ending ending; /* log_ending_enter() */
-    bool resting;           /* it does nothing any more: leat_log_rest(), or it was released */
-    bool backfill_follows;  /* of its leat_log_tail, until they have; again while they are sought */
-    bool older_looked;      /* they were looked for once: what is not here since then is missing */
-    bool older_node_down;   /* ... but for a node that was down, and may have them */
-    bool holes;             /* of its leat_log_tail, until they have ended */
-    bool reads_expire;      /* those that wait for them are answered now */
+    enum log_ending ending;     /* log_ending_enter() */
+    bool resting;               /* it does nothing any more: leat_log_rest(), or it was released */
+    enum log_backfill backfill; /* log_backfill_enter() */
+    bool older_node_down; /* what is missing may be on a node that was down at the last look */
+    bool holes;           /* of its leat_log_tail, until they have ended */
+    bool reads_expire;    /* those that wait for them are answered now */
     bool passed_look; /* bytes behind the end of a segment may have been passed over, likewise */
     bool damage_look; /* something may be damaged or missing: damage.c walks the table */
     void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
@@ -284,6 +292,10 @@ static inline bool log_is_cold(const struct leat_log *log)
 static inline bool log_front_is_unknown(const struct leat_log *log)
 {
     return log->restored == LOG_FRONT_UNKNOWN || log->restored == LOG_FRONT_UNTOLD;
+}
+static inline bool log_backfill_runs(const struct leat_log *log)
+{
+    return log->backfill == LOG_BACKFILL_FOLLOWS || log->backfill == LOG_BACKFILL_AGAIN;
 }
 static inline bool log_is_opened(const struct leat_log *log)
 {
@@ -315,7 +327,7 @@ static inline bool log_front_is_missing(const struct leat_log *log)
  *     refused. */
 static inline bool log_older_come(const struct leat_log *log)
 {
-    return log->backfill_follows && !log->older_looked;
+    return log->backfill == LOG_BACKFILL_FOLLOWS;
 }
 /* It waits, and holds nothing: where it begins is not known either. */
 static inline bool log_front_is_elsewhere(const struct leat_log *log)
@@ -333,6 +345,7 @@ bool log_is_quiet(const struct leat_log *log);
 void log_opened_enter(struct leat_log *log, enum log_opened to);
 void log_restored_enter(struct leat_log *log, enum log_restored to);
 void log_parking_enter(struct leat_log *log, enum log_parking to);
+void log_backfill_enter(struct leat_log *log, enum log_backfill to);
 void log_skip_enter(struct leat_log *log, enum log_skip to);
 void log_ending_enter(struct leat_log *log, enum log_ending to,
                       void (*on_end)(void *arg, struct leat_log *log), void *arg);

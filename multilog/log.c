@@ -88,7 +88,7 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_store_por
     log->producers.lost = seg_count == 0 && tail->next_segment > 0;
     if (seg_count == 0 && options->remade) log->producers.expired = true;
     log->gathered_us = log_now(log);
-    log->backfill_follows = tail->backfill_follows;
+    log->backfill = tail->backfill_follows ? LOG_BACKFILL_FOLLOWS : LOG_BACKFILL_NONE;
     log->holes = tail->holes;
     log->damage_look |= seg_count == 0 || log_front_is_unknown(log) || tail->backfill_follows ||
                         segs[seg_count - 1]->next_offset != tail->next_offset;

@@ -147,15 +147,14 @@ bool leat_log_front_known(const struct leat_log *log)
 void leat_log_older_done(struct leat_log *log, bool node_down)
 {
     log->older_node_down = node_down;
-    if (!log->backfill_follows) return;
-    log->backfill_follows = false;
-    if (log_front_is_missing(log) && !log->older_looked)
+    if (!log_backfill_runs(log)) return;
+    if (log_front_is_missing(log) && log->backfill == LOG_BACKFILL_FOLLOWS)
         leat_node_log_error("log %u/%u/%u of %s: segments %llu to %llu are on no node that is up",
                             log->options.ref.stream, log->options.ref.streamlet,
                             log->options.ref.log, log->stream_name,
                             (unsigned long long)log->first_segment,
                             (unsigned long long)log_slot_at(log, 0)->seg->id.v - 1);
-    log->older_looked = true;
+    log_backfill_enter(log, LOG_BACKFILL_LOOKED);
     log->damage_look = true;
     log_mark_dirty(log);
 }
@@ -178,7 +177,9 @@ void leat_log_front_give_up(struct leat_log *log, bool jumped)
 
 void leat_log_older_again(struct leat_log *log)
 {
-    if (log->ending == LOG_LIVES) log->backfill_follows = true;
+    if (log->ending != LOG_LIVES || log_backfill_runs(log)) return;
+    bool looked = log->backfill == LOG_BACKFILL_LOOKED;
+    log_backfill_enter(log, looked ? LOG_BACKFILL_AGAIN : LOG_BACKFILL_FOLLOWS);
 }
 
 bool leat_log_reads_wait(const struct leat_log *log)

@@ -379,12 +379,12 @@ static struct log_slot *slot_from(const struct leat_log *log, uint64_t segment)
 /* Segments that should be here are not: their offsets are gone, by name, and nothing else. */
 static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
-    if (log->backfill_follows && !log_is_stopping(log) &&
+    if (log_backfill_runs(log) && !log_is_stopping(log) &&
         !log->reads_expire) { /* it is on its way here */
         leat_list_push_back(&log->stalled_reads, &read->link);
         return LEAT_E_AGAIN;
     }
-    if (log->backfill_follows) return read_end(read, LEAT_E_STARTING);
+    if (log_backfill_runs(log)) return read_end(read, LEAT_E_STARTING);
     struct log_slot *after = slot_from(log, first_missing);
     uint64_t end_offset = after ? after->seg->base_offset : log_acked(log);
     bool *told = after ? &after->hole_told : &log->hole_told;
@@ -434,7 +434,7 @@ static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t
     if (rc != LEAT_OK) return read_end(read, rc);
     bool away = after && after == log_slot_at(log, 0) && log->older_node_down;
     bool missed = (!jumped || away) && log_gap_has_records(log, log_slot_from(log, first_missing));
-    if (missed || log->backfill_follows) return read_missing(log, read, first_missing);
+    if (missed || log_backfill_runs(log)) return read_missing(log, read, first_missing);
     if (!after) return read_nothing(log, read);
     struct leat_position place = {log_group_of(after->seg->id.v), after->seg->id.v, 0};
     if (read->by_position && place.group != read->position.group) {
@@ -485,11 +485,11 @@ static void resolve_time(struct leat_log *log, struct leat_read *read)
     uint32_t at = log_slot_from(log, id);
     for (; at < log->slot_count; at++, id++) {
         const struct log_slot *slot = log_slot_at(log, at);
-        if (slot->seg->id.v > id && log->backfill_follows) break;
+        if (slot->seg->id.v > id && log_backfill_runs(log)) break;
         id = slot->seg->id.v;
         if (log_newest_of(log, slot) >= read->time_ms) break;
     }
-    if (at == log->slot_count && !log->backfill_follows) id = log->next_segment;
+    if (at == log->slot_count && !log_backfill_runs(log)) id = log->next_segment;
     if (id != place->segment) *place = (struct leat_position){log_group_of(id), id, 0};
 }
 

@@ -64,6 +64,18 @@ void log_parking_enter(struct leat_log *log, enum log_parking to)
     log->parking = to;
 }
 
+void log_backfill_enter(struct leat_log *log, enum log_backfill to)
+{
+    static const unsigned follow[] = {
+        [LOG_BACKFILL_NONE] = 1u << LOG_BACKFILL_FOLLOWS,
+        [LOG_BACKFILL_FOLLOWS] = 1u << LOG_BACKFILL_LOOKED,
+        [LOG_BACKFILL_LOOKED] = 1u << LOG_BACKFILL_AGAIN,
+        [LOG_BACKFILL_AGAIN] = 1u << LOG_BACKFILL_LOOKED,
+    };
+    LEAT_ASSERT(follow[log->backfill] & 1u << to);
+    log->backfill = to;
+}
+
 void log_skip_enter(struct leat_log *log, enum log_skip to)
 {
     static const unsigned follow[] = {

@@ -82,7 +82,7 @@ void log_warm_leave(struct leat_log *log)
 static void front_is_unreadable(struct leat_log *log)
 {
     if (!log_front_is_unknown(log)) return;
-    if (log->backfill_follows)
+    if (log_backfill_runs(log))
         log->first_segment = log->trim_segment = log->first_offset = log->trim_offset = 0;
     log_restored_enter(log, LOG_COLD);
 }
@@ -245,7 +245,7 @@ static void warm_from(struct leat_log *log, const uint8_t *bytes)
 /* An operator gave up what is missing, and that it is missing is known: nothing is on its way. */
 static bool front_is_given_up(const struct leat_log *log)
 {
-    return log->jumped && !log->backfill_follows;
+    return log->jumped && !log_backfill_runs(log);
 }
 
 static void front_is(struct leat_log *log, uint64_t segment, uint64_t offset)

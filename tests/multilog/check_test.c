@@ -146,6 +146,26 @@ static void state_steps_are_checked(void **state)
     }
 }
 
+/* Goal: what comes from other nodes takes the steps of the diagram in multilog/README.md and no others. */
+static void backfill_steps_are_checked(void **state)
+{
+    (void)state;
+    static const bool may[4][4] = {
+        [LOG_BACKFILL_NONE] = {[LOG_BACKFILL_FOLLOWS] = true},
+        [LOG_BACKFILL_FOLLOWS] = {[LOG_BACKFILL_LOOKED] = true},
+        [LOG_BACKFILL_LOOKED] = {[LOG_BACKFILL_AGAIN] = true},
+        [LOG_BACKFILL_AGAIN] = {[LOG_BACKFILL_LOOKED] = true},
+    };
+    static struct leat_log log;
+    static unsigned i; /* assert_broken() jumps */
+    for (i = 0; i < 16; i++) {
+        log.backfill = i / 4;
+        assert_broken(may[i / 4][i % 4] ? NULL : "follow[log->backfill] & 1u << to",
+                      log_backfill_enter(&log, i % 4));
+        assert_int_equal(log.backfill, may[i / 4][i % 4] ? i % 4 : i / 4);
+    }
+}
+
 /* Goal: giving up takes the steps of the diagram in multilog/README.md and no others. */
 static void skip_steps_are_checked(void **state)
 {
@@ -191,10 +211,11 @@ static void integrity_steps_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(turns_are_checked),      cmocka_unit_test(rows_are_checked),
-        cmocka_unit_test(sums_are_checked),       cmocka_unit_test(bytes_and_offsets_are_checked),
-        cmocka_unit_test(requests_are_checked),   cmocka_unit_test(integrity_steps_are_checked),
-        cmocka_unit_test(skip_steps_are_checked), cmocka_unit_test(state_steps_are_checked),
+        cmocka_unit_test(turns_are_checked),       cmocka_unit_test(rows_are_checked),
+        cmocka_unit_test(sums_are_checked),        cmocka_unit_test(bytes_and_offsets_are_checked),
+        cmocka_unit_test(requests_are_checked),    cmocka_unit_test(integrity_steps_are_checked),
+        cmocka_unit_test(skip_steps_are_checked),  cmocka_unit_test(backfill_steps_are_checked),
+        cmocka_unit_test(state_steps_are_checked),
     };
     return cmocka_run_group_tests_name("multilog check", tests, NULL, NULL);
 }

@@ -477,7 +477,7 @@ static void anew_tell(void)
           (unsigned long long)log_acked(log_made), (unsigned long long)log_made->first_segment,
           (unsigned long long)log_made->next_segment, log_is_cold(log_made) ? " cold" : "",
           log_front_is_unknown(log_made) ? " front?" : "", log_made->damage_look ? " look" : "",
-          log_made->jumped ? " jumped" : "", log_made->backfill_follows ? " follow" : "");
+          log_made->jumped ? " jumped" : "", log_backfill_runs(log_made) ? " follow" : "");
     for (uint32_t i = 0; i < log_made->slot_count; i++)
         trace(" %llu%s%s%s", (unsigned long long)slot(i)->seg->id.v, slot(i)->closed ? "c" : "-",
               log_slot_is_lost(slot(i)) ? "l" : "",

@@ -109,8 +109,9 @@ static void next_thing_that_is_lost_is_given_up(void **state)
     CASE(four, given_up, slot(1)->seg->base_offset += 3, it->state = LEAT_LOG_DAMAGED);
     CASE(four, given_up, slot(1)->seg->base_offset += 3, slot(1)->front_given_up = true);
     CASE(four, given_up, slot(1)->seg->base_offset += 3, slot(1)->joint = LOG_JOINT_JUMPED);
-    CASE(four, given_up, slot(1)->seg->base_offset += 3, it->backfill_follows = true);
-    CASE(four, given_up, slot(1)->seg->base_offset += 3, it->backfill_follows = it->holes = true);
+    CASE(four, given_up, slot(1)->seg->base_offset += 3, it->backfill = LOG_BACKFILL_FOLLOWS);
+    CASE(four, given_up, slot(1)->seg->base_offset += 3, it->backfill = LOG_BACKFILL_FOLLOWS,
+         it->holes = true);
     CASE(four, given_up, passes(1, 7));
     CASE(four, given_up, passes(1, 7), slot(1)->closed = false);
     CASE(four, given_up, passes(1, 7), slot(1)->changing = true);
@@ -137,8 +138,7 @@ static void next_thing_that_is_lost_is_given_up(void **state)
         "it->first_offset = 200, rots(1): -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "it->first_offset = 1300, rots(3): -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "it->first_offset = 300, it->state = LEAT_LOG_DAMAGED, rots(1), it->slot_count = 2: "
-        "GIVE_UP "
-        "s1 it passed 0\n"
+        "GIVE_UP s1 it passed 0\n"
         "-> one, asked seen 0, reads 1 of them 0 1\n"
         "slot(1)->seg->base_offset += 3: GIVE_UP s1 its front passed 0\n"
         "-> one, asked seen 0, reads 1 of them 0 1 0 0 0\n"
@@ -148,11 +148,11 @@ static void next_thing_that_is_lost_is_given_up(void **state)
         "of them 0 0 0 0 0\n"
         "slot(1)->seg->base_offset += 3, slot(1)->joint = LOG_JOINT_JUMPED: -> none seen 0, reads "
         "0 of them 0 0 0 0 0\n"
-        "slot(1)->seg->base_offset += 3, it->backfill_follows = true: GIVE_UP s1 its front passed "
-        "0\n"
+        "slot(1)->seg->base_offset += 3, it->backfill = LOG_BACKFILL_FOLLOWS: GIVE_UP s1 its front "
+        "passed 0\n"
         "-> one, asked seen 0, reads 1 of them 0 1 0 0 0\n"
-        "slot(1)->seg->base_offset += 3, it->backfill_follows = it->holes = true: -> none seen 0, "
-        "reads 0 of them 0 0 0 0 0\n"
+        "slot(1)->seg->base_offset += 3, it->backfill = LOG_BACKFILL_FOLLOWS, it->holes = true: -> "
+        "none seen 0, reads 0 of them 0 0 0 0 0\n"
         "passes(1, 7): GIVE_UP s1 passed 0\n"
         "-> one, asked seen 7, reads 1 of them 0 1 0 0 0\n"
         "passes(1, 7), slot(1)->closed = false: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
@@ -261,7 +261,7 @@ static void trouble_is_told_in_words(void **state)
 {
     (void)state;
     CASE(four, trouble, it->damage_look = true);
-    CASE(four, trouble, it->damage_look = it->backfill_follows = true);
+    CASE(four, trouble, it->damage_look = true, it->backfill = LOG_BACKFILL_FOLLOWS);
     CASE(four, trouble, it->damage_look = true, it->restored = LOG_FRONT_UNKNOWN);
     CASE(four, trouble, it->damage_look = true, rots(1));
     CASE(four, trouble, it->damage_look = false, rots(1));
@@ -283,7 +283,7 @@ static void trouble_is_told_in_words(void **state)
     CASE(four, trouble, leat_log_set_state(it, LEAT_LOG_STOPPED, "stands"));
     TRACE_IS(
         "it->damage_look = true: -> OK \"\"\n"
-        "it->damage_look = it->backfill_follows = true: -> OK \"\", look\n"
+        "it->damage_look = true, it->backfill = LOG_BACKFILL_FOLLOWS: -> OK \"\", look\n"
         "it->damage_look = true, it->restored = LOG_FRONT_UNKNOWN: -> OK \"\", look\n"
         "it->damage_look = true, rots(1): -> DAMAGED \"segment 1 with offsets 100 to 199 is "
         "damaged\", look\n"
@@ -305,8 +305,7 @@ static void trouble_is_told_in_words(void **state)
         "it->damage_look = true, it->first_offset = 50, rots(0), rots(1): -> DAMAGED \"segment 0 "
         "with offsets 50 to 99 is damaged, segment 1 with offsets 100 to 199 is damaged\", look\n"
         "it->damage_look = true, it->first_offset = 99, rots(0): -> DAMAGED \"segment 0 with "
-        "offsets "
-        "99 to 99 is damaged\", look\n"
+        "offsets 99 to 99 is damaged\", look\n"
         "it->damage_look = true, it->first_offset = 100, rots(0): -> OK \"\"\n"
         "it->damage_look = true, it->first_offset = 250, rots(0), rots(1), rots(2): -> DAMAGED "
         "\"segment 2 with offsets 250 to 749 is damaged\", look\n"
@@ -342,8 +341,9 @@ static void told_done(void)
 {
     it->dirty = false;
     leat_log_older_done(it, false);
-    trace("->%s%s%s%s\n", it->backfill_follows ? " follow" : "", it->older_looked ? " looked" : "",
-          it->damage_look ? " look" : "", it->dirty ? " dirty" : "");
+    trace("->%s%s%s%s\n", log_backfill_runs(it) ? " follow" : "",
+          it->backfill >= LOG_BACKFILL_LOOKED ? " looked" : "", it->damage_look ? " look" : "",
+          it->dirty ? " dirty" : "");
 }
 
 static void two_of_four(void)
@@ -351,7 +351,7 @@ static void two_of_four(void)
     four();
     it->slot_begin += 2;
     it->slot_count -= 2;
-    it->backfill_follows = true;
+    it->backfill = LOG_BACKFILL_FOLLOWS;
     it->damage_look = false;
 }
 
@@ -359,18 +359,18 @@ static void older_segments_that_do_not_come_are_told_once(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(two_of_four, told_done);
-    CASE(two_of_four, told_done, it->older_looked = true);
-    CASE(two_of_four, told_done, it->backfill_follows = false);
+    CASE(two_of_four, told_done, it->backfill = LOG_BACKFILL_AGAIN);
+    CASE(two_of_four, told_done, it->backfill = LOG_BACKFILL_NONE);
     CASE(two_of_four, told_done, it->first_segment = 2);
-    CASE(two_of_four, told_done, it->first_segment = 2, it->older_looked = true);
+    CASE(two_of_four, told_done, it->first_segment = 2, it->backfill = LOG_BACKFILL_AGAIN);
     CASE(two_of_four, told_done, it->first_segment = 1);
     TRACE_IS(
         "(void)0: \"log 1/0/0 of s: segments 0 to 1 are on no node that is up\" -> looked look "
         "dirty\n"
-        "it->older_looked = true: -> looked look dirty\n"
-        "it->backfill_follows = false: ->\n"
+        "it->backfill = LOG_BACKFILL_AGAIN: -> looked look dirty\n"
+        "it->backfill = LOG_BACKFILL_NONE: ->\n"
         "it->first_segment = 2: -> looked look dirty\n"
-        "it->first_segment = 2, it->older_looked = true: -> looked look dirty\n"
+        "it->first_segment = 2, it->backfill = LOG_BACKFILL_AGAIN: -> looked look dirty\n"
         "it->first_segment = 1: \"log 1/0/0 of s: segments 1 to 1 are on no node that is up\" "
         "-> looked look dirty\n");
 }
@@ -549,8 +549,7 @@ static void damaged_segment_is_asked_for(void **state)
         "damaged_rc = LEAT_E_NOT_FOUND: damaged s1 -> is not: lost rotten flushed joint look, "
         "reads 0/0, again 0\n"
         "damaged_rc = LEAT_E_AGAIN, slot(1)->mend = LOG_MEND_LOST: damaged s1 -> is mended: lost "
-        "rotten "
-        "flushed joint look, reads 0/0, again 0\n"
+        "rotten flushed joint look, reads 0/0, again 0\n"
         "slot(1)->mend_not_before_us = fake->now_us: damaged s1 -> is mended: mending rotten "
         "flushed joint look, reads 0/0, again 0\n"
         "slot(1)->mend_not_before_us = fake->now_us + 1: -> is not: rotten flushed joint look, "

@@ -61,7 +61,7 @@ static void tell(void)
           it->jumped ? "jumped " : "", it->front_accepted ? "accepted " : "",
           it->producers.lost ? "lost " : "", it->producers.expired ? "expired " : "",
           it->damage_look ? "look " : "", it->holes ? "holes " : "",
-          it->backfill_follows ? "older " : "", fake->dirty ? "dirty" : "",
+          log_backfill_runs(it) ? "older " : "", fake->dirty ? "dirty" : "",
           (unsigned long long)it->next_segment, (unsigned long long)it->next_offset,
           (unsigned long long)it->first_segment, (unsigned long long)it->first_offset,
           (unsigned long long)it->begin_told, (unsigned long long)it->trim_segment,

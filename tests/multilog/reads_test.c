@@ -314,11 +314,12 @@ static void hole_is_named_unless_it_was_given_up(void **state)
     CASE(four, read_it, lacks(1), from(100), slot(1)->hole_told = true);
     CASE(four, read_it, lacks(1), from(100), slot(1)->joint = LOG_JOINT_JUMPED);
     CASE(four, read_it, lacks(1), from(100), slot(1)->front_given_up = true);
-    CASE(four, read_it, lacks(1), from(100), it->backfill_follows = true);
-    CASE(four, read_it, lacks(1), from(100), it->backfill_follows = true,
+    CASE(four, read_it, lacks(1), from(100), it->backfill = LOG_BACKFILL_FOLLOWS);
+    CASE(four, read_it, lacks(1), from(100), it->backfill = LOG_BACKFILL_FOLLOWS,
          it->ending = LOG_STOPPING);
-    CASE(four, read_it, lacks(1), from(100), it->backfill_follows = it->reads_expire = true);
-    CASE(four, read_it, lacks(1), from(100), it->backfill_follows = true,
+    CASE(four, read_it, lacks(1), from(100), it->backfill = LOG_BACKFILL_FOLLOWS,
+         it->reads_expire = true);
+    CASE(four, read_it, lacks(1), from(100), it->backfill = LOG_BACKFILL_FOLLOWS,
          slot(1)->joint = LOG_JOINT_JUMPED);
     CASE(four, read_it, lacks(1), from_place(0, 1, 0));
     CASE(four, read_it, lacks(1), from_place(0, 1, 8));
@@ -339,11 +340,13 @@ static void hole_is_named_unless_it_was_given_up(void **state)
         "200@0/2/264..350@0/2/16960 pinned\n"
         "lacks(1), from(100), slot(1)->front_given_up = true: OK 3 of 150 records "
         "200@0/2/264..350@0/2/16960 pinned\n"
-        "lacks(1), from(100), it->backfill_follows = true: waits, in line\n"
-        "lacks(1), from(100), it->backfill_follows = true, it->ending = LOG_STOPPING: "
+        "lacks(1), from(100), it->backfill = LOG_BACKFILL_FOLLOWS: waits, in line\n"
+        "lacks(1), from(100), it->backfill = LOG_BACKFILL_FOLLOWS, it->ending = LOG_STOPPING: "
         "STARTING..100@0/0/0\n"
-        "lacks(1), from(100), it->backfill_follows = it->reads_expire = true: STARTING..100@0/0/0\n"
-        "lacks(1), from(100), it->backfill_follows = true, slot(1)->joint = LOG_JOINT_JUMPED: "
+        "lacks(1), from(100), it->backfill = LOG_BACKFILL_FOLLOWS, it->reads_expire = true: "
+        "STARTING..100@0/0/0\n"
+        "lacks(1), from(100), it->backfill = LOG_BACKFILL_FOLLOWS, slot(1)->joint = "
+        "LOG_JOINT_JUMPED: "
         "waits, "
         "in line\n"
         "lacks(1), from_place(0, 1, 0): \"segment 1 with offsets 100 to 199 is missing\" "
@@ -594,7 +597,8 @@ static void times_are_looked_up(void **state)
     CASE(four, look_up, what(LEAT_LOCATE_TIME, time_of(0) - 20), it->first_offset = 45);
     CASE(four, look_up, what(LEAT_LOCATE_TIME, time_of(0) + 1000000));
     CASE(four, look_up, what(LEAT_LOCATE_NEWEST, 0));
-    CASE(four, look_up, what(LEAT_LOCATE_TIME, time_of(0)), lacks(0), it->backfill_follows = true);
+    CASE(four, look_up, what(LEAT_LOCATE_TIME, time_of(0)), lacks(0),
+         it->backfill = LOG_BACKFILL_FOLLOWS);
     CASE(four, look_up, what(LEAT_LOCATE_TIME, time_of(0)), lacks(0));
     CASE(four, look_up, what(LEAT_LOCATE_TIME, time_of(0) - 20), gone(0));
     CASE(four, look_up, what(LEAT_LOCATE_TIME, time_of(0) - 20), attributes(LEAT_CODEC_LZ4));
@@ -611,7 +615,7 @@ static void times_are_looked_up(void **state)
         "0 at 0/0/264\n"
         "what(LEAT_LOCATE_TIME, time_of(0) + 1000000): OK 1350 time -1 epoch 0 at 0/4/5840\n"
         "what(LEAT_LOCATE_NEWEST, 0): OK 49 time 1001049 epoch 0 at 0/0/264\n"
-        "what(LEAT_LOCATE_TIME, time_of(0)), lacks(0), it->backfill_follows = true: waits\n"
+        "what(LEAT_LOCATE_TIME, time_of(0)), lacks(0), it->backfill = LOG_BACKFILL_FOLLOWS: waits\n"
         "what(LEAT_LOCATE_TIME, time_of(0)), lacks(0): OK 149 time 1001049 epoch 0 at 0/1/264\n"
         "what(LEAT_LOCATE_TIME, time_of(0) - 20), gone(0): [1 of 0+12288] OK 29 time 1001029 epoch "
         "0 at 0/0/264\n"

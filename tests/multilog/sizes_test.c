@@ -249,28 +249,29 @@ static void what_is_not_there_is_damage_unless_it_was_given_up(void **state)
     CASE(four, gaps, lacks(0));
     CASE(four, gaps, lacks(0), it->restored = LOG_FRONT_UNKNOWN);
     CASE(four, gaps, lacks(0), lacks(1));
-    CASE(four, gaps, lacks(0), lacks(1), it->backfill_follows = true);
-    CASE(four, gaps, lacks(0), lacks(1), it->backfill_follows = it->holes = true);
+    CASE(four, gaps, lacks(0), lacks(1), it->backfill = LOG_BACKFILL_FOLLOWS);
+    CASE(four, gaps, lacks(0), lacks(1), it->backfill = LOG_BACKFILL_FOLLOWS, it->holes = true);
     CASE(four, gaps, it->slot_count = 3);
     CASE(four, gaps, it->slot_count = 3, it->jumped = true);
     CASE(four, gaps, it->slot_count = 0);
-    TRACE_IS("(void)0: -> 0 lost\n"
-             "lacks(1): -> s1..2 100..200; 100 lost\n"
-             "lacks(1), joint(1, LOG_JOINT_JUMPED): -> 100 lost\n"
-             "lacks(1), joint(1, LOG_JOINT_UNKNOWN): -> s1..2 100..200; 100 lost\n"
-             "lacks(1), slot(1)->front_given_up = true: -> 100 lost\n"
-             "lacks(1), slot(0)->closed = false: -> 0 lost\n"
-             "lacks(1), it->first_offset = 150: -> s1..2 150..200; 50 lost\n"
-             "lacks(1), it->first_offset = 200: -> 0 lost\n"
-             "lacks(1), it->restored = LOG_FRONT_UNKNOWN: -> s1..2 100..200; 100 lost\n"
-             "lacks(0): -> s0..1 0..100; 100 lost\n"
-             "lacks(0), it->restored = LOG_FRONT_UNKNOWN: -> 100 lost\n"
-             "lacks(0), lacks(1): -> s0..1 0..100; s2..3 200..750; 650 lost\n"
-             "lacks(0), lacks(1), it->backfill_follows = true: -> s2..3 200..750; 550 lost\n"
-             "lacks(0), lacks(1), it->backfill_follows = it->holes = true: -> 0 lost\n"
-             "it->slot_count = 3: -> s3..5 750..1350; 600 lost\n"
-             "it->slot_count = 3, it->jumped = true: -> 600 lost\n"
-             "it->slot_count = 0: -> s0..5 0..1350; 1350 lost\n");
+    TRACE_IS(
+        "(void)0: -> 0 lost\n"
+        "lacks(1): -> s1..2 100..200; 100 lost\n"
+        "lacks(1), joint(1, LOG_JOINT_JUMPED): -> 100 lost\n"
+        "lacks(1), joint(1, LOG_JOINT_UNKNOWN): -> s1..2 100..200; 100 lost\n"
+        "lacks(1), slot(1)->front_given_up = true: -> 100 lost\n"
+        "lacks(1), slot(0)->closed = false: -> 0 lost\n"
+        "lacks(1), it->first_offset = 150: -> s1..2 150..200; 50 lost\n"
+        "lacks(1), it->first_offset = 200: -> 0 lost\n"
+        "lacks(1), it->restored = LOG_FRONT_UNKNOWN: -> s1..2 100..200; 100 lost\n"
+        "lacks(0): -> s0..1 0..100; 100 lost\n"
+        "lacks(0), it->restored = LOG_FRONT_UNKNOWN: -> 100 lost\n"
+        "lacks(0), lacks(1): -> s0..1 0..100; s2..3 200..750; 650 lost\n"
+        "lacks(0), lacks(1), it->backfill = LOG_BACKFILL_FOLLOWS: -> s2..3 200..750; 550 lost\n"
+        "lacks(0), lacks(1), it->backfill = LOG_BACKFILL_FOLLOWS, it->holes = true: -> 0 lost\n"
+        "it->slot_count = 3: -> s3..5 750..1350; 600 lost\n"
+        "it->slot_count = 3, it->jumped = true: -> 600 lost\n"
+        "it->slot_count = 0: -> s0..5 0..1350; 1350 lost\n");
 }
 
 static void holes(void)

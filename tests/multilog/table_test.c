@@ -155,8 +155,8 @@ static void what_comes_or_was_given_up_is_not_told(void **state)
         struct leat_log *log = fake->log;
         log->first_segment = log->first_offset = 0;
         trace("%u: ", way);
-        if (way == 1) log->backfill_follows = true;
-        if (way == 2) log->backfill_follows = log->holes = true;
+        if (way == 1) log->backfill = LOG_BACKFILL_FOLLOWS;
+        if (way == 2) log->backfill = LOG_BACKFILL_FOLLOWS, log->holes = true;
         if (way == 3) log->restored = LOG_FRONT_UNKNOWN;
         if (way == 4) log_slot_at(log, 2)->front_given_up = true;
         if (way == 5) log_slot_at(log, 2)->joint = LOG_JOINT_JUMPED;
@@ -202,7 +202,7 @@ static void table_is_walked_only_where_something_may_be_wrong(void **state)
     for (unsigned way = 0; way < 4; way++) {
         log->damage_look = true;
         log->restored = way == 1 ? LOG_FRONT_UNKNOWN : LOG_COLD;
-        log->backfill_follows = way == 2;
+        log->backfill = way == 2 ? LOG_BACKFILL_FOLLOWS : LOG_BACKFILL_NONE;
         if (way == 3) rot(fake, 0);
         size_t used = trace_used;
         trouble_trace(fake);
@@ -373,7 +373,7 @@ static void lost_offsets_are_those_that_no_segment_has(void **state)
         if (count == 0) continue;
         struct fake *fake = log_of_rows(rows, count, most, acked);
         fake->log->first_offset = leat_xoshiro_below(&random, acked + 1);
-        fake->log->backfill_follows = follow;
+        fake->log->backfill = follow ? LOG_BACKFILL_FOLLOWS : LOG_BACKFILL_NONE;
         fake->log->holes = holes;
         uint64_t lost = 0;
         for (uint64_t at = fake->log->first_offset; at < acked; at++) {
@@ -387,7 +387,7 @@ static void lost_offsets_are_those_that_no_segment_has(void **state)
             lost += !here && !comes;
         }
         assert_int_equal(leat_log_offsets_lost(fake->log), lost);
-        fake->log->backfill_follows = fake->log->holes = false;
+        fake->log->backfill = LOG_BACKFILL_NONE, fake->log->holes = false;
         end(fake);
     }
     trace_begin();

@@ -47,7 +47,7 @@ static void groups_and_what_is_missing_are_told(void **state)
     CASE(three, info_tell, renumber(0, group), it->first_segment = group);
     CASE(three, info_tell, renumber(0, 4), it->first_segment = 1, slot(0)->seg->base_offset = 30);
     CASE(three, info_tell, renumber(0, 4), it->first_segment = 1, slot(0)->seg->base_offset = 30,
-         it->backfill_follows = true);
+         it->backfill = LOG_BACKFILL_FOLLOWS);
     TRACE_IS("(void)0: segments 0 to 4, groups 0 and 1 more, missing 0 to 0\n"
              "it->slot_count = 0: segments 0 to 0, groups 0 and 0 more, missing 0 to 0\n"
              "renumber(1, group - 2): segments 0 to 18, groups 0 and 2 more, missing 0 to 0\n"
@@ -58,7 +58,8 @@ static void groups_and_what_is_missing_are_told(void **state)
              "renumber(0, 4), it->first_segment = 1, slot(0)->seg->base_offset = 30: segments 1 to "
              "8, groups 0 and 1 more, missing 3 to 30\n"
              "renumber(0, 4), it->first_segment = 1, slot(0)->seg->base_offset = 30, "
-             "it->backfill_follows = true: segments 1 to 8, groups 0 and 1 more, missing 0 to 0\n");
+             "it->backfill = LOG_BACKFILL_FOLLOWS: segments 1 to 8, groups 0 and 1 more, missing 0 "
+             "to 0\n");
 }
 
 /* Goal: whoever finds a segment alone reads in its header whose it is, and what its stream is. */
