@@ -4,6 +4,8 @@
 #ifndef LEAT_TESTS_BROKEN_H
 #define LEAT_TESTS_BROKEN_H
 
+#include <string.h>
+
 #include "base/assert.h"
 
 static jmp_buf broken_at;
@@ -31,6 +33,21 @@ _Noreturn void leat_assert_cmp_failed(const char *file, int line, const char *co
             assert_null(broken_rule);                                                              \
         else                                                                                       \
             assert_string_equal(broken_rule, expected);                                            \
+    } while (0)
+
+static unsigned step_from, step_to; /* assert_broken() jumps */
+
+/* Of all steps those are taken for which may[from][to] is no dot, and the others fail by that assertion. state: where
+ * it is, in a static struct; enter: the call that takes the step to step_to. may: a string for each state. */
+#define assert_steps(state, may, expected, enter)                                                  \
+    do {                                                                                           \
+        assert_int_equal(strlen((may)[0]), sizeof(may) / sizeof *(may));                           \
+        for (step_from = 0; step_from < sizeof(may) / sizeof *(may); step_from++)                  \
+            for (step_to = 0; step_to < sizeof(may) / sizeof *(may); step_to++) {                  \
+                (state) = step_from;                                                               \
+                assert_broken((may)[step_from][step_to] != '.' ? NULL : (expected), enter);        \
+                assert_int_equal(state, (may)[step_from][step_to] != '.' ? step_to : step_from);   \
+            }                                                                                      \
     } while (0)
 
 #endif

@@ -127,95 +127,81 @@ static void requests_are_checked(void **state)
            slot(1)->closed = slot(0)->changing = true);
 }
 
-/* Goal: a log takes the steps of the diagram in multilog/README.md and no others. */
-static void state_steps_are_checked(void **state)
+/* Goal: a log takes the steps of the diagrams in multilog/README.md and no others. */
+static void steps_are_checked(void **state)
 {
     (void)state;
-    static const bool may[4][4] = {
-        [LEAT_LOG_SERVING] = {false, true, true, true},
-        [LEAT_LOG_WAITING] = {[LEAT_LOG_STOPPED] = true},
-        [LEAT_LOG_DAMAGED] = {[LEAT_LOG_STOPPED] = true},
-    };
     static struct leat_log log;
-    static unsigned i; /* assert_broken() jumps */
-    for (i = 0; i < 16; i++) {
-        log.state = i / 4;
-        assert_broken(may[i / 4][i % 4] ? NULL : "follow[log->state] & 1u << to",
-                      log_state_enter(&log, i % 4, LEAT_E_DISK, "for a test"));
-        assert_int_equal(log.state, may[i / 4][i % 4] ? i % 4 : i / 4);
-    }
-}
-
-/* Goal: what comes from other nodes takes the steps of the diagram in multilog/README.md and no others. */
-static void backfill_steps_are_checked(void **state)
-{
-    (void)state;
-    static const bool may[4][4] = {
-        [LOG_BACKFILL_NONE] = {[LOG_BACKFILL_FOLLOWS] = true},
-        [LOG_BACKFILL_FOLLOWS] = {[LOG_BACKFILL_LOOKED] = true},
-        [LOG_BACKFILL_LOOKED] = {[LOG_BACKFILL_AGAIN] = true},
-        [LOG_BACKFILL_AGAIN] = {[LOG_BACKFILL_LOOKED] = true},
-    };
-    static struct leat_log log;
-    static unsigned i; /* assert_broken() jumps */
-    for (i = 0; i < 16; i++) {
-        log.backfill = i / 4;
-        assert_broken(may[i / 4][i % 4] ? NULL : "follow[log->backfill] & 1u << to",
-                      log_backfill_enter(&log, i % 4));
-        assert_int_equal(log.backfill, may[i / 4][i % 4] ? i % 4 : i / 4);
-    }
-}
-
-/* Goal: giving up takes the steps of the diagram in multilog/README.md and no others. */
-static void skip_steps_are_checked(void **state)
-{
-    (void)state;
-    static const bool may[4][4] = {
-        [LOG_SKIP_NONE] = {[LOG_SKIP_GOES] = true},
-        [LOG_SKIP_GOES] = {[LOG_SKIP_ASKED] = true, [LOG_SKIP_NONE] = true},
-        [LOG_SKIP_ASKED] = {[LOG_SKIP_GOES] = true, [LOG_SKIP_FAILED] = true},
-        [LOG_SKIP_FAILED] = {[LOG_SKIP_NONE] = true},
-    };
-    static struct leat_log log;
-    static unsigned i; /* assert_broken() jumps */
-    for (i = 0; i < 16; i++) {
-        log.skip = i / 4;
-        assert_broken(may[i / 4][i % 4] ? NULL : "follow[log->skip] & 1u << to",
-                      log_skip_enter(&log, i % 4));
-        assert_int_equal(log.skip, may[i / 4][i % 4] ? i % 4 : i / 4);
-    }
+    static const char *const states[] = {[LEAT_LOG_SERVING] = ".WDS",
+                                         [LEAT_LOG_WAITING] = "...S",
+                                         [LEAT_LOG_DAMAGED] = "...S",
+                                         [LEAT_LOG_STOPPED] = "...."};
+    assert_steps(log.state, states, "follow[log->state] & 1u << to",
+                 log_state_enter(&log, step_to, LEAT_E_DISK, "for a test"));
+    static const char *const opened[] = {[LOG_UNOPENED] = ".O..",
+                                         [LOG_OPENING] = "U.PO",
+                                         [LOG_OPENING_PAUSED] = "U...",
+                                         [LOG_OPENED] = "...."};
+    assert_steps(log.opened, opened, "follow[log->opened] & 1u << to",
+                 log_opened_enter(&log, step_to));
+    static const char *const parking[] = {[LOG_AWAKE] = ".P..",
+                                          [LOG_PARKING] = "A.P.",
+                                          [LOG_PARKED] = "...R",
+                                          [LOG_RESUMING] = "A.P."};
+    assert_steps(log.parking, parking, "follow[log->parking] & 1u << to",
+                 log_parking_enter(&log, step_to));
+    static const char *const restored[] = {[LOG_WARM] = "W...",
+                                           [LOG_FRONT_UNKNOWN] = "..UC",
+                                           [LOG_FRONT_UNTOLD] = "..UC",
+                                           [LOG_COLD] = "W..."};
+    assert_steps(log.restored, restored, "follow[log->restored] & 1u << to",
+                 log_restored_enter(&log, step_to));
+    static const char *const ending[] = {[LOG_LIVES] = ".SRD",
+                                         [LOG_STOPPING] = "L.RD",
+                                         [LOG_RELEASING] = "...D",
+                                         [LOG_DELETING] = "...."};
+    log.dirty = true;
+    assert_steps(log.ending, ending, "follow[log->ending] & 1u << to",
+                 log_ending_enter(&log, step_to, NULL, NULL));
+    static const char *const backfill[] = {[LOG_BACKFILL_NONE] = ".F..",
+                                           [LOG_BACKFILL_FOLLOWS] = "..L.",
+                                           [LOG_BACKFILL_LOOKED] = "...A",
+                                           [LOG_BACKFILL_AGAIN] = "..L."};
+    assert_steps(log.backfill, backfill, "follow[log->backfill] & 1u << to",
+                 log_backfill_enter(&log, step_to));
+    static const char *const skip[] = {[LOG_SKIP_NONE] = ".G..",
+                                       [LOG_SKIP_GOES] = "N.A.",
+                                       [LOG_SKIP_ASKED] = ".G.F",
+                                       [LOG_SKIP_FAILED] = "N..."};
+    assert_steps(log.skip, skip, "follow[log->skip] & 1u << to", log_skip_enter(&log, step_to));
 }
 
 /* Goal: a segment's integrity takes the steps of the diagram in multilog/README.md and no others. */
 static void integrity_steps_are_checked(void **state)
 {
     (void)state;
-    static const bool may[4][4] = {
-        [LEAT_INTEGRITY_OK] = {true, true, true, true},
-        [LEAT_INTEGRITY_TORN] = {true, true, true, false},
-        [LEAT_INTEGRITY_CORRUPT] = {true, false, true, false},
-        [LEAT_INTEGRITY_MISSING] = {true, false, false, true},
-    };
     static struct leat_segment seg;
-    static unsigned i; /* assert_broken() jumps */
-    for (i = 0; i < 16; i++) {
-        seg = (struct leat_segment){.integrity = i / 4};
-        assert_broken(may[i / 4][i % 4] ? NULL : "follow[seg->integrity] & 1u << to",
-                      leat_segment_integrity_enter(&seg, i % 4));
-        assert_int_equal(seg.integrity, may[i / 4][i % 4] ? i % 4 : i / 4);
+    static const char *const may[] = {[LEAT_INTEGRITY_OK] = "OTCM",
+                                      [LEAT_INTEGRITY_TORN] = "OTC.",
+                                      [LEAT_INTEGRITY_CORRUPT] = "O.C.",
+                                      [LEAT_INTEGRITY_MISSING] = "O..M"};
+    assert_steps(seg.integrity, may, "follow[seg->integrity] & 1u << to",
+                 leat_segment_integrity_enter(&seg, step_to));
+    for (unsigned i = 0; i < sizeof may / sizeof *may; i++) {
+        seg.integrity = i;
         leat_segment_damage_found(&seg);
         assert_true(leat_segment_is_damaged(&seg));
+        assert_int_equal(seg.integrity, i == LEAT_INTEGRITY_MISSING ? i : LEAT_INTEGRITY_CORRUPT);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(turns_are_checked),       cmocka_unit_test(rows_are_checked),
-        cmocka_unit_test(sums_are_checked),        cmocka_unit_test(bytes_and_offsets_are_checked),
-        cmocka_unit_test(requests_are_checked),    cmocka_unit_test(integrity_steps_are_checked),
-        cmocka_unit_test(skip_steps_are_checked),  cmocka_unit_test(backfill_steps_are_checked),
-        cmocka_unit_test(state_steps_are_checked),
+        cmocka_unit_test(turns_are_checked),    cmocka_unit_test(rows_are_checked),
+        cmocka_unit_test(sums_are_checked),     cmocka_unit_test(bytes_and_offsets_are_checked),
+        cmocka_unit_test(requests_are_checked), cmocka_unit_test(integrity_steps_are_checked),
+        cmocka_unit_test(steps_are_checked),
     };
     return cmocka_run_group_tests_name("multilog check", tests, NULL, NULL);
 }

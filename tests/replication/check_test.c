@@ -155,12 +155,33 @@ static void backups_are_checked(void **state)
     PEER_BROKEN("primary->attached_count == attached", primary_.attached_count = 1);
 }
 
+/* Goal: a segment and a session take the steps of the diagrams in replication/primary/README.md and no others. */
+static void steps_are_checked(void **state)
+{
+    (void)state;
+    static const char *const set_may[] = {
+        [REP_SET_RESERVING] = ".R.....", [REP_SET_RESERVED] = "..S....",
+        [REP_SET_STARTED] = "...P..C",   [REP_SET_PARKING] = "..S.P..",
+        [REP_SET_PARKED] = ".....R.",    [REP_SET_RESUMING] = "..S.P..",
+        [REP_SET_CLOSED] = "......."};
+    assert_steps(sets[0].state, set_may, "follow[set->state] & 1u << to",
+                 rep_set_enter(&sets[0], step_to));
+    static const char *const peer_may[] = {[REP_PEER_DOWN] = ".U...",
+                                           [REP_PEER_UP] = "D.A..",
+                                           [REP_PEER_ASKED] = "DU.C.",
+                                           [REP_PEER_CONNECTING] = "DU..A",
+                                           [REP_PEER_ATTACHED] = "DU..."};
+    assert_steps(peers[0].state, peer_may, "follow[peer->state] & 1u << to",
+                 rep_peer_enter(&peers[0], step_to));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_are_checked),
         cmocka_unit_test(copies_are_checked),
         cmocka_unit_test(backups_are_checked),
+        cmocka_unit_test(steps_are_checked),
     };
     return cmocka_run_group_tests_name("replication check", tests, NULL, NULL);
 }
