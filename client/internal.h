@@ -51,6 +51,7 @@ struct leat_client {
     struct leat_timer sweep, watch;
     struct {
         struct leat_request request;
+        uint8_t control[8];
         bool out;
         uint32_t count; /* since some connection is suspect */
         uint64_t at_us; /* not before */
@@ -113,6 +114,8 @@ void leat_client_on_lost(struct leat_client *client, const char *address, const 
 /* metadata.c */
 /** The nodes of an answer to METADATA. false: it can't be read. */
 bool leat_client_nodes_learn(struct leat_client *client, const struct leat_frame *answer);
+/** The body of a METADATA request for one stream; NULL: for the nodes only. Returns its bytes. */
+uint32_t leat_client_metadata_ask(void *out, size_t capacity, const char *name, bool may_create);
 /** Lookups whose pause is over are sent again; `nearest` becomes the time of the next one, if it is earlier. */
 void leat_client_lookups_retry(struct leat_client *client, uint64_t now, uint64_t *nearest);
 

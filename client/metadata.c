@@ -4,13 +4,13 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "wire/row.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void nodes_read(struct leat_client *client, struct leat_msg_reader *reader)
+static void nodes_read(struct leat_client *client, struct leat_msg_reader *reader, uint32_t count)
 {
-    uint32_t count = leat_msg_read_array(reader);
     client->node_count = 0;
     for (uint32_t i = 0; i < count && !reader->failed; i++) {
         struct leat_msg_node node;
@@ -34,12 +34,11 @@ static void nodes_read(struct leat_client *client, struct leat_msg_reader *reade
 
 bool leat_client_nodes_learn(struct leat_client *client, const struct leat_frame *answer)
 {
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-    if (leat_msg_read_array(&reader) < 3) return false;
-    leat_msg_skip(&reader); /* cluster id */
-    nodes_read(client, &reader);
-    return !reader.failed;
+    struct leat_msg_metadata_ok body;
+    if (leat_msg_metadata_ok_decode(answer->control, answer->control_bytes, &body) != LEAT_OK)
+        return false;
+    nodes_read(client, &body.nodes, body.node_count);
+    return !body.nodes.failed;
 }
 
 /* Room for one stream more; the list of them grows, because most clients know one. */
@@ -129,18 +128,15 @@ static leat_err metadata_read(struct leat_client *client, const struct leat_fram
                               const struct leat_client_stream **out_stream,
                               struct leat_msg_string *out_why)
 {
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-    if (leat_msg_read_array(&reader) < 3) return LEAT_E_INVALID;
+    struct leat_msg_metadata_ok body;
+    leat_err rc = leat_msg_metadata_ok_decode(answer->control, answer->control_bytes, &body);
+    if (rc != LEAT_OK || body.stream_count < 1) return LEAT_E_INVALID;
     /* A cluster that was made anew at the same addresses counts from the beginning. */
-    struct leat_msg_string id = leat_msg_read_string(&reader);
-    bool same = id.bytes == sizeof client->cluster_id &&
-                memcmp(id.text, client->cluster_id, sizeof client->cluster_id) == 0;
-    if (id.bytes == sizeof client->cluster_id)
-        memcpy(client->cluster_id, id.text, sizeof client->cluster_id);
-    nodes_read(client, &reader);
-    if (leat_msg_read_array(&reader) < 1 || reader.failed) return LEAT_E_INVALID;
-    return stream_read(client, &reader, same, out_stream, out_why);
+    bool same = memcmp(body.cluster_id, client->cluster_id, sizeof client->cluster_id) == 0;
+    memcpy(client->cluster_id, body.cluster_id, sizeof client->cluster_id);
+    nodes_read(client, &body.nodes, body.node_count);
+    if (body.nodes.failed) return LEAT_E_INVALID;
+    return stream_read(client, &body.streams, same, out_stream, out_why);
 }
 
 static void lookup_end(struct leat_client_lookup *lookup, leat_err rc,
@@ -199,15 +195,24 @@ static void lookup_on_answer(struct leat_request *request, leat_err rc,
     lookup_end(lookup, rc, stream, &own);
 }
 
+uint32_t leat_client_metadata_ask(void *out, size_t capacity, const char *name, bool may_create)
+{
+    struct leat_msg_metadata body = {
+        .name_count = name ? 1 : 0, .may_create = may_create, .nodes_only = !name};
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, out, capacity);
+    leat_msg_metadata_write(&writer, &body);
+    if (name) leat_msg_write_string(&writer, name, strlen(name));
+    leat_msg_row_write_behind(&writer, leat_msg_metadata_row(), &body,
+                              offsetof(struct leat_msg_metadata, name_count));
+    LEAT_ASSERT(!writer.overflow);
+    return writer.used;
+}
+
 static void lookup_send(struct leat_client *client, struct leat_client_lookup *lookup)
 {
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, lookup->control, sizeof lookup->control);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_array(&writer, 1);
-    leat_msg_write_string(&writer, lookup->name, strlen(lookup->name));
-    leat_msg_write_bool(&writer, lookup->may_create);
-    LEAT_ASSERT(!writer.overflow);
+    uint32_t bytes = leat_client_metadata_ask(lookup->control, sizeof lookup->control, lookup->name,
+                                              lookup->may_create);
     uint64_t now = leat_client_now(client);
     uint64_t left_us = lookup->deadline_us > now ? lookup->deadline_us - now : 1;
     /* SUBTLE: whoever is asked may be gone unheard (power cut, cable): nothing else may be under way
@@ -218,7 +223,7 @@ static void lookup_send(struct leat_client *client, struct leat_client_lookup *l
     lookup->request = (struct leat_request){
         .kind = LEAT_KIND_METADATA,
         .control = lookup->control,
-        .control_bytes = writer.used,
+        .control_bytes = bytes,
         .timeout_us = left_us,
         .on_done = lookup_on_answer,
         .owner = client,

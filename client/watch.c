@@ -66,7 +66,6 @@ static void ask_on_done(struct leat_request *request, leat_err rc, const struct 
 
 static void ask_send(struct leat_client *client, uint64_t now)
 {
-    static const uint8_t nodes_only[] = {0x93, 0x90, 0xc2, 0xc3}; /* [[], false, true] */
     uint64_t pause = ASK_EVERY_US;
     for (uint32_t i = ASKS_QUICK; i < client->ask.count && pause < ASK_EVERY_US_MAX; i++)
         pause *= 2;
@@ -75,8 +74,9 @@ static void ask_send(struct leat_client *client, uint64_t now)
     client->ask.out = true;
     client->ask.request = (struct leat_request){
         .kind = LEAT_KIND_METADATA,
-        .control = nodes_only,
-        .control_bytes = sizeof nodes_only,
+        .control = client->ask.control,
+        .control_bytes =
+            leat_client_metadata_ask(client->ask.control, sizeof client->ask.control, NULL, false),
         .on_done = ask_on_done,
         .owner = client,
     };

@@ -93,6 +93,8 @@ struct leat_msg_metadata {
 };
 struct leat_msg_metadata_ok {
     uint8_t cluster_id[16];
+    uint32_t node_count, stream_count;
+    struct leat_msg_reader nodes, streams; /* read: stand at the first */
 };
 struct leat_msg_node {
     uint64_t incarnation;

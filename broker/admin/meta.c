@@ -10,6 +10,7 @@
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
+#include "wire/row.h"
 
 /* ---- STREAM_CREATE [name, settings] ---- */
 
@@ -171,19 +172,19 @@ static void metadata_write_others(struct leat_core *core, struct leat_msg_writer
     }
 }
 
-static void metadata_write_head(struct leat_core *core, struct leat_msg_writer *writer)
+/* Up to its streams, of which so many follow. */
+static void metadata_write_head(struct leat_core *core, struct leat_msg_writer *writer,
+                                uint32_t streams)
 {
     const struct leat_node *node = core->node;
     leat_call_writer(core, writer);
-    struct leat_msg_metadata_ok body;
+    struct leat_msg_metadata_ok body = {.node_count = 1, .stream_count = streams};
     memcpy(body.cluster_id, node->cluster_id, sizeof body.cluster_id);
-    leat_msg_metadata_ok_write(writer, &body);
-    uint32_t others = 0;
     for (uint32_t i = 0; i < core->members.count; i++)
         if (member_is_told(core->members.rows[i], true) ||
             member_is_told(core->members.rows[i], false))
-            others++;
-    leat_msg_write_array(writer, 1 + others);
+            body.node_count++;
+    leat_msg_metadata_ok_write(writer, &body);
     const char *address = node->options.cluster.advertise != NULL ? node->options.cluster.advertise
                                                                   : node->bound_address;
     struct leat_msg_node self = {
@@ -195,6 +196,8 @@ static void metadata_write_head(struct leat_core *core, struct leat_msg_writer *
     leat_msg_node_write(writer, &self);
     metadata_write_others(core, writer, true);
     metadata_write_others(core, writer, false);
+    leat_msg_row_write_behind(writer, leat_msg_metadata_ok_row(), &body,
+                              offsetof(struct leat_msg_metadata_ok, node_count));
 }
 
 /* All streams; where they do not fit with their logs, without. */
@@ -202,9 +205,8 @@ static void metadata_write_all(struct leat_core *core, struct leat_msg_writer *w
 {
     for (unsigned round = 0; round < 2; round++) {
         uint32_t listed = 0;
-        metadata_write_head(core, writer);
         for (unsigned pass = 0; pass < 2; pass++) {
-            if (pass == 1) leat_msg_write_array(writer, listed);
+            if (pass == 1) metadata_write_head(core, writer, listed);
             for (uint32_t i = 0; i <= core->stream_mask; i++) {
                 const struct leat_stream *stream = core->streams_by_id[i];
                 for (; stream != NULL; stream = stream->by_id_next) {
@@ -233,8 +235,7 @@ static void metadata_answer(struct leat_pace_step *step)
     if (seeker->count == 0) {
         metadata_write_all(core, &writer);
     } else {
-        metadata_write_head(core, &writer);
-        leat_msg_write_array(&writer, seeker->count);
+        metadata_write_head(core, &writer, seeker->count);
         for (uint32_t i = 0; i < seeker->count; i++) {
             const char *name = seeker->names[i];
             const struct leat_stream *stream = leat_stream_find_name(core, name, strlen(name));
@@ -271,8 +272,7 @@ static void metadata_on_sought(struct leat_seeker *seeker)
 static void metadata_nodes_answer(struct metadata_call *meta)
 {
     struct leat_msg_writer writer;
-    metadata_write_head(meta->call.core, &writer);
-    leat_msg_write_array(&writer, 0);
+    metadata_write_head(meta->call.core, &writer, 0);
     leat_call_answer(&meta->call, &writer);
 }
 
