@@ -49,7 +49,7 @@ static void ask_on_done(struct leat_request *request, leat_err rc, const struct 
     if (rc == LEAT_OK) {
         struct leat_msg_reader reader;
         leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-        bool one = leat_msg_read_array(&reader) == 1;
+        bool one = leat_msg_located_all_read(&reader) == 1;
         leat_msg_located_read(&reader, &row);
         rc = !one || reader.failed ? LEAT_E_INVALID : row.code;
         snprintf(text, sizeof text, "%.*s",
@@ -72,8 +72,7 @@ static void ask_send(struct leat_consumer_engine *engine)
     struct leat_consumer_ask *ask = &engine->ask;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, ask->control, sizeof ask->control);
-    leat_msg_write_array(&writer, 1);
-    leat_msg_write_array(&writer, 1);
+    leat_msg_locate_all_write(&writer, &(struct leat_msg_locate_all){1});
     leat_msg_locate_write(&writer, &ask->question);
     LEAT_ASSERT(!writer.overflow);
     ask->request = (struct leat_request){

@@ -268,7 +268,7 @@ static leat_err fetch_read(struct leat_consumer_lane *lane, const struct leat_fr
     struct leat_consumer_engine *engine = lane->engine;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t count = leat_msg_read_array(&reader);
+    uint32_t count = leat_msg_fetched_all_read(&reader);
     if (reader.failed || count != lane->fetch_count) return LEAT_E_INVALID;
     struct leat_consumer_answer *answer =
         leat_consumer_answer_take(engine, lane, frame->payload_bytes, lane->fetch_count);
@@ -395,7 +395,7 @@ static void locate_on_done(struct leat_request *request, leat_err rc,
     uint32_t count = lane->locate_count;
     if (rc == LEAT_OK) {
         leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-        if (leat_msg_read_array(&reader) != count || reader.failed) rc = LEAT_E_INVALID;
+        if (leat_msg_located_all_read(&reader) != count || reader.failed) rc = LEAT_E_INVALID;
     }
     for (uint32_t i = 0; i < count && !engine->failed; i++) {
         struct leat_consumer_log *log = &engine->logs[lane->locate_logs[i]];
@@ -431,8 +431,7 @@ static void locate_send(struct leat_consumer_lane *lane)
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, lane->locate_control,
                          (size_t)(CONSUMER_LOCATE_LOGS_MAX + 1) * CONSUMER_FETCH_LOG_BYTES);
-    leat_msg_write_array(&writer, 1);
-    leat_msg_write_array(&writer, lane->locate_count);
+    leat_msg_locate_all_write(&writer, &(struct leat_msg_locate_all){lane->locate_count});
     for (uint32_t i = 0; i < lane->locate_count; i++) {
         struct leat_consumer_log *log = &engine->logs[lane->locate_logs[i]];
         struct leat_msg_locate row = {

@@ -287,7 +287,7 @@ static leat_err answer_read(struct leat_producer_append *append, const struct le
 {
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-    uint32_t elements = leat_msg_read_array(&reader);
+    uint32_t elements = leat_msg_appended_all_read(&reader);
     if (reader.failed || elements < append->count) return LEAT_E_INVALID;
     struct leat_msg_appended rows[LEAT_BATCHES_IN_FLIGHT_MAX];
     for (uint32_t i = 0; i < append->count; i++)

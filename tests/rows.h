@@ -91,7 +91,7 @@ static inline void rows_make(struct leat_msg_writer *writer, const struct leat_m
                              uint64_t *state)
 {
     _Alignas(16) char value[ROWS_VALUE_BYTES_MAX];
-    if (row->list != NULL) {
+    if (row->fields == NULL) {
         leat_msg_write_array(writer, 2);
         rows_elements_make(writer, row->list, 2, state);
         return;
@@ -137,7 +137,7 @@ static inline bool rows_copy(struct leat_msg_reader *reader, const struct leat_m
                              struct leat_msg_writer *writer, uint32_t depth)
 {
     LEAT_ASSERT(depth < ROWS_DEPTH_MAX && row->count <= ROWS_FIELDS_MAX);
-    if (row->list != NULL) {
+    if (row->fields == NULL) {
         uint32_t count = leat_msg_read_array(reader);
         leat_msg_write_array(writer, count);
         return rows_elements_copy(reader, row->list, count, writer, depth);
@@ -205,10 +205,9 @@ static inline void rows_element_show(leat_msg_row_fn row, char *out, size_t out_
 static inline void rows_show(const struct leat_msg_row *row, char *out, size_t out_bytes)
 {
     rows_put(out, out_bytes, "[");
-    if (row->list != NULL) {
-        rows_element_show(row->list, out, out_bytes);
-        rows_put(out, out_bytes, "...");
-    }
+    if (row->list != NULL) rows_element_show(row->list, out, out_bytes);
+    if (row->values != NULL) rows_put(out, out_bytes, row->values);
+    if (row->fields == NULL) rows_put(out, out_bytes, "...");
     for (uint32_t i = 0; i < row->count; i++) {
         const struct leat_msg_field *field = &row->fields[i];
         bool list = field->kind == LEAT_MSG_FIELD_LIST || field->list;

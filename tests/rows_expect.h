@@ -25,7 +25,7 @@ static inline void rows_bytes_expect(const leat_msg_row_fn *rows, size_t count,
         const struct leat_msg_row *row = rows[r]();
         _Alignas(16) char value[ROWS_VALUE_BYTES_MAX];
         uint32_t crc = 0;
-        if (row->list != NULL) continue;
+        if (row->fields == NULL) continue;
         for (uint64_t seed = 1; seed <= ROWS_SEEDS; seed++) {
             uint64_t random = seed;
             struct leat_msg_writer writer;
@@ -66,7 +66,7 @@ static inline void rows_read_back_expect(const leat_msg_row_fn *rows, size_t cou
     leat_msg_writer_init(&copy, out, sizeof out);
     for (size_t r = 0; r < count; r++) {
         const struct leat_msg_row *row = rows[r]();
-        const struct leat_msg_field *last = row->list ? NULL : &row->fields[row->count - 1];
+        const struct leat_msg_field *last = row->fields ? &row->fields[row->count - 1] : NULL;
         for (uint64_t seed = 1; seed <= 50; seed++) {
             uint64_t random = seed;
             leat_msg_writer_init(&writer, in, sizeof in);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of a table, LEAT_ROWS: goes into the initializer of an array of leat_msg_row_fn. No guard. */
-#define BODY(name, place)          name##_row,
-#define BODY_OF(name, type, place) name##_row,
-#define ROW(name, type, place)     name##_row,
-#define ROWS(name, place, element) name##_row,
+#define BODY(name, place)              name##_row,
+#define BODY_OF(name, type, place)     name##_row,
+#define ROW(name, type, place)         name##_row,
+#define ROWS(name, place, element)     name##_row,
+#define VALUES_ONLY(name, place, text) name##_row,
 #define F(member, text, ...)
 #define LOG(member)
 #define PLACE(member)
@@ -19,6 +20,7 @@
 #undef BODY_OF
 #undef ROW
 #undef ROWS
+#undef VALUES_ONLY
 #undef F
 #undef LOG
 #undef PLACE

@@ -50,7 +50,9 @@ struct leat_msg_row {
     const char *place; /* on the page: "9 FETCH", "9 FETCH answer", the name of an element, or "" */
     const struct leat_msg_field *fields;
     uint16_t count, bytes; /* fields; of the struct */
-    leat_msg_row_fn list;  /* the body is an array of such rows, and has no fields */
+    /* Without fields: */
+    leat_msg_row_fn list; /* the body is an array of such rows */
+    const char *values;   /* the body is an array of single values, which the page calls so */
 };
 
 /** The row's array, up to and with the header of the first list, or up to the first REST. Thread: any. */

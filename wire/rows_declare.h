@@ -4,7 +4,9 @@
  *   NAME_write(writer, &value)          see leat_msg_row_write() for bodies with lists
  *   NAME_read(reader, &value)           see leat_msg_row_read() for what it returns
  *   NAME_decode(bytes, count, &value)   of a whole body. LEAT_E_INVALID: it is none, or bytes follow it
- * and NAME_row(), its row, also of each ROW and ROWS. */
+ * and NAME_row(), its row, also of each ROW. Of each ROWS and VALUES_ONLY:
+ *   NAME_write(writer, count)           so many elements follow, which the caller writes
+ *   NAME_read(reader)                   how many follow. Fails as the reader does */
 #define BODY(name, place) BODY_OF(name, struct name, place)
 #define BODY_OF(name, type, place)                                                                 \
     void name##_write(struct leat_msg_writer *writer, const type *value);                          \
@@ -12,7 +14,11 @@
     leat_err name##_decode(const void *bytes, size_t count, type *out) LEAT_NODISCARD;             \
     const struct leat_msg_row *name##_row(void);
 #define ROW(name, type, place)     const struct leat_msg_row *name##_row(void);
-#define ROWS(name, place, element) const struct leat_msg_row *name##_row(void);
+#define ROWS(name, place, element) VALUES_ONLY(name, place, "")
+#define VALUES_ONLY(name, place, text)                                                             \
+    void name##_write(struct leat_msg_writer *writer, size_t count);                               \
+    uint32_t name##_read(struct leat_msg_reader *reader);                                          \
+    ROW(name, , place)
 #define F(member, text, ...)
 #define LOG(member)
 #define PLACE(member)
@@ -28,6 +34,7 @@
 #undef BODY_OF
 #undef ROW
 #undef ROWS
+#undef VALUES_ONLY
 #undef F
 #undef LOG
 #undef PLACE

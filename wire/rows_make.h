@@ -25,13 +25,23 @@
                                             .bytes = sizeof(self)};                                \
     return &row;                                                                                   \
     }
-#define ROWS(row_name, row_place, element)                                                         \
+#define ARRAY(row_name, row_place, ...)                                                            \
+    void row_name##_write(struct leat_msg_writer *writer, size_t count)                            \
+    {                                                                                              \
+        leat_msg_write_array(writer, (uint32_t)count);                                             \
+    }                                                                                              \
+    uint32_t row_name##_read(struct leat_msg_reader *reader)                                       \
+    {                                                                                              \
+        return leat_msg_read_array(reader);                                                        \
+    }                                                                                              \
     const struct leat_msg_row *row_name##_row(void)                                                \
     {                                                                                              \
         static const struct leat_msg_row row = {                                                   \
-            .name = #row_name, .place = row_place, .list = element##_row};                         \
+            .name = #row_name, .place = row_place, __VA_ARGS__};                                   \
         return &row;                                                                               \
     }
+#define ROWS(name, place, element)     ARRAY(name, place, .list = element##_row)
+#define VALUES_ONLY(name, place, text) ARRAY(name, place, .values = text)
 #define BODY_OF(name, type, place)                                                                 \
     void name##_write(struct leat_msg_writer *writer, const type *value)                           \
     {                                                                                              \
@@ -92,6 +102,8 @@
 #undef ROW
 #undef END
 #undef ROWS
+#undef ARRAY
+#undef VALUES_ONLY
 #undef BODY_OF
 #undef BODY
 #undef F

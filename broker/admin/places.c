@@ -94,7 +94,7 @@ static void part_read(const struct places_part *part, const struct leat_frame *a
     uint32_t per_streamlet = desc->settings.logs;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-    uint32_t count = leat_msg_read_array(&reader);
+    uint32_t count = leat_msg_places_all_read(&reader);
     for (uint32_t i = 0; i < count && i < desc->streamlet_count * per_streamlet; i++) {
         struct leat_msg_string row = leat_msg_read_string(&reader);
         struct leat_log_places *log = &places->logs[i];
@@ -336,7 +336,7 @@ static void call_on_done(struct places *places)
     uint32_t count = desc->streamlet_count * desc->settings.logs;
     struct leat_msg_writer writer;
     leat_call_writer(call->call.core, &writer);
-    leat_msg_write_array(&writer, count);
+    leat_msg_places_all_write(&writer, count);
     for (uint32_t i = 0; i < count; i++) {
         const struct leat_log_places *log = &places->logs[i];
         uint8_t row[LEAT_COPIES_MAX];

@@ -598,7 +598,7 @@ static uint32_t append_encode(uint8_t *out, size_t capacity, struct leat_append_
         flags |= LEAT_FRAME_ERROR;
         leat_msg_error_encode(&writer, request->rc, text);
     } else {
-        leat_msg_write_array(&writer, request->batch_count + (request->refused ? 1 : 0));
+        leat_msg_appended_all_write(&writer, request->batch_count + (request->refused ? 1 : 0));
         struct leat_append_part *part = &request->first;
         for (uint32_t i = 0; i < request->batch_count; i++, part = part->next)
             leat_msg_appended_write(&writer, part->rc, part->append.first_offset);

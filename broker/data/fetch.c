@@ -345,7 +345,7 @@ static void fetch_answer(struct leat_fetch *fetch)
     struct leat_peer *peer = fetch->peer;
     struct leat_msg_writer writer;
     leat_call_writer(core, &writer);
-    leat_msg_write_array(&writer, fetch->item_count);
+    leat_msg_fetched_all_write(&writer, fetch->item_count);
     for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next)
         fetch_write_row(&writer, item);
     LEAT_ASSERT(!writer.overflow);

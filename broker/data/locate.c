@@ -368,7 +368,7 @@ static void locate_on_done(struct leat_locator *locator)
     struct leat_core *core = locator->core;
     struct leat_msg_writer writer;
     leat_call_writer(core, &writer);
-    leat_msg_write_array(&writer, locator->count);
+    leat_msg_located_all_write(&writer, locator->count);
     for (uint32_t i = 0; i < locator->count; i++)
         locate_write_row(&writer, core, &locator->asked[i], &locator->ranges[i],
                          &locator->found[i]);

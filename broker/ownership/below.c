@@ -101,7 +101,7 @@ static void answer_read(struct leat_below *below, const struct leat_frame *answe
 {
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-    uint32_t count = leat_msg_read_array(&reader);
+    uint32_t count = leat_msg_below_all_read(&reader);
     for (uint32_t i = 0; i < count && !reader.failed; i++) {
         struct leat_msg_below row;
         leat_msg_below_read(&reader, &row);
@@ -188,7 +188,7 @@ static void call_deliver_back(void *actor, struct leat_mail *mail)
     }
     struct leat_msg_writer writer;
     leat_call_writer(below->call.core, &writer);
-    leat_msg_write_array(&writer, found->count);
+    leat_msg_below_all_write(&writer, found->count);
     for (uint32_t i = 0; i < found->count; i++) {
         const struct leat_extent *extent = &found->candidates[i].extent;
         struct leat_msg_below row = {found->segment, extent->bytes, extent->crc, found->epoch};

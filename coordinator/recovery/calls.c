@@ -226,7 +226,7 @@ static leat_err pull_there(struct leat_coordinator *coordinator, uint32_t node,
     leat_msg_writer_init(&control, it->control, sizeof it->control);
     co_attempt_said_write(&control, &(struct co_attempt_said){coordinator->recovery->attempt});
     leat_msg_writer_init(&payload, it->payload, bytes);
-    leat_msg_write_array(&payload, count);
+    co_pulls_said_write(&payload, count);
     for (uint32_t i = 0; i < count; i++)
         pull_write(&payload, &pulls[i]);
     it->count = count;

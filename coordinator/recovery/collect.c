@@ -23,7 +23,7 @@ leat_err co_rows_decode(const uint8_t *bytes, size_t count, struct leat_replica_
 {
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, bytes, count);
-    uint32_t rows = leat_msg_read_array(&reader); /* no more than there are bytes */
+    uint32_t rows = co_replica_rows_read(&reader); /* no more than there are bytes */
     if (reader.failed || rows > CO_COLLECT_ROWS_MAX) return LEAT_E_INVALID;
     struct leat_replica_row *out = leat_mem_calloc(LEAT_MEM_COORDINATOR, rows + 1, sizeof *out);
     if (!out) return LEAT_E_NO_MEMORY;
@@ -47,7 +47,7 @@ static uint8_t *rows_encode(const struct leat_replica_row *rows, size_t count, s
     if (!bytes) return NULL;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, capacity);
-    leat_msg_write_array(&writer, (uint32_t)count);
+    co_replica_rows_write(&writer, count);
     for (size_t i = 0; i < count; i++)
         co_replica_row_write(&writer, &rows[i]);
     LEAT_ASSERT(!writer.overflow);
@@ -401,7 +401,7 @@ static leat_err pulls_take(struct leat_coordinator *coordinator, const struct le
     if (co_attempt_said_decode(frame->control, frame->control_bytes, &said) != LEAT_OK)
         return LEAT_E_INVALID;
     leat_msg_reader_init(&reader, frame->payload, frame->payload_bytes);
-    uint32_t count = leat_msg_read_array(&reader);
+    uint32_t count = co_pulls_said_read(&reader);
     if (reader.failed || count == 0 || count > CO_PULLS_MAX) return LEAT_E_INVALID;
     for (uint32_t i = 0; i < count; i++) {
         if (!pull_read(&reader, &pulls[i])) return LEAT_E_INVALID;

@@ -60,7 +60,7 @@ uint32_t rep_pairs_encode(const struct rep_pair *pairs, uint32_t count, uint8_t 
 {
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, out, out_bytes);
-    leat_msg_write_array(&writer, count);
+    rep_settle_all_write(&writer, count);
     for (uint32_t i = 0; i < count; i++)
         rep_pair_write(&writer, &pairs[i]);
     LEAT_ASSERT(!writer.overflow);
@@ -72,7 +72,7 @@ leat_err rep_pairs_decode(const void *bytes, size_t count, struct rep_pair *out,
 {
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, bytes, count);
-    uint32_t rows = leat_msg_read_array(&reader);
+    uint32_t rows = rep_settle_all_read(&reader);
     if (rows > LEAT_REP_BATCH_MAX) return LEAT_E_TOO_LARGE;
     for (uint32_t i = 0; i < rows && !reader.failed; i++)
         rep_pair_read(&reader, &out[i]);
