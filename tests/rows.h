@@ -60,15 +60,25 @@ static inline void rows_number_fill(const struct leat_msg_field *field, void *at
     }
 }
 
+/* One of the lengths that a row with several may have. */
+static inline void rows_form_fill(const struct leat_msg_row *row, char *value, uint64_t *state)
+{
+    uint32_t count = 1 + (uint32_t)(rows_random(state) % row->count);
+    while (count < row->count && !row->fields[count - 1].ends)
+        count++;
+    memcpy(value + row->count_at, &count, sizeof count);
+}
+
 /** A value of the row's struct, by the state of a random number. */
 static inline void rows_fill(const struct leat_msg_row *row, char *value, uint64_t *state)
 {
     memset(value, 0, row->bytes);
+    if (row->size == LEAT_MSG_FORMS) rows_form_fill(row, value, state);
     for (uint32_t i = 0; i < row->count; i++) {
         const struct leat_msg_field *field = &row->fields[i];
         if (field->kind == LEAT_MSG_FIELD_ROW)
             rows_fill(field->row(), value + field->at, state);
-        else if (field->kind != LEAT_MSG_FIELD_REST)
+        else if (field->kind != LEAT_MSG_FIELD_REST && field->kind != LEAT_MSG_FIELD_NUMBER)
             rows_number_fill(field, value + field->at, rows_random(state));
     }
 }

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 
-enum { BIN_BYTES = 16 };
+enum { BIN_BYTES = 16, ENTRY_FIELDS_MIN = 2 /* version, kind */ };
 
 static bool is_zero(const struct leat_msg_field *field, const void *at)
 {
@@ -18,10 +18,20 @@ static bool is_zero(const struct leat_msg_field *field, const void *at)
     return !*(const bool *)at;
 }
 
+static bool is_form(const struct leat_msg_row *row, uint32_t count)
+{
+    return count == row->count || (count > 0 && count < row->count && row->fields[count - 1].ends);
+}
+
 /* How many fields are written of that value. */
 static uint32_t fields_set(const struct leat_msg_row *row, const void *value)
 {
     uint32_t count = row->count;
+    if (row->size == LEAT_MSG_FORMS) {
+        memcpy(&count, (const char *)value + row->count_at, sizeof count);
+        LEAT_ASSERT(is_form(row, count));
+        return count;
+    }
     while (count > 0 && row->fields[count - 1].is == LEAT_MSG_IF_SET &&
            is_zero(&row->fields[count - 1], (const char *)value + row->fields[count - 1].at))
         count--;
@@ -60,6 +70,9 @@ static void field_write(struct leat_msg_writer *writer, const struct leat_msg_fi
         return;
     case LEAT_MSG_FIELD_BIN16:
         leat_msg_write_bin(writer, at, BIN_BYTES);
+        return;
+    case LEAT_MSG_FIELD_NUMBER:
+        leat_msg_write_u64(writer, field->max);
         return;
     case LEAT_MSG_FIELD_ROW:
         leat_msg_row_write(writer, field->row(), at);
@@ -128,6 +141,9 @@ static void field_read(struct leat_msg_reader *reader, const struct leat_msg_fie
         else
             memcpy(at, text.text, BIN_BYTES);
         return;
+    case LEAT_MSG_FIELD_NUMBER:
+        if (leat_msg_read_u64(reader) != field->max) reader->failed = true;
+        return;
     case LEAT_MSG_FIELD_ROW:
         (void)leat_msg_row_read(reader, field->row(), at); /* such rows leave nothing */
         return;
@@ -187,7 +203,7 @@ static uint32_t fields_read(struct leat_msg_reader *reader, const struct leat_ms
         const struct leat_msg_field *field = &row->fields[i];
         if (field->kind == LEAT_MSG_FIELD_REST) return left;
         if (left == 0) {
-            if (field->is == LEAT_MSG_ALWAYS) reader->failed = true;
+            if (field->is == LEAT_MSG_ALWAYS && row->size != LEAT_MSG_FORMS) reader->failed = true;
             return 0;
         }
         field_read(reader, field, out_value);
@@ -200,11 +216,28 @@ static uint32_t fields_read(struct leat_msg_reader *reader, const struct leat_ms
     return 0;
 }
 
+/* How many fields there are, by the array's head. */
+static uint32_t count_read(struct leat_msg_reader *reader, const struct leat_msg_row *row,
+                           void *out_value)
+{
+    uint32_t count = leat_msg_read_array(reader);
+    if (row->size == LEAT_MSG_GROWS) return count;
+    if (row->size == LEAT_MSG_ENTRY) {
+        if (count < ENTRY_FIELDS_MIN) reader->failed = true;
+        return row->count;
+    }
+    if (row->size == LEAT_MSG_FORMS)
+        memcpy((char *)out_value + row->count_at, &count, sizeof count);
+    if (row->size == LEAT_MSG_EXACT ? count != row->count : !is_form(row, count))
+        reader->failed = true;
+    return count;
+}
+
 uint32_t leat_msg_row_read(struct leat_msg_reader *reader, const struct leat_msg_row *row,
                            void *out_value)
 {
     clear(row, out_value);
-    return fields_read(reader, row, out_value, 0, leat_msg_read_array(reader));
+    return fields_read(reader, row, out_value, 0, count_read(reader, row, out_value));
 }
 
 uint32_t leat_msg_row_read_behind(struct leat_msg_reader *reader, const struct leat_msg_row *row,

@@ -20,10 +20,11 @@ enum leat_msg_field_kind {
     LEAT_MSG_FIELD_U8,
     LEAT_MSG_FIELD_I64,
     LEAT_MSG_FIELD_BOOL,
-    LEAT_MSG_FIELD_TEXT,  /* struct leat_msg_string */
-    LEAT_MSG_FIELD_BIN,   /* struct leat_msg_bin */
-    LEAT_MSG_FIELD_BIN16, /* uint8_t[16] */
-    LEAT_MSG_FIELD_ROW,   /* another row's struct, in place */
+    LEAT_MSG_FIELD_TEXT,   /* struct leat_msg_string */
+    LEAT_MSG_FIELD_BIN,    /* struct leat_msg_bin */
+    LEAT_MSG_FIELD_BIN16,  /* uint8_t[16] */
+    LEAT_MSG_FIELD_NUMBER, /* always that of `max`; no member */
+    LEAT_MSG_FIELD_ROW,    /* another row's struct, in place */
     LEAT_MSG_FIELD_LIST, /* uint32_t: how many elements follow, which the caller writes and reads */
     LEAT_MSG_FIELD_REST, /* a list or row that the caller writes and reads whole; no member */
 };
@@ -31,6 +32,13 @@ enum leat_msg_field_is {
     LEAT_MSG_ALWAYS,
     LEAT_MSG_OPTIONAL, /* earlier versions do not write it: zero, or an empty text, then */
     LEAT_MSG_IF_SET,   /* the same, and it is not written where it and what follows it are zero */
+};
+
+enum leat_msg_size {
+    LEAT_MSG_GROWS, /* later versions write more fields, which are stepped over */
+    LEAT_MSG_EXACT, /* all fields, or it is refused */
+    LEAT_MSG_FORMS, /* all, or those up to one with `ends` */
+    LEAT_MSG_ENTRY, /* all fields. What the array says of their number is not looked at */
 };
 
 typedef const struct leat_msg_row *(*leat_msg_row_fn)(void);
@@ -41,7 +49,8 @@ struct leat_msg_field {
     uint16_t at;      /* of the member in the struct */
     uint16_t view_at; /* LIST: of a struct leat_msg_reader that is left at its elements; 0: none */
     bool last;        /* LIST: no field may follow it, not in later versions either */
-    uint32_t max;     /* U32: more is refused; 0: no limit */
+    bool ends;        /* FORMS: it may be the last one */
+    uint32_t max;     /* U32: more is refused; 0: no limit. NUMBER: it */
     leat_msg_row_fn row; /* ROW, REST; LIST: of an element, NULL: elements are single values */
     bool list;           /* REST: an array of such rows */
 };
@@ -50,6 +59,8 @@ struct leat_msg_row {
     const char *place; /* on the page: "9 FETCH", "9 FETCH answer", the name of an element, or "" */
     const struct leat_msg_field *fields;
     uint16_t count, bytes; /* fields; of the struct */
+    uint16_t count_at;     /* FORMS: of the uint32_t that says how many of them there are */
+    uint8_t size;          /* enum leat_msg_size */
     /* Without fields: */
     leat_msg_row_fn list; /* the body is an array of such rows */
     const char *values;   /* the body is an array of single values, which the page calls so */

@@ -13,13 +13,17 @@
     uint32_t name##_read(struct leat_msg_reader *reader, type *out);                               \
     leat_err name##_decode(const void *bytes, size_t count, type *out) LEAT_NODISCARD;             \
     const struct leat_msg_row *name##_row(void);
-#define ROW(name, type, place)     const struct leat_msg_row *name##_row(void);
-#define ROWS(name, place, element) VALUES_ONLY(name, place, "")
+#define EXACT_OF(name, type, place)         BODY_OF(name, type, place)
+#define FORMS_OF(name, type, member, place) BODY_OF(name, type, place)
+#define ENTRY(name, place)                  BODY(name, place)
+#define ROW(name, type, place)              const struct leat_msg_row *name##_row(void);
+#define ROWS(name, place, element)          VALUES_ONLY(name, place, "")
 #define VALUES_ONLY(name, place, text)                                                             \
     void name##_write(struct leat_msg_writer *writer, size_t count);                               \
     uint32_t name##_read(struct leat_msg_reader *reader);                                          \
     ROW(name, , place)
 #define F(member, text, ...)
+#define NUMBER(number)
 #define LOG(member)
 #define PLACE(member)
 #define IN(row, member, text, ...)
@@ -32,10 +36,14 @@
 #include LEAT_ROWS
 #undef BODY
 #undef BODY_OF
+#undef EXACT_OF
+#undef FORMS_OF
+#undef ENTRY
 #undef ROW
 #undef ROWS
 #undef VALUES_ONLY
 #undef F
+#undef NUMBER
 #undef LOG
 #undef PLACE
 #undef IN

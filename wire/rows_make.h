@@ -7,20 +7,25 @@
 #define MAX(limit)   .max = (limit)
 #define VIEW(member) .view_at = offsetof(self, member)
 #define LAST         .last = true
+#define ENDS         .ends = true
 
 /* Each row is a function, so that its fields can call their struct by one word. */
-#define ROW(row_name, type, row_place)                                                             \
+#define SIZED(row_name, type, row_size, row_count_at, row_place)                                   \
     const struct leat_msg_row *row_name##_row(void)                                                \
     {                                                                                              \
         typedef type self;                                                                         \
+        enum { size = row_size, count_at = row_count_at };                                         \
         static const char name[] = #row_name, place[] = row_place;                                 \
         static const struct leat_msg_field fields[] = {
+#define ROW(name, type, place) SIZED(name, type, LEAT_MSG_GROWS, 0, place)
 #define END                                                                                        \
     }                                                                                              \
     ;                                                                                              \
     static const struct leat_msg_row row = {.name = name,                                          \
                                             .place = place,                                        \
                                             .fields = fields,                                      \
+                                            .size = size,                                          \
+                                            .count_at = count_at,                                  \
                                             .count = sizeof fields / sizeof fields[0],             \
                                             .bytes = sizeof(self)};                                \
     return &row;                                                                                   \
@@ -42,7 +47,7 @@
     }
 #define ROWS(name, place, element)     ARRAY(name, place, .list = element##_row)
 #define VALUES_ONLY(name, place, text) ARRAY(name, place, .values = text)
-#define BODY_OF(name, type, place)                                                                 \
+#define FUNCTIONS(name, type)                                                                      \
     void name##_write(struct leat_msg_writer *writer, const type *value)                           \
     {                                                                                              \
         leat_msg_row_write(writer, name##_row(), value);                                           \
@@ -57,8 +62,14 @@
         if (!leat_msg_row_decode(bytes, count, name##_row(), &value)) return LEAT_E_INVALID;       \
         *out = value;                                                                              \
         return LEAT_OK;                                                                            \
-    }                                                                                              \
-    ROW(name, type, place)
+    }
+#define BODY_OF(name, type, place) FUNCTIONS(name, type) ROW(name, type, place)
+#define EXACT_OF(name, type, place)                                                                \
+    FUNCTIONS(name, type) SIZED(name, type, LEAT_MSG_EXACT, 0, place)
+#define FORMS_OF(name, type, member, place)                                                        \
+    FUNCTIONS(name, type) SIZED(name, type, LEAT_MSG_FORMS, offsetof(type, member), place)
+#define ENTRY(name, place)                                                                         \
+    FUNCTIONS(name, struct name) SIZED(name, struct name, LEAT_MSG_ENTRY, 0, place)
 #define BODY(name, place) BODY_OF(name, struct name, place)
 
 /* The kind follows from the member's type. */
@@ -77,7 +88,8 @@
                       : LEAT_MSG_FIELD_BIN, uint8_t *                                              \
                       : LEAT_MSG_FIELD_BIN16),                                                     \
      ##__VA_ARGS__},
-#define LOG(member) F(member.stream, "stream") F(member.streamlet, "streamlet") F(member.log, "log")
+#define NUMBER(number) {.name = #number, .kind = LEAT_MSG_FIELD_NUMBER, .max = (number)},
+#define LOG(member)    F(member.stream, "stream") F(member.streamlet, "streamlet") F(member.log, "log")
 #define PLACE(member)                                                                              \
     F(member.group, "group") F(member.segment, "segment") F(member.position, "position")
 #define PART(field_kind, member, text, ...)                                                        \
@@ -99,14 +111,21 @@
 #undef MAX
 #undef VIEW
 #undef LAST
+#undef ENDS
+#undef SIZED
 #undef ROW
 #undef END
 #undef ROWS
 #undef ARRAY
 #undef VALUES_ONLY
+#undef FUNCTIONS
+#undef EXACT_OF
+#undef FORMS_OF
+#undef ENTRY
 #undef BODY_OF
 #undef BODY
 #undef F
+#undef NUMBER
 #undef LOG
 #undef PLACE
 #undef PART
