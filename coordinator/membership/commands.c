@@ -8,6 +8,7 @@
 #include "coordinator/membership/adopt.h"
 #include "coordinator/membership/requests.h"
 #include "coordinator/metadata/assign.h"
+#include "wire/row.h"
 
 enum {
     COMMAND_BYTES_MAX = 4096, /* of all kinds but those with logs */
@@ -15,33 +16,23 @@ enum {
     REF_BYTES_MAX = 16,       /* array of three 32-bit numbers */
 };
 
-static void command_head(struct leat_msg_writer *writer, enum leat_command_kind kind,
-                         uint32_t fields)
-{
-    leat_msg_write_array(writer, 2 + fields);
-    leat_msg_write_u64(writer, LEAT_COMMAND_VERSION);
-    leat_msg_write_u64(writer, (uint64_t)kind);
-}
-
 void co_form_command(struct leat_msg_writer *writer, const uint8_t cluster_id[16])
 {
-    command_head(writer, LEAT_COMMAND_FORM, 1);
-    leat_msg_write_bin(writer, cluster_id, 16);
+    struct leat_entry_form form;
+    memcpy(form.cluster_id, cluster_id, sizeof form.cluster_id);
+    leat_entry_form_write(writer, &form);
     LEAT_ASSERT(!writer->overflow);
 }
 
 static void refs_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
 {
-    leat_msg_write_array(writer, (uint32_t)request->log_count);
-    for (size_t i = 0; i < request->log_count; i++) {
-        leat_msg_write_array(writer, 3);
-        leat_msg_write_log(writer, request->logs[i]);
-    }
+    for (size_t i = 0; i < request->log_count; i++)
+        leat_entry_ref_write(writer, &request->logs[i]);
 }
 
-static void text_write(struct leat_msg_writer *writer, const char *text)
+static struct leat_msg_string text_of(const char *text)
 {
-    leat_msg_write_string(writer, text ? text : "", text ? strlen(text) : 0);
+    return (struct leat_msg_string){text, text ? (uint32_t)strlen(text) : 0};
 }
 
 enum { INTERNAL_COPIES_MAX = 3 };
@@ -66,33 +57,49 @@ static void create_write(const struct leat_coordinator *coordinator, struct leat
 {
     /* Defaults of this node go into the entry: voters with other cores must apply the same. What
      * can't be completed is refused, with its sentence, when the entry is applied. */
-    struct leat_stream_settings settings = request->settings;
-    if (strncmp(request->name, "leat.", 5) == 0) internal_complete(coordinator, &settings);
-    if (settings.durability == LEAT_DURABILITY_DEFAULT && settings.copies >= 3 &&
+    struct leat_entry_create create = {text_of(request->name), request->settings};
+    struct leat_stream_settings *settings = &create.settings;
+    if (strncmp(request->name, "leat.", 5) == 0) internal_complete(coordinator, settings);
+    if (settings->durability == LEAT_DURABILITY_DEFAULT && settings->copies >= 3 &&
         leat_machine_hosts_up(&coordinator->machine) >= 3)
-        settings.durability = LEAT_DURABILITY_MEMORY; /* no one power cut takes all copies */
-    if (leat_stream_settings_complete(&settings, coordinator->options.cores, NULL) != LEAT_OK)
+        settings->durability = LEAT_DURABILITY_MEMORY; /* no one power cut takes all copies */
+    if (leat_stream_settings_complete(settings, coordinator->options.cores, NULL) != LEAT_OK)
         LEAT_MAYBE(true);
-    command_head(writer, LEAT_COMMAND_STREAM_CREATE, 2);
-    text_write(writer, request->name);
-    leat_msg_settings_write(writer, &settings);
+    leat_entry_create_write(writer, &create);
 }
 
 static void node_up_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
 {
-    command_head(writer, LEAT_COMMAND_NODE_UP, 12);
-    text_write(writer, request->node_name);
-    text_write(writer, request->address);
-    leat_msg_write_u64(writer, request->cores);
-    text_write(writer, request->node_address);
-    text_write(writer, request->rack);
-    leat_msg_write_bin(writer, request->node_id, sizeof request->node_id);
-    leat_msg_write_u64(writer, request->memory_bytes);
-    text_write(writer, request->kafka_address);
-    leat_msg_write_u64(writer, request->boot);
-    leat_msg_write_u64(writer, request->boot_before);
-    text_write(writer, request->host);
-    leat_msg_write_u64(writer, request->logs_most);
+    const struct leat_entry_node_up up = {
+        .name = text_of(request->node_name),
+        .address = text_of(request->address),
+        .node_address = text_of(request->node_address),
+        .rack = text_of(request->rack),
+        .kafka_address = text_of(request->kafka_address),
+        .host = text_of(request->host),
+        .id = {request->node_id, sizeof request->node_id},
+        .memory_bytes = request->memory_bytes,
+        .boot = request->boot,
+        .boot_before = request->boot_before,
+        .logs_most = request->logs_most,
+        .cores = request->cores,
+    };
+    leat_entry_node_up_write(writer, &up);
+}
+
+static void opened_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
+{
+    const struct leat_entry_opened opened = {
+        .incarnation = request->incarnation,
+        .epoch = request->epoch.v,
+        .version = request->version ? request->version : 1,
+        .log_count = (uint32_t)request->log_count,
+        .began = true,
+    };
+    leat_entry_opened_write(writer, &opened);
+    refs_write(writer, request);
+    leat_msg_row_write_behind(writer, leat_entry_opened_row(), &opened,
+                              offsetof(struct leat_entry_opened, log_count));
 }
 
 /* Logs of one streamlet from i on. */
@@ -161,32 +168,24 @@ static void command_write(const struct leat_coordinator *coordinator,
         create_write(coordinator, writer, request);
         break;
     case LEAT_COORDINATE_STREAM_CHANGE:
-        command_head(writer, LEAT_COMMAND_STREAM_CHANGE, 3);
-        text_write(writer, request->name);
-        leat_msg_write_u64(writer, request->change);
-        leat_msg_settings_write(writer, &request->settings);
+        leat_entry_change_write(writer,
+                                &(struct leat_entry_change){text_of(request->name), request->change,
+                                                            request->settings});
         break;
     case LEAT_COORDINATE_STREAM_DELETE:
-        command_head(writer, LEAT_COMMAND_STREAM_DELETE, 1);
-        text_write(writer, request->name);
+        leat_entry_delete_write(writer, &(struct leat_entry_delete){text_of(request->name)});
         break;
     case LEAT_COORDINATE_PRODUCER_IDS:
-        command_head(writer, LEAT_COMMAND_PRODUCER_IDS, 1);
-        leat_msg_write_u64(writer, LEAT_PRODUCER_ID_BLOCK);
+        leat_entry_producer_ids_write(writer,
+                                      &(struct leat_entry_producer_ids){LEAT_PRODUCER_ID_BLOCK});
         break;
     case LEAT_COORDINATE_OPENED:
-        command_head(writer, LEAT_COMMAND_OPENED, 5);
-        leat_msg_write_u64(writer, request->epoch.v);
-        refs_write(writer, request);
-        leat_msg_write_u64(writer, request->incarnation);
-        leat_msg_write_u64(writer, request->version ? request->version : 1);
-        leat_msg_write_bool(writer, true); /* where it began is kept */
+        opened_write(writer, request);
         break;
     case LEAT_COORDINATE_VERSION:
-        command_head(writer, LEAT_COMMAND_VERSION_RAISE, 4);
-        leat_msg_write_u64(writer, request->incarnation);
-        leat_msg_write_u64(writer, request->epoch.v);
-        leat_msg_write_u64(writer, request->version);
+        leat_entry_version_write(
+            writer, &(struct leat_entry_version){request->incarnation, request->epoch.v,
+                                                 request->version, (uint32_t)request->log_count});
         refs_write(writer, request);
         break;
     case LEAT_COORDINATE_MOVE:
@@ -196,14 +195,13 @@ static void command_write(const struct leat_coordinator *coordinator,
         node_up_write(writer, request);
         break;
     case LEAT_COORDINATE_NODE_DRAIN:
-        command_head(writer, LEAT_COMMAND_NODE_DRAIN, 2);
-        text_write(writer, request->target);
-        leat_msg_write_bool(writer, request->draining && !request->takes_back);
+        leat_entry_drain_write(
+            writer, &(struct leat_entry_drain){text_of(request->target),
+                                               request->draining && !request->takes_back});
         break;
     case LEAT_COORDINATE_CRASH:
-        command_head(writer, LEAT_COMMAND_CRASH, 2);
-        text_write(writer, request->target);
-        leat_msg_write_u64(writer, request->incarnation);
+        leat_entry_crash_write(
+            writer, &(struct leat_entry_crash){text_of(request->target), request->incarnation});
         break;
     case LEAT_COORDINATE_ACCEPT_LOSS:
         accept_loss_write(writer, request);
@@ -214,7 +212,7 @@ static void command_write(const struct leat_coordinator *coordinator,
     case LEAT_COORDINATE_TAILS:
     case LEAT_COORDINATE_RECOVER:
     case LEAT_COORDINATE_BARRIER:
-        command_head(writer, LEAT_COMMAND_BARRIER, 0);
+        leat_entry_barrier_write(writer, &(struct leat_entry_barrier){0});
         break;
     }
 }
@@ -278,10 +276,9 @@ static size_t record_write(struct leat_coordinator *coordinator, uint8_t *out, s
 {
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, out + CO_RECORD_HEADER_BYTES, capacity - CO_RECORD_HEADER_BYTES);
-    command_head(&writer, LEAT_COMMAND_REQUEST, 3);
-    leat_msg_write_u64(&writer, coordinator->session);
-    leat_msg_write_u64(&writer, ++coordinator->next_sequence);
-    leat_msg_write_bin(&writer, command, bytes);
+    leat_entry_request_write(&writer, &(struct leat_entry_request){coordinator->session,
+                                                                   ++coordinator->next_sequence,
+                                                                   {command, (uint32_t)bytes}});
     LEAT_ASSERT(!writer.overflow);
     leat_put_le32(out, writer.used);
     return CO_RECORD_HEADER_BYTES + writer.used;

@@ -133,43 +133,39 @@ bool co_peer_may(const struct leat_coordinator *coordinator, const struct co_pee
 
 /* ---- commands ---- */
 
-/* The incarnation in whose name a command speaks, where it has one: see metadata/machine.h for the fields. */
+/* The incarnation in whose name a command speaks; 0: it does not say. */
 static uint64_t incarnation_of(enum leat_command_kind kind, struct leat_msg_reader *reader)
 {
-    uint32_t before = 0; /* fields of the command in front of it */
-    if (kind == LEAT_COMMAND_OPENED) before = 2;
-    if (kind == LEAT_COMMAND_ASSIGN) before = 1;
-    leat_msg_skip_n(reader, before);
-    return leat_msg_read_u64(reader);
+    struct leat_entry_opened opened;
+    struct leat_assign_entry assign;
+    struct leat_entry_version raise;
+    if (kind == LEAT_COMMAND_OPENED)
+        return leat_entry_opened_read(reader, &opened), opened.incarnation;
+    if (kind == LEAT_COMMAND_ASSIGN)
+        return leat_assign_entry_read(reader, &assign), assign.incarnation;
+    return leat_entry_version_read(reader, &raise), raise.incarnation;
 }
 
-/* Behind its name: each node shows what it says of itself, on terminals and in answers. Addresses are looked at when it
- * is applied. */
-static bool node_up_is_text(struct leat_msg_reader reader)
+/* Each node shows what another says of itself, on terminals and in answers. Addresses are looked at when it is
+ * applied. */
+static leat_err node_up_check(const char *name, struct leat_msg_reader *reader)
 {
-    struct leat_msg_string rack, kafka_address, host;
-    leat_msg_skip_n(&reader, 3); /* address, cores, address for nodes */
-    rack = leat_msg_read_string(&reader);
-    leat_msg_skip_n(&reader, 2); /* id, memory */
-    kafka_address = leat_msg_read_string(&reader);
-    leat_msg_skip_n(&reader, 2); /* boots */
-    host = leat_msg_read_string(&reader);
-    leat_msg_skip_n(&reader, 1); /* logs */
-    return !reader.failed && leat_node_log_is_text(rack.text, rack.bytes) &&
-           leat_node_log_is_text(kafka_address.text, kafka_address.bytes) &&
-           leat_node_log_is_text(host.text, host.bytes);
+    struct leat_entry_node_up up;
+    (void)leat_entry_node_up_read(reader, &up);
+    if (reader->failed) return LEAT_E_INVALID;
+    if (!leat_machine_text_equal(name, up.name.text, up.name.bytes)) return LEAT_E_DENIED;
+    return leat_node_log_is_text(up.rack.text, up.rack.bytes) &&
+                   leat_node_log_is_text(up.kafka_address.text, up.kafka_address.bytes) &&
+                   leat_node_log_is_text(up.host.text, up.host.bytes)
+               ? LEAT_OK
+               : LEAT_E_INVALID;
 }
 
 static leat_err self_check(struct leat_coordinator *coordinator, const char *name,
                            enum leat_command_kind kind, struct leat_msg_reader *reader)
 {
     struct leat_machine *machine = &coordinator->machine;
-    if (kind == LEAT_COMMAND_NODE_UP) {
-        struct leat_msg_string said = leat_msg_read_string(reader);
-        if (reader->failed) return LEAT_E_INVALID;
-        if (!leat_machine_text_equal(name, said.text, said.bytes)) return LEAT_E_DENIED;
-        return node_up_is_text(*reader) ? LEAT_OK : LEAT_E_INVALID;
-    }
+    if (kind == LEAT_COMMAND_NODE_UP) return node_up_check(name, reader);
     uint64_t incarnation = incarnation_of(kind, reader);
     if (reader->failed || incarnation == 0) return LEAT_E_INVALID;
     if (incarnation >= machine->next_incarnation) return LEAT_E_AGAIN; /* not applied here yet */
@@ -182,22 +178,24 @@ leat_err co_peer_may_ask(struct leat_coordinator *coordinator, const struct co_p
                          const uint8_t *record, size_t bytes)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    struct leat_msg_reader outer, reader;
-    leat_msg_reader_init(&outer, record, bytes);
-    (void)leat_msg_read_array(&outer);
-    for (int i = 0; i < 4; i++) /* version, kind, session, sequence */
-        (void)leat_msg_read_u64(&outer);
-    struct leat_msg_string command = leat_msg_read_string(&outer);
-    if (outer.failed) return LEAT_E_INVALID;
-    leat_msg_reader_init(&reader, command.text, command.bytes);
-    (void)leat_msg_read_array(&reader);
-    (void)leat_msg_read_u32(&reader);
-    uint32_t kind = leat_msg_read_u32(&reader);
+    struct leat_msg_reader reader, ahead;
+    struct leat_entry_request request;
+    struct leat_entry_head head;
+    struct leat_assign_entry assign;
+    leat_msg_reader_init(&reader, record, bytes);
+    (void)leat_entry_request_read(&reader, &request);
     if (reader.failed) return LEAT_E_INVALID;
+    leat_msg_reader_init(&reader, request.command.data, request.command.bytes);
+    ahead = reader;
+    (void)leat_entry_head_read(&ahead, &head);
+    if (ahead.failed) return LEAT_E_INVALID;
+    const uint32_t kind = head.kind;
     enum co_right right = co_command_right(kind);
-    struct leat_msg_reader ahead = reader;
-    if (kind == LEAT_COMMAND_ASSIGN && leat_msg_read_u32(&ahead) == LEAT_ASSIGN_RECOVERY)
-        right = CO_RIGHT_VOTER;
+    ahead = reader;
+    if (kind == LEAT_COMMAND_ASSIGN) {
+        (void)leat_assign_entry_read(&ahead, &assign);
+        if (assign.reason == LEAT_ASSIGN_RECOVERY) right = CO_RIGHT_VOTER;
+    }
     switch (right) {
     case CO_RIGHT_NODE:
         return LEAT_OK;

@@ -91,11 +91,10 @@ leat_err leat_machine_apply_stream_change(struct leat_machine *machine,
                                           struct leat_msg_reader *reader,
                                           struct leat_machine_result *result)
 {
-    struct leat_msg_string name = leat_msg_read_string(reader);
-    uint32_t change = leat_msg_read_u32(reader);
-    struct leat_stream_settings wanted = {0};
-    leat_msg_settings_read(reader, &wanted);
+    struct leat_entry_change change;
+    (void)leat_entry_change_read(reader, &change);
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
+    struct leat_msg_string name = change.name;
     struct leat_machine_stream *stream = leat_machine_name_find(machine, name.text, name.bytes);
     if (!stream || stream->desc->internal) {
         result->rc = leat_error_set(&result->error, LEAT_E_UNKNOWN_STREAM, "no stream '%.*s'",
@@ -104,7 +103,7 @@ leat_err leat_machine_apply_stream_change(struct leat_machine *machine,
     }
     struct leat_stream_desc *old = stream->desc;
     struct leat_stream_settings settings = old->settings;
-    settings_change(&settings, change, &wanted);
+    settings_change(&settings, change.change, &change.settings);
     if (change_check(machine, old, &settings, result) != LEAT_OK) return LEAT_OK;
     struct leat_stream_desc *desc =
         leat_machine_desc_create(old->id, old->name, strlen(old->name), &settings);

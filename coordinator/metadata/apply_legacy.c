@@ -11,14 +11,9 @@ static bool adopt_next(struct leat_assign_reader *reader, struct leat_assign_row
         [LEAT_DECIDED_TAIL] = LEAT_RECOVER_TAIL, [LEAT_DECIDED_WAIT] = LEAT_RECOVER_WAITS};
     struct leat_msg_reader *msg = &reader->msg;
     if (msg->failed || msg->at >= msg->end) return false;
-    *row = reader->head;
-    uint32_t fields = leat_msg_read_array(msg);
-    row->log = leat_msg_read_log(msg);
-    uint32_t decision = leat_msg_read_u32(msg);
-    leat_tail_record_read(msg, &row->tail);
-    if (fields != 8) msg->failed = true;
-    row->decision =
-        decision < sizeof decisions / sizeof *decisions ? decisions[decision] : LEAT_RECOVER_STANDS;
+    (void)leat_adopt_row_read(msg, row);
+    row->decision = row->decision < sizeof decisions / sizeof *decisions ? decisions[row->decision]
+                                                                         : LEAT_RECOVER_STANDS;
     return !msg->failed;
 }
 
@@ -26,17 +21,17 @@ leat_err leat_machine_apply_adopt(struct leat_machine *machine, struct leat_msg_
                                   struct leat_machine_result *result)
 {
     struct leat_assign assign = {.reason = LEAT_ASSIGN_START, .rows.next = adopt_next};
-    struct leat_assign_part part = {.row_bytes = LEAT_ADOPT_ROW_BYTES_MAX};
-    part.attempt = leat_msg_read_u64(reader);
-    part.number = leat_msg_read_u32(reader);
-    part.last = leat_msg_read_bool(reader);
-    assign.incarnation = assign.owner = leat_msg_read_u64(reader);
-    (void)leat_msg_read_u64(reader); /* entries that had changed anything, for people */
-    struct leat_msg_string rows = leat_msg_read_string(reader);
-    part.bytes = (const uint8_t *)rows.text;
-    part.count = rows.bytes;
-    assign.seen = leat_msg_read_u64(reader);
-    assign.leaves = leat_msg_read_bool(reader);
+    struct leat_entry_adopt adopt;
+    (void)leat_entry_adopt_read(reader, &adopt);
+    const struct leat_assign_part part = {.attempt = adopt.attempt,
+                                          .number = adopt.number,
+                                          .last = adopt.last,
+                                          .bytes = adopt.rows.data,
+                                          .count = adopt.rows.bytes,
+                                          .row_bytes = LEAT_ADOPT_ROW_BYTES_MAX};
+    assign.incarnation = assign.owner = adopt.incarnation;
+    assign.seen = adopt.seen;
+    assign.leaves = adopt.leaves;
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
     return leat_machine_start_part(machine, &part, &assign, result);
 }
@@ -57,15 +52,13 @@ leat_err leat_machine_apply_accept_loss(struct leat_machine *machine,
                                  .rows = {.next = head_next, .rows = 1}};
     struct leat_assign_row *row = &assign.rows.head;
     row->decision = LEAT_RECOVER_LEFT;
-    row->log = leat_msg_read_log(reader);
-    row->tail.segment = leat_msg_read_u64(reader);
-    row->tail.next_offset = leat_msg_read_u64(reader);
-    row->tail.jumped = true;
-    assign.incarnation = assign.owner = row->owner = row->seen_owner = leat_msg_read_u64(reader);
-    row->seen_log_epoch = leat_msg_read_u32(reader);
-    row->tail.extent.bytes = leat_msg_read_u32(reader);
-    row->tail.extent.crc = leat_msg_read_u32(reader);
-    row->heard = leat_msg_read_bool(reader);
+    struct leat_entry_accept_loss loss;
+    (void)leat_entry_accept_loss_read(reader, &loss);
+    row->log = loss.log;
+    row->tail = (struct leat_tail_record){loss.segment, loss.extent, loss.next_offset, true};
+    assign.incarnation = assign.owner = row->owner = row->seen_owner = loss.incarnation;
+    row->seen_log_epoch = loss.epoch;
+    row->heard = loss.nothing;
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
     return leat_machine_assign(machine, &assign, result);
 }
@@ -76,11 +69,12 @@ static bool move_next(struct leat_assign_reader *reader, struct leat_assign_row 
 {
     struct leat_msg_reader *msg = &reader->msg;
     if (msg->failed || reader->rows == 0) return false;
+    struct leat_assign_row said;
     reader->rows--;
+    (void)leat_move_row_read(msg, &said);
     *row = reader->head;
-    if (leat_msg_read_array(msg) != 7) msg->failed = true;
-    row->log = leat_msg_read_log(msg);
-    leat_tail_record_read(msg, &row->tail);
+    row->log = said.log;
+    row->tail = said.tail;
     return !msg->failed;
 }
 
@@ -90,14 +84,15 @@ leat_err leat_machine_apply_move(struct leat_machine *machine, struct leat_msg_r
     struct leat_assign assign = {.reason = LEAT_ASSIGN_MOVE, .rows.next = move_next};
     struct leat_assign_row *head = &assign.rows.head;
     head->decision = LEAT_RECOVER_TAIL;
-    assign.incarnation = head->seen_owner = leat_msg_read_u64(reader);
-    head->seen_epoch = leat_msg_read_u32(reader);
-    struct leat_msg_string target = leat_msg_read_string(reader);
-    assign.rows.rows = leat_msg_read_array(reader);
-    assign.rows.msg = *reader;
-    leat_msg_skip_n(reader, assign.rows.rows);
-    if (!leat_msg_read_done(reader) || assign.rows.rows == 0) return leat_machine_malformed(result);
-    const struct leat_machine_node *to = leat_machine_node_find(machine, target.text, target.bytes);
+    struct leat_entry_move move;
+    (void)leat_entry_move_read(reader, &move);
+    assign.incarnation = head->seen_owner = move.incarnation;
+    head->seen_epoch = move.epoch;
+    assign.rows.rows = move.row_count;
+    assign.rows.msg = move.rows;
+    if (!leat_msg_read_done(reader) || move.row_count == 0) return leat_machine_malformed(result);
+    const struct leat_machine_node *to =
+        leat_machine_node_find(machine, move.target.text, move.target.bytes);
     assign.owner = head->owner = to ? to->info.incarnation : 0;
     return leat_machine_assign(machine, &assign, result);
 }
@@ -107,9 +102,10 @@ leat_err leat_machine_apply_move(struct leat_machine *machine, struct leat_msg_r
 leat_err leat_machine_apply_recover(struct leat_machine *machine, struct leat_msg_reader *reader,
                                     struct leat_machine_result *result)
 {
-    (void)leat_msg_read_u64(reader); /* the attempt, for people */
+    struct leat_entry_recover recover;
+    (void)leat_entry_recover_read(reader, &recover);
     struct leat_assign assign = {.reason = LEAT_ASSIGN_RECOVERY, .rows.next = leat_assign_next};
-    assign.rows.streamlets = leat_msg_read_array(reader);
+    assign.rows.streamlets = recover.streamlets;
     assign.rows.msg = *reader;
     struct leat_assign_reader all = assign.rows; /* before anything changes */
     for (struct leat_assign_row row; all.next(&all, &row);)

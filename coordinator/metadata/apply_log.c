@@ -72,11 +72,9 @@ struct leat_machine_log *leat_claim_check(struct leat_machine *machine, struct l
     return log;
 }
 
-/* An array of [stream, streamlet, log, ...]: header and reference of the next. */
-static bool ref_next(struct leat_msg_reader *reader, uint32_t fields, struct leat_log_ref *out_ref)
+static bool ref_next(struct leat_msg_reader *reader, struct leat_log_ref *out_ref)
 {
-    if (leat_msg_read_array(reader) != fields) reader->failed = true;
-    *out_ref = leat_msg_read_log(reader);
+    (void)leat_entry_ref_read(reader, out_ref);
     return !reader->failed;
 }
 
@@ -84,30 +82,30 @@ static bool ref_next(struct leat_msg_reader *reader, uint32_t fields, struct lea
 leat_err leat_machine_apply_opened(struct leat_machine *machine, struct leat_msg_reader *reader,
                                    struct leat_machine_result *result)
 {
-    struct leat_claim claim = {.epoch = leat_msg_read_u32(reader)};
-    uint32_t count = leat_msg_read_array(reader);
-    struct leat_msg_reader again = *reader, past = *reader;
-    leat_msg_skip_n(&past, count);
-    claim.incarnation = leat_msg_read_u64(&past);
-    uint32_t version = leat_msg_read_u32(&past);
-    (void)leat_msg_read_bool(&past);
-    if (!leat_msg_read_done(&past)) return leat_machine_malformed(result);
+    struct leat_entry_opened opened;
+    (void)leat_entry_opened_read(reader, &opened);
+    if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
+    const struct leat_claim claim = {opened.incarnation, opened.epoch};
+    const uint32_t count = opened.log_count;
+    struct leat_msg_reader again = opened.logs;
     if (!leat_claim_of_living(machine, claim.incarnation, result)) return LEAT_OK;
     for (uint32_t i = 0; i < count; i++) {
         struct leat_log_ref ref;
-        if (!ref_next(reader, 3, &ref)) return leat_machine_malformed(result);
+        if (!ref_next(&opened.logs, &ref)) return leat_machine_malformed(result);
         if (!leat_claim_check(machine, ref, &claim, result)) return LEAT_OK;
     }
     for (uint32_t i = 0; i < count; i++) {
         struct leat_log_ref ref;
         struct leat_machine_stream *stream;
-        LEAT_ASSERT(ref_next(&again, 3, &ref));
+        LEAT_ASSERT(ref_next(&again, &ref));
         struct leat_machine_log *log = leat_machine_log_find(machine, ref, &stream);
         leat_machine_owner_changed(machine, stream->owners[ref.streamlet]);
         /* Opened twice: by an owner that did not hear of the first time. */
         struct leat_tail_record began = log->record.opened ? log->record.began : log->record.tail;
-        log->record = (struct leat_log_record){
-            .opened = true, .stamp_epoch = {claim.epoch}, .stamp_version = version, .began = began};
+        log->record = (struct leat_log_record){.opened = true,
+                                               .stamp_epoch = {claim.epoch},
+                                               .stamp_version = opened.version,
+                                               .began = began};
     }
     machine->changes++;
     result->epoch.v = claim.epoch;
@@ -117,16 +115,16 @@ leat_err leat_machine_apply_opened(struct leat_machine *machine, struct leat_msg
 leat_err leat_machine_apply_version(struct leat_machine *machine, struct leat_msg_reader *reader,
                                     struct leat_machine_result *result)
 {
-    struct leat_claim claim = {.incarnation = leat_msg_read_u64(reader)};
-    claim.epoch = leat_msg_read_u32(reader);
-    uint32_t version = leat_msg_read_u32(reader);
-    uint32_t count = leat_msg_read_array(reader);
+    struct leat_entry_version raise;
+    (void)leat_entry_version_read(reader, &raise);
+    const struct leat_claim claim = {raise.incarnation, raise.epoch};
+    const uint32_t version = raise.version, count = raise.log_count;
     struct leat_msg_reader again = *reader;
     if (reader->failed || claim.incarnation == 0) return leat_machine_malformed(result);
     if (!leat_claim_of_living(machine, claim.incarnation, result)) return LEAT_OK;
     for (uint32_t i = 0; i < count; i++) {
         struct leat_log_ref ref;
-        if (!ref_next(reader, 3, &ref)) return leat_machine_malformed(result);
+        if (!ref_next(reader, &ref)) return leat_machine_malformed(result);
         const struct leat_machine_log *log = leat_claim_check(machine, ref, &claim, result);
         if (!log) return LEAT_OK;
         if (log->record.opened && version >= log->record.stamp_version) continue;
@@ -142,7 +140,7 @@ leat_err leat_machine_apply_version(struct leat_machine *machine, struct leat_ms
     for (uint32_t i = 0; i < count; i++) {
         struct leat_log_ref ref;
         struct leat_machine_stream *stream;
-        LEAT_ASSERT(ref_next(&again, 3, &ref));
+        LEAT_ASSERT(ref_next(&again, &ref));
         leat_machine_log_find(machine, ref, &stream)->record.stamp_version = version;
         leat_machine_owner_changed(machine, stream->owners[ref.streamlet]);
     }

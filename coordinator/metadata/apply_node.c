@@ -174,29 +174,7 @@ bool leat_machine_incarnation_lives(struct leat_machine *machine, uint64_t incar
 
 /* ---- up ---- */
 
-struct node_up {
-    struct leat_msg_string name, address, node_address, rack, id, kafka_address, host;
-    uint32_t cores;
-    uint64_t memory_bytes, boot, boot_before, logs_most;
-};
-
-static void node_up_read(struct leat_msg_reader *reader, struct node_up *out)
-{
-    out->name = leat_msg_read_string(reader);
-    out->address = leat_msg_read_string(reader);
-    out->cores = leat_msg_read_u32(reader);
-    out->node_address = leat_msg_read_string(reader);
-    out->rack = leat_msg_read_string(reader);
-    out->id = leat_msg_read_string(reader);
-    out->memory_bytes = leat_msg_read_u64(reader);
-    out->kafka_address = leat_msg_read_string(reader);
-    out->boot = leat_msg_read_u64(reader);
-    out->boot_before = leat_msg_read_u64(reader);
-    out->host = leat_msg_read_string(reader);
-    out->logs_most = leat_msg_read_u64(reader);
-}
-
-static bool node_up_allowed(const struct node_up *up, struct leat_machine_result *result)
+static bool node_up_allowed(const struct leat_entry_node_up *up, struct leat_machine_result *result)
 {
     if (up->name.bytes == 0 || up->name.bytes > LEAT_NODE_NAME_BYTES_MAX ||
         up->address.bytes > LEAT_ADDRESS_BYTES_MAX ||
@@ -228,13 +206,13 @@ static void text_put(char *out, size_t capacity, struct leat_msg_string text)
 
 /* Two machines under one name would serve the same streamlets. A restart is told from that by the
  * id of the data directory, which one process at a time can hold. */
-static bool name_is_taken(const struct leat_machine_node *node, const struct node_up *up)
+static bool name_is_taken(const struct leat_machine_node *node, const struct leat_entry_node_up *up)
 {
     static const uint8_t none[16];
     return node->info.state == LEAT_NODE_UP && up->id.bytes == 16 &&
-           memcmp(up->id.text, none, sizeof none) != 0 &&
+           memcmp(up->id.data, none, sizeof none) != 0 &&
            memcmp(node->id, none, sizeof none) != 0 &&
-           memcmp(node->id, up->id.text, sizeof none) != 0;
+           memcmp(node->id, up->id.data, sizeof none) != 0;
 }
 
 /* SUBTLE: a data directory that was put back to an older state holds less than it has promised.
@@ -247,7 +225,7 @@ static bool name_is_taken(const struct leat_machine_node *node, const struct nod
  *
  * Returns the node whose last start it was; NULL: nobody's. */
 static struct leat_machine_node *node_of_directory(struct leat_machine *machine,
-                                                   const struct node_up *up)
+                                                   const struct leat_entry_node_up *up)
 {
     for (uint32_t i = 0; up->boot_before != 0 && i < machine->node_count; i++) {
         uint64_t boot = machine->nodes[i].boot;
@@ -258,7 +236,8 @@ static struct leat_machine_node *node_of_directory(struct leat_machine *machine,
 
 /* `bearer` is the node that came up last from this directory, or from one that it is a copy of. */
 static bool directory_allowed(const struct leat_machine_node *node,
-                              const struct leat_machine_node *bearer, const struct node_up *up,
+                              const struct leat_machine_node *bearer,
+                              const struct leat_entry_node_up *up,
                               struct leat_machine_result *result)
 {
     if (bearer && bearer != node && bearer->info.state == LEAT_NODE_UP)
@@ -287,7 +266,7 @@ static bool votes(const struct leat_machine *machine, const char *name, size_t b
  * comes to it. A node that is not up may have left its address to another machine, as where addresses are lent;
  * not so a voter's, to a node that does not vote: others know nothing but that address when they start. Voters
  * may have changed places. */
-static bool address_allowed(struct leat_machine *machine, const struct node_up *up,
+static bool address_allowed(struct leat_machine *machine, const struct leat_entry_node_up *up,
                             struct leat_machine_result *result)
 {
     const char *whose = NULL, *how = "is up";
@@ -320,8 +299,8 @@ static bool address_allowed(struct leat_machine *machine, const struct node_up *
 leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_msg_reader *reader,
                                     struct leat_machine_result *result)
 {
-    struct node_up up;
-    node_up_read(reader, &up);
+    struct leat_entry_node_up up;
+    (void)leat_entry_node_up_read(reader, &up);
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
     if (!node_up_allowed(&up, result)) return LEAT_OK;
     struct leat_machine_node *node = leat_machine_node_find(machine, up.name.text, up.name.bytes);
@@ -350,7 +329,7 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
     text_put(node->info.rack, sizeof node->info.rack, up.rack);
     text_put(node->info.host, sizeof node->info.host, up.host);
     memset(node->id, 0, sizeof node->id);
-    if (up.id.bytes) memcpy(node->id, up.id.text, sizeof node->id);
+    if (up.id.bytes) memcpy(node->id, up.id.data, sizeof node->id);
     /* It has another name from here on: what comes under the old one with the same mark is a copy. */
     if (bearer && bearer != node) bearer->boot = BOOT_ELSEWHERE;
     node->boot = up.boot;
@@ -422,10 +401,11 @@ static bool all_drained(const struct leat_machine *machine)
 leat_err leat_machine_apply_node_drain(struct leat_machine *machine, struct leat_msg_reader *reader,
                                        struct leat_machine_result *result)
 {
-    struct leat_msg_string name = leat_msg_read_string(reader);
-    bool draining = leat_msg_read_bool(reader);
+    struct leat_entry_drain drain;
+    (void)leat_entry_drain_read(reader, &drain);
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
-    struct leat_machine_node *node = node_named(machine, name, result);
+    const bool draining = drain.draining;
+    struct leat_machine_node *node = node_named(machine, drain.name, result);
     if (!node || node->info.draining == draining) return LEAT_OK;
     node->info.draining = draining;
     if (draining && node->info.state == LEAT_NODE_DOWN && node->info.streamlets == 0)
@@ -438,12 +418,12 @@ leat_err leat_machine_apply_node_drain(struct leat_machine *machine, struct leat
 leat_err leat_machine_apply_node_state(struct leat_machine *machine, struct leat_msg_reader *reader,
                                        struct leat_machine_result *result)
 {
-    struct leat_msg_string name = leat_msg_read_string(reader);
-    uint64_t incarnation = leat_msg_read_u64(reader);
-    uint32_t state = leat_msg_read_u32(reader);
-    if (!leat_msg_read_done(reader) || (state != LEAT_NODE_UP && state != LEAT_NODE_DOWN))
+    struct leat_entry_node_state said;
+    (void)leat_entry_node_state_read(reader, &said);
+    if (!leat_msg_read_done(reader) || (said.state != LEAT_NODE_UP && said.state != LEAT_NODE_DOWN))
         return leat_machine_malformed(result);
-    struct leat_machine_node *node = incarnation_named(machine, name, incarnation, result);
+    struct leat_machine_node *node =
+        incarnation_named(machine, said.name, said.incarnation, result);
     if (!node) return LEAT_OK;
     if (node->info.crashed) {
         result->rc = leat_error_set(&result->error, LEAT_E_STALE_EPOCH,
@@ -451,7 +431,7 @@ leat_err leat_machine_apply_node_state(struct leat_machine *machine, struct leat
                                     node->info.name);
         return LEAT_OK;
     }
-    enum leat_node_state wanted = (enum leat_node_state)state;
+    enum leat_node_state wanted = (enum leat_node_state)said.state;
     if (wanted == LEAT_NODE_DOWN && node->info.draining && node->info.streamlets == 0)
         wanted = LEAT_NODE_GONE;
     if (node->info.state == wanted) return LEAT_OK;
@@ -467,10 +447,11 @@ leat_err leat_machine_apply_node_state(struct leat_machine *machine, struct leat
 leat_err leat_machine_apply_crash(struct leat_machine *machine, struct leat_msg_reader *reader,
                                   struct leat_machine_result *result)
 {
-    struct leat_msg_string name = leat_msg_read_string(reader);
-    uint64_t incarnation = leat_msg_read_u64(reader);
+    struct leat_entry_crash crash;
+    (void)leat_entry_crash_read(reader, &crash);
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
-    struct leat_machine_node *node = incarnation_named(machine, name, incarnation, result);
+    struct leat_machine_node *node =
+        incarnation_named(machine, crash.name, crash.incarnation, result);
     if (!node) return LEAT_OK;
     if (node->info.crashed || node->info.state == LEAT_NODE_GONE) return LEAT_OK;
     node->info.crashed = true;

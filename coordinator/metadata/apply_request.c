@@ -92,9 +92,9 @@ static leat_err outcome_keep(struct leat_machine *machine, const struct leat_mac
 leat_err leat_machine_apply_request(struct leat_machine *machine, struct leat_msg_reader *reader,
                                     struct leat_machine_result *result)
 {
-    uint64_t id = leat_msg_read_u64(reader);
-    uint64_t sequence = leat_msg_read_u64(reader);
-    struct leat_msg_string command = leat_msg_read_string(reader);
+    struct leat_entry_request request;
+    (void)leat_entry_request_read(reader, &request);
+    const uint64_t id = request.session, sequence = request.sequence;
     if (!leat_msg_read_done(reader) || id == 0 || sequence == 0)
         return leat_machine_malformed(result);
     struct leat_machine_session *session = session_take(machine, id);
@@ -104,8 +104,7 @@ leat_err leat_machine_apply_request(struct leat_machine *machine, struct leat_ms
     if (outcome)
         outcome_repeat(machine, outcome, result);
     else
-        rc =
-            leat_machine_apply_plain(machine, (const uint8_t *)command.text, command.bytes, result);
+        rc = leat_machine_apply_plain(machine, request.command.data, request.command.bytes, result);
     if (result->malformed) rc = LEAT_OK; /* its requester is told */
     result->session = id;
     result->sequence = sequence;

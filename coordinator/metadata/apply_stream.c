@@ -12,15 +12,15 @@
 leat_err leat_machine_apply_form(struct leat_machine *machine, struct leat_msg_reader *reader,
                                  struct leat_machine_result *result)
 {
-    struct leat_msg_string id = leat_msg_read_string(reader);
-    if (!leat_msg_read_done(reader) || id.bytes != sizeof machine->cluster_id)
-        return leat_machine_malformed(result);
+    struct leat_entry_form form;
+    (void)leat_entry_form_read(reader, &form);
+    if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
     /* A refusal, and not what stops a voter: all of them would stop here, at each start again. */
     if (machine->formed) {
         result->rc = leat_error_set(&result->error, LEAT_E_EXISTS, "the cluster is formed already");
         return LEAT_OK;
     }
-    memcpy(machine->cluster_id, id.text, sizeof machine->cluster_id);
+    memcpy(machine->cluster_id, form.cluster_id, sizeof machine->cluster_id);
     machine->formed = true;
     return LEAT_OK;
 }
@@ -29,18 +29,19 @@ leat_err leat_machine_apply_producer_ids(struct leat_machine *machine,
                                          struct leat_msg_reader *reader,
                                          struct leat_machine_result *result)
 {
-    uint32_t count = leat_msg_read_u32(reader);
-    if (!leat_msg_read_done(reader) || count == 0) return leat_machine_malformed(result);
+    struct leat_entry_producer_ids ids;
+    (void)leat_entry_producer_ids_read(reader, &ids);
+    if (!leat_msg_read_done(reader) || ids.count == 0) return leat_machine_malformed(result);
     /* All voters, of whichever version, say the same: how many is in the entry, and the limit is the type's.
      * A refusal, and not what stops a voter: all of them would stop here, at each start again. */
-    if (machine->next_producer_id > INT64_MAX - (int64_t)count) {
+    if (machine->next_producer_id > INT64_MAX - (int64_t)ids.count) {
         result->rc =
             leat_error_set(&result->error, LEAT_E_TOO_MANY, "all producer ids are used up");
         return LEAT_OK;
     }
     result->first_id = machine->next_producer_id;
-    result->id_count = count;
-    machine->next_producer_id += count;
+    result->id_count = ids.count;
+    machine->next_producer_id += ids.count;
     return LEAT_OK;
 }
 
@@ -112,10 +113,11 @@ leat_err leat_machine_apply_stream_create(struct leat_machine *machine,
                                           struct leat_msg_reader *reader,
                                           struct leat_machine_result *result)
 {
-    struct leat_msg_string name = leat_msg_read_string(reader);
-    struct leat_stream_settings settings = {0};
-    leat_msg_settings_read(reader, &settings);
+    struct leat_entry_create create;
+    (void)leat_entry_create_read(reader, &create);
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
+    struct leat_msg_string name = create.name;
+    struct leat_stream_settings settings = create.settings;
     if (create_check(machine, name, &settings, result) != LEAT_OK) return LEAT_OK;
     if (machine->next_epoch > LEAT_EPOCH_MAX) {
         (void)leat_machine_epochs_used_up(result);
@@ -169,8 +171,10 @@ leat_err leat_machine_apply_stream_delete(struct leat_machine *machine,
                                           struct leat_msg_reader *reader,
                                           struct leat_machine_result *result)
 {
-    struct leat_msg_string name = leat_msg_read_string(reader);
+    struct leat_entry_delete delete;
+    (void)leat_entry_delete_read(reader, &delete);
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
+    struct leat_msg_string name = delete.name;
     struct leat_machine_stream *stream = leat_machine_name_find(machine, name.text, name.bytes);
     if (!stream) {
         result->rc = leat_error_set(&result->error, LEAT_E_UNKNOWN_STREAM, "no stream '%.*s'",
@@ -196,6 +200,8 @@ leat_err leat_machine_apply_stream_delete(struct leat_machine *machine,
 leat_err leat_machine_apply_barrier(struct leat_machine *machine, struct leat_msg_reader *reader,
                                     struct leat_machine_result *result)
 {
+    struct leat_entry_barrier barrier;
     (void)machine;
+    (void)leat_entry_barrier_read(reader, &barrier);
     return leat_msg_read_done(reader) ? LEAT_OK : leat_machine_malformed(result);
 }

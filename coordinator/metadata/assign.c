@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ASSIGN as bytes: written, read, and the parts of a start put together. What it does is in apply_assign.c. */
+/* ASSIGN: its rows written and read, and the parts of a start put together. What it does is in apply_assign.c. */
 #include "coordinator/metadata/assign.h"
 
 #include <string.h>
@@ -8,30 +8,15 @@
 #include "base/mem.h"
 #include "coordinator/metadata/private.h"
 
+/* Of a log. tells: of one that waits all nodes were heard. */
+static uint32_t fields_of(uint32_t decision, bool tells)
+{
+    enum { DECISION = 5, END = 9, HEARD = 10 };
+    if (decision == LEAT_RECOVER_LEFT || tells) return HEARD;
+    return decision == LEAT_RECOVER_TAIL ? END : DECISION;
+}
+
 /* ---- written ---- */
-
-void leat_assign_entry_write(struct leat_msg_writer *writer, const struct leat_assign_entry *entry)
-{
-    leat_msg_write_array(writer, 7);
-    leat_msg_write_u64(writer, LEAT_COMMAND_VERSION);
-    leat_msg_write_u64(writer, LEAT_COMMAND_ASSIGN);
-    leat_msg_write_u64(writer, (uint64_t)entry->reason);
-    leat_msg_write_u64(writer, entry->incarnation);
-    leat_msg_write_u64(writer, entry->attempt);
-    leat_msg_write_u64(writer, entry->part);
-    leat_msg_write_array(writer, entry->streamlets);
-}
-
-void leat_assign_streamlet_write(struct leat_msg_writer *writer, const struct leat_assign_row *head)
-{
-    leat_msg_write_array(writer, 6);
-    leat_msg_write_u64(writer, head->log.stream);
-    leat_msg_write_u64(writer, head->log.streamlet);
-    leat_msg_write_u64(writer, head->seen_owner);
-    leat_msg_write_u64(writer, head->seen_epoch);
-    leat_msg_write_u64(writer, head->owner);
-    leat_msg_write_array(writer, head->rows);
-}
 
 void leat_assign_rest_write(struct leat_msg_writer *writer, uint64_t owner, uint64_t seen)
 {
@@ -41,16 +26,9 @@ void leat_assign_rest_write(struct leat_msg_writer *writer, uint64_t owner, uint
 
 void leat_assign_log_write(struct leat_msg_writer *writer, const struct leat_assign_row *row)
 {
-    bool tells = row->decision == LEAT_RECOVER_LEFT || row->heard != 0;
-    bool ends = tells || row->decision == LEAT_RECOVER_TAIL;
-    leat_msg_write_array(writer, tells ? 10 : ends ? 9 : 5);
-    leat_msg_write_u64(writer, row->log.log);
-    leat_msg_write_u64(writer, row->seen_log_epoch);
-    leat_msg_write_u64(writer, row->seen_stamp);
-    leat_msg_write_u64(writer, row->seen_version);
-    leat_msg_write_u64(writer, row->decision);
-    if (ends) leat_tail_record_write(writer, &row->tail);
-    if (tells) leat_msg_write_u64(writer, row->heard);
+    struct leat_assign_row said = *row;
+    said.fields = fields_of(row->decision, row->heard != 0);
+    leat_assign_said_write(writer, &said);
 }
 
 /* ---- read ---- */
@@ -61,13 +39,12 @@ static bool head_read(struct leat_assign_reader *reader)
     struct leat_assign_row *head = &reader->head;
     reader->streamlets--;
     reader->head_at = msg->at;
-    if (leat_msg_read_array(msg) != 6 || reader->rest) msg->failed = true;
-    head->log = (struct leat_log_ref){.stream = leat_msg_read_u32(msg)};
-    head->log.streamlet = leat_msg_read_u32(msg);
-    head->seen_owner = leat_msg_read_u64(msg);
-    head->seen_epoch = leat_msg_read_u32(msg);
-    head->owner = leat_msg_read_u64(msg);
-    head->rows = reader->rows = leat_msg_read_array(msg);
+    if (reader->rest) msg->failed = true;
+    if (reader->numbered)
+        (void)leat_assign_streamlet_read(msg, head);
+    else
+        (void)leat_recover_streamlet_read(msg, head);
+    reader->rows = head->rows;
     reader->rest = reader->numbered && head->log.stream == 0;
     if (reader->rest && head->rows != 0) msg->failed = true;
     return !msg->failed;
@@ -76,27 +53,27 @@ static bool head_read(struct leat_assign_reader *reader)
 bool leat_assign_next(struct leat_assign_reader *reader, struct leat_assign_row *row)
 {
     struct leat_msg_reader *msg = &reader->msg;
+    const struct leat_assign_row *head = &reader->head;
     while (reader->rows == 0)
         if (reader->streamlets == 0 || msg->at >= msg->end || !head_read(reader)) return false;
-    *row = reader->head;
-    uint32_t fields = leat_msg_read_array(msg);
-    row->log.log = reader->head.rows - reader->rows--;
     if (reader->numbered) {
-        row->log.log = leat_msg_read_u32(msg);
-        fields--;
+        (void)leat_assign_said_read(msg, row);
+    } else {
+        (void)leat_recover_said_read(msg, row);
+        row->fields++;
+        row->log.log = head->rows - reader->rows;
     }
-    row->seen_log_epoch = leat_msg_read_u32(msg);
-    row->seen_stamp = leat_msg_read_u32(msg);
-    row->seen_version = leat_msg_read_u32(msg);
-    row->decision = leat_msg_read_u32(msg);
-    bool waits = row->decision == LEAT_RECOVER_WAITS;
+    reader->rows--;
+    row->log.stream = head->log.stream;
+    row->log.streamlet = head->log.streamlet;
+    row->seen_owner = head->seen_owner;
+    row->seen_epoch = head->seen_epoch;
+    row->owner = head->owner;
+    row->rows = head->rows;
     bool left = row->decision == LEAT_RECOVER_LEFT && reader->numbered;
-    bool tells = left || (waits && fields != 4);
-    bool ends = tells || row->decision == LEAT_RECOVER_TAIL;
-    if (fields != (tells ? 9 : ends ? 8 : 4)) msg->failed = true;
+    bool tells = row->decision == LEAT_RECOVER_WAITS && row->fields != fields_of(0, false);
     if (row->decision > LEAT_RECOVER_STANDS && !left) msg->failed = true;
-    if (ends) leat_tail_record_read(msg, &row->tail);
-    if (tells) row->heard = leat_msg_read_u64(msg);
+    if (row->fields != fields_of(row->decision, tells)) msg->failed = true;
     row->tail.jumped = left;
     return !msg->failed;
 }
@@ -199,17 +176,17 @@ leat_err leat_machine_apply_assign(struct leat_machine *machine, struct leat_msg
 {
     struct leat_assign assign = {.leaves = true,
                                  .rows = {.next = leat_assign_next, .numbered = true}};
-    uint32_t reason = leat_msg_read_u32(reader);
-    assign.incarnation = leat_msg_read_u64(reader);
-    struct leat_assign_part part = {.attempt = leat_msg_read_u64(reader),
-                                    .row_bytes = LEAT_ASSIGN_ROW_BYTES_MAX};
-    part.number = leat_msg_read_u32(reader);
-    assign.rows.streamlets = leat_msg_read_array(reader);
+    struct leat_assign_entry said;
+    (void)leat_assign_entry_read(reader, &said);
+    struct leat_assign_part part = {
+        .attempt = said.attempt, .number = said.part, .row_bytes = LEAT_ASSIGN_ROW_BYTES_MAX};
+    assign.reason = said.reason;
+    assign.incarnation = said.incarnation;
+    assign.rows.streamlets = said.streamlets;
     assign.rows.msg = *reader;
     struct leat_assign_reader all = assign.rows;
-    if (reader->failed || reason < LEAT_ASSIGN_START || reason > LEAT_ASSIGN_LOSS)
+    if (reader->failed || said.reason < LEAT_ASSIGN_START || said.reason > LEAT_ASSIGN_LOSS)
         return leat_machine_malformed(result);
-    assign.reason = (enum leat_assign_reason)reason;
     if (!rows_decode(&assign, &all)) return leat_machine_malformed(result);
     if (assign.reason != LEAT_ASSIGN_START) return leat_machine_assign(machine, &assign, result);
     part.last = all.rest;

@@ -3,7 +3,7 @@
 #ifndef LEAT_COORDINATOR_METADATA_ASSIGN_H
 #define LEAT_COORDINATOR_METADATA_ASSIGN_H
 
-#include "coordinator/metadata/machine.h"
+#include "coordinator/metadata/entries.h"
 
 /* Numbers are in stored logs. */
 enum leat_assign_reason {
@@ -24,6 +24,7 @@ struct leat_assign_row {
     struct leat_tail_record tail;
     uint64_t
         heard; /* WAITS: all nodes were heard, and tail is the best that they have. LEFT: nothing of it was found */
+    uint32_t fields; /* as it is in an entry */
 };
 enum {
     LEAT_ASSIGN_HEAD_BYTES_MAX = 48, /* of the entry; of a streamlet */
@@ -37,10 +38,7 @@ struct leat_assign_entry {
     uint32_t part;                 /* START: of the attempt, from 0; the last one has the rest */
     uint32_t streamlets;           /* that follow, the rest among them */
 };
-void leat_assign_entry_write(struct leat_msg_writer *writer, const struct leat_assign_entry *entry);
-/** head->rows logs follow. */
-void leat_assign_streamlet_write(struct leat_msg_writer *writer,
-                                 const struct leat_assign_row *head);
+/** Behind leat_assign_streamlet_write(), row->rows times. */
 void leat_assign_log_write(struct leat_msg_writer *writer, const struct leat_assign_row *row);
 /** START: all else that is this node's or nobody's gets this owner, and ends where it is known to. seen: what
  * leat_machine_seen() was. */

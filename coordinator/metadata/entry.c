@@ -4,6 +4,9 @@
 
 #include "base/bug.h"
 
+#define LEAT_ROWS "coordinator/metadata/bodies.def"
+#include "wire/rows_make.h"
+
 void leat_machine_stream_told(struct leat_machine *machine, struct leat_stream_desc *desc)
 {
     if (machine->on_stream) machine->on_stream(machine->owner, desc);

@@ -37,45 +37,46 @@ static leat_err command_apply(struct leat_machine *machine, const uint8_t *bytes
 {
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, bytes, count);
-    uint32_t fields = leat_msg_read_array(&reader);
-    uint32_t version = leat_msg_read_u32(&reader);
-    uint32_t kind = leat_msg_read_u32(&reader);
-    if (reader.failed || fields < 2) return leat_machine_malformed(result);
-    if (version != LEAT_COMMAND_VERSION)
+    struct leat_msg_reader ahead = reader;
+    struct leat_entry_head head;
+    (void)leat_entry_head_read(&ahead, &head);
+    if (ahead.failed) return leat_machine_malformed(result);
+    if (head.version != LEAT_COMMAND_VERSION)
         return result->rc = leat_error_set(&result->error, LEAT_E_CORRUPT,
                                            "a committed coordinator entry has version %" PRIu32
                                            "; this program knows %d: it is older than its data",
-                                           version, LEAT_COMMAND_VERSION);
+                                           head.version, LEAT_COMMAND_VERSION);
     /* No version of the program puts these into a REQUEST: bytes of a node that lies. */
-    if (wrapped && !kind_wraps(kind)) return leat_machine_malformed(result);
-    if (kind >= sizeof applies / sizeof *applies || !applies[kind])
+    if (wrapped && !kind_wraps(head.kind)) return leat_machine_malformed(result);
+    if (head.kind >= sizeof applies / sizeof *applies || !applies[head.kind])
         return result->rc = leat_error_set(&result->error, LEAT_E_CORRUPT,
                                            "a committed coordinator entry is of kind %" PRIu32
                                            ", which this program does not know",
-                                           kind);
-    return applies[kind](machine, &reader, result);
+                                           head.kind);
+    return applies[head.kind](machine, &reader, result);
 }
 
-static bool head_known(struct leat_msg_reader *reader, uint32_t *out_kind)
+static bool kind_known(struct leat_msg_reader reader, uint32_t *out_kind)
 {
-    uint32_t fields = leat_msg_read_array(reader);
-    uint32_t version = leat_msg_read_u32(reader);
-    *out_kind = leat_msg_read_u32(reader);
-    return !reader->failed && fields >= 2 && version == LEAT_COMMAND_VERSION &&
-           *out_kind < sizeof applies / sizeof *applies && applies[*out_kind];
+    struct leat_entry_head head;
+    (void)leat_entry_head_read(&reader, &head);
+    *out_kind = head.kind;
+    return !reader.failed && head.version == LEAT_COMMAND_VERSION &&
+           head.kind < sizeof applies / sizeof *applies && applies[head.kind];
 }
 
 bool leat_machine_command_known(const uint8_t *bytes, size_t count)
 {
     struct leat_msg_reader reader, inner;
+    struct leat_entry_request request;
     uint32_t kind;
     leat_msg_reader_init(&reader, bytes, count);
-    if (!head_known(&reader, &kind) || kind != LEAT_COMMAND_REQUEST) return false;
-    uint64_t session = leat_msg_read_u64(&reader), sequence = leat_msg_read_u64(&reader);
-    struct leat_msg_string command = leat_msg_read_string(&reader);
-    if (!leat_msg_read_done(&reader) || session == 0 || sequence == 0) return false;
-    leat_msg_reader_init(&inner, command.text, command.bytes);
-    return head_known(&inner, &kind) && kind_wraps(kind);
+    if (!kind_known(reader, &kind) || kind != LEAT_COMMAND_REQUEST) return false;
+    if (leat_entry_request_decode(bytes, count, &request) != LEAT_OK || request.session == 0 ||
+        request.sequence == 0)
+        return false;
+    leat_msg_reader_init(&inner, request.command.data, request.command.bytes);
+    return kind_known(inner, &kind) && kind_wraps(kind);
 }
 
 leat_err leat_machine_apply_plain(struct leat_machine *machine, const uint8_t *bytes, size_t count,

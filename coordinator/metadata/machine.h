@@ -21,50 +21,26 @@ enum {
     LEAT_ADOPT_STAGED_BYTES_MAX = 128 * 1024 * 1024, /* 1,000,000 logs and to spare */
 };
 
-/* Numbers are in stored logs: never renumber. ADOPT, ACCEPT_LOSS, MOVE and RECOVER are in logs of earlier versions
- * only: they are read, and ASSIGN is written. */
+/* Numbers are in stored logs: never renumber; bodies.def has their fields. ADOPT, ACCEPT_LOSS, MOVE, NODE_STATE and
+ * RECOVER are in logs of earlier versions only: they are read. */
 enum leat_command_kind {
-    LEAT_COMMAND_FORM = 1,          /* [v, k, cluster id bin16] */
-    LEAT_COMMAND_STREAM_CREATE = 2, /* [v, k, name, settings] */
-    LEAT_COMMAND_STREAM_DELETE = 3, /* [v, k, name] */
-    LEAT_COMMAND_PRODUCER_IDS = 4,  /* [v, k, count] */
-    /* [v, k, epoch, [[stream, streamlet, log]...], incarnation (0: any), version, true] */
+    LEAT_COMMAND_FORM = 1,
+    LEAT_COMMAND_STREAM_CREATE = 2,
+    LEAT_COMMAND_STREAM_DELETE = 3,
+    LEAT_COMMAND_PRODUCER_IDS = 4,
     LEAT_COMMAND_OPENED = 5,
-    /* [v, k, name, address, cores, node address, rack, node id bin16, memory bytes, kafka address, boot,
-     * boot before, host, logs most] */
     LEAT_COMMAND_NODE_UP = 6,
-    /* [v, k, attempt, number, last, incarnation, changes, bin of rows, seen, leaves]; row = [stream, streamlet, log,
-     * decision, segment, bytes, crc, next offset]. All chunks of an attempt, or nothing. changes: for people. seen:
-     * what leat_machine_seen() was. leaves: streamlets with a row that waits (the only one of theirs) are not
-     * adopted. */
     LEAT_COMMAND_ADOPT = 7,
-    /* [v, k, stream, streamlet, log, segment, next offset, incarnation, epoch, bytes, crc, whether nothing of it is
-     * where it is asked for]. The offset is only the least */
     LEAT_COMMAND_ACCEPT_LOSS = 8,
-    LEAT_COMMAND_BARRIER = 9, /* [v, k] */
-    /* [v, k, session, sequence, bin of a command]: takes effect once, however often it is there */
+    LEAT_COMMAND_BARRIER = 9,
     LEAT_COMMAND_REQUEST = 10,
-    LEAT_COMMAND_VERSION_RAISE = 11, /* [v, k, incarnation, epoch, version, [[s, l, q]...]] */
-    /* [v, k, incarnation, epoch, target, [[s, l, q, segment, bytes, crc, next offset]...]] */
+    LEAT_COMMAND_VERSION_RAISE = 11,
     LEAT_COMMAND_MOVE = 12,
-    LEAT_COMMAND_NODE_DRAIN = 13, /* [v, k, name, draining] */
-    LEAT_COMMAND_NODE_STATE = 14, /* [v, k, name, incarnation, state] */
-    LEAT_COMMAND_CRASH = 15,      /* [v, k, name, incarnation] */
-    /* [v, k, attempt, [streamlet...]]
-     * streamlet = [stream, streamlet, owner and epoch that were seen, new owner, [log...]], all logs
-     * log = [epoch, stamp epoch (0: a tail), version that were seen, decision] and with decision TAIL
-     *       segment, bytes, crc, next offset; with WAITS, when all nodes were heard, the same of the
-     *       best that they have (bytes 0: nothing), and which incarnation comes next */
+    LEAT_COMMAND_NODE_DRAIN = 13,
+    LEAT_COMMAND_NODE_STATE = 14,
+    LEAT_COMMAND_CRASH = 15,
     LEAT_COMMAND_RECOVER = 16,
-    /* [v, k, reason, incarnation in whose name, attempt, part, [streamlet...]]: metadata/assign.h
-     * streamlet = [stream, streamlet, owner and epoch that were seen, new owner, [log...]]
-     * log = [log, epoch, stamp epoch (0: a tail), version that were seen, decision] and with decisions TAIL and
-     *       LEFT, and WAITS when all nodes were heard: segment, bytes, crc, next offset; with LEFT and WAITS
-     *       then: heard.
-     * START: the last part has as its last streamlet [0, 0, what leat_machine_seen() was, 0, incarnation, []]: the
-     * rest of this node's */
     LEAT_COMMAND_ASSIGN = 17,
-    /* [v, k, name, change, settings]; change: enum leat_stream_change, or-ed */
     LEAT_COMMAND_STREAM_CHANGE = 24,
 };
 enum leat_recover_decision {

@@ -6,8 +6,7 @@
 #include "coordinator/metadata/assign.h"
 #include "coordinator/metadata/machine.h"
 
-/* One kind of entry: reads its fields, which follow version and kind, checks them
- * against the tables, changes these. */
+/* One kind of entry: reads it (entries.h), checks it against the tables, changes these. */
 typedef leat_err leat_machine_apply_fn(struct leat_machine *machine, struct leat_msg_reader *reader,
                                        struct leat_machine_result *result);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests as entries: every kind, field by field as metadata/machine.h has it, as text; and what is refused before
+/* Requests as entries: every kind, field by field as metadata/bodies.def has it, as text; and what is refused before
  * there is one. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -396,9 +396,31 @@ static void machine_snapshot_reads_the_same_again(void **state)
     free(command);
 }
 
+/* Goal: voters of all versions decide alike, whichever number of fields the entry's head says it has. */
+static void entry_is_all_its_fields_whatever_its_head_says(void **state)
+{
+    (void)state;
+    static struct leat_machine machine;
+    struct leat_machine_result result;
+    uint8_t entry[] = {0x93, LEAT_COMMAND_VERSION, LEAT_COMMAND_STREAM_DELETE, 0xa2, 'a', 'b', 0};
+    leat_machine_init(&machine, 1);
+    for (uint8_t fields = 0; fields <= 15; fields++) {
+        entry[0] = (uint8_t)(0x90 | fields);
+        assert_int_equal(leat_machine_apply(&machine, entry, 6, &result), LEAT_OK);
+        assert_int_equal(result.malformed, fields < 2 || fields > 5); /* so many bytes are there */
+        assert_int_equal(result.rc, result.malformed ? LEAT_E_CORRUPT : LEAT_E_UNKNOWN_STREAM);
+        for (size_t count = 0; count <= 7; count++) {
+            assert_int_equal(leat_machine_apply(&machine, entry, count, &result), LEAT_OK);
+            assert_true(count == 6 || result.malformed);
+        }
+    }
+    leat_machine_fini(&machine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(entry_is_all_its_fields_whatever_its_head_says),
         cmocka_unit_test(machine_same_entries_give_the_same_snapshot),
         cmocka_unit_test(machine_truncated_snapshot_is_refused),
         cmocka_unit_test(machine_unknown_entry_stops_the_voter),

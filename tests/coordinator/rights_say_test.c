@@ -148,8 +148,10 @@ static leat_err asked(void)
 {
     leat_msg_writer_init(&record, record_bytes, sizeof record_bytes);
     leat_msg_write_array(&record, 5);
-    for (unsigned i = 1; i < 5; i++)
-        leat_msg_write_u64(&record, i);
+    leat_msg_write_u64(&record, LEAT_COMMAND_VERSION);
+    leat_msg_write_u64(&record, LEAT_COMMAND_REQUEST);
+    leat_msg_write_u64(&record, 3);
+    leat_msg_write_u64(&record, 4);
     leat_msg_write_bin(&record, command_bytes, command.used);
     return co_peer_may_ask(coordinator, &peer, record_bytes, record.used);
 }
@@ -171,10 +173,11 @@ static void nobody_speaks_for_another_incarnation(void **state)
     (void)state;
     static const struct {
         unsigned kind;
-        uint32_t before, fields; /* fields in front of the incarnation; in all */
-    } kinds[] = {{LEAT_COMMAND_OPENED, 2, 5},
-                 {LEAT_COMMAND_VERSION_RAISE, 0, 4},
-                 {LEAT_COMMAND_ASSIGN, 1, 5}};
+        uint32_t before, fields,
+            list; /* fields in front of the incarnation; in all; which is an array */
+    } kinds[] = {{LEAT_COMMAND_OPENED, 2, 5, 1},
+                 {LEAT_COMMAND_VERSION_RAISE, 0, 4, 3},
+                 {LEAT_COMMAND_ASSIGN, 1, 5, 4}};
     static const struct {
         uint64_t incarnation;
         leat_err rc;
@@ -185,8 +188,13 @@ static void nobody_speaks_for_another_incarnation(void **state)
         for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
             command_begin(kinds[k].kind, kinds[k].fields);
             for (uint32_t i = 0; i < kinds[k].fields; i++)
-                leat_msg_write_u64(&command,
-                                   i == kinds[k].before ? cases[c].incarnation : LEAT_ASSIGN_MOVE);
+                if (i == kinds[k].list)
+                    leat_msg_write_array(&command, 0);
+                else if (kinds[k].kind == LEAT_COMMAND_OPENED && i == 4)
+                    leat_msg_write_bool(&command, true);
+                else
+                    leat_msg_write_u64(&command, i == kinds[k].before ? cases[c].incarnation
+                                                                      : LEAT_ASSIGN_MOVE);
             if (asked() != cases[c].rc)
                 fail_msg("kind %u, incarnation %u", kinds[k].kind, (unsigned)cases[c].incarnation);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of bodies between coordinators, and of those with which a connection begins: their bytes, what is refused,
- * and the page that shows them, whose path is the argument. */
+/* The tables of bodies between coordinators, of committed entries, and of bodies with which a connection begins: their
+ * bytes, what is refused, and the page that shows them, whose path is the argument. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "coordinator/membership/messages.h"
+#include "coordinator/metadata/assign.h"
 #include "coordinator/recovery/recovery.h"
 #include "link/bodies.h"
 #include "tests/rows_expect.h"
@@ -20,6 +21,8 @@ static const leat_msg_row_fn rows[] = {
 #define LEAT_ROWS "coordinator/membership/bodies.def"
 #include "tests/rows_list.h"
 #define LEAT_ROWS "coordinator/recovery/bodies.def"
+#include "tests/rows_list.h"
+#define LEAT_ROWS "coordinator/metadata/bodies.def"
 #include "tests/rows_list.h"
 };
 static const struct rows_bytes rows_bytes[] = {

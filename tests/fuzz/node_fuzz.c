@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes send one another: raft's messages, rows of a collection, bodies between primary and backup, grants. The
- * first byte picks one. What decodes is encoded again; that must decode,
- * and encode to the same bytes. */
+/* What nodes send one another: raft's messages, committed entries, rows of a collection, bodies between primary and
+ * backup, grants. The first byte picks one. What decodes is encoded again; that must decode, and encode to the same
+ * bytes. */
 #include "fuzz.h"
 
 #include "base/mem.h"
 #include "coordinator/membership/messages.h"
+#include "coordinator/metadata/assign.h"
 #include "coordinator/recovery/recovery.h"
 #include "link/bodies.h"
 #include "replication/control/messages.h"
@@ -122,6 +123,8 @@ static const leat_msg_row_fn rows[] = {
 #define LEAT_ROWS "coordinator/membership/bodies.def"
 #include "tests/rows_list.h"
 #define LEAT_ROWS "coordinator/recovery/bodies.def"
+#include "tests/rows_list.h"
+#define LEAT_ROWS "coordinator/metadata/bodies.def"
 #include "tests/rows_list.h"
 };
 enum { BY_HAND = sizeof by_hand / sizeof by_hand[0], ROWS = sizeof rows / sizeof rows[0] };
