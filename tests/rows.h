@@ -53,6 +53,9 @@ static inline void rows_number_fill(const struct leat_msg_field *field, void *at
     case LEAT_MSG_FIELD_BIN16:
         memset(at, (int)(number & 0xff), 16);
         return;
+    case LEAT_MSG_FIELD_CHARS:
+        (void)snprintf(at, field->room, "%s", text);
+        return;
     default:
         LEAT_ASSERT(field->kind == LEAT_MSG_FIELD_LIST);
         u32 = (uint32_t)(number % 3);

@@ -71,6 +71,9 @@ static void field_write(struct leat_msg_writer *writer, const struct leat_msg_fi
     case LEAT_MSG_FIELD_BIN16:
         leat_msg_write_bin(writer, at, BIN_BYTES);
         return;
+    case LEAT_MSG_FIELD_CHARS:
+        leat_msg_write_string(writer, at, strlen(at));
+        return;
     case LEAT_MSG_FIELD_NUMBER:
         leat_msg_write_u64(writer, field->max);
         return;
@@ -140,6 +143,13 @@ static void field_read(struct leat_msg_reader *reader, const struct leat_msg_fie
             reader->failed = true;
         else
             memcpy(at, text.text, BIN_BYTES);
+        return;
+    case LEAT_MSG_FIELD_CHARS:
+        text = leat_msg_read_string(reader);
+        if (text.bytes >= field->room)
+            reader->failed = true;
+        else if (text.bytes > 0)
+            memcpy(at, text.text, text.bytes);
         return;
     case LEAT_MSG_FIELD_NUMBER:
         if (leat_msg_read_u64(reader) != field->max) reader->failed = true;

@@ -23,6 +23,7 @@ enum leat_msg_field_kind {
     LEAT_MSG_FIELD_TEXT,   /* struct leat_msg_string */
     LEAT_MSG_FIELD_BIN,    /* struct leat_msg_bin */
     LEAT_MSG_FIELD_BIN16,  /* uint8_t[16] */
+    LEAT_MSG_FIELD_CHARS,  /* char[room], ends with a zero */
     LEAT_MSG_FIELD_NUMBER, /* always that of `max`; no member */
     LEAT_MSG_FIELD_ROW,    /* another row's struct, in place */
     LEAT_MSG_FIELD_LIST, /* uint32_t: how many elements follow, which the caller writes and reads */
@@ -47,6 +48,7 @@ struct leat_msg_field {
     const char *name; /* as the page calls it */
     uint8_t kind, is;
     uint16_t at;      /* of the member in the struct */
+    uint16_t room;    /* CHARS */
     uint16_t view_at; /* LIST: of a struct leat_msg_reader that is left at its elements; 0: none */
     bool last;        /* LIST: no field may follow it, not in later versions either */
     bool ends;        /* FORMS: it may be the last one */

@@ -86,7 +86,11 @@
                       : LEAT_MSG_FIELD_BOOL, struct leat_msg_string                                \
                       : LEAT_MSG_FIELD_TEXT, struct leat_msg_bin                                   \
                       : LEAT_MSG_FIELD_BIN, uint8_t *                                              \
-                      : LEAT_MSG_FIELD_BIN16),                                                     \
+                      : LEAT_MSG_FIELD_BIN16, char *                                               \
+                      : LEAT_MSG_FIELD_CHARS),                                                     \
+     .room = _Generic(((self *)NULL)->member, char *                                               \
+                      : sizeof(((self *)NULL)->member), default                                    \
+                      : 0),                                                                        \
      ##__VA_ARGS__},
 #define NUMBER(number) {.name = #number, .kind = LEAT_MSG_FIELD_NUMBER, .max = (number)},
 #define LOG(member)    F(member.stream, "stream") F(member.streamlet, "streamlet") F(member.log, "log")
