@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Committed entries as structs: bodies.def lists their fields. What each does is in apply_*.c. */
+/* Committed entries, and what a snapshot keeps, as structs: bodies.def lists their fields. What an entry does is in
+ * apply_*.c. */
 #ifndef LEAT_COORDINATOR_METADATA_ENTRIES_H
 #define LEAT_COORDINATOR_METADATA_ENTRIES_H
 
@@ -87,6 +88,31 @@ struct leat_entry_move {
 struct leat_entry_recover {
     uint64_t attempt;
     uint32_t streamlets;
+};
+
+/* ---- the snapshot ---- */
+struct leat_kept_streamlet {
+    uint64_t owner;
+    uint32_t epoch, node;
+};
+struct leat_kept_log {
+    struct leat_machine_log log;
+    uint32_t fields;
+};
+struct leat_kept_stream {
+    struct leat_msg_string name;
+    struct leat_stream_settings settings;
+    uint32_t id, streamlet_count, log_count;
+    bool remade;
+};
+struct leat_kept_machine {
+    uint8_t cluster_id[16];
+    uint64_t next_incarnation, changes, unowned_changes, staged_attempt;
+    int64_t next_producer_id;
+    struct leat_msg_bin staged;
+    uint32_t next_stream_id, next_epoch, staged_next;
+    uint32_t node_count, stream_count, session_count, outcome_count, gone_count, voter_count;
+    bool formed;
 };
 
 struct leat_assign_row; /* assign.h */

@@ -32,19 +32,3 @@ leat_err leat_machine_epochs_used_up(struct leat_machine_result *result)
                                        "all %d ownership epochs of this cluster are used up",
                                        LEAT_EPOCH_MAX);
 }
-
-void leat_tail_record_write(struct leat_msg_writer *writer, const struct leat_tail_record *tail)
-{
-    leat_msg_write_u64(writer, tail->segment);
-    leat_msg_write_u64(writer, tail->extent.bytes);
-    leat_msg_write_u64(writer, tail->extent.crc);
-    leat_msg_write_u64(writer, tail->next_offset);
-}
-
-void leat_tail_record_read(struct leat_msg_reader *reader, struct leat_tail_record *tail)
-{
-    tail->segment = leat_msg_read_u64(reader);
-    tail->extent.bytes = leat_msg_read_u32(reader);
-    tail->extent.crc = leat_msg_read_u32(reader);
-    tail->next_offset = leat_msg_read_u64(reader);
-}

@@ -211,9 +211,6 @@ bool leat_machine_incarnation_lives(struct leat_machine *machine, uint64_t incar
 struct leat_machine_log *leat_machine_log_find(const struct leat_machine *machine,
                                                struct leat_log_ref ref,
                                                struct leat_machine_stream **out_stream);
-/** Four fields of an entry, or of a snapshot: all but `jumped`. */
-void leat_tail_record_write(struct leat_msg_writer *writer, const struct leat_tail_record *tail);
-void leat_tail_record_read(struct leat_msg_reader *reader, struct leat_tail_record *tail);
 /** How many nodes may get something new. */
 uint32_t leat_machine_nodes_up(const struct leat_machine *machine);
 /** Has it said that it has memory for so many logs beside its own? Who said nothing has. */

@@ -34,6 +34,14 @@ static struct leat_assign_row *row_next(void)
     return &rows[row_count++];
 }
 
+static void tail_read(struct leat_msg_reader *r, struct leat_tail_record *tail)
+{
+    tail->segment = leat_msg_read_u64(r);
+    tail->extent.bytes = leat_msg_read_u32(r);
+    tail->extent.crc = leat_msg_read_u32(r);
+    tail->next_offset = leat_msg_read_u64(r);
+}
+
 static bool adopt_read(struct leat_msg_reader *r)
 {
     head = (struct leat_assign_entry){.reason = LEAT_ASSIGN_START};
@@ -53,7 +61,7 @@ static bool adopt_read(struct leat_msg_reader *r)
         plain = plain && leat_msg_read_array(&in) == 8;
         row->log = leat_msg_read_log(&in);
         uint32_t decision = leat_msg_read_u32(&in);
-        leat_tail_record_read(&in, &row->tail);
+        tail_read(&in, &row->tail);
         row->owner = head.incarnation;
         row->decision = decision == LEAT_DECIDED_TAIL ? LEAT_RECOVER_TAIL : LEAT_RECOVER_WAITS;
         plain = plain && decision <= LEAT_DECIDED_WAIT && row->log.stream != 0;
@@ -90,7 +98,7 @@ static bool move_read(struct leat_msg_reader *r, struct leat_machine *m)
         struct leat_assign_row *row = row_next();
         if (leat_msg_read_array(r) != 7) return false;
         row->log = leat_msg_read_log(r);
-        leat_tail_record_read(r, &row->tail);
+        tail_read(r, &row->tail);
         row->seen_owner = head.incarnation;
         row->owner = to ? to->info.incarnation : 0;
         row->seen_epoch = epoch;
@@ -124,7 +132,7 @@ static bool recover_read(struct leat_msg_reader *r)
             row->seen_stamp = leat_msg_read_u32(r);
             row->seen_version = leat_msg_read_u32(r);
             row->decision = leat_msg_read_u32(r);
-            if (fields >= 8) leat_tail_record_read(r, &row->tail);
+            if (fields >= 8) tail_read(r, &row->tail);
             if (fields == 9) row->heard = leat_msg_read_u64(r);
             if (row->decision > LEAT_RECOVER_STANDS) return false;
         }
