@@ -160,7 +160,7 @@ static unsigned old_read(const struct applied_entry *entry, struct leat_machine 
 
 /* ---- written again ---- */
 
-static void write(struct applied_entry *out)
+static void write_entry(struct applied_entry *out)
 {
     struct leat_msg_writer w;
     leat_msg_writer_init(&w, out->bytes, sizeof out->bytes);
@@ -197,7 +197,7 @@ static void assign_says_what_the_old_kinds_said(void **state)
             if (kind) machine_restore_copy(m, copy);
             leat_err rc = leat_machine_apply(m, old->bytes, old->count, &a);
             if (!kind || a.malformed) continue;
-            write(new);
+            write_entry(new);
             assert_int_equal(leat_machine_apply(copy, new->bytes, new->count, &b), rc);
             if (a.rc != b.rc || a.epoch.v != b.epoch.v || a.incarnation != b.incarnation ||
                 a.first_id != b.first_id || a.id_count != b.id_count || b.malformed)
