@@ -516,10 +516,13 @@ static void replica_that_did_not_go_goes_with_the_next_audit(void **state)
     requests_forget(rig);
     leat_mem_fail_at(1);
     backup_drop(rep);
+    leat_mem_fail_at(1);
+    rig_audit(rig, 0, true); /* nor is there now */
     leat_mem_fail_at(0);
     rig_audit(rig, 0, true);
-    TRACE_IS("store DROP s7\n"
-             "1: answer next 0: h2=1/2/3 s8 e5 v1 state4 752:1\n");
+    TRACE_IS("1: answer next 0: h2=1/2/3 s8 e5 v1 state4 752:1\n"
+             "store DROP s7\n"
+             "2: answer next 0: h2=1/2/3 s8 e5 v1 state4 752:1\n");
     rig_audit(rig, 0, true);
     rig_stored(rig, LEAT_STORE_DROP, LEAT_E_DISK);
     rig_audit(rig, 0, false);

@@ -38,7 +38,8 @@ struct rig {
     unsigned seg_count;
     _Alignas(8) uint8_t image[RIG_CAPACITY + 8]; /* also what is more than it can be */
     struct leat_extent ends[RIG_ENDS];           /* of the image */
-    uint64_t offsets[RIG_ENDS];                  /* that come after each */
+    bool acked; /* its entries say that those before them were, and it follows a segment */
+    uint64_t offsets[RIG_ENDS]; /* that come after each */
     int64_t times[RIG_ENDS];
 };
 
@@ -173,7 +174,7 @@ static inline void rig_batch_add(struct rig *rig, struct leat_entry_writer *writ
     leat_batch_stamp(bytes, offset, RIG_EPOCH);
     (void)leat_entry_append(writer, LEAT_ENTRY_BATCH, offset, 1, bytes, count,
                             leat_crc32c(0, bytes, count));
-    rig->ends[end] = leat_entry_seal(writer, 0);
+    rig->ends[end] = leat_entry_seal(writer, rig->acked ? writer->sealed_bytes : 0);
     rig->offsets[end] = offset + 1;
     rig->times[end] = time_ms;
 }
@@ -195,6 +196,7 @@ static inline void rig_image_of(struct rig *rig, uint64_t id, uint32_t capacity)
                                          .capacity = capacity,
                                          .durability = LEAT_DURABILITY_MEMORY};
     struct leat_start start = {.base_offset = 100, .first_segment = id, .first_offset = 100};
+    if (rig->acked) start.previous = (struct leat_extent){44, 4};
     struct leat_close close = {.next_offset = 102, .record_count = 2, .max_timestamp_ms = 5002};
     (void)leat_entry_append(&writer, LEAT_ENTRY_SEGMENT, 0, 0, &header, sizeof header,
                             leat_crc32c(0, &header, sizeof header));

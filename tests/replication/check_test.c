@@ -31,7 +31,7 @@ static void sound(void)
     primary_ = (struct leat_primary){.attached_count = 2};
     for (unsigned i = 0; i < 2; i++) {
         peers[i] = (struct rep_peer){.state = REP_PEER_ATTACHED, .session = 7, .target = &target};
-        primary_.peers[i + 3] = &peers[i];
+        primary_.peers[i ? LEAT_REP_NODES_MAX - 1 : 0] = &peers[i];
     }
     for (unsigned i = 0; i < 2; i++) {
         sets[i] = (struct rep_set){.log = &log_,

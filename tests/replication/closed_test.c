@@ -283,6 +283,26 @@ static void closed_replica_is_judged(void **state)
         "row_node = 3, copy->state = REP_COPY_OPEN, copy->writes = 1: -> 2 copies\n");
 }
 
+/* Goal: what is known counts while older segments are still to come; nobody is asked to cut one that there is no place
+ * for. */
+static void closed_replica_is_judged_amid_what_comes(void **state)
+{
+    (void)state;
+    CASE(told_by_node_1, row_comes, row_node = 3, of_an_owner_before(), row_bytes = 256,
+         copy->state = REP_COPY_OPENING);
+    CASE(told_by_node_1, row_comes, row_handle = 10, owned->options.backfill_follows = true);
+    CASE(told_by_node_1, row_comes, row_handle = 10, owned->options.unsure.end = 1);
+    CASE(told_by_node_1, row_comes, row_handle = 10, copy->writes = 1, rep_copy_remove(copy));
+    TRACE_IS(
+        "row_node = 3, of_an_owner_before(), row_bytes = 256, copy->state = REP_COPY_OPENING: -> 2 "
+        "copies\n"
+        "row_handle = 10, owned->options.backfill_follows = true: n1 SETTLE h10=KEEP/e5/p1, 10 s\n"
+        "-> 2 copies\n"
+        "row_handle = 10, owned->options.unsure.end = 1: n1 SETTLE h10=KEEP/e5/p1, 10 s\n"
+        "-> 2 copies\n"
+        "row_handle = 10, copy->writes = 1, rep_copy_remove(copy): -> 1 copies\n");
+}
+
 static struct rep_op *op_of(enum leat_rep_kind kind)
 {
     static struct rep_op op;
@@ -318,6 +338,10 @@ static void open_replica_is_judged(void **state)
     CASE(head_told_by_node_3, row_comes, set->copies[1]->state = REP_COPY_OPENING);
     CASE(head_told_by_node_3, row_comes, owned->need = owned->known + 1);
     CASE(head_told_by_node_3, row_comes, owned->options.copies = 4);
+    CASE(head_told_by_node_3, row_comes, set->seg = NULL, set->state = REP_SET_RESERVING,
+         row_state = LEAT_SEGMENT_CLOSED);
+    CASE(head_told_by_node_3, row_comes, set->seg = NULL, set->state = REP_SET_RESERVING,
+         row_epoch--, copy->incomplete = true);
     TRACE_IS("(void)0: n3 SETTLE h31=DROP/e5/p0, 10 s\n"
              "-> 2 copies\n"
              "copy->op = op_of(LEAT_REP_PARK): n3 SETTLE h31=DROP/e5/p0, 10 s\n"
@@ -329,7 +353,12 @@ static void open_replica_is_judged(void **state)
              "copy->found = true: -> 2 copies\n"
              "set->copies[1]->state = REP_COPY_OPENING: -> 2 copies\n"
              "owned->need = owned->known + 1: -> 2 copies\n"
-             "owned->options.copies = 4: -> 2 copies\n");
+             "owned->options.copies = 4: -> 2 copies\n"
+             "set->seg = NULL, set->state = REP_SET_RESERVING, row_state = LEAT_SEGMENT_CLOSED: n3 "
+             "SETTLE h31=DROP/e5/p0, 10 s\n"
+             "-> 2 copies\n"
+             "set->seg = NULL, set->state = REP_SET_RESERVING, row_epoch--, copy->incomplete = "
+             "true: -> 2 copies\n");
 }
 
 /* What a function finds in memory of its own that it has not written to. */
@@ -381,6 +410,28 @@ static void answer_of_too_many_rows_is_none(void **state)
     }
     TRACE_IS("512 rows: 512 settled\n"
              "513 rows: 0 settled\n");
+}
+
+/* Goal: a row that is cut short is none. */
+static void answer_that_is_cut_short_is_none(void **state)
+{
+    (void)state;
+    uint8_t control[128];
+    struct leat_msg_writer writer;
+    struct rep_row row = {.handle = 12, .log = {1, 2, 3}, .segment = {9}, .epoch = {RIG_EPOCH}};
+    told_by_node_1();
+    rig->quiet = true;
+    rep_audit_all(rig_peer(rig, 1));
+    rig_pass(rig, 20 * 1000);
+    leat_msg_writer_init(&writer, control, sizeof control);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_u64(&writer, 0);
+    leat_msg_write_array(&writer, 1);
+    rep_row_write(&writer, &row);
+    rig->quiet = false;
+    trace_begin();
+    rig_answer_bytes(rig, 1, LEAT_REP_AUDIT, LEAT_OK, control, writer.used - 1);
+    TRACE_IS("");
 }
 
 static void ends(enum leat_store_req_kind kind)
@@ -631,6 +682,7 @@ int main(void)
         TRACE_TEST(best_of_better_places_is_asked),
         TRACE_TEST(segment_without_a_better_place_is_judged),
         TRACE_TEST(closed_replica_is_judged),
+        TRACE_TEST(closed_replica_is_judged_amid_what_comes),
         TRACE_TEST(segments_that_lack_copies_are_told),
         TRACE_TEST(version_waits_for_a_copy_so_long),
         TRACE_TEST(unknown_replica_goes_when_the_log_is_whole),
@@ -639,6 +691,7 @@ int main(void)
         TRACE_TEST(open_replica_is_judged),
         TRACE_TEST(replica_that_is_not_refused_is_there),
         TRACE_TEST(answer_of_too_many_rows_is_none),
+        TRACE_TEST(answer_that_is_cut_short_is_none),
         TRACE_TEST(copies_that_do_not_count_are_given_up_at_an_end),
         TRACE_TEST(copy_that_is_made_anew_gets_what_is_missing),
     };

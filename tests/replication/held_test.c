@@ -306,6 +306,33 @@ static void replica_that_is_open_is_told_as_its_bytes_say(void **state)
         "  read 1/2/3 s7 e5 v1 state 2 mark start 256:1 after 0, 100..100 max -1 by 11\n");
 }
 
+static void info_of_any(void)
+{
+    leat_backup_each(rig->backup, NULL, true, tell, (void *)(uintptr_t) "");
+}
+
+/* Its second batch says that the first was acked, whose bytes are others now. */
+static void rotten(void)
+{
+    rig->acked = true;
+    rig_image(rig, 7);
+    is_open(2);
+    rig->image[rig->ends[0].bytes + 100] ^= 1;
+}
+
+/* Goal: what lay in that memory before is of no log here; what was acked and can't be read is damage. */
+static void bytes_that_are_not_its_own_or_have_rotted_are_told(void **state)
+{
+    (void)state;
+    begin();
+    CASE(info_of_any, is_open(2), seg->log.stream++);
+    CASE(info_of_any, rotten());
+    end();
+    TRACE_IS(
+        "is_open(2), seg->log.stream++: 2/2/3 s7 e5 v1 state 2 0:0 after 0, 0..0 max 0 by 11\n"
+        "rotten(): 1/2/3 s7 e5 v1 state 2 damaged start 256:1 after 44, 100..100 max -1 by 11\n");
+}
+
 static bool wanted(void *arg, struct leat_log_ref log)
 {
     trace("%u? ", log.log);
@@ -543,6 +570,7 @@ int main(void)
         TRACE_TEST(piece_is_served_of_what_claims_to_have_it),
         TRACE_TEST(replica_that_is_closed_or_parked_is_told_as_it_says),
         TRACE_TEST(replica_that_is_open_is_told_as_its_bytes_say),
+        TRACE_TEST(bytes_that_are_not_its_own_or_have_rotted_are_told),
         TRACE_TEST(what_is_on_its_way_out_is_not_collected),
         TRACE_TEST(replicas_are_counted_by_their_state),
         TRACE_TEST(what_is_in_its_file_leaves_memory),

@@ -318,6 +318,49 @@ static void backup_without_memory_is_none(void **state)
     rig_free(rig);
 }
 
+static void replica_on_fence(void *arg, const struct leat_replica_info *info)
+{
+    (void)arg;
+    trace("s%llu is a replica\n", (unsigned long long)info->segment.v);
+}
+
+static void on_fenced_look(void *arg)
+{
+    trace("fenced\n");
+    leat_backup_each(arg, NULL, false, replica_on_fence, NULL);
+}
+
+static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
+{
+    (void)arg;
+    trace("adopted: %s s%llu\n", leat_err_name(rc), (unsigned long long)seg->id.v);
+}
+
+/* Goal: a fence that waited for a replica on its way to a log of this node ends with it, and finds it a replica no
+ * more. */
+static void fence_amid_an_adoption_ends_with_it(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    (void)rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
+    leat_err rc =
+        leat_backup_adopt(rig->backup, rig_log, (struct leat_epoch){6}, (struct leat_segment_id){7},
+                          rig->ends[1], 0, INT64_MIN, 9, on_adopted, NULL);
+    assert_int_equal(rc, LEAT_OK);
+    rc = leat_backup_fence(rig->backup, "w1", 11, on_fenced_look, rig->backup);
+    assert_int_equal(rc, LEAT_OK);
+    world_run(rig->world, 100 * 1000);
+    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
+    TRACE_IS("store PARK s7 456:1\n"
+             "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
+             "store STAMP s7 v1 role 0 writer 0\n");
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
+    TRACE_IS("fenced\n"
+             "adopted: OK s7\n");
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +370,7 @@ int main(void)
         TRACE_TEST(memory_of_who_has_gone_comes_back),
         TRACE_TEST(owner_that_has_all_of_its_log_lets_replicas_go),
         TRACE_TEST(backup_without_memory_is_none),
+        TRACE_TEST(fence_amid_an_adoption_ends_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

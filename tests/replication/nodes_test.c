@@ -106,11 +106,159 @@ static void self_is_no_peer_of_its_own(void **state)
     assert_string_equal(rig->primary->options.self.name, "me");
 }
 
+/* Goal: a node that there is no memory for takes none. */
+static void node_without_memory_takes_none(void **state)
+{
+    (void)state;
+    begun();
+    node = rig_node(1);
+    is_new();
+    size_t bytes = leat_mem_bytes(LEAT_MEM_STORE);
+    for (unsigned at = 1; at <= 8; at++) {
+        leat_mem_fail_at(at);
+        leat_primary_node_set(rig->primary, &node);
+        assert_null(rig->primary->peers[node.number]);
+        assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), bytes);
+    }
+    leat_mem_fail_at(0);
+}
+
+/* Goal: a session begins with what its backup has, from the first on, whatever was told before. */
+static void session_begins_anew(void **state)
+{
+    (void)state;
+    begun();
+    struct rep_peer *peer = rig_peer(rig, 1);
+    peer->audit_from = 256;
+    peer->audited_us = rig->now_us;
+    peer->refused = LEAT_E_STALE_EPOCH;
+    rig->quiet = true;
+    rig_target_failed(rig, 1);
+    rig_pass(rig, REP_RETRY_US);
+    rig_grant(rig, 1);
+    rig_attached(rig, 1);
+    assert_int_equal(peer->refused, LEAT_OK);
+    rig->quiet = false;
+    trace_begin();
+    rig_pass(rig, 1000);
+    TRACE_IS("n1 AUDIT from0 all, 10 s\n");
+    calm();
+    rig_answer_bytes(rig, 1, LEAT_REP_AUDIT, LEAT_OK, (const uint8_t *)"\x92\x07\x90", 3);
+    armed_trace();
+    TRACE_IS(", again in 20000 us\n");
+    rig_pass(rig, 20 * 1000);
+    TRACE_IS("n1 AUDIT from7 all, 10 s\n");
+    uint8_t control[128];
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, control, sizeof control);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_u64(&writer, 0);
+    leat_msg_write_array(&writer, 1);
+    rep_row_write(&writer, &(struct rep_row){.handle = 12,
+                                             .log = {1, 2, 3},
+                                             .segment = {7},
+                                             .epoch = {RIG_EPOCH},
+                                             .state = LEAT_SEGMENT_CLOSED});
+    rig_answer_bytes(rig, 1, LEAT_REP_AUDIT, LEAT_OK, control, writer.used);
+    TRACE_IS("n1 SETTLE h12=DROP/e5/p0, 10 s\n");
+}
+
+static unsigned length(const struct leat_list *list)
+{
+    unsigned count = 0;
+    for (const struct leat_list *it = list->next; it != list; it = it->next)
+        count++;
+    return count;
+}
+
+/* Segment 1 is to be opened on two nodes, which have as many requests as they may. */
+static void crowded(void)
+{
+    begun();
+    for (unsigned i = 1; i <= 3; i++)
+        rig_peer(rig, i)->ops = LEAT_REP_CALLS_MAX;
+    rig_reserve(rig, 1);
+    leat_list_push_back(&rig->primary->ops_free, &rep_op_get(rig->primary)->link);
+    set = rep_set_find(rig->log, 1);
+    calm();
+}
+
+static void take_turns(void)
+{
+    const struct rep_op *op = set->copy_count ? set->copies[0]->op : NULL;
+    struct rep_peer *peer = op ? op->peer : NULL;
+    for (unsigned i = 1; i <= 3; i++) {
+        if (!peer && !leat_list_empty(&rig_peer(rig, i)->ops_waiting)) peer = rig_peer(rig, i);
+    }
+    unsigned idle = length(&rig->primary->ops_free);
+    rep_peer_ops(peer);
+    trace("-> %u wait, %u more are free", length(&peer->ops_waiting),
+          length(&rig->primary->ops_free) - idle);
+    armed_trace();
+}
+
+static void forgotten(void)
+{
+    while (set->copy_count)
+        rep_copy_remove(set->copies[0]);
+}
+
+static void some_leave(void)
+{
+    for (unsigned i = 1; i <= 3; i++)
+        rig_peer(rig, i)->ops = LEAT_REP_CALLS_MAX - 1;
+}
+
+/* Goal: a node has so many requests at a time, and the next in its turn; one that nobody wants any more is not made. */
+static void requests_wait_for_their_turn(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(crowded, take_turns);
+    CASE(crowded, take_turns, some_leave());
+    CASE(crowded, take_turns, some_leave(), rig->call_rc = LEAT_E_AGAIN);
+    CASE(crowded, take_turns, some_leave(), forgotten());
+    TRACE_IS("store RESERVE s1 1/2/3 e5 v1 cap65536 d1\n"
+             "(void)0: -> 1 wait, 0 more are free\n"
+             "store RESERVE s1 1/2/3 e5 v1 cap65536 d1\n"
+             "some_leave(): n1 OPEN s1 h0 v1 d1, 2 s\n"
+             "-> 0 wait, 0 more are free\n"
+             "store RESERVE s1 1/2/3 e5 v1 cap65536 d1\n"
+             "some_leave(), rig->call_rc = LEAT_E_AGAIN: -> 1 wait, 0 more are free, again in "
+             "20000 us\n"
+             "store RESERVE s1 1/2/3 e5 v1 cap65536 d1\n"
+             "some_leave(), forgotten(): -> 0 wait, 1 more are free\n");
+}
+
+static void on_idle(void *arg)
+{
+    (void)arg;
+    trace("idle\n");
+}
+
+/* Goal: a log is given up when the store has answered what was asked for any of its segments. */
+static void log_is_given_up_when_the_store_is_done(void **state)
+{
+    (void)state;
+    begun();
+    set->local_state = REP_LOCAL_ASKED;
+    leat_primary_log_release(owned, on_idle, NULL);
+    rig_mails(rig);
+    TRACE_IS("");
+    set->local_state = REP_LOCAL_IDLE;
+    rep_mark_dirty(owned);
+    rig_mails(rig);
+    TRACE_IS("idle\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(node_is_taken_as_it_is_told),
         TRACE_TEST(self_is_no_peer_of_its_own),
+        TRACE_TEST(node_without_memory_takes_none),
+        TRACE_TEST(session_begins_anew),
+        TRACE_TEST(requests_wait_for_their_turn),
+        TRACE_TEST(log_is_given_up_when_the_store_is_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

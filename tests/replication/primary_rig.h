@@ -21,15 +21,16 @@ enum {
     RIG_SELF = 9, /* the primary's own number */
 };
 
-/* The numbers that nodes 1, 2, ... have: the first and the last that there can be among them. */
+/* The numbers that nodes 1, 2, ... have: the first and the last that there can be among them, and one that a second
+ * word of bits begins with. */
 static inline unsigned rig_number(unsigned node)
 {
-    return node == 4 ? LEAT_REP_NODES_MAX - 1 : node - 1;
+    return node == 4 ? LEAT_REP_NODES_MAX - 1 : node == 3 ? 64 : node - 1;
 }
 
 static inline unsigned rig_node_of(unsigned number)
 {
-    return number == LEAT_REP_NODES_MAX - 1 ? 4 : number + 1;
+    return number == LEAT_REP_NODES_MAX - 1 ? 4 : number == 64 ? 3 : number + 1;
 }
 
 struct rig_call {
@@ -497,7 +498,11 @@ static inline void rig_ask(struct rig *rig, struct leat_store_req req)
     req.on_done = rig_on_req;
     if (req.seg) req.id = req.seg->id;
     *asked = req;
+    asked->from = RIG_SELF; /* what it was used for before */
+    asked->rc = LEAT_E_DISK;
     rig->store_port.request(rig->store_port.ctx, &rig->post, asked);
+    assert_int_equal(asked->from, rig->post.self);
+    assert_int_equal(asked->rc, LEAT_OK);
     rig_mails(rig);
 }
 

@@ -53,6 +53,7 @@ static void session_begins_with_a_grant(void **state)
                      rep_attached_encode(&attached, control));
     assert_int_equal(rig_peer(rig, 1)->load_bytes, 77); /* as it has just said */
     assert_int_equal(rep_nodes_up(rig->primary), 1);
+    assert_int_equal(leat_primary_transports(rig->primary), 0);
     rig_attached(rig, 1);
     assert_int_equal(rep_nodes_up(rig->primary), 2);
     peer_trace(rig, 1);

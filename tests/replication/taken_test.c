@@ -98,8 +98,14 @@ static void seal_of_an_open_one_waits_for_its_writers_end(void **state)
     rep->move_wanted = true;
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
     rep->move_wanted = false;
+    uint8_t *buffer = rep->seg->buffer;
+    rep->seg->buffer = NULL; /* nothing of it is here */
+    rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
+    rep->seg->buffer = buffer;
     TRACE_IS("1: AGAIN\n"
-             "2: AGAIN\n");
+             "2: AGAIN\n"
+             "3: NOT_FOUND\n");
+    rep->seg->capacity = rig->ends[1].bytes; /* it is full */
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
     TRACE_IS("store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n");
     rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
@@ -157,6 +163,26 @@ static void seal_that_is_not_so_changes_nothing(void **state)
     assert_false(rep->settled);
     assert_memory_equal(&rep->seg->extent, &before.extent, sizeof before.extent);
     assert_int_equal(rep->seg->state, before.state);
+    rig_free(rig);
+}
+
+/* Goal: an owner that says nothing of its epoch, nor of what was passed over, changes neither. */
+static void seal_leaves_what_it_does_not_say(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 1);
+    struct rep_body body = rig_body(rig, rep->handle, 7, 1);
+    body.owner.v = 0;
+    rep->word.v = 6;
+    rep->seg->passed_bytes = 8;
+    rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
+    TRACE_IS("store CLOSE s7 456:1 from 100 to 101/5001 passed 8 state 4\n"
+             "1: answer h1\n");
+    assert_int_equal(rep->word.v, 6);
+    assert_int_equal(rep->seg->passed_bytes, 8);
+    assert_true(rep->settled && rep->seg->flushed); /* parked: it lay in the file */
     rig_free(rig);
 }
 
@@ -356,6 +382,7 @@ static void adoption_takes_the_one_that_is_furthest(void **state)
                           : kind == 3 ? rig_found(rig, 7, LEAT_SEGMENT_PARKED, 1)
                                       : rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 1);
                 if (kind < 2) reps[i]->flushed = kind ? RIG_CAPACITY : 0;
+                if (kind == 0) reps[i]->seg->state = LEAT_SEGMENT_OPEN;
                 if (kind == 2) looked(rig, reps[i], 1);
                 if (kind == 5) reps[i]->seg->integrity = LEAT_INTEGRITY_CORRUPT;
             }
@@ -398,6 +425,17 @@ static void adoption_takes_the_one_that_is_furthest(void **state)
              "5 or 2: 2\n"
              "5 or 3: 3\n"
              "5 or 4: 4\n");
+    for (unsigned more = 0; more < 2; more++) {
+        struct rig *rig = rig_new();
+        struct replica *reps[2];
+        for (unsigned i = 0; i < 2; i++) {
+            reps[i] = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 1);
+            reps[i]->flushed = i == more ? rig->ends[1].bytes : 0;
+        }
+        assert_int_equal(adopt(rig, 6, 7, rig->ends[1]), LEAT_OK);
+        assert_true(reps[more]->adopting && !reps[1 - more]->adopting);
+        rig_free(rig);
+    }
 }
 
 /* Goal: a segment that was the node's own becomes a replica that nobody has spoken of, with a row that says so. */
@@ -636,6 +674,7 @@ int main(void)
         TRACE_TEST(seal_cuts_to_the_end),
         TRACE_TEST(seal_of_an_open_one_waits_for_its_writers_end),
         TRACE_TEST(seal_that_is_not_so_changes_nothing),
+        TRACE_TEST(seal_leaves_what_it_does_not_say),
         TRACE_TEST(adoption_takes_the_steps_that_are_left),
         TRACE_TEST(adoption_that_can_not_be_is_refused),
         TRACE_TEST(adoption_takes_the_one_that_is_furthest),

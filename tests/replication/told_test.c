@@ -616,7 +616,7 @@ static void place_of_a_copy_is_the_least_loaded_of_the_best(void **state)
     trace(" n%u", rig_node_of(rep_place_choose(set)->node.number));
     rig_peer_down(rig, 6);
     trace(" n%u", rig_node_of(rep_place_choose(set)->node.number));
-    set->refused[0] |= 1u << rig_number(3);
+    set->refused[rig_number(3) / 64] |= UINT64_C(1) << rig_number(3) % 64;
     trace(" n%u", rig_node_of(rep_place_choose(set)->node.number));
     assert_non_null(rep_copy_new(set, rig_peer(rig, 2)));
     trace(" n%u", rig_node_of(rep_place_choose(set)->node.number));

@@ -101,11 +101,34 @@ static void silence_counts_from_the_oldest_request(void **state)
         }
 }
 
+/* Goal: how long a write took counts from when the backup was heard of last, by an answer or by a write. */
+static void write_takes_time_from_what_was_heard_last(void **state)
+{
+    (void)state;
+    for (unsigned answered = 0; answered < 2; answered++) {
+        begun();
+        rig->quiet = true;
+        rig_commit(rig, 0, 128, 256);
+        peer = rig_peer(rig, 1);
+        peer->took_us = 0;
+        peer->heard_us = rig->now_us + (answered ? 30 : 10);
+        peer->wrote_us = rig->now_us + (answered ? 10 : 30);
+        rig->now_us += 100;
+        rep_peer_wrote(peer);
+        assert_int_equal(peer->took_us, 70);
+        assert_int_equal(peer->wrote_us, rig->now_us);
+    }
+    trace_begin();
+}
+
 static void goes_down(void)
 {
     rig_peer_down(rig, 1);
-    trace("-> %u wait, %u copies\n", !leat_list_empty(&rig_peer(rig, 1)->ops_waiting),
-          set->copy_count);
+    unsigned idle = 0;
+    LEAT_LIST_EACH(&rig->primary->ops_free, it)
+    idle++;
+    trace("-> %u wait, %u are free, %u copies\n", !leat_list_empty(&rig_peer(rig, 1)->ops_waiting),
+          idle, set->copy_count);
 }
 
 static void asked_without_room(void)
@@ -116,18 +139,135 @@ static void asked_without_room(void)
     rig_end(rig, LEAT_STORE_PARK, 0, 128);
 }
 
+/* One is at hand. */
+static void spare_op(void)
+{
+    leat_list_push_back(&rig->primary->ops_free, &rep_op_get(rig->primary)->link);
+}
+
 /* Goal: requests that wait for room go with the session, also one whose copy has gone before. */
 static void requests_that_wait_go_with_the_session(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(asked_without_room, goes_down);
+    CASE(asked_without_room, goes_down, spare_op());
     CASE(asked_without_room, goes_down, rep_copy_remove(copy));
     TRACE_IS("store PARK s0\n"
              "(void)0: detach n1\n"
-             "-> 0 wait, 1 copies\n"
+             "-> 0 wait, 1 are free, 1 copies\n"
+             "store PARK s0\n"
+             "spare_op(): detach n1\n"
+             "-> 0 wait, 2 are free, 1 copies\n"
              "store PARK s0\n"
              "rep_copy_remove(copy): detach n1\n"
-             "-> 0 wait, 1 copies\n");
+             "-> 0 wait, 1 are free, 1 copies\n");
+}
+
+/* Segment 1 is to be opened, and its backups have done so. */
+static void opened_elsewhere(void)
+{
+    begun();
+    rig->quiet = true;
+    rig_reserve(rig, 1);
+    set = rep_set_find(rig->log, 1);
+    for (unsigned i = 0; i < set->copy_count; i++)
+        rig_answer_at(rig, rig_node_of(set->copies[i]->peer->node.number), LEAT_REP_OPEN, 30 + i,
+                      16384);
+}
+
+/* Goal: what the store refuses is refused, also where all others have done it; what it has done is asked of it once. */
+static void reserve_waits_for_the_store(void **state)
+{
+    (void)state;
+    opened_elsewhere();
+    assert_int_equal(set->copy_count, 2);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
+    TRACE_IS("log RESERVE s1: OK\n");
+    assert_int_equal(set->local_state, REP_LOCAL_IDLE);
+    opened_elsewhere();
+    rig->quiet = false;
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_E_DISK);
+    TRACE_IS("n2 DROP s1 h31 v1 d1, 2 s\n"
+             "n1 DROP s1 h30 v1 d1, 2 s\n");
+}
+
+/* Goal: acks wait for the own copy's version, too. */
+static void commit_waits_for_the_own_version(void **state)
+{
+    (void)state;
+    begun();
+    owned->need = owned->known = owned->version = 2;
+    set->copies[0]->stamp = set->copies[1]->stamp = 2;
+    set->copies[0]->stamp_sent = set->copies[1]->stamp_sent = 2;
+    trace_begin();
+    rig_commit(rig, 0, 128, 256);
+    rig_wrote(rig, 1, LEAT_OK);
+    rig_wrote(rig, 2, LEAT_OK);
+    TRACE_IS("n1 write @4224+128 from s0+128\n"
+             "n2 write @8320+128 from s0+128\n");
+    rep_mark_dirty(owned);
+    rig_mails(rig);
+    TRACE_IS("store STAMP s0 v2 role0 writer100\n");
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
+    TRACE_IS("log COMMIT s0: OK\n");
+}
+
+/* Goal: a head is not parked before a copy that counts is whole: its bytes come from the head's buffer. */
+static void park_waits_for_a_copy_that_is_made(void **state)
+{
+    (void)state;
+    begun();
+    copy->incomplete = true;
+    trace_begin();
+    rig_end(rig, LEAT_STORE_PARK, 0, 128);
+    TRACE_IS("n2 PARK s0 h20 v1 d1 128:128 to 1000/2000, 10 s\n"
+             "n1 COMPLETE s0 h10 v1 d1 part 128:128 to 1000/2000, 10 s\n");
+    rig_answer(rig, 1, LEAT_REP_COMPLETE);
+    TRACE_IS("n1 PARK s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n"
+             "store PARK s0\n");
+    rig_answer(rig, 1, LEAT_REP_PARK);
+    rig_answer(rig, 2, LEAT_REP_PARK);
+    TRACE_IS("");
+    rig_stored(rig, LEAT_STORE_PARK, LEAT_E_DISK); /* all others have done it */
+    TRACE_IS("log PARK s0: DISK\n");
+}
+
+/* Goal: a segment that has gone at the store is nobody's: its log may end before it has heard. */
+static void segment_that_has_gone_is_nobodys(void **state)
+{
+    (void)state;
+    for (unsigned fails = 0; fails < 2; fails++) {
+        begun();
+        rig->quiet = true;
+        while (set->copy_count)
+            rep_copy_remove(set->copies[0]);
+        set->dropping = true;
+        rep_local_ask(set, LEAT_STORE_DROP);
+        set->local.rc = fails ? LEAT_E_DISK : LEAT_OK;
+        set->local.on_done(&set->local);
+        assert_ptr_equal(set->seg, fails ? &rig->segs[0] : NULL);
+    }
+    trace_begin();
+}
+
+/* Goal: the memory of a closed segment goes when nothing is written from it any more. */
+static void eviction_waits_for_writes(void **state)
+{
+    (void)state;
+    begun();
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
+    rig_answer(rig, 1, LEAT_REP_CLOSE);
+    rig_answer(rig, 2, LEAT_REP_CLOSE);
+    set->writes = 1;
+    trace_begin();
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_EVICT, .seg = set->seg});
+    rig_pass(rig, 100 * 1000);
+    TRACE_IS("");
+    set->writes = 0;
+    rep_mark_dirty(owned);
+    rig_mails(rig);
+    TRACE_IS("store EVICT s0\n");
 }
 
 int main(void)
@@ -135,7 +275,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(drop_waits_for_what_is_under_way),
         TRACE_TEST(silence_counts_from_the_oldest_request),
+        TRACE_TEST(write_takes_time_from_what_was_heard_last),
         TRACE_TEST(requests_that_wait_go_with_the_session),
+        TRACE_TEST(reserve_waits_for_the_store),
+        TRACE_TEST(commit_waits_for_the_own_version),
+        TRACE_TEST(park_waits_for_a_copy_that_is_made),
+        TRACE_TEST(segment_that_has_gone_is_nobodys),
+        TRACE_TEST(eviction_waits_for_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
