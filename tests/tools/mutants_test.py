@@ -278,6 +278,15 @@ def test_a_long_run_goes_on_where_it_was_ended(folder):
         assert len(file.readlines()) == 5, 'one that lives is kept, or one that died is not'
 
 
+def test_a_row_is_stale_when_its_function_has_changed_or_gone(folder):
+    verdicts.TABLES = folder
+    rows = [('groups/two.c:f:return:1', 'd'), ('groups/two.c:f:return:2', 'old'), ('groups/two.c:gone:return:1', 'd'),
+            ('groups/gone.c:f:return:1', 'd')]
+    verdicts.replace(os.path.join(folder, 'groups.tsv'), ('\t'.join((*row, 'return', 'dies in t')) for row in rows))
+    table = verdicts.Table('groups', {'groups/two.c': {'f': 'd'}})
+    assert list(table.rows) == ['groups/two.c:f:return:1'] and table.stale == 3
+
+
 def main():
     for name, test in list(globals().items()):
         if name.startswith('test_'):

@@ -64,13 +64,15 @@ def death(trial, mutants, steps):
 
 class Pairs:
     def __init__(self, functions):
-        self.rows = {}  # (mutant, mask): (digest, digest, outcome)
+        self.path, self.rows, self.stale = PATH, {}, 0  # (mutant, mask): (digest, digest, outcome)
         if os.path.exists(PATH):
             with open(PATH, encoding='utf-8') as file:
                 for line in file:
                     key, digest, mask, of_mask, what = line.rstrip('\n').split('\t')
                     if digest_of(functions, key) == digest and digest_of(functions, mask) == of_mask:
                         self.rows[key, mask] = (digest, of_mask, what)
+                    else:
+                        self.stale += 1
 
     def has(self, mutant, mask):
         return (mutant.key(), mask.key()) in self.rows

@@ -23,7 +23,7 @@ def replace(path, lines):
 class Table:
     def __init__(self, folder, functions):
         self.folder, self.path = folder, os.path.join(TABLES, folder + '.tsv')
-        self.rows = {}  # key: (digest, what it does, verdict)
+        self.rows, self.stale = {}, 0  # key: (digest, what it does, verdict); how many count no more
         if os.path.exists(self.path):
             with open(self.path, encoding='utf-8') as file:
                 for line in file:
@@ -33,6 +33,7 @@ class Table:
                         kept = os.path.exists(os.path.join(ROOT, name))
                     else:
                         kept = functions[name].get(function) == digest
+                    self.stale += not kept
                     if kept:
                         self.rows[key] = (digest, what, verdict)
 
