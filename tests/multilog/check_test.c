@@ -45,6 +45,8 @@ static void turns_are_checked(void **state)
     BROKEN("!log->on_end || log->ending != LOG_LIVES", it->on_end = (void *)it);
     BROKEN(NULL, it->ending = LOG_RELEASING, it->resting = true, it->head.seg = NULL);
     BROKEN(NULL, it->ending = LOG_DELETING, it->head.seg = NULL);
+    BROKEN("closed_bytes == log->closed_bytes", it->ending = LOG_RELEASING, it->closed_bytes++);
+    BROKEN("closed_bytes == log->closed_bytes", it->resting = true, it->closed_bytes++);
     BROKEN("!log->old.seg || log->head.seg", it->old = it->head, it->old.index = NULL,
            it->head.seg = NULL);
 }
@@ -81,6 +83,8 @@ static void bytes_and_offsets_are_checked(void **state)
 {
     (void)state;
     BROKEN("open->acked_bytes <= open->safe_bytes", it->head.acked_bytes++);
+    BROKEN("open->acked_bytes <= open->safe_bytes", it->old = it->head, it->old.index = NULL,
+           it->old.acked_bytes++);
     BROKEN("open->safe_bytes <= open->writer.sealed_bytes",
            it->head.safe_bytes = it->head.writer.sealed_bytes + 1);
     BROKEN("open->writer.sealed_bytes <= open->writer.used",

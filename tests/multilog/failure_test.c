@@ -231,8 +231,12 @@ static void acks_are_awaited_up_to_here(void **state)
     assert_false(leat_log_await_acked(fake->log, &wait.append));
     for (unsigned turn = 0; turn < 2; turn++) {
         wait.answers = 0;
+        wait.append.first_offset = 77; /* of what it was used for before */
+        wait.append.duplicate = true;
         assert_int_equal(append(fake, &first, 5, 10, -1, -1, -1), LEAT_OK);
         assert_true(leat_log_await_acked(fake->log, &wait.append));
+        assert_int_equal(wait.append.first_offset, 0);
+        assert_false(wait.append.duplicate);
         assert_int_equal(append(fake, &later, 5, 10, -1, -1, -1), LEAT_OK);
         fake_turn_end(fake); /* its commit is in flight */
         assert_int_equal(first.answers + wait.answers, 0);

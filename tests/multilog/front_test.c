@@ -332,6 +332,15 @@ static void care_before_the_front_is_known_gives_up_nothing(void **state)
     fake->backfill_follows = true;
     reopen(fake, 1, 0, true);
     assert_false(leat_log_front_known(fake->log));
+    assert_int_equal(leat_log_first_retained(fake->log), 0);
+    bool done = false;
+    struct leat_locate_op op = {.what = LEAT_LOCATE_TIME,
+                                .read = {.by_position = true, .position = {9, 9, 9}},
+                                .on_done = on_locate_done,
+                                .owner = &done};
+    assert_int_equal(leat_log_locate(fake->log, &op), LEAT_E_AGAIN);
+    assert_true(op.read.by_time && !op.read.by_position);
+    assert_true(op.read.position.segment == 0 && op.read.position.position == 0);
     leat_log_care(fake->log);
     fake_settle(fake);
     assert_true(leat_log_front_known(fake->log));

@@ -60,6 +60,53 @@ static void last_run_is_closed_once_all_of_it_is_acked(void **state)
              "it->head.start_end = it->head.writer.used: 0 more\n");
 }
 
+/* ---- what is to be safe next ---- */
+
+static void request_note(void *ctx, const struct leat_post *post, struct leat_store_req *req)
+{
+    (void)ctx, (void)post;
+    assert_int_equal(req->kind, LEAT_STORE_COMMIT);
+    trace("COMMIT s%llu ", (unsigned long long)req->seg->id.v);
+}
+
+/* Segment N+1 has its start entry everywhere, and a batch; all that was sealed of N is everywhere, too. */
+static void rolling(void)
+{
+    segments(1);
+    size_t used = trace_used;
+    must_append(fake, 5, 100);
+    trace_text[trace_used = used] = '\0';
+    it->store_port.request = request_note;
+    it->options.durability = LEAT_DURABILITY_DISK;
+    it->old = it->head;
+    it->old.seg = slot(0)->seg;
+    it->old.index = NULL;
+    it->old.safe_bytes = it->old.writer.sealed_bytes = it->old.writer.used;
+    it->head.safe_bytes = it->head.start_end;
+    it->commit_count = 0;
+    fake->made_up = true;
+}
+
+static void step_safe(void)
+{
+    log_step_safe(it);
+    trace("-> %u asked\n", it->commit_count);
+}
+
+/* Goal: data of N+1 goes nowhere before N's close entry is sealed, and everywhere. */
+static void data_waits_for_the_close_before_it(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(rolling, step_safe);
+    CASE(rolling, step_safe, it->old.writer.used += 8);
+    CASE(rolling, step_safe, it->old.safe_bytes -= 8);
+    CASE(rolling, step_safe, it->head.safe_bytes -= 8, it->old.safe_bytes -= 8);
+    TRACE_IS("(void)0: COMMIT s1 -> 1 asked\n"
+             "it->old.writer.used += 8: -> 0 asked\n"
+             "it->old.safe_bytes -= 8: COMMIT s0 -> 1 asked\n"
+             "it->head.safe_bytes -= 8, it->old.safe_bytes -= 8: COMMIT s1 -> 1 asked\n");
+}
+
 /* ---- the care ---- */
 
 static void care(void)
@@ -473,6 +520,7 @@ int main(void)
         TRACE_TEST(head_that_is_in_the_way_leaves),
         TRACE_TEST(head_that_lies_badly_rolls),
         TRACE_TEST(head_whose_data_has_expired_rolls),
+        TRACE_TEST(data_waits_for_the_close_before_it),
         TRACE_TEST(head_that_is_idle_is_parked),
         TRACE_TEST(parked_head_that_lacks_a_copy_is_resumed_for_it),
         TRACE_TEST(parked_head_is_resumed_for_whatever_needs_it),
