@@ -107,6 +107,136 @@ static void data_waits_for_the_close_before_it(void **state)
              "it->head.safe_bytes -= 8, it->old.safe_bytes -= 8: COMMIT s1 -> 1 asked\n");
 }
 
+/* Segments 0 and 1 are closed, by their rows, too, and 1 is so again. */
+static void closing(void)
+{
+    segments(2);
+    it->close.seg = slot(1)->seg;
+    it->close.rc = LEAT_OK;
+    it->closing = true;
+    it->options.settings.retention_bytes = 1;
+    it->trim_written = true; /* an entry is on its way, so none is written now */
+}
+
+static void is_closed(void)
+{
+    it->close.on_done(&it->close);
+    trace("-> %s, %s%s, trimmed before s%llu\n",
+          slot(1)->seg->state == LEAT_SEGMENT_CLOSED ? "closed" : "open",
+          it->state == LEAT_LOG_SERVING ? "serves" : "does not serve",
+          it->closing ? ", closing" : "", (unsigned long long)it->trim_segment);
+}
+
+/* Goal: a segment whose row could not be written is open, as its row says; where it could, what is too old goes. */
+static void segment_is_closed_by_its_row(void **state)
+{
+    (void)state;
+    CASE_AS_IT_IS(closing, is_closed);
+    CASE(closing, is_closed, it->close.rc = LEAT_E_DISK);
+    CASE(closing, is_closed, it->options.settings.retention_bytes = 0);
+    CASE(closing, is_closed, it->state = LEAT_LOG_WAITING);
+    CASE(closing, is_closed, it->ending = LOG_STOPPING);
+    TRACE_IS("(void)0: -> closed, serves, trimmed before s2\n"
+             "it->close.rc = LEAT_E_DISK: -> open, does not serve, trimmed before s0\n"
+             "it->options.settings.retention_bytes = 0: -> closed, serves, trimmed before s0\n"
+             "it->state = LEAT_LOG_WAITING: -> closed, does not serve, trimmed before s0\n"
+             "it->ending = LOG_STOPPING: -> closed, serves, trimmed before s0\n");
+}
+
+static void step_close(void)
+{
+    it->head.safe_bytes = it->head.start_end;
+    it->old.seg->extent.bytes = 8;
+    log_step_close(it);
+    trace("-> %s\n", it->old.seg ? "not closed" : "closed");
+}
+
+/* Goal: a log that has stopped closes nothing. */
+static void stopped_log_closes_nothing(void **state)
+{
+    (void)state;
+    CASE(rolling, step_close, it->state = LEAT_LOG_STOPPED);
+    TRACE_IS("it->state = LEAT_LOG_STOPPED: -> not closed\n");
+}
+
+/* Goal: a closed segment leaves no index in memory, and nothing is reserved ahead for a log without a head. */
+static void closed_segment_leaves_nothing_in_memory(void **state)
+{
+    (void)state;
+    size_t taken[2];
+    for (unsigned i = 0; i < 2; i++) {
+        size_t before = leat_mem_bytes(LEAT_MEM_LOG);
+        segments(1 + i);
+        taken[i] = leat_mem_bytes(LEAT_MEM_LOG) - before;
+        it->store_port.request = request_note;
+        it->rolling_fast = true;
+        struct leat_segment *seg = it->head.seg;
+        it->head.seg = NULL;
+        log_step_room(it);
+        it->head.seg = seg;
+        poke_end();
+    }
+    assert_in_range(taken[1], taken[0], taken[0] + 255); /* no index has so little */
+    TRACE_IS("");
+}
+
+/* ---- readers that wait ---- */
+
+static void two(void)
+{
+    segments(2);
+}
+
+static void read_twice(uint64_t from)
+{
+    static struct leat_read reads[2];
+    for (unsigned i = 0; i < 2; i++) {
+        reads[i] = (struct leat_read){.from = {from}, .max_bytes = 1};
+        leat_list_init(&reads[i].link);
+        trace("%s ", leat_err_name(leat_log_read(it, &reads[i])));
+    }
+    unsigned count = 0;
+    LEAT_LIST_EACH(&it->stalled_reads, at)
+    count++;
+    trace("-> %u wait\n", count);
+}
+
+static void read_first(void)
+{
+    read_twice(0);
+}
+
+static void read_last(void)
+{
+    read_twice(it->next_offset - 1);
+}
+
+static void is_sought(void)
+{
+    free(slot(0)->seg->buffer);
+    slot(0)->seg->buffer = NULL;
+    slot(0)->mend = LOG_MEND_SOUGHT;
+}
+
+static void is_on_its_way(void)
+{
+    it->slot_begin++;
+    it->slot_count--;
+    it->backfill = LOG_BACKFILL_FOLLOWS;
+}
+
+/* Goal: all who wait for the same thing are there when it comes. */
+static void readers_wait_together(void **state)
+{
+    (void)state;
+    CASE(two, read_first, is_sought());
+    CASE(two, read_first, is_on_its_way());
+    CASE(two, read_last, it->parking = LOG_PARKING);
+    TRACE_IS("is_sought(): AGAIN AGAIN -> 2 wait\n"
+             "is_on_its_way(): AGAIN AGAIN -> 2 wait\n"
+             "it->parking = LOG_PARKING: AGAIN AGAIN -> 2 wait\n");
+}
+
 /* ---- the care ---- */
 
 static void care(void)
@@ -521,6 +651,10 @@ int main(void)
         TRACE_TEST(head_that_lies_badly_rolls),
         TRACE_TEST(head_whose_data_has_expired_rolls),
         TRACE_TEST(data_waits_for_the_close_before_it),
+        TRACE_TEST(segment_is_closed_by_its_row),
+        TRACE_TEST(stopped_log_closes_nothing),
+        TRACE_TEST(closed_segment_leaves_nothing_in_memory),
+        TRACE_TEST(readers_wait_together),
         TRACE_TEST(head_that_is_idle_is_parked),
         TRACE_TEST(parked_head_that_lacks_a_copy_is_resumed_for_it),
         TRACE_TEST(parked_head_is_resumed_for_whatever_needs_it),
