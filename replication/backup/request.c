@@ -370,14 +370,17 @@ static leat_err row_start(struct backup_rows *rows, uint32_t at, unsigned kind,
 static void about_many(struct leat_backup *backup, struct backup_writer *writer, unsigned kind,
                        const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {
-    struct backup_rows *rows = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *rows);
-    leat_err rc = rows ? LEAT_OK : LEAT_E_NO_MEMORY;
-    if (!rc) rc = rep_pairs_decode(frame->control, frame->control_bytes, rows->pairs, &rows->count);
-    if (rc) {
-        leat_mem_free(rows);
-        backup_refuse(backup, ticket, rc, NULL);
+    struct rep_pair pairs[LEAT_REP_BATCH_MAX];
+    struct backup_rows *rows = NULL;
+    uint32_t count = 0;
+    leat_err rc = rep_pairs_decode(frame->control, frame->control_bytes, pairs, &count);
+    if (!rc) rows = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *rows + count * sizeof *pairs);
+    if (!rows) {
+        backup_refuse(backup, ticket, rc ? rc : LEAT_E_NO_MEMORY, NULL);
         return;
     }
+    memcpy(rows->pairs, pairs, count * sizeof *pairs);
+    rows->count = count;
     rows->backup = backup;
     rows->ticket = *ticket;
     rows->left = 1;

@@ -114,7 +114,7 @@ struct backup_rows {
     struct leat_backup *backup;
     struct leat_link_ticket ticket;
     uint32_t count, left;
-    struct rep_pair pairs[LEAT_REP_BATCH_MAX];
+    struct rep_pair pairs[]; /* [count] */
 };
 
 /* Incarnations of a node up to this one are gone. */
