@@ -363,7 +363,7 @@ static uint64_t grace(const struct leat_primary *primary)
 {
     const struct leat_primary_options *options = &primary->options;
     uint64_t us = options->grace_none_us;
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; i < primary->peer_end; i++) {
         const struct rep_peer *peer = primary->peers[i];
         uint64_t wait_us = 0;
         if (!peer || peer->node.gone) continue;
@@ -467,7 +467,7 @@ static void whole_tell(struct leat_primary *primary, uint64_t now_us)
         "were copied, %llu ms after one was missing",
         (unsigned long long)(copied >> 10), (unsigned long long)ms);
     /* A damaged copy, or one of a node that came back late, was kept while others lacked: now each audit drops it. */
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
+    for (unsigned i = 0; i < primary->peer_end; i++)
         if (primary->peers[i]) primary->peers[i]->audited_us = 0;
     rep_arm(primary, REP_TICK_US);
 }

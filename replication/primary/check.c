@@ -56,7 +56,7 @@ void leat_primary_check(const struct leat_primary *primary)
 {
     LEAT_ASSERT_OWNER(primary->options.owner);
     unsigned attached = 0;
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; i < primary->peer_end; i++) {
         const struct rep_peer *peer = primary->peers[i];
         if (peer == NULL) continue;
         peer_check(peer);

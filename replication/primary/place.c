@@ -51,7 +51,7 @@ struct rep_peer *rep_place_choose(const struct rep_set *set)
     const struct leat_random *random = primary->options.env->random;
     struct rep_peer *list[LEAT_REP_NODES_MAX];
     unsigned count = 0, least = 3;
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; i < primary->peer_end; i++) {
         struct rep_peer *peer = primary->peers[i];
         if (!rep_place_is_candidate(set, peer)) continue;
         unsigned one = penalty(set, peer);
@@ -70,7 +70,7 @@ struct rep_peer *rep_place_choose(const struct rep_set *set)
 
 bool rep_place_may_come(const struct leat_primary *primary)
 {
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
+    for (unsigned i = 0; i < primary->peer_end; i++)
         if (primary->peers[i] && rep_peer_is_coming(primary->peers[i])) return true;
     return false;
 }
@@ -103,7 +103,7 @@ struct rep_peer *rep_place_better(const struct rep_set *set)
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         unsigned now = shared_with_all(set, copy->peer, copy);
-        for (unsigned k = 0; now > most && k < LEAT_REP_NODES_MAX; k++) {
+        for (unsigned k = 0; now > most && k < primary->peer_end; k++) {
             struct rep_peer *peer = primary->peers[k];
             if (!rep_place_is_candidate(set, peer)) continue;
             unsigned then = shared_with_all(set, peer, copy);

@@ -22,7 +22,7 @@ static void kick_deliver(void *actor, struct leat_mail *mail)
         leat_list_push_back(&now, link);
     while ((link = leat_list_pop_front(&now)) != NULL)
         rep_log_step(LEAT_CONTAINER(link, struct leat_primary_log, dirty_link));
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
+    for (unsigned i = 0; i < primary->peer_end; i++)
         if (primary->peers[i]) rep_peer_batches(primary->peers[i]);
 }
 
@@ -85,7 +85,7 @@ static leat_err take_segment(struct leat_primary_log *log, struct leat_segment *
 /* Where are their copies? Also those that have an owner's word: it was another owner's. */
 static void copies_ask(struct leat_primary *primary)
 {
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; i < primary->peer_end; i++) {
         struct rep_peer *peer = primary->peers[i];
         if (!peer) continue;
         peer->audited_us = peer->audit_from = 0;
@@ -187,7 +187,7 @@ void leat_primary_log_release(struct leat_primary_log *rep, void (*on_idle)(void
 /* Writes that are still under way come from buffers of segments that stay with the store. */
 static void forget_source(struct leat_primary *primary, const struct rep_set *set)
 {
-    for (unsigned i = 0; set->writes && i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; set->writes && i < primary->peer_end; i++) {
         if (!primary->peers[i]) continue;
         LEAT_LIST_EACH(&primary->peers[i]->copies, it)
         {
@@ -266,6 +266,7 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
             return;
         }
         *at = peer;
+        if (node->number >= primary->peer_end) primary->peer_end = node->number + 1;
         return;
     }
     bool other = (*at)->node.incarnation != node->incarnation;
@@ -307,7 +308,7 @@ void leat_primary_peer_down(struct leat_primary *primary, unsigned node)
 /* Somebody waits for something that may never be told. */
 static bool is_busy(const struct leat_primary *primary)
 {
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; i < primary->peer_end; i++) {
         const struct rep_peer *peer = primary->peers[i];
         if (!peer) continue;
         if (!leat_list_empty(&peer->ops_waiting)) return true;
@@ -324,7 +325,7 @@ static void on_timer(struct leat_timer *timer)
     if (left) rep_peer_lost(left);
     bool owed = rep_silence_look(primary, now_us);
     uint64_t next_us = primary->options.audit_us;
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; i < primary->peer_end; i++) {
         struct rep_peer *peer = primary->peers[i];
         if (!peer) continue;
         if (now_us >= peer->retry_us) rep_peer_attach(peer);
@@ -423,7 +424,7 @@ void leat_primary_destroy(struct leat_primary **pointer)
     if (!primary) return;
     LEAT_ASSERT_CMP(primary->log_count, ==, 0);
     leat_timer_stop(primary->options.timers, &primary->timer);
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
+    for (unsigned i = 0; i < primary->peer_end; i++)
         if (primary->peers[i]) rep_peer_fini(primary->peers[i]);
     while ((link = leat_list_pop_front(&primary->ops_free)) != NULL)
         leat_mem_free(LEAT_CONTAINER(link, struct rep_op, link));

@@ -130,8 +130,7 @@ struct leat_copy_seen leat_copy_see(const struct leat_set_seen *set, unsigned i)
 bool leat_peer_see_next(const struct leat_primary *primary, struct leat_peer_seen *seen)
 {
     const struct rep_peer *before = seen->at;
-    for (unsigned i = before ? before->node.number + 1 : 0; primary && i < LEAT_REP_NODES_MAX;
-         i++) {
+    for (unsigned i = before ? before->node.number + 1 : 0; primary && i < primary->peer_end; i++) {
         const struct rep_peer *peer = primary->peers[i];
         if (!peer) continue;
         LEAT_ASSERT_CMP(peer->node.number, ==, i);

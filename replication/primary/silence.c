@@ -113,7 +113,7 @@ static void on_answered(struct leat_link_call *call, leat_err rc, const struct l
     /* A refusal is an answer, too: a node of an earlier version does not know the question. */
     if (rc == LEAT_E_TIMEOUT || rc == LEAT_E_CLOSED || rc == LEAT_E_CANCELLED) return;
     rep_peer_heard(peer);
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; i < primary->peer_end; i++) {
         struct rep_peer *other = primary->peers[i];
         if (!other || other == peer || !other->asking || other->asked_us > peer->asked_us) continue;
         /* SUBTLE: what it was asked before it was cut off may have been answered since: of an older request.
@@ -144,7 +144,7 @@ static void peer_ask(struct rep_peer *peer, uint64_t now_us)
 bool rep_silence_look(struct leat_primary *primary, uint64_t now_us)
 {
     bool doubt = false, owed = false;
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; i < primary->peer_end; i++) {
         const struct rep_peer *peer = primary->peers[i];
         if (!peer || peer->state != REP_PEER_ATTACHED) continue;
         owed = owed || owed_since(peer) != UINT64_MAX;
@@ -152,7 +152,7 @@ bool rep_silence_look(struct leat_primary *primary, uint64_t now_us)
     }
     if (!primary->options.quiet_us || !doubt) return owed;
     primary->round++;
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
+    for (unsigned i = 0; i < primary->peer_end; i++)
         if (primary->peers[i]) peer_ask(primary->peers[i], now_us);
     return true;
 }
@@ -176,7 +176,7 @@ static bool is_slow(const struct rep_peer *peer, uint64_t now_us)
 struct rep_peer *rep_silence_shed(struct leat_primary *primary, uint64_t now_us)
 {
     struct rep_peer *worst = NULL;
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; i < primary->peer_end; i++) {
         struct rep_peer *peer = primary->peers[i];
         if (!peer || (!is_silent(peer, now_us) && !is_slow(peer, now_us))) continue;
         if (!worst || owed_since(peer) < owed_since(worst)) worst = peer;

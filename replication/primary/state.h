@@ -245,6 +245,7 @@ struct rep_peer {
 struct leat_primary {
     struct leat_primary_options options;
     struct rep_peer *peers[LEAT_REP_NODES_MAX]; /* NULL: never heard of */
+    unsigned peer_end;                          /* from there on all are NULL */
     unsigned attached_count;                    /* of them: asked for with every append */
     uint64_t round;                             /* of questions: silence.c */
     struct leat_list logs, dirty, waits;

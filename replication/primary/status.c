@@ -19,7 +19,7 @@ static unsigned nodes_coming(const struct leat_primary *primary)
 {
     uint64_t now_us = rep_now(primary);
     unsigned count = 0;
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; i < primary->peer_end; i++) {
         const struct rep_peer *peer = primary->peers[i];
         count += peer && is_coming(peer, now_us);
     }
@@ -72,7 +72,7 @@ const struct leat_rep_accounts *leat_primary_accounts(const struct leat_primary 
 uint32_t leat_primary_transports(const struct leat_primary *primary)
 {
     uint32_t kinds = 0;
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; i < primary->peer_end; i++) {
         const struct rep_peer *peer = primary->peers[i];
         if (peer && peer->state == REP_PEER_ATTACHED && peer->target)
             kinds |= 1u << peer->target->kind;
@@ -84,7 +84,7 @@ size_t leat_primary_peers(const struct leat_primary *primary, struct leat_rep_pe
                           size_t count_max)
 {
     size_t count = 0;
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+    for (unsigned i = 0; i < primary->peer_end; i++) {
         const struct rep_peer *peer = primary->peers[i];
         if (!peer) continue;
         if (count < count_max)

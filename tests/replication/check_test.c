@@ -28,7 +28,7 @@ static void sound(void)
     leat_list_init(&log_.active);
     leat_list_init(&log_.settled);
     op = (struct rep_op){.copy = &copies[0]};
-    primary_ = (struct leat_primary){.attached_count = 2};
+    primary_ = (struct leat_primary){.attached_count = 2, .peer_end = LEAT_REP_NODES_MAX};
     for (unsigned i = 0; i < 2; i++) {
         peers[i] = (struct rep_peer){.state = REP_PEER_ATTACHED, .session = 7, .target = &target};
         primary_.peers[i ? LEAT_REP_NODES_MAX - 1 : 0] = &peers[i];
