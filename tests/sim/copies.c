@@ -243,9 +243,10 @@ static void open_compare(struct scenario *scenario, const struct sim_server *ser
     struct leat_scan found;
     if (!copy->buffer || !own->buffer || copy->state == LEAT_SEGMENT_CLOSED) return;
     leat_scan_segment(copy->buffer, copy->capacity, &found);
-    uint32_t at = 0;
-    while (at < found.bytes && at < set->target && copy->buffer[at] == own->buffer[at])
-        at++;
+    uint32_t at = found.bytes < set->target ? found.bytes : set->target;
+    if (memcmp(copy->buffer, own->buffer, at) != 0)
+        for (at = 0; copy->buffer[at] == own->buffer[at];)
+            at++;
     scenario->compared++;
     if (at == found.bytes) return;
     sim_fail(scenario->world,
