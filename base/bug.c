@@ -4,3 +4,4 @@
 
 enum leat_bug leat_bug;
 bool leat_bugs_met[LEAT_BUGS_END];
+void (*leat_bug_on_met)(void);

@@ -23,10 +23,14 @@ extern enum leat_bug leat_bug;
 /* Which ones would have been asked for. A run that never came to a rule goes on as it did when that is broken. The
  * simulator's, which is one thread. */
 extern bool leat_bugs_met[LEAT_BUGS_END];
+/* Called where the rule that is broken would have been asked for; NULL: nobody asks. */
+extern void (*leat_bug_on_met)(void);
 static inline bool leat_bug_is(enum leat_bug bug)
 {
     leat_bugs_met[bug] = true;
-    return leat_bug == bug;
+    if (leat_bug != bug) return false;
+    if (leat_bug_on_met) leat_bug_on_met();
+    return true;
 }
 #define LEAT_BUG(name) leat_bug_is(LEAT_BUG_##name)
 #else

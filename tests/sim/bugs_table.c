@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of deliberate bugs (bugs.md): is each still found? Its row names the world and the seed that failed last:
  * that one is tried first. Where it passes now, seeds of the row's world are run from 1 on without any bug, and with it
- * those alone that came to the rule. Says the whole file anew, with the rows as they are now. */
+ * those alone that came to the rule. What no seed finds is explored for (explore.c), as long as a minute of CPU time
+ * is: in events, so that it is the same each time. Says the whole file anew, with the rows as they are now. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bug.h"
-#include "tests/sim/job.h"
+#include "tests/sim/explore.h"
 
 enum {
     LINE_BYTES = 512,
     LINES_MAX = 512,
     CELLS = 5,
     FOUND_AS_BYTES = 64, /* of a verdict: the anomaly, without its particulars */
+    EVENTS_MAX = 75 * 1000 * 1000,
+    EVENTS_PER_WORD = 1000 * 1000, /* "12 M explored" */
 };
 
 /* Of a row: | bug | world | seed | as | after | */
@@ -24,6 +27,8 @@ struct row {
     char cells[CELLS][LINE_BYTES];
     struct sim_setting setting; /* bug 0: this line is no row */
     uint64_t seed;              /* 0: none fails */
+    bool explores;              /* exploring found it, and is tried before seeds are */
+    bool explored;              /* it was found so now */
     bool wanted, untried;       /* is it looked for; is its seed still to be tried? */
     bool without;               /* its seed failed, and runs once more without the bug */
     bool searched;              /* other seeds of its world were run */
@@ -66,7 +71,8 @@ static bool row_read(struct row *row, const char *line, unsigned only)
     bug = sim_bug_find(row->cells[BUG]);
     if (bug && sim_bug_world(row->cells[WORLD], &row->setting)) {
         row->setting.bug = bug;
-        row->seed = strtoull(row->cells[SEED], NULL, 10);
+        row->explores = strstr(row->cells[SEED], "explored") != NULL;
+        row->seed = row->explores ? 0 : strtoull(row->cells[SEED], NULL, 10);
         row->wanted = !only || only == bug;
         row->untried = row->wanted && row->seed;
         return true;
@@ -92,14 +98,47 @@ static bool table_read(const char *path, unsigned only)
     return well;
 }
 
-/* What a seed's failure is called in the table. */
-static void row_found(struct row *row, uint64_t seed, const char *verdict)
+static bool is_found(const struct row *row)
+{
+    return row->seed || row->explored;
+}
+
+/* What a failure is called in the table. */
+static void row_name(struct row *row, const char *verdict)
 {
     size_t bytes = strcspn(verdict, ":");
     if (bytes >= FOUND_AS_BYTES) bytes = FOUND_AS_BYTES - 1;
+    snprintf(row->cells[AS], LINE_BYTES, "%.*s", (int)bytes, verdict);
+}
+
+static void row_found(struct row *row, uint64_t seed, const char *verdict)
+{
     row->seed = seed;
     snprintf(row->cells[SEED], LINE_BYTES, "%" PRIu64, seed);
-    snprintf(row->cells[AS], LINE_BYTES, "%.*s", (int)bytes, verdict);
+    row_name(row, verdict);
+}
+
+static void row_explore(struct row *row, unsigned jobs)
+{
+    const struct sim_explore_options options = {
+        .setting = row->setting, .from = 1, .events = EVENTS_MAX, .jobs = jobs, .quiet = true};
+    struct sim_explored explored;
+    if (row->setting.nodes == 1 || !sim_explore_run(&options, &explored) || !explored.failures)
+        return;
+    row->explored = true;
+    snprintf(row->cells[SEED], LINE_BYTES, "%" PRIu64 " M explored",
+             explored.events / EVENTS_PER_WORD + 1);
+    row_name(row, explored.verdict);
+    fprintf(stderr, "%s: %s\n", row->cells[BUG], row->cells[SEED]);
+}
+
+/* Those that exploring found the last time; or else those that nothing has found yet. */
+static void rows_explore(bool first, unsigned jobs)
+{
+    for (unsigned i = 0; i < table.count; i++) {
+        struct row *row = &table.rows[i];
+        if (row->wanted && !is_found(row) && row->explores == first) row_explore(row, jobs);
+    }
 }
 
 /* What a row's seed has come to, and the run that is to follow: one that fails says nothing if it does without the
@@ -153,7 +192,7 @@ static struct {
 
 static bool is_sought(const struct row *row, const char *world)
 {
-    return row->wanted && !row->seed && strcmp(row->cells[WORLD], world) == 0;
+    return row->wanted && !is_found(row) && strcmp(row->cells[WORLD], world) == 0;
 }
 
 /* A seed has passed without a bug: whose rules did it come to? */
@@ -239,8 +278,10 @@ static unsigned missed_tell(unsigned only, uint64_t count)
     unsigned missed = 0;
     for (unsigned i = 0; i < table.count; i++) {
         const struct row *row = &table.rows[i];
-        if (!row->wanted || row->seed) continue;
-        fprintf(stderr, "%s is not found by %" PRIu64 " seeds (%s): %u came to its rule\n",
+        if (!row->wanted || is_found(row)) continue;
+        fprintf(stderr,
+                "%s is not found by %" PRIu64
+                " seeds (%s), nor by exploring: %u came to its rule\n",
                 row->cells[BUG], count, row->cells[WORLD], row->met);
         missed++;
     }
@@ -267,9 +308,11 @@ int sim_bugs_table(const char *path, unsigned only, uint64_t count, unsigned job
     for (unsigned i = 0; i < table.count; i++) {
         const struct row *row = &table.rows[i];
         rows += row->wanted;
-        searched += row->wanted && !row->seed;
+        searched += row->wanted && !row->seed && !row->explores;
     }
+    rows_explore(true, jobs);
     worlds_search(count, jobs);
+    rows_explore(false, jobs);
     for (unsigned i = 0; i < table.count; i++) {
         const struct row *row = &table.rows[i];
         if (row->setting.bug)

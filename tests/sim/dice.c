@@ -2,9 +2,10 @@
 /* Other dice from a turn on: see dice.h. */
 #include "tests/sim/dice.h"
 
-#include "tests/sim/sim.h"
+#include "tests/sim/scenario.h"
 
 static struct {
+    struct scenario *scenario;
     struct sim_dice_plan plan;
     unsigned next;
 } dice; /* of the one world of a process */
@@ -18,19 +19,28 @@ static void turn_next(struct sim_world *world)
 static void on_turn(struct sim_world *world)
 {
     struct sim_dice_plan *plan = &dice.plan;
+    uint64_t value;
     if (dice.next < plan->count) {
-        sim_dice_throw(plan->at[dice.next++].value);
+        value = plan->at[dice.next++].value;
     } else {
         plan->stop_turn = 0;
-        sim_dice_throw(plan->on_stop());
+        value = plan->on_stop();
     }
+    sim_dice_throw(value);
+    if (value % 2) sim_nodes_strike_soon(dice.scenario);
     turn_next(world);
 }
 
-void sim_dice_start(struct sim_world *world, const struct sim_dice_plan *plan)
+void sim_dice_start(struct scenario *scenario, const struct sim_dice_plan *plan)
 {
+    dice.scenario = scenario;
     dice.plan = *plan;
     dice.next = 0;
-    world->on_dice = on_turn;
-    turn_next(world);
+    scenario->world->on_dice = on_turn;
+    turn_next(scenario->world);
+}
+
+uint64_t sim_dice_turn(void)
+{
+    return dice.scenario ? dice.scenario->world->event_count : 0;
 }

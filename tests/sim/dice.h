@@ -19,8 +19,11 @@ struct sim_dice_plan {
     uint64_t (*on_stop)(void); /* asked at that turn, once: what the dice are from then on */
 };
 
-struct sim_world;
-/** Of the world that was just made. */
-void sim_dice_start(struct sim_world *world, const struct sim_dice_plan *plan);
+struct scenario;
+/** Of the world that was just made. Dice that are odd bring a fault with them, right after they are thrown
+ * (sim_nodes_strike_soon()). */
+void sim_dice_start(struct scenario *scenario, const struct sim_dice_plan *plan);
+/** Which turn is it? 0: none has dice. */
+uint64_t sim_dice_turn(void);
 
 #endif

@@ -4,7 +4,11 @@
  * A seed is run, and what it has visited is noted: pairs (visits.def), and which of them came behind which.
  * What was new is kept as a prefix: the seed, the dice thrown since, and the turn at which it was met. Then the
  * prefix whose pair was met least often so far is run again, up to about that turn, and forked there: each child
- * goes on to its end with dice of its own, and what it visits that is new is a prefix again. */
+ * goes on to its end with dice of its own, and what it visits that is new is a prefix again. Half of the children
+ * are struck by a fault or two right behind the fork.
+ *
+ * Where a rule is broken (base/bug.h) each run that came to it is a prefix: what it does there matters only by what
+ * happens around it, and the more seldom runs come to it the more of the time is spent on those that did. */
 #include "tests/sim/explore.h"
 
 #include <errno.h>
@@ -18,14 +22,26 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bug.h"
+
 enum {
     PREFIXES_MAX = 4096,
     CHILDREN = 8,          /* of a fork */
     TRIES_MAX = 6,         /* as often a prefix is chosen */
     FRESH_PER_MILLE = 850, /* of choices, so that two runs of five are new seeds */
-    BEFORE_TURNS = 3000,   /* a fork is so much before what was met, at most */
+    BEFORE_TURNS = 3000,   /* a fork is so much before what was met, at most; or behind a rule */
+    FAR_BEFORE = 8,        /* times that, now and then, before a rule */
+    MEETS_MAX = 16,        /* that are noted of a run */
+    MEETS_GAP = 200,       /* turns between two of them, at first */
+    DEAD_EVENTS = 100000,  /* what a run is taken to have cost that could not say it */
     DIED = 1,
     ENDED = 2,
+};
+
+/* The turns at which a run came to the rule that is broken: where it did so often, some of them. */
+struct meets {
+    uint64_t turns[MEETS_MAX], gap;
+    unsigned count;
 };
 
 struct prefix {
@@ -33,6 +49,8 @@ struct prefix {
     struct sim_dice_plan dice;
     unsigned visit, behind; /* what was met there; SIM_VISITS: nothing before */
     unsigned tries;
+    struct meets meets; /* any: it is one that came to the rule */
+    uint64_t events;    /* of it, in all */
 };
 
 /* Where a run says what it came to: memory of this process and its children. */
@@ -40,6 +58,7 @@ struct outcome {
     int state;
     uint64_t value; /* its dice */
     struct scenario_result result;
+    struct meets meets;
 };
 
 static struct {
@@ -47,7 +66,10 @@ static struct {
     struct prefix prefixes[PREFIXES_MAX];
     unsigned prefix_count;
     uint64_t pairs[SIM_VISITS], behind[SIM_VISITS][SIM_VISITS]; /* runs that met them */
-    uint64_t runs, forks, failures, next_seed;
+    uint64_t runs, forks, failures, next_seed, events;
+    uint64_t met;                    /* of the new seeds: so many came to the rule */
+    char verdict[SIM_VERDICT_BYTES]; /* of the first failure */
+    struct meets meets;              /* of this process */
     struct sim_rng rng;
     struct sim_replay now;    /* what is run */
     struct outcome *outcomes; /* [CHILDREN] */
@@ -59,6 +81,50 @@ static double now_s(void)
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
     return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
+
+/* ---- a rule that is broken ---- */
+
+#ifdef LEAT_BUGS
+static void on_met(void)
+{
+    struct meets *meets = &explore.meets;
+    uint64_t turn = sim_dice_turn();
+    if (!meets->gap) meets->gap = MEETS_GAP;
+    if (meets->count && turn < meets->turns[meets->count - 1] + meets->gap) return;
+    if (meets->count == MEETS_MAX) {
+        for (unsigned i = 0; i < MEETS_MAX / 2; i++)
+            meets->turns[i] = meets->turns[2 * i];
+        meets->count = MEETS_MAX / 2;
+        meets->gap *= 2;
+    }
+    meets->turns[meets->count++] = turn;
+}
+#endif
+
+static void bug_set(unsigned bug)
+{
+    sim_bug_set(bug);
+#ifdef LEAT_BUGS
+    leat_bug_on_met = bug ? on_met : NULL;
+#endif
+}
+
+/* Of a child: what it came to behind its fork. */
+static void meets_note(const struct sim_replay *replay, const struct outcome *outcome)
+{
+    unsigned count = replay->dice.count;
+    uint64_t fork = count ? replay->dice.at[count - 1].turn : 0;
+    struct meets meets = {0};
+    for (unsigned i = 0; i < outcome->meets.count; i++)
+        if (outcome->meets.turns[i] > fork) meets.turns[meets.count++] = outcome->meets.turns[i];
+    if (meets.count == 0) return;
+    explore.met += count == 0;
+    if (explore.prefix_count == PREFIXES_MAX || count + 1 >= SIM_DICE_MAX) return;
+    explore.prefixes[explore.prefix_count++] = (struct prefix){.seed = replay->seed,
+                                                               .dice = replay->dice,
+                                                               .meets = meets,
+                                                               .events = outcome->result.events};
 }
 
 /* ---- what a run came to ---- */
@@ -106,19 +172,24 @@ static void failure_tell(const struct sim_replay *replay, const char *why)
     char path[300];
     if (replay->setting.bug && !passes_without_bug(replay)) return;
     uint64_t turn = replay->dice.count ? replay->dice.at[replay->dice.count - 1].turn : 0;
+    if (explore.failures++ == 0) snprintf(explore.verdict, sizeof explore.verdict, "%s", why);
+    if (explore.asked->quiet) return;
     keep_path(path, sizeof path, "failure", turn);
     if (!sim_replay_write(path, replay, why)) return;
-    explore.failures++;
     printf("tools/sim --replay %s: %s\n", path, why);
     fflush(stdout);
 }
 
-static void outcome_take(const struct sim_replay *replay, const struct outcome *outcome, int status)
+/* from: the turn at which it began, as a child. */
+static void outcome_take(const struct sim_replay *replay, const struct outcome *outcome, int status,
+                         uint64_t from)
 {
     char why[SIM_VERDICT_BYTES];
     explore.runs++;
+    explore.events += outcome->state == ENDED ? outcome->result.events - from : DEAD_EVENTS;
     if (outcome->state == ENDED) {
         visits_note(replay, &outcome->result.visited);
+        meets_note(replay, outcome);
         if (outcome->result.failure[0]) failure_tell(replay, outcome->result.failure);
         return;
     }
@@ -160,11 +231,12 @@ static void body(const struct sim_replay *replay, struct outcome *outcome)
     struct scenario_result result;
     if (!freopen("/dev/null", "w", stderr)) _exit(3);
     options.dice = &replay->dice;
-    sim_bug_set(replay->setting.bug);
+    bug_set(replay->setting.bug);
     alarm(SIM_SECONDS_PER_SEED);
     scenario_run(&options, &result);
     if (explore.child < CHILDREN) outcome = &explore.outcomes[explore.child];
     outcome->result = result;
+    outcome->meets = explore.meets;
     outcome->state = ENDED;
     _exit(0);
 }
@@ -178,6 +250,7 @@ static bool passes_without_bug(const struct sim_replay *replay)
     pid_t pid = forked();
     if (pid == 0) body(&without, outcome);
     (void)status_of(pid);
+    explore.events += outcome->state == ENDED ? outcome->result.events : DEAD_EVENTS;
     return outcome->state == ENDED && !outcome->result.failure[0];
 }
 
@@ -190,7 +263,7 @@ static void fresh_run(void)
     pid_t pid = forked();
     if (pid == 0) body(now, &explore.outcomes[0]);
     int status = status_of(pid);
-    outcome_take(now, &explore.outcomes[0], status);
+    outcome_take(now, &explore.outcomes[0], status, 0);
 }
 
 /* In the process that has run the prefix: it becomes its children, one after the other or some at once, and ends
@@ -219,13 +292,24 @@ static uint64_t on_stop(void)
     _exit(0);
 }
 
+static uint64_t fork_turn(const struct prefix *prefix)
+{
+    struct sim_rng *rng = &explore.rng;
+    uint64_t least = prefix->dice.count ? prefix->dice.at[prefix->dice.count - 1].turn + 1 : 1;
+    uint64_t at = prefix->turn + 1;
+    uint64_t before = sim_rng_chance(rng, 500) ? 0 : sim_rng_below(rng, BEFORE_TURNS);
+    if (prefix->meets.count) {
+        at = prefix->meets.turns[sim_rng_below(rng, prefix->meets.count)] + 1;
+        if (before && sim_rng_chance(rng, 250)) return at + before;
+        if (before && sim_rng_chance(rng, 250)) before *= FAR_BEFORE;
+    }
+    return at > least + before ? at - before : least;
+}
+
 static void prefix_run(struct prefix *prefix)
 {
     struct sim_replay *now = &explore.now;
-    uint64_t least = prefix->dice.count ? prefix->dice.at[prefix->dice.count - 1].turn + 1 : 1;
-    uint64_t before =
-        sim_rng_chance(&explore.rng, 500) ? 0 : sim_rng_below(&explore.rng, BEFORE_TURNS);
-    uint64_t turn = prefix->turn + 1 > least + before ? prefix->turn + 1 - before : least;
+    uint64_t turn = fork_turn(prefix);
     *now = (struct sim_replay){
         .seed = prefix->seed, .setting = explore.asked->setting, .dice = prefix->dice};
     now->dice.stop_turn = turn;
@@ -240,6 +324,7 @@ static void prefix_run(struct prefix *prefix)
     pid_t pid = forked();
     if (pid == 0) body(now, &explore.outcomes[CHILDREN]);
     int status = status_of(pid);
+    explore.events += turn;
     struct sim_replay child = *now;
     child.dice.on_stop = NULL;
     child.dice.stop_turn = 0;
@@ -248,7 +333,7 @@ static void prefix_run(struct prefix *prefix)
         if (explore.outcomes[i].state == 0) continue; /* the prefix ended before that turn */
         child.dice.at[child.dice.count - 1] =
             (struct sim_dice){.turn = turn, .value = explore.outcomes[i].value};
-        outcome_take(&child, &explore.outcomes[i], status);
+        outcome_take(&child, &explore.outcomes[i], status, turn);
     }
 }
 
@@ -260,14 +345,17 @@ static uint64_t met(const struct prefix *prefix)
                                        : explore.pairs[prefix->visit];
 }
 
-/* The one whose pair was met least often, and that was chosen least often for it. */
+/* The one whose pair was met least often, and that was chosen least often for it. Of those that came to a rule: the
+ * shortest. */
 static struct prefix *prefix_choose(void)
 {
     struct prefix *best = NULL;
     uint64_t best_cost = UINT64_MAX;
     for (unsigned i = 0; i < explore.prefix_count; i++) {
         struct prefix *prefix = &explore.prefixes[i];
-        uint64_t cost = (met(prefix) + 1) * (prefix->tries + 1);
+        bool rule = prefix->meets.count != 0;
+        uint64_t cost = (rule ? prefix->events : met(prefix) + 1) * (prefix->tries + 1);
+        if (rule != (explore.met != 0)) continue;
         if (prefix->tries == TRIES_MAX || cost >= best_cost) continue;
         best = prefix;
         best_cost = cost;
@@ -283,10 +371,13 @@ static void told(double seconds)
         for (unsigned k = 0; k < SIM_VISITS; k++)
             behind += explore.behind[i][k] != 0;
     }
-    printf("%" PRIu64 " runs, %" PRIu64 " seeds and %" PRIu64 " forks, %.1f s; %" PRIu64
-           " failed; %u of %u pairs met, %u one behind another\nnever met:",
-           explore.runs, explore.next_seed - explore.asked->from, explore.forks, seconds,
-           explore.failures, pairs, SIM_VISITS, behind);
+    printf("%" PRIu64 " runs, %" PRIu64 " seeds and %" PRIu64 " forks, %" PRIu64
+           " events, %.1f s; %" PRIu64 " failed; %u of %u pairs met, %u one behind another\n",
+           explore.runs, explore.next_seed - explore.asked->from, explore.forks, explore.events,
+           seconds, explore.failures, pairs, SIM_VISITS, behind);
+    if (explore.asked->setting.bug)
+        printf("%" PRIu64 " of the seeds came to the rule\n", explore.met);
+    printf("never met:");
     for (unsigned i = 0; i < SIM_VISITS; i++)
         if (!explore.pairs[i]) printf(" %s", sim_visit_name(i));
     printf("\nruns that met:");
@@ -295,24 +386,45 @@ static void told(double seconds)
     printf("\n");
 }
 
-int sim_explore_run(const struct sim_explore_options *options)
+static bool is_over(double start_s)
 {
+    const struct sim_explore_options *asked = explore.asked;
+    if (asked->setting.bug && explore.failures) return true;
+    if (asked->events && explore.events >= asked->events) return true;
+    return asked->seconds && now_s() >= start_s + (double)asked->seconds;
+}
+
+/* Of 1,000 choices. */
+static uint32_t fresh_per_mille(void)
+{
+    uint64_t seeds = explore.next_seed - explore.asked->from;
+    if (!explore.met) return FRESH_PER_MILLE;
+    return FRESH_PER_MILLE / 2 + (uint32_t)(explore.met * FRESH_PER_MILLE / 2 / seeds);
+}
+
+bool sim_explore_run(const struct sim_explore_options *options, struct sim_explored *out)
+{
+    static struct outcome *outcomes;
     double start_s = now_s();
+    if (!outcomes)
+        outcomes = mmap(NULL, (CHILDREN + 1) * sizeof *outcomes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (outcomes == MAP_FAILED) return false;
+    memset(&explore, 0, sizeof explore);
     explore.asked = options;
     explore.next_seed = options->from;
-    explore.outcomes = mmap(NULL, (CHILDREN + 1) * sizeof *explore.outcomes, PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (explore.outcomes == MAP_FAILED) return 3;
+    explore.outcomes = outcomes;
     sim_rng_init(&explore.rng, options->from, "explore");
-    while (now_s() < start_s + (double)options->seconds) {
-        if (options->setting.bug && explore.failures) break;
-        bool fresh = sim_rng_chance(&explore.rng, FRESH_PER_MILLE);
+    while (!is_over(start_s)) {
+        bool fresh = sim_rng_chance(&explore.rng, fresh_per_mille());
         struct prefix *prefix = fresh ? NULL : prefix_choose();
         if (prefix)
             prefix_run(prefix);
         else
             fresh_run();
     }
-    told(now_s() - start_s);
-    return explore.failures ? 1 : 0;
+    if (!options->quiet) told(now_s() - start_s);
+    *out = (struct sim_explored){.failures = explore.failures, .events = explore.events};
+    memcpy(out->verdict, explore.verdict, sizeof out->verdict);
+    return true;
 }

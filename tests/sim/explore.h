@@ -20,12 +20,18 @@ bool sim_replay_read(const char *path, struct sim_replay *out_replay);
 /* ---- explore.c ---- */
 struct sim_explore_options {
     struct sim_setting setting;
-    uint64_t from;    /* seed of the first run */
-    uint64_t seconds; /* no run is begun after that */
+    uint64_t from; /* seed of the first run */
+    uint64_t seconds,
+        events; /* no run is begun after that; 0: no bound. Only events give the same runs again. */
     unsigned jobs;
+    bool quiet;       /* no words and no files */
     const char *keep; /* a directory: files of what was new, too; NULL: of failures only, here */
 };
-/** Returns the exit code: 1 where a run failed. */
-int sim_explore_run(const struct sim_explore_options *options);
+struct sim_explored {
+    uint64_t failures, events;
+    char verdict[SIM_VERDICT_BYTES]; /* of the first failure */
+};
+/** With a bug: until a run fails by it. False: there is no memory. */
+bool sim_explore_run(const struct sim_explore_options *options, struct sim_explored *out);
 
 #endif

@@ -49,7 +49,8 @@ static void usage(FILE *to)
         "           each by the seed of its row (tests/sim/bugs.md) or another one; says the "
         "table anew\n"
         "       leat-sim --allocations [--seed S] --op N [--trace]  only that one\n"
-        "       leat-sim --explore --nodes N --seconds S [--from S] [--keep DIR] [--bug NAME]\n"
+        "       leat-sim --explore --nodes N --seconds S | --events N [--from S] [--keep DIR] "
+        "[--bug NAME]\n"
         "           runs that go on with other dice where seeds seldom come; a file for each "
         "failure,\n"
         "           with --keep also for what was new\n"
@@ -252,11 +253,17 @@ static int run_explore(const struct asked *asked, const struct sim_setting *sett
     struct sim_explore_options options = {.setting = *setting,
                                           .from = asked->from,
                                           .seconds = asked->seconds,
+                                          .events = asked->events,
                                           .jobs = asked->jobs,
                                           .keep = asked->keep};
-    if (setting->nodes > 1 && asked->seconds) return sim_explore_run(&options);
-    fprintf(stderr, "leat-sim: --explore takes --nodes, more than one, and --seconds\n");
-    return 2;
+    struct sim_explored explored;
+    if (setting->nodes == 1 || (!asked->seconds && !asked->events)) {
+        fprintf(stderr,
+                "leat-sim: --explore takes --nodes, more than one, and --seconds or --events\n");
+        return 2;
+    }
+    if (!sim_explore_run(&options, &explored)) return 3;
+    return explored.failures ? 1 : 0;
 }
 
 static int run_seeds(const struct asked *asked, const struct sim_setting *setting)
@@ -338,7 +345,7 @@ int main(int argc, char **argv)
     if (flags.explore) return run_explore(&asked, &setting);
     if (flags.night) return run_night(&asked);
     if (asked.seconds || asked.events) {
-        fprintf(stderr, "leat-sim: --seconds is for --night and --explore, --events for --night; "
+        fprintf(stderr, "leat-sim: --seconds and --events are for --night and --explore; "
                         "--seeds N runs all\n");
         return 2;
     }

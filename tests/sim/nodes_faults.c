@@ -453,6 +453,26 @@ void sim_nodes_faults_start(struct scenario *scenario)
     sim_world_at(scenario->world, scenario->world->now_us + 20000, fault_due, scenario);
 }
 
+static void soon_due(struct sim_world *world, struct sim_event *event)
+{
+    static const enum kind kinds[] = {KILL,  POWER, SEVERAL,    ROOM,          LEADER, PAUSE, CUT,
+                                      ALONE, RESET, DISK_ERROR, POWER_AT_DISK, FULL,   STALL};
+    struct scenario *scenario = event->a;
+    if (scenario->faults_over) return;
+    strike(scenario, kinds[sim_rng_below(&world->fault, sizeof kinds / sizeof *kinds)]);
+}
+
+void sim_nodes_strike_soon(struct scenario *scenario)
+{
+    struct sim_world *world = scenario->world;
+    if (!scenario->fault_gap_us) return; /* a trap, or an aim, has the seed for itself */
+    for (unsigned count = sim_rng_chance(&world->fault, 500) ? 2 : 1; count; count--) {
+        uint64_t most_us = sim_rng_chance(&world->fault, 600) ? 3000 : 60000;
+        sim_world_at(world, world->now_us + sim_rng_below(&world->fault, most_us), soon_due,
+                     scenario);
+    }
+}
+
 static void go_on(struct sim_process *process)
 {
     sim_process_go_on(process);

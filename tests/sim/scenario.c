@@ -628,7 +628,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     LEAT_ASSERT(scenario != NULL);
     struct sim_world *world = sim_world_create(options->seed, options->tracing);
     scenario->world = world;
-    if (options->dice) sim_dice_start(world, options->dice);
+    if (options->dice) sim_dice_start(scenario, options->dice);
     scenario->check = check_create(on_violation, world);
     /* Now and then one machine more, which is no voter. */
     bool one_more = options->nodes == SIM_VOTERS_MAX && sim_rng_chance(&world->work, 125);

@@ -387,6 +387,8 @@ bool sim_nodes_are_ready(struct scenario *scenario);
 
 /* ---- nodes_faults.c ---- */
 void sim_nodes_faults_start(struct scenario *scenario);
+/** Where those strike: one or two more within the next milliseconds, whatever the seed's weights. */
+void sim_nodes_strike_soon(struct scenario *scenario);
 /** Everything works again, on and between the machines. */
 void sim_nodes_heal(struct scenario *scenario);
 
