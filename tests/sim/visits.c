@@ -29,10 +29,10 @@ enum {
 
 /* Those that a look at what is kept of others tells. */
 #define BIT(id) (1ull << SIM_VISIT_##id)
-static const uint64_t DEEP = BIT(FRONT_UNKNOWN) | BIT(READ_AMID_DROP) | BIT(READ_AMID_ADOPTION) |
-                             BIT(FENCE_AMID_ADOPTION) | BIT(TWO_OF_ONE) | BIT(PLACE_LEFT) |
-                             BIT(RAGGED_ALONE) | BIT(VERSION_AMID_FENCE) | BIT(FENCED_LIVES) |
-                             BIT(FENCED_WRITES) | BIT(FENCED_UNLED);
+static const uint64_t DEEP = BIT(FRONT_UNKNOWN) | BIT(LEAVE_AMID_FILL) | BIT(READ_AMID_DROP) |
+                             BIT(READ_AMID_ADOPTION) | BIT(FENCE_AMID_ADOPTION) | BIT(TWO_OF_ONE) |
+                             BIT(PLACE_LEFT) | BIT(RAGGED_ALONE) | BIT(VERSION_AMID_FENCE) |
+                             BIT(FENCED_LIVES) | BIT(FENCED_WRITES) | BIT(FENCED_UNLED);
 
 enum { RARE, WANTED };
 static const bool wanted[] = {
@@ -116,15 +116,14 @@ static void note(struct seen *seen, enum sim_visit visit, bool is)
 
 struct log_seen {
     unsigned open; /* sets that bytes may lie in, and that are not closed */
-    bool roll, park, resume, fill, drop, leave, drop_amid_writes, leave_amid_fill;
+    bool roll, park, resume, fill, drop, drop_amid_writes;
 };
 
 static void set_see(const struct leat_set_seen *set, struct log_seen *out)
 {
-    bool leave = false, fill = false, writes = false;
+    bool fill = false, writes = false;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct leat_copy_seen copy = leat_copy_see(set, i);
-        leave |= copy.leaves;
         fill |= copy.incomplete && copy.writes != 0;
         writes |= copy.writes != 0;
     }
@@ -133,10 +132,8 @@ static void set_see(const struct leat_set_seen *set, struct log_seen *out)
     out->park |= set->parks;
     out->resume |= set->resumes;
     out->drop |= set->dropping;
-    out->leave |= leave;
     out->fill |= fill;
     out->drop_amid_writes |= set->dropping && writes;
-    out->leave_amid_fill |= leave && fill;
 }
 
 static void log_see(const struct leat_primary_log *log, struct seen *seen)
@@ -149,7 +146,6 @@ static void log_see(const struct leat_primary_log *log, struct seen *seen)
     const struct leat_primary_log_seen as = leat_primary_log_see(log);
     bool version = as.held, moves = as.silent;
     note(seen, SIM_VISIT_DROP_AMID_WRITES, it.drop_amid_writes);
-    note(seen, SIM_VISIT_LEAVE_AMID_FILL, it.leave_amid_fill);
     note(seen, SIM_VISIT_ROLL_AMID_VERSION, version && it.roll);
     note(seen, SIM_VISIT_PARK_AMID_VERSION, version && it.park);
     note(seen, SIM_VISIT_RESUME_AMID_VERSION, version && it.resume);
@@ -177,6 +173,33 @@ static void logs_see(const struct leat_core *core, struct seen *seen)
     const struct leat_primary_log *log = NULL;
     while ((log = leat_primary_log_next(primary, log)))
         log_see(log, seen);
+}
+
+/* A copy goes, and without it the segment has too few: another is made, or will be when the word has come. */
+static bool leaves_amid_fill(const struct leat_set_seen *set, uint32_t copies)
+{
+    unsigned whole = 0;
+    bool leaves = false;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct leat_copy_seen copy = leat_copy_see(set, i);
+        leaves |= copy.leaves;
+        whole += !copy.leaves && !copy.incomplete && copy.state != LEAT_COPY_OPENING;
+    }
+    return leaves && !set->dropping && whole + 1 < copies;
+}
+
+static void leaves_see(const struct leat_core *core, struct seen *seen)
+{
+    const struct leat_primary *primary = core->replicate->primary;
+    const struct leat_primary_log *log = NULL;
+    while ((log = leat_primary_log_next(primary, log))) {
+        uint32_t copies = leat_primary_log_see(log).copies;
+        for (unsigned settled = 0; settled < 2; settled++) {
+            struct leat_set_seen set = {0};
+            while (leat_set_see_next(log, settled, &set))
+                note(seen, SIM_VISIT_LEAVE_AMID_FILL, leaves_amid_fill(&set, copies));
+        }
+    }
 }
 
 static void fronts_see(const struct leat_core *core, struct seen *seen)
@@ -277,8 +300,10 @@ static void kept_see(const struct sim_server *server, bool others_down, struct s
 {
     const struct leat_node *node = server->node;
     const struct leat_backup *backup = node->cores[0].replicate->backup;
-    for (uint32_t c = 0; c < server->scenario->cores; c++)
+    for (uint32_t c = 0; c < server->scenario->cores; c++) {
         fronts_see(&node->cores[c], seen);
+        leaves_see(&node->cores[c], seen);
+    }
     if (!backup) return;
     backup_see(backup, others_down, seen);
     fenced_see(server, backup, seen);
