@@ -400,6 +400,10 @@ struct leat_store {
 
 /* Nothing below calls what calls it: store.c is above all. */
 
+/* check.c */
+/** As leat_actor_ops.check. */
+void leat_store_check(const void *actor);
+
 /* chain.c */
 /** Submit, or, what is beside, make it the last of the chain that `before` (NULL: none yet) is in; the
  * chain's first is submitted by the caller when it is whole. */

@@ -146,7 +146,7 @@ static void on_wake(void *actor)
     (void)actor; /* the turn's end does it all */
 }
 
-const struct leat_actor_ops leat_store_actor = {.on_wake = on_wake, .on_turn_end = on_turn_end};
+const struct leat_actor_ops leat_store_actor = {on_wake, on_turn_end, leat_store_check};
 
 /* ---- open and close ---- */
 static void complain_line(void *arg, const char *line)

@@ -35,7 +35,7 @@ _Noreturn void leat_assert_cmp_failed(const char *file, int line, const char *co
             assert_string_equal(broken_rule, expected);                                            \
     } while (0)
 
-static unsigned step_from, step_to; /* assert_broken() jumps */
+static __attribute__((unused)) unsigned step_from, step_to; /* assert_broken() jumps */
 
 /* Of all steps those are taken for which may[from][to] is no dot, and the others fail by that assertion. state: where
  * it is, in a static struct; enter: the call that takes the step to step_to. may: a string for each state. */

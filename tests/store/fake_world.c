@@ -419,6 +419,7 @@ static void turn_end(struct fake_world *world)
     if (!world->turn || !world->store || world->turn_stays) return;
     world->turn = false;
     leat_store_actor.on_turn_end(world->store);
+    if (!world->poked) leat_store_actor.check(world->store);
 }
 
 static void deliver(struct fake_world *world, const struct fake_event *event)

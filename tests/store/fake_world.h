@@ -42,6 +42,7 @@ struct fake_world {
     struct leat_store *store;
     bool turn;       /* the store was called since its last turn end */
     bool turn_stays; /* its turn goes on: what comes is of the same one */
+    bool poked;      /* the test has said what is not so: turns are not checked */
 
     uint64_t op_count, fail_at; /* disk operations; this one fails (0: none) */
     bool fail_zero;             /* the next ZERO fails */

@@ -253,6 +253,7 @@ static void rounds_run_beside_a_flush(void **state)
         struct bench *bench = begin(10 + flushes);
         struct leat_segment *seg = segment(bench, LEAT_DURABILITY_DISK);
         bench->store->flush_in_flight = flushes;
+        bench->world.poked = true;
         commit(bench, 0, seg, 0, 100, false);
         (void)fake_event_step(&bench->world);
         wrote(0, seg, 0, 4096, flushes);

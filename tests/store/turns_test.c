@@ -173,6 +173,7 @@ static void turns_rows_go_beside_what_is_under_way(void **state)
         store->crowded = what == 1;
         store->flush_in_flight = what == 2;
         store->data_running = what == 3;
+        bench->world.poked = true;
         store->rows_passed = LEAT_STORE_ROWS_PASSED_MAX;
         ask(bench, mine, LEAT_STORE_STAMP);
         (void)fake_event_step(&bench->world);

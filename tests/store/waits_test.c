@@ -461,7 +461,7 @@ static void waits_make_an_arena_grow_at_once(void **state)
         *mine = (struct mine){.log = {5, 0, 0}, .id = {i}, .epoch = {3}, .durability = 1};
         mine->req.capacity = PLACE;
         pool->grown_us = i < STEP_PLACES ? 0 : bench->world.now_us;
-        if (i == STEP_PLACES) pool->limit_bytes = 2 * STEP;
+        if (i == STEP_PLACES) pool->limit_bytes = pool->full_bytes = 2 * STEP;
         /* The last asks for a step, which is refused. */
         assert_int_equal(replica_ask(&side, mine, LEAT_STORE_RESERVE, 1, false),
                          i < STEP_PLACES ? LEAT_OK : LEAT_E_NO_MEMORY);
