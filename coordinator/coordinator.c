@@ -183,8 +183,13 @@ static void actor_turn_end(void *actor)
     co_state_tell(coordinator, false);
 }
 
-const struct leat_actor_ops leat_coordinator_actor = {.on_wake = actor_wake,
-                                                      .on_turn_end = actor_turn_end};
+static void actor_check(const void *actor)
+{
+    const struct leat_coordinator *coordinator = actor;
+    leat_machine_check(&coordinator->machine);
+}
+
+const struct leat_actor_ops leat_coordinator_actor = {actor_wake, actor_turn_end, actor_check};
 
 static void begin_expired(struct leat_timer *timer)
 {

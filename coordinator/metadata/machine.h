@@ -147,6 +147,8 @@ struct leat_machine {
 /** machine: zeros (it is large, and most of it is never touched). */
 void leat_machine_init(struct leat_machine *machine, uint32_t cores);
 void leat_machine_fini(struct leat_machine *machine);
+/** Asserts what is true between two entries. Thread: the machine's. */
+void leat_machine_check(const struct leat_machine *machine);
 /**
  * Apply one committed entry. A refused command is applied too, also bytes that are no command: it
  * changes nothing, and the result says why. What stops one voter stops all, at each start again, so

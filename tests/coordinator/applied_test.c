@@ -18,7 +18,6 @@
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "tests/coordinator/applied.h"
-#include "tests/coordinator/owners.h"
 
 enum { VERSION_AT = 3 }; /* in a snapshot, behind the head of an array */
 
@@ -123,6 +122,8 @@ static void mix_node(struct applied_dice *dice, struct leat_machine_node *node)
             mix(leat_machine_adoptable(machine, &machine->streams[s], i, node));
 }
 
+static uint64_t logs_said; /* of streams that are not there */
+
 static void mix_tables(struct applied_dice *dice)
 {
     uint8_t *bytes;
@@ -131,7 +132,9 @@ static void mix_tables(struct applied_dice *dice)
     assert_int_equal(bytes[VERSION_AT], LEAT_SNAPSHOT_VERSION);
     bytes[VERSION_AT] = 8; /* of the form in which the digests below were written down */
     digest = leat_crc32c(digest, bytes, count);
-    assert_true(owners_are_counted(machine));
+    machine->log_count -= logs_said;
+    leat_machine_check(machine);
+    machine->log_count += logs_said;
     mix(machine->log_count);
     mix(machine->node_changes);
     mix(leat_machine_nodes_up(machine));
@@ -249,7 +252,8 @@ static void prepare(struct applied_dice *dice, unsigned how)
         machine->next_producer_id = INT64_MAX - 9000;
         machine->next_stream_id = UINT32_MAX - 9;
     }
-    if (how & MANY_LOGS) machine->log_count = LEAT_CLUSTER_LOGS_MAX - 9;
+    logs_said = how & MANY_LOGS ? LEAT_CLUSTER_LOGS_MAX - 9 : 0;
+    machine->log_count = logs_said;
     if (how & VOTERS) {
         machine->voter_count = 3; /* the last is of old: unnamed */
         for (unsigned i = 0; i < 3; i++) {

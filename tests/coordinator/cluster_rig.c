@@ -8,7 +8,6 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "coordinator/membership/state.h"
-#include "tests/coordinator/owners.h"
 
 static const struct leat_key cluster_key = {{"of the cluster"}};
 
@@ -359,7 +358,7 @@ bool rig_all_equal(struct rig *rig)
         size_t count;
         leat_err rc = leat_machine_snapshot(&node->coordinator->machine, &bytes, &count);
         LEAT_ASSERT(rc == LEAT_OK);
-        LEAT_ASSERT(owners_are_counted(&node->coordinator->machine));
+        leat_machine_check(&node->coordinator->machine);
         if (!first) {
             first = bytes;
             first_count = count;

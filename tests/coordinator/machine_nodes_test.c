@@ -14,7 +14,6 @@
 #include "coordinator/membership/adopt.h"
 #include "coordinator/metadata/machine.h"
 #include "tests/coordinator/machine_rig.h"
-#include "tests/coordinator/owners.h"
 
 static leat_err ids_taken(struct leat_machine *m, struct command *command, uint64_t count)
 {

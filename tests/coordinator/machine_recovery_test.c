@@ -14,7 +14,6 @@
 #include "coordinator/membership/adopt.h"
 #include "coordinator/metadata/machine.h"
 #include "tests/coordinator/machine_rig.h"
-#include "tests/coordinator/owners.h"
 
 static leat_err recovered(struct leat_machine *m, struct command *command,
                           const struct leat_machine_log *seen, uint64_t owner)
@@ -67,7 +66,7 @@ static void machine_recovery_takes_only_what_it_saw(void **state)
     assert_true(stream->logs[1].record.tail.segment == UINT64_MAX);
     assert_int_equal(m->nodes[0].info.streamlets, 0);
     assert_int_equal(m->nodes[1].info.streamlets, 1);
-    assert_true(owners_are_counted(m));
+    leat_machine_check(m);
     assert_int_equal(recovered(m, command, seen, 2), LEAT_E_AGAIN); /* a second time */
     /* The copy made from a snapshot comes to the same. */
     assert_int_equal(recovered(copy, command, seen, 2), LEAT_OK);

@@ -8,7 +8,6 @@
 #include "coordinator/membership/adopt.h"
 #include "coordinator/metadata/machine.h"
 #include "tests/coordinator/entries.h"
-#include "tests/coordinator/owners.h"
 
 struct command {
     uint8_t bytes[8192];
@@ -73,7 +72,8 @@ static inline void machines_compare(const struct leat_machine *a, const struct l
     assert_int_equal(leat_machine_snapshot(b, &bytes_b, &count_b), LEAT_OK);
     assert_int_equal(count_a, count_b);
     assert_memory_equal(bytes_a, bytes_b, count_a);
-    assert_true(owners_are_counted(a) && owners_are_counted(b));
+    leat_machine_check(a);
+    leat_machine_check(b);
     leat_mem_free(bytes_a);
     leat_mem_free(bytes_b);
 }

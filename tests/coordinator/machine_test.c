@@ -15,7 +15,6 @@
 #include "coordinator/metadata/machine.h"
 #include "tests/coordinator/entries.h"
 #include "tests/coordinator/machine_rig.h"
-#include "tests/coordinator/owners.h"
 
 static void log_write(struct leat_msg_writer *writer, struct leat_xoshiro *random)
 {

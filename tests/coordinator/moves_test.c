@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
 #include "tests/coordinator/entries.h"
-#include "tests/coordinator/owners.h"
 
 enum { LOGS = 2, A = 1, B = 2, C = 3 /* incarnations: c drains */, D = 4 /* is down */ };
 
@@ -47,7 +46,7 @@ static leat_err applied(const struct entry *e)
 {
     assert_false(e->w.overflow);
     assert_int_equal(leat_machine_apply(machine, e->bytes, e->w.used, &result), LEAT_OK);
-    assert_true(owners_are_counted(machine));
+    leat_machine_check(machine);
     assert_int_equal(result.rc != LEAT_OK, result.error.text[0] != '\0');
     return result.rc;
 }

@@ -12,7 +12,6 @@
 
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
-#include "tests/coordinator/owners.h"
 
 enum { LOGS = 2 };
 
@@ -36,7 +35,7 @@ static leat_err applied(const struct entry *e)
 {
     assert_false(e->w.overflow);
     assert_int_equal(leat_machine_apply(machine, e->bytes, e->w.used, &result), LEAT_OK);
-    assert_true(owners_are_counted(machine));
+    leat_machine_check(machine);
     assert_int_equal(result.rc != LEAT_OK, result.error.text[0] != '\0');
     return result.rc;
 }

@@ -11,7 +11,6 @@
 
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
-#include "tests/coordinator/owners.h"
 
 enum {
     NAME_LONG = LEAT_NODE_NAME_BYTES_MAX,
