@@ -259,14 +259,11 @@ static void id_on_done(struct leat_request *request, leat_err rc, const struct l
     engine->id_asked = false;
     leat_producer_event(engine);
     if (rc == LEAT_OK) {
-        struct leat_msg_reader reader;
-        leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-        uint32_t fields = leat_msg_read_array(&reader);
-        int64_t id = leat_msg_read_i64(&reader);
-        int64_t epoch = leat_msg_read_i64(&reader);
-        if (!reader.failed && fields >= 2 && id >= 0 && epoch >= 0 && epoch <= INT16_MAX) {
-            engine->id = id;
-            engine->epoch = (int16_t)epoch;
+        struct leat_msg_producer_id got;
+        rc = leat_msg_producer_id_decode(answer->control, answer->control_bytes, &got);
+        if (rc == LEAT_OK && got.id >= 0 && got.epoch >= 0 && got.epoch <= INT16_MAX) {
+            engine->id = got.id;
+            engine->epoch = (int16_t)got.epoch;
             engine->id_attempts = 0;
             return;
         }
@@ -286,9 +283,7 @@ void leat_producer_id_ask(struct leat_producer_engine *engine)
     engine->id_asked = true;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, engine->id_control, sizeof engine->id_control);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_i64(&writer, engine->id);
-    leat_msg_write_i64(&writer, engine->epoch);
+    leat_msg_producer_ask_write(&writer, &(struct leat_msg_producer_id){engine->id, engine->epoch});
     engine->id_request = (struct leat_request){
         .kind = LEAT_KIND_PRODUCER_ID,
         .control = engine->id_control,

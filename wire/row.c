@@ -200,10 +200,13 @@ void leat_msg_row_write_behind(struct leat_msg_writer *writer, const struct leat
 static void clear(const struct leat_msg_row *row, void *out_value)
 {
     memset(out_value, 0, row->bytes);
-    for (uint32_t i = 0; i < row->count; i++)
+    for (uint32_t i = 0; i < row->count; i++) {
+        void *at = (char *)out_value + row->fields[i].at;
         if (row->fields[i].kind == LEAT_MSG_FIELD_TEXT)
-            memcpy((char *)out_value + row->fields[i].at, &(struct leat_msg_string){"", 0},
-                   sizeof(struct leat_msg_string));
+            *(struct leat_msg_string *)at = (struct leat_msg_string){"", 0};
+        else if (row->fields[i].is == LEAT_MSG_OR_MINUS_1)
+            *(int64_t *)at = -1;
+    }
 }
 
 static uint32_t fields_read(struct leat_msg_reader *reader, const struct leat_msg_row *row,

@@ -31,8 +31,9 @@ enum leat_msg_field_kind {
 };
 enum leat_msg_field_is {
     LEAT_MSG_ALWAYS,
-    LEAT_MSG_OPTIONAL, /* earlier versions do not write it: zero, or an empty text, then */
-    LEAT_MSG_IF_SET,   /* the same, and it is not written where it and what follows it are zero */
+    LEAT_MSG_OPTIONAL,   /* earlier versions do not write it: zero, or an empty text, then */
+    LEAT_MSG_OR_MINUS_1, /* I64: the same, -1 then */
+    LEAT_MSG_IF_SET,     /* the same, and it is not written where it and what follows it are zero */
 };
 
 enum leat_msg_size {

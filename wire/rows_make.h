@@ -4,6 +4,7 @@
 
 #define OPTIONAL     .is = LEAT_MSG_OPTIONAL
 #define IF_SET       .is = LEAT_MSG_IF_SET
+#define OR_MINUS_1   .is = LEAT_MSG_OR_MINUS_1
 #define MAX(limit)   .max = (limit)
 #define VIEW(member) .view_at = offsetof(self, member)
 #define LAST         .last = true
@@ -112,6 +113,7 @@
 #include LEAT_ROWS
 #undef OPTIONAL
 #undef IF_SET
+#undef OR_MINUS_1
 #undef MAX
 #undef VIEW
 #undef LAST

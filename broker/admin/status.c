@@ -107,12 +107,9 @@ void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *fram
     LEAT_ASSERT_OWNER(peer->core);
     struct producer_call *producer = leat_call_create(peer, frame, sizeof *producer);
     if (producer == NULL) return;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    uint32_t left = leat_msg_read_array(&reader);
-    int64_t id = left > 0 ? left--, leat_msg_read_i64(&reader) : -1;
-    int64_t epoch = left > 0 ? left--, leat_msg_read_i64(&reader) : -1;
-    if (!leat_msg_read_end(&reader, left) || epoch > INT16_MAX) {
+    struct leat_msg_producer_id ask;
+    if (leat_msg_producer_ask_decode(frame->control, frame->control_bytes, &ask) != LEAT_OK ||
+        ask.epoch > INT16_MAX) {
         leat_call_refuse(&producer->call, LEAT_E_INVALID,
                          "a producer id is asked for as [id or -1, epoch or -1]");
         return;
@@ -120,8 +117,8 @@ void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *fram
     /* Without a registry: producer state is per log, and there the higher epoch wins. Who asks again, because the first
      * answer was lost, gets the same epoch on any node; an id that was never given out is not refused.
      * The last epoch of an id is not followed by its first: such a producer gets a new id. */
-    if (id >= 0 && epoch >= 0 && epoch < INT16_MAX) {
-        producer_answer(&producer->call, id, epoch + 1);
+    if (ask.id >= 0 && ask.epoch >= 0 && ask.epoch < INT16_MAX) {
+        producer_answer(&producer->call, ask.id, ask.epoch + 1);
         return;
     }
     producer->wait.on_done = producer_on_id;
