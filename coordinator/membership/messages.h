@@ -57,6 +57,11 @@ struct co_ping_said {
     bool leads, crashed, deaf;
     uint64_t term, incarnation, applied, number;
 };
+struct co_voter_kept {
+    uint64_t voter_id;
+    uint8_t cluster_id[16];
+};
+
 #define LEAT_ROWS "coordinator/membership/bodies.def"
 #include "wire/rows_declare.h"
 

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "coordinator/membership/messages.h"
 #include "coordinator/membership/voters.h"
 
 enum {
@@ -96,9 +97,9 @@ leat_err co_voter_save(struct leat_coordinator *coordinator, const uint8_t clust
     uint8_t body[32];
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, body, sizeof body);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_u64(&writer, coordinator->voter_id);
-    leat_msg_write_bin(&writer, cluster_id, 16);
+    struct co_voter_kept kept = {.voter_id = coordinator->voter_id};
+    memcpy(kept.cluster_id, cluster_id, sizeof kept.cluster_id);
+    co_voter_kept_write(&writer, &kept);
     LEAT_ASSERT(!writer.overflow);
     return co_file_save(coordinator, "voter", body, writer.used);
 }
@@ -114,11 +115,11 @@ leat_err co_voter_load(struct leat_coordinator *coordinator, struct leat_error *
     if (count == 0) return LEAT_OK;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, body, count);
-    (void)leat_msg_read_array(&reader);
-    coordinator->voter_id = leat_msg_read_u64(&reader);
-    struct leat_msg_string id = leat_msg_read_string(&reader);
-    if (reader.failed || coordinator->voter_id == 0 || id.bytes != 16)
+    struct co_voter_kept kept;
+    (void)co_voter_kept_read(&reader, &kept);
+    coordinator->voter_id = kept.voter_id;
+    if (reader.failed || kept.voter_id == 0)
         return leat_error_set(error, LEAT_E_DAMAGED, "raft/voter names no voter");
-    memcpy(coordinator->cluster_id, id.text, 16);
+    memcpy(coordinator->cluster_id, kept.cluster_id, sizeof kept.cluster_id);
     return LEAT_OK;
 }
