@@ -535,6 +535,23 @@ static void replica_that_did_not_go_goes_with_the_next_audit(void **state)
     rig_free(rig);
 }
 
+/* Goal: what is being opened has no segment to ask about, however long that takes. */
+static void audit_passes_over_what_is_being_opened(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct rep_body body = rig_body(rig, 0, 7, 0);
+    body.extent = (struct leat_extent){0};
+    rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
+    trace_begin();
+    rig->world->now_us += BACKUP_GONE_US;
+    rig_audit(rig, 0, true);
+    TRACE_IS("1: answer next 0:\n");
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_E_DISK);
+    trace_begin();
+    rig_free(rig);
+}
+
 /* Goal: an answer has no more than its rows, and says from where to ask on. */
 static void audit_of_many_goes_on(void **state)
 {
@@ -627,6 +644,7 @@ int main(void)
         TRACE_TEST(kept_one_has_a_row_that_says_so),
         TRACE_TEST(audit_tells_what_has_nobodys_word),
         TRACE_TEST(replica_that_did_not_go_goes_with_the_next_audit),
+        TRACE_TEST(audit_passes_over_what_is_being_opened),
         TRACE_TEST(audit_of_many_goes_on),
         TRACE_TEST(replicas_of_a_deleted_stream_go),
     };
