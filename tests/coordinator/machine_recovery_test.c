@@ -25,6 +25,25 @@ static leat_err recovered(struct leat_machine *m, struct command *command,
     return entry_apply(m, command, &w);
 }
 
+/* A row for the first of its logs alone. */
+static leat_err recovered_in_part(struct leat_machine *m, struct command *command,
+                                  const struct leat_machine_log *seen, uint64_t owner)
+{
+    const struct leat_stream_desc *desc = leat_machine_name_find(m, "s", 1)->desc;
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_RECOVER, 2);
+    leat_msg_write_u64(&w, 99);
+    leat_msg_write_array(&w, 1);
+    leat_msg_write_array(&w, 6);
+    leat_msg_write_u64(&w, desc->id);
+    leat_msg_write_u64(&w, 0);
+    leat_msg_write_u64(&w, desc->streamlets[0].owner);
+    leat_msg_write_u64(&w, desc->streamlets[0].epoch.v);
+    leat_msg_write_u64(&w, owner);
+    leat_msg_write_array(&w, 1);
+    recover_log(&w, &seen[0], LEAT_RECOVER_TAIL, 3);
+    return entry_apply(m, command, &w);
+}
+
 /* From a crash on nothing in its name counts; its streamlet goes to another node once, never from
  * who lives, and never when anything of it is not as it was seen. */
 static void machine_recovery_takes_only_what_it_saw(void **state)
@@ -54,7 +73,8 @@ static void machine_recovery_takes_only_what_it_saw(void **state)
     assert_int_equal(opened(m, command, epoch, 1, 3), LEAT_E_STALE_EPOCH);
     assert_int_equal(recovered(m, command, seen, 2), LEAT_E_AGAIN); /* of the version before */
     seen[0] = stream->logs[0];
-    assert_int_equal(recovered(m, command, seen, 1), LEAT_E_AGAIN); /* to one who is gone */
+    assert_int_equal(recovered(m, command, seen, 1), LEAT_E_AGAIN);         /* to one who is gone */
+    assert_int_equal(recovered_in_part(m, command, seen, 2), LEAT_E_AGAIN); /* of one log of two */
     machine_restore_copy(m, copy);
     machines_compare(m, copy);
     uint32_t next_epoch = m->next_epoch;
