@@ -10,6 +10,7 @@
 #include "base/node_log.h"
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/route.h"
@@ -99,7 +100,7 @@ leat_err leat_groups_attach(struct leat_partition *partition, struct leat_log_op
     leat_err rc = leat_groups_create(&groups, &partition->groups);
     if (rc != LEAT_OK) return rc;
     options->app = leat_groups_app(partition->groups);
-    leat_list_push_back(&core->home_logs, &partition->home);
+    leat_list_push_back(&core->data->home_logs, &partition->home);
     return LEAT_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
@@ -207,8 +208,8 @@ static void metadata_write_all(struct leat_core *core, struct leat_msg_writer *w
         uint32_t listed = 0;
         for (unsigned pass = 0; pass < 2; pass++) {
             if (pass == 1) metadata_write_head(core, writer, listed);
-            for (uint32_t i = 0; i <= core->stream_mask; i++) {
-                const struct leat_stream *stream = core->streams_by_id[i];
+            for (uint32_t i = 0; i <= core->data->stream_mask; i++) {
+                const struct leat_stream *stream = core->data->streams_by_id[i];
                 for (; stream != NULL; stream = stream->by_id_next) {
                     if (!stream->published || stream->desc->internal) continue;
                     if (pass == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the copies of a stream's logs are: see places.h. */
 #include "broker/admin/places.h"
+#include "broker/admin/core_admin.h"
 
 #include <string.h>
 
@@ -195,7 +196,7 @@ void leat_places_forget(struct leat_core *core, struct leat_stream *stream)
     struct leat_known_places *known = stream->places;
     if (known == NULL) return;
     stream->places = NULL;
-    core->placer->logs -= known->count;
+    core->admin->placer->logs -= known->count;
     leat_list_remove(&known->link);
     leat_mem_free(known->logs);
     leat_mem_free(known);
@@ -220,7 +221,7 @@ static void remember(struct leat_known_places *known, struct places *places, uin
 {
     for (uint32_t i = 0; i < count && i < known->count; i++)
         if (!places->logs[i].known) places->logs[i] = known->logs[i];
-    places->core->placer->logs += count - known->count;
+    places->core->admin->placer->logs += count - known->count;
     leat_mem_free(known->logs);
     known->logs = places->logs;
     known->count = count;
@@ -238,7 +239,7 @@ static void ask_free(struct places *places)
 static void ask_on_done(struct places *places)
 {
     struct leat_core *core = places->core;
-    struct leat_placer *placer = core->placer;
+    struct leat_placer *placer = core->admin->placer;
     struct leat_stream *stream = leat_stream_find(core, places->desc->id);
     if (stream != NULL && stream->places != NULL) {
         stream->places->asking = false;
@@ -263,9 +264,9 @@ static bool ask_start(struct leat_core *core, struct leat_known_places *known)
         return false;
     }
     places->on_done = ask_on_done;
-    places->serial = ++core->placer->serial;
-    leat_list_push_back(&core->placer->asks, &places->link);
-    core->placer->ask_count++;
+    places->serial = ++core->admin->placer->serial;
+    leat_list_push_back(&core->admin->placer->asks, &places->link);
+    core->admin->placer->ask_count++;
     known->asking = true;
     known->asked = known->stream->desc;
     known->asked_us = leat_core_now(core);
@@ -288,10 +289,10 @@ bool leat_places_want(struct leat_core *core, uint32_t id)
         stream->places = known;
     }
     leat_list_remove(&known->link);
-    leat_list_push_back(&core->placer->known, &known->link);
+    leat_list_push_back(&core->admin->placer->known, &known->link);
     bool fresh = known->count > 0 && known->asked == stream->desc &&
                  leat_core_now(core) < known->asked_us + LEAT_PLACES_FRESH_US;
-    if (!known->asking && !fresh && core->placer->ask_count < LEAT_PLACES_ASKS_MAX)
+    if (!known->asking && !fresh && core->admin->placer->ask_count < LEAT_PLACES_ASKS_MAX)
         (void)ask_start(core, known); /* without memory: with the next that want to know */
     return known->asking && known->count == 0;
 }
@@ -299,20 +300,20 @@ bool leat_places_want(struct leat_core *core, uint32_t id)
 void leat_places_wait(struct leat_core *core, struct leat_places_wait *wait)
 {
     LEAT_ASSERT_OWNER(core);
-    wait->serial = core->placer->serial;
-    leat_list_push_back(&core->placer->waits, &wait->link);
+    wait->serial = core->admin->placer->serial;
+    leat_list_push_back(&core->admin->placer->waits, &wait->link);
 }
 
 void leat_places_init(struct leat_core *core)
 {
-    leat_list_init(&core->placer->known);
-    leat_list_init(&core->placer->asks);
-    leat_list_init(&core->placer->waits);
+    leat_list_init(&core->admin->placer->known);
+    leat_list_init(&core->admin->placer->asks);
+    leat_list_init(&core->admin->placer->waits);
 }
 
 void leat_places_fini(struct leat_core *core)
 {
-    LEAT_LIST_EACH(&core->placer->asks, it)
+    LEAT_LIST_EACH(&core->admin->placer->asks, it)
     {
         struct places *places = LEAT_CONTAINER(it, struct places, link);
         struct leat_list *link;

@@ -8,6 +8,8 @@
 #include "broker/front_logs.h"
 #include "broker/net/core.h"
 
+struct leat_stream;
+
 enum {
     LEAT_PLACES_FRESH_US = 5 * 1000 * 1000, /* what is older is asked for anew, when it is wanted */
     LEAT_PLACES_ASK_US_MAX = 250 * 1000,    /* then another node has not said */

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "broker/admin/calls.h"
+#include "broker/data/core_data.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/data/stream.h"
@@ -16,7 +17,7 @@
 static void add_peers(struct leat_report *report, const struct leat_core *core)
 {
     struct leat_rep_peer_status rows[LEAT_NODES_MAX];
-    size_t count = leat_primary_peers(core->replicate->primary, rows, LEAT_NODES_MAX);
+    size_t count = leat_primary_peers(core->data->replicate->primary, rows, LEAT_NODES_MAX);
     if (count > LEAT_NODES_MAX) count = LEAT_NODES_MAX;
     for (size_t i = 0; i < count; i++) {
         const struct leat_rep_peer_status *row = &rows[i];
@@ -54,8 +55,8 @@ static uint64_t troubled_find(const struct leat_core *core, struct leat_report *
 {
     char why[LEAT_REPORT_WHY_BYTES];
     uint64_t found = 0;
-    for (uint32_t i = 0; i <= core->partition_mask; i++) {
-        for (struct leat_partition *partition = core->partitions[i]; partition;
+    for (uint32_t i = 0; i <= core->data->partition_mask; i++) {
+        for (struct leat_partition *partition = core->data->partitions[i]; partition;
              partition = partition->hash_next) {
             if (partition->log == NULL || leat_partition_goes(partition)) continue;
             leat_err rc = leat_log_trouble(partition->log, why, sizeof why);
@@ -70,8 +71,8 @@ static uint64_t troubled_find(const struct leat_core *core, struct leat_report *
 static void passed_find(const struct leat_core *core, struct leat_report *report)
 {
     struct leat_log_passed passed;
-    for (uint32_t i = 0; i <= core->partition_mask; i++) {
-        for (struct leat_partition *partition = core->partitions[i]; partition;
+    for (uint32_t i = 0; i <= core->data->partition_mask; i++) {
+        for (struct leat_partition *partition = core->data->partitions[i]; partition;
              partition = partition->hash_next) {
             if (partition->log == NULL || leat_partition_goes(partition)) continue;
             leat_log_passed_over(partition->log, &passed);
@@ -90,9 +91,10 @@ static void passed_find(const struct leat_core *core, struct leat_report *report
 /* Logs of this node that are not made, and are refused by NO_MEMORY: no log exists that could report this. */
 static void awaits_memory_find(const struct leat_core *core, struct leat_report *report)
 {
-    if (!core->logs_missing || !leat_node_heap_refuses(core->node, leat_core_now(core))) return;
-    for (uint32_t i = 0; i <= core->stream_mask; i++) {
-        for (const struct leat_stream *it = core->streams_by_id[i]; it; it = it->by_id_next) {
+    if (!core->data->logs_missing || !leat_node_heap_refuses(core->node, leat_core_now(core)))
+        return;
+    for (uint32_t i = 0; i <= core->data->stream_mask; i++) {
+        for (const struct leat_stream *it = core->data->streams_by_id[i]; it; it = it->by_id_next) {
             if (!it->logs_missing) continue;
             const char *name = it->desc->name;
             if (report->waits[0] != '\0')
@@ -205,13 +207,13 @@ static void report_deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct leat_report *report = LEAT_CONTAINER(mail, struct leat_report, mail);
     struct leat_msg_node_report *sums = &report->sums;
-    sums->logs += core->partition_count;
+    sums->logs += core->data->partition_count;
     sums->logs_troubled += troubled_find(core, report);
     passed_find(core, report);
     awaits_memory_find(core, report);
-    if (core->replicate->primary != NULL) {
+    if (core->data->replicate->primary != NULL) {
         struct leat_primary_status status;
-        leat_primary_status(core->replicate->primary, &status);
+        leat_primary_status(core->data->replicate->primary, &status);
         sums->logs_under_replicated += status.logs_under_replicated;
         sums->logs_below_min += status.logs_below_min;
         sums->logs_suspended += status.logs_suspended;

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/admin/calls.h"
+#include "broker/admin/core_admin.h"
 #include "broker/admin/report.h"
 #include "broker/data/replicate.h"
 #include "broker/net/call.h"
@@ -27,11 +28,12 @@ static int64_t producer_id_make(struct leat_core *core, int64_t number)
 static void producer_serve(struct leat_core *core)
 {
     struct leat_list *link;
-    while (core->producer_left > 0 && (link = leat_list_pop_front(&core->producer_waits)) != NULL) {
+    while (core->admin->producer_left > 0 &&
+           (link = leat_list_pop_front(&core->admin->producer_waits)) != NULL) {
         struct leat_producer_wait *wait = LEAT_CONTAINER(link, struct leat_producer_wait, link);
-        core->producer_left--;
+        core->admin->producer_left--;
         wait->rc = LEAT_OK;
-        wait->id = producer_id_make(core, core->producer_next++);
+        wait->id = producer_id_make(core, core->admin->producer_next++);
         wait->on_done(wait);
     }
 }
@@ -41,10 +43,10 @@ static void producer_ask(struct leat_core *core);
 static void producer_on_block(struct leat_coordinate *request)
 {
     struct leat_core *core = request->owner;
-    core->producer_asked = false;
+    core->admin->producer_asked = false;
     if (request->rc != LEAT_OK) {
         struct leat_list *link;
-        while ((link = leat_list_pop_front(&core->producer_waits)) != NULL) {
+        while ((link = leat_list_pop_front(&core->admin->producer_waits)) != NULL) {
             struct leat_producer_wait *wait = LEAT_CONTAINER(link, struct leat_producer_wait, link);
             wait->rc = request->rc;
             wait->error = request->error;
@@ -52,17 +54,17 @@ static void producer_on_block(struct leat_coordinate *request)
         }
         return;
     }
-    core->producer_next = request->first_id;
-    core->producer_left = request->id_count;
+    core->admin->producer_next = request->first_id;
+    core->admin->producer_left = request->id_count;
     producer_serve(core);
-    if (!leat_list_empty(&core->producer_waits)) producer_ask(core);
+    if (!leat_list_empty(&core->admin->producer_waits)) producer_ask(core);
 }
 
 static void producer_ask(struct leat_core *core)
 {
-    if (core->producer_asked) return;
-    core->producer_asked = true;
-    struct leat_coordinate *request = &core->producer_request;
+    if (core->admin->producer_asked) return;
+    core->admin->producer_asked = true;
+    struct leat_coordinate *request = &core->admin->producer_request;
     memset(request, 0, sizeof *request);
     request->kind = LEAT_COORDINATE_PRODUCER_IDS;
     /* Shorter than a producer's patience, so that it hears why: it asks again. */
@@ -75,9 +77,9 @@ static void producer_ask(struct leat_core *core)
 void leat_producer_id(struct leat_core *core, struct leat_producer_wait *wait)
 {
     LEAT_ASSERT_OWNER(core);
-    leat_list_push_back(&core->producer_waits, &wait->link);
+    leat_list_push_back(&core->admin->producer_waits, &wait->link);
     producer_serve(core);
-    if (!leat_list_empty(&core->producer_waits)) producer_ask(core);
+    if (!leat_list_empty(&core->admin->producer_waits)) producer_ask(core);
 }
 
 struct producer_call {
@@ -128,9 +130,9 @@ void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *fram
 
 void leat_producer_ids_fini(struct leat_core *core)
 {
-    if (core->producer_waits.next == NULL) return; /* never initialised */
-    while (!leat_list_empty(&core->producer_waits))
-        (void)leat_list_pop_front(&core->producer_waits);
+    if (core->admin->producer_waits.next == NULL) return; /* never initialised */
+    while (!leat_list_empty(&core->admin->producer_waits))
+        (void)leat_list_pop_front(&core->admin->producer_waits);
 }
 
 /* ---- PING [] ---- */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams found, made and deleted, whoever asks. */
 #include "broker/admin/streams.h"
+#include "broker/admin/core_admin.h"
 
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/node_log.h"
 #include "broker/data/confirm.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/seek.h"
 #include "broker/data/stream.h"
@@ -37,9 +39,9 @@ static leat_err size_allowed(const struct leat_core *core,
                               "one stream may have",
                               (unsigned long long)streamlets, (unsigned long long)logs,
                               LEAT_BROKER_STREAM_LOGS_MAX);
-    if (core->partition_count + streamlets * logs > LEAT_CORE_LOGS_MAX)
+    if (core->data->partition_count + streamlets * logs > LEAT_CORE_LOGS_MAX)
         return leat_error_set(error, LEAT_E_TOO_MANY, "this server holds %u logs per core already",
-                              core->partition_count);
+                              core->data->partition_count);
     return LEAT_OK;
 }
 
@@ -94,8 +96,8 @@ static leat_err memory_allowed(const struct leat_core *core, uint64_t more,
 static uint64_t logs_owned(const struct leat_core *core, uint64_t incarnation)
 {
     uint64_t logs = 0;
-    for (uint32_t i = 0; i <= core->stream_mask; i++)
-        for (const struct leat_stream *it = core->streams_by_id[i]; it; it = it->by_id_next)
+    for (uint32_t i = 0; i <= core->data->stream_mask; i++)
+        for (const struct leat_stream *it = core->data->streams_by_id[i]; it; it = it->by_id_next)
             for (uint32_t s = 0; !it->deleted && s < it->desc->streamlet_count; s++)
                 if (it->desc->streamlets[s].owner == incarnation) logs += it->desc->settings.logs;
     return logs;
@@ -149,7 +151,8 @@ leat_err leat_stream_rate_allowed(struct leat_core *core, struct leat_sharer *as
     LEAT_ASSERT_OWNER(core);
     static const struct leat_rate_limit limit = {LEAT_CREATES_ASKED_BURST,
                                                  LEAT_CREATES_ASKED_PER_SECOND};
-    if (rates_take(core, &core->creates_asked, &asks->creates_asked, limit, 1)) return LEAT_OK;
+    if (rates_take(core, &core->admin->creates_asked, &asks->creates_asked, limit, 1))
+        return LEAT_OK;
     return leat_error_set(error, LEAT_E_STARTING,
                           "streams that are made because somebody names them are made at %d a "
                           "second: try again, or make it with 'leat stream create'",
@@ -172,7 +175,7 @@ leat_err leat_stream_work_allowed(struct leat_core *core, struct leat_sharer *as
         count = 1 + logs / LEAT_CHANGES_LOGS + (count > logs ? count - logs : 0);
     }
     if (count > LEAT_CREATES_BURST / 2) count = LEAT_CREATES_BURST / 2;
-    if (rates_take(core, &core->creates, asks != NULL ? &asks->creates : NULL, limit,
+    if (rates_take(core, &core->admin->creates, asks != NULL ? &asks->creates : NULL, limit,
                    (uint32_t)count))
         return LEAT_OK;
     return leat_error_set(error, LEAT_E_AGAIN,
@@ -246,8 +249,8 @@ static void maker_on_created(struct leat_coordinate *request)
         }
         /* It comes by way of the other cores, the answer came straight. (Ids only grow: one that
          * came by and is not here was deleted meanwhile.) */
-        if (stream == NULL && maker->id > core->stream_seen) {
-            leat_list_push_back(&core->stream_awaits, &maker->wait.link);
+        if (stream == NULL && maker->id > core->data->stream_seen) {
+            leat_list_push_back(&core->admin->stream_awaits, &maker->wait.link);
             return;
         }
     }
@@ -310,8 +313,10 @@ static void seeker_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
 static void seeker_refused(struct leat_core *core, const char *name, const struct leat_error *error)
 {
     uint64_t now_us = leat_core_now(core);
-    if (core->refusal_told_us != 0 && now_us < core->refusal_told_us + LEAT_REFUSAL_TELL_US) return;
-    core->refusal_told_us = now_us;
+    if (core->admin->refusal_told_us != 0 &&
+        now_us < core->admin->refusal_told_us + LEAT_REFUSAL_TELL_US)
+        return;
+    core->admin->refusal_told_us = now_us;
     leat_node_log_warn("stream \"%.64s\", asked for by who would use it, is not made: %s", name,
                        error->text);
 }

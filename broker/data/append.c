@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/mem.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/route.h"
@@ -424,7 +425,7 @@ static void append_wait(struct leat_core *core, struct leat_partition *partition
     if (leat_list_empty(&room->by_time)) {
         /* The clock runs from the first refusal of this request, not from the latest. */
         if (room->deadline_us == 0) room->deadline_us = leat_core_now(core) + LEAT_APPEND_ROOM_US;
-        leat_list_push_back(&core->room_waits, &room->by_time);
+        leat_list_push_back(&core->data->room_waits, &room->by_time);
     }
     leat_list_remove(&room->by_log);
     if (partition != NULL) leat_list_push_back(&partition->blocked, &room->by_log);
@@ -473,7 +474,7 @@ void leat_append_expire(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
     uint64_t now = leat_core_now(core);
-    LEAT_LIST_EACH(&core->room_waits, link)
+    LEAT_LIST_EACH(&core->data->room_waits, link)
     {
         struct leat_room_wait *room = LEAT_CONTAINER(link, struct leat_room_wait, by_time);
         if (room->deadline_us > now) continue;
@@ -515,7 +516,7 @@ static void append_deliver_home(void *actor, struct leat_mail *mail)
 
 static void forward_give(struct leat_core *core, uint32_t bytes)
 {
-    core->forward_bytes -= bytes;
+    core->data->forward_bytes -= bytes;
     /* A count that nothing else is published by. */
     atomic_fetch_sub_explicit(&core->node->forwards_bytes, bytes, memory_order_relaxed);
 }
@@ -524,8 +525,8 @@ static void forward_give(struct leat_core *core, uint32_t bytes)
 static bool forward_take(struct leat_core *core, uint32_t bytes)
 {
     struct leat_node *node = core->node;
-    if (core->forward_bytes + bytes > core->forward_bytes_max) return false;
-    core->forward_bytes += bytes;
+    if (core->data->forward_bytes + bytes > core->data->forward_bytes_max) return false;
+    core->data->forward_bytes += bytes;
     if (atomic_fetch_add_explicit(&node->forwards_bytes, bytes, memory_order_relaxed) + bytes <=
         node->forwards_bytes_max)
         return true;

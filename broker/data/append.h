@@ -6,6 +6,8 @@
 #include "broker/front_logs.h"
 #include "broker/net/core.h"
 
+struct leat_partition;
+
 /* One batch of a request. */
 struct leat_append_part {
     struct leat_append append;

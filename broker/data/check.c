@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is true of a core's logs between two turns. */
 #include "base/assert.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
@@ -28,8 +29,8 @@ void leat_core_check(const void *actor)
 {
     const struct leat_core *core = actor;
     LEAT_ASSERT_OWNER(core);
-    const struct leat_replicate *replicate = core->replicate;
+    const struct leat_replicate *replicate = core->data->replicate;
     if (replicate != NULL && replicate->primary != NULL) leat_primary_check(replicate->primary);
-    LEAT_LIST_EACH(&core->care_logs, link)
+    LEAT_LIST_EACH(&core->data->care_logs, link)
     log_check(core, LEAT_CONTAINER(link, const struct leat_partition, care));
 }

@@ -9,16 +9,17 @@
 #include "broker/data/confirm.h"
 
 #include "base/assert.h"
+#include "broker/data/core_data.h"
 #include "broker/net/core.h"
 
 static void confirm_on_caught_up(struct leat_catch_up *catch_up, leat_err rc);
 
 void leat_confirmer_init(struct leat_core *core)
 {
-    leat_list_init(&core->confirmer->asked);
-    leat_list_init(&core->confirmer->waiting);
-    core->confirmer->catch_up.on_done = confirm_on_caught_up;
-    core->confirmer->catch_up.owner = core;
+    leat_list_init(&core->data->confirmer->asked);
+    leat_list_init(&core->data->confirmer->waiting);
+    core->data->confirmer->catch_up.on_done = confirm_on_caught_up;
+    core->data->confirmer->catch_up.owner = core;
 }
 
 bool leat_confirm_needed(const struct leat_core *core)
@@ -28,7 +29,7 @@ bool leat_confirm_needed(const struct leat_core *core)
 
 static void confirm_start(struct leat_core *core)
 {
-    struct leat_confirmer *confirmer = core->confirmer;
+    struct leat_confirmer *confirmer = core->data->confirmer;
     struct leat_list *link;
     if (confirmer->busy || leat_list_empty(&confirmer->waiting)) return;
     while ((link = leat_list_pop_front(&confirmer->waiting)) != NULL)
@@ -41,9 +42,9 @@ static void confirm_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
 {
     struct leat_core *core = catch_up->owner;
     struct leat_list *link;
-    core->confirmer->busy = false;
+    core->data->confirmer->busy = false;
     /* Whoever asks from within stands in the other list. */
-    while ((link = leat_list_pop_front(&core->confirmer->asked)) != NULL) {
+    while ((link = leat_list_pop_front(&core->data->confirmer->asked)) != NULL) {
         struct leat_confirm *confirm = LEAT_CONTAINER(link, struct leat_confirm, link);
         confirm->on_done(confirm, rc);
     }
@@ -53,6 +54,6 @@ static void confirm_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
 void leat_confirm_ask(struct leat_core *core, struct leat_confirm *confirm)
 {
     LEAT_ASSERT_OWNER(core);
-    leat_list_push_back(&core->confirmer->waiting, &confirm->link);
+    leat_list_push_back(&core->data->confirmer->waiting, &confirm->link);
     confirm_start(core);
 }

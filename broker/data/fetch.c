@@ -8,6 +8,7 @@
  */
 #include "broker/data/fetch.h"
 #include "base/bug.h"
+#include "broker/data/core_data.h"
 
 #include <string.h>
 
@@ -52,7 +53,7 @@ void leat_fetch_start(struct leat_fetch *fetch)
 {
     LEAT_ASSERT_OWNER(fetch->core);
     if (leat_peer_is_slow(fetch->peer))
-        leat_list_push_back(&fetch->core->deferred_fetches, &fetch->link);
+        leat_list_push_back(&fetch->core->data->deferred_fetches, &fetch->link);
     else
         leat_fetch_run(fetch);
 }
@@ -100,7 +101,7 @@ struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, bool only, uint32_t 
     leat_list_init(&fetch->buffer_wait.link);
     fetch->buffer_wait.on_buffer = leat_fetch_on_buffer;
     fetch->buffer_wait.owner = fetch;
-    leat_list_push_back(&core->fetches, &fetch->by_core);
+    leat_list_push_back(&core->data->fetches, &fetch->by_core);
     leat_peer_begin(peer);
     fetch->max_bytes = max_bytes < LEAT_FETCH_BYTES_MAX ? max_bytes : LEAT_FETCH_BYTES_MAX;
     if (fetch->max_bytes == 0) fetch->max_bytes = 1;
@@ -234,7 +235,7 @@ static void fetch_on_confirmed(struct leat_confirm *confirm, leat_err rc)
                                                              item->want.epoch, &home, NULL);
     }
     fetch->state = LEAT_FETCH_UNWATCHING;
-    leat_list_push_back(&fetch->core->ready_fetches, &fetch->link);
+    leat_list_push_back(&fetch->core->data->ready_fetches, &fetch->link);
 }
 
 /* ---- enough, or not yet ---- */
@@ -281,7 +282,7 @@ void leat_fetch_call_limited(struct leat_peer *peer)
     struct leat_list *link;
     if (leat_fetch_peer_holds_enough(peer)) return;
     while ((link = leat_list_pop_front(&peer->limited)) != NULL)
-        leat_list_push_back(&peer->core->ready_fetches, link);
+        leat_list_push_back(&peer->core->data->ready_fetches, link);
 }
 
 void leat_fetch_read_sent(struct leat_fetch_read *read)
@@ -451,7 +452,7 @@ void leat_fetch_peer_closed(struct leat_peer *peer)
 {
     LEAT_ASSERT_OWNER(peer->core);
     struct leat_core *core = peer->core;
-    LEAT_LIST_EACH(&core->fetches, link)
+    LEAT_LIST_EACH(&core->data->fetches, link)
     {
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, by_core);
         if (fetch->peer != peer) continue;
@@ -474,7 +475,7 @@ void leat_fetch_peer_closed(struct leat_peer *peer)
 void leat_fetch_stop(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
-    LEAT_LIST_EACH(&core->fetches, link)
+    LEAT_LIST_EACH(&core->data->fetches, link)
     {
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, by_core);
         fetch->over_deadline = true;

@@ -8,6 +8,8 @@
 #include "broker/front_logs.h"
 #include "broker/net/core.h"
 
+struct leat_partition;
+
 /* One log that a request names. */
 struct leat_fetch_item {
     struct leat_fetch *fetch;

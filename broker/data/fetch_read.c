@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reads of a fetch: a run of batches of one log at a time, on the log's own core. */
+#include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 
 #include "base/assert.h"
@@ -39,7 +40,7 @@ static struct leat_fetch_read *read_take(struct leat_fetch *fetch)
 {
     struct leat_core *core = fetch->core;
     bool enough = fetch->peer != NULL && leat_fetch_peer_holds_enough(fetch->peer);
-    bool my_turn = fetch->called || leat_list_empty(&core->starved_reads);
+    bool my_turn = fetch->called || leat_list_empty(&core->data->starved_reads);
     struct leat_fetch_read *read =
         my_turn && !enough ? leat_stock_take(&core->read_pool, NULL) : NULL;
     if (read != NULL) return read;
@@ -48,7 +49,7 @@ static struct leat_fetch_read *read_take(struct leat_fetch *fetch)
     if (fetch->buffer != NULL) leat_buffer_give(core, fetch->buffer);
     fetch->buffer = NULL;
     if (fetch->bytes > 0) return &fetch->ends;
-    leat_list_push_back(enough ? &fetch->peer->limited : &core->starved_reads, &fetch->link);
+    leat_list_push_back(enough ? &fetch->peer->limited : &core->data->starved_reads, &fetch->link);
     return NULL;
 }
 
@@ -206,7 +207,7 @@ void leat_fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer)
 {
     struct leat_fetch *fetch = wait->owner;
     fetch->buffer = buffer;
-    leat_list_push_back(&fetch->core->ready_fetches, &fetch->link);
+    leat_list_push_back(&fetch->core->data->ready_fetches, &fetch->link);
 }
 
 /* The bytes have left memory: again, with a buffer. While it waits for one it holds nothing that reads from memory

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fetches that wait: for their logs to move, for structs to read with, for slow peers. */
+#include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 
 #include "base/assert.h"
@@ -97,7 +98,7 @@ void leat_fetch_wake(struct leat_fetch *fetch)
     }
     if (fetch->state == LEAT_FETCH_UNWATCHING && fetch->watches_out == 0 &&
         leat_list_empty(&fetch->link))
-        leat_list_push_back(&core->ready_fetches, &fetch->link);
+        leat_list_push_back(&core->data->ready_fetches, &fetch->link);
 }
 
 static void fetch_unwatch(struct leat_fetch *fetch)
@@ -156,7 +157,7 @@ void leat_fetch_give_way(struct leat_core *core)
     LEAT_ASSERT_OWNER(core);
     struct leat_wanted wanted;
     leat_stocks_wanted(core, &wanted);
-    LEAT_LIST_EACH(&core->fetches, link)
+    LEAT_LIST_EACH(&core->data->fetches, link)
     {
         if (wanted.of_all + wanted.of_own == 0) break;
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, by_core);
@@ -182,9 +183,9 @@ static bool fetch_call_starved(struct leat_core *core)
     uint32_t count = 0;
     struct leat_list *link;
     while (count < core->read_pool.left &&
-           (link = leat_list_pop_front(&core->starved_reads)) != NULL) {
+           (link = leat_list_pop_front(&core->data->starved_reads)) != NULL) {
         LEAT_CONTAINER(link, struct leat_fetch, link)->called = true;
-        leat_list_push_back(&core->ready_fetches, link);
+        leat_list_push_back(&core->data->ready_fetches, link);
         count++;
     }
     return count > 0;
@@ -195,7 +196,7 @@ static void fetch_run_ready_once(struct leat_core *core)
     struct leat_list now;
     leat_list_init(&now);
     struct leat_list *link;
-    while ((link = leat_list_pop_front(&core->ready_fetches)) != NULL)
+    while ((link = leat_list_pop_front(&core->data->ready_fetches)) != NULL)
         leat_list_push_back(&now, link);
     while ((link = leat_list_pop_front(&now)) != NULL) {
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, link);
@@ -207,7 +208,7 @@ static void fetch_run_ready_once(struct leat_core *core)
         } else if (fetch->peer == NULL) {
             leat_fetch_free(fetch);
         } else if (leat_peer_is_slow(fetch->peer)) {
-            leat_list_push_back(&core->deferred_fetches, &fetch->link);
+            leat_list_push_back(&core->data->deferred_fetches, &fetch->link);
         } else {
             leat_fetch_run(fetch);
         }
@@ -228,12 +229,12 @@ void leat_fetch_run_ready(struct leat_core *core)
 void leat_fetch_undefer(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
-    LEAT_LIST_EACH(&core->deferred_fetches, link)
+    LEAT_LIST_EACH(&core->data->deferred_fetches, link)
     {
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, link);
         if (fetch->peer != NULL && !leat_list_empty(&fetch->peer->slow)) continue;
         leat_list_remove(&fetch->link);
         fetch->state = LEAT_FETCH_UNWATCHING;
-        leat_list_push_back(&core->ready_fetches, &fetch->link);
+        leat_list_push_back(&core->data->ready_fetches, &fetch->link);
     }
 }

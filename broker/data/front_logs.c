@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What front ends see of streams, logs, and requests to them: see broker/front_logs.h. */
 #include "broker/front_logs.h"
+#include "broker/data/core_data.h"
 
 #include "base/assert.h"
 #include "broker/data/append.h"
@@ -37,26 +38,26 @@ const struct leat_stream_desc *leat_front_stream_heard(const struct leat_core *c
 const struct leat_stream_desc *leat_front_stream_next(const struct leat_core *core,
                                                       const struct leat_stream_desc *after)
 {
-    const struct leat_stream *next = core->streams_by_id[0];
+    const struct leat_stream *next = core->data->streams_by_id[0];
     uint32_t row = 0;
     LEAT_ASSERT_OWNER(core);
     if (after != NULL) {
         const struct leat_stream *stream = leat_stream_find(core, after->id);
         LEAT_ASSERT(stream != NULL); /* it is of this callback */
-        row = after->id & core->stream_mask;
+        row = after->id & core->data->stream_mask;
         next = stream->by_id_next;
     }
     for (;;) {
         for (; next != NULL; next = next->by_id_next)
             if (next->published && !next->desc->internal) return next->desc;
-        if (row++ == core->stream_mask) return NULL;
-        next = core->streams_by_id[row];
+        if (row++ == core->data->stream_mask) return NULL;
+        next = core->data->streams_by_id[row];
     }
 }
 
 uint32_t leat_front_stream_count(const struct leat_core *core)
 {
-    return core->stream_count;
+    return core->data->stream_count;
 }
 
 void leat_front_stream_wait(struct leat_core *core, uint32_t id, struct leat_stream_wait *wait)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers for bytes that have left memory, and rests of answers: see lend.h. */
 #include "broker/data/lend.h"
+#include "broker/data/core_data.h"
 
 #include <string.h>
 
@@ -24,7 +25,7 @@ static void lend_on_timer(struct leat_timer *timer);
 
 leat_err leat_lender_init(struct leat_core *core, uint32_t buffer_count)
 {
-    struct leat_lender *lender = core->lender;
+    struct leat_lender *lender = core->data->lender;
     const struct leat_node_options *options = &core->node->options;
     struct leat_list *lists[] = {&lender->buffers, &lender->segments, &lender->line,
                                  &lender->rests};
@@ -46,8 +47,8 @@ leat_err leat_lender_init(struct leat_core *core, uint32_t buffer_count)
 
 void leat_lender_fini(struct leat_core *core)
 {
-    leat_mem_free(core->lender->block);
-    leat_mem_free(core->lender->free);
+    leat_mem_free(core->data->lender->block);
+    leat_mem_free(core->data->lender->free);
 }
 
 /* ---- buffers ---- */
@@ -55,7 +56,7 @@ void leat_lender_fini(struct leat_core *core)
 void *leat_buffer_try(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
-    struct leat_lender *lender = core->lender;
+    struct leat_lender *lender = core->data->lender;
     if (lender->free_count == 0 || !leat_list_empty(&lender->line)) return NULL;
     return lender->free[--lender->free_count];
 }
@@ -65,7 +66,8 @@ void leat_buffer_wait(struct leat_core *core, struct leat_peer *peer, struct lea
     LEAT_ASSERT_OWNER(core);
     struct leat_borrower *borrower = &peer->borrowed;
     leat_list_push_back(&borrower->waits, &wait->link);
-    if (leat_list_empty(&borrower->line)) leat_list_push_back(&core->lender->line, &borrower->line);
+    if (leat_list_empty(&borrower->line))
+        leat_list_push_back(&core->data->lender->line, &borrower->line);
 }
 
 void leat_buffer_wait_end(struct leat_peer *peer, struct leat_buffer_wait *wait)
@@ -78,7 +80,7 @@ void leat_buffer_wait_end(struct leat_peer *peer, struct leat_buffer_wait *wait)
 void leat_buffer_give(struct leat_core *core, void *buffer)
 {
     LEAT_ASSERT_OWNER(core);
-    struct leat_lender *lender = core->lender;
+    struct leat_lender *lender = core->data->lender;
     LEAT_ASSERT(buffer != NULL);
     struct leat_list *link = leat_list_pop_front(&lender->line);
     if (link == NULL) {
@@ -99,7 +101,7 @@ static void rests_less(struct leat_peer *peer, uint64_t bytes)
 {
     peer->borrowed.rest_bytes -= bytes;
     peer->sharer->rest_bytes -= bytes;
-    peer->core->lender->rest_bytes -= bytes;
+    peer->core->data->lender->rest_bytes -= bytes;
     if (peer->borrowed.rest_bytes == 0) leat_list_remove(&peer->borrowed.rests);
 }
 
@@ -108,7 +110,7 @@ static void rests_less(struct leat_peer *peer, uint64_t bytes)
  * itself. */
 static struct leat_peer *rests_victim(const struct leat_peer *peer, size_t bytes)
 {
-    const struct leat_list *rests = &peer->core->lender->rests;
+    const struct leat_list *rests = &peer->core->data->lender->rests;
     const struct leat_sharer *most = peer->sharer;
     uint64_t most_bytes = most->rest_bytes + bytes;
     LEAT_LIST_EACH(rests, link)
@@ -132,7 +134,7 @@ static struct leat_peer *rests_victim(const struct leat_peer *peer, size_t bytes
  * (LEAT_PEER_QUEUED_BYTES_MAX), which in a small server is more than all rests may take. */
 static bool rest_admit(struct leat_peer *peer, size_t bytes)
 {
-    struct leat_lender *lender = peer->core->lender;
+    struct leat_lender *lender = peer->core->data->lender;
     while (lender->rest_bytes + bytes > lender->rest_bytes_max &&
            lender->rest_bytes > peer->borrowed.rest_bytes) {
         struct leat_peer *victim = rests_victim(peer, bytes);
@@ -177,10 +179,10 @@ static void lend_recall(struct leat_fetch_read *read)
     core->net->replace(peer->conn, &read->send, &rest->send);
     leat_peer_begin(peer);
     if (peer->borrowed.rest_bytes == 0)
-        leat_list_push_back(&core->lender->rests, &peer->borrowed.rests);
+        leat_list_push_back(&core->data->lender->rests, &peer->borrowed.rests);
     peer->borrowed.rest_bytes += bytes;
     peer->sharer->rest_bytes += bytes;
-    core->lender->rest_bytes += bytes;
+    core->data->lender->rest_bytes += bytes;
     peer->borrowed.answer_bytes_max = LEAT_PEER_SLOW_ANSWER_BYTES;
     leat_fetch_read_sent(read);
 }
@@ -198,7 +200,7 @@ void leat_lend(struct leat_fetch_read *read)
 {
     LEAT_ASSERT_OWNER(read->fetch->core);
     struct leat_core *core = read->fetch->core;
-    struct leat_lender *lender = core->lender;
+    struct leat_lender *lender = core->data->lender;
     read->lent_us = leat_core_now(core);
     leat_list_push_back(read->read.disk_buffer != NULL ? &lender->buffers : &lender->segments,
                         &read->lent);
@@ -223,7 +225,7 @@ static bool is_due(const struct leat_fetch_read *read, uint64_t now_us)
 /* The store wants the memory of these segments for what is appended. */
 static void recall_segments(struct leat_core *core, uint64_t now_us)
 {
-    LEAT_LIST_EACH(&core->lender->segments, link)
+    LEAT_LIST_EACH(&core->data->lender->segments, link)
     {
         struct leat_fetch_read *read = LEAT_CONTAINER(link, struct leat_fetch_read, lent);
         if (!is_due(read, now_us)) return;
@@ -241,8 +243,8 @@ static void lend_on_timer(struct leat_timer *timer)
 /* Structs to read with are lent with either. */
 static bool recall_struct(struct leat_core *core, uint64_t now_us)
 {
-    struct leat_fetch_read *with_buffer = oldest(&core->lender->buffers);
-    struct leat_fetch_read *other = oldest(&core->lender->segments);
+    struct leat_fetch_read *with_buffer = oldest(&core->data->lender->buffers);
+    struct leat_fetch_read *other = oldest(&core->data->lender->segments);
     if (other == NULL || (with_buffer != NULL && with_buffer->lent_us < other->lent_us))
         other = with_buffer;
     if (!is_due(other, now_us)) return false;
@@ -260,16 +262,17 @@ static void sooner(uint64_t *at_us, const struct leat_fetch_read *read)
 void leat_lend_turn_end(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
-    struct leat_lender *lender = core->lender;
+    struct leat_lender *lender = core->data->lender;
     if (LEAT_BUG(LENT_STAYS)) return;
     if (leat_list_empty(&lender->buffers) && leat_list_empty(&lender->segments)) return;
     uint64_t now_us = leat_core_now(core), at_us = now_us + LEAT_LEND_LOOK_US;
     while (!leat_list_empty(&lender->line) && is_due(oldest(&lender->buffers), now_us))
         lend_recall(oldest(&lender->buffers));
-    while (!leat_list_empty(&core->starved_reads) && core->read_pool.left == 0 &&
+    while (!leat_list_empty(&core->data->starved_reads) && core->read_pool.left == 0 &&
            recall_struct(core, now_us))
         ;
-    bool structs_awaited = !leat_list_empty(&core->starved_reads) && core->read_pool.left == 0;
+    bool structs_awaited =
+        !leat_list_empty(&core->data->starved_reads) && core->read_pool.left == 0;
     if (!leat_list_empty(&lender->line) || structs_awaited)
         sooner(&at_us, oldest(&lender->buffers));
     if (structs_awaited) sooner(&at_us, oldest(&lender->segments));

@@ -3,6 +3,7 @@
  * asked one after the other, each on its own core. */
 #include "broker/data/locate.h"
 #include "base/bug.h"
+#include "broker/data/core_data.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -149,9 +150,9 @@ static void locate_deliver_turn(void *actor, struct leat_mail *mail);
 
 static void mail_myself(struct leat_core *home)
 {
-    if (home->locate_mailed) return;
-    home->locate_mailed = true;
-    leat_core_mail(home, home->index, &home->locate_mail, locate_deliver_turn);
+    if (home->data->locate_mailed) return;
+    home->data->locate_mailed = true;
+    leat_core_mail(home, home->index, &home->data->locate_mail, locate_deliver_turn);
 }
 
 /* The log has said what it can at once. */
@@ -161,7 +162,7 @@ static void locator_looked(struct leat_locator *locator)
         locator_back(locator);
         return;
     }
-    leat_list_push_back(&locator->home->locating, &locator->line);
+    leat_list_push_back(&locator->home->data->locating, &locator->line);
     mail_myself(locator->home);
 }
 
@@ -204,20 +205,20 @@ static void locator_look(struct leat_locator *locator)
 /* Of an address the one that came first stands in the core's line, the others behind it. */
 static void line_join(struct leat_core *home, struct leat_locator *locator)
 {
-    LEAT_LIST_EACH(&home->locates, link)
+    LEAT_LIST_EACH(&home->data->locates, link)
     {
         struct leat_locator *first = LEAT_CONTAINER(link, struct leat_locator, line);
         if (first->address != locator->address) continue;
         leat_list_push_back(&first->mates, &locator->line);
         return;
     }
-    leat_list_push_back(&home->locates, &locator->line);
+    leat_list_push_back(&home->data->locates, &locator->line);
 }
 
 /* The next of the same address stands behind those of all others. */
 static struct leat_locator *line_next(struct leat_core *home)
 {
-    struct leat_list *link = leat_list_pop_front(&home->locates);
+    struct leat_list *link = leat_list_pop_front(&home->data->locates);
     LEAT_ASSERT(link != NULL);
     struct leat_locator *first = LEAT_CONTAINER(link, struct leat_locator, line);
     struct leat_list *mate = leat_list_pop_front(&first->mates);
@@ -225,19 +226,19 @@ static struct leat_locator *line_next(struct leat_core *home)
     struct leat_locator *heir = LEAT_CONTAINER(mate, struct leat_locator, line);
     leat_list_insert_before(&first->mates, &heir->mates);
     leat_list_remove(&first->mates);
-    leat_list_push_back(&home->locates, &heir->line);
+    leat_list_push_back(&home->data->locates, &heir->line);
     return first;
 }
 
 static void locating_step(struct leat_core *home)
 {
-    struct leat_list *link = leat_list_pop_front(&home->locating);
+    struct leat_list *link = leat_list_pop_front(&home->data->locating);
     struct leat_locator *locator = LEAT_CONTAINER(link, struct leat_locator, line);
     leat_err rc = leat_locate_step(&locator->op);
     while (rc == LEAT_E_AGAIN && LEAT_BUG(LOOK_UP_WHOLE))
         rc = leat_locate_step(&locator->op);
     if (rc == LEAT_E_AGAIN)
-        leat_list_push_front(&home->locating, link);
+        leat_list_push_front(&home->data->locating, link);
     else
         locator_back(locator);
 }
@@ -247,13 +248,14 @@ static void locating_step(struct leat_core *home)
 static void locate_deliver_turn(void *actor, struct leat_mail *mail)
 {
     struct leat_core *home = actor;
-    LEAT_ASSERT(mail == &home->locate_mail);
-    home->locate_mailed = false;
-    if (!leat_list_empty(&home->locating))
+    LEAT_ASSERT(mail == &home->data->locate_mail);
+    home->data->locate_mailed = false;
+    if (!leat_list_empty(&home->data->locating))
         locating_step(home);
     else
         locator_look(line_next(home));
-    if (!leat_list_empty(&home->locating) || !leat_list_empty(&home->locates)) mail_myself(home);
+    if (!leat_list_empty(&home->data->locating) || !leat_list_empty(&home->data->locates))
+        mail_myself(home);
 }
 
 /* SUBTLE: why one at a time, and turns. (1) To find a time in a batch takes milliseconds where it is to be

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Look-ups in a core's tables: streams by id and name, logs. */
 #include "broker/data/lookup.h"
+#include "broker/data/core_data.h"
 
 #include <string.h>
 
@@ -8,7 +9,7 @@
 
 struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
 {
-    struct leat_stream *stream = core->streams_by_id[id & core->stream_mask];
+    struct leat_stream *stream = core->data->streams_by_id[id & core->data->stream_mask];
     while (stream != NULL && stream->desc->id != id)
         stream = stream->by_id_next;
     return stream;
@@ -18,7 +19,7 @@ struct leat_stream *leat_stream_find_name(const struct leat_core *core, const ch
                                           size_t bytes)
 {
     struct leat_stream *stream =
-        core->streams_by_name[leat_name_hash(name, bytes) & core->stream_mask];
+        core->data->streams_by_name[leat_name_hash(name, bytes) & core->data->stream_mask];
     while (stream != NULL &&
            (strlen(stream->desc->name) != bytes || memcmp(stream->desc->name, name, bytes) != 0))
         stream = stream->by_name_next;
@@ -40,7 +41,7 @@ uint32_t leat_partition_hash(struct leat_log_ref ref)
 struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     struct leat_partition *partition =
-        core->partitions[leat_partition_hash(ref) & core->partition_mask];
+        core->data->partitions[leat_partition_hash(ref) & core->data->partition_mask];
     while (partition != NULL && !leat_log_ref_equal(partition->ref, ref))
         partition = partition->hash_next;
     return partition;

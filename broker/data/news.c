@@ -3,19 +3,20 @@
  * most of it for memory. (2) Made in one piece they keep their core for half a second, on every core. (3) Nobody else
  * who is connected there is answered meanwhile. */
 #include "broker/data/news.h"
+#include "broker/data/core_data.h"
 
 #include "base/assert.h"
 #include "broker/net/core.h"
 
 void leat_news_init(struct leat_core *core)
 {
-    leat_list_init(&core->news->items);
+    leat_list_init(&core->data->news->items);
     leat_news_turn_end(core);
 }
 
 void leat_news_turn_end(struct leat_core *core)
 {
-    core->news->left = LEAT_NEWS_WORK;
+    core->data->news->left = LEAT_NEWS_WORK;
 }
 
 static void news_go_on(struct leat_core *core);
@@ -24,14 +25,14 @@ static void news_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     (void)mail;
-    core->news->mailed = false;
+    core->data->news->mailed = false;
     news_go_on(core);
 }
 
 /* All events of one turn share the turn's budget: one CreateTopics brings events of 256 streams at once. */
 static void news_go_on(struct leat_core *core)
 {
-    struct leat_news_line *line = core->news;
+    struct leat_news_line *line = core->data->news;
     struct leat_list *link;
     if (line->inside) return;
     /* Who stops makes nothing more, and is not kept from its end. */
@@ -53,6 +54,6 @@ void leat_news_take(struct leat_core *core, struct leat_news *news,
 {
     LEAT_ASSERT_OWNER(core);
     news->step = step;
-    leat_list_push_back(&core->news->items, &news->link);
+    leat_list_push_back(&core->data->news->items, &news->link);
     news_go_on(core);
 }

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/node_log.h"
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "broker/data/holes.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
@@ -30,11 +31,11 @@ enum {
 
 static void partition_grow(struct leat_core *core)
 {
-    uint32_t mask = core->partition_mask * 2 + 1;
+    uint32_t mask = core->data->partition_mask * 2 + 1;
     struct leat_partition **grown = leat_mem_calloc(LEAT_MEM_ROWS, (size_t)mask + 1, sizeof *grown);
     if (grown == NULL) return; /* longer chains, still right */
-    for (uint32_t i = 0; i <= core->partition_mask; i++) {
-        struct leat_partition *partition = core->partitions[i];
+    for (uint32_t i = 0; i <= core->data->partition_mask; i++) {
+        struct leat_partition *partition = core->data->partitions[i];
         while (partition != NULL) {
             struct leat_partition *next = partition->hash_next;
             uint32_t at = leat_partition_hash(partition->ref) & mask;
@@ -43,9 +44,9 @@ static void partition_grow(struct leat_core *core)
             partition = next;
         }
     }
-    leat_mem_free(core->partitions);
-    core->partitions = grown;
-    core->partition_mask = mask;
+    leat_mem_free(core->data->partitions);
+    core->data->partitions = grown;
+    core->data->partition_mask = mask;
 }
 
 /* SUBTLE: a log of a stream that is being deleted goes as soon as it is made.
@@ -59,7 +60,7 @@ leat_err leat_partition_create(struct leat_core *core, struct leat_stream *strea
                                struct leat_partition **out_partition)
 {
     LEAT_ASSERT_OWNER(core);
-    if (core->partition_count >= LEAT_CORE_LOGS_MAX) return LEAT_E_TOO_MANY;
+    if (core->data->partition_count >= LEAT_CORE_LOGS_MAX) return LEAT_E_TOO_MANY;
     struct leat_partition *partition = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *partition);
     if (partition == NULL) return LEAT_E_NO_MEMORY;
     partition->ref = ref;
@@ -77,13 +78,13 @@ leat_err leat_partition_create(struct leat_core *core, struct leat_stream *strea
         leat_mem_free(partition);
         return rc;
     }
-    if (core->partition_count > core->partition_mask) partition_grow(core);
-    uint32_t at = leat_partition_hash(ref) & core->partition_mask;
-    partition->hash_next = core->partitions[at];
-    core->partitions[at] = partition;
-    core->partition_count++;
+    if (core->data->partition_count > core->data->partition_mask) partition_grow(core);
+    uint32_t at = leat_partition_hash(ref) & core->data->partition_mask;
+    partition->hash_next = core->data->partitions[at];
+    core->data->partitions[at] = partition;
+    core->data->partition_count++;
     atomic_fetch_add_explicit(&core->node->partition_count, 1, memory_order_relaxed);
-    leat_list_push_back(&core->care_logs, &partition->care);
+    leat_list_push_back(&core->data->care_logs, &partition->care);
     if (stream->deleted) leat_partition_delete(core, partition);
     *out_partition = partition;
     return LEAT_OK;
@@ -99,9 +100,9 @@ static bool room_is_short(const struct leat_core *core)
 {
     struct leat_node *node = core->node;
     const uint64_t now_us = leat_core_now(core);
-    if (!leat_list_empty(&core->room_waits)) {
+    if (!leat_list_empty(&core->data->room_waits)) {
         const struct leat_room_wait *oldest =
-            LEAT_CONTAINER(core->room_waits.next, const struct leat_room_wait, by_time);
+            LEAT_CONTAINER(core->data->room_waits.next, const struct leat_room_wait, by_time);
         uint64_t since_us = oldest->deadline_us - LEAT_APPEND_ROOM_US;
         if (now_us >= since_us + LEAT_NODE_PRESSED_US)
             atomic_store_explicit(&node->room_short_us, now_us, memory_order_relaxed);
@@ -142,7 +143,7 @@ leat_err leat_partition_open(struct leat_partition *partition, struct leat_segme
         .park_after_us = park_after_us(partition->core),
         .producer_expiry_ms = PRODUCER_EXPIRY_MS,
         .remade = desc->remade,
-        .restore_budget = &core->restore_budget,
+        .restore_budget = &core->data->restore_budget,
         .events = {partition_on_dirty, partition_on_acked, partition_on_room, partition_on_opening,
                    partition_on_last_damaged, partition_on_damaged},
         .memory_is_full = partition_memory_is_full,
@@ -175,11 +176,11 @@ void leat_partition_destroy(struct leat_partition *partition)
     LEAT_ASSERT_OWNER(partition->core);
     struct leat_core *core = partition->core;
     struct leat_partition **at =
-        &core->partitions[leat_partition_hash(partition->ref) & core->partition_mask];
+        &core->data->partitions[leat_partition_hash(partition->ref) & core->data->partition_mask];
     while (*at != partition)
         at = &(*at)->hash_next;
     *at = partition->hash_next;
-    core->partition_count--;
+    core->data->partition_count--;
     atomic_fetch_sub_explicit(&core->node->partition_count, 1, memory_order_relaxed);
     leat_list_remove(&partition->dirty);
     leat_list_remove(&partition->care);
@@ -226,7 +227,7 @@ void leat_partition_watch(struct leat_partition *partition)
     if (partition->care_index == 0) return;
     partition->care_index = 0;
     leat_list_remove(&partition->care);
-    leat_list_push_back(&partition->core->care_logs, &partition->care);
+    leat_list_push_back(&partition->core->data->care_logs, &partition->care);
 }
 
 static void partition_on_dirty(void *owner, struct leat_log *log)
@@ -235,7 +236,7 @@ static void partition_on_dirty(void *owner, struct leat_log *log)
     struct leat_core *core = partition->core;
     (void)log;
     if (!leat_list_empty(&partition->dirty)) return;
-    leat_list_push_back(&core->dirty_logs, &partition->dirty);
+    leat_list_push_back(&core->data->dirty_logs, &partition->dirty);
     leat_partition_watch(partition); /* it was parked */
 }
 
@@ -259,7 +260,7 @@ static void partition_on_opening(void *owner, struct leat_log *log)
     struct leat_partition *partition = owner;
     (void)log;
     if (leat_list_empty(&partition->opening))
-        leat_list_push_back(&partition->core->opening_logs, &partition->opening);
+        leat_list_push_back(&partition->core->data->opening_logs, &partition->opening);
 }
 
 /* This node was chosen by what its catalogue says, which is not read again at a start. Where the log ends
@@ -305,7 +306,7 @@ static bool opener_again(struct leat_opener *opener, leat_err rc)
         if (partition == NULL || partition->log == NULL) continue;
         partition->opens_alone = true;
         if (leat_list_empty(&partition->opening))
-            leat_list_push_back(&core->opening_logs, &partition->opening);
+            leat_list_push_back(&core->data->opening_logs, &partition->opening);
     }
     return true;
 }
@@ -314,7 +315,7 @@ static void opener_on_done(struct leat_coordinate *request)
 {
     struct leat_opener *opener = request->owner;
     struct leat_core *core = opener->core;
-    core->openers_busy &= ~(1u << (uint32_t)(opener - core->openers));
+    core->data->openers_busy &= ~(1u << (uint32_t)(opener - core->data->openers));
     if (opener_again(opener, request->rc)) {
         leat_partition_send_openings(core);
         return;
@@ -330,21 +331,21 @@ static void opener_on_done(struct leat_coordinate *request)
         if (partition->copies != NULL) leat_primary_opened(partition->copies, request->rc);
         leat_log_opened(partition->log, request->rc);
     }
-    if (!leat_list_empty(&core->opening_logs)) leat_partition_send_openings(core);
+    if (!leat_list_empty(&core->data->opening_logs)) leat_partition_send_openings(core);
 }
 
 void leat_partition_send_openings(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
-    for (uint32_t i = 0; i < LEAT_OPENERS_MAX && !leat_list_empty(&core->opening_logs); i++) {
-        if ((core->openers_busy & 1u << i) != 0) continue;
-        struct leat_opener *opener = &core->openers[i];
+    for (uint32_t i = 0; i < LEAT_OPENERS_MAX && !leat_list_empty(&core->data->opening_logs); i++) {
+        if ((core->data->openers_busy & 1u << i) != 0) continue;
+        struct leat_opener *opener = &core->data->openers[i];
         struct leat_epoch epoch =
-            LEAT_CONTAINER(core->opening_logs.next, struct leat_partition, opening)->epoch;
+            LEAT_CONTAINER(core->data->opening_logs.next, struct leat_partition, opening)->epoch;
         opener->core = core;
         opener->count = 0;
         opener->version = 0;
-        LEAT_LIST_EACH(&core->opening_logs, link)
+        LEAT_LIST_EACH(&core->data->opening_logs, link)
         {
             struct leat_partition *partition = LEAT_CONTAINER(link, struct leat_partition, opening);
             if (opener->count == LEAT_OPENER_LOGS_MAX) break;
@@ -367,7 +368,7 @@ void leat_partition_send_openings(struct leat_core *core)
         opener->request.incarnation = core->node->incarnation;
         opener->request.on_done = opener_on_done;
         opener->request.owner = opener;
-        core->openers_busy |= 1u << i;
+        core->data->openers_busy |= 1u << i;
         leat_coordinate(core->env->post, &opener->request);
     }
 }
@@ -380,14 +381,14 @@ void leat_partition_send_openings(struct leat_core *core)
  * nothing that was acknowledged: what lies in memory stays there for the next start. */
 static void care_while_stopping(struct leat_core *core)
 {
-    bool abandon = ++core->stop_ticks == LEAT_STOP_TICKS && core->members.links != NULL;
+    bool abandon = ++core->data->stop_ticks == LEAT_STOP_TICKS && core->members.links != NULL;
     if (core->stopped) return;
     if (abandon)
         leat_node_complain(core->node,
                            "%u logs of core %u wait for other nodes, and are left as they are: the "
                            "next start treats them as after a crash",
-                           core->logs_to_stop, core->index);
-    LEAT_LIST_EACH(&core->care_logs, link)
+                           core->data->logs_to_stop, core->index);
+    LEAT_LIST_EACH(&core->data->care_logs, link)
     {
         struct leat_partition *partition = LEAT_CONTAINER(link, struct leat_partition, care);
         if (!leat_partition_goes(partition) || partition->state == LEAT_PARTITION_DRAINED ||
@@ -421,7 +422,7 @@ void leat_partition_care(struct leat_core *core)
     }
     struct leat_log_info info;
     uint64_t park_us = park_after_us(core);
-    LEAT_LIST_EACH(&core->care_logs, link)
+    LEAT_LIST_EACH(&core->data->care_logs, link)
     {
         struct leat_partition *partition = LEAT_CONTAINER(link, struct leat_partition, care);
         /* SUBTLE: one that stops for a move is cared for. (1) The coordinators refuse its first segment for now,
@@ -445,14 +446,14 @@ void leat_partition_care(struct leat_core *core)
         if (info.memory_bytes != 0 || partition->backfill == LEAT_BACKFILL_DUE || reads) continue;
         partition->care_index = 1;
         leat_list_remove(&partition->care);
-        leat_list_push_back(&core->idle_logs, &partition->care);
+        leat_list_push_back(&core->data->idle_logs, &partition->care);
     }
     /* A slice of the others, from the front to the back of their list. */
-    uint32_t slice = core->partition_count / CARE_IDLE_TICKS + 1;
-    for (uint32_t i = 0; i < slice && !leat_list_empty(&core->idle_logs); i++) {
-        struct leat_partition *partition =
-            LEAT_CONTAINER(leat_list_pop_front(&core->idle_logs), struct leat_partition, care);
-        leat_list_push_back(&core->idle_logs, &partition->care);
+    uint32_t slice = core->data->partition_count / CARE_IDLE_TICKS + 1;
+    for (uint32_t i = 0; i < slice && !leat_list_empty(&core->data->idle_logs); i++) {
+        struct leat_partition *partition = LEAT_CONTAINER(
+            leat_list_pop_front(&core->data->idle_logs), struct leat_partition, care);
+        leat_list_push_back(&core->data->idle_logs, &partition->care);
         if (leat_partition_goes(partition)) continue;
         leat_log_care(partition->log);
         front_damage_tell(core, partition);

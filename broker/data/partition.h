@@ -4,6 +4,7 @@
 #define LEAT_BROKER_DATA_PARTITION_H
 
 #include "base/assert.h"
+#include "broker/data/core_data.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
 

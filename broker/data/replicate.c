@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replication, seen from the broker: see replicate.h. */
 #include "broker/data/replicate.h"
+#include "broker/data/core_data.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static bool stream_is_deleted(void *arg, uint32_t stream)
 {
     struct leat_core *core = arg;
     const struct leat_stream *known = leat_stream_find(core, stream);
-    return stream <= core->stream_seen && (known == NULL || known->deleted);
+    return stream <= core->data->stream_seen && (known == NULL || known->deleted);
 }
 
 /* SUBTLE: an owner that is not full itself asks on, and other nodes are there to be asked; but what is opened here
@@ -107,14 +108,14 @@ static leat_err open_backup(struct leat_core *core, const struct leat_rep_net *n
         .is_node = is_node,
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
-    return leat_backup_create(&options, &core->replicate->backup);
+    return leat_backup_create(&options, &core->data->replicate->backup);
 }
 
 leat_err leat_replicate_prepare(struct leat_core *core, struct leat_links_options *links)
 {
     LEAT_ASSERT_OWNER(core);
     struct leat_node *node = core->node;
-    struct leat_replicate *replicate = core->replicate;
+    struct leat_replicate *replicate = core->data->replicate;
     struct leat_transport_sink_options options = {
         .env = core->env,
         .host = node->cores[0].env->rmem_host,
@@ -141,7 +142,7 @@ leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
 {
     LEAT_ASSERT_OWNER(core);
     struct leat_node *node = core->node;
-    struct leat_replicate *replicate = core->replicate;
+    struct leat_replicate *replicate = core->data->replicate;
     const struct leat_member *self = leat_member_find(core, node->incarnation);
     LEAT_ASSERT(self != NULL); /* its own coming up was applied before */
     struct leat_transport_options transport = {
@@ -179,7 +180,7 @@ leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
 
 void leat_replicate_fini(struct leat_core *core)
 {
-    struct leat_replicate *replicate = core->replicate;
+    struct leat_replicate *replicate = core->data->replicate;
     if (replicate->rep_link != NULL) leat_rep_link_destroy(&replicate->rep_link);
     if (replicate->primary != NULL) leat_primary_destroy(&replicate->primary);
     if (replicate->backup != NULL) leat_backup_destroy(&replicate->backup);
@@ -190,7 +191,8 @@ void leat_replicate_fini(struct leat_core *core)
 
 void leat_replicate_sink_fini(struct leat_core *core)
 {
-    if (core->replicate->sink != NULL) leat_transport_sink_destroy(&core->replicate->sink);
+    if (core->data->replicate->sink != NULL)
+        leat_transport_sink_destroy(&core->data->replicate->sink);
 }
 
 /* SUBTLE: what was found of a log of this node's own, whose stream goes between the decision and here.
@@ -214,17 +216,17 @@ leat_err leat_replicate_take_found(struct leat_core *core)
     const struct leat_node *node = core->node;
     const struct leat_found *found = leat_store_found_replicas(node->store, &count);
     leat_err rc = LEAT_OK;
-    if (core->replicate->backup == NULL) return LEAT_OK;
+    if (core->data->replicate->backup == NULL) return LEAT_OK;
     for (size_t i = 0; rc == LEAT_OK && i < count; i++)
-        rc = leat_backup_take_found(core->replicate->backup, &found[i]);
+        rc = leat_backup_take_found(core->data->replicate->backup, &found[i]);
     for (size_t i = 0; rc == LEAT_OK && i < node->found_count; i++)
         if (node->fates[i].fate == LEAT_FATE_REPLICA)
-            rc = leat_backup_take_found(core->replicate->backup, &node->found[i]);
+            rc = leat_backup_take_found(core->data->replicate->backup, &node->found[i]);
         else if (is_gone_since(core, i))
-            rc = leat_backup_take_own(core->replicate->backup, node->found[i].seg,
+            rc = leat_backup_take_own(core->data->replicate->backup, node->found[i].seg,
                                       node->incarnation, false);
     if (rc == LEAT_OK && !LEAT_BUG(DELETED_STAYS))
-        leat_backup_drop_deleted(core->replicate->backup, stream_is_deleted, core);
+        leat_backup_drop_deleted(core->data->replicate->backup, stream_is_deleted, core);
     return rc;
 }
 
@@ -232,7 +234,7 @@ void leat_replicate_on_member(struct leat_core *core, const struct leat_member *
                               uint64_t before)
 {
     LEAT_ASSERT_OWNER(core);
-    struct leat_replicate *replicate = core->replicate;
+    struct leat_replicate *replicate = core->data->replicate;
     struct leat_error error = {LEAT_OK, ""};
     if (replicate->primary == NULL || member->self) return;
     struct leat_rep_node node = rep_node(member);
@@ -259,7 +261,7 @@ void leat_replicate_on_member(struct leat_core *core, const struct leat_member *
 void leat_replicate_accounts(const struct leat_core *core, struct leat_msg_accounts *accounts)
 {
     LEAT_ASSERT_OWNER(core);
-    const struct leat_replicate *replicate = core->replicate;
+    const struct leat_replicate *replicate = core->data->replicate;
     uint64_t (*cpu_ns)(void *ctx) = core->node->options.cluster.thread_cpu_ns;
     if (cpu_ns != NULL) accounts->cpu_cores_ns += cpu_ns(NULL);
     if (replicate->backup != NULL)
@@ -302,7 +304,7 @@ leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_seg
     struct leat_core *core = partition->core;
     const struct leat_stream_settings *settings = &partition->stream->desc->settings;
     *out_store_port = core->node->store_port;
-    if (core->replicate->primary == NULL || settings->copies <= 1) return LEAT_OK;
+    if (core->data->replicate->primary == NULL || settings->copies <= 1) return LEAT_OK;
     struct leat_primary_log_options options = {
         .ref = partition->ref,
         .epoch = partition->epoch,
@@ -315,7 +317,7 @@ leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_seg
         .unsure = partition->unsure,
         .owner = partition,
     };
-    leat_err rc = leat_primary_log_create(core->replicate->primary, &options, segs, seg_count,
+    leat_err rc = leat_primary_log_create(core->data->replicate->primary, &options, segs, seg_count,
                                           &partition->copies);
     if (rc == LEAT_OK) *out_store_port = leat_primary_port(partition->copies);
     return rc;
@@ -345,7 +347,7 @@ static void on_versions(void *owner, struct leat_primary *primary,
                         const struct leat_rep_version *rows, size_t count)
 {
     struct leat_core *core = owner;
-    struct leat_versions *versions = &core->replicate->versions;
+    struct leat_versions *versions = &core->data->replicate->versions;
     (void)primary;
     LEAT_ASSERT(versions->sent == NULL); /* one at a time */
     versions->rows = rows;
@@ -359,7 +361,7 @@ static void on_versions(void *owner, struct leat_primary *primary,
 static void versions_on_done(struct leat_coordinate *request)
 {
     struct leat_core *core = request->owner;
-    struct leat_versions *versions = &core->replicate->versions;
+    struct leat_versions *versions = &core->data->replicate->versions;
     if (request->rc != LEAT_OK) {
         const struct leat_log_ref *first = &request->logs[0];
         char others[48] = "";
@@ -375,7 +377,7 @@ static void versions_on_done(struct leat_coordinate *request)
 
 static void versions_send(struct leat_core *core)
 {
-    struct leat_versions *versions = &core->replicate->versions;
+    struct leat_versions *versions = &core->data->replicate->versions;
     struct leat_coordinate *request = &versions->request;
     size_t count = 0;
     const struct leat_rep_version *first = NULL;
@@ -390,7 +392,7 @@ static void versions_send(struct leat_core *core)
     if (first == NULL || versions->rc != LEAT_OK) {
         leat_mem_free(versions->sent);
         versions->sent = NULL;
-        leat_primary_versions_done(core->replicate->primary, versions->rc);
+        leat_primary_versions_done(core->data->replicate->primary, versions->rc);
         return;
     }
     memset(request, 0, sizeof *request);

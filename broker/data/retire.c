@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs of a core that stop with it, or go with their stream. */
 #include "base/assert.h"
+#include "broker/data/core_data.h"
 #include "broker/data/partition.h"
 #include "broker/net/core.h"
 #include "broker/net/hooks.h"
@@ -9,9 +10,9 @@ void leat_core_log_stopped(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
     LEAT_ASSERT(core->stopping);
-    LEAT_ASSERT_CMP(core->logs_to_stop, >,
+    LEAT_ASSERT_CMP(core->data->logs_to_stop, >,
                     0); /* one told twice would end the core before another */
-    if (--core->logs_to_stop == 0) core->on_logs_stopped(core);
+    if (--core->data->logs_to_stop == 0) core->data->on_logs_stopped(core);
 }
 
 static void retire_on_stopped(void *arg, struct leat_log *log)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a log that a request names is served here, on which core, and why not. */
 #include "base/assert.h"
+#include "broker/data/core_data.h"
 #include "broker/net/core.h"
 
 #include "broker/data/lookup.h"
@@ -14,7 +15,7 @@ leat_err leat_partition_absent(const struct leat_core *core, struct leat_log_ref
     const struct leat_stream *stream = leat_stream_find(core, ref.stream);
     /* A request that came here was sent by metadata that names this node: the log is being made, moved or taken
      * over. A stream that was not seen: its event is on its way over the cores, and the request was faster. */
-    const bool comes = stream != NULL || ref.stream > core->stream_seen;
+    const bool comes = stream != NULL || ref.stream > core->data->stream_seen;
     if (stream != NULL && stream->logs_missing && !core->stopping &&
         leat_node_heap_refuses(core->node, leat_core_now(core)))
         return LEAT_E_NO_MEMORY;
@@ -36,7 +37,7 @@ leat_err leat_partition_place(struct leat_core *core, struct leat_log_ref ref, u
 {
     LEAT_ASSERT_OWNER(core);
     const struct leat_stream *stream = leat_stream_find(core, ref.stream);
-    if (stream == NULL && ref.stream > core->stream_seen && core->members.links != NULL)
+    if (stream == NULL && ref.stream > core->data->stream_seen && core->members.links != NULL)
         return leat_error_set(error, LEAT_E_STARTING,
                               "this node has not heard of stream %u yet: try again", ref.stream);
     if (stream == NULL)

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "broker/data/confirm.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/news.h"
 #include "broker/data/seek.h"

@@ -6,13 +6,14 @@
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
 
 static void streams_grow(struct leat_core *core)
 {
-    uint32_t mask = core->stream_mask * 2 + 1;
+    uint32_t mask = core->data->stream_mask * 2 + 1;
     struct leat_stream **ids = leat_mem_calloc(LEAT_MEM_ROWS, (size_t)mask + 1, sizeof *ids);
     struct leat_stream **names = leat_mem_calloc(LEAT_MEM_ROWS, (size_t)mask + 1, sizeof *names);
     if (ids == NULL || names == NULL) {
@@ -20,8 +21,8 @@ static void streams_grow(struct leat_core *core)
         leat_mem_free(names);
         return;
     }
-    for (uint32_t i = 0; i <= core->stream_mask; i++) {
-        struct leat_stream *stream = core->streams_by_id[i];
+    for (uint32_t i = 0; i <= core->data->stream_mask; i++) {
+        struct leat_stream *stream = core->data->streams_by_id[i];
         while (stream != NULL) {
             struct leat_stream *next = stream->by_id_next;
             uint32_t by_id = stream->desc->id & mask;
@@ -34,11 +35,11 @@ static void streams_grow(struct leat_core *core)
             stream = next;
         }
     }
-    leat_mem_free(core->streams_by_id);
-    leat_mem_free(core->streams_by_name);
-    core->streams_by_id = ids;
-    core->streams_by_name = names;
-    core->stream_mask = mask;
+    leat_mem_free(core->data->streams_by_id);
+    leat_mem_free(core->data->streams_by_name);
+    core->data->streams_by_id = ids;
+    core->data->streams_by_name = names;
+    core->data->stream_mask = mask;
 }
 
 static void logs_count(struct leat_core *core, struct leat_stream *stream)
@@ -63,19 +64,19 @@ leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
     }
     stream = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *stream);
     if (stream == NULL) return LEAT_E_NO_MEMORY;
-    if (core->stream_count > core->stream_mask) streams_grow(core);
+    if (core->data->stream_count > core->data->stream_mask) streams_grow(core);
     leat_stream_desc_ref(desc);
     stream->desc = desc;
     leat_list_init(&stream->waiters);
-    uint32_t by_id = desc->id & core->stream_mask;
-    uint32_t by_name = leat_name_hash(desc->name, strlen(desc->name)) & core->stream_mask;
-    stream->by_id_next = core->streams_by_id[by_id];
-    core->streams_by_id[by_id] = stream;
-    stream->by_name_next = core->streams_by_name[by_name];
-    core->streams_by_name[by_name] = stream;
-    core->stream_count++;
+    uint32_t by_id = desc->id & core->data->stream_mask;
+    uint32_t by_name = leat_name_hash(desc->name, strlen(desc->name)) & core->data->stream_mask;
+    stream->by_id_next = core->data->streams_by_id[by_id];
+    core->data->streams_by_id[by_id] = stream;
+    stream->by_name_next = core->data->streams_by_name[by_name];
+    core->data->streams_by_name[by_name] = stream;
+    core->data->stream_count++;
     logs_count(core, stream);
-    if (desc->id > core->stream_seen) core->stream_seen = desc->id;
+    if (desc->id > core->data->stream_seen) core->data->stream_seen = desc->id;
     *out_stream = stream;
     return LEAT_OK;
 }
@@ -102,15 +103,16 @@ void leat_stream_remove(struct leat_core *core, struct leat_stream *stream)
 {
     LEAT_ASSERT_OWNER(core);
     const struct leat_stream_desc *desc = stream->desc;
-    struct leat_stream **at = &core->streams_by_id[desc->id & core->stream_mask];
+    struct leat_stream **at = &core->data->streams_by_id[desc->id & core->data->stream_mask];
     while (*at != stream)
         at = &(*at)->by_id_next;
     *at = stream->by_id_next;
-    at = &core->streams_by_name[leat_name_hash(desc->name, strlen(desc->name)) & core->stream_mask];
+    at = &core->data->streams_by_name[leat_name_hash(desc->name, strlen(desc->name)) &
+                                      core->data->stream_mask];
     while (*at != stream)
         at = &(*at)->by_name_next;
     *at = stream->by_name_next;
-    core->stream_count--;
+    core->data->stream_count--;
     core->logs_known -= stream->logs;
     stream_tell_waiters(stream);
     leat_begun_unref(stream->begun);

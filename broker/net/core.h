@@ -17,10 +17,9 @@
 #include "broker/net/peer.h"
 #include "broker/net/sharer.h"
 #include "broker/net/state.h"
-#include "coordinator/coordinator.h"
-#include "multilog/log.h"
 
-/* Named limits of the broker: docs/operations.md shows them all. */
+/* Named limits of a core; those of appends and reads are in data/core_data.h, of creates in admin/core_admin.h.
+ * docs/operations.md shows them all. */
 enum {
     LEAT_CORE_PEERS_MAX = 65536, /* connections on one core */
     LEAT_CORE_LOGS_MAX = 131072, /* logs on one core */
@@ -39,48 +38,19 @@ enum {
         8 * 1024 * 1024, /* answers not taken; then neither read nor fetched for */
     LEAT_PEER_QUEUED_BYTES_HARD = 32 * 1024 * 1024, /* then it is closed */
     LEAT_PEER_STALL_US = 10 * 1000 * 1000,          /* takes no bytes that long: closed */
-    LEAT_CORE_STRANGERS_MAX = 4096,         /* have not said who they are; then the oldest goes */
-    LEAT_PEER_HELLO_US = 10 * 1000 * 1000,  /* to say who it is; then it is closed */
-    LEAT_PEER_FRAME_US = 60 * 1000 * 1000,  /* a frame begun is not finished: closed */
-    LEAT_APPEND_BATCHES_MAX = 1024,         /* in one request */
-    LEAT_APPEND_ROOM_US = 15 * 1000 * 1000, /* longest wait for room in a log */
-    LEAT_FETCH_LOGS_MAX = 1024,             /* in one request */
-    LEAT_FETCH_BYTES_MAX = 4 * 1024 * 1024, /* of one answer */
-    LEAT_FETCH_WAIT_MS_MAX = 60 * 1000,
-    LEAT_LOCATE_LOGS_MAX = 1024,
-    LEAT_BROKER_STREAM_LOGS_MAX = 32768, /* M x Q: metadata has to fit one control body */
+    LEAT_CORE_STRANGERS_MAX = 4096,        /* have not said who they are; then the oldest goes */
+    LEAT_PEER_HELLO_US = 10 * 1000 * 1000, /* to say who it is; then it is closed */
+    LEAT_PEER_FRAME_US = 60 * 1000 * 1000, /* a frame begun is not finished: closed */
     LEAT_DISK_BUFFER_BYTES = LEAT_BATCH_BYTES_MAX + 64 * 1024,
     LEAT_TICK_US = 1000 * 1000,    /* care of logs, stalled peers */
-    LEAT_STOP_TICKS = 5,           /* so long a node that stops waits for others */
     LEAT_SLOW_TICK_US = 20 * 1000, /* looking again at slow readers, only while there are some */
-    /* A node that comes up asks again while the coordinators hold that another node of its name is up. */
-    LEAT_NAME_RETRY_US = 500 * 1000,
-    LEAT_NAME_TRIES_MAX = 20,
-    LEAT_REFUSAL_TELL_US = 60 * 1000 * 1000, /* between two lines of streams that are not made */
-    /* Logs made through one core on request, and streams made by naming them ("asked"): so many at once, then so many
-     * a second; of one address half, which is the largest stream there may be. A change of a stream counts as one log,
-     * and one for so many that it has, since all are looked at. */
-    LEAT_CREATES_BURST = 2 * LEAT_BROKER_STREAM_LOGS_MAX,
-    LEAT_CREATES_PER_SECOND = 4000,
-    LEAT_CHANGES_LOGS = 16,
-    LEAT_CREATES_ASKED_BURST = 200,
-    LEAT_CREATES_ASKED_PER_SECOND = 10,
-    LEAT_CATCH_UP_US_MAX = 2 * 1000 * 1000, /* then what is known here is answered */
-    LEAT_OPENERS_MAX = 8,                   /* "opened" commits under way */
-    LEAT_OPENER_LOGS_MAX = 256,             /* logs of one of them */
 };
 
-struct leat_confirmer;
-struct leat_partition;
-struct leat_lender;
+struct leat_core_admin;
+struct leat_core_data;
 struct leat_mends;
 struct leat_missing;
 struct leat_movers;
-struct leat_news_line;
-struct leat_opener;
-struct leat_placer;
-struct leat_replicate;
-struct leat_stream;
 struct leat_takeovers;
 
 /* Read from any core (relaxed). */
@@ -99,26 +69,19 @@ struct leat_core {
     struct leat_timers timers;
     struct leat_timer tick, slow_tick, room_timer;
     struct leat_node_log_sum damaged_sum;
-    bool stopping, stopped, ending;            /* the last: its logs are waited for to rest */
-    struct leat_restore_budget restore_budget; /* what this core's waking logs share */
-    struct leat_partition **partitions;        /* buckets */
-    uint32_t partition_count, partition_mask;
-    struct leat_stream **streams_by_id, **streams_by_name;
-    bool logs_missing;        /* of some stream here */
-    uint64_t logs_known;      /* of all streams, wherever they are */
-    uint32_t heap_told_ticks; /* core 0: the node log has it that the heap is full */
-    uint32_t stream_count, stream_mask, stream_seen; /* highest id that came by */
-    struct leat_list stream_awaits;
-    struct leat_news_line *news;  /* of streams */
-    struct leat_missing *missing; /* logs that were missing are being made */
-    uint64_t refusal_told_us;     /* that a stream is not made for who names it: to the node log */
-    bool adopted;                 /* logs of streams that come from now on are made as they come */
+    bool stopping, stopped, ending; /* the last: its logs are waited for to rest */
+    uint32_t heap_told_ticks;       /* core 0: the node log has it that the heap is full */
+    uint64_t logs_known;            /* of all streams, wherever they are */
+    bool adopted; /* logs of streams that come from now on are made as they come */
 
     struct leat_members members;
-    struct leat_replicate *replicate;
-    struct leat_takeovers *takeovers; /* core 0's */
-    struct leat_mends *mends;         /* core 0's */
-    struct leat_movers *movers;       /* core 0's */
+    /* What the modules above keep of a core; the three of ownership/ are core 0's. */
+    struct leat_core_data *data;
+    struct leat_core_admin *admin;
+    struct leat_takeovers *takeovers;
+    struct leat_mends *mends;
+    struct leat_movers *movers;
+    struct leat_missing *missing; /* logs that were missing are being made */
     struct leat_link_handler serve_in;
     struct leat_peer link_peer;             /* stands for all that ask by links */
     const struct leat_link_ticket *serving; /* while a request of a link is taken */
@@ -129,40 +92,18 @@ struct leat_core {
     uint32_t stranger_count;
     struct leat_node_log_sum closed_sum,
         wait_sum; /* lines that peers, or many streams, bring about */
-    struct leat_list dirty_logs, opening_logs, care_logs, idle_logs, home_logs;
-    struct leat_list room_waits; /* by deadline */
     struct leat_unpack unpack;
     struct leat_pace pace;
-    struct leat_list fetches, ready_fetches, deferred_fetches, starved_reads;
-    struct leat_confirmer *confirmer;
-    struct leat_placer *placer;
     struct leat_output output;
-    struct leat_rate creates, creates_asked;
     struct leat_sharer *sharers[LEAT_SHARER_BUCKETS];
-    uint64_t forward_bytes, forward_bytes_max; /* copied for other cores at one time */
     uint32_t calls, calls_max;
 
     struct leat_stock append_pool, part_pool, fetch_pool, item_pool, read_pool;
     uint32_t stock_count, wants;    /* these, and other front doors'; looks at who wants some */
     struct leat_list wanted_stocks; /* for which connections wait */
-    struct leat_lender *lender;
-    struct leat_list locates;  /* of logs here: one is looked at in each callback */
-    struct leat_list locating; /* those for which a batch is being uncompressed */
-    struct leat_mail locate_mail;
-    bool locate_mailed;
-    struct leat_opener *openers;
-    uint32_t openers_busy; /* bit each */
-    uint8_t *scratch;      /* an answer is built here, then copied to its connection */
-
-    int64_t producer_next;
-    uint32_t producer_left;
-    bool producer_asked;
-    struct leat_coordinate producer_request;
-    struct leat_list producer_waits;
+    uint8_t *scratch;               /* an answer is built here, then copied to its connection */
 
     struct leat_counters counters;
-    uint32_t logs_to_stop, stop_ticks;
-    void (*on_logs_stopped)(struct leat_core *core); /* none of logs_to_stop is left */
     struct leat_mail stop_mail;
     void *front; /* what a front end keeps here */
 };

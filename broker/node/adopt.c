@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/node_log.h"
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "broker/data/holes.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
@@ -199,7 +200,7 @@ static leat_err fresh_make(struct leat_node *node, struct leat_core *core,
         leat_node_log_summed(&core->wait_sum, leat_core_now(core), LEAT_NODE_LOG_INFO,
                              "logs of stream \"%s\" wait for memory that segments give back",
                              stream->desc->name);
-    stream->logs_missing = core->logs_missing = true;
+    stream->logs_missing = core->data->logs_missing = true;
     return LEAT_OK;
 }
 
@@ -211,7 +212,7 @@ static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
     const bool left = decision->left && !LEAT_BUG(LEFT_IS_SERVED);
     if (left && fresh) return LEAT_OK;
     if (left) { /* recovery may have given it to this node by now */
-        stream->logs_missing = core->logs_missing = true;
+        stream->logs_missing = core->data->logs_missing = true;
         return LEAT_OK;
     }
     if (decision->kind == LEAT_DECIDED_WAIT &&

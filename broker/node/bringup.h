@@ -6,6 +6,12 @@
 #include "broker/data/partition.h"
 #include "broker/net/state.h"
 
+enum {
+    /* A node that comes up asks again while the coordinators hold that another node of its name is up. */
+    LEAT_NAME_RETRY_US = 500 * 1000,
+    LEAT_NAME_TRIES_MAX = 20,
+};
+
 void leat_node_bring_up(struct leat_node *node);
 /** found.c: what the store found, as the coordinator wants it. Thread: startup. */
 leat_err leat_found_marks(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A core as an actor: what it owns, and what happens when a turn ends. */
 #include "broker/net/core.h"
+#include "broker/admin/core_admin.h"
+#include "broker/data/core_data.h"
 
 #include "broker/admin/calls.h"
 #include "broker/admin/places.h"
@@ -43,12 +45,14 @@ enum { OWN_FETCHES_MAX = LEAT_PEER_OWN_BYTES / LEAT_FETCH_STRUCT_BYTES + 1 };
 
 /* What the modules above net/ keep of a core. */
 struct core_parts {
+    struct leat_core_data data;
     struct leat_replicate replicate;
     struct leat_confirmer confirmer;
     struct leat_lender lender;
     struct leat_news_line news;
-    struct leat_missing missing;
+    struct leat_core_admin admin;
     struct leat_placer placer;
+    struct leat_missing missing;
     struct leat_takeovers takeovers;
     struct leat_mends mends;
     struct leat_movers movers;
@@ -58,12 +62,14 @@ static leat_err parts_init(struct leat_core *core)
 {
     struct core_parts *parts = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *parts);
     if (parts == NULL) return LEAT_E_NO_MEMORY;
-    core->replicate = &parts->replicate;
-    core->confirmer = &parts->confirmer;
-    core->lender = &parts->lender;
-    core->news = &parts->news;
+    core->data = &parts->data;
+    core->data->replicate = &parts->replicate;
+    core->data->confirmer = &parts->confirmer;
+    core->data->lender = &parts->lender;
+    core->data->news = &parts->news;
+    core->admin = &parts->admin;
+    core->admin->placer = &parts->placer;
     core->missing = &parts->missing;
-    core->placer = &parts->placer;
     core->takeovers = &parts->takeovers;
     core->mends = &parts->mends;
     core->movers = &parts->movers;
@@ -72,7 +78,7 @@ static leat_err parts_init(struct leat_core *core)
 
 static void parts_fini(struct leat_core *core)
 {
-    leat_mem_free(LEAT_CONTAINER(core->replicate, struct core_parts, replicate));
+    leat_mem_free(LEAT_CONTAINER(core->data, struct core_parts, data));
 }
 
 static leat_err stocks_init(struct leat_core *core)
@@ -87,6 +93,32 @@ static leat_err stocks_init(struct leat_core *core)
         rc = leat_stock_init(stock, core, bytes, count);
     core->calls_max = leat_node_structs(options->memory_bytes, options->cores, LEAT_CORE_CALLS_MAX);
     return rc;
+}
+
+static void data_lists_init(struct leat_core_data *data)
+{
+    struct leat_list *lists[] = {
+        &data->dirty_logs,       &data->opening_logs,  &data->care_logs, &data->idle_logs,
+        &data->room_waits,       &data->home_logs,     &data->fetches,   &data->ready_fetches,
+        &data->deferred_fetches, &data->starved_reads, &data->locates,   &data->locating};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        leat_list_init(lists[i]);
+}
+
+/* false: there is no memory for one of them; leat_core_fini() frees what there is. */
+static bool data_tables_init(struct leat_core_data *data)
+{
+    data->partition_mask = 1023;
+    data->stream_mask = 255;
+    data->partitions =
+        leat_mem_calloc(LEAT_MEM_BROKER, data->partition_mask + 1, sizeof *data->partitions);
+    data->streams_by_id =
+        leat_mem_calloc(LEAT_MEM_BROKER, data->stream_mask + 1, sizeof *data->streams_by_id);
+    data->streams_by_name =
+        leat_mem_calloc(LEAT_MEM_BROKER, data->stream_mask + 1, sizeof *data->streams_by_name);
+    data->openers = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_OPENERS_MAX, sizeof *data->openers);
+    return data->partitions != NULL && data->streams_by_id != NULL &&
+           data->streams_by_name != NULL && data->openers != NULL;
 }
 
 leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t index,
@@ -113,21 +145,20 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     leat_list_init(&core->link_peer.output.keep);
     leat_list_init(&core->link_peer.output.lasts);
     leat_list_init(&core->link_peer.stock.link);
-    leat_restore_budget_init(&core->restore_budget,
-                             leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
-    struct leat_list *lists[] = {
-        &core->peers,         &core->slow_peers, &core->owing_peers,   &core->wanted_stocks,
-        &core->answer_peers,  &core->cut_peers,  &core->dirty_logs,    &core->opening_logs,
-        &core->care_logs,     &core->idle_logs,  &core->room_waits,    &core->home_logs,
-        &core->stream_awaits, &core->fetches,    &core->ready_fetches, &core->deferred_fetches,
-        &core->starved_reads, &core->locates,    &core->locating,      &core->producer_waits,
-        &core->strangers,     &core->idle_peers};
+    struct leat_list *lists[] = {&core->peers,         &core->slow_peers,   &core->owing_peers,
+                                 &core->wanted_stocks, &core->answer_peers, &core->cut_peers,
+                                 &core->strangers,     &core->idle_peers};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
+    data_lists_init(core->data);
+    leat_list_init(&core->admin->stream_awaits);
+    leat_list_init(&core->admin->producer_waits);
+    leat_restore_budget_init(&core->data->restore_budget,
+                             leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
     leat_news_init(core);
     leat_output_init(core);
     leat_pace_init(core);
-    core->forward_bytes_max =
+    core->data->forward_bytes_max =
         leat_node_forward_bytes(node->options.memory_bytes, node->options.cores);
     leat_confirmer_init(core);
     leat_places_init(core);
@@ -139,22 +170,12 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     core->room_timer.on_expired = core_on_room_timer;
     core->tick.owner = core->slow_tick.owner = core->room_timer.owner = core;
 
-    core->partition_mask = 1023;
-    core->stream_mask = 255;
-    core->partitions =
-        leat_mem_calloc(LEAT_MEM_BROKER, core->partition_mask + 1, sizeof *core->partitions);
-    core->streams_by_id =
-        leat_mem_calloc(LEAT_MEM_BROKER, core->stream_mask + 1, sizeof *core->streams_by_id);
-    core->streams_by_name =
-        leat_mem_calloc(LEAT_MEM_BROKER, core->stream_mask + 1, sizeof *core->streams_by_name);
-    core->openers = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_OPENERS_MAX, sizeof *core->openers);
+    bool tables = data_tables_init(core->data);
     core->scratch = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_CORE_SCRATCH_BYTES, 1);
     leat_err rc = leat_unpack_init(core);
     core->link_peer.address = UINT32_MAX; /* other nodes share what they have here */
     if (rc == LEAT_OK && !leat_sharer_join(core, &core->link_peer)) rc = LEAT_E_NO_MEMORY;
-    if (core->partitions == NULL || core->streams_by_id == NULL || core->streams_by_name == NULL ||
-        core->openers == NULL || core->scratch == NULL)
-        return LEAT_E_NO_MEMORY;
+    if (!tables || core->scratch == NULL) return LEAT_E_NO_MEMORY;
 
     if (rc == LEAT_OK) rc = stocks_init(core);
     if (rc == LEAT_OK) rc = leat_lender_init(core, buffer_count);
@@ -170,7 +191,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
 
 void leat_core_fini(struct leat_core *core)
 {
-    if (core->replicate == NULL) return; /* there was no memory for anything */
+    if (core->data == NULL) return; /* there was no memory for anything */
     leat_takeovers_fini(core);
     leat_mends_fini(core);
     leat_movers_fini(core);
@@ -178,13 +199,13 @@ void leat_core_fini(struct leat_core *core)
     if (door != NULL) door->core_close(door, core);
     leat_producer_ids_fini(core);
     leat_places_fini(core);
-    for (uint32_t i = 0; core->partitions != NULL && i <= core->partition_mask; i++)
-        while (core->partitions[i] != NULL)
-            leat_partition_destroy(core->partitions[i]);
-    for (uint32_t i = 0; core->streams_by_id != NULL && i <= core->stream_mask; i++)
-        while (core->streams_by_id[i] != NULL) {
-            leat_places_forget(core, core->streams_by_id[i]);
-            leat_stream_remove(core, core->streams_by_id[i]);
+    for (uint32_t i = 0; core->data->partitions != NULL && i <= core->data->partition_mask; i++)
+        while (core->data->partitions[i] != NULL)
+            leat_partition_destroy(core->data->partitions[i]);
+    for (uint32_t i = 0; core->data->streams_by_id != NULL && i <= core->data->stream_mask; i++)
+        while (core->data->streams_by_id[i] != NULL) {
+            leat_places_forget(core, core->data->streams_by_id[i]);
+            leat_stream_remove(core, core->data->streams_by_id[i]);
         }
     leat_members_fini(core);
     leat_timers_fini(&core->timers);
@@ -193,10 +214,10 @@ void leat_core_fini(struct leat_core *core)
     leat_stock_fini(&core->fetch_pool);
     leat_stock_fini(&core->item_pool);
     leat_stock_fini(&core->read_pool);
-    leat_mem_free(core->partitions);
-    leat_mem_free(core->streams_by_id);
-    leat_mem_free(core->streams_by_name);
-    leat_mem_free(core->openers);
+    leat_mem_free(core->data->partitions);
+    leat_mem_free(core->data->streams_by_id);
+    leat_mem_free(core->data->streams_by_name);
+    leat_mem_free(core->data->openers);
     leat_mem_free(core->scratch);
     leat_unpack_fini(core);
     leat_lender_fini(core);
@@ -223,7 +244,7 @@ static void core_on_turn_end(void *actor)
 
     /* Seal what was gathered. In memory this acks at once, so answers below go out in this turn. */
     struct leat_list *link;
-    while ((link = leat_list_pop_front(&core->dirty_logs)) != NULL) {
+    while ((link = leat_list_pop_front(&core->data->dirty_logs)) != NULL) {
         struct leat_partition *partition = LEAT_CONTAINER(link, struct leat_partition, dirty);
         if (partition->last_damaged && !leat_partition_goes(partition) && !core->stopping)
             leat_partition_give_up(partition);
@@ -231,16 +252,17 @@ static void core_on_turn_end(void *actor)
     }
     leat_unpack_turn_end(core);
     if (core->ending) leat_core_ending(core);
-    if (!leat_list_empty(&core->opening_logs)) leat_partition_send_openings(core);
+    if (!leat_list_empty(&core->data->opening_logs)) leat_partition_send_openings(core);
     leat_lend_turn_end(core);
-    if (!leat_list_empty(&core->ready_fetches) || !leat_list_empty(&core->starved_reads))
+    if (!leat_list_empty(&core->data->ready_fetches) ||
+        !leat_list_empty(&core->data->starved_reads))
         leat_fetch_run_ready(core);
     if (leat_output_crowded(&core->output)) leat_output_resume(core);
     do {
         while ((link = leat_list_pop_front(&core->answer_peers)) != NULL)
             core_answer(LEAT_CONTAINER(link, struct leat_peer, answers));
     } while (!leat_list_empty(&core->wanted_stocks) && leat_stocks_call(core));
-    if (!leat_list_empty(&core->room_waits) && !leat_timer_armed(&core->room_timer))
+    if (!leat_list_empty(&core->data->room_waits) && !leat_timer_armed(&core->room_timer))
         leat_timer_start(&core->timers, &core->room_timer, LEAT_APPEND_ROOM_US / 8);
     if ((!leat_list_empty(&core->slow_peers) || leat_output_crowded(&core->output) ||
          !leat_list_empty(&core->wanted_stocks)) &&

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/node_log.h"
+#include "broker/data/core_data.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/node/bringup.h"
@@ -284,7 +285,7 @@ static void node_on_evict_wanted(void *actor, struct leat_segment *seg)
     const struct leat_core *core = actor;
     if (!is_at_home(core, seg)) return; /* told again when memory is short again */
     if (seg->role == LEAT_SEGMENT_REPLICA)
-        leat_backup_on_evict_wanted(core->replicate->backup, seg);
+        leat_backup_on_evict_wanted(core->data->replicate->backup, seg);
     else
         leat_log_on_evict_wanted(seg->log_pointer, seg);
 }
@@ -295,7 +296,7 @@ static void node_on_flushed(void *actor, struct leat_segment *seg)
     if (!is_at_home(core, seg))
         seg->flushed = true;
     else if (seg->role == LEAT_SEGMENT_REPLICA)
-        leat_backup_on_flushed(core->replicate->backup, seg);
+        leat_backup_on_flushed(core->data->replicate->backup, seg);
     else
         leat_log_on_flushed(seg->log_pointer, seg);
 }
@@ -306,7 +307,7 @@ static void node_on_damaged(void *actor, struct leat_segment *seg)
     if (!is_at_home(core, seg))
         leat_segment_damage_found(seg); /* the log or the backup that gets it has it mended */
     else if (seg->role == LEAT_SEGMENT_REPLICA)
-        leat_backup_on_damaged(core->replicate->backup, seg);
+        leat_backup_on_damaged(core->data->replicate->backup, seg);
     else
         leat_log_on_damaged(seg->log_pointer, seg, true);
 }

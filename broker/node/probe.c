@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "broker/probe.h"
+#include "broker/data/core_data.h"
 
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
@@ -46,7 +47,7 @@ const char *leat_node_member(const struct leat_node *node, uint32_t member)
 static const struct leat_replicate *replicate_of(const struct leat_node *node, uint32_t core)
 {
     LEAT_ASSERT_CMP(core, <, node->options.cores);
-    return node->cores ? node->cores[core].replicate : NULL;
+    return node->cores ? node->cores[core].data->replicate : NULL;
 }
 
 struct leat_primary *leat_node_primary(const struct leat_node *node, uint32_t core)
@@ -73,7 +74,8 @@ bool leat_node_has_stream(const struct leat_node *node, uint32_t stream)
 {
     for (uint32_t c = 0; node->cores && c < node->options.cores; c++) {
         const struct leat_core *core = &node->cores[c];
-        const struct leat_stream *of = core->streams_by_id ? leat_stream_find(core, stream) : NULL;
+        const struct leat_stream *of =
+            core->data->streams_by_id ? leat_stream_find(core, stream) : NULL;
         if (of && (of->published || !of->deleted)) return true;
     }
     return false;
@@ -105,12 +107,12 @@ static bool log_see(const struct leat_partition *partition, uint32_t core, uint3
 static uint32_t bucket_from(const struct leat_core *core, uint32_t bucket)
 {
     enum { AT_ONCE = 8 };
-    while (bucket <= core->partition_mask && !core->partitions[bucket]) {
+    while (bucket <= core->data->partition_mask && !core->data->partitions[bucket]) {
         bucket++;
-        for (; bucket % AT_ONCE == 0 && bucket <= core->partition_mask; bucket += AT_ONCE) {
+        for (; bucket % AT_ONCE == 0 && bucket <= core->data->partition_mask; bucket += AT_ONCE) {
             uintptr_t any = 0;
             for (uint32_t i = 0; i < AT_ONCE; i++)
-                any |= (uintptr_t)core->partitions[bucket + i];
+                any |= (uintptr_t)core->data->partitions[bucket + i];
             if (any) break;
         }
     }
@@ -125,10 +127,10 @@ bool leat_node_partition_next(const struct leat_node *node, struct leat_partitio
     uint32_t bucket = before ? seen->bucket + 1 : 0;
     for (uint32_t c = seen->core; node->cores && c < node->options.cores; c++, bucket = 0) {
         const struct leat_core *core = &node->cores[c];
-        if (!core->partitions) continue;
+        if (!core->data->partitions) continue;
         bucket = bucket_from(core, bucket);
-        if (bucket <= core->partition_mask)
-            return log_see(core->partitions[bucket], c, bucket, seen);
+        if (bucket <= core->data->partition_mask)
+            return log_see(core->data->partitions[bucket], c, bucket, seen);
     }
     return false;
 }
@@ -139,7 +141,7 @@ bool leat_node_partition_at(const struct leat_node *node, struct leat_log_ref re
     for (uint32_t c = 0; node->cores && c < node->options.cores; c++) {
         const struct leat_core *core = &node->cores[c];
         const struct leat_partition *partition =
-            core->partitions ? leat_partition_find(core, ref) : NULL;
+            core->data->partitions ? leat_partition_find(core, ref) : NULL;
         if (partition) return log_see(partition, c, 0, out_seen);
     }
     return false;

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/node_log.h"
+#include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 #include "broker/data/partition.h"
 #include "broker/net/core.h"
@@ -27,8 +28,8 @@ static void stop_deliver_end(void *actor, struct leat_mail *mail)
 void leat_core_ending(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
-    for (uint32_t i = 0; core->partitions != NULL && i <= core->partition_mask; i++)
-        for (struct leat_partition *partition = core->partitions[i]; partition != NULL;
+    for (uint32_t i = 0; core->data->partitions != NULL && i <= core->data->partition_mask; i++)
+        for (struct leat_partition *partition = core->data->partitions[i]; partition != NULL;
              partition = partition->hash_next)
             if (partition->log != NULL && !leat_log_rest(partition->log))
                 return; /* the answer makes another turn */
@@ -75,17 +76,17 @@ static void stop_deliver_core(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     (void)mail;
     core->stopping = true;
-    core->on_logs_stopped = logs_stopped;
+    core->data->on_logs_stopped = logs_stopped;
     leat_fetch_stop(core);
     /* One more than there are logs: none may end the count while it is still being made. */
-    core->logs_to_stop = 1;
-    for (uint32_t i = 0; i <= core->partition_mask; i++) {
-        for (struct leat_partition *partition = core->partitions[i], *next; partition != NULL;
+    core->data->logs_to_stop = 1;
+    for (uint32_t i = 0; i <= core->data->partition_mask; i++) {
+        for (struct leat_partition *partition = core->data->partitions[i], *next; partition != NULL;
              partition = next) {
             next = partition->hash_next;
             bool moved = partition->state == LEAT_PARTITION_DRAINED && partition->give_up == NULL;
             if (moved && !LEAT_BUG(STOP_AWAITS_MOVED)) continue;
-            core->logs_to_stop++;
+            core->data->logs_to_stop++;
             if (leat_partition_goes(partition))
                 continue; /* being deleted or made anew: that tells when done */
             leat_core_log_stop(core, partition);

@@ -12,8 +12,10 @@
 #include "base/bug.h"
 #include "base/mem.h"
 #include "base/node_log.h"
+#include "broker/admin/core_admin.h"
 #include "broker/admin/places.h"
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/news.h"
 #include "broker/data/partition.h"
@@ -64,7 +66,7 @@ static bool given_step(struct leat_news *news, struct leat_core *core, int32_t *
 {
     struct given *given = LEAT_CONTAINER(news, struct given, news);
     (void)left;
-    if (given->highest > core->stream_seen) core->stream_seen = given->highest;
+    if (given->highest > core->data->stream_seen) core->data->stream_seen = given->highest;
     leat_mem_free(given);
     return true;
 }
@@ -152,7 +154,7 @@ static bool walk_step(struct leat_news *news, struct leat_core *core, int32_t *l
 
 static void walk_tell_awaits(struct walk *walk, struct leat_core *core)
 {
-    LEAT_LIST_EACH(&core->stream_awaits, link)
+    LEAT_LIST_EACH(&core->admin->stream_awaits, link)
     {
         struct leat_stream_wait *wait = LEAT_CONTAINER(link, struct leat_stream_wait, link);
         if (wait->id != walk->stream_id) continue;
@@ -231,7 +233,7 @@ static int32_t log_make(struct leat_core *core, struct leat_stream *stream, stru
         leat_node_log_summed(&core->wait_sum, leat_core_now(core), LEAT_NODE_LOG_INFO,
                              "logs of stream \"%s\" wait for memory that segments give back",
                              desc->name);
-    stream->logs_missing = core->logs_missing = true;
+    stream->logs_missing = core->data->logs_missing = true;
     if (room && first)
         leat_node_log_error("stream \"%s\", streamlet %u, log %u can't be made: %s; it is "
                             "tried again every second",
@@ -264,7 +266,7 @@ static bool missing_make(struct leat_core *core, struct leat_stream *stream, int
 {
     if (core->missing->at == 0) {
         const bool comes = stream->logs_missing && !stream->published; /* or goes */
-        if (comes) core->logs_missing = true;
+        if (comes) core->data->logs_missing = true;
         if (comes || !stream->logs_missing) {
             *left -= 1;
             return true;
@@ -284,9 +286,9 @@ static bool missing_make(struct leat_core *core, struct leat_stream *stream, int
 static bool missing_step(struct leat_news *news, struct leat_core *core, int32_t *left)
 {
     (void)news;
-    while (core->missing->bucket <= core->stream_mask) {
+    while (core->missing->bucket <= core->data->stream_mask) {
         struct leat_stream *it = core->missing->stream;
-        if (it == NULL) it = core->streams_by_id[core->missing->bucket];
+        if (it == NULL) it = core->data->streams_by_id[core->missing->bucket];
         for (; it != NULL; it = it->by_id_next) {
             core->missing->stream = it;
             if (*left <= 0 || !missing_make(core, it, left)) return false;
@@ -301,8 +303,8 @@ static bool missing_step(struct leat_news *news, struct leat_core *core, int32_t
 void leat_walk_make_missing(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
-    if (!core->logs_missing || core->stopping || core->missing->under_way) return;
-    core->logs_missing = false;
+    if (!core->data->logs_missing || core->stopping || core->missing->under_way) return;
+    core->data->logs_missing = false;
     core->missing->under_way = true;
     core->missing->bucket = 0;
     leat_news_take(core, &core->missing->news, missing_step);
@@ -315,12 +317,13 @@ void leat_walk_on_adopted(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
     core->adopted = true;
-    for (uint32_t i = 0; i <= core->stream_mask; i++) {
-        for (struct leat_stream *it = core->streams_by_id[i]; it != NULL; it = it->by_id_next) {
+    for (uint32_t i = 0; i <= core->data->stream_mask; i++) {
+        for (struct leat_stream *it = core->data->streams_by_id[i]; it != NULL;
+             it = it->by_id_next) {
             if (it->published)
                 logs_make(core, it);
             else
-                it->logs_missing = core->logs_missing = true; /* the tick asks again */
+                it->logs_missing = core->data->logs_missing = true; /* the tick asks again */
         }
     }
 }
@@ -351,7 +354,7 @@ void leat_walk_log_released(struct leat_core *core, struct leat_log_ref ref)
     if (row != NULL)
         leat_takeover_ask(core, row, stream->desc->settings.logs);
     else if (!LEAT_BUG(UNBEGUN_FORGOTTEN))
-        stream->logs_missing = core->logs_missing =
+        stream->logs_missing = core->data->logs_missing =
             true; /* nobody has begun it: the tick makes it */
 }
 
@@ -387,7 +390,7 @@ static bool walk_install(struct walk *walk, struct leat_core *core, int32_t *lef
             log_give_up(core, stream, leat_partition_find(core, ref));
         *left -= log_make(core, stream, ref, walk->told);
     }
-    LEAT_LIST_EACH(&core->home_logs, link)
+    LEAT_LIST_EACH(&core->data->home_logs, link)
     {
         struct leat_partition *home = LEAT_CONTAINER(link, struct leat_partition, home);
         *left -= (int32_t)(leat_groups_on_stream_changed(home->groups, walk->stream_id) /
@@ -413,15 +416,15 @@ static bool walk_delete_logs(struct walk *walk, struct leat_core *core,
 
 static void delete_begin(const struct walk *walk, struct leat_core *core, int32_t *left)
 {
-    LEAT_LIST_EACH(&core->home_logs, link)
+    LEAT_LIST_EACH(&core->data->home_logs, link)
     {
         struct leat_partition *home = LEAT_CONTAINER(link, struct leat_partition, home);
         if (home->ref.stream != walk->stream_id)
             *left -= (int32_t)(leat_groups_on_stream_deleted(home->groups, walk->stream_id) /
                                LEAT_NEWS_SET_ROWS);
     }
-    if (core->replicate->backup != NULL)
-        leat_backup_stream_deleted(core->replicate->backup, walk->stream_id);
+    if (core->data->replicate->backup != NULL)
+        leat_backup_stream_deleted(core->data->replicate->backup, walk->stream_id);
     struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
     if (stream == NULL) return;
     /* Dropping many segments takes the store a while: it goes on behind the answer. No request

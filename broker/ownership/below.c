@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Both sides of LOG_BELOW: see below.h. */
 #include "broker/ownership/below.h"
+#include "broker/data/core_data.h"
 
 #include <string.h>
 
@@ -90,7 +91,7 @@ static void look_here(struct leat_core *core, struct leat_log_ref ref, uint64_t 
                       struct leat_below_found *found)
 {
     struct look look = {segment, found};
-    leat_backup_each(core->replicate->backup, &ref, false, look_see, &look);
+    leat_backup_each(core->data->replicate->backup, &ref, false, look_see, &look);
 }
 
 /* ---- asking ---- */
@@ -201,7 +202,7 @@ static void call_deliver_replicas(void *actor, struct leat_mail *mail)
 {
     struct below_call *below = LEAT_CONTAINER(mail, struct below_call, call.mail);
     struct leat_core *core = actor;
-    if (!core->node->up || core->stopping || core->replicate->backup == NULL)
+    if (!core->node->up || core->stopping || core->data->replicate->backup == NULL)
         below->rc = LEAT_E_STARTING;
     else if (leat_takeover_is_under_way(core, below->ref))
         below->rc = LEAT_E_AGAIN;
@@ -234,7 +235,7 @@ void leat_call_below(struct leat_peer *peer, const struct leat_frame *frame)
     below->segment = body.segment;
     const struct leat_stream *stream = leat_stream_find(core, below->ref.stream);
     if (stream == NULL) {
-        bool gone = below->ref.stream <= core->stream_seen;
+        bool gone = below->ref.stream <= core->data->stream_seen;
         leat_call_refuse(&below->call, gone ? LEAT_E_UNKNOWN_STREAM : LEAT_E_STARTING, NULL);
         return;
     }

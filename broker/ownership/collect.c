@@ -7,6 +7,7 @@
  * here holds therefore every byte that was or will ever be acked by them. */
 #include "broker/ownership/collect.h"
 #include "base/bug.h"
+#include "broker/data/core_data.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -252,7 +253,7 @@ static bool look_start(struct collecting *it)
     struct leat_segment_place *place = &it->places[it->reading];
     const struct leat_replica_row *row = &it->rows[it->reading];
     struct leat_extent end = end_wanted(&log_find(it, row->log)->record, row->segment, row->epoch);
-    leat_err rc = leat_backup_look(core->replicate->backup, place->look, end, on_looked, it);
+    leat_err rc = leat_backup_look(core->data->replicate->backup, place->look, end, on_looked, it);
     bool again = rc == LEAT_E_AGAIN || rc == LEAT_E_NO_MEMORY;
     if (again && ++it->tries < LOOK_TRIES && !core->stopping) {
         it->timer = (struct leat_timer){.on_expired = on_look_timer, .owner = it};
@@ -290,7 +291,8 @@ static void starts_read(struct collecting *it)
 
 static void look(struct collecting *it)
 {
-    leat_backup_collect(it->node->cores[0].replicate->backup, collect_wanted, collect_see, it);
+    leat_backup_collect(it->node->cores[0].data->replicate->backup, collect_wanted, collect_see,
+                        it);
 }
 
 static void on_fenced(void *arg)
@@ -310,7 +312,7 @@ static void fences_start(struct collecting *it)
     for (size_t i = 0; i < collect->crashed_count; i++) {
         const struct leat_crashed_node *crashed = &collect->crashed[i];
         if (strcmp(crashed->name, core->node->name) == 0) continue;
-        leat_err rc = leat_backup_fence(core->replicate->backup, crashed->name,
+        leat_err rc = leat_backup_fence(core->data->replicate->backup, crashed->name,
                                         crashed->incarnation, on_fenced, it);
         if (rc == LEAT_OK)
             it->fences++;
@@ -360,7 +362,7 @@ static void collect_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     struct leat_collect *collect = LEAT_CONTAINER(mail, struct leat_collect, mail);
-    if (node_of(actor)->up && core->replicate->backup != NULL && !core->stopping) {
+    if (node_of(actor)->up && core->data->replicate->backup != NULL && !core->stopping) {
         collect_begin(core, collect);
         return;
     }
@@ -447,7 +449,7 @@ static void sources_fill(struct pulling *it)
 
 static void pulling_step(struct pulling *it)
 {
-    struct leat_backup *backup = it->core->replicate->backup;
+    struct leat_backup *backup = it->core->data->replicate->backup;
     const struct leat_pull *pull = it->pull;
     const struct leat_segment_id segment = {pull->segment};
     bool own = false;
@@ -480,7 +482,7 @@ static void pull_deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct leat_pull *pull = LEAT_CONTAINER(mail, struct leat_pull, mail);
     struct pulling *it = NULL;
-    bool able = node_of(actor)->up && core->replicate->backup != NULL && !core->stopping;
+    bool able = node_of(actor)->up && core->data->replicate->backup != NULL && !core->stopping;
     if (able) it = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *it);
     if (it == NULL) {
         pull->rc = able ? LEAT_E_NO_MEMORY : LEAT_E_STARTING;

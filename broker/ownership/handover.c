@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that go: their segments become replicas. See handover.h. */
 #include "broker/ownership/handover.h"
+#include "broker/data/core_data.h"
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -27,8 +28,8 @@ static void give_up_deliver(void *actor, struct leat_mail *mail)
     struct leat_list *link;
     while ((link = leat_list_pop_front(&give_up->segs)) != NULL) {
         struct leat_segment *seg = LEAT_CONTAINER(link, struct leat_segment, by_log);
-        leat_err rc = leat_backup_take_own(core->replicate->backup, seg, give_up->node->incarnation,
-                                           seg == give_up->useless);
+        leat_err rc = leat_backup_take_own(core->data->replicate->backup, seg,
+                                           give_up->node->incarnation, seg == give_up->useless);
         /* A few bytes each. Without them the segment would be nobody's until the next start. */
         LEAT_ASSERT(rc == LEAT_OK);
     }

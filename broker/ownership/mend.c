@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/node_log.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
@@ -214,7 +215,7 @@ static void fetch_start(struct leat_core *core, struct leat_mend *mend)
     if (LEAT_BUG(MEND_UNCHECKED)) mend->pull.extent.crc = 0; /* whatever it is */
     leat_pull_from_all(core, &mend->pull);
     mend->away = !leat_all_nodes_up(core);
-    leat_err rc = leat_backup_pull(core->replicate->backup, &mend->pull);
+    leat_err rc = leat_backup_pull(core->data->replicate->backup, &mend->pull);
     if (rc == LEAT_OK) {
         core->mends->going = mend;
         return;
@@ -227,7 +228,7 @@ static void mends_step(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
     bool ready =
-        core->replicate->backup != NULL && !core->stopping && now_us >= core->mends->next_us;
+        core->data->replicate->backup != NULL && !core->stopping && now_us >= core->mends->next_us;
     LEAT_LIST_EACH(&core->mends->all, it)
     {
         struct leat_mend *mend = LEAT_CONTAINER(it, struct leat_mend, link);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streamlets that are handed over on purpose: see move.h. */
 #include "broker/ownership/move.h"
+#include "broker/data/core_data.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -527,8 +528,9 @@ static const struct leat_member *least_loaded(const struct leat_core *core)
 
 static bool any_owned(const struct leat_core *core, uint32_t *out_stream, uint32_t *out_streamlet)
 {
-    for (uint32_t i = 0; i <= core->stream_mask; i++) {
-        for (struct leat_stream *it = core->streams_by_id[i]; it != NULL; it = it->by_id_next) {
+    for (uint32_t i = 0; i <= core->data->stream_mask; i++) {
+        for (struct leat_stream *it = core->data->streams_by_id[i]; it != NULL;
+             it = it->by_id_next) {
             for (uint32_t s = 0; it->published && s < it->desc->streamlet_count; s++) {
                 if (!leat_core_owns(core, it->desc, s)) continue;
                 *out_stream = it->desc->id;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come, one step after the other: who is next, and what is asked for. See takeover.h. */
 #include "broker/ownership/takeover.h"
+#include "broker/data/core_data.h"
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -67,7 +68,7 @@ static void takeovers_step(struct leat_core *core)
     LEAT_LIST_EACH(&core->takeovers->all, it)
     {
         struct leat_takeover *takeover = LEAT_CONTAINER(it, struct leat_takeover, link);
-        bool ready = !takeover->busy && !core->stopping && core->replicate->backup != NULL;
+        bool ready = !takeover->busy && !core->stopping && core->data->replicate->backup != NULL;
         if (takeover->over && ready && !takeover->behind && takeover_seg_back(takeover)) {
             takeover_free(takeover);
             continue;

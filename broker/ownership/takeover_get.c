@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come: the next segment becomes this node's own. See takeover.h. */
 #include "base/assert.h"
+#include "broker/data/core_data.h"
 #include "broker/ownership/takeover.h"
 
 #include "base/bytes.h"
@@ -120,7 +121,7 @@ static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
                                                .owner = takeover};
     leat_pull_from_all(core, &takeover->pull);
     takeover->all_asked = leat_all_nodes_up(core);
-    leat_err rc = leat_backup_pull(core->replicate->backup, &takeover->pull);
+    leat_err rc = leat_backup_pull(core->data->replicate->backup, &takeover->pull);
     if (rc == LEAT_E_AGAIN)
         takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
     else if (rc != LEAT_OK)
@@ -204,11 +205,11 @@ void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
     }
     takeover->busy = true;
     leat_err rc =
-        leat_backup_adopt(core->replicate->backup, takeover->ref, takeover->epoch,
+        leat_backup_adopt(core->data->replicate->backup, takeover->ref, takeover->epoch,
                           (struct leat_segment_id){takeover->segment}, takeover->extent,
                           takeover->next_offset, INT64_MIN, takeover->home, on_adopted, takeover);
     if (rc == LEAT_E_NOT_FOUND && takeover->left.count == 0)
-        rc = leat_backup_look_any(core->replicate->backup, takeover->ref,
+        rc = leat_backup_look_any(core->data->replicate->backup, takeover->ref,
                                   (struct leat_segment_id){takeover->segment}, takeover->extent);
     if (rc == LEAT_E_NOT_FOUND)
         pull_start(core, takeover);
@@ -252,7 +253,7 @@ static uint32_t start_longer(const struct leat_takeover *takeover)
 static void start_damaged(struct leat_takeover *takeover)
 {
     struct leat_segment *seg = takeover->seg;
-    struct leat_backup *backup = takeover_core(takeover)->replicate->backup;
+    struct leat_backup *backup = takeover_core(takeover)->data->replicate->backup;
     leat_err rc = leat_backup_take_own(backup, seg, takeover->node->incarnation, true);
     if (rc == LEAT_OK) { /* else there is no memory: takeovers_step() comes here again */
         takeover->seg = NULL;

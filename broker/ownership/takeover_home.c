@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come: a segment goes to the log's core, where the log is made with the first of them and gets the
  * others. See takeover.h. */
+#include "broker/data/core_data.h"
 #include "broker/ownership/takeover.h"
 
 #include <stdio.h>
@@ -90,7 +91,7 @@ void takeover_stand_in(struct leat_core *core, const struct leat_begun_log *row)
              "its end, of epoch %u and version %u, is on no node that is up (leat cluster status)",
              record->stamp_epoch.v, record->stamp_version);
     if (stand_in(core, stream, row->ref, row->epoch, &record->tail, why) != LEAT_OK)
-        stream->logs_missing = core->logs_missing = true; /* the next tick tries again */
+        stream->logs_missing = core->data->logs_missing = true; /* the next tick tries again */
 }
 
 static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
@@ -215,7 +216,7 @@ static void older_want(struct leat_takeover *takeover)
 
 bool takeover_seg_back(struct leat_takeover *takeover)
 {
-    struct leat_backup *backup = takeover_core(takeover)->replicate->backup;
+    struct leat_backup *backup = takeover_core(takeover)->data->replicate->backup;
     if (takeover->seg == NULL) return true;
     if (leat_backup_take_own(backup, takeover->seg, takeover->node->incarnation, false))
         return false;
@@ -251,7 +252,7 @@ static void back_deliver(void *actor, struct leat_mail *mail)
                        LEAT_TAKEOVER_TICK_US); /* no memory, or its predecessor is still here */
     } else if (takeover_has_ended(takeover)) {
         if (takeover->whole)
-            leat_backup_drop_log(core->replicate->backup, takeover->ref, takeover->epoch,
+            leat_backup_drop_log(core->data->replicate->backup, takeover->ref, takeover->epoch,
                                  &takeover->unsure);
         takeover_free(takeover);
     } else {

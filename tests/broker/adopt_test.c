@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "broker/data/holes.h"
 #include "broker/data/partition.h"
 #include "broker/node/bringup.h"
@@ -477,7 +478,7 @@ static void log_left_to_recovery_is_made_later(void **state)
         it.decisions[0].kind = i == 0 ? LEAT_DECIDED_WAIT : LEAT_DECIDED_TAIL;
         assert_int_equal(adopts(0), LEAT_OK);
         assert_said("core 0 makes what is missing\n");
-        assert_true(alone.stream.logs_missing && alone.cores[0].logs_missing);
+        assert_true(alone.stream.logs_missing && alone.cores[0].data->logs_missing);
         end();
     }
 }
@@ -510,7 +511,7 @@ static void fresh_logs_come_after_the_others(void **state)
         snprintf(expected, sizeof expected, "%s%score 0 makes what is missing\n",
                  "core 0 makes 7/2/0, epoch 9, of none; next 4 at 40, behind 103:7\n", fresh[i]);
         assert_said(expected);
-        assert_int_equal(alone.cores[0].logs_missing, i == 1 || i == 2);
+        assert_int_equal(alone.cores[0].data->logs_missing, i == 1 || i == 2);
         assert_int_equal(alone.stream.logs_missing, i == 1 || i == 2);
         end();
     }
@@ -532,7 +533,7 @@ static void log_of_which_anything_is_known_is_not_fresh(void **state)
         if (i == 5) begins(0)->record.opened = true;
         assert_int_equal(adopts(0), LEAT_OK);
         assert_said_first("core 0 makes 7/1/0, epoch 9, of none;");
-        assert_false(alone.cores[0].logs_missing);
+        assert_false(alone.cores[0].data->logs_missing);
         end();
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which streams may be made, changed and moved, by streams.c alone: names, how many logs there may be and memory has
  * room for, and at which rate. */
+#include "broker/data/core_data.h"
 #include "tests/broker/made_rig.h"
 
 static struct leat_error error;
@@ -56,7 +57,7 @@ static void stream_has_so_many_logs_at_most(void **state)
     assert_int_equal(create_of(MOST / 2 + 1, 0), LEAT_E_TOO_MANY);
     assert_int_equal(create_of(0, MOST), LEAT_OK);
     assert_int_equal(create_of(0, MOST + 1), LEAT_E_TOO_MANY);
-    core->partition_count = LEAT_CORE_LOGS_MAX - 8;
+    core->data->partition_count = LEAT_CORE_LOGS_MAX - 8;
     assert_int_equal(create_of(4, 2), LEAT_OK);
     assert_int_equal(create_of(3, 3), LEAT_E_TOO_MANY);
     assert_string_equal(error.text, "this server holds 131064 logs per core already");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Appends for another core's log, those of another front door, and whose turn it is when a log has room again: append.c
  * alone. */
+#include "broker/data/core_data.h"
 #include "tests/broker/append_rig.h"
 
 /* ---- to another core and back ---- */
@@ -12,7 +13,7 @@ static void append_goes_to_its_logs_core_and_back(void **state)
     static const struct batch batches[] = {{10, PLAIN, 0, 2}, {20, PLAIN, 0, 3}};
     assert_int_equal(frame(5, 1, batches, 2, 2), LEAT_HANDLED);
     assert_said("admits 1 parts, its only?\nmail to 1\n");
-    assert_int_equal(alone.cores[0].forward_bytes, 30);
+    assert_int_equal(alone.cores[0].data->forward_bytes, 30);
     assert_int_equal(atomic_load(&alone.node.forwards_bytes), 30);
     alone_deliver();
     assert_said("append to b: 10 bytes, 2 records, up to 500, of 7\n"
@@ -27,7 +28,7 @@ static void append_goes_to_its_logs_core_and_back(void **state)
     answers();
     assert_said("");
     alone_deliver();
-    assert_int_equal(alone.cores[0].forward_bytes, 0);
+    assert_int_equal(alone.cores[0].data->forward_bytes, 0);
     answers();
     assert_said("answer 5: OK 100 OK 110\n");
     end();
@@ -61,7 +62,7 @@ static void bytes_between_cores_have_limits(void **state)
     for (unsigned i = 0; i < 6; i++) {
         bool refused = i & 1;
         begin();
-        if (i / 2 == 0) alone.cores[0].forward_bytes_max = refused ? 19 : 20;
+        if (i / 2 == 0) alone.cores[0].data->forward_bytes_max = refused ? 19 : 20;
         if (i / 2 == 1) alone.node.forwards_bytes_max = refused ? 19 : 20;
         if (i / 2 == 2) leat_mem_fail_at(refused ? 1 : 0);
         assert_int_equal(frame_plain(4, 1), LEAT_HANDLED);
@@ -74,7 +75,7 @@ static void bytes_between_cores_have_limits(void **state)
         }
         assert_int_equal(frame_plain(5, 1), LEAT_HANDLED);
         assert_int_equal(alone.mail_count, refused ? 1 : 2); /* it is refused here */
-        assert_int_equal(alone.cores[0].forward_bytes, refused ? 10 : 20);
+        assert_int_equal(alone.cores[0].data->forward_bytes, refused ? 10 : 20);
         alone_deliver(), alone_deliver();
         acked(0, LEAT_OK);
         if (!refused) acked(1, LEAT_OK);
@@ -152,7 +153,7 @@ static void room_is_for_all_that_wait(void **state)
     leat_list_init(&other.room.by_log), leat_list_init(&other.room.by_time);
     other.room.peer = &it.peer;
     leat_list_push_back(&it.partition[1].blocked, &other.room.by_log);
-    leat_list_push_back(&alone.cores[1].room_waits, &other.room.by_time);
+    leat_list_push_back(&alone.cores[1].data->room_waits, &other.room.by_time);
     it.append_at = 2;
     said_enough();
     leat_append_on_room(&it.partition[1]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/append_rig.h"
+#include "broker/data/core_data.h"
 
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
@@ -208,8 +209,8 @@ void begin(void)
     for (uint32_t i = 0; i < ALONE_CORES; i++) {
         struct leat_core *core = &alone.cores[i];
         leat_list_init(&core->answer_peers);
-        leat_list_init(&core->room_waits);
-        core->forward_bytes_max = 1000;
+        leat_list_init(&core->data->room_waits);
+        core->data->forward_bytes_max = 1000;
         it.partition[i] = (struct leat_partition){.ref = {ALONE_STREAM, 1, i},
                                                   .core = core,
                                                   .stream = &alone.stream,
@@ -232,8 +233,8 @@ void end(void)
     assert_int_equal(it.parts, 0);
     assert_int_equal(atomic_load(&alone.node.forwards_bytes), 0);
     for (uint32_t i = 0; i < ALONE_CORES; i++) {
-        assert_int_equal(alone.cores[i].forward_bytes, 0);
-        assert_true(leat_list_empty(&alone.cores[i].room_waits));
+        assert_int_equal(alone.cores[i].data->forward_bytes, 0);
+        assert_true(leat_list_empty(&alone.cores[i].data->room_waits));
         assert_true(leat_list_empty(&it.partition[i].blocked));
         free(alone.cores[i].scratch);
     }

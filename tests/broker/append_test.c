@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Appends to logs of the connection's own core, by append.c alone: what is appended, refused and answered, and in which
  * order. */
+#include "broker/data/core_data.h"
 #include "tests/broker/append_rig.h"
 
 /* ---- acks and answers ---- */
@@ -283,12 +284,12 @@ static void append_waits_for_room(void **state)
     assert_ptr_equal(it.peer.room.peer, &it.peer);
     assert_int_equal(it.peer.room.deadline_us, alone.now_us + LEAT_APPEND_ROOM_US);
     assert_ptr_equal(it.partition[0].blocked.next, &it.peer.room.by_log);
-    assert_ptr_equal(alone.cores[0].room_waits.next, &it.peer.room.by_time);
+    assert_ptr_equal(alone.cores[0].data->room_waits.next, &it.peer.room.by_time);
     alone.now_us += 1000;
     leat_append_on_room(&it.partition[0]);
     assert_said("resume\n");
     assert_true(leat_list_empty(&it.partition[0].blocked));
-    assert_true(leat_list_empty(&alone.cores[0].room_waits));
+    assert_true(leat_list_empty(&alone.cores[0].data->room_waits));
     assert_int_equal(frame(5, 0, batches, 2, 2), LEAT_HELD);
     assert_said("append to a: 20 bytes, 3 records, up to 500, of 7\n"
                 "pause\n");
@@ -317,7 +318,8 @@ static void append_stands_in_line_once(void **state)
     it.appends[0] = it.appends[1] = LEAT_E_AGAIN;
     assert_int_equal(frame_plain(5, 0), LEAT_HELD);
     assert_int_equal(frame_plain(5, 0), LEAT_HELD);
-    const struct leat_list *blocked = &it.partition[0].blocked, *waits = &alone.cores[0].room_waits;
+    const struct leat_list *blocked = &it.partition[0].blocked,
+                           *waits = &alone.cores[0].data->room_waits;
     assert_ptr_equal(blocked->next, &it.peer.room.by_log);
     assert_ptr_equal(blocked->next->next, blocked);
     assert_ptr_equal(waits->next, &it.peer.room.by_time);
@@ -444,7 +446,7 @@ static void connection_that_closes_leaves_what_was_taken(void **state)
     assert_said("leave unpack\n"
                 "leave unpack\n");
     assert_true(leat_list_empty(&it.partition[0].blocked));
-    assert_true(leat_list_empty(&alone.cores[0].room_waits));
+    assert_true(leat_list_empty(&alone.cores[0].data->room_waits));
     acked(0, LEAT_OK), acked(1, LEAT_OK);
     answers();
     assert_said("");

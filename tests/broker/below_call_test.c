@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/ownership/below.h"
 #include "tests/broker/alone_calls.h"
@@ -87,7 +88,7 @@ static void begin(void)
         it.members[i].info.state = i == 2 ? LEAT_NODE_DOWN : LEAT_NODE_UP;
         alone.cores[0].members.rows[alone.cores[0].members.count++] = &it.members[i];
     }
-    alone.cores[0].replicate->backup = (void *)&it;
+    alone.cores[0].data->replicate->backup = (void *)&it;
     alone.node.up = true;
 }
 
@@ -337,7 +338,7 @@ static void nothing_is_not_said_too_soon(void **state)
         if (i == 1) it.comes = true;
         if (i == 2) alone.node.up = false;
         if (i == 3) alone.cores[0].stopping = true;
-        if (i == 4) alone.cores[0].replicate->backup = NULL;
+        if (i == 4) alone.cores[0].data->replicate->backup = NULL;
         asked(LOG, 4);
         alone_deliver_all();
         static const char *const last[] = {"refuse AGAIN\n",    "refuse AGAIN\n",
@@ -375,7 +376,7 @@ static void question_is_checked(void **state)
     assert_said("refuse UNKNOWN_LOG\n");
     alone.no_stream = true;
     for (unsigned seen = 0; seen < 2; seen++) {
-        alone.cores[1].stream_seen = ALONE_STREAM - 1 + seen;
+        alone.cores[1].data->stream_seen = ALONE_STREAM - 1 + seen;
         asked(LOG, 4);
         assert_said(seen ? "refuse UNKNOWN_STREAM\n" : "refuse STARTING\n");
     }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "broker/data/core_data.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "tests/broken.h"
@@ -119,12 +120,12 @@ static void log_is_checked_after_each_turn(void **state)
         alone_begin();
         struct leat_core *core = &alone.cores[0];
         struct leat_partition logs[2]; /* the second one is broken */
-        leat_list_init(&core->care_logs);
+        leat_list_init(&core->data->care_logs);
         for (unsigned q = 0; q < 2; q++) {
             logs[q] = (struct leat_partition){
                 .ref = {ALONE_STREAM, q, 0}, .core = core, .stream = &alone.stream};
             leat_list_init(&logs[q].care);
-            leat_list_push_back(&core->care_logs, &logs[q].care);
+            leat_list_push_back(&core->data->care_logs, &logs[q].care);
         }
         assert_broken(NULL, leat_core_check(core));
         logs[1].state = cases[i].state;
@@ -143,24 +144,24 @@ static void what_lies_below_is_checked(void **state)
         struct leat_core *core = &alone.cores[0];
         struct leat_list queue;
         struct leat_replicate replicate = {.primary = i == 4 ? (void *)&alone.cores : NULL};
-        core->replicate = i > 2 ? &replicate : NULL;
+        core->data->replicate = i > 2 ? &replicate : NULL;
         struct leat_partition partition = {.ref = {ALONE_STREAM, 0, 0},
                                            .core = core,
                                            .stream = &alone.stream,
                                            .log = i != 0 ? (void *)&alone : NULL,
                                            .copies = i == 1 ? (void *)&alone.node : NULL};
-        leat_list_init(&core->care_logs);
+        leat_list_init(&core->data->care_logs);
         leat_list_init(&partition.care);
         leat_list_init(&partition.dirty);
         leat_list_init(&queue);
-        leat_list_push_back(&core->care_logs, &partition.care);
+        leat_list_push_back(&core->data->care_logs, &partition.care);
         if (i == 2) leat_list_push_back(&queue, &partition.dirty);
         assert_broken(NULL, leat_core_check(core));
         static const char *const expected[] = {
             "", "check its copies\ncheck the log\n", "check the log, which is queued\n",
             "check the log\n", "check its backups\ncheck the log\n"};
         assert_said(expected[i]);
-        core->replicate = NULL;
+        core->data->replicate = NULL;
         alone_end();
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies that a recovery wants here, by collect.c alone: what is here is flushed, what is not is pulled and tried again
  * for a while. */
+#include "broker/data/core_data.h"
 #include "broker/ownership/collect.h"
 #include "tests/broker/collect_rig.h"
 
@@ -191,7 +192,7 @@ static void node_that_cant_refuses(void **state)
     for (unsigned i = 0; i < 4; i++) {
         begin();
         if (i == 0) alone.node.up = false;
-        if (i == 1) alone.cores[0].replicate->backup = NULL;
+        if (i == 1) alone.cores[0].data->replicate->backup = NULL;
         if (i == 2) alone.cores[0].stopping = true;
         if (i == 3) leat_mem_fail_at(1);
         asks();

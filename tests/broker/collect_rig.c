@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/collect_rig.h"
+#include "broker/data/core_data.h"
 
 struct collect_rig it;
 static size_t bytes_before;
@@ -131,7 +132,7 @@ void begin(void)
     alone.node.options.on_crashed = on_crashed;
     alone.node.options.owner = &it;
     struct leat_core *core = &alone.cores[0];
-    core->replicate->backup = (void *)&it;
+    core->data->replicate->backup = (void *)&it;
     for (unsigned i = 0; i < 4; i++) {
         it.members[i].number = 10 + i;
         snprintf(it.members[i].info.name, sizeof it.members[i].info.name, "n%u", i);

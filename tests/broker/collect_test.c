@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a node does for a recovery, by collect.c alone: whom it fences, what it tells of its replicas, which of them it
  * reads first, and that it tells nothing rather than a part. */
+#include "broker/data/core_data.h"
 #include "broker/ownership/collect.h"
 #include "tests/broker/collect_rig.h"
 
@@ -101,7 +102,7 @@ static void node_that_is_not_up_tells_nothing(void **state)
     for (unsigned i = 0; i < 3; i++) {
         begin();
         if (i == 0) alone.node.up = false;
-        if (i == 1) alone.cores[0].replicate->backup = NULL;
+        if (i == 1) alone.cores[0].data->replicate->backup = NULL;
         if (i == 2) alone.cores[0].stopping = true;
         asks();
         assert_said("collected STARTING, 0 rows\n");

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "broker/data/append.h"
+#include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 #include "broker/net/core.h"
 #include "broker/node/hooks.h"
@@ -153,7 +154,7 @@ static void buffers_are_lent(void **state)
     enum { COUNT = 3 };
     struct desk *desk = desk_create(256 * MIB);
     struct leat_core *core = &desk->core;
-    struct leat_lender *lender = core->lender;
+    struct leat_lender *lender = core->data->lender;
     assert_int_equal(leat_lender_init(core, COUNT), LEAT_OK);
     assert_true(leat_list_empty(&lender->buffers) && leat_list_empty(&lender->segments) &&
                 leat_list_empty(&lender->line) && leat_list_empty(&lender->rests));

@@ -13,8 +13,10 @@
 
 #include "base/mem.h"
 #include "broker/admin/calls.h"
+#include "broker/admin/core_admin.h"
 #include "broker/admin/places.h"
 #include "broker/data/append.h"
+#include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
@@ -190,7 +192,7 @@ bool leat_stocks_call(struct leat_core *core)
 }
 void leat_restore_budget_init(struct leat_restore_budget *restore_budget, uint64_t bytes_max)
 {
-    assert_ptr_equal(restore_budget, &the_core()->restore_budget);
+    assert_ptr_equal(restore_budget, &the_core()->data->restore_budget);
     said("restore budget %llu", (unsigned long long)bytes_max);
 }
 void leat_log_turn_end(struct leat_log *log)
@@ -213,13 +215,13 @@ void leat_partition_destroy(struct leat_partition *partition)
 {
     struct leat_core *core = the_core();
     said("destroy %u", partition->ref.log);
-    core->partitions[leat_partition_hash(partition->ref) & core->partition_mask] =
+    core->data->partitions[leat_partition_hash(partition->ref) & core->data->partition_mask] =
         partition->hash_next;
 }
 void leat_stream_remove(struct leat_core *core, struct leat_stream *stream)
 {
     said("remove %u", stream->desc->id);
-    core->streams_by_id[stream->desc->id & core->stream_mask] = stream->by_id_next;
+    core->data->streams_by_id[stream->desc->id & core->data->stream_mask] = stream->by_id_next;
 }
 /* Parts of the budget: numbers of their own. */
 uint64_t leat_node_intake_bytes(uint64_t frame_bytes)
@@ -259,7 +261,7 @@ static void door_close(struct leat_door *door, struct leat_core *core)
 static void begin(void)
 {
     alone_begin();
-    the_core()->replicate = NULL; /* parts are its own */
+    the_core()->data->replicate = NULL; /* parts are its own */
     memset(&it, 0, sizeof it);
     it.memory_bytes = leat_mem_bytes(LEAT_MEM_BROKER);
     it.net = (struct leat_net){.ctx = &it, .limit = net_limit};
@@ -316,24 +318,47 @@ static void core_has_its_parts(void **state)
     assert_string_equal(core->closed_sum.what, "connections were refused or closed");
     assert_string_equal(core->wait_sum.what, "streams have logs that wait for memory");
     assert_int_equal(core->calls_max, LEAT_CORE_CALLS_MAX + 1);
-    assert_int_equal(core->forward_bytes_max, MEMORY + 20 + 3);
+    assert_int_equal(core->data->forward_bytes_max, MEMORY + 20 + 3);
     assert_ptr_equal(core->link_peer.core, core);
     assert_int_equal(core->link_peer.requests, 1);
     struct leat_peer *peer = &core->link_peer;
-    struct leat_list *lists[] = {
-        &peer->answers,       &peer->group_calls,      &peer->limited,        &peer->locators,
-        &peer->output.wait,   &peer->output.keep,      &peer->output.lasts,   &peer->stock.link,
-        &core->peers,         &core->slow_peers,       &core->owing_peers,    &core->wanted_stocks,
-        &core->answer_peers,  &core->cut_peers,        &core->dirty_logs,     &core->opening_logs,
-        &core->care_logs,     &core->idle_logs,        &core->room_waits,     &core->home_logs,
-        &core->stream_awaits, &core->fetches,          &core->ready_fetches,  &core->starved_reads,
-        &core->locates,       &core->locating,         &core->producer_waits, &core->strangers,
-        &core->idle_peers,    &core->deferred_fetches, &peer->borrowed.waits, &peer->borrowed.line,
-        &peer->borrowed.rests};
+    struct leat_list *lists[] = {&peer->answers,
+                                 &peer->group_calls,
+                                 &peer->limited,
+                                 &peer->locators,
+                                 &peer->output.wait,
+                                 &peer->output.keep,
+                                 &peer->output.lasts,
+                                 &peer->stock.link,
+                                 &core->peers,
+                                 &core->slow_peers,
+                                 &core->owing_peers,
+                                 &core->wanted_stocks,
+                                 &core->answer_peers,
+                                 &core->cut_peers,
+                                 &core->data->dirty_logs,
+                                 &core->data->opening_logs,
+                                 &core->data->care_logs,
+                                 &core->data->idle_logs,
+                                 &core->data->room_waits,
+                                 &core->data->home_logs,
+                                 &core->admin->stream_awaits,
+                                 &core->data->fetches,
+                                 &core->data->ready_fetches,
+                                 &core->data->starved_reads,
+                                 &core->data->locates,
+                                 &core->data->locating,
+                                 &core->admin->producer_waits,
+                                 &core->strangers,
+                                 &core->idle_peers,
+                                 &core->data->deferred_fetches,
+                                 &peer->borrowed.waits,
+                                 &peer->borrowed.line,
+                                 &peer->borrowed.rests};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         assert_true(leat_list_empty(lists[i]));
-    assert_int_equal(core->partition_mask, 1023);
-    assert_int_equal(core->stream_mask, 255);
+    assert_int_equal(core->data->partition_mask, 1023);
+    assert_int_equal(core->data->stream_mask, 255);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER) - it.memory_bytes,
                      sizeof(struct core_parts) + (1024 + 2 * 256) * sizeof(void *) +
                          LEAT_OPENERS_MAX * sizeof(struct leat_opener) + LEAT_CORE_SCRATCH_BYTES);
@@ -398,14 +423,14 @@ static void all_that_it_has_goes_with_it(void **state)
         struct leat_stream_desc *desc = calloc(1, sizeof *desc);
         desc->id = ids[i];
         streams[i].desc = desc;
-        struct leat_stream **at = &core->streams_by_id[ids[i] & 255];
+        struct leat_stream **at = &core->data->streams_by_id[ids[i] & 255];
         streams[i].by_id_next = *at;
         *at = &streams[i];
     }
     for (uint32_t q = 0; q < 2; q++) {
         partition[q].ref = (struct leat_log_ref){7, 0, q};
         struct leat_partition **at =
-            &core->partitions[leat_partition_hash(partition[q].ref) & 1023];
+            &core->data->partitions[leat_partition_hash(partition[q].ref) & 1023];
         partition[q].hash_next = *at;
         *at = &partition[q];
     }
@@ -473,11 +498,11 @@ static void turn_ends_in_order(void **state)
                                  {.protocol = &protocol, .name = "b"}};
     struct leat_list links[6];
     for (unsigned i = 0; i < 3; i++)
-        leat_list_push_back(&core->dirty_logs, &partition[i].dirty);
+        leat_list_push_back(&core->data->dirty_logs, &partition[i].dirty);
     leat_list_push_back(&core->answer_peers, &peers[0].answers);
-    leat_list_push_back(&core->opening_logs, &links[0]);
-    leat_list_push_back(&core->ready_fetches, &links[1]);
-    leat_list_push_back(&core->room_waits, &links[2]);
+    leat_list_push_back(&core->data->opening_logs, &links[0]);
+    leat_list_push_back(&core->data->ready_fetches, &links[1]);
+    leat_list_push_back(&core->data->room_waits, &links[2]);
     leat_list_push_back(&core->wanted_stocks, &links[3]);
     leat_list_push_back(&core->output.lines[1].ring, &links[4]);
     core->ending = true;
@@ -490,12 +515,12 @@ static void turn_ends_in_order(void **state)
         "answer to a\nstocks\nanswer to b\nstocks\nstart room timer: 1875000 us\n"
         "start slow tick: 20000 us\npace\nnews\n");
     core->ending = false, core->stopping = true;
-    leat_list_push_back(&core->dirty_logs, &partition[1].dirty);
+    leat_list_push_back(&core->data->dirty_logs, &partition[1].dirty);
     leat_list_remove(&links[0]);
     leat_list_remove(&links[1]);
     leat_list_remove(&links[3]);
     leat_list_remove(&links[4]);
-    leat_list_push_back(&core->starved_reads, &links[1]);
+    leat_list_push_back(&core->data->starved_reads, &links[1]);
     turn_end(); /* both timers run already */
     assert_said("seal 2\nunpack\nlend\nfetches\npace\nnews\n");
     core->slow_tick.heap_index_plus_1 = 0;

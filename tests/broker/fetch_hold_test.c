@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers and structs that the reads of a fetch hold, by fetch_read.c alone: who waits for them, when they go back. */
+#include "broker/data/core_data.h"
 #include "tests/broker/fetch_read_rig.h"
 
 /* ---- buffers ---- */
@@ -39,7 +40,7 @@ static void buffer_is_waited_for(void **state)
     assert_false(leat_fetch_read_at(&it.fetch));
     assert_said("read 7/1/0 from 40, 600 bytes\nwait for a buffer\n");
     it.no_buffer = false;
-    struct leat_list other, *ready = &alone.cores[0].ready_fetches;
+    struct leat_list other, *ready = &alone.cores[0].data->ready_fetches;
     leat_list_init(&other);
     leat_list_push_back(ready, &other);
     leat_fetch_on_buffer(&it.fetch.buffer_wait, leat_buffer_try(&alone.cores[0]));
@@ -117,7 +118,7 @@ static void fetch_without_a_struct_stands_in_line(void **state)
         struct leat_core *core = &alone.cores[0];
         it.fetch.buffer = leat_buffer_try(core);
         if (i == NONE) it.no_read = true;
-        if (i == OTHERS || i == CALLED) leat_list_push_back(&core->starved_reads, &other);
+        if (i == OTHERS || i == CALLED) leat_list_push_back(&core->data->starved_reads, &other);
         if (i == CALLED) it.fetch.called = true;
         if (i == HOLDS) it.peer.reads = core->read_pool.left = 3;
         if (i == RESTS) it.peer.borrowed.rest_bytes = 1;
@@ -126,7 +127,8 @@ static void fetch_without_a_struct_stands_in_line(void **state)
         if (i != CALLED) {
             assert_said("give a buffer\n");
             assert_null(it.fetch.buffer);
-            const struct leat_list *line = i >= HOLDS ? &it.peer.limited : &core->starved_reads;
+            const struct leat_list *line =
+                i >= HOLDS ? &it.peer.limited : &core->data->starved_reads;
             assert_ptr_equal(line->prev, &it.fetch.link);
             if (i == OTHERS) assert_ptr_equal(other.next, &it.fetch.link);
             assert_int_equal(it.fetch.at == &it.items[0], 1);

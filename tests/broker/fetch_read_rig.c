@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/fetch_read_rig.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/route.h"
@@ -163,8 +164,8 @@ void begin(uint32_t count, uint32_t first_log)
     memset(&it, 0, sizeof it);
     struct leat_core *core = &alone.cores[0];
     core->read_pool.left = 10;
-    leat_list_init(&core->starved_reads);
-    leat_list_init(&core->ready_fetches);
+    leat_list_init(&core->data->starved_reads);
+    leat_list_init(&core->data->ready_fetches);
     it.peer.core = core;
     leat_list_init(&it.peer.limited);
     for (uint32_t q = 0; q < ALONE_CORES; q++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/fetch_rig.h"
+#include "broker/data/core_data.h"
 #include "broker/data/route.h"
 #include "broker/net/call.h"
 
@@ -286,8 +287,8 @@ void begin(void)
     core->net = &it.net;
     core->scratch = it.scratch;
     core->item_pool.count = LEAT_FETCH_LOGS_MAX;
-    struct leat_list *const lists[] = {&core->fetches, &core->ready_fetches,
-                                       &core->deferred_fetches};
+    struct leat_list *const lists[] = {&core->data->fetches, &core->data->ready_fetches,
+                                       &core->data->deferred_fetches};
     for (unsigned i = 0; i < 3; i++)
         leat_list_init(lists[i]);
     it.peer.core = core;
@@ -305,9 +306,9 @@ void end(void)
     assert_int_equal(it.reads, 0);
     assert_int_equal(it.peer.requests, 0);
     assert_int_equal(it.peer.reads, 0);
-    assert_true(leat_list_empty(&alone.cores[0].fetches));
-    assert_true(leat_list_empty(&alone.cores[0].ready_fetches));
-    assert_true(leat_list_empty(&alone.cores[0].deferred_fetches));
+    assert_true(leat_list_empty(&alone.cores[0].data->fetches));
+    assert_true(leat_list_empty(&alone.cores[0].data->ready_fetches));
+    assert_true(leat_list_empty(&alone.cores[0].data->deferred_fetches));
     said_enough();
     alone_end();
 }

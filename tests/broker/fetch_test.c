@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fetches from the frame to the answer, by fetch.c alone: when one is answered and when it waits, what is told of each
  * log, who is asked before that, what is sent, and what becomes of it as its connection goes. */
+#include "broker/data/core_data.h"
 #include "tests/broker/fetch_rig.h"
 
 static const char one[] = "admits 1 fetch, its only?\nadmits 1 logs, its only?\n";
@@ -140,7 +141,7 @@ static void slow_connection_gets_less(void **state)
     }
     begin();
     it.slow = true;
-    struct leat_list other, *line = &alone.cores[0].deferred_fetches;
+    struct leat_list other, *line = &alone.cores[0].data->deferred_fetches;
     leat_list_init(&other);
     leat_list_push_back(line, &other);
     (void)frame(5, 1, 500, 1000, 500);
@@ -291,7 +292,7 @@ static void offset_that_is_too_high_is_told_by_the_owner_alone(void **state)
         assert_int_equal(it.last->state, LEAT_FETCH_CONFIRMING);
         if (i == 1) it.route = LEAT_E_NOT_OWNER;
         if (i == 3) it.route = LEAT_E_STARTING;
-        struct leat_list other, *line = &alone.cores[0].ready_fetches;
+        struct leat_list other, *line = &alone.cores[0].data->ready_fetches;
         leat_list_init(&other);
         leat_list_push_back(line, &other);
         confirmed(i >= 2 ? LEAT_E_TIMEOUT : LEAT_OK);
@@ -370,7 +371,7 @@ static void question_ends_with_the_node(void **state)
     leat_fetch_stop(&alone.cores[0]);
     assert_true(leat_list_empty(&asked)); /* nobody is told */
     assert_int_equal(it.last->items->refused, LEAT_E_STARTING);
-    assert_ptr_equal(alone.cores[0].ready_fetches.next, &it.last->link);
+    assert_ptr_equal(alone.cores[0].data->ready_fetches.next, &it.last->link);
     leat_fetch_free(it.last);
     end();
 }
@@ -482,7 +483,7 @@ static void limited_fetches_go_on_when_something_has_left(void **state)
         has(0, LEAT_OK, 200);
         (void)frame(5, 1, 1, 1000, 0);
         leat_list_push_back(&it.peer.limited, &waiting);
-        struct leat_list other, *ready = &alone.cores[0].ready_fetches;
+        struct leat_list other, *ready = &alone.cores[0].data->ready_fetches;
         leat_list_init(&other);
         leat_list_push_back(ready, &other);
         it.enough = enough;
@@ -576,7 +577,7 @@ static void fetch_that_gives_way_is_refused(void **state)
     has(0, LEAT_OK, 200);
     struct leat_fetch *fetch = door();
     said_enough();
-    leat_list_push_back(&alone.cores[0].ready_fetches, &fetch->link);
+    leat_list_push_back(&alone.cores[0].data->ready_fetches, &fetch->link);
     leat_fetch_refuse(fetch);
     assert_said("drop reads\nready\n");
     assert_true(leat_list_empty(&fetch->link));

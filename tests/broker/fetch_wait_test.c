@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
@@ -61,7 +62,7 @@ bool leat_fetch_peer_holds_enough(const struct leat_peer *peer)
 bool leat_fetch_read_at(struct leat_fetch *fetch)
 {
     said("read at %u", number(fetch));
-    it.in_line = !leat_list_empty(&alone.cores[0].starved_reads);
+    it.in_line = !leat_list_empty(&alone.cores[0].data->starved_reads);
     fetch->at = fetch->at->next;
     if (alone.cores[0].read_pool.left > 0) alone.cores[0].read_pool.left--;
     if (it.free_later > 0) alone.cores[0].read_pool.left += it.free_later, it.free_later = 0;
@@ -109,8 +110,8 @@ static void begin(void)
     alone_begin();
     memset(&it, 0, sizeof it);
     struct leat_core *core = &alone.cores[0];
-    struct leat_list *const lists[] = {&core->ready_fetches, &core->starved_reads,
-                                       &core->deferred_fetches, &core->fetches};
+    struct leat_list *const lists[] = {&core->data->ready_fetches, &core->data->starved_reads,
+                                       &core->data->deferred_fetches, &core->data->fetches};
     for (unsigned i = 0; i < 4; i++)
         leat_list_init(lists[i]);
     it.not_of = FETCHES;
@@ -353,14 +354,14 @@ static void fetch_is_woken_once(void **state)
     it.fetches[0].state = LEAT_FETCH_UNWATCHING;
     leat_fetch_wake(&it.fetches[0]);
     leat_fetch_wake(&it.fetches[0]);
-    assert_ptr_equal(alone.cores[0].ready_fetches.next, &it.fetches[0].link);
-    assert_ptr_equal(alone.cores[0].ready_fetches.prev, &it.fetches[0].link);
+    assert_ptr_equal(alone.cores[0].data->ready_fetches.next, &it.fetches[0].link);
+    assert_ptr_equal(alone.cores[0].data->ready_fetches.prev, &it.fetches[0].link);
     it.fetches[1].state = LEAT_FETCH_UNWATCHING;
     leat_fetch_wake(&it.fetches[1]); /* behind it */
     leat_fetch_wake(&it.fetches[0]);
-    assert_ptr_equal(alone.cores[0].ready_fetches.next, &it.fetches[0].link);
+    assert_ptr_equal(alone.cores[0].data->ready_fetches.next, &it.fetches[0].link);
     assert_ptr_equal(it.fetches[0].link.next, &it.fetches[1].link);
-    assert_ptr_equal(it.fetches[1].link.next, &alone.cores[0].ready_fetches);
+    assert_ptr_equal(it.fetches[1].link.next, &alone.cores[0].data->ready_fetches);
     taken(0), taken(1);
     end();
 }
@@ -370,7 +371,7 @@ static void fetch_is_woken_once(void **state)
 static void ready(unsigned f, enum leat_fetch_state state)
 {
     it.fetches[f].state = state;
-    leat_list_push_back(&alone.cores[0].ready_fetches, &it.fetches[f].link);
+    leat_list_push_back(&alone.cores[0].data->ready_fetches, &it.fetches[f].link);
 }
 
 static void ready_fetches_go_on_in_order(void **state)
@@ -413,8 +414,8 @@ static void slow_readers_are_deferred(void **state)
     leat_list_push_back(&slow, &it.peers[1].slow);
     it.fetches[1].peer = NULL;
     leat_fetch_undefer(core);
-    assert_ptr_equal(core->deferred_fetches.next, &it.fetches[0].link);
-    assert_ptr_equal(core->deferred_fetches.prev, &it.fetches[0].link);
+    assert_ptr_equal(core->data->deferred_fetches.next, &it.fetches[0].link);
+    assert_ptr_equal(core->data->deferred_fetches.prev, &it.fetches[0].link);
     it.slow = false;
     leat_fetch_run_ready(core);
     assert_said("free 1\nrun 2\n");
@@ -429,7 +430,7 @@ static void deferred_fetch_begins(void **state)
     begin();
     it.fetches[0].state = LEAT_FETCH_RUNNING;
     it.fetches[0].at = NULL;
-    leat_list_push_back(&alone.cores[0].deferred_fetches, &it.fetches[0].link);
+    leat_list_push_back(&alone.cores[0].data->deferred_fetches, &it.fetches[0].link);
     leat_fetch_undefer(&alone.cores[0]);
     leat_fetch_run_ready(&alone.cores[0]);
     assert_said("run 0\n");
@@ -446,7 +447,7 @@ static void those_in_line_are_called(void **state)
         for (unsigned f = 0; f < 3; f++) {
             it.fetches[f].state = LEAT_FETCH_RUNNING;
             it.fetches[f].at = &it.items[f][2];
-            leat_list_push_back(&core->starved_reads, &it.fetches[f].link);
+            leat_list_push_back(&core->data->starved_reads, &it.fetches[f].link);
         }
         core->read_pool.left = left;
         leat_fetch_run_ready(core);
@@ -473,7 +474,7 @@ static void newcomer_does_not_overtake_those_in_line(void **state)
     (void)state;
     begin();
     it.fetches[0].at = &it.items[0][0], it.fetches[1].at = &it.items[1][0];
-    leat_list_push_back(&alone.cores[0].starved_reads, &it.fetches[0].link);
+    leat_list_push_back(&alone.cores[0].data->starved_reads, &it.fetches[0].link);
     it.fetches[0].state = LEAT_FETCH_RUNNING;
     ready(1, LEAT_FETCH_RUNNING);
     alone.cores[0].read_pool.left = 1;
@@ -496,7 +497,7 @@ static void fetches_give_way(void **state)
     struct leat_core *core = &alone.cores[0];
     for (unsigned f = 0; f < FETCHES; f++) {
         it.fetches[f].state = LEAT_FETCH_WAITING;
-        leat_list_push_back(&core->fetches, &it.fetches[f].by_core);
+        leat_list_push_back(&core->data->fetches, &it.fetches[f].by_core);
     }
     leat_fetch_give_way(core);
     assert_said("");
@@ -533,9 +534,9 @@ static void fetch_that_waits_for_its_connection_is_refused(void **state)
         struct leat_list others;
         leat_list_init(&others);
         fetch->state = is;
-        leat_list_push_back(&core->fetches, &fetch->by_core);
+        leat_list_push_back(&core->data->fetches, &fetch->by_core);
         if (slow) leat_list_push_back(&others, &it.peers[0].slow);
-        if (linked) leat_list_push_back(&core->deferred_fetches, &fetch->link);
+        if (linked) leat_list_push_back(&core->data->deferred_fetches, &fetch->link);
         it.enough = enough;
         it.peers[0].closing = closing;
         if (gone) fetch->peer = NULL;

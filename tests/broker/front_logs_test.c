@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "broker/data/append.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/stream.h"
@@ -81,8 +82,8 @@ static void begin(void)
         stream->by_id_next = it.buckets[id % BUCKETS];
         it.buckets[id % BUCKETS] = stream;
     }
-    alone.cores[0].streams_by_id = it.buckets;
-    alone.cores[0].stream_mask = BUCKETS - 1;
+    alone.cores[0].data->streams_by_id = it.buckets;
+    alone.cores[0].data->stream_mask = BUCKETS - 1;
     it.partition = (struct leat_partition){.log = (void *)&it, .groups = (void *)&it.partition};
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "broker/front_logs.h"
@@ -24,6 +25,7 @@ enum {
 
 struct desk {
     struct leat_core core;
+    struct leat_core_data data;
     struct leat_node node;
     struct leat_stream streams[STREAMS];
     struct leat_stream_desc descs[STREAMS];
@@ -35,10 +37,11 @@ static struct desk *desk_new(void)
     struct desk *desk = calloc(1, sizeof *desk);
     assert_non_null(desk);
     desk->core.node = &desk->node;
-    desk->core.streams_by_id = desk->by_id;
-    desk->core.streams_by_name = desk->by_name;
-    desk->core.stream_mask = ROWS - 1;
-    desk->core.stream_count = STREAMS;
+    desk->core.data = &desk->data;
+    desk->core.data->streams_by_id = desk->by_id;
+    desk->core.data->streams_by_name = desk->by_name;
+    desk->core.data->stream_mask = ROWS - 1;
+    desk->core.data->stream_count = STREAMS;
     for (uint32_t i = 0; i < STREAMS; i++) {
         struct leat_stream *stream = &desk->streams[i];
         struct leat_stream_desc *desc = &desk->descs[i];

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "broker/data/core_data.h"
 #include "broker/data/replicate.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
@@ -78,7 +79,7 @@ enum stream_is { STREAM_GONE, STREAM_GOING, STREAM_THERE, STREAM_UNHEARD };
 static uint64_t left(struct world *world, enum stream_is what, enum leat_fate fate)
 {
     struct leat_node node = {.incarnation = world->nodes[AT].incarnation};
-    struct leat_core core = {.node = &node, .stream_mask = 0};
+    struct leat_core core = {.node = &node};
     static struct core_parts parts;
     struct leat_stream_desc desc = {.id = world->logs[0].ref.stream};
     struct leat_stream stream = {.desc = &desc, .deleted = what == STREAM_GOING};
@@ -86,9 +87,9 @@ static uint64_t left(struct world *world, enum stream_is what, enum leat_fate fa
     struct leat_found_fate *fates;
     core_parts_set(&core, &parts);
     if (what == STREAM_GOING || what == STREAM_THERE) by_id[0] = &stream;
-    core.streams_by_id = by_id;
-    core.stream_seen = what == STREAM_UNHEARD ? desc.id - 1 : desc.id;
-    core.replicate->backup = world->nodes[AT].backup;
+    core.data->streams_by_id = by_id;
+    core.data->stream_seen = what == STREAM_UNHEARD ? desc.id - 1 : desc.id;
+    core.data->replicate->backup = world->nodes[AT].backup;
     node.store = world->nodes[AT].store;
     node.found = leat_store_found(node.store, &node.found_count);
     assert_int_equal(node.found_count, OWN);

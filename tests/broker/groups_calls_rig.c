@@ -2,6 +2,7 @@
 #include "tests/broker/groups_calls_rig.h"
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/route.h"
@@ -185,7 +186,7 @@ void begin(void)
     calls.peer.address_number = 99;
     leat_list_init(&calls.peer.group_calls);
     leat_list_init(&alone.stream.waiters);
-    leat_list_init(&alone.cores[0].home_logs);
+    leat_list_init(&alone.cores[0].data->home_logs);
     alone.stream.published = true;
     it.home = 2; /* 7/1/0, on core 0 */
     static struct leat_stream_desc other;

@@ -2,6 +2,7 @@
 /* Requests to consumer groups, by groups_calls.c alone: what each says to its home, how it is answered, and what is
  * refused before; and what groups ask of the broker. */
 #include "broker/admin/calls.h"
+#include "broker/data/core_data.h"
 #include "tests/broker/groups_calls_rig.h"
 
 /* ---- what groups need ---- */
@@ -19,7 +20,7 @@ static void home_has_its_groups(void **state)
         assert_int_equal(leat_groups_attach(&it.partition, &options), LEAT_OK);
         assert_ptr_equal(it.partition.groups, &it.options);
         assert_ptr_equal(options.app.ctx, &it);
-        assert_ptr_equal(alone.cores[0].home_logs.next, &it.partition.home);
+        assert_ptr_equal(alone.cores[0].data->home_logs.next, &it.partition.home);
         assert_ptr_equal(it.options.env, &alone.env);
         assert_ptr_equal(it.options.timers, &alone.cores[0].timers);
         assert_int_equal(it.options.home, 3);
@@ -33,7 +34,7 @@ static void home_has_its_groups(void **state)
     begin();
     it.create = LEAT_E_NO_MEMORY;
     assert_int_equal(leat_groups_attach(&it.partition, &options), LEAT_E_NO_MEMORY);
-    assert_true(leat_list_empty(&alone.cores[0].home_logs));
+    assert_true(leat_list_empty(&alone.cores[0].data->home_logs));
     end();
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "broker/data/partition.h"
 #include "broker/ownership/handover.h"
 #include "tests/broker/alone.h"
@@ -112,7 +113,7 @@ static void begin(void)
                                            .core = &alone.cores[1],
                                            .log = (void *)&it,
                                            .copies = (void *)&it.segs};
-    alone.cores[0].replicate->backup = (void *)&it;
+    alone.cores[0].data->replicate->backup = (void *)&it;
     alone.desc->streamlets[1].owner = ALONE_SELF + 1;
     alone.stream.begun = begun_table();
     leat_list_init(&it.others);
@@ -150,7 +151,7 @@ static void log_is_given_up_step_by_step(void **state)
     assert_true(leat_list_empty(&it.others));
     alone_deliver();
     assert_said("the backup takes 2\nthe backup takes 1, useless\nthe backup takes 0\n");
-    assert_false(alone.cores[1].logs_missing);
+    assert_false(alone.cores[1].data->logs_missing);
     end();
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 #include "broker/data/lend.h"
 #include "broker/net/sharer.h"
@@ -134,7 +135,7 @@ static void begin(uint32_t buffers)
     it.net = (struct leat_net){.unsent_bytes = net_unsent, .replace = net_replace};
     core->net = &it.net;
     alone.node.options.memory_bytes = 77;
-    leat_list_init(&core->starved_reads);
+    leat_list_init(&core->data->starved_reads);
     leat_list_init(&it.starved);
     assert_int_equal(leat_lender_init(core, buffers), LEAT_OK);
     for (unsigned p = 0; p < PEERS; p++) {
@@ -166,8 +167,8 @@ static void end(void)
 {
     for (unsigned r = 0; r < READS; r++)
         if (it.rests[r] != NULL) taken(r);
-    assert_int_equal(core_of()->lender->rest_bytes, 0);
-    assert_true(leat_list_empty(&core_of()->lender->rests));
+    assert_int_equal(core_of()->data->lender->rest_bytes, 0);
+    assert_true(leat_list_empty(&core_of()->data->lender->rests));
     for (unsigned p = 0; p < PEERS; p++) {
         assert_int_equal(it.peers[p].requests, 0);
         assert_int_equal(it.sharers[p].rest_bytes, 0);
@@ -324,7 +325,7 @@ static void oldest_answers_give_their_structs_back(void **state)
         if (i == SEGMENT_FIRST) lend(1, 1, 20, false), alone.now_us++;
         if (i != NO_BUFFER) lend(0, 0, 10, true);
         if (i != NO_SEGMENT && i != SEGMENT_FIRST) alone.now_us++, lend(1, 1, 20, false);
-        if (i != NOBODY) leat_list_push_back(&core->starved_reads, &it.starved);
+        if (i != NOBODY) leat_list_push_back(&core->data->starved_reads, &it.starved);
         core->read_pool.left = i == LEFT;
         it.struct_comes = i != BOTH;
         alone.now_us += LEAT_LEND_US;
@@ -342,7 +343,7 @@ static void core_that_lends_nothing_is_not_woken(void **state)
     (void)state;
     begin(1);
     leat_lend_turn_end(core_of());
-    assert_false(leat_timer_armed(&core_of()->lender->timer));
+    assert_false(leat_timer_armed(&core_of()->data->lender->timer));
     end();
 }
 
@@ -356,7 +357,7 @@ static void busy_core_looks_at_segments_in_time(void **state)
     uint64_t begun_us = alone.now_us;
     for (unsigned turns = 0; turns < 5; turns++, alone.now_us += 1000) {
         leat_lend_turn_end(core_of());
-        assert_int_equal(core_of()->lender->timer.at_us, begun_us + LEAT_LEND_LOOK_US);
+        assert_int_equal(core_of()->data->lender->timer.at_us, begun_us + LEAT_LEND_LOOK_US);
     }
     leat_lend_end(&it.reads[0]);
     end();
@@ -378,10 +379,10 @@ static void look_comes_sooner_for_those_who_wait(void **state)
         if (i == 0)
             leat_buffer_wait(core, &it.peers[3], &it.waits[0]);
         else
-            leat_list_push_back(&core->starved_reads, &it.starved);
+            leat_list_push_back(&core->data->starved_reads, &it.starved);
         core->read_pool.left = 0;
         leat_lend_turn_end(core);
-        assert_int_equal(core->lender->timer.at_us, first_us + LEAT_LEND_US);
+        assert_int_equal(core->data->lender->timer.at_us, first_us + LEAT_LEND_US);
         leat_list_remove(&it.starved);
         leat_lend_end(&it.reads[0]), leat_lend_end(&it.reads[1]);
         end();
@@ -397,7 +398,7 @@ static void segments_that_are_wanted_are_had_back_at_the_look(void **state)
     alone.now_us += LEAT_LEND_US;
     lend(1, 1, 10, false);
     alone.now_us += LEAT_LEND_US - 1;
-    struct leat_timer *timer = &core_of()->lender->timer;
+    struct leat_timer *timer = &core_of()->data->lender->timer;
     timer->on_expired(timer);
     assert_said("rest 0: 10 bytes\nback 0\n");
     leat_lend_end(&it.reads[1]);
@@ -461,7 +462,7 @@ static void rests_are_closed_until_there_is_room(void **state)
     snprintf(expected, sizeof expected, "close 0: %s\nclose 1: %s\n%s", slowly, slowly,
              rest_said(2, 45));
     assert_said(expected);
-    assert_int_equal(core_of()->lender->rest_bytes, 45);
+    assert_int_equal(core_of()->data->lender->rest_bytes, 45);
     end();
 }
 
@@ -478,7 +479,7 @@ static void connection_that_would_hold_most_is_closed(void **state)
         said_enough();
         slow(2, 2, more[i]);
         assert_closed(2, "");
-        assert_int_equal(core_of()->lender->rest_bytes, others[i]);
+        assert_int_equal(core_of()->data->lender->rest_bytes, others[i]);
         end();
     }
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 #include "broker/net/core.h"
 #include "broker/net/sharer.h"
@@ -89,11 +90,11 @@ static struct desk *desk_new(void)
     desk->world.clock.wake_at = desk_wake;
     desk->node.options.cores = 1;
     desk->node.options.memory_bytes = 1ull << 30;
-    leat_list_init(&core->starved_reads);
-    leat_list_init(&core->ready_fetches);
+    leat_list_init(&core->data->starved_reads);
+    leat_list_init(&core->data->ready_fetches);
     assert_int_equal(leat_timers_init(&core->timers, &desk->world.clock, 4), LEAT_OK);
     assert_int_equal(leat_lender_init(core, PEERS), LEAT_OK);
-    core->lender->rest_bytes_max = 100 * KIB;
+    core->data->lender->rest_bytes_max = 100 * KIB;
     for (unsigned i = 0; i < PEERS; i++) {
         struct leat_peer *peer = &desk->peers[i];
         struct leat_fetch *fetch = &desk->fetches[i];
@@ -124,7 +125,7 @@ static void desk_free(struct desk *desk)
         desk->peers[i].requests++; /* it stays */
         rest->on_sent(rest, LEAT_E_CLOSED);
     }
-    assert_int_equal(desk->core.lender->rest_bytes, 0);
+    assert_int_equal(desk->core.data->lender->rest_bytes, 0);
     for (unsigned i = 0; i < PEERS; i++)
         leat_sharer_leave(&desk->core, desk->peers[i].sharer);
     leat_lender_fini(&desk->core);
@@ -161,7 +162,7 @@ static void who_is_slow_gives_its_buffer_back_and_has_short_answers(void **state
     struct desk *desk = desk_new();
     lends_and_has_back(desk, 0, 20 * KIB);
     assert_non_null(desk->conns[0].rest);
-    assert_int_equal(desk->core.lender->rest_bytes, 20 * KIB);
+    assert_int_equal(desk->core.data->lender->rest_bytes, 20 * KIB);
     assert_int_equal(desk->peers[0].borrowed.answer_bytes_max, LEAT_PEER_SLOW_ANSWER_BYTES);
     leat_lend_taken(&desk->peers[0]); /* twice as much next time */
     assert_int_equal(desk->peers[0].borrowed.answer_bytes_max, 2 * LEAT_PEER_SLOW_ANSWER_BYTES);
@@ -183,7 +184,7 @@ static void who_leaves_its_rest_for_longest_is_closed(void **state)
     lends_and_has_back(desk, 3, 40 * KIB);
     for (unsigned i = 0; i < PEERS; i++)
         assert_int_equal(desk->conns[i].closed, i == 0);
-    assert_int_equal(desk->core.lender->rest_bytes, 100 * KIB);
+    assert_int_equal(desk->core.data->lender->rest_bytes, 100 * KIB);
     desk_free(desk);
     desk = desk_new();
     lends_and_has_back(desk, 0, 110 * KIB);
@@ -222,7 +223,7 @@ static void segments_that_are_wanted_are_had_back(void **state)
         read->read.pinned = &seg;
         leat_lend(read);
         desk->world.now_us += LEAT_LEND_US - !due;
-        desk->core.lender->timer.on_expired(&desk->core.lender->timer);
+        desk->core.data->lender->timer.on_expired(&desk->core.data->lender->timer);
         assert_int_equal(desk->conns[0].rest != NULL, wanted && due);
         leat_lend_end(read);
         desk_free(desk);
@@ -243,7 +244,7 @@ static void structs_that_are_lent_are_had_back(void **state)
     desk->peers[0].reads++;
     read->read.disk_buffer = leat_buffer_try(core);
     leat_lend(read);
-    leat_list_push_back(&core->starved_reads, &waiting);
+    leat_list_push_back(&core->data->starved_reads, &waiting);
     desk->world.now_us += LEAT_LEND_US;
     core->read_pool.left = 1;
     leat_lend_turn_end(core);
@@ -280,17 +281,17 @@ static void timer_is_set_for_what_is_awaited(void **state)
                 count++;
             leat_buffer_wait(core, &desk->peers[PEERS - 1], &desk->wait);
         }
-        if (waits) leat_list_push_back(&core->starved_reads, &waiting);
+        if (waits) leat_list_push_back(&core->data->starved_reads, &waiting);
         core->read_pool.left = left;
         desk->world.now_us += LEAT_LEND_US - SOON;
         leat_lend_turn_end(core);
         assert_null(desk->conns[0].rest);
-        assert_true(leat_timer_armed(&core->lender->timer));
+        assert_true(leat_timer_armed(&core->data->lender->timer));
         const bool soon = in_line || (waits && !left);
-        assert_int_equal(core->lender->timer.at_us,
+        assert_int_equal(core->data->lender->timer.at_us,
                          desk->world.now_us + (soon ? SOON : LEAT_LEND_LOOK_US));
         leat_lend_turn_end(core); /* which is soon enough */
-        assert_int_equal(core->lender->timer.at_us,
+        assert_int_equal(core->data->lender->timer.at_us,
                          desk->world.now_us + (soon ? SOON : LEAT_LEND_LOOK_US));
         leat_list_remove(&waiting);
         leat_buffer_wait_end(&desk->peers[PEERS - 1], &desk->wait);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/locate_rig.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/route.h"
@@ -125,8 +126,8 @@ void begin(void)
     for (uint32_t q = 0; q < ALONE_CORES; q++) {
         it.partition[q] = (struct leat_partition){
             .ref = {ALONE_STREAM, 1, q}, .core = &alone.cores[q], .log = (void *)&it.partition[q]};
-        leat_list_init(&alone.cores[q].locates);
-        leat_list_init(&alone.cores[q].locating);
+        leat_list_init(&alone.cores[q].data->locates);
+        leat_list_init(&alone.cores[q].data->locating);
         leat_confirmer_init(&alone.cores[q]);
     }
     for (unsigned i = 0; i < LOCATORS; i++) {
@@ -142,8 +143,8 @@ void begin(void)
 void end(void)
 {
     for (uint32_t q = 0; q < ALONE_CORES; q++)
-        assert_true(leat_list_empty(&alone.cores[q].locates) &&
-                    leat_list_empty(&alone.cores[q].locating));
+        assert_true(leat_list_empty(&alone.cores[q].data->locates) &&
+                    leat_list_empty(&alone.cores[q].data->locating));
     for (unsigned i = 0; i < LOCATORS; i++)
         assert_true(leat_list_empty(&it.peers[i].locators));
     assert_int_equal(calls.open, 0);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/core_data.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/ownership/collect.h"
@@ -83,7 +84,7 @@ static struct desk *desk_new(struct scene scene, unsigned at)
         desk->cores[i].env = &desk->env;
     }
     struct leat_core *core = &desk->cores[0];
-    core->replicate->backup = node->backup;
+    core->data->replicate->backup = node->backup;
     assert_int_equal(leat_timers_init(&core->timers, &desk->clock, 8), LEAT_OK);
     leat_takeovers_init(core);
     return desk;
@@ -334,8 +335,8 @@ static void pull_goes_on_when_a_connection_broke(void **state)
     world_link_cut(scene.world, scene.at);
     assert_int_equal(pulled(desk, &us), LEAT_OK);
     assert_in_range(us, 5 * 1000, 100 * 1000);
-    assert_true(
-        leat_backup_holds(desk->cores[0].replicate->backup, scene.log, scene.id, scene.whole));
+    assert_true(leat_backup_holds(desk->cores[0].data->replicate->backup, scene.log, scene.id,
+                                  scene.whole));
     desk_free(desk);
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/made_rig.h"
+#include "broker/admin/core_admin.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 
 struct made_rig it;
@@ -34,11 +36,11 @@ static void said_rate(const char *what, const struct leat_rate *rate, uint64_t n
 {
     assert_int_equal(now_us, alone.now_us);
     said("%s %u of %s: %llu, %llu", what, count,
-         rate == &core->creates             ? "all"
-         : rate == &it.sharer.creates       ? "own"
-         : rate == &core->creates_asked     ? "all asked"
-         : rate == &it.sharer.creates_asked ? "own asked"
-                                            : "?",
+         rate == &core->admin->creates         ? "all"
+         : rate == &it.sharer.creates          ? "own"
+         : rate == &core->admin->creates_asked ? "all asked"
+         : rate == &it.sharer.creates_asked    ? "own asked"
+                                               : "?",
          (unsigned long long)limit.burst, (unsigned long long)limit.per_second);
 }
 static bool is_own(const struct leat_rate *rate)
@@ -107,10 +109,10 @@ void begin(void)
     alone_begin();
     memset(&it, 0, sizeof it);
     leat_list_init(&alone.stream.waiters);
-    leat_list_init(&core->stream_awaits);
+    leat_list_init(&core->admin->stream_awaits);
     alone.node.options.memory_bytes = 64 << 20;
-    core->streams_by_id = it.buckets;
-    core->stream_mask = 1;
+    core->data->streams_by_id = it.buckets;
+    core->data->stream_mask = 1;
     for (uint32_t i = 0; i < 4; i++) {
         it.rows[i].info.state = i == 3 ? LEAT_NODE_DOWN : LEAT_NODE_UP;
         core->members.rows[i] = &it.rows[i];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams found, made, changed and deleted, by streams.c alone: what is said to the coordinators, and waited for. */
+#include "broker/admin/core_admin.h"
+#include "broker/data/core_data.h"
 #include "tests/broker/made_rig.h"
 
 /* ---- making ---- */
@@ -63,14 +65,14 @@ static void stream_that_is_made_is_waited_for(void **state)
     assert_said("made OK 7: \n");
     make(&maker); /* it is on its way */
     alone.no_stream = true;
-    core->stream_seen = 6;
+    core->data->stream_seen = 6;
     coordinated(LEAT_OK);
     assert_said("");
     assert_int_equal(maker.wait.id, 7);
-    ready(&core->stream_awaits);
+    ready(&core->admin->stream_awaits);
     assert_said("made OK 7: \n");
     make(&maker); /* it came by, and was deleted */
-    core->stream_seen = 7;
+    core->data->stream_seen = 7;
     coordinated(LEAT_OK);
     assert_said("made OK 7: \n");
     end();

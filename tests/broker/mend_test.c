@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/ownership/handover.h"
@@ -115,7 +116,7 @@ static void begin(void)
     it.member.number = 12;
     snprintf(it.member.info.name, sizeof it.member.info.name, "n3");
     alone.cores[0].members.rows[alone.cores[0].members.count++] = &it.member;
-    alone.cores[0].replicate->backup = (void *)&it;
+    alone.cores[0].data->replicate->backup = (void *)&it;
     alone.node.store_port = (struct leat_store_port){.ctx = &it, .request = req_request};
     leat_mends_init(&alone.cores[0]);
 }
@@ -461,7 +462,7 @@ static void nothing_is_fetched_before_it_may(void **state)
     for (unsigned i = 0; i < 4; i++) {
         begin();
         if (i == 0) alone.cores[0].stopping = true;
-        if (i == 1) alone.cores[0].replicate->backup = NULL;
+        if (i == 1) alone.cores[0].data->replicate->backup = NULL;
         if (i == 2) it.pull = LEAT_E_AGAIN;
         asks();
         store_says(LEAT_E_NOT_FOUND, false);
@@ -473,7 +474,7 @@ static void nothing_is_fetched_before_it_may(void **state)
         assert_null(alone.cores[0].mends->going);
         assert_int_equal(mends(), 1);
         alone.cores[0].stopping = false;
-        alone.cores[0].replicate->backup = (void *)&it;
+        alone.cores[0].data->replicate->backup = (void *)&it;
         it.pull = LEAT_OK;
         if (i >= 2) {
             later(LEAT_MEND_AGAIN_US - 1);

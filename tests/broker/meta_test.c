@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "broker/admin/calls.h"
 #include "broker/admin/streams.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
@@ -138,8 +139,8 @@ static void begin(void)
     alone.node.options.auto_create = true;
     memcpy(alone.node.cluster_id, "0123456789abcdef", 16);
     snprintf(alone.node.bound_address, sizeof alone.node.bound_address, "l:1");
-    alone.cores[1].streams_by_id = it.buckets;
-    alone.cores[1].stream_mask = 1;
+    alone.cores[1].data->streams_by_id = it.buckets;
+    alone.cores[1].data->stream_mask = 1;
     for (uint32_t i = 0; i < STREAMS; i++) {
         struct leat_stream_desc *desc =
             calloc(1, sizeof *desc + 2 * sizeof alone.desc->streamlets[0]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who has streamlets handed over: clients, by their calls, and a drained node by itself. move.c alone. */
+#include "broker/data/core_data.h"
 #include "broker/data/seek.h"
 #include "tests/broker/move_rig.h"
 
@@ -138,10 +139,10 @@ static void drains(struct leat_stream **by_id)
 {
     begin();
     alone.cores[0].members.links = (void *)&it;
-    alone.cores[0].streams_by_id = by_id;
+    alone.cores[0].data->streams_by_id = by_id;
     by_id[0] = NULL;
     by_id[1] = &alone.stream;
-    alone.cores[0].stream_mask = 1;
+    alone.cores[0].data->stream_mask = 1;
     alone.stream.published = true;
     alone.desc->streamlets[0].owner = TARGET;
     it.self.info.draining = true;
@@ -234,8 +235,8 @@ static void nothing_is_drained_without_cause(void **state)
         drains(by_id);
         struct leat_core *core = &alone.cores[i == 0 ? 1 : 0];
         core->members.links = (void *)&it;
-        core->streams_by_id = by_id;
-        core->stream_mask = 1;
+        core->data->streams_by_id = by_id;
+        core->data->stream_mask = 1;
         if (i == 1) core->members.links = NULL;
         if (i == 2) core->stopping = true;
         if (i == 3) it.self.info.draining = false;
@@ -243,7 +244,7 @@ static void nothing_is_drained_without_cause(void **state)
         if (i == 5) it.target.info.draining = true;
         if (i == 6) alone.stream.published = false;
         if (i == 7) alone.desc->streamlets[1].owner = TARGET;
-        if (i == 8) core->stream_mask = 0; /* there is no such stream */
+        if (i == 8) core->data->stream_mask = 0; /* there is no such stream */
         if (i == 9) leat_mem_fail_at(1);
         if (i == 10) alone.desc->streamlet_count = 1; /* the stream has no second one */
         leat_movers_tick(core);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "broker/data/core_data.h"
 #include "broker/data/news.h"
 #include "tests/broker/alone.h"
 
@@ -28,7 +29,7 @@ static void last_piece_of_a_turns_work_is_done_in_it(void **state)
     struct leat_news news[2];
     stepped = 0;
     leat_news_init(core);
-    core->news->left = 1;
+    core->data->news->left = 1;
     leat_news_take(core, &news[0], step_once);
     assert_int_equal(stepped, 1);
     leat_news_take(core, &news[1], step_once);

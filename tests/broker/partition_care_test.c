@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "Opened" commits of a core's logs, and their regular care, by partition.c alone. */
+#include "broker/data/core_data.h"
 #include "broker/data/partition.h"
 #include "tests/broker/partition_rig.h"
 
@@ -36,12 +37,12 @@ static void logs_are_opened_together(void **state)
     said_enough();
     leat_partition_send_openings(core_of_all());
     assert_said("coordinate opened, epoch 9, version 1, of 2: 7/1/0\n");
-    assert_true(leat_list_empty(&core_of_all()->opening_logs));
-    assert_int_equal(core_of_all()->openers_busy, 1);
+    assert_true(leat_list_empty(&core_of_all()->data->opening_logs));
+    assert_int_equal(core_of_all()->data->openers_busy, 1);
     coordinators_say(0, LEAT_OK);
     assert_said("7/1/0 opened OK\n"
                 "7/1/1 opened OK\n");
-    assert_int_equal(core_of_all()->openers_busy, 0);
+    assert_int_equal(core_of_all()->data->openers_busy, 0);
     leat_partition_send_openings(core_of_all());
     assert_said("");
     end();
@@ -78,13 +79,13 @@ static void logs_of_other_epochs_or_versions_are_opened_apart(void **state)
     assert_said("coordinate opened, epoch 9, version 3, of 1: 7/1/0\n"
                 "coordinate opened, epoch 9, version 5, of 1: 7/1/1\n"
                 "coordinate opened, epoch 10, version 6, of 1: 7/1/2\n");
-    assert_int_equal(core_of_all()->openers_busy, 7);
+    assert_int_equal(core_of_all()->data->openers_busy, 7);
     coordinators_say(1, LEAT_OK);
     assert_said("copies opened OK\n"
                 "7/1/1 opened OK\n");
-    assert_int_equal(core_of_all()->openers_busy, 5);
+    assert_int_equal(core_of_all()->data->openers_busy, 5);
     coordinators_say(0, LEAT_OK), coordinators_say(2, LEAT_OK);
-    assert_int_equal(core_of_all()->openers_busy, 0);
+    assert_int_equal(core_of_all()->data->openers_busy, 0);
     end();
 }
 
@@ -100,12 +101,12 @@ static void few_commits_are_under_way(void **state)
     }
     leat_partition_send_openings(core_of_all());
     assert_int_equal(it.request_count, LEAT_OPENERS_MAX);
-    assert_false(leat_list_empty(&core_of_all()->opening_logs));
+    assert_false(leat_list_empty(&core_of_all()->data->opening_logs));
     coordinators_say(3, LEAT_OK);
     assert_int_equal(it.request_count, LEAT_OPENERS_MAX + 1);
-    assert_true(leat_list_empty(&core_of_all()->opening_logs));
+    assert_true(leat_list_empty(&core_of_all()->data->opening_logs));
     assert_int_equal(it.requests[LEAT_OPENERS_MAX]->epoch.v, 20 + LEAT_OPENERS_MAX);
-    assert_ptr_equal(it.requests[LEAT_OPENERS_MAX], &core_of_all()->openers[3].request);
+    assert_ptr_equal(it.requests[LEAT_OPENERS_MAX], &core_of_all()->data->openers[3].request);
     end();
 }
 
@@ -120,7 +121,7 @@ static void so_many_logs_are_in_one_commit(void **state)
     assert_int_equal(it.request_count, 2);
     assert_int_equal(it.requests[0]->log_count, LEAT_OPENER_LOGS_MAX);
     assert_int_equal(it.requests[1]->log_count, 1);
-    assert_ptr_equal(it.requests[0]->logs, core_of_all()->openers[0].refs);
+    assert_ptr_equal(it.requests[0]->logs, core_of_all()->data->openers[0].refs);
     end();
 }
 
@@ -254,9 +255,9 @@ static void idle_logs_are_cared_for_in_turn(void **state)
     assert_said("care for 7/1/0\n");
     leat_partition_watch(idle);
     assert_int_equal(idle->care_index, 0);
-    assert_ptr_equal(core_of_all()->care_logs.prev, &idle->care);
+    assert_ptr_equal(core_of_all()->data->care_logs.prev, &idle->care);
     leat_partition_watch(busy); /* it is: its place stays */
-    assert_ptr_equal(core_of_all()->care_logs.next, &busy->care);
+    assert_ptr_equal(core_of_all()->data->care_logs.next, &busy->care);
     end();
 }
 
@@ -365,9 +366,10 @@ static void heads_are_parked_sooner_where_room_is_short(void **state)
         alone.now_us = 100 * 1000 * 1000;
         leat_list_init(&room.by_time);
         room.deadline_us = alone.now_us + LEAT_APPEND_ROOM_US - LEAT_NODE_PRESSED_US;
-        if (i == 1 || i == 6) leat_list_push_back(&core_of_all()->room_waits, &room.by_time);
+        if (i == 1 || i == 6) leat_list_push_back(&core_of_all()->data->room_waits, &room.by_time);
         if (i == 2)
-            leat_list_push_back(&core_of_all()->room_waits, &room.by_time), room.deadline_us++;
+            leat_list_push_back(&core_of_all()->data->room_waits, &room.by_time),
+                room.deadline_us++;
         if (i == 3) it.pressed = true;
         if (i == 4) atomic_store(&alone.node.room_short_us, alone.now_us - LEAT_NODE_SHORT_US + 1);
         if (i == 5) atomic_store(&alone.node.room_short_us, alone.now_us - LEAT_NODE_SHORT_US);
@@ -414,7 +416,7 @@ static void core_that_stops_does_not_wait_for_ever(void **state)
         (void)d;
         e->copies = NULL;
         core->stopping = true;
-        core->logs_to_stop = 2;
+        core->data->logs_to_stop = 2;
         core->members.links = links ? (void *)&it : NULL;
         for (unsigned tick = 1; tick < LEAT_STOP_TICKS; tick++) {
             care();
@@ -430,7 +432,7 @@ static void core_that_stops_does_not_wait_for_ever(void **state)
         care();
         assert_said("care for 7/1/0\ncare for 7/1/4\n");
         core->stopped = true;
-        core->stop_ticks = LEAT_STOP_TICKS - 1;
+        core->data->stop_ticks = LEAT_STOP_TICKS - 1;
         care();
         assert_said("");
         end();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/partition_rig.h"
+#include "broker/data/core_data.h"
 
 #include "broker/admin/calls.h"
 #include "broker/data/append.h"
@@ -40,7 +41,8 @@ leat_err leat_groups_attach(struct leat_partition *partition, struct leat_log_op
     assert_non_null(options);
     said("attach groups");
     partition->groups = (void *)&it;
-    if (it.groups == LEAT_OK) leat_list_push_back(&partition->core->home_logs, &partition->home);
+    if (it.groups == LEAT_OK)
+        leat_list_push_back(&partition->core->data->home_logs, &partition->home);
     return it.groups;
 }
 void leat_groups_log_made(struct leat_partition *partition)
@@ -242,32 +244,33 @@ void begin(void)
     it.version = 1;
     struct leat_core *core = &alone.cores[0];
     core->index = 3;
-    core->partitions = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *core->partitions);
-    core->openers = calloc(LEAT_OPENERS_MAX, sizeof *core->openers);
-    assert_non_null(core->openers);
-    leat_list_init(&core->care_logs);
-    leat_list_init(&core->idle_logs);
-    leat_list_init(&core->dirty_logs);
-    leat_list_init(&core->opening_logs);
-    leat_list_init(&core->room_waits);
-    leat_list_init(&core->home_logs);
+    core->data->partitions = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *core->data->partitions);
+    core->data->openers = calloc(LEAT_OPENERS_MAX, sizeof *core->data->openers);
+    assert_non_null(core->data->openers);
+    leat_list_init(&core->data->care_logs);
+    leat_list_init(&core->data->idle_logs);
+    leat_list_init(&core->data->dirty_logs);
+    leat_list_init(&core->data->opening_logs);
+    leat_list_init(&core->data->room_waits);
+    leat_list_init(&core->data->home_logs);
 }
 
 void end(void)
 {
     struct leat_core *core = &alone.cores[0];
-    for (uint32_t i = 0; i <= core->partition_mask; i++)
-        while (core->partitions[i] != NULL) {
-            core->partitions[i]->moving = NULL;
-            leat_partition_destroy(core->partitions[i]);
+    for (uint32_t i = 0; i <= core->data->partition_mask; i++)
+        while (core->data->partitions[i] != NULL) {
+            core->data->partitions[i]->moving = NULL;
+            leat_partition_destroy(core->data->partitions[i]);
         }
-    assert_int_equal(core->partition_count, 0);
+    assert_int_equal(core->data->partition_count, 0);
     assert_int_equal(atomic_load(&alone.node.partition_count), 0);
-    assert_true(leat_list_empty(&core->home_logs));
-    assert_true(leat_list_empty(&core->care_logs) && leat_list_empty(&core->idle_logs));
-    assert_true(leat_list_empty(&core->dirty_logs) && leat_list_empty(&core->opening_logs));
-    leat_mem_free(core->partitions);
-    free(core->openers);
+    assert_true(leat_list_empty(&core->data->home_logs));
+    assert_true(leat_list_empty(&core->data->care_logs) && leat_list_empty(&core->data->idle_logs));
+    assert_true(leat_list_empty(&core->data->dirty_logs) &&
+                leat_list_empty(&core->data->opening_logs));
+    leat_mem_free(core->data->partitions);
+    free(core->data->openers);
     said_enough();
     alone_end();
     assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), bytes_before);

@@ -2,6 +2,7 @@
 /* The logs of a core, by partition.c alone: their table, what they are made with, who is sent where, what each tells.
  * */
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/route.h"
@@ -20,13 +21,13 @@ static void any_number_of_logs_is_found(void **state)
         for (uint32_t i = 0; i < MANY; i++) {
             assert_null(leat_partition_find(core, (struct leat_log_ref){ALONE_STREAM, 1, i}));
             made[i] = make(i);
-            assert_int_equal(core->partition_count, i + 1);
+            assert_int_equal(core->data->partition_count, i + 1);
             assert_int_equal(atomic_load(&alone.node.partition_count), i + 1);
         }
-        assert_in_range(core->partition_mask, MANY / 2, 2 * MANY);
-        for (uint32_t i = 0; i <= core->partition_mask; i++) {
+        assert_in_range(core->data->partition_mask, MANY / 2, 2 * MANY);
+        for (uint32_t i = 0; i <= core->data->partition_mask; i++) {
             unsigned chain = 0;
-            for (const struct leat_partition *at = core->partitions[i]; at != NULL;
+            for (const struct leat_partition *at = core->data->partitions[i]; at != NULL;
                  at = at->hash_next)
                 assert_in_range(++chain, 1, 6);
         }
@@ -77,7 +78,8 @@ static void log_that_goes_is_nowhere(void **state)
     partition->log->options.events.on_dirty(partition, partition->log);
     leat_partition_destroy(partition);
     assert_true(leat_list_empty(&homes));
-    assert_true(leat_list_empty(&core->opening_logs) && leat_list_empty(&core->dirty_logs));
+    assert_true(leat_list_empty(&core->data->opening_logs) &&
+                leat_list_empty(&core->data->dirty_logs));
     end();
 }
 
@@ -89,28 +91,28 @@ static void so_many_logs_are_made_and_no_more(void **state)
     struct leat_partition *partition;
     const struct leat_log_tail tail = {0};
     struct leat_log_ref ref = {ALONE_STREAM, 1, 0};
-    core->partition_count = LEAT_CORE_LOGS_MAX;
+    core->data->partition_count = LEAT_CORE_LOGS_MAX;
     assert_int_equal(leat_partition_create(core, &alone.stream, ref, (struct leat_epoch){9}, NULL,
                                            0, &tail, &partition),
                      LEAT_E_TOO_MANY);
-    core->partition_count = 0;
+    core->data->partition_count = 0;
     leat_mem_fail_at(1);
     assert_int_equal(leat_partition_create(core, &alone.stream, ref, (struct leat_epoch){9}, NULL,
                                            0, &tail, &partition),
                      LEAT_E_NO_MEMORY);
     leat_mem_fail_at(0);
-    uint32_t mask = core->partition_mask;
-    core->partition_count = mask; /* that is one less than the table has places */
+    uint32_t mask = core->data->partition_mask;
+    core->data->partition_count = mask; /* that is one less than the table has places */
     (void)make(2);
-    assert_int_equal(core->partition_mask, mask);
+    assert_int_equal(core->data->partition_mask, mask);
     (void)make(3);
-    assert_int_equal(core->partition_mask, 2 * mask + 1);
-    core->partition_count = 2;
+    assert_int_equal(core->data->partition_mask, 2 * mask + 1);
+    core->data->partition_count = 2;
     end();
     begin();
-    core->partition_count = LEAT_CORE_LOGS_MAX - 1;
+    core->data->partition_count = LEAT_CORE_LOGS_MAX - 1;
     (void)make(1);
-    core->partition_count = 1;
+    core->data->partition_count = 1;
     end();
 }
 
@@ -140,14 +142,14 @@ static void log_is_made_with_what_its_stream_says(void **state)
     assert_int_equal(options->durability, LEAT_DURABILITY_DISK);
     assert_int_equal(options->producer_expiry_ms, 24 * 60 * 60 * 1000);
     assert_true(options->remade);
-    assert_ptr_equal(options->restore_budget, &core_of_all()->restore_budget);
+    assert_ptr_equal(options->restore_budget, &core_of_all()->data->restore_budget);
     assert_ptr_equal(options->owner, partition);
     assert_memory_equal(options->cluster_id, alone.node.cluster_id, 16);
     assert_int_equal(partition->unsure.first, 2);
     assert_int_equal(partition->unsure.end, 5);
     assert_int_equal(partition->backfill, LEAT_BACKFILL_UNDER_WAY);
     assert_true(partition->hole_below == UINT64_MAX);
-    assert_ptr_equal(core_of_all()->care_logs.next, &partition->care);
+    assert_ptr_equal(core_of_all()->data->care_logs.next, &partition->care);
     it.heap_full = true;
     assert_true(options->memory_is_full(partition, true, 11));
     it.heap_full = false;
@@ -270,7 +272,7 @@ static void request_is_sent_where_its_log_is(void **state)
     }
     struct leat_core *core = core_of_all();
     core->members.links = (void *)&it;
-    core->stream_seen = ALONE_STREAM - 1; /* what is here is, whatever came by */
+    core->data->stream_seen = ALONE_STREAM - 1; /* what is here is, whatever came by */
     assert_int_equal(placed(1, 0, 5, &home, text, sizeof text), LEAT_OK);
     static const unsigned stands[] = {0, LEAT_STANDING_CONFIRMED, LEAT_STANDING_ALONE,
                                       LEAT_STANDING_CRASHED};
@@ -329,7 +331,7 @@ static void stream_that_is_not_known_is_refused_by_name(void **state)
         uint32_t home;
         bool seen = i & 1, links = i & 2;
         alone.no_stream = true;
-        core_of_all()->stream_seen = seen ? ALONE_STREAM : ALONE_STREAM - 1;
+        core_of_all()->data->stream_seen = seen ? ALONE_STREAM : ALONE_STREAM - 1;
         core_of_all()->members.links = links ? (void *)&it : NULL;
         bool later = !seen && links;
         assert_int_equal(placed(1, 0, 5, &home, text, sizeof text),
@@ -350,7 +352,7 @@ static void log_that_is_absent_has_a_reason(void **state)
         bool stream = i & 1, seen = i & 2, stopping = i & 4, missing = i & 8, refuses = i & 16;
         begin();
         alone.no_stream = !stream;
-        core_of_all()->stream_seen = seen ? ALONE_STREAM : ALONE_STREAM - 1;
+        core_of_all()->data->stream_seen = seen ? ALONE_STREAM : ALONE_STREAM - 1;
         core_of_all()->stopping = stopping;
         alone.stream.logs_missing = missing;
         it.heap_refuses = refuses;
@@ -382,17 +384,17 @@ static void log_is_dirty_once_a_turn(void **state)
     struct leat_partition *partition = make(0), *other = make(1);
     struct leat_core *core = core_of_all();
     leat_list_remove(&other->care); /* it was parked */
-    leat_list_push_back(&core->idle_logs, &other->care);
+    leat_list_push_back(&core->data->idle_logs, &other->care);
     other->care_index = 1;
     partition->log->options.events.on_dirty(partition, partition->log);
     partition->log->options.events.on_dirty(partition, partition->log);
     other->log->options.events.on_dirty(other, other->log);
-    assert_ptr_equal(core->dirty_logs.next, &partition->dirty);
-    assert_ptr_equal(core->dirty_logs.next->next, &other->dirty);
-    assert_ptr_equal(core->dirty_logs.prev, &other->dirty);
-    assert_true(leat_list_empty(&core->idle_logs)); /* it is looked at every second again */
+    assert_ptr_equal(core->data->dirty_logs.next, &partition->dirty);
+    assert_ptr_equal(core->data->dirty_logs.next->next, &other->dirty);
+    assert_ptr_equal(core->data->dirty_logs.prev, &other->dirty);
+    assert_true(leat_list_empty(&core->data->idle_logs)); /* it is looked at every second again */
     assert_int_equal(other->care_index, 0);
-    assert_ptr_equal(core->care_logs.prev, &other->care);
+    assert_ptr_equal(core->data->care_logs.prev, &other->care);
     said_enough();
     struct leat_list waiter;
     partition->log->options.events.on_acked(partition, partition->log);

@@ -4,8 +4,10 @@
 #define LEAT_TESTS_BROKER_PARTS_H
 
 #include "base/assert.h"
+#include "broker/admin/core_admin.h"
 #include "broker/admin/places.h"
 #include "broker/data/confirm.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lend.h"
 #include "broker/data/news.h"
 #include "broker/data/partition.h"
@@ -16,6 +18,8 @@
 #include "broker/ownership/move.h"
 
 struct core_parts {
+    struct leat_core_data data;
+    struct leat_core_admin admin;
     struct leat_replicate replicate;
     struct leat_confirmer confirmer;
     struct leat_lender lender;
@@ -30,12 +34,14 @@ struct core_parts {
 /** parts: zeroed, the test's, as long as the core. */
 static inline void core_parts_set(struct leat_core *core, struct core_parts *parts)
 {
-    core->replicate = &parts->replicate;
-    core->confirmer = &parts->confirmer;
-    core->lender = &parts->lender;
-    core->news = &parts->news;
+    core->data = &parts->data;
+    core->admin = &parts->admin;
+    core->data->replicate = &parts->replicate;
+    core->data->confirmer = &parts->confirmer;
+    core->data->lender = &parts->lender;
+    core->data->news = &parts->news;
     core->missing = &parts->missing;
-    core->placer = &parts->placer;
+    core->admin->placer = &parts->placer;
     core->takeovers = &parts->takeovers;
     core->mends = &parts->mends;
     core->movers = &parts->movers;

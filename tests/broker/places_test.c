@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "broker/admin/calls.h"
+#include "broker/admin/core_admin.h"
 #include "broker/admin/places.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
@@ -111,8 +112,8 @@ static void end(void)
         assert_null(it.streams[i].places);
         free(it.streams[i].desc);
     }
-    assert_int_equal(it.core->placer->logs, 0);
-    assert_true(leat_list_empty(&it.core->placer->known));
+    assert_int_equal(it.core->admin->placer->logs, 0);
+    assert_true(leat_list_empty(&it.core->admin->placer->known));
     assert_int_equal(it.refs, 0);
     assert_int_equal(calls.open, 0);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), 0);
@@ -211,7 +212,7 @@ static void every_other_owner_is_asked_once(void **state)
     uint32_t id = stream_of(owners, 10);
     assert_true(want(id));
     assert_said("ask 201 of 1\nask 202 of 1\nask 900 of 1\nask 203 of 1\nmail to 0\n");
-    assert_int_equal(it.core->placer->ask_count, 1);
+    assert_int_equal(it.core->admin->placer->ask_count, 1);
     assert_int_equal(it.refs, 1);
     alone_deliver();
     assert_said("mail to 1\n");
@@ -222,11 +223,11 @@ static void every_other_owner_is_asked_once(void **state)
     assert_true(want(id)); /* it is being asked */
     for (unsigned i = 0; i < 2; i++) {
         answered(LEAT_E_TIMEOUT, NULL);
-        assert_int_equal(it.core->placer->ask_count, 1);
+        assert_int_equal(it.core->admin->placer->ask_count, 1);
     }
     answered(LEAT_E_AGAIN, NULL);
-    assert_int_equal(it.core->placer->ask_count, 0);
-    assert_int_equal(it.core->placer->logs, 20);
+    assert_int_equal(it.core->admin->placer->ask_count, 0);
+    assert_int_equal(it.core->admin->placer->logs, 20);
     assert_false(want(id));
     assert_said("");
     assert_string_equal(known(id), "- - - - - - - - - - - - - - - - - - - -");
@@ -325,7 +326,7 @@ static void refusal_is_not_read(void **state)
     leat_msg_write_bin(&rows, "\1\2\3", 3);
     answered(LEAT_E_AGAIN, &rows);
     assert_string_equal(known(id), "- -");
-    assert_int_equal(it.core->placer->logs, 2);
+    assert_int_equal(it.core->admin->placer->logs, 2);
     end();
 }
 
@@ -356,7 +357,7 @@ static void answers_are_remembered_for_a_while(void **state)
     alone_deliver_all();
     said_enough();
     assert_string_equal(known(id), "1:34 2:34"); /* who did not say is as it was */
-    assert_int_equal(it.core->placer->logs, 2);
+    assert_int_equal(it.core->admin->placer->logs, 2);
     /* The stream has changed: it is asked about at once. */
     struct leat_stream_desc *old = it.streams[0].desc;
     it.streams[0].desc = desc_of(id, NULL, 3);
@@ -366,7 +367,7 @@ static void answers_are_remembered_for_a_while(void **state)
     has_copies(1, 0);
     alone_deliver_all();
     assert_string_equal(known(id), "1:34 2:34 1:34 - - -");
-    assert_int_equal(it.core->placer->logs, 6);
+    assert_int_equal(it.core->admin->placer->logs, 6);
     assert_null(leat_places_of(&it.streams[0], 3, 0));
     free(old);
     said_enough();
@@ -407,7 +408,7 @@ static void stream_is_asked_about_when_there_is_memory(void **state)
         assert_false(want(id));
         leat_mem_fail_at(0);
         assert_said("");
-        assert_int_equal(it.core->placer->ask_count, 0);
+        assert_int_equal(it.core->admin->placer->ask_count, 0);
         assert_int_equal(leat_mem_bytes(LEAT_MEM_ROWS), 0);
         assert_int_equal(it.refs, 0);
         leat_places_forget(it.core, &it.streams[0]);
@@ -418,7 +419,7 @@ static void stream_is_asked_about_when_there_is_memory(void **state)
     assert_said("ask 202 of 1\nmail to 0\n");
     alone_deliver_all();
     answered(LEAT_E_TIMEOUT, NULL);
-    assert_int_equal(it.core->placer->ask_count, 0);
+    assert_int_equal(it.core->admin->placer->ask_count, 0);
     said_enough();
     end();
 }
@@ -428,14 +429,14 @@ static void so_many_streams_are_asked_about_at_one_time(void **state)
     (void)state;
     begin();
     uint32_t id = stream_of(NULL, 1);
-    it.core->placer->ask_count = LEAT_PLACES_ASKS_MAX;
+    it.core->admin->placer->ask_count = LEAT_PLACES_ASKS_MAX;
     assert_false(want(id));
     assert_said("");
-    it.core->placer->ask_count = LEAT_PLACES_ASKS_MAX - 1;
+    it.core->admin->placer->ask_count = LEAT_PLACES_ASKS_MAX - 1;
     assert_true(want(id));
-    assert_int_equal(it.core->placer->ask_count, LEAT_PLACES_ASKS_MAX);
+    assert_int_equal(it.core->admin->placer->ask_count, LEAT_PLACES_ASKS_MAX);
     alone_deliver_all();
-    assert_int_equal(it.core->placer->ask_count, LEAT_PLACES_ASKS_MAX - 1);
+    assert_int_equal(it.core->admin->placer->ask_count, LEAT_PLACES_ASKS_MAX - 1);
     said_enough();
     end();
 }
@@ -451,7 +452,7 @@ static void least_lately_wanted_streams_are_forgotten(void **state)
         (void)want(id);
         alone_deliver_all();
     }
-    assert_int_equal(it.core->placer->logs, LEAT_PLACES_LOGS_MAX);
+    assert_int_equal(it.core->admin->placer->logs, LEAT_PLACES_LOGS_MAX);
     assert_non_null(it.streams[0].places);
     (void)want(1); /* now the second is least lately wanted */
     (void)stream_of(NULL, 1);
@@ -460,7 +461,7 @@ static void least_lately_wanted_streams_are_forgotten(void **state)
     assert_non_null(it.streams[0].places);
     assert_null(it.streams[1].places);
     assert_non_null(it.streams[2].places);
-    assert_int_equal(it.core->placer->logs, LEAT_PLACES_LOGS_MAX / 2 + 2);
+    assert_int_equal(it.core->admin->placer->logs, LEAT_PLACES_LOGS_MAX / 2 + 2);
     said_enough();
     end();
 }
@@ -478,7 +479,7 @@ static void stream_goes_while_it_is_asked_about(void **state)
         leat_places_forget(it.core, &it.streams[0]);
         alone_deliver_all();
         assert_null(it.streams[0].places);
-        assert_int_equal(it.core->placer->ask_count, 0);
+        assert_int_equal(it.core->admin->placer->ask_count, 0);
         said_enough();
         end();
     }

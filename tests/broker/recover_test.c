@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "broker/admin/report.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
@@ -83,7 +84,7 @@ static void mails(struct desk *desk)
 static void turn_ends(struct desk *desk)
 {
     struct leat_list *link;
-    while ((link = leat_list_pop_front(&desk->core.dirty_logs)) != NULL)
+    while ((link = leat_list_pop_front(&desk->core.data->dirty_logs)) != NULL)
         leat_log_turn_end(LEAT_CONTAINER(link, struct leat_partition, dirty)->log);
 }
 
@@ -143,7 +144,7 @@ static struct desk *desk_new(void)
     desk->node.options.cores = 1;
     desk->node.options.coordinator_env = &desk->env;
     assert_int_equal(leat_core_init(&desk->core, &desk->node, 0, &desk->env, 1, 1 << 20), LEAT_OK);
-    desk->core.replicate->primary = desk->world->primary;
+    desk->core.data->replicate->primary = desk->world->primary;
     desk->core.serving = &desk->ticket;
 
     struct leat_stream_desc *desc =
@@ -169,7 +170,7 @@ static struct desk *desk_new(void)
 static void desk_free(struct desk *desk)
 {
     assert_int_equal(desk->core.calls, 0);
-    desk->core.replicate->primary = NULL; /* the world's */
+    desk->core.data->replicate->primary = NULL; /* the world's */
     leat_core_fini(&desk->core);
     world_free(desk->world);
     free(desk);
@@ -309,13 +310,13 @@ static void loss_accepted_of_a_home_leaves_the_list_of_homes(void **state)
 {
     (void)state;
     struct desk *desk = desk_new();
-    leat_list_push_back(&desk->core.home_logs, &partition_of(desk)->home);
+    leat_list_push_back(&desk->core.data->home_logs, &partition_of(desk)->home);
     accepts_until(desk, ASKED);
-    assert_false(leat_list_empty(&desk->core.home_logs));
+    assert_false(leat_list_empty(&desk->core.data->home_logs));
     accepts_to_the_end(desk);
     operator_is_told(desk);
     assert_true(
-        leat_list_empty(&desk->core.home_logs)); /* the stream has another name than theirs */
+        leat_list_empty(&desk->core.data->home_logs)); /* the stream has another name than theirs */
     assert_true(leat_list_empty(&partition_of(desk)->home));
     desk_free(desk);
 }
@@ -382,7 +383,7 @@ static void loss_accepted_while_the_core_stops_is_waited_for(void **state)
             core_stops(desk);
             accepts_to_the_end(desk);
             assert_int_equal(desk->core.calls, 0);
-            assert_int_equal(desk->core.logs_to_stop, 0);
+            assert_int_equal(desk->core.data->logs_to_stop, 0);
             assert_int_equal(desk->flushes, 1);
             desk_free(desk);
         }
@@ -404,7 +405,7 @@ static void loss_accepted_of_a_stream_that_goes_ends(void **state)
             if (stops) core_stops(desk);
             accepts_to_the_end(desk);
             assert_int_equal(desk->core.calls, 0);
-            assert_int_equal(desk->core.logs_to_stop, 0);
+            assert_int_equal(desk->core.data->logs_to_stop, 0);
             assert_int_equal(desk->flushes, stops);
             if (!stops) assert_null(partition_of(desk));
             desk_free(desk);
@@ -448,7 +449,7 @@ static void log_that_comes_while_its_stream_is_deleted_goes_with_it(void **state
     for (unsigned i = 0; leat_stream_find(&desk->core, STREAM) != NULL; i++) {
         assert_in_range(i, 0, 10);
         if (partition_of(desk) == NULL) (void)partition_new(desk);
-        desk->core.news->left = LEAT_NEWS_STREAM_COST + 2; /* for the stream, and one log */
+        desk->core.data->news->left = LEAT_NEWS_STREAM_COST + 2; /* for the stream, and one log */
         assert_int_equal(desk->mail_count, 1);
         struct leat_mail *mail = desk->mails[--desk->mail_count];
         mail->deliver(&desk->core, mail);

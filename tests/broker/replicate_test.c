@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replication as the broker has it, by replicate.c alone: what comes up with what, who is fenced when, what a start's
  * segments become, and versions on their way to the coordinators. */
+#include "broker/data/core_data.h"
 #include "broker/node/bringup.h"
 #include "tests/broker/replicate_rig.h"
 
@@ -311,7 +312,7 @@ static void segments_of_a_start_go_to_the_backup(void **state)
         alone.node.found_count = 1;
         alone.node.fates = &fate;
         alone.no_stream = !rows[i].there;
-        core->stream_seen = rows[i].seen ? ALONE_STREAM : ALONE_STREAM - 1;
+        core->data->stream_seen = rows[i].seen ? ALONE_STREAM : ALONE_STREAM - 1;
         assert_int_equal(leat_replicate_take_found(core), LEAT_OK); /* a server alone */
         assert_said("");
         assert_int_equal(comes_up(0), LEAT_OK);
@@ -358,7 +359,7 @@ static void stream_is_deleted_where_that_is_known(void **state)
     for (unsigned i = 0; i < 8; i++) {
         alone.no_stream = i & 1;
         alone.stream.deleted = i & 2;
-        core->stream_seen = i & 4 ? ALONE_STREAM : ALONE_STREAM - 1;
+        core->data->stream_seen = i & 4 ? ALONE_STREAM : ALONE_STREAM - 1;
         bool deleted = (i & 4) && (i & 3);
         assert_int_equal(it.deleted(it.deleted_arg, ALONE_STREAM), deleted);
         assert_int_equal(it.backup.stream_deleted(it.backup.arg, ALONE_STREAM), deleted);
@@ -524,7 +525,7 @@ static void versions_under_way_end_with_the_core(void **state)
     assert_int_equal(comes_up(0), LEAT_OK);
     versions_come(&row, 1);
     leat_replicate_fini(&alone.cores[0]);
-    assert_null(alone.cores[0].replicate->versions.sent);
+    assert_null(alone.cores[0].data->replicate->versions.sent);
     end();
 }
 

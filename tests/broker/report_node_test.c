@@ -13,6 +13,7 @@
 
 #include "broker/admin/calls.h"
 #include "broker/admin/report.h"
+#include "broker/data/core_data.h"
 #include "broker/data/partition.h"
 #include "broker/data/stream.h"
 #include "tests/broker/alone_calls.h"
@@ -125,10 +126,10 @@ static void begin(void)
     alone.node.copies_bytes = 500;
     for (uint32_t q = 0; q < ALONE_CORES; q++) {
         struct leat_core *core = &alone.cores[q];
-        core->partitions = it.buckets[q];
-        core->partition_mask = 1;
-        core->streams_by_id = it.streams[q];
-        core->stream_mask = 1;
+        core->data->partitions = it.buckets[q];
+        core->data->partition_mask = 1;
+        core->data->streams_by_id = it.streams[q];
+        core->data->stream_mask = 1;
         for (uint32_t i = 0; i < 3; i++) {
             snprintf(it.rows[i].info.name, sizeof it.rows[i].info.name, "n%u", i + 1);
             core->members.rows[i] = &it.rows[i];
@@ -146,7 +147,7 @@ static struct leat_partition *hosts(uint32_t q, uint32_t at)
                                          .stream = &alone.stream};
     partition->hash_next = it.buckets[q][at % 2];
     it.buckets[q][at % 2] = partition;
-    alone.cores[q].partition_count++;
+    alone.cores[q].data->partition_count++;
     return partition;
 }
 
@@ -183,10 +184,10 @@ static void sums_are_of_all_cores(void **state)
 {
     (void)state;
     begin();
-    alone.cores[0].partition_count = 3, alone.cores[1].partition_count = 4;
+    alone.cores[0].data->partition_count = 3, alone.cores[1].data->partition_count = 4;
     it.status = (struct leat_primary_status){1, 2, 3, 4, 5, 6, {0}};
-    alone.cores[0].replicate->primary = (void *)&it.peers[0];
-    alone.cores[1].replicate->primary = (void *)&it.peers[1];
+    alone.cores[0].data->replicate->primary = (void *)&it.peers[0];
+    alone.cores[1].data->replicate->primary = (void *)&it.peers[1];
     it.usage = (struct leat_store_usage){.memory_limit = 10,
                                          .memory_used = 11,
                                          .arenas_limit = 499,
@@ -267,7 +268,7 @@ static void others_are_as_all_cores_reach_them(void **state)
     (void)state;
     begin();
     for (uint32_t q = 0; q < ALONE_CORES; q++) {
-        alone.cores[q].replicate->primary = (void *)&it.peers[q];
+        alone.cores[q].data->replicate->primary = (void *)&it.peers[q];
         it.peers[q][0] = (struct leat_rep_peer_status){
             .node = 1, .up = q == 1, .transport = q == 0 ? "shm" : "", .load_bytes = 9 - q};
         it.peers[q][1] = (struct leat_rep_peer_status){
@@ -318,7 +319,7 @@ static void full_disk_is_told(void **state)
     assert_int_equal(leat_report_disk_lacks(&alone.node), 0);
     it.space_rc = LEAT_E_DISK;
     assert_true(strncmp(reported()->trouble, full, strlen(full)) == 0);
-    alone.cores[0].replicate->primary = (void *)&it.peers[0];
+    alone.cores[0].data->replicate->primary = (void *)&it.peers[0];
     it.peers[0][0] = (struct leat_rep_peer_status){.node = 0, .says_gone = true, .transport = ""};
     it.peer_count = 1;
     assert_true(strncmp(reported()->trouble, "node n1 refuses", 15) == 0); /* that comes first */
@@ -338,7 +339,7 @@ static void logs_that_wait_for_memory_are_told(void **state)
     struct leat_stream second = {.desc = &other, .logs_missing = true};
     char expected[96];
     begin();
-    alone.cores[1].logs_missing = true;
+    alone.cores[1].data->logs_missing = true;
     alone.stream.logs_missing = true;
     it.streams[1][1] = &alone.stream;
     assert_string_equal(reported()->trouble, ""); /* they may still be made */
@@ -349,17 +350,17 @@ static void logs_that_wait_for_memory_are_told(void **state)
     snprintf(expected, sizeof expected, words, ": they wait");
     assert_true(strncmp(reported()->trouble, expected, strlen(expected)) == 0);
     it.streams[0][0] = &alone.stream; /* on another core, too */
-    alone.cores[0].logs_missing = true;
+    alone.cores[0].data->logs_missing = true;
     assert_true(strncmp(reported()->trouble, expected, strlen(expected)) == 0);
     alone.stream.by_id_next = &second;
     snprintf(expected, sizeof expected, words, " and others: they wait");
     assert_true(strncmp(reported()->trouble, expected, strlen(expected)) == 0);
-    alone.cores[0].replicate->primary = (void *)&it.peers[0]; /* that comes first */
+    alone.cores[0].data->replicate->primary = (void *)&it.peers[0]; /* that comes first */
     it.peers[0][0] = (struct leat_rep_peer_status){.node = 0, .says_gone = true, .transport = ""};
     it.peer_count = 1;
     assert_true(strncmp(reported()->trouble, "node n1 refuses", 15) == 0);
     it.peer_count = 0;
-    alone.cores[0].logs_missing = alone.cores[1].logs_missing = false;
+    alone.cores[0].data->logs_missing = alone.cores[1].data->logs_missing = false;
     assert_string_equal(reported()->trouble, "");
     alone_end();
 }
@@ -391,7 +392,7 @@ static void report_is_answered(void **state)
     hosts(0, 3), hosts(1, 4);
     it.trouble[0][3] = LEAT_E_DAMAGED;
     it.passed[1][4] = (struct leat_log_passed){11, 12, 13, 14};
-    alone.cores[0].replicate->primary = (void *)&it.peers[0];
+    alone.cores[0].data->replicate->primary = (void *)&it.peers[0];
     it.peers[0][0] = (struct leat_rep_peer_status){.node = 0,
                                                    .up = true,
                                                    .says_gone = true,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "broker/admin/report.h"
+#include "broker/data/core_data.h"
 #include "broker/data/replicate.h"
 #include "broker/data/stream.h"
 #include "tests/broker/parts.h"
@@ -52,8 +53,8 @@ static struct desk *desk_new(uint64_t seed)
     desk->core.node = &desk->node;
     core_parts_set(&desk->core, &desk->parts);
     desk->core.env = &desk->env;
-    desk->core.partitions = desk->partition;
-    desk->core.replicate->primary = desk->world->primary;
+    desk->core.data->partitions = desk->partition;
+    desk->core.data->replicate->primary = desk->world->primary;
     for (unsigned i = 0; i < NODES; i++) {
         desk->members[i] = (struct leat_member){.core = &desk->core, .number = i, .self = i == 0};
         snprintf(desk->members[i].info.name, sizeof desk->members[i].info.name, "n%u", i);
@@ -164,8 +165,8 @@ static void report_names_streams_whose_logs_wait_for_memory(void **state)
     struct leat_stream *by_id[1] = {&streams[0]};
     struct leat_heap_wait *wait = &desk->node.heap_wait;
     desk->env.clock = &clock;
-    desk->core.streams_by_id = by_id;
-    streams[1].logs_missing = desk->core.logs_missing = true;
+    desk->core.data->streams_by_id = by_id;
+    streams[1].logs_missing = desk->core.data->logs_missing = true;
     assert_false(leat_heap_waited(wait, 1, desk->world->now_us));
     assert_string_equal(trouble(desk), ""); /* it may come by itself */
     while (!leat_heap_waited(wait, 1, desk->world->now_us))
@@ -178,7 +179,7 @@ static void report_names_streams_whose_logs_wait_for_memory(void **state)
     leat_primary_peer_refused(desk->world->primary, 1, LEAT_E_STALE_EPOCH);
     assert_non_null(strstr(trouble(desk), "node n1 refuses copies from it"));
     leat_primary_peer_refused(desk->world->primary, 1, LEAT_OK);
-    streams[0].logs_missing = streams[1].logs_missing = desk->core.logs_missing = false;
+    streams[0].logs_missing = streams[1].logs_missing = desk->core.data->logs_missing = false;
     assert_string_equal(trouble(desk), "");
     desk_free(desk);
 }

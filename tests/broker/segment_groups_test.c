@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "broker/admin/calls.h"
+#include "broker/data/core_data.h"
 #include "broker/data/partition.h"
 #include "broker/net/core.h"
 #include "tests/multilog/reopen.h"
@@ -16,11 +17,10 @@ static struct leat_segment_group_query ask(const struct fake *fake, uint64_t gro
 {
     struct leat_partition partition = {.ref = fake->options.ref, .log = fake->log};
     struct leat_partition *table[] = {&partition};
-    static struct leat_core core;
+    struct leat_core_data data = {.partitions = table};
+    struct leat_core core = {.data = &data};
     struct leat_segment_group_query query = {.rc = LEAT_E_INVALID};
-    core.partitions = table;
     leat_segment_group_look(&core, partition.ref, group, &query);
-    core.partitions = NULL;
     return query;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/key_hash.h"
 #include "base/mem.h"
+#include "broker/data/core_data.h"
 #include "broker/net/core.h"
 #include "broker/node/hooks.h"
 #include "tests/broker/parts.h"
@@ -101,9 +102,14 @@ static struct desk *desk_new(void)
     struct leat_core *core = &desk->core;
     desk->node.hooks = &leat_core_hooks;
     core_world_set(core, &desk->world, &desk->node, &desk->net);
-    struct leat_list *lists[] = {&core->slow_peers,       &core->owing_peers,  &core->answer_peers,
-                                 &core->cut_peers,        &core->strangers,    &core->idle_peers,
-                                 &core->deferred_fetches, &core->ready_fetches};
+    struct leat_list *lists[] = {&core->slow_peers,
+                                 &core->owing_peers,
+                                 &core->answer_peers,
+                                 &core->cut_peers,
+                                 &core->strangers,
+                                 &core->idle_peers,
+                                 &core->data->deferred_fetches,
+                                 &core->data->ready_fetches};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
     leat_output_init(core);

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "broker/admin/calls.h"
+#include "broker/admin/core_admin.h"
 #include "broker/admin/report.h"
 #include "broker/data/replicate.h"
 #include "broker/net/heap.h"
@@ -34,7 +35,7 @@ static struct {
 void leat_coordinate(const struct leat_post *post, struct leat_coordinate *request)
 {
     assert_ptr_equal(post, &alone.post);
-    assert_ptr_equal(request, &alone.cores[1].producer_request);
+    assert_ptr_equal(request, &alone.cores[1].admin->producer_request);
     assert_int_equal(request->kind, LEAT_COORDINATE_PRODUCER_IDS);
     assert_int_equal(request->asker, 0);
     assert_int_equal(request->wait_us_max, 2 * 1000 * 1000);
@@ -117,8 +118,9 @@ static void begin(void)
     it.store_env = alone.env;
     alone.node.options.store_env = &it.store_env;
     alone.node.store = (void *)&it;
-    leat_list_init(&alone.cores[1].producer_waits);
-    memset(&alone.cores[1].producer_request, 0x5a, sizeof alone.cores[1].producer_request);
+    leat_list_init(&alone.cores[1].admin->producer_waits);
+    memset(&alone.cores[1].admin->producer_request, 0x5a,
+           sizeof alone.cores[1].admin->producer_request);
 }
 
 static void end(void)
@@ -195,8 +197,8 @@ static void producer_gets_its_next_epoch(void **state)
     asks(2, 77, INT16_MAX - 1);
     assert_given(77, INT16_MAX);
     assert_said("");
-    alone.cores[1].producer_next = 4;
-    alone.cores[1].producer_left = 3;
+    alone.cores[1].admin->producer_next = 4;
+    alone.cores[1].admin->producer_left = 3;
     asks(2, 77, INT16_MAX); /* the last one: a new id */
     assert_given(4, 0);
     asks(2, 77, -1);
@@ -233,8 +235,8 @@ static void coordinators_are_asked_for_one_block_at_a_time(void **state)
     assert_said("");
     block_comes(LEAT_OK, 30, 5);
     assert_said("answer\nanswer\n");
-    assert_int_equal(alone.cores[1].producer_left, 3);
-    assert_int_equal(alone.cores[1].producer_next, 32);
+    assert_int_equal(alone.cores[1].admin->producer_left, 3);
+    assert_int_equal(alone.cores[1].admin->producer_next, 32);
     end();
 }
 
@@ -264,15 +266,15 @@ static void core_ends_while_ids_are_waited_for(void **state)
     begin();
     struct leat_producer_wait again = {.on_done = on_id, .rc = LEAT_E_TIMEOUT};
     struct leat_producer_wait waits[2] = {{.on_done = on_id}, {.on_done = on_id}};
-    alone.cores[1].producer_next = 4;
-    alone.cores[1].producer_left = 1;
+    alone.cores[1].admin->producer_next = 4;
+    alone.cores[1].admin->producer_left = 1;
     leat_producer_id(&alone.cores[1], &again);
     assert_said("OK 4\n");
     leat_producer_id(&alone.cores[1], &waits[0]);
     leat_producer_id(&alone.cores[1], &waits[1]);
     assert_said("ids\n");
     leat_producer_ids_fini(&alone.cores[1]);
-    assert_true(leat_list_empty(&alone.cores[1].producer_waits));
+    assert_true(leat_list_empty(&alone.cores[1].admin->producer_waits));
     assert_true(leat_list_empty(&waits[1].link));
     leat_producer_ids_fini(&alone.cores[0]); /* it never came up */
     assert_said("");

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "broker/data/append.h"
+#include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 #include "broker/net/core.h"
 #include "tests/broker/parts.h"
@@ -75,8 +76,8 @@ static struct desk *desk_new(void)
     core_world_set(core, &desk->world, &desk->node, &desk->net);
     leat_list_init(&core->answer_peers);
     leat_list_init(&core->wanted_stocks);
-    leat_list_init(&core->fetches);
-    leat_list_init(&core->ready_fetches);
+    leat_list_init(&core->data->fetches);
+    leat_list_init(&core->data->ready_fetches);
     assert_int_equal(leat_stock_init(&desk->stock, core, ELEMENT, 2 * COUNT), LEAT_OK);
     for (unsigned i = 0; i < COUNT; i++) /* an address may have the other half */
         assert_non_null(leat_stock_take(&desk->stock, NULL));
@@ -292,13 +293,13 @@ static void fetches_that_wait_give_way(void **state)
         fetches[i].state = i == 1 ? LEAT_FETCH_RUNNING : LEAT_FETCH_WAITING;
         fetches[i].item_count = 5;
         leat_list_init(&fetches[i].link);
-        leat_list_push_back(&desk->core.fetches, &fetches[i].by_core);
+        leat_list_push_back(&desk->core.data->fetches, &fetches[i].by_core);
     }
     leat_fetch_give_way(&desk->core);
-    assert_true(leat_list_empty(&desk->core.ready_fetches));
+    assert_true(leat_list_empty(&desk->core.data->ready_fetches));
     leat_stock_wait(&desk->stock, &desk->peers[0], false, 1); /* it pipelines */
     leat_fetch_give_way(&desk->core);
-    assert_true(leat_list_empty(&desk->core.ready_fetches));
+    assert_true(leat_list_empty(&desk->core.data->ready_fetches));
     leat_stock_wait(&desk->stock, &desk->peers[1], true, 6);
     leat_fetch_give_way(&desk->core);
     for (unsigned i = 0; i < 4; i++)
@@ -349,7 +350,7 @@ static void address_that_has_its_half_waits_for_itself(void **state)
         fetches[i].sharer = desk->peers[i == 0 ? 5 : 3].sharer;
         fetches[i].state = LEAT_FETCH_WAITING;
         leat_list_init(&fetches[i].link);
-        leat_list_push_back(&desk->core.fetches, &fetches[i].by_core);
+        leat_list_push_back(&desk->core.data->fetches, &fetches[i].by_core);
     }
     leat_fetch_give_way(&desk->core);
     assert_false(fetches[0].over_deadline);
@@ -488,7 +489,7 @@ static void fetches_of_slow_connections_give_way(void **state)
         fetches[i].state = i == 3 ? LEAT_FETCH_READY : LEAT_FETCH_RUNNING;
         leat_list_init(&fetches[i].link);
         if (i < 2) leat_list_push_back(&deferred, &fetches[i].link); /* the third reads */
-        leat_list_push_back(&desk->core.fetches, &fetches[i].by_core);
+        leat_list_push_back(&desk->core.data->fetches, &fetches[i].by_core);
     }
     leat_list_push_back(&deferred, &fetches[4].link);
     leat_fetch_give_way(&desk->core);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 #include "broker/data/partition.h"
 #include "broker/node/stop.h"
@@ -116,13 +117,13 @@ static void begin(void)
     alone.node.options.owner = &it;
     for (uint32_t q = 0; q < ALONE_CORES; q++) {
         struct leat_core *core = &alone.cores[q];
-        core->partitions = it.buckets[q];
-        core->partition_mask = 1;
+        core->data->partitions = it.buckets[q];
+        core->data->partition_mask = 1;
         for (uint32_t i = 0; i < LOGS; i++) {
             it.logs[q][i] = (struct leat_partition){
                 .ref = {ALONE_STREAM, 1, i}, .core = core, .log = (void *)&it.logs[q][i]};
-            it.logs[q][i].hash_next = core->partitions[i % 2]; /* two in the first */
-            core->partitions[i % 2] = &it.logs[q][i];
+            it.logs[q][i].hash_next = core->data->partitions[i % 2]; /* two in the first */
+            core->data->partitions[i % 2] = &it.logs[q][i];
         }
     }
 }
@@ -149,7 +150,7 @@ static void node_stops_step_by_step(void **state)
     alone_deliver();
     assert_said(
         "core 0: fetches end\nwake 0/2\nstop 0/2\nwake 0/0\nstop 0/0\nwake 0/1\nstop 0/1\n");
-    assert_int_equal(alone.cores[0].logs_to_stop, 3);
+    assert_int_equal(alone.cores[0].data->logs_to_stop, 3);
     log_stops(0, 1), log_stops(0, 0);
     assert_said("");
     assert_false(alone.cores[0].stopped);
@@ -198,7 +199,7 @@ static void logs_that_go_already_are_waited_for(void **state)
     leat_node_stop(&alone.node);
     alone_deliver();
     assert_said("mail to 0\ncore 0: fetches end\n");
-    assert_int_equal(alone.cores[0].logs_to_stop, 2);
+    assert_int_equal(alone.cores[0].data->logs_to_stop, 2);
     leat_core_log_stopped(&alone.cores[0]);
     assert_said("");
     leat_core_log_stopped(&alone.cores[0]);
@@ -234,7 +235,7 @@ static void node_that_is_not_up_only_flushes(void **state)
     said_enough();
     for (unsigned i = 0; i < 2; i++) {
         alone_deliver();
-        alone.cores[i].partitions = NULL; /* never made */
+        alone.cores[i].data->partitions = NULL; /* never made */
         leat_core_ending(&alone.cores[i]);
     }
     alone_deliver();

@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/admin/core_admin.h"
 #include "broker/admin/places.h"
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
@@ -35,19 +37,21 @@ static struct desk *desk_create(void)
     struct leat_core *core = &desk->core;
     core->node = &desk->node;
     core_parts_set(core, &desk->parts);
-    core->stream_mask = BUCKETS - 1;
-    core->streams_by_id = leat_mem_calloc(LEAT_MEM_ROWS, BUCKETS, sizeof *core->streams_by_id);
-    core->streams_by_name = leat_mem_calloc(LEAT_MEM_ROWS, BUCKETS, sizeof *core->streams_by_name);
-    leat_list_init(&core->placer->known);
-    leat_list_init(&core->placer->asks);
-    leat_list_init(&core->placer->waits);
+    core->data->stream_mask = BUCKETS - 1;
+    core->data->streams_by_id =
+        leat_mem_calloc(LEAT_MEM_ROWS, BUCKETS, sizeof *core->data->streams_by_id);
+    core->data->streams_by_name =
+        leat_mem_calloc(LEAT_MEM_ROWS, BUCKETS, sizeof *core->data->streams_by_name);
+    leat_list_init(&core->admin->placer->known);
+    leat_list_init(&core->admin->placer->asks);
+    leat_list_init(&core->admin->placer->waits);
     return desk;
 }
 
 static void desk_destroy(struct desk *desk)
 {
-    leat_mem_free(desk->core.streams_by_id);
-    leat_mem_free(desk->core.streams_by_name);
+    leat_mem_free(desk->core.data->streams_by_id);
+    leat_mem_free(desk->core.data->streams_by_name);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_ROWS), desk->memory_bytes);
     free(desk);
 }
@@ -100,21 +104,22 @@ static void streams_are_found_however_many_there_are(void **state)
         assert_found(desk, id, NULL);
         streams[id] = put(desk, id, id);
         assert_true(leat_list_empty(&streams[id]->waiters));
-        assert_int_equal(desk->core.stream_count, id);
+        assert_int_equal(desk->core.data->stream_count, id);
         /* A table has as many buckets as streams, at least. */
-        assert_true(desk->core.stream_mask + 1 >= id && desk->core.stream_mask < 2 * id + BUCKETS);
+        assert_true(desk->core.data->stream_mask + 1 >= id &&
+                    desk->core.data->stream_mask < 2 * id + BUCKETS);
         assert_int_equal(desk->core.logs_known, id * (id + 1) / 2 * LOGS);
         for (uint32_t known = 1; known <= id; known++)
             assert_found(desk, known, streams[known]);
     }
-    assert_int_equal(desk->core.stream_mask, 63);
+    assert_int_equal(desk->core.data->stream_mask, 63);
     for (uint32_t id = 1; id <= COUNT; id += 2)
         leat_stream_remove(&desk->core, streams[id]);
     for (uint32_t id = 1; id <= COUNT; id++)
         assert_found(desk, id, id % 2 == 0 ? streams[id] : NULL);
     for (uint32_t id = 2; id <= COUNT; id += 2)
         leat_stream_remove(&desk->core, streams[id]);
-    assert_int_equal(desk->core.stream_count, 0);
+    assert_int_equal(desk->core.data->stream_count, 0);
     assert_int_equal(desk->core.logs_known, 0);
     desk_destroy(desk);
 }
@@ -133,7 +138,7 @@ static void streams_of_one_bucket_are_found(void **state)
             if (found != NULL) assert_int_equal(found->desc->id, k * STEP);
         }
     }
-    assert_int_equal(desk->core.stream_mask, 15);
+    assert_int_equal(desk->core.data->stream_mask, 15);
     for (uint32_t i = 1; i <= COUNT; i++)
         leat_stream_remove(&desk->core, leat_stream_find(&desk->core, i * STEP));
     desk_destroy(desk);
@@ -146,9 +151,9 @@ static void table_is_full_before_it_grows(void **state)
     struct leat_stream *streams[BUCKETS + 1];
     for (uint32_t i = 0; i < BUCKETS; i++)
         streams[i] = put(desk, i + 1, 1);
-    assert_int_equal(desk->core.stream_mask, BUCKETS - 1);
+    assert_int_equal(desk->core.data->stream_mask, BUCKETS - 1);
     streams[BUCKETS] = put(desk, BUCKETS + 1, 1);
-    assert_int_equal(desk->core.stream_mask, 2 * BUCKETS - 1);
+    assert_int_equal(desk->core.data->stream_mask, 2 * BUCKETS - 1);
     for (uint32_t i = 0; i <= BUCKETS; i++)
         leat_stream_remove(&desk->core, streams[i]);
     desk_destroy(desk);
@@ -165,7 +170,7 @@ static void stream_changes(void **state)
     assert_ptr_equal(put(desk, 7, 4), stream);
     assert_int_equal(stream->logs, 4 * LOGS);
     assert_int_equal(desk->core.logs_known, 9 * LOGS);
-    assert_int_equal(desk->core.stream_count, 2);
+    assert_int_equal(desk->core.data->stream_count, 2);
     assert_found(desk, 7, stream);
     leat_stream_remove(&desk->core, stream);
     assert_int_equal(desk->core.logs_known, 5 * LOGS);
@@ -182,11 +187,11 @@ static void highest_id_is_remembered(void **state)
     struct desk *desk = desk_create();
     for (unsigned i = 0; i < 5; i++) {
         (void)put(desk, ids[i], 1);
-        assert_int_equal(desk->core.stream_seen, seen[i]);
+        assert_int_equal(desk->core.data->stream_seen, seen[i]);
     }
     for (uint32_t id = 3; id <= 6; id++)
         leat_stream_remove(&desk->core, leat_stream_find(&desk->core, id));
-    assert_int_equal(desk->core.stream_seen, 6);
+    assert_int_equal(desk->core.data->stream_seen, 6);
     desk_destroy(desk);
 }
 
@@ -202,7 +207,7 @@ static void table_without_memory(void **state)
     assert_null(stream);
     assert_int_equal(desc->refs, 1);
     leat_stream_desc_unref(desc);
-    assert_int_equal(desk->core.stream_count, 0);
+    assert_int_equal(desk->core.data->stream_count, 0);
     struct leat_stream *streams[BUCKETS + 2];
     for (uint32_t i = 0; i < BUCKETS + 2; i++) {
         desc = desc_make(i + 1, 1);
@@ -210,7 +215,7 @@ static void table_without_memory(void **state)
         assert_int_equal(leat_stream_put(&desk->core, desc, &streams[i]), LEAT_OK);
         leat_mem_fail_at(0);
         leat_stream_desc_unref(desc);
-        assert_int_equal(desk->core.stream_mask, BUCKETS - 1);
+        assert_int_equal(desk->core.data->stream_mask, BUCKETS - 1);
     }
     for (uint32_t i = 0; i < BUCKETS + 2; i++)
         assert_found(desk, i + 1, streams[i]);

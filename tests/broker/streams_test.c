@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/admin/core_admin.h"
 #include "broker/admin/streams.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/route.h"
@@ -97,31 +99,31 @@ static struct desk *desk_new(void)
     desk->env.clock = &desk->clock;
     desk->node.options.cores = 1;
     desk->node.options.coordinator_env = &desk->env;
-    desk->core.partitions = desk->partition;
-    leat_list_init(&desk->core.home_logs);
+    core_parts_set(&desk->core, &desk->parts);
+    desk->core.data->partitions = desk->partition;
+    leat_list_init(&desk->core.data->home_logs);
     desk->node.hooks = &leat_core_hooks;
     desk->core.node = &desk->node;
-    core_parts_set(&desk->core, &desk->parts);
     desk->core.env = &desk->env;
-    desk->core.stream_mask = NAMES;
-    desk->core.streams_by_id =
-        leat_mem_calloc(LEAT_MEM_BROKER, NAMES + 1, sizeof *desk->core.streams_by_id);
-    desk->core.streams_by_name =
-        leat_mem_calloc(LEAT_MEM_BROKER, NAMES + 1, sizeof *desk->core.streams_by_name);
-    assert_non_null(desk->core.streams_by_id);
-    assert_non_null(desk->core.streams_by_name);
-    leat_list_init(&desk->core.stream_awaits);
+    desk->core.data->stream_mask = NAMES;
+    desk->core.data->streams_by_id =
+        leat_mem_calloc(LEAT_MEM_BROKER, NAMES + 1, sizeof *desk->core.data->streams_by_id);
+    desk->core.data->streams_by_name =
+        leat_mem_calloc(LEAT_MEM_BROKER, NAMES + 1, sizeof *desk->core.data->streams_by_name);
+    assert_non_null(desk->core.data->streams_by_id);
+    assert_non_null(desk->core.data->streams_by_name);
+    leat_list_init(&desk->core.admin->stream_awaits);
     leat_news_init(&desk->core);
     return desk;
 }
 
 static void desk_free(struct desk *desk)
 {
-    for (uint32_t i = 0; i <= desk->core.stream_mask; i++) /* the table grows */
-        while (desk->core.streams_by_id[i] != NULL)
-            leat_stream_remove(&desk->core, desk->core.streams_by_id[i]);
-    leat_mem_free(desk->core.streams_by_id);
-    leat_mem_free(desk->core.streams_by_name);
+    for (uint32_t i = 0; i <= desk->core.data->stream_mask; i++) /* the table grows */
+        while (desk->core.data->streams_by_id[i] != NULL)
+            leat_stream_remove(&desk->core, desk->core.data->streams_by_id[i]);
+    leat_mem_free(desk->core.data->streams_by_id);
+    leat_mem_free(desk->core.data->streams_by_name);
     free(desk);
 }
 
@@ -378,10 +380,10 @@ static void stream_that_comes_while_its_core_stops_gets_no_log_there(void **stat
     struct desk *desk = desk_new();
     desk->node.incarnation = 7;
     desk->core.adopted = true;
-    desk->core.partition_count = LEAT_CORE_LOGS_MAX;
+    desk->core.data->partition_count = LEAT_CORE_LOGS_MAX;
     assert_true(tries_to_make(desk, 1, "a"));
     desk->core.stopping = true;
-    desk->core.logs_to_stop = 1;
+    desk->core.data->logs_to_stop = 1;
     assert_false(tries_to_make(desk, 2, "b"));
     struct leat_stream_desc *large = desc_of(3, "large", 4 * LEAT_NEWS_WORK);
     large->streamlet_count = 4 * LEAT_NEWS_WORK;
@@ -452,7 +454,7 @@ static void stream_of_many_logs_comes_and_goes_in_pieces(void **state)
     struct leat_stream_desc *large = desc_of(1, "large", logs), *small = desc_new(2, "small");
     desk->node.incarnation = 7;
     desk->core.adopted = true;
-    desk->core.partition_count = LEAT_CORE_LOGS_MAX;
+    desk->core.data->partition_count = LEAT_CORE_LOGS_MAX;
     large->streamlet_count = logs;
     small->streamlet_count = 1;
     for (uint32_t i = 0; i < logs; i++)
@@ -483,7 +485,7 @@ static void stream_of_many_logs_comes_and_goes_in_pieces(void **state)
     while (news_deliver(desk))
         pieces++;
     assert_in_range(pieces, logs / LEAT_NEWS_WORK, 2 * logs / LEAT_NEWS_WORK);
-    assert_true(desk->core.logs_missing && leat_stream_find(&desk->core, 1)->logs_missing);
+    assert_true(desk->core.data->logs_missing && leat_stream_find(&desk->core, 1)->logs_missing);
     leat_walk_make_missing(&desk->core);
     pieces = 0;
     leat_node_on_stream_deleted(&desk->node, 1);
@@ -504,7 +506,7 @@ static void streams_that_come_at_once_are_made_over_many_turns(void **state)
     struct desk *desk = desk_new();
     desk->node.incarnation = 7;
     desk->core.adopted = true;
-    desk->core.partition_count = LEAT_CORE_LOGS_MAX;
+    desk->core.data->partition_count = LEAT_CORE_LOGS_MAX;
     for (uint32_t id = 1; id <= STREAMS; id++) {
         char name[16];
         snprintf(name, sizeof name, "s%u", id);
@@ -517,7 +519,7 @@ static void streams_that_come_at_once_are_made_over_many_turns(void **state)
     }
     for (uint32_t id = 1; id <= STREAMS; id++)
         assert_true(mail_deliver(desk));
-    assert_in_range(desk->core.stream_count, 3, 4);
+    assert_in_range(desk->core.data->stream_count, 3, 4);
     unsigned turns = 0;
     for (bool any = true; any; turns++) {
         any = false;
@@ -551,7 +553,7 @@ static void homes_fill(struct desk *desk, struct leat_partition *homes, unsigned
             assert_non_null(set);
             leat_groups_group_add(homes[i].groups, set);
         }
-        leat_list_push_back(&desk->core.home_logs, &homes[i].home);
+        leat_list_push_back(&desk->core.data->home_logs, &homes[i].home);
     }
 }
 
@@ -629,7 +631,7 @@ static void log_that_the_budget_has_no_room_for_is_refused_by_name(void **state)
     desk->node.options.heap_ctx = desk;
     desk->node.incarnation = 7;
     desk->core.adopted = true;
-    desk->core.partition_count = LEAT_CORE_LOGS_MAX;
+    desk->core.data->partition_count = LEAT_CORE_LOGS_MAX;
     desk->heap_bytes = 1; /* beyond its room, which is none */
     assert_true(tries_to_make(desk, ref.stream, "a"));
     for (unsigned s = 0; s < 40; s++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/takeover_rig.h"
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 
@@ -255,7 +256,7 @@ void begin(void)
         core->members.rows[core->members.count++] = &it.members[i];
     }
     node_is(3, LEAT_NODE_GONE, false);
-    core->replicate->backup = (void *)&it;
+    core->data->replicate->backup = (void *)&it;
     alone.node.store = (void *)&it;
     leat_takeovers_init(core);
     it.partition = (struct leat_partition){.ref = LOG,

@@ -2,6 +2,7 @@
 /* Logs that come, by takeover*.c alone: the last segment, the log that is made of it, and the older ones; who waits for
  * whom; what is pulled, and what happens where it can't be had. */
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "tests/broker/takeover_rig.h"
 
 /* ---- step by step ---- */
@@ -313,7 +314,7 @@ static void takeover_waits_until_it_may(void **state)
         begin();
         struct leat_core *core = &alone.cores[0];
         if (i == 0) core->stopping = true;
-        if (i == 1) core->replicate->backup = NULL;
+        if (i == 1) core->data->replicate->backup = NULL;
         struct leat_takeover *takeover = ask_epoch(5, TAKEOVER_TAIL);
         alone_deliver();
         if (i == 2) takeover_pause(takeover, 100);
@@ -328,7 +329,7 @@ static void takeover_waits_until_it_may(void **state)
         assert_int_equal(takeovers(), 1);
         takeover->over = false;
         core->stopping = false;
-        core->replicate->backup = (void *)&it;
+        core->data->replicate->backup = (void *)&it;
         alone.now_us += 1;
         tick();
         assert_said("adopt 7/1/1 segment 4 1000:4 next 0, epoch 5\n");
@@ -446,7 +447,7 @@ static void log_stands_in_only_where_all_were_heard(void **state)
         else
             assert_said("");
         assert_int_equal(alone.stream.logs_missing, i == 4);
-        assert_int_equal(alone.cores[HOME].logs_missing, i == 4);
+        assert_int_equal(alone.cores[HOME].data->logs_missing, i == 4);
         end();
     }
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/walk_rig.h"
+#include "broker/admin/core_admin.h"
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/stream.h"
@@ -12,20 +14,20 @@ static size_t bytes_before;
 
 struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
 {
-    return id == ALONE_STREAM ? core->streams_by_id[0] : NULL;
+    return id == ALONE_STREAM ? core->data->streams_by_id[0] : NULL;
 }
 struct leat_stream *leat_stream_find_name(const struct leat_core *core, const char *name,
                                           size_t bytes)
 {
-    return bytes == 6 && memcmp(name, "orders", 6) == 0 ? core->streams_by_id[0] : NULL;
+    return bytes == 6 && memcmp(name, "orders", 6) == 0 ? core->data->streams_by_id[0] : NULL;
 }
 leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
                          struct leat_stream **out_stream)
 {
     struct leat_stream *stream = &it.streams[core->index];
     said("core %u: put", core->index);
-    if (core->streams_by_id[0] == NULL) leat_list_init(&stream->waiters);
-    core->streams_by_id[0] = stream;
+    if (core->data->streams_by_id[0] == NULL) leat_list_init(&stream->waiters);
+    core->data->streams_by_id[0] = stream;
     stream->desc = desc;
     *out_stream = stream;
     return LEAT_OK;
@@ -39,7 +41,7 @@ void leat_stream_remove(struct leat_core *core, struct leat_stream *stream)
 {
     assert_ptr_equal(stream, &it.streams[core->index]);
     said("core %u: remove", core->index);
-    core->streams_by_id[0] = NULL;
+    core->data->streams_by_id[0] = NULL;
 }
 void leat_stream_desc_ref(struct leat_stream_desc *desc)
 {
@@ -117,7 +119,7 @@ void leat_partition_wake(struct leat_partition *partition)
 static void on_logs_stopped(struct leat_core *core)
 {
     said("core %u has one log less to stop", core->index);
-    core->logs_to_stop = 1;
+    core->data->logs_to_stop = 1;
 }
 void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
                    void *arg)
@@ -207,13 +209,13 @@ void begin(void)
     atomic_store(&alone.node.incarnation_told, ALONE_SELF);
     for (uint32_t q = 0; q < ALONE_CORES; q++) {
         struct leat_core *core = &alone.cores[q];
-        core->streams_by_id = it.by_id[q];
-        core->stream_mask = 1;
+        core->data->streams_by_id = it.by_id[q];
+        core->data->stream_mask = 1;
         core->adopted = true;
-        leat_list_init(&core->stream_awaits);
-        leat_list_init(&core->home_logs);
-        core->logs_to_stop = 1;
-        core->on_logs_stopped = on_logs_stopped;
+        leat_list_init(&core->admin->stream_awaits);
+        leat_list_init(&core->data->home_logs);
+        core->data->logs_to_stop = 1;
+        core->data->on_logs_stopped = on_logs_stopped;
         leat_news_init(core);
         for (uint32_t s = 0; s < ALONE_STREAMLETS; s++)
             it.logs[q][s] = (struct leat_partition){.ref = {ALONE_STREAM, s, q},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams that come, change and go, by walk.c and news.c alone: what each core does about them, in which round, in how
  * many pieces, and when they may be told of. */
+#include "broker/admin/core_admin.h"
+#include "broker/data/core_data.h"
 #include "broker/data/partition.h"
 #include "broker/data/seek.h"
 #include "broker/data/stream.h"
@@ -34,7 +36,7 @@ static void stream_comes_over_all_cores_twice(void **state)
     alone_deliver();
     assert_said("core 1: publish\n");
     assert_int_equal(it.begun_refs, 2);
-    assert_false(alone.cores[0].logs_missing);
+    assert_false(alone.cores[0].data->logs_missing);
     end();
 }
 
@@ -50,13 +52,13 @@ static void log_that_is_ours_again_comes_back(void **state)
         it.begun_told = i != NOT_BEGUN;
         it.streams[1].begun = (struct leat_begun *)(void *)&it.row;
         alone.desc->streamlets[1].owner = i == OTHERS ? ALONE_SELF + 1 : ALONE_SELF;
-        if (i == NO_STREAM) alone.cores[1].streams_by_id[0] = NULL;
+        if (i == NO_STREAM) alone.cores[1].data->streams_by_id[0] = NULL;
         said_enough();
         leat_walk_log_released(&alone.cores[1], (struct leat_log_ref){ALONE_STREAM, 1, 1});
         assert_said(i == BEGUN ? "core 1: ask for 7/1/1, epoch 9\n" : "");
-        assert_int_equal(alone.cores[1].logs_missing, i == NOT_BEGUN);
+        assert_int_equal(alone.cores[1].data->logs_missing, i == NOT_BEGUN);
         assert_int_equal(it.streams[1].logs_missing, i == NOT_BEGUN);
-        if (i == NO_STREAM) alone.cores[1].streams_by_id[0] = &it.streams[1];
+        if (i == NO_STREAM) alone.cores[1].data->streams_by_id[0] = &it.streams[1];
         end();
     }
 }
@@ -75,8 +77,8 @@ static void who_waits_for_a_stream_is_told(void **state)
     begin();
     struct leat_stream_wait wait = {.id = ALONE_STREAM, .on_ready = on_ready, .owner = &it},
                             other = {.id = ALONE_STREAM + 1, .on_ready = on_ready, .owner = &it};
-    leat_list_push_back(&alone.cores[1].stream_awaits, &other.link);
-    leat_list_push_back(&alone.cores[1].stream_awaits, &wait.link);
+    leat_list_push_back(&alone.cores[1].admin->stream_awaits, &other.link);
+    leat_list_push_back(&alone.cores[1].admin->stream_awaits, &wait.link);
     ready = 0;
     leat_node_on_stream(&alone.node, alone.desc);
     for (unsigned i = 0; i < 3; i++)
@@ -84,8 +86,8 @@ static void who_waits_for_a_stream_is_told(void **state)
     assert_int_equal(ready, 0);
     alone_deliver();
     assert_int_equal(ready, 1);
-    assert_ptr_equal(alone.cores[1].stream_awaits.next, &other.link);
-    assert_ptr_equal(alone.cores[1].stream_awaits.prev, &other.link);
+    assert_ptr_equal(alone.cores[1].admin->stream_awaits.next, &other.link);
+    assert_ptr_equal(alone.cores[1].admin->stream_awaits.prev, &other.link);
     said_enough();
     end();
 }
@@ -101,10 +103,10 @@ static void core_that_comes_up_makes_them_later(void **state)
     assert_said("mail to 0\ncore 0: put\nmail to 1\n");
     leat_walk_on_adopted(&alone.cores[0]); /* it is on its way */
     assert_said("");
-    assert_true(it.streams[0].logs_missing && alone.cores[0].logs_missing);
+    assert_true(it.streams[0].logs_missing && alone.cores[0].data->logs_missing);
     carried();
     said_enough();
-    it.streams[0].logs_missing = alone.cores[0].logs_missing = false;
+    it.streams[0].logs_missing = alone.cores[0].data->logs_missing = false;
     leat_walk_on_adopted(&alone.cores[0]);
     assert_true(alone.cores[0].adopted);
     assert_said("core 0: make 7/0/0, epoch 5\n"
@@ -196,7 +198,7 @@ static void log_that_cant_be_made_is_made_later(void **state)
              "mail to 1\n")};
         assert_said(expected[i]);
         assert_int_equal(it.streams[0].logs_missing, i < 2);
-        assert_int_equal(alone.cores[0].logs_missing, i < 2);
+        assert_int_equal(alone.cores[0].data->logs_missing, i < 2);
         carried();
         said_enough();
         leat_walk_make_missing(&alone.cores[0]);
@@ -205,7 +207,7 @@ static void log_that_cant_be_made_is_made_later(void **state)
         it.create = LEAT_OK, it.no_heap = false;
         leat_walk_make_missing(&alone.cores[0]);
         assert_said(i < 2 ? "core 0: make 7/0/0, epoch 5\ncore 0: make 7/1/0, epoch 5\n" : "");
-        assert_false(it.streams[0].logs_missing || alone.cores[0].logs_missing);
+        assert_false(it.streams[0].logs_missing || alone.cores[0].data->logs_missing);
         leat_walk_make_missing(&alone.cores[0]);
         assert_said("");
         end();
@@ -221,14 +223,14 @@ static void missing_logs_are_made_where_they_may_be(void **state)
         is_there();
         struct leat_core *core = &alone.cores[0];
         it.there[0][0] = it.there[0][1] = false;
-        it.streams[0].logs_missing = core->logs_missing = true;
+        it.streams[0].logs_missing = core->data->logs_missing = true;
         if (i == 4) it.streams[0].logs_missing = false; /* another stream's */
         if (i == 1) it.streams[0].published = false;
         if (i == 2) core->stopping = true;
         if (i == 3) core->missing->under_way = true;
         leat_walk_make_missing(core);
         assert_said(i == 0 ? "core 0: make 7/0/0, epoch 5\ncore 0: make 7/1/0, epoch 5\n" : "");
-        assert_int_equal(core->logs_missing, i != 0 && i != 4);
+        assert_int_equal(core->data->logs_missing, i != 0 && i != 4);
         assert_int_equal(it.streams[0].logs_missing, i != 0 && i != 4);
         end();
     }
@@ -330,7 +332,7 @@ static void homes_of_groups_are_told(void **state)
 {
     (void)state;
     begin();
-    leat_list_push_back(&alone.cores[0].home_logs, &it.home.home);
+    leat_list_push_back(&alone.cores[0].data->home_logs, &it.home.home);
     leat_node_on_stream(&alone.node, alone.desc);
     alone_deliver();
     assert_said("mail to 0\n"
@@ -363,7 +365,7 @@ static void stream_goes_over_all_cores_twice(void **state)
     begin();
     is_there();
     it.there[1][1] = false;
-    alone.cores[0].replicate->backup = (void *)&it;
+    alone.cores[0].data->replicate->backup = (void *)&it;
     leat_node_on_stream_deleted(&alone.node, ALONE_STREAM);
     assert_said("mail to 0\n");
     alone_deliver();
@@ -438,7 +440,7 @@ static void news_are_carried_in_pieces(void **state)
 {
     (void)state;
     begin();
-    alone.cores[0].news->left = LEAT_NEWS_STREAM_COST + 2; /* for the stream, and one log */
+    alone.cores[0].data->news->left = LEAT_NEWS_STREAM_COST + 2; /* for the stream, and one log */
     leat_node_on_stream(&alone.node, alone.desc);
     leat_node_on_streams_given(&alone.node, 50);
     said_enough();
@@ -446,12 +448,12 @@ static void news_are_carried_in_pieces(void **state)
     assert_said("core 0: put\ncore 0: make 7/0/0, epoch 5\nmail to 0\n"); /* it goes on by itself */
     alone_deliver();
     assert_said("");
-    assert_int_equal(alone.cores[0].stream_seen, 0);
+    assert_int_equal(alone.cores[0].data->stream_seen, 0);
     leat_news_turn_end(&alone.cores[0]);
-    assert_int_equal(alone.cores[0].news->left, LEAT_NEWS_WORK);
+    assert_int_equal(alone.cores[0].data->news->left, LEAT_NEWS_WORK);
     alone_deliver();
     assert_said("core 0: make 7/1/0, epoch 5\nmail to 1\n");
-    assert_int_equal(alone.cores[0].stream_seen, 50);
+    assert_int_equal(alone.cores[0].data->stream_seen, 50);
     carried();
     said_enough();
     end();
@@ -462,7 +464,7 @@ static void news_cost_what_they_are(void **state)
 {
     (void)state;
     begin();
-    alone.cores[0].news->left = LEAT_NEWS_STREAM_COST + 1;
+    alone.cores[0].data->news->left = LEAT_NEWS_STREAM_COST + 1;
     leat_node_on_stream(&alone.node, alone.desc);
     alone_deliver();
     assert_said("mail to 0\ncore 0: put\nmail to 0\n"); /* and nothing is left for a log */
@@ -476,7 +478,7 @@ static void core_that_stops_carries_them_at_once(void **state)
     (void)state;
     begin();
     is_there();
-    alone.cores[0].news->left = 0;
+    alone.cores[0].data->news->left = 0;
     alone.cores[0].stopping = true;
     leat_node_on_stream_deleted(&alone.node, ALONE_STREAM);
     said_enough();
@@ -494,8 +496,8 @@ static void missing_logs_are_made_in_pieces(void **state)
     is_there();
     struct leat_core *core = &alone.cores[0];
     it.there[0][0] = it.there[0][1] = false;
-    it.streams[0].logs_missing = core->logs_missing = true;
-    core->news->left = 2;
+    it.streams[0].logs_missing = core->data->logs_missing = true;
+    core->data->news->left = 2;
     leat_walk_make_missing(core);
     assert_said("core 0: make 7/0/0, epoch 5\nmail to 0\n");
     assert_true(core->missing->under_way);
@@ -521,8 +523,8 @@ static void missing_logs_behind_others_wait_for_their_turn(void **state)
     assert_ptr_equal(*row, &it.streams[0]);
     before.by_id_next = &it.streams[0];
     *row = &before;
-    it.streams[0].logs_missing = core->logs_missing = true;
-    core->news->left = 2; /* the walk itself takes one, and the other stream the other */
+    it.streams[0].logs_missing = core->data->logs_missing = true;
+    core->data->news->left = 2; /* the walk itself takes one, and the other stream the other */
     leat_walk_make_missing(core);
     assert_said("mail to 0\n");
     assert_true(core->missing->under_way && it.streams[0].logs_missing);
@@ -544,7 +546,7 @@ static void highest_id_is_remembered(void **state)
         leat_node_on_streams_given(&alone.node, told[i]);
         assert_int_equal(atomic_load(&alone.node.highest_stream), highest[i]);
         alone_deliver();
-        assert_int_equal(alone.cores[0].stream_seen, highest[i]);
+        assert_int_equal(alone.cores[0].data->stream_seen, highest[i]);
         assert_said("mail to 0\n");
     }
     leat_mem_fail_at(1);
@@ -579,7 +581,7 @@ static void catching_up_goes_behind_the_news(void **state)
     alone_deliver();
     assert_said("mail to 0\nbarrier for 44, within 2000000 us\n");
     it.request->rc = LEAT_E_AGAIN;
-    alone.cores[0].news->left = 0; /* core 0 has had its share in this turn */
+    alone.cores[0].data->news->left = 0; /* core 0 has had its share in this turn */
     it.request->on_done(it.request);
     assert_said("mail to 0\n");
     leat_news_turn_end(&alone.cores[0]);

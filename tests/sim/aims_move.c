@@ -5,6 +5,7 @@
  * and a log that has just been moved is moved on, before it was written to. */
 #include <string.h>
 
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/net/core.h"
@@ -221,7 +222,7 @@ static const struct leat_partition *partition_of(const struct sim_server *server
     for (uint32_t c = 0; c < server->scenario->cores; c++) {
         const struct leat_core *core = &server->node->cores[c];
         const struct leat_partition *partition =
-            core->partitions ? leat_partition_find(core, ref) : NULL;
+            core->data->partitions ? leat_partition_find(core, ref) : NULL;
         if (partition) return partition;
     }
     return NULL;
@@ -249,8 +250,9 @@ static const struct leat_partition *unopened(const struct sim_server *server, ui
 {
     for (uint32_t c = 0; c < server->scenario->cores; c++) {
         const struct leat_core *core = &server->node->cores[c];
-        for (uint32_t i = 0; core->partitions && i <= core->partition_mask; i++)
-            for (const struct leat_partition *it = core->partitions[i]; it; it = it->hash_next)
+        for (uint32_t i = 0; core->data->partitions && i <= core->data->partition_mask; i++)
+            for (const struct leat_partition *it = core->data->partitions[i]; it;
+                 it = it->hash_next)
                 if (it->log && !leat_partition_goes(it) && it->log->opened == LOG_OPENING_PAUSED &&
                     sim_stream_of(aim.scenario, it->ref.stream, out_stream))
                     return it;

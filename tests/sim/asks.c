@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of clients as bytes: see asks.h. */
 #include "tests/sim/asks.h"
+#include "broker/data/core_data.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A reader that asks and never reads: its process stands still for ever with its requests under
  * way. The server has to cut it off in time, whoever it is, and must not miss what it held. */
+#include "broker/data/core_data.h"
 #include "tests/sim/scenario.h"
 
 #include <stdlib.h>
@@ -201,7 +202,7 @@ static void lent_check(struct scenario *scenario, const struct sim_server *serve
     uint64_t now_us = sim_process_now_us(server->process);
     if (world->now_us < server->process->paused_until_us + LENT_US_MAX) return;
     for (uint32_t c = 0; c < scenario->cores; c++) {
-        const struct leat_lender *lender = server->node->cores[c].lender;
+        const struct leat_lender *lender = server->node->cores[c].data->lender;
         uint64_t *since_us = &lent_waits[server->number][c].since_us;
         uint64_t *lent_us = &lent_waits[server->number][c].lent_us;
         if (leat_list_empty(&lender->line) || leat_list_empty(&lender->buffers)) {

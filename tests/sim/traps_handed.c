@@ -5,6 +5,7 @@
  * none. When that one has it, what is on its way is stopped there for up to 0.3 s: it is on its way when the third node
  * asks for it. From then on reads are stopped, too, and for longer. Whoever began to read it then would end with a
  * replica that is gone. Or whoever wrote it is killed, and fenced while it is on its way. */
+#include "broker/data/core_data.h"
 #include "broker/data/replicate.h"
 #include "broker/ownership/takeover.h"
 #include "replication/backup/probe.h"
@@ -40,7 +41,7 @@ static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
            server->node->cores && server->node->coordinator &&
-           server->node->cores[0].replicate->backup;
+           server->node->cores[0].data->replicate->backup;
 }
 
 static bool is_of_it(struct leat_log_ref ref)
@@ -71,7 +72,7 @@ static unsigned replicas_at(const struct sim_server *server, struct leat_replica
     struct leat_replica_seen rep = {0};
     unsigned count = 0;
     *out_adopted = rep;
-    while (leat_backup_see_next(server->node->cores[0].replicate->backup, &rep)) {
+    while (leat_backup_see_next(server->node->cores[0].data->replicate->backup, &rep)) {
         if (!rep.seg || rep.seg->state != LEAT_SEGMENT_CLOSED || !is_of_it(rep.seg->log)) continue;
         count++;
         if (rep.adopting) *out_adopted = rep;

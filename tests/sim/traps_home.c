@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broker/data/core_data.h"
 #include "broker/data/partition.h"
 #include "broker/net/core.h"
 #include "consumer/internal.h"
@@ -49,8 +50,8 @@ static struct leat_groups *home_at(const struct sim_server *server)
 {
     for (uint32_t c = 0; lives(server) && c < trap.scenario->cores; c++) {
         const struct leat_core *core = &server->node->cores[c];
-        if (!core->partitions) continue;
-        LEAT_LIST_EACH(&core->home_logs, it)
+        if (!core->data->partitions) continue;
+        LEAT_LIST_EACH(&core->data->home_logs, it)
         {
             const struct leat_partition *at = LEAT_CONTAINER(it, const struct leat_partition, home);
             if (at->groups && !leat_partition_goes(at) && at->groups->life == LIFE_AWAKE &&

@@ -2,6 +2,7 @@
 /* What a cluster seed has visited. All nodes are looked at every little while, in the lists that they walk
  * themselves, and once more when one dies. What was under way at the last look is not counted again. */
 #include "tests/sim/visits.h"
+#include "broker/data/core_data.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -169,7 +170,7 @@ static bool front_is_unknown(const struct leat_log *log)
 
 static void logs_see(const struct leat_core *core, struct seen *seen)
 {
-    const struct leat_primary *primary = core->replicate->primary;
+    const struct leat_primary *primary = core->data->replicate->primary;
     const struct leat_primary_log *log = NULL;
     while ((log = leat_primary_log_next(primary, log)))
         log_see(log, seen);
@@ -190,7 +191,7 @@ static bool leaves_amid_fill(const struct leat_set_seen *set, uint32_t copies)
 
 static void leaves_see(const struct leat_core *core, struct seen *seen)
 {
-    const struct leat_primary *primary = core->replicate->primary;
+    const struct leat_primary *primary = core->data->replicate->primary;
     const struct leat_primary_log *log = NULL;
     while ((log = leat_primary_log_next(primary, log))) {
         uint32_t copies = leat_primary_log_see(log).copies;
@@ -204,9 +205,9 @@ static void leaves_see(const struct leat_core *core, struct seen *seen)
 
 static void fronts_see(const struct leat_core *core, struct seen *seen)
 {
-    for (uint32_t h = sim_partition_from(core, 0); h <= core->partition_mask;
+    for (uint32_t h = sim_partition_from(core, 0); h <= core->data->partition_mask;
          h = sim_partition_from(core, h + 1))
-        for (const struct leat_partition *at = core->partitions[h]; at; at = at->hash_next)
+        for (const struct leat_partition *at = core->data->partitions[h]; at; at = at->hash_next)
             note(seen, SIM_VISIT_FRONT_UNKNOWN, front_is_unknown(at->log));
 }
 
@@ -255,7 +256,7 @@ static bool writes_to(const struct sim_server *server, const char *name)
 {
     const struct scenario *scenario = server->scenario;
     for (uint32_t c = 0; c < scenario->cores; c++) {
-        const struct leat_primary *primary = server->node->cores[c].replicate->primary;
+        const struct leat_primary *primary = server->node->cores[c].data->replicate->primary;
         struct leat_peer_seen peer = {0};
         while (leat_peer_see_next(primary, &peer))
             if (strcmp(peer.node, name) == 0 && peer.writes) return true;
@@ -299,7 +300,7 @@ static void fenced_see(const struct sim_server *server, const struct leat_backup
 static void kept_see(const struct sim_server *server, bool others_down, struct seen *seen)
 {
     const struct leat_node *node = server->node;
-    const struct leat_backup *backup = node->cores[0].replicate->backup;
+    const struct leat_backup *backup = node->cores[0].data->replicate->backup;
     for (uint32_t c = 0; c < server->scenario->cores; c++) {
         fronts_see(&node->cores[c], seen);
         leaves_see(&node->cores[c], seen);

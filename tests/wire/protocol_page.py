@@ -57,6 +57,8 @@ def enums(*parts):
 CONSTANTS = {}
 HEADERS = [('base', 'types.h'), ('wire', 'frame.h'), ('wire', 'batch.h'), ('wire', 'message.h'),
            ('wire', 'message_cluster.h'), ('groups', 'groups.h'), ('broker', 'net', 'core.h'),
+           ('broker', 'data', 'core_data.h'),
+           ('broker', 'admin', 'core_admin.h'), ('broker', 'node', 'bringup.h'),
            ('broker', 'net', 'state.h'), ('broker', 'front.h'), ('broker', 'front_logs.h')]
 TEXTS = {parts: enums(*parts) for parts in HEADERS}
 

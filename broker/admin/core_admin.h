@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a core keeps of requests that are neither appends nor fetches: of this module, one per core. Private to broker/
+ * (tests may include it). */
+#ifndef LEAT_BROKER_ADMIN_CORE_ADMIN_H
+#define LEAT_BROKER_ADMIN_CORE_ADMIN_H
+
+#include "base/list.h"
+#include "broker/net/core.h"
+#include "coordinator/coordinator.h"
+
+/* Named limits. */
+enum {
+    LEAT_BROKER_STREAM_LOGS_MAX = 32768,     /* M x Q: metadata has to fit one control body */
+    LEAT_REFUSAL_TELL_US = 60 * 1000 * 1000, /* between two lines of streams that are not made */
+    /* Logs made through one core on request, and streams made by naming them ("asked"): so many at once, then so many
+     * a second; of one address half, which is the largest stream there may be. A change of a stream counts as one log,
+     * and one for so many that it has, since all are looked at. */
+    LEAT_CREATES_BURST = 2 * LEAT_BROKER_STREAM_LOGS_MAX,
+    LEAT_CREATES_PER_SECOND = 4000,
+    LEAT_CHANGES_LOGS = 16,
+    LEAT_CREATES_ASKED_BURST = 200,
+    LEAT_CREATES_ASKED_PER_SECOND = 10,
+};
+
+struct leat_placer;
+
+struct leat_core_admin {
+    struct leat_placer *placer;
+    struct leat_list stream_awaits;
+    struct leat_rate creates, creates_asked;
+    uint64_t refusal_told_us; /* that a stream is not made for who names it: to the node log */
+
+    int64_t producer_next;
+    uint32_t producer_left;
+    bool producer_asked;
+    struct leat_coordinate producer_request;
+    struct leat_list producer_waits;
+};
+
+#endif
