@@ -192,8 +192,11 @@ static leat_err stream_read(struct leat_machine *machine, struct leat_msg_reader
     uint16_t *owners = machine->streams[machine->stream_count - 1].owners;
     for (uint32_t i = 0; i < streamlets && !reader->failed; i++)
         streamlet_read(machine, reader, desc, i, &owners[i]);
-    for (uint32_t i = 0; i < streamlets && !reader->failed; i++)
-        if (owners[i] != LEAT_OWNER_NONE) machine->nodes[owners[i]].logs += settings.logs;
+    for (uint32_t i = 0; i < streamlets && !reader->failed; i++) {
+        if (owners[i] == LEAT_OWNER_NONE) continue;
+        machine->nodes[owners[i]].info.streamlets++;
+        machine->nodes[owners[i]].logs += settings.logs;
+    }
     left = READ_BEHIND(reader, leat_kept_stream, &kept, streamlet_count, left);
     if (reader->failed || kept.log_count != streamlets * settings.logs) return LEAT_E_CORRUPT;
     for (uint32_t i = 0; i < kept.log_count; i++)
@@ -203,12 +206,16 @@ static leat_err stream_read(struct leat_machine *machine, struct leat_msg_reader
     return reader->failed ? LEAT_E_CORRUPT : LEAT_OK;
 }
 
+/* How many streamlets a node owns is counted anew with the streams, whatever the bytes say. */
 static bool nodes_read(struct leat_machine *machine, struct leat_msg_reader *reader, uint32_t count)
 {
     if (reader->failed || count > LEAT_NODES_MAX) return false;
     for (uint32_t i = 0; i < count; i++) {
+        struct leat_node_info *info = &machine->nodes[i].info;
         (void)leat_kept_node_read(reader, &machine->nodes[i]);
-        if (reader->failed || machine->nodes[i].info.state < LEAT_NODE_UP) return false;
+        if (reader->failed || info->state < LEAT_NODE_UP) return false;
+        if (info->crashed && info->state == LEAT_NODE_UP) return false;
+        info->streamlets = 0;
         machine->node_count++;
     }
     return true;

@@ -53,6 +53,7 @@ static void both_apply(struct leat_machine *a, struct leat_machine *b, const uin
     leat_err rc = leat_machine_apply(a, bytes, count, &one);
     LEAT_ASSERT(rc == LEAT_OK || (!known && rc == LEAT_E_CORRUPT));
     LEAT_ASSERT(leat_machine_apply(b, bytes, count, &two) == rc);
+    leat_machine_check(a);
     LEAT_ASSERT(one.rc == two.rc && one.incarnation == two.incarnation &&
                 one.epoch.v == two.epoch.v && one.first_id == two.first_id);
 }

@@ -39,6 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     leat_machine_init(&first, 2);
     leat_machine_init(&second, 2);
     if (leat_machine_restore(&first, data, size) != LEAT_OK) return 0;
+    leat_machine_check(&first);
     uint8_t *bytes;
     size_t count;
     LEAT_ASSERT(leat_machine_snapshot(&first, &bytes, &count) == LEAT_OK);
