@@ -214,6 +214,8 @@ bool log_damage_give_up(struct leat_log *log)
         struct log_slot *slot =
             log_slot_find(log, damage.missing ? damage.end_segment : damage.first_segment);
         if (!slot || slot->changing || slot->dropping || slot->mend_held) continue;
+        /* What is missing in front went first, where it was named (trim.c). */
+        if (damage.missing && slot == log_slot_at(log, 0)) continue;
         /* Of a log that takes no appends for that only the last one was named. */
         bool last = slot == log_slot_at(log, log->slot_count - 1) && !damage.missing;
         if (log->state == LEAT_LOG_DAMAGED && !last) continue;

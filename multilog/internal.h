@@ -93,6 +93,7 @@ enum log_backfill {
 /* Whether an operator gives up what is missing or damaged; on_skipped is called once that is done. */
 enum log_skip {
     LOG_SKIP_NONE,
+    LOG_SKIP_FRONT,  /* what is missing in front goes first */
     LOG_SKIP_GOES,   /* the next place is looked for */
     LOG_SKIP_ASKED,  /* GIVE_UP of one is in flight */
     LOG_SKIP_FAILED, /* the store has refused it: the rest is left as it is */

@@ -79,7 +79,8 @@ void log_backfill_enter(struct leat_log *log, enum log_backfill to)
 void log_skip_enter(struct leat_log *log, enum log_skip to)
 {
     static const unsigned follow[] = {
-        [LOG_SKIP_NONE] = 1u << LOG_SKIP_GOES,
+        [LOG_SKIP_NONE] = 1u << LOG_SKIP_FRONT,
+        [LOG_SKIP_FRONT] = 1u << LOG_SKIP_GOES,
         [LOG_SKIP_GOES] = 1u << LOG_SKIP_ASKED | 1u << LOG_SKIP_NONE,
         [LOG_SKIP_ASKED] = 1u << LOG_SKIP_GOES | 1u << LOG_SKIP_FAILED,
         [LOG_SKIP_FAILED] = 1u << LOG_SKIP_NONE,

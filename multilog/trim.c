@@ -190,23 +190,36 @@ void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, stru
                            void *arg)
 {
     LEAT_ASSERT(log->skip == LOG_SKIP_NONE);
-    log_skip_enter(log, LOG_SKIP_GOES);
+    log_skip_enter(log, LOG_SKIP_FRONT);
     log->on_skipped = on_done;
     log->on_skipped_arg = arg;
     log_mark_dirty(log);
+}
+
+/* SUBTLE: what goes is what leat_log_damage_find() names, and an operator was told.
+ *  1. A log came to a new owner with its last segment. Its older ones are on their way, and missing here.
+ *  2. An operator says that bytes which a start has passed over were seen: "all of it is kept".
+ *  3. Were what is missing in front given up, all older segments would go, on every node.
+ * Also where they turn out to be on no node that is up while other places are given up. true: it is on its way. */
+static bool front_skip(struct leat_log *log)
+{
+    bool unknown = log_front_is_unknown(log);
+    if (log_older_come(log) || !(unknown || log_front_is_missing(log))) return false;
+    if (unknown || log_trim_is_pending(log)) return true;
+    const struct leat_segment *held = log_slot_at(log, 0)->seg;
+    log->trim_segment = held->id.v;
+    log->trim_offset = held->base_offset;
+    log_mark_dirty(log);
+    return true;
 }
 
 void log_step_skip(struct leat_log *log)
 {
     if (log->skip == LOG_SKIP_NONE) return;
     bool writable = log->state == LEAT_LOG_SERVING && log->ending == LOG_LIVES;
-    if (writable && (log_front_is_unknown(log) || log_front_is_missing(log))) {
-        if (log_front_is_unknown(log) || log_trim_is_pending(log)) return;
-        const struct leat_segment *held = log_slot_at(log, 0)->seg;
-        log->trim_segment = held->id.v;
-        log->trim_offset = held->base_offset;
-        log_mark_dirty(log);
-        return;
+    if (log->skip == LOG_SKIP_FRONT) {
+        if (writable && front_skip(log)) return;
+        log_skip_enter(log, LOG_SKIP_GOES);
     }
     if (log->skip == LOG_SKIP_ASKED) return;
     bool last = log->state == LEAT_LOG_DAMAGED && log->ending == LOG_LIVES;

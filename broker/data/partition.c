@@ -155,7 +155,9 @@ leat_err leat_partition_open(struct leat_partition *partition, struct leat_segme
     partition->unsure = leat_takeover_unsure(partition, segs, seg_count, tail);
     partition->hole_below = UINT64_MAX;
     partition->backfill = tail->backfill_follows ? LEAT_BACKFILL_UNDER_WAY : LEAT_BACKFILL_NONE;
-    partition->backfill_node_down = partition->backfill_pass_node_down = false;
+    /* Of a log that is made anew the node that was down may have what is missing. */
+    partition->backfill_node_down &= tail->backfill_follows;
+    partition->backfill_pass_node_down = false;
     leat_err rc = leat_replicate_attach(partition, segs, seg_count, tail, &store_port);
     if (rc == LEAT_OK && strcmp(desc->name, LEAT_GROUPS_STREAM_NAME) == 0)
         rc = core->node->hooks->groups_attach(partition, &options);

@@ -173,10 +173,11 @@ static void steps_are_checked(void **state)
                                            [LOG_BACKFILL_AGAIN] = "..L."};
     assert_steps(log.backfill, backfill, "follow[log->backfill] & 1u << to",
                  log_backfill_enter(&log, step_to));
-    static const char *const skip[] = {[LOG_SKIP_NONE] = ".G..",
-                                       [LOG_SKIP_GOES] = "N.A.",
-                                       [LOG_SKIP_ASKED] = ".G.F",
-                                       [LOG_SKIP_FAILED] = "N..."};
+    static const char *const skip[] = {[LOG_SKIP_NONE] = ".F...",
+                                       [LOG_SKIP_FRONT] = "..G..",
+                                       [LOG_SKIP_GOES] = "N..A.",
+                                       [LOG_SKIP_ASKED] = "..G.F",
+                                       [LOG_SKIP_FAILED] = "N...."};
     assert_steps(log.skip, skip, "follow[log->skip] & 1u << to", log_skip_enter(&log, step_to));
 }
 

@@ -92,6 +92,39 @@ static void front_given_up_is_no_part_of_the_log_any_more(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: an operator gives up what was named: not what is missing in front while it is on its way, nor where it turns
+ * out to be lost while the operator's word is being recorded. */
+static void front_that_comes_is_not_given_up(void **state)
+{
+    (void)state;
+    uint64_t bases[SEGMENTS_MAX];
+    char words[256];
+    unsigned told = 0;
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    fake->held[4].seg->passed_bytes = 50;
+    fake->backfill_follows = true;
+    reopen(fake, 3, 0, false);
+    fake_settle(fake);
+    assert_int_equal(info_of(fake).missing_segments, 0);
+    assert_int_equal(leat_log_trouble(fake->log, words, sizeof words), LEAT_OK);
+    leat_log_skip_missing(fake->log, on_skipped, &told);
+    fake_turn_end(fake); /* the store is asked to note it */
+    assert_int_equal(told, 0);
+    leat_log_older_done(fake->log, true);
+    fake_settle(fake);
+    assert_int_equal(told, 1);
+    assert_int_equal(fake->held[4].seg->passed_bytes, 0);
+    assert_int_equal(leat_log_first_retained(fake->log), 0);
+    assert_int_equal(info_of(fake).missing_segments, 2);
+    assert_int_equal(leat_log_trouble(fake->log, words, sizeof words), LEAT_E_DAMAGED);
+    leat_log_skip_missing(fake->log, on_skipped, &told); /* now it was named */
+    fake_settle(fake);
+    assert_int_equal(told, 2);
+    assert_int_equal(info_of(fake).first_offset, bases[2]);
+    fake_destroy(fake);
+}
+
 /* Goal: bytes that a start has passed over are named by the log that has their segments, wherever it got them from,
  * until an operator has seen them; that gives nothing up. */
 static void passed_over_is_named_until_it_was_seen(void **state)
@@ -638,6 +671,7 @@ int main(void)
         cmocka_unit_test(front_that_was_lost_is_named_and_the_rest_goes_on),
         cmocka_unit_test_prestate(front_that_was_lost_is_named_and_the_rest_goes_on, files),
         cmocka_unit_test(front_given_up_is_no_part_of_the_log_any_more),
+        cmocka_unit_test(front_that_comes_is_not_given_up),
         cmocka_unit_test_prestate(front_given_up_is_no_part_of_the_log_any_more, files),
         cmocka_unit_test(front_given_up_of_a_log_that_stops_ends_the_wait),
         cmocka_unit_test(passed_over_is_named_until_it_was_seen),
