@@ -288,7 +288,9 @@ def others_are_answered(server, for_s=ATTACK_S):
 
 
 def gone(server, before):
-    until(lambda: server.status()['connections'] <= before + 1, 'nothing is left of connections that have gone')
+    """Of who has as many requests under way as may be nothing is read, also not that they have gone, before one of these ends: a fetch
+    may wait for 60 s."""
+    until(lambda: server.status()['connections'] <= before + 1, 'nothing is left of connections that have gone', WAIT_S + 60)
 
 
 def test_cut_frames_of_strangers_silence_nobody():

@@ -420,11 +420,12 @@ def streams_create(server, first, count):
 
 def waiting_is_summed_up(server):
     """Streams of which the node log says that logs wait for memory: ten lines in ten seconds and core, and a line about the others."""
-    said = server.node_log_wait(r'\.\.\. and \d+ more streams have logs that wait for memory in \d+ s') and server.node_log()
+    def more_in(said):
+        return [int(count) for count in re.findall(r'and (\d+) more streams have logs that wait for memory', said)]
+
+    said = until(lambda: sum(more_in(server.node_log())) > 1000 and server.node_log(), 'streams that only a sum tells of: over a thousand')
     lines = said.count('wait for memory that segments give back')
-    more = [int(count) for count in re.findall(r'and (\d+) more streams have logs that wait for memory', said)]
-    check(lines <= 10 * (len(more) + 2), lines, 'lines, and those that say how many more:', more)
-    check(sum(more) > 1000, 'streams that only a sum tells of', more)
+    check(lines <= 10 * (len(more_in(said)) + 2), lines, 'lines, and those that say how many more:', more_in(said))
 
 
 def test_memory_budget_with_thousands_of_streams():
