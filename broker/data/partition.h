@@ -31,7 +31,7 @@ enum leat_partition_state {
 enum leat_backfill {
     LEAT_BACKFILL_NONE,      /* nothing is missing that another node may have */
     LEAT_BACKFILL_UNDER_WAY, /* they are looked for, or come: a takeover is under way */
-    LEAT_BACKFILL_DUE,       /* they are looked for now and then, and when one of them is read */
+    LEAT_BACKFILL_DUE,       /* looked for each LEAT_OLDER_TICKS, and when one is read */
 };
 
 struct leat_partition {
@@ -94,8 +94,8 @@ static inline void leat_partition_enter(struct leat_partition *partition,
     LEAT_ASSERT(follow[partition->state] & 1u << to);
     partition->state = to;
 }
-/** The step from one state to the next. Nothing may be missing when a takeover ends or is put off: then it began before
- * the log went to another node and came back. Thread: the log's core. */
+/** The step from one state to the next. From NONE, too, as a takeover that ends or is put off may have begun before the
+ * log went to another node and came back. Thread: the log's core. */
 static inline void leat_backfill_enter(struct leat_partition *partition, enum leat_backfill to)
 {
     LEAT_ASSERT_OWNER(partition->core);

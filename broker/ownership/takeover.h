@@ -35,11 +35,11 @@ struct leat_takeover {
     struct leat_tail_record tail;
     enum takeover_state state; /* takeover_enter() */
     bool busy;                 /* something is under way that comes back by itself */
-    bool again;                /* it was looked for before: whoever has it had time to say so */
+    bool again;                /* looked for before: a node that has it had time to say so */
     bool all_asked;            /* the last time no node was down */
     bool behind;               /* another one of the same log has not ended yet */
     bool over;                 /* a later epoch's is behind this one */
-    bool whole;                /* the log was told of the end, and lacks nothing */
+    bool whole;                /* the log knows that this ended, and lacks no segment */
     uint64_t
         hole_behind; /* from OLDER on: the segment after the gap that is filled; 0: the gap is before all segments */
     /* The segment that is wanted now; extent {0, 0}: nothing names it, the newest up to there. */
